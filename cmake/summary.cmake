@@ -1,0 +1,1 @@
+message(STATUS "urtrs ${PROJECT_VERSION}: libfabric=${LIBFABRIC_FOUND} liburing=${LIBURING_FOUND} nbdkit=${NBDKIT_FOUND} verbs=${VERBS_FOUND} fuse3=${FUSE3_FOUND} boost=${Boost_FOUND} benchmark=${benchmark_FOUND}")
