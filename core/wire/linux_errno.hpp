@@ -1,0 +1,37 @@
+#ifndef URTRS_CORE_WIRE_LINUX_ERRNO_HPP
+#define URTRS_CORE_WIRE_LINUX_ERRNO_HPP
+
+/// The errno numbers that travel on the wire. They are Linux asm-generic numbers by protocol, whatever the
+/// host's own <errno.h> says. Always positive here; the sign exists only in CON_RSP (protocol section 2.2).
+namespace rtrs::wire::linux_errno {
+
+inline constexpr int kEperm = 1;
+inline constexpr int kEnoent = 2;
+inline constexpr int kEio = 5;
+inline constexpr int kEnxio = 6;
+inline constexpr int kEnomem = 12;
+inline constexpr int kEbusy = 16;
+inline constexpr int kEexist = 17;
+inline constexpr int kEnodev = 19;
+inline constexpr int kEinval = 22;
+inline constexpr int kEnospc = 28;
+inline constexpr int kErofs = 30;
+inline constexpr int kErange = 34;
+inline constexpr int kEnametoolong = 36;
+inline constexpr int kEcomm = 70;
+inline constexpr int kEmsgsize = 90;
+inline constexpr int kEprotonosupport = 93;
+inline constexpr int kEopnotsupp = 95;
+inline constexpr int kEconnaborted = 103;
+inline constexpr int kEconnreset = 104;
+inline constexpr int kEnotconn = 107;
+inline constexpr int kEtimedout = 110;
+inline constexpr int kEhostunreach = 113;
+inline constexpr int kEalready = 114;
+
+/// Largest errno Linux ever uses; anything above is not an errno.
+inline constexpr int kMaxErrno = 4095;
+
+}  // namespace rtrs::wire::linux_errno
+
+#endif  // URTRS_CORE_WIRE_LINUX_ERRNO_HPP

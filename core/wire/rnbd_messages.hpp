@@ -1,0 +1,191 @@
+#ifndef URTRS_CORE_WIRE_RNBD_MESSAGES_HPP
+#define URTRS_CORE_WIRE_RNBD_MESSAGES_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/wire/bytes.hpp"
+#include "core/wire/messages.hpp"
+#include "core/wire/refusal.hpp"
+
+/// RNBD messages (protocol section 2.9): the user header of an RTRS request, or the body of its answer. The
+/// rules of encode and parse are those of messages.hpp; kernel senders leave garbage in padding and reserved
+/// bytes, so these are never judged.
+namespace rtrs::wire::rnbd {
+
+inline constexpr std::uint8_t kProtoMajor = 2;
+inline constexpr std::uint32_t kSectorBytes = 512;
+/// Sector numbers and counts are below this, so that byte offsets fit a signed 64-bit integer.
+inline constexpr std::uint64_t kMaxSectors = std::uint64_t{1} << 54;
+
+inline constexpr std::size_t kHeaderBytes = 4;
+inline constexpr std::size_t kSessInfoBytes = 36;
+inline constexpr std::size_t kSessInfoRspBytes = 36;
+inline constexpr std::size_t kOpenBytes = 264;
+inline constexpr std::size_t kOpenRspBytes = 56;
+inline constexpr std::size_t kCloseBytes = 8;
+inline constexpr std::size_t kIoBytes = 32;
+/// What a 32-bit x86 peer sends: the same fields with less padding. Its priority is not honoured.
+inline constexpr std::size_t kIoMinBytes = 28;
+
+enum class MsgType : std::uint16_t {
+  sess_info = 0,
+  sess_info_rsp = 1,
+  open = 2,
+  open_rsp = 3,
+  io = 4,
+  close = 5,
+};
+
+enum class Opcode : std::uint8_t {
+  read = 0,
+  write = 1,
+  flush = 2,
+  discard = 3,
+  secure_erase = 4,
+  write_zeroes = 5,
+};
+
+enum class AccessMode : std::uint8_t { read_only = 0, read_write = 1, migration = 2 };
+
+inline constexpr std::uint32_t kOpcodeMask = 0xff;
+inline constexpr std::uint32_t kRwSync = 0x100;
+inline constexpr std::uint32_t kRwFua = 0x200;
+
+inline constexpr std::uint8_t kCacheFua = 0x1;
+inline constexpr std::uint8_t kCacheWriteback = 0x2;
+
+[[nodiscard]] const char* to_string(Opcode opcode) noexcept;
+[[nodiscard]] const char* to_string(AccessMode mode) noexcept;
+
+/// The type at offset 0 of a user header; too_short, bad_type.
+[[nodiscard]] Parsed<MsgType> message_type(Bytes bytes) noexcept;
+
+struct SessInfo {
+  std::uint8_t version = kProtoMajor;
+  bool operator==(const SessInfo&) const = default;
+};
+struct SessInfoRsp {
+  std::uint8_t version = kProtoMajor;
+  bool operator==(const SessInfoRsp&) const = default;
+};
+
+/// What both sides speak: the lower of the two.
+[[nodiscard]] constexpr std::uint8_t negotiated_version(std::uint8_t peer) noexcept {
+  return peer < kProtoMajor ? peer : kProtoMajor;
+}
+
+[[nodiscard]] std::size_t encode(const SessInfo& message, MutableBytes out) noexcept;
+[[nodiscard]] std::size_t encode(const SessInfoRsp& message, MutableBytes out) noexcept;
+/// too_short, bad_type.
+[[nodiscard]] Parsed<SessInfo> parse_sess_info(Bytes bytes) noexcept;
+[[nodiscard]] Parsed<SessInfoRsp> parse_sess_info_rsp(Bytes bytes) noexcept;
+
+struct Open {
+  AccessMode access_mode = AccessMode::read_only;
+  Name device_name{};  ///< 1..254 bytes; slashes and dots are the server's to judge
+  bool operator==(const Open&) const = default;
+};
+
+/// 0 also for an empty name.
+[[nodiscard]] std::size_t encode(const Open& message, MutableBytes out) noexcept;
+/// too_short, bad_type, bad_access_mode, bad_name (empty or no NUL in its 255 bytes).
+[[nodiscard]] Parsed<Open> parse_open(Bytes bytes) noexcept;
+
+struct OpenRsp {
+  std::uint32_t device_id = 0;
+  std::uint64_t nsectors = 0;  ///< of 512 bytes, whatever the block size
+  std::uint32_t max_hw_sectors = 0;
+  std::uint32_t max_write_zeroes_sectors = 0;
+  std::uint32_t max_discard_sectors = 0;
+  std::uint32_t discard_granularity = 0;  ///< bytes
+  std::uint32_t discard_alignment = 0;    ///< bytes
+  std::uint16_t physical_block_size = 0;  ///< bytes; 0 stands for 64 KiB or unknown
+  std::uint16_t logical_block_size = 0;   ///< bytes, a power of two from 512
+  std::uint16_t max_segments = 0;
+  std::uint16_t secure_discard = 0;  ///< non-zero: secure erase supported
+  std::uint8_t cache_policy = 0;     ///< kCache* bits
+  bool operator==(const OpenRsp&) const = default;
+};
+
+[[nodiscard]] std::size_t encode(const OpenRsp& message, MutableBytes out) noexcept;
+/// too_short, bad_type, bad_block_size, bad_count (2^54 sectors or more). With the last two `value` is filled
+/// all the same: the device is open at the server and its device_id is needed to close it.
+[[nodiscard]] Parsed<OpenRsp> parse_open_rsp(Bytes bytes) noexcept;
+
+struct Close {
+  std::uint32_t device_id = 0;
+  bool operator==(const Close&) const = default;
+};
+
+[[nodiscard]] std::size_t encode(const Close& message, MutableBytes out) noexcept;
+/// too_short, bad_type.
+[[nodiscard]] Parsed<Close> parse_close(Bytes bytes) noexcept;
+
+struct Io {
+  std::uint32_t device_id = 0;
+  std::uint64_t sector = 0;  ///< of 512 bytes
+  Opcode opcode = Opcode::read;
+  bool sync = false;
+  bool fua = false;
+  std::uint32_t size = 0;  ///< bytes
+  std::uint16_t prio = 0;  ///< Linux ioprio
+  bool operator==(const Io&) const = default;
+};
+
+[[nodiscard]] std::size_t encode(const Io& message, MutableBytes out) noexcept;
+/// too_short (below 28 bytes), bad_type, bad_opcode, bad_offset (ends beyond 2^54 sectors). Unknown flag bits
+/// are ignored. Size and alignment against the device are the server's to judge.
+[[nodiscard]] Parsed<Io> parse_io(Bytes bytes) noexcept;
+
+/// An Io with the flags a kernel client would send (protocol section 9.2): reads always sync, flushes always
+/// sync and FUA, a FUA write also sync, FUA on nothing else.
+[[nodiscard]] constexpr Io with_kernel_flags(Io io) noexcept {
+  const bool flush = io.opcode == Opcode::flush;
+  io.fua = flush || (io.opcode == Opcode::write && io.fua);
+  io.sync = io.sync || io.fua || io.opcode == Opcode::read;
+  return io;
+}
+
+/// How a message travels in RTRS (protocol section 9.1). The RTRS header lies at data_len + usr_len.
+struct Framing {
+  Direction direction = Direction::write;
+  std::uint32_t data_len = 0;
+  std::uint16_t usr_len = 0;
+  bool has_descriptor = false;
+  bool service_connection = false;  ///< cid 0, never data-bearing writes
+  bool operator==(const Framing&) const = default;
+  [[nodiscard]] constexpr std::uint32_t off() const noexcept { return data_len + usr_len; }
+};
+
+inline constexpr Framing kSessInfoFraming{Direction::read, kSessInfoRspBytes, kSessInfoBytes, true, true};
+inline constexpr Framing kOpenFraming{Direction::read, kOpenRspBytes, kOpenBytes, true, true};
+inline constexpr Framing kCloseFraming{Direction::write, 0, kCloseBytes, false, true};
+
+/// A flush travels as a read without descriptor, as the kernel's does; discard, write-zeroes and secure erase
+/// as writes without data.
+[[nodiscard]] constexpr Framing io_framing(const Io& io) noexcept {
+  switch (io.opcode) {
+    case Opcode::read:
+      return {Direction::read, io.size, kIoBytes, true, false};
+    case Opcode::write:
+      return {Direction::write, io.size, kIoBytes, false, false};
+    case Opcode::flush:
+      return {Direction::read, 0, kIoBytes, false, false};
+    case Opcode::discard:
+    case Opcode::secure_erase:
+    case Opcode::write_zeroes:
+      break;
+  }
+  return {Direction::write, 0, kIoBytes, false, false};
+}
+
+/// What a server checks of an IO against the RTRS request that carried it, and the kernel's does not:
+/// bad_direction for a read carried by a write or a change carried by a read, bad_length when the data length
+/// is not the size (read, write), not 0 (flush), or neither (the others). A flush may come in either
+/// direction.
+[[nodiscard]] Refusal check_io_framing(const Io& io, Direction direction, std::uint32_t data_len) noexcept;
+
+}  // namespace rtrs::wire::rnbd
+
+#endif  // URTRS_CORE_WIRE_RNBD_MESSAGES_HPP
