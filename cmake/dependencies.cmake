@@ -1,4 +1,6 @@
-# What the tree can use, and what it does without it. Each is optional; cmake/summary.cmake prints what was found.
+# What the tree can use. The first group is required; each of the second is optional and has a switch:
+#     URTRS_WITH_<NAME> = AUTO (use it when found), ON (fail when missing), OFF (do not even look).
+# cmake/summary.cmake prints the outcome; the *_FOUND variables set here steer the rest of the tree.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(GTest REQUIRED)
@@ -7,10 +9,46 @@ if(NOT TARGET rapidcheck)
   add_library(rapidcheck STATIC IMPORTED)
   set_target_properties(rapidcheck PROPERTIES IMPORTED_LOCATION ${RAPIDCHECK_LIBRARY})
 endif()
-find_package(benchmark QUIET)
-find_package(Boost 1.81 QUIET)
-pkg_check_modules(LIBFABRIC QUIET IMPORTED_TARGET libfabric)
-pkg_check_modules(LIBURING QUIET IMPORTED_TARGET liburing)
-pkg_check_modules(NBDKIT QUIET nbdkit)
-pkg_check_modules(VERBS QUIET IMPORTED_TARGET libibverbs librdmacm)
-pkg_check_modules(FUSE3 QUIET IMPORTED_TARGET fuse3)
+
+set(URTRS_FEATURES "")
+
+# urtrs_feature(NAME RESULT prefix PACKAGE debian-package GIVES text PKG module... | FIND package [version])
+# Sets <RESULT>_FOUND and <RESULT>_VERSION; a macro, so that they land in the caller's scope.
+macro(urtrs_feature NAME)
+  cmake_parse_arguments(FEATURE "" "RESULT;PACKAGE;GIVES" "PKG;FIND" ${ARGN})
+  set(URTRS_WITH_${NAME} AUTO CACHE STRING "${FEATURE_GIVES}: AUTO, ON or OFF")
+  set_property(CACHE URTRS_WITH_${NAME} PROPERTY STRINGS AUTO ON OFF)
+  if(URTRS_WITH_${NAME} STREQUAL "AUTO" OR URTRS_WITH_${NAME})
+    if(FEATURE_PKG)
+      pkg_check_modules(${FEATURE_RESULT} QUIET IMPORTED_TARGET ${FEATURE_PKG})
+      set_property(GLOBAL PROPERTY URTRS_PKG_${FEATURE_RESULT} "${FEATURE_PKG}")
+    else()
+      find_package(${FEATURE_FIND} QUIET)
+    endif()
+  else()
+    set(${FEATURE_RESULT}_FOUND FALSE)
+  endif()
+  if(NOT ${FEATURE_RESULT}_FOUND AND NOT URTRS_WITH_${NAME} STREQUAL "AUTO" AND URTRS_WITH_${NAME})
+    message(FATAL_ERROR "URTRS_WITH_${NAME}=ON, but it was not found. Install it: apt-get install ${FEATURE_PACKAGE}\n"
+      "or configure with -DURTRS_WITH_${NAME}=AUTO to go without: ${FEATURE_GIVES}.")
+  endif()
+  list(APPEND URTRS_FEATURES ${NAME})
+  set(URTRS_FEATURE_${NAME}_RESULT ${FEATURE_RESULT})
+  set(URTRS_FEATURE_${NAME}_PACKAGE "${FEATURE_PACKAGE}")
+  set(URTRS_FEATURE_${NAME}_GIVES "${FEATURE_GIVES}")
+endmacro()
+
+urtrs_feature(LIBFABRIC RESULT LIBFABRIC PACKAGE libfabric-dev PKG libfabric
+  GIVES "backends/libfabric: real networks, urtrsd, urtrs-perf")
+urtrs_feature(ASIO RESULT Boost PACKAGE libboost1.81-dev FIND Boost 1.81
+  GIVES "backends/asio: reactor, timers, co_await (Boost.Asio 1.81)")
+urtrs_feature(LIBURING RESULT LIBURING PACKAGE liburing-dev PKG liburing
+  GIVES "urtrsd: exports through io_uring")
+urtrs_feature(NBDKIT RESULT NBDKIT PACKAGE nbdkit-plugin-dev PKG nbdkit
+  GIVES "nbdkit plugin: remote devices for NBD clients")
+urtrs_feature(VERBS RESULT VERBS PACKAGE "libibverbs-dev librdmacm-dev" PKG libibverbs librdmacm
+  GIVES "backends/verbs: RDMA hardware, the kernel peer")
+urtrs_feature(FUSE RESULT FUSE3 PACKAGE libfuse3-dev PKG fuse3
+  GIVES "urtrs-fs: a file view of sessions and paths")
+urtrs_feature(BENCHMARK RESULT benchmark PACKAGE libbenchmark-dev FIND benchmark
+  GIVES "benchmarks of the core and the simulator")

@@ -2,13 +2,18 @@
 #
 # urtrs_library(NAME SOURCES a.cpp b.cpp [DEPS lib...] [PURE])   a static library, target urtrs_NAME, alias urtrs::NAME
 #     PURE: built without exceptions and RTTI, and its symbols are checked by the purity test.
-# urtrs_test(NAME SOURCES a_test.cpp [DEPS lib...])              a GoogleTest program registered with CTest
+#     Libraries under core/ and backends/ are installed and exported (cmake/install.cmake).
+# urtrs_test(NAME SOURCES a_test.cpp [DEPS lib...] [LABELS l...]) a GoogleTest program registered with CTest
+#     LABELS: `tsan` also runs it in the TSan build, `hash` also in the clang build (tools/test).
 # urtrs_program(NAME SOURCES main.cpp [DEPS lib...])             an installed command
+# urtrs_fuzzer(NAME SOURCES a_fuzz.cpp [DEPS lib...])            a libFuzzer program; only with URTRS_FUZZ
 
 option(URTRS_WERROR "Treat warnings as errors" ON)
+option(URTRS_FUZZ "Build the libFuzzer targets (clang only)" OFF)
 set(URTRS_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,undefined or thread")
 
 add_library(urtrs_options INTERFACE)
+target_compile_features(urtrs_options INTERFACE cxx_std_20)
 target_include_directories(urtrs_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/urtrs>)
 add_library(urtrs_warnings INTERFACE)
@@ -18,12 +23,25 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # False positives of g++ 12 on inlined std::optional / std::variant storage.
   target_compile_options(urtrs_warnings INTERFACE -Wno-null-dereference -Wno-maybe-uninitialized)
 endif()
+
 if(URTRS_SANITIZE)
   add_compile_options(-fsanitize=${URTRS_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=${URTRS_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND URTRS_SANITIZE MATCHES "undefined")
+    # clang 14 cannot emit coroutines with this check on.
     add_compile_options(-fno-sanitize=function)
   endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND URTRS_SANITIZE MATCHES "thread")
+    # Asio uses fences, which g++ only warns that TSan does not model.
+    add_compile_options(-Wno-tsan)
+  endif()
+endif()
+if(URTRS_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "URTRS_FUZZ needs clang: configure with the preset `fuzz` or -DCMAKE_CXX_COMPILER=clang++")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
 function(urtrs_library NAME)
@@ -33,15 +51,17 @@ function(urtrs_library NAME)
   target_link_libraries(urtrs_${NAME} PUBLIC urtrs_options ${ARG_DEPS} PRIVATE $<BUILD_INTERFACE:urtrs_warnings>)
   if(ARG_PURE)
     target_compile_options(urtrs_${NAME} PRIVATE -fno-exceptions -fno-rtti)
+    set_property(GLOBAL APPEND PROPERTY URTRS_PURE_LIBRARIES urtrs_${NAME})
   endif()
 endfunction()
 
 function(urtrs_test NAME)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${NAME} ${ARG_SOURCES})
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} urtrs_warnings GTest::gtest GTest::gtest_main rapidcheck)
   add_test(NAME ${NAME} COMMAND ${NAME})
-  set_tests_properties(${NAME} PROPERTIES TIMEOUT 300 ENVIRONMENT "RC_PARAMS=seed=20261121;HFI_NO_BACKTRACE=1;IPATH_NO_BACKTRACE=1")
+  set_tests_properties(${NAME} PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}"
+    ENVIRONMENT "RC_PARAMS=seed=20261121;HFI_NO_BACKTRACE=1;IPATH_NO_BACKTRACE=1;UBSAN_OPTIONS=print_stacktrace=1")
 endfunction()
 
 function(urtrs_program NAME)
@@ -49,4 +69,14 @@ function(urtrs_program NAME)
   add_executable(${NAME} ${ARG_SOURCES})
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} urtrs_warnings)
   install(TARGETS ${NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+function(urtrs_fuzzer NAME)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  if(NOT URTRS_FUZZ)
+    return()
+  endif()
+  add_executable(${NAME} ${ARG_SOURCES})
+  target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} urtrs_warnings)
+  target_link_options(${NAME} PRIVATE -fsanitize=fuzzer)
 endfunction()
