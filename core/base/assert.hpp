@@ -1,0 +1,11 @@
+// Programming errors stop the program, in release builds too. Never used for anything a peer, a file or a
+// user sends.
+#pragma once
+
+namespace rtrs {
+[[noreturn]] void assert_failed(const char* expression, const char* file, int line) noexcept;
+}
+
+#define RTRS_ASSERT(expression)                         \
+  (static_cast<bool>(expression) ? static_cast<void>(0) \
+                                 : ::rtrs::assert_failed(#expression, __FILE__, __LINE__))

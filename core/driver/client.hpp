@@ -1,0 +1,107 @@
+// The client of a session: joins the protocol machine, a fabric and the application. Submit requests, poll
+// for what finished. It owns no thread, clock or socket: `now` and the fabric are arguments, so that
+// simulated and real runs execute the same object code. One thread owns a client; user code never runs inside
+// a call.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/driver/path_news.hpp"
+#include "core/fabric/fabric.hpp"
+#include "core/proto/config.hpp"
+#include "core/proto/errc.hpp"
+#include "core/proto/ids.hpp"
+#include "core/wire/bytes.hpp"
+
+namespace rtrs {
+
+class Recorder;
+
+struct ClientOptions {
+  ClientConfig protocol;
+  std::string session_name;            // 1..254 characters, neither '/' nor '.', unique at the server
+  std::vector<PathAddress> paths;      // 1..kMaxPaths
+  wire::Uuid session_uuid{};           // identity of the session: random, never reused
+  std::vector<wire::Uuid> path_uuids;  // one a possible path (kMaxPaths); random, never reused
+  std::uint32_t max_queued = 4096;     // requests that wait for a permit
+};
+
+struct IoRequest {
+  Direction direction = Direction::read;
+  bool service = false;        // administrative message, over the service connection; at most 4 KiB of data
+  std::uint16_t affinity = 0;  // requests with equal affinity share a connection and stay in order on it
+  std::span<const std::byte> user_header;  // copied before submit() returns; at most kMaxUserHeader bytes
+  // The data: sent (write) or filled (read). Owned by the client until the completion is polled. With a
+  // region the fabric works on it directly, otherwise it is copied through memory of the client.
+  std::span<std::byte> data;
+  RegionId region = kNoRegion;  // `data` lies in this region, from `region_offset` on
+  std::uint32_t region_offset = 0;
+  std::uint64_t user_data = 0;  // comes back with the completion
+};
+inline constexpr std::size_t kMaxUserHeader = 512 - 24;
+
+struct IoCompletion {
+  std::uint64_t user_data = 0;
+  Errc result = Errc::ok;
+  std::uint16_t peer_errno = 0;  // Linux errno, positive, for Errc::peer_error
+};
+
+struct ClientStats {
+  std::uint64_t reads = 0, writes = 0, read_bytes = 0, write_bytes = 0;
+  std::uint64_t errors = 0;              // completions that were not ok
+  std::uint64_t failovers = 0;           // requests sent again on another path
+  std::uint64_t unfenced_failovers = 0;  // of which without proof that the old incarnation was dead
+  std::uint64_t stale_events = 0;        // events of older incarnations, dropped
+  std::uint64_t refused_messages = 0;    // messages of the server that did not parse
+  std::uint64_t trace_overruns = 0;
+};
+
+class Client {
+ public:
+  // `recorder` may be null; it must outlive the client.
+  Client(const ClientOptions&, Recorder* recorder);
+  ~Client();
+  Client(Client&&) noexcept;
+  Client& operator=(Client&&) noexcept;
+
+  // Starts to connect all configured paths. The session is usable when link_up().
+  Errc open(Fabric&, Nanos now);
+  // Queues a request. Errors: queue_full, too_large, session_closed, not_open (before the first path ever
+  // connected, the session's limits are not known: submit is refused), invalid. On ok, exactly one
+  // IoCompletion follows.
+  Errc submit(Fabric&, Nanos now, const IoRequest&);
+  // Takes events from the fabric and runs due timers; returns finished requests, oldest first. Call again at
+  // once when the span came back full, and at the latest at next_deadline().
+  std::size_t poll(Fabric&, Nanos now, std::span<IoCompletion>);
+  Nanos next_deadline() const noexcept;
+
+  Errc add_path(Fabric&, Nanos now,
+                const PathAddress&);  // its index: path_count() - 1 afterwards, or a free one
+  Errc remove_path(Fabric&, Nanos now, unsigned path);
+  Errc disconnect_path(Fabric&, Nanos now, unsigned path);
+  Errc reconnect_path(Fabric&, Nanos now, unsigned path);
+  void set_policy(Fabric&, Nanos now, MultipathPolicy);
+  // Fails what is queued, waits for what is in flight, disconnects. closed() tells when all is drained.
+  void close(Fabric&, Nanos now);
+
+  bool link_up() const noexcept;  // at least one path is connected
+  bool closed() const noexcept;
+  unsigned inflight() const noexcept;          // requests accepted and not yet polled as complete
+  std::uint32_t max_io_size() const noexcept;  // bytes; 0 until the first path connected
+  std::uint32_t depth() const noexcept;        // permits; 0 until then
+  // News since the last call, oldest first: path states, link changes. False when there is none.
+  bool take_news(PathNews&);
+  std::span<const PathStatus> paths() const noexcept;
+  const ClientStats& stats() const noexcept;
+  std::uint64_t fingerprint() const noexcept;  // of the protocol state
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rtrs

@@ -1,0 +1,34 @@
+// What drivers tell about paths.
+#pragma once
+#include <cstdint>
+
+#include "core/proto/actions.hpp"
+#include "core/proto/errc.hpp"
+#include "core/proto/ids.hpp"
+
+namespace rtrs {
+
+struct PathNews {
+  enum class Kind : std::uint8_t { path, link_up, link_down, session_ended };
+  Kind kind = Kind::path;
+  Nanos at = 0;
+  std::uint16_t session = 0;     // server: index of the session
+  PathChanged path{};            // kind path
+  Reason reason = Reason::none;  // kind session_ended
+};
+
+struct PathStatus {
+  PathState state = PathState::absent;
+  Reason reason = Reason::none;  // of the last change
+  std::uint16_t peer_errno = 0;
+  std::uint32_t attempt = 0;     // since it was last connected
+  std::uint64_t reconnects = 0;  // times it came back after having been connected
+  std::uint64_t failed_attempts = 0;
+  std::uint64_t ios = 0;        // requests completed over this path
+  std::uint64_t failovers = 0;  // requests taken over from other paths
+  std::uint32_t inflight = 0;
+  Nanos heartbeat_latency = 0;  // of the last heartbeat; 0: none measured
+  Nanos since = 0;              // when the state was entered
+};
+
+}  // namespace rtrs

@@ -1,0 +1,86 @@
+// The server: accepts sessions over a fabric and hands their requests to the application, which answers each
+// exactly once, in any order. Owns no thread, clock or socket; see client.hpp for the rules.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "core/driver/path_news.hpp"
+#include "core/fabric/fabric.hpp"
+#include "core/proto/config.hpp"
+#include "core/proto/errc.hpp"
+#include "core/proto/ids.hpp"
+
+namespace rtrs {
+
+class Recorder;
+
+// Names one request until it is answered.
+struct RequestId {
+  std::uint16_t session = 0;
+  std::uint16_t chunk = 0;
+  std::uint16_t serial = 0;
+  auto operator<=>(const RequestId&) const = default;
+};
+
+struct ServerEvent {
+  enum class Kind : std::uint8_t {
+    session_opened,  // session, name: its first path is up
+    session_closed,  // session: every path is gone; nothing of it is in flight
+    request,         // id, direction, data, user_header
+  };
+  Kind kind = Kind::request;
+  Direction direction = Direction::read;
+  std::uint16_t session = 0;
+  RequestId id{};
+  // request: the payload of a write, or where to put the data of a read (`data.size()` bytes at most; a
+  // read's data is sent from here). The application may use both spans until it calls respond().
+  std::span<std::byte> data{};
+  std::span<const std::byte> user_header{};
+  std::string_view name{};  // session_opened: valid until the next poll()
+};
+
+struct ServerStats {
+  std::uint64_t requests = 0, responses = 0, error_responses = 0;
+  std::uint64_t sessions_opened = 0, paths_connected = 0, paths_lost = 0;
+  std::uint64_t rejected = 0;           // connect requests rejected
+  std::uint64_t refused_messages = 0;   // messages that did not parse; each closed its path
+  std::uint64_t gated = 0;              // requests that waited for an older user of their chunk
+  std::uint64_t fences = 0;             // fence requests answered
+  std::uint64_t dropped_responses = 0;  // answers whose path was gone
+  std::uint64_t stale_events = 0;
+};
+
+class Server {
+ public:
+  // `recorder` may be null; it must outlive the server.
+  Server(const ServerConfig&, Recorder* recorder);
+  ~Server();
+  Server(Server&&) noexcept;
+  Server& operator=(Server&&) noexcept;
+
+  Errc listen(Fabric&, Nanos now, const PathAddress& local);
+  std::size_t poll(Fabric&, Nanos now, std::span<ServerEvent>);
+  // `peer_errno`: 0 or a positive Linux errno. A read answered with 0 sends `data` of the request.
+  void respond(Fabric&, Nanos now, RequestId, std::uint16_t peer_errno);
+  Nanos next_deadline() const noexcept;
+
+  Errc disconnect_path(Fabric&, Nanos now, std::uint16_t session, unsigned path);
+  void close_session(Fabric&, Nanos now, std::uint16_t session);
+  // Closes every session, accepts no more. closed() tells when all is drained.
+  void close(Fabric&, Nanos now);
+  bool closed() const noexcept;
+
+  unsigned session_count() const noexcept;
+  bool take_news(PathNews&);
+  const ServerStats& stats() const noexcept;
+  std::uint64_t fingerprint() const noexcept;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rtrs

@@ -1,0 +1,109 @@
+// What a backend implements. One thread owns a fabric; no call blocks for a peer; it never calls up.
+//
+// A connection is named by its ConKey, which the caller chooses and never reuses. Whatever happens, a key
+// given to connect() or accept() ends with exactly one connection_closed event, which comes only after
+// disconnect(key) and only when no work request of the connection is outstanding and none of its memory is in
+// use by the fabric. Events of one connection are reported in order; there is no order between connections.
+// After connection_closed nothing is ever reported for that key again.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "core/fabric/capabilities.hpp"
+#include "core/fabric/work.hpp"
+#include "core/proto/errc.hpp"
+#include "core/proto/ids.hpp"
+
+namespace rtrs {
+
+template <class T>
+using Result = tl::expected<T, Errc>;
+
+// Where a path leads. `source` may be empty (any local address). Forms: "ip:10.0.0.1", "10.0.0.1", "ip:::1",
+// a host name where the fabric resolves names; the simulated fabric takes node and port numbers.
+struct PathAddress {
+  std::string source;
+  std::string destination;
+  std::uint16_t port = 1234;
+};
+
+struct ConnectionParams {
+  std::uint32_t send_depth = 0;     // work requests that may be outstanding
+  std::uint32_t receive_depth = 0;  // receives that may be posted
+};
+
+// Memory that the fabric can send from and receive into, and that peers can be allowed to write to.
+struct Region {
+  RegionId id = kNoRegion;
+  std::span<std::byte> bytes{};
+};
+
+// A key under which a peer may write to a part of a region.
+using ExposureId = std::uint32_t;
+inline constexpr ExposureId kNoExposure = ~ExposureId{0};
+struct Exposure {
+  ExposureId id = kNoExposure;
+  std::uint32_t rkey = 0;
+  std::uint64_t remote_addr = 0;  // of the first byte
+};
+
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+  virtual const Capabilities& capabilities() const noexcept = 0;
+
+  // --- memory (set-up calls; may allocate) ---
+  // Allocates zeroed memory and registers it. Owned by the fabric until release().
+  virtual Result<Region> allocate(std::size_t bytes) = 0;
+  // Registers memory of the caller, which must outlive the region.
+  virtual Result<Region> register_memory(std::span<std::byte> memory) = 0;
+  virtual void release(RegionId) = 0;
+  // Memory of a region; valid until release().
+  std::span<std::byte> bytes(RegionId id) const noexcept { return regions_[id]; }
+
+  // Lets peers write to [offset, offset + length) of the region.
+  virtual Result<Exposure> expose(RegionId, std::size_t offset, std::size_t length) = 0;
+  virtual void unexpose(ExposureId) = 0;
+  // Makes the exposure's key dead; reported as chunk_invalidated{key, cookie}. Needs capability
+  // `invalidation`.
+  virtual void invalidate(ConKey, ExposureId, std::uint64_t cookie) = 0;
+  // Gives a dead exposure a key that it did not have before, valid for whatever is posted on `key` from now
+  // on.
+  virtual Result<std::uint32_t> renew(ConKey, ExposureId) = 0;
+
+  // --- connections ---
+  virtual Errc listen(const PathAddress& local) = 0;
+  virtual void connect(ConKey, const PathAddress&, const ConnectionParams&,
+                       std::span<const std::byte> private_data) = 0;
+  // Receives may be posted right after accept(), and are in place before the peer learns of it.
+  virtual void accept(std::uint32_t request, ConKey, const ConnectionParams&,
+                      std::span<const std::byte> private_data) = 0;
+  virtual void reject(std::uint32_t request, std::span<const std::byte> private_data) = 0;
+  virtual void disconnect(ConKey) = 0;
+  // "1.2.3.4:5 > 1.2.3.4:1234" for logs.
+  virtual std::string describe(ConKey) const = 0;
+
+  // --- IO path: no allocation, no blocking ---
+  // `bytes_each` may be 0 for receives that only immediates and empty SENDs consume.
+  virtual void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept = 0;
+  // Accepts a prefix and returns its length; 0 means try again after the next poll(). A work request for a
+  // connection that is lost is accepted and dropped: its connection_lost is on the way or was reported.
+  virtual std::size_t post(std::span<const WorkRequest>) noexcept = 0;
+  // Makes progress and reports what happened.
+  virtual std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept = 0;
+
+  // --- sleeping ---
+  // A descriptor that becomes readable when poll() has something to do; -1 where there is none.
+  virtual int wait_fd() const noexcept { return -1; }
+  // True when it is safe to sleep on wait_fd(): nothing is pending.
+  virtual bool try_wait() noexcept { return false; }
+
+ protected:
+  std::vector<std::span<std::byte>> regions_;  // by RegionId
+};
+
+}  // namespace rtrs

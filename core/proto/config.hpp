@@ -1,0 +1,76 @@
+// Settings of the protocol machines. Plain values, fixed when a machine is made; times in nanoseconds.
+#pragma once
+#include <cstdint>
+
+#include "core/base/reflect.hpp"
+#include "core/proto/ids.hpp"
+#include "core/proto/limits.hpp"
+#include "core/proto/multipath_policy.hpp"
+
+namespace rtrs {
+
+// Protocol section 7. A peer is declared dead between (missed_max + 1) and (missed_max + 2) intervals after
+// the last thing received from it.
+struct HeartbeatConfig {
+  Nanos interval = seconds(5);
+  std::uint32_t missed_max = 5;
+  bool operator==(const HeartbeatConfig&) const = default;
+  RTRS_FIELDS(interval, missed_max)
+};
+
+// What to do with the requests of a lost path while nothing proves that the server will not execute them any
+// more.
+enum class UnfencedReplay : std::uint8_t {
+  wait,    // hold them until there is proof: an answered fence, or a newer incarnation of the path accepted
+  replay,  // send them again at once, as the kernel client does (races that this allows:
+           // docs/architecture.md)
+};
+
+struct ClientConfig {
+  std::uint64_t seed = 1;            // of the reconnect jitter
+  std::uint16_t con_num = 3;         // connections a path: one for service, the rest for IO; 2 .. kMaxCons
+  std::uint16_t max_depth = 512;     // permits to use at most, 1 .. kMaxPermits; the server may offer less
+  std::uint16_t send_depth = 1024;   // send queue entries of a connection
+  std::uint8_t extensions = 3;       // offered: bit 0 fence, bit 1 generation
+  bool imm_consumes_receive = true;  // of the fabric's capabilities
+  bool offer_invalidation = false;   // READs offer keys of their own (needs per_io_keys)
+  MultipathPolicy policy = MultipathPolicy::min_inflight;
+  UnfencedReplay kernel_peer = UnfencedReplay::replay;  // the server does not know the fence
+  UnfencedReplay fence_failed = UnfencedReplay::wait;   // no answer within fence_timeout
+  Nanos connect_timeout = seconds(30);                  // of each connection
+  Nanos info_timeout = seconds(30);
+  Nanos fence_timeout = seconds(60);
+  Nanos queue_timeout =
+      seconds(120);  // how long a request waits for a path; kNever: for ever; 0: fails at once
+  Nanos reconnect_min = milliseconds(500);  // first delay; doubles a failed attempt
+  Nanos reconnect_max = seconds(30);
+  Nanos reconnect_jitter = seconds(2);  // up to this much is added, at most the delay itself
+  Nanos busy_retry =
+      milliseconds(250);  // delay after the server said that it still closes the old incarnation
+  std::int32_t max_reconnect_attempts = -1;  // -1: for ever; 0: never
+  HeartbeatConfig heartbeat;
+  bool operator==(const ClientConfig&) const = default;
+  RTRS_FIELDS(seed, con_num, max_depth, send_depth, extensions, imm_consumes_receive, offer_invalidation,
+              policy, kernel_peer, fence_failed, connect_timeout, info_timeout, fence_timeout, queue_timeout,
+              reconnect_min, reconnect_max, reconnect_jitter, busy_retry, max_reconnect_attempts, heartbeat)
+};
+
+struct ServerConfig {
+  std::uint16_t queue_depth = 512;  // chunks a session, 1 .. kMaxPermits
+  std::uint32_t chunk_size =
+      131072;  // bytes; a power of two >= 8192; log2up(queue_depth) + log2(chunk_size) <= 28
+  std::uint32_t max_hdr_size = 4096;
+  std::uint16_t send_depth = 1024;  // send queue entries of a connection
+  std::uint16_t max_sessions = 64;
+  std::uint8_t extensions = 3;     // granted when asked for
+  bool always_invalidate = false;  // a fresh key for every IO (needs capability `invalidation`)
+  bool imm_consumes_receive = true;
+  bool send_invalidate = true;            // honour NEED_INVAL (needs the capability)
+  Nanos handshake_timeout = seconds(30);  // from the first connect request of a path to its INFO_REQ
+  HeartbeatConfig heartbeat;
+  bool operator==(const ServerConfig&) const = default;
+  RTRS_FIELDS(queue_depth, chunk_size, max_hdr_size, send_depth, max_sessions, extensions, always_invalidate,
+              imm_consumes_receive, send_invalidate, handshake_timeout, heartbeat)
+};
+
+}  // namespace rtrs

@@ -1,0 +1,146 @@
+#include "core/proto/errc.hpp"
+
+#include "core/proto/actions.hpp"
+#include "core/proto/multipath_policy.hpp"
+
+namespace rtrs {
+
+const char* to_string(Errc errc) noexcept {
+  switch (errc) {
+    case Errc::ok:
+      return "ok";
+    case Errc::peer_error:
+      return "the server reported an error";
+    case Errc::no_path:
+      return "no path is connected";
+    case Errc::queue_full:
+      return "too many requests are queued";
+    case Errc::too_large:
+      return "the request does not fit the server's buffers";
+    case Errc::session_closed:
+      return "the session is closed";
+    case Errc::not_open:
+      return "the session is not open";
+    case Errc::no_memory:
+      return "out of memory";
+    case Errc::not_supported:
+      return "not supported by this fabric";
+    case Errc::bad_address:
+      return "bad address";
+    case Errc::address_in_use:
+      return "address in use";
+    case Errc::no_permission:
+      return "permission denied";
+    case Errc::no_such_path:
+      return "no such path";
+    case Errc::invalid:
+      return "invalid argument";
+    case Errc::fabric_error:
+      return "fabric error";
+  }
+  return "unknown error";
+}
+
+const char* to_string(Reason reason) noexcept {
+  switch (reason) {
+    case Reason::none:
+      return "none";
+    case Reason::requested:
+      return "requested";
+    case Reason::session_closed:
+      return "session_closed";
+    case Reason::path_removed:
+      return "path_removed";
+    case Reason::address_unresolved:
+      return "address_unresolved";
+    case Reason::connect_refused:
+      return "connect_refused";
+    case Reason::connect_timeout:
+      return "connect_timeout";
+    case Reason::rejected:
+      return "rejected";
+    case Reason::rejected_busy:
+      return "rejected_busy";
+    case Reason::bad_conn_rsp:
+      return "bad_conn_rsp";
+    case Reason::info_timeout:
+      return "info_timeout";
+    case Reason::bad_info_rsp:
+      return "bad_info_rsp";
+    case Reason::depth_changed:
+      return "depth_changed";
+    case Reason::heartbeat_lost:
+      return "heartbeat_lost";
+    case Reason::peer_closed:
+      return "peer_closed";
+    case Reason::transport_error:
+      return "transport_error";
+    case Reason::post_failed:
+      return "post_failed";
+    case Reason::protocol_violation:
+      return "protocol_violation";
+    case Reason::handshake_timeout:
+      return "handshake_timeout";
+    case Reason::superseded:
+      return "superseded";
+    case Reason::fenced:
+      return "fenced";
+    case Reason::stale_attempt:
+      return "stale_attempt";
+    case Reason::duplicate_connection:
+      return "duplicate_connection";
+    case Reason::duplicate_address:
+      return "duplicate_address";
+    case Reason::unknown_session:
+      return "unknown_session";
+    case Reason::too_many_paths:
+      return "too_many_paths";
+    case Reason::too_many_sessions:
+      return "too_many_sessions";
+    case Reason::too_many_connections:
+      return "too_many_connections";
+    case Reason::name_refused:
+      return "name_refused";
+    case Reason::attempts_exhausted:
+      return "attempts_exhausted";
+    case Reason::no_resources:
+      return "no_resources";
+    case Reason::fabric_gone:
+      return "fabric_gone";
+  }
+  return "unknown";
+}
+
+const char* to_string(PathState state) noexcept {
+  switch (state) {
+    case PathState::absent:
+      return "absent";
+    case PathState::connecting:
+      return "connecting";
+    case PathState::connected:
+      return "connected";
+    case PathState::draining:
+      return "draining";
+    case PathState::waiting:
+      return "waiting";
+    case PathState::closing:
+      return "closing";
+    case PathState::closed:
+      return "closed";
+  }
+  return "unknown";
+}
+
+const char* to_string(MultipathPolicy policy) noexcept {
+  switch (policy) {
+    case MultipathPolicy::round_robin:
+      return "round-robin";
+    case MultipathPolicy::min_inflight:
+      return "min-inflight";
+    case MultipathPolicy::min_latency:
+      return "min-latency";
+  }
+  return "unknown";
+}
+
+}  // namespace rtrs

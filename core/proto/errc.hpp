@@ -1,0 +1,64 @@
+// What an operation came to (Errc) and why a path, connection or request ended (Reason). The same words are
+// used in logs, statistics, traces and the API.
+#pragma once
+#include <cstdint>
+
+namespace rtrs {
+
+enum class Errc : std::uint8_t {
+  ok,
+  peer_error,      // the server answered with an errno (see IoCompletion::peer_errno)
+  no_path,         // no path was connected within the configured queueing bound
+  queue_full,      // more requests submitted than the session may queue
+  too_large,       // data or headers do not fit a chunk
+  session_closed,  // the session was closed before the request was answered
+  not_open,        // the session has never been connected
+  no_memory,       // memory could not be allocated or registered
+  not_supported,   // the fabric cannot do this
+  bad_address,     // the address does not parse or cannot be used
+  address_in_use,  // another program listens there
+  no_permission,   // the operating system refused
+  no_such_path,    // no path with this index
+  invalid,         // an argument is out of its range
+  fabric_error,    // the fabric failed for another reason (its text is in the log)
+};
+const char* to_string(Errc) noexcept;
+
+enum class Reason : std::uint8_t {
+  none,
+  requested,             // an operator asked for it
+  session_closed,        // the session is being closed
+  path_removed,          // the path is being removed
+  address_unresolved,    // the address does not resolve, or there is no route to it
+  connect_refused,       // nobody listens there
+  connect_timeout,       // no answer to a connect request in time
+  rejected,              // the peer rejected the connect request; the errno says why
+  rejected_busy,         // the peer still closes an older incarnation of this path: try again soon
+  bad_conn_rsp,          // the peer's answer to the connect request is malformed or unacceptable
+  info_timeout,          // no answer to INFO_REQ in time
+  bad_info_rsp,          // malformed INFO_RSP
+  depth_changed,         // queue depth or chunk size differ from what the session was opened with
+  heartbeat_lost,        // nothing was received for the dead-peer time
+  peer_closed,           // the peer disconnected
+  transport_error,       // a work request failed
+  post_failed,           // a work request could not be posted
+  protocol_violation,    // the peer sent something that the protocol forbids; the refusal says what
+  handshake_timeout,     // server: connections were made but the path was never completed
+  superseded,            // server: a newer incarnation of the path arrived
+  fenced,                // server: the client asked over another path to close this incarnation
+  stale_attempt,         // server: a connect request of an older attempt than the current one
+  duplicate_connection,  // server: this cid of the attempt is already connected
+  duplicate_address,     // server: another path of the session uses the same addresses
+  unknown_session,       // server: an additional path for a session that does not exist
+  too_many_paths,
+  too_many_sessions,
+  too_many_connections,
+  name_refused,        // server: the session name is malformed or owned by another session
+  attempts_exhausted,  // client: the maximum number of reconnect attempts was reached
+  no_resources,        // memory or fabric objects could not be had
+  fabric_gone,         // the device or provider went away
+};
+inline constexpr unsigned kReasonCount = static_cast<unsigned>(Reason::fabric_gone) + 1;
+const char* to_string(Reason) noexcept;
+
+}  // namespace rtrs

@@ -1,0 +1,258 @@
+// Everything that can change a protocol state machine, one struct an input, named in the past tense. All are
+// trivially copyable and at most 64 bytes. `now` never decreases from one input to the next of one machine;
+// inputs with equal `now` may come in any order. Bytes of the peer are parsed at the edge (core/wire): what
+// does not parse arrives as PeerBroke.
+#pragma once
+#include <cstdint>
+#include <variant>
+
+#include "core/base/reflect.hpp"
+#include "core/proto/errc.hpp"
+#include "core/proto/ids.hpp"
+#include "core/proto/multipath_policy.hpp"
+#include "core/wire/bytes.hpp"
+#include "core/wire/refusal.hpp"
+
+namespace rtrs {
+
+// --- both sides ---
+
+// First sign that a connection is gone. The machine answers with Disconnect.
+struct ConnectionLost {
+  Nanos now;
+  ConKey key;
+  Reason reason;
+  RTRS_FIELDS(now, key, reason)
+};
+// The last event of a key, exactly one, and only after Disconnect: every work request of it has completed or
+// been flushed, and no buffer of it is in use by the fabric any more.
+struct ConnectionClosed {
+  Nanos now;
+  ConKey key;
+  RTRS_FIELDS(now, key)
+};
+// An immediate that carries no message: a response or heartbeat (client), a heartbeat (server).
+struct ImmReceived {
+  Nanos now;
+  ConKey key;
+  std::uint32_t imm;
+  RTRS_FIELDS(now, key, imm)
+};
+// A signalled work request completed. `cookie` is what the posting action carried.
+struct SendDone {
+  Nanos now;
+  ConKey key;
+  std::uint64_t cookie;
+  RTRS_FIELDS(now, key, cookie)
+};
+// The peer sent something that does not parse or is forbidden.
+struct PeerBroke {
+  Nanos now;
+  ConKey key;
+  wire::Refusal why;
+  RTRS_FIELDS(now, key, why)
+};
+// next_deadline() passed. May come late; an early one does nothing.
+struct DeadlineReached {
+  Nanos now;
+  RTRS_FIELDS(now)
+};
+// Go on with a batch: fed while wants_to_continue().
+struct Continued {
+  Nanos now;
+  RTRS_FIELDS(now)
+};
+struct CloseRequested {
+  Nanos now;
+  RTRS_FIELDS(now)
+};
+// An operator disconnects a path. Client: it stays listed and can be reconnected.
+struct PathDisconnectRequested {
+  Nanos now;
+  std::uint16_t path;
+  RTRS_FIELDS(now, path)
+};
+
+// --- client session ---
+
+// Path `path` exists from now on and starts to connect.
+struct PathAdded {
+  Nanos now;
+  std::uint16_t path;
+  RTRS_FIELDS(now, path)
+};
+struct PathRemoveRequested {
+  Nanos now;
+  std::uint16_t path;
+  RTRS_FIELDS(now, path)
+};
+struct PathReconnectRequested {
+  Nanos now;
+  std::uint16_t path;
+  RTRS_FIELDS(now, path)
+};
+struct PolicyChanged {
+  Nanos now;
+  MultipathPolicy policy;
+  RTRS_FIELDS(now, policy)
+};
+// The peer accepted; the values are those of a CON_RSP that parsed.
+struct Connected {
+  Nanos now;
+  ConKey key;
+  std::uint32_t max_io_size;
+  std::uint32_t max_hdr_size;
+  std::uint32_t flags;
+  std::uint16_t queue_depth;
+  RTRS_FIELDS(now, key, max_io_size, max_hdr_size, flags, queue_depth)
+};
+// The attempt failed; `peer_errno` is positive where the peer gave one, else 0. The key still needs
+// Disconnect.
+struct ConnectFailed {
+  Nanos now;
+  ConKey key;
+  Reason reason;
+  std::uint16_t peer_errno;
+  RTRS_FIELDS(now, key, reason, peer_errno)
+};
+// INFO_RSP parsed, and the driver holds the chunk table of this path.
+struct InfoAccepted {
+  Nanos now;
+  ConKey key;
+  RTRS_FIELDS(now, key)
+};
+// A response that carries a fresh key for its chunk (RKEY_RSP with its immediate).
+struct KeyedResponseReceived {
+  Nanos now;
+  ConKey key;
+  std::uint32_t imm;
+  std::uint32_t rkey;
+  std::uint16_t buf_id;
+  RTRS_FIELDS(now, key, imm, rkey, buf_id)
+};
+// The peer invalidated a key of ours (SEND_WITH_INV). `permit` is the one whose request offered that key, or
+// kNoPermit when no request did.
+struct KeyInvalidated {
+  Nanos now;
+  ConKey key;
+  std::uint16_t permit;
+  RTRS_FIELDS(now, key, permit)
+};
+inline constexpr std::uint16_t kNoPermit = 0xffff;
+struct FenceAnswered {
+  Nanos now;
+  ConKey key;
+  std::uint32_t serial;
+  std::uint16_t peer_errno;
+  RTRS_FIELDS(now, key, serial, peer_errno)
+};
+// A request of the application. `permit` is next_permit() of the session at this moment; its headers and
+// scatter list are already with the driver.
+struct Submitted {
+  Nanos now;
+  std::uint16_t permit;
+  Direction direction;
+  bool service;              // an administrative message: goes over cid 0
+  bool offers_invalidation;  // READ whose key the server may invalidate
+  std::uint16_t affinity;    // chooses the connection; requests of one affinity stay in order on a path
+  std::uint32_t data_len;
+  std::uint32_t usr_len;
+  RTRS_FIELDS(now, permit, direction, service, offers_invalidation, affinity, data_len, usr_len)
+};
+
+using ClientInput =
+    std::variant<PathAdded, PathRemoveRequested, PathDisconnectRequested, PathReconnectRequested,
+                 PolicyChanged, CloseRequested, Connected, ConnectFailed, ConnectionLost, ConnectionClosed,
+                 InfoAccepted, ImmReceived, KeyedResponseReceived, KeyInvalidated, FenceAnswered, SendDone,
+                 PeerBroke, Submitted, DeadlineReached, Continued>;
+
+// --- server session ---
+
+// A connect request whose CON_REQ parsed. `key` is fresh; its path is that of an existing path of the session
+// with this `sess_uuid`, or the session's first free path.
+struct ConnectRequested {
+  Nanos now;
+  ConKey key;
+  std::uint32_t request;       // handle of the fabric, to accept or reject
+  std::uint32_t address_pair;  // digest of (client address, server address), ports left out
+  wire::Uuid sess_uuid;        // the path
+  std::uint16_t cid_num;
+  std::uint16_t recon_cnt;
+  std::uint8_t extensions;
+  bool first_conn;
+  RTRS_FIELDS(now, key, request, address_pair, sess_uuid, cid_num, recon_cnt, extensions, first_conn)
+};
+// INFO_REQ parsed. `refusal_errno` is 0 when the name is granted and the upper layer takes the session.
+struct InfoRequested {
+  Nanos now;
+  ConKey key;
+  std::uint16_t refusal_errno;
+  RTRS_FIELDS(now, key, refusal_errno)
+};
+// IO_REQ whose headers parsed and were copied out of the chunk by the driver.
+struct RequestArrived {
+  Nanos now;
+  ConKey key;
+  std::uint32_t data_len;
+  std::uint32_t usr_len;
+  std::uint16_t chunk;
+  std::uint8_t generation;
+  Direction direction;
+  bool need_invalidate;
+  bool has_descriptor;
+  RTRS_FIELDS(now, key, data_len, usr_len, chunk, generation, direction, need_invalidate, has_descriptor)
+};
+// The remote key of a chunk is dead (or, ok == false, could not be invalidated).
+struct ChunkInvalidated {
+  Nanos now;
+  ConKey key;
+  std::uint16_t chunk;
+  bool ok;
+  RTRS_FIELDS(now, key, chunk, ok)
+};
+struct FenceRequested {
+  Nanos now;
+  ConKey key;
+  std::uint32_t serial;
+  std::uint16_t recon_cnt;
+  wire::Uuid sess_uuid;
+  RTRS_FIELDS(now, key, serial, recon_cnt, sess_uuid)
+};
+// The upper layer answers a delivered request: exactly once for each Deliver, `peer_errno` 0 or positive.
+struct Responded {
+  Nanos now;
+  std::uint16_t chunk;
+  std::uint16_t serial;
+  std::uint16_t peer_errno;
+  RTRS_FIELDS(now, chunk, serial, peer_errno)
+};
+
+using ServerInput =
+    std::variant<ConnectRequested, ConnectionLost, ConnectionClosed, InfoRequested, RequestArrived,
+                 ChunkInvalidated, FenceRequested, Responded, ImmReceived, SendDone, PeerBroke,
+                 PathDisconnectRequested, CloseRequested, DeadlineReached, Continued>;
+
+// --- server registry: which session a connect request belongs to, who owns a name ---
+
+struct SessionSought {
+  Nanos now;
+  std::uint32_t request;
+  wire::Uuid paths_uuid;  // the session
+  bool first_conn;
+  RTRS_FIELDS(now, request, paths_uuid, first_conn)
+};
+struct NameClaimed {
+  Nanos now;
+  std::uint16_t session;
+  std::uint64_t digest_low;  // 128-bit digest of the session name
+  std::uint64_t digest_high;
+  RTRS_FIELDS(now, session, digest_low, digest_high)
+};
+struct SessionDropped {
+  Nanos now;
+  std::uint16_t session;
+  RTRS_FIELDS(now, session)
+};
+using RegistryInput = std::variant<SessionSought, NameClaimed, SessionDropped>;
+
+}  // namespace rtrs
