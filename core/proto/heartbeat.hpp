@@ -1,0 +1,51 @@
+// The heartbeat of one path (protocol section 7): one HB_MSG a silent period, anything received is life. A
+// value; the owner feeds it time and what arrives.
+#pragma once
+#include <cstdint>
+
+#include "core/base/reflect.hpp"
+#include "core/proto/config.hpp"
+#include "core/proto/ids.hpp"
+
+namespace rtrs {
+
+class Heartbeat {
+ public:
+  enum class Tick : std::uint8_t { nothing, send, dead };
+
+  void start(Nanos now, const HeartbeatConfig& config) noexcept {
+    missed_ = 0;
+    deadline_ = now + config.interval;
+  }
+  void stop() noexcept { deadline_ = kNever; }
+  Nanos deadline() const noexcept { return deadline_; }
+
+  // Call when `now` has reached deadline(). `send`: post an HB_MSG. `dead`: the peer was silent too long.
+  // The bounds follow from counting ticks: a peer is dead at the tick that finds more than missed_max missed
+  // ones, that is missed_max + 1 intervals after the tick that sent the unanswered HB_MSG. A late tick (a
+  // paused process) counts once, and the next one is a whole interval away, so that what arrived meanwhile is
+  // seen first.
+  Tick on_tick(Nanos now, const HeartbeatConfig& config) noexcept {
+    if (missed_ > config.missed_max) {
+      deadline_ = kNever;
+      return Tick::dead;
+    }
+    deadline_ = now + config.interval;
+    if (missed_++ != 0) return Tick::nothing;
+    last_sent_ = now;
+    return Tick::send;
+  }
+  void received() noexcept { missed_ = 0; }
+  // HB_ACK: the round trip of the last HB_MSG.
+  Nanos acknowledged(Nanos now) const noexcept { return now - last_sent_; }
+
+  bool operator==(const Heartbeat&) const = default;
+  RTRS_FIELDS(deadline_, last_sent_, missed_)
+
+ private:
+  Nanos deadline_ = kNever;
+  Nanos last_sent_ = 0;
+  std::uint32_t missed_ = 0;
+};
+
+}  // namespace rtrs

@@ -1,0 +1,58 @@
+// Room in the send queue of one connection, and which work requests ask for a completion. Entries come back
+// only through signalled completions, each of which retires itself and the unsignalled ones before it. A
+// value.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "core/base/assert.hpp"
+#include "core/base/reflect.hpp"
+#include "core/proto/limits.hpp"
+
+namespace rtrs {
+
+class SendQueue {
+ public:
+  // Most entries that one answer takes: data, invalidation, response.
+  static constexpr unsigned kMaxBatch = 3;
+
+  // A fresh connection with room for `depth` work requests (at least 8).
+  void open(unsigned depth) noexcept {
+    RTRS_ASSERT(depth >= 8);
+    room_ = depth_ = static_cast<std::uint16_t>(std::min(depth, 0xffffU));
+    unsignalled_ = 0;
+  }
+  // For requests, responses and control messages: leaves what heartbeats need.
+  bool has_room(unsigned entries) const noexcept { return room_ >= entries + kHeartbeatReserve; }
+  bool has_heartbeat_room() const noexcept { return room_ >= 1; }
+
+  // Takes entries; the cookie belongs to the last of them: 0, or signalled and to be given to retire().
+  // Signalled often enough that the queue never fills with work nobody will report.
+  std::uint64_t take(unsigned entries) noexcept {
+    RTRS_ASSERT(entries >= 1 && room_ >= entries);
+    room_ = static_cast<std::uint16_t>(room_ - entries);
+    unsignalled_ = static_cast<std::uint16_t>(unsignalled_ + entries);
+    if (unsignalled_ < depth_ / 4 && room_ >= depth_ / 2) return 0;
+    const unsigned retired = unsignalled_;
+    unsignalled_ = 0;
+    return retired;
+  }
+  // False when the cookie cannot be one of take(): the entries would exceed the queue.
+  [[nodiscard]] bool retire(std::uint64_t cookie) noexcept {
+    if (cookie == 0 || cookie > static_cast<unsigned>(depth_ - room_ - unsignalled_)) return false;
+    room_ = static_cast<std::uint16_t>(room_ + cookie);
+    return true;
+  }
+  bool idle() const noexcept { return room_ + unsignalled_ == depth_; }
+
+  bool operator==(const SendQueue&) const = default;
+  RTRS_FIELDS(depth_, room_, unsignalled_)
+
+ private:
+  std::uint16_t depth_ = 0;
+  std::uint16_t room_ = 0;
+  std::uint16_t unsignalled_ = 0;
+};
+static_assert(SendQueue::kMaxBatch + kHeartbeatReserve < 8);
+
+}  // namespace rtrs
