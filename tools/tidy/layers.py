@@ -1,0 +1,67 @@
+"""Who may include whom. Dependencies run one way, and the pure layers see only headers that cannot do anything."""
+
+import re
+
+from source import Finding, is_code
+
+# Longest prefix wins. A layer sees itself and what is listed; None sees everything.
+LAYERS = {
+    "core/base": [],
+    "core/wire": ["core/base"],
+    "core/rnbd": ["core/base", "core/wire"],
+    "core/proto": ["core/base", "core/wire"],
+    "core/fabric": ["core/base", "core/wire", "core/proto"],
+    "core/trace": ["core/base", "core/wire", "core/proto", "core/fabric"],
+    "core/driver": ["core/base", "core/wire", "core/proto", "core/fabric", "core/trace"],
+    "core": ["core"],
+    "backends": ["core"],
+    "sim": ["core"],
+    "conformance": None,
+    "tools": None,
+    "cmake": None,
+}
+
+PURE = ("core/wire", "core/proto", "core/rnbd")
+
+# Headers without allocation, clock, randomness, threads, exceptions of their own or IO. A header is added here only when
+# the purity symbol check stays green with it; <new> is here for placement alone, which that check tells apart.
+PURE_HEADERS = {
+    "algorithm", "array", "bit", "bitset", "compare", "concepts", "cstddef", "cstdint", "cstring", "initializer_list",
+    "iterator", "limits", "new", "numeric", "optional", "span", "string_view", "tuple", "type_traits", "utility", "variant",
+    "version", "tl/expected.hpp",
+}
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
+
+
+def layer_of(path):
+    fitting = [layer for layer in LAYERS if path.startswith(layer + "/")]
+    return max(fitting, key=len) if fitting else None
+
+
+def _may_see(layer, target):
+    allowed = LAYERS[layer]
+    if allowed is None or target.startswith(layer + "/"):
+        return True
+    return any(target.startswith(prefix + "/") for prefix in allowed)
+
+
+def includes(text):
+    for match in _INCLUDE.finditer(text):
+        yield text.count("\n", 0, match.start()) + 1, match.group(1) == '"', match.group(2)
+
+
+def check(path, text):
+    layer = layer_of(path)
+    if not is_code(path) or layer is None:
+        return
+    is_test = path.endswith("_test.cpp")
+    for line, quoted, target in includes(text):
+        target_layer = layer_of(target)
+        if quoted and target_layer is None and LAYERS[layer] is not None:
+            yield Finding(path, line, f'"{target}" is not written from the repository root ("core/wire/imm.hpp")')
+        elif target_layer is not None and not _may_see(layer, target):
+            seen = ", ".join([layer] + LAYERS[layer])
+            yield Finding(path, line, f"{layer} must not include {target}: it sees only {seen}")
+        elif layer in PURE and not is_test and target_layer is None and target not in PURE_HEADERS:
+            yield Finding(path, line, f"<{target}> is not allowed in {layer}, which is pure (tools/tidy/layers.py)")
