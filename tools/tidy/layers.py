@@ -23,12 +23,12 @@ LAYERS = {
 
 PURE = ("core/wire", "core/proto", "core/rnbd")
 
-# Headers without allocation, clock, randomness, threads, exceptions of their own or IO. A header is added here only when
-# the purity symbol check stays green with it; <new> is here for placement alone, which that check tells apart.
+# Headers without allocation, clock, randomness, threads, exceptions of their own or IO. A header is added here only
+# when the purity symbol check stays green with it; <new> is here for placement alone, which that check tells apart.
 PURE_HEADERS = {
     "algorithm", "array", "bit", "bitset", "compare", "concepts", "cstddef", "cstdint", "cstring", "initializer_list",
-    "iterator", "limits", "new", "numeric", "optional", "span", "string_view", "tuple", "type_traits", "utility", "variant",
-    "version", "tl/expected.hpp",
+    "iterator", "limits", "new", "numeric", "optional", "span", "string_view", "tuple", "type_traits", "utility",
+    "variant", "version", "tl/expected.hpp",
 }
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)

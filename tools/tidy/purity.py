@@ -7,6 +7,7 @@ What one archive needs and another defines is inside. FILE holds one regular exp
 """
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -60,6 +61,10 @@ def main():
     parser.add_argument("--allow", required=True)
     parser.add_argument("archives", nargs="+")
     arguments = parser.parse_args()
+    for archive in arguments.archives:
+        if not os.path.exists(archive):
+            print(f"purity: {archive} is not built yet")
+            return 1
     found = impure(arguments.nm, arguments.archives, read_allowed(arguments.allow))
     for member, name in found:
         print(f"{member}: needs {name}, which the pure core must not use")

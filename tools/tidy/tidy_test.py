@@ -111,6 +111,13 @@ class FunctionsTest(unittest.TestCase):
         findings = list(shape.function_findings("a.cpp", "\n\n" + body(limit + 1), {}))
         self.assertEqual([str(f) for f in findings], [f"a.cpp:3: f has {limit + 1} lines, at most {limit}"])
 
+    def test_a_table_may_be_long(self):
+        head, tail = "const char* to_string(E e) {\n  switch (e) {\n", "  }\n  return \"?\";\n}\n"
+        cases = "    case E::one:\n      return \"one\";\n" * 100
+        self.assertEqual(list(shape.function_findings("a.cpp", head + cases + tail, {})), [])
+        work = head + cases + "    case E::two:\n      go();\n      return \"two\";\n" + tail
+        self.assertEqual(len(list(shape.function_findings("a.cpp", work, {}))), 1)
+
     def test_ratchet_only_goes_down(self):
         ratchet = shape.read_ratchet("a.cpp f 80  # a table\n")
         self.assertEqual(list(shape.function_findings("a.cpp", body(80), dict(ratchet))), [])
