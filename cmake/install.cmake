@@ -94,7 +94,7 @@ endfunction()
 
 function(urtrs_install_headers DIR)
   install(DIRECTORY ${DIR}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/urtrs/${DIR} COMPONENT devel
-    FILES_MATCHING PATTERN "*.hpp" PATTERN "*test*" EXCLUDE)
+    FILES_MATCHING PATTERN "*.hpp" PATTERN "*_test*" EXCLUDE PATTERN "testing" EXCLUDE)
 endfunction()
 
 urtrs_libraries_below(core core_libraries)
