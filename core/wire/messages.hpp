@@ -83,6 +83,12 @@ struct Name {
 /// bad_name when longer than 254 bytes or containing NUL.
 [[nodiscard]] Parsed<Name> make_name(std::string_view text) noexcept;
 
+/// The 255-byte name field at `at`: too_short when it is not all there, bad_name without a NUL.
+[[nodiscard]] Parsed<Name> load_name(Bytes bytes, std::size_t at) noexcept;
+
+/// Writes the name without padding. Precondition: the field is there and already zeroed.
+void store_name(const Name& name, MutableBytes to, std::size_t at) noexcept;
+
 /// What a session may be called: 1..254 bytes without '/', '.' and control characters.
 [[nodiscard]] bool valid_session_name(std::string_view text) noexcept;
 
