@@ -1,0 +1,142 @@
+// Records everything that a protocol machine is fed, always: into a ring in memory, and on request, together
+// with every action, into a file (docs/trace_format.md). The ring never allocates and never fails. A file
+// that cannot be written is given up and recording goes on in the ring; the machines never notice.
+//
+// Order of calls for one machine: begin, then for every step input and, before anything else is recorded,
+// actions; at last end. A machine may be begun again after or without end. Actions belong to the machine's
+// last input. One thread at a time uses a recorder; machines of one recorder share one clock.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "core/proto/actions.hpp"
+#include "core/proto/config.hpp"
+#include "core/proto/ids.hpp"
+#include "core/trace/kinds.hpp"
+
+namespace rtrs {
+
+namespace trace {
+class Writer;
+
+// Who recorded, for the people who read the trace. Texts are UTF-8; what is not is replaced.
+struct Origin {
+  std::string tool;                  // name and version
+  std::string role;                  // client, server, both
+  std::string backend;               // of the fabric
+  std::uint64_t seed = 0;            // of the run, 0 where there is none
+  std::vector<std::string> options;  // key=value
+};
+}  // namespace trace
+
+struct RecorderCounters {
+  std::uint64_t ring_records = 0;       // slots written since the recorder was made
+  std::uint64_t ring_overwritten = 0;   // of which lost to newer ones
+  std::uint64_t file_records = 0;       // inputs, actions and control events of the current or last file
+  std::uint64_t file_bytes = 0;         // handed to the operating system
+  std::uint64_t file_records_lost = 0;  // not written because a file had failed
+};
+
+class Recorder {
+ public:
+  static constexpr std::size_t kDefaultRingRecords = std::size_t{1} << 14;
+
+  // `ring_records` is rounded up to a power of two, at least 16; each takes 64 bytes.
+  explicit Recorder(std::size_t ring_records = kDefaultRingRecords);
+  ~Recorder();  // closes an open file
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  // A machine is made from this configuration. `kind` is client_session.
+  void begin(Nanos now, InstanceId, MachineKind kind, const ClientConfig&) noexcept;
+  // `kind` is server_session, made with index `session`, or server_registry.
+  void begin(Nanos now, InstanceId, MachineKind kind, const ServerConfig&,
+             std::uint16_t session = 0) noexcept;
+  void end(Nanos now, InstanceId) noexcept;
+
+  // What the machine is fed; call it before the step.
+  template <class Input>
+  void input(InstanceId instance, const Input& value) noexcept {
+    static_assert(trace::KindOf<Input>::category == trace::EventClass::input);
+    put(trace::kKindOf<Input>, instance, value);
+  }
+  template <class... Inputs>
+  void input(InstanceId instance, const std::variant<Inputs...>& value) noexcept {
+    std::visit([this, instance](const auto& one) { this->input(instance, one); }, value);
+  }
+  // What the machine asked for in that step. The ring keeps only the number.
+  void actions(InstanceId instance, const ActionList& list) noexcept {
+    slots_[(head_ - 1) & mask_].actions = static_cast<std::uint32_t>(list.size());
+    if (writing_) [[unlikely]]
+      append_actions(instance, list);
+  }
+  // The machine's fingerprint() now, for replay to compare.
+  void state(InstanceId instance, std::uint64_t fingerprint) noexcept {
+    put(trace::kKindOf<trace::StateHash>, instance, trace::StateHash{fingerprint});
+  }
+
+  // Starts a file, which replaces what is at `path`. 0 or a positive errno: EBUSY when a file is open. Where
+  // something was recorded before, the file says that its beginning is missing.
+  int open_file(const char* path, const trace::Origin&);
+  // Encodes and hashes as for a file but writes nothing: for chain_hash().
+  int open_hash(const trace::Origin&);
+  // Writes what is buffered (up to 64 KiB) as a block of its own. Nothing without a file.
+  void flush_file() noexcept;
+  // Completes and closes the file. 0 or the errno of the first failure since it was opened.
+  int close_file() noexcept;
+  bool recording() const noexcept { return writing_; }
+  bool file_failed() const noexcept { return file_errno_ != 0; }
+  int file_errno() const noexcept { return file_errno_; }
+  // XXH3-64 over the encoded records since the last open.
+  std::uint64_t chain_hash() const noexcept;
+
+  // Writes the ring as a trace file; the ring stays as it is. 0 or a positive errno.
+  int dump_ring(const char* path, const trace::Origin&) const;
+  RecorderCounters counters() const noexcept;
+
+ private:
+  static constexpr std::size_t kSlotBytes = 56;
+  struct alignas(64) Slot {
+    trace::KindId kind;
+    InstanceId instance;
+    std::uint32_t actions;  // caused by this input; in continuation slots: bytes used
+    std::byte bytes[kSlotBytes];
+  };
+  static_assert(sizeof(Slot) == 64);
+  // A record longer than a slot goes on in slots of this kind.
+  static constexpr trace::KindId kContinuation = 0;
+
+  template <class T>
+  void put(trace::KindId kind, InstanceId instance, const T& value) noexcept {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kSlotBytes);
+    Slot& slot = slots_[head_++ & mask_];
+    slot.kind = kind;
+    slot.instance = instance;
+    slot.actions = 0;
+    std::memcpy(slot.bytes, &value, sizeof(T));
+    if (writing_) [[unlikely]]
+      append(kind, instance, &value);
+  }
+  template <class T>
+  void put_large(InstanceId instance, const T& value) noexcept;
+  void append(trace::KindId kind, InstanceId instance, const void* value) noexcept;
+  void append_actions(InstanceId instance, const ActionList& list) noexcept;
+  int start(std::unique_ptr<trace::Writer> writer, const trace::Origin&);
+  void stop_writing(int error) noexcept;
+
+  std::unique_ptr<Slot[]> slots_;
+  std::size_t mask_ = 0;
+  std::uint64_t head_ = 0;
+  bool writing_ = false;
+  int file_errno_ = 0;
+  std::uint64_t lost_ = 0;
+  std::unique_ptr<trace::Writer> writer_;
+};
+
+}  // namespace rtrs
