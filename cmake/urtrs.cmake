@@ -55,11 +55,17 @@ function(urtrs_library NAME)
   endif()
 endfunction()
 
+# Builds the programs of the tests labelled tsan and nothing else.
+add_custom_target(tsan_tests)
+
 function(urtrs_test NAME)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${NAME} ${ARG_SOURCES})
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} urtrs_warnings GTest::gtest GTest::gtest_main rapidcheck)
   add_test(NAME ${NAME} COMMAND ${NAME})
+  if("tsan" IN_LIST ARG_LABELS)
+    add_dependencies(tsan_tests ${NAME})
+  endif()
   set_tests_properties(${NAME} PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}"
     ENVIRONMENT "RC_PARAMS=seed=20261121;HFI_NO_BACKTRACE=1;IPATH_NO_BACKTRACE=1;UBSAN_OPTIONS=print_stacktrace=1")
 endfunction()
