@@ -1,6 +1,6 @@
 # Installs what an application needs to build on urtrs: headers under include/urtrs, static libraries, a CMake package
 # (find_package(urtrs), targets urtrs::wire, urtrs::driver, ...) and pkg-config files. Included last, so that it sees
-# target; whatever library stands in core/ or backends/ is exported without being listed here.
+# every target; whatever library stands in core/ or backends/ is exported without being listed here.
 include(CMakePackageConfigHelpers)
 
 function(urtrs_libraries_below DIR OUT)
@@ -97,7 +97,7 @@ endfunction()
 
 function(urtrs_install_headers DIR)
   install(DIRECTORY ${DIR}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/urtrs/${DIR} COMPONENT devel
-    FILES_MATCHING PATTERN "*.hpp" PATTERN "*_test*" EXCLUDE PATTERN "testing" EXCLUDE)
+    FILES_MATCHING PATTERN "*.hpp" REGEX "/test_|_test|/testing" EXCLUDE)
 endfunction()
 
 urtrs_libraries_below(core core_libraries)

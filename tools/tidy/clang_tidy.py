@@ -27,7 +27,7 @@ def compile_commands(build, with_tests, below):
     for entry in entries:
         path = os.path.relpath(entry["file"], ROOT)
         wanted = not path.startswith("..") and (with_tests or not path.endswith("_test.cpp"))
-        if wanted and (not below or any(path.startswith(folder.rstrip("/") + "/") or path == folder for folder in below)):
+        if wanted and (not below or any((path + "/").startswith(folder.rstrip("/") + "/") for folder in below)):
             yield path, entry
 
 
@@ -35,7 +35,8 @@ def inputs_hash(entry):
     """Over everything that decides the outcome; None when the file does not even preprocess."""
     words = [word for word in shlex.split(entry["command"]) if not word.endswith("ccache")]
     words = re.sub(r" -o \S+| -c\b", "", " ".join(shlex.quote(word) for word in words))
-    listed = subprocess.run(shlex.split(words) + ["-MM"], cwd=entry["directory"], capture_output=True, text=True, check=False)
+    listed = subprocess.run(shlex.split(words) + ["-MM"], cwd=entry["directory"], capture_output=True, text=True,
+                            check=False)
     if listed.returncode != 0:
         return None
     digest = hashlib.sha256(words.encode())
@@ -52,8 +53,8 @@ def check(build, stamps, path, entry):
     stamp = os.path.join(stamps, key) if key else None
     if stamp and os.path.exists(stamp):
         return path, ""
-    run = subprocess.run(["clang-tidy", "--quiet", "-p", build, entry["file"]], cwd=ROOT, capture_output=True, text=True,
-                         check=False)
+    run = subprocess.run(["clang-tidy", "--quiet", "-p", build, entry["file"]], cwd=ROOT, capture_output=True,
+                         text=True, check=False)
     if run.returncode == 0:
         if stamp:
             with open(stamp, "w", encoding="utf-8") as file:

@@ -31,6 +31,18 @@ PURE_HEADERS = {
     "variant", "version", "tl/expected.hpp",
 }
 
+# Outside libraries and the only places that may know them.
+OUTSIDE = {
+    "boost/": ("backends/asio/", "conformance/", "tools/"),
+    "rdma/": ("backends/libfabric/", "backends/verbs/", "conformance/", "tools/"),
+    "infiniband/": ("backends/verbs/", "conformance/", "tools/"),
+}
+
+# Time comes in as an argument and chance from a seed; threads belong to backends and tools.
+CLOCKLESS = ("core/", "sim/")
+CLOCKS = {"chrono", "ctime", "time.h", "sys/time.h", "random", "thread", "mutex", "shared_mutex", "condition_variable",
+          "future"}
+
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 
 
@@ -46,6 +58,11 @@ def _may_see(layer, target):
     return any(target.startswith(prefix + "/") for prefix in allowed)
 
 
+def _is_test(path):
+    """Tests and what only tests include may use what they like, within the direction of the layers."""
+    return bool(re.search(r"(^|/)(test_|testing/)|_test", path))
+
+
 def includes(text):
     for match in _INCLUDE.finditer(text):
         yield text.count("\n", 0, match.start()) + 1, match.group(1) == '"', match.group(2)
@@ -55,7 +72,7 @@ def check(path, text):
     layer = layer_of(path)
     if not is_code(path) or layer is None:
         return
-    is_test = path.endswith("_test.cpp")
+    is_test = _is_test(path)
     for line, quoted, target in includes(text):
         target_layer = layer_of(target)
         if quoted and target_layer is None and LAYERS[layer] is not None:
@@ -63,5 +80,9 @@ def check(path, text):
         elif target_layer is not None and not _may_see(layer, target):
             seen = ", ".join([layer] + LAYERS[layer])
             yield Finding(path, line, f"{layer} must not include {target}: it sees only {seen}")
+        elif any(target.startswith(p) and not path.startswith(places) for p, places in OUTSIDE.items()):
+            yield Finding(path, line, f"<{target}> is not for {layer}: its library has its own place")
+        elif target in CLOCKS and path.startswith(CLOCKLESS) and not is_test:
+            yield Finding(path, line, f"<{target}> is not allowed in {layer}: time and chance come in from outside")
         elif layer in PURE and not is_test and target_layer is None and target not in PURE_HEADERS:
             yield Finding(path, line, f"<{target}> is not allowed in {layer}, which is pure (tools/tidy/layers.py)")

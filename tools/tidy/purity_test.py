@@ -44,7 +44,8 @@ class PurityTest(unittest.TestCase):
         self.assertEqual(found, [])
 
     def test_accepts_what_another_of_the_archives_defines(self):
-        found = self.found_in("int inner(int); int outer(int x) { return inner(x) + 1; }", "int inner(int x) { return x; }")
+        found = self.found_in("int inner(int); int outer(int x) { return inner(x) + 1; }",
+                              "int inner(int x) { return x; }")
         self.assertEqual(found, [])
 
     def test_refuses_what_nobody_defines(self):
@@ -52,7 +53,8 @@ class PurityTest(unittest.TestCase):
                          [("part0.o", "inner(int)")])
 
     def test_refuses_allocation(self):
-        self.assertEqual(self.found_in("int* make() { return new int(3); }"), [("part0.o", "operator new(unsigned long)")])
+        self.assertEqual(self.found_in("int* make() { return new int(3); }"),
+                         [("part0.o", "operator new(unsigned long)")])
 
     def test_refuses_a_hidden_allocation_of_the_standard_library(self):
         names = [name for _, name in self.found_in("""

@@ -51,12 +51,27 @@ class LayersTest(unittest.TestCase):
 
     def test_pure_layers_see_only_harmless_headers(self):
         for banned in ("chrono", "random", "thread", "mutex", "iostream", "string", "vector", "functional", "unistd.h",
-                       "sys/socket.h", "boost/asio.hpp", "rdma/fabric.h", "infiniband/verbs.h"):
+                       "sys/socket.h", "boost/asio.hpp", "rdma/fabric.h", "infiniband/verbs.h", "gtest/gtest.h"):
             for layer in layers.PURE:
-                self.assert_refused(f"{layer}/a.cpp", f"<{banned}>", "pure")
+                self.assert_refused(f"{layer}/a.cpp", f"<{banned}>", layer)
         self.assert_accepted("core/proto/a.cpp", "<span>")
         self.assert_accepted("core/proto/a_test.cpp", "<vector>")
+        self.assert_accepted("core/proto/test_support.hpp", "<vector>")
         self.assert_accepted("core/driver/a.cpp", "<vector>")
+
+    def test_outside_libraries_have_their_places(self):
+        self.assert_refused("core/driver/client.cpp", "<boost/asio.hpp>", "its own place")
+        self.assert_refused("backends/libfabric/cm.cpp", "<boost/asio.hpp>", "its own place")
+        self.assert_refused("sim/fabric.cpp", "<rdma/fabric.h>", "its own place")
+        self.assert_accepted("backends/asio/ops.cpp", "<boost/asio.hpp>")
+        self.assert_accepted("backends/libfabric/cm.cpp", "<rdma/fabric.h>")
+
+    def test_core_and_simulation_know_no_clock_and_no_chance(self):
+        for banned in ("chrono", "thread", "random", "mutex"):
+            self.assert_refused("sim/world.cpp", f"<{banned}>", "come in from outside")
+            self.assert_refused("core/driver/client.cpp", f"<{banned}>", "come in from outside")
+        self.assert_accepted("backends/asio/ops.cpp", "<chrono>")
+        self.assert_accepted("tools/urtrs-sim/sweep.cpp", "<chrono>")
 
     def test_quoted_includes_are_written_from_the_root(self):
         self.assert_refused("core/proto/a.cpp", '"ids.hpp"', "from the repository root")
