@@ -1,0 +1,86 @@
+// Who may write to which device: the rules of protocol section 9.4 over all sessions of the daemon.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+
+#include "tools/urtrsd/open_error.hpp"
+
+namespace rtrs::daemon {
+
+enum class AccessMode : std::uint8_t {
+  ro = 0,
+  rw = 1,
+  migration = 2
+};  // the numbers of protocol section 2.9
+
+std::optional<AccessMode> access_mode_from_wire(
+    std::uint8_t value) noexcept;  // nullopt: unknown, answer EINVAL
+const char* to_string(AccessMode mode) noexcept;
+
+enum class ExportKind : std::uint8_t { file, block_device, memory };
+const char* to_string(ExportKind kind) noexcept;
+
+// Identity of what is behind a name, so that two names of one device share their writers.
+struct DeviceId {
+  ExportKind kind = ExportKind::file;
+  std::uint64_t major = 0;  // file: st_dev; block device: major(st_rdev); memory: 0
+  std::uint64_t minor =
+      0;  // file: st_ino; block device: minor(st_rdev); memory: number of the configured export
+  auto operator<=>(const DeviceId&) const = default;
+};
+
+class AccessTable;
+
+// The right to use a device in one mode; given back on destruction. Must not outlive its table.
+class Lease {
+ public:
+  Lease() = default;
+  Lease(Lease&& other) noexcept;
+  Lease& operator=(Lease&& other) noexcept;
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  ~Lease() { release(); }
+  void release() noexcept;  // no effect on an empty lease
+  AccessMode mode() const noexcept { return mode_; }
+  explicit operator bool() const noexcept { return table_ != nullptr; }
+
+ private:
+  friend class AccessTable;
+  Lease(AccessTable& table, const DeviceId& id, AccessMode mode) : table_(&table), id_(id), mode_(mode) {}
+  AccessTable* table_ = nullptr;
+  DeviceId id_;
+  AccessMode mode_ = AccessMode::ro;
+};
+
+// One thread only.
+class AccessTable {
+ public:
+  AccessTable() = default;
+  AccessTable(const AccessTable&) = delete;
+  AccessTable& operator=(const AccessTable&) = delete;
+
+  // ro always; rw with no writer; migration with fewer than two writers; else EPERM. `session` and `device`
+  // are names for the sentence only.
+  tl::expected<Lease, OpenError> acquire(const DeviceId& id, AccessMode mode, const std::string& session,
+                                         const std::string& device);
+  std::uint32_t readers(const DeviceId& id) const;
+  std::uint32_t writers(const DeviceId& id) const;
+  bool empty() const { return devices_.empty(); }
+
+ private:
+  friend class Lease;
+  struct Users {
+    std::uint32_t readers = 0;
+    std::uint32_t writers = 0;
+    std::string last_writer;  // session, for the sentence
+  };
+  void release(const DeviceId& id, AccessMode mode) noexcept;
+  std::map<DeviceId, Users> devices_;
+};
+
+}  // namespace rtrs::daemon

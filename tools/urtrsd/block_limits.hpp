@@ -1,0 +1,26 @@
+// What the kernel says about an opened file or block device.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <tl/expected.hpp>
+
+#include "tools/urtrsd/export.hpp"
+
+namespace rtrs::daemon {
+
+struct DeviceFacts {
+  std::uint64_t size = 0;  // bytes
+  bool read_only = false;  // the block device itself refuses writes
+  ExportLimits limits;
+};
+
+// errno on failure. Limits of a block device come from ioctls and /sys/dev/block; what /sys does not say is
+// taken as "not supported", and a write cache is then assumed.
+tl::expected<DeviceFacts, int> block_device_facts(int fd, dev_t device);
+tl::expected<DeviceFacts, int> file_facts(int fd, bool writable);
+ExportLimits memory_limits();
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,85 @@
+// The configuration of urtrsd: a TOML file, and flags that override it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/urtrsd/catalog.hpp"
+
+namespace rtrs::daemon {
+
+// Ranges and meanings are in config_values.cpp, from which --help, the checks and the messages are made.
+struct DaemonConfig {
+  std::vector<std::string> listen{"127.0.0.1"};  // IPv4 and IPv6 literals
+  std::uint32_t port = 1234;
+  std::string fabric = "libfabric";
+  std::string provider = "tcp";
+  std::uint32_t sess_queue_depth = 512;
+  std::uint32_t max_chunk_size = 131072;
+  bool always_invalidate = true;
+  std::string dev_search_path;  // empty: only `exports` can be opened
+  std::uint32_t heartbeat_interval_ms = 5000;
+  std::uint32_t heartbeat_missed_max = 5;
+  std::uint32_t max_sessions = 64;
+  std::string trace;  // file; empty: the ring in memory only
+  std::string log_level = "info";
+  bool busy_poll = false;
+  std::vector<ExportSpec> exports;
+  bool operator==(const DaemonConfig&) const = default;
+};
+
+// One mistake. `origin` is "FILE:LINE:COLUMN", a file, or a flag.
+struct ConfigProblem {
+  std::string origin;
+  std::string message;
+  std::string hint;  // may be empty
+};
+std::string to_string(const ConfigProblem& problem);  // "origin: message; hint"
+
+// Reads a configuration piece by piece; collects every mistake instead of stopping at the first.
+class ConfigReader {
+ public:
+  // `text` is the content of the file called `file_name`.
+  void read_toml(std::string_view text, const std::string& file_name);
+  void read_file(const std::string& path);
+  // Relations between settings (protocol section 1.2: log2up(queue depth) + log2up(chunk size) <= 28;
+  // something to export). Call it last.
+  void check_relations();
+
+  // The value of a scalar setting or of one more element of a list, as written on the command line.
+  void set_from_flag(const std::string& flag, const std::string& key, const std::string& value);
+  void add_export_flag(const std::string& value);  // NAME=SOURCE[,ro][,delay_ms=N]
+  void clear_listen() { config_.listen.clear(); }
+  void add_listen(const std::string& origin, const std::string& address);
+  void report(std::string origin, std::string message, std::string hint = {});
+
+  const DaemonConfig& config() const { return config_; }
+  const std::vector<ConfigProblem>& problems() const { return problems_; }
+
+ private:
+  friend class TomlWalker;
+  void add_export(const std::string& origin, ExportSpec spec, bool replace);
+  DaemonConfig config_;
+  std::vector<ConfigProblem> problems_;
+  std::map<std::string, std::string, std::less<>> origins_;  // key -> where it was set last
+};
+
+// TOML that reads back as the same configuration.
+std::string print_config(const DaemonConfig& config);
+
+// What the command line of urtrsd asks for.
+struct CommandLine {
+  std::optional<DaemonConfig> run;  // set: start with this; else leave with exit_code
+  int exit_code = 0;   // 0 ok, 2 usage or bad configuration, 3 a configured device cannot be opened
+  std::string output;  // for stdout
+  std::string errors;  // for stderr
+};
+
+// `arguments` without the program's name. Reads files, changes nothing.
+CommandLine parse_command_line(const std::vector<std::string>& arguments);
+
+}  // namespace rtrs::daemon

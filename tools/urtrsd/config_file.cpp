@@ -1,0 +1,202 @@
+#include <fcntl.h>
+
+#include <toml++/toml.h>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "tools/urtrsd/config.hpp"
+#include "tools/urtrsd/config_text.hpp"
+#include "tools/urtrsd/config_values.hpp"
+#include "tools/urtrsd/unique_fd.hpp"
+
+namespace rtrs::daemon {
+namespace {
+
+std::string kind_of(const toml::node& node) {
+  if (const auto* text = node.as_string()) return "string " + in_quotes(text->get());
+  if (const auto* integer = node.as_integer()) return "integer " + std::to_string(integer->get());
+  if (const auto* boolean = node.as_boolean()) return boolean->get() ? "boolean true" : "boolean false";
+  if (node.is_floating_point()) return "a fraction";
+  if (node.is_array()) return "an array";
+  if (node.is_table()) return "a table";
+  return "a date or time";
+}
+
+std::vector<std::string> known_keys() {
+  std::vector<std::string> keys{"listen", "export", "heartbeat"};
+  for (const Setting& setting : settings()) keys.push_back(setting.key);
+  return keys;
+}
+
+}  // namespace
+
+// Compares a parsed document with the settings.
+class TomlWalker {
+ public:
+  TomlWalker(ConfigReader& reader, const std::string& file_name) : reader_(reader), file_name_(file_name) {}
+
+  void walk(const toml::table& table, const std::string& prefix) {
+    for (auto&& [key, node] : table) {
+      const std::string full = prefix + std::string(key.str());
+      if (prefix.empty() && full == "listen") {
+        listen(node);
+      } else if (prefix.empty() && full == "export") {
+        exports(node);
+      } else if (prefix.empty() && full == "heartbeat") {
+        if (node.is_table())
+          walk(*node.as_table(), "heartbeat.");
+        else
+          wrong(node, full, "table [heartbeat]");
+      } else if (const Setting* setting = find_setting(full); setting != nullptr) {
+        value(*setting, node);
+      } else {
+        reader_.report(at(key.source()), "unknown key " + in_quotes(full), did_you_mean(full, known_keys()));
+      }
+    }
+  }
+
+ private:
+  std::string at(const toml::source_region& source) const {
+    return file_name_ + ":" + std::to_string(source.begin.line) + ":" + std::to_string(source.begin.column);
+  }
+
+  void wrong(const toml::node& node, const std::string& key, const std::string& expectation,
+             std::string hint = {}) {
+    reader_.report(at(node.source()), key + ": expected " + expectation + ", got " + kind_of(node),
+                   std::move(hint));
+  }
+
+  void value(const Setting& setting, const toml::node& node) {
+    std::string expectation = expected(setting);
+    std::string hint;
+    if (const auto* integer = std::get_if<IntegerRule>(&setting.rule); integer && node.is_integer()) {
+      expectation = store_integer(reader_.config_, *integer, node.as_integer()->get());
+    } else if (const auto* boolean = std::get_if<BooleanRule>(&setting.rule); boolean && node.is_boolean()) {
+      reader_.config_.*boolean->member = node.as_boolean()->get();
+      expectation.clear();
+    } else if (const auto* text = std::get_if<TextRule>(&setting.rule); text && node.is_string()) {
+      expectation = store_text(reader_.config_, *text, node.as_string()->get());
+      if (!expectation.empty()) hint = did_you_mean(node.as_string()->get(), text->choices);
+    }
+    if (expectation.empty())
+      reader_.origins_[setting.key] = at(node.source());
+    else
+      wrong(node, setting.key, expectation, std::move(hint));
+  }
+
+  void listen(const toml::node& node) {
+    const toml::array* list = node.as_array();
+    if (node.is_string() || (list != nullptr && !list->empty())) reader_.clear_listen();
+    if (const auto* one = node.as_string()) {
+      reader_.add_listen(at(node.source()), one->get());
+      return;
+    }
+    if (list == nullptr || list->empty()) {
+      wrong(node, "listen", "address or non-empty list of addresses");
+      return;
+    }
+    for (const toml::node& element : *list) {
+      if (const auto* text = element.as_string())
+        reader_.add_listen(at(element.source()), text->get());
+      else
+        wrong(element, "listen", "address as a string");
+    }
+  }
+
+  void exports(const toml::node& node) {
+    const toml::array* list = node.as_array();
+    if (list == nullptr) {
+      wrong(node, "export", "list of tables", node.is_table() ? "write [[export]] with two brackets" : "");
+      return;
+    }
+    for (const toml::node& element : *list) {
+      if (const toml::table* table = element.as_table())
+        one_export(*table);
+      else
+        wrong(element, "export", "table");
+    }
+  }
+
+  void one_export(const toml::table& table) {
+    ExportSpec spec;
+    const std::size_t problems_before = reader_.problems_.size();
+    for (auto&& [key, node] : table) export_key(spec, std::string(key.str()), key.source(), node);
+    if (reader_.problems_.size() != problems_before) return;
+    const std::string origin = at(table.source());
+    if (!table.contains("name")) {
+      reader_.report(origin, "export: \"name\" is missing", "peers open the device by its name");
+    } else if (table.contains("path") == table.contains("mem")) {
+      reader_.report(origin,
+                     "export " + in_quotes(spec.name) + ": exactly one of \"path\" and \"mem\" is needed");
+    } else {
+      reader_.add_export(origin, std::move(spec), false);
+    }
+  }
+
+  void export_key(ExportSpec& spec, const std::string& key, const toml::source_region& where,
+                  const toml::node& node) {
+    const auto* text = node.as_string();
+    const auto* integer = node.as_integer();
+    if (key == "name" || key == "path") {
+      if (text == nullptr || text->get().empty() || text->get().find('\0') != std::string::npos)
+        wrong(node, "export." + key, "non-empty string");
+      else
+        (key == "name" ? spec.name : spec.path) = text->get();
+    } else if (key == "mem") {
+      std::optional<std::uint64_t> size;
+      if (text != nullptr) size = parse_size(text->get());
+      if (integer != nullptr && integer->get() > 0) size = static_cast<std::uint64_t>(integer->get());
+      if (!size || *size < kSectorBytes)
+        wrong(node, "export.mem", "size of at least 512 bytes", "for example \"64M\"");
+      else
+        spec.memory_bytes = *size;
+    } else if (key == "read_only") {
+      if (const auto* boolean = node.as_boolean())
+        spec.read_only = boolean->get();
+      else
+        wrong(node, "export.read_only", "boolean");
+    } else if (key == "delay_ms") {
+      if (integer == nullptr || integer->get() < 0 || integer->get() > kMaxDelayMs)
+        wrong(node, "export.delay_ms", "integer 0.." + std::to_string(kMaxDelayMs));
+      else
+        spec.delay_ms = static_cast<std::uint32_t>(integer->get());
+    } else {
+      reader_.report(at(where), "unknown key " + in_quotes("export." + key),
+                     did_you_mean(key, {"name", "path", "mem", "read_only", "delay_ms"}));
+    }
+  }
+
+  ConfigReader& reader_;
+  const std::string& file_name_;
+};
+
+void ConfigReader::read_toml(std::string_view text, const std::string& file_name) {
+  try {
+    const toml::table document = toml::parse(text, file_name);
+    TomlWalker(*this, file_name).walk(document, "");
+  } catch (const toml::parse_error& error) {
+    const toml::source_position where = error.source().begin;
+    report(file_name + ":" + std::to_string(where.line) + ":" + std::to_string(where.column),
+           std::string(error.description()));
+  }
+}
+
+void ConfigReader::read_file(const std::string& path) {
+  constexpr std::size_t kMaxFile = 1 << 20;
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  std::array<char, 4096> block{};
+  ssize_t size = fd ? 0 : -1;
+  while (fd && text.size() <= kMaxFile && (size = ::read(fd.get(), block.data(), block.size())) > 0)
+    text.append(block.data(), static_cast<std::size_t>(size));
+  if (size < 0) {
+    report(path, "cannot be read: " + errno_text(errno));
+  } else if (text.size() > kMaxFile) {
+    report(path, "is larger than 1 MiB, this is not a configuration");
+  } else {
+    read_toml(text, path);
+  }
+}
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,226 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "tools/urtrsd/config.hpp"
+#include "tools/urtrsd/config_text.hpp"
+#include "tools/urtrsd/config_values.hpp"
+
+namespace rtrs::daemon {
+namespace {
+
+constexpr int kUsage = 2;
+constexpr int kPrecondition = 3;
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  urtrsd --export disk0=/srv/disk0.img\n"
+    "      export one image as \"disk0\" on 127.0.0.1:1234\n"
+    "  urtrsd --listen 10.0.0.1 --listen 10.0.1.1 --export scratch=mem:1G --export iso=/srv/a.iso,ro\n"
+    "      two addresses, a memory device, a read-only image\n"
+    "  urtrsd --config /etc/urtrs/urtrsd.toml --port 1300 --check-config\n"
+    "      is this configuration in order?\n"
+    "  urtrsd --dev-search-path /srv/%SESSNAME% --print-config\n"
+    "      every session its own directory; show the resulting file\n"
+    "\n"
+    "The protocol has no authentication: listen only where every host may read and write the exports.\n"
+    "Exit codes: 0 ok, 1 failed, 2 bad usage or configuration, 3 something needed is missing.\n";
+
+struct Flags {
+  std::string config_file;
+  std::vector<std::string> listen;
+  std::vector<std::string> exports;
+  std::map<std::string, std::string> values;  // by key of the setting
+  bool check = false;
+  bool print = false;
+};
+
+std::string option_names(const std::string& flag) {
+  std::string names;
+  for (const std::string& name : CLI::detail::split(flag, ','))
+    names += (names.empty() ? "" : ",") + std::string(name.size() == 1 ? "-" : "--") + name;
+  return names;
+}
+
+std::string default_of(const Setting& setting) {
+  const DaemonConfig defaults;
+  if (const auto* integer = std::get_if<IntegerRule>(&setting.rule))
+    return std::to_string(defaults.*integer->member);
+  if (const auto* boolean = std::get_if<BooleanRule>(&setting.rule))
+    return defaults.*boolean->member ? "true" : "false";
+  return defaults.*std::get<TextRule>(setting.rule).member;
+}
+
+std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
+  app.add_option("-c,--config", flags.config_file, "configuration file (TOML)")->type_name("FILE");
+  app.add_option("-l,--listen", flags.listen, "address to listen on, may be repeated [127.0.0.1]")
+      ->type_name("ADDRESS")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("-e,--export", flags.exports,
+                 "device to export: a file, a block device or mem:SIZE; may be repeated")
+      ->type_name("NAME=SOURCE[,ro][,delay_ms=N]")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  std::map<std::string, CLI::Option*> options;
+  for (const Setting& setting : settings()) {
+    const std::string initial = default_of(setting);
+    CLI::Option* option = app.add_option(option_names(setting.flag), flags.values[setting.key],
+                                         setting.help + (initial.empty() ? "" : " [" + initial + "]"));
+    option->type_name("<" + expected(setting) + ">")->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    if (std::holds_alternative<BooleanRule>(setting.rule)) option->expected(0, 1);
+    options[setting.key] = option;
+  }
+  app.add_flag("--check-config", flags.check,
+               "check the configuration and the configured devices, then leave");
+  app.add_flag("--print-config", flags.print, "print the resulting configuration as TOML, then leave");
+  return options;
+}
+
+// CLI11 says that an argument was not expected; the nearest flag is added.
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  std::string message = std::string("urtrsd: ") + error.what() + "\n";
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
+    std::vector<std::string> names{"--help"};
+    for (const CLI::Option* option : app.get_options())
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& word : app.remaining()) {
+      const std::string name = word.substr(0, word.find('='));
+      message = "urtrsd: unknown argument " + in_quotes(word);
+      const std::string hint = did_you_mean(name, names);
+      message += (hint.empty() ? "" : "; " + hint) + "\n";
+      break;
+    }
+  }
+  return message + "Try \"urtrsd --help\".\n";
+}
+
+void check_devices(const DaemonConfig& config, CommandLine& result) {
+  const auto search_path =
+      config.dev_search_path.empty() ? std::nullopt : std::optional<std::string>(config.dev_search_path);
+  const auto catalog = Catalog::create(config.exports, search_path);
+  std::vector<OpenError> problems;
+  if (catalog)
+    problems = (*catalog)->check();
+  else
+    problems.push_back(catalog.error());
+  for (const OpenError& problem : problems) result.errors += "urtrsd: " + problem.sentence + "\n";
+  result.exit_code = problems.empty() ? 0 : kPrecondition;
+  if (problems.empty()) result.output += "urtrsd: the configuration is in order\n";
+}
+
+}  // namespace
+
+void ConfigReader::set_from_flag(const std::string& flag, const std::string& key, const std::string& value) {
+  const Setting& setting = *find_setting(key);
+  std::string expectation = expected(setting);
+  std::string hint;
+  if (const auto* integer = std::get_if<IntegerRule>(&setting.rule)) {
+    if (const auto number = parse_integer(value)) expectation = store_integer(config_, *integer, *number);
+  } else if (const auto* boolean = std::get_if<BooleanRule>(&setting.rule)) {
+    if (const auto flagged = parse_boolean(value)) {
+      config_.*boolean->member = *flagged;
+      expectation.clear();
+    }
+  } else if (const auto* text = std::get_if<TextRule>(&setting.rule)) {
+    expectation = store_text(config_, *text, value);
+    hint = expectation.empty() ? "" : did_you_mean(value, text->choices);
+  }
+  if (expectation.empty())
+    origins_[key] = flag;
+  else
+    report(flag, "expected " + expectation + ", got " + in_quotes(value), std::move(hint));
+}
+
+void ConfigReader::add_export_flag(const std::string& value) {
+  const std::string usage = "write --export NAME=SOURCE[,ro][,delay_ms=N]";
+  const std::size_t equals = value.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    report("--export", "expected NAME=SOURCE, got " + in_quotes(value), usage);
+    return;
+  }
+  ExportSpec spec;
+  spec.name = value.substr(0, equals);
+  std::string source = value.substr(equals + 1);
+  // Only what looks like an option is cut off, so that a path may contain commas.
+  while (true) {
+    const std::size_t comma = source.rfind(',');
+    if (comma == std::string::npos) break;
+    const std::string option = source.substr(comma + 1);
+    if (option == "ro") {
+      spec.read_only = true;
+    } else if (option.rfind("delay_ms=", 0) == 0) {
+      const auto delay = parse_integer(std::string_view(option).substr(9));
+      if (!delay || *delay < 0 || *delay > kMaxDelayMs) {
+        report("--export",
+               "expected delay_ms=0.." + std::to_string(kMaxDelayMs) + ", got " + in_quotes(option));
+        return;
+      }
+      spec.delay_ms = static_cast<std::uint32_t>(*delay);
+    } else {
+      break;
+    }
+    source.resize(comma);
+  }
+  if (source.rfind("mem:", 0) == 0) {
+    const auto size = parse_size(std::string_view(source).substr(4));
+    if (!size || *size < kSectorBytes) {
+      report("--export", "expected mem:SIZE with at least 512 bytes, got " + in_quotes(source),
+             "for example mem:64M");
+      return;
+    }
+    spec.memory_bytes = *size;
+  } else if (source.empty() || spec.name.rfind("mem:", 0) == 0) {
+    report("--export", "expected NAME=SOURCE, got " + in_quotes(value), usage);
+    return;
+  } else {
+    spec.path = source;
+  }
+  add_export("--export", std::move(spec), true);
+}
+
+CommandLine parse_command_line(const std::vector<std::string>& arguments) {
+  CommandLine result;
+  Flags flags;
+  CLI::App app("Serves files, block devices and memory to RTRS/RNBD clients.", "urtrsd");
+  app.footer(kExamples);
+  const auto options = add_options(app, flags);
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    result.output = app.help();
+    return result;
+  } catch (const CLI::ParseError& error) {
+    result.exit_code = kUsage;
+    result.errors = explain(app, error);
+    return result;
+  }
+
+  ConfigReader reader;
+  if (!flags.config_file.empty()) reader.read_file(flags.config_file);
+  for (const Setting& setting : settings()) {
+    const CLI::Option* option = options.at(setting.key);
+    if (option->count() == 0) continue;
+    const bool bare = std::holds_alternative<BooleanRule>(setting.rule) && flags.values[setting.key].empty();
+    reader.set_from_flag(option->get_name(), setting.key, bare ? "true" : flags.values[setting.key]);
+  }
+  if (!flags.listen.empty()) reader.clear_listen();
+  for (const std::string& address : flags.listen) reader.add_listen("--listen", address);
+  for (const std::string& value : flags.exports) reader.add_export_flag(value);
+  reader.check_relations();
+
+  for (const ConfigProblem& problem : reader.problems()) result.errors += to_string(problem) + "\n";
+  if (!reader.problems().empty()) {
+    result.exit_code = kUsage;
+  } else if (flags.print || flags.check) {
+    if (flags.print) result.output = print_config(reader.config());
+    if (flags.check) check_devices(reader.config(), result);
+  } else {
+    result.run = reader.config();
+  }
+  return result;
+}
+
+}  // namespace rtrs::daemon

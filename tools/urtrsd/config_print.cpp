@@ -1,0 +1,72 @@
+#include "tools/urtrsd/config.hpp"
+#include "tools/urtrsd/config_values.hpp"
+
+namespace rtrs::daemon {
+namespace {
+
+std::string toml_string(const std::string& text) {
+  constexpr char kHex[] = "0123456789ABCDEF";
+  std::string result = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      result += "\\u00";
+      result += kHex[byte >> 4];
+      result += kHex[byte & 0xf];
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+std::string value_of(const DaemonConfig& config, const Setting& setting) {
+  if (const auto* integer = std::get_if<IntegerRule>(&setting.rule))
+    return std::to_string(config.*integer->member);
+  if (const auto* boolean = std::get_if<BooleanRule>(&setting.rule))
+    return config.*boolean->member ? "true" : "false";
+  return toml_string(config.*std::get<TextRule>(setting.rule).member);
+}
+
+// An empty text that may not be given as such is simply left out.
+bool is_unset(const DaemonConfig& config, const Setting& setting) {
+  const auto* text = std::get_if<TextRule>(&setting.rule);
+  return text != nullptr && !text->may_be_empty && (config.*text->member).empty();
+}
+
+}  // namespace
+
+std::string print_config(const DaemonConfig& config) {
+  std::string text = "listen = [";
+  for (const std::string& address : config.listen)
+    text += (&address == &config.listen.front() ? "" : ", ") + toml_string(address);
+  text += "]\n";
+  std::string tables;
+  std::string current_table;
+  for (const Setting& setting : settings()) {
+    if (is_unset(config, setting)) continue;
+    const std::size_t dot = setting.key.find('.');
+    if (dot == std::string::npos) {
+      text += setting.key + " = " + value_of(config, setting) + "\n";
+      continue;
+    }
+    const std::string table = setting.key.substr(0, dot);
+    if (table != current_table) tables += "\n[" + table + "]\n";
+    current_table = table;
+    tables += setting.key.substr(dot + 1) + " = " + value_of(config, setting) + "\n";
+  }
+  text += tables;
+  for (const ExportSpec& spec : config.exports) {
+    text += "\n[[export]]\nname = " + toml_string(spec.name) + "\n";
+    text += spec.memory_bytes != 0 ? "mem = " + std::to_string(spec.memory_bytes) + "\n"
+                                   : "path = " + toml_string(spec.path) + "\n";
+    text += std::string("read_only = ") + (spec.read_only ? "true" : "false") + "\n";
+    text += "delay_ms = " + std::to_string(spec.delay_ms) + "\n";
+  }
+  return text;
+}
+
+}  // namespace rtrs::daemon

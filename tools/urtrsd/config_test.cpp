@@ -1,0 +1,279 @@
+#include "tools/urtrsd/config.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tools/urtrsd/config_text.hpp"
+#include "tools/urtrsd/test_files.hpp"
+
+namespace rtrs::daemon {
+namespace {
+
+// All messages for a file of this content, one to a line.
+std::string complaints(const std::string& toml) {
+  ConfigReader reader;
+  reader.read_toml(toml, "urtrsd.toml");
+  reader.check_relations();
+  std::string text;
+  for (const ConfigProblem& problem : reader.problems()) text += to_string(problem) + "\n";
+  return text;
+}
+
+struct Golden {
+  const char* toml;
+  const char* message;
+};
+
+class GoldenMessage : public ::testing::TestWithParam<Golden> {};
+
+TEST_P(GoldenMessage, IsExact) {
+  EXPECT_EQ(complaints(GetParam().toml), GetParam().message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Messages, GoldenMessage,
+    ::testing::Values(
+        Golden{"prot = 1234\n", "urtrsd.toml:1:1: unknown key \"prot\"; did you mean \"port\"?\n"},
+        Golden{"\n  queue_depth = 8\n",
+               "urtrsd.toml:2:3: unknown key \"queue_depth\"; did you mean \"sess_queue_depth\"?\n"},
+        Golden{"xyzzy = 1\n", "urtrsd.toml:1:1: unknown key \"xyzzy\"\n"},
+        Golden{
+            "[heartbeat]\ninterval = 5\n",
+            "urtrsd.toml:2:1: unknown key \"heartbeat.interval\"; did you mean \"heartbeat.interval_ms\"?\n"},
+        Golden{"heartbeat = 5\n", "urtrsd.toml:1:13: heartbeat: expected table [heartbeat], got integer 5\n"},
+        Golden{"port = \"abc\"\n", "urtrsd.toml:1:8: port: expected integer 0..65535, got string \"abc\"\n"},
+        Golden{"port = 70000\n", "urtrsd.toml:1:8: port: expected integer 0..65535, got integer 70000\n"},
+        Golden{"port = -1\n", "urtrsd.toml:1:8: port: expected integer 0..65535, got integer -1\n"},
+        Golden{"port = 1.5\n", "urtrsd.toml:1:8: port: expected integer 0..65535, got a fraction\n"},
+        Golden{"sess_queue_depth = 0\n",
+               "urtrsd.toml:1:20: sess_queue_depth: expected integer 1..65535, got integer 0\n"},
+        Golden{
+            "max_chunk_size = 10000\n",
+            "urtrsd.toml:1:18: max_chunk_size: expected power of two 8192..268435456, got integer 10000\n"},
+        Golden{"max_chunk_size = 4096\n",
+               "urtrsd.toml:1:18: max_chunk_size: expected power of two 8192..268435456, got integer 4096\n"},
+        Golden{"always_invalidate = 1\n",
+               "urtrsd.toml:1:21: always_invalidate: expected boolean, got integer 1\n"},
+        Golden{"log_level = \"warning\"\n",
+               "urtrsd.toml:1:13: log_level: expected one of trace, debug, info, warn, error, got string "
+               "\"warning\"; did you mean \"warn\"?\n"},
+        Golden{"fabric = \"libfabrik\"\n",
+               "urtrsd.toml:1:10: fabric: expected one of libfabric, got string \"libfabrik\"; did you mean "
+               "\"libfabric\"?\n"},
+        Golden{"dev_search_path = \"\"\n",
+               "urtrsd.toml:1:19: dev_search_path: expected non-empty string, got string \"\"\n"},
+        Golden{"listen = [\"localhost\"]\n",
+               "urtrsd.toml:1:11: listen: expected IPv4 or IPv6 address, got \"localhost\"; names are not "
+               "looked "
+               "up; the port has its own setting\n"},
+        Golden{"listen = []\n",
+               "urtrsd.toml:1:10: listen: expected address or non-empty list of addresses, got an array\n"},
+        Golden{"listen = [\"::1\", 7]\n",
+               "urtrsd.toml:1:18: listen: expected address as a string, got integer 7\n"},
+        Golden{"listen = [\"::1\", \"::1\"]\n", "urtrsd.toml:1:18: listen: ::1 is given twice\n"},
+        Golden{"[export]\nname = \"a\"\n",
+               "urtrsd.toml:1:1: export: expected list of tables, got a table; write "
+               "[[export]] with two brackets\n"},
+        Golden{"[[export]]\npath = \"/x\"\n",
+               "urtrsd.toml:1:1: export: \"name\" is missing; peers open the device by its name\n"},
+        Golden{"[[export]]\nname = \"a\"\n",
+               "urtrsd.toml:1:1: export \"a\": exactly one of \"path\" and \"mem\" is needed\n"},
+        Golden{"[[export]]\nname = \"a\"\npath = \"/x\"\nmem = \"1G\"\n",
+               "urtrsd.toml:1:1: export \"a\": exactly one of \"path\" and \"mem\" is needed\n"},
+        Golden{"[[export]]\nname = \"a\"\nmem = \"lots\"\n",
+               "urtrsd.toml:3:7: export.mem: expected size of at least 512 bytes, got string \"lots\"; for "
+               "example \"64M\"\n"},
+        Golden{"[[export]]\nname = \"a\"\nmem = 512\nreadonly = true\n",
+               "urtrsd.toml:4:1: unknown key \"export.readonly\"; did you mean \"read_only\"?\n"},
+        Golden{"[[export]]\nname = \"a\"\nmem = 512\ndelay_ms = 600001\n",
+               "urtrsd.toml:4:12: export.delay_ms: expected integer 0..600000, got integer 600001\n"},
+        Golden{"[[export]]\nname = \"a\"\nmem = 512\n[[export]]\nname = \"a\"\nmem = 512\n",
+               "urtrsd.toml:4:1: export \"a\" is configured twice\n"},
+        Golden{"[[export]]\nname = \"../a\"\nmem = 512\n",
+               "urtrsd.toml:1:1: export name \"../a\" cannot be used; a name has 1 to 254 bytes, is not only "
+               "slashes and does not contain \"..\"\n"},
+        Golden{"dev_search_path = \"/srv\"\nsess_queue_depth = 4096\nmax_chunk_size = 131072\n",
+               "urtrsd.toml:2:20: sess_queue_depth 4096 and max_chunk_size 131072 do not fit together: they "
+               "need 12 + 17 bits of the 28 that address a buffer; with this max_chunk_size at most 2048 IOs "
+               "can "
+               "be in flight\n"},
+        Golden{"", "urtrsd: nothing to export; give --export NAME=FILE, [[export]] or dev_search_path\n"}));
+
+TEST(ConfigFile, SyntaxErrorsNameThePlace) {
+  const std::string text = complaints("port = 1\nlisten = [\n\"::1\"\n");
+  EXPECT_EQ(text.rfind("urtrsd.toml:", 0), 0U) << text;
+  EXPECT_NE(text.find(":"), std::string::npos);
+  EXPECT_EQ(complaints("port = 1\nport = 2\n").rfind("urtrsd.toml:2:", 0), 0U);
+  EXPECT_EQ(complaints("port 12\n").rfind("urtrsd.toml:1:", 0), 0U);
+}
+
+TEST(ConfigFile, EveryMistakeIsReported) {
+  const std::string text = complaints("port = true\nlogg_level = \"info\"\nbusy_poll = \"no\"\n");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3) << text;
+}
+
+TEST(ConfigFile, EverySettingIsRead) {
+  ConfigReader reader;
+  reader.read_toml(R"(
+listen = ["10.0.0.1", "ip:::1"]
+port = 1300
+provider = "net"
+sess_queue_depth = 128
+max_chunk_size = 65536
+always_invalidate = false
+dev_search_path = "/srv/%SESSNAME%"
+max_sessions = 3
+trace = "/tmp/t"
+log_level = "debug"
+busy_poll = true
+[heartbeat]
+interval_ms = 100
+missed_max = 3
+[[export]]
+name = "ram"
+mem = "64M"
+delay_ms = 5
+[[export]]
+name = "iso"
+path = "/srv/a.iso"
+read_only = true
+)",
+                   "f");
+  reader.check_relations();
+  EXPECT_TRUE(reader.problems().empty());
+  DaemonConfig expected;
+  expected.listen = {"10.0.0.1", "::1"};
+  expected.port = 1300;
+  expected.provider = "net";
+  expected.sess_queue_depth = 128;
+  expected.max_chunk_size = 65536;
+  expected.always_invalidate = false;
+  expected.dev_search_path = "/srv/%SESSNAME%";
+  expected.max_sessions = 3;
+  expected.trace = "/tmp/t";
+  expected.log_level = "debug";
+  expected.busy_poll = true;
+  expected.heartbeat_interval_ms = 100;
+  expected.heartbeat_missed_max = 3;
+  expected.exports = {{"ram", "", 64ULL << 20, false, 5}, {"iso", "/srv/a.iso", 0, true, 0}};
+  EXPECT_EQ(reader.config(), expected);
+
+  ConfigReader again;
+  again.read_toml(print_config(expected), "printed");
+  again.check_relations();
+  EXPECT_TRUE(again.problems().empty()) << print_config(expected);
+  EXPECT_EQ(again.config(), expected);
+}
+
+TEST(CommandLine, FlagsOverrideTheFile) {
+  TestDirectory directory;
+  const std::string file = directory / "urtrsd.toml";
+  std::ofstream(file) << "port = 1\nlisten = \"10.0.0.1\"\nbusy_poll = false\nalways_invalidate = true\n"
+                         "[[export]]\nname = \"a\"\nmem = \"1M\"\n[[export]]\nname = \"b\"\nmem = \"1M\"\n";
+  const CommandLine line = parse_command_line(
+      {"--config", file, "--port=2", "--listen", "::1", "--listen", "127.0.0.1", "--busy-poll",
+       "--always-invalidate=no", "-q", "64", "--export", "a=/srv/x,y.img,ro,delay_ms=3", "-e", "c=mem:2K"});
+  ASSERT_TRUE(line.run) << line.errors;
+  EXPECT_EQ(line.exit_code, 0);
+  EXPECT_EQ(line.run->port, 2U);
+  EXPECT_EQ(line.run->listen, (std::vector<std::string>{"::1", "127.0.0.1"}));
+  EXPECT_TRUE(line.run->busy_poll);
+  EXPECT_FALSE(line.run->always_invalidate);
+  EXPECT_EQ(line.run->sess_queue_depth, 64U);
+  EXPECT_EQ(line.run->exports,
+            (std::vector<ExportSpec>{
+                {"a", "/srv/x,y.img", 0, true, 3}, {"b", "", 1 << 20, false, 0}, {"c", "", 2048, false, 0}}));
+}
+
+std::string usage_error(const std::vector<std::string>& arguments) {
+  const CommandLine line = parse_command_line(arguments);
+  EXPECT_FALSE(line.run);
+  EXPECT_EQ(line.exit_code, 2);
+  EXPECT_TRUE(line.output.empty());
+  return line.errors;
+}
+
+TEST(CommandLine, UsageErrors) {
+  EXPECT_EQ(usage_error({"--prot", "5"}),
+            "urtrsd: unknown argument \"--prot\"; did you mean \"--port\"?\nTry \"urtrsd --help\".\n");
+  EXPECT_EQ(usage_error({"--prot=5"}),
+            "urtrsd: unknown argument \"--prot=5\"; did you mean \"--port\"?\nTry \"urtrsd --help\".\n");
+  EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--port", "abc"}),
+            "--port: expected integer 0..65535, got \"abc\"\n");
+  EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--max-chunk-size", "1G"}),
+            "--max-chunk-size: expected power of two 8192..268435456, got \"1G\"\n");
+  EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--busy-poll=maybe"}),
+            "--busy-poll: expected boolean, got \"maybe\"\n");
+  EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--log-level", "inof"}),
+            "--log-level: expected one of trace, debug, info, warn, error, got \"inof\"; did you mean "
+            "\"info\"?\n");
+  EXPECT_EQ(usage_error({"-e", "disk"}),
+            "--export: expected NAME=SOURCE, got \"disk\"; write --export "
+            "NAME=SOURCE[,ro][,delay_ms=N]\n"
+            "");
+  EXPECT_EQ(usage_error({"-e", "a=mem:x"}),
+            "--export: expected mem:SIZE with at least 512 bytes, got \"mem:x\"; for example mem:64M\n");
+  EXPECT_EQ(usage_error({"-c", "/nonexistent/u.toml", "-e", "a=mem:1M"}),
+            "/nonexistent/u.toml: cannot be read: No such file or directory\n");
+  EXPECT_EQ(usage_error({"-c", "/", "-e", "a=mem:1M"}), "/: cannot be read: Is a directory\n");
+  EXPECT_EQ(
+      usage_error({"-e", "a=mem:1M", "-q", "65535"}),
+      "--sess-queue-depth: sess_queue_depth 65535 and max_chunk_size 131072 do not fit together: they need "
+      "16 + 17 bits of the 28 that address a buffer; with this max_chunk_size at most 2048 IOs can be in "
+      "flight\n");
+  EXPECT_NE(usage_error({"--port"}).find("--help"), std::string::npos);
+}
+
+TEST(CommandLine, HelpShowsEverythingOnce) {
+  const CommandLine line = parse_command_line({"--help"});
+  EXPECT_EQ(line.exit_code, 0);
+  EXPECT_FALSE(line.run);
+  for (const char* word : {"--config", "--listen", "--port", "--export", "--dev-search-path",
+                           "Examples:", "--check-config", "--print-config", "Exit codes", "[1234]"})
+    EXPECT_NE(line.output.find(word), std::string::npos) << word;
+}
+
+TEST(CommandLine, PrintedConfigurationReadsBack) {
+  const CommandLine printed = parse_command_line({"-e", "a=mem:1M", "--port", "7", "--print-config"});
+  EXPECT_FALSE(printed.run);
+  ASSERT_EQ(printed.exit_code, 0) << printed.errors;
+  TestDirectory directory;
+  std::ofstream(directory / "f.toml") << printed.output;
+  const CommandLine read = parse_command_line({"-c", directory / "f.toml"});
+  const CommandLine direct = parse_command_line({"-e", "a=mem:1M", "--port", "7"});
+  ASSERT_TRUE(read.run) << read.errors;
+  ASSERT_TRUE(direct.run);
+  EXPECT_EQ(*read.run, *direct.run);
+}
+
+TEST(CommandLine, CheckOpensTheDevices) {
+  TestDirectory directory;
+  const CommandLine good =
+      parse_command_line({"--check-config", "-e", "a=" + directory.make_file("a.img", 4096)});
+  EXPECT_EQ(good.exit_code, 0) << good.errors;
+  EXPECT_EQ(good.output, "urtrsd: the configuration is in order\n");
+  const CommandLine bad = parse_command_line({"--check-config", "-e", "a=" + directory / "no.img"});
+  EXPECT_EQ(bad.exit_code, 3);
+  EXPECT_NE(bad.errors.find("No such file or directory"), std::string::npos);
+  const CommandLine folder = parse_command_line({"--check-config", "-e", "a=" + directory.path()});
+  EXPECT_EQ(folder.exit_code, 3);
+  EXPECT_NE(folder.errors.find("is a directory"), std::string::npos);
+}
+
+TEST(ConfigText, Sizes) {
+  EXPECT_EQ(parse_size("512"), 512U);
+  EXPECT_EQ(parse_size("1K"), 1024U);
+  EXPECT_EQ(parse_size("3MiB"), 3U << 20);
+  EXPECT_EQ(parse_size("2TB"), 2ULL << 40);
+  for (const char* bad : {"", "K", "-1", "1X", "1KK", "99999999T", "99999999999999999999"})
+    EXPECT_EQ(parse_size(bad), std::nullopt) << bad;
+}
+
+TEST(ConfigText, NearestWord) {
+  EXPECT_EQ(nearest("prot", {"port", "trace"}), "port");
+  EXPECT_EQ(nearest("zzz", {"port", "trace"}), "");
+}
+
+}  // namespace
+}  // namespace rtrs::daemon

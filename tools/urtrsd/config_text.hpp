@@ -1,0 +1,24 @@
+// Small text matters of the configuration: numbers, sizes, addresses, near misses.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rtrs::daemon {
+
+std::optional<std::int64_t> parse_integer(std::string_view text);
+std::optional<bool> parse_boolean(std::string_view text);  // true false yes no on off 1 0
+// Bytes: "4096", "64K", "1G", "1GiB", "2T"; powers of 1024. nullopt: not a size, or it does not fit.
+std::optional<std::uint64_t> parse_size(std::string_view text);
+bool is_ip_address(const std::string& text);
+
+// The candidate that was probably meant; empty when none is near. Near: few letters differ, or one contains
+// the other.
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+std::string did_you_mean(std::string_view word,
+                         const std::vector<std::string>& candidates);  // a hint, or empty
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,160 @@
+#include "tools/urtrsd/config_values.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "tools/urtrsd/config_text.hpp"
+
+namespace rtrs::daemon {
+namespace {
+
+constexpr std::uint32_t kImmediateBits = 28;  // protocol section 1.2
+
+std::uint32_t log2up(std::uint32_t value) {
+  return static_cast<std::uint32_t>(std::bit_width(value - 1));
+}
+
+std::vector<Setting> make_settings() {
+  using C = DaemonConfig;
+  return {
+      {"port", "port,p", "port of every listen address; 0: any free one", IntegerRule{&C::port, 0, 65535}},
+      {"fabric", "fabric", "fabric backend", TextRule{&C::fabric, {"libfabric"}}},
+      {"provider", "provider", "provider of the fabric", TextRule{&C::provider}},
+      {"sess_queue_depth", "sess-queue-depth,queue-depth,q", "IOs in flight in one session",
+       IntegerRule{&C::sess_queue_depth, 1, 65535}},
+      {"max_chunk_size", "max-chunk-size", "bytes of the buffer of one IO; the largest IO is 4096 less",
+       IntegerRule{&C::max_chunk_size, 8192, 1U << 28, true}},
+      {"always_invalidate", "always-invalidate", "give every IO a fresh remote key",
+       BooleanRule{&C::always_invalidate}},
+      {"dev_search_path", "dev-search-path",
+       "directory peers may open devices in, %SESSNAME% stands for the session; nothing outside it can be "
+       "opened",
+       TextRule{&C::dev_search_path}},
+      {"heartbeat.interval_ms", "heartbeat-interval-ms", "time between two heartbeat checks",
+       IntegerRule{&C::heartbeat_interval_ms, 10, 3600000}},
+      {"heartbeat.missed_max", "heartbeat-missed-max", "silent checks before a peer counts as dead",
+       IntegerRule{&C::heartbeat_missed_max, 1, 1000}},
+      {"max_sessions", "max-sessions", "sessions at one time", IntegerRule{&C::max_sessions, 1, 65535}},
+      {"trace", "trace", "file that records every input; empty: none", TextRule{&C::trace, {}, true}},
+      {"log_level", "log-level", "least severe message to log",
+       TextRule{&C::log_level, {"trace", "debug", "info", "warn", "error"}}},
+      {"busy_poll", "busy-poll", "never sleep: lowest latency, one core always busy",
+       BooleanRule{&C::busy_poll}},
+  };
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::string expected_integer(const IntegerRule& rule) {
+  return (rule.power_of_two ? "power of two " : "integer ") + std::to_string(rule.min) + ".." +
+         std::to_string(rule.max);
+}
+
+}  // namespace
+
+std::string to_string(const ConfigProblem& problem) {
+  return problem.origin + ": " + problem.message + (problem.hint.empty() ? "" : "; " + problem.hint);
+}
+
+const std::vector<Setting>& settings() {
+  static const std::vector<Setting> all = make_settings();
+  return all;
+}
+
+const Setting* find_setting(std::string_view key) {
+  for (const Setting& setting : settings())
+    if (setting.key == key) return &setting;
+  return nullptr;
+}
+
+std::string expected(const Setting& setting) {
+  if (const auto* integer = std::get_if<IntegerRule>(&setting.rule)) return expected_integer(*integer);
+  if (std::holds_alternative<BooleanRule>(setting.rule)) return "boolean";
+  const auto& text = std::get<TextRule>(setting.rule);
+  if (!text.choices.empty()) return "one of " + joined(text.choices);
+  return text.may_be_empty ? "string" : "non-empty string";
+}
+
+std::string store_integer(DaemonConfig& config, const IntegerRule& rule, std::int64_t value) {
+  if (value < rule.min || value > rule.max ||
+      (rule.power_of_two && !std::has_single_bit(static_cast<std::uint32_t>(value))))
+    return expected_integer(rule);
+  config.*rule.member = static_cast<std::uint32_t>(value);
+  return {};
+}
+
+std::string store_text(DaemonConfig& config, const TextRule& rule, const std::string& value) {
+  if (value.find('\0') != std::string::npos) return "string without zero bytes";
+  if (!rule.choices.empty() &&
+      std::find(rule.choices.begin(), rule.choices.end(), value) == rule.choices.end())
+    return "one of " + joined(rule.choices);
+  if (value.empty() && !rule.may_be_empty) return "non-empty string";
+  config.*rule.member = value;
+  return {};
+}
+
+void ConfigReader::report(std::string origin, std::string message, std::string hint) {
+  problems_.push_back({std::move(origin), std::move(message), std::move(hint)});
+}
+
+void ConfigReader::add_listen(const std::string& origin, const std::string& address) {
+  const std::string bare = address.rfind("ip:", 0) == 0 ? address.substr(3) : address;
+  if (!is_ip_address(bare)) {
+    report(origin, "listen: expected IPv4 or IPv6 address, got " + in_quotes(address),
+           "names are not looked up; the port has its own setting");
+    return;
+  }
+  if (std::find(config_.listen.begin(), config_.listen.end(), bare) != config_.listen.end()) {
+    report(origin, "listen: " + bare + " is given twice");
+    return;
+  }
+  config_.listen.push_back(bare);
+}
+
+void ConfigReader::add_export(const std::string& origin, ExportSpec spec, bool replace) {
+  constexpr std::size_t kMaxName = 254;  // protocol section 2.9: 255 bytes with the NUL
+  if (spec.name.empty() || spec.name.size() > kMaxName ||
+      spec.name.find_first_not_of('/') == std::string::npos || spec.name.find("..") != std::string::npos ||
+      spec.name.find('\0') != std::string::npos) {
+    report(origin, "export name " + in_quotes(spec.name) + " cannot be used",
+           "a name has 1 to 254 bytes, is not only slashes and does not contain \"..\"");
+    return;
+  }
+  const auto same = std::find_if(config_.exports.begin(), config_.exports.end(),
+                                 [&](const ExportSpec& other) { return other.name == spec.name; });
+  if (same == config_.exports.end()) {
+    config_.exports.push_back(std::move(spec));
+  } else if (replace) {
+    *same = std::move(spec);
+  } else {
+    report(origin, "export " + in_quotes(spec.name) + " is configured twice");
+  }
+}
+
+void ConfigReader::check_relations() {
+  const std::uint32_t depth_bits = log2up(config_.sess_queue_depth);
+  const std::uint32_t chunk_bits = log2up(config_.max_chunk_size);
+  if (depth_bits + chunk_bits > kImmediateBits) {
+    const auto origin_of = [this](const char* key) {
+      const auto found = origins_.find(key);
+      return found == origins_.end() ? std::string() : found->second;
+    };
+    const std::string depth_origin = origin_of("sess_queue_depth");
+    report(depth_origin.empty() ? origin_of("max_chunk_size") : depth_origin,
+           "sess_queue_depth " + std::to_string(config_.sess_queue_depth) + " and max_chunk_size " +
+               std::to_string(config_.max_chunk_size) + " do not fit together: they need " +
+               std::to_string(depth_bits) + " + " + std::to_string(chunk_bits) +
+               " bits of the 28 that address a buffer",
+           "with this max_chunk_size at most " + std::to_string(1U << (kImmediateBits - chunk_bits)) +
+               " IOs can be in flight");
+  }
+  if (config_.exports.empty() && config_.dev_search_path.empty() && problems_.empty())
+    report("urtrsd", "nothing to export", "give --export NAME=FILE, [[export]] or dev_search_path");
+}
+
+}  // namespace rtrs::daemon

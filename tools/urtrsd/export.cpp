@@ -1,0 +1,130 @@
+#include "tools/urtrsd/export.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <cassert>
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include "tools/urtrsd/block_limits.hpp"
+
+namespace rtrs::daemon {
+namespace {
+
+tl::unexpected<OpenError> refuse(int error, std::string sentence) {
+  return tl::unexpected(OpenError{error, std::move(sentence)});
+}
+
+const char* kind_name(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISFIFO(mode)) return "a named pipe";
+  if (S_ISCHR(mode)) return "a character device";
+  return "neither a file nor a block device";
+}
+
+// The same inode that was inspected, opened for IO: no second lookup of the name that could find another one.
+UniqueFd reopen(const UniqueFd& path_fd, bool read_only) {
+  const std::string self = "/proc/self/fd/" + std::to_string(path_fd.get());
+  return UniqueFd(::open(self.c_str(), (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK));
+}
+
+}  // namespace
+
+tl::expected<std::shared_ptr<MemoryRegion>, OpenError> MemoryRegion::create(std::uint64_t size) {
+  if (size == 0 || size > std::numeric_limits<std::size_t>::max())
+    return refuse(EINVAL, "a memory device cannot have " + std::to_string(size) + " bytes");
+  void* data =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED)
+    return refuse(ENOMEM, "no address space for a memory device of " + std::to_string(size) + " bytes");
+  return std::shared_ptr<MemoryRegion>(new MemoryRegion(static_cast<std::byte*>(data), size));
+}
+
+MemoryRegion::~MemoryRegion() {
+  ::munmap(data_, size_);
+}
+
+tl::expected<Located, OpenError> identify(UniqueFd path_fd, const std::string& described) {
+  struct stat status {};
+  if (::fstat(path_fd.get(), &status) != 0) {
+    const int error = errno;
+    return refuse(error, described + " cannot be inspected: " + errno_text(error));
+  }
+  DeviceId id;
+  if (S_ISREG(status.st_mode)) {
+    id = {ExportKind::file, status.st_dev, status.st_ino};
+  } else if (S_ISBLK(status.st_mode)) {
+    id = {ExportKind::block_device, major(status.st_rdev), minor(status.st_rdev)};
+  } else {
+    return refuse(ENOTBLK, described + " is " + kind_name(status.st_mode) +
+                               "; only regular files and block devices can be exported");
+  }
+  return Located{std::move(path_fd), id};
+}
+
+tl::expected<std::unique_ptr<Export>, OpenError> Export::open(const Located& located, const Options& options,
+                                                              const std::string& described) {
+  std::unique_ptr<Export> result(new Export);
+  result->id_ = located.id;
+  result->options_ = options;
+  result->fd_ = reopen(located.path_fd, options.read_only);
+  if (!result->fd_) {
+    const int error = errno;
+    return refuse(error, described + " cannot be opened for " + (options.read_only ? "reading" : "writing") +
+                             ": " + errno_text(error));
+  }
+  const bool is_file = located.id.kind == ExportKind::file;
+  const dev_t device =
+      makedev(static_cast<unsigned int>(located.id.major), static_cast<unsigned int>(located.id.minor));
+  auto facts = is_file ? file_facts(result->fd_.get(), !options.read_only)
+                       : block_device_facts(result->fd_.get(), device);
+  if (!facts) return refuse(facts.error(), described + " cannot be inspected: " + errno_text(facts.error()));
+  if (facts->read_only && !options.read_only)
+    return refuse(EACCES, described + " is a read-only block device and cannot be opened for writing");
+  result->size_ = facts->size;
+  result->limits_ = facts->limits;
+  if (options.read_only) result->limits_.max_discard_sectors = result->limits_.max_write_zeroes_sectors = 0;
+  if (auto rounded = result->round_size(described); !rounded) return tl::unexpected(rounded.error());
+  return result;
+}
+
+tl::expected<std::unique_ptr<Export>, OpenError> Export::open_memory(std::shared_ptr<MemoryRegion> region,
+                                                                     const DeviceId& id,
+                                                                     const Options& options,
+                                                                     const std::string& described) {
+  std::unique_ptr<Export> result(new Export);
+  result->id_ = id;
+  result->options_ = options;
+  result->size_ = region->bytes().size();
+  result->region_ = std::move(region);
+  result->limits_ = memory_limits();
+  if (options.read_only) result->limits_.max_discard_sectors = result->limits_.max_write_zeroes_sectors = 0;
+  if (auto rounded = result->round_size(described); !rounded) return tl::unexpected(rounded.error());
+  return result;
+}
+
+tl::expected<void, OpenError> Export::round_size(const std::string& described) {
+  const std::uint64_t excess = size_ % limits_.logical_block_size;
+  const std::uint64_t before = size_;
+  size_ -= excess;
+  if (size_ == 0)
+    return refuse(EINVAL, described +
+                              (before == 0 ? " is empty" : " is smaller than one block of 512 bytes") +
+                              "; a device needs at least one block");
+  if (excess != 0)
+    warnings_.push_back(described + " has " + std::to_string(before) + " bytes, not a multiple of " +
+                        std::to_string(limits_.logical_block_size) + ": the last " + std::to_string(excess) +
+                        " bytes are not exported");
+  return {};
+}
+
+Export::~Export() {
+  assert(in_flight_ == 0);
+}
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,112 @@
+// An opened device: what a peer reads and writes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "tools/urtrsd/access_table.hpp"
+#include "tools/urtrsd/open_error.hpp"
+#include "tools/urtrsd/unique_fd.hpp"
+
+namespace rtrs::daemon {
+
+inline constexpr std::uint32_t kSectorBytes = 512;
+
+// What OPEN_RSP tells (protocol section 2.9). Sizes in bytes, limits in sectors of 512 bytes.
+struct ExportLimits {
+  std::uint32_t logical_block_size = 512;   // power of two, 512..4096
+  std::uint32_t physical_block_size = 512;  // power of two, >= logical, <= 32768 (the field has 16 bits)
+  std::uint32_t max_hw_sectors = 0;
+  std::uint32_t max_segments = 0;
+  std::uint32_t max_discard_sectors = 0;       // 0: not supported
+  std::uint32_t max_write_zeroes_sectors = 0;  // 0: not supported
+  std::uint32_t discard_granularity = 0;       // 0 where discard is not supported
+  std::uint32_t discard_alignment = 0;
+  bool write_cache = false;  // volatile: a flush is needed for durability
+  bool fua = false;          // a single write can be made durable
+};
+
+// Zero-filled memory of the process, taken from the system page by page when it is first written.
+class MemoryRegion {
+ public:
+  // `size` in bytes, > 0. ENOMEM when the address space is exhausted.
+  static tl::expected<std::shared_ptr<MemoryRegion>, OpenError> create(std::uint64_t size);
+  MemoryRegion(const MemoryRegion&) = delete;
+  MemoryRegion& operator=(const MemoryRegion&) = delete;
+  ~MemoryRegion();
+  std::span<std::byte> bytes() const noexcept { return {data_, size_}; }
+
+ private:
+  MemoryRegion(std::byte* data, std::size_t size) : data_(data), size_(size) {}
+  std::byte* data_;
+  std::size_t size_;
+};
+
+// What an O_PATH descriptor turned out to be.
+struct Located {
+  UniqueFd path_fd;
+  DeviceId id;
+};
+
+// Refuses what cannot be a device: directory, socket, fifo, character device (all ENOTBLK, as the kernel
+// server answers for anything but a block device), with a sentence that names the kind. `described` names the
+// device.
+tl::expected<Located, OpenError> identify(UniqueFd path_fd, const std::string& described);
+
+// Owned by whoever opened it; must outlive every operation submitted on it: destroy it when in_flight() is 0.
+class Export {
+ public:
+  struct Options {
+    bool read_only = false;
+    std::uint32_t delay_ms = 0;  // every operation waits this long before it starts
+  };
+
+  // Opens for reading, or for reading and writing unless options.read_only.
+  // A size that is not a multiple of the logical block is rounded down with a warning; nothing left: EINVAL.
+  static tl::expected<std::unique_ptr<Export>, OpenError> open(const Located& located, const Options& options,
+                                                               const std::string& described);
+  static tl::expected<std::unique_ptr<Export>, OpenError> open_memory(std::shared_ptr<MemoryRegion> region,
+                                                                      const DeviceId& id,
+                                                                      const Options& options,
+                                                                      const std::string& described);
+  Export(const Export&) = delete;
+  Export& operator=(const Export&) = delete;
+  ~Export();
+
+  ExportKind kind() const noexcept { return id_.kind; }
+  const DeviceId& id() const noexcept { return id_; }
+  std::uint64_t size_bytes() const noexcept { return size_; }
+  std::uint64_t sectors() const noexcept { return size_ / kSectorBytes; }
+  bool read_only() const noexcept { return options_.read_only; }
+  std::uint32_t delay_ms() const noexcept { return options_.delay_ms; }
+  const ExportLimits& limits() const noexcept { return limits_; }
+  const std::vector<std::string>& warnings() const noexcept { return warnings_; }
+
+  int fd() const noexcept { return fd_.get(); }  // -1 for memory
+  std::span<std::byte> memory() const noexcept { return region_ ? region_->bytes() : std::span<std::byte>(); }
+
+  // Operations submitted and not yet reported; counted by the StorageEngine.
+  std::uint32_t in_flight() const noexcept { return in_flight_; }
+  void begin_operation() noexcept { ++in_flight_; }
+  void end_operation() noexcept { --in_flight_; }
+
+ private:
+  Export() = default;
+  tl::expected<void, OpenError> round_size(const std::string& described);
+
+  DeviceId id_;
+  UniqueFd fd_;
+  std::shared_ptr<MemoryRegion> region_;
+  std::uint64_t size_ = 0;
+  Options options_;
+  ExportLimits limits_;
+  std::uint32_t in_flight_ = 0;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,248 @@
+#include "tools/urtrsd/export.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "tools/urtrsd/catalog.hpp"
+#include "tools/urtrsd/test_files.hpp"
+
+namespace rtrs::daemon {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+class Confined : public ::testing::TestWithParam<Confinement> {
+ protected:
+  std::unique_ptr<Catalog> catalog(const std::string& search_path, std::vector<ExportSpec> specs = {}) {
+    auto created = Catalog::create(std::move(specs), search_path, GetParam());
+    EXPECT_TRUE(created) << created.error().sentence;
+    return std::move(*created);
+  }
+  static OpenError refusal(Catalog& catalog, const std::string& name, AccessMode mode = AccessMode::ro) {
+    const auto opened = catalog.open("sess", name, mode);
+    if (opened) return {0, "opened " + name};
+    return opened.error();
+  }
+  TestDirectory directory_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Ways, Confined,
+                         ::testing::Values(Confinement::automatic, Confinement::component_walk),
+                         [](const auto& tested) {
+                           return tested.param == Confinement::automatic ? "automatic" : "component_walk";
+                         });
+
+TEST_P(Confined, OpensAFileWithItsFacts) {
+  directory_.make_file("a/disk.img", kMiB);
+  auto exports = catalog(directory_.path());
+  auto opened = exports->open("sess", "//a/disk.img", AccessMode::rw);
+  ASSERT_TRUE(opened) << opened.error().sentence;
+  const Export& device = *opened->device;
+  EXPECT_EQ(device.kind(), ExportKind::file);
+  EXPECT_EQ(device.sectors(), 2048U);
+  EXPECT_FALSE(device.read_only());
+  EXPECT_EQ(device.limits().logical_block_size, 512U);
+  EXPECT_TRUE(device.limits().write_cache);
+  EXPECT_TRUE(device.limits().fua);
+  EXPECT_GT(device.limits().max_write_zeroes_sectors, 0U);
+  EXPECT_TRUE(device.warnings().empty());
+  EXPECT_EQ(device.limits().discard_granularity == 0, device.limits().max_discard_sectors == 0);
+}
+
+TEST_P(Confined, ReadOnlyOpenAnnouncesNoChanges) {
+  directory_.make_file("disk.img", kMiB);
+  auto exports = catalog(directory_.path());
+  auto opened = exports->open("sess", "disk.img", AccessMode::ro);
+  ASSERT_TRUE(opened);
+  EXPECT_TRUE(opened->device->read_only());
+  EXPECT_EQ(opened->device->limits().max_discard_sectors, 0U);
+  EXPECT_EQ(opened->device->limits().max_write_zeroes_sectors, 0U);
+}
+
+TEST_P(Confined, NamesThatLeaveAreRefused) {
+  directory_.make_file("secret.img", kMiB);
+  std::filesystem::create_directory(directory_ / "root");
+  directory_.make_file("root/inside.img", kMiB);
+  std::filesystem::create_symlink("../secret.img", directory_ / "root/relative");
+  std::filesystem::create_symlink(directory_ / "secret.img", directory_ / "root/absolute");
+  std::filesystem::create_directory_symlink("..", directory_ / "root/up");
+  auto exports = catalog(directory_ / "root");
+  EXPECT_EQ(refusal(*exports, "../secret.img").error, EINVAL);
+  EXPECT_EQ(refusal(*exports, "x/../inside.img").error, EINVAL);
+  EXPECT_EQ(refusal(*exports, "relative").error, EACCES);
+  EXPECT_EQ(refusal(*exports, "absolute").error, EACCES);
+  EXPECT_NE(refusal(*exports, "absolute").sentence.find("symbolic link"), std::string::npos);
+  EXPECT_NE(refusal(*exports, "up/secret.img").error, 0);
+  EXPECT_EQ(refusal(*exports, "inside.img").error, 0);
+}
+
+TEST_P(Confined, LinksThatStayAreFollowedOnlyByTheKernel) {
+  directory_.make_file("real.img", kMiB);
+  std::filesystem::create_symlink("real.img", directory_ / "link");
+  auto exports = catalog(directory_.path());
+  const bool kernel = GetParam() == Confinement::automatic && exports->warnings().empty();
+  EXPECT_EQ(refusal(*exports, "link").error, kernel ? 0 : EACCES);
+}
+
+TEST_P(Confined, BadNames) {
+  auto exports = catalog(directory_.path());
+  EXPECT_EQ(refusal(*exports, "").error, EINVAL);
+  EXPECT_EQ(refusal(*exports, "///").error, EINVAL);
+  EXPECT_EQ(refusal(*exports, std::string("a\0b", 3)).error, EINVAL);
+  EXPECT_EQ(refusal(*exports, std::string(4096, 'a')).error, EINVAL);
+  EXPECT_EQ(refusal(*exports, std::string(256, 'a')).error, ENAMETOOLONG);
+  EXPECT_EQ(refusal(*exports, "missing.img").error, ENOENT);
+  EXPECT_EQ(refusal(*exports, "a\nb").sentence.find('\n'), std::string::npos);
+}
+
+TEST_P(Confined, OnlyFilesAndBlockDevices) {
+  std::filesystem::create_directory(directory_ / "dir");
+  ASSERT_EQ(::mkfifo((directory_ / "fifo").c_str(), 0600), 0);
+  const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = directory_ / "socket";
+  ASSERT_LT(path.size(), sizeof address.sun_path);
+  std::copy(path.begin(), path.end(), address.sun_path);
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  auto exports = catalog(directory_.path());
+  EXPECT_EQ(refusal(*exports, "dir").error, ENOTBLK);
+  EXPECT_EQ(refusal(*exports, "dir").sentence,
+            "device \"dir\" is a directory; only regular files and block devices can be exported");
+  EXPECT_EQ(refusal(*exports, "fifo", AccessMode::rw).error, ENOTBLK);
+  EXPECT_NE(refusal(*exports, "socket").sentence.find("a socket"), std::string::npos);
+  auto dev = catalog("/dev");
+  EXPECT_EQ(refusal(*dev, "full", AccessMode::rw).error, ENOTBLK);
+  EXPECT_NE(refusal(*dev, "full").sentence.find("a character device"), std::string::npos);
+}
+
+TEST_P(Confined, SizesAreRoundedDown) {
+  directory_.make_file("odd.img", 1024 + 511);
+  directory_.make_file("tiny.img", 511);
+  directory_.make_file("empty.img", 0);
+  auto exports = catalog(directory_.path());
+  auto odd = exports->open("sess", "odd.img", AccessMode::rw);
+  ASSERT_TRUE(odd);
+  EXPECT_EQ(odd->device->size_bytes(), 1024U);
+  ASSERT_EQ(odd->device->warnings().size(), 1U);
+  EXPECT_EQ(odd->device->warnings()[0],
+            "device \"odd.img\" has 1535 bytes, not a multiple of 512: the last 511 bytes are not exported");
+  EXPECT_EQ(refusal(*exports, "tiny.img").error, EINVAL);
+  EXPECT_EQ(refusal(*exports, "empty.img").sentence,
+            "device \"empty.img\" is empty; a device needs at least one block");
+  EXPECT_EQ(std::filesystem::file_size(directory_ / "odd.img"), 1535U);
+}
+
+TEST_P(Confined, SessionsHaveTheirOwnDirectories) {
+  directory_.make_file("sess/disk.img", kMiB);
+  directory_.make_file("other/secret.img", kMiB);
+  std::filesystem::create_symlink("../other/secret.img", directory_ / "sess/link");
+  auto exports = catalog(directory_.path() + "/%SESSNAME%/ignored");
+  EXPECT_EQ(refusal(*exports, "disk.img").error, 0);
+  EXPECT_EQ(refusal(*exports, "link").error, EACCES);
+  EXPECT_EQ(refusal(*exports, "secret.img").error, ENOENT);
+  for (const char* session : {"", ".", "..", "sess/../other", "other/"}) {
+    const auto opened = exports->open(session, "secret.img", AccessMode::ro);
+    ASSERT_FALSE(opened) << session;
+    EXPECT_EQ(opened.error().error, EINVAL) << session;
+  }
+}
+
+TEST_P(Confined, WritersAreCountedByDeviceNotByName) {
+  directory_.make_file("disk.img", kMiB);
+  std::filesystem::create_hard_link(directory_ / "disk.img", directory_ / "alias.img");
+  auto exports = catalog(directory_.path(), {{"named", directory_ / "disk.img"}});
+  auto first = exports->open("alpha", "disk.img", AccessMode::rw);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(refusal(*exports, "alias.img", AccessMode::rw).error, EPERM);
+  EXPECT_EQ(refusal(*exports, "named", AccessMode::rw).error, EPERM);
+  EXPECT_EQ(refusal(*exports, "alias.img", AccessMode::ro).error, 0);
+  EXPECT_EQ(refusal(*exports, "alias.img", AccessMode::migration).error, 0);
+  first->lease.release();
+  EXPECT_EQ(refusal(*exports, "alias.img", AccessMode::rw).error, 0);
+}
+
+TEST_P(Confined, AFailedOpenKeepsNoLease) {
+  directory_.make_file("empty.img", 0);
+  auto exports = catalog(directory_.path());
+  EXPECT_EQ(refusal(*exports, "empty.img", AccessMode::rw).error, EINVAL);
+  EXPECT_TRUE(exports->access().empty());
+}
+
+TEST_P(Confined, MissingSearchPath) {
+  const auto created = Catalog::create({}, directory_ / "nowhere", GetParam());
+  ASSERT_FALSE(created);
+  EXPECT_EQ(created.error().error, ENOENT);
+}
+
+TEST(SearchPathAtRoot, FollowsAbsoluteLinks) {
+  TestDirectory directory;
+  directory.make_file("real.img", kMiB);
+  std::filesystem::create_symlink(directory / "real.img", directory / "link");
+  auto exports = Catalog::create({}, "/");
+  ASSERT_TRUE(exports);
+  if (!(*exports)->warnings().empty()) GTEST_SKIP() << (*exports)->warnings()[0];
+  EXPECT_TRUE((*exports)->open("sess", directory / "link", AccessMode::ro));
+}
+
+TEST(Catalog, ConfiguredExports) {
+  TestDirectory directory;
+  ExportSpec iso{"iso", directory.make_file("a.iso", kMiB), 0, true, 0};
+  ExportSpec ram{"ram", "", 64 * 1024, false, 7};
+  auto exports = Catalog::create({iso, ram}, std::nullopt);
+  ASSERT_TRUE(exports);
+  auto writer = (*exports)->open("s", "iso", AccessMode::rw);
+  ASSERT_FALSE(writer);
+  EXPECT_EQ(writer.error().error, EACCES);
+  EXPECT_TRUE((*exports)->open("s", "/iso", AccessMode::ro));
+  EXPECT_EQ((*exports)->open("s", "a.iso", AccessMode::ro).error().error, ENOENT);
+  EXPECT_TRUE((*exports)->check().empty());
+}
+
+TEST(Catalog, MemoryKeepsItsContentBetweenOpens) {
+  auto exports = Catalog::create({{"ram", "", 64 * 1024, false, 7}}, std::nullopt);
+  ASSERT_TRUE(exports);
+  {
+    auto writer = (*exports)->open("s", "ram", AccessMode::rw);
+    ASSERT_TRUE(writer);
+    EXPECT_EQ(writer->device->kind(), ExportKind::memory);
+    EXPECT_EQ(writer->device->delay_ms(), 7U);
+    writer->device->memory()[100] = std::byte{42};
+    EXPECT_EQ((*exports)->open("t", "ram", AccessMode::rw).error().error, EPERM);
+  }
+  auto reader = (*exports)->open("t", "ram", AccessMode::ro);
+  ASSERT_TRUE(reader);
+  EXPECT_EQ(reader->device->memory()[100], std::byte{42});
+}
+
+TEST(Catalog, CheckNamesEveryBadExport) {
+  TestDirectory directory;
+  auto exports = Catalog::create({{"gone", directory / "gone.img"}, {"dir", directory.path()}}, std::nullopt);
+  ASSERT_TRUE(exports);
+  const auto problems = (*exports)->check();
+  ASSERT_EQ(problems.size(), 2U);
+  EXPECT_EQ(problems[0].error, ENOENT);
+  EXPECT_NE(problems[0].sentence.find("export \"gone\""), std::string::npos);
+  EXPECT_EQ(problems[1].error, ENOTBLK);
+}
+
+TEST(Catalog, NamesAreUnique) {
+  const auto exports = Catalog::create({{"a", "", 512}, {"/a", "", 512}}, std::nullopt);
+  ASSERT_FALSE(exports);
+  EXPECT_EQ(exports.error().error, EEXIST);
+}
+
+TEST(OpenError, QuotedTextCannotForgeLines) {
+  EXPECT_EQ(in_quotes("a\n\"b\\\x7f"), "\"a\\x0a\\\"b\\\\\\x7f\"");
+  EXPECT_EQ(in_quotes(std::string(300, 'x')), "\"" + std::string(200, 'x') + "...\"");
+}
+
+}  // namespace
+}  // namespace rtrs::daemon

@@ -1,0 +1,52 @@
+// How one operation advances: which system call comes next, given what the last one returned. Pure.
+#pragma once
+
+#include <cstdint>
+
+namespace rtrs::daemon {
+
+enum class StorageOpcode : std::uint8_t { read, write, flush, discard, write_zeroes };
+
+// The system call to make now. zero_range and punch_hole never change the size of a file.
+enum class OpStep : std::uint8_t { read, write, sync_data, punch_hole, zero_range, write_zero_bytes, done };
+
+class OpProgress {
+ public:
+  // Retries of a call that was interrupted or told to try again before it is given up with EAGAIN.
+  static constexpr std::uint32_t kMaxStalls = 64;
+  // The longest single write of zero bytes.
+  static constexpr std::uint32_t kZeroBytes = 256 * 1024;
+
+  OpProgress() = default;  // done, without error
+  // Bytes throughout. `fua`: durable before it is done. The range must lie within the device.
+  OpProgress(StorageOpcode opcode, std::uint64_t offset, std::uint32_t bytes, bool fua) noexcept;
+
+  OpStep step() const noexcept { return step_; }
+  std::uint64_t offset() const noexcept { return offset_ + completed_; }
+  std::uint32_t length() const noexcept;  // of the call to make now
+  std::uint32_t buffer_offset() const noexcept { return completed_; }
+  bool data_sync() const noexcept { return fua_; }  // the write itself must be durable (RWF_DSYNC)
+
+  // `result`: what the call returned, a count or a negative errno. Short counts continue where they stopped,
+  // a count of zero is EIO (the file was cut behind our back), zero_range falls back to punch_hole and that
+  // to writing zeroes where the file system cannot.
+  void on_result(std::int32_t result) noexcept;
+
+  std::int32_t error() const noexcept { return error_; }  // 0 or a positive errno, see peer_errno
+
+ private:
+  void finish(std::int32_t error) noexcept;
+  void on_transferred(std::uint32_t count) noexcept;
+  void on_failed(std::int32_t error) noexcept;
+
+  std::uint64_t offset_ = 0;
+  std::uint32_t bytes_ = 0;
+  std::uint32_t completed_ = 0;
+  std::int32_t error_ = 0;
+  std::uint32_t stalls_ = 0;
+  StorageOpcode opcode_ = StorageOpcode::flush;
+  OpStep step_ = OpStep::done;
+  bool fua_ = false;
+};
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,117 @@
+#include "tools/urtrsd/op_progress.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cerrno>
+#include <vector>
+
+namespace rtrs::daemon {
+namespace {
+
+TEST(OpProgress, ShortReadContinuesWhereItStopped) {
+  OpProgress progress(StorageOpcode::read, 4096, 8192, false);
+  EXPECT_EQ(progress.step(), OpStep::read);
+  progress.on_result(1000);
+  EXPECT_EQ(progress.offset(), 5096U);
+  EXPECT_EQ(progress.buffer_offset(), 1000U);
+  EXPECT_EQ(progress.length(), 7192U);
+  progress.on_result(7192);
+  EXPECT_EQ(progress.step(), OpStep::done);
+  EXPECT_EQ(progress.error(), 0);
+}
+
+TEST(OpProgress, NothingTransferredIsAnError) {
+  for (const StorageOpcode opcode : {StorageOpcode::read, StorageOpcode::write}) {
+    OpProgress progress(opcode, 0, 512, false);
+    progress.on_result(0);
+    EXPECT_EQ(progress.step(), OpStep::done);
+    EXPECT_EQ(progress.error(), EIO);
+  }
+}
+
+TEST(OpProgress, MoreThanAskedForIsAnError) {
+  OpProgress progress(StorageOpcode::write, 0, 512, false);
+  progress.on_result(513);
+  EXPECT_EQ(progress.error(), EIO);
+}
+
+TEST(OpProgress, RetriesAreBoundedAndForgottenOnProgress) {
+  OpProgress progress(StorageOpcode::write, 0, 1024, false);
+  for (std::uint32_t i = 0; i < OpProgress::kMaxStalls; ++i) progress.on_result(i % 2 ? -EINTR : -EAGAIN);
+  EXPECT_EQ(progress.step(), OpStep::write);
+  progress.on_result(512);
+  for (std::uint32_t i = 0; i < OpProgress::kMaxStalls; ++i) progress.on_result(-EAGAIN);
+  EXPECT_EQ(progress.step(), OpStep::write);
+  progress.on_result(-EINTR);
+  EXPECT_EQ(progress.step(), OpStep::done);
+  EXPECT_EQ(progress.error(), EAGAIN);
+}
+
+TEST(OpProgress, WriteZeroesFallsBackTwice) {
+  const std::uint32_t bytes = OpProgress::kZeroBytes + 512;
+  OpProgress progress(StorageOpcode::write_zeroes, 512, bytes, true);
+  EXPECT_EQ(progress.step(), OpStep::zero_range);
+  progress.on_result(-EOPNOTSUPP);
+  EXPECT_EQ(progress.step(), OpStep::punch_hole);
+  progress.on_result(-EOPNOTSUPP);
+  EXPECT_EQ(progress.step(), OpStep::write_zero_bytes);
+  EXPECT_TRUE(progress.data_sync());
+  EXPECT_EQ(progress.length(), OpProgress::kZeroBytes);
+  progress.on_result(static_cast<std::int32_t>(OpProgress::kZeroBytes));
+  EXPECT_EQ(progress.length(), 512U);
+  EXPECT_EQ(progress.offset(), 512U + OpProgress::kZeroBytes);
+  progress.on_result(512);
+  EXPECT_EQ(progress.step(), OpStep::done);
+  EXPECT_EQ(progress.error(), 0);
+}
+
+TEST(OpProgress, RangesAreSyncedForFua) {
+  for (const StorageOpcode opcode : {StorageOpcode::discard, StorageOpcode::write_zeroes}) {
+    OpProgress durable(opcode, 0, 4096, true);
+    durable.on_result(0);
+    EXPECT_EQ(durable.step(), OpStep::sync_data);
+    durable.on_result(0);
+    EXPECT_EQ(durable.step(), OpStep::done);
+    OpProgress plain(opcode, 0, 4096, false);
+    plain.on_result(0);
+    EXPECT_EQ(plain.step(), OpStep::done);
+  }
+}
+
+TEST(OpProgress, ErrorsReachThePeerInItsVocabulary) {
+  const auto outcome = [](StorageOpcode opcode, int error) {
+    OpProgress progress(opcode, 0, 4096, false);
+    progress.on_result(-error);
+    EXPECT_EQ(progress.step(), OpStep::done);
+    return progress.error();
+  };
+  EXPECT_EQ(outcome(StorageOpcode::write, ENOSPC), 28);
+  EXPECT_EQ(outcome(StorageOpcode::write, EDQUOT), ENOSPC);
+  EXPECT_EQ(outcome(StorageOpcode::write, EBADF), EIO);
+  EXPECT_EQ(outcome(StorageOpcode::discard, EOPNOTSUPP), EOPNOTSUPP);
+  EXPECT_EQ(outcome(StorageOpcode::write_zeroes, ENOSPC), ENOSPC);
+  EXPECT_EQ(outcome(StorageOpcode::flush, EIO), EIO);
+}
+
+// Whatever the calls return, every byte is transferred exactly once and in order, or an error is reported.
+RC_GTEST_PROP(OpProgress, CoversTheRangeOnce, ()) {
+  const auto bytes = *rc::gen::inRange<std::uint32_t>(1, 5000);
+  OpProgress progress(StorageOpcode::write, 100, bytes, false);
+  std::vector<int> touched(bytes, 0);
+  while (progress.step() != OpStep::done) {
+    RC_ASSERT(progress.offset() == 100 + progress.buffer_offset());
+    RC_ASSERT(progress.buffer_offset() + progress.length() == bytes);
+    const auto result =
+        *rc::gen::oneOf(rc::gen::inRange<std::int32_t>(1, static_cast<std::int32_t>(progress.length()) + 1),
+                        rc::gen::just<std::int32_t>(-EINTR), rc::gen::just<std::int32_t>(-EIO));
+    for (std::int32_t i = 0; i < result; ++i)
+      ++touched[progress.buffer_offset() + static_cast<std::uint32_t>(i)];
+    progress.on_result(result);
+  }
+  const bool all_once = std::vector<int>(bytes, 1) == touched;
+  RC_ASSERT(all_once == (progress.error() == 0));
+}
+
+}  // namespace
+}  // namespace rtrs::daemon

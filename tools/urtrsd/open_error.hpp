@@ -1,0 +1,25 @@
+// Why a device cannot be opened: a number for the peer, a sentence for the log.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace rtrs::daemon {
+
+struct OpenError {
+  int error = 0;         // positive errno, sent (negated) to the peer
+  std::string sentence;  // for the log; every name that came from a peer is quoted and escaped
+};
+
+// `text` in double quotes with control characters, quotes and non-ASCII bytes escaped, cut after 200 bytes,
+// so that a peer cannot forge log lines with the name of a device.
+std::string in_quotes(std::string_view text);
+
+// "No such file or directory" for ENOENT.
+std::string errno_text(int error);
+
+// The errno a peer is told for a failed IO: kept where a block device could report it (protocol section 9.3,
+// and EPERM), EDQUOT becomes ENOSPC, everything else EIO. Takes and returns positive numbers.
+int peer_errno(int error) noexcept;
+
+}  // namespace rtrs::daemon

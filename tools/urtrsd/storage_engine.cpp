@@ -1,0 +1,257 @@
+#include "tools/urtrsd/storage_engine.hpp"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace rtrs::daemon {
+namespace {
+
+constexpr std::uint32_t kNone = 0xffffffffU;
+constexpr std::uint32_t kMaxDepth = 32768;  // the kernel's limit for the submission queue
+
+// Never written to.
+alignas(4096) std::array<std::byte, OpProgress::kZeroBytes> zero_bytes{};
+
+bool changes_device(StorageOpcode opcode) noexcept {
+  return opcode == StorageOpcode::write || opcode == StorageOpcode::discard ||
+         opcode == StorageOpcode::write_zeroes;
+}
+
+std::string unavailable(int error) {
+  const std::string text = "io_uring cannot be used: " + errno_text(error);
+  if (error == ENOSYS) return text + " (the kernel was built without it)";
+  if (error == EPERM)
+    return text + " (see sysctl kernel.io_uring_disabled, or the container's seccomp filter)";
+  if (error == ENOMEM) return text + " (see ulimit -l)";
+  return text;
+}
+
+}  // namespace
+
+StorageEngine::StorageEngine(const Options& options)
+    : options_(options),
+      slots_(std::make_unique<Slot[]>(options.depth)),
+      ready_head_(kNone),
+      ready_tail_(kNone) {
+  for (std::uint32_t i = 0; i < options_.depth; ++i) slots_[i].next = i + 1 < options_.depth ? i + 1 : kNone;
+}
+
+tl::expected<std::unique_ptr<StorageEngine>, OpenError> StorageEngine::create(const Options& options) {
+  if (options.depth == 0 || options.depth > kMaxDepth)
+    return tl::unexpected(OpenError{EINVAL, "the depth of the storage queue must be 1..32768"});
+  std::unique_ptr<StorageEngine> engine(new StorageEngine(options));
+  // Each slot has at most one request in the ring, so neither queue of the ring can overflow.
+  if (const int result = io_uring_queue_init(options.depth, &engine->ring_, 0); result < 0)
+    return tl::unexpected(OpenError{-result, unavailable(-result)});
+  engine->ring_ready_ = true;
+  if (!options.event_fd) return engine;
+  engine->event_fd_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!engine->event_fd_) return tl::unexpected(OpenError{errno, "no eventfd: " + errno_text(errno)});
+  if (const int result = io_uring_register_eventfd(&engine->ring_, engine->event_fd_.get()); result < 0)
+    return tl::unexpected(OpenError{-result, unavailable(-result)});
+  return engine;
+}
+
+StorageEngine::~StorageEngine() {
+  std::array<StorageDone, 64> ignored;
+  while (in_flight_ != 0) wait(ignored);
+  if (ring_ready_) io_uring_queue_exit(&ring_);
+}
+
+std::int32_t StorageEngine::check(const StorageOp& op) const noexcept {
+  const Export& target = *op.target;
+  if (op.opcode == StorageOpcode::flush) return 0;
+  if (changes_device(op.opcode) && target.read_only()) return EPERM;
+  const std::uint32_t block = target.limits().logical_block_size;
+  const std::uint64_t sectors = target.sectors();
+  if (op.sector > sectors || op.bytes > (sectors - op.sector) * kSectorBytes) return EIO;
+  if (op.bytes == 0 || op.bytes % block != 0 || op.sector * kSectorBytes % block != 0) return EINVAL;
+  if (op.opcode == StorageOpcode::discard && target.limits().max_discard_sectors == 0) return EOPNOTSUPP;
+  return 0;
+}
+
+bool StorageEngine::submit(const StorageOp& op) noexcept {
+  if (free_head_ == kNone) return false;
+  const std::uint32_t index = free_head_;
+  Slot& slot = slots_[index];
+  free_head_ = slot.next;
+  ++in_flight_;
+  op.target->begin_operation();
+  slot.op = op;
+  slot.error = check(op);
+  if (slot.error != 0) {
+    make_ready(index, Phase::report);
+  } else if (op.target->delay_ms() != 0) {
+    prepare_delay(index);
+  } else {
+    start(index);
+  }
+  return true;
+}
+
+void StorageEngine::start(std::uint32_t index) noexcept {
+  Slot& slot = slots_[index];
+  if (slot.op.target->kind() == ExportKind::memory) {
+    make_ready(index, Phase::execute);
+    return;
+  }
+  slot.progress = OpProgress(slot.op.opcode, slot.op.sector * kSectorBytes, slot.op.bytes, slot.op.fua);
+  prepare_step(index);
+}
+
+void StorageEngine::prepare_delay(std::uint32_t index) noexcept {
+  Slot& slot = slots_[index];
+  const std::uint32_t delay_ms = slot.op.target->delay_ms();
+  slot.phase = Phase::delayed;
+  slot.delay = {delay_ms / 1000, static_cast<long long>(delay_ms % 1000) * 1'000'000};
+  io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
+  io_uring_prep_timeout(sqe, &slot.delay, 0, 0);
+  io_uring_sqe_set_data64(sqe, index);
+}
+
+void StorageEngine::prepare_step(std::uint32_t index) noexcept {
+  Slot& slot = slots_[index];
+  const OpProgress& progress = slot.progress;
+  const int fd = slot.op.target->fd();
+  slot.phase = Phase::kernel;
+  io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
+  switch (progress.step()) {
+    case OpStep::read:
+      io_uring_prep_read(sqe, fd, slot.op.buffer + progress.buffer_offset(), progress.length(),
+                         progress.offset());
+      break;
+    case OpStep::write:
+      io_uring_prep_write(sqe, fd, slot.op.buffer + progress.buffer_offset(), progress.length(),
+                          progress.offset());
+      if (progress.data_sync()) sqe->rw_flags = RWF_DSYNC;
+      break;
+    case OpStep::write_zero_bytes:
+      io_uring_prep_write(sqe, fd, zero_bytes.data(), progress.length(), progress.offset());
+      if (progress.data_sync()) sqe->rw_flags = RWF_DSYNC;
+      break;
+    case OpStep::punch_hole:
+      io_uring_prep_fallocate(sqe, fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                              static_cast<off_t>(progress.offset()), progress.length());
+      break;
+    case OpStep::zero_range:
+      io_uring_prep_fallocate(sqe, fd, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE,
+                              static_cast<off_t>(progress.offset()), progress.length());
+      break;
+    case OpStep::sync_data:
+    case OpStep::done:  // not reached: a finished operation is reported instead
+      io_uring_prep_fsync(sqe, fd, IORING_FSYNC_DATASYNC);
+      break;
+  }
+  io_uring_sqe_set_data64(sqe, index);
+}
+
+void StorageEngine::make_ready(std::uint32_t index, Phase phase) noexcept {
+  slots_[index].phase = phase;
+  slots_[index].next = kNone;
+  if (ready_tail_ == kNone)
+    ready_head_ = index;
+  else
+    slots_[ready_tail_].next = index;
+  ready_tail_ = index;
+}
+
+bool StorageEngine::kick() noexcept {
+  // What the kernel does not take now (EAGAIN, EBUSY) stays queued, and the caller is told to come back.
+  while (io_uring_sq_ready(&ring_) != 0) {
+    const int result = io_uring_submit(&ring_);
+    if (result <= 0 && result != -EINTR) break;
+  }
+  return ready_head_ != kNone || io_uring_cq_ready(&ring_) != 0 || io_uring_sq_ready(&ring_) != 0;
+}
+
+void StorageEngine::on_completion(std::uint32_t index, std::int32_t result) noexcept {
+  Slot& slot = slots_[index];
+  if (slot.phase == Phase::delayed) {
+    start(index);
+    return;
+  }
+  slot.progress.on_result(result);
+  if (slot.progress.step() != OpStep::done) {
+    prepare_step(index);
+    return;
+  }
+  slot.error = slot.progress.error();
+  make_ready(index, Phase::report);
+}
+
+void StorageEngine::reap() noexcept {
+  unsigned int head = 0;
+  unsigned int count = 0;
+  io_uring_cqe* cqe = nullptr;
+  io_uring_for_each_cqe(&ring_, head, cqe) {
+    ++count;
+    on_completion(static_cast<std::uint32_t>(io_uring_cqe_get_data64(cqe)), cqe->res);
+  }
+  io_uring_cq_advance(&ring_, count);
+}
+
+void StorageEngine::execute_in_memory(Slot& slot) noexcept {
+  const StorageOp& op = slot.op;
+  if (op.opcode == StorageOpcode::flush) return;
+  std::byte* place = op.target->memory().data() + op.sector * kSectorBytes;
+  switch (op.opcode) {
+    case StorageOpcode::read:
+      std::memcpy(op.buffer, place, op.bytes);
+      break;
+    case StorageOpcode::write:
+      std::memcpy(place, op.buffer, op.bytes);
+      break;
+    case StorageOpcode::discard:
+    case StorageOpcode::write_zeroes:
+      std::memset(place, 0, op.bytes);
+      break;
+    case StorageOpcode::flush:
+      break;
+  }
+}
+
+std::size_t StorageEngine::report(std::span<StorageDone> done) noexcept {
+  std::size_t count = 0;
+  while (count < done.size() && ready_head_ != kNone) {
+    const std::uint32_t index = ready_head_;
+    Slot& slot = slots_[index];
+    ready_head_ = slot.next;
+    if (ready_head_ == kNone) ready_tail_ = kNone;
+    if (slot.phase == Phase::execute) execute_in_memory(slot);
+    done[count++] = {slot.op.cookie, slot.error};
+    slot.op.target->end_operation();
+    slot.op.target = nullptr;
+    slot.next = free_head_;
+    free_head_ = index;
+    --in_flight_;
+  }
+  return count;
+}
+
+std::size_t StorageEngine::poll(std::span<StorageDone> done) noexcept {
+  kick();
+  reap();
+  kick();
+  return report(done);
+}
+
+std::size_t StorageEngine::wait(std::span<StorageDone> done) noexcept {
+  while (!done.empty() && in_flight_ != 0) {
+    if (const std::size_t count = poll(done); count != 0) return count;
+    io_uring_submit_and_wait(&ring_, 1);
+  }
+  return 0;
+}
+
+void StorageEngine::acknowledge() noexcept {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t size = ::read(event_fd_.get(), &count, sizeof count);
+}
+
+}  // namespace rtrs::daemon

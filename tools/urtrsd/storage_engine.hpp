@@ -1,0 +1,108 @@
+// Reads and writes exports through io_uring, without blocking and without allocating.
+#pragma once
+
+#include <liburing.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <tl/expected.hpp>
+
+#include "tools/urtrsd/export.hpp"
+#include "tools/urtrsd/op_progress.hpp"
+#include "tools/urtrsd/unique_fd.hpp"
+
+namespace rtrs::daemon {
+
+struct StorageOp {
+  std::uint64_t cookie = 0;  // returned in StorageDone, not interpreted
+  Export* target = nullptr;  // must live until the operation is reported
+  StorageOpcode opcode = StorageOpcode::read;
+  std::uint64_t sector = 0;     // of 512 bytes; ignored by flush
+  std::uint32_t bytes = 0;      // multiple of the logical block, > 0; ignored by flush
+  std::byte* buffer = nullptr;  // `bytes` long, for read and write; belongs to the engine until reported
+  bool fua = false;             // write, discard, write_zeroes: durable before it is reported
+};
+
+struct StorageDone {
+  std::uint64_t cookie = 0;
+  std::int32_t error = 0;  // 0 or a positive errno out of peer_errno
+};
+
+// One thread only. Every operation that submit() accepts is reported by poll() exactly once, in no particular
+// order; nothing is ever cancelled. Errors: EIO (beyond the end of the device, or the medium failed), EPERM
+// (change of a read-only export), EINVAL (not whole logical blocks), EOPNOTSUPP (discard the device cannot
+// do), ENOSPC and the others of peer_errno. A flush covers all writes reported before it was submitted.
+//
+// Event loop: wait until fd() is readable, then acknowledge() and poll() until it returns less than the span
+// holds. After each batch of submit(), kick(); when that returns true, poll() without waiting. Busy polling:
+// only submit() and poll(), which kicks by itself.
+class StorageEngine {
+ public:
+  struct Options {
+    std::uint32_t depth = 1024;  // operations in flight, 1..32768
+    bool event_fd = true;        // false: fd() is -1, for callers that only poll
+  };
+
+  // Fails with a sentence where the kernel has no io_uring, or does not permit it (ENOSYS, EPERM), or EINVAL.
+  static tl::expected<std::unique_ptr<StorageEngine>, OpenError> create(const Options& options);
+  StorageEngine(const StorageEngine&) = delete;
+  StorageEngine& operator=(const StorageEngine&) = delete;
+  // Waits for the operations in flight: the kernel still uses their buffers.
+  ~StorageEngine();
+
+  // false: `depth` operations are in flight; the caller keeps this one. Errors are reported by poll() like
+  // everything else.
+  bool submit(const StorageOp& op) noexcept;
+
+  // Hands what was submitted to the kernel, one system call for all. True when poll() has something to do.
+  bool kick() noexcept;
+
+  // Reports up to done.size() finished operations, never blocks. Operations on memory exports are carried out
+  // here, in the order of their submission.
+  std::size_t poll(std::span<StorageDone> done) noexcept;
+
+  // As poll(), but blocks until at least one operation is done; 0 only when none is in flight or `done` is
+  // empty.
+  std::size_t wait(std::span<StorageDone> done) noexcept;
+
+  int fd() const noexcept { return event_fd_.get(); }
+  void acknowledge() noexcept;                                     // makes fd() unreadable again
+  std::uint32_t in_flight() const noexcept { return in_flight_; }  // accepted and not yet reported
+  std::uint32_t depth() const noexcept { return options_.depth; }
+
+ private:
+  enum class Phase : std::uint8_t { delayed, kernel, execute, report };
+  struct Slot {
+    StorageOp op;
+    OpProgress progress;
+    __kernel_timespec delay{};
+    std::uint32_t next = 0;
+    std::int32_t error = 0;
+    Phase phase = Phase::report;
+  };
+
+  explicit StorageEngine(const Options& options);
+  std::int32_t check(const StorageOp& op) const noexcept;
+  void start(std::uint32_t index) noexcept;
+  void prepare_step(std::uint32_t index) noexcept;
+  void prepare_delay(std::uint32_t index) noexcept;
+  void make_ready(std::uint32_t index, Phase phase) noexcept;
+  void reap() noexcept;
+  void on_completion(std::uint32_t index, std::int32_t result) noexcept;
+  void execute_in_memory(Slot& slot) noexcept;
+  std::size_t report(std::span<StorageDone> done) noexcept;
+
+  Options options_;
+  io_uring ring_{};
+  bool ring_ready_ = false;
+  UniqueFd event_fd_;
+  std::unique_ptr<Slot[]> slots_;
+  std::uint32_t free_head_ = 0;
+  std::uint32_t ready_head_;
+  std::uint32_t ready_tail_;
+  std::uint32_t in_flight_ = 0;
+};
+
+}  // namespace rtrs::daemon
