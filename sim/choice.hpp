@@ -1,0 +1,198 @@
+// The one source of everything that is not determined in a simulated run. Whoever needs a decision draws a
+// number from [0, n) under a label; 0 is always the calm choice (no fault, shortest delay, first in order),
+// so that lowering values removes faults. Spans group the draws that belong together, for shrinking.
+//
+// The values drawn, with their labels, are a tape: the same tape gives the same run. A source belongs to one
+// run at a time and is passed by reference.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace rtrs::sim {
+
+// Append only: the numbers are in stored tapes.
+#define RTRS_SIM_LABELS(X)                                                                      \
+  X(none)                                                                                       \
+  X(swarm)       /* options of a run */                                                         \
+  X(step)        /* span: one step of the world */                                              \
+  X(latency)     /* of one message */                                                           \
+  X(ack_latency) /* of one acknowledgement */                                                   \
+  X(source_read) /* 0: as late as possible, 1: when posted */                                   \
+  X(torn_write)  /* part of the payload lands before the rest */                                \
+  X(torn_range)                                                                                 \
+  X(torn_delay)                                                                                 \
+  X(rnr_placement) /* payload of a write lands though no receive is posted */                   \
+  X(rnr_delay)                                                                                  \
+  X(retransmit_delay) /* after a link healed */                                                 \
+  X(retry_budget)                                                                               \
+  X(ghost_count) /* messages already on the wire when their queue pair died */                  \
+  X(ghost_delay)                                                                                \
+  X(drain_delay)    /* from disconnect to connection_closed */                                  \
+  X(late_placement) /* a write still lands between disconnect and connection_closed */          \
+  X(qp_error)       /* a queue pair breaks when something is posted on it or delivered to it */ \
+  X(qp_error_side)                                                                              \
+  X(cm_lost)                                                                                    \
+  X(cm_late)                                                                                    \
+  X(cm_latency)                                                                                 \
+  X(cm_request)                                                                                 \
+  X(cm_reply)                                                                                   \
+  X(cm_reject)                                                                                  \
+  X(cm_disconnect)                                                                              \
+  X(info_cut)    /* the link is cut when a message (not an immediate) is under way */           \
+  X(fault_class) /* is this class of faults on in this run? */                                  \
+  X(fault_weight)                                                                               \
+  X(fault_budget)                                                                               \
+  X(fault_gap)    /* time to the next fault */                                                  \
+  X(fault_pick)   /* which class */                                                             \
+  X(fault_target) /* which link, queue pair or node */                                          \
+  X(fault_direction)                                                                            \
+  X(fault_hold)                                                                                 \
+  X(fault_flaps)                                                                                \
+  X(fault_span) /* span: one fault */                                                           \
+  X(storage_delay)                                                                              \
+  X(storage_error)                                                                              \
+  X(storage_order)                                                                              \
+  X(workload) /* span and draws of the application */                                           \
+  X(workload_op)                                                                                \
+  X(workload_block)                                                                             \
+  X(workload_length)                                                                            \
+  X(workload_gap)                                                                               \
+  X(admin)      /* operations on paths and sessions */                                          \
+  X(poll_order) /* which node runs first */                                                     \
+  X(clock)                                                                                      \
+  X(test)
+
+enum class Label : std::uint16_t {
+#define RTRS_SIM_LABEL(name) name,
+  RTRS_SIM_LABELS(RTRS_SIM_LABEL)
+#undef RTRS_SIM_LABEL
+};
+const char* to_string(Label) noexcept;
+
+struct Draw {
+  Label label = Label::none;
+  std::uint32_t n = 0;  // the value is below this
+  std::uint32_t value = 0;
+  bool operator==(const Draw&) const = default;
+};
+// Draws [begin, end) of a tape belong together; spans nest.
+struct ChoiceSpan {
+  Label label = Label::none;
+  std::uint32_t depth = 0;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  bool operator==(const ChoiceSpan&) const = default;
+};
+struct Tape {
+  std::vector<Draw> draws;
+  std::vector<ChoiceSpan> spans;  // in the order they began
+  bool operator==(const Tape&) const = default;
+};
+
+class ChoiceSource {
+ public:
+  virtual ~ChoiceSource() = default;
+  // A number in [0, n); n of 0 counts as 1. Always one entry on the tape, so that a tape stays in step.
+  std::uint32_t draw(std::uint32_t n, Label label) {
+    n = n == 0 ? 1 : n;
+    std::uint32_t value = choose(n, label);
+    if (value >= n) value = n - 1;
+    ++drawn_;
+    if (recording_) tape_.draws.push_back(Draw{label, n, value});
+    return value;
+  }
+  // True with a chance of `per_million`. Nothing is drawn for 0.
+  bool fires(std::uint32_t per_million, Label label) {
+    return per_million != 0 &&
+           draw(kMillion, label) >= kMillion - (per_million < kMillion ? per_million : kMillion - 1);
+  }
+  void span_begin(Label);
+  void span_end();
+
+  // Recording is off unless asked for: a failing run is repeated to get its tape.
+  void record(bool on) noexcept { recording_ = on; }
+  const Tape& tape() const noexcept { return tape_; }
+  std::uint64_t drawn() const noexcept { return drawn_; }
+
+  static constexpr std::uint32_t kMillion = 1'000'000;
+
+ protected:
+  // Any number; what is not below n is cut down to n - 1.
+  virtual std::uint32_t choose(std::uint32_t n, Label) = 0;
+
+ private:
+  Tape tape_;
+  std::vector<std::size_t> open_;  // spans begun and not ended
+  std::uint64_t drawn_ = 0;
+  bool recording_ = false;
+};
+
+// Ends its span when it leaves scope.
+class ScopedSpan {
+ public:
+  ScopedSpan(ChoiceSource& source, Label label) : source_(source) { source_.span_begin(label); }
+  ~ScopedSpan() { source_.span_end(); }
+  ScopedSpan(const ScopedSpan&) = delete;
+  ScopedSpan& operator=(const ScopedSpan&) = delete;
+
+ private:
+  ChoiceSource& source_;
+};
+
+// Pseudo-random numbers from a seed; the same on every machine and compiler.
+class SeededChoice final : public ChoiceSource {
+ public:
+  explicit SeededChoice(std::uint64_t seed) noexcept : state_(seed) {}
+
+ protected:
+  std::uint32_t choose(std::uint32_t n, Label) override;
+
+ private:
+  std::uint64_t state_;
+};
+
+// Plays a tape, then only calm choices. The draws are not owned.
+class TapeChoice final : public ChoiceSource {
+ public:
+  explicit TapeChoice(std::span<const Draw> draws) noexcept : draws_(draws) {}
+  // Draws whose label or range is not the tape's: the run has left the recorded one.
+  std::uint64_t mismatches() const noexcept { return mismatches_; }
+
+ protected:
+  std::uint32_t choose(std::uint32_t n, Label) override;
+
+ private:
+  std::span<const Draw> draws_;
+  std::size_t next_ = 0;
+  std::uint64_t mismatches_ = 0;
+};
+
+// Plays a tape, then goes on at random: other futures of one past. The draws are not owned.
+class PrefixChoice final : public ChoiceSource {
+ public:
+  PrefixChoice(std::span<const Draw> prefix, std::uint64_t seed) noexcept : prefix_(prefix), state_(seed) {}
+
+ protected:
+  std::uint32_t choose(std::uint32_t n, Label) override;
+
+ private:
+  std::span<const Draw> prefix_;
+  std::size_t next_ = 0;
+  std::uint64_t state_;
+};
+
+// Always calm.
+class CalmChoice final : public ChoiceSource {
+ protected:
+  std::uint32_t choose(std::uint32_t, Label) override { return 0; }
+};
+
+// A time of at least `minimum`, with an exponential tail of mean `mean` above it, at most `minimum` + 8
+// means. 0 drawn gives `minimum`.
+std::uint64_t draw_exponential(ChoiceSource&, std::uint64_t minimum, std::uint64_t mean, Label);
+// A time in [0, range]; ranges above 2^32 are drawn coarsely.
+std::uint64_t draw_time(ChoiceSource&, std::uint64_t range, Label);
+
+}  // namespace rtrs::sim

@@ -1,0 +1,77 @@
+// What really happened inside the simulated network, as flat records: input of the law monitor and of the
+// hash that tells whether two runs were the same.
+#pragma once
+#include <cstdint>
+
+#include "core/fabric/work.hpp"
+#include "core/proto/ids.hpp"
+
+namespace rtrs::sim {
+
+using NodeId = std::uint32_t;
+using LinkId = std::uint32_t;
+using QpId = std::uint32_t;  // one queue pair of one node; never reused in a run
+inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+// Directions of a link, seen from the side that connects.
+enum class Way : std::uint8_t { to_server = 0, to_client = 1 };
+constexpr Way opposite(Way way) {
+  return way == Way::to_server ? Way::to_client : Way::to_server;
+}
+
+// How a work request ended.
+enum class Ending : std::uint8_t {
+  success,
+  flushed,         // an earlier one failed or the queue pair was taken down
+  retry_exceeded,  // no acknowledgement within the retry budget
+  rnr_exceeded,    // the peer never posted a receive; impossible with infinite RNR retries
+  remote_access,   // refused by the peer: key, range or length
+  local_error,     // the queue pair broke by itself
+};
+
+struct Happening {
+  enum class Kind : std::uint8_t {
+    qp_created,       // qp, node, link, way = its sending direction; value = retry budget in ns
+    qp_paired,        // qp, peer: they are the two ends of one connection
+    posted,           // qp, wr, op, length, imm, rkey, value = remote address, flag = signalled
+    receives_posted,  // qp, length = how many
+    placed,           // qp = responder, peer = requester, wr, rkey, value = address, length: bytes written
+    executed,         // qp = responder, peer = requester, wr, op, imm, length, flag = took a receive
+    refused,          // qp = responder, peer = requester, wr: access refused
+    completed,        // qp, wr, ending; on success only signalled ones are reported
+    receive_flushed,  // qp, length = how many receives ended unused
+    reported,         // qp, op, imm, length, wr = serial of the arrival: the application polled an arrival
+    key_granted,      // node, rkey, value = address, length
+    key_revoked,      // node, rkey
+    link_cut,         // link, way
+    link_healed,      // link, way
+    qp_broken,        // qp, ending: first failure; qp can do nothing any more
+    qp_disconnected,  // qp: the application asked
+    qp_closed,        // qp: connection_closed was reported
+    request_sent,     // qp: REQ, once
+    request_seen,     // qp of the client, node: the application of `node` saw the connect request
+    established,      // qp: reported to the client
+    connect_failed,   // qp: reported to the client
+    node_crashed,     // node
+    node_restarted,   // node
+    overrun,          // qp: its completion queue is unusable
+  };
+  Kind kind = Kind::qp_created;
+  Way way = Way::to_server;
+  Ending ending = Ending::success;
+  WorkRequest::Op op = WorkRequest::Op::write;
+  bool flag = false;
+  QpId qp = kNone;
+  QpId peer = kNone;
+  NodeId node = kNone;
+  LinkId link = kNone;
+  std::uint32_t imm = 0;
+  std::uint32_t rkey = 0;
+  std::uint32_t length = 0;
+  std::uint64_t wr = 0;  // serial of the work request on its queue pair, from 0
+  std::uint64_t value = 0;
+  std::uint64_t digest = 0;  // of the bytes, where bytes moved
+  Nanos time = 0;
+};
+
+}  // namespace rtrs::sim

@@ -1,0 +1,372 @@
+// The simulated network of reliable connections: a copyable value. It holds nodes with their memory, links,
+// queue pairs and everything under way, and has a virtual clock of its own. A copy goes on exactly as the
+// original would, given the same choices. (Memory a caller registered, as opposed to allocated, is shared.)
+//
+// Addresses: a node has ports; a link is a pair (port of the client, port of the server), made at first use.
+// Each direction of a link can be cut. Time moves only in step() and run_until().
+//
+// What a queue pair may and may not do is law (sim/law_monitor.hpp); which of the allowed things happens is
+// drawn from the ChoiceSource that each call gets. The Network keeps no reference to it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/fabric/fabric.hpp"
+#include "sim/choice.hpp"
+#include "sim/happening.hpp"
+#include "sim/law_monitor.hpp"
+#include "sim/payload_pool.hpp"
+
+namespace rtrs::sim {
+
+// Chances per million, tried at each opportunity; all 0 is a calm network. May be changed at any time.
+struct Rates {
+  std::uint32_t source_read_early = 0;  // payload is read when posted instead of as late as possible
+  std::uint32_t torn_write = 0;         // part of a write is visible for a while before the rest
+  std::uint32_t rnr_placement = 0;      // payload lands although its immediate finds no receive
+  std::uint32_t ghost_delay = 0;        // a message of a dead queue pair arrives much later
+  std::uint32_t slow_drain = 0;         // connection_closed comes seconds after disconnect
+  std::uint32_t late_placement = 0;     // a write lands between disconnect and connection_closed
+  std::uint32_t qp_error = 0;           // a queue pair breaks, tried for each delivery
+  std::uint32_t request_lost = 0, request_late = 0;
+  std::uint32_t reply_lost = 0, reply_late = 0;
+  std::uint32_t reject_lost = 0, reject_late = 0;
+  std::uint32_t disconnect_lost = 0, disconnect_late = 0;
+  std::uint32_t info_cut = 0;  // a SEND on connection 0 is caught by a cut of its link of info_cut_hold
+  bool operator==(const Rates&) const = default;
+};
+
+struct NetworkConfig {
+  Capabilities capabilities;             // default: everything a verbs device has, see default_capabilities()
+  Nanos latency = microseconds(5);       // one way, of links made from now on; see set_latency()
+  Nanos jitter = microseconds(5);        // up to this much more, drawn for each message
+  Nanos retry_budget = seconds(9);       // an outage shorter than this is delay only
+  Nanos retry_spread = seconds(9);       // the real budget of a queue pair is up to this much longer
+  Nanos retransmit = milliseconds(100);  // up to this long after a heal until traffic flows
+  Nanos torn_hold = milliseconds(1);     // up to
+  Nanos ghost_hold = seconds(20);        // mean
+  Nanos drain = microseconds(20);        // up to
+  Nanos slow_drain_hold = seconds(2);    // mean
+  Nanos cm_latency = microseconds(100);  // up to
+  Nanos cm_late_hold = seconds(20);      // mean
+  Nanos cm_timeout = seconds(2);         // a connect request is repeated after this
+  std::uint32_t cm_retries = 7;          // times; then connect_failed{connect_timeout}
+  Nanos info_cut_hold = seconds(5);      // mean, at least a tenth of it
+};
+Capabilities default_capabilities() noexcept;
+// Like a stream socket: no receive taken by immediates, no remote invalidation, a completion means "copied".
+Capabilities weak_capabilities() noexcept;
+
+struct LinkInfo {
+  NodeId client = kNone, server = kNone;
+  std::uint32_t client_port = 0, server_port = 0;
+  bool cut[2] = {false, false};  // by Way
+};
+struct QpInfo {
+  NodeId node = kNone;
+  QpId peer = kNone;
+  LinkId link = kNone;
+  Way way = Way::to_server;  // of what it sends
+  ConKey key{};
+  bool alive = false;  // neither broken nor disconnected
+  bool established = false;
+};
+struct NetworkStats {
+  std::uint64_t events = 0;  // steps
+  std::uint64_t messages = 0, bytes = 0;
+  std::uint64_t torn = 0, ghosts = 0, rnr_waits = 0, retry_exceeded = 0, refused = 0;
+  std::uint64_t cm_lost = 0, cm_late = 0, qp_errors = 0, cuts = 0, late_placements = 0;
+};
+
+class Network {
+ public:
+  Network() : Network(NetworkConfig{default_capabilities()}) {}
+  explicit Network(const NetworkConfig&);
+
+  // --- topology and time ---
+  NodeId add_node();
+  std::size_t node_count() const noexcept { return nodes_.size(); }
+  Nanos now() const noexcept { return now_; }
+  // When the next event is due; kNever when nothing is under way.
+  Nanos next_time() const noexcept { return heap_.empty() ? kNever : heap_.front().time; }
+  // Processes the next event and moves the clock to it. False when there was none.
+  bool step(ChoiceSource&);
+  // Processes everything due at or before `time`, then sets the clock to it (never back).
+  void run_until(Nanos time, ChoiceSource&);
+  // True when poll() of this node would report something.
+  bool has_events(NodeId node) const noexcept { return nodes_[node].first != nodes_[node].events.size(); }
+
+  // --- faults ---
+  Rates& rates() noexcept { return rates_; }
+  const NetworkConfig& config() const noexcept { return config_; }
+  // The link between two ports, made when it does not exist.
+  LinkId link(NodeId client, std::uint32_t client_port, NodeId server, std::uint32_t server_port);
+  std::size_t link_count() const noexcept { return links_.size(); }
+  LinkInfo link_info(LinkId) const noexcept;
+  void cut(LinkId, Way);
+  void heal(LinkId, Way, ChoiceSource&);
+  void heal_all(ChoiceSource&);
+  void set_latency(LinkId, Nanos latency, Nanos jitter);
+  // Empty immediates on connection 0 (heartbeats), and what is behind them, wait until `until`.
+  void starve(LinkId, Way, Nanos until);
+  std::size_t qp_count() const noexcept { return qps_.size(); }
+  QpInfo qp_info(QpId) const noexcept;
+  // Breaks one end now; the other learns by its own means. No effect on a dead one.
+  void break_qp(QpId, ChoiceSource&);
+  // Crash: everything of the node is gone and nobody is told. With `orderly` the operating system lives on:
+  // it disconnects and refuses new connections; without, the node is silent. The memory stays readable until
+  // restart(), so that drivers can be destroyed in between; SimFabric objects made before the crash are
+  // inert.
+  void crash(NodeId, bool orderly, ChoiceSource&);
+  void restart(NodeId);
+  bool is_up(NodeId node) const noexcept { return nodes_[node].up; }
+  std::uint32_t incarnation(NodeId node) const noexcept { return nodes_[node].incarnation; }
+
+  // --- what a fabric calls; `node` is up ---
+  const Capabilities& capabilities() const noexcept { return config_.capabilities; }
+  Region allocate(NodeId, std::size_t bytes);
+  Region register_memory(NodeId, std::span<std::byte>);
+  void release(NodeId, RegionId);
+  Exposure expose(NodeId, RegionId, std::size_t offset, std::size_t length);
+  void unexpose(NodeId, ExposureId);
+  void invalidate(NodeId, ConKey, ExposureId, std::uint64_t cookie, ChoiceSource&);
+  std::uint32_t renew(NodeId, ExposureId);
+  // port kNone: any port of the node.
+  Errc listen(NodeId, std::uint32_t port, std::uint16_t service);
+  void connect(NodeId, ConKey, std::uint32_t port, NodeId peer, std::uint32_t peer_port,
+               std::uint16_t service, const ConnectionParams&, std::span<const std::byte> data,
+               ChoiceSource&);
+  // Reports connect_failed without a network having been asked.
+  void fail_connect(NodeId, ConKey, Reason);
+  void accept(NodeId, std::uint32_t request, ConKey, const ConnectionParams&, std::span<const std::byte> data,
+              ChoiceSource&);
+  void reject(NodeId, std::uint32_t request, std::span<const std::byte> data, ChoiceSource&);
+  void disconnect(NodeId, ConKey, ChoiceSource&);
+  void post_receive(NodeId, ConKey, unsigned count, std::uint32_t bytes_each, ChoiceSource&);
+  std::size_t post(NodeId, std::span<const WorkRequest>, ChoiceSource&);
+  std::size_t poll(NodeId, std::span<FabricEvent>);
+  QpId find_qp(NodeId, ConKey) const noexcept;  // kNone when there is none
+
+  // --- observation ---
+  // Of every happening so far, in order, with times and payload digests.
+  std::uint64_t hash() const noexcept { return hash_; }
+  LawMonitor& monitor() noexcept { return monitor_; }
+  const LawMonitor& monitor() const noexcept { return monitor_; }
+  const NetworkStats& stats() const noexcept { return stats_; }
+
+ private:
+  struct Event {
+    enum class Kind : std::uint8_t {
+      deliver,      // next message of qp
+      acknowledge,  // of what qp sent
+      budget,       // qp may have run out of retries
+      ghost,        // ghosts_[arg]
+      datagram,     // datagrams_[arg]
+      cm_retry,     // connect request of qp
+      close,        // qp: report connection_closed
+      heal,         // link `qp`, way `arg`
+      broken_peer,  // qp learns that the peer refused it
+    };
+    Nanos time;
+    std::uint64_t serial;  // order among equal times
+    Kind kind;
+    std::uint32_t qp;
+    std::uint32_t arg;
+  };
+  struct Memory {
+    std::vector<std::byte> owned;
+    std::span<std::byte> bytes;  // of `owned`, or of the caller
+    bool external = false;
+    bool used = false;
+  };
+  struct Key {
+    std::uint32_t rkey = 0;
+    RegionId region = kNoRegion;
+    std::uint64_t address = 0;
+    std::uint32_t offset = 0;
+    std::uint32_t length = 0;
+    std::uint16_t generation = 0;
+    bool used = false;
+    bool valid = false;
+  };
+  struct Listener {
+    std::uint32_t port;
+    std::uint16_t service;
+  };
+  struct Pending {  // an event to be polled
+    FabricEvent event;
+    QpId qp = kNone;
+    PayloadId payload = kNoPayload;
+    std::uint64_t wr = 0;
+    WorkRequest::Op op = WorkRequest::Op::write;
+    std::uint32_t length = 0;
+  };
+  struct Node {
+    bool up = true;
+    bool silent = false;
+    std::uint32_t incarnation = 1;
+    std::vector<Memory> memory;
+    std::vector<Key> keys;  // by ExposureId
+    std::vector<Listener> listeners;
+    std::unordered_map<std::uint64_t, QpId> by_key;  // looked up, never iterated
+    std::vector<Pending> events;                     // [first, end) wait for poll()
+    std::size_t first = 0;
+    std::vector<PayloadId> held;  // of the events of the last poll()
+  };
+  struct Link {
+    LinkInfo info;
+    Nanos latency = 0, jitter = 0;
+    Nanos starved[2] = {0, 0};
+  };
+  struct Wr {
+    WorkRequest::Op op = WorkRequest::Op::write;
+    std::uint8_t part_count = 0;
+    bool signalled = false;
+    bool local_invalidate = false;
+    bool torn = false;  // its key was checked and some of its bytes are in place
+    std::uint32_t imm = 0;
+    std::uint32_t rkey = 0;  // local_invalidate: the ExposureId
+    std::uint32_t length = 0;
+    std::uint64_t remote_addr = 0;
+    std::uint64_t cookie = 0;
+    std::array<LocalPart, 2> parts{};
+    PayloadId payload = kNoPayload;  // bytes that are no longer read from `parts`
+    Nanos due = 0;                   // earliest delivery
+  };
+  struct Qp {
+    enum class State : std::uint8_t { connecting, ready, broken, closing, closed };
+    State state = State::connecting;
+    bool established = false;  // can take messages of its peer
+    bool lost_reported = false;
+    bool late_placement = false;
+    bool rnr_waiting = false;  // the next message waits for a receive at the peer
+    bool deliver_scheduled = false;
+    bool ack_scheduled = false;
+    bool budget_scheduled = false;
+    bool retry_now = false;  // a retransmission is on its way
+    NodeId node = kNone;
+    QpId peer = kNone;
+    LinkId link = kNone;
+    Way way = Way::to_server;
+    ConKey key{};
+    std::uint32_t send_depth = 0;
+    std::uint16_t service = 0;
+    // Serials of work requests: retired <= completed, delivered <= posted. A slot is free again when a
+    // signalled one at or after it completed.
+    std::uint64_t retired = 0, completed = 0, delivered = 0, posted = 0;
+    std::uint64_t ack_until = 0;
+    std::uint64_t executed_from_peer = 0;
+    std::vector<Wr> ring;  // power of two
+    Nanos stuck_since = kNever;
+    Nanos budget = 0;
+    Nanos last_due = 0;
+    // Receives are used up in order; runs of equal size are kept together.
+    struct Receives {
+      std::uint32_t count;
+      std::uint32_t bytes;
+    };
+    std::vector<Receives> receives;
+    std::size_t first_receives = 0;
+    std::uint64_t receive_total = 0;
+    // Connection management.
+    std::uint32_t request = kNone;  // client: at the server, once seen; server: its own
+    std::uint32_t cm_attempts = 0;
+    PayloadId cm_data = kNoPayload;  // client: of the request; server: of the reply
+  };
+  struct Ghost {
+    QpId from = kNone;
+    std::uint64_t serial = 0;
+    Wr wr;
+  };
+  struct Datagram {
+    enum class Kind : std::uint8_t { request, reply, reject, stale, refuse, disconnect };
+    Kind kind = Kind::request;
+    QpId from = kNone;  // the queue pair it speaks of at the sending side; the client's for reject and refuse
+    QpId to = kNone;
+    LinkId link = kNone;
+    Way way = Way::to_server;
+    PayloadId data = kNoPayload;
+  };
+  struct Request {  // as the server's side sees it
+    QpId client = kNone;
+    NodeId node = kNone;
+    std::uint32_t incarnation = 0;
+    enum class State : std::uint8_t { open, accepted, rejected } state = State::open;
+    QpId server = kNone;
+    PayloadId reject_data = kNoPayload;
+  };
+
+  // network.cpp
+  void schedule(Nanos time, Event::Kind, std::uint32_t qp, std::uint32_t arg = 0);
+  void happened(Happening);
+  Pending& report(NodeId, FabricEvent::Kind, QpId);
+  void report_lost(QpId, Reason);
+  Nanos draw_latency(const Link&, ChoiceSource&, Label);
+  // network_memory.cpp
+  std::uint32_t fresh_key(NodeId, ExposureId);
+  void revoke(NodeId, ExposureId);
+  const Key* find_key(NodeId, std::uint32_t rkey, std::uint64_t address, std::uint32_t length) const noexcept;
+  PayloadId snapshot(NodeId, const Wr&);
+  void place(QpId responder, QpId requester, std::uint64_t serial, const Wr&, std::uint32_t begin,
+             std::uint32_t end, const Key&);
+  // network_transport.cpp
+  Wr& wr_at(Qp& qp, std::uint64_t serial) noexcept { return qp.ring[serial & (qp.ring.size() - 1)]; }
+  bool enqueue(QpId, const WorkRequest&, ChoiceSource&);
+  void push_wr(QpId, Wr&, ChoiceSource&);
+  void schedule_delivery(QpId, Nanos not_before);
+  void schedule_ack(QpId, ChoiceSource&);
+  void on_deliver(QpId, ChoiceSource&);
+  bool reaches_peer(const Qp&) const noexcept;
+  void stuck(QpId);
+  void unstick(QpId, ChoiceSource&);
+  enum class Outcome : std::uint8_t { done, wait_receive, refused, torn };
+  Outcome execute(QpId responder, QpId requester, std::uint64_t serial, Wr&, bool may_tear, ChoiceSource&);
+  Outcome place_payload(QpId responder, QpId requester, std::uint64_t serial, Wr&, bool may_tear,
+                        ChoiceSource&);
+  bool take_receive(Qp&, std::uint32_t& bytes);
+  void arrived(QpId responder, QpId requester, std::uint64_t serial, Wr&);
+  void run_local(QpId, std::uint64_t serial, ChoiceSource&);
+  void on_acknowledge(QpId, ChoiceSource&);
+  void complete_until(QpId, std::uint64_t until);
+  void on_budget(QpId, ChoiceSource&);
+  void on_ghost(std::uint32_t index, ChoiceSource&);
+  // network_failure.cpp
+  void fail(QpId, Ending cause, std::uint64_t first_failed, Reason, ChoiceSource&);
+  void spawn_ghosts(QpId, ChoiceSource&);
+  void flush(QpId, Ending cause, std::uint64_t first_failed);
+  void on_close(QpId, ChoiceSource&);
+  void drop_queue(QpId);
+  // network_cm.cpp
+  void send_datagram(const Datagram&, ChoiceSource&);
+  void on_datagram(std::uint32_t index, ChoiceSource&);
+  void on_request(const Datagram&, ChoiceSource&);
+  void on_reply(const Datagram&, ChoiceSource&);
+  void on_cm_retry(QpId, ChoiceSource&);
+  void connect_failed(QpId, Reason, PayloadId data);
+  void send_reply(QpId server, ChoiceSource&);
+  QpId make_qp(NodeId, ConKey, LinkId, Way, const ConnectionParams&, ChoiceSource&);
+
+  NetworkConfig config_;
+  Rates rates_;
+  Nanos now_ = 0;
+  std::uint64_t next_serial_ = 0;
+  std::uint64_t hash_ = 0x7572747273ULL;
+  std::vector<Event> heap_;
+  std::vector<Node> nodes_;
+  std::vector<Link> links_;
+  std::vector<Qp> qps_;
+  std::vector<Request> requests_;
+  std::vector<Ghost> ghosts_;
+  std::vector<std::uint32_t> free_ghosts_;
+  std::vector<Datagram> datagrams_;
+  std::vector<std::uint32_t> free_datagrams_;
+  PayloadPool pool_;
+  NetworkStats stats_;
+  LawMonitor monitor_;
+};
+
+}  // namespace rtrs::sim
