@@ -16,6 +16,10 @@ inline constexpr unsigned kMaxCons = 136;
 // is used up to this many: the depth of the immediate encoding stays the announced one.
 inline constexpr unsigned kMaxPermits = 1024;
 
+// Sessions of one server. A connection key leaves 16 bits for session and path together.
+inline constexpr unsigned kMaxSessions = 1024;
+static_assert(kMaxSessions * kMaxPaths <= 0x10000);
+
 // Actions one input may cause. Work that could exceed it is done in batches of kBatch, see
 // wants_to_continue().
 inline constexpr unsigned kMaxActionsPerStep = 192;

@@ -1,0 +1,132 @@
+// What happens to the requests of a lost path. They are held until nothing of the old incarnation can be
+// executed by the server any more, and only then sent again:
+//   1. the path is drained here: no response can arrive and no memory is in use;
+//   2. the server closed and drained its side: it answered a fence over another path, or it accepted a newer
+//      incarnation of the path, which it does only after that.
+// Without 2 an old write could land after a newer one that was acknowledged. Kernel servers cannot be asked;
+// what to do with them is ClientConfig::kernel_peer.
+#include <algorithm>
+
+#include "core/proto/client_session.hpp"
+
+namespace rtrs {
+
+void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
+  ClientPath& path = paths_[index];
+  bool held = false;
+  for (Permit& permit : permits_) {
+    if (permit.state != Permit::State::in_flight || permit.path != index) continue;
+    permit.state = Permit::State::fenced;
+    permit.failed_from = static_cast<std::uint8_t>(index);
+    permit.queued_since = now;
+    path.request_over();
+    held = true;
+  }
+  if (!held) return;
+  Fence& fence = fences_[index];
+  if (fence.state == Fence::State::idle) fence.since = now;
+  fence.state = Fence::State::wanted;
+  fence.upto_epoch = path.epoch();
+  fence.deadline = now + config_.fence_timeout;
+  if (!path.can_fence() && config_.kernel_peer == UnfencedReplay::replay) release_requests(index, false, now);
+}
+
+void ClientSession::release_requests(unsigned index, bool proven, Nanos now) noexcept {
+  Fence& fence = fences_[index];
+  if (fence.state == Fence::State::idle) return;
+  fence = Fence{};
+  for (std::uint16_t id = 0; id < permits_.depth(); ++id) {
+    Permit& permit = permits_[id];
+    if (permit.state != Permit::State::fenced || permit.path != index) continue;
+    permit.proven = proven;
+    enqueue(id, now);
+  }
+}
+
+// Asks over the first path that can, for each path that needs it.
+void ClientSession::drive_fences(Nanos now, ActionList& out) noexcept {
+  for (unsigned index = 0; index < kMaxPaths; ++index) {
+    Fence& fence = fences_[index];
+    if (fence.state != Fence::State::wanted) continue;
+    for (unsigned over = 0; over < kMaxPaths; ++over) {
+      ClientPath& path = paths_[over];
+      if (over == index || !path.connected() || !path.can_fence() || !path.has_room(0)) continue;
+      fence.state = Fence::State::asked;
+      fence.serial = next_fence_serial_++;
+      fence.asked_over = path.key(0);
+      fence.deadline = now + config_.fence_timeout;
+      out.push(SendFenceReq{path.key(0), path.take(0), fence.serial, static_cast<std::uint16_t>(index),
+                            static_cast<std::uint16_t>(fence.upto_epoch)});
+      break;
+    }
+  }
+}
+
+void ClientSession::on(const FenceAnswered& in, ActionList& out) noexcept {
+  ClientPath* path = current(in.key);
+  if (path == nullptr || !path->connected()) return;
+  path->received();
+  out.push(PostReceive{in.key, 1, ReceiveKind::message});
+  for (unsigned index = 0; index < kMaxPaths; ++index) {
+    Fence& fence = fences_[index];
+    if (fence.state != Fence::State::asked || fence.serial != in.serial || fence.asked_over != in.key)
+      continue;
+    if (in.peer_errno == 0 || config_.fence_failed == UnfencedReplay::replay) {
+      release_requests(index, in.peer_errno == 0, in.now);
+    } else {
+      // Asked again when the answer's deadline passes, not at once: a server that refuses must not be
+      // flooded.
+      fence.asked_over = ConKey{};
+    }
+  }
+  finish_step(in.now, out);
+}
+
+void ClientSession::fence_deadlines(Nanos now) noexcept {
+  for (unsigned index = 0; index < kMaxPaths; ++index) {
+    Fence& fence = fences_[index];
+    if (fence.state == Fence::State::idle || fence.deadline > now) continue;
+    if (config_.fence_failed == UnfencedReplay::replay) {
+      release_requests(index, false, now);
+    } else {
+      fence.state = Fence::State::wanted;
+      fence.deadline = now + config_.fence_timeout;
+    }
+  }
+}
+
+// Requests that waited for too long without any path, or whose session closes. False when the budget ran out.
+bool ClientSession::fail_held(Nanos now, unsigned& budget, ActionList& out) noexcept {
+  const bool expire = connected_ == 0 && config_.queue_timeout != kNever;
+  const auto expired = [&](const Permit& permit) {
+    return closing_ || (expire && permit.queued_since + config_.queue_timeout <= now);
+  };
+  const Errc result = closing_ ? Errc::session_closed : Errc::no_path;
+  while (queued_ > 0 && expired(permits_[queue_head_])) {
+    if (budget == 0) return false;
+    --budget;
+    complete(dequeue(), result, 0, out);
+  }
+  for (unsigned index = 0; index < kMaxPaths; ++index) {
+    Fence& fence = fences_[index];
+    if (fence.state == Fence::State::idle) continue;
+    if (!closing_ && !(expire && fence.since + config_.queue_timeout <= now)) continue;
+    Nanos oldest = kNever;
+    for (std::uint16_t id = 0; id < permits_.depth(); ++id) {
+      const Permit& permit = permits_[id];
+      if (permit.state != Permit::State::fenced || permit.path != index) continue;
+      if (!expired(permit)) {
+        oldest = std::min(oldest, permit.queued_since);
+        continue;
+      }
+      if (budget == 0) return false;
+      --budget;
+      complete(id, result, 0, out);
+    }
+    fence.since = oldest;
+    if (oldest == kNever) fence = Fence{};
+  }
+  return true;
+}
+
+}  // namespace rtrs

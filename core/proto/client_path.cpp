@@ -1,0 +1,159 @@
+#include "core/proto/client_path.hpp"
+
+#include <algorithm>
+
+#include "core/wire/imm.hpp"
+#include "core/wire/messages.hpp"
+
+namespace rtrs {
+
+namespace {
+// Receives of the service connection beyond those of responses: heartbeats, acknowledgements, fence answers.
+constexpr unsigned kServiceReceives = 64;
+}  // namespace
+
+Nanos ClientPath::deadline() const noexcept {
+  return std::min(deadline_, heartbeat_.deadline());
+}
+
+bool ClientPath::owns(const ConKey& key) const noexcept {
+  return key.epoch == epoch_ && key.con < cons_.size() &&
+         cons_[key.con].state != ClientConnection::State::closed;
+}
+
+void ClientPath::add(std::uint16_t index) noexcept {
+  RTRS_ASSERT(state_ == PathState::absent && inflight_ == 0);
+  // The epoch goes on: an index that is used again still names incarnations that never were before.
+  const std::uint32_t epoch = epoch_;
+  *this = ClientPath{};
+  index_ = index;
+  epoch_ = epoch;
+}
+
+void ClientPath::start(Nanos now, const ClientConfig& config, bool first, ActionList& out) noexcept {
+  RTRS_ASSERT(inflight_ == 0);
+  state_ = PathState::connecting;
+  goal_ = Goal::retry;
+  reason_ = Reason::none;
+  peer_errno_ = 0;
+  ++epoch_;
+  ++attempts_;
+  first_ = first || ever_established_;
+  ack_owed_ = message_owed_ = false;
+  cons_.clear();
+  connect_next(now, config, out);
+}
+
+void ClientPath::connect_next(Nanos now, const ClientConfig& config, ActionList& out) noexcept {
+  const auto con = static_cast<std::uint16_t>(cons_.size());
+  cons_.push_back({});
+  deadline_ = now + config.connect_timeout;
+  // Only cid 0 of an additional path that has never been up carries 0 (protocol section 3.4).
+  out.push(Connect{key(con), config.con_num, static_cast<std::uint16_t>(epoch_), config.extensions,
+                   con > 0 || first_});
+}
+
+void ClientPath::wait_until(Nanos when, Reason reason) noexcept {
+  state_ = PathState::waiting;
+  reason_ = reason;
+  deadline_ = when;
+}
+
+void ClientPath::settle(PathState state, Reason reason) noexcept {
+  state_ = state;
+  reason_ = reason;
+  deadline_ = kNever;
+}
+
+void ClientPath::connection_up(const Connected& in, const ClientConfig& config, ActionList& out) noexcept {
+  ClientConnection& con = cons_[in.key.con];
+  RTRS_ASSERT(state_ == PathState::connecting && con.state == ClientConnection::State::connecting);
+  con.state = ClientConnection::State::up;
+  con.queue.open(config.send_depth);
+  if (in.key.con == 0) {
+    fresh_keys_ = (in.flags & wire::kConnRspNewRkey) != 0;
+    fence_ = (in.flags & wire::kConnRspFence) != 0 && (config.extensions & wire::kExtensionFence) != 0;
+    generations_ =
+        (in.flags & wire::kConnRspGeneration) != 0 && (config.extensions & wire::kExtensionGeneration) != 0;
+    ever_established_ = true;
+  }
+  if (cons_.size() < config.con_num) return connect_next(in.now, config, out);
+  deadline_ = in.now + config.info_timeout;
+  // The receive for INFO_RSP must be the first of its connection: receives are used in order (protocol
+  // section 10.3).
+  out.push(PostReceive{key(0), 1, ReceiveKind::info});
+  out.push(SendInfoReq{key(0), cons_[0].queue.take(1)});
+}
+
+void ClientPath::come_up(Nanos now, const ClientConfig& config, unsigned depth, ActionList& out) noexcept {
+  state_ = PathState::connected;
+  reason_ = Reason::none;
+  peer_errno_ = 0;
+  attempts_ = 0;
+  latency_ = 0;
+  deadline_ = kNever;
+  heartbeat_.start(now, config.heartbeat);
+  // An invalidation takes a receive of its own before its response (protocol section 10.3).
+  const unsigned per_request = config.offer_invalidation ? 2 : 1;
+  for (std::uint16_t con = 0; con < cons_.size(); ++con) {
+    const unsigned extra = con == 0 ? kServiceReceives : 0;
+    out.push(
+        PostReceive{key(con), static_cast<std::uint16_t>(depth * per_request + extra), receive_kind(con)});
+  }
+}
+
+bool ClientPath::lose(Nanos, Reason reason, std::uint16_t peer_errno, ActionList& out) noexcept {
+  state_ = goal_ == Goal::close || goal_ == Goal::remove ? PathState::closing : PathState::draining;
+  reason_ = reason;
+  peer_errno_ = peer_errno;
+  deadline_ = kNever;
+  heartbeat_.stop();
+  bool open = false;
+  for (std::uint16_t con = 0; con < cons_.size(); ++con) {
+    if (cons_[con].state == ClientConnection::State::closed) continue;
+    open = true;
+    cons_[con].state = ClientConnection::State::disconnecting;
+    out.push(Disconnect{key(con), reason});
+  }
+  return !open;
+}
+
+bool ClientPath::connection_closed(const ConKey& key) noexcept {
+  cons_[key.con].state = ClientConnection::State::closed;
+  return std::all_of(cons_.begin(), cons_.end(), [](const ClientConnection& con) {
+    return con.state == ClientConnection::State::closed;
+  });
+}
+
+void ClientPath::heartbeat_message(ActionList& out) noexcept {
+  ack_owed_ = true;
+  send_owed_heartbeats(out);
+}
+
+bool ClientPath::heartbeat_due(Nanos now, const ClientConfig& config, ActionList& out) noexcept {
+  switch (heartbeat_.on_tick(now, config.heartbeat)) {
+    case Heartbeat::Tick::dead:
+      return false;
+    case Heartbeat::Tick::send:
+      message_owed_ = true;
+      send_owed_heartbeats(out);
+      break;
+    case Heartbeat::Tick::nothing:
+      break;
+  }
+  return true;
+}
+
+void ClientPath::send_owed_heartbeats(ActionList& out) noexcept {
+  SendQueue& queue = cons_[0].queue;
+  if (ack_owed_ && queue.has_heartbeat_room()) {
+    ack_owed_ = false;
+    out.push(PostImm{key(0), wire::encode_hb(wire::ImmType::hb_ack), queue.take(1)});
+  }
+  if (message_owed_ && queue.has_heartbeat_room()) {
+    message_owed_ = false;
+    out.push(PostImm{key(0), wire::encode_hb(wire::ImmType::hb_msg), queue.take(1)});
+  }
+}
+
+}  // namespace rtrs

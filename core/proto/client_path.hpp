@@ -1,0 +1,130 @@
+// One path of a client session: connect every connection, exchange INFO, carry requests, notice loss, drain.
+// It decides nothing about requests and about when to try again: ClientSession does.
+//
+//   absent -> connecting -> connected -> draining -> waiting -> connecting ...
+//                   \____________________/   \-> closing -> closed | absent
+#pragma once
+#include <cstdint>
+
+#include "core/base/fixed_vector.hpp"
+#include "core/base/reflect.hpp"
+#include "core/proto/actions.hpp"
+#include "core/proto/config.hpp"
+#include "core/proto/heartbeat.hpp"
+#include "core/proto/ids.hpp"
+#include "core/proto/inputs.hpp"
+#include "core/proto/send_queue.hpp"
+
+namespace rtrs {
+
+struct ClientConnection {
+  enum class State : std::uint8_t { connecting, up, disconnecting, closed };
+  SendQueue queue;
+  State state = State::connecting;
+  bool operator==(const ClientConnection&) const = default;
+  RTRS_FIELDS(queue, state)
+};
+
+class ClientPath {
+ public:
+  // What becomes of the path once it is drained.
+  enum class Goal : std::uint8_t { retry, retry_at_once, close, remove };
+
+  PathState state() const noexcept { return state_; }
+  bool connected() const noexcept { return state_ == PathState::connected; }
+  std::uint32_t epoch() const noexcept { return epoch_; }
+  std::uint32_t attempts() const noexcept { return attempts_; }
+  Reason reason() const noexcept { return reason_; }
+  std::uint16_t peer_errno() const noexcept { return peer_errno_; }
+  Goal goal() const noexcept { return goal_; }
+  Nanos deadline() const noexcept;
+  Nanos latency() const noexcept { return latency_; }
+  std::uint32_t inflight() const noexcept { return inflight_; }
+  bool fresh_keys() const noexcept { return fresh_keys_; }
+  bool can_fence() const noexcept { return fence_; }
+  bool has_generations() const noexcept { return generations_; }
+  bool ever_established() const noexcept { return ever_established_; }
+  std::uint16_t con_count() const noexcept { return static_cast<std::uint16_t>(cons_.size()); }
+  ConKey key(std::uint16_t con) const noexcept { return {index_, con, epoch_}; }
+  // True when the key is one of the current incarnation that has not seen its last event.
+  bool owns(const ConKey& key) const noexcept;
+
+  void add(std::uint16_t index) noexcept;
+  // Starts an attempt; `first` is the first_conn mark of cid 0 (protocol section 3.4).
+  void start(Nanos now, const ClientConfig&, bool first, ActionList&) noexcept;
+  void wait_until(Nanos when, Reason) noexcept;  // state waiting
+  void settle(PathState, Reason) noexcept;       // state closed or absent
+  void set_goal(Goal goal) noexcept { goal_ = goal; }
+  void forget_attempts() noexcept { attempts_ = 0; }
+
+  // The peer accepted `in.key`: connects the next one, or asks for INFO after the last.
+  void connection_up(const Connected& in, const ClientConfig&, ActionList&) noexcept;
+  // INFO_RSP is in: posts the receives, starts the heartbeat.
+  void come_up(Nanos now, const ClientConfig&, unsigned depth, ActionList&) noexcept;
+  // Leaves connecting or connected; every open connection is asked to close. True when nothing was open.
+  bool lose(Nanos now, Reason, std::uint16_t peer_errno, ActionList&) noexcept;
+  // True when this was the last one.
+  bool connection_closed(const ConKey&) noexcept;
+
+  bool expects_connection(const ConKey& key) const noexcept {
+    return state_ == PathState::connecting && cons_[key.con].state == ClientConnection::State::connecting;
+  }
+  // True while the answer to INFO_REQ is outstanding.
+  bool expects_info(const ClientConfig& config) const noexcept {
+    return state_ == PathState::connecting && cons_.size() == config.con_num &&
+           cons_[cons_.size() - 1].state == ClientConnection::State::up;
+  }
+  // What a consumed receive is replaced with.
+  ReceiveKind receive_kind(std::uint16_t con) const noexcept {
+    return con == 0 || fresh_keys_ ? ReceiveKind::message : ReceiveKind::empty;
+  }
+
+  // Send queue room for one request on `con`; take() gives its cookie.
+  bool has_room(std::uint16_t con) const noexcept { return cons_[con].queue.has_room(1); }
+  std::uint64_t take(std::uint16_t con) noexcept { return cons_[con].queue.take(1); }
+  [[nodiscard]] bool retire(const ConKey& key, std::uint64_t cookie) noexcept {
+    return cons_[key.con].queue.retire(cookie);
+  }
+  void request_sent() noexcept { ++inflight_; }
+  void request_over() noexcept {
+    RTRS_ASSERT(inflight_ > 0);
+    --inflight_;
+  }
+
+  void received() noexcept { heartbeat_.received(); }
+  void heartbeat_message(ActionList&) noexcept;  // HB_MSG: answer
+  void heartbeat_acknowledged(Nanos now) noexcept { latency_ = heartbeat_.acknowledged(now); }
+  // False when the peer is dead.
+  [[nodiscard]] bool heartbeat_due(Nanos now, const ClientConfig&, ActionList&) noexcept;
+  void send_owed_heartbeats(ActionList&) noexcept;
+
+  bool operator==(const ClientPath&) const = default;
+  RTRS_FIELDS(index_, state_, goal_, reason_, peer_errno_, epoch_, attempts_, deadline_, heartbeat_, latency_,
+              inflight_, fresh_keys_, fence_, generations_, first_, ever_established_, ack_owed_,
+              message_owed_, cons_)
+
+ private:
+  void connect_next(Nanos now, const ClientConfig&, ActionList&) noexcept;
+
+  std::uint16_t index_ = 0;
+  PathState state_ = PathState::absent;
+  Goal goal_ = Goal::retry;
+  Reason reason_ = Reason::none;
+  std::uint16_t peer_errno_ = 0;
+  std::uint32_t epoch_ = 0;     // attempts ever; its low 16 bits are recon_cnt
+  std::uint32_t attempts_ = 0;  // since the path was last connected
+  Nanos deadline_ = kNever;     // of the handshake step, or of the wait
+  Heartbeat heartbeat_;
+  Nanos latency_ = 0;
+  std::uint32_t inflight_ = 0;
+  bool fresh_keys_ = false;
+  bool fence_ = false;
+  bool generations_ = false;
+  bool first_ = false;
+  bool ever_established_ = false;
+  bool ack_owed_ = false;
+  bool message_owed_ = false;
+  FixedVector<ClientConnection, kMaxCons> cons_;
+};
+
+}  // namespace rtrs

@@ -1,0 +1,267 @@
+// Requests: from Submitted to Complete.
+#include <algorithm>
+
+#include "core/proto/client_session.hpp"
+#include "core/proto/generation.hpp"
+#include "core/wire/imm.hpp"
+#include "core/wire/messages.hpp"
+
+namespace rtrs {
+
+void ClientSession::enqueue(std::uint16_t id, Nanos now) noexcept {
+  Permit& permit = permits_[id];
+  permit.state = Permit::State::queued;
+  permit.queued_since = now;
+  permit.next = kNoPermit;
+  if (queued_++ == 0) {
+    queue_head_ = id;
+  } else {
+    permits_[queue_tail_].next = id;
+  }
+  queue_tail_ = id;
+}
+
+std::uint16_t ClientSession::dequeue() noexcept {
+  RTRS_ASSERT(queued_ > 0);
+  const std::uint16_t id = queue_head_;
+  queue_head_ = permits_[id].next;
+  if (--queued_ == 0) queue_head_ = queue_tail_ = kNoPermit;
+  return id;
+}
+
+void ClientSession::on(const Submitted& in, ActionList& out) noexcept {
+  RTRS_ASSERT(in.permit != kNoPermit && in.permit == permits_.next());
+  permits_.take(in.permit);
+  Permit& permit = permits_[in.permit];
+  const auto generation = static_cast<std::uint8_t>(permit.generation + 1);
+  permit = Permit{};
+  permit.generation = generation;
+  permit.state = Permit::State::queued;
+  permit.data_len = in.data_len;
+  permit.usr_len = in.usr_len;
+  permit.direction = in.direction;
+  permit.service = in.service;
+  permit.affinity = in.affinity;
+  permit.offers_invalidation = in.offers_invalidation;
+  if (closing_) return complete(in.permit, Errc::session_closed, 0, out);
+  if (in.data_len > max_io_size_ || in.usr_len + wire::kMaxIoHeaderBytes > max_hdr_size_)
+    return complete(in.permit, Errc::too_large, 0, out);
+  if (connected_ == 0 && config_.queue_timeout == 0) return complete(in.permit, Errc::no_path, 0, out);
+  if (queued_ > 0 || !send(in.permit, out)) enqueue(in.permit, in.now);
+}
+
+bool ClientSession::send(std::uint16_t id, ActionList& out) noexcept {
+  Permit& permit = permits_[id];
+  unsigned cursor = cursor_;
+  const unsigned index = choose_path(paths_, config_.policy, permit.service, permit.affinity, cursor);
+  if (index == kNoPath) return false;
+  cursor_ = cursor;
+  ClientPath& path = paths_[index];
+  permit.state = Permit::State::in_flight;
+  permit.path = static_cast<std::uint8_t>(index);
+  permit.con = connection_for(path, permit.service, permit.affinity);
+  permit.epoch = path.epoch();
+  permit.invalidated = false;
+  if (permit.failed_from != Permit::kNowhere) {
+    // A replay is a new use of the permit on the wire: an answer to the first one must not end it.
+    ++permit.generation;
+    out.push(FailedOver{id, permit.failed_from, static_cast<std::uint16_t>(index), permit.proven});
+    permit.failed_from = Permit::kNowhere;
+  }
+  path.request_sent();
+  out.push(PostRequest{path.key(permit.con),
+                       wire::encode_io_req(queue_depth_, id, permit.data_len + permit.usr_len), id,
+                       path.has_generations() ? permit.generation : std::uint8_t{0},
+                       permit.offers_invalidation, path.take(permit.con)});
+  return true;
+}
+
+void ClientSession::complete(std::uint16_t id, Errc result, std::uint16_t peer_errno,
+                             ActionList& out) noexcept {
+  permits_.put(id);
+  out.push(Complete{id, result, peer_errno});
+}
+
+// Sends what waits, in order, a bounded batch a step.
+void ClientSession::pump(Nanos now, ActionList& out) noexcept {
+  unsigned budget = kBatch;
+  pump_ = !fail_held(now, budget, out);
+  if (pump_ || closing_) return;
+  while (queued_ > 0 && connected_ > 0) {
+    if (budget == 0) {
+      pump_ = true;
+      return;
+    }
+    const std::uint16_t id = queue_head_;
+    const std::uint16_t next = permits_[id].next;
+    if (!send(id, out)) return;
+    --budget;
+    queue_head_ = next;
+    if (--queued_ == 0) queue_head_ = queue_tail_ = kNoPermit;
+  }
+}
+
+void ClientSession::finish_step(Nanos now, ActionList& out) noexcept {
+  drive_fences(now, out);
+  pump(now, out);
+  if (!closing_ || pump_) return;
+  if (permits_.used() == 0) closing_paths_ = true;
+  if (!closing_paths_) return;
+  close_deadline_ = kNever;
+  // One path a step: each may take an action for each of its connections.
+  for (unsigned index = 0; index < kMaxPaths; ++index) {
+    const PathState state = paths_[index].state();
+    if (state == PathState::waiting) {
+      paths_[index].settle(PathState::closed, Reason::session_closed);
+      report(index, 0, out);
+    } else if (state == PathState::connecting || state == PathState::connected) {
+      paths_[index].set_goal(ClientPath::Goal::close);
+      lose_path(index, now, Reason::session_closed, 0, out);
+      pump_ = true;
+      return;
+    }
+  }
+  end_if_drained(out);
+}
+
+void ClientSession::end_if_drained(ActionList& out) noexcept {
+  const bool drained = std::all_of(paths_.begin(), paths_.end(), [](const ClientPath& path) {
+    return path.state() == PathState::closed || path.state() == PathState::absent;
+  });
+  if (!drained || permits_.used() != 0 || ended_) return;
+  ended_ = true;
+  out.push(EndSession{Reason::session_closed});
+}
+
+Nanos ClientSession::queue_deadline() const noexcept {
+  if (connected_ > 0 || config_.queue_timeout == kNever || closing_) return kNever;
+  Nanos oldest = queued_ > 0 ? permits_[queue_head_].queued_since : kNever;
+  for (const Fence& fence : fences_)
+    if (fence.state != Fence::State::idle) oldest = std::min(oldest, fence.since);
+  return oldest == kNever ? kNever : oldest + config_.queue_timeout;
+}
+
+void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, ActionList& out) noexcept {
+  ClientPath& path = paths_[key.path];
+  const wire::IoRspImm rsp = wire::decode_io_rsp(imm);
+  const MsgId id =
+      path.has_generations() ? unpack_msg_id(queue_depth_, rsp.msg_id) : MsgId{rsp.msg_id, 0, true};
+  if (id.buf_id >= permits_.depth()) return violation(key.path, now, out);
+  Permit& permit = permits_[id.buf_id];
+  const bool waits =
+      permit.state == Permit::State::in_flight && permit.path == key.path && permit.epoch == key.epoch;
+  if (!waits || (path.has_generations() && !id.answers(queue_depth_, permit.generation))) {
+    ++counters_.stale_responses;
+    return;
+  }
+  // Another connection than the request's, or an invalidation that was claimed and did not happen.
+  if (permit.con != key.con || (rsp.invalidated && !permit.invalidated)) return violation(key.path, now, out);
+  path.request_over();
+  complete(static_cast<std::uint16_t>(id.buf_id), rsp.error == 0 ? Errc::ok : Errc::peer_error,
+           static_cast<std::uint16_t>(rsp.error), out);
+}
+
+void ClientSession::on(const ImmReceived& in, ActionList& out) noexcept {
+  ClientPath* path = current(in.key);
+  if (path == nullptr || !path->connected()) return;
+  path->received();
+  if (config_.imm_consumes_receive) out.push(PostReceive{in.key, 1, path->receive_kind(in.key.con)});
+  switch (wire::imm_type(in.imm)) {
+    case wire::ImmType::io_rsp:
+    case wire::ImmType::io_rsp_w_inv:
+      if (path->fresh_keys()) {
+        violation(in.key.path, in.now, out);  // the response of this mode carries a key
+      } else {
+        response(in.key, in.now, in.imm, out);
+      }
+      break;
+    case wire::ImmType::hb_msg:
+      path->heartbeat_message(out);
+      break;
+    case wire::ImmType::hb_ack:
+      path->heartbeat_acknowledged(in.now);
+      break;
+    default:
+      violation(in.key.path, in.now, out);
+  }
+  if (queued_ > 0 || closing_ || !path->connected()) finish_step(in.now, out);
+}
+
+void ClientSession::on(const KeyedResponseReceived& in, ActionList& out) noexcept {
+  ClientPath* path = current(in.key);
+  if (path == nullptr || !path->connected()) return;
+  path->received();
+  const wire::ImmType type = wire::imm_type(in.imm);
+  const bool is_response = type == wire::ImmType::io_rsp || type == wire::ImmType::io_rsp_w_inv;
+  const std::uint32_t msg_id = wire::decode_io_rsp(in.imm).msg_id;
+  const std::uint32_t buf_id = path->has_generations() ? unpack_msg_id(queue_depth_, msg_id).buf_id : msg_id;
+  const bool waits = buf_id < permits_.depth() && permits_[buf_id].state == Permit::State::in_flight &&
+                     permits_[buf_id].path == in.key.path && permits_[buf_id].epoch == in.key.epoch;
+  if (!path->fresh_keys() || !is_response || buf_id != in.buf_id || !waits) {
+    violation(in.key.path, in.now, out);
+    return finish_step(in.now, out);
+  }
+  out.push(PostReceive{in.key, 1, ReceiveKind::message});
+  // Before the permit is free: its next user needs the new key (protocol section 11, invariant 16).
+  out.push(StoreKey{in.key.path, in.buf_id, in.rkey});
+  response(in.key, in.now, in.imm, out);
+  if (queued_ > 0 || closing_ || !path->connected()) finish_step(in.now, out);
+}
+
+void ClientSession::on(const KeyInvalidated& in, ActionList& out) noexcept {
+  ClientPath* path = current(in.key);
+  if (path == nullptr || !path->connected()) return;
+  path->received();
+  out.push(PostReceive{in.key, 1, path->receive_kind(in.key.con)});
+  const bool ours = in.permit < permits_.depth() && permits_[in.permit].state == Permit::State::in_flight &&
+                    permits_[in.permit].path == in.key.path && permits_[in.permit].offers_invalidation;
+  if (ours) {
+    permits_[in.permit].invalidated = true;
+  } else {
+    violation(in.key.path, in.now, out);
+    finish_step(in.now, out);
+  }
+}
+
+void ClientSession::on(const SendDone& in, ActionList& out) noexcept {
+  ClientPath* path = current(in.key);
+  if (path == nullptr) return;
+  if (path->state() != PathState::connected && path->state() != PathState::connecting) return;
+  if (!path->retire(in.key, in.cookie)) {
+    lose_path(in.key.path, in.now, Reason::transport_error, 0, out);
+    return finish_step(in.now, out);
+  }
+  if (path->connected()) path->send_owed_heartbeats(out);
+  finish_step(in.now, out);
+}
+
+// Cheap enough for every step of a small world; linear in the depth.
+const char* ClientSession::broken_invariant() const noexcept {
+  unsigned connected = 0;
+  for (const ClientPath& path : paths_) connected += path.connected() ? 1 : 0;
+  if (connected != connected_) return "connected paths are counted right";
+  std::array<unsigned, kMaxPaths> inflight{};
+  unsigned used = 0;
+  unsigned queued = 0;
+  for (const Permit& permit : permits_) {
+    if (permit.state != Permit::State::free) ++used;
+    if (permit.state == Permit::State::queued) ++queued;
+    if (permit.state == Permit::State::fenced && fences_[permit.path].state == Fence::State::idle)
+      return "a held request has a fence that will release it";
+    if (permit.state != Permit::State::in_flight) continue;
+    ++inflight[permit.path];
+    const ClientPath& path = paths_[permit.path];
+    if (permit.epoch != path.epoch())
+      return "a request in flight belongs to the current incarnation of its path";
+    if (path.state() != PathState::connected && path.state() != PathState::draining &&
+        path.state() != PathState::closing)
+      return "requests are in flight only on paths that are connected or draining";
+  }
+  if (used != permits_.used()) return "used permits are counted right";
+  if (queued != queued_) return "queued requests are counted right";
+  for (unsigned index = 0; index < kMaxPaths; ++index)
+    if (inflight[index] != paths_[index].inflight()) return "requests in flight are counted right";
+  return nullptr;
+}
+
+}  // namespace rtrs

@@ -1,0 +1,335 @@
+// Life of the paths: connecting, losing, draining, trying again.
+#include "core/proto/client_session.hpp"
+
+#include <algorithm>
+
+#include "core/proto/fingerprint.hpp"
+#include "core/wire/imm.hpp"
+#include "core/wire/linux_errno.hpp"
+
+namespace rtrs {
+
+ClientSession::ClientSession(const ClientConfig& config) noexcept : config_(config), jitter_(config.seed) {
+  RTRS_ASSERT(config.con_num >= 2 && config.con_num <= kMaxCons);
+  RTRS_ASSERT(config.max_depth >= 1 && config.max_depth <= kMaxPermits);
+}
+
+ClientPath* ClientSession::current(const ConKey& key) noexcept {
+  if (key.path < kMaxPaths && paths_[key.path].owns(key)) return &paths_[key.path];
+  ++counters_.stale_events;
+  return nullptr;
+}
+
+void ClientSession::report(unsigned index, Nanos delay, ActionList& out) const noexcept {
+  const ClientPath& path = paths_[index];
+  out.push(PathChanged{static_cast<std::uint16_t>(index), path.state(), path.reason(), path.peer_errno(),
+                       path.attempts(), delay});
+}
+
+// Until a session exists at the server, one path at a time tries to create it, as the kernel client does: two
+// servers that are addressed by mistake must not each get a session of their own.
+bool ClientSession::may_lead(unsigned index) const noexcept {
+  if (ever_connected_) return true;
+  for (unsigned other = 0; other < kMaxPaths; ++other) {
+    const PathState state = paths_[other].state();
+    if (other != index && (state == PathState::connecting || state == PathState::draining)) return false;
+  }
+  return true;
+}
+
+void ClientSession::start_path(unsigned index, Nanos now, ActionList& out) noexcept {
+  ClientPath& path = paths_[index];
+  if (!may_lead(index)) {
+    path.wait_until(kNever, Reason::none);
+    return report(index, kNever, out);
+  }
+  const bool alone = std::none_of(paths_.begin(), paths_.end(), [&path](const ClientPath& other) {
+    return &other != &path && other.state() != PathState::absent;
+  });
+  path.start(now, config_, !ever_connected_ || alone, out);
+  report(index, 0, out);
+}
+
+void ClientSession::start_waiting_paths(unsigned after, Nanos now, ActionList& out) noexcept {
+  for (unsigned step = 1; step <= kMaxPaths; ++step) {
+    const unsigned index = (after + step) % kMaxPaths;
+    const bool held_back = paths_[index].state() == PathState::waiting && paths_[index].deadline() == kNever;
+    if (held_back && may_lead(index)) start_path(index, now, out);
+  }
+}
+
+void ClientSession::on(const PathAdded& in, ActionList& out) noexcept {
+  RTRS_ASSERT(in.path < kMaxPaths);
+  if (closing_) return;
+  paths_[in.path].add(in.path);
+  start_path(in.path, in.now, out);
+}
+
+void ClientSession::lose_path(unsigned index, Nanos now, Reason reason, std::uint16_t peer_errno,
+                              ActionList& out) noexcept {
+  ClientPath& path = paths_[index];
+  const bool was_connected = path.connected();
+  const bool nothing_open = path.lose(now, reason, peer_errno, out);
+  report(index, 0, out);
+  if (was_connected && --connected_ == 0) out.push(LinkChanged{false});
+  // An unanswered fence that went over this path has to be asked again over another.
+  for (Fence& fence : fences_)
+    if (fence.state == Fence::State::asked && fence.asked_over.path == index)
+      fence.state = Fence::State::wanted;
+  if (nothing_open) path_drained(index, now, out);
+}
+
+void ClientSession::path_drained(unsigned index, Nanos now, ActionList& out) noexcept {
+  ClientPath& path = paths_[index];
+  hold_requests(index, now);
+  out.push(ReleasePath{static_cast<std::uint16_t>(index)});
+  switch (closing_paths_ && path.goal() != ClientPath::Goal::remove ? ClientPath::Goal::close : path.goal()) {
+    case ClientPath::Goal::retry:
+      schedule_attempt(index, now, out);
+      break;
+    case ClientPath::Goal::retry_at_once:
+      path.forget_attempts();
+      start_path(index, now, out);
+      break;
+    case ClientPath::Goal::close:
+      path.settle(PathState::closed, path.reason());
+      report(index, 0, out);
+      break;
+    case ClientPath::Goal::remove:
+      path.settle(PathState::absent, path.reason());
+      report(index, 0, out);
+      break;
+  }
+  if (!closing_paths_) start_waiting_paths(index, now, out);
+}
+
+void ClientSession::schedule_attempt(unsigned index, Nanos now, ActionList& out) noexcept {
+  ClientPath& path = paths_[index];
+  const auto limit = config_.max_reconnect_attempts;
+  if (limit >= 0 && path.attempts() >= static_cast<std::uint32_t>(limit)) {
+    path.settle(PathState::closed, limit == 0 ? path.reason() : Reason::attempts_exhausted);
+    return report(index, 0, out);
+  }
+  const Nanos delay = attempt_delay(path);
+  path.wait_until(now + delay, path.reason());
+  report(index, delay, out);
+}
+
+Nanos ClientSession::attempt_delay(const ClientPath& path) noexcept {
+  if (path.reason() == Reason::rejected_busy) return config_.busy_retry + jitter_.up_to(config_.busy_retry);
+  const unsigned doublings = std::min(path.attempts() == 0 ? 0U : path.attempts() - 1, 32U);
+  Nanos delay = config_.reconnect_min;
+  for (unsigned i = 0; i < doublings && delay < config_.reconnect_max; ++i) delay *= 2;
+  delay = std::min(delay, config_.reconnect_max);
+  return delay + jitter_.up_to(std::min(delay, config_.reconnect_jitter));
+}
+
+void ClientSession::on(const PathRemoveRequested& in, ActionList& out) noexcept {
+  end_path(in.path, in.now, ClientPath::Goal::remove, Reason::path_removed, out);
+}
+
+void ClientSession::on(const PathDisconnectRequested& in, ActionList& out) noexcept {
+  end_path(in.path, in.now, ClientPath::Goal::close, Reason::requested, out);
+}
+
+void ClientSession::end_path(unsigned index, Nanos now, ClientPath::Goal goal, Reason reason,
+                             ActionList& out) noexcept {
+  if (index >= kMaxPaths) return;
+  ClientPath& path = paths_[index];
+  switch (path.state()) {
+    case PathState::absent:
+      return;
+    case PathState::connecting:
+    case PathState::connected:
+      path.set_goal(goal);
+      lose_path(index, now, reason, 0, out);
+      break;
+    case PathState::draining:
+    case PathState::closing:
+      // A removal is final: nothing that is asked for later brings the path back.
+      if (path.goal() != ClientPath::Goal::remove) path.set_goal(goal);
+      break;
+    case PathState::waiting:
+    case PathState::closed:
+      path.settle(goal == ClientPath::Goal::remove ? PathState::absent : PathState::closed, reason);
+      report(index, 0, out);
+      if (!closing_paths_) start_waiting_paths(index, now, out);
+      break;
+  }
+  finish_step(now, out);
+}
+
+void ClientSession::on(const PathReconnectRequested& in, ActionList& out) noexcept {
+  if (in.path >= kMaxPaths || closing_) return;
+  ClientPath& path = paths_[in.path];
+  switch (path.state()) {
+    case PathState::connected:
+      path.set_goal(ClientPath::Goal::retry_at_once);
+      lose_path(in.path, in.now, Reason::requested, 0, out);
+      break;
+    case PathState::draining:
+      path.set_goal(ClientPath::Goal::retry_at_once);
+      break;
+    case PathState::waiting:
+    case PathState::closed:
+      path.forget_attempts();
+      start_path(in.path, in.now, out);
+      break;
+    case PathState::absent:
+    case PathState::connecting:
+    case PathState::closing:
+      break;
+  }
+  finish_step(in.now, out);
+}
+
+void ClientSession::on(const PolicyChanged& in, ActionList&) noexcept {
+  config_.policy = in.policy;
+}
+
+void ClientSession::on(const CloseRequested& in, ActionList& out) noexcept {
+  if (closing_) return;
+  closing_ = true;
+  close_deadline_ = in.now + config_.close_timeout;
+  finish_step(in.now, out);
+}
+
+void ClientSession::violation(unsigned index, Nanos now, ActionList& out) noexcept {
+  ++counters_.violations;
+  lose_path(index, now, Reason::protocol_violation, 0, out);
+}
+
+void ClientSession::on(const Connected& in, ActionList& out) noexcept {
+  ClientPath* path = current(in.key);
+  if (path == nullptr || !path->expects_connection(in.key)) return;
+  if (in.key.con == 0) {
+    const bool changed =
+        in.queue_depth != queue_depth_ || in.max_io_size != max_io_size_ || in.max_hdr_size != max_hdr_size_;
+    if (opened() && changed) {
+      // The permits and their chunks are those of the old depth: no automatic retry (races of a restarted
+      // server).
+      path->set_goal(ClientPath::Goal::close);
+      lose_path(in.key.path, in.now, Reason::depth_changed, 0, out);
+      return finish_step(in.now, out);
+    }
+    queue_depth_ = in.queue_depth;
+    max_io_size_ = in.max_io_size;
+    max_hdr_size_ = in.max_hdr_size;
+  }
+  path->connection_up(in, config_, out);
+}
+
+void ClientSession::on(const ConnectFailed& in, ActionList& out) noexcept {
+  ClientPath* path = current(in.key);
+  if (path == nullptr || path->state() != PathState::connecting) return;
+  const bool busy = in.reason == Reason::rejected && in.peer_errno == wire::linux_errno::kEbusy;
+  lose_path(in.key.path, in.now, busy ? Reason::rejected_busy : in.reason, in.peer_errno, out);
+  finish_step(in.now, out);
+}
+
+void ClientSession::on(const ConnectionLost& in, ActionList& out) noexcept {
+  ClientPath* path = current(in.key);
+  if (path == nullptr) return;
+  if (path->state() != PathState::connecting && path->state() != PathState::connected) return;
+  lose_path(in.key.path, in.now, in.reason, 0, out);
+  finish_step(in.now, out);
+}
+
+void ClientSession::on(const ConnectionClosed& in, ActionList& out) noexcept {
+  ClientPath* path = current(in.key);
+  if (path == nullptr) return;
+  RTRS_ASSERT(path->state() == PathState::draining || path->state() == PathState::closing);
+  if (path->connection_closed(in.key)) path_drained(in.key.path, in.now, out);
+  finish_step(in.now, out);
+}
+
+void ClientSession::on(const InfoAccepted& in, ActionList& out) noexcept {
+  ClientPath* path = current(in.key);
+  if (path == nullptr || path->state() != PathState::connecting) return;
+  if (in.key.con != 0 || !path->expects_info(config_)) {
+    violation(in.key.path, in.now, out);
+    return finish_step(in.now, out);
+  }
+  if (!opened()) permits_.open(std::min<unsigned>(queue_depth_, config_.max_depth));
+  const bool first = !ever_connected_;
+  ever_connected_ = true;
+  path->come_up(in.now, config_, permits_.depth(), out);
+  report(in.key.path, 0, out);
+  if (connected_++ == 0) out.push(LinkChanged{true});
+  // The server takes a newer incarnation of a path only when the older one is closed and drained.
+  release_requests(in.key.path, true, in.now);
+  if (first) start_waiting_paths(in.key.path, in.now, out);
+  finish_step(in.now, out);
+}
+
+void ClientSession::on(const PeerBroke& in, ActionList& out) noexcept {
+  ClientPath* path = current(in.key);
+  if (path == nullptr) return;
+  if (path->state() != PathState::connecting && path->state() != PathState::connected) return;
+  violation(in.key.path, in.now, out);
+  finish_step(in.now, out);
+}
+
+void ClientSession::path_deadline(unsigned index, Nanos now, ActionList& out) noexcept {
+  ClientPath& path = paths_[index];
+  switch (path.state()) {
+    case PathState::connecting:
+      lose_path(index, now, path.expects_info(config_) ? Reason::info_timeout : Reason::connect_timeout, 0,
+                out);
+      break;
+    case PathState::connected:
+      if (!path.heartbeat_due(now, config_, out)) lose_path(index, now, Reason::heartbeat_lost, 0, out);
+      break;
+    case PathState::waiting:
+      start_path(index, now, out);
+      break;
+    default:
+      RTRS_ASSERT(false);
+  }
+}
+
+// One path a step: ending a path may take an action for each of its connections.
+void ClientSession::on(const DeadlineReached& in, ActionList& out) noexcept {
+  for (unsigned index = 0; index < kMaxPaths; ++index) {
+    if (paths_[index].deadline() > in.now) continue;
+    path_deadline(index, in.now, out);
+    break;
+  }
+  fence_deadlines(in.now);
+  if (close_deadline_ <= in.now) {
+    close_deadline_ = kNever;
+    closing_paths_ = true;
+  }
+  finish_step(in.now, out);
+}
+
+void ClientSession::on(const Continued& in, ActionList& out) noexcept {
+  finish_step(in.now, out);
+}
+
+Nanos ClientSession::next_deadline() const noexcept {
+  Nanos next = std::min(close_deadline_, queue_deadline());
+  for (const ClientPath& path : paths_) next = std::min(next, path.deadline());
+  for (const Fence& fence : fences_)
+    if (fence.state != Fence::State::idle) next = std::min(next, fence.deadline);
+  return next;
+}
+
+std::uint64_t ClientSession::fingerprint() const noexcept {
+  Fingerprint hash;
+  hash.add(config_);
+  hash.add(jitter_);
+  hash.add(paths_);
+  hash.add(fences_);
+  hash.add(permits_);
+  for (const std::uint64_t word :
+       {std::uint64_t{queue_depth_}, std::uint64_t{max_io_size_}, std::uint64_t{max_hdr_size_},
+        std::uint64_t{connected_}, std::uint64_t{cursor_}, std::uint64_t{next_fence_serial_},
+        std::uint64_t{queue_head_}, std::uint64_t{queue_tail_}, std::uint64_t{queued_}, close_deadline_,
+        std::uint64_t{ever_connected_}, std::uint64_t{pump_}, std::uint64_t{closing_},
+        std::uint64_t{closing_paths_}, std::uint64_t{ended_}})
+    hash.add(word);
+  return hash.value();
+}
+
+}  // namespace rtrs

@@ -1,0 +1,152 @@
+// The client of a session: its paths, its permits, where each request goes and what becomes of it when a path
+// is lost. A value: no clock, no memory, no pointers; time and news come in with the inputs, work goes out as
+// actions.
+//
+// Every accepted request (Submitted) is answered by exactly one Complete. A request of a lost path is sent
+// again on another one only when the old one is drained here and, with a peer that knows the fence, when the
+// old incarnation is known to be closed and drained there too.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "core/proto/actions.hpp"
+#include "core/proto/client_path.hpp"
+#include "core/proto/config.hpp"
+#include "core/proto/generation.hpp"
+#include "core/proto/inputs.hpp"
+#include "core/proto/jitter.hpp"
+#include "core/proto/multipath.hpp"
+#include "core/proto/permits.hpp"
+#include "core/proto/uncompared.hpp"
+
+namespace rtrs {
+
+struct ClientCounters {
+  std::uint64_t stale_events = 0;     // of older incarnations, ignored
+  std::uint64_t stale_responses = 0;  // for a permit that no longer waits for them, ignored
+  std::uint64_t violations = 0;       // protocol violations of the server, each closed a path
+};
+
+class ClientSession {
+ public:
+  explicit ClientSession(const ClientConfig& config) noexcept;
+
+  void on(const PathAdded&, ActionList&) noexcept;
+  void on(const PathRemoveRequested&, ActionList&) noexcept;
+  void on(const PathDisconnectRequested&, ActionList&) noexcept;
+  void on(const PathReconnectRequested&, ActionList&) noexcept;
+  void on(const PolicyChanged&, ActionList&) noexcept;
+  void on(const CloseRequested&, ActionList&) noexcept;
+  void on(const Connected&, ActionList&) noexcept;
+  void on(const ConnectFailed&, ActionList&) noexcept;
+  void on(const ConnectionLost&, ActionList&) noexcept;
+  void on(const ConnectionClosed&, ActionList&) noexcept;
+  void on(const InfoAccepted&, ActionList&) noexcept;
+  void on(const ImmReceived&, ActionList&) noexcept;
+  void on(const KeyedResponseReceived&, ActionList&) noexcept;
+  void on(const KeyInvalidated&, ActionList&) noexcept;
+  void on(const FenceAnswered&, ActionList&) noexcept;
+  void on(const SendDone&, ActionList&) noexcept;
+  void on(const PeerBroke&, ActionList&) noexcept;
+  void on(const Submitted&, ActionList&) noexcept;
+  void on(const DeadlineReached&, ActionList&) noexcept;
+  void on(const Continued&, ActionList&) noexcept;
+
+  // When to feed DeadlineReached at the latest.
+  Nanos next_deadline() const noexcept;
+  // True while more can be done without an outside event: feed Continued.
+  bool wants_to_continue() const noexcept { return pump_; }
+
+  // The permit that the next Submitted must name; kNoPermit when all are in use or the session was never
+  // connected.
+  std::uint16_t next_permit() const noexcept { return closing_ ? kNoPermit : permits_.next(); }
+  bool opened() const noexcept { return permits_.depth() != 0; }
+  bool closing() const noexcept { return closing_; }
+  bool ended() const noexcept { return ended_; }
+  unsigned connected_paths() const noexcept { return connected_; }
+  unsigned permits_used() const noexcept { return permits_.used(); }
+  unsigned depth() const noexcept { return permits_.depth(); }
+  std::uint32_t queue_depth() const noexcept { return queue_depth_; }  // announced; of the immediate encoding
+  std::uint32_t max_io_size() const noexcept { return max_io_size_; }
+  std::uint32_t max_hdr_size() const noexcept { return max_hdr_size_; }
+  const ClientPath& path(unsigned index) const noexcept { return paths_[index]; }
+  const Permit& permit(std::uint16_t id) const noexcept { return permits_[id]; }
+  const ClientConfig& config() const noexcept { return config_; }
+  const ClientCounters& counters() const noexcept { return counters_; }
+
+  std::uint64_t fingerprint() const noexcept;
+  // Name of the first broken rule of the whole state, or null. Linear in the depth.
+  const char* broken_invariant() const noexcept;
+  bool operator==(const ClientSession&) const = default;
+
+ private:
+  // The fence of one lost path: requests of it wait until the server's old incarnation is known to be dead.
+  struct Fence {
+    enum class State : std::uint8_t { idle, wanted, asked };
+    State state = State::idle;
+    std::uint32_t upto_epoch = 0;
+    std::uint32_t serial = 0;
+    ConKey asked_over{};
+    Nanos since = 0;          // when the first of its requests was held back
+    Nanos deadline = kNever;  // for the answer
+    bool operator==(const Fence&) const = default;
+    RTRS_FIELDS(state, upto_epoch, serial, asked_over, since, deadline)
+  };
+
+  ClientPath* current(const ConKey&) noexcept;  // null, and counted, for a key of an older incarnation
+  void finish_step(Nanos now, ActionList&) noexcept;
+
+  // client_session.cpp: life of paths
+  void start_path(unsigned index, Nanos now, ActionList&) noexcept;
+  void start_waiting_paths(unsigned after, Nanos now, ActionList&) noexcept;
+  void end_path(unsigned index, Nanos now, ClientPath::Goal, Reason, ActionList&) noexcept;
+  bool may_lead(unsigned index) const noexcept;
+  void lose_path(unsigned index, Nanos now, Reason, std::uint16_t peer_errno, ActionList&) noexcept;
+  void path_drained(unsigned index, Nanos now, ActionList&) noexcept;
+  void schedule_attempt(unsigned index, Nanos now, ActionList&) noexcept;
+  Nanos attempt_delay(const ClientPath&) noexcept;
+  void path_deadline(unsigned index, Nanos now, ActionList&) noexcept;
+  void report(unsigned index, Nanos delay, ActionList&) const noexcept;
+  void violation(unsigned index, Nanos now, ActionList&) noexcept;
+
+  // client_requests.cpp: requests
+  void enqueue(std::uint16_t id, Nanos now) noexcept;
+  std::uint16_t dequeue() noexcept;
+  bool send(std::uint16_t id, ActionList&) noexcept;
+  void pump(Nanos now, ActionList&) noexcept;
+  void complete(std::uint16_t id, Errc, std::uint16_t peer_errno, ActionList&) noexcept;
+  void response(const ConKey&, Nanos now, std::uint32_t imm, ActionList&) noexcept;
+  Nanos queue_deadline() const noexcept;
+  void end_if_drained(ActionList&) noexcept;
+
+  // client_failover.cpp: the fence
+  void hold_requests(unsigned index, Nanos now) noexcept;
+  void release_requests(unsigned index, bool proven, Nanos now) noexcept;
+  void drive_fences(Nanos now, ActionList&) noexcept;
+  void fence_deadlines(Nanos now) noexcept;
+  bool fail_held(Nanos now, unsigned& budget, ActionList&) noexcept;
+
+  ClientConfig config_;
+  Jitter jitter_;
+  PathTable paths_{};
+  std::array<Fence, kMaxPaths> fences_{};
+  PermitPool permits_;
+  std::uint32_t queue_depth_ = 0;
+  std::uint32_t max_io_size_ = 0;
+  std::uint32_t max_hdr_size_ = 0;
+  std::uint32_t connected_ = 0;
+  std::uint32_t cursor_ = 0;
+  std::uint32_t next_fence_serial_ = 1;
+  std::uint16_t queue_head_ = kNoPermit;
+  std::uint16_t queue_tail_ = kNoPermit;
+  std::uint32_t queued_ = 0;
+  Nanos close_deadline_ = kNever;
+  bool ever_connected_ = false;
+  bool pump_ = false;
+  bool closing_ = false;
+  bool closing_paths_ = false;
+  bool ended_ = false;
+  Uncompared<ClientCounters> counters_;
+};
+
+}  // namespace rtrs

@@ -1,0 +1,50 @@
+#include "core/proto/multipath.hpp"
+
+namespace rtrs {
+
+namespace {
+
+// Lower is preferred. A path whose latency was never measured comes after those that were: an unmeasured path
+// must neither attract everything nor be excluded.
+std::uint64_t cost(const ClientPath& path, MultipathPolicy policy) noexcept {
+  switch (policy) {
+    case MultipathPolicy::min_inflight:
+      return path.inflight();
+    case MultipathPolicy::min_latency:
+      return path.latency() == 0 ? kNever - 1 : path.latency();
+    case MultipathPolicy::round_robin:
+      break;
+  }
+  return 0;
+}
+
+bool usable(const ClientPath& path, bool service, std::uint16_t affinity) noexcept {
+  return path.connected() && path.has_room(connection_for(path, service, affinity));
+}
+
+}  // namespace
+
+unsigned choose_path(const PathTable& paths, MultipathPolicy policy, bool service, std::uint16_t affinity,
+                     unsigned& cursor) noexcept {
+  unsigned best = kNoPath;
+  if (policy == MultipathPolicy::round_robin) {
+    for (unsigned step = 0; step < kMaxPaths && best == kNoPath; ++step) {
+      const unsigned index = (cursor + step) % kMaxPaths;
+      if (usable(paths[index], service, affinity)) best = index;
+    }
+    if (best != kNoPath) cursor = (best + 1) % kMaxPaths;
+    return best;
+  }
+  std::uint64_t lowest = kNever;
+  for (unsigned index = 0; index < kMaxPaths; ++index) {
+    if (!usable(paths[index], service, affinity)) continue;
+    const std::uint64_t candidate = cost(paths[index], policy);
+    if (candidate < lowest) {
+      lowest = candidate;
+      best = index;
+    }
+  }
+  return best;
+}
+
+}  // namespace rtrs

@@ -1,0 +1,27 @@
+// Choice of the path for one request (protocol section 6.1).
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "core/proto/client_path.hpp"
+#include "core/proto/limits.hpp"
+#include "core/proto/multipath_policy.hpp"
+
+namespace rtrs {
+
+using PathTable = std::array<ClientPath, kMaxPaths>;
+inline constexpr unsigned kNoPath = kMaxPaths;
+
+// The connected path with send queue room on the request's connection that the policy prefers; kNoPath when
+// there is none. `cursor` is where round-robin goes on.
+unsigned choose_path(const PathTable&, MultipathPolicy, bool service, std::uint16_t affinity,
+                     unsigned& cursor) noexcept;
+
+// The connection of a request: cid 0 for service messages, else one of the others by affinity, so that
+// requests of one affinity stay in order.
+inline std::uint16_t connection_for(const ClientPath& path, bool service, std::uint16_t affinity) noexcept {
+  if (service) return 0;
+  return static_cast<std::uint16_t>(1 + affinity % (path.con_count() - 1U));
+}
+
+}  // namespace rtrs

@@ -1,0 +1,88 @@
+// The permits of a client session: permit i owns chunk i on every path (protocol section 5.1). A fixed pool;
+// the lowest free permit is the next one, as in the kernel.
+#pragma once
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#include "core/base/assert.hpp"
+#include "core/base/fixed_vector.hpp"
+#include "core/base/reflect.hpp"
+#include "core/proto/ids.hpp"
+#include "core/proto/inputs.hpp"
+#include "core/proto/limits.hpp"
+
+namespace rtrs {
+
+struct Permit {
+  enum class State : std::uint8_t {
+    free,
+    queued,     // waits for a path with room
+    in_flight,  // sent over (path, con, epoch)
+    fenced,     // its path is gone; waits for proof that the server will not execute it any more
+  };
+  static constexpr std::uint8_t kNowhere = 0xff;
+
+  Nanos queued_since = 0;
+  std::uint32_t data_len = 0;
+  std::uint32_t usr_len = 0;
+  std::uint32_t epoch = 0;
+  std::uint16_t con = 0;
+  std::uint16_t affinity = 0;
+  std::uint16_t next = kNoPermit;  // in the queue
+  std::uint8_t path = 0;
+  std::uint8_t failed_from = kNowhere;  // the lost path that this request comes from
+  std::uint8_t generation = 0;          // changes with every use of the permit on the wire
+  State state = State::free;
+  Direction direction = Direction::read;
+  bool service = false;
+  bool offers_invalidation = false;
+  bool invalidated = false;  // the server invalidated the key of this request
+  bool proven = true;        // failed over with proof
+  bool operator==(const Permit&) const = default;
+  RTRS_FIELDS(queued_since, data_len, usr_len, epoch, con, affinity, next, path, failed_from, generation,
+              state, direction, service, offers_invalidation, invalidated, proven)
+};
+
+class PermitPool {
+ public:
+  void open(unsigned depth) noexcept {
+    permits_.resize(depth);
+    for (unsigned id = 0; id < depth; ++id) free_[id / 64] |= std::uint64_t{1} << (id % 64);
+  }
+  unsigned depth() const noexcept { return static_cast<unsigned>(permits_.size()); }
+  std::uint16_t next() const noexcept {
+    for (unsigned word = 0; word * 64 < permits_.size(); ++word)
+      if (free_[word] != 0)
+        return static_cast<std::uint16_t>(word * 64 + static_cast<unsigned>(std::countr_zero(free_[word])));
+    return kNoPermit;
+  }
+  void take(std::uint16_t id) noexcept {
+    RTRS_ASSERT(permits_[id].state == Permit::State::free);
+    free_[id / 64] &= ~(std::uint64_t{1} << (id % 64));
+    ++used_;
+  }
+  void put(std::uint16_t id) noexcept {
+    RTRS_ASSERT(permits_[id].state != Permit::State::free && used_ > 0);
+    permits_[id].state = Permit::State::free;
+    free_[id / 64] |= std::uint64_t{1} << (id % 64);
+    --used_;
+  }
+  unsigned used() const noexcept { return used_; }
+  Permit& operator[](std::size_t id) noexcept { return permits_[id]; }
+  const Permit& operator[](std::size_t id) const noexcept { return permits_[id]; }
+  auto begin() noexcept { return permits_.begin(); }
+  auto end() noexcept { return permits_.end(); }
+  auto begin() const noexcept { return permits_.begin(); }
+  auto end() const noexcept { return permits_.end(); }
+
+  bool operator==(const PermitPool&) const = default;
+  RTRS_FIELDS(used_, permits_)
+
+ private:
+  std::array<std::uint64_t, (kMaxPermits + 63) / 64> free_{};
+  std::uint32_t used_ = 0;
+  FixedVector<Permit, kMaxPermits> permits_;
+};
+
+}  // namespace rtrs

@@ -1,0 +1,108 @@
+// State of one path of a server session, its connections and the chunks of the session: plain values that
+// ServerSession moves.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "core/base/fixed_vector.hpp"
+#include "core/base/reflect.hpp"
+#include "core/proto/actions.hpp"
+#include "core/proto/config.hpp"
+#include "core/proto/heartbeat.hpp"
+#include "core/proto/ids.hpp"
+#include "core/proto/inputs.hpp"
+#include "core/proto/limits.hpp"
+#include "core/proto/send_queue.hpp"
+#include "core/wire/bytes.hpp"
+#include "core/wire/messages.hpp"
+
+namespace rtrs {
+
+inline constexpr std::uint16_t kNoChunk = 0xffff;
+
+// Receives of connection `cid` while its path is connected: what can arrive before the driver gets to post
+// the next. The service connection also takes heartbeats and fences beside requests.
+constexpr unsigned server_receives(const ServerConfig& config, std::uint16_t cid) noexcept {
+  constexpr unsigned kServiceMessages = 64;
+  const unsigned requests = config.imm_consumes_receive ? config.queue_depth : 0U;
+  return requests + (cid == 0 ? kServiceMessages : 0U);
+}
+
+// Whether attempt `a` came after attempt `b` of the same path; the counter wraps at 16 bits.
+constexpr bool newer_attempt(std::uint16_t a, std::uint16_t b) noexcept {
+  return static_cast<std::int16_t>(static_cast<std::uint16_t>(a - b)) > 0;
+}
+
+struct ServerCon {
+  std::uint32_t epoch = 0;  // 0: no connection
+  SendQueue queue;
+  // Answers that wait for room in the send queue, first come first served, linked through the chunks.
+  std::uint16_t first_waiting = kNoChunk;
+  std::uint16_t last_waiting = kNoChunk;
+  bool operator==(const ServerCon&) const = default;
+  RTRS_FIELDS(epoch, queue, first_waiting, last_waiting)
+};
+
+struct ServerPath {
+  PathState state = PathState::absent;  // absent, connecting, connected or closing
+  Reason reason = Reason::none;         // why it closes
+  std::uint8_t extensions = 0;          // granted
+  bool owes_ack = false;                // heartbeats that found no room
+  bool owes_heartbeat = false;
+  std::uint16_t recon_cnt = 0;
+  std::uint16_t open_cons = 0;    // connections that did not report ConnectionClosed
+  std::uint16_t in_use = 0;       // chunks with a request of this path: not parked, not yet answered
+  std::uint16_t waiting = 0;      // of which on the lists of its connections
+  std::uint32_t incarnation = 0;  // epoch of its first connection
+  std::uint32_t address_pair = 0;
+  wire::Uuid uuid{};
+  Nanos handshake_deadline = kNever;
+  Heartbeat heartbeat;
+  FixedVector<ServerCon, kMaxCons> cons;  // by cid
+
+  bool complete() const noexcept { return open_cons == cons.size(); }
+  bool open() const noexcept { return state == PathState::connecting || state == PathState::connected; }
+  bool drained() const noexcept { return state == PathState::closing && open_cons == 0 && in_use == 0; }
+  bool operator==(const ServerPath&) const = default;
+  RTRS_FIELDS(state, reason, extensions, owes_ack, owes_heartbeat, recon_cnt, open_cons, in_use, waiting,
+              incarnation, address_pair, uuid, handshake_deadline, heartbeat, cons)
+};
+
+// Who uses a chunk, and what its answer needs. Copied at arrival: the peer can still write the chunk.
+struct ChunkUser {
+  ConKey key;
+  std::uint32_t incarnation = 0;
+  std::uint8_t generation = 0;
+  Direction direction = Direction::read;
+  bool has_data = false;
+  bool has_descriptor = false;
+  bool need_invalidate = false;
+  bool operator==(const ChunkUser&) const = default;
+  RTRS_FIELDS(key, incarnation, generation, direction, has_data, has_descriptor, need_invalidate)
+};
+
+struct ServerChunk {
+  enum class State : std::uint8_t { idle, invalidating, in_service, answering };
+  State state = State::idle;
+  bool from_park = false;   // the user had waited in `parked`
+  bool has_parked = false;  // a request of another path incarnation waits for the chunk
+  std::uint16_t serial = 0;
+  std::uint16_t peer_errno = 0;  // of the answer that waits for room
+  std::uint16_t next_waiting = kNoChunk;
+  ChunkUser user;
+  ChunkUser parked;
+  bool operator==(const ServerChunk&) const = default;
+  RTRS_FIELDS(state, from_park, has_parked, serial, peer_errno, next_waiting, user, parked)
+};
+
+// A fence that is not answered yet: one for each (asking path, fenced path).
+struct PendingFence {
+  ConKey asker;
+  std::uint32_t serial = 0;
+  std::uint16_t target = kMaxPaths;  // path it waits for; kMaxPaths: only for room in the send queue
+  wire::Uuid uuid{};
+  bool operator==(const PendingFence&) const = default;
+  RTRS_FIELDS(asker, serial, target, uuid)
+};
+
+}  // namespace rtrs

@@ -1,0 +1,126 @@
+// The server side of one session: its paths, connections and chunks. A value: no clock, no IO, no allocation;
+// inputs in, actions out (inputs.hpp, actions.hpp). Path numbers in actions and inputs other than ConKey are
+// indices in the session.
+//
+// A chunk belongs to the session and is reachable over every path. It has one user at a time. A request for a
+// chunk that is still used by another path incarnation waits (the gate), so that a replay never overtakes the
+// request that it replaces; a second request of the same incarnation breaks the protocol and its path.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "core/base/fixed_vector.hpp"
+#include "core/base/reflect.hpp"
+#include "core/proto/actions.hpp"
+#include "core/proto/config.hpp"
+#include "core/proto/inputs.hpp"
+#include "core/proto/limits.hpp"
+#include "core/proto/server_path.hpp"
+
+namespace rtrs {
+
+class ServerSession {
+ public:
+  // Statistics; not part of the state.
+  struct Counters {
+    std::uint64_t stale_events = 0;       // of connections that are over
+    std::uint64_t dropped_responses = 0;  // answers whose path was gone
+    std::uint64_t gated = 0;              // requests that waited for an older user of their chunk
+  };
+
+  ServerSession(const ServerConfig&, std::uint16_t index) noexcept;
+
+  // Path index for a connect request with this path identity: the path that has it, else the first free one,
+  // else kMaxPaths.
+  std::uint16_t assign(const wire::Uuid& sess_uuid) const noexcept;
+
+  void on(const ConnectRequested&, ActionList&) noexcept;
+  void on(const ConnectionLost&, ActionList&) noexcept;
+  void on(const ConnectionClosed&, ActionList&) noexcept;
+  void on(const InfoRequested&, ActionList&) noexcept;
+  void on(const RequestArrived&, ActionList&) noexcept;
+  void on(const ChunkInvalidated&, ActionList&) noexcept;
+  void on(const FenceRequested&, ActionList&) noexcept;
+  void on(const Responded&, ActionList&) noexcept;
+  void on(const ImmReceived&, ActionList&) noexcept;
+  void on(const SendDone&, ActionList&) noexcept;
+  void on(const PeerBroke&, ActionList&) noexcept;
+  void on(const PathDisconnectRequested&, ActionList&) noexcept;
+  void on(const CloseRequested&, ActionList&) noexcept;
+  void on(const DeadlineReached&, ActionList&) noexcept;
+  void on(const Continued&, ActionList&) noexcept;
+
+  Nanos next_deadline() const noexcept;
+  bool wants_to_continue() const noexcept;
+  std::uint64_t fingerprint() const noexcept;
+  bool operator==(const ServerSession& other) const noexcept {
+    return config_ == other.config_ && state_ == other.state_;
+  }
+
+  std::uint16_t index() const noexcept { return state_.index; }
+  bool ended() const noexcept { return state_.ended; }
+  unsigned connected_paths() const noexcept { return state_.connected; }
+  PathState path_state(unsigned path) const noexcept { return state_.paths[path].state; }
+  // Extensions granted on the path of a current connection; 0 for a stale key.
+  std::uint8_t granted(ConKey) const noexcept;
+  bool chunk_idle(std::uint16_t chunk) const noexcept {
+    return state_.chunks[chunk].state == ServerChunk::State::idle;
+  }
+  // Whether a request of this connection waits for the chunk.
+  bool parked_by(std::uint16_t chunk, ConKey) const noexcept;
+  const Counters& counters() const noexcept { return counters_; }
+
+ private:
+  struct State {
+    std::uint16_t index = 0;
+    std::uint16_t connected = 0;  // paths
+    std::uint16_t waiting = 0;    // answers on the lists of all connections
+    bool closing = false;
+    bool ended = false;
+    std::array<ServerPath, kMaxPaths> paths;
+    FixedVector<PendingFence, kMaxPaths * kMaxPaths> fences;
+    FixedVector<ServerChunk, kMaxPermits> chunks;
+    bool operator==(const State&) const = default;
+    RTRS_FIELDS(index, connected, waiting, closing, ended, paths, fences, chunks)
+  };
+  struct Verdict {
+    Reason reason = Reason::none;  // none: accept
+    int peer_errno = 0;
+    bool supersedes = false;
+  };
+
+  std::uint16_t local(ConKey key) const noexcept {
+    return static_cast<std::uint16_t>(key.path % kMaxPaths);
+  }
+  ConKey key_of(unsigned path, unsigned con) const noexcept;
+  const ServerPath* find(ConKey) const noexcept;
+  // The path of a current connection; a stale key is counted and gives null.
+  ServerPath* current(ConKey) noexcept;
+
+  Verdict judge(const ConnectRequested&, std::uint16_t path) const noexcept;
+  void close_path(std::uint16_t path, Reason, ActionList&) noexcept;
+  void finish_path(std::uint16_t path, ActionList&) noexcept;
+  void end_if_empty(Reason, ActionList&) noexcept;
+  void post_receive(ConKey, ActionList&) const noexcept;
+  void send_owed(ServerPath&, ActionList&) noexcept;
+  void answer_fences(ActionList&) noexcept;
+  // False when it closed the path.
+  bool tick(std::uint16_t path, Nanos now, ActionList&) noexcept;
+
+  bool live(const ChunkUser&) const noexcept;
+  bool gate(std::uint16_t chunk, const ChunkUser&) noexcept;
+  void start(std::uint16_t chunk, const ChunkUser&, bool parked, ActionList&) noexcept;
+  void deliver(std::uint16_t chunk, ActionList&) noexcept;
+  unsigned answer_entries(const ServerChunk&) const noexcept;
+  void answer(std::uint16_t chunk, ActionList&) noexcept;
+  void wait(std::uint16_t chunk) noexcept;
+  // Answers, or on a closing path drops, up to `budget` waiting answers; returns what is left of the budget.
+  unsigned drain_waiting(std::uint16_t path, unsigned con, unsigned budget, ActionList&) noexcept;
+  void free_chunk(std::uint16_t chunk, ActionList&) noexcept;
+
+  ServerConfig config_;
+  State state_;
+  Counters counters_;
+};
+
+}  // namespace rtrs
