@@ -179,7 +179,7 @@ TEST_P(Engine, FullQueueKeepsTheCallersOperation) {
   EXPECT_EQ(reported, 4U);
   EXPECT_EQ(engine_->wait(done), 0U);
   EXPECT_EQ(device().in_flight(), 0U);
-  EXPECT_TRUE(engine_->submit(io(device(), StorageOpcode::read, 0, buffer)));
+  EXPECT_EQ(run(*engine_, io(device(), StorageOpcode::read, 0, buffer)), 0);
 }
 
 TEST_P(Engine, DestructionWaitsForTheKernel) {
