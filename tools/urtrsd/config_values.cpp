@@ -36,7 +36,7 @@ std::vector<Setting> make_settings() {
       {"heartbeat.missed_max", "heartbeat-missed-max", "silent checks before a peer counts as dead",
        IntegerRule{&C::heartbeat_missed_max, 1, 1000}},
       {"max_sessions", "max-sessions", "sessions at one time", IntegerRule{&C::max_sessions, 1, 65535}},
-      {"trace", "trace", "file that records every input; empty: none", TextRule{&C::trace, {}, true}},
+      {"trace", "trace", "file that records every input", TextRule{&C::trace, {}, true}},
       {"log_level", "log-level", "least severe message to log",
        TextRule{&C::log_level, {"trace", "debug", "info", "warn", "error"}}},
       {"busy_poll", "busy-poll", "never sleep: lowest latency, one core always busy",
