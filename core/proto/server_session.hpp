@@ -89,9 +89,7 @@ class ServerSession {
     bool supersedes = false;
   };
 
-  std::uint16_t local(ConKey key) const noexcept {
-    return static_cast<std::uint16_t>(key.path % kMaxPaths);
-  }
+  std::uint16_t local(ConKey key) const noexcept { return static_cast<std::uint16_t>(key.path % kMaxPaths); }
   ConKey key_of(unsigned path, unsigned con) const noexcept;
   const ServerPath* find(ConKey) const noexcept;
   // The path of a current connection; a stale key is counted and gives null.

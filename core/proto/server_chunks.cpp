@@ -1,0 +1,210 @@
+// Requests of a server session: idle -> (invalidating ->) in service -> (answering, while the send queue is
+// full ->) idle.
+#include "core/base/assert.hpp"
+#include "core/proto/generation.hpp"
+#include "core/proto/server_session.hpp"
+#include "core/wire/imm.hpp"
+#include "core/wire/messages.hpp"
+
+namespace rtrs {
+
+bool ServerSession::live(const ChunkUser& user) const noexcept {
+  const ServerPath& path = state_.paths[local(user.key)];
+  return path.state == PathState::connected && path.incarnation == user.incarnation;
+}
+
+bool ServerSession::parked_by(std::uint16_t chunk, ConKey key) const noexcept {
+  return state_.chunks[chunk].has_parked && state_.chunks[chunk].parked.key == key;
+}
+
+void ServerSession::on(const RequestArrived& in, ActionList& out) noexcept {
+  ServerPath* path = current(in.key);
+  if (path == nullptr || path->state == PathState::closing) return;
+  if (path->state != PathState::connected) {
+    close_path(local(in.key), Reason::protocol_violation, out);
+    return;
+  }
+  path->heartbeat.received();
+  // Before the answer: the peer may send the next request as soon as it has this one's.
+  post_receive(in.key, out);
+  ChunkUser user;
+  user.key = in.key;
+  user.incarnation = path->incarnation;
+  user.generation = in.generation;
+  user.direction = in.direction;
+  user.has_data = in.data_len > 0;
+  user.has_descriptor = in.has_descriptor;
+  user.need_invalidate = in.need_invalidate;
+  if (state_.chunks[in.chunk].state == ServerChunk::State::idle) {
+    start(in.chunk, user, false, out);
+  } else if (!gate(in.chunk, user)) {
+    close_path(local(in.key), Reason::protocol_violation, out);
+  }
+}
+
+// Lets a request wait for the chunk's user of another path incarnation; false when it must not.
+bool ServerSession::gate(std::uint16_t index, const ChunkUser& user) noexcept {
+  ServerChunk& chunk = state_.chunks[index];
+  const auto same_incarnation = [](const ChunkUser& a, const ChunkUser& b) {
+    return a.key.path == b.key.path && a.incarnation == b.incarnation;
+  };
+  if (same_incarnation(chunk.user, user)) return false;
+  if (chunk.has_parked && live(chunk.parked)) return false;
+  // The read still fills the chunk, over the data that just arrived for the write. Replays never pair like
+  // this: the client gave the read up and uses its permit for something else.
+  const bool smashed = chunk.user.direction == Direction::read && chunk.user.has_data &&
+                       user.direction == Direction::write && user.has_data;
+  if (smashed) return false;
+  chunk.parked = user;
+  chunk.has_parked = true;
+  ++counters_.gated;
+  return true;
+}
+
+void ServerSession::start(std::uint16_t index, const ChunkUser& user, bool parked, ActionList& out) noexcept {
+  ServerChunk& chunk = state_.chunks[index];
+  RTRS_ASSERT(chunk.state == ServerChunk::State::idle);
+  chunk.user = user;
+  chunk.from_park = parked;
+  ++state_.paths[local(user.key)].in_use;
+  if (!config_.always_invalidate) {
+    deliver(index, out);
+    return;
+  }
+  chunk.state = ServerChunk::State::invalidating;
+  out.push(InvalidateChunk{user.key, index});
+}
+
+void ServerSession::deliver(std::uint16_t index, ActionList& out) noexcept {
+  ServerChunk& chunk = state_.chunks[index];
+  chunk.state = ServerChunk::State::in_service;
+  ++chunk.serial;
+  out.push(Deliver{chunk.user.key, index, chunk.serial, chunk.from_park});
+}
+
+void ServerSession::on(const ChunkInvalidated& in, ActionList& out) noexcept {
+  if (current(in.key) == nullptr) return;
+  const ServerChunk& chunk = state_.chunks[in.chunk];
+  if (chunk.state != ServerChunk::State::invalidating || chunk.user.key != in.key) {
+    ++counters_.stale_events;
+    return;
+  }
+  // A key that is still alive lets the peer change the request while it is served.
+  if (!in.ok) close_path(local(in.key), Reason::transport_error, out);
+  if (live(chunk.user)) {
+    deliver(in.chunk, out);
+  } else {
+    free_chunk(in.chunk, out);
+  }
+}
+
+void ServerSession::on(const Responded& in, ActionList& out) noexcept {
+  ServerChunk& chunk = state_.chunks[in.chunk];
+  RTRS_ASSERT(chunk.state == ServerChunk::State::in_service && chunk.serial == in.serial);
+  if (!live(chunk.user)) {
+    ++counters_.dropped_responses;
+    free_chunk(in.chunk, out);
+    return;
+  }
+  chunk.state = ServerChunk::State::answering;
+  chunk.peer_errno = in.peer_errno;
+  const ServerCon& con = state_.paths[local(chunk.user.key)].cons[chunk.user.key.con];
+  if (con.first_waiting == kNoChunk && con.queue.has_room(answer_entries(chunk))) {
+    answer(in.chunk, out);
+  } else {
+    wait(in.chunk);
+  }
+}
+
+namespace {
+
+bool writes_data(const ChunkUser& user, std::uint16_t peer_errno) noexcept {
+  return user.direction == Direction::read && user.has_descriptor && user.has_data && peer_errno == 0;
+}
+bool invalidates(const ServerConfig& config, const ChunkUser& user) noexcept {
+  return config.send_invalidate && user.need_invalidate && user.has_descriptor;
+}
+
+}  // namespace
+
+unsigned ServerSession::answer_entries(const ServerChunk& chunk) const noexcept {
+  return 1U + (writes_data(chunk.user, chunk.peer_errno) ? 1U : 0U) +
+         (invalidates(config_, chunk.user) ? 1U : 0U);
+}
+
+void ServerSession::answer(std::uint16_t index, ActionList& out) noexcept {
+  const ServerChunk& chunk = state_.chunks[index];
+  const ChunkUser& user = chunk.user;
+  ServerPath& path = state_.paths[local(user.key)];
+  const bool tagged = (path.extensions & wire::kExtensionGeneration) != 0;
+  const std::uint32_t id = tagged ? pack_msg_id(config_.queue_depth, index, user.generation) : index;
+  PostResponse response{};
+  response.key = user.key;
+  response.chunk = index;
+  response.write_data = writes_data(user, chunk.peer_errno);
+  response.send_invalidate = invalidates(config_, user);
+  response.fresh_key = config_.always_invalidate;
+  // The type tells the peer whether an invalidation came before: it counts receives and keys by it.
+  response.imm = wire::encode_io_rsp(
+      response.send_invalidate ? wire::ImmType::io_rsp_w_inv : wire::ImmType::io_rsp, id, chunk.peer_errno);
+  response.cookie = path.cons[user.key.con].queue.take(answer_entries(chunk));
+  out.push(response);
+  free_chunk(index, out);
+}
+
+void ServerSession::wait(std::uint16_t index) noexcept {
+  ServerChunk& chunk = state_.chunks[index];
+  ServerPath& path = state_.paths[local(chunk.user.key)];
+  ServerCon& con = path.cons[chunk.user.key.con];
+  chunk.next_waiting = kNoChunk;
+  if (con.first_waiting == kNoChunk) {
+    con.first_waiting = index;
+  } else {
+    state_.chunks[con.last_waiting].next_waiting = index;
+  }
+  con.last_waiting = index;
+  ++path.waiting;
+  ++state_.waiting;
+}
+
+unsigned ServerSession::drain_waiting(std::uint16_t index, unsigned cid, unsigned budget,
+                                      ActionList& out) noexcept {
+  ServerPath& path = state_.paths[index];
+  // The last chunk of a closing path takes the path with it, and its connections.
+  while (budget > 0 && cid < path.cons.size() && path.cons[cid].first_waiting != kNoChunk) {
+    ServerCon& con = path.cons[cid];
+    const std::uint16_t first = con.first_waiting;
+    ServerChunk& chunk = state_.chunks[first];
+    const bool connected = path.state == PathState::connected;
+    if (connected && !con.queue.has_room(answer_entries(chunk))) break;
+    con.first_waiting = chunk.next_waiting;
+    if (con.first_waiting == kNoChunk) con.last_waiting = kNoChunk;
+    chunk.next_waiting = kNoChunk;
+    --path.waiting;
+    --state_.waiting;
+    --budget;
+    if (connected) {
+      answer(first, out);
+    } else {
+      if (chunk.state == ServerChunk::State::answering) ++counters_.dropped_responses;
+      free_chunk(first, out);
+    }
+  }
+  return budget;
+}
+
+void ServerSession::free_chunk(std::uint16_t index, ActionList& out) noexcept {
+  ServerChunk& chunk = state_.chunks[index];
+  const std::uint16_t path = local(chunk.user.key);
+  RTRS_ASSERT(state_.paths[path].in_use > 0 && state_.paths[path].incarnation == chunk.user.incarnation);
+  const ChunkUser parked = chunk.parked;
+  const bool has_parked = chunk.has_parked;
+  const std::uint16_t serial = chunk.serial;
+  chunk = ServerChunk{};
+  chunk.serial = serial;
+  --state_.paths[path].in_use;
+  finish_path(path, out);
+  if (has_parked && live(parked)) start(index, parked, true, out);
+}
+
+}  // namespace rtrs

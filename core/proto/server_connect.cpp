@@ -1,0 +1,121 @@
+// How a path of a server session comes to be: connect requests and the INFO exchange (protocol sections 3.2
+// and 3.3).
+#include "core/base/assert.hpp"
+#include "core/proto/server_session.hpp"
+#include "core/wire/linux_errno.hpp"
+#include "core/wire/messages.hpp"
+
+namespace rtrs {
+
+using namespace wire::linux_errno;
+
+namespace {
+
+std::uint32_t accept_flags(const ServerConfig& config, std::uint8_t extensions) noexcept {
+  std::uint32_t flags = config.always_invalidate ? wire::kConnRspNewRkey : 0U;
+  if ((extensions & wire::kExtensionFence) != 0) flags |= wire::kConnRspFence;
+  if ((extensions & wire::kExtensionGeneration) != 0) flags |= wire::kConnRspGeneration;
+  return flags;
+}
+
+constexpr std::uint8_t kKnownExtensions = wire::kExtensionFence | wire::kExtensionGeneration;
+
+}  // namespace
+
+std::uint16_t ServerSession::assign(const wire::Uuid& sess_uuid) const noexcept {
+  std::uint16_t unused = kMaxPaths;
+  for (std::uint16_t i = 0; i < kMaxPaths; ++i) {
+    const bool absent = state_.paths[i].state == PathState::absent;
+    if (!absent && state_.paths[i].uuid == sess_uuid) return i;
+    if (absent && unused == kMaxPaths) unused = i;
+  }
+  return unused;
+}
+
+ServerSession::Verdict ServerSession::judge(const ConnectRequested& in, std::uint16_t index) const noexcept {
+  if (state_.closing) return {Reason::rejected_busy, kEbusy};
+  if (in.cid_num > kMaxCons) return {Reason::too_many_connections, kEconnreset};
+  if (index == kMaxPaths) return {Reason::too_many_paths, kEconnreset};
+  const ServerPath& path = state_.paths[index];
+  const auto extensions = static_cast<std::uint8_t>(in.extensions & config_.extensions & kKnownExtensions);
+  if (path.state == PathState::absent) {
+    for (const ServerPath& other : state_.paths) {
+      if (other.state == PathState::absent || other.address_pair != in.address_pair) continue;
+      // One that is on its way out is worth another try soon.
+      if (other.state == PathState::closing) return {Reason::rejected_busy, kEbusy};
+      return {Reason::duplicate_address, kEexist};
+    }
+    return {};
+  }
+  if (newer_attempt(path.recon_cnt, in.recon_cnt)) return {Reason::stale_attempt, kEconnreset};
+  if (path.state == PathState::closing) return {Reason::rejected_busy, kEbusy};
+  if (newer_attempt(in.recon_cnt, path.recon_cnt)) return {Reason::rejected_busy, kEbusy, true};
+  if (path.state == PathState::connected) return {Reason::duplicate_connection, kEconnreset};
+  if (in.cid_num != path.cons.size() || extensions != path.extensions) {
+    return {Reason::protocol_violation, kEconnreset};
+  }
+  if (path.cons[in.key.con].epoch != 0) return {Reason::duplicate_connection, kEconnreset};
+  return {};
+}
+
+void ServerSession::on(const ConnectRequested& in, ActionList& out) noexcept {
+  RTRS_ASSERT(!state_.ended && in.key.con < in.cid_num && in.key.epoch != 0);
+  const std::uint16_t index = assign(in.sess_uuid);
+  const Verdict verdict = judge(in, index);
+  if (verdict.reason != Reason::none) {
+    out.push(Reject{in.request, verdict.reason, static_cast<std::uint16_t>(verdict.peer_errno)});
+    if (verdict.supersedes) close_path(index, Reason::superseded, out);
+    end_if_empty(verdict.reason, out);
+    return;
+  }
+  RTRS_ASSERT(in.key.path == state_.index * kMaxPaths + index);
+  ServerPath& path = state_.paths[index];
+  if (path.state == PathState::absent) {
+    path.state = PathState::connecting;
+    path.extensions = static_cast<std::uint8_t>(in.extensions & config_.extensions & kKnownExtensions);
+    path.recon_cnt = in.recon_cnt;
+    path.incarnation = in.key.epoch;
+    path.address_pair = in.address_pair;
+    path.uuid = in.sess_uuid;
+    // Not restarted by further connections: a client that never completes the path must not keep it.
+    path.handshake_deadline = in.now + config_.handshake_timeout;
+    path.cons.resize(in.cid_num);
+    out.push(PathChanged{index, PathState::connecting, Reason::none, 0, 0, 0});
+  }
+  ServerCon& con = path.cons[in.key.con];
+  con.epoch = in.key.epoch;
+  con.queue.open(config_.send_depth);
+  ++path.open_cons;
+  out.push(Accept{in.key, in.request, accept_flags(config_, path.extensions)});
+  // The INFO_REQ may be right behind the peer's notice of the accept.
+  if (in.key.con == 0) out.push(PostReceive{in.key, 1, ReceiveKind::message});
+}
+
+void ServerSession::on(const InfoRequested& in, ActionList& out) noexcept {
+  ServerPath* path = current(in.key);
+  if (path == nullptr || path->state == PathState::closing) return;
+  const std::uint16_t index = local(in.key);
+  if (path->state != PathState::connecting || in.key.con != 0 || !path->complete()) {
+    close_path(index, Reason::protocol_violation, out);
+    return;
+  }
+  if (in.refusal_errno != 0) {
+    close_path(index, Reason::name_refused, out);
+    return;
+  }
+  path->state = PathState::connected;
+  path->handshake_deadline = kNever;
+  path->heartbeat.start(in.now, config_.heartbeat);
+  // Requests may arrive on every connection as soon as the answer is out.
+  for (std::uint16_t cid = 0; cid < path->cons.size(); ++cid) {
+    const unsigned count = server_receives(config_, cid);
+    if (count == 0) continue;
+    out.push(PostReceive{key_of(index, cid), static_cast<std::uint16_t>(count),
+                         cid == 0 ? ReceiveKind::message : ReceiveKind::empty});
+  }
+  out.push(SendInfoRsp{in.key, path->cons[0].queue.take(1)});
+  out.push(PathChanged{index, PathState::connected, Reason::none, 0, 0, 0});
+  if (++state_.connected == 1) out.push(LinkChanged{true});
+}
+
+}  // namespace rtrs

@@ -1,0 +1,54 @@
+// Fences: a client asks over a living path to close and drain an incarnation of another, and replays its
+// requests on the answer.
+#include "core/proto/server_session.hpp"
+#include "core/wire/messages.hpp"
+
+namespace rtrs {
+
+void ServerSession::on(const FenceRequested& in, ActionList& out) noexcept {
+  ServerPath* path = current(in.key);
+  if (path == nullptr || path->state == PathState::closing) return;
+  const std::uint16_t asker = local(in.key);
+  const bool granted = (path->extensions & wire::kExtensionFence) != 0;
+  if (path->state != PathState::connected || in.key.con != 0 || !granted) {
+    close_path(asker, Reason::protocol_violation, out);
+    return;
+  }
+  path->heartbeat.received();
+  // A SEND takes a receive on every fabric.
+  out.push(PostReceive{in.key, 1, ReceiveKind::message});
+
+  PendingFence fence{in.key, in.serial, assign(in.sess_uuid), in.sess_uuid};
+  const bool exists = fence.target < kMaxPaths && state_.paths[fence.target].state != PathState::absent;
+  // A slot holds one incarnation at a time: a newer one there means that the older is drained.
+  if (!exists || newer_attempt(state_.paths[fence.target].recon_cnt, in.recon_cnt)) fence.target = kMaxPaths;
+  for (std::size_t i = state_.fences.size(); i-- > 0;) {
+    const PendingFence& other = state_.fences[i];
+    if (other.asker == in.key && other.uuid == in.sess_uuid) state_.fences.erase_at(i);
+  }
+  if (fence.target == asker || state_.fences.full()) {
+    close_path(asker, Reason::protocol_violation, out);
+    return;
+  }
+  state_.fences.push_back(fence);
+  if (fence.target < kMaxPaths) {
+    close_path(fence.target, Reason::fenced, out);
+    return;
+  }
+  answer_fences(out);
+}
+
+void ServerSession::answer_fences(ActionList& out) noexcept {
+  for (std::size_t i = 0; i < state_.fences.size();) {
+    const PendingFence fence = state_.fences[i];
+    SendQueue& queue = state_.paths[local(fence.asker)].cons[0].queue;
+    if (fence.target < kMaxPaths || !queue.has_room(1)) {
+      ++i;
+      continue;
+    }
+    state_.fences.erase_at(i);
+    out.push(SendFenceRsp{fence.asker, queue.take(1), fence.serial, 0, fence.uuid});
+  }
+}
+
+}  // namespace rtrs

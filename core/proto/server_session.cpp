@@ -1,0 +1,244 @@
+#include "core/proto/server_session.hpp"
+
+#include <algorithm>
+
+#include "core/base/assert.hpp"
+#include "core/proto/fingerprint.hpp"
+#include "core/wire/imm.hpp"
+
+namespace rtrs {
+
+ServerSession::ServerSession(const ServerConfig& config, std::uint16_t index) noexcept : config_(config) {
+  RTRS_ASSERT(config.queue_depth >= 1 && config.queue_depth <= kMaxPermits);
+  RTRS_ASSERT(index < kMaxSessions);
+  state_.index = index;
+  state_.chunks.resize(config.queue_depth);
+}
+
+ConKey ServerSession::key_of(unsigned path, unsigned con) const noexcept {
+  return ConKey{static_cast<std::uint16_t>(state_.index * kMaxPaths + path), static_cast<std::uint16_t>(con),
+                state_.paths[path].cons[con].epoch};
+}
+
+const ServerPath* ServerSession::find(ConKey key) const noexcept {
+  if (key.path / kMaxPaths != state_.index) return nullptr;
+  const ServerPath& path = state_.paths[local(key)];
+  const bool known = key.epoch != 0 && key.con < path.cons.size() && path.cons[key.con].epoch == key.epoch;
+  return known ? &path : nullptr;
+}
+
+ServerPath* ServerSession::current(ConKey key) noexcept {
+  if (find(key) != nullptr) return &state_.paths[local(key)];
+  ++counters_.stale_events;
+  return nullptr;
+}
+
+std::uint8_t ServerSession::granted(ConKey key) const noexcept {
+  const ServerPath* path = find(key);
+  return path == nullptr ? std::uint8_t{0} : path->extensions;
+}
+
+void ServerSession::on(const ConnectionLost& in, ActionList& out) noexcept {
+  if (current(in.key) != nullptr) close_path(local(in.key), in.reason, out);
+}
+
+void ServerSession::on(const ConnectionClosed& in, ActionList& out) noexcept {
+  ServerPath* path = current(in.key);
+  if (path == nullptr) return;
+  const std::uint16_t index = local(in.key);
+  path->cons[in.key.con].epoch = 0;
+  --path->open_cons;
+  close_path(index, Reason::transport_error, out);
+  // Invalidations of a connection that is gone are not reported any more. Their chunks are freed in batches,
+  // as waiting answers are.
+  for (std::size_t i = 0; config_.always_invalidate && i < state_.chunks.size(); ++i) {
+    const ServerChunk& chunk = state_.chunks[i];
+    if (chunk.state == ServerChunk::State::invalidating && chunk.user.key == in.key) {
+      wait(static_cast<std::uint16_t>(i));
+    }
+  }
+  finish_path(index, out);
+}
+
+void ServerSession::on(const PeerBroke& in, ActionList& out) noexcept {
+  if (current(in.key) != nullptr) close_path(local(in.key), Reason::protocol_violation, out);
+}
+
+void ServerSession::on(const PathDisconnectRequested& in, ActionList& out) noexcept {
+  if (in.path < kMaxPaths) close_path(in.path, Reason::requested, out);
+}
+
+void ServerSession::on(const CloseRequested&, ActionList& out) noexcept {
+  state_.closing = true;
+  end_if_empty(Reason::session_closed, out);
+}
+
+void ServerSession::on(const ImmReceived& in, ActionList& out) noexcept {
+  ServerPath* path = current(in.key);
+  if (path == nullptr || path->state == PathState::closing) return;
+  const wire::ImmType type = wire::imm_type(in.imm);
+  const bool heartbeat = type == wire::ImmType::hb_msg || type == wire::ImmType::hb_ack;
+  if (path->state != PathState::connected || !heartbeat) {
+    close_path(local(in.key), Reason::protocol_violation, out);
+    return;
+  }
+  path->heartbeat.received();
+  post_receive(in.key, out);
+  if (type == wire::ImmType::hb_msg) {
+    path->owes_ack = true;
+    send_owed(*path, out);
+  }
+}
+
+void ServerSession::on(const SendDone& in, ActionList& out) noexcept {
+  ServerPath* path = current(in.key);
+  if (path == nullptr) return;
+  if (!path->cons[in.key.con].queue.retire(in.cookie)) {
+    close_path(local(in.key), Reason::transport_error, out);
+    return;
+  }
+  if (path->state != PathState::connected) return;
+  if (in.key.con == 0) {
+    send_owed(*path, out);
+    answer_fences(out);
+  }
+  drain_waiting(local(in.key), in.key.con, kBatch, out);
+}
+
+// One path a step: ending all connections of several could exceed the action list.
+void ServerSession::on(const DeadlineReached& in, ActionList& out) noexcept {
+  for (std::uint16_t i = 0; i < kMaxPaths; ++i) {
+    const ServerPath& path = state_.paths[i];
+    if (path.handshake_deadline <= in.now) {
+      close_path(i, Reason::handshake_timeout, out);
+      return;
+    }
+    if (path.heartbeat.deadline() <= in.now && !tick(i, in.now, out)) return;
+  }
+}
+
+bool ServerSession::tick(std::uint16_t index, Nanos now, ActionList& out) noexcept {
+  ServerPath& path = state_.paths[index];
+  switch (path.heartbeat.on_tick(now, config_.heartbeat)) {
+    case Heartbeat::Tick::nothing:
+      return true;
+    case Heartbeat::Tick::send:
+      path.owes_heartbeat = true;
+      send_owed(path, out);
+      return true;
+    case Heartbeat::Tick::dead:
+      break;
+  }
+  close_path(index, Reason::heartbeat_lost, out);
+  return false;
+}
+
+void ServerSession::on(const Continued&, ActionList& out) noexcept {
+  if (state_.closing) {
+    for (std::uint16_t i = 0; i < kMaxPaths; ++i) {
+      if (!state_.paths[i].open()) continue;
+      close_path(i, Reason::session_closed, out);
+      return;
+    }
+  }
+  unsigned budget = kBatch;
+  for (std::uint16_t i = 0; i < kMaxPaths && budget > 0; ++i) {
+    for (unsigned con = 0; con < state_.paths[i].cons.size() && budget > 0; ++con) {
+      budget = drain_waiting(i, con, budget, out);
+    }
+  }
+}
+
+bool ServerSession::wants_to_continue() const noexcept {
+  if (state_.closing && std::any_of(state_.paths.begin(), state_.paths.end(),
+                                    [](const ServerPath& path) { return path.open(); })) {
+    return true;
+  }
+  if (state_.waiting == 0) return false;
+  for (const ServerPath& path : state_.paths) {
+    if (path.waiting == 0) continue;
+    for (const ServerCon& con : path.cons) {
+      if (con.first_waiting == kNoChunk) continue;
+      if (path.state != PathState::connected) return true;
+      if (con.queue.has_room(answer_entries(state_.chunks[con.first_waiting]))) return true;
+    }
+  }
+  return false;
+}
+
+Nanos ServerSession::next_deadline() const noexcept {
+  Nanos next = kNever;
+  for (const ServerPath& path : state_.paths) {
+    next = std::min({next, path.handshake_deadline, path.heartbeat.deadline()});
+  }
+  return next;
+}
+
+std::uint64_t ServerSession::fingerprint() const noexcept {
+  Fingerprint hash;
+  hash.add(state_);
+  return hash.value();
+}
+
+// Ends every connection once. What the path still has in service is answered to nobody; the slot stays taken
+// until all of it is over, so that "no such path" proves that nothing of it runs any more.
+void ServerSession::close_path(std::uint16_t index, Reason reason, ActionList& out) noexcept {
+  ServerPath& path = state_.paths[index];
+  if (!path.open()) return;
+  const bool was_connected = path.state == PathState::connected;
+  path.state = PathState::closing;
+  path.reason = reason;
+  path.owes_ack = path.owes_heartbeat = false;
+  path.handshake_deadline = kNever;
+  path.heartbeat.stop();
+  for (unsigned con = 0; con < path.cons.size(); ++con) {
+    if (path.cons[con].epoch != 0) out.push(Disconnect{key_of(index, con), reason});
+  }
+  for (std::size_t i = state_.fences.size(); i-- > 0;) {
+    if (local(state_.fences[i].asker) == index) state_.fences.erase_at(i);
+  }
+  out.push(PathChanged{index, PathState::closing, reason, 0, 0, 0});
+  if (was_connected && --state_.connected == 0) out.push(LinkChanged{false});
+}
+
+void ServerSession::finish_path(std::uint16_t index, ActionList& out) noexcept {
+  if (!state_.paths[index].drained()) return;
+  const Reason reason = state_.paths[index].reason;
+  RTRS_ASSERT(state_.paths[index].waiting == 0);
+  state_.paths[index] = ServerPath{};
+  out.push(ReleasePath{index});
+  out.push(PathChanged{index, PathState::absent, reason, 0, 0, 0});
+  for (PendingFence& fence : state_.fences) {
+    if (fence.target == index) fence.target = kMaxPaths;
+  }
+  answer_fences(out);
+  end_if_empty(reason, out);
+}
+
+void ServerSession::end_if_empty(Reason reason, ActionList& out) noexcept {
+  const bool empty = std::all_of(state_.paths.begin(), state_.paths.end(),
+                                 [](const ServerPath& path) { return path.state == PathState::absent; });
+  if (!empty || state_.ended) return;
+  state_.ended = true;
+  out.push(EndSession{state_.closing ? Reason::session_closed : reason});
+}
+
+// Gives the fabric a new receive for the one that a message took.
+void ServerSession::post_receive(ConKey key, ActionList& out) const noexcept {
+  if (!config_.imm_consumes_receive) return;
+  out.push(PostReceive{key, 1, key.con == 0 ? ReceiveKind::message : ReceiveKind::empty});
+}
+
+void ServerSession::send_owed(ServerPath& path, ActionList& out) noexcept {
+  ServerCon& con = path.cons[0];
+  const auto index = static_cast<unsigned>(&path - state_.paths.data());
+  const auto send = [&](bool& owed, wire::ImmType type) {
+    if (!owed || !con.queue.has_heartbeat_room()) return;
+    owed = false;
+    out.push(PostImm{key_of(index, 0), wire::encode_hb(type), con.queue.take(1)});
+  };
+  send(path.owes_ack, wire::ImmType::hb_ack);
+  send(path.owes_heartbeat, wire::ImmType::hb_msg);
+}
+
+}  // namespace rtrs
