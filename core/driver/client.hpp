@@ -57,7 +57,7 @@ struct ClientStats {
   std::uint64_t unfenced_failovers = 0;  // of which without proof that the old incarnation was dead
   std::uint64_t stale_events = 0;        // events of older incarnations, dropped
   std::uint64_t refused_messages = 0;    // messages of the server that did not parse
-  std::uint64_t trace_overruns = 0;
+  std::uint64_t stale_responses = 0;     // responses to requests that no longer waited for them, dropped
 };
 
 class Client {
@@ -84,6 +84,8 @@ class Client {
   Errc remove_path(Fabric&, Nanos now, unsigned path);
   Errc disconnect_path(Fabric&, Nanos now, unsigned path);
   Errc reconnect_path(Fabric&, Nanos now, unsigned path);
+  // Call before releasing memory that requests of this client used by its region; none may be in flight.
+  void forget_region(Fabric&, RegionId);
   void set_policy(Fabric&, Nanos now, MultipathPolicy);
   // Fails what is queued, waits for what is in flight, disconnects. closed() tells when all is drained.
   void close(Fabric&, Nanos now);
@@ -98,6 +100,9 @@ class Client {
   std::span<const PathStatus> paths() const noexcept;
   const ClientStats& stats() const noexcept;
   std::uint64_t fingerprint() const noexcept;  // of the protocol state
+  // Name of the first broken rule of the protocol state, or null; linear in the depth. For tests and
+  // simulation.
+  const char* broken_invariant() const noexcept;
 
  private:
   struct Impl;

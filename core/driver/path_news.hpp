@@ -19,6 +19,7 @@ struct PathNews {
 
 struct PathStatus {
   PathState state = PathState::absent;
+  bool ever_connected = false;
   Reason reason = Reason::none;  // of the last change
   std::uint16_t peer_errno = 0;
   std::uint32_t attempt = 0;     // since it was last connected

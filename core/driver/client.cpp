@@ -1,0 +1,233 @@
+#include "core/driver/client.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/driver/client_impl.hpp"
+
+namespace rtrs {
+
+Client::Impl::Impl(const ClientOptions& given, Recorder* recorder_)
+    : options(given), recorder(recorder_), session(given.protocol) {
+  options.path_uuids.resize(kMaxPaths);
+  for (unsigned index = 0; index < kMaxPaths; ++index) path_data[index].uuid = options.path_uuids[index];
+  waiting.open(std::max<std::size_t>(options.max_queued, 1));
+  finished.open(options.max_queued + kMaxPermits + 1);
+  news.open(kNewsCapacity);
+  scratch.resize(wire::kInfoReqBytes);
+}
+
+Client::Client(const ClientOptions& options, Recorder* recorder)
+    : impl_(std::make_unique<Impl>(options, recorder)) {}
+Client::~Client() = default;
+Client::Client(Client&&) noexcept = default;
+Client& Client::operator=(Client&&) noexcept = default;
+
+Errc Client::open(Fabric& fabric, Nanos now) {
+  Impl& impl = *impl_;
+  if (impl.options.paths.empty() || impl.options.paths.size() > kMaxPaths) return Errc::invalid;
+  if (!wire::valid_session_name(impl.options.session_name)) return Errc::invalid;
+  if (impl.recorder != nullptr)
+    impl.recorder->begin(now, Impl::kInstance, MachineKind::client_session, impl.options.protocol);
+  for (const PathAddress& address : impl.options.paths) {
+    const Errc added = add_path(fabric, now, address);
+    if (added != Errc::ok) return added;
+  }
+  return Errc::ok;
+}
+
+Errc Client::add_path(Fabric& fabric, Nanos now, const PathAddress& address) {
+  Impl& impl = *impl_;
+  if (impl.session.closing()) return Errc::session_closed;
+  for (std::uint16_t index = 0; index < kMaxPaths; ++index) {
+    if (impl.session.path(index).state() != PathState::absent) continue;
+    impl.path_data[index].address = address;
+    impl.status[index] = PathStatus{};
+    impl.path_limit = std::max<unsigned>(impl.path_limit, index + 1U);
+    impl.feed(fabric, PathAdded{now, index});
+    return Errc::ok;
+  }
+  return Errc::invalid;
+}
+
+namespace {
+bool listed(const ClientSession& session, unsigned path) {
+  return path < kMaxPaths && session.path(path).state() != PathState::absent;
+}
+}  // namespace
+
+Errc Client::remove_path(Fabric& fabric, Nanos now, unsigned path) {
+  if (!listed(impl_->session, path)) return Errc::no_such_path;
+  impl_->feed(fabric, PathRemoveRequested{now, static_cast<std::uint16_t>(path)});
+  return Errc::ok;
+}
+
+Errc Client::disconnect_path(Fabric& fabric, Nanos now, unsigned path) {
+  if (!listed(impl_->session, path)) return Errc::no_such_path;
+  impl_->feed(fabric, PathDisconnectRequested{now, static_cast<std::uint16_t>(path)});
+  return Errc::ok;
+}
+
+Errc Client::reconnect_path(Fabric& fabric, Nanos now, unsigned path) {
+  if (!listed(impl_->session, path)) return Errc::no_such_path;
+  impl_->feed(fabric, PathReconnectRequested{now, static_cast<std::uint16_t>(path)});
+  return Errc::ok;
+}
+
+void Client::forget_region(Fabric& fabric, RegionId region) {
+  auto& exposures = impl_->exposures;
+  if (region >= exposures.size() || exposures[region].id == kNoExposure) return;
+  fabric.unexpose(exposures[region].id);
+  exposures[region] = Exposure{};
+}
+
+void Client::set_policy(Fabric& fabric, Nanos now, MultipathPolicy policy) {
+  impl_->feed(fabric, PolicyChanged{now, policy});
+}
+
+void Client::close(Fabric& fabric, Nanos now) {
+  Impl& impl = *impl_;
+  impl.feed(fabric, CloseRequested{now});
+  while (!impl.waiting.empty()) {
+    impl.finish(impl.waiting.front().request.user_data, Errc::session_closed, 0);
+    impl.waiting.pop();
+  }
+}
+
+Errc Client::submit(Fabric& fabric, Nanos now, const IoRequest& request) {
+  Impl& impl = *impl_;
+  if (impl.session.closing()) return Errc::session_closed;
+  if (!impl.session.opened()) return Errc::not_open;
+  if (request.user_header.size() > kMaxUserHeader) return Errc::invalid;
+  if (request.data.size() > impl.session.max_io_size()) return Errc::too_large;
+  if (request.user_header.size() + wire::kMaxIoHeaderBytes > impl.session.max_hdr_size())
+    return Errc::too_large;
+  if (impl.inflight >= impl.options.max_queued + impl.session.depth()) return Errc::queue_full;
+  if (impl.waiting.empty() && impl.session.next_permit() != kNoPermit) {
+    ++impl.inflight;
+    impl.start(fabric, now, request, request.user_header);
+    return Errc::ok;
+  }
+  if (impl.waiting.full()) return Errc::queue_full;
+  ++impl.inflight;
+  Impl::Waiting& item = impl.waiting.push();
+  item.request = request;
+  std::copy(request.user_header.begin(), request.user_header.end(), item.header.begin());
+  return Errc::ok;
+}
+
+void Client::Impl::start(Fabric& fabric, Nanos now, const IoRequest& request,
+                         std::span<const std::byte> header) {
+  const std::uint16_t permit = session.next_permit();
+  Slot& slot = slots[permit];
+  slot = Slot{};
+  slot.user_data = request.user_data;
+  slot.data = request.data;
+  slot.direction = request.direction;
+  slot.usr_len = static_cast<std::uint32_t>(header.size());
+  slot.copied = request.region == kNoRegion;
+  slot.region = slot.copied ? buffers.id : request.region;
+  slot.region_offset = slot.copied ? permit * session.max_io_size() : request.region_offset;
+  if (slot.copied && request.direction == Direction::write && !request.data.empty())
+    std::memcpy(buffers.bytes.data() + slot.region_offset, request.data.data(), request.data.size());
+  if (!header.empty())
+    std::memcpy(headers.bytes.data() + permit * kHeaderBytes, header.data(), header.size());
+  const bool offers =
+      options.protocol.offer_invalidation && request.direction == Direction::read && !request.data.empty();
+  feed(fabric, Submitted{now, permit, request.direction, request.service, offers, request.affinity,
+                         static_cast<std::uint32_t>(request.data.size()), slot.usr_len});
+}
+
+// One pass: a permit that becomes free meanwhile is taken by the oldest that waits.
+void Client::Impl::start_waiting(Fabric& fabric, Nanos now) {
+  while (!waiting.empty() && session.next_permit() != kNoPermit) {
+    const Waiting& item = waiting.front();
+    start(fabric, now, item.request, std::span(item.header).first(item.request.user_header.size()));
+    waiting.pop();
+  }
+}
+
+std::size_t Client::poll(Fabric& fabric, Nanos now, std::span<IoCompletion> completions) {
+  Impl& impl = *impl_;
+  impl.posts.flush(fabric);
+  std::array<FabricEvent, 64> events;
+  const std::size_t count = fabric.poll(now, events);
+  for (const FabricEvent& event : std::span(events).first(count)) impl.handle(fabric, now, event);
+  // Each deadline step ends at most one path; more steps than paths and fences cannot be due at one time.
+  for (unsigned step = 0; step < 4 * kMaxPaths && impl.session.next_deadline() <= now; ++step)
+    impl.feed(fabric, DeadlineReached{now});
+  while (impl.session.wants_to_continue()) impl.feed(fabric, Continued{now});
+  impl.start_waiting(fabric, now);
+  std::size_t taken = 0;
+  while (taken < completions.size() && !impl.finished.empty()) {
+    completions[taken++] = impl.finished.front();
+    impl.finished.pop();
+  }
+  impl.inflight -= static_cast<unsigned>(taken);
+  return taken;
+}
+
+void Client::Impl::finish(std::uint64_t user_data, Errc result, std::uint16_t peer_errno) noexcept {
+  if (result != Errc::ok) ++stats.errors;
+  finished.push() = IoCompletion{user_data, result, peer_errno};
+}
+
+void Client::Impl::news_of(PathNews::Kind kind, Nanos at) noexcept {
+  if (news.full()) news.pop();
+  PathNews& item = news.push();
+  item = PathNews{};
+  item.kind = kind;
+  item.at = at;
+}
+
+Nanos Client::next_deadline() const noexcept {
+  const Impl& impl = *impl_;
+  if (impl.session.wants_to_continue() || !impl.finished.empty() || !impl.posts.idle()) return 0;
+  return impl.session.next_deadline();
+}
+
+bool Client::link_up() const noexcept {
+  return impl_->session.connected_paths() > 0;
+}
+bool Client::closed() const noexcept {
+  return impl_->ended;
+}
+unsigned Client::inflight() const noexcept {
+  return impl_->inflight;
+}
+std::uint32_t Client::depth() const noexcept {
+  return impl_->session.depth();
+}
+std::uint32_t Client::max_io_size() const noexcept {
+  return impl_->session.opened() ? impl_->session.max_io_size() : 0;
+}
+
+bool Client::take_news(PathNews& into) {
+  if (impl_->news.empty()) return false;
+  into = impl_->news.front();
+  impl_->news.pop();
+  return true;
+}
+
+std::span<const PathStatus> Client::paths() const noexcept {
+  for (unsigned index = 0; index < impl_->path_limit; ++index) {
+    const ClientPath& path = impl_->session.path(index);
+    impl_->status[index].inflight = path.inflight();
+    impl_->status[index].heartbeat_latency = path.latency();
+  }
+  return std::span(impl_->status).first(impl_->path_limit);
+}
+
+const ClientStats& Client::stats() const noexcept {
+  impl_->stats.stale_events = impl_->session.counters().stale_events;
+  impl_->stats.stale_responses = impl_->session.counters().stale_responses;
+  return impl_->stats;
+}
+std::uint64_t Client::fingerprint() const noexcept {
+  return impl_->session.fingerprint();
+}
+const char* Client::broken_invariant() const noexcept {
+  return impl_->session.broken_invariant();
+}
+
+}  // namespace rtrs

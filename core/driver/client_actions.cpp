@@ -1,0 +1,215 @@
+// What the session asks for, carried out.
+#include <algorithm>
+#include <cstring>
+
+#include "core/driver/client_impl.hpp"
+
+namespace rtrs {
+
+// Where the server writes the data of a READ.
+Exposure Client::Impl::destination(Fabric& fabric, std::uint16_t permit) {
+  const Slot& slot = slots[permit];
+  if (slot.copied) {
+    Exposure part = buffers_exposure;
+    part.remote_addr += slot.region_offset;
+    return part;
+  }
+  if (exposures.size() <= slot.region) exposures.resize(slot.region + 1U);
+  Exposure& whole = exposures[slot.region];
+  if (whole.id == kNoExposure) {
+    const auto exposed = fabric.expose(slot.region, 0, fabric.bytes(slot.region).size());
+    if (exposed) whole = *exposed;
+  }
+  Exposure part = whole;
+  part.remote_addr += slot.region_offset;
+  return part;
+}
+
+// Puts the RTRS header behind the user header; its size.
+std::size_t Client::Impl::append_header(std::uint16_t permit, const PostRequest& action,
+                                        const Exposure& target) noexcept {
+  const Slot& slot = slots[permit];
+  const auto memory = headers.bytes.subspan(permit * kHeaderBytes + slot.usr_len);
+  const auto usr_len = static_cast<std::uint16_t>(slot.usr_len);
+  if (slot.direction == Direction::write) {
+    wire::RdmaWriteHeader header;
+    header.usr_len = usr_len;
+    header.generation = action.generation;
+    return wire::encode(header, memory);
+  }
+  wire::RdmaReadHeader header;
+  header.usr_len = usr_len;
+  header.generation = action.generation;
+  header.has_descriptor = !slot.data.empty();
+  header.need_inval = action.offer_invalidation;
+  if (header.has_descriptor)
+    header.desc =
+        wire::Descriptor{target.remote_addr, target.rkey, static_cast<std::uint32_t>(slot.data.size())};
+  return wire::encode(header, memory);
+}
+
+void Client::Impl::perform(Fabric& fabric, Nanos, const PostRequest& action) {
+  Slot& slot = slots[action.permit];
+  const bool reads = slot.direction == Direction::read && !slot.data.empty();
+  if (slot.exposure.id != kNoExposure) {  // of an attempt on a path that was lost
+    fabric.unexpose(slot.exposure.id);
+    slot.exposure = Exposure{};
+  }
+  if (reads && action.offer_invalidation) {
+    const auto own = fabric.expose(slot.region, slot.region_offset, slot.data.size());
+    if (own) slot.exposure = *own;
+  }
+  const Exposure target = slot.exposure.id != kNoExposure ? slot.exposure
+                          : reads                         ? destination(fabric, action.permit)
+                                                          : Exposure{};
+  const std::size_t header = append_header(action.permit, action, target);
+  const wire::ChunkRef& chunk = path_data[action.key.path].chunks[action.permit];
+  WorkRequest work;
+  work.key = action.key;
+  work.op = WorkRequest::Op::write_imm;
+  work.imm = action.imm;
+  work.rkey = chunk.key;
+  work.remote_addr = chunk.addr + (slot.direction == Direction::read ? slot.data.size() : 0);
+  work.signalled = action.cookie != 0;
+  work.cookie = action.cookie;
+  if (slot.direction == Direction::write && !slot.data.empty())
+    work.parts[work.part_count++] =
+        LocalPart{slot.region, slot.region_offset, static_cast<std::uint32_t>(slot.data.size())};
+  work.parts[work.part_count++] =
+      LocalPart{headers.id, static_cast<std::uint32_t>(action.permit * kHeaderBytes),
+                static_cast<std::uint32_t>(slot.usr_len + header)};
+  posts.push(work);
+}
+
+void Client::Impl::perform(Fabric&, Nanos, const PostImm& action) {
+  WorkRequest work;
+  work.key = action.key;
+  work.op = WorkRequest::Op::write_imm;
+  work.imm = action.imm;
+  work.signalled = action.cookie != 0;
+  work.cookie = action.cookie;
+  posts.push(work);
+}
+
+void Client::Impl::perform(Fabric& fabric, Nanos, const PostReceive& action) {
+  const std::size_t bytes = action.kind == ReceiveKind::info ? wire::info_rsp_bytes(session.queue_depth())
+                            : action.kind == ReceiveKind::message ? wire::kFenceBytes
+                                                                  : 0;
+  fabric.post_receive(action.key, action.count, static_cast<std::uint32_t>(bytes));
+}
+
+void Client::Impl::perform(Fabric& fabric, Nanos, const Complete& action) {
+  Slot& slot = slots[action.permit];
+  if (slot.exposure.id != kNoExposure) {
+    fabric.unexpose(slot.exposure.id);
+    slot.exposure = Exposure{};
+  }
+  if (action.result == Errc::ok) {
+    const bool read = slot.direction == Direction::read;
+    if (read && slot.copied && !slot.data.empty())
+      std::memcpy(slot.data.data(), buffers.bytes.data() + slot.region_offset, slot.data.size());
+    ++(read ? stats.reads : stats.writes);
+    (read ? stats.read_bytes : stats.write_bytes) += slot.data.size();
+    ++status[session.permit(action.permit).path].ios;
+  }
+  finish(slot.user_data, action.result, action.peer_errno);
+}
+
+void Client::Impl::perform(Fabric&, Nanos, const StoreKey& action) {
+  auto& chunks = path_data[action.path].chunks;
+  if (action.buf_id < chunks.size()) chunks[action.buf_id].key = action.rkey;
+}
+
+void Client::Impl::perform(Fabric& fabric, Nanos at, const ControlAction& action) {
+  std::visit([&](const auto& one) { this->control(fabric, at, one); }, action);
+}
+
+void Client::Impl::control(Fabric& fabric, Nanos, const Connect& action) {
+  wire::ConnReq request;
+  request.cid = action.key.con;
+  request.cid_num = action.cid_num;
+  request.recon_cnt = action.recon_cnt;
+  request.sess_uuid = path_data[action.key.path].uuid;
+  request.paths_uuid = options.session_uuid;
+  request.first_conn = action.first_conn;
+  request.extensions = action.extensions;
+  std::array<std::byte, wire::kConnReqBytes> bytes{};
+  const std::size_t size = wire::encode(request, bytes);
+  const ConnectionParams params{options.protocol.send_depth, 2U * options.protocol.max_depth + 128U};
+  fabric.connect(action.key, path_data[action.key.path].address, params, std::span(bytes).first(size));
+}
+
+void Client::Impl::control(Fabric& fabric, Nanos, const Disconnect& action) {
+  fabric.disconnect(action.key);
+}
+
+namespace {
+WorkRequest message(ConKey key, std::uint64_t cookie, std::span<const std::byte> bytes) {
+  WorkRequest work;
+  work.key = key;
+  work.op = WorkRequest::Op::send;
+  work.signalled = cookie != 0;
+  work.cookie = cookie;
+  work.inline_bytes = bytes;
+  return work;
+}
+}  // namespace
+
+void Client::Impl::control(Fabric&, Nanos, const SendInfoReq& action) {
+  const auto name = wire::make_name(options.session_name);
+  const std::size_t size = wire::encode(wire::InfoReq{name.value}, scratch);
+  posts.push(message(action.key, action.cookie, std::span(scratch).first(size)));
+}
+
+void Client::Impl::control(Fabric&, Nanos, const SendFenceReq& action) {
+  wire::FenceReq request;
+  request.recon_cnt = action.recon_cnt;
+  request.serial = action.serial;
+  request.path = path_data[action.path].uuid;
+  const std::size_t size = wire::encode(request, scratch);
+  posts.push(message(action.key, action.cookie, std::span(scratch).first(size)));
+}
+
+void Client::Impl::control(Fabric&, Nanos at, const PathChanged& action) {
+  PathStatus& path = status[action.path];
+  if (action.state == PathState::connected && path.ever_connected) ++path.reconnects;
+  if (action.state == PathState::connected) path.ever_connected = true;
+  if (action.state == PathState::draining && path.state == PathState::connecting) ++path.failed_attempts;
+  path.state = action.state;
+  path.reason = action.reason;
+  path.peer_errno = action.peer_errno;
+  path.attempt = action.attempt;
+  path.since = at;
+  news_of(PathNews::Kind::path, at);
+  news.back().path = action;
+}
+
+void Client::Impl::control(Fabric&, Nanos at, const LinkChanged& action) {
+  news_of(action.up ? PathNews::Kind::link_up : PathNews::Kind::link_down, at);
+}
+
+void Client::Impl::control(Fabric&, Nanos, const FailedOver& action) {
+  ++stats.failovers;
+  if (!action.fenced) ++stats.unfenced_failovers;
+  ++status[action.to].failovers;
+}
+
+void Client::Impl::control(Fabric&, Nanos, const ReleasePath& action) {
+  path_data[action.path].chunks.clear();
+}
+
+void Client::Impl::control(Fabric& fabric, Nanos at, const EndSession& action) {
+  ended = true;
+  if (buffers.id != kNoRegion) {
+    fabric.unexpose(buffers_exposure.id);
+    fabric.release(buffers.id);
+    fabric.release(headers.id);
+  }
+  for (Exposure& exposure : exposures)
+    if (exposure.id != kNoExposure) fabric.unexpose(exposure.id);
+  if (recorder != nullptr) recorder->end(at, kInstance);
+  news_of(PathNews::Kind::session_ended, at);
+  news.back().reason = action.reason;
+}
+
+}  // namespace rtrs

@@ -1,0 +1,121 @@
+// What is behind rtrs::Client. Bulk that does not steer the protocol lives here, by permit: buffers, headers,
+// remote addresses and keys.
+#pragma once
+#include <array>
+#include <vector>
+
+#include "core/driver/client.hpp"
+#include "core/driver/post_queue.hpp"
+#include "core/driver/ring.hpp"
+#include "core/proto/client_session.hpp"
+#include "core/trace/recorder.hpp"
+#include "core/wire/messages.hpp"
+
+namespace rtrs {
+
+struct Client::Impl {
+  // Room for the user header and the RTRS header of one request.
+  static constexpr std::size_t kHeaderBytes = kMaxUserHeader + wire::kMaxIoHeaderBytes;
+  static constexpr std::size_t kNewsCapacity = 256;
+  static constexpr InstanceId kInstance = 0;
+
+  struct Slot {
+    std::uint64_t user_data = 0;
+    std::span<std::byte> data;    // of the application
+    RegionId region = kNoRegion;  // where the fabric finds it
+    std::uint32_t region_offset = 0;
+    std::uint32_t usr_len = 0;
+    Direction direction = Direction::read;
+    bool copied = false;  // through our own memory
+    Exposure exposure;    // READ: the destination's key, when it is this request's alone
+  };
+  struct Waiting {
+    IoRequest request;
+    std::array<std::byte, kMaxUserHeader> header;
+  };
+  struct PathData {
+    PathAddress address;
+    wire::Uuid uuid{};
+    std::vector<wire::ChunkRef> chunks;  // by permit; empty while the path is down
+  };
+
+  Impl(const ClientOptions&, Recorder*);
+
+  // Every input goes through here: recorded, stepped, its actions performed.
+  template <class Input>
+  void feed(Fabric& fabric, const Input& input) {
+    if (recorder != nullptr) recorder->input(kInstance, input);
+    ActionList actions;
+    session.on(input, actions);
+    if (recorder != nullptr) recorder->actions(kInstance, actions);
+    for (const Action& action : actions)
+      std::visit([this, &fabric, at = input.now](const auto& one) { this->perform(fabric, at, one); },
+                 action);
+    posts.flush(fabric);
+  }
+
+  // client_events.cpp: what the fabric reports
+  void handle(Fabric&, Nanos now, const FabricEvent&);
+  void handle_connected(Fabric&, Nanos now, const FabricEvent&);
+  void handle_message(Fabric&, Nanos now, const FabricEvent&);
+  void handle_info(Fabric&, Nanos now, const FabricEvent&);
+  void refuse(Fabric&, Nanos now, ConKey, wire::Refusal);
+  std::uint16_t permit_of(std::uint32_t rkey) const noexcept;
+
+  // client_actions.cpp: what the session asks for
+  void perform(Fabric&, Nanos, const PostRequest&);
+  void perform(Fabric&, Nanos, const PostImm&);
+  void perform(Fabric&, Nanos, const PostReceive&);
+  void perform(Fabric&, Nanos, const Complete&);
+  void perform(Fabric&, Nanos, const StoreKey&);
+  void perform(Fabric&, Nanos, const ControlAction&);
+  // Actions of a server: a client session never asks for them.
+  void perform(Fabric&, Nanos, const PostResponse&) { RTRS_ASSERT(false); }
+  void perform(Fabric&, Nanos, const Deliver&) { RTRS_ASSERT(false); }
+  void perform(Fabric&, Nanos, const InvalidateChunk&) { RTRS_ASSERT(false); }
+
+  void control(Fabric&, Nanos, const Connect&);
+  void control(Fabric&, Nanos, const Disconnect&);
+  void control(Fabric&, Nanos, const SendInfoReq&);
+  void control(Fabric&, Nanos, const SendFenceReq&);
+  void control(Fabric&, Nanos, const PathChanged&);
+  void control(Fabric&, Nanos, const LinkChanged&);
+  void control(Fabric&, Nanos, const FailedOver&);
+  void control(Fabric&, Nanos, const ReleasePath&);
+  void control(Fabric&, Nanos, const EndSession&);
+  template <class OfServer>
+  void control(Fabric&, Nanos, const OfServer&) {
+    RTRS_ASSERT(false);
+  }
+
+  // client.cpp
+  void start(Fabric&, Nanos now, const IoRequest&, std::span<const std::byte> header);
+  void start_waiting(Fabric&, Nanos now);
+  bool prepare_memory(Fabric&);
+  Exposure destination(Fabric&, std::uint16_t permit);
+  std::size_t append_header(std::uint16_t permit, const PostRequest&, const Exposure&) noexcept;
+  void finish(std::uint64_t user_data, Errc, std::uint16_t peer_errno) noexcept;
+  void news_of(PathNews::Kind, Nanos at) noexcept;
+
+  ClientOptions options;
+  Recorder* recorder;
+  ClientSession session;
+  PostQueue posts;
+  std::array<PathData, kMaxPaths> path_data;
+  std::array<PathStatus, kMaxPaths> status;
+  unsigned path_limit = 0;  // paths ever used: 0 .. path_limit - 1
+  std::vector<Slot> slots;  // by permit
+  Region headers;           // kHeaderBytes a permit
+  Region buffers;           // max_io_size a permit, for data that is copied
+  Exposure buffers_exposure;
+  std::vector<Exposure> exposures;  // by RegionId: of memory that the application registered
+  Ring<Waiting> waiting;            // for a permit
+  Ring<IoCompletion> finished;
+  Ring<PathNews> news;
+  std::vector<std::byte> scratch;  // for messages being built
+  ClientStats stats;
+  unsigned inflight = 0;
+  bool ended = false;
+};
+
+}  // namespace rtrs
