@@ -1,5 +1,4 @@
-#ifndef URTRS_CORE_WIRE_BYTES_HPP
-#define URTRS_CORE_WIRE_BYTES_HPP
+#pragma once
 
 #include <array>
 #include <compare>
@@ -76,5 +75,3 @@ constexpr void store_zeros(MutableBytes to) noexcept {
 }
 
 }  // namespace rtrs::wire
-
-#endif  // URTRS_CORE_WIRE_BYTES_HPP

@@ -1,5 +1,4 @@
-#ifndef URTRS_CORE_WIRE_IMM_HPP
-#define URTRS_CORE_WIRE_IMM_HPP
+#pragma once
 
 #include <array>
 #include <bit>
@@ -165,5 +164,3 @@ struct TaggedMsgId {
 }
 
 }  // namespace rtrs::wire
-
-#endif  // URTRS_CORE_WIRE_IMM_HPP

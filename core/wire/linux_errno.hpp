@@ -1,5 +1,4 @@
-#ifndef URTRS_CORE_WIRE_LINUX_ERRNO_HPP
-#define URTRS_CORE_WIRE_LINUX_ERRNO_HPP
+#pragma once
 
 /// The errno numbers that travel on the wire. They are Linux asm-generic numbers by protocol, whatever the
 /// host's own <errno.h> says. Always positive here; the sign exists only in CON_RSP (protocol section 2.2).
@@ -33,5 +32,3 @@ inline constexpr int kEalready = 114;
 inline constexpr int kMaxErrno = 4095;
 
 }  // namespace rtrs::wire::linux_errno
-
-#endif  // URTRS_CORE_WIRE_LINUX_ERRNO_HPP

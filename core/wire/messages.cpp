@@ -97,7 +97,6 @@ Parsed<Name> load_name(Bytes bytes, std::size_t at) noexcept {
   for (std::size_t i = 0; i < kNameFieldBytes; ++i) {
     const auto c = static_cast<char>(load_u8(bytes, at + i));
     if (c == '\0') return accept(name);
-    if (i == kMaxNameBytes) break;
     name.text[i] = c;
     ++name.length;
   }

@@ -1,5 +1,4 @@
-#ifndef URTRS_CORE_WIRE_MESSAGES_HPP
-#define URTRS_CORE_WIRE_MESSAGES_HPP
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -280,5 +279,3 @@ struct FenceRsp {
 [[nodiscard]] Parsed<MsgType> send_type(Bytes bytes) noexcept;
 
 }  // namespace rtrs::wire
-
-#endif  // URTRS_CORE_WIRE_MESSAGES_HPP

@@ -1,5 +1,4 @@
-#ifndef URTRS_CORE_WIRE_REFUSAL_HPP
-#define URTRS_CORE_WIRE_REFUSAL_HPP
+#pragma once
 
 #include <cstdint>
 
@@ -65,5 +64,3 @@ template <class T>
 }
 
 }  // namespace rtrs::wire
-
-#endif  // URTRS_CORE_WIRE_REFUSAL_HPP

@@ -1,5 +1,4 @@
-#ifndef URTRS_CORE_WIRE_RNBD_MESSAGES_HPP
-#define URTRS_CORE_WIRE_RNBD_MESSAGES_HPP
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -187,5 +186,3 @@ inline constexpr Framing kCloseFraming{Direction::write, 0, kCloseBytes, false, 
 [[nodiscard]] Refusal check_io_framing(const Io& io, Direction direction, std::uint32_t data_len) noexcept;
 
 }  // namespace rtrs::wire::rnbd
-
-#endif  // URTRS_CORE_WIRE_RNBD_MESSAGES_HPP

@@ -1,5 +1,4 @@
-#ifndef URTRS_CORE_WIRE_TEST_BYTES_HPP
-#define URTRS_CORE_WIRE_TEST_BYTES_HPP
+#pragma once
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -97,5 +96,3 @@ void check_small_buffers(const Message& message) {
 }
 
 }  // namespace rtrs::wire::test
-
-#endif  // URTRS_CORE_WIRE_TEST_BYTES_HPP
