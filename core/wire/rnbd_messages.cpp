@@ -1,7 +1,5 @@
 #include "core/wire/rnbd_messages.hpp"
 
-#include <bit>
-
 namespace rtrs::wire::rnbd {
 namespace {
 
@@ -64,6 +62,10 @@ std::size_t encode_version(MsgType type, std::uint8_t version, MutableBytes out)
   if (!begin(out, kSessInfoBytes, type)) return 0;
   store_u8(out, kSessVersionAt, version);
   return kSessInfoBytes;
+}
+
+bool valid_block_size(std::uint32_t bytes) noexcept {
+  return bytes >= kSectorBytes && (bytes & (bytes - 1)) == 0;
 }
 
 bool beyond_any_device(const Io& io) noexcept {
@@ -190,7 +192,7 @@ Parsed<OpenRsp> parse_open_rsp(Bytes bytes) noexcept {
   message.max_segments = load_le16(bytes, kMaxSegments);
   message.secure_discard = load_le16(bytes, kSecureDiscard);
   message.cache_policy = load_u8(bytes, kCachePolicy);
-  if (message.logical_block_size < kSectorBytes || !std::has_single_bit(message.logical_block_size)) {
+  if (!valid_block_size(message.logical_block_size)) {
     parsed.why = Refusal::bad_block_size;
   } else if (message.nsectors >= kMaxSectors) {
     parsed.why = Refusal::bad_count;
