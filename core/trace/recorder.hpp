@@ -10,29 +10,19 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <string>
 #include <type_traits>
 #include <variant>
-#include <vector>
 
 #include "core/proto/actions.hpp"
 #include "core/proto/config.hpp"
 #include "core/proto/ids.hpp"
 #include "core/trace/kinds.hpp"
+#include "core/trace/origin.hpp"
 
 namespace rtrs {
 
 namespace trace {
 class Writer;
-
-// Who recorded, for the people who read the trace. Texts are UTF-8; what is not is replaced.
-struct Origin {
-  std::string tool;                  // name and version
-  std::string role;                  // client, server, both
-  std::string backend;               // of the fabric
-  std::uint64_t seed = 0;            // of the run, 0 where there is none
-  std::vector<std::string> options;  // key=value
-};
 }  // namespace trace
 
 struct RecorderCounters {
@@ -40,7 +30,7 @@ struct RecorderCounters {
   std::uint64_t ring_overwritten = 0;   // of which lost to newer ones
   std::uint64_t file_records = 0;       // inputs, actions and control events of the current or last file
   std::uint64_t file_bytes = 0;         // handed to the operating system
-  std::uint64_t file_records_lost = 0;  // not written because a file had failed
+  std::uint64_t file_records_lost = 0;  // not written since the file failed; later actions do not count
 };
 
 class Recorder {
@@ -105,7 +95,7 @@ class Recorder {
   struct alignas(64) Slot {
     trace::KindId kind;
     InstanceId instance;
-    std::uint32_t actions;  // caused by this input; in continuation slots: bytes used
+    std::uint32_t actions;  // caused by this input
     std::byte bytes[kSlotBytes];
   };
   static_assert(sizeof(Slot) == 64);
@@ -135,7 +125,8 @@ class Recorder {
   std::uint64_t head_ = 0;
   bool writing_ = false;
   int file_errno_ = 0;
-  std::uint64_t lost_ = 0;
+  std::uint64_t lost_ = 0;       // by the failure itself
+  std::uint64_t failed_at_ = 0;  // head_ at that time
   std::unique_ptr<trace::Writer> writer_;
 };
 

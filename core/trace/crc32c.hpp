@@ -1,0 +1,11 @@
+// CRC-32C (Castagnoli), as iSCSI and NVMe use it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace rtrs::trace {
+
+// Continue with the result of the bytes before: crc32c(b, n, crc32c(a, m)) is that of a followed by b.
+std::uint32_t crc32c(const void* bytes, std::size_t size, std::uint32_t crc = 0) noexcept;
+
+}  // namespace rtrs::trace

@@ -1,0 +1,19 @@
+// Who recorded a trace, for the people who read it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rtrs::trace {
+
+// Texts are UTF-8 of at most 1023 bytes; a writer replaces or cuts what is not. At most 256 options count.
+struct Origin {
+  std::string tool;                  // name and version
+  std::string role;                  // client, server, both
+  std::string backend;               // of the fabric
+  std::uint64_t seed = 0;            // of the run, 0 where there is none
+  std::vector<std::string> options;  // key=value
+  bool operator==(const Origin&) const = default;
+};
+
+}  // namespace rtrs::trace
