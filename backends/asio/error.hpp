@@ -1,0 +1,14 @@
+// rtrs::Errc as a boost::system::error_code. An errno of the server (Errc::peer_error) becomes a code of the
+// generic category, so that `error == boost::system::errc::no_space_on_device` works.
+#pragma once
+#include <boost/system/error_code.hpp>
+#include <cstdint>
+
+#include "core/proto/errc.hpp"
+
+namespace rtrs::asio {
+
+const boost::system::error_category& category() noexcept;
+boost::system::error_code to_error_code(Errc, std::uint16_t peer_errno = 0) noexcept;
+
+}  // namespace rtrs::asio

@@ -1,0 +1,106 @@
+#include "backends/asio/fabric_pump.hpp"
+
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+namespace rtrs::asio {
+
+Nanos steady_now() noexcept {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<Nanos>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
+}
+
+struct FabricPump::State : std::enable_shared_from_this<State> {
+  State(boost::asio::io_context& context_, Fabric& fabric_, WaitMode mode_, Hooks hooks_)
+      : context(context_), fabric(fabric_), mode(mode_), hooks(std::move(hooks_)), timer(context_) {}
+
+  void start() {
+    running = true;
+    if (mode == WaitMode::events && fabric.wait_fd() >= 0) descriptor.emplace(context, fabric.wait_fd());
+    schedule();
+  }
+
+  void stop() {
+    running = false;
+    timer.cancel();
+    if (descriptor) {
+      descriptor->release();  // the fabric owns the descriptor
+      descriptor.reset();
+    }
+  }
+
+  void schedule() {
+    if (scheduled || !running) return;
+    scheduled = true;
+    boost::asio::post(context, [self = shared_from_this()] { self->run(); });
+  }
+
+  void run() {
+    scheduled = false;
+    if (!running) return;
+    const bool again = hooks.step(steady_now());
+    if (!running) return;
+    if (again || mode == WaitMode::busy_poll || !descriptor || !fabric.try_wait()) return schedule();
+    wait_for_event();
+    wait_for_deadline();
+  }
+
+  void wait_for_event() {
+    if (waiting) return;
+    waiting = true;
+    descriptor->async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                           [self = shared_from_this()](const boost::system::error_code& error) {
+                             self->waiting = false;
+                             if (!error) self->run_unless_scheduled();
+                           });
+  }
+
+  void wait_for_deadline() {
+    const Nanos deadline = hooks.next_deadline();
+    if (deadline == armed) return;
+    armed = deadline;
+    timer.cancel();
+    if (deadline == kNever) return;
+    timer.expires_at(std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline)));
+    timer.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+      if (error) return;
+      self->armed = kNever;
+      self->run_unless_scheduled();
+    });
+  }
+
+  void run_unless_scheduled() {
+    if (!scheduled) run();
+  }
+
+  boost::asio::io_context& context;
+  Fabric& fabric;
+  const WaitMode mode;
+  const Hooks hooks;
+  boost::asio::steady_timer timer;
+  std::optional<boost::asio::posix::stream_descriptor> descriptor;
+  Nanos armed = kNever;
+  bool running = false;
+  bool scheduled = false;
+  bool waiting = false;
+};
+
+FabricPump::FabricPump(boost::asio::io_context& context, Fabric& fabric, WaitMode mode, Hooks hooks)
+    : state_(std::make_shared<State>(context, fabric, mode, std::move(hooks))) {}
+FabricPump::~FabricPump() {
+  state_->stop();
+}
+void FabricPump::start() {
+  state_->start();
+}
+void FabricPump::stop() {
+  state_->stop();
+}
+
+void FabricPump::kick() {
+  if (state_->hooks.next_deadline() < state_->armed) state_->schedule();
+}
+
+}  // namespace rtrs::asio

@@ -1,0 +1,47 @@
+// Keeps one fabric and the drivers on it going on a Boost.Asio io_context: sleeps until the fabric has news
+// or a deadline comes (WaitMode::events), or polls without pause (WaitMode::busy_poll). Everything runs on
+// the thread that runs the io_context, which must be one at a time.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/fabric/fabric.hpp"
+
+namespace rtrs::asio {
+
+enum class WaitMode : std::uint8_t {
+  events,     // sleeps: the default
+  busy_poll,  // lowest latency, one core always busy
+};
+
+// Nanoseconds of the steady clock: the `now` of every driver that runs on a pump.
+Nanos steady_now() noexcept;
+
+class FabricPump {
+ public:
+  struct Hooks {
+    std::function<bool(Nanos now)> step;   // polls the drivers; true: call again at once
+    std::function<Nanos()> next_deadline;  // of all drivers
+  };
+
+  FabricPump(boost::asio::io_context&, Fabric&, WaitMode, Hooks);
+  ~FabricPump();
+  FabricPump(const FabricPump&) = delete;
+  FabricPump& operator=(const FabricPump&) = delete;
+
+  void start();
+  void stop();
+  // Call after anything that may have made a deadline earlier or a result ready outside of a step.
+  void kick();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;  // outlives the pump while handlers are pending
+};
+
+}  // namespace rtrs::asio

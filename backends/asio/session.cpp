@@ -1,0 +1,118 @@
+#include "backends/asio/session.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace rtrs::asio {
+
+Session::Session(boost::asio::io_context& context, std::unique_ptr<Fabric> fabric, SessionSettings settings,
+                 Recorder* recorder)
+    : context_(context),
+      fabric_(std::move(fabric)),
+      settings_(std::move(settings)),
+      client_(settings_.client, recorder),
+      pump_(context, *fabric_, settings_.wait,
+            {[this](Nanos now) { return this->step(now); }, [this] { return client_.next_deadline(); }}) {}
+
+Session::~Session() {
+  *alive_ = false;
+}
+
+void Session::start() {
+  const Errc opened = client_.open(*fabric_, steady_now());
+  pump_.start();
+  if (opened == Errc::ok) return;
+  boost::asio::post(context_, [this, alive = alive_, opened] {
+    if (*alive && !opening_.empty()) opening_.complete(to_error_code(opened));
+  });
+}
+
+void Session::begin_close() {
+  client_.close(*fabric_, steady_now());
+  pump_.kick();
+}
+
+bool Session::step(Nanos now) {
+  std::array<IoCompletion, 64> done;
+  const std::size_t count = client_.poll(*fabric_, now, done);
+  const auto alive = alive_;
+  for (const IoCompletion& one : std::span(done).first(count)) {
+    finish(static_cast<std::uint32_t>(one.user_data), to_error_code(one.result, one.peer_errno));
+    if (!*alive) return false;
+  }
+  PathNews news;
+  while (client_.take_news(news)) {
+    tell(news);
+    if (!*alive) return false;
+  }
+  return count != 0;
+}
+
+void Session::tell(const PathNews& news) {
+  const auto alive = alive_;
+  if (settings_.on_news) settings_.on_news(news);
+  if (!*alive) return;
+  switch (news.kind) {
+    case PathNews::Kind::link_up:
+      if (!opening_.empty()) opening_.complete({});
+      break;
+    case PathNews::Kind::path:
+      if (!opening_.empty() && hopeless()) opening_.complete(to_error_code(Errc::no_path));
+      break;
+    case PathNews::Kind::session_ended:
+      if (!opening_.empty()) opening_.complete(to_error_code(Errc::session_closed));
+      if (*alive && !closing_.empty()) closing_.complete({});
+      break;
+    case PathNews::Kind::link_down:
+      break;
+  }
+}
+
+bool Session::hopeless() const {
+  const auto paths = client_.paths();
+  return std::all_of(paths.begin(), paths.end(), [](const PathStatus& path) {
+    return path.state == PathState::closed || path.state == PathState::absent;
+  });
+}
+
+std::uint32_t Session::take_slot() {
+  if (free_slots_.empty()) {
+    free_slots_.push_back(static_cast<std::uint32_t>(slots_.size()));
+    slots_.push_back(std::make_unique<HandlerSlot>());
+    free_slots_.reserve(slots_.capacity());
+  }
+  const std::uint32_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  return slot;
+}
+
+void Session::finish(std::uint32_t slot, const boost::system::error_code& error) {
+  HandlerSlot& handler = *slots_[slot];
+  free_slots_.push_back(slot);
+  handler.complete(error);
+}
+
+void Session::fail_later(std::uint32_t slot, Errc errc) {
+  boost::asio::post(context_, [this, alive = alive_, slot, errc] {
+    if (*alive) finish(slot, to_error_code(errc));
+  });
+}
+
+void Session::add_path(const PathAddress& address) {
+  client_.add_path(*fabric_, steady_now(), address);
+  pump_.kick();
+}
+void Session::reconnect_path(unsigned path) {
+  client_.reconnect_path(*fabric_, steady_now(), path);
+  pump_.kick();
+}
+void Session::disconnect_path(unsigned path) {
+  client_.disconnect_path(*fabric_, steady_now(), path);
+  pump_.kick();
+}
+void Session::remove_path(unsigned path) {
+  client_.remove_path(*fabric_, steady_now(), path);
+  pump_.kick();
+}
+
+}  // namespace rtrs::asio
