@@ -53,6 +53,9 @@ struct ServerStats {
   std::uint64_t stale_events = 0;
 };
 
+// The configuration bent to what the fabric can do: all but always_invalidate, which nobody may lose unasked.
+ServerConfig fit(const ServerConfig&, const Capabilities&) noexcept;
+
 class Server {
  public:
   // `recorder` may be null; it must outlive the server.
@@ -61,10 +64,13 @@ class Server {
   Server(Server&&) noexcept;
   Server& operator=(Server&&) noexcept;
 
+  // invalid: the configuration is out of its bounds; not_supported: the fabric cannot do what it asks for
+  // (see fit()); else what the fabric says. May be called for several addresses of one fabric.
   Errc listen(Fabric&, Nanos now, const PathAddress& local);
   std::size_t poll(Fabric&, Nanos now, std::span<ServerEvent>);
   // `peer_errno`: 0 or a positive Linux errno. A read answered with 0 sends `data` of the request.
   void respond(Fabric&, Nanos now, RequestId, std::uint16_t peer_errno);
+  // When to poll at the latest: 0 means at once.
   Nanos next_deadline() const noexcept;
 
   Errc disconnect_path(Fabric&, Nanos now, std::uint16_t session, unsigned path);

@@ -13,8 +13,8 @@ bool ServerSession::live(const ChunkUser& user) const noexcept {
   return path.state == PathState::connected && path.incarnation == user.incarnation;
 }
 
-bool ServerSession::parked_by(std::uint16_t chunk, ConKey key) const noexcept {
-  return state_.chunks[chunk].has_parked && state_.chunks[chunk].parked.key == key;
+bool ServerSession::may_park(std::uint16_t chunk) const noexcept {
+  return !state_.chunks[chunk].has_parked || !live(state_.chunks[chunk].parked);
 }
 
 void ServerSession::on(const RequestArrived& in, ActionList& out) noexcept {
@@ -49,7 +49,7 @@ bool ServerSession::gate(std::uint16_t index, const ChunkUser& user) noexcept {
     return a.key.path == b.key.path && a.incarnation == b.incarnation;
   };
   if (same_incarnation(chunk.user, user)) return false;
-  if (chunk.has_parked && live(chunk.parked)) return false;
+  if (!may_park(index)) return false;
   // The read still fills the chunk, over the data that just arrived for the write. Replays never pair like
   // this: the client gave the read up and uses its permit for something else.
   const bool smashed = chunk.user.direction == Direction::read && chunk.user.has_data &&

@@ -61,13 +61,15 @@ class ServerSession {
   bool ended() const noexcept { return state_.ended; }
   unsigned connected_paths() const noexcept { return state_.connected; }
   PathState path_state(unsigned path) const noexcept { return state_.paths[path].state; }
+  // Whether the key is that of a connection that did not report ConnectionClosed yet.
+  bool knows(ConKey key) const noexcept { return find(key) != nullptr; }
   // Extensions granted on the path of a current connection; 0 for a stale key.
   std::uint8_t granted(ConKey) const noexcept;
   bool chunk_idle(std::uint16_t chunk) const noexcept {
     return state_.chunks[chunk].state == ServerChunk::State::idle;
   }
-  // Whether a request of this connection waits for the chunk.
-  bool parked_by(std::uint16_t chunk, ConKey) const noexcept;
+  // Whether no living request waits for the chunk yet.
+  bool may_park(std::uint16_t chunk) const noexcept;
   const Counters& counters() const noexcept { return counters_; }
 
  private:

@@ -1,0 +1,65 @@
+// Headers of the requests in a session's chunks, copied out of memory that the peer can still write. Each
+// chunk has two places: for its user, and for a request that waits until the user is done.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/proto/ids.hpp"
+#include "core/wire/messages.hpp"
+
+namespace rtrs {
+
+struct StoredRequest {
+  ConKey key;
+  Direction direction = Direction::read;
+  std::uint16_t usr_len = 0;
+  std::uint32_t data_len = 0;
+  wire::Descriptor desc{};
+};
+
+class RequestStore {
+ public:
+  // `header_bytes`: room for one user header.
+  RequestStore(std::size_t depth, std::size_t header_bytes)
+      : header_bytes_(header_bytes), chunks_(depth), headers_(2 * depth * header_bytes) {}
+
+  std::size_t header_bytes() const noexcept { return header_bytes_; }
+  // Of the request that the chunk serves from now on.
+  void store_current(std::uint16_t chunk, ConKey key, const wire::IoRequest& request, wire::Bytes header) {
+    store(chunk, chunks_[chunk].current, key, request, header);
+  }
+  // Of the request that waits; replaces one that waited before.
+  void store_waiting(std::uint16_t chunk, ConKey key, const wire::IoRequest& request, wire::Bytes header) {
+    store(chunk, chunks_[chunk].current ^ 1U, key, request, header);
+  }
+  // The chunk's user is the request of `key`, which may have waited.
+  void select(std::uint16_t chunk, ConKey key) noexcept {
+    Places& places = chunks_[chunk];
+    if (places.items[places.current].key != key) places.current ^= 1U;
+  }
+  const StoredRequest& current(std::uint16_t chunk) const noexcept {
+    return chunks_[chunk].items[chunks_[chunk].current];
+  }
+  std::span<const std::byte> user_header(std::uint16_t chunk) const noexcept {
+    return {headers_.data() + header_at(chunk, chunks_[chunk].current), current(chunk).usr_len};
+  }
+
+ private:
+  struct Places {
+    std::array<StoredRequest, 2> items;
+    std::uint8_t current = 0;
+  };
+  std::size_t header_at(std::uint16_t chunk, unsigned place) const noexcept {
+    return (std::size_t{2} * chunk + place) * header_bytes_;
+  }
+  void store(std::uint16_t chunk, unsigned place, ConKey, const wire::IoRequest&, wire::Bytes header);
+
+  std::size_t header_bytes_;
+  std::vector<Places> chunks_;
+  std::vector<std::byte> headers_;
+};
+
+}  // namespace rtrs

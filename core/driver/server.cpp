@@ -1,0 +1,224 @@
+#include "core/driver/server.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/driver/server_impl.hpp"
+#include "core/proto/fingerprint.hpp"
+
+namespace rtrs {
+
+Server::Impl::Impl(const ServerConfig& options, Recorder* r)
+    : config(options), recorder(r), registry(options) {
+  sessions.resize(std::min<unsigned>(options.max_sessions, kMaxSessions));
+  runs.reserve(options.queue_depth);
+  reserve_events();
+}
+
+// Every chunk may hold one request, and every session may have begun and ended, before the application polls.
+void Server::Impl::reserve_events() {
+  constexpr std::size_t kSpare = 64;
+  const std::size_t needed =
+      (live + 1U) * (std::size_t{config.queue_depth} + 2) + 2 * sessions.size() + kSpare;
+  if (needed <= event_capacity) return;
+  Ring<ServerEvent> larger;
+  larger.open(needed);
+  for (; !events.empty(); events.pop()) larger.push() = events.front();
+  events = std::move(larger);
+  event_capacity = needed;
+}
+
+Server::Impl::Session* Server::Impl::create(Fabric& fabric, Nanos now, std::uint16_t index) {
+  const auto chunks = fabric.allocate(std::size_t{config.queue_depth} * config.chunk_size);
+  if (!chunks) return nullptr;
+  sessions[index] = std::make_unique<Session>(config, index);
+  sessions[index]->chunks = *chunks;
+  ++live;
+  reserve_events();
+  if (recorder != nullptr) {
+    recorder->begin(now, static_cast<InstanceId>(index + 1), MachineKind::server_session, config, index);
+  }
+  return sessions[index].get();
+}
+
+void Server::Impl::retire(Fabric& fabric, Nanos now, Session& session) {
+  const std::uint16_t index = session.machine.index();
+  fabric.release(session.chunks.id);
+  session.chunks = Region{};
+  of_retired.stale_events += session.machine.counters().stale_events;
+  of_retired.dropped_responses += session.machine.counters().dropped_responses;
+  of_retired.gated += session.machine.counters().gated;
+  retired.push_back(std::move(sessions[index]));
+  --live;
+  deadline_known = false;
+  if (recorder != nullptr) recorder->end(now, static_cast<InstanceId>(index + 1));
+  drop(now, index);
+}
+
+void Server::Impl::drop(Nanos now, std::uint16_t index) {
+  ActionList nothing;
+  ask_registry(SessionDropped{now, index}, nothing);
+}
+
+void Server::Impl::run_deadlines(Fabric& fabric, Nanos now) {
+  for (std::size_t i = 0; i < sessions.size(); ++i) {
+    // One step may leave another path overdue.
+    for (unsigned path = 0; path <= kMaxPaths; ++path) {
+      if (sessions[i] == nullptr || sessions[i]->machine.next_deadline() > now) break;
+      feed(fabric, *sessions[i], DeadlineReached{now});
+    }
+  }
+  deadline_known = false;
+}
+
+std::size_t Server::Impl::take(std::span<ServerEvent> out) {
+  std::size_t taken = 0;
+  for (; taken < out.size() && !events.empty(); events.pop()) out[taken++] = events.front();
+  return taken;
+}
+
+void Server::Impl::add_news(const PathNews& one) {
+  if (news.size() == kNewsCapacity) news.pop_front();
+  news.push_back(one);
+}
+
+Server::Server(const ServerConfig& config, Recorder* recorder)
+    : impl_(std::make_unique<Impl>(config, recorder)) {}
+Server::~Server() = default;
+Server::Server(Server&&) noexcept = default;
+Server& Server::operator=(Server&&) noexcept = default;
+
+ServerConfig fit(const ServerConfig& wanted, const Capabilities& fabric) noexcept {
+  ServerConfig config = wanted;
+  config.imm_consumes_receive = fabric.imm_consumes_receive;
+  config.send_invalidate = wanted.send_invalidate && fabric.send_invalidate;
+  if (fabric.max_send_depth != 0 && fabric.max_send_depth < config.send_depth) {
+    config.send_depth = static_cast<std::uint16_t>(fabric.max_send_depth);
+  }
+  return config;
+}
+
+namespace {
+
+Errc check(const ServerConfig& config, const Capabilities& fabric) noexcept {
+  const bool geometry = config.queue_depth >= 1 && config.queue_depth <= kMaxPermits &&
+                        std::has_single_bit(config.chunk_size) && config.chunk_size >= 8192 &&
+                        config.max_hdr_size < config.chunk_size &&
+                        wire::check_geometry(config.queue_depth, config.chunk_size) == wire::Refusal::none;
+  const bool rest = config.send_depth >= 8 && config.max_sessions >= 1 && config.heartbeat.interval > 0;
+  if (!geometry || !rest) return Errc::invalid;
+  const ServerConfig fitted = fit(config, fabric);
+  const bool receives =
+      fabric.max_receive_depth == 0 || server_receives(config, 0) < fabric.max_receive_depth;
+  const bool fences = !config.always_invalidate || fabric.invalidation;
+  return fitted == config && receives && fences ? Errc::ok : Errc::not_supported;
+}
+
+}  // namespace
+
+Errc Server::listen(Fabric& fabric, Nanos now, const PathAddress& local) {
+  const Errc usable = check(impl_->config, fabric.capabilities());
+  if (usable != Errc::ok) return usable;
+  if (!impl_->listening && impl_->recorder != nullptr) {
+    impl_->recorder->begin(now, Impl::kRegistry, MachineKind::server_registry, impl_->config);
+  }
+  impl_->listening = true;
+  return fabric.listen(local);
+}
+
+std::size_t Server::poll(Fabric& fabric, Nanos now, std::span<ServerEvent> out) {
+  Impl& impl = *impl_;
+  if (impl.events.empty()) impl.retired.clear();
+  impl.posts.flush(fabric);
+  std::size_t count = impl.take(out);
+  // Nothing new before the old is handed out: this bounds what waits.
+  while (impl.events.empty()) {
+    if (next_deadline() <= now) impl.run_deadlines(fabric, now);
+    std::array<FabricEvent, Impl::kFabricBatch> batch;
+    const std::size_t got = fabric.poll(now, batch);
+    for (std::size_t i = 0; i < got; ++i) impl.handle(fabric, now, batch[i]);
+    count += impl.take(out.subspan(count));
+    if (got < batch.size() || count == out.size()) break;
+  }
+  return count;
+}
+
+void Server::respond(Fabric& fabric, Nanos now, RequestId id, std::uint16_t peer_errno) {
+  Impl::Session* session = impl_->find(id.session);
+  RTRS_ASSERT(session != nullptr);
+  impl_->feed(fabric, *session, Responded{now, id.chunk, id.serial, peer_errno});
+}
+
+Nanos Server::next_deadline() const noexcept {
+  const Impl& impl = *impl_;
+  if (!impl.deadline_known) {
+    impl.deadline = kNever;
+    for (const auto& session : impl.sessions) {
+      if (session != nullptr) impl.deadline = std::min(impl.deadline, session->machine.next_deadline());
+    }
+    impl.deadline_known = true;
+  }
+  return impl.events.empty() ? impl.deadline : 0;
+}
+
+Errc Server::disconnect_path(Fabric& fabric, Nanos now, std::uint16_t session, unsigned path) {
+  Impl::Session* found = impl_->find(session);
+  if (found == nullptr || path >= kMaxPaths || found->machine.path_state(path) == PathState::absent) {
+    return Errc::no_such_path;
+  }
+  impl_->feed(fabric, *found, PathDisconnectRequested{now, static_cast<std::uint16_t>(path)});
+  return Errc::ok;
+}
+
+void Server::close_session(Fabric& fabric, Nanos now, std::uint16_t session) {
+  Impl::Session* found = impl_->find(session);
+  if (found != nullptr) impl_->feed(fabric, *found, CloseRequested{now});
+}
+
+void Server::close(Fabric& fabric, Nanos now) {
+  impl_->closing = true;
+  for (std::size_t i = 0; i < impl_->sessions.size(); ++i) {
+    close_session(fabric, now, static_cast<std::uint16_t>(i));
+  }
+}
+
+bool Server::closed() const noexcept {
+  return impl_->closing && impl_->live == 0;
+}
+
+unsigned Server::session_count() const noexcept {
+  return impl_->live;
+}
+
+bool Server::take_news(PathNews& out) {
+  if (impl_->news.empty()) return false;
+  out = impl_->news.front();
+  impl_->news.pop_front();
+  return true;
+}
+
+const ServerStats& Server::stats() const noexcept {
+  ServerStats& shown = impl_->shown;
+  shown = impl_->counted;
+  const auto add = [&shown](const ServerSession::Counters& counters) {
+    shown.stale_events += counters.stale_events;
+    shown.dropped_responses += counters.dropped_responses;
+    shown.gated += counters.gated;
+  };
+  add(impl_->of_retired);
+  for (const auto& session : impl_->sessions) {
+    if (session != nullptr) add(session->machine.counters());
+  }
+  return shown;
+}
+
+std::uint64_t Server::fingerprint() const noexcept {
+  Fingerprint hash;
+  hash.add(impl_->registry.fingerprint());
+  for (const auto& session : impl_->sessions) {
+    if (session != nullptr) hash.add(session->machine.fingerprint());
+  }
+  return hash.value();
+}
+
+}  // namespace rtrs

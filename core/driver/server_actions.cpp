@@ -1,0 +1,226 @@
+// What a server session asks for.
+#include <algorithm>
+
+#include "core/driver/server_impl.hpp"
+#include "core/wire/imm.hpp"
+
+namespace rtrs {
+
+namespace {
+
+// A message of ours always has a wire form, and `room` is made for it.
+template <class Message, std::size_t Size>
+std::span<const std::byte> encoded(const Message& message, std::array<std::byte, Size>& room) noexcept {
+  const std::size_t length = wire::encode(message, room);
+  RTRS_ASSERT(length != 0);
+  return std::span<const std::byte>(room).first(length);
+}
+
+}  // namespace
+
+void Server::Impl::perform(Fabric& fabric, Nanos, Session& session, const PostResponse& action) {
+  const StoredRequest& request = session.requests.current(action.chunk);
+  WorkRequest work;
+  work.key = action.key;
+  if (action.write_data) {
+    WorkRequest data = work;
+    data.op = WorkRequest::Op::write;
+    data.rkey = request.desc.key;
+    data.remote_addr = request.desc.addr;
+    data.part_count = 1;
+    // Never more than was asked for: the rest of the chunk holds what others left there.
+    data.parts[0] = LocalPart{session.chunks.id, action.chunk * config.chunk_size,
+                              std::min(request.desc.len, request.data_len)};
+    posts.push(data);
+  }
+  if (action.send_invalidate) {
+    WorkRequest invalidation = work;
+    invalidation.op = WorkRequest::Op::send_inv;
+    invalidation.rkey = request.desc.key;
+    posts.push(invalidation);
+  }
+  work.imm = action.imm;
+  work.cookie = action.cookie;
+  work.signalled = action.cookie != 0;
+  work.op = WorkRequest::Op::write_imm;
+  std::array<std::byte, wire::kRkeyRspBytes> message;
+  if (action.fresh_key) {
+    const Exposure& exposure = session.exposed[action.key.path % kMaxPaths][action.chunk];
+    const auto rkey = fabric.renew(action.key, exposure.id);
+    if (!rkey) {
+      session.failed = action.key;
+      return;
+    }
+    work.op = WorkRequest::Op::send_imm;
+    work.inline_bytes = encoded(wire::RkeyRsp{action.chunk, *rkey}, message);
+  }
+  posts.push(work);
+  ++counted.responses;
+  if (wire::decode_io_rsp(action.imm).error != 0) ++counted.error_responses;
+}
+
+void Server::Impl::perform(Fabric&, Nanos, Session&, const PostImm& action) {
+  WorkRequest work;
+  work.key = action.key;
+  work.op = WorkRequest::Op::write_imm;
+  work.imm = action.imm;
+  work.cookie = action.cookie;
+  work.signalled = action.cookie != 0;
+  posts.push(work);
+}
+
+void Server::Impl::perform(Fabric& fabric, Nanos, Session&, const PostReceive& action) {
+  // INFO_REQ is the longest message that a server takes.
+  const bool empty = action.kind == ReceiveKind::empty;
+  fabric.post_receive(action.key, action.count, empty ? 0U : static_cast<std::uint32_t>(wire::kInfoReqBytes));
+}
+
+void Server::Impl::perform(Fabric&, Nanos, Session& session, const Deliver& action) {
+  session.requests.select(action.chunk, action.key);
+  const StoredRequest& request = session.requests.current(action.chunk);
+  ServerEvent& event = events.push();
+  event = ServerEvent{};
+  event.kind = ServerEvent::Kind::request;
+  event.direction = request.direction;
+  event.session = session.machine.index();
+  event.id = RequestId{event.session, action.chunk, action.serial};
+  event.data = session.chunks.bytes.subspan(std::size_t{action.chunk} * config.chunk_size, request.data_len);
+  event.user_header = session.requests.user_header(action.chunk);
+  ++counted.requests;
+}
+
+void Server::Impl::perform(Fabric& fabric, Nanos, Session& session, const InvalidateChunk& action) {
+  session.requests.select(action.chunk, action.key);
+  const Exposure& exposure = session.exposed[action.key.path % kMaxPaths][action.chunk];
+  fabric.invalidate(action.key, exposure.id, action.chunk);
+}
+
+void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const ControlAction& action) {
+  deadline_known = false;
+  std::visit([&, this](const auto& one) { this->control(fabric, now, session, one); }, action);
+}
+
+void Server::Impl::control(Fabric& fabric, Nanos, Session&, const Accept& action) {
+  wire::ConnRsp answer;
+  answer.queue_depth = config.queue_depth;
+  answer.max_io_size = config.chunk_size - config.max_hdr_size;
+  answer.max_hdr_size = config.max_hdr_size;
+  answer.flags = action.flags;
+  std::array<std::byte, wire::kConnRspBytes> bytes;
+  // The receive of the INFO_REQ is posted before those of the connected path.
+  ConnectionParams params;
+  params.send_depth = config.send_depth;
+  params.receive_depth = server_receives(config, action.key.con) + 1;
+  fabric.accept(action.request, action.key, params, encoded(answer, bytes));
+}
+
+void Server::Impl::control(Fabric& fabric, Nanos, Session&, const Reject& action) {
+  reject(fabric, action.request, action.peer_errno);
+}
+
+void Server::Impl::reject(Fabric& fabric, std::uint32_t request, int peer_errno) {
+  std::array<std::byte, wire::kConnRspBytes> bytes;
+  fabric.reject(request, encoded(wire::make_reject(peer_errno), bytes));
+  ++counted.rejected;
+}
+
+void Server::Impl::control(Fabric& fabric, Nanos, Session&, const Disconnect& action) {
+  // What was posted before goes out first.
+  posts.flush(fabric);
+  fabric.disconnect(action.key);
+}
+
+// The session's chunks become writable for one path.
+bool Server::Impl::expose(Fabric& fabric, Session& session, unsigned path) {
+  const std::size_t parts = config.always_invalidate ? config.queue_depth : 1U;
+  const std::size_t length = session.chunks.bytes.size() / parts;
+  std::vector<Exposure>& exposed = session.exposed[path];
+  runs.clear();
+  for (std::size_t i = 0; i < parts; ++i) {
+    const auto exposure = fabric.expose(session.chunks.id, i * length, length);
+    if (!exposure) return false;
+    exposed.push_back(*exposure);
+    runs.push_back(
+        wire::Descriptor{exposure->remote_addr, exposure->rkey, static_cast<std::uint32_t>(length)});
+  }
+  return true;
+}
+
+void Server::Impl::control(Fabric& fabric, Nanos, Session& session, const SendInfoRsp& action) {
+  if (!expose(fabric, session, action.key.path % kMaxPaths)) {
+    session.failed = action.key;
+    return;
+  }
+  scratch.resize(wire::info_rsp_bytes(runs.size()));
+  const std::size_t length = wire::encode_info_rsp(runs, scratch);
+  RTRS_ASSERT(length != 0);
+  WorkRequest work;
+  work.key = action.key;
+  work.op = WorkRequest::Op::send;
+  work.cookie = action.cookie;
+  work.signalled = action.cookie != 0;
+  work.inline_bytes = std::span(scratch).first(length);
+  posts.push(work);
+}
+
+void Server::Impl::control(Fabric&, Nanos, Session&, const SendFenceRsp& action) {
+  std::array<std::byte, wire::kFenceBytes> message;
+  WorkRequest work;
+  work.key = action.key;
+  work.op = WorkRequest::Op::send;
+  work.cookie = action.cookie;
+  work.signalled = action.cookie != 0;
+  work.inline_bytes = encoded(wire::FenceRsp{action.peer_errno, action.serial, action.sess_uuid}, message);
+  posts.push(work);
+  ++counted.fences;
+}
+
+void Server::Impl::control(Fabric&, Nanos now, Session& session, const PathChanged& action) {
+  bool& up = session.up[action.path];
+  if (action.state == PathState::connected) ++counted.paths_connected;
+  if (action.state == PathState::closing && up) ++counted.paths_lost;
+  up = action.state == PathState::connected;
+  PathNews one;
+  one.kind = PathNews::Kind::path;
+  one.at = now;
+  one.session = session.machine.index();
+  one.path = action;
+  add_news(one);
+}
+
+void Server::Impl::control(Fabric&, Nanos now, Session& session, const LinkChanged& action) {
+  PathNews one;
+  one.kind = action.up ? PathNews::Kind::link_up : PathNews::Kind::link_down;
+  one.at = now;
+  one.session = session.machine.index();
+  add_news(one);
+  if (!action.up || session.opened) return;
+  session.opened = true;
+  ++counted.sessions_opened;
+  ServerEvent& event = events.push();
+  event = ServerEvent{};
+  event.kind = ServerEvent::Kind::session_opened;
+  event.session = session.machine.index();
+  event.name = session.name;
+}
+
+void Server::Impl::control(Fabric& fabric, Nanos, Session& session, const ReleasePath& action) {
+  for (const Exposure& exposure : session.exposed[action.path]) fabric.unexpose(exposure.id);
+  session.exposed[action.path].clear();
+}
+
+void Server::Impl::control(Fabric&, Nanos now, Session& session, const EndSession& action) {
+  PathNews one;
+  one.kind = PathNews::Kind::session_ended;
+  one.at = now;
+  one.session = session.machine.index();
+  one.reason = action.reason;
+  add_news(one);
+  if (!session.opened) return;
+  ServerEvent& event = events.push();
+  event = ServerEvent{};
+  event.kind = ServerEvent::Kind::session_closed;
+  event.session = session.machine.index();
+}
+
+}  // namespace rtrs

@@ -1,0 +1,157 @@
+// What the fabric reports to a server. Bytes of the peer are parsed here; what does not parse closes its
+// path.
+#include "core/driver/server_impl.hpp"
+#include "core/proto/fingerprint.hpp"
+#include "core/wire/imm.hpp"
+#include "core/wire/linux_errno.hpp"
+
+namespace rtrs {
+
+void Server::Impl::handle(Fabric& fabric, Nanos now, const FabricEvent& event) {
+  using Kind = FabricEvent::Kind;
+  if (event.kind == Kind::connect_requested) return handle_connect(fabric, now, event);
+  Session* session = find(static_cast<std::uint16_t>(event.key.path / kMaxPaths));
+  if (session == nullptr) {
+    ++counted.stale_events;
+    return;
+  }
+  switch (event.kind) {
+    case Kind::connect_requested:
+    case Kind::connected:
+    case Kind::connect_failed:
+      break;
+    case Kind::connection_lost:
+      return feed(fabric, *session, ConnectionLost{now, event.key, event.reason});
+    case Kind::connection_closed:
+      return feed(fabric, *session, ConnectionClosed{now, event.key});
+    case Kind::imm_received:
+      if (wire::imm_type(event.imm) == wire::ImmType::io_req) {
+        return handle_request(fabric, now, *session, event);
+      }
+      return feed(fabric, *session, ImmReceived{now, event.key, event.imm});
+    case Kind::message_received:
+      return handle_message(fabric, now, *session, event);
+    case Kind::key_invalidated:
+      return refuse(fabric, now, *session, event.key, wire::Refusal::bad_type);
+    case Kind::send_done:
+      return feed(fabric, *session, SendDone{now, event.key, event.cookie});
+    case Kind::chunk_invalidated:
+      if (event.cookie >= config.queue_depth) break;
+      return feed(fabric, *session,
+                  ChunkInvalidated{now, event.key, static_cast<std::uint16_t>(event.cookie), event.ok});
+  }
+}
+
+void Server::Impl::refuse(Fabric& fabric, Nanos now, Session& session, ConKey key, wire::Refusal why) {
+  ++counted.refused_messages;
+  feed(fabric, session, PeerBroke{now, key, why});
+}
+
+void Server::Impl::handle_connect(Fabric& fabric, Nanos now, const FabricEvent& event) {
+  const auto request = wire::parse_conn_req(event.bytes);
+  if (!request) ++counted.refused_messages;
+  if (!request || closing) return reject(fabric, event.request, wire::linux_errno::kEconnreset);
+  ActionList answer;
+  ask_registry(SessionSought{now, event.request, request.value.paths_uuid, request.value.first_conn}, answer);
+  RTRS_ASSERT(answer.size() == 1);
+  const auto& action = std::get<ControlAction>(*answer.begin());
+  if (const auto* refused = std::get_if<Reject>(&action)) {
+    return reject(fabric, event.request, refused->peer_errno);
+  }
+  admit(fabric, now, event, request.value, std::get<AdmitSession>(action));
+}
+
+void Server::Impl::admit(Fabric& fabric, Nanos now, const FabricEvent& event, const wire::ConnReq& request,
+                         const AdmitSession& admission) {
+  Session* session = admission.create ? create(fabric, now, admission.session) : find(admission.session);
+  if (session == nullptr) {
+    drop(now, admission.session);
+    return reject(fabric, event.request, wire::linux_errno::kEnomem);
+  }
+  // A session without room rejects whatever the path.
+  const unsigned path = session->machine.assign(request.sess_uuid) % kMaxPaths;
+  ConnectRequested input{};
+  input.now = now;
+  input.key = ConKey{static_cast<std::uint16_t>(admission.session * kMaxPaths + path), request.cid, ++epoch};
+  input.request = event.request;
+  input.address_pair = event.address_pair;
+  input.sess_uuid = request.sess_uuid;
+  input.cid_num = request.cid_num;
+  input.recon_cnt = request.recon_cnt;
+  input.extensions = request.extensions;
+  input.first_conn = request.first_conn;
+  feed(fabric, *session, input);
+}
+
+void Server::Impl::handle_message(Fabric& fabric, Nanos now, Session& session, const FabricEvent& event) {
+  const auto type = wire::send_type(event.bytes);
+  if (!type) return refuse(fabric, now, session, event.key, type.why);
+  const bool service = event.key.con == 0 && !event.has_imm;
+  if (service && type.value == wire::MsgType::info_req) return handle_info(fabric, now, session, event);
+  const bool fences = (session.machine.granted(event.key) & wire::kExtensionFence) != 0;
+  if (service && type.value == wire::MsgType::fence_req && fences) {
+    const auto fence = wire::parse_fence_req(event.bytes);
+    if (!fence) return refuse(fabric, now, session, event.key, fence.why);
+    return feed(fabric, session,
+                FenceRequested{now, event.key, fence.value.serial, fence.value.recon_cnt, fence.value.path});
+  }
+  refuse(fabric, now, session, event.key, wire::Refusal::bad_type);
+}
+
+void Server::Impl::handle_info(Fabric& fabric, Nanos now, Session& session, const FabricEvent& event) {
+  const auto info = wire::parse_info_req(event.bytes);
+  if (!info) return refuse(fabric, now, session, event.key, info.why);
+  std::uint16_t refusal_errno = 0;
+  if (session.machine.knows(event.key)) {
+    const std::string_view name = info.value.name.view();
+    Fingerprint low;
+    low.add(name);
+    Fingerprint high;
+    high.add(low.value());
+    high.add(name);
+    ActionList answer;
+    ask_registry(NameClaimed{now, session.machine.index(), low.value(), high.value()}, answer);
+    RTRS_ASSERT(answer.size() == 1);
+    refusal_errno = std::get<AnswerName>(std::get<ControlAction>(*answer.begin())).refusal_errno;
+    if (refusal_errno == 0) session.name = name;
+  }
+  feed(fabric, session, InfoRequested{now, event.key, refusal_errno});
+}
+
+void Server::Impl::handle_request(Fabric& fabric, Nanos now, Session& session, const FabricEvent& event) {
+  RequestArrived input{};
+  input.now = now;
+  input.key = event.key;
+  const unsigned path = event.key.path % kMaxPaths;
+  // Of a path that is not up the machine does not look at the request, and the chunks are not its to read.
+  if (!session.machine.knows(event.key) || session.machine.path_state(path) != PathState::connected) {
+    return feed(fabric, session, input);
+  }
+  const auto place = wire::check_io_req(config.queue_depth, config.chunk_size, event.imm);
+  if (!place) return refuse(fabric, now, session, event.key, place.why);
+  const wire::Bytes chunk =
+      session.chunks.bytes.subspan(std::size_t{place.value.buf_id} * config.chunk_size, config.chunk_size);
+  const bool generations = (session.machine.granted(event.key) & wire::kExtensionGeneration) != 0;
+  const auto parsed = wire::parse_io_request(chunk, place.value.buf_id, place.value.off, generations);
+  if (!parsed) return refuse(fabric, now, session, event.key, parsed.why);
+  const wire::IoRequest& request = parsed.value;
+  if (request.usr_len > session.requests.header_bytes()) {
+    return refuse(fabric, now, session, event.key, wire::Refusal::bad_user_length);
+  }
+  input.data_len = request.data_len;
+  input.usr_len = request.usr_len;
+  input.chunk = static_cast<std::uint16_t>(request.buf_id);
+  input.generation = request.generation;
+  input.direction = request.direction == wire::Direction::read ? Direction::read : Direction::write;
+  input.need_invalidate = request.need_inval;
+  input.has_descriptor = request.has_descriptor;
+  const wire::Bytes header = wire::user_header(chunk, request);
+  if (session.machine.chunk_idle(input.chunk)) {
+    session.requests.store_current(input.chunk, event.key, request, header);
+  } else if (session.machine.may_park(input.chunk)) {
+    session.requests.store_waiting(input.chunk, event.key, request, header);
+  }
+  feed(fabric, session, input);
+}
+
+}  // namespace rtrs

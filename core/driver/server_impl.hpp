@@ -1,0 +1,148 @@
+// What is behind rtrs::Server. Bulk that does not steer the protocol lives here, by session and chunk:
+// memory, keys, headers, names.
+#pragma once
+#include <array>
+#include <deque>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/driver/post_queue.hpp"
+#include "core/driver/request_store.hpp"
+#include "core/driver/ring.hpp"
+#include "core/driver/server.hpp"
+#include "core/proto/server_registry.hpp"
+#include "core/proto/server_session.hpp"
+#include "core/trace/recorder.hpp"
+
+namespace rtrs {
+
+struct Server::Impl {
+  static constexpr InstanceId kRegistry = 0;
+  static constexpr std::size_t kNewsCapacity = 1024;
+  static constexpr std::size_t kFabricBatch = 64;
+
+  struct Session {
+    Session(const ServerConfig& config, std::uint16_t index)
+        : machine(config, index), requests(config.queue_depth, config.max_hdr_size) {}
+    ServerSession machine;
+    RequestStore requests;
+    Region chunks;                                         // queue_depth * chunk_size
+    std::array<std::vector<Exposure>, kMaxPaths> exposed;  // one of all chunks, or one a chunk
+    std::array<bool, kMaxPaths> up{};
+    std::string name;
+    bool opened = false;  // the application knows it
+    // A connection that an action could not serve; lost as soon as the step's actions are done.
+    ConKey failed{};
+  };
+
+  Impl(const ServerConfig& options, Recorder* r);
+
+  // Every input of a session goes through here: recorded, stepped, its actions performed, and what follows by
+  // itself done. The session may be gone afterwards.
+  template <class Input>
+  void feed(Fabric& fabric, Session& session, const Input& input) {
+    step(fabric, session, input);
+    while (true) {
+      if (session.failed.epoch != 0) {
+        const ConKey key = std::exchange(session.failed, ConKey{});
+        step(fabric, session, ConnectionLost{input.now, key, Reason::no_resources});
+      } else if (session.machine.wants_to_continue()) {
+        step(fabric, session, Continued{input.now});
+      } else {
+        break;
+      }
+    }
+    posts.flush(fabric);
+    if (session.machine.ended()) retire(fabric, input.now, session);
+  }
+  template <class Input>
+  void step(Fabric& fabric, Session& session, const Input& input) {
+    const auto instance = static_cast<InstanceId>(session.machine.index() + 1);
+    if (recorder != nullptr) recorder->input(instance, input);
+    ActionList actions;
+    session.machine.on(input, actions);
+    if (recorder != nullptr) recorder->actions(instance, actions);
+    for (const Action& action : actions)
+      std::visit([&, this](const auto& one) { this->perform(fabric, input.now, session, one); }, action);
+  }
+  template <class Input>
+  void ask_registry(const Input& input, ActionList& answer) {
+    if (recorder != nullptr) recorder->input(kRegistry, input);
+    registry.on(input, answer);
+    if (recorder != nullptr) recorder->actions(kRegistry, answer);
+  }
+
+  // server_events.cpp: what the fabric reports
+  void handle(Fabric&, Nanos now, const FabricEvent&);
+  void handle_connect(Fabric&, Nanos now, const FabricEvent&);
+  void admit(Fabric&, Nanos now, const FabricEvent&, const wire::ConnReq&, const AdmitSession&);
+  void handle_message(Fabric&, Nanos now, Session&, const FabricEvent&);
+  void handle_info(Fabric&, Nanos now, Session&, const FabricEvent&);
+  void handle_request(Fabric&, Nanos now, Session&, const FabricEvent&);
+  void refuse(Fabric&, Nanos now, Session&, ConKey, wire::Refusal);
+
+  // server_actions.cpp: what a session asks for
+  void perform(Fabric&, Nanos, Session&, const PostResponse&);
+  void perform(Fabric&, Nanos, Session&, const PostImm&);
+  void perform(Fabric&, Nanos, Session&, const PostReceive&);
+  void perform(Fabric&, Nanos, Session&, const Deliver&);
+  void perform(Fabric&, Nanos, Session&, const InvalidateChunk&);
+  void perform(Fabric&, Nanos, Session&, const ControlAction&);
+  // Actions of a client: a server session never asks for them.
+  void perform(Fabric&, Nanos, Session&, const PostRequest&) { RTRS_ASSERT(false); }
+  void perform(Fabric&, Nanos, Session&, const Complete&) { RTRS_ASSERT(false); }
+  void perform(Fabric&, Nanos, Session&, const StoreKey&) { RTRS_ASSERT(false); }
+
+  void control(Fabric&, Nanos, Session&, const Accept&);
+  void control(Fabric&, Nanos, Session&, const Reject&);
+  void control(Fabric&, Nanos, Session&, const Disconnect&);
+  void control(Fabric&, Nanos, Session&, const SendInfoRsp&);
+  void control(Fabric&, Nanos, Session&, const SendFenceRsp&);
+  void control(Fabric&, Nanos, Session&, const PathChanged&);
+  void control(Fabric&, Nanos, Session&, const LinkChanged&);
+  void control(Fabric&, Nanos, Session&, const ReleasePath&);
+  void control(Fabric&, Nanos, Session&, const EndSession&);
+  template <class OfClient>
+  void control(Fabric&, Nanos, Session&, const OfClient&) {
+    RTRS_ASSERT(false);
+  }
+  bool expose(Fabric&, Session&, unsigned path);
+  void reject(Fabric&, std::uint32_t request, int peer_errno);
+
+  // server.cpp
+  Session* find(std::uint16_t index) const noexcept {
+    return index < sessions.size() ? sessions[index].get() : nullptr;
+  }
+  Session* create(Fabric&, Nanos now, std::uint16_t index);
+  void retire(Fabric&, Nanos now, Session&);
+  void drop(Nanos now, std::uint16_t index);
+  void run_deadlines(Fabric&, Nanos now);
+  std::size_t take(std::span<ServerEvent> out);
+  void reserve_events();
+  void add_news(const PathNews&);
+
+  ServerConfig config;
+  Recorder* recorder;
+  ServerRegistry registry;
+  std::vector<std::unique_ptr<Session>> sessions;  // by index
+  std::vector<std::unique_ptr<Session>> retired;   // whose events are not all handed out
+  PostQueue posts;
+  Ring<ServerEvent> events;
+  std::size_t event_capacity = 0;
+  std::deque<PathNews> news;
+  std::vector<std::byte> scratch;  // for INFO_RSP
+  std::vector<wire::Descriptor> runs;
+  std::uint32_t epoch = 0;
+  unsigned live = 0;
+  bool listening = false;
+  bool closing = false;
+  mutable bool deadline_known = false;
+  mutable Nanos deadline = kNever;
+  ServerStats counted;
+  ServerSession::Counters of_retired;
+  mutable ServerStats shown;
+};
+
+}  // namespace rtrs
