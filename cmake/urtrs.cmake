@@ -62,6 +62,13 @@ function(urtrs_test NAME)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${NAME} ${ARG_SOURCES})
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} urtrs_warnings GTest::gtest GTest::gtest_main rapidcheck)
+  # Optimising the templates of a test costs most of the time of a whole build; what it tests is optimised as ever.
+  # An owner who needs more says so: target_compile_options(NAME PRIVATE -O2).
+  set(level -O1)
+  if(URTRS_SANITIZE)
+    set(level -O0)
+  endif()
+  target_compile_options(${NAME} PRIVATE -g1 ${level})
   add_test(NAME ${NAME} COMMAND ${NAME})
   if("tsan" IN_LIST ARG_LABELS)
     add_dependencies(tsan_tests ${NAME})
