@@ -51,6 +51,18 @@ std::uint8_t* put_record(std::uint8_t* out, KindId kind, InstanceId instance, co
 #undef RTRS_TRACE_PUT
 }
 
+std::uint8_t* put_fields(std::uint8_t* out, const Record& record, const FieldMap& map) noexcept {
+#define RTRS_TRACE_PUT(number, event_class, type) \
+  case number:                                    \
+    return put_fields(out, get_struct<type>(record, map));
+  switch (record.event->id) {
+    RTRS_TRACE_EVENTS(RTRS_TRACE_PUT)
+    default:
+      return out;
+  }
+#undef RTRS_TRACE_PUT
+}
+
 std::uint8_t* put_action_fields(std::uint8_t* out, const Action& action, KindId& kind) noexcept {
   const auto put = [out, &kind](const auto& value) {
     kind = kKindOf<std::remove_cvref_t<decltype(value)>>;

@@ -104,6 +104,9 @@ T get_struct(const Record& record, const FieldMap& map) noexcept {
   return value;
 }
 
+// Encodes the fields of a record of built-in kind as this build would; `out` has room for kMaxBuiltinRecord.
+std::uint8_t* put_fields(std::uint8_t* out, const Record& record, const FieldMap& map) noexcept;
+
 // How the events of a file relate to those of this build.
 class Compatibility {
  public:

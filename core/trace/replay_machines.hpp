@@ -1,0 +1,12 @@
+// The protocol machines of this build, for replay().
+#pragma once
+#include "core/trace/replay.hpp"
+
+namespace rtrs::trace {
+
+// Knows the begin events of client session, server session and server registry. Refuses configurations that a
+// machine cannot be made from; inputs that no driver would feed stop the program, as they would have stopped
+// the one that recorded.
+MachineFactory core_machines();
+
+}  // namespace rtrs::trace
