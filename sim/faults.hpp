@@ -91,11 +91,11 @@ class FaultDriver {
 
  private:
   struct Ending {  // a timed fault to be undone, or a beat of a flap train
-    enum class Kind : std::uint8_t { heal, heal_port, latency, restart, flap_cut, flap_heal };
+    enum class Kind : std::uint8_t { heal, latency, restart, flap_cut, flap_heal };
     Nanos time = 0;
     Kind kind = Kind::heal;
     std::uint32_t target = 0;  // link or node
-    std::uint32_t ways = 0;    // bit per Way; or port
+    std::uint32_t ways = 0;    // bit per Way
     std::uint32_t beats = 0;
   };
   void strike(Network&, ChoiceSource&, std::vector<WorldFault>& out);
@@ -114,7 +114,6 @@ class FaultDriver {
   std::vector<Ending> endings_;
   // Overlapping cuts of one direction are counted, so that the end of one does not end the other.
   std::vector<std::array<std::uint32_t, 2>> cuts_;
-  std::vector<bool> down_;  // nodes this driver crashed
   std::array<std::uint64_t, kFaultClasses> struck_{};
   Nanos next_ = kNever;
   Nanos quiet_since_ = 0;

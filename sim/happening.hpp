@@ -36,9 +36,11 @@ struct Happening {
     posted,           // qp, wr, op, length, imm, rkey, value = remote address, flag = signalled
     receives_posted,  // qp, length = how many
     placed,           // qp = responder, peer = requester, wr, rkey, value = address, length: bytes written
-    executed,         // qp = responder, peer = requester, wr, op, imm, length, flag = took a receive
+    executed,         // qp = responder, peer = requester, wr, op, imm, length, flag = took a receive;
+                      // a local one has qp = peer = its poster
     refused,          // qp = responder, peer = requester, wr: access refused
     completed,        // qp, wr, ending; on success only signalled ones are reported
+    acknowledged,     // qp, wr: everything below wr has arrived (or was copied, on a weak network)
     receive_flushed,  // qp, length = how many receives ended unused
     reported,         // qp, op, imm, length, wr = serial of the arrival: the application polled an arrival
     key_granted,      // node, rkey, value = address, length
@@ -61,6 +63,7 @@ struct Happening {
   Ending ending = Ending::success;
   WorkRequest::Op op = WorkRequest::Op::write;
   bool flag = false;
+  bool local = false;  // posted, executed: an operation on the poster's own memory
   QpId qp = kNone;
   QpId peer = kNone;
   NodeId node = kNone;

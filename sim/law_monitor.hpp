@@ -45,8 +45,6 @@ class LawMonitor {
   explicit LawMonitor(const Options& options) : options_(options) {}
 
   void on(const Happening&);
-  // At the end of a run: every work request of a closed queue pair has ended.
-  void finish(Nanos now);
   // The first few; `violation_count` has all.
   const std::vector<Violation>& violations() const noexcept { return violations_; }
   std::uint64_t violation_count() const noexcept { return violation_count_; }
@@ -55,78 +53,82 @@ class LawMonitor {
   struct Posted {
     WorkRequest::Op op = WorkRequest::Op::write;
     bool signalled = false;
-    bool executed = false;
-    bool refused = false;
     bool local = false;
     std::uint32_t imm = 0;
     std::uint32_t length = 0;
-    std::uint32_t placed = 0;  // bytes
+    std::uint64_t placed = 0;  // bytes
     Nanos time = 0;
+    std::uint32_t rkey = 0;
+    std::uint64_t address = 0;
   };
   struct Arrival {
     std::uint32_t imm = 0;
     std::uint32_t length = 0;
     WorkRequest::Op op = WorkRequest::Op::write;
-    bool complete = false;  // its payload and that of everything before it was in place
   };
   struct Qp {
     bool known = false, broken = false, disconnected = false, closed = false, overrun = false;
-    bool request_sent = false, request_seen = false, answered = false;
-    bool failed_completion = false;  // A7: after it only flushes
-    bool access_refused = false;     // as responder
-    bool was_refused = false;        // as requester
+    bool request_sent = false, answered = false;
+    bool failed = false;           // a work request ended badly: from then on all are flushed
+    bool refused_peer = false;     // as responder it refused an access
+    bool refused_by_peer = false;  // as requester
     NodeId node = kNone;
     LinkId link = kNone;
     QpId peer = kNone;
-    Way way = Way::to_server;
-    Ending cause = Ending::success;
+    Ending cause = Ending::flushed;
     std::uint64_t budget = 0;
-    std::uint64_t first = 0;      // serial of queue[head]
-    std::uint64_t completed = 0;  // serials below ended
-    std::uint64_t executed = 0;   // serials below were executed at the peer
-    std::vector<Posted> queue;    // from `head` on: posted and not both executed and completed
+    std::uint64_t seen_at = ~std::uint64_t{0};  // incarnation of the server that saw the connect request
+    std::uint64_t first = 0;                    // serial of queue[head]
+    std::uint64_t acked = 0;                    // serials below have arrived, says the network
+    std::uint64_t ended = 0;                    // serials below have completed or failed
+    std::uint64_t executed = 0;                 // serials below had their effect
+    std::vector<Posted> queue;
     std::size_t head = 0;
     std::uint64_t receives = 0;  // posted and not taken
     std::vector<Arrival> arrivals;
     std::size_t first_arrival = 0;
     std::uint64_t reported = 0;
     Nanos progress = 0;  // when something of it was last acknowledged
+
+    std::uint64_t posted() const noexcept { return first + (queue.size() - head); }
+    std::uint64_t done() const noexcept { return acked > ended ? acked : ended; }
   };
   struct LinkState {
     bool cut[2] = {false, false};
-    Nanos healed[2] = {0, 0};
   };
   struct KeyRange {
     std::uint64_t address = 0;
     std::uint32_t length = 0;
   };
 
-  Qp* qp_of(const Happening&, QpId);
+  Qp& qp_at(QpId);
   Posted* posted_of(Qp&, std::uint64_t serial);
-  void violated(unsigned law, const Happening&, const char* text);
+  bool check(bool holds, unsigned law, const Happening&, const char* text);
+  Posted* source(const Happening&, const char* what);
   void on_created(const Happening&);
   void on_paired(const Happening&);
   void on_posted(const Happening&);
   void on_placed(const Happening&);
   void on_executed(const Happening&);
+  void on_executed_locally(const Happening&);
   void on_refused(const Happening&);
+  void on_acknowledged(const Happening&);
   void on_completed(const Happening&);
-  void on_completed_well(const Happening&, Qp&);
-  void on_completed_badly(const Happening&, Qp&);
+  void on_failed(const Happening&);
   void on_reported(const Happening&);
   void on_broken(const Happening&);
   void on_closed(const Happening&);
   void on_connection(const Happening&);
   void on_link(const Happening&);
   void on_node(const Happening&);
-  bool excused(const Happening&, const Qp&) const;
-  bool check_source(const Happening&, Qp*& responder, Qp*& requester);
+  bool excused(const Happening&, Qp&);
+  bool key_allows(const Happening&, std::uint64_t address, std::uint64_t length) const;
   void trim(Qp&);
 
   Options options_;
   std::vector<Qp> qps_;
   std::vector<LinkState> links_;
-  std::vector<bool> node_down_;
+  std::vector<std::uint64_t> crashes_;                // by node
   std::unordered_map<std::uint64_t, KeyRange> keys_;  // node << 32 | rkey; looked up, never iterated
   std::vector<Violation> violations_;
   std::uint64_t violation_count_ = 0;

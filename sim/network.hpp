@@ -141,7 +141,7 @@ class Network {
                std::uint16_t service, const ConnectionParams&, std::span<const std::byte> data,
                ChoiceSource&);
   // Reports connect_failed without a network having been asked.
-  void fail_connect(NodeId, ConKey, Reason);
+  void fail_connect(NodeId, ConKey, Reason, ChoiceSource&);
   void accept(NodeId, std::uint32_t request, ConKey, const ConnectionParams&, std::span<const std::byte> data,
               ChoiceSource&);
   void reject(NodeId, std::uint32_t request, std::span<const std::byte> data, ChoiceSource&);
@@ -179,7 +179,7 @@ class Network {
   };
   struct Memory {
     std::vector<std::byte> owned;
-    std::span<std::byte> bytes;  // of `owned`, or of the caller
+    std::span<std::byte> external_bytes;
     bool external = false;
     bool used = false;
   };
@@ -201,7 +201,8 @@ class Network {
     FabricEvent event;
     QpId qp = kNone;
     PayloadId payload = kNoPayload;
-    std::uint64_t wr = 0;
+    bool arrival = false;      // of a message, and then:
+    std::uint64_t serial = 0;  // among the arrivals of the queue pair
     WorkRequest::Op op = WorkRequest::Op::write;
     std::uint32_t length = 0;
   };
@@ -211,6 +212,7 @@ class Network {
     std::uint32_t incarnation = 1;
     std::vector<Memory> memory;
     std::vector<Key> keys;  // by ExposureId
+    std::vector<ExposureId> free_keys;
     std::vector<Listener> listeners;
     std::unordered_map<std::uint64_t, QpId> by_key;  // looked up, never iterated
     std::vector<Pending> events;                     // [first, end) wait for poll()
@@ -221,6 +223,7 @@ class Network {
     LinkInfo info;
     Nanos latency = 0, jitter = 0;
     Nanos starved[2] = {0, 0};
+    std::vector<QpId> qps;  // of both ends; closed ones are dropped now and then
   };
   struct Wr {
     WorkRequest::Op op = WorkRequest::Op::write;
@@ -247,7 +250,8 @@ class Network {
     bool deliver_scheduled = false;
     bool ack_scheduled = false;
     bool budget_scheduled = false;
-    bool retry_now = false;  // a retransmission is on its way
+    bool blocked = false;      // delivery gets no answer
+    bool ack_blocked = false;  // acknowledgements get lost
     NodeId node = kNone;
     QpId peer = kNone;
     LinkId link = kNone;
@@ -259,8 +263,10 @@ class Network {
     // signalled one at or after it completed.
     std::uint64_t retired = 0, completed = 0, delivered = 0, posted = 0;
     std::uint64_t ack_until = 0;
-    std::uint64_t executed_from_peer = 0;
-    std::vector<Wr> ring;  // power of two
+    std::uint64_t first_failed = kNever;  // of a broken one: the work request that has the cause
+    Ending cause = Ending::flushed;
+    std::uint64_t arrivals = 0;  // reported or to be reported to the application
+    std::vector<Wr> ring;        // power of two
     Nanos stuck_since = kNever;
     Nanos budget = 0;
     Nanos last_due = 0;
@@ -271,7 +277,6 @@ class Network {
     };
     std::vector<Receives> receives;
     std::size_t first_receives = 0;
-    std::uint64_t receive_total = 0;
     // Connection management.
     std::uint32_t request = kNone;  // client: at the server, once seen; server: its own
     std::uint32_t cm_attempts = 0;
@@ -300,6 +305,9 @@ class Network {
     PayloadId reject_data = kNoPayload;
   };
 
+  static std::uint64_t packed(ConKey key) noexcept {
+    return std::uint64_t{key.epoch} << 32 | std::uint64_t{key.path} << 16 | key.con;
+  }
   // network.cpp
   void schedule(Nanos time, Event::Kind, std::uint32_t qp, std::uint32_t arg = 0);
   void happened(Happening);
@@ -309,7 +317,9 @@ class Network {
   // network_memory.cpp
   std::uint32_t fresh_key(NodeId, ExposureId);
   void revoke(NodeId, ExposureId);
-  const Key* find_key(NodeId, std::uint32_t rkey, std::uint64_t address, std::uint32_t length) const noexcept;
+  const Key* find_key(NodeId, const Wr&) const noexcept;  // null: access refused
+  std::span<std::byte> bytes_of(NodeId, RegionId) noexcept;
+  void gather(NodeId, const Wr&, std::uint32_t begin, std::uint32_t end, std::byte* to);
   PayloadId snapshot(NodeId, const Wr&);
   void place(QpId responder, QpId requester, std::uint64_t serial, const Wr&, std::uint32_t begin,
              std::uint32_t end, const Key&);
@@ -320,24 +330,29 @@ class Network {
   void schedule_delivery(QpId, Nanos not_before);
   void schedule_ack(QpId, ChoiceSource&);
   void on_deliver(QpId, ChoiceSource&);
-  bool reaches_peer(const Qp&) const noexcept;
-  void stuck(QpId);
+  bool reaches_peer(QpId) const noexcept;
+  void stuck(QpId, ChoiceSource&);
   void unstick(QpId, ChoiceSource&);
+  void poke_rnr(QpId);
+  void on_refusal(QpId, ChoiceSource&);
   enum class Outcome : std::uint8_t { done, wait_receive, refused, torn };
-  Outcome execute(QpId responder, QpId requester, std::uint64_t serial, Wr&, bool may_tear, ChoiceSource&);
-  Outcome place_payload(QpId responder, QpId requester, std::uint64_t serial, Wr&, bool may_tear,
-                        ChoiceSource&);
+  Outcome execute(QpId responder, QpId requester, std::uint64_t serial, Wr&, ChoiceSource&);
+  Outcome place_payload(QpId responder, QpId requester, std::uint64_t serial, Wr&, ChoiceSource&);
   bool take_receive(Qp&, std::uint32_t& bytes);
   void arrived(QpId responder, QpId requester, std::uint64_t serial, Wr&);
-  void run_local(QpId, std::uint64_t serial, ChoiceSource&);
+  void run_local(QpId, ChoiceSource&);
+  void deliver(QpId, ChoiceSource&);
+  void refuse(QpId responder, QpId requester, std::uint64_t serial, ChoiceSource&);
+  void grow(Qp&, std::uint64_t oldest);
   void on_acknowledge(QpId, ChoiceSource&);
   void complete_until(QpId, std::uint64_t until);
   void on_budget(QpId, ChoiceSource&);
   void on_ghost(std::uint32_t index, ChoiceSource&);
   // network_failure.cpp
-  void fail(QpId, Ending cause, std::uint64_t first_failed, Reason, ChoiceSource&);
+  void fail(QpId, Ending cause, std::uint64_t first_failed, ChoiceSource&);
   void spawn_ghosts(QpId, ChoiceSource&);
-  void flush(QpId, Ending cause, std::uint64_t first_failed);
+  void flush(QpId);
+  void place_late(QpId, ChoiceSource&);
   void on_close(QpId, ChoiceSource&);
   void drop_queue(QpId);
   // network_cm.cpp
@@ -348,6 +363,8 @@ class Network {
   void on_cm_retry(QpId, ChoiceSource&);
   void connect_failed(QpId, Reason, PayloadId data);
   void send_reply(QpId server, ChoiceSource&);
+  void send_reject(std::uint32_t request, ChoiceSource&);
+  void say_goodbye(QpId, ChoiceSource&);
   QpId make_qp(NodeId, ConKey, LinkId, Way, const ConnectionParams&, ChoiceSource&);
 
   NetworkConfig config_;
