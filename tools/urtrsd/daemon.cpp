@@ -1,0 +1,327 @@
+#include "tools/urtrsd/daemon.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <random>
+
+namespace rtrs::daemon {
+
+namespace {
+
+ServerConfig protocol_config(const DaemonConfig& config) {
+  ServerConfig protocol;
+  protocol.queue_depth = static_cast<std::uint16_t>(config.sess_queue_depth);
+  protocol.chunk_size = config.max_chunk_size;
+  protocol.max_sessions = static_cast<std::uint16_t>(config.max_sessions);
+  protocol.always_invalidate = config.always_invalidate;
+  protocol.send_depth =
+      static_cast<std::uint16_t>(std::min<std::uint32_t>(4 * config.sess_queue_depth + 64, 4096));
+  protocol.heartbeat.interval = milliseconds(config.heartbeat_interval_ms);
+  protocol.heartbeat.missed_max = config.heartbeat_missed_max;
+  return protocol;
+}
+
+std::uint64_t pack(const RequestId& id) {
+  return std::uint64_t{id.session} << 32 | std::uint64_t{id.chunk} << 16 | id.serial;
+}
+
+}  // namespace
+
+Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std::unique_ptr<Fabric> fabric,
+               std::unique_ptr<Catalog> catalog, std::unique_ptr<StorageEngine> engine)
+    : context_(context),
+      config_(config),
+      catalog_(std::move(catalog)),
+      engine_(std::move(engine)),
+      fabric_(std::move(fabric)),
+      server_(fit(protocol_config(config), fabric_->capabilities()), &recorder_),
+      // Device ids of an earlier run must be unknown to this one, or a client that missed the restart could
+      // write to another device than it opened.
+      generation_(std::random_device{}() % rnbd::kMaxGenerations),
+      engine_events_(context),
+      signals_(context),
+      pump_(context, *fabric_, config.busy_poll ? asio::WaitMode::busy_poll : asio::WaitMode::events,
+            {[this](Nanos now) { return this->step(now); }, [this] { return server_.next_deadline(); }}) {}
+
+Daemon::~Daemon() {
+  pump_.stop();
+  if (engine_events_.is_open()) engine_events_.release();  // the engine owns it
+}
+
+int Daemon::start() {
+  if (!config_.trace.empty()) {
+    const trace::Origin origin{"urtrsd", "server", fabric_->capabilities().name, 0, {}};
+    if (const int error = recorder_.open_file(config_.trace.c_str(), origin)) {
+      spdlog::error("cannot write the trace {}: {}", in_quotes(config_.trace), errno_text(error));
+      return 1;
+    }
+  }
+  for (const std::string& address : config_.listen) {
+    const PathAddress local{"", address, static_cast<std::uint16_t>(config_.port)};
+    const Errc result = server_.listen(*fabric_, asio::steady_now(), local);
+    if (result == Errc::address_in_use) {
+      spdlog::error(
+          "cannot listen on {} port {}: another program does; 'ss -ltnp sport = :{}' names it, and "
+          "--port chooses another port",
+          address, config_.port, config_.port);
+      return 1;
+    }
+    if (result != Errc::ok) {
+      spdlog::error("cannot listen on {} port {}: {}", address, config_.port, to_string(result));
+      return result == Errc::not_supported ? 3 : 1;
+    }
+    spdlog::info("listening on {} port {} (fabric {})", address, config_.port, fabric_->capabilities().name);
+  }
+  for (const ExportSpec& spec : catalog_->specs())
+    spdlog::info("exporting {} from {}{}", in_quotes(spec.name),
+                 spec.path.empty() ? "memory" : in_quotes(spec.path), spec.read_only ? ", read-only" : "");
+  wait_for_signals();
+  wait_for_storage();
+  pump_.start();
+  spdlog::info("ready");
+  spdlog::default_logger()->flush();
+  return 0;
+}
+
+// --- the loop ---
+
+bool Daemon::step(Nanos now) {
+  std::array<ServerEvent, 64> events;
+  const std::size_t count = server_.poll(*fabric_, now, events);
+  for (const ServerEvent& event : std::span(events).first(count)) handle(event);
+  report_news();
+  const bool more = run_storage();
+  if (stopping_ && server_.closed() && engine_->in_flight() == 0) {
+    context_.stop();
+    return false;
+  }
+  return more || count == events.size();
+}
+
+// True when something finished.
+bool Daemon::run_storage() {
+  const bool ready = submitted_ && engine_->kick();
+  submitted_ = false;
+  if (!ready && !config_.busy_poll) return false;
+  std::array<StorageDone, 64> done;
+  const std::size_t count = engine_->poll(done);
+  for (const StorageDone& one : std::span(done).first(count)) {
+    const auto session = static_cast<std::uint16_t>(one.cookie >> 16);
+    feed(session, rnbd::StorageDone{static_cast<std::uint16_t>(one.cookie), one.error});
+  }
+  while (!backlog_.empty() && engine_->submit(backlog_.front())) {
+    backlog_.pop_front();
+    submitted_ = true;
+  }
+  return count != 0 || submitted_;
+}
+
+void Daemon::wait_for_storage() {
+  if (engine_->fd() < 0) return;
+  if (!engine_events_.is_open()) engine_events_.assign(engine_->fd());
+  engine_events_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                            [this](const boost::system::error_code& error) {
+                              if (error) return;
+                              engine_->acknowledge();
+                              do submitted_ = true;
+                              while (run_storage());
+                              pump_.kick();
+                              wait_for_storage();
+                            });
+}
+
+void Daemon::wait_for_signals() {
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) signals_.add(number);
+  signals_.async_wait([this](const boost::system::error_code& error, int number) {
+    if (error) return;
+    if (number == SIGUSR1) {
+      dump_trace();
+    } else if (stopping_) {
+      spdlog::warn("second signal: leaving with {} operations in flight", engine_->in_flight());
+      return context_.stop();
+    } else {
+      begin_shutdown(number == SIGINT ? "SIGINT" : "SIGTERM");
+    }
+    wait_for_signals();
+  });
+}
+
+void Daemon::begin_shutdown(const char* why) {
+  spdlog::info("{}: closing {} sessions; once more to leave at once", why, server_.session_count());
+  stopping_ = true;
+  server_.close(*fabric_, asio::steady_now());
+  pump_.start();
+}
+
+void Daemon::dump_trace() {
+  const std::string path = "urtrsd-" + std::to_string(::getpid()) + ".rtrc";
+  const int error =
+      recorder_.dump_ring(path.c_str(), {"urtrsd", "server", fabric_->capabilities().name, 0, {}});
+  if (error != 0) {
+    spdlog::error("cannot write the trace ring to {}: {}", path, errno_text(error));
+  } else {
+    spdlog::info("wrote the trace ring to {}; read it with: urtrs-replay cat {}", path, path);
+  }
+}
+
+void Daemon::report_news() {
+  PathNews news;
+  while (server_.take_news(news)) {
+    if (news.kind != PathNews::Kind::path) continue;
+    const std::string name =
+        news.session < sessions_.size() && sessions_[news.session] ? sessions_[news.session]->name : "";
+    const auto level = news.path.state == PathState::draining ? spdlog::level::warn : spdlog::level::info;
+    spdlog::log(level, "session={} name={} path={} state={} reason={}{}", news.session, in_quotes(name),
+                news.path.path % kMaxPaths, to_string(news.path.state), to_string(news.path.reason),
+                news.path.peer_errno == 0 ? "" : " errno=" + std::to_string(news.path.peer_errno));
+  }
+  if (recorder_.file_failed() && !config_.trace.empty()) {
+    spdlog::error("the trace {} ends here: {}; IO goes on", in_quotes(config_.trace),
+                  errno_text(recorder_.file_errno()));
+    config_.trace.clear();
+  }
+}
+
+// --- sessions and requests ---
+
+void Daemon::handle(const ServerEvent& event) {
+  switch (event.kind) {
+    case ServerEvent::Kind::session_opened: {
+      if (sessions_.size() <= event.session) sessions_.resize(event.session + 1U);
+      auto session = std::make_unique<Session>();
+      session->name = event.name;
+      session->devices =
+          std::make_unique<rnbd::ServerDevices>(rnbd::ServerOptions{generation_, rnbd::kMaxGenerations});
+      session->requests.resize(config_.sess_queue_depth);
+      sessions_[event.session] = std::move(session);
+      generation_ = (generation_ + 1) % rnbd::kMaxGenerations;
+      spdlog::info("session={} name={} opened", event.session, in_quotes(event.name));
+      break;
+    }
+    case ServerEvent::Kind::session_closed:
+      feed(event.session, rnbd::SessionClosed{});
+      spdlog::info("session={} name={} closed", event.session, in_quotes(sessions_[event.session]->name));
+      sessions_[event.session].reset();
+      break;
+    case ServerEvent::Kind::request:
+      handle_request(event);
+      break;
+  }
+}
+
+void Daemon::handle_request(const ServerEvent& event) {
+  sessions_[event.id.session]->requests[event.id.chunk] = {event.id, event.data};
+  rnbd::RequestArrived input;
+  input.request = pack(event.id);
+  input.direction = event.direction == Direction::read ? wire::Direction::read : wire::Direction::write;
+  input.data_len = static_cast<std::uint32_t>(event.data.size());
+  input.user_header = event.user_header;
+  feed(event.id.session, input);
+}
+
+template <class Input>
+void Daemon::feed(std::uint16_t session, const Input& input) {
+  rnbd::ServerActions actions;
+  sessions_[session]->devices->on(input, actions);
+  for (const rnbd::ServerAction& action : actions)
+    std::visit([this, session](const auto& one) { this->perform(session, one); }, action);
+  // Only now: the devices take no input while their actions are being performed.
+  while (!opened_.empty()) {
+    const auto [opener, answer] = opened_.front();
+    opened_.pop_front();
+    feed(opener, answer);
+  }
+}
+
+Daemon::Session::Request& Daemon::request(std::uint16_t session, std::uint64_t name) {
+  return sessions_[session]->requests[static_cast<std::uint16_t>(name >> 16)];
+}
+
+void Daemon::perform(std::uint16_t session, const rnbd::Storage& action) {
+  StorageOp op;
+  op.cookie = std::uint64_t{session} << 16 | action.operation;
+  op.target = devices_.at(action.handle).device.get();
+  op.sector = action.sector;
+  op.bytes = action.bytes;
+  op.fua = action.fua;
+  switch (action.opcode) {
+    case wire::rnbd::Opcode::read:
+      op.opcode = StorageOpcode::read;
+      break;
+    case wire::rnbd::Opcode::write:
+      op.opcode = StorageOpcode::write;
+      break;
+    case wire::rnbd::Opcode::flush:
+      op.opcode = StorageOpcode::flush;
+      break;
+    case wire::rnbd::Opcode::discard:
+      op.opcode = StorageOpcode::discard;
+      break;
+    case wire::rnbd::Opcode::write_zeroes:
+      op.opcode = StorageOpcode::write_zeroes;
+      break;
+    case wire::rnbd::Opcode::secure_erase:
+      RTRS_ASSERT(false);
+  }
+  if (op.opcode == StorageOpcode::read || op.opcode == StorageOpcode::write)
+    op.buffer = request(session, action.request).data.data();
+  submit(op);
+}
+
+void Daemon::submit(const StorageOp& op) {
+  submitted_ = true;
+  if (!backlog_.empty() || !engine_->submit(op)) backlog_.push_back(op);
+}
+
+void Daemon::perform(std::uint16_t session, const rnbd::Respond& action) {
+  server_.respond(*fabric_, asio::steady_now(), request(session, action.request).id, action.peer_errno);
+}
+
+void Daemon::perform(std::uint16_t session, const rnbd::WriteBack& action) {
+  rnbd::fill(action, request(session, action.request).data);
+}
+
+void Daemon::perform(std::uint16_t session, const rnbd::OpenExport& action) {
+  const std::string name(action.name);
+  const auto mode = access_mode_from_wire(static_cast<std::uint8_t>(action.mode));
+  rnbd::ExportOpened answer;
+  answer.operation = action.operation;
+  auto opened = catalog_->open(sessions_[session]->name, name, mode.value_or(AccessMode::ro));
+  if (!opened) {
+    spdlog::warn("session={} open {} refused: {}", session, in_quotes(name), opened.error().sentence);
+    answer.error = peer_errno(opened.error().error);
+    opened_.emplace_back(session, answer);
+    return;
+  }
+  const Export& device = *opened->device;
+  const ExportLimits& limits = device.limits();
+  answer.handle = next_handle_++;
+  answer.geometry.nsectors = device.sectors();
+  answer.geometry.logical_block_size = limits.logical_block_size;
+  answer.geometry.physical_block_size = limits.physical_block_size;
+  answer.geometry.max_hw_sectors = limits.max_hw_sectors;
+  answer.geometry.max_segments = limits.max_segments;
+  answer.geometry.max_discard_sectors = limits.max_discard_sectors;
+  answer.geometry.max_write_zeroes_sectors = limits.max_write_zeroes_sectors;
+  answer.geometry.discard_granularity = limits.discard_granularity;
+  answer.geometry.discard_alignment = limits.discard_alignment;
+  answer.geometry.write_cache = limits.write_cache;
+  answer.geometry.fua = limits.fua;
+  for (const std::string& warning : device.warnings()) spdlog::warn("{}", warning);
+  spdlog::info("session={} opened {} {} ({} bytes)", session, in_quotes(name), to_string(*mode),
+               device.size_bytes());
+  devices_.emplace(answer.handle, std::move(*opened));
+  opened_.emplace_back(session, answer);
+}
+
+void Daemon::perform(std::uint16_t session, const rnbd::CloseExport& action) {
+  spdlog::info("session={} closed a device", session);
+  devices_.erase(action.handle);
+}
+
+void Daemon::perform(std::uint16_t, const rnbd::SessionDrained&) {}
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,87 @@
+// urtrsd at work: an RTRS server on one fabric, RNBD on top, storage behind. One thread, one io_context.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/asio/fabric_pump.hpp"
+#include "core/driver/server.hpp"
+#include "core/rnbd/server_devices.hpp"
+#include "core/trace/recorder.hpp"
+#include "tools/urtrsd/catalog.hpp"
+#include "tools/urtrsd/config.hpp"
+#include "tools/urtrsd/storage_engine.hpp"
+
+namespace rtrs::daemon {
+
+class Daemon {
+ public:
+  // `fabric` and `catalog` are ready to use; their failures are the caller's to explain.
+  Daemon(boost::asio::io_context&, const DaemonConfig&, std::unique_ptr<Fabric> fabric,
+         std::unique_ptr<Catalog> catalog, std::unique_ptr<StorageEngine> engine);
+  ~Daemon();
+
+  // 0, or the exit code after an error that was logged.
+  int start();
+
+ private:
+  // One client session: its devices, and the memory of its requests by chunk.
+  struct Session {
+    std::string name;
+    std::unique_ptr<rnbd::ServerDevices> devices;
+    struct Request {
+      RequestId id;
+      std::span<std::byte> data;
+    };
+    std::vector<Request> requests;
+  };
+
+  bool step(Nanos now);
+  void handle(const ServerEvent&);
+  void handle_request(const ServerEvent&);
+  template <class Input>
+  void feed(std::uint16_t session, const Input&);
+  void perform(std::uint16_t session, const rnbd::Storage&);
+  void perform(std::uint16_t session, const rnbd::Respond&);
+  void perform(std::uint16_t session, const rnbd::WriteBack&);
+  void perform(std::uint16_t session, const rnbd::OpenExport&);
+  void perform(std::uint16_t session, const rnbd::CloseExport&);
+  void perform(std::uint16_t session, const rnbd::SessionDrained&);
+  Session::Request& request(std::uint16_t session, std::uint64_t name);
+
+  bool run_storage();
+  void submit(const StorageOp&);
+  void wait_for_storage();
+  void wait_for_signals();
+  void begin_shutdown(const char* why);
+  void dump_trace();
+  void report_news();
+
+  boost::asio::io_context& context_;
+  DaemonConfig config_;
+  Recorder recorder_;
+  std::unique_ptr<Catalog> catalog_;
+  std::map<std::uint64_t, OpenedDevice> devices_;  // by export handle
+  std::unique_ptr<StorageEngine> engine_;          // destroyed before the devices that it works on
+  std::unique_ptr<Fabric> fabric_;                 // its memory is what the engine reads and fills
+  Server server_;
+  std::vector<std::unique_ptr<Session>> sessions_;
+  std::deque<StorageOp> backlog_;  // operations that the engine had no room for
+  std::deque<std::pair<std::uint16_t, rnbd::ExportOpened>> opened_;  // by session, to be fed
+  std::uint64_t next_handle_ = 1;
+  std::uint32_t generation_;
+  bool submitted_ = false;
+  bool stopping_ = false;
+  boost::asio::posix::stream_descriptor engine_events_;
+  boost::asio::signal_set signals_;
+  asio::FabricPump pump_;
+};
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,78 @@
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/io_context.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "backends/libfabric/ofi.hpp"
+#include "tools/urtrsd/daemon.hpp"
+
+namespace {
+
+using namespace rtrs;
+using namespace rtrs::daemon;
+
+void set_up_log(const std::string& level) {
+  spdlog::set_default_logger(spdlog::stderr_logger_st("urtrsd"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
+  spdlog::set_level(spdlog::level::from_str(level));
+  spdlog::flush_on(spdlog::level::info);
+}
+
+int serve(const DaemonConfig& config) {
+  set_up_log(config.log_level);
+  auto catalog = Catalog::create(
+      config.exports, config.dev_search_path.empty() ? std::nullopt : std::optional(config.dev_search_path));
+  if (!catalog) {
+    spdlog::error("{}", catalog.error().sentence);
+    return 3;
+  }
+  for (const std::string& warning : (*catalog)->warnings()) spdlog::warn("{}", warning);
+  const auto broken = (*catalog)->check();
+  for (const OpenError& error : broken) spdlog::error("{}", error.sentence);
+  if (!broken.empty()) return 3;
+  StorageEngine::Options options;
+  options.event_fd = !config.busy_poll;
+  auto engine = StorageEngine::create(options);
+  if (!engine) {
+    spdlog::error("{}", engine.error().sentence);
+    return 3;
+  }
+  ofi::OfiOptions fabric_options;
+  fabric_options.provider = config.provider;
+  fabric_options.log = [](ofi::LogLevel level, const std::string& text) {
+    constexpr spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
+                                                    spdlog::level::warn, spdlog::level::err};
+    spdlog::log(levels[static_cast<unsigned>(level)], "{}", text);
+  };
+  auto fabric = ofi::open_ofi_fabric(fabric_options);
+  if (!fabric) {
+    spdlog::error("cannot use libfabric provider {}: {}; 'fi_info -l' lists the providers of this machine",
+                  in_quotes(config.provider), to_string(fabric.error()));
+    return 3;
+  }
+  boost::asio::io_context context(1);
+  Daemon daemon(context, config, std::move(*fabric), std::move(*catalog), std::move(*engine));
+  if (const int failed = daemon.start()) return failed;
+  context.run();
+  spdlog::info("stopped");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ofi::restore_signal_handlers();
+  const CommandLine line = parse_command_line({argv + 1, argv + argc});
+  std::fputs(line.output.c_str(), stdout);
+  std::fputs(line.errors.c_str(), stderr);
+  if (!line.run) return line.exit_code;
+  try {
+    return serve(*line.run);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "urtrsd: %s\n", error.what());
+    return 1;
+  }
+}
