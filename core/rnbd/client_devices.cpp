@@ -1,0 +1,220 @@
+#include "core/rnbd/client_devices.hpp"
+
+#include <algorithm>
+
+#include "core/base/assert.hpp"
+#include "core/wire/linux_errno.hpp"
+
+namespace rtrs::rnbd {
+
+using namespace wire::linux_errno;
+
+const char* to_string(DeviceState state) noexcept {
+  switch (state) {
+    case DeviceState::init:
+      return "init";
+    case DeviceState::open:
+      return "open";
+    case DeviceState::closed:
+      return "closed";
+    case DeviceState::unmapping:
+      return "unmapping";
+    case DeviceState::unmapped:
+      return "unmapped";
+  }
+  return "unknown";
+}
+
+namespace {
+
+bool is_mapped(DeviceState state) noexcept {
+  return state == DeviceState::init || state == DeviceState::open || state == DeviceState::closed;
+}
+
+}  // namespace
+
+void ClientDevices::on(const LinkUp&, ClientActions& actions) noexcept {
+  link_up_ = true;
+  paused_ = false;
+  needs_info_ = true;
+  for (Device& device : devices_) {
+    if (!is_mapped(device.state)) continue;
+    device.refused = false;
+    device.futile_reopens = 0;
+    if (device.state == DeviceState::open) change(device, DeviceState::closed, 0, actions);
+  }
+  require_reopen_of_all();
+  advance(actions);
+}
+
+void ClientDevices::on(const LinkDown&, ClientActions& actions) noexcept {
+  link_up_ = false;
+  paused_ = false;
+  for (Device& device : devices_) {
+    if (device.state == DeviceState::open) change(device, DeviceState::closed, 0, actions);
+  }
+  advance(actions);
+}
+
+MapOutcome ClientDevices::on(const MapRequested& input, ClientActions& actions) noexcept {
+  const auto name = wire::make_name(input.name);
+  if (!name || name.value.length == 0) return {kEinval, 0};
+  const bool known = std::any_of(devices_.begin(), devices_.end(), [&name](const Device& device) {
+    return is_mapped(device.state) && device.name == name.value;
+  });
+  if (known) return {kEexist, 0};
+  Device* free = std::find_if(devices_.begin(), devices_.end(), [](const Device& device) {
+    return device.state == DeviceState::unmapped && device.uses < kMaxGenerations;
+  });
+  if (free == devices_.end()) {
+    if (devices_.full()) return {kEnospc, 0};
+    devices_.push_back(Device{});
+    free = devices_.end() - 1;
+  }
+  const std::uint32_t use = free->uses;
+  *free = Device{};
+  free->name = name.value;
+  free->mode = input.mode;
+  free->uses = use + 1;
+  free->handle = make_slot_id(static_cast<std::uint32_t>(free - devices_.begin()), 0, use);
+  free->state = DeviceState::init;
+  free->needs_open = true;
+  const DeviceHandle handle = free->handle;
+  advance(actions);
+  return {0, handle};
+}
+
+void ClientDevices::on(const UnmapRequested& input, ClientActions& actions) noexcept {
+  Device* device = find(input.device);
+  if (device == nullptr || device->state == DeviceState::unmapping) return;
+  device->close_due = device->close_due || (device->state == DeviceState::open && device->id_known);
+  device->state = DeviceState::unmapping;
+  device->needs_open = false;
+  device->refused = false;
+  device->peer_errno = 0;
+  advance(actions);
+}
+
+void ClientDevices::on(const RemapRequested& input, ClientActions& actions) noexcept {
+  Device* device = find(input.device);
+  if (device == nullptr || !device->refused || !link_up_) return;
+  device->refused = false;
+  device->futile_reopens = 0;
+  device->needs_open = true;
+  advance(actions);
+}
+
+void ClientDevices::on(const RetryDue&, ClientActions& actions) noexcept {
+  paused_ = false;
+  advance(actions);
+}
+
+Disposition ClientDevices::on(const IoDone& input, ClientActions& actions) noexcept {
+  Device* device = find(input.device);
+  RTRS_ASSERT(device != nullptr && device->in_flight > 0);
+  --device->in_flight;
+  --io_in_flight_;
+  Disposition disposition = Disposition::fail;
+  if (!input.delivered || (input.peer_errno == kEnotconn && !is_mapped(device->state))) {
+    disposition = Disposition::fail;
+  } else if (input.peer_errno != kEnotconn) {
+    device->futile_reopens = 0;
+    disposition = input.peer_errno == 0 ? Disposition::ok : Disposition::fail;
+  } else if (device->refused) {
+    disposition = Disposition::fail;
+  } else if (device->needs_open || !link_up_) {
+    disposition = Disposition::retry_after_remap;
+  } else if (device->futile_reopens == kMaxFutileReopens) {
+    refuse_device(*device, kEnotconn, actions);
+  } else {
+    // The server restarted, or its operator took the device away.
+    ++device->futile_reopens;
+    change(*device, DeviceState::closed, kEnotconn, actions);
+    needs_info_ = true;
+    require_reopen_of_all();
+    disposition = Disposition::retry_after_remap;
+  }
+  if (holding_ || ending_ || input.peer_errno == kEnotconn) advance(actions);
+  return disposition;
+}
+
+void ClientDevices::on(const MessageDone& input, ClientActions& actions) noexcept {
+  if (input.token == 0) return;
+  if (input.token == info_token_) {
+    info_token_ = 0;
+    finish_sess_info(input, actions);
+    return advance(actions);
+  }
+  for (Device& device : devices_) {
+    if (input.token == device.open_token) {
+      device.open_token = 0;
+      finish_open(device, input, actions);
+      return advance(actions);
+    }
+    if (input.token == device.close_token) {
+      // A CLOSE that was not delivered is not sent again: the server closes all devices of a lost session.
+      device.close_token = 0;
+      return advance(actions);
+    }
+  }
+}
+
+Gate ClientDevices::gate(DeviceHandle handle) const noexcept {
+  const Device* device = find(handle);
+  if (device == nullptr || !is_mapped(device->state) || device->refused) return Gate::refuse;
+  return device->id_known && !holding_ ? Gate::go : Gate::hold;
+}
+
+std::uint16_t ClientDevices::refusal_errno(DeviceHandle handle) const noexcept {
+  const Device* device = find(handle);
+  if (device == nullptr || !is_mapped(device->state)) return kEnodev;
+  return device->peer_errno != 0 ? device->peer_errno : kEio;
+}
+
+std::uint32_t ClientDevices::begin_io(DeviceHandle handle) noexcept {
+  RTRS_ASSERT(gate(handle) == Gate::go);
+  Device* device = find(handle);
+  ++device->in_flight;
+  ++io_in_flight_;
+  return device->device_id;
+}
+
+DeviceState ClientDevices::state(DeviceHandle handle) const noexcept {
+  const Device* device = find(handle);
+  return device == nullptr ? DeviceState::unmapped : device->state;
+}
+
+const Geometry* ClientDevices::geometry(DeviceHandle handle) const noexcept {
+  const Device* device = find(handle);
+  return device == nullptr ? nullptr : &device->geometry;
+}
+
+unsigned ClientDevices::mapped_count() const noexcept {
+  return static_cast<unsigned>(std::count_if(devices_.begin(), devices_.end(), [](const Device& device) {
+    return device.state != DeviceState::unmapped;
+  }));
+}
+
+unsigned ClientDevices::messages_in_flight() const noexcept {
+  unsigned count = info_token_ != 0 ? 1 : 0;
+  for (const Device& device : devices_) {
+    count += (device.open_token != 0 ? 1U : 0U) + (device.close_token != 0 ? 1U : 0U);
+  }
+  return count;
+}
+
+ClientDevices::Device* ClientDevices::find(DeviceHandle handle) noexcept {
+  const std::uint32_t slot = slot_of(handle);
+  if (slot >= devices_.size()) return nullptr;
+  Device& device = devices_[slot];
+  return device.handle == handle && device.state != DeviceState::unmapped ? &device : nullptr;
+}
+
+const ClientDevices::Device* ClientDevices::find(DeviceHandle handle) const noexcept {
+  const std::uint32_t slot = slot_of(handle);
+  if (slot >= devices_.size()) return nullptr;
+  const Device& device = devices_[slot];
+  return device.handle == handle && device.state != DeviceState::unmapped ? &device : nullptr;
+}
+
+}  // namespace rtrs::rnbd

@@ -1,0 +1,213 @@
+// The RNBD client of one session: maps remote devices and keeps them usable over path losses and server
+// restarts. A value: feed it what happened, perform what it lists. Nothing in it waits.
+//
+// The danger it guards against: a device id means something only to the server that gave it out. The
+// transport sends requests again after a path failure, over whatever server then answers, and a restarted
+// server may give the same id to another device. Hence the law of this machine:
+//   while an OPEN is unanswered, no IO and no CLOSE is.
+// A request with an old id can then only meet the server that gave it out, or one that knows no id at all
+// and answers ENOTCONN. So whenever the server may be another one (link up again, or an IO was answered with
+// ENOTCONN) a round begins: new IO is held, what is in flight ends, then SESS_INFO and an OPEN a device.
+//
+// Rules for the caller
+//   - One thread. Clear the list before each input; perform its actions in order; feed no input from within.
+//   - Every SendMessage leads to exactly one MessageDone.
+//   - Before an IO is submitted ask gate(); on Gate::go call begin_io() and submit it with that id. Each
+//     begin_io() leads to exactly one IoDone, whose answer says what to do with the IO.
+//   - While the link is down IO goes to the transport, which queues it as long as its policy allows.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <variant>
+
+#include "core/base/fixed_vector.hpp"
+#include "core/rnbd/geometry.hpp"
+#include "core/rnbd/slot_id.hpp"
+#include "core/wire/bytes.hpp"
+#include "core/wire/messages.hpp"
+#include "core/wire/rnbd_messages.hpp"
+
+namespace rtrs::rnbd {
+
+inline constexpr unsigned kMaxClientDevices = 64;  // of one session, those being unmapped included
+// Re-opens of one device in a row without one IO that succeeded, before its IO is failed.
+inline constexpr unsigned kMaxFutileReopens = 3;
+
+// Names a mapped device; never used again for another one.
+using DeviceHandle = std::uint32_t;
+
+enum class DeviceState : std::uint8_t {
+  init,  // never opened yet
+  open,
+  closed,     // mapped but disconnected, or being opened again, or refused by the server
+  unmapping,  // what is under way for it ends
+  unmapped,   // the handle is dead
+};
+[[nodiscard]] const char* to_string(DeviceState state) noexcept;
+
+// --- inputs ---
+
+struct LinkUp {};    // the session has a connected path
+struct LinkDown {};  // it has none
+struct MapRequested {
+  std::string_view name;  // 1..254 bytes, as the server knows it
+  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_write;
+};
+struct UnmapRequested {
+  DeviceHandle device = 0;
+};
+// Try again to open a device that the server refused.
+struct RemapRequested {
+  DeviceHandle device = 0;
+};
+// A message of SendMessage ended. Not delivered: the transport gave up (no path, session closed, queue full),
+// and nobody knows what the server did. Tokens that are not expected are ignored.
+struct MessageDone {
+  std::uint64_t token = 0;
+  bool delivered = true;
+  std::uint16_t peer_errno = 0;  // of the server, positive
+  wire::Bytes response{};        // read during the call
+};
+struct IoDone {
+  DeviceHandle device = 0;
+  bool delivered = true;
+  std::uint16_t peer_errno = 0;
+};
+// Send again what failed undelivered while the link was up; see retry_wanted().
+struct RetryDue {};
+
+// --- actions ---
+
+enum class MessageKind : std::uint8_t { sess_info, open, close };
+
+// Send as a request of the service connection. READ: room for `response_length` bytes; WRITE: no data.
+struct SendMessage {
+  std::uint64_t token;
+  MessageKind kind;
+  wire::Direction direction;
+  std::uint16_t header_length;
+  std::uint16_t response_length;
+  std::array<std::byte, wire::rnbd::kOpenBytes> header;
+
+  [[nodiscard]] wire::Bytes user_header() const noexcept { return wire::Bytes(header).first(header_length); }
+};
+// `peer_errno`: why it is closed or unmapped; 0 when the link went down or somebody asked for it. The
+// geometry counts in state open; its size can differ from that of before.
+struct DeviceChanged {
+  DeviceHandle device;
+  DeviceState state;
+  std::uint16_t peer_errno;
+  Geometry geometry;
+};
+
+using ClientAction = std::variant<SendMessage, DeviceChanged>;
+using ClientActions = FixedVector<ClientAction, 3 * kMaxClientDevices>;
+
+// `error` is 0, or a positive errno: EEXIST (mapped already), EINVAL (name), ENOSPC (too many devices).
+// With 0 the outcome follows as DeviceChanged: open, or unmapped with the errno of the server.
+struct MapOutcome {
+  std::uint16_t error = 0;
+  DeviceHandle device = 0;
+};
+
+enum class Gate : std::uint8_t {
+  go,      // begin_io() and submit
+  hold,    // keep the IO and ask again after the next input
+  refuse,  // fail it with refusal_errno()
+};
+
+enum class Disposition : std::uint8_t {
+  ok,
+  retry_after_remap,  // keep the IO, ask gate() and submit it anew, with the id it then has
+  fail,               // with the peer's errno, or EIO when it was not delivered
+};
+
+class ClientDevices {
+ public:
+  void on(const LinkUp& input, ClientActions& actions) noexcept;
+  void on(const LinkDown& input, ClientActions& actions) noexcept;
+  [[nodiscard]] MapOutcome on(const MapRequested& input, ClientActions& actions) noexcept;
+  // Unknown handles are ignored. Ends with DeviceChanged{unmapped}. Sends CLOSE only when the device is open.
+  void on(const UnmapRequested& input, ClientActions& actions) noexcept;
+  void on(const RemapRequested& input, ClientActions& actions) noexcept;
+  void on(const MessageDone& input, ClientActions& actions) noexcept;
+  [[nodiscard]] Disposition on(const IoDone& input, ClientActions& actions) noexcept;
+  void on(const RetryDue& input, ClientActions& actions) noexcept;
+
+  [[nodiscard]] Gate gate(DeviceHandle device) const noexcept;
+  // Errno of a refused IO: ENODEV (not mapped), else what closed the device.
+  [[nodiscard]] std::uint16_t refusal_errno(DeviceHandle device) const noexcept;
+  // The device id for the IO's header. Precondition: gate() says go.
+  [[nodiscard]] std::uint32_t begin_io(DeviceHandle device) noexcept;
+
+  // A message failed although the link is up: feed RetryDue after a pause of the caller's choice. IO is held
+  // until then.
+  [[nodiscard]] bool retry_wanted() const noexcept { return paused_; }
+  [[nodiscard]] DeviceState state(DeviceHandle device) const noexcept;  // unmapped for dead handles
+  // nullptr for dead handles; valid until the next input.
+  [[nodiscard]] const Geometry* geometry(DeviceHandle device) const noexcept;
+  [[nodiscard]] bool link_up() const noexcept { return link_up_; }
+  [[nodiscard]] unsigned mapped_count() const noexcept;  // those being unmapped included
+  [[nodiscard]] unsigned io_in_flight() const noexcept { return io_in_flight_; }
+  [[nodiscard]] unsigned messages_in_flight() const noexcept;
+  // 0 until the server told.
+  [[nodiscard]] std::uint8_t version() const noexcept { return version_; }
+
+ private:
+  struct Device {
+    wire::Name name{};
+    Geometry geometry{};
+    std::uint64_t open_token = 0;   // 0: none unanswered
+    std::uint64_t close_token = 0;  // 0: none unanswered
+    DeviceHandle handle = 0;
+    std::uint32_t uses = 0;  // handles this slot has given out
+    std::uint32_t device_id = 0;
+    std::uint32_t in_flight = 0;
+    std::uint16_t peer_errno = 0;  // of `refused`
+    std::uint8_t futile_reopens = 0;
+    wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
+    DeviceState state = DeviceState::unmapped;
+    bool id_known = false;    // device_id is that of the last server that answered
+    bool needs_open = false;  // in the next round
+    bool refused = false;     // until the link comes up again or somebody asks for a remap
+    bool close_due = false;   // once nothing of it is in flight and no OPEN is unanswered
+  };
+
+  // Goes as far as possible without waiting: ends what is being unmapped, then starts a round.
+  void advance(ClientActions& actions) noexcept;
+  void send_closes(ClientActions& actions) noexcept;
+  void send_opens(ClientActions& actions) noexcept;
+  void send_sess_info(ClientActions& actions) noexcept;
+  void finish_sess_info(const MessageDone& input, ClientActions& actions) noexcept;
+  void finish_open(Device& device, const MessageDone& input, ClientActions& actions) noexcept;
+  void accept_open(Device& device, const wire::rnbd::OpenRsp& response, ClientActions& actions) noexcept;
+  // The server gave `device` an id that another device holds.
+  void distrust_ids(Device& device, ClientActions& actions) noexcept;
+  void refuse_device(Device& device, std::uint16_t peer_errno, ClientActions& actions) noexcept;
+  void undelivered_open(Device& device, ClientActions& actions) noexcept;
+  void require_reopen_of_all() noexcept;
+  void end_device(Device& device, std::uint16_t peer_errno, ClientActions& actions) noexcept;
+  void change(Device& device, DeviceState state, std::uint16_t peer_errno, ClientActions& actions) noexcept;
+
+  [[nodiscard]] bool round_wanted() const noexcept;
+  [[nodiscard]] bool any_open_unanswered() const noexcept;
+  [[nodiscard]] bool is_id_held_by_another(const Device& device, std::uint32_t device_id) const noexcept;
+  [[nodiscard]] Device* find(DeviceHandle device) noexcept;
+  [[nodiscard]] const Device* find(DeviceHandle device) const noexcept;
+
+  FixedVector<Device, kMaxClientDevices> devices_;
+  std::uint64_t last_token_ = 0;
+  std::uint64_t info_token_ = 0;  // 0: none unanswered
+  std::uint32_t io_in_flight_ = 0;
+  std::uint8_t version_ = 0;
+  bool link_up_ = false;
+  bool needs_info_ = true;  // before the next OPEN
+  bool paused_ = false;
+  // Derived by advance(), so that an IO looks at no other device than its own.
+  bool holding_ = false;  // no IO may begin
+  bool ending_ = false;   // some device waits for its last IO
+};
+
+}  // namespace rtrs::rnbd

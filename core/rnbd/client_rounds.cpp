@@ -1,0 +1,196 @@
+// The messages of the client: what is sent when, and what an answer does.
+#include <algorithm>
+
+#include "core/base/assert.hpp"
+#include "core/rnbd/client_devices.hpp"
+#include "core/wire/linux_errno.hpp"
+
+namespace rtrs::rnbd {
+namespace {
+
+using namespace wire::linux_errno;
+using wire::Refusal;
+
+template <class Message>
+SendMessage make_message(std::uint64_t token, MessageKind kind, const wire::rnbd::Framing& framing,
+                         const Message& message) noexcept {
+  SendMessage send{
+      token, kind, framing.direction, framing.usr_len, static_cast<std::uint16_t>(framing.data_len), {}};
+  RTRS_ASSERT(encode(message, send.header) == framing.usr_len);
+  return send;
+}
+
+}  // namespace
+
+bool ClientDevices::round_wanted() const noexcept {
+  return link_up_ && std::any_of(devices_.begin(), devices_.end(),
+                                 [](const Device& device) { return device.needs_open; });
+}
+
+bool ClientDevices::any_open_unanswered() const noexcept {
+  return std::any_of(devices_.begin(), devices_.end(),
+                     [](const Device& device) { return device.open_token != 0; });
+}
+
+bool ClientDevices::is_id_held_by_another(const Device& device, std::uint32_t device_id) const noexcept {
+  return std::any_of(devices_.begin(), devices_.end(), [&device, device_id](const Device& other) {
+    return &other != &device && other.state != DeviceState::unmapped && other.id_known &&
+           other.device_id == device_id;
+  });
+}
+
+void ClientDevices::advance(ClientActions& actions) noexcept {
+  send_closes(actions);
+  if (round_wanted() && !paused_ && io_in_flight_ == 0 && messages_in_flight() == 0) {
+    if (needs_info_) {
+      send_sess_info(actions);
+    } else {
+      send_opens(actions);
+    }
+  }
+  holding_ = any_open_unanswered() || (link_up_ && (info_token_ != 0 || round_wanted()));
+  ending_ = std::any_of(devices_.begin(), devices_.end(), [](const Device& device) {
+    return device.state == DeviceState::unmapping || device.close_due;
+  });
+}
+
+void ClientDevices::send_closes(ClientActions& actions) noexcept {
+  if (any_open_unanswered()) return;
+  for (Device& device : devices_) {
+    if (device.close_due && device.in_flight == 0 && device.close_token == 0) {
+      device.close_due = false;
+      if (device.id_known && link_up_) {
+        device.close_token = ++last_token_;
+        actions.push_back(make_message(device.close_token, MessageKind::close, wire::rnbd::kCloseFraming,
+                                       wire::rnbd::Close{device.device_id}));
+      }
+      device.id_known = false;
+    }
+    const bool idle = device.in_flight == 0 && device.close_token == 0;
+    if (device.state == DeviceState::unmapping && idle) end_device(device, device.peer_errno, actions);
+  }
+}
+
+void ClientDevices::send_sess_info(ClientActions& actions) noexcept {
+  needs_info_ = false;
+  info_token_ = ++last_token_;
+  actions.push_back(make_message(info_token_, MessageKind::sess_info, wire::rnbd::kSessInfoFraming,
+                                 wire::rnbd::SessInfo{}));
+}
+
+void ClientDevices::send_opens(ClientActions& actions) noexcept {
+  for (Device& device : devices_) {
+    if (!device.needs_open) continue;
+    device.needs_open = false;
+    device.id_known = false;
+    device.open_token = ++last_token_;
+    actions.push_back(make_message(device.open_token, MessageKind::open, wire::rnbd::kOpenFraming,
+                                   wire::rnbd::Open{device.mode, device.name}));
+  }
+}
+
+void ClientDevices::finish_sess_info(const MessageDone& input, ClientActions& actions) noexcept {
+  if (!input.delivered) {
+    paused_ = link_up_ && !needs_info_;
+    needs_info_ = true;
+    return;
+  }
+  const auto response = wire::rnbd::parse_sess_info_rsp(input.response);
+  if (input.peer_errno == 0 && response) {
+    version_ = wire::rnbd::negotiated_version(response.value.version);
+    return;
+  }
+  if (needs_info_) return;  // asked before the link came up again: the next round counts
+  needs_info_ = true;
+  const std::uint16_t error = input.peer_errno != 0 ? input.peer_errno : std::uint16_t{kEinval};
+  for (Device& device : devices_) {
+    if (device.needs_open) refuse_device(device, error, actions);
+  }
+}
+
+void ClientDevices::finish_open(Device& device, const MessageDone& input, ClientActions& actions) noexcept {
+  if (!input.delivered) return undelivered_open(device, actions);
+  if (input.peer_errno != 0) {
+    // Asked before the link came up again: the next round counts.
+    if (!device.needs_open) refuse_device(device, input.peer_errno, actions);
+    return;
+  }
+  const auto response = wire::rnbd::parse_open_rsp(input.response);
+  if (response) return accept_open(device, response.value, actions);
+  if (response.why == Refusal::bad_block_size || response.why == Refusal::bad_count) {
+    device.device_id = response.value.device_id;
+    device.close_due = !is_id_held_by_another(device, device.device_id);
+  }
+  if (!device.needs_open) refuse_device(device, kEinval, actions);
+  device.id_known = device.close_due;
+}
+
+void ClientDevices::accept_open(Device& device, const wire::rnbd::OpenRsp& response,
+                                ClientActions& actions) noexcept {
+  if (is_id_held_by_another(device, response.device_id)) return distrust_ids(device, actions);
+  device.device_id = response.device_id;
+  device.id_known = true;
+  if (device.state == DeviceState::unmapping) {
+    device.close_due = true;
+    return;
+  }
+  const Geometry before = device.geometry;
+  device.geometry = geometry_of(response);
+  device.peer_errno = 0;
+  if (device.needs_open || !link_up_) return;
+  if (device.state == DeviceState::open && device.geometry == before) return;
+  change(device, DeviceState::open, 0, actions);
+}
+
+// One server gives one id to one device: the other id is of a server that is gone, although the link never
+// went down. None of the ids can be trusted.
+void ClientDevices::distrust_ids(Device& device, ClientActions& actions) noexcept {
+  for (Device& other : devices_) other.id_known = false;
+  needs_info_ = true;
+  require_reopen_of_all();
+  if (device.state == DeviceState::unmapping) return;
+  if (device.futile_reopens == kMaxFutileReopens) return refuse_device(device, kEio, actions);
+  ++device.futile_reopens;
+}
+
+void ClientDevices::refuse_device(Device& device, std::uint16_t peer_errno, ClientActions& actions) noexcept {
+  device.id_known = false;
+  device.needs_open = false;
+  if (device.state == DeviceState::unmapping) return;
+  device.peer_errno = peer_errno;
+  if (device.state == DeviceState::init) {
+    device.state = DeviceState::unmapping;
+    return;
+  }
+  device.refused = true;
+  change(device, DeviceState::closed, peer_errno, actions);
+}
+
+void ClientDevices::undelivered_open(Device& device, ClientActions& actions) noexcept {
+  if (device.state == DeviceState::unmapping) return;
+  // Without a link the transport has waited as long as its policy allows: the held IO need not wait longer.
+  if (!link_up_ && device.state != DeviceState::init) return refuse_device(device, kEio, actions);
+  if (!device.needs_open) paused_ = link_up_;
+  device.needs_open = true;
+}
+
+void ClientDevices::require_reopen_of_all() noexcept {
+  for (Device& device : devices_) {
+    const bool mapped = device.state == DeviceState::init || device.state == DeviceState::open ||
+                        device.state == DeviceState::closed;
+    if (mapped && !device.refused) device.needs_open = true;
+  }
+}
+
+void ClientDevices::end_device(Device& device, std::uint16_t peer_errno, ClientActions& actions) noexcept {
+  device.id_known = false;
+  change(device, DeviceState::unmapped, peer_errno, actions);
+}
+
+void ClientDevices::change(Device& device, DeviceState state, std::uint16_t peer_errno,
+                           ClientActions& actions) noexcept {
+  device.state = state;
+  actions.push_back(DeviceChanged{device.handle, state, peer_errno, device.geometry});
+}
+
+}  // namespace rtrs::rnbd

@@ -1,0 +1,53 @@
+// What an opened device can do, and which requests fit it. The same rules on both sides: a client refuses
+// early what a server would refuse late.
+#pragma once
+#include <cstdint>
+
+#include "core/base/reflect.hpp"
+#include "core/wire/rnbd_messages.hpp"
+
+namespace rtrs::rnbd {
+
+// Contents of OPEN_RSP (protocol section 2.9) without the device id. Sectors are of 512 bytes.
+struct Geometry {
+  std::uint64_t nsectors = 0;                  // below 2^54
+  std::uint32_t logical_block_size = 512;      // bytes, power of two, 512..32768
+  std::uint32_t physical_block_size = 512;     // bytes; what 16 bits cannot hold is sent as 0, unknown
+  std::uint32_t max_hw_sectors = 0;            // 0: not told
+  std::uint32_t max_segments = 0;              // 0: not told
+  std::uint32_t max_discard_sectors = 0;       // 0: not supported
+  std::uint32_t max_write_zeroes_sectors = 0;  // 0: not supported
+  std::uint32_t discard_granularity = 0;       // bytes
+  std::uint32_t discard_alignment = 0;         // bytes
+  bool write_cache = false;  // volatile: what was written needs a flush, or FUA, to be durable
+  bool fua = false;          // a single write can be made durable
+  bool operator==(const Geometry&) const = default;
+  RTRS_FIELDS(nsectors, logical_block_size, physical_block_size, max_hw_sectors, max_segments,
+              max_discard_sectors, max_write_zeroes_sectors, discard_granularity, discard_alignment,
+              write_cache, fua)
+};
+
+// Block size and sector count have a wire form and a whole number of blocks.
+[[nodiscard]] bool valid(const Geometry& geometry) noexcept;
+
+// Secure erase is never offered.
+[[nodiscard]] wire::rnbd::OpenRsp make_open_rsp(std::uint32_t device_id, const Geometry& geometry) noexcept;
+// FUA counts only together with a write cache (protocol section 2.9).
+[[nodiscard]] Geometry geometry_of(const wire::rnbd::OpenRsp& response) noexcept;
+
+// 0, or the errno that the request deserves on this device: EOPNOTSUPP (secure erase, or an operation that
+// the device cannot do), EPERM (a change of a device opened read-only), EINVAL (no bytes, or not whole
+// logical blocks), EIO (beyond the end). A flush always fits.
+[[nodiscard]] std::uint16_t check_io(const Geometry& geometry, bool writable,
+                                     const wire::rnbd::Io& io) noexcept;
+
+// The largest errno an IO response can carry (protocol section 1.3).
+inline constexpr int kMaxWireErrno = 511;
+// 0 or an errno a response can carry: what is negative or too large becomes EIO, never success.
+[[nodiscard]] std::uint16_t to_wire_errno(int error) noexcept;
+
+[[nodiscard]] constexpr bool is_writable(wire::rnbd::AccessMode mode) noexcept {
+  return mode != wire::rnbd::AccessMode::read_only;
+}
+
+}  // namespace rtrs::rnbd

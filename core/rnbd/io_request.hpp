@@ -1,0 +1,44 @@
+// From what a front end is asked (read, write, trim, ... of any length) to the IO messages of one device.
+// Stateless.
+#pragma once
+#include <cstdint>
+
+#include "core/rnbd/geometry.hpp"
+#include "core/wire/bytes.hpp"
+#include "core/wire/rnbd_messages.hpp"
+
+namespace rtrs::rnbd {
+
+// One IO message: whole logical blocks, `bytes` > 0; a flush has neither sector nor bytes.
+struct IoPiece {
+  wire::rnbd::Opcode opcode = wire::rnbd::Opcode::read;
+  std::uint64_t sector = 0;  // of 512 bytes
+  std::uint32_t bytes = 0;
+  bool fua = false;  // writes only
+};
+
+// Writes the 32-byte user header with the flags that a kernel client would send, and tells how it travels.
+// `out` must hold wire::rnbd::kIoBytes. A flush travels as a read without data, discard and write-zeroes as
+// writes without data: then the RTRS request has an empty data span.
+[[nodiscard]] wire::rnbd::Framing encode_io(std::uint32_t device_id, const IoPiece& piece,
+                                            wire::MutableBytes out) noexcept;
+
+// check_io() for a piece: what the server would answer to it.
+[[nodiscard]] std::uint16_t check_piece(const Geometry& geometry, bool writable,
+                                        const IoPiece& piece) noexcept;
+
+// How many of the `bytes` left of a request the next message may carry: whole logical blocks, within the
+// session's max_io_size (bytes) for read and write, within the device's limit for discard and write-zeroes.
+// 0 when not one block fits, and for flush, which has no pieces.
+[[nodiscard]] std::uint32_t next_piece(const Geometry& geometry, std::uint32_t max_io_size,
+                                       wire::rnbd::Opcode opcode, std::uint64_t bytes) noexcept;
+
+// How a write is made durable on this device.
+enum class Durability : std::uint8_t {
+  as_written,  // no volatile cache: nothing to do
+  fua,         // set IoPiece::fua
+  flush,       // no FUA: a flush after the write completed
+};
+[[nodiscard]] Durability durability(const Geometry& geometry) noexcept;
+
+}  // namespace rtrs::rnbd

@@ -1,0 +1,196 @@
+// The RNBD server of one session: which devices it has open, and what becomes of each request. A value: feed
+// it what happened, perform what it lists. Needs no clock, memory or storage of its own.
+//
+// Rules for the caller
+//   - One thread. Clear the list before each input; perform its actions in order; feed no input from within.
+//   - Every RequestArrived leads to exactly one Respond, at the latest when each OpenExport was answered with
+//     ExportOpened and each Storage with StorageDone: exactly one each, in any order.
+//   - Nothing a peer sends is trusted (protocol section 9.3): lengths, direction, access mode and range are
+//     checked here, so that a Storage action always lies within its device.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <variant>
+
+#include "core/base/fixed_vector.hpp"
+#include "core/rnbd/geometry.hpp"
+#include "core/rnbd/slot_id.hpp"
+#include "core/wire/bytes.hpp"
+#include "core/wire/messages.hpp"
+#include "core/wire/rnbd_messages.hpp"
+
+namespace rtrs::rnbd {
+
+inline constexpr unsigned kMaxServerDevices = kMaxSlots;  // open in one session; one more: ENOSPC
+inline constexpr unsigned kMaxServerOperations = 1024;    // unanswered in one session; one more: EBUSY
+// Unanswered OPEN or CLOSE messages of one device, which happen when a client sends again; one more: EBUSY.
+inline constexpr unsigned kMaxDeviceWaiters = 8;
+
+// --- inputs ---
+
+// `request` is the caller's name of the request and only given back. `user_header` is read during the call.
+struct RequestArrived {
+  std::uint64_t request = 0;
+  wire::Direction direction = wire::Direction::read;
+  std::uint32_t data_len = 0;  // bytes of data, or of room for the answer
+  wire::Bytes user_header{};
+};
+// `error` is 0 or a positive errno; with 0, `handle` names the export in later actions, until CloseExport.
+// A geometry that is not valid() is answered with EIO and the export closed again.
+struct ExportOpened {
+  std::uint16_t operation = 0;
+  int error = 0;
+  std::uint64_t handle = 0;
+  Geometry geometry{};
+};
+// `error` is 0 or a positive errno. ENOTCONN becomes EIO: to a client it means that the device is not open.
+struct StorageDone {
+  std::uint16_t operation = 0;
+  int error = 0;
+};
+// An operator takes the device away. Its id is answered with ENOTCONN from now on; what is in flight ends
+// first. The client may open it again and then gets another id.
+struct DeviceForceClosed {
+  std::uint32_t device_id = 0;
+};
+// No path of the session is left: every device is closed as soon as nothing of it is in flight. Ends with
+// SessionDrained.
+struct SessionClosed {};
+
+// --- actions ---
+
+struct OpenExport {
+  std::uint64_t request;
+  std::uint16_t operation;
+  wire::rnbd::AccessMode mode;
+  std::string_view name;  // as the peer sent it: confine it. Valid until the next input.
+};
+// Nothing of the export is in flight. Performed before any later OpenExport of the same name.
+struct CloseExport {
+  std::uint64_t handle;
+};
+struct Storage {
+  std::uint64_t request;
+  std::uint64_t handle;
+  std::uint64_t sector;  // of 512 bytes, and whole logical blocks; 0 for flush
+  std::uint32_t bytes;   // > 0; 0 for flush. Read and write: the request's data, of exactly this length
+  std::uint16_t operation;
+  std::uint16_t prio;         // Linux ioprio; 0 from peers that do not speak version 2
+  wire::rnbd::Opcode opcode;  // never secure_erase
+  bool fua;                   // durable before StorageDone (write, discard, write_zeroes)
+};
+// Put the answer into the data of the request, see fill(). Always followed by its Respond with 0.
+struct WriteBack {
+  std::uint64_t request;
+  std::uint32_t length;
+  std::array<std::byte, wire::rnbd::kOpenRspBytes> bytes;
+};
+struct Respond {
+  std::uint64_t request;
+  std::uint16_t peer_errno;  // 0..511
+};
+// Every device is closed and every request answered; the session takes no further input.
+struct SessionDrained {};
+
+using ServerAction = std::variant<Storage, Respond, WriteBack, OpenExport, CloseExport, SessionDrained>;
+// Enough for the largest step, which closes every device at once.
+using ServerActions = FixedVector<ServerAction, kMaxServerDevices + 4 * kMaxDeviceWaiters>;
+
+// Copies the answer and zeroes the rest of `data`, all of which travels to the peer: without that it would be
+// told what the memory held before. `data` is the request's whole data area.
+void fill(const WriteBack& answer, wire::MutableBytes data) noexcept;
+
+struct ServerOptions {
+  // Where device ids start. Give every session of every run another one: ids of an earlier run of the server
+  // are then unknown instead of naming some other device.
+  std::uint32_t first_generation = 0;
+  std::uint32_t generations = kMaxGenerations;  // 1..kMaxGenerations ids a slot, then it is retired
+};
+
+class ServerDevices {
+ public:
+  explicit ServerDevices(const ServerOptions& options = {}) noexcept : options_(options) {}
+
+  void on(const RequestArrived& input, ServerActions& actions) noexcept;
+  void on(const ExportOpened& input, ServerActions& actions) noexcept;
+  void on(const StorageDone& input, ServerActions& actions) noexcept;
+  void on(const DeviceForceClosed& input, ServerActions& actions) noexcept;
+  void on(const SessionClosed& input, ServerActions& actions) noexcept;
+
+  enum class DeviceState : std::uint8_t {
+    vacant,
+    queued,   // waits until the device of the same name is closed
+    opening,  // OpenExport given, ExportOpened outstanding
+    open,
+    closing,  // waits for what is in flight
+  };
+  struct Device {
+    wire::Name name{};
+    Geometry geometry{};
+    std::uint64_t handle = 0;
+    std::uint32_t id = 0;
+    std::uint32_t uses = 0;  // ids this slot has given out
+    std::uint32_t in_flight = 0;
+    wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // of the first OPEN; the one enforced
+    DeviceState state = DeviceState::vacant;
+    std::uint8_t waiters = 0;
+    bool doomed = false;  // taken away while it was being opened
+  };
+  // Slots in order; those vacant are to be skipped.
+  [[nodiscard]] const Device* begin() const noexcept { return devices_.begin(); }
+  [[nodiscard]] const Device* end() const noexcept { return devices_.end(); }
+  [[nodiscard]] unsigned open_count() const noexcept;
+  [[nodiscard]] unsigned unanswered() const noexcept { return unanswered_; }  // requests
+  // 0 until the client told.
+  [[nodiscard]] std::uint8_t version() const noexcept { return version_; }
+
+ private:
+  enum class Kind : std::uint8_t { vacant, storage, open, close };
+  struct Operation {
+    std::uint64_t request = 0;
+    std::uint32_t data_len = 0;
+    std::uint16_t device = 0;
+    std::uint16_t next_vacant = 0;
+    Kind kind = Kind::vacant;
+  };
+  static constexpr std::uint16_t kNone = 0xffff;
+
+  void on_sess_info(const RequestArrived& input, ServerActions& actions) noexcept;
+  void on_open(const RequestArrived& input, ServerActions& actions) noexcept;
+  void on_close(const RequestArrived& input, ServerActions& actions) noexcept;
+  void on_io(const RequestArrived& input, ServerActions& actions) noexcept;
+
+  void open_new(const RequestArrived& input, const wire::rnbd::Open& open, ServerActions& actions) noexcept;
+  void open_known(const RequestArrived& input, std::uint16_t slot, ServerActions& actions) noexcept;
+  void start_opening(std::uint16_t slot, ServerActions& actions) noexcept;
+  void answer_open(std::uint64_t request, std::uint32_t data_len, const Device& device,
+                   ServerActions& actions) noexcept;
+  // Answers every waiter of the slot: with OPEN_RSP when `error` is 0 and the device is open.
+  void answer_waiters(std::uint16_t slot, std::uint16_t error, ServerActions& actions) noexcept;
+  void start_closing(std::uint16_t slot, ServerActions& actions) noexcept;
+  void finish_closing(std::uint16_t slot, ServerActions& actions) noexcept;
+  void vacate(std::uint16_t slot, ServerActions& actions) noexcept;
+  void end_if_drained(ServerActions& actions) noexcept;
+
+  [[nodiscard]] std::uint16_t slot_by_id(std::uint32_t id) const noexcept;  // kNone: no such device
+  [[nodiscard]] std::uint16_t slot_by_name(const wire::Name& name) const noexcept;
+  [[nodiscard]] bool is_name_closing(const wire::Name& name) const noexcept;
+  [[nodiscard]] std::uint16_t vacant_slot() noexcept;
+  // kNone when the table is full.
+  [[nodiscard]] std::uint16_t begin_operation(const RequestArrived& input, std::uint16_t slot,
+                                              Kind kind) noexcept;
+  void end_operation(std::uint16_t operation) noexcept;
+
+  ServerOptions options_;
+  FixedVector<Device, kMaxServerDevices> devices_;
+  FixedVector<Operation, kMaxServerOperations> operations_;
+  std::uint16_t first_vacant_ = kNone;  // list of vacant operations through next_vacant
+  std::uint32_t unanswered_ = 0;
+  std::uint8_t version_ = 0;
+  bool session_closed_ = false;
+  bool drained_ = false;
+};
+
+}  // namespace rtrs::rnbd

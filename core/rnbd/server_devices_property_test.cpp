@@ -1,0 +1,209 @@
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/rnbd/server_devices.hpp"
+
+namespace rtrs::rnbd {
+namespace {
+
+using wire::Direction;
+using wire::rnbd::AccessMode;
+using wire::rnbd::Opcode;
+using Bytes = std::vector<std::byte>;
+
+struct OpenedExport {
+  Geometry geometry;
+  AccessMode mode = AccessMode::read_only;
+  unsigned in_flight = 0;
+};
+
+// Storage that checks what it is told, and a ledger of requests.
+struct World {
+  ServerDevices devices;
+  ServerActions actions;
+  std::uint64_t last_request = 0;
+  std::uint64_t last_handle = 0;
+  std::map<std::uint64_t, std::uint32_t> unanswered;  // request -> its data length
+  std::vector<OpenExport> opens;
+  std::vector<Storage> storage;
+  std::map<std::uint64_t, OpenedExport> exports;
+  bool drained = false;
+
+  template <class Input>
+  void step(const Input& input) {
+    actions.clear();
+    devices.on(input, actions);
+    for (const ServerAction& action : actions) {
+      std::visit([this](const auto& what) { perform(what); }, action);
+    }
+    RC_ASSERT(devices.unanswered() == unanswered.size());
+  }
+  void arrive(Direction direction, std::uint32_t data_len, const Bytes& header) {
+    unanswered[++last_request] = data_len;
+    step(RequestArrived{last_request, direction, data_len, header});
+  }
+  void perform(const Storage& action) {
+    RC_ASSERT(unanswered.count(action.request) == 1U);
+    auto& target = exports.at(action.handle);
+    const bool changes = action.opcode != Opcode::read && action.opcode != Opcode::flush;
+    RC_ASSERT(action.opcode != Opcode::secure_erase);
+    RC_ASSERT(!changes || is_writable(target.mode));
+    if (action.opcode != Opcode::flush) {
+      RC_ASSERT(action.bytes > 0U && action.bytes % target.geometry.logical_block_size == 0U);
+      RC_ASSERT(action.sector <= target.geometry.nsectors &&
+                action.bytes / 512 <= target.geometry.nsectors - action.sector);
+    }
+    const bool has_data = action.opcode == Opcode::read || action.opcode == Opcode::write;
+    RC_ASSERT(!has_data || action.bytes == unanswered.at(action.request));
+    ++target.in_flight;
+    storage.push_back(action);
+  }
+  void perform(const OpenExport& action) { opens.push_back(action); }
+  void perform(const CloseExport& action) {
+    RC_ASSERT(exports.at(action.handle).in_flight == 0U);
+    exports.erase(action.handle);
+  }
+  void perform(const WriteBack& action) { RC_ASSERT(action.length <= unanswered.at(action.request)); }
+  void perform(const Respond& action) {
+    RC_ASSERT(action.peer_errno <= kMaxWireErrno);
+    RC_ASSERT(unanswered.erase(action.request) == 1U);
+  }
+  void perform(const SessionDrained&) {
+    RC_ASSERT(!drained);
+    drained = true;
+  }
+  void finish_open(std::size_t index, int error) {
+    const OpenExport asked = opens.at(index);
+    opens.erase(opens.begin() + static_cast<std::ptrdiff_t>(index));
+    Geometry geometry;
+    geometry.nsectors = 64;
+    geometry.max_discard_sectors = geometry.max_write_zeroes_sectors = 64;
+    const std::uint64_t handle = ++last_handle;
+    if (error == 0) exports[handle] = OpenedExport{geometry, asked.mode, 0};
+    step(ExportOpened{asked.operation, error, handle, geometry});
+  }
+  void finish_storage(std::size_t index, int error) {
+    const Storage asked = storage.at(index);
+    storage.erase(storage.begin() + static_cast<std::ptrdiff_t>(index));
+    --exports.at(asked.handle).in_flight;
+    step(StorageDone{asked.operation, error});
+  }
+  void finish_all() {
+    while (!opens.empty() || !storage.empty()) {
+      if (!opens.empty()) finish_open(0, 0);
+      if (!storage.empty()) finish_storage(0, 0);
+    }
+  }
+};
+
+template <class Message>
+Bytes encoded(const Message& message) {
+  Bytes bytes(wire::rnbd::kOpenBytes);
+  bytes.resize(encode(message, bytes));
+  return bytes;
+}
+
+std::uint32_t some_id() {
+  return static_cast<std::uint32_t>(*rc::gen::inRange(0, 4)) * 256 +
+         static_cast<std::uint32_t>(*rc::gen::inRange(0, 3));
+}
+
+// A plausible message, now and then damaged.
+Bytes some_header() {
+  Bytes bytes;
+  switch (*rc::gen::weightedElement<int>({{1, 0}, {3, 1}, {3, 2}, {12, 3}, {1, 4}})) {
+    case 0:
+      bytes = encoded(wire::rnbd::SessInfo{*rc::gen::arbitrary<std::uint8_t>()});
+      break;
+    case 1: {
+      const auto name = wire::make_name(*rc::gen::element<std::string>("a", "b", "c"));
+      bytes = encoded(wire::rnbd::Open{static_cast<AccessMode>(*rc::gen::inRange(0, 3)), name.value});
+      break;
+    }
+    case 2:
+      bytes = encoded(wire::rnbd::Close{some_id()});
+      break;
+    case 3: {
+      wire::rnbd::Io io;
+      io.device_id = some_id();
+      io.opcode = static_cast<Opcode>(*rc::gen::inRange(0, 6));
+      io.sector = *rc::gen::inRange<std::uint64_t>(0, 70);
+      io.size = *rc::gen::element(0U, 512U, 4096U, 1000U, 32768U, 0xfffffe00U);
+      io.fua = *rc::gen::arbitrary<bool>();
+      bytes = encoded(io);
+      break;
+    }
+    default:
+      bytes = *rc::gen::container<Bytes>(
+          rc::gen::map(rc::gen::arbitrary<std::uint8_t>(), [](std::uint8_t b) { return std::byte{b}; }));
+  }
+  if (!bytes.empty() && *rc::gen::inRange(0, 8) == 0) {
+    bytes[*rc::gen::inRange<std::size_t>(0, bytes.size())] = std::byte{*rc::gen::arbitrary<std::uint8_t>()};
+  }
+  if (*rc::gen::inRange(0, 16) == 0) bytes.resize(*rc::gen::inRange<std::size_t>(0, bytes.size() + 1));
+  return bytes;
+}
+
+void random_step(World& world) {
+  switch (*rc::gen::weightedElement<int>({{10, 0}, {3, 1}, {6, 2}, {1, 3}})) {
+    case 0: {
+      const Direction direction = *rc::gen::element(Direction::read, Direction::write);
+      const auto data_len = *rc::gen::element(0U, 36U, 56U, 512U, 4096U, 32768U);
+      world.arrive(direction, data_len, some_header());
+      break;
+    }
+    case 1:
+      if (!world.opens.empty()) {
+        const auto index = *rc::gen::inRange<std::size_t>(0, world.opens.size());
+        world.finish_open(index, *rc::gen::weightedElement<int>({{4, 0}, {1, 2}}));
+      }
+      break;
+    case 2:
+      if (!world.storage.empty()) {
+        const auto index = *rc::gen::inRange<std::size_t>(0, world.storage.size());
+        world.finish_storage(index, *rc::gen::element(0, 5, 512));
+      }
+      break;
+    default:
+      world.step(DeviceForceClosed{some_id()});
+  }
+}
+
+RC_GTEST_PROP(ServerDevicesProperty, ArbitraryHeadersGetOneAnswerAndReachNothing, (const std::string& text)) {
+  World world;
+  Bytes header;
+  for (const char c : text) header.push_back(static_cast<std::byte>(c));
+  const auto data_len = *rc::gen::arbitrary<std::uint32_t>();
+  world.arrive(*rc::gen::element(Direction::read, Direction::write), data_len, header);
+  RC_ASSERT(world.storage.empty());
+  world.finish_all();
+  RC_ASSERT(world.unanswered.empty());
+}
+
+RC_GTEST_PROP(ServerDevicesProperty, EveryRequestIsAnsweredOnceAndStorageStaysInside, ()) {
+  World world;
+  world.devices = ServerDevices(ServerOptions{0, 4});
+  for (const char* name : {"a", "b"}) {
+    world.arrive(Direction::read, 56,
+                 encoded(wire::rnbd::Open{AccessMode::read_write, wire::make_name(name).value}));
+    world.finish_open(0, 0);
+  }
+  const int steps = *rc::gen::inRange(0, 150);
+  for (int i = 0; i < steps; ++i) random_step(world);
+  const bool lost_early = *rc::gen::arbitrary<bool>();
+  if (lost_early) world.step(SessionClosed{});
+  world.finish_all();
+  RC_ASSERT(world.unanswered.empty());
+  if (!lost_early) world.step(SessionClosed{});
+  RC_ASSERT(world.drained);
+  RC_ASSERT(world.exports.empty());
+}
+
+}  // namespace
+}  // namespace rtrs::rnbd

@@ -1,0 +1,153 @@
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "core/rnbd/server_devices.hpp"
+#include "core/rnbd/test_server_session.hpp"
+#include "core/wire/linux_errno.hpp"
+
+namespace rtrs::rnbd {
+namespace {
+
+using namespace wire::linux_errno;
+using namespace test;
+using Bytes = std::vector<std::byte>;
+using wire::Direction;
+using wire::rnbd::Opcode;
+
+TEST(ServerIo, IoGoesToItsExport) {
+  Session session;
+  const auto first = session.opened("a");
+  const auto second = session.opened("b");
+  session.io(first, Opcode::read, 8, 4096);
+  session.io(second, Opcode::write, 16, 512);
+  EXPECT_EQ(session.storage[0].handle, 100U);
+  EXPECT_EQ(session.storage[0].sector, 8U);
+  EXPECT_EQ(session.storage[0].bytes, 4096U);
+  EXPECT_EQ(session.storage[1].handle, 101U);
+  EXPECT_EQ(session.storage[1].opcode, Opcode::write);
+}
+
+TEST(ServerIo, DirectionMustFitTheOperation) {
+  Session session;
+  const auto id = session.opened("disk");
+  for (const Opcode opcode : {Opcode::read, Opcode::write, Opcode::discard, Opcode::write_zeroes}) {
+    wire::rnbd::Io message;
+    message.device_id = id;
+    message.opcode = opcode;
+    message.size = 4096;
+    const auto framing = io_framing(message);
+    const Direction wrong = framing.direction == Direction::read ? Direction::write : Direction::read;
+    EXPECT_EQ(session.errno_of(session.arrive(wrong, framing.data_len, encoded(message))), kEinval);
+  }
+  EXPECT_TRUE(session.storage.empty());
+}
+
+TEST(ServerIo, R81LengthComesFromTheMessageAndMustMatchThePayload) {
+  Session session;
+  const auto id = session.opened("disk");
+  for (const Opcode opcode :
+       {Opcode::read, Opcode::write, Opcode::flush, Opcode::discard, Opcode::write_zeroes}) {
+    wire::rnbd::Io message;
+    message.device_id = id;
+    message.opcode = opcode;
+    message.size = 4096;
+    const Direction direction = io_framing(message).direction;
+    const bool has_data = opcode == Opcode::read || opcode == Opcode::write;
+    for (const std::uint32_t payload : {0U, 4096U, 512U, 8192U}) {
+      const bool good =
+          opcode == Opcode::flush ? payload == 0 : payload == 4096 || (!has_data && payload == 0);
+      const std::size_t before = session.storage.size();
+      const auto request = session.arrive(direction, payload, encoded(message));
+      EXPECT_EQ(session.errno_of(request), good ? Session::kUnanswered : kEinval)
+          << to_string(opcode) << payload;
+      EXPECT_EQ(session.storage.size(), before + (good ? 1 : 0));
+      if (good) {
+        EXPECT_EQ(session.last_storage().bytes, opcode == Opcode::flush ? 0U : 4096U);
+      }
+    }
+  }
+}
+
+TEST(ServerIo, R82FuaAndFlushReachTheStorage) {
+  Session session;
+  const auto id = session.opened("disk");
+  for (const Opcode opcode :
+       {Opcode::read, Opcode::write, Opcode::flush, Opcode::discard, Opcode::write_zeroes}) {
+    wire::rnbd::Io message;
+    message.device_id = id;
+    message.opcode = opcode;
+    message.size = opcode == Opcode::flush ? 0 : 4096;
+    message.fua = true;
+    session.io(message);
+    EXPECT_EQ(session.last_storage().opcode, opcode);
+    EXPECT_EQ(session.last_storage().fua, opcode != Opcode::read && opcode != Opcode::flush);
+  }
+  wire::rnbd::Io kernel_flush;
+  kernel_flush.device_id = id;
+  kernel_flush.opcode = Opcode::flush;
+  kernel_flush.sector = ~std::uint64_t{0};
+  session.io(kernel_flush);
+  EXPECT_EQ(session.last_storage().sector, 0U);
+}
+
+TEST(ServerIo, UnsupportedOperationsSaySo) {
+  Session session;
+  session.geometry.max_discard_sectors = session.geometry.max_write_zeroes_sectors = 0;
+  const auto id = session.opened("disk");
+  EXPECT_EQ(session.errno_of(session.io(id, Opcode::secure_erase)), kEopnotsupp);
+  EXPECT_EQ(session.errno_of(session.io(id, Opcode::discard)), kEopnotsupp);
+  EXPECT_EQ(session.errno_of(session.io(id, Opcode::write_zeroes)), kEopnotsupp);
+  wire::rnbd::Io message;
+  message.device_id = id;
+  message.size = 4096;
+  Header header = encoded(message);
+  header[16] = std::byte{6};
+  EXPECT_EQ(session.errno_of(session.arrive(Direction::read, 4096, header)), kEopnotsupp);
+  EXPECT_TRUE(session.storage.empty());
+}
+
+TEST(ServerIo, IoBeyondTheDeviceIsAnIoError) {
+  Session session;
+  const auto id = session.opened("disk");
+  EXPECT_EQ(session.errno_of(session.io(id, Opcode::read, 1024, 512)), kEio);
+  EXPECT_EQ(session.errno_of(session.io(id, Opcode::write, 1023, 1024)), kEio);
+  EXPECT_EQ(session.errno_of(session.io(id, Opcode::read, ~std::uint64_t{0}, 512)), kEio);
+  EXPECT_EQ(session.errno_of(session.io(id, Opcode::read, 0, 100)), kEinval);
+  EXPECT_EQ(session.errno_of(session.io(id, Opcode::read, 1023, 512)), Session::kUnanswered);
+}
+
+TEST(ServerIo, UnknownDeviceIsNotConnected) {
+  Session session;
+  EXPECT_EQ(session.errno_of(session.io(0, Opcode::read)), kEnotconn);
+  session.open("disk");
+  EXPECT_EQ(session.errno_of(session.io(0, Opcode::read)), kEnotconn) << "its id was not told yet";
+}
+
+TEST(ServerIo, L18StorageErrorsStayErrors) {
+  Session session;
+  const auto id = session.opened("disk");
+  for (const int error : {1, 5, 28, 110, 511, 512, 524, 529, -5, kEnotconn}) {
+    const auto request = session.io(id, Opcode::write);
+    session.storage_done(error);
+    const bool kept = error > 0 && error <= 511 && error != kEnotconn;
+    EXPECT_EQ(session.errno_of(request), kept ? error : kEio) << error;
+  }
+}
+
+TEST(ServerIo, PriorityNeedsVersionTwo) {
+  Session session;
+  const auto id = session.opened("disk");
+  wire::rnbd::Io message;
+  message.device_id = id;
+  message.size = 512;
+  message.prio = 0x4004;
+  session.io(message);
+  EXPECT_EQ(session.last_storage().prio, 0U);
+  session.arrive(Direction::read, 36, encoded(wire::rnbd::SessInfo{}));
+  session.io(message);
+  EXPECT_EQ(session.last_storage().prio, 0x4004U);
+}
+
+}  // namespace
+}  // namespace rtrs::rnbd
