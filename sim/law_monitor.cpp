@@ -100,8 +100,9 @@ LawMonitor::Posted* LawMonitor::posted_of(Qp& qp, std::uint64_t serial) {
 
 // Forgets what has had its effect and has ended.
 void LawMonitor::trim(Qp& qp) {
-  const std::uint64_t until = std::min(qp.executed, qp.done());
-  while (qp.first < until) {
+  while (qp.first < qp.executed) {
+    const bool silent = qp.first < qp.acked && !qp.queue[qp.head].signalled;
+    if (qp.first >= qp.ended && !silent) break;
     ++qp.first;
     ++qp.head;
   }

@@ -1,4 +1,5 @@
 // Memory of nodes and the keys that let peers write to it.
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <algorithm>
