@@ -1,0 +1,68 @@
+#include <unistd.h>
+
+#include <deque>
+#include <string>
+
+#include "core/trace/json.hpp"
+#include "core/trace/reader.hpp"
+#include "core/trace/text.hpp"
+#include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/files.hpp"
+
+namespace rtrs::tool {
+namespace {
+
+std::string header_text(const trace::Header& header) {
+  const trace::Origin& origin = header.origin;
+  std::string out = "# trace " + std::to_string(header.major) + '.' + std::to_string(header.minor) +
+                    ", tool " + origin.tool + ", role " + origin.role + ", backend " + origin.backend +
+                    ", seed " + std::to_string(origin.seed);
+  for (const std::string& option : origin.options) out += ", " + option;
+  if ((header.flags & trace::partial) != 0) out += ", beginning missing";
+  if ((header.flags & trace::action_counts) != 0) out += ", actions only counted";
+  for (char& c : out) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return out;
+}
+
+}  // namespace
+
+int cat(const CatOptions& options) {
+  InputFile file(options.file);
+  if (!file.is_open()) return exit_usage;
+  trace::FdSource source(file.fd());
+  trace::Reader reader(source);
+  trace::Reader::Status status = reader.open();
+  Output out;
+  if (status != trace::Reader::Status::ok) return report_stop(options.file, status, reader);
+
+  const bool filtered = options.last || options.instance;
+  const trace::Schema& schema = reader.header().schema;
+  if (!options.json || !filtered) {
+    out.line(options.json ? trace::header_json(reader.header()) : header_text(reader.header()));
+  }
+  Progress progress(file.size(), ::isatty(STDOUT_FILENO) == 0);
+  std::deque<std::string> tail;
+  trace::Record record;
+  while ((status = reader.next(record)) == trace::Reader::Status::ok) {
+    progress.at(reader.bytes());
+    if (options.instance && record.instance != *options.instance) continue;
+    std::string text = options.json ? trace::record_json(record, schema) : trace::record_text(record, schema);
+    if (!options.last) {
+      if (!out.line(text)) return out.finish(exit_ok);
+    } else if (*options.last != 0) {
+      if (tail.size() == *options.last) tail.pop_front();
+      tail.push_back(std::move(text));
+    }
+  }
+  for (const std::string& text : tail) {
+    if (!out.line(text)) break;
+  }
+  if (status == trace::Reader::Status::end && options.json && !filtered) {
+    out.line(trace::end_json(reader.records(), reader.chain_hash()));
+  }
+  return out.finish(report_stop(options.file, status, reader));
+}
+
+}  // namespace rtrs::tool

@@ -1,0 +1,96 @@
+#include "tools/urtrs-replay/files.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "tools/urtrs-replay/commands.hpp"
+
+namespace rtrs::tool {
+
+void error(const std::string& text) {
+  std::fprintf(stderr, "urtrs-replay: %s\n", text.c_str());
+}
+
+InputFile::InputFile(const std::string& path) {
+  if (path == "-") {
+    fd_ = ::dup(STDIN_FILENO);
+  } else {
+    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  }
+  if (fd_ < 0) {
+    error("cannot open " + path + ": " + std::strerror(errno) +
+          "; give the path of a trace file, or - for stdin");
+    return;
+  }
+  struct stat status {};
+  if (::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode))
+    size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+InputFile::~InputFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+bool Output::line(std::string_view text) {
+  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fputc('\n', stdout) != EOF;
+}
+
+int Output::finish(int code) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  if (errno == EPIPE || errno == 0) return code;
+  error(std::string("cannot write to standard output: ") + std::strerror(errno));
+  return exit_bad_trace;
+}
+
+namespace {
+constexpr std::uint64_t kBigFile = std::uint64_t{16} << 20;
+}
+
+Progress::Progress(std::uint64_t size, bool wanted)
+    : size_(size), on_(wanted && size >= kBigFile && ::isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() {
+  if (shown_) std::fputs("\r\x1b[K", stderr);
+}
+
+void Progress::at(std::uint64_t bytes) {
+  if (!on_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_ < std::chrono::milliseconds(100)) return;
+  last_ = now;
+  shown_ = true;
+  std::fprintf(stderr, "\r%3u %%  %llu of %llu MiB", static_cast<unsigned>(bytes * 100 / size_),
+               static_cast<unsigned long long>(bytes >> 20), static_cast<unsigned long long>(size_ >> 20));
+}
+
+int report_stop(const std::string& path, trace::Reader::Status status, const trace::Reader& reader) {
+  using Status = trace::Reader::Status;
+  const std::string where =
+      path + ", byte " + std::to_string(reader.stop().offset) + ": " + reader.stop().reason;
+  switch (status) {
+    case Status::ok:
+    case Status::end:
+      return exit_ok;
+    case Status::damaged:
+      error(where + "; the " + std::to_string(reader.records()) + " records before it are sound");
+      return exit_bad_trace;
+    case Status::io_error:
+      error(where);
+      return exit_bad_trace;
+    case Status::not_a_trace:
+      error(path + ": " + reader.stop().reason + "; traces are written by urtrsd, urtrs-sim and urtrs-perf");
+      return exit_cannot_read;
+    case Status::unknown_version:
+      error(path + ": " + reader.stop().reason + "; use the urtrs-replay of the version that recorded it");
+      return exit_cannot_read;
+  }
+  return exit_bad_trace;
+}
+
+}  // namespace rtrs::tool

@@ -1,0 +1,57 @@
+// Files, output and progress as all subcommands need them.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/trace/reader.hpp"
+
+namespace rtrs::tool {
+
+// A file to read, "-" is standard input. Says on stderr when it cannot be opened.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+  bool is_open() const { return fd_ >= 0; }
+  int fd() const { return fd_; }
+  std::uint64_t size() const { return size_; }  // 0: unknown
+
+ private:
+  int fd_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+// Standard output, buffered. A reader that went away (cat | head) is no error.
+class Output {
+ public:
+  // False when nothing more can be written.
+  bool line(std::string_view text);
+  // Exit code: `code`, or an error when the output could not be written.
+  int finish(int code);
+};
+
+// Percent on stderr, when that is a terminal and the file is big.
+class Progress {
+ public:
+  Progress(std::uint64_t size, bool wanted);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void at(std::uint64_t bytes);
+
+ private:
+  std::uint64_t size_;
+  bool on_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point last_{};
+};
+
+// Says why a trace could not be read to its end, and what that means. Answers the exit code.
+int report_stop(const std::string& path, trace::Reader::Status status, const trace::Reader& reader);
+void error(const std::string& text);
+
+}  // namespace rtrs::tool

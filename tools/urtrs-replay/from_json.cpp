@@ -1,0 +1,50 @@
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "core/trace/json.hpp"
+#include "core/trace/reader.hpp"
+#include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/files.hpp"
+
+namespace rtrs::tool {
+
+int from_json(const ImportOptions& options) {
+  InputFile file(options.from);
+  if (!file.is_open()) return exit_usage;
+  int errno_of_create = 0;
+  std::unique_ptr<trace::FdSink> sink = trace::FdSink::create(options.to.c_str(), errno_of_create);
+  if (!sink) {
+    error("cannot create " + options.to + ": " + std::strerror(errno_of_create));
+    return exit_usage;
+  }
+  trace::JsonImporter importer(std::move(sink));
+  trace::FdSource source(file.fd());
+  std::string pending;
+  std::uint64_t number = 0;
+  const auto failed = [&](const std::string& why) {
+    error(options.from + ", line " + std::to_string(number) + ": " + why);
+    return exit_bad_trace;
+  };
+  char buffer[1 << 16];
+  std::ptrdiff_t got = 0;
+  do {
+    got = source.read(buffer, sizeof buffer);
+    if (got < 0) return failed(std::string("cannot read: ") + std::strerror(static_cast<int>(-got)));
+    pending.append(buffer, static_cast<std::size_t>(got));
+    std::size_t start = 0;
+    for (;;) {
+      const std::size_t end = pending.find('\n', start);
+      if (end == std::string::npos && (got != 0 || start == pending.size())) break;
+      ++number;
+      const std::string why = importer.line(std::string_view(pending).substr(start, end - start));
+      if (!why.empty()) return failed(why);
+      start = end == std::string::npos ? pending.size() : end + 1;
+    }
+    pending.erase(0, start);
+  } while (got != 0);
+  const std::string why = importer.finish();
+  return why.empty() ? exit_ok : failed(why);
+}
+
+}  // namespace rtrs::tool

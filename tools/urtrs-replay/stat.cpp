@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/trace/reader.hpp"
+#include "core/trace/text.hpp"
+#include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/files.hpp"
+
+namespace rtrs::tool {
+namespace {
+
+struct Summary {
+  std::map<std::string, std::uint64_t> events;
+  std::map<unsigned, std::uint64_t> instances;
+  Nanos first = 0;
+  Nanos last = 0;
+};
+
+void print_text(const Summary& summary, const trace::Reader& reader, bool complete) {
+  const trace::Header& header = reader.header();
+  Output out;
+  const auto row = [&out](const char* name, const std::string& value) {
+    std::string text(name);
+    text.resize(16, ' ');
+    for (const char c : value) text += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+    out.line(text);
+  };
+  row("format", std::to_string(header.major) + '.' + std::to_string(header.minor));
+  row("tool", header.origin.tool);
+  row("role", header.origin.role);
+  row("backend", header.origin.backend);
+  row("seed", std::to_string(header.origin.seed));
+  for (const std::string& option : header.origin.options) row("option", option);
+  row("beginning", (header.flags & trace::partial) != 0 ? "missing" : "present");
+  row("actions", (header.flags & trace::action_counts) != 0 ? "counted" : "recorded");
+  row("end", complete ? "complete" : "cut or damaged");
+  row("records", std::to_string(reader.records()));
+  row("blocks", std::to_string(reader.blocks()));
+  row("bytes", std::to_string(reader.bytes()));
+  row("from", trace::time_text(summary.first) + " s");
+  row("to", trace::time_text(summary.last) + " s");
+  char hash[20];
+  std::snprintf(hash, sizeof hash, "%016" PRIx64, reader.chain_hash());
+  row("chain hash", hash);
+  row("instances", std::to_string(summary.instances.size()));
+  for (const auto& [instance, records] : summary.instances) {
+    row(("  #" + std::to_string(instance)).c_str(), std::to_string(records) + " records");
+  }
+  std::vector<std::pair<std::uint64_t, std::string>> events;
+  for (const auto& [name, count] : summary.events) events.emplace_back(count, name);
+  std::sort(events.begin(), events.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  row("events", std::to_string(events.size()) + " kinds");
+  for (const auto& [count, name] : events) {
+    char number[24];
+    std::snprintf(number, sizeof number, "%14" PRIu64 "  ", count);
+    out.line(number + name);
+  }
+}
+
+std::string as_json(const Summary& summary, const trace::Reader& reader, bool complete) {
+  const trace::Header& header = reader.header();
+  char hash[20];
+  std::snprintf(hash, sizeof hash, "%016" PRIx64, reader.chain_hash());
+  nlohmann::json instances = nlohmann::json::object();
+  for (const auto& [instance, records] : summary.instances) instances[std::to_string(instance)] = records;
+  return nlohmann::json{{"major", header.major},
+                        {"minor", header.minor},
+                        {"tool", header.origin.tool},
+                        {"role", header.origin.role},
+                        {"backend", header.origin.backend},
+                        {"seed", header.origin.seed},
+                        {"options", header.origin.options},
+                        {"partial", (header.flags & trace::partial) != 0},
+                        {"actions_only_counted", (header.flags & trace::action_counts) != 0},
+                        {"complete", complete},
+                        {"records", reader.records()},
+                        {"blocks", reader.blocks()},
+                        {"bytes", reader.bytes()},
+                        {"first_time", summary.first},
+                        {"last_time", summary.last},
+                        {"chain_hash", hash},
+                        {"instances", instances},
+                        {"events", summary.events}}
+      .dump();
+}
+
+}  // namespace
+
+int stat(const FileOptions& options) {
+  InputFile file(options.file);
+  if (!file.is_open()) return exit_usage;
+  trace::FdSource source(file.fd());
+  trace::Reader reader(source);
+  trace::Reader::Status status = reader.open();
+  if (status != trace::Reader::Status::ok) return report_stop(options.file, status, reader);
+  Summary summary;
+  {
+    Progress progress(file.size(), true);
+    std::vector<std::uint64_t> by_kind(std::size_t{1} << 16);
+    trace::Record record;
+    while ((status = reader.next(record)) == trace::Reader::Status::ok) {
+      if (record.seq == 0) summary.first = record.time;
+      summary.last = record.time;
+      ++by_kind[record.event->id];
+      ++summary.instances[record.instance];
+      progress.at(reader.bytes());
+    }
+    for (const trace::EventInfo& event : reader.header().schema.events) {
+      if (by_kind[event.id] != 0) summary.events[event.name] = by_kind[event.id];
+    }
+  }
+  const bool complete = status == trace::Reader::Status::end;
+  Output out;
+  if (options.json) {
+    out.line(as_json(summary, reader, complete));
+  } else {
+    print_text(summary, reader, complete);
+  }
+  return out.finish(report_stop(options.file, status, reader));
+}
+
+}  // namespace rtrs::tool
