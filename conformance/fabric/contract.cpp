@@ -197,4 +197,14 @@ void FabricContract::post_one(Side& side, const WorkRequest& work) {
   post_all(side, std::span(&work, 1));
 }
 
+void FabricContract::expect_refused(const Link& link, const WorkRequest& work, const Target& target) {
+  post_one(client(), work);
+  expect(server(), Kind::connection_lost, link.server);
+  expect(client(), Kind::connection_lost, link.client);
+  const auto bytes = target.region.bytes;
+  EXPECT_TRUE(std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; }));
+  EXPECT_EQ(server().count(Kind::imm_received), 0u);
+  close_link(link);
+}
+
 }  // namespace rtrs::conformance

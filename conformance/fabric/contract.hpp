@@ -128,6 +128,9 @@ class FabricContract : public ::testing::TestWithParam<FabricCase> {
   void post_all(Side&, std::span<const WorkRequest>);
   void post_one(Side&, const WorkRequest&);
 
+  // Posts a write that must not be let in: both sides lose the connection, and nothing is written.
+  void expect_refused(const Link&, const WorkRequest&, const Target&);
+
  private:
   std::unique_ptr<FabricPair> pair_;
   std::unique_ptr<Side> client_;

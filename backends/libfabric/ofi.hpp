@@ -1,0 +1,55 @@
+// The libfabric backend: any provider with FI_EP_MSG, FI_RMA and remote CQ data. Made for `tcp` (and its
+// rewrite, called `net` in libfabric 1.17), which is the default; what is known about it: docs/fabric.md.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/fabric/fabric.hpp"
+
+namespace rtrs::ofi {
+
+enum class LogLevel : std::uint8_t { debug, info, warning, error };
+
+struct OfiOptions {
+  std::string provider = "tcp";
+  std::string fabric;  // empty: the first one the provider offers
+  std::string domain;  // likewise; names a device on hardware providers
+  // Up to this many connections poll() asks each directly; with more it asks the kernel which are ready.
+  // Direct questions are quicker when most are answered yes, as in busy polling.
+  unsigned direct_poll_connections = 2;
+  // A client that connected must have sent its connect request after this time, and each of the two parts of
+  // the request must arrive at once within `handshake_stall_ms`, or its socket is closed.
+  unsigned handshake_timeout_ms = 5000;
+  unsigned handshake_stall_ms = 250;
+  // Clients that may be between the two at a time; beyond it the oldest are closed.
+  unsigned max_handshakes = 256;
+  // Called from the thread that owns the fabric and from the listener thread, never by two at once.
+  std::function<void(LogLevel, const std::string&)> log;
+};
+
+struct OfiStats {
+  std::uint64_t discarded_work = 0;       // work requests not completed when their connection ended
+  std::uint64_t anonymous_errors = 0;     // error completions that named no work request
+  std::uint64_t reaped_handshakes = 0;    // sockets closed because no connect request came
+  std::uint64_t dropped_completions = 0;  // arrived after the connection was reported lost
+};
+
+class OfiFabric : public Fabric {
+ public:
+  // Port of the last successful listen(), for a listen() on port 0.
+  virtual std::uint16_t listening_port() const noexcept = 0;
+  virtual OfiStats stats() const noexcept = 0;
+};
+
+// Errors: not_supported (no such provider, or it lacks something; the log says what), no_memory,
+// fabric_error. The first call of a process takes about 0.1 s, spent in libfabric's search for providers.
+Result<std::unique_ptr<OfiFabric>> open_ofi_fabric(const OfiOptions&);
+
+// libfabric on Debian loads the PSM libraries, which install handlers for SIGILL, SIGABRT, SIGBUS, SIGSEGV
+// and SIGTERM before main(). Sets those that are still theirs back to the default; returns how many. Called
+// by open_ofi_fabric(); a program that wants its signals right earlier calls it first thing in main().
+unsigned restore_signal_handlers() noexcept;
+
+}  // namespace rtrs::ofi

@@ -1,0 +1,145 @@
+#include "backends/libfabric/ofi_address.hpp"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+
+namespace rtrs::ofi {
+namespace {
+
+using AddressBytes = std::array<std::uint8_t, 16>;
+
+// Every address as IPv6, so that one host compares equal however its packets came.
+AddressBytes canonical(const SocketAddress& address) {
+  AddressBytes bytes{};
+  if (address.family() == AF_INET6) {
+    std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in6*>(address.get())->sin6_addr, 16);
+  } else {
+    bytes[10] = bytes[11] = 0xff;
+    std::memcpy(bytes.data() + 12, &reinterpret_cast<const sockaddr_in*>(address.get())->sin_addr, 4);
+  }
+  return bytes;
+}
+
+bool is_mapped(const AddressBytes& bytes) {
+  return std::all_of(bytes.begin(), bytes.begin() + 10, [](auto b) { return b == 0; }) && bytes[10] == 0xff &&
+         bytes[11] == 0xff;
+}
+
+bool parse_port(std::string_view text, std::uint16_t& port) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+// Splits "[::1]:7", "[::1]", "1.2.3.4:7", "name:7"; an address with several colons and no brackets is IPv6.
+bool split(std::string_view text, std::string& host, std::uint16_t& port) {
+  if (!text.empty() && text.front() == '[') {
+    const std::size_t end = text.find(']');
+    if (end == std::string_view::npos) return false;
+    host = text.substr(1, end - 1);
+    const std::string_view rest = text.substr(end + 1);
+    return rest.empty() || (rest.front() == ':' && parse_port(rest.substr(1), port));
+  }
+  const std::size_t colon = text.find(':');
+  if (colon != std::string_view::npos && text.find(':', colon + 1) == std::string_view::npos) {
+    host = text.substr(0, colon);
+    return parse_port(text.substr(colon + 1), port);
+  }
+  host = text;
+  return true;
+}
+
+bool look_up(const std::string& host, int flags, SocketAddress& result) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return false;
+  result = from_raw(found->ai_addr, found->ai_addrlen);
+  freeaddrinfo(found);
+  return true;
+}
+
+}  // namespace
+
+std::uint16_t SocketAddress::port() const {
+  return ntohs(family() == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(get())->sin6_port
+                                    : reinterpret_cast<const sockaddr_in*>(get())->sin_port);
+}
+
+void SocketAddress::set_port(std::uint16_t port) {
+  if (family() == AF_INET6) {
+    reinterpret_cast<sockaddr_in6*>(get())->sin6_port = htons(port);
+  } else {
+    reinterpret_cast<sockaddr_in*>(get())->sin_port = htons(port);
+  }
+}
+
+bool SocketAddress::operator==(const SocketAddress& other) const {
+  return port() == other.port() && canonical(*this) == canonical(other);
+}
+
+SocketAddress from_raw(const void* address, std::size_t length) {
+  SocketAddress result;
+  length = std::min(length, sizeof result.storage);
+  if (address != nullptr) std::memcpy(&result.storage, address, length);
+  result.length = static_cast<socklen_t>(length);
+  return result;
+}
+
+Result<SocketAddress> resolve(std::string_view text, std::uint16_t port) {
+  if (text.substr(0, 3) == "ip:") text.remove_prefix(3);
+  std::string host;
+  if (!split(text, host, port) || host.empty()) return tl::unexpected(Errc::bad_address);
+  SocketAddress result;
+  if (!look_up(host, AI_NUMERICHOST, result) && !look_up(host, AI_ADDRCONFIG, result)) {
+    return tl::unexpected(Errc::bad_address);
+  }
+  result.set_port(port);
+  return result;
+}
+
+SocketAddress any_address(std::uint16_t port) {
+  // An IPv6 wildcard socket also takes IPv4 clients, where the host has IPv6 at all.
+  const int probe = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  SocketAddress result;
+  if (probe >= 0) {
+    ::close(probe);
+    result.storage.ss_family = AF_INET6;
+    result.length = sizeof(sockaddr_in6);
+  } else {
+    result.storage.ss_family = AF_INET;
+    result.length = sizeof(sockaddr_in);
+  }
+  result.set_port(port);
+  return result;
+}
+
+std::string to_text(const SocketAddress& address) {
+  const AddressBytes bytes = canonical(address);
+  char text[INET6_ADDRSTRLEN] = "?";
+  const std::string port = std::to_string(address.port());
+  if (is_mapped(bytes)) {
+    inet_ntop(AF_INET, bytes.data() + 12, text, sizeof text);
+    return std::string(text) + ":" + port;
+  }
+  inet_ntop(AF_INET6, bytes.data(), text, sizeof text);
+  return "[" + std::string(text) + "]:" + port;
+}
+
+std::uint32_t address_pair_digest(const SocketAddress& client, const SocketAddress& server) {
+  std::uint32_t digest = 2166136261u;
+  for (const AddressBytes& bytes : {canonical(client), canonical(server)}) {
+    for (const std::uint8_t byte : bytes) digest = (digest ^ byte) * 16777619u;
+  }
+  return digest;
+}
+
+}  // namespace rtrs::ofi

@@ -1,0 +1,39 @@
+// Addresses as text, as socket addresses, and as the digest that the protocol compares.
+#pragma once
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/fabric/fabric.hpp"
+
+namespace rtrs::ofi {
+
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t length = 0;
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
+  int family() const { return storage.ss_family; }
+  std::uint16_t port() const;
+  void set_port(std::uint16_t);
+  // Address and port, IPv4-mapped IPv6 addresses equal to the IPv4 address.
+  bool operator==(const SocketAddress&) const;
+};
+
+// Takes "ip:10.0.0.1", "10.0.0.1", "ip:::1", "::1", "[::1]", "[::1]:7", "10.0.0.1:7" and host names, with or
+// without "ip:"; a port in the text wins over `port`. Only a host name is looked up, which may block: use
+// names at set-up time. Error: bad_address.
+Result<SocketAddress> resolve(std::string_view text, std::uint16_t port);
+SocketAddress any_address(std::uint16_t port);
+SocketAddress from_raw(const void* address, std::size_t length);
+
+// "10.0.0.1:1234", "[::1]:1234"
+std::string to_text(const SocketAddress&);
+
+// Digest of both addresses without their ports.
+std::uint32_t address_pair_digest(const SocketAddress& client, const SocketAddress& server);
+
+}  // namespace rtrs::ofi

@@ -1,0 +1,51 @@
+#include "backends/libfabric/ofi_address.hpp"
+
+#include <gtest/gtest.h>
+
+namespace rtrs::ofi {
+namespace {
+
+struct Spelling {
+  const char* text;
+  const char* means;
+};
+
+TEST(Address, every_spelling_of_an_address_is_understood) {
+  for (const Spelling& spelling : {
+           Spelling{"10.0.0.1", "10.0.0.1:1234"},
+           Spelling{"ip:10.0.0.1", "10.0.0.1:1234"},
+           Spelling{"10.0.0.1:7", "10.0.0.1:7"},
+           Spelling{"ip:::1", "[::1]:1234"},
+           Spelling{"::1", "[::1]:1234"},
+           Spelling{"[::1]", "[::1]:1234"},
+           Spelling{"[::1]:7", "[::1]:7"},
+           Spelling{"ip:[fd00::2]:8", "[fd00::2]:8"},
+           Spelling{"::ffff:10.0.0.1", "10.0.0.1:1234"},
+           Spelling{"localhost:9", nullptr},
+       }) {
+    const auto address = resolve(spelling.text, 1234);
+    ASSERT_TRUE(address.has_value()) << spelling.text;
+    if (spelling.means != nullptr) {
+      EXPECT_EQ(to_text(*address), spelling.means) << spelling.text;
+    }
+  }
+}
+
+TEST(Address, what_is_no_address_is_refused) {
+  for (const char* text : {"", "ip:", "1.2.3.4:", "1.2.3.4:99999", "1.2.3.4:x", "[::1", "[::1]7", "1.2.3.4.5",
+                           "no such host", "host.invalid"}) {
+    EXPECT_FALSE(resolve(text, 1234).has_value()) << text;
+  }
+}
+
+TEST(Address, the_digest_of_a_pair_leaves_ports_out_and_keeps_direction) {
+  const auto at = [](const char* text) { return *resolve(text, 1); };
+  const std::uint32_t digest = address_pair_digest(at("10.0.0.1:5"), at("10.0.0.2:6"));
+  EXPECT_EQ(digest, address_pair_digest(at("10.0.0.1:7"), at("10.0.0.2:8")));
+  EXPECT_EQ(digest, address_pair_digest(at("::ffff:10.0.0.1"), at("10.0.0.2")));
+  EXPECT_NE(digest, address_pair_digest(at("10.0.0.2"), at("10.0.0.1")));
+  EXPECT_NE(digest, address_pair_digest(at("10.0.0.1"), at("10.0.0.3")));
+}
+
+}  // namespace
+}  // namespace rtrs::ofi

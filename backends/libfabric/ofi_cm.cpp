@@ -1,0 +1,266 @@
+// Connections come and go.
+#include <rdma/fi_errno.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "backends/libfabric/ofi_fabric.hpp"
+#include "backends/libfabric/ofi_status.hpp"
+
+namespace rtrs::ofi {
+namespace {
+
+bool set_address(void*& target, std::size_t& length, const SocketAddress* address) {
+  std::free(target);
+  target = nullptr;
+  length = 0;
+  if (address == nullptr) return true;
+  target = std::malloc(address->length);
+  if (target == nullptr) return false;
+  std::memcpy(target, &address->storage, address->length);
+  length = address->length;
+  return true;
+}
+
+const char* connect_text(Reason reason) {
+  switch (reason) {
+    case Reason::rejected:
+      return "the peer rejected the request";
+    case Reason::connect_refused:
+      return "nobody listens there";
+    case Reason::connect_timeout:
+      return "no answer";
+    case Reason::address_unresolved:
+      return "no way to that address";
+    case Reason::peer_closed:
+      return "the peer closed without an answer";
+    default:
+      return "failed";
+  }
+}
+
+}  // namespace
+
+Errc FabricImpl::listen(const PathAddress& local) {
+  const std::string& text = local.source.empty() ? local.destination : local.source;
+  if (text.empty()) return listener_->listen(any_address(local.port));
+  const Result<SocketAddress> address = resolve(text, local.port);
+  if (!address) {
+    log(LogLevel::error, "cannot listen on \"" + text + "\": not an address of this host");
+    return address.error();
+  }
+  return listener_->listen(*address);
+}
+
+InfoHandle FabricImpl::connect_info(const PathAddress& address, SocketAddress& destination, Errc& error) {
+  error = Errc::bad_address;
+  const Result<SocketAddress> to = resolve(address.destination, address.port);
+  if (!to) return nullptr;
+  destination = *to;
+  SocketAddress from;
+  if (!address.source.empty()) {
+    const Result<SocketAddress> source = resolve(address.source, 0);
+    if (!source || source->family() != to->family()) return nullptr;
+    from = *source;
+  }
+  error = Errc::no_memory;
+  InfoHandle info(fi_dupinfo(device_->info.get()));
+  if (info == nullptr || !set_address(info->dest_addr, info->dest_addrlen, &destination) ||
+      !set_address(info->src_addr, info->src_addrlen, address.source.empty() ? nullptr : &from)) {
+    return nullptr;
+  }
+  info->addr_format = to->family() == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+  error = Errc::ok;
+  return info;
+}
+
+void FabricImpl::connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
+                         std::span<const std::byte> private_data) {
+  Connection& connection = create(key, params, true);
+  SocketAddress destination;
+  Errc error = Errc::ok;
+  const InfoHandle info = connect_info(address, destination, error);
+  if (info == nullptr) {
+    fail_connect(connection, address,
+                 error == Errc::bad_address ? Reason::address_unresolved : Reason::no_resources,
+                 "bad address");
+    return;
+  }
+  connection.set_addresses(from_raw(info->src_addr, info->src_addrlen), destination);
+  // Some providers do not look at the length of what they copy.
+  if (private_data.size() > capabilities().connect_data) {
+    fail_connect(connection, address, Reason::post_failed, "too much private data");
+    return;
+  }
+  int result = open_endpoint(connection, *info);
+  if (result == 0) {
+    result =
+        fi_connect(connection.endpoint(), &destination.storage, private_data.data(), private_data.size());
+  }
+  if (result != 0) {
+    fail_connect(connection, address, connect_reason(-result, false), error_text(-result));
+  }
+}
+
+void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
+                        std::span<const std::byte> private_data) {
+  Connection& connection = create(key, params, false);
+  auto node = requests_.extract(request);
+  if (node.empty() || private_data.size() > capabilities().accept_data) {
+    if (!node.empty()) fi_reject(node.mapped().passive, node.mapped().info->handle, nullptr, 0);
+    report_lost(connection, Reason::post_failed);
+    return;
+  }
+  ConnectRequest& from = node.mapped();
+  connection.set_addresses(from.client, from.server);
+  int result = open_endpoint(connection, *from.info);
+  if (result == 0) result = fi_accept(connection.endpoint(), private_data.data(), private_data.size());
+  if (result != 0) {
+    log(LogLevel::warning, connection.description() + ": cannot accept: " + error_text(-result));
+    fi_reject(from.passive, from.info->handle, nullptr, 0);
+    report_lost(connection, connect_reason(-result, false));
+  }
+}
+
+void FabricImpl::reject(std::uint32_t request, std::span<const std::byte> private_data) {
+  auto node = requests_.extract(request);
+  if (node.empty()) return;
+  if (private_data.size() > capabilities().reject_data) private_data = {};
+  fi_reject(node.mapped().passive, node.mapped().info->handle, private_data.data(), private_data.size());
+}
+
+void FabricImpl::disconnect(ConKey key) {
+  auto node = connections_.extract(key);
+  if (node.empty()) return;
+  Connection& connection = *node.mapped();
+  if (last_found_ == &connection) last_found_ = nullptr;
+  forget_watch(connection);
+  if (connection.endpoint() != nullptr) {
+    by_endpoint_.erase(&connection.endpoint()->fid);
+    --endpoints_open_;
+  }
+  connection.close();
+  std::erase(with_delivered_, &connection);
+  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
+  pending_taken_ = 0;
+  std::erase_if(pending_, [&](const Pending& p) {
+    return p.event.key == key && p.event.kind != FabricEvent::Kind::connect_requested &&
+           p.event.kind != FabricEvent::Kind::chunk_invalidated;
+  });
+  graveyard_.push_back(std::move(node.mapped()));
+  FabricEvent event;
+  event.kind = FabricEvent::Kind::connection_closed;
+  event.key = key;
+  report(event);
+}
+
+void FabricImpl::forget_watch(Connection& connection) noexcept {
+  if (connection.wait_fd() >= 0) ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, connection.wait_fd(), nullptr);
+  if (std::exchange(connection.in_ready_list, false)) std::erase(ready_, &connection);
+  if (std::exchange(connection.in_unarmed_list, false)) std::erase(unarmed_, &connection);
+}
+
+void FabricImpl::report(FabricEvent event, std::string bytes) {
+  pending_.push_back(Pending{.event = event, .bytes = std::move(bytes)});
+}
+
+void FabricImpl::report_lost(Connection& connection, Reason reason) {
+  connection.set_stage(Connection::Stage::lost);
+  forget_watch(connection);
+  FabricEvent event;
+  event.kind = FabricEvent::Kind::connection_lost;
+  event.key = connection.key();
+  event.reason = reason;
+  report(event);
+}
+
+void FabricImpl::fail_connect(Connection& connection, const PathAddress& address, Reason reason,
+                              std::string detail, std::string bytes) {
+  const std::string where = address.destination.empty()
+                                ? connection.description()
+                                : address.destination + " port " + std::to_string(address.port);
+  log(LogLevel::warning, where + ": " + connect_text(reason) + ": " + detail);
+  connection.set_stage(Connection::Stage::lost);
+  forget_watch(connection);
+  FabricEvent event;
+  event.kind = FabricEvent::Kind::connect_failed;
+  event.key = connection.key();
+  event.reason = reason;
+  report(event, std::move(bytes));
+}
+
+void FabricImpl::take_requests() {
+  for (ConnectRequest& request : listener_->take()) {
+    FabricEvent event;
+    event.kind = FabricEvent::Kind::connect_requested;
+    event.request = ++next_request_;
+    event.address_pair = address_pair_digest(request.client, request.server);
+    report(event, request.private_data);
+    requests_.emplace(event.request, std::move(request));
+  }
+}
+
+void FabricImpl::read_events() {
+  // An event has the size of its head and as much data as a connection can carry.
+  alignas(fi_eq_cm_entry) std::array<std::byte, sizeof(fi_eq_cm_entry) + 1024> space;
+  for (;;) {
+    std::uint32_t event = 0;
+    const ssize_t size = fi_eq_read(events_.get(), &event, space.data(), space.size(), 0);
+    if (size == -FI_EAVAIL) {
+      handle_event_error();
+    } else if (size < static_cast<ssize_t>(sizeof(fi_eq_cm_entry))) {
+      return;
+    } else {
+      handle_event(event, *reinterpret_cast<const fi_eq_cm_entry*>(space.data()),
+                   static_cast<std::size_t>(size) - sizeof(fi_eq_cm_entry));
+    }
+  }
+}
+
+Connection* FabricImpl::find_by_endpoint(const fid* endpoint) noexcept {
+  const auto found = by_endpoint_.find(endpoint);
+  return found == by_endpoint_.end() ? nullptr : found->second;
+}
+
+void FabricImpl::handle_event(std::uint32_t event, const fi_eq_cm_entry& entry, std::size_t data_size) {
+  Connection* connection = find_by_endpoint(entry.fid);
+  if (connection == nullptr || connection->stage() == Connection::Stage::lost) return;
+  if (event == FI_CONNECTED && connection->stage() == Connection::Stage::pending) {
+    connection->set_stage(Connection::Stage::up);
+    mark_ready(*connection);
+    if (!connection->is_client()) return;
+    connection->learn_addresses();
+    FabricEvent connected;
+    connected.kind = FabricEvent::Kind::connected;
+    connected.key = connection->key();
+    report(connected, std::string(reinterpret_cast<const char*>(entry.data), data_size));
+  } else if (event == FI_SHUTDOWN) {
+    connection->set_ending(Reason::peer_closed);
+    mark_ready(*connection);
+  }
+}
+
+void FabricImpl::handle_event_error() {
+  std::array<char, 1024> data;
+  fi_eq_err_entry error{};
+  error.err_data = data.data();
+  error.err_data_size = data.size();
+  if (fi_eq_readerr(events_.get(), &error, 0) < 0) return;
+  Connection* connection = find_by_endpoint(error.fid);
+  if (connection == nullptr || connection->stage() == Connection::Stage::lost) return;
+  const auto* bytes = static_cast<const char*>(error.err_data);
+  const std::size_t size = bytes == nullptr ? 0 : error.err_data_size;
+  if (connection->stage() == Connection::Stage::pending && connection->is_client()) {
+    const Reason reason = connect_reason(error.err, size != 0);
+    fail_connect(*connection, {}, reason, error_text(error.err), std::string(bytes, size));
+  } else {
+    connection->set_ending(loss_reason(error.err));
+    mark_ready(*connection);
+  }
+}
+
+}  // namespace rtrs::ofi

@@ -1,0 +1,122 @@
+// One connection: its endpoint, a completion queue of its own, the work requests outstanding on it and the
+// buffers it receives into.
+//
+// The queue is not shared because the completion of a peer's write names no endpoint (docs/fabric.md).
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/libfabric/ofi_address.hpp"
+#include "backends/libfabric/ofi_device.hpp"
+#include "backends/libfabric/ofi_handles.hpp"
+#include "backends/libfabric/ofi_memory.hpp"
+#include "core/fabric/fabric.hpp"
+
+namespace rtrs::ofi {
+
+// What a connection needs of its fabric.
+struct Surroundings {
+  const OfiOptions& options;
+  const Device& device;
+  Memory& memory;
+  OfiStats& stats;
+};
+
+class Connection {
+ public:
+  enum class Stage : std::uint8_t { pending, up, lost };
+  enum class Posted : std::uint8_t { yes, try_later, failed };
+  struct Read {
+    std::size_t events = 0;
+    bool drained = false;  // nothing is left to read
+  };
+
+  Connection(const Surroundings&, ConKey, const ConnectionParams&, bool is_client);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Makes the endpoint for `info`, which may be changed, bound to `events`. Returns 0 or a negative error of
+  // libfabric.
+  int open(fi_info& info, fid_eq* events);
+  // Ends all use of the connection's memory by the provider. May be repeated.
+  void close() noexcept;
+
+  ConKey key() const noexcept { return key_; }
+  bool is_client() const noexcept { return is_client_; }
+  fid_ep* endpoint() noexcept { return endpoint_.get(); }
+  fid_cq* queue() noexcept { return queue_.get(); }
+  int wait_fd() const noexcept { return wait_fd_; }
+  Stage stage() const noexcept { return stage_; }
+  void set_stage(Stage stage) noexcept { stage_ = stage; }
+  // The peer is gone: what has arrived is still reported, then the loss.
+  void set_ending(Reason reason) noexcept { ending_ = reason; }
+  std::uint32_t outstanding() const noexcept { return static_cast<std::uint32_t>(next_send_ - done_sends_); }
+  void set_addresses(const SocketAddress& client, const SocketAddress& server);
+  // Asks the endpoint for its addresses.
+  void learn_addresses();
+  const std::string& description() const noexcept { return description_; }
+
+  Posted post(const WorkRequest&) noexcept;
+  // False: the provider did not take a receive.
+  bool post_receive(std::uint32_t bytes) noexcept;
+  // Reads completions; each makes at most one event. After connection_lost nothing is reported.
+  Read read(std::span<FabricEvent>) noexcept;
+  // Ends the life of the bytes in the events of earlier reads.
+  void reuse_delivered() noexcept;
+  bool has_delivered() const noexcept { return !delivered_.empty(); }
+
+  // Kept by the poller: in the list of connections to read; in the list of those not armed for sleeping.
+  bool in_ready_list = false;
+  bool in_unarmed_list = false;
+
+ private:
+  struct SendSlot {
+    fi_context context;  // scratch space of the provider; first, because completions point to it
+    std::uint64_t number;
+    std::uint64_t cookie;
+    bool report;
+    Buffer bounce;
+  };
+  struct ReceiveSlot {
+    fi_context context;
+    Buffer buffer;
+  };
+
+  ssize_t submit(const WorkRequest&, SendSlot&, std::uint64_t flags) noexcept;
+  ssize_t submit_write(const WorkRequest&, SendSlot&, std::uint64_t flags) noexcept;
+  ssize_t submit_send(const WorkRequest&, SendSlot&, std::uint64_t flags) noexcept;
+  bool translate(const fi_cq_data_entry&, FabricEvent&) noexcept;
+  bool retire(const fi_cq_data_entry&, FabricEvent&) noexcept;
+  // Takes one error completion off the queue. True: it was the first sign of loss.
+  bool take_error(Reason&) noexcept;
+  FabricEvent lost(Reason) noexcept;
+
+  Surroundings around_;
+  ConKey key_;
+  ConnectionParams params_;
+  bool is_client_;
+  Stage stage_ = Stage::pending;
+  Reason ending_ = Reason::none;
+  int wait_fd_ = -1;
+  std::string description_ = "? > ?";
+
+  std::vector<SendSlot> sends_;  // ring; its size is a power of two
+  std::uint64_t next_send_ = 0;
+  std::uint64_t done_sends_ = 0;
+  std::uint32_t since_signal_ = 0;
+
+  std::deque<ReceiveSlot> receives_;
+  std::vector<ReceiveSlot*> free_receives_;
+  std::vector<ReceiveSlot*> delivered_;
+
+  // The endpoint is closed before its queue: provider tcp frees half of a queue that is still in use.
+  CompletionQueue queue_;
+  Endpoint endpoint_;
+};
+
+}  // namespace rtrs::ofi

@@ -1,0 +1,168 @@
+#include "backends/libfabric/ofi_fabric.hpp"
+
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <mutex>
+#include <utility>
+
+#include "backends/libfabric/ofi_status.hpp"
+#include "core/base/assert.hpp"
+
+namespace rtrs::ofi {
+namespace {
+
+std::uint64_t draw_secret() {
+  std::uint64_t secret = 0;
+  if (::getrandom(&secret, sizeof secret, 0) != static_cast<ssize_t>(sizeof secret)) {
+    secret = static_cast<std::uint64_t>(::getpid());
+  }
+  return secret;
+}
+
+bool watch(int epoll_fd, int fd, void* tag) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = tag;
+  return ::epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<OfiFabric>> open_ofi_fabric(const OfiOptions& options) {
+  restore_signal_handlers();
+  OfiOptions own = options;
+  if (own.log) {
+    // The listener thread logs too.
+    own.log = [log = options.log, mutex = std::make_shared<std::mutex>()](LogLevel level,
+                                                                          const std::string& text) {
+      const std::lock_guard lock(*mutex);
+      log(level, text);
+    };
+  }
+  auto fabric = std::make_unique<FabricImpl>(std::move(own));
+  if (const Errc error = fabric->open(); error != Errc::ok) return tl::unexpected(error);
+  return fabric;
+}
+
+FabricImpl::FabricImpl(OfiOptions options) : options_(std::move(options)) {}
+
+Errc FabricImpl::open() {
+  Result<std::unique_ptr<Device>> device = Device::open(options_);
+  if (!device) return device.error();
+  device_ = std::move(*device);
+  memory_ = std::make_unique<Memory>(*device_, draw_secret(), regions_);
+  if (const Errc error = memory_->expose_nothing(); error != Errc::ok) return error;
+  fi_eq_attr attributes{};
+  attributes.wait_obj = FI_WAIT_FD;
+  fid_eq* events = nullptr;
+  int result = fi_eq_open(device_->fabric.get(), &attributes, &events, nullptr);
+  if (result != 0) return to_errc(-result);
+  events_.reset(events);
+  result = fi_control(&events->fid, FI_GETWAIT, &events_fd_);
+  if (result != 0) return to_errc(-result);
+  listener_ = std::make_unique<Listener>(options_, *device_);
+  if (const Errc error = listener_->start(); error != Errc::ok) return error;
+  epoll_fd_ = ::epoll_create1(EPOLL_CLOEXEC);
+  if (epoll_fd_ < 0 || !watch(epoll_fd_, events_fd_, &events_) ||
+      !watch(epoll_fd_, listener_->wait_fd(), &listener_)) {
+    return Errc::no_memory;
+  }
+  return Errc::ok;
+}
+
+FabricImpl::~FabricImpl() {
+  // Connections before the event queue and the memory that they use.
+  for (auto& [key, connection] : connections_) connection->close();
+  for (auto& [number, request] : requests_) {
+    if (request.passive != nullptr) fi_reject(request.passive, request.info->handle, nullptr, 0);
+  }
+  connections_.clear();
+  graveyard_.clear();
+  requests_.clear();
+  listener_.reset();
+  if (epoll_fd_ >= 0) ::close(epoll_fd_);
+}
+
+OfiStats FabricImpl::stats() const noexcept {
+  OfiStats result = stats_;
+  result.reaped_handshakes = listener_->reaped();
+  return result;
+}
+
+Connection* FabricImpl::find(ConKey key) const noexcept {
+  if (last_found_ != nullptr && last_found_->key() == key) return last_found_;
+  const auto found = connections_.find(key);
+  if (found == connections_.end()) return nullptr;
+  last_found_ = found->second.get();
+  return last_found_;
+}
+
+Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool is_client) {
+  const Surroundings around{options_, *device_, *memory_, stats_};
+  auto [place, fresh] =
+      connections_.emplace(key, std::make_unique<Connection>(around, key, params, is_client));
+  RTRS_ASSERT(fresh);
+  return *place->second;
+}
+
+int FabricImpl::open_endpoint(Connection& connection, fi_info& info) {
+  if (const int result = connection.open(info, events_.get()); result != 0) return result;
+  if (!watch(epoll_fd_, connection.wait_fd(), &connection)) return -ENOMEM;
+  by_endpoint_[&connection.endpoint()->fid] = &connection;
+  ++endpoints_open_;
+  // The lists never grow while IO runs.
+  for (auto* list : {&ready_, &unarmed_, &with_delivered_}) list->reserve(endpoints_open_);
+  mark_unarmed(connection);
+  mark_ready(connection);
+  return 0;
+}
+
+void FabricImpl::invalidate(ConKey key, ExposureId exposure, std::uint64_t cookie) {
+  FabricEvent event;
+  event.kind = FabricEvent::Kind::chunk_invalidated;
+  event.key = key;
+  event.cookie = cookie;
+  event.ok = memory_->invalidate(exposure);
+  if (find(key) != nullptr) report(event);
+}
+
+std::string FabricImpl::describe(ConKey key) const {
+  const Connection* connection = find(key);
+  return connection == nullptr ? "? > ?" : connection->description();
+}
+
+void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
+  Connection* connection = find(key);
+  if (connection == nullptr || connection->stage() == Connection::Stage::lost) return;
+  for (unsigned posted = 0; posted < count; ++posted) {
+    if (!connection->post_receive(bytes_each)) {
+      report_lost(*connection, Reason::post_failed);
+      return;
+    }
+  }
+  mark_ready(*connection);
+}
+
+std::size_t FabricImpl::post(std::span<const WorkRequest> work) noexcept {
+  std::size_t accepted = 0;
+  for (const WorkRequest& request : work) {
+    Connection* connection = find(request.key);
+    if (connection == nullptr || connection->stage() == Connection::Stage::lost) {
+      ++accepted;
+      continue;
+    }
+    if (connection->stage() == Connection::Stage::pending) break;
+    const Connection::Posted posted = connection->post(request);
+    if (posted == Connection::Posted::try_later) break;
+    if (posted == Connection::Posted::failed) report_lost(*connection, Reason::post_failed);
+    ++accepted;
+    // Bytes that did not fit the socket move only while the queue is read.
+    mark_ready(*connection);
+  }
+  return accepted;
+}
+
+}  // namespace rtrs::ofi

@@ -1,0 +1,118 @@
+// The Fabric on libfabric. Divided over three files: ofi_fabric.cpp (memory, posting), ofi_cm.cpp
+// (connections come and go), ofi_poll.cpp (events and sleeping).
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/libfabric/ofi.hpp"
+#include "backends/libfabric/ofi_connection.hpp"
+#include "backends/libfabric/ofi_device.hpp"
+#include "backends/libfabric/ofi_listener.hpp"
+#include "backends/libfabric/ofi_memory.hpp"
+
+namespace rtrs::ofi {
+
+struct ConKeyHash {
+  std::size_t operator()(const ConKey& key) const noexcept {
+    const std::uint64_t packed = std::uint64_t{key.epoch} << 32 | std::uint64_t{key.path} << 16 | key.con;
+    return static_cast<std::size_t>(packed * 0x9e3779b97f4a7c15u);
+  }
+};
+
+class FabricImpl final : public OfiFabric {
+ public:
+  explicit FabricImpl(OfiOptions);
+  ~FabricImpl() override;
+  FabricImpl(const FabricImpl&) = delete;
+  FabricImpl& operator=(const FabricImpl&) = delete;
+  Errc open();
+
+  const Capabilities& capabilities() const noexcept override { return device_->capabilities; }
+  std::uint16_t listening_port() const noexcept override { return listener_->port(); }
+  OfiStats stats() const noexcept override;
+
+  Result<Region> allocate(std::size_t bytes) override { return memory_->allocate(bytes); }
+  Result<Region> register_memory(std::span<std::byte> m) override { return memory_->register_memory(m); }
+  void release(RegionId id) override { memory_->release(id); }
+  Result<Exposure> expose(RegionId id, std::size_t offset, std::size_t length) override {
+    return memory_->expose(id, offset, length);
+  }
+  void unexpose(ExposureId id) override { memory_->unexpose(id); }
+  void invalidate(ConKey, ExposureId, std::uint64_t cookie) override;
+  Result<std::uint32_t> renew(ConKey, ExposureId id) override { return memory_->renew(id); }
+
+  Errc listen(const PathAddress& local) override;
+  void connect(ConKey, const PathAddress&, const ConnectionParams&, std::span<const std::byte>) override;
+  void accept(std::uint32_t request, ConKey, const ConnectionParams&, std::span<const std::byte>) override;
+  void reject(std::uint32_t request, std::span<const std::byte>) override;
+  void disconnect(ConKey) override;
+  std::string describe(ConKey) const override;
+
+  void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept override;
+  std::size_t post(std::span<const WorkRequest>) noexcept override;
+  std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept override;
+  int wait_fd() const noexcept override { return epoll_fd_; }
+  bool try_wait() noexcept override;
+
+ private:
+  struct Pending {
+    FabricEvent event;
+    std::string bytes;
+  };
+
+  Connection* find(ConKey) const noexcept;
+  Connection& create(ConKey, const ConnectionParams&, bool is_client);
+  // Gives the connection an endpoint and watches its queue; 0 or a negative error.
+  int open_endpoint(Connection&, fi_info&);
+  InfoHandle connect_info(const PathAddress&, SocketAddress& destination, Errc&);
+  void report(FabricEvent, std::string bytes = {});
+  void report_lost(Connection&, Reason);
+  void fail_connect(Connection&, const PathAddress&, Reason, std::string detail, std::string bytes = {});
+  void forget_watch(Connection&) noexcept;
+
+  std::size_t take_pending(std::span<FabricEvent>) noexcept;
+  void find_ready() noexcept;
+  void look_at_kernel() noexcept;
+  void take_requests();
+  void read_events();
+  void handle_event(std::uint32_t event, const fi_eq_cm_entry&, std::size_t data_size);
+  void handle_event_error();
+  std::size_t read_connections(std::span<FabricEvent>) noexcept;
+  void mark_ready(Connection&) noexcept;
+  void mark_unarmed(Connection&) noexcept;
+  Connection* find_by_endpoint(const fid*) noexcept;
+  void log(LogLevel level, const std::string& text) const { say(options_, level, text); }
+
+  OfiOptions options_;
+  OfiStats stats_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Memory> memory_;
+  EventQueue events_;
+  int events_fd_ = -1;
+  int epoll_fd_ = -1;
+  std::unique_ptr<Listener> listener_;
+
+  std::uint32_t next_request_ = 0;
+  std::unordered_map<std::uint32_t, ConnectRequest> requests_;
+  std::unordered_map<ConKey, std::unique_ptr<Connection>, ConKeyHash> connections_;
+  std::unordered_map<const fid*, Connection*> by_endpoint_;
+  mutable Connection* last_found_ = nullptr;
+  // Closed connections and data of events; freed by the next poll(), because events point into them.
+  std::vector<std::unique_ptr<Connection>> graveyard_;
+  std::deque<std::string> shown_bytes_;
+  std::vector<Connection*> with_delivered_;
+
+  std::vector<Pending> pending_;
+  std::size_t pending_taken_ = 0;
+  std::vector<Connection*> ready_;    // to be read, in turn
+  std::vector<Connection*> unarmed_;  // must be asked before sleeping
+  bool look_now_ = true;
+  unsigned polls_since_look_ = 0;
+  unsigned endpoints_open_ = 0;
+};
+
+}  // namespace rtrs::ofi

@@ -1,0 +1,38 @@
+#include "backends/libfabric/ofi_key_sequence.hpp"
+
+#include <gtest/gtest.h>
+
+#include <unordered_set>
+
+namespace rtrs::ofi {
+namespace {
+
+TEST(KeySequence, gives_no_key_twice_and_never_zero) {
+  KeySequence keys(7);
+  std::unordered_set<std::uint32_t> seen;
+  for (int i = 0; i < 300'000; ++i) {
+    const std::uint32_t key = keys.next();
+    ASSERT_NE(key, 0u);
+    ASSERT_TRUE(seen.insert(key).second) << "key " << key << " came again after " << i;
+  }
+}
+
+TEST(KeySequence, differs_with_the_secret_and_does_not_count_up) {
+  KeySequence one(1);
+  KeySequence other(2);
+  int equal = 0;
+  int neighbours = 0;
+  std::uint32_t last = one.next();
+  other.next();
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint32_t key = one.next();
+    equal += key == other.next();
+    neighbours += key - last < 256;
+    last = key;
+  }
+  EXPECT_LE(equal, 2);
+  EXPECT_LE(neighbours, 2);
+}
+
+}  // namespace
+}  // namespace rtrs::ofi

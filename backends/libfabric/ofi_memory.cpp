@@ -1,0 +1,169 @@
+#include "backends/libfabric/ofi_memory.hpp"
+
+#include <rdma/fi_errno.h>
+#include <sys/mman.h>
+
+#include <limits>
+#include <new>
+
+#include "backends/libfabric/ofi_status.hpp"
+#include "core/base/assert.hpp"
+
+namespace rtrs::ofi {
+namespace {
+
+constexpr std::uint64_t kLocalUse = FI_SEND | FI_RECV | FI_WRITE;
+
+int register_range(const Device& device, void* start, std::size_t length, std::uint64_t access,
+                   std::uint64_t key, MemoryHandle& handle) {
+  fid_mr* region = nullptr;
+  const int result = fi_mr_reg(device.domain.get(), start, length, access, 0, key, 0, &region, nullptr);
+  handle.reset(result == 0 ? region : nullptr);
+  return result;
+}
+
+}  // namespace
+
+bool Buffer::reserve(const Device& device, std::size_t size) noexcept {
+  if (size <= size_) return true;
+  std::unique_ptr<std::byte[]> bytes(new (std::nothrow) std::byte[size]);
+  if (bytes == nullptr) return false;
+  MemoryHandle handle;
+  if (device.local_keys &&
+      register_range(device, bytes.get(), size, kLocalUse, device.local_key(), handle) != 0) {
+    return false;
+  }
+  handle_ = std::move(handle);
+  bytes_ = std::move(bytes);
+  size_ = size;
+  return true;
+}
+
+Memory::Memory(const Device& device, std::uint64_t key_secret, std::vector<std::span<std::byte>>& regions)
+    : device_(device), keys_(key_secret), regions_(regions) {}
+
+Memory::~Memory() {
+  for (RegionId id = 0; id < held_.size(); ++id) {
+    if (held_[id].used) release(id);
+  }
+}
+
+Errc Memory::expose_nothing() {
+  if (device_.provider_keys) return Errc::ok;  // such providers do not look at the key of an empty write
+  return to_errc(-register_range(device_, &nothing_, 0, FI_REMOTE_WRITE, 0, nothing_handle_));
+}
+
+Result<Region> Memory::allocate(std::size_t bytes) {
+  if (bytes == 0) return tl::unexpected(Errc::invalid);
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return tl::unexpected(Errc::no_memory);
+  Result<Region> region = add(std::span(static_cast<std::byte*>(memory), bytes), true);
+  if (!region) ::munmap(memory, bytes);
+  return region;
+}
+
+Result<Region> Memory::register_memory(std::span<std::byte> memory) {
+  if (memory.empty()) return tl::unexpected(Errc::invalid);
+  return add(memory, false);
+}
+
+Result<Region> Memory::add(std::span<std::byte> memory, bool mapped) {
+  MemoryHandle handle;
+  if (device_.local_keys) {
+    const int result =
+        register_range(device_, memory.data(), memory.size(), kLocalUse, device_.local_key(), handle);
+    if (result != 0) return tl::unexpected(to_errc(-result));
+  }
+  if (free_regions_.empty()) {
+    free_regions_.push_back(static_cast<RegionId>(held_.size()));
+    held_.emplace_back();
+    regions_.emplace_back();
+  }
+  const RegionId id = free_regions_.back();
+  free_regions_.pop_back();
+  held_[id] = Held{.used = true, .mapped = mapped, .handle = std::move(handle)};
+  regions_[id] = memory;
+  return Region{.id = id, .bytes = memory};
+}
+
+void Memory::release(RegionId id) {
+  RTRS_ASSERT(id < held_.size() && held_[id].used);
+  for (ExposureId exposure = 0; exposure < exposed_.size(); ++exposure) {
+    if (exposed_[exposure].used && exposed_[exposure].region == id) unexpose(exposure);
+  }
+  const bool mapped = held_[id].mapped;
+  held_[id] = Held{};
+  if (mapped) ::munmap(regions_[id].data(), regions_[id].size());
+  regions_[id] = {};
+  free_regions_.push_back(id);
+}
+
+void* Memory::address(const LocalPart& part) const noexcept {
+  RTRS_ASSERT(part.region < held_.size() && part.offset <= regions_[part.region].size() &&
+              part.length <= regions_[part.region].size() - part.offset);
+  return regions_[part.region].data() + part.offset;
+}
+
+void* Memory::descriptor(RegionId id) const noexcept {
+  return held_[id].handle == nullptr ? nullptr : fi_mr_desc(held_[id].handle.get());
+}
+
+Result<MemoryHandle> Memory::register_remote(std::byte* start, std::size_t length) {
+  MemoryHandle handle;
+  int result = -FI_ENOKEY;
+  // A key may still be in use when the sequence has come round.
+  for (unsigned attempt = 0; result == -FI_ENOKEY && attempt < 1000; ++attempt) {
+    const std::uint64_t key = device_.provider_keys ? 0 : keys_.next();
+    result = register_range(device_, start, length, FI_REMOTE_WRITE, key, handle);
+  }
+  if (result != 0) return tl::unexpected(to_errc(-result));
+  if (fi_mr_key(handle.get()) > std::numeric_limits<std::uint32_t>::max()) {
+    return tl::unexpected(Errc::not_supported);
+  }
+  return handle;
+}
+
+Result<Exposure> Memory::expose(RegionId region, std::size_t offset, std::size_t length) {
+  const std::span<std::byte> memory = regions_[region];
+  if (offset > memory.size() || length == 0 || length > memory.size() - offset) {
+    return tl::unexpected(Errc::invalid);
+  }
+  std::byte* start = memory.data() + offset;
+  Result<MemoryHandle> handle = register_remote(start, length);
+  if (!handle) return tl::unexpected(handle.error());
+  if (free_exposures_.empty()) {
+    free_exposures_.push_back(static_cast<ExposureId>(exposed_.size()));
+    exposed_.emplace_back();
+  }
+  const ExposureId id = free_exposures_.back();
+  free_exposures_.pop_back();
+  const auto rkey = static_cast<std::uint32_t>(fi_mr_key(handle->get()));
+  exposed_[id] =
+      Exposed{.used = true, .region = region, .start = start, .length = length, .handle = std::move(*handle)};
+  return Exposure{.id = id,
+                  .rkey = rkey,
+                  .remote_addr = device_.virtual_addresses ? reinterpret_cast<std::uintptr_t>(start) : 0};
+}
+
+void Memory::unexpose(ExposureId id) {
+  RTRS_ASSERT(id < exposed_.size() && exposed_[id].used);
+  exposed_[id] = Exposed{};
+  free_exposures_.push_back(id);
+}
+
+bool Memory::invalidate(ExposureId id) noexcept {
+  if (id >= exposed_.size() || !exposed_[id].used) return false;
+  exposed_[id].handle.reset();
+  return true;
+}
+
+Result<std::uint32_t> Memory::renew(ExposureId id) {
+  if (id >= exposed_.size() || !exposed_[id].used) return tl::unexpected(Errc::invalid);
+  Exposed& exposed = exposed_[id];
+  Result<MemoryHandle> handle = register_remote(exposed.start, exposed.length);
+  if (!handle) return tl::unexpected(handle.error());
+  exposed.handle = std::move(*handle);
+  return static_cast<std::uint32_t>(fi_mr_key(exposed.handle.get()));
+}
+
+}  // namespace rtrs::ofi

@@ -1,0 +1,133 @@
+// Events and sleeping.
+//
+// Every completion queue, the event queue and the listener have a descriptor in one epoll instance, which is
+// what the caller sleeps on. Asking each of many queues in turn costs 0.2 to 0.4 us a queue and poll, so with
+// more than a few connections only those are read that the kernel names or that something was posted to.
+#include <rdma/fi_errno.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "backends/libfabric/ofi_fabric.hpp"
+
+namespace rtrs::ofi {
+namespace {
+
+// Events one connection may report before it is another's turn.
+constexpr std::size_t kFairShare = 16;
+// While connections are asked directly, this often the kernel is asked about everything else.
+constexpr unsigned kPollsPerLook = 32;
+
+}  // namespace
+
+void FabricImpl::mark_unarmed(Connection& connection) noexcept {
+  if (!std::exchange(connection.in_unarmed_list, true)) unarmed_.push_back(&connection);
+}
+
+void FabricImpl::mark_ready(Connection& connection) noexcept {
+  if (connection.queue() == nullptr || std::exchange(connection.in_ready_list, true)) return;
+  ready_.push_back(&connection);
+}
+
+std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {
+  std::size_t count = 0;
+  while (count < out.size() && pending_taken_ < pending_.size()) {
+    Pending& next = pending_[pending_taken_++];
+    out[count] = next.event;
+    if (!next.bytes.empty()) {
+      shown_bytes_.push_back(std::move(next.bytes));
+      const std::string& shown = shown_bytes_.back();
+      out[count].bytes = std::as_bytes(std::span(shown.data(), shown.size()));
+    }
+    ++count;
+  }
+  if (pending_taken_ == pending_.size()) {
+    pending_.clear();
+    pending_taken_ = 0;
+  }
+  return count;
+}
+
+void FabricImpl::look_at_kernel() noexcept {
+  polls_since_look_ = 0;
+  look_now_ = false;
+  std::array<epoll_event, 64> named;
+  const int count = ::epoll_wait(epoll_fd_, named.data(), static_cast<int>(named.size()), 0);
+  for (int i = 0; i < count; ++i) {
+    void* tag = named[static_cast<std::size_t>(i)].data.ptr;
+    if (tag == &events_) {
+      read_events();
+    } else if (tag == &listener_) {
+      take_requests();
+    } else {
+      mark_ready(*static_cast<Connection*>(tag));
+    }
+  }
+}
+
+void FabricImpl::find_ready() noexcept {
+  const bool direct = endpoints_open_ != 0 && endpoints_open_ <= options_.direct_poll_connections;
+  if (!direct || look_now_ || ++polls_since_look_ >= kPollsPerLook) look_at_kernel();
+  if (!direct) return;
+  for (auto& [endpoint, connection] : by_endpoint_) {
+    if (connection->stage() == Connection::Stage::up) mark_ready(*connection);
+  }
+}
+
+std::size_t FabricImpl::read_connections(std::span<FabricEvent> out) noexcept {
+  std::size_t count = 0;
+  std::size_t next = 0;
+  for (std::size_t turns = ready_.size(); turns > 0 && count < out.size(); --turns) {
+    Connection& connection = *ready_[next];
+    const std::size_t room = std::min(kFairShare, out.size() - count);
+    const Connection::Read read = connection.read(out.subspan(count, room));
+    count += read.events;
+    mark_unarmed(connection);
+    if (connection.has_delivered()) with_delivered_.push_back(&connection);
+    if (connection.stage() == Connection::Stage::lost) {
+      // Its queue stays readable; what is in it is settled by disconnect().
+      forget_watch(connection);
+    } else if (read.drained) {
+      connection.in_ready_list = false;
+      ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(next));
+    } else {
+      ++next;
+    }
+  }
+  std::rotate(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(next), ready_.end());
+  return count;
+}
+
+std::size_t FabricImpl::poll(Nanos, std::span<FabricEvent> out) noexcept {
+  graveyard_.clear();
+  shown_bytes_.clear();
+  for (Connection* connection : with_delivered_) connection->reuse_delivered();
+  with_delivered_.clear();
+  find_ready();
+  const std::size_t count = take_pending(out);
+  // What is pending about a connection comes before what its queue holds.
+  if (pending_taken_ < pending_.size()) return count;
+  return count + read_connections(out.subspan(count));
+}
+
+bool FabricImpl::try_wait() noexcept {
+  if (!pending_.empty() || !ready_.empty()) return false;
+  fid_t queue = &events_->fid;
+  look_now_ = true;
+  if (fi_trywait(device_->fabric.get(), &queue, 1) != 0) return false;
+  while (!unarmed_.empty()) {
+    Connection& connection = *unarmed_.back();
+    queue = &connection.queue()->fid;
+    if (fi_trywait(device_->fabric.get(), &queue, 1) != 0) {
+      mark_ready(connection);
+      return false;
+    }
+    connection.in_unarmed_list = false;
+    unarmed_.pop_back();
+  }
+  return true;
+}
+
+}  // namespace rtrs::ofi

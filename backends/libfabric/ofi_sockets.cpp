@@ -1,0 +1,65 @@
+#include "backends/libfabric/ofi_sockets.hpp"
+
+#include <dirent.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+namespace rtrs::ofi {
+namespace {
+
+struct DirectoryCloser {
+  void operator()(DIR* directory) const noexcept { ::closedir(directory); }
+};
+
+template <class Visit>
+void for_each_internet_socket(Visit visit) {
+  const std::unique_ptr<DIR, DirectoryCloser> directory(::opendir("/proc/self/fd"));
+  if (directory == nullptr) return;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    if (entry->d_name[0] == '.') continue;
+    const int fd = std::atoi(entry->d_name);
+    AcceptedSocket socket;
+    socket.fd = fd;
+    socket.local.length = sizeof socket.local.storage;
+    if (::getsockname(fd, socket.local.get(), &socket.local.length) != 0) continue;
+    if (socket.local.family() == AF_INET || socket.local.family() == AF_INET6) visit(socket);
+  }
+}
+
+bool has_peer(AcceptedSocket& socket) {
+  socket.peer.length = sizeof socket.peer.storage;
+  return ::getpeername(socket.fd, socket.peer.get(), &socket.peer.length) == 0;
+}
+
+}  // namespace
+
+std::vector<AcceptedSocket> accepted_sockets(const std::vector<std::uint16_t>& ports) {
+  std::vector<AcceptedSocket> found;
+  for_each_internet_socket([&](AcceptedSocket& socket) {
+    if (std::find(ports.begin(), ports.end(), socket.local.port()) == ports.end()) return;
+    struct stat status {};
+    if (!has_peer(socket) || ::fstat(socket.fd, &status) != 0) return;
+    socket.inode = status.st_ino;
+    found.push_back(socket);
+  });
+  return found;
+}
+
+bool limit_blocking_reads(const SocketAddress& name, unsigned milliseconds) {
+  bool limited = false;
+  const timeval limit{.tv_sec = milliseconds / 1000,
+                      .tv_usec = static_cast<long>(milliseconds % 1000) * 1000};
+  for_each_internet_socket([&](AcceptedSocket& socket) {
+    if (!(socket.local == name) || has_peer(socket)) return;
+    // Accepted sockets inherit the option from the one that listens.
+    limited |= ::setsockopt(socket.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0;
+  });
+  return limited;
+}
+
+}  // namespace rtrs::ofi

@@ -1,0 +1,28 @@
+// Sockets that a provider opened and does not show. libfabric has no call to bound the time a client may take
+// to send its connect request; the sockets themselves do.
+#pragma once
+#include <sys/types.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "backends/libfabric/ofi_address.hpp"
+
+namespace rtrs::ofi {
+
+struct AcceptedSocket {
+  int fd = -1;
+  ino_t inode = 0;
+  SocketAddress local;
+  SocketAddress peer;
+};
+
+// Connected sockets of this process whose local port is one of `ports`. Costs about 2 us for each descriptor
+// of the process.
+std::vector<AcceptedSocket> accepted_sockets(const std::vector<std::uint16_t>& ports);
+
+// Sockets accepted by the unconnected socket bound to `name` give up a blocking read after this time.
+// False: there is no such socket, as with providers that use none.
+bool limit_blocking_reads(const SocketAddress& name, unsigned milliseconds);
+
+}  // namespace rtrs::ofi

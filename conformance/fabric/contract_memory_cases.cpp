@@ -1,0 +1,137 @@
+// Memory and the keys that open it to peers.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "conformance/fabric/contract.hpp"
+
+namespace rtrs::conformance {
+namespace {
+
+using Kind = FabricEvent::Kind;
+
+bool untouched(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+TEST_P(FabricContract, allocated_memory_is_zero_and_found_by_its_id) {
+  const auto region = client().fabric().allocate(12345);
+  ASSERT_TRUE(region.has_value());
+  EXPECT_EQ(region->bytes.size(), 12345u);
+  EXPECT_TRUE(untouched(region->bytes));
+  EXPECT_EQ(client().fabric().bytes(region->id).data(), region->bytes.data());
+  client().fabric().release(region->id);
+}
+
+TEST_P(FabricContract, memory_of_the_caller_can_be_sent_from_and_written_to) {
+  std::array<std::byte, 64> from{};
+  std::array<std::byte, 64> to{};
+  std::memcpy(from.data() + 8, "caller", 6);
+  const Link link = open_link();
+  const auto source = client().fabric().register_memory(from);
+  const auto region = server().fabric().register_memory(to);
+  ASSERT_TRUE(source && region);
+  const auto exposure = server().fabric().expose(region->id, 16, 32);
+  ASSERT_TRUE(exposure.has_value());
+  WorkRequest work = write_imm(link.client, *source, 6, Target{*region, *exposure}, 2, 4);
+  work.parts[0].offset = 8;
+  post_one(client(), work);
+  expect(server(), Kind::imm_received, link.server);
+  EXPECT_EQ(std::memcmp(to.data() + 18, "caller", 6), 0);
+  close_link(link);
+  server().fabric().unexpose(exposure->id);
+  server().fabric().release(region->id);
+  client().fabric().release(source->id);
+}
+
+TEST_P(FabricContract, an_exposure_outside_its_region_is_refused) {
+  const auto region = server().fabric().allocate(4096);
+  ASSERT_TRUE(region.has_value());
+  EXPECT_FALSE(server().fabric().expose(region->id, 0, 4097).has_value());
+  EXPECT_FALSE(server().fabric().expose(region->id, 4096, 1).has_value());
+  EXPECT_FALSE(server().fabric().expose(region->id, 5000, 1).has_value());
+}
+
+TEST_P(FabricContract, a_write_with_a_wrong_key_breaks_the_connection_and_writes_nothing) {
+  const Link link = open_link();
+  Target target = make_target(server(), 4096);
+  const Region source = make_source(client(), "intruder");
+  target.exposure.rkey ^= 0x10;
+  expect_refused(link, write_imm(link.client, source, 8, target, 0, 1), target);
+}
+
+TEST_P(FabricContract, a_write_beyond_the_exposure_breaks_the_connection_and_writes_nothing) {
+  const Link link = open_link();
+  const Target target = make_target(server(), 4096);
+  const Region source = make_source(client(), "intruder");
+  expect_refused(link, write_imm(link.client, source, 8, target, 4089, 1), target);
+}
+
+TEST_P(FabricContract, a_write_through_the_key_of_no_memory_is_refused) {
+  const Link link = open_link();
+  const Target target = make_target(server(), 4096);
+  const Region source = make_source(client(), "intruder");
+  WorkRequest work = write_imm(link.client, source, 1, target, 0, 1);
+  work.rkey = 0;
+  work.remote_addr = 0;
+  expect_refused(link, work, target);
+}
+
+TEST_P(FabricContract, a_withdrawn_key_is_dead) {
+  const Link link = open_link();
+  const Target target = make_target(server(), 4096);
+  const Region source = make_source(client(), "intruder");
+  server().fabric().unexpose(target.exposure.id);
+  expect_refused(link, write_imm(link.client, source, 8, target, 0, 1), target);
+}
+
+TEST_P(FabricContract, an_invalidated_key_is_dead_once_that_is_reported) {
+  if (!capabilities().invalidation) GTEST_SKIP() << "no capability invalidation";
+  const Link link = open_link();
+  const Target target = make_target(server(), 4096);
+  const Region source = make_source(client(), "intruder");
+  server().fabric().invalidate(link.server, target.exposure.id, 4711);
+  const SeenEvent done = expect(server(), Kind::chunk_invalidated, link.server);
+  EXPECT_EQ(done.cookie, 4711u);
+  EXPECT_TRUE(done.ok);
+  expect_refused(link, write_imm(link.client, source, 8, target, 0, 1), target);
+}
+
+TEST_P(FabricContract, a_renewed_exposure_has_a_key_it_never_had) {
+  if (!capabilities().invalidation) GTEST_SKIP() << "no capability invalidation";
+  const Link link = open_link(params(64, 64), 64, 0);
+  Target target = make_target(server(), 4096);
+  const Region source = make_source(client(), "welcome");
+  std::vector<std::uint32_t> keys{target.exposure.rkey};
+  for (std::uint32_t round = 0; round < 50; ++round) {
+    server().fabric().invalidate(link.server, target.exposure.id, round);
+    expect(server(), Kind::chunk_invalidated, link.server);
+    const auto key = server().fabric().renew(link.server, target.exposure.id);
+    ASSERT_TRUE(key.has_value());
+    EXPECT_EQ(std::count(keys.begin(), keys.end(), *key), 0);
+    keys.push_back(*key);
+    target.exposure.rkey = *key;
+    post_one(client(), write_imm(link.client, source, 7, target, round, round));
+    ASSERT_EQ(expect(server(), Kind::imm_received, link.server).imm, round);
+  }
+  EXPECT_EQ(std::memcmp(target.region.bytes.data() + 49, "welcome", 7), 0);
+  close_link(link);
+}
+
+TEST_P(FabricContract, nothing_about_invalidation_comes_after_closed) {
+  if (!capabilities().invalidation) GTEST_SKIP() << "no capability invalidation";
+  const Link link = open_link();
+  const Target target = make_target(server(), 4096);
+  server().fabric().invalidate(link.server, target.exposure.id, 1);
+  server().fabric().disconnect(link.server);
+  run_until_quiet();
+  ASSERT_FALSE(server().events().empty());
+  EXPECT_EQ(server().events().back().kind, Kind::connection_closed);
+  EXPECT_EQ(server().count(Kind::connection_closed), 1u);
+  client().fabric().disconnect(link.client);
+  expect(client(), Kind::connection_closed, link.client);
+}
+
+}  // namespace
+}  // namespace rtrs::conformance
