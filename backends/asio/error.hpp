@@ -10,5 +10,8 @@ namespace rtrs::asio {
 
 const boost::system::error_category& category() noexcept;
 boost::system::error_code to_error_code(Errc, std::uint16_t peer_errno = 0) noexcept;
+// For interfaces that know nothing but errno: that of the server as it is, EIO when no path was there in
+// time.
+int to_errno(const boost::system::error_code&) noexcept;
 
 }  // namespace rtrs::asio

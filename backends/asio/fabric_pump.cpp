@@ -17,6 +17,7 @@ struct FabricPump::State : std::enable_shared_from_this<State> {
       : context(context_), fabric(fabric_), mode(mode_), hooks(std::move(hooks_)), timer(context_) {}
 
   void start() {
+    if (running) return;
     running = true;
     if (mode == WaitMode::events && fabric.wait_fd() >= 0) descriptor.emplace(context, fabric.wait_fd());
     schedule();

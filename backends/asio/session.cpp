@@ -5,12 +5,27 @@
 
 namespace rtrs::asio {
 
+namespace {
+
+// What the fabric dictates.
+ClientOptions fit(const ClientOptions& wanted, const Capabilities& fabric) {
+  ClientOptions options = wanted;
+  ClientConfig& protocol = options.protocol;
+  protocol.imm_consumes_receive = fabric.imm_consumes_receive;
+  protocol.offer_invalidation = protocol.offer_invalidation && fabric.per_io_keys;
+  if (fabric.max_send_depth != 0 && fabric.max_send_depth < protocol.send_depth)
+    protocol.send_depth = static_cast<std::uint16_t>(fabric.max_send_depth);
+  return options;
+}
+
+}  // namespace
+
 Session::Session(boost::asio::io_context& context, std::unique_ptr<Fabric> fabric, SessionSettings settings,
                  Recorder* recorder)
     : context_(context),
       fabric_(std::move(fabric)),
       settings_(std::move(settings)),
-      client_(settings_.client, recorder),
+      client_(fit(settings_.client, fabric_->capabilities()), recorder),
       pump_(context, *fabric_, settings_.wait,
             {[this](Nanos now) { return this->step(now); }, [this] { return client_.next_deadline(); }}) {}
 
@@ -19,6 +34,7 @@ Session::~Session() {
 }
 
 void Session::start() {
+  started_ = true;
   const Errc opened = client_.open(*fabric_, steady_now());
   pump_.start();
   if (opened == Errc::ok) return;
@@ -28,8 +44,13 @@ void Session::start() {
 }
 
 void Session::begin_close() {
-  client_.close(*fabric_, steady_now());
-  pump_.kick();
+  if (started_ && !client_.closed()) {
+    client_.close(*fabric_, steady_now());
+    return pump_.kick();
+  }
+  boost::asio::post(context_, [this, alive = alive_] {
+    if (*alive && !closing_.empty()) closing_.complete({});
+  });
 }
 
 bool Session::step(Nanos now) {
@@ -43,6 +64,11 @@ bool Session::step(Nanos now) {
   PathNews news;
   while (client_.take_news(news)) {
     tell(news);
+    if (!*alive) return false;
+  }
+  // The last results may not fit the same batch as the news of the end.
+  if (ended_ && client_.inflight() == 0 && !closing_.empty()) {
+    closing_.complete({});
     if (!*alive) return false;
   }
   return count != 0;
@@ -60,8 +86,8 @@ void Session::tell(const PathNews& news) {
       if (!opening_.empty() && hopeless()) opening_.complete(to_error_code(Errc::no_path));
       break;
     case PathNews::Kind::session_ended:
+      ended_ = true;
       if (!opening_.empty()) opening_.complete(to_error_code(Errc::session_closed));
-      if (*alive && !closing_.empty()) closing_.complete({});
       break;
     case PathNews::Kind::link_down:
       break;

@@ -24,7 +24,7 @@
 namespace rtrs::asio {
 
 struct SessionSettings {
-  ClientOptions client;
+  ClientOptions client;  // what depends on the fabric (credits, keys) is bent to what it can do
   WaitMode wait = WaitMode::events;
   std::function<void(const PathNews&)> on_news;  // path states and link changes, as they happen; may be empty
 };
@@ -118,6 +118,8 @@ class Session {
   HandlerSlot closing_;
   std::vector<std::unique_ptr<HandlerSlot>> slots_;
   std::vector<std::uint32_t> free_slots_;
+  bool started_ = false;
+  bool ended_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   FabricPump pump_;
 };

@@ -1,0 +1,55 @@
+#include "backends/asio/path_syntax.hpp"
+
+namespace rtrs::asio {
+namespace {
+
+tl::unexpected<std::string> refuse(std::string_view text, std::string_view why) {
+  return tl::unexpected("path '" + std::string(text) + "': " + std::string(why));
+}
+
+bool is_plain(std::string_view address) {
+  for (const char c : address) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!letter && std::string_view("-._:[]%").find(c) == std::string_view::npos) return false;
+  }
+  return true;
+}
+
+// The address without its prefix, or what is wrong with it.
+tl::expected<std::string, std::string> parse_address(std::string_view text, std::string_view which) {
+  if (text.substr(0, 4) == "gid:")
+    return tl::unexpected<std::string>(
+        "a GID names no address here; write ip: and the address of the interface");
+  if (text.substr(0, 3) == "ip:") text.remove_prefix(3);
+  if (text.empty()) return tl::unexpected("the " + std::string(which) + " address is empty");
+  if (!is_plain(text))
+    return tl::unexpected("the " + std::string(which) + " address has a character that no address has");
+  return std::string(text);
+}
+
+}  // namespace
+
+tl::expected<PathAddress, std::string> parse_path(std::string_view text, std::uint16_t port) {
+  if (text.empty()) return refuse(text, "expected [source@]destination, for example 10.0.0.1@10.0.0.2");
+  PathAddress path;
+  path.port = port;
+  const std::size_t separator = text.find_first_of("@,");
+  if (separator != std::string_view::npos) {
+    if (text.find_first_of("@,", separator + 1) != std::string_view::npos)
+      return refuse(text, "more than one '@' or ','; give every path on its own");
+    auto source = parse_address(text.substr(0, separator), "source");
+    if (!source) return refuse(text, source.error());
+    path.source = std::move(*source);
+  }
+  const std::size_t begin = separator == std::string_view::npos ? 0 : separator + 1;
+  auto destination = parse_address(text.substr(begin), "destination");
+  if (!destination) return refuse(text, destination.error());
+  path.destination = std::move(*destination);
+  return path;
+}
+
+std::string to_text(const PathAddress& path) {
+  return path.source.empty() ? path.destination : path.source + "@" + path.destination;
+}
+
+}  // namespace rtrs::asio

@@ -1,0 +1,52 @@
+#include "backends/asio/path_syntax.hpp"
+
+#include <gtest/gtest.h>
+
+namespace rtrs::asio {
+namespace {
+
+struct Good {
+  const char* text;
+  const char* source;
+  const char* destination;
+};
+
+TEST(PathSyntax, TakesEveryFormPeopleWrite) {
+  for (const Good& good : {Good{"10.0.0.2", "", "10.0.0.2"}, Good{"ip:10.0.0.2", "", "10.0.0.2"},
+                           Good{"10.0.0.1@10.0.0.2", "10.0.0.1", "10.0.0.2"},
+                           Good{"ip:10.0.0.1@ip:10.0.0.2", "10.0.0.1", "10.0.0.2"},
+                           Good{"ip:10.0.0.1,ip:10.0.0.2", "10.0.0.1", "10.0.0.2"},
+                           Good{"fd00::1@fd00::2", "fd00::1", "fd00::2"}, Good{"ip:::1", "", "::1"},
+                           Good{"[::1]:7", "", "[::1]:7"}, Good{"fe80::1%eth0", "", "fe80::1%eth0"},
+                           Good{"storage-1.example", "", "storage-1.example"}}) {
+    const auto path = parse_path(good.text, 1234);
+    ASSERT_TRUE(path.has_value()) << good.text << ": " << path.error();
+    EXPECT_EQ(path->source, good.source) << good.text;
+    EXPECT_EQ(path->destination, good.destination) << good.text;
+    EXPECT_EQ(path->port, 1234);
+  }
+}
+
+TEST(PathSyntax, SaysWhatIsWrong) {
+  const auto why = [](const char* text) {
+    const auto path = parse_path(text, 1234);
+    return path ? std::string("accepted") : path.error();
+  };
+  EXPECT_EQ(why(""), "path '': expected [source@]destination, for example 10.0.0.1@10.0.0.2");
+  EXPECT_EQ(why("10.0.0.1@"), "path '10.0.0.1@': the destination address is empty");
+  EXPECT_EQ(why("@10.0.0.1"), "path '@10.0.0.1': the source address is empty");
+  EXPECT_EQ(why("ip:"), "path 'ip:': the destination address is empty");
+  EXPECT_EQ(why("a@b@c"), "path 'a@b@c': more than one '@' or ','; give every path on its own");
+  EXPECT_EQ(why("10.0.0.1 "),
+            "path '10.0.0.1 ': the destination address has a character that no address has");
+  EXPECT_EQ(why("gid:fe80::1"),
+            "path 'gid:fe80::1': a GID names no address here; write ip: and the address of the interface");
+}
+
+TEST(PathSyntax, WritesWhatItReads) {
+  for (const char* text : {"10.0.0.2", "10.0.0.1@10.0.0.2", "fd00::1@fd00::2"})
+    EXPECT_EQ(to_text(*parse_path(text, 1)), text);
+}
+
+}  // namespace
+}  // namespace rtrs::asio
