@@ -54,8 +54,10 @@ struct NetworkConfig {
   Nanos cm_latency = microseconds(100);  // up to
   Nanos cm_late_hold = seconds(20);      // mean
   Nanos cm_timeout = seconds(2);         // a connect request is repeated after this
-  std::uint32_t cm_retries = 7;          // times; then connect_failed{connect_timeout}
-  Nanos info_cut_hold = seconds(5);      // mean, at least a tenth of it
+  bool strict_send_queue =
+      false;  // like verbs: unsignalled work keeps its place until a later signalled one ends
+  std::uint32_t cm_retries = 7;      // times; then connect_failed{connect_timeout}
+  Nanos info_cut_hold = seconds(5);  // mean, at least a tenth of it
 };
 Capabilities default_capabilities() noexcept;
 // Like a stream socket: no receive taken by immediates, no remote invalidation, a completion means "copied".
@@ -144,6 +146,10 @@ class Network {
   void fail_connect(NodeId, ConKey, Reason, ChoiceSource&);
   void accept(NodeId, std::uint32_t request, ConKey, const ConnectionParams&, std::span<const std::byte> data,
               ChoiceSource&);
+  // Refuses the request, if it is open, and reports `key` lost: an accept that could not be carried out.
+  void fail_accept(NodeId, std::uint32_t request, ConKey, Reason, ChoiceSource&);
+  // Seen by this node, neither accepted nor rejected.
+  bool is_open_request(NodeId, std::uint32_t request) const noexcept;
   void reject(NodeId, std::uint32_t request, std::span<const std::byte> data, ChoiceSource&);
   void disconnect(NodeId, ConKey, ChoiceSource&);
   void post_receive(NodeId, ConKey, unsigned count, std::uint32_t bytes_each, ChoiceSource&);
@@ -259,8 +265,8 @@ class Network {
     ConKey key{};
     std::uint32_t send_depth = 0;
     std::uint16_t service = 0;
-    // Serials of work requests: retired <= completed, delivered <= posted. A slot is free again when a
-    // signalled one at or after it completed.
+    // Serials of work requests: retired <= completed, delivered <= posted. What is retired has freed its
+    // slot.
     std::uint64_t retired = 0, completed = 0, delivered = 0, posted = 0;
     std::uint64_t ack_until = 0;
     std::uint64_t first_failed = kNever;  // of a broken one: the work request that has the cause
@@ -300,7 +306,7 @@ class Network {
     QpId client = kNone;
     NodeId node = kNone;
     std::uint32_t incarnation = 0;
-    enum class State : std::uint8_t { open, accepted, rejected } state = State::open;
+    enum class State : std::uint8_t { open, accepted, rejected, refused } state = State::open;
     QpId server = kNone;
     PayloadId reject_data = kNoPayload;
   };
@@ -364,6 +370,7 @@ class Network {
   void connect_failed(QpId, Reason, PayloadId data);
   void send_reply(QpId server, ChoiceSource&);
   void send_reject(std::uint32_t request, ChoiceSource&);
+  void send_refusal(QpId client, ChoiceSource&);
   void say_goodbye(QpId, ChoiceSource&);
   QpId make_qp(NodeId, ConKey, LinkId, Way, const ConnectionParams&, ChoiceSource&);
 

@@ -156,7 +156,6 @@ void Network::on_datagram(std::uint32_t index, ChoiceSource& choice) {
 }
 
 void Network::on_request(const Datagram& datagram, ChoiceSource& choice) {
-  using Kind = Datagram::Kind;
   const LinkInfo info = links_[datagram.link].info;
   Node& node = nodes_[info.server];
   Qp& client = qps_[datagram.from];
@@ -172,6 +171,8 @@ void Network::on_request(const Datagram& datagram, ChoiceSource& choice) {
       send_reply(request.server, choice);
     } else if (request.state == Request::State::rejected) {
       send_reject(known, choice);
+    } else if (request.state == Request::State::refused) {
+      send_refusal(datagram.from, choice);
     }
     return;
   }
@@ -182,8 +183,7 @@ void Network::on_request(const Datagram& datagram, ChoiceSource& choice) {
   }
   if (!node.up || !listening) {
     pool_.give_back(datagram.data);
-    send_datagram(Datagram{Kind::refuse, kNone, datagram.from, datagram.link, Way::to_client, kNoPayload},
-                  choice);
+    send_refusal(datagram.from, choice);
     return;
   }
   client.request = static_cast<std::uint32_t>(requests_.size());
@@ -203,10 +203,31 @@ void Network::on_request(const Datagram& datagram, ChoiceSource& choice) {
   pending.payload = datagram.data;
 }
 
+bool Network::is_open_request(NodeId node, std::uint32_t id) const noexcept {
+  if (id >= requests_.size()) return false;
+  const Request& request = requests_[id];
+  return request.node == node && request.incarnation == nodes_[node].incarnation &&
+         request.state == Request::State::open;
+}
+
+void Network::fail_accept(NodeId node, std::uint32_t request, ConKey key, Reason reason,
+                          ChoiceSource& choice) {
+  const QpId id = make_qp(node, key, kNone, Way::to_client, ConnectionParams{}, choice);
+  report_lost(id, reason);
+  qps_[id].state = Qp::State::broken;
+  if (!is_open_request(node, request)) return;
+  requests_[request].state = Request::State::refused;
+  send_refusal(requests_[request].client, choice);
+}
+
+void Network::send_refusal(QpId client, ChoiceSource& choice) {
+  send_datagram(
+      Datagram{Datagram::Kind::refuse, kNone, client, qps_[client].link, Way::to_client, kNoPayload}, choice);
+}
+
 void Network::accept(NodeId node, std::uint32_t request_id, ConKey key, const ConnectionParams& params,
                      std::span<const std::byte> data, ChoiceSource& choice) {
-  RTRS_ASSERT(request_id < requests_.size() && requests_[request_id].node == node &&
-              requests_[request_id].state == Request::State::open);
+  RTRS_ASSERT(is_open_request(node, request_id));
   Request& request = requests_[request_id];
   request.state = Request::State::accepted;
   const QpId client = request.client;
@@ -229,8 +250,7 @@ void Network::accept(NodeId node, std::uint32_t request_id, ConKey key, const Co
 void Network::send_reply(QpId server, ChoiceSource& choice) {
   const Qp& qp = qps_[server];
   if (qp.state != Qp::State::ready) {
-    send_datagram(Datagram{Datagram::Kind::refuse, kNone, qp.peer, qp.link, Way::to_client, kNoPayload},
-                  choice);
+    send_refusal(qp.peer, choice);
     return;
   }
   const PayloadId data = pool_.take(pool_[qp.cm_data].size());
@@ -261,8 +281,7 @@ void Network::on_reply(const Datagram& datagram, ChoiceSource& choice) {
 
 void Network::reject(NodeId node, std::uint32_t request_id, std::span<const std::byte> data,
                      ChoiceSource& choice) {
-  RTRS_ASSERT(request_id < requests_.size() && requests_[request_id].node == node &&
-              requests_[request_id].state == Request::State::open);
+  RTRS_ASSERT(is_open_request(node, request_id));
   Request& request = requests_[request_id];
   request.state = Request::State::rejected;
   request.reject_data = pool_.take(data);

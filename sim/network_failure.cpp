@@ -59,6 +59,7 @@ void Network::complete_until(QpId id, std::uint64_t until) {
     done.event.cookie = wr.cookie;
   }
   qp.completed = until;
+  if (!config_.strict_send_queue) qp.retired = until;
 }
 
 // No answer now: from the first such moment on, the retry budget runs.

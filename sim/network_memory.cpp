@@ -132,9 +132,10 @@ const Network::Key* Network::find_key(NodeId node_id, const Wr& wr) const noexce
   const std::uint32_t id = wr.rkey & 0xffff;
   if (id >= node.keys.size()) return nullptr;
   const Key& key = node.keys[id];
-  if (!key.used || key.rkey != wr.rkey) return nullptr;
-  // Without fencing a write that has begun may go on after its key died.
-  if (!key.valid && (config_.capabilities.invalidation_fences || !wr.torn)) return nullptr;
+  if (!key.used) return nullptr;
+  // Without fencing a write that has begun goes on after its key died.
+  const bool going_on = wr.torn && !config_.capabilities.invalidation_fences;
+  if (!going_on && (!key.valid || key.rkey != wr.rkey)) return nullptr;
   if (wr.remote_addr < key.address) return nullptr;
   const std::uint64_t begin = wr.remote_addr - key.address;
   if (begin > key.length || wr.length > key.length - begin) return nullptr;
@@ -159,7 +160,10 @@ void Network::gather(NodeId node_id, const Wr& wr, std::uint32_t begin, std::uin
     const std::uint32_t first = std::max(begin, at);
     const std::uint32_t last = std::min(end, at + part.length);
     if (first < last) {
-      const std::byte* from = bytes_of(node_id, part.region).data() + part.offset + (first - at);
+      const std::span<std::byte> region = bytes_of(node_id, part.region);
+      RTRS_ASSERT(std::uint64_t{part.offset} + part.length <= region.size() &&
+                  "memory of an outstanding write");
+      const std::byte* from = region.data() + part.offset + (first - at);
       std::memcpy(to, from, last - first);
       to += last - first;
     }

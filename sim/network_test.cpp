@@ -44,6 +44,9 @@ TEST_F(NetworkTest, NothingIsDoneBeforeItsTime) {
 }
 
 TEST_F(NetworkTest, FullSendQueueTakesAPrefix) {
+  NetworkConfig config{default_capabilities()};
+  config.strict_send_queue = true;
+  start(config, calm);
   connect();
   std::vector<WorkRequest> many(70, write(0, 1, false));
   EXPECT_EQ(client->post(many), 64u);
@@ -52,12 +55,33 @@ TEST_F(NetworkTest, FullSendQueueTakesAPrefix) {
 }
 
 TEST_F(NetworkTest, SignalledCompletionFreesWhatIsBefore) {
+  NetworkConfig config{default_capabilities()};
+  config.strict_send_queue = true;
+  start(config, calm);
   connect();
   std::vector<WorkRequest> many(64, write(0, 1, false));
   many.back().signalled = true;
   EXPECT_EQ(client->post(many), 64u);
   EXPECT_EQ(run_and_poll(*client).size(), 1u);
   EXPECT_EQ(client->post(many), 64u);
+}
+
+TEST_F(NetworkTest, UnsignalledWorkFreesItsPlaceUnlessStrict) {
+  connect();
+  const std::vector<WorkRequest> many(70, write(0, 1, false));
+  EXPECT_EQ(client->post(many), 64u);
+  run_and_poll(*client);
+  EXPECT_EQ(client->post(std::span(many).first(64)), 64u);
+}
+
+TEST_F(NetworkTest, LostConnectionTakesEverythingAndStillExecutesWhatComes) {
+  connect();
+  post(*client, write(0, 7));
+  network.run_until(network.now() + 1, calm);
+  server->disconnect(kServerKey);
+  EXPECT_EQ(kinds(run_and_poll(*client)), Kinds{Kind::connection_lost});
+  const std::vector<WorkRequest> many(500, write(0, 1));
+  EXPECT_EQ(client->post(many), many.size());
 }
 
 TEST_F(NetworkTest, MissingReceiveOnlyDelays) {

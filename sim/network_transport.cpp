@@ -22,7 +22,8 @@ bool is_write(WorkRequest::Op op) noexcept {
 std::size_t Network::post(NodeId node, std::span<const WorkRequest> requests, ChoiceSource& choice) {
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const QpId id = find_qp(node, requests[i].key);
-    if (id == kNone || qps_[id].state != Qp::State::ready) continue;  // lost: accepted and dropped
+    // What is lost takes everything and drops it.
+    if (id == kNone || qps_[id].state != Qp::State::ready || qps_[id].lost_reported) continue;
     if (!enqueue(id, requests[i], choice)) return i;
   }
   return requests.size();
@@ -343,7 +344,13 @@ void Network::run_local(QpId id, ChoiceSource& choice) {
 void Network::invalidate(NodeId node, ConKey key, ExposureId exposure, std::uint64_t cookie,
                          ChoiceSource& choice) {
   const QpId id = find_qp(node, key);
-  if (id == kNone || qps_[id].state != Qp::State::ready) return;
+  if (id == kNone || qps_[id].state != Qp::State::ready || qps_[id].lost_reported) return;
+  if (!config_.capabilities.done_means_delivered) {
+    // No operation of a send queue here: the registration is simply taken back.
+    revoke(node, exposure);
+    report(node, FabricEvent::Kind::chunk_invalidated, id).event.cookie = cookie;
+    return;
+  }
   Wr wr;
   wr.local_invalidate = true;
   wr.signalled = true;

@@ -97,13 +97,16 @@ Errc SimFabric::listen(const PathAddress& local) {
 void SimFabric::connect(ConKey key, const PathAddress& path, const ConnectionParams& params,
                         std::span<const std::byte> private_data) {
   if (!live()) return;
-  RTRS_ASSERT(private_data.size() <= capabilities().connect_data);
   PortAddress source{node_, 0};
   PortAddress destination;
   bool good = path.source.empty() || parse_port_address(path.source, source);
   good = good && source.node == node_ && parse_port_address(path.destination, destination);
   if (!good || destination.node >= network_.node_count() || destination.node == node_) {
     network_.fail_connect(node_, key, Reason::address_unresolved, choice_);
+    return;
+  }
+  if (private_data.size() > capabilities().connect_data) {
+    network_.fail_connect(node_, key, Reason::post_failed, choice_);
     return;
   }
   network_.connect(node_, key, source.port, destination.node, destination.port, path.port, params,
@@ -113,13 +116,16 @@ void SimFabric::connect(ConKey key, const PathAddress& path, const ConnectionPar
 void SimFabric::accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
                        std::span<const std::byte> private_data) {
   if (!live()) return;
-  RTRS_ASSERT(private_data.size() <= capabilities().accept_data);
+  if (private_data.size() > capabilities().accept_data || !network_.is_open_request(node_, request)) {
+    network_.fail_accept(node_, request, key, Reason::post_failed, choice_);
+    return;
+  }
   network_.accept(node_, request, key, params, private_data, choice_);
 }
 
 void SimFabric::reject(std::uint32_t request, std::span<const std::byte> private_data) {
-  if (!live()) return;
-  RTRS_ASSERT(private_data.size() <= capabilities().reject_data);
+  if (!live() || !network_.is_open_request(node_, request)) return;
+  if (private_data.size() > capabilities().reject_data) private_data = {};
   network_.reject(node_, request, private_data, choice_);
 }
 
