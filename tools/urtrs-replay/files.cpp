@@ -37,14 +37,18 @@ InputFile::~InputFile() {
 }
 
 bool Output::line(std::string_view text) {
-  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fputc('\n', stdout) != EOF;
+  if (errno_ != 0) return false;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fputc('\n', stdout) != EOF) {
+    return true;
+  }
+  errno_ = errno;
+  return false;
 }
 
 int Output::finish(int code) {
-  errno = 0;
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  if (errno == EPIPE || errno == 0) return code;
-  error(std::string("cannot write to standard output: ") + std::strerror(errno));
+  if (errno_ == 0 && std::fflush(stdout) != 0) errno_ = errno;
+  if (errno_ == 0 || errno_ == EPIPE) return code;
+  error(std::string("cannot write to standard output: ") + std::strerror(errno_));
   return exit_bad_trace;
 }
 

@@ -32,6 +32,9 @@ class Output {
   bool line(std::string_view text);
   // Exit code: `code`, or an error when the output could not be written.
   int finish(int code);
+
+ private:
+  int errno_ = 0;  // of the first failure
 };
 
 // Percent on stderr, when that is a terminal and the file is big.
