@@ -183,10 +183,9 @@ class ClientDevices {
   void finish_sess_info(const MessageDone& input, ClientActions& actions) noexcept;
   void finish_open(Device& device, const MessageDone& input, ClientActions& actions) noexcept;
   void accept_open(Device& device, const wire::rnbd::OpenRsp& response, ClientActions& actions) noexcept;
-  // The server gave `device` an id that another device holds.
-  void distrust_ids(Device& device, ClientActions& actions) noexcept;
+  void distrust_ids() noexcept;
   void refuse_device(Device& device, std::uint16_t peer_errno, ClientActions& actions) noexcept;
-  void undelivered_open(Device& device, ClientActions& actions) noexcept;
+  void undelivered_open(const Device& device, ClientActions& actions) noexcept;
   void require_reopen_of_all() noexcept;
   void end_device(Device& device, std::uint16_t peer_errno, ClientActions& actions) noexcept;
   void change(Device& device, DeviceState state, std::uint16_t peer_errno, ClientActions& actions) noexcept;

@@ -318,5 +318,17 @@ TEST(ClientDevices, R78UndeliveredOpenWithoutLinkReleasesTheHeldIo) {
   EXPECT_EQ(client.devices.gate(handle), Gate::go);
 }
 
+TEST(ClientDevices, UndeliveredOpenMakesEveryIdDoubtful) {
+  Client client;
+  const DeviceHandle a = client.opened("a", 1);
+  client.map("b");
+  client.step(LinkDown{});
+  client.lose(MessageKind::open);  // a new server may have given b the id of a
+  EXPECT_EQ(client.devices.gate(a), Gate::refuse);
+  client.step(LinkUp{});
+  client.answer_info();
+  EXPECT_EQ(client.messages.size(), 2U);
+}
+
 }  // namespace
 }  // namespace rtrs::rnbd

@@ -120,6 +120,7 @@ void ClientDevices::finish_open(Device& device, const MessageDone& input, Client
   if (response.why == Refusal::bad_block_size || response.why == Refusal::bad_count) {
     device.device_id = response.value.device_id;
     device.close_due = !is_id_held_by_another(device, device.device_id);
+    if (!device.close_due) distrust_ids();
   }
   if (!device.needs_open) refuse_device(device, kEinval, actions);
   device.id_known = device.close_due;
@@ -127,7 +128,13 @@ void ClientDevices::finish_open(Device& device, const MessageDone& input, Client
 
 void ClientDevices::accept_open(Device& device, const wire::rnbd::OpenRsp& response,
                                 ClientActions& actions) noexcept {
-  if (is_id_held_by_another(device, response.device_id)) return distrust_ids(device, actions);
+  if (is_id_held_by_another(device, response.device_id)) {
+    // One server gives one id to one device.
+    distrust_ids();
+    if (device.futile_reopens == kMaxFutileReopens) return refuse_device(device, kEio, actions);
+    ++device.futile_reopens;
+    return;
+  }
   device.device_id = response.device_id;
   device.id_known = true;
   if (device.state == DeviceState::unmapping) {
@@ -142,15 +149,11 @@ void ClientDevices::accept_open(Device& device, const wire::rnbd::OpenRsp& respo
   change(device, DeviceState::open, 0, actions);
 }
 
-// One server gives one id to one device: the other id is of a server that is gone, although the link never
-// went down. None of the ids can be trusted.
-void ClientDevices::distrust_ids(Device& device, ClientActions& actions) noexcept {
-  for (Device& other : devices_) other.id_known = false;
+// None of the ids can be trusted: some other server may answer by now, although the link never went down.
+void ClientDevices::distrust_ids() noexcept {
+  for (Device& device : devices_) device.id_known = false;
   needs_info_ = true;
   require_reopen_of_all();
-  if (device.state == DeviceState::unmapping) return;
-  if (device.futile_reopens == kMaxFutileReopens) return refuse_device(device, kEio, actions);
-  ++device.futile_reopens;
 }
 
 void ClientDevices::refuse_device(Device& device, std::uint16_t peer_errno, ClientActions& actions) noexcept {
@@ -166,12 +169,15 @@ void ClientDevices::refuse_device(Device& device, std::uint16_t peer_errno, Clie
   change(device, DeviceState::closed, peer_errno, actions);
 }
 
-void ClientDevices::undelivered_open(Device& device, ClientActions& actions) noexcept {
-  if (device.state == DeviceState::unmapping) return;
-  // Without a link the transport has waited as long as its policy allows: the held IO need not wait longer.
-  if (!link_up_ && device.state != DeviceState::init) return refuse_device(device, kEio, actions);
+// Nobody knows whether the device is open now, at which server and with which id: perhaps that of another.
+void ClientDevices::undelivered_open(const Device& device, ClientActions& actions) noexcept {
   if (!device.needs_open) paused_ = link_up_;
-  device.needs_open = true;
+  distrust_ids();
+  if (link_up_) return;
+  // The transport has waited as long as its policy allows: held IO need not wait longer.
+  for (Device& other : devices_) {
+    if (other.state == DeviceState::closed && !other.refused) refuse_device(other, kEio, actions);
+  }
 }
 
 void ClientDevices::require_reopen_of_all() noexcept {

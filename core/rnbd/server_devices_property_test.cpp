@@ -40,7 +40,7 @@ struct World {
     actions.clear();
     devices.on(input, actions);
     for (const ServerAction& action : actions) {
-      std::visit([this](const auto& what) { perform(what); }, action);
+      std::visit([this](const auto& what) { this->perform(what); }, action);
     }
     RC_ASSERT(devices.unanswered() == unanswered.size());
   }

@@ -83,7 +83,7 @@ class Session {
     actions.clear();
     devices.on(input, actions);
     for (const ServerAction& action : actions) {
-      std::visit([this](const auto& what) { perform(what); }, action);
+      std::visit([this](const auto& what) { this->perform(what); }, action);
     }
   }
   // The last answer with a body.
