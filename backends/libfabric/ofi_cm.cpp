@@ -138,12 +138,7 @@ void FabricImpl::disconnect(ConKey key) {
   if (node.empty()) return;
   Connection& connection = *node.mapped();
   if (last_found_ == &connection) last_found_ = nullptr;
-  forget_watch(connection);
-  if (connection.endpoint() != nullptr) {
-    by_endpoint_.erase(&connection.endpoint()->fid);
-    --endpoints_open_;
-  }
-  connection.close();
+  shut(connection);
   std::erase(with_delivered_, &connection);
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
   pending_taken_ = 0;
@@ -158,10 +153,13 @@ void FabricImpl::disconnect(ConKey key) {
   report(event);
 }
 
-void FabricImpl::forget_watch(Connection& connection) noexcept {
+void FabricImpl::shut(Connection& connection) noexcept {
   if (connection.wait_fd() >= 0) ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, connection.wait_fd(), nullptr);
   if (std::exchange(connection.in_ready_list, false)) std::erase(ready_, &connection);
   if (std::exchange(connection.in_unarmed_list, false)) std::erase(unarmed_, &connection);
+  if (connection.endpoint() != nullptr && by_endpoint_.erase(&connection.endpoint()->fid) != 0)
+    --endpoints_open_;
+  connection.close();
 }
 
 void FabricImpl::report(FabricEvent event, std::string bytes) {
@@ -170,7 +168,7 @@ void FabricImpl::report(FabricEvent event, std::string bytes) {
 
 void FabricImpl::report_lost(Connection& connection, Reason reason) {
   connection.set_stage(Connection::Stage::lost);
-  forget_watch(connection);
+  shut(connection);
   FabricEvent event;
   event.kind = FabricEvent::Kind::connection_lost;
   event.key = connection.key();
@@ -185,7 +183,7 @@ void FabricImpl::fail_connect(Connection& connection, const PathAddress& address
                                 : address.destination + " port " + std::to_string(address.port);
   log(LogLevel::warning, where + ": " + connect_text(reason) + ": " + detail);
   connection.set_stage(Connection::Stage::lost);
-  forget_watch(connection);
+  shut(connection);
   FabricEvent event;
   event.kind = FabricEvent::Kind::connect_failed;
   event.key = connection.key();

@@ -72,7 +72,9 @@ class FabricImpl final : public OfiFabric {
   void report(FabricEvent, std::string bytes = {});
   void report_lost(Connection&, Reason);
   void fail_connect(Connection&, const PathAddress&, Reason, std::string detail, std::string bytes = {});
-  void forget_watch(Connection&) noexcept;
+  // Closes what the connection has open. Done at the first sign of its end, because descriptors of a dead
+  // connection stay readable; buffers that events point into live on.
+  void shut(Connection&) noexcept;
 
   std::size_t take_pending(std::span<FabricEvent>) noexcept;
   void find_ready() noexcept;

@@ -87,8 +87,7 @@ std::size_t FabricImpl::read_connections(std::span<FabricEvent> out) noexcept {
     mark_unarmed(connection);
     if (connection.has_delivered()) with_delivered_.push_back(&connection);
     if (connection.stage() == Connection::Stage::lost) {
-      // Its queue stays readable; what is in it is settled by disconnect().
-      forget_watch(connection);
+      shut(connection);
     } else if (read.drained) {
       connection.in_ready_list = false;
       ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(next));
@@ -116,7 +115,11 @@ bool FabricImpl::try_wait() noexcept {
   if (!pending_.empty() || !ready_.empty()) return false;
   fid_t queue = &events_->fid;
   look_now_ = true;
-  if (fi_trywait(device_->fabric.get(), &queue, 1) != 0) return false;
+  if (fi_trywait(device_->fabric.get(), &queue, 1) != 0) {
+    // Asking has taken back the signal of the event that waits, so the kernel will not name the queue.
+    read_events();
+    return false;
+  }
   while (!unarmed_.empty()) {
     Connection& connection = *unarmed_.back();
     queue = &connection.queue()->fid;

@@ -98,8 +98,14 @@ bool Connection::post_receive(std::uint32_t bytes) noexcept try {
   if (free_receives_.empty()) free_receives_.push_back(&receives_.emplace_back());
   ReceiveSlot* slot = free_receives_.back();
   if (!slot->buffer.reserve(around_.device, bytes)) return false;
-  const ssize_t result = fi_recv(endpoint_.get(), bytes == 0 ? nullptr : slot->buffer.data(), bytes,
-                                 slot->buffer.descriptor(), 0, &slot->context);
+  const iovec part{bytes == 0 ? nullptr : slot->buffer.data(), bytes};
+  void* descriptor = slot->buffer.descriptor();
+  fi_msg message{};
+  message.msg_iov = &part;
+  message.desc = &descriptor;
+  message.iov_count = 1;
+  message.context = &slot->context;
+  const ssize_t result = fi_recvmsg(endpoint_.get(), &message, FI_COMPLETION);
   if (result != 0) return false;
   free_receives_.pop_back();
   return true;
