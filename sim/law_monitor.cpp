@@ -215,6 +215,7 @@ void LawMonitor::on_executed(const Happening& h) {
   }
   Qp& requester = qp_at(h.peer);
   ++requester.executed;
+  if (!options_.done_means_delivered) requester.progress = h.time;
   trim(requester);
 }
 
@@ -248,7 +249,7 @@ void LawMonitor::on_acknowledged(const Happening& h) {
     check(h.wr <= qp.executed, 4, h, "acknowledged without effect at the peer");
   }
   qp.acked = std::max(qp.acked, h.wr);
-  qp.progress = h.time;
+  if (options_.done_means_delivered) qp.progress = h.time;
   trim(qp);
 }
 
@@ -307,7 +308,7 @@ void LawMonitor::on_reported(const Happening& h) {
 // May this queue pair give up? Only when nothing was acknowledged for the whole budget, and there still is a
 // reason why nothing could be.
 bool LawMonitor::excused(const Happening& h, Qp& qp) {
-  const Posted* oldest = posted_of(qp, qp.done());
+  const Posted* oldest = posted_of(qp, options_.done_means_delivered ? qp.done() : qp.executed);
   if (oldest == nullptr) return false;
   const Nanos since = std::max(qp.progress, oldest->time);
   if (h.time - since < qp.budget) return false;

@@ -133,6 +133,7 @@ class Network {
   Region allocate(NodeId, std::size_t bytes);
   Region register_memory(NodeId, std::span<std::byte>);
   void release(NodeId, RegionId);
+  std::span<std::byte> memory_of(NodeId, RegionId) noexcept;
   Exposure expose(NodeId, RegionId, std::size_t offset, std::size_t length);
   void unexpose(NodeId, ExposureId);
   void invalidate(NodeId, ConKey, ExposureId, std::uint64_t cookie, ChoiceSource&);
@@ -324,7 +325,6 @@ class Network {
   std::uint32_t fresh_key(NodeId, ExposureId);
   void revoke(NodeId, ExposureId);
   const Key* find_key(NodeId, const Wr&) const noexcept;  // null: access refused
-  std::span<std::byte> bytes_of(NodeId, RegionId) noexcept;
   void gather(NodeId, const Wr&, std::uint32_t begin, std::uint32_t end, std::byte* to);
   PayloadId snapshot(NodeId, const Wr&);
   void place(QpId responder, QpId requester, std::uint64_t serial, const Wr&, std::uint32_t begin,

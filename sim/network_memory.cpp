@@ -54,7 +54,7 @@ void Network::release(NodeId node_id, RegionId id) {
   node.memory[id] = Memory{};
 }
 
-std::span<std::byte> Network::bytes_of(NodeId node_id, RegionId id) noexcept {
+std::span<std::byte> Network::memory_of(NodeId node_id, RegionId id) noexcept {
   Memory& memory = nodes_[node_id].memory[id];
   return memory.external ? memory.external_bytes : std::span<std::byte>(memory.owned);
 }
@@ -62,7 +62,7 @@ std::span<std::byte> Network::bytes_of(NodeId node_id, RegionId id) noexcept {
 Exposure Network::expose(NodeId node_id, RegionId region, std::size_t offset, std::size_t length) {
   Node& node = nodes_[node_id];
   RTRS_ASSERT(region < node.memory.size() && node.memory[region].used);
-  const std::size_t size = bytes_of(node_id, region).size();
+  const std::size_t size = memory_of(node_id, region).size();
   RTRS_ASSERT(offset <= size && length <= size - offset);
   ExposureId id = kNoExposure;
   if (node.free_keys.empty()) {
@@ -160,7 +160,7 @@ void Network::gather(NodeId node_id, const Wr& wr, std::uint32_t begin, std::uin
     const std::uint32_t first = std::max(begin, at);
     const std::uint32_t last = std::min(end, at + part.length);
     if (first < last) {
-      const std::span<std::byte> region = bytes_of(node_id, part.region);
+      const std::span<std::byte> region = memory_of(node_id, part.region);
       RTRS_ASSERT(std::uint64_t{part.offset} + part.length <= region.size() &&
                   "memory of an outstanding write");
       const std::byte* from = region.data() + part.offset + (first - at);
@@ -175,7 +175,7 @@ void Network::place(QpId responder, QpId requester, std::uint64_t serial, const 
                     std::uint32_t end, const Key& key) {
   const NodeId node = qps_[responder].node;
   const std::uint64_t offset = key.offset + (wr.remote_addr - key.address) + begin;
-  std::byte* to = bytes_of(node, key.region).data() + offset;
+  std::byte* to = memory_of(node, key.region).data() + offset;
   gather(qps_[requester].node, wr, begin, end, to);
   stats_.bytes += end - begin;
   Happening h;
