@@ -11,6 +11,8 @@ namespace rtrs::daemon {
 
 namespace {
 
+static_assert(rnbd::kMaxServerOperations >= kMaxPermits, "a session never has more requests than its devices can name");
+
 ServerConfig protocol_config(const DaemonConfig& config) {
   ServerConfig protocol;
   protocol.queue_depth = static_cast<std::uint16_t>(config.sess_queue_depth);
