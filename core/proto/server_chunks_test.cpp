@@ -4,7 +4,7 @@
 #include <set>
 
 #include "core/proto/generation.hpp"
-#include "core/proto/server_session_fixture.hpp"
+#include "core/proto/test_server_session.hpp"
 
 namespace rtrs {
 namespace {

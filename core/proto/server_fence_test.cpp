@@ -1,4 +1,4 @@
-#include "core/proto/server_session_fixture.hpp"
+#include "core/proto/test_server_session.hpp"
 
 namespace rtrs {
 namespace {

@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-#include "core/proto/server_session_fixture.hpp"
+#include "core/proto/test_server_session.hpp"
 
 namespace rtrs {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/proto/server_session_fixture.hpp"
+#include "core/proto/test_server_session.hpp"
 
 namespace rtrs {
 namespace {
