@@ -104,4 +104,8 @@ void FabricPump::kick() {
   if (state_->hooks.next_deadline() < state_->armed) state_->schedule();
 }
 
+void FabricPump::wake() {
+  state_->schedule();
+}
+
 }  // namespace rtrs::asio

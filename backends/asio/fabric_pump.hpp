@@ -38,6 +38,8 @@ class FabricPump {
   void stop();
   // Call after anything that may have made a deadline earlier or a result ready outside of a step.
   void kick();
+  // Takes a step soon, whatever the deadlines: after anything else that changes what there is to do.
+  void wake();
 
  private:
   struct State;

@@ -46,7 +46,7 @@ void Session::start() {
 void Session::begin_close() {
   if (started_ && !client_.closed()) {
     client_.close(*fabric_, steady_now());
-    return pump_.kick();
+    return pump_.wake();
   }
   boost::asio::post(context_, [this, alive = alive_] {
     if (*alive && !closing_.empty()) closing_.complete({});
@@ -126,19 +126,19 @@ void Session::fail_later(std::uint32_t slot, Errc errc) {
 
 void Session::add_path(const PathAddress& address) {
   client_.add_path(*fabric_, steady_now(), address);
-  pump_.kick();
+  pump_.wake();
 }
 void Session::reconnect_path(unsigned path) {
   client_.reconnect_path(*fabric_, steady_now(), path);
-  pump_.kick();
+  pump_.wake();
 }
 void Session::disconnect_path(unsigned path) {
   client_.disconnect_path(*fabric_, steady_now(), path);
-  pump_.kick();
+  pump_.wake();
 }
 void Session::remove_path(unsigned path) {
   client_.remove_path(*fabric_, steady_now(), path);
-  pump_.kick();
+  pump_.wake();
 }
 
 }  // namespace rtrs::asio

@@ -11,7 +11,8 @@ namespace rtrs::daemon {
 
 namespace {
 
-static_assert(rnbd::kMaxServerOperations >= kMaxPermits, "a session never has more requests than its devices can name");
+static_assert(rnbd::kMaxServerOperations >= kMaxPermits,
+              "a session never has more requests than its devices can name");
 
 ServerConfig protocol_config(const DaemonConfig& config) {
   ServerConfig protocol;
@@ -130,7 +131,7 @@ void Daemon::wait_for_storage() {
                               engine_->acknowledge();
                               do submitted_ = true;
                               while (run_storage());
-                              pump_.kick();
+                              pump_.wake();
                               wait_for_storage();
                             });
 }
@@ -155,7 +156,7 @@ void Daemon::begin_shutdown(const char* why) {
   spdlog::info("{}: closing {} sessions; once more to leave at once", why, server_.session_count());
   stopping_ = true;
   server_.close(*fabric_, asio::steady_now());
-  pump_.start();
+  pump_.wake();
 }
 
 void Daemon::dump_trace() {
