@@ -1,0 +1,71 @@
+// Every request of a run, numbered from 1: what it was, when it was under way, what a read returned. Source
+// of the register histories.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/proto/ids.hpp"
+#include "sim/oracles/history.hpp"
+
+namespace rtrs::sim {
+
+struct BookedIo {
+  std::uint32_t client = 0;
+  Direction direction = Direction::read;
+  std::uint32_t lba = 0;
+  std::uint32_t sectors = 0;
+  std::uint32_t deliveries = 0;  // to storage
+  Tick invoked = 0;
+  Tick answered = kOpenEnd;    // whatever the answer
+  Tick window_end = kOpenEnd;  // no effect after this
+  Tick last_effect = 0;        // 0: none so far
+  bool good = false;           // answered with success
+  std::size_t values = 0;      // good reads: index of the first of `sectors` values
+};
+
+class IoBook {
+ public:
+  IoBook() : ios_(1) {}
+  Tick tick() noexcept { return ++tick_; }
+  Tick last_tick() const noexcept { return tick_; }
+  std::uint32_t open(std::uint32_t client, Direction direction, std::uint32_t lba, std::uint32_t sectors) {
+    BookedIo io;
+    io.client = client;
+    io.direction = direction;
+    io.lba = lba;
+    io.sectors = sectors;
+    io.invoked = tick();
+    ios_.push_back(io);
+    return static_cast<std::uint32_t>(ios_.size() - 1);
+  }
+  // Request that was refused at once: it never was.
+  void forget_last() { ios_.pop_back(); }
+  bool knows(std::uint64_t io) const noexcept { return io != 0 && io < ios_.size(); }
+  std::size_t count() const noexcept { return ios_.size() - 1; }
+  BookedIo& operator[](std::size_t io) noexcept { return ios_[io]; }
+  const BookedIo& operator[](std::size_t io) const noexcept { return ios_[io]; }
+  void add_value(BookedIo& io, std::uint32_t index, std::uint32_t value) {
+    if (index == 0) io.values = values_.size();
+    values_.push_back(value);
+  }
+  // Nothing of what this client gave up, or was told has failed, can take effect any more.
+  void close_windows(std::uint32_t client) {
+    const Tick now = tick();
+    for (BookedIo& io : ios_)
+      if (io.client == client && io.answered != kOpenEnd && io.window_end == kOpenEnd) io.window_end = now;
+  }
+  // `actual_windows`: without a fence a write may act as long as it did, as with a kernel server. Nothing
+  // when every sector's history is that of a register.
+  std::optional<std::string> check(std::uint32_t sectors, bool actual_windows) const;
+
+ private:
+  std::vector<BookedIo> ios_;
+  std::vector<std::uint32_t> values_;
+  Tick tick_ = 0;
+};
+
+}  // namespace rtrs::sim

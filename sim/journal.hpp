@@ -1,0 +1,53 @@
+// The last things that happened in a world, for reports. Cheap to add to; text is made when somebody asks.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "core/proto/ids.hpp"
+
+namespace rtrs::sim {
+
+class Journal {
+ public:
+  enum class Kind : std::uint8_t {
+    submitted,  // a = request, b = sector, c = sectors | direction << 32
+    completed,  // a = request, b = Errc, c = errno
+    delivered,  // a = request, b = chunk, c = session
+    applied,    // a = request
+    answered,   // a = request, b = errno
+    path,       // a = session << 32 | path, b = PathState, c = Reason
+    link,       // a = up
+    session,    // a = session, b = opened
+    crashed,
+    restarted,
+    paused,    // a = until
+    operated,  // a = operation, b = path
+    phase,     // a = number
+  };
+  struct Entry {
+    Nanos time = 0;
+    Kind kind = Kind::phase;
+    std::uint32_t node = 0;
+    std::uint64_t a = 0, b = 0, c = 0;
+  };
+  void add(const Entry& entry) {
+    ring_[count_++ % kKept] = entry;
+    if (print_) print(entry);
+  }
+  void print_all(bool on) noexcept { print_ = on; }
+  // The last ones, oldest first, a line each.
+  std::string tail(std::size_t lines) const;
+
+ private:
+  static constexpr std::size_t kKept = 64;
+  static void print(const Entry&);
+  std::array<Entry, kKept> ring_{};
+  std::uint64_t count_ = 0;
+  bool print_ = false;
+};
+std::string to_text(const Journal::Entry&);
+// "12.345678901 s"
+std::string to_seconds(Nanos);
+
+}  // namespace rtrs::sim

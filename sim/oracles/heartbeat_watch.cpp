@@ -1,0 +1,41 @@
+#include "sim/oracles/heartbeat_watch.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace rtrs::sim {
+
+void HeartbeatWatch::connected(std::size_t path, Nanos now) {
+  if (paths_.size() <= path) paths_.resize(path + 1);
+  paths_[path] = Path{true, now};
+}
+
+void HeartbeatWatch::received(std::size_t path, Nanos now) {
+  if (path < paths_.size()) paths_[path].heard = now;
+}
+
+void HeartbeatWatch::lost(std::size_t path, bool of_silence, Nanos now) {
+  if (path >= paths_.size() || !paths_[path].connected) return;
+  paths_[path].connected = false;
+  const Nanos silence = now - paths_[path].heard;
+  if (of_silence && silence < config_.missed_max * config_.interval)
+    judge_.fail(Oracle::heartbeat, now,
+                "path " + std::to_string(path) + " declared dead after " + std::to_string(silence) +
+                    " ns of silence, which is less than " + std::to_string(config_.missed_max) + " x " +
+                    std::to_string(config_.interval));
+}
+
+void HeartbeatWatch::check(Nanos now) {
+  const Nanos bound = (config_.missed_max + 2) * config_.interval;
+  for (std::size_t path = 0; path < paths_.size(); ++path) {
+    if (!paths_[path].connected) continue;
+    const Nanos since = std::max(paths_[path].heard, resumed_);
+    if (now > since + bound)
+      judge_.fail(Oracle::heartbeat, now,
+                  "path " + std::to_string(path) + " is still connected after " +
+                      std::to_string(now - since) + " ns of silence, which is more than " +
+                      std::to_string(config_.missed_max + 2) + " x " + std::to_string(config_.interval));
+  }
+}
+
+}  // namespace rtrs::sim

@@ -1,0 +1,39 @@
+// O8: no path is declared dead while something was received from the peer within missed_max intervals, and
+// a silent peer is noticed within missed_max + 2. One watch a node; paths by the number in their ConKeys. A
+// pause of the process excuses: time counts from its end.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "core/proto/config.hpp"
+#include "sim/oracles/judge.hpp"
+
+namespace rtrs::sim {
+
+class HeartbeatWatch {
+ public:
+  HeartbeatWatch(Judge& judge, const HeartbeatConfig& config) : judge_(judge), config_(config) {}
+  void connected(std::size_t path, Nanos now);
+  void received(std::size_t path, Nanos now);
+  // The path left the connected state; `of_silence`: because the heartbeat said so.
+  void lost(std::size_t path, bool of_silence, Nanos now);
+  bool is_connected(std::size_t path) const noexcept {
+    return path < paths_.size() && paths_[path].connected;
+  }
+  void resumed(Nanos now) { resumed_ = now; }
+  // After the node has done everything that is due.
+  void check(Nanos now);
+  void clear() { paths_.clear(); }
+
+ private:
+  struct Path {
+    bool connected = false;
+    Nanos heard = 0;
+  };
+  Judge& judge_;
+  HeartbeatConfig config_;
+  std::vector<Path> paths_;
+  Nanos resumed_ = 0;
+};
+
+}  // namespace rtrs::sim

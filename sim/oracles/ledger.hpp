@@ -1,0 +1,38 @@
+// O5: what a node holds of its fabric, counted at the interface. When nothing is under way it is what the
+// connected paths need and no more; after the close it is nothing.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "sim/oracles/judge.hpp"
+
+namespace rtrs::sim {
+
+struct Holdings {
+  std::int64_t connections = 0;  // keys given to connect() or accept() that have not seen connection_closed
+  std::int64_t regions = 0;
+  std::int64_t exposures = 0;
+  bool operator==(const Holdings&) const = default;
+};
+
+inline std::string to_string(const Holdings& holdings) {
+  return std::to_string(holdings.connections) + " connections, " + std::to_string(holdings.regions) +
+         " regions, " + std::to_string(holdings.exposures) + " exposures";
+}
+
+inline void check_holdings(Judge& judge, Nanos now, const std::string& who, const Holdings& holds,
+                           const Holdings& expected) {
+  if (holds != expected)
+    judge.fail(Oracle::ledger, now,
+               who + " holds " + to_string(holds) + " and should hold " + to_string(expected));
+}
+
+// Any other number that must have come back to its value.
+inline void check_balance(Judge& judge, Nanos now, const std::string& what, std::uint64_t value,
+                          std::uint64_t expected) {
+  if (value != expected)
+    judge.fail(Oracle::ledger, now,
+               what + ": " + std::to_string(value) + " instead of " + std::to_string(expected));
+}
+
+}  // namespace rtrs::sim

@@ -1,0 +1,166 @@
+#include "sim/scenario.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace rtrs::sim {
+
+namespace {
+
+template <class T, std::size_t N>
+T one_of(ChoiceSource& choice, const std::array<T, N>& values) {
+  return values[choice.draw(static_cast<std::uint32_t>(N), Label::swarm)];
+}
+bool chance(ChoiceSource& choice, std::uint32_t percent) {
+  return choice.draw(100, Label::swarm) >= 100 - percent;
+}
+
+void draw_network(ChoiceSource& choice, Scenario& s) {
+  NetworkConfig& net = s.network;
+  net.capabilities = chance(choice, 25) ? weak_capabilities() : default_capabilities();
+  const Nanos i = s.interval;
+  net.retry_budget = i * (1 + choice.draw(4, Label::swarm));
+  net.retry_spread = net.retry_budget / 2;
+  net.retransmit = i / 50;
+  net.torn_hold = i / 100;
+  net.ghost_hold = i * (1 + choice.draw(4, Label::swarm));
+  net.slow_drain_hold = i / 2;
+  net.cm_late_hold = 2 * i;
+  net.cm_timeout = i / 2;
+  net.info_cut_hold = i;
+}
+
+void draw_protocol(ChoiceSource& choice, Scenario& s) {
+  const Capabilities& can = s.network.capabilities;
+  const Nanos i = s.interval;
+  ServerConfig& server = s.server;
+  ClientConfig& client = s.client;
+  server.queue_depth = one_of(choice, std::array<std::uint16_t, 8>{8, 1, 2, 3, 5, 16, 64, 4});
+  server.chunk_size = one_of(choice, std::array<std::uint32_t, 3>{8192, 16384, 8192});
+  server.max_hdr_size = 4096;
+  server.max_sessions = 16;
+  server.send_depth = one_of(choice, std::array<std::uint16_t, 4>{128, 8, 9, 16});
+  server.always_invalidate = can.invalidation && chance(choice, 30);
+  server.imm_consumes_receive = can.imm_consumes_receive;
+  server.send_invalidate = can.send_invalidate;
+  server.handshake_timeout = 6 * i;
+  server.heartbeat.interval = i;
+  server.heartbeat.missed_max = one_of(choice, std::array<std::uint32_t, 4>{5, 3, 2, 5});
+  client.seed = choice.draw(1U << 30, Label::swarm);
+  client.con_num = static_cast<std::uint16_t>(2 + choice.draw(4, Label::swarm));
+  client.max_depth = chance(choice, 10) ? 2 : 512;
+  client.send_depth = one_of(choice, std::array<std::uint16_t, 4>{128, 8, 9, 16});
+  client.imm_consumes_receive = can.imm_consumes_receive;
+  client.offer_invalidation = can.per_io_keys && can.send_invalidate && chance(choice, 30);
+  client.policy = static_cast<MultipathPolicy>(choice.draw(3, Label::swarm));
+  client.connect_timeout = 6 * i;
+  client.info_timeout = 2 * i;
+  client.fence_timeout = 12 * i;
+  client.queue_timeout = chance(choice, 15) ? i * choice.draw(20, Label::swarm) : kNever;
+  client.close_timeout = 60 * i;
+  client.reconnect_min = i / 10;
+  client.reconnect_max = 2 * i;
+  client.reconnect_jitter = i / 3;
+  client.busy_retry = i / 20;
+  client.heartbeat = server.heartbeat;
+  // Peers of one configuration may differ: a slower or faster heart at the other side.
+  if (chance(choice, 20)) client.heartbeat.missed_max = one_of(choice, std::array<std::uint32_t, 3>{5, 3, 2});
+  if (chance(choice, 20)) client.extensions = static_cast<std::uint8_t>(choice.draw(4, Label::swarm));
+  if (chance(choice, 20)) server.extensions = static_cast<std::uint8_t>(choice.draw(4, Label::swarm));
+  if (chance(choice, 50)) client.kernel_peer = UnfencedReplay::wait;
+  if (chance(choice, 5)) client.fence_failed = UnfencedReplay::replay;
+}
+
+void draw_load(ChoiceSource& choice, Scenario& s) {
+  const Nanos i = s.interval;
+  const std::uint32_t depth = std::min<std::uint32_t>(s.server.queue_depth, s.client.max_depth);
+  WorkloadOptions& load = s.workload;
+  load.requests = 10 + choice.draw(60, Label::swarm);
+  load.window = 1 + choice.draw(depth + depth / 2 + 1, Label::swarm);
+  load.gap = one_of(choice, std::array<Nanos, 4>{i / 2, i / 10, microseconds(50), i * 2});
+  load.burst_rate = one_of(choice, std::array<std::uint32_t, 3>{0, 100'000, 500'000});
+  load.service_rate = chance(choice, 20) ? 100'000 : 0;
+  load.write_percent = one_of(choice, std::array<std::uint32_t, 4>{50, 90, 20, 60});
+  load.own_region = chance(choice, 40);
+  StorageOptions& storage = s.storage;
+  storage.sectors = one_of(choice, std::array<std::uint32_t, 3>{24, 8, 64});
+  storage.latency = one_of(choice, std::array<Nanos, 3>{microseconds(50), milliseconds(1), i / 20});
+  storage.slow_rate = one_of(choice, std::array<std::uint32_t, 4>{0, 0, 100'000, 400'000});
+  const Nanos dead = (s.server.heartbeat.missed_max + 2) * i;
+  storage.slow_latency =
+      storage.slow_rate == 0 ? 0 : one_of(choice, std::array<Nanos, 3>{i, dead / 2, dead + dead / 2});
+  storage.error_rate = one_of(choice, std::array<std::uint32_t, 3>{0, 0, 100'000});
+}
+
+}  // namespace
+
+Scenario draw_scenario(ChoiceSource& choice) {
+  ScopedSpan span(choice, Label::swarm);
+  Scenario s;
+  s.paths = 1 + choice.draw(4, Label::swarm);
+  s.clients = chance(choice, 25) ? 2 : 1;
+  s.interval =
+      one_of(choice, std::array<Nanos, 4>{seconds(1), milliseconds(100), seconds(5), milliseconds(20)});
+  draw_network(choice, s);
+  draw_protocol(choice, s);
+  draw_load(choice, s);
+  s.faults = draw_fault_options(choice, s.interval);
+  s.safety = s.interval * (10 + choice.draw(30, Label::swarm));
+  s.faults_from_start = chance(choice, 40);
+  s.admin_gap = chance(choice, 25) ? s.interval * (1 + choice.draw(6, Label::swarm)) : kNever;
+  const bool both_fence = (s.client.extensions & s.server.extensions & 1U) != 0;
+  s.fenced = both_fence ? s.client.fence_failed == UnfencedReplay::wait
+                        : s.client.kernel_peer == UnfencedReplay::wait;
+  return s;
+}
+
+std::string Scenario::describe() const {
+  std::string text =
+      std::to_string(clients) + " clients, " + std::to_string(paths) + " paths of " +
+      std::to_string(client.con_num) + " connections, depth " + std::to_string(server.queue_depth) +
+      " (client up to " + std::to_string(client.max_depth) + "), chunks of " +
+      std::to_string(server.chunk_size) + ", policy " + to_string(client.policy) + ", network " +
+      network.capabilities.name + ", send queues " + std::to_string(client.send_depth) + "/" +
+      std::to_string(server.send_depth) + ", heartbeat " + std::to_string(interval / milliseconds(1)) +
+      " ms x " + std::to_string(client.heartbeat.missed_max) + "/" +
+      std::to_string(server.heartbeat.missed_max) + ", extensions " + std::to_string(client.extensions) +
+      "/" + std::to_string(server.extensions);
+  text += fenced ? ", fenced" : ", not fenced";
+  if (server.always_invalidate) text += ", fresh keys";
+  if (client.offer_invalidation) text += ", remote invalidation";
+  text += "; load: " + std::to_string(workload.requests) + " requests, window " +
+          std::to_string(workload.window) + ", " + std::to_string(storage.sectors) +
+          " sectors, storage up to " +
+          std::to_string((storage.latency + storage.slow_latency) / microseconds(1)) + " us";
+  text += "; faults: " + faults.describe();
+  return text;
+}
+
+LivenessBound liveness_bound(const Scenario& s) {
+  // Exponential draws reach at most eight means beyond their minimum.
+  constexpr Nanos kTail = 9;
+  LivenessBound bound;
+  const auto dead = [](const HeartbeatConfig& h) { return (h.missed_max + 2) * h.interval; };
+  const Nanos silence = std::max(dead(s.client.heartbeat), dead(s.server.heartbeat));
+  const Nanos budget = s.network.retry_budget + s.network.retry_spread + s.network.retransmit;
+  const Nanos storage = s.storage.longest();
+  bound.detect = std::max(budget, silence);
+  bound.teardown = kTail * s.network.slow_drain_hold + s.network.drain + storage;
+  bound.stale = std::max(silence, s.server.handshake_timeout) + bound.teardown;
+  bound.attempt = s.client.reconnect_max + s.client.reconnect_jitter + s.client.connect_timeout +
+                  s.client.info_timeout + kTail * s.network.cm_latency + bound.teardown;
+  // Each permit may be held by a request that waited for storage and one behind it for the chunk.
+  const std::uint32_t depth = std::min<std::uint32_t>(s.server.queue_depth, s.client.max_depth);
+  const Nanos turns = 3 + s.workload.window / depth;
+  bound.request = 2 * s.client.fence_timeout + turns * (storage + milliseconds(10)) * s.clients;
+  return bound;
+}
+
+std::string LivenessBound::describe() const {
+  const auto ms = [](Nanos time) { return std::to_string(time / milliseconds(1)) + " ms"; };
+  return "detect " + ms(detect) + " + teardown " + ms(teardown) + " + stale " + ms(stale) +
+         " + 3 x attempt " + ms(attempt) + " = " + ms(paths()) + " for the paths, + " + ms(request) +
+         " for the requests";
+}
+
+}  // namespace rtrs::sim

@@ -1,0 +1,58 @@
+// What one seed plays: the shape of the system, its timers, its load and its faults, all drawn. Calm choices
+// give one path, one client, no faults.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "core/proto/config.hpp"
+#include "sim/choice.hpp"
+#include "sim/faults.hpp"
+#include "sim/network.hpp"
+#include "sim/storage_model.hpp"
+
+namespace rtrs::sim {
+
+struct WorkloadOptions {
+  std::uint32_t requests = 20;     // of each client during the faults
+  std::uint32_t window = 1;        // under way or waiting for a permit, at most
+  Nanos gap = 0;                   // between submissions, up to
+  std::uint32_t burst_rate = 0;    // per million: the whole window at once
+  std::uint32_t service_rate = 0;  // per million: over the service connection
+  std::uint32_t write_percent = 50;
+  bool own_region = false;  // the application registers its memory
+};
+
+struct Scenario {
+  std::uint32_t paths = 1;
+  std::uint32_t clients = 1;
+  Nanos interval = seconds(1);  // of the heartbeat: the unit of all other times
+  NetworkConfig network;
+  ClientConfig client;
+  ServerConfig server;
+  StorageOptions storage;
+  WorkloadOptions workload;
+  FaultOptions faults;
+  Nanos safety = 0;  // length of the phase with faults
+  bool faults_from_start = false;
+  Nanos admin_gap = kNever;  // between operations of an operator, mean
+  // The server never executes a request after the client gave its path up: replays wait for proof.
+  bool fenced = true;
+
+  std::string describe() const;
+};
+Scenario draw_scenario(ChoiceSource&);
+
+// When, after the last fault, everything has to be well again, term by term.
+struct LivenessBound {
+  Nanos detect = 0;    // the longer of retry budget and dead-peer time
+  Nanos teardown = 0;  // slow drains, storage
+  Nanos stale = 0;     // the server lets go of a half-open or dead path
+  Nanos attempt = 0;   // one more attempt, with the wait before it and one that fails
+  Nanos request = 0;   // a held request: fence, storage, those before it in the queue
+  Nanos paths() const noexcept { return detect + teardown + stale + 3 * attempt; }
+  Nanos requests() const noexcept { return paths() + request; }
+  std::string describe() const;
+};
+LivenessBound liveness_bound(const Scenario&);
+
+}  // namespace rtrs::sim

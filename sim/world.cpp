@@ -1,0 +1,296 @@
+#include "sim/world.hpp"
+
+#include <algorithm>
+
+#include "sim/digest.hpp"
+
+namespace rtrs::sim {
+
+namespace {
+
+constexpr std::size_t kRingRecords = 256;
+
+NetworkConfig network_config(Scenario& scenario, ChoiceSource& choice) {
+  scenario = draw_scenario(choice);
+  return scenario.network;
+}
+std::vector<NodeId> client_nodes(const Scenario& scenario) {
+  std::vector<NodeId> nodes;
+  for (std::uint32_t client = 0; client < scenario.clients; ++client) nodes.push_back(client + 1);
+  return nodes;
+}
+wire::Uuid uuid_of(std::uint64_t seed, std::uint64_t client, std::uint64_t incarnation, std::uint64_t path) {
+  wire::Uuid uuid{};
+  std::uint64_t word = mix(seed ^ client << 56 ^ incarnation << 40 ^ path << 32);
+  for (std::size_t at = 0; at < uuid.bytes.size(); ++at) {
+    if (at == 8) word = mix(word);
+    uuid.bytes[at] = static_cast<std::uint8_t>(word >> (at % 8 * 8));
+  }
+  return uuid;
+}
+
+}  // namespace
+
+World::World(const WorldOptions& options, ChoiceSource& choice)
+    : options_(options),
+      choice_(choice),
+      network_(network_config(scenario_, choice)),
+      faults_(scenario_.faults, client_nodes(scenario_), {0}),
+      once_(judge_),
+      slots_(judge_),
+      integrity_(judge_, options.seed),
+      storage_(scenario_.storage) {
+  journal_.print_all(options.verbose);
+  for (std::uint32_t node = 0; node <= scenario_.clients; ++node) network_.add_node();
+  for (std::uint32_t index = 0; index < scenario_.clients; ++index) {
+    clients_.push_back(std::make_unique<ClientNode>());
+    ClientNode& client = *clients_.back();
+    client.id = index + 1;
+    client.links = std::make_unique<LinkWatch>(judge_);
+    client.left = scenario_.workload.requests;
+    client.buffers.resize(scenario_.workload.window);
+  }
+  const std::uint32_t depth = std::min(scenario_.server.queue_depth, scenario_.client.max_depth);
+  if (depth == 1) judge_.mark(Mark::depth_one);
+  if (scenario_.server.always_invalidate) judge_.mark(Mark::fresh_keys);
+  if (scenario_.client.offer_invalidation) judge_.mark(Mark::remote_invalidation);
+}
+
+World::~World() = default;
+
+PathAddress World::address(std::uint32_t client, std::uint32_t path) const {
+  return {to_text(PortAddress{client + 1, path}), to_text(PortAddress{0, path}), 1234};
+}
+
+void World::start_server() {
+  ServerNode& server = server_;
+  server.up = true;
+  server.paused_until = 0;
+  ++server.incarnation;
+  server.hearts = std::make_unique<HeartbeatWatch>(judge_, scenario_.server.heartbeat);
+  server.sim = std::make_unique<SimFabric>(network_, server.id, choice_);
+  server.fabric = std::make_unique<WatchedFabric>(*server.sim, *server.hearts);
+  if (!server.recorder) {
+    server.recorder = std::make_unique<Recorder>(kRingRecords);
+    if (!options_.trace.empty()) {
+      const trace::Origin origin{"urtrs-sim", "server", network_.capabilities().name, options_.seed, {}};
+      server.recorder->open_file((options_.trace + ".server.trace").c_str(), origin);
+    }
+  }
+  server.driver = std::make_unique<Server>(scenario_.server, server.recorder.get());
+  server.session_of.assign(scenario_.server.max_sessions, kNone);
+  server.session_up.assign(scenario_.server.max_sessions, false);
+  const Errc listening = server.driver->listen(*server.fabric, now(), PathAddress{});
+  if (listening != Errc::ok)
+    judge_.fail(Oracle::legality, now(), std::string("the server cannot listen: ") + to_string(listening));
+}
+
+void World::start_client(std::uint32_t index) {
+  ClientNode& client = *clients_[index];
+  client.up = true;
+  client.paused_until = 0;
+  ++client.incarnation;
+  client.failovers_seen = 0;
+  client.missing.clear();
+  client.hearts = std::make_unique<HeartbeatWatch>(judge_, scenario_.client.heartbeat);
+  client.links->clear();
+  client.sim = std::make_unique<SimFabric>(network_, client.id, choice_);
+  client.fabric = std::make_unique<WatchedFabric>(*client.sim, *client.hearts);
+  if (!client.recorder) {
+    client.recorder = std::make_unique<Recorder>(kRingRecords);
+    if (!options_.trace.empty()) {
+      const trace::Origin origin{"urtrs-sim", "client", network_.capabilities().name, options_.seed, {}};
+      client.recorder->open_file((options_.trace + ".client" + std::to_string(client.id) + ".trace").c_str(),
+                                 origin);
+    }
+  }
+  constexpr std::size_t kMaxIo = 8 * kSectorBytes;
+  client.memory.push_back(
+      std::make_unique<std::vector<std::byte>>(client.buffers.size() * kMaxIo, std::byte{0xa5}));
+  for (Buffer& buffer : client.buffers) buffer = Buffer{};
+  client.region = kNoRegion;
+  if (scenario_.workload.own_region) {
+    const auto region = client.fabric->register_memory(*client.memory.back());
+    if (region) client.region = region->id;
+  }
+  ClientOptions options;
+  options.protocol = scenario_.client;
+  options.protocol.seed += client.incarnation * 1000 + index;
+  options.session_name = "client" + std::to_string(index);
+  options.session_uuid = uuid_of(options_.seed, index, client.incarnation, 99);
+  for (std::uint32_t path = 0; path < kMaxPaths; ++path)
+    options.path_uuids.push_back(uuid_of(options_.seed, index, client.incarnation, path));
+  for (std::uint32_t path = 0; path < scenario_.paths; ++path) options.paths.push_back(address(index, path));
+  client.driver = std::make_unique<Client>(options, client.recorder.get());
+  const Errc opened = client.driver->open(*client.fabric, now());
+  if (opened != Errc::ok)
+    judge_.fail(Oracle::legality, now(), std::string("the client cannot open: ") + to_string(opened));
+}
+
+bool World::due(const Node& node, Nanos deadline) const {
+  if (!node.up || node.paused_until > now()) return false;
+  return network_.has_events(node.id) || deadline <= now();
+}
+
+// When the node wants to run next.
+Nanos World::wake(const Node& node, Nanos deadline) const {
+  constexpr unsigned kFruitless = 4;
+  if (!node.up) return kNever;
+  if (network_.has_events(node.id)) return std::max(now(), node.paused_until);
+  // A driver that asks to be polled at once and cannot go on waits for the network.
+  if (deadline <= now() && node.fruitless >= kFruitless) return kNever;
+  return deadline == kNever ? kNever : std::max({deadline, now(), node.paused_until});
+}
+
+Nanos World::next_time() {
+  Nanos next = std::min({network_.next_time(), storage_.next_time(), faults_.next_time(), next_operation_});
+  if (server_.up) {
+    next = std::min(next, wake(server_, server_.driver->next_deadline()));
+    if (!server_.answers.empty()) next = std::min(next, std::max(now(), server_.paused_until));
+  }
+  for (const auto& client : clients_) {
+    if (!client->up) continue;
+    next = std::min(next, wake(*client, client->driver->next_deadline()));
+    if (client->next_submit != kNever && (client->left > 0) && client->driver->link_up())
+      next = std::min(next, std::max({now(), client->next_submit, client->paused_until}));
+  }
+  return next;
+}
+
+// Goes to the next thing that happens and does all that is due then. False when nothing ever will.
+bool World::step() {
+  const Nanos next = next_time();
+  if (next == kNever) return false;
+  constexpr std::uint64_t kLivelock = 200'000;
+  if (next > now()) {
+    steps_at_once_ = 0;
+  } else if (++steps_at_once_ > kLivelock) {
+    stalled("no end of work at one instant");
+    return false;
+  }
+  network_.run_until(next, choice_);
+  judge_.count_event();
+  if (faults_.next_time() <= now()) faults_due();
+  if (next_operation_ <= now()) operator_due();
+  if (storage_.next_time() <= now() || !server_.answers.empty()) storage_due();
+  poll_nodes();
+  for (std::uint32_t index = 0; index < clients_.size(); ++index) submit_due(index);
+  if (network_.monitor().violation_count() != 0) {
+    const Violation& violation = network_.monitor().violations().front();
+    judge_.fail(Oracle::laws, violation.time, "A" + std::to_string(violation.law) + ": " + violation.text);
+  }
+  if (judge_.events() > options_.max_events) {
+    stalled("more events than a run of this size can need");
+    return false;
+  }
+  return !judge_.failed();
+}
+
+void World::poll_nodes() {
+  bool ready[3] = {};
+  unsigned count = 0;
+  const auto nodes = static_cast<std::uint32_t>(1 + clients_.size());
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    ready[node] = node == 0 ? server_.up && due(server_, server_.driver->next_deadline())
+                            : clients_[node - 1]->up &&
+                                  due(*clients_[node - 1], clients_[node - 1]->driver->next_deadline());
+    count += ready[node] ? 1 : 0;
+  }
+  const std::uint32_t first = count > 1 ? choice_.draw(nodes, Label::poll_order) : 0;
+  for (std::uint32_t step = 0; step < nodes; ++step) {
+    const std::uint32_t node = (first + step) % nodes;
+    if (!ready[node]) continue;
+    Node& state = node == 0 ? static_cast<Node&>(server_) : *clients_[node - 1];
+    const bool worked = node == 0 ? poll_server() : poll_client(node - 1);
+    state.fruitless = worked ? 0 : state.fruitless + 1;
+    state.hearts->check(now());
+  }
+}
+
+void World::faults_due() {
+  world_faults_.clear();
+  faults_.advance(network_, choice_, world_faults_);
+  for (const WorldFault& fault : world_faults_) carry_out(fault);
+}
+
+void World::carry_out(const WorldFault& fault) {
+  Node& node = fault.node == 0 ? static_cast<Node&>(server_) : *clients_[fault.node - 1];
+  if (fault.kind == WorldFault::Kind::pause) {
+    node.paused_until = std::max(node.paused_until, fault.until);
+    node.hearts->resumed(node.paused_until);
+    const auto& heart = fault.node == 0 ? scenario_.server.heartbeat : scenario_.client.heartbeat;
+    if (fault.until - now() > (heart.missed_max + 2) * heart.interval) judge_.mark(Mark::paused_dead_time);
+    return note(Journal::Kind::paused, fault.node, fault.until);
+  }
+  if (fault.kind == WorldFault::Kind::restart) {
+    note(Journal::Kind::restarted, fault.node);
+    judge_.mark(fault.node == 0 ? Mark::server_restart : Mark::client_restart);
+    return fault.node == 0 ? start_server() : start_client(fault.node - 1);
+  }
+  note(Journal::Kind::crashed, fault.node);
+  node.up = false;
+  if (fault.node == 0) {
+    server_.driver.reset();
+    server_.answers.clear();
+    storage_.crash();
+    slots_.clear();
+    for (std::uint32_t client = 0; client < clients_.size(); ++client) book_.close_windows(client);
+  } else {
+    ClientNode& client = *clients_[fault.node - 1];
+    client.driver.reset();
+    const Tick tick = book_.tick();
+    for (std::size_t io = 1; io <= book_.count(); ++io) {
+      if (book_[io].client != fault.node - 1 || book_[io].answered != kOpenEnd) continue;
+      book_[io].answered = tick;
+      once_.abandoned(static_cast<std::uint32_t>(io));
+    }
+    client.under_way = 0;
+  }
+  node.fabric.reset();
+  node.sim.reset();
+}
+
+void World::operator_due() {
+  next_operation_ = now() + draw_exponential(choice_, microseconds(1), scenario_.admin_gap, Label::admin);
+  const ScopedSpan span(choice_, Label::admin);
+  const auto which = choice_.draw(static_cast<std::uint32_t>(clients_.size()), Label::admin);
+  ClientNode& client = *clients_[which];
+  if (client.up && client.paused_until <= now() && client.driver->link_up()) operate(client);
+}
+
+void World::operate(ClientNode& client) {
+  const std::uint32_t operation = choice_.draw(6, Label::admin);
+  const std::uint32_t path = choice_.draw(scenario_.paths, Label::admin);
+  note(Journal::Kind::operated, client.id, operation, path);
+  switch (operation) {
+    case 0:
+      client.driver->disconnect_path(*client.fabric, now(), path);
+      break;
+    case 1:
+      client.driver->reconnect_path(*client.fabric, now(), path);
+      break;
+    case 2:
+      if (!client.missing.empty() || scenario_.paths == 1) break;
+      if (client.driver->remove_path(*client.fabric, now(), path) == Errc::ok)
+        client.missing.push_back(address(client.id - 1, path));
+      break;
+    case 3:
+      if (client.missing.empty()) break;
+      if (client.driver->add_path(*client.fabric, now(), client.missing.back()) == Errc::ok) {
+        client.missing.pop_back();
+        judge_.mark(Mark::path_removed);
+      }
+      break;
+    case 4:
+      client.driver->set_policy(*client.fabric, now(), static_cast<MultipathPolicy>(path % 3));
+      judge_.mark(Mark::policy_changed);
+      break;
+    default:
+      if (!server_.up || server_.paused_until > now()) break;
+      for (std::uint16_t session = 0; session < server_.session_of.size(); ++session)
+        if (server_.session_of[session] == client.id - 1)
+          server_.driver->disconnect_path(*server_.fabric, now(), session, path);
+  }
+}
+
+}  // namespace rtrs::sim

@@ -1,0 +1,192 @@
+// One simulated run: real clients and a real server over a simulated network, with storage, load, faults and
+// the oracles that watch them. A seed gives the scenario and everything that is drawn while it plays; time
+// moves only from event to event. Phases: connect and load under faults; all faults end and everything must
+// become well within the bounds; nothing under way: the books are checked; close; empty.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/driver/client.hpp"
+#include "core/driver/server.hpp"
+#include "core/trace/recorder.hpp"
+#include "sim/choice.hpp"
+#include "sim/faults.hpp"
+#include "sim/io_book.hpp"
+#include "sim/journal.hpp"
+#include "sim/network.hpp"
+#include "sim/oracles/data_integrity.hpp"
+#include "sim/oracles/exactly_once.hpp"
+#include "sim/oracles/heartbeat_watch.hpp"
+#include "sim/oracles/judge.hpp"
+#include "sim/oracles/link_watch.hpp"
+#include "sim/oracles/slot_exclusivity.hpp"
+#include "sim/scenario.hpp"
+#include "sim/sim_fabric.hpp"
+#include "sim/storage_model.hpp"
+#include "sim/watched_fabric.hpp"
+
+namespace rtrs::sim {
+
+struct WorldOptions {
+  std::uint64_t seed = 0;
+  std::string trace;     // prefix of trace files, one a node; empty: none
+  bool verbose = false;  // print the journal as it grows
+  std::uint64_t max_events = 5'000'000;
+};
+
+struct WorldResult {
+  bool failed = false;
+  Failure failure;
+  bool stalled = false;  // the failure is a lack of progress
+  std::uint64_t hash = 0;
+  std::uint64_t events = 0;
+  Nanos virtual_time = 0;
+  std::uint64_t requests = 0;
+  std::array<std::uint64_t, kFaultClasses> faults{};
+  std::array<bool, kMarks> marks{};
+};
+
+class World {
+ public:
+  World(const WorldOptions&, ChoiceSource&);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  ~World();
+
+  WorldResult run();
+  const Scenario& scenario() const noexcept { return scenario_; }
+  const Journal& journal() const noexcept { return journal_; }
+
+ private:
+  struct Node {
+    NodeId id = 0;
+    bool up = false;
+    Nanos paused_until = 0;
+    unsigned fruitless = 0;  // polls in a row that came too early, at one time
+    std::unique_ptr<SimFabric> sim;
+    std::unique_ptr<WatchedFabric> fabric;
+    std::unique_ptr<Recorder> recorder;
+    std::unique_ptr<HeartbeatWatch> hearts;
+    unsigned incarnation = 0;
+  };
+  struct Buffer {
+    std::uint32_t io = 0;  // the last user; 0: none yet
+    bool busy = false;
+    std::uint64_t left = 0;  // digest when its last request was over
+    std::span<std::byte> bytes;
+  };
+  struct ClientNode : Node {
+    std::unique_ptr<Client> driver;
+    std::unique_ptr<LinkWatch> links;
+    std::vector<Buffer> buffers;
+    std::vector<std::unique_ptr<std::vector<std::byte>>>
+        memory;  // of every incarnation: late writes may land
+    RegionId region = kNoRegion;
+    std::uint32_t left = 0;  // requests still to submit
+    std::uint32_t under_way = 0;
+    Nanos next_submit = 0;
+    std::vector<PathAddress> missing;  // removed paths that are to be added again
+    std::uint64_t failovers_seen = 0;
+    bool probing = false;
+    bool link_lost_once = false;
+  };
+  struct ServerNode : Node {
+    std::unique_ptr<Server> driver;
+    struct Answer {
+      RequestId id;
+      std::uint16_t error;
+      std::uint32_t io;
+      std::span<std::byte> data;
+    };
+    std::vector<Answer> answers;            // of storage, while the process was paused
+    std::vector<std::uint32_t> session_of;  // client by session index
+    std::vector<bool> session_up;
+  };
+
+  // world.cpp: set-up and time
+  void start_server();
+  void start_client(std::uint32_t index);
+  Nanos next_time();
+  bool step();
+  void poll_nodes();
+  bool due(const Node&, Nanos deadline) const;
+  Nanos wake(const Node&, Nanos deadline) const;
+  void faults_due();
+  void carry_out(const WorldFault&);
+  void operator_due();
+  void operate(ClientNode&);
+  PathAddress address(std::uint32_t client, std::uint32_t path) const;
+
+  // world_client.cpp
+  bool poll_client(std::uint32_t index);
+  void client_news(ClientNode&, std::uint32_t index);
+  void client_path_news(ClientNode&, std::uint32_t index, const PathNews&);
+  void finished(ClientNode&, std::uint32_t index, const IoCompletion&);
+  void check_read(Buffer&, BookedIo&, std::uint32_t io);
+  void submit_due(std::uint32_t index);
+  bool submit_one(ClientNode&, std::uint32_t index);
+  Buffer* free_buffer(ClientNode&);
+  void failover_marks(ClientNode&);
+  void check_attempt(const Node&, std::size_t path, bool same_attempt);
+
+  // world_server.cpp
+  bool poll_server();
+  void server_news();
+  void on_server_event(const ServerEvent&);
+  void on_request(const ServerEvent&);
+  void storage_due();
+  void effect(const StorageModel::Op&);
+  void respond(RequestId, std::uint16_t error);
+  void server_marks();
+  std::uint32_t client_named(std::string_view name) const;
+
+  // world_phases.cpp
+  void play();
+  bool run_until(Nanos time);
+  template <class Done>
+  bool run_while(Nanos deadline, Done done);
+  void heal();
+  bool all_connected();
+  bool nothing_under_way();
+  void liveness();
+  void probe();
+  void check_books();
+  void close();
+  std::string unfinished();
+  void stalled(const std::string& what);
+  void fold_final_state();
+
+  Nanos now() const noexcept { return network_.now(); }
+  void note(Journal::Kind kind, std::uint32_t node, std::uint64_t a = 0, std::uint64_t b = 0,
+            std::uint64_t c = 0) {
+    journal_.add(Journal::Entry{now(), kind, node, a, b, c});
+  }
+
+  WorldOptions options_;
+  ChoiceSource& choice_;
+  Scenario scenario_;
+  Network network_;
+  FaultDriver faults_;
+  Judge judge_;
+  Journal journal_;
+  IoBook book_;
+  ExactlyOnce once_;
+  SlotExclusivity slots_;
+  DataIntegrity integrity_;
+  StorageModel storage_;
+  ServerNode server_;
+  std::vector<std::unique_ptr<ClientNode>> clients_;
+  std::vector<WorldFault> world_faults_;
+  Nanos next_operation_ = kNever;
+  std::uint64_t steps_at_once_ = 0;
+  bool stalled_ = false;
+  std::uint64_t hash_ = 0;
+};
+
+// One seed from beginning to end.
+WorldResult run_seed(const WorldOptions&);
+
+}  // namespace rtrs::sim

@@ -1,0 +1,245 @@
+// The clients of a world and the applications on top of them.
+#include <algorithm>
+
+#include "sim/digest.hpp"
+#include "sim/oracles/incarnation.hpp"
+#include "sim/world.hpp"
+
+namespace rtrs::sim {
+
+namespace {
+
+constexpr std::size_t kMaxSectors = 8;
+// The user header of a simulated request: operation, length, address and number, 24 bytes.
+struct Header {
+  std::uint32_t operation = 0;
+  std::uint32_t sectors = 0;
+  std::uint64_t lba = 0;
+  std::uint64_t io = 0;
+};
+static_assert(sizeof(Header) == 24);
+
+// What two peers that keep the protocol never say of each other.
+bool accuses(Reason reason) {
+  switch (reason) {
+    case Reason::protocol_violation:
+    case Reason::bad_conn_rsp:
+    case Reason::bad_info_rsp:
+    case Reason::depth_changed:
+    case Reason::post_failed:
+    case Reason::no_resources:
+    case Reason::unknown_session:
+    case Reason::duplicate_address:
+    case Reason::too_many_paths:
+    case Reason::too_many_sessions:
+    case Reason::too_many_connections:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool World::poll_client(std::uint32_t index) {
+  ClientNode& client = *clients_[index];
+  const bool had_events = network_.has_events(client.id);
+  const Nanos deadline = client.driver->next_deadline();
+  std::array<IoCompletion, 64> done;
+  const std::size_t count = client.driver->poll(*client.fabric, now(), done);
+  client_news(client, index);
+  for (const IoCompletion& one : std::span(done).first(count)) finished(client, index, one);
+  failover_marks(client);
+  if (const char* broken = client.driver->broken_invariant())
+    judge_.fail(Oracle::legality, now(), std::string("client: not true that ") + broken);
+  return had_events || count > 0 || client.driver->next_deadline() != deadline;
+}
+
+void World::client_news(ClientNode& client, std::uint32_t index) {
+  PathNews news;
+  bool any = false;
+  while (client.driver->take_news(news)) {
+    any = true;
+    switch (news.kind) {
+      case PathNews::Kind::path:
+        client_path_news(client, index, news);
+        break;
+      case PathNews::Kind::link_up:
+        if (client.link_lost_once) judge_.mark(Mark::all_down_then_up);
+        client.links->link(true, news.at);
+        note(Journal::Kind::link, client.id, 1);
+        break;
+      case PathNews::Kind::link_down:
+        client.link_lost_once = true;
+        client.links->link(false, news.at);
+        note(Journal::Kind::link, client.id, 0);
+        break;
+      case PathNews::Kind::session_ended:
+        break;
+    }
+  }
+  if (any) client.links->check(now());
+}
+
+void World::client_path_news(ClientNode& client, std::uint32_t index, const PathNews& news) {
+  const PathChanged& path = news.path;
+  note(Journal::Kind::path, client.id, path.path, static_cast<std::uint64_t>(path.state),
+       static_cast<std::uint64_t>(path.reason));
+  if (path.state == PathState::connected) {
+    client.hearts->connected(path.path, news.at);
+    client.links->path_connected();
+    check_attempt(client, path.path, false);
+    if (client.next_submit == kNever) client.next_submit = now();
+  } else if (path.state == PathState::draining || path.state == PathState::closing) {
+    if (client.hearts->is_connected(path.path)) client.links->path_lost();
+    client.hearts->lost(path.path, path.reason == Reason::heartbeat_lost, news.at);
+    if (path.reason == Reason::heartbeat_lost) judge_.mark(Mark::heartbeat_lost);
+    if (path.reason == Reason::rejected_busy) judge_.mark(Mark::rejected_busy);
+    if (path.reason == Reason::rejected) judge_.mark(Mark::connect_rejected);
+    if (accuses(path.reason) && scenario_.fenced)
+      judge_.fail(Oracle::legality, news.at,
+                  "client " + std::to_string(index + 1) + " path " + std::to_string(path.path) +
+                      " ended: " + to_string(path.reason));
+  }
+}
+
+void World::check_attempt(const Node& node, std::size_t path, bool same_attempt) {
+  std::vector<PeerEnd> ends;
+  for (const ConKey& key : node.fabric->live()) {
+    if (key.path != path) continue;
+    PeerEnd end;
+    end.own_con = key.con;
+    const QpId own = network_.find_qp(node.id, key);
+    const QpId peer = own == kNone ? kNone : network_.qp_info(own).peer;
+    if (peer != kNone) {
+      end.known = true;
+      end.node = network_.qp_info(peer).node;
+      end.key = network_.qp_info(peer).key;
+    }
+    ends.push_back(end);
+  }
+  check_incarnation(judge_, now(), node.id == 0 ? "server path" : "client path", ends, same_attempt);
+}
+
+void World::finished(ClientNode& client, std::uint32_t index, const IoCompletion& done) {
+  const auto io = static_cast<std::uint32_t>(done.user_data);
+  hash_ = fold(hash_, done.user_data << 16 ^ static_cast<std::uint64_t>(done.result) << 10 ^ done.peer_errno);
+  note(Journal::Kind::completed, client.id, io, static_cast<std::uint64_t>(done.result), done.peer_errno);
+  once_.completed(done.user_data, done.result, done.peer_errno, now());
+  if (judge_.failed() || !book_.knows(done.user_data)) return;
+  BookedIo& booked = book_[io];
+  booked.answered = book_.tick();
+  booked.good = done.result == Errc::ok;
+  // The server has said its last word, or the request may linger until its session is gone.
+  if (done.result == Errc::ok || done.result == Errc::peer_error) booked.window_end = booked.answered;
+  if (done.result == Errc::peer_error) judge_.mark(Mark::storage_error);
+  if (done.result == Errc::no_path) {
+    judge_.mark(Mark::queue_expired);
+    if (scenario_.client.queue_timeout == kNever)
+      judge_.fail(Oracle::liveness, now(), "request " + std::to_string(io) + " failed for want of a path");
+  }
+  --client.under_way;
+  for (Buffer& buffer : client.buffers) {
+    if (!buffer.busy || buffer.io != io) continue;
+    if (booked.direction == Direction::read && booked.good) check_read(buffer, booked, io);
+    buffer.busy = false;
+    buffer.left = digest_of(buffer.bytes);
+  }
+  if (client.next_submit == kNever)
+    client.next_submit = now() + draw_time(choice_, scenario_.workload.gap, Label::workload_gap);
+  (void)index;
+}
+
+void World::check_read(Buffer& buffer, BookedIo& booked, std::uint32_t io) {
+  for (std::uint32_t at = 0; at < booked.sectors; ++at) {
+    const auto sector = std::span<const std::byte>(buffer.bytes).subspan(at * kSectorBytes, kSectorBytes);
+    const std::uint32_t value = integrity_.to_application(sector, booked.lba + at, io, now());
+    book_.add_value(booked, at, value);
+    hash_ = fold(hash_, value);
+  }
+}
+
+void World::failover_marks(ClientNode& client) {
+  const ClientStats& stats = client.driver->stats();
+  if (stats.refused_messages != 0 && scenario_.fenced)
+    judge_.fail(Oracle::legality, now(), "the client refused a message of the server");
+  if (stats.stale_responses != 0) judge_.mark(Mark::stale_response);
+  const std::uint64_t moved = stats.failovers - client.failovers_seen;
+  if (moved == 0) return;
+  client.failovers_seen = stats.failovers;
+  if (moved == 1) judge_.mark(Mark::failover_of_one);
+  if (moved == client.driver->depth()) judge_.mark(Mark::failover_of_all);
+  if (stats.unfenced_failovers != 0) {
+    judge_.mark(Mark::unfenced_failover);
+    if (scenario_.fenced) judge_.fail(Oracle::history, now(), "a request was sent again without proof");
+  }
+}
+
+World::Buffer* World::free_buffer(ClientNode& client) {
+  for (Buffer& buffer : client.buffers)
+    if (!buffer.busy) return &buffer;
+  return nullptr;
+}
+
+void World::submit_due(std::uint32_t index) {
+  ClientNode& client = *clients_[index];
+  if (!client.up || client.left == 0 || client.next_submit > now() || client.paused_until > now()) return;
+  if (!client.driver->link_up()) return;
+  const ScopedSpan span(choice_, Label::workload);
+  const bool burst = client.probing || choice_.fires(scenario_.workload.burst_rate, Label::workload_gap);
+  do {
+    if (!submit_one(client, index)) {
+      client.next_submit = kNever;  // until something completes
+      return;
+    }
+  } while (burst && client.left > 0);
+  client.next_submit = now() + draw_time(choice_, scenario_.workload.gap, Label::workload_gap);
+}
+
+// False when the window is full.
+bool World::submit_one(ClientNode& client, std::uint32_t index) {
+  Buffer* buffer = free_buffer(client);
+  if (buffer == nullptr) return false;
+  const WorkloadOptions& load = scenario_.workload;
+  const auto at = static_cast<std::size_t>(buffer - client.buffers.data());
+  const Direction direction =
+      choice_.draw(100, Label::workload_op) < load.write_percent ? Direction::write : Direction::read;
+  const std::uint32_t sectors = 1 + choice_.draw(kMaxSectors, Label::workload_length);
+  const std::uint32_t range = scenario_.storage.sectors;
+  const std::uint32_t lba = choice_.draw(range - sectors + 1, Label::workload_block);
+  const std::uint32_t io = book_.open(index, direction, lba, sectors);
+  if (buffer->io != 0) integrity_.private_memory(buffer->left, digest_of(buffer->bytes), buffer->io, now());
+  constexpr std::size_t kStride = kMaxSectors * kSectorBytes;
+  buffer->bytes = std::span(*client.memory.back()).subspan(at * kStride, sectors * kSectorBytes);
+  for (std::uint32_t sector = 0; sector < sectors; ++sector) {
+    const auto bytes = buffer->bytes.subspan(sector * kSectorBytes, kSectorBytes);
+    if (direction == Direction::write)
+      write_sector(SectorTag{io, index, lba + sector, sector, options_.seed}, bytes);
+    else
+      std::fill(bytes.begin(), bytes.end(), std::byte{0x5a});
+  }
+  const Header header{direction == Direction::write ? 1U : 0U, sectors, lba, io};
+  IoRequest request;
+  request.direction = direction;
+  request.service = choice_.fires(load.service_rate, Label::workload_op);
+  request.affinity = static_cast<std::uint16_t>(choice_.draw(8, Label::workload_op));
+  request.user_header = std::as_bytes(std::span(&header, 1));
+  request.data = buffer->bytes;
+  request.region = client.region;
+  request.region_offset = static_cast<std::uint32_t>(at * kStride);
+  request.user_data = io;
+  once_.accepted(io, now());
+  note(Journal::Kind::submitted, client.id, io, lba,
+       std::uint64_t{sectors} | std::uint64_t{direction == Direction::write} << 32);
+  const Errc result = client.driver->submit(*client.fabric, now(), request);
+  if (result != Errc::ok)
+    judge_.fail(Oracle::exactly_once, now(), std::string("submit refused: ") + to_string(result));
+  buffer->io = io;
+  buffer->busy = true;
+  ++client.under_way;
+  --client.left;
+  if (client.under_way > client.driver->depth()) judge_.mark(Mark::permit_waiter);
+  return true;
+}
+
+}  // namespace rtrs::sim

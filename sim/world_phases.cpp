@@ -1,0 +1,236 @@
+// The phases of a world, and what must hold at the end of each.
+#include <algorithm>
+
+#include "sim/digest.hpp"
+#include "sim/oracles/ledger.hpp"
+#include "sim/world.hpp"
+
+namespace rtrs::sim {
+
+void World::stalled(const std::string& what) {
+  if (judge_.failed()) return;
+  stalled_ = true;
+  judge_.fail(Oracle::liveness, now(), what + "\n  " + unfinished());
+}
+
+// Plays until `done` or `deadline`. True when done.
+template <class Done>
+bool World::run_while(Nanos deadline, Done done) {
+  while (!judge_.failed()) {
+    if (done()) return true;
+    const Nanos next = next_time();
+    if (next > deadline) {
+      network_.run_until(deadline, choice_);
+      return done();
+    }
+    if (!step()) return false;
+  }
+  return false;
+}
+
+bool World::run_until(Nanos time) {
+  run_while(time, [] { return false; });
+  return !judge_.failed();
+}
+
+// Paths that an operator took away come back as soon as they can.
+bool World::all_connected() {
+  if (!server_.up) return false;
+  bool all = true;
+  for (const auto& client : clients_) {
+    if (!client->up) return false;
+    if (client->paused_until > now()) {
+      all = false;
+      continue;
+    }
+    if (!client->missing.empty() &&
+        client->driver->add_path(*client->fabric, now(), client->missing.back()) == Errc::ok)
+      client->missing.pop_back();
+    std::uint32_t connected = 0;
+    const auto paths = client->driver->paths();
+    for (unsigned path = 0; path < paths.size(); ++path) {
+      connected += paths[path].state == PathState::connected ? 1 : 0;
+      if (paths[path].state == PathState::closed)
+        client->driver->reconnect_path(*client->fabric, now(), path);
+    }
+    all = all && connected == scenario_.paths;
+  }
+  return all;
+}
+
+bool World::nothing_under_way() {
+  return std::all_of(clients_.begin(), clients_.end(),
+                     [](const auto& client) { return client->under_way == 0 && client->left == 0; });
+}
+
+std::string World::unfinished() {
+  std::string text = "bounds: " + liveness_bound(scenario_).describe() + "\n";
+  for (const auto& client : clients_) {
+    text += "  client " + std::to_string(client->id) + ": ";
+    if (!client->up) {
+      text += "down\n";
+      continue;
+    }
+    text += std::to_string(client->under_way) + " requests under way, paths";
+    for (const PathStatus& path : client->driver->paths())
+      text += std::string(" ") + to_string(path.state) + "(" + to_string(path.reason) + ", attempt " +
+              std::to_string(path.attempt) + ", " + std::to_string(path.inflight) + " in flight)";
+    text += "\n";
+  }
+  text += std::string("  server: ") +
+          (server_.up ? std::to_string(server_.driver->session_count()) + " sessions, " : "down, ") +
+          std::to_string(storage_.under_way()) + " requests in storage";
+  return text;
+}
+
+void World::heal() {
+  next_operation_ = kNever;
+  world_faults_.clear();
+  faults_.stop_and_heal(network_, choice_, world_faults_);
+  for (const WorldFault& fault : world_faults_) carry_out(fault);
+  for (const auto& client : clients_) client->left = std::min(client->left, scenario_.workload.window);
+}
+
+void World::liveness() {
+  const LivenessBound bound = liveness_bound(scenario_);
+  Nanos from = std::max(now(), faults_.quiet_since());
+  from = std::max(from, server_.paused_until);
+  for (const auto& client : clients_) from = std::max(from, client->paused_until);
+  if (!run_while(from + bound.paths(), [this] { return all_connected(); }))
+    return stalled("not every path is connected " + to_seconds(now() - from) + " after the last fault");
+  if (!run_while(from + bound.requests(), [this] { return nothing_under_way(); }))
+    return stalled("not every request is over " + to_seconds(now() - from) + " after the last fault");
+  // Requests may have kept a path's news back; all is well now and stays so.
+  if (!run_while(now() + bound.paths(), [this] { return all_connected(); }))
+    stalled("a path was lost without any fault");
+}
+
+// Fresh requests after everything is well: each must succeed unless storage says otherwise.
+void World::probe() {
+  note(Journal::Kind::phase, 0, 3);
+  for (const auto& client : clients_) {
+    client->left = std::min<std::uint32_t>(2 * client->driver->depth(), 16);
+    client->probing = true;
+    client->next_submit = now();
+  }
+  const LivenessBound bound = liveness_bound(scenario_);
+  if (!run_while(now() + 2 * bound.request, [this] { return nothing_under_way(); }))
+    stalled("requests do not complete although every path is connected");
+}
+
+void World::check_books() {
+  const auto sessions = static_cast<std::int64_t>(scenario_.clients);
+  const auto paths = static_cast<std::int64_t>(scenario_.paths);
+  const std::int64_t connections = paths * scenario_.client.con_num;
+  const std::int64_t keys = scenario_.server.always_invalidate ? scenario_.server.queue_depth : 1;
+  const Holdings server{sessions * connections, sessions, sessions * paths * keys};
+  const auto expected = [&](const ClientNode& client) {
+    const bool own = client.region != kNoRegion;
+    const std::int64_t exposures = own && client.fabric->holdings().exposures == 2 ? 2 : 1;
+    return Holdings{connections, own ? 3 : 2, exposures};
+  };
+  const auto balanced = [&] {
+    bool all = server_.fabric->holdings() == server && storage_.under_way() == 0;
+    for (const auto& client : clients_) all = all && client->fabric->holdings() == expected(*client);
+    return all;
+  };
+  run_while(now() + liveness_bound(scenario_).stale, balanced);
+  if (judge_.failed()) return;
+  check_holdings(judge_, now(), "server", server_.fabric->holdings(), server);
+  check_balance(judge_, now(), "requests in storage", storage_.under_way(), 0);
+  check_balance(judge_, now(), "sessions of the server", server_.driver->session_count(), scenario_.clients);
+  for (const auto& client : clients_) {
+    const std::string who = "client " + std::to_string(client->id);
+    check_holdings(judge_, now(), who, client->fabric->holdings(), expected(*client));
+    check_balance(judge_, now(), who + ": requests accepted", client->driver->inflight(), 0);
+    for (const PathStatus& path : client->driver->paths())
+      check_balance(judge_, now(), who + ": requests in flight on a path", path.inflight, 0);
+  }
+  check_balance(judge_, now(), "requests without an answer", once_.open(), 0);
+}
+
+void World::close() {
+  note(Journal::Kind::phase, 0, 4);
+  const LivenessBound bound = liveness_bound(scenario_);
+  for (const auto& client : clients_) client->driver->close(*client->fabric, now());
+  const auto closed = [this] {
+    return std::all_of(clients_.begin(), clients_.end(),
+                       [](const auto& client) { return client->driver->closed(); });
+  };
+  if (!run_while(now() + bound.paths(), closed)) return stalled("a client does not close");
+  for (const auto& client : clients_) {
+    if (client->region == kNoRegion) continue;
+    client->driver->forget_region(*client->fabric, client->region);
+    client->fabric->release(client->region);
+  }
+  for (const auto& client : clients_)
+    check_holdings(judge_, now(), "closed client " + std::to_string(client->id), client->fabric->holdings(),
+                   Holdings{});
+  const auto empty = [this] { return server_.driver->session_count() == 0; };
+  if (!run_while(now() + bound.stale + bound.detect, empty))
+    return stalled("the server keeps sessions of closed clients");
+  server_.driver->close(*server_.fabric, now());
+  if (!run_while(now() + bound.stale, [this] { return server_.driver->closed(); }))
+    return stalled("the server does not close");
+  check_holdings(judge_, now(), "closed server", server_.fabric->holdings(), Holdings{});
+}
+
+void World::play() {
+  start_server();
+  for (std::uint32_t index = 0; index < clients_.size(); ++index) start_client(index);
+  const LivenessBound bound = liveness_bound(scenario_);
+  if (!scenario_.faults_from_start && !run_while(bound.paths(), [this] { return all_connected(); }))
+    return stalled("not every path connects on a network without faults");
+  note(Journal::Kind::phase, 0, 1);
+  faults_.arm(network_, choice_);
+  if (scenario_.admin_gap != kNever) next_operation_ = now() + scenario_.admin_gap;
+  if (!run_until(now() + scenario_.safety)) return;
+  note(Journal::Kind::phase, 0, 2);
+  heal();
+  liveness();
+  if (judge_.failed()) return;
+  probe();
+  if (judge_.failed()) return;
+  check_books();
+  if (judge_.failed()) return;
+  close();
+}
+
+void World::fold_final_state() {
+  hash_ = fold(hash_, network_.hash());
+  hash_ = fold(hash_, judge_.events());
+  hash_ = fold(hash_, now());
+  if (server_.up) hash_ = fold(hash_, server_.driver->fingerprint());
+  for (const auto& client : clients_)
+    if (client->up) hash_ = fold(hash_, client->driver->fingerprint());
+}
+
+WorldResult World::run() {
+  play();
+  if (!judge_.failed())
+    if (const auto broken = book_.check(scenario_.storage.sectors, !scenario_.fenced))
+      judge_.fail(Oracle::history, now(), *broken);
+  fold_final_state();
+  WorldResult result;
+  result.failed = judge_.failed();
+  result.failure = judge_.failure();
+  result.stalled = stalled_;
+  result.hash = hash_;
+  result.events = judge_.events() + network_.stats().events;
+  result.virtual_time = now();
+  result.requests = book_.count();
+  for (unsigned fault = 0; fault < kFaultClasses; ++fault)
+    result.faults[fault] = faults_.struck(static_cast<FaultClass>(fault));
+  if (scenario_.storage.slow_latency > (scenario_.server.heartbeat.missed_max + 2) * scenario_.interval)
+    judge_.mark(Mark::slow_storage);
+  result.marks = judge_.marks();
+  return result;
+}
+
+WorldResult run_seed(const WorldOptions& options) {
+  SeededChoice choice(options.seed);
+  World world(options, choice);
+  return world.run();
+}
+
+}  // namespace rtrs::sim

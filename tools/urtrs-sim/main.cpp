@@ -1,0 +1,83 @@
+// urtrs-sim: plays simulated runs and says whether every rule held. Exit codes: 0 all held, 1 a rule was
+// broken, 2 usage, 4 no progress, 5 the same seed gave two different runs.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "tools/urtrs-sim/report.hpp"
+#include "tools/urtrs-sim/sweep.hpp"
+
+namespace {
+
+using namespace rtrs::tools;
+
+struct Arguments {
+  std::string seed;
+  std::string seeds = "0..1000";
+  std::string trace;
+  std::string time;
+  bool verbose = false;
+  unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
+  unsigned determinism = 1;
+};
+
+int usage(const std::string& text) {
+  std::fprintf(stderr, "urtrs-sim: %s\nTry urtrs-sim --help.\n", text.c_str());
+  return kUsage;
+}
+
+int run(const Arguments& given) {
+  const auto range = parse_seed_range(given.seed);
+  if (!range || range->size() != 1) return usage("--seed takes one number, not '" + given.seed + "'");
+  return run_and_report(range->first, given.trace, given.verbose);
+}
+
+int sweep_or_hash(const Arguments& given, bool hash_only) {
+  const auto range = parse_seed_range(given.seeds);
+  if (!range) return usage("--seeds takes A..B with A < B, not '" + given.seeds + "'");
+  SweepOptions options;
+  options.seeds = *range;
+  options.jobs = given.jobs;
+  options.determinism_percent = hash_only ? 0 : given.determinism;
+  options.hash_only = options.quiet = hash_only;
+  if (!given.time.empty()) {
+    const auto time = parse_duration(given.time);
+    if (!time) return usage("--time takes 60s, 5m or 1h, not '" + given.time + "'");
+    options.time_limit = *time;
+  }
+  return sweep(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments given;
+  CLI::App app{"Simulated runs of real RTRS clients and servers, checked against rules", "urtrs-sim"};
+  app.require_subcommand(1);
+  CLI::App* one = app.add_subcommand("run", "play one seed");
+  one->add_option("--seed", given.seed, "the seed")->required();
+  one->add_option("--trace", given.trace, "write FILE.server.trace and FILE.client<n>.trace");
+  one->add_flag("--verbose", given.verbose, "print what happens");
+  CLI::App* many = app.add_subcommand("sweep", "play a range of seeds until one fails");
+  many->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
+  many->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
+  many->add_option("--time", given.time, "stop after this long: 60s, 5m, 1h");
+  many->add_option("--check-determinism", given.determinism, "percent of the seeds to run twice")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100));
+  CLI::App* hash = app.add_subcommand("hash", "one hash over the runs of a range of seeds");
+  hash->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
+  hash->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
+  CLI::App* list = app.add_subcommand("list", "oracles, faults and marks");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kOk : kUsage;
+  }
+  if (*one) return run(given);
+  if (*many) return sweep_or_hash(given, false);
+  if (*hash) return sweep_or_hash(given, true);
+  if (*list) print_catalogue();
+  return kOk;
+}

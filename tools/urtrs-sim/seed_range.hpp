@@ -1,0 +1,18 @@
+// "A..B": seeds A up to and without B; "A": that seed alone. Decimal or 0x...
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace rtrs::tools {
+
+struct SeedRange {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+  std::uint64_t size() const noexcept { return end - first; }
+};
+std::optional<SeedRange> parse_seed_range(const std::string& text);
+// "60s", "5m", "1h", "250ms" or plain seconds; in seconds.
+std::optional<double> parse_duration(const std::string& text);
+
+}  // namespace rtrs::tools

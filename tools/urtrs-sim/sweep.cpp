@@ -1,0 +1,256 @@
+#include "tools/urtrs-sim/sweep.hpp"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "sim/digest.hpp"
+#include "sim/world.hpp"
+#include "tools/urtrs-sim/report.hpp"
+
+namespace rtrs::tools {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Counter = std::atomic<std::uint64_t>;
+constexpr std::uint64_t kNoSeed = ~std::uint64_t{0};
+constexpr unsigned kMaxJobs = 256;
+
+struct Worker {
+  Counter current{kNoSeed};  // the seed it is at
+  Counter failed{kNoSeed};
+  Counter nondeterministic{kNoSeed};
+  Counter seeds{0}, events{0}, requests{0}, virtual_ms{0}, rerun{0}, hash{0};
+  Counter faults[sim::kFaultClasses]{};
+  Counter marks[sim::kMarks]{};
+};
+// Between the parent and its workers.
+struct Shared {
+  Counter next{0};
+  std::atomic<bool> stop{false};
+  Worker workers[kMaxJobs];
+};
+
+Shared* make_shared() {
+  void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : new (memory) Shared;
+}
+
+void add(Worker& worker, std::uint64_t seed, const sim::WorldResult& result) {
+  worker.seeds += 1;
+  worker.events += result.events;
+  worker.requests += result.requests;
+  worker.virtual_ms += result.virtual_time / milliseconds(1);
+  worker.hash += sim::mix(seed ^ result.hash);
+  for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault) worker.faults[fault] += result.faults[fault];
+  for (unsigned mark = 0; mark < sim::kMarks; ++mark) worker.marks[mark] += result.marks[mark] ? 1 : 0;
+}
+
+void work(Shared& shared, Worker& worker, const SweepOptions& options) {
+  while (!shared.stop) {
+    const std::uint64_t seed = shared.next.fetch_add(1);
+    if (seed >= options.seeds.end) return;
+    worker.current = seed;
+    sim::WorldOptions world;
+    world.seed = seed;
+    const sim::WorldResult result = sim::run_seed(world);
+    add(worker, seed, result);
+    if (result.failed) {
+      worker.failed = seed;
+      shared.stop = true;
+      return;
+    }
+    if (sim::mix(seed) % 100 < options.determinism_percent) {
+      worker.rerun += 1;
+      if (sim::run_seed(world).hash != result.hash) {
+        worker.nondeterministic = seed;
+        shared.stop = true;
+        return;
+      }
+    }
+  }
+}
+
+class Sweep {
+ public:
+  Sweep(const SweepOptions& options, Shared& shared)
+      : options_(options), shared_(shared), began_(Clock::now()), tty_(isatty(STDOUT_FILENO) == 1) {}
+
+  int run() {
+    shared_.next = options_.seeds.first;
+    start();
+    while (alive_ > 0) {
+      reap();
+      const double time = elapsed();
+      if (options_.time_limit > 0 && time > options_.time_limit) shared_.stop = true;
+      if (!options_.quiet && time >= next_line_) progress(time);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    if (!options_.quiet && tty_) std::printf("\r\033[K");
+    return verdict();
+  }
+
+ private:
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - began_).count(); }
+
+  void start() {
+    std::fflush(stdout);
+    for (unsigned job = 0; job < options_.jobs; ++job) {
+      const pid_t pid = fork();
+      if (pid == 0) {
+        work(shared_, shared_.workers[job], options_);
+        _exit(0);
+      }
+      pids_.push_back(pid);
+      if (pid > 0) ++alive_;
+    }
+  }
+
+  void reap() {
+    for (std::size_t job = 0; job < pids_.size(); ++job) {
+      int status = 0;
+      if (pids_[job] <= 0 || waitpid(pids_[job], &status, WNOHANG) != pids_[job]) continue;
+      pids_[job] = 0;
+      --alive_;
+      if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
+      Worker& worker = shared_.workers[job];
+      worker.failed = worker.current.load();
+      shared_.stop = true;
+    }
+  }
+
+  std::uint64_t total(Counter Worker::*counter) const {
+    std::uint64_t sum = 0;
+    for (unsigned job = 0; job < options_.jobs; ++job) sum += shared_.workers[job].*counter;
+    return sum;
+  }
+  std::uint64_t first(Counter Worker::*seed) const {
+    std::uint64_t least = kNoSeed;
+    for (unsigned job = 0; job < options_.jobs; ++job)
+      least = std::min(least, (shared_.workers[job].*seed).load());
+    return least;
+  }
+
+  void progress(double time) {
+    const std::uint64_t done = total(&Worker::seeds);
+    const std::uint64_t all = options_.seeds.size();
+    const double rate = time > 0 ? static_cast<double>(done) / time : 0;
+    const double left = rate > 0 ? static_cast<double>(all - std::min(done, all)) / rate : 0;
+    if (tty_) {
+      constexpr unsigned kWidth = 24;
+      const auto filled = static_cast<unsigned>(done * kWidth / all);
+      std::printf("\r\033[K[%.*s%.*s] %llu/%llu  %.0f seeds/s  ETA %.0f s", static_cast<int>(filled),
+                  "########################", static_cast<int>(kWidth - filled), "........................",
+                  static_cast<unsigned long long>(done), static_cast<unsigned long long>(all), rate, left);
+    } else {
+      std::printf("progress seeds=%llu/%llu rate=%.0f/s elapsed=%.0fs eta=%.0fs\n",
+                  static_cast<unsigned long long>(done), static_cast<unsigned long long>(all), rate, time,
+                  left);
+    }
+    std::fflush(stdout);
+    next_line_ = time + (tty_ ? 0.2 : 5.0);
+  }
+
+  int verdict() {
+    const std::uint64_t failed = first(&Worker::failed);
+    if (failed != kNoSeed) return report(failed);
+    const std::uint64_t differing = first(&Worker::nondeterministic);
+    if (options_.hash_only) {
+      std::printf("%016llx\n", static_cast<unsigned long long>(total(&Worker::hash)));
+    } else {
+      summary();
+    }
+    if (differing == kNoSeed) return kOk;
+    std::printf("FAIL seed=%llu oracle=O16\n  rule: %s\n  reproduce: urtrs-sim hash --seeds %llu\n",
+                static_cast<unsigned long long>(differing), sim::rule_of(sim::Oracle::determinism),
+                static_cast<unsigned long long>(differing));
+    return kNondeterministic;
+  }
+
+  // Again, in a process of its own: it may crash.
+  int report(std::uint64_t seed) {
+    if (!options_.hash_only) summary();
+    std::fflush(stdout);
+    const std::string trace = "urtrs-sim-" + std::to_string(seed);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      std::setvbuf(stdout, nullptr, _IOLBF, 0);
+      const int code = run_and_report(seed, trace, false);
+      std::fflush(stdout);
+      _exit(code);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : kViolated;
+    if (WIFSIGNALED(status))
+      std::printf("FAIL seed=%llu: the run ended with signal %d\n", static_cast<unsigned long long>(seed),
+                  WTERMSIG(status));
+    if (code == kOk) {
+      std::printf("FAIL seed=%llu failed in the sweep and not alone\n",
+                  static_cast<unsigned long long>(seed));
+      code = kNondeterministic;
+    }
+    std::printf("  reproduce: urtrs-sim run --seed %llu\n", static_cast<unsigned long long>(seed));
+    return code;
+  }
+
+  void summary() const {
+    const double time = std::max(elapsed(), 1e-9);
+    const auto u = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
+    const std::uint64_t seeds = total(&Worker::seeds);
+    const std::uint64_t events = total(&Worker::events);
+    std::printf(
+        "%llu seeds (%llu run twice) in %.1f s: %.0f seeds/s, %llu events, %.2f M events/s, %llu requests, "
+        "%.1f h of virtual time\n",
+        u(seeds), u(total(&Worker::rerun)), time, static_cast<double>(seeds) / time, u(events),
+        static_cast<double>(events) / time / 1e6, u(total(&Worker::requests)),
+        static_cast<double>(total(&Worker::virtual_ms)) / 3.6e6);
+    std::printf("faults:");
+    for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault) {
+      std::uint64_t sum = 0;
+      for (unsigned job = 0; job < options_.jobs; ++job) sum += shared_.workers[job].faults[fault];
+      if (sum != 0) std::printf(" %s=%llu", sim::to_string(static_cast<sim::FaultClass>(fault)), u(sum));
+    }
+    std::printf("\nmarks (seeds that passed through):\n");
+    for (unsigned mark = 0; mark < sim::kMarks; ++mark) {
+      std::uint64_t sum = 0;
+      for (unsigned job = 0; job < options_.jobs; ++job) sum += shared_.workers[job].marks[mark];
+      std::printf("  %8llu  %s\n", u(sum), sim::text_of(static_cast<sim::Mark>(mark)));
+    }
+  }
+
+  const SweepOptions& options_;
+  Shared& shared_;
+  Clock::time_point began_;
+  bool tty_;
+  double next_line_ = 0.5;
+  unsigned alive_ = 0;
+  std::vector<pid_t> pids_;
+};
+
+}  // namespace
+
+int sweep(const SweepOptions& given) {
+  SweepOptions options = given;
+  options.jobs = std::clamp(options.jobs, 1U, kMaxJobs);
+  Shared* shared = make_shared();
+  if (shared == nullptr) {
+    std::fprintf(stderr, "urtrs-sim: no memory to share with the workers\n");
+    return kViolated;
+  }
+  const int code = Sweep(options, *shared).run();
+  munmap(shared, sizeof(Shared));
+  return code;
+}
+
+}  // namespace rtrs::tools
