@@ -205,8 +205,10 @@ void Client::Impl::control(Fabric& fabric, Nanos at, const EndSession& action) {
     fabric.release(buffers.id);
     fabric.release(headers.id);
   }
-  for (Exposure& exposure : exposures)
+  for (Exposure& exposure : exposures) {
     if (exposure.id != kNoExposure) fabric.unexpose(exposure.id);
+    exposure = Exposure{};
+  }
   if (recorder != nullptr) recorder->end(at, kInstance);
   news_of(PathNews::Kind::session_ended, at);
   news.back().reason = action.reason;
