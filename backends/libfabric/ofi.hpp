@@ -1,5 +1,6 @@
-// The libfabric backend: any provider with FI_EP_MSG, FI_RMA and remote CQ data. Made for `tcp` (and its
-// rewrite, called `net` in libfabric 1.17), which is the default; what is known about it: docs/fabric.md.
+// The libfabric backend: providers with FI_EP_MSG, FI_RMA and remote CQ data. Tested with `tcp` of libfabric
+// 1.17, the default. Its rewrite, `net`, carries IO but leaves descriptors readable for good after a
+// connection ended, so that a sleeper spins: see docs/fabric.md.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -112,7 +112,6 @@ std::vector<ConnectRequest> Listener::take() {
 }
 
 void Listener::run() {
-  bool watching = false;
   std::uint64_t next_reap = 0;
   for (;;) {
     fid_t queue = &events_->fid;
@@ -120,14 +119,12 @@ void Listener::run() {
     pollfd fds[2] = {{.fd = events_fd_, .events = POLLIN, .revents = 0},
                      {.fd = stop_fd_, .events = POLLIN, .revents = 0}};
     const int pause = static_cast<int>(std::clamp(options_.handshake_timeout_ms / 4, 1u, 1000u));
-    ::poll(fds, 2, !can_sleep ? 0 : watching ? pause : -1);
+    ::poll(fds, 2, can_sleep ? pause : 0);
     if ((fds[1].revents & POLLIN) != 0) return;
-    if (!can_sleep || (fds[0].revents & POLLIN) != 0) {
-      read_requests();
-      watching = true;
-    }
-    if (watching && now_ms() >= next_reap) {
-      watching = reap();
+    if (!can_sleep || (fds[0].revents & POLLIN) != 0) read_requests();
+    // Not only after an event: the question whether to sleep accepts clients too.
+    if (now_ms() >= next_reap) {
+      reap();
       next_reap = now_ms() + static_cast<std::uint64_t>(pause);
     }
   }
@@ -174,8 +171,8 @@ void Listener::hand_over(fi_eq_cm_entry& entry, std::size_t data_size) {
   raise(arrived_fd_);
 }
 
-bool Listener::reap() {
-  if (!can_reap_) return false;
+void Listener::reap() {
+  if (!can_reap_) return;
   std::vector<AcceptedSocket> sockets;
   {
     const std::lock_guard lock(mutex_);
@@ -209,7 +206,6 @@ bool Listener::reap() {
     reaped_.fetch_add(1, std::memory_order_relaxed);
     say(options_, LogLevel::warning, "closed " + to_text(socket->peer) + ": it sent no connect request");
   }
-  return !silent.empty();
 }
 
 }  // namespace rtrs::ofi

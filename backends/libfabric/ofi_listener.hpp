@@ -50,8 +50,8 @@ class Listener {
   void run();
   void read_requests();
   void hand_over(fi_eq_cm_entry&, std::size_t data_size);
-  // Closes clients that were silent for too long; false when no silent client is left.
-  bool reap();
+  // Closes clients that were silent for too long.
+  void reap();
 
   const OfiOptions& options_;
   const Device& device_;

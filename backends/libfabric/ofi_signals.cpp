@@ -17,7 +17,8 @@ bool belongs_to_psm(const struct sigaction& action) noexcept {
   }
   Dl_info found{};
   return address != nullptr && dladdr(address, &found) != 0 && found.dli_fname != nullptr &&
-         std::strstr(found.dli_fname, "libpsm") != nullptr;
+         (std::strstr(found.dli_fname, "libpsm") != nullptr ||
+          std::strstr(found.dli_fname, "libinfinipath") != nullptr);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The fabric contract on provider tcp of libfabric, and on its rewrite where libfabric has both.
+// The fabric contract on provider tcp of libfabric, over IPv4 and IPv6.
 #include "conformance/fabric/contract.hpp"
 #include "conformance/fabric/libfabric_pair.hpp"
 
@@ -11,14 +11,9 @@ std::unique_ptr<FabricPair> make_tcp_pair() {
 std::unique_ptr<FabricPair> make_tcp6_pair() {
   return LibfabricPair::open("tcp", "[::1]");
 }
-std::unique_ptr<FabricPair> make_net_pair() {
-  return LibfabricPair::open("net", "127.0.0.1");
-}
-
 INSTANTIATE_TEST_SUITE_P(Libfabric, FabricContract,
                          ::testing::Values(FabricCase{"tcp", make_tcp_pair},
-                                           FabricCase{"tcp6", make_tcp6_pair},
-                                           FabricCase{"net", make_net_pair}),
+                                           FabricCase{"tcp6", make_tcp6_pair}),
                          case_name);
 
 }  // namespace
