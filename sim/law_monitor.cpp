@@ -130,7 +130,8 @@ void LawMonitor::on_paired(const Happening& h) {
   Qp& server = qp_at(h.peer);
   const bool is_free = client.peer == kNone || qp_at(client.peer).closed;
   check(is_free && server.peer == kNone, 13, h, "a queue pair was connected twice");
-  client.peer = h.peer;
+  // An established client stays with whom it knows: its late request only reached a restarted server.
+  if (!client.answered) client.peer = h.peer;
   server.peer = h.qp;
 }
 
