@@ -109,8 +109,8 @@ Scenario draw_scenario(ChoiceSource& choice) {
   s.faults_from_start = chance(choice, 40);
   s.admin_gap = chance(choice, 25) ? s.interval * (1 + choice.draw(6, Label::swarm)) : kNever;
   const bool both_fence = (s.client.extensions & s.server.extensions & 1U) != 0;
-  s.fenced = both_fence ? s.client.fence_failed == UnfencedReplay::wait
-                        : s.client.kernel_peer == UnfencedReplay::wait;
+  s.fenced = s.client.fence_failed == UnfencedReplay::wait &&
+             (both_fence || s.client.kernel_peer == UnfencedReplay::wait);
   return s;
 }
 

@@ -136,6 +136,7 @@ bool World::due(const Node& node, Nanos deadline) const {
 Nanos World::wake(const Node& node, Nanos deadline) const {
   constexpr unsigned kFruitless = 4;
   if (!node.up) return kNever;
+  if (node.paused_until > now()) return node.paused_until;
   if (network_.has_events(node.id)) return std::max(now(), node.paused_until);
   // A driver that asks to be polled at once and cannot go on waits for the network.
   if (deadline <= now() && node.fruitless >= kFruitless) return kNever;

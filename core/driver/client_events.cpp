@@ -80,7 +80,8 @@ void Client::Impl::handle_info(Fabric& fabric, Nanos now, const FabricEvent& eve
   // A late INFO_RSP must not touch the table of a newer incarnation.
   if (event.key.path >= kMaxPaths) return;
   const ClientPath& path = session.path(event.key.path);
-  if (!path.owns(event.key)) return feed(fabric, InfoAccepted{now, event.key});
+  const bool ending = path.state() == PathState::draining || path.state() == PathState::closing;
+  if (!path.owns(event.key) || ending) return feed(fabric, InfoAccepted{now, event.key});
   if (!path.expects_info(options.protocol)) return refuse(fabric, now, event.key, wire::Refusal::bad_type);
   const std::uint32_t chunk_size = session.max_io_size() + session.max_hdr_size();
   const auto rsp = wire::parse_info_rsp(event.bytes, session.queue_depth(), chunk_size);
