@@ -52,7 +52,7 @@ struct Happening {
     qp_closed,        // qp: connection_closed was reported
     request_sent,     // qp: REQ, once
     request_seen,     // qp of the client, node: the application of `node` saw the connect request
-    established,      // qp: reported to the client
+    established,      // qp, peer: reported to the client
     connect_failed,   // qp: reported to the client
     node_crashed,     // node
     node_restarted,   // node

@@ -366,6 +366,8 @@ void LawMonitor::on_connection(const Happening& h) {
       check(qp.peer != kNone, 16, h, "established without having been accepted");
       check(!qp.answered, 16, h, "a connect request was answered twice");
       qp.answered = true;
+      // A late request may have reached a restarted server, which accepted it too.
+      if (h.peer != kNone) qp.peer = h.peer;
       return;
     default:
       check(!qp.answered, 16, h, "a connect request was answered twice");

@@ -267,6 +267,7 @@ void Network::on_reply(const Datagram& datagram, ChoiceSource& choice) {
     Happening h;
     h.kind = Happening::Kind::established;
     h.qp = datagram.to;
+    h.peer = datagram.from;
     happened(h);
     report(client.node, FabricEvent::Kind::connected, datagram.to).payload = datagram.data;
     unstick(datagram.from, choice);
