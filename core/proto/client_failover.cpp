@@ -24,7 +24,8 @@ void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
   }
   if (!held) return;
   Fence& fence = fences_[index];
-  if (fence.state == Fence::State::idle) fence.since = now;
+  // Of requests that are all given up there is none to wait for: kNever.
+  if (fence.state == Fence::State::idle || fence.since == kNever) fence.since = now;
   fence.state = Fence::State::wanted;
   fence.upto_epoch = path.epoch();
   fence.deadline = now + config_.fence_timeout;
@@ -37,7 +38,9 @@ void ClientSession::release_requests(unsigned index, bool proven, Nanos now) noe
   fence = Fence{};
   for (std::uint16_t id = 0; id < permits_.depth(); ++id) {
     Permit& permit = permits_[id];
-    if (permit.state != Permit::State::fenced || permit.path != index) continue;
+    if (permit.path != index) continue;
+    if (permit.state == Permit::State::abandoned) permits_.put(id);
+    if (permit.state != Permit::State::fenced) continue;
     permit.proven = proven;
     enqueue(id, now);
   }
@@ -110,21 +113,35 @@ bool ClientSession::fail_held(Nanos now, unsigned& budget, ActionList& out) noex
   for (unsigned index = 0; index < kMaxPaths; ++index) {
     Fence& fence = fences_[index];
     if (fence.state == Fence::State::idle) continue;
-    if (!closing_ && !(expire && fence.since + config_.queue_timeout <= now)) continue;
+    const bool overdue = expire && fence.since != kNever && fence.since + config_.queue_timeout <= now;
+    if (!closing_ && !overdue) continue;
     Nanos oldest = kNever;
+    bool kept = false;
     for (std::uint16_t id = 0; id < permits_.depth(); ++id) {
-      const Permit& permit = permits_[id];
-      if (permit.state != Permit::State::fenced || permit.path != index) continue;
+      Permit& permit = permits_[id];
+      if (permit.path != index) continue;
+      if (permit.state == Permit::State::abandoned) {
+        if (closing_) permits_.put(id);
+        kept = true;
+      }
+      if (permit.state != Permit::State::fenced) continue;
       if (!expired(permit)) {
         oldest = std::min(oldest, permit.queued_since);
         continue;
       }
       if (budget == 0) return false;
       --budget;
-      complete(id, result, 0, out);
+      if (closing_) {
+        complete(id, result, 0, out);
+      } else {
+        // The permit stays taken: another request in its chunk would meet this one at the server.
+        permit.state = Permit::State::abandoned;
+        kept = true;
+        out.push(Complete{id, result, 0});
+      }
     }
     fence.since = oldest;
-    if (oldest == kNever) fence = Fence{};
+    if (closing_ || (oldest == kNever && !kept)) fence = Fence{};
   }
   return true;
 }

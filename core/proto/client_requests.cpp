@@ -246,7 +246,8 @@ const char* ClientSession::broken_invariant() const noexcept {
   for (const Permit& permit : permits_) {
     if (permit.state != Permit::State::free) ++used;
     if (permit.state == Permit::State::queued) ++queued;
-    if (permit.state == Permit::State::fenced && fences_[permit.path].state == Fence::State::idle)
+    const bool held = permit.state == Permit::State::fenced || permit.state == Permit::State::abandoned;
+    if (held && fences_[permit.path].state == Fence::State::idle)
       return "a held request has a fence that will release it";
     if (permit.state != Permit::State::in_flight) continue;
     ++inflight[permit.path];

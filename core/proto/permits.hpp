@@ -20,6 +20,7 @@ struct Permit {
     queued,     // waits for a path with room
     in_flight,  // sent over (path, con, epoch)
     fenced,     // its path is gone; waits for proof that the server will not execute it any more
+    abandoned,  // was fenced and given up: answered, but the server may still use its chunk
   };
   static constexpr std::uint8_t kNowhere = 0xff;
 
