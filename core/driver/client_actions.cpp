@@ -135,7 +135,9 @@ void Client::Impl::control(Fabric& fabric, Nanos, const Connect& action) {
   request.extensions = action.extensions;
   std::array<std::byte, wire::kConnReqBytes> bytes{};
   const std::size_t size = wire::encode(request, bytes);
-  const ConnectionParams params{options.protocol.send_depth, 2U * options.protocol.max_depth + 128U};
+  // An invalidation takes a receive of its own before its response; the rest is for messages.
+  const unsigned per_request = options.protocol.offer_invalidation ? 2U : 1U;
+  const ConnectionParams params{options.protocol.send_depth, per_request * options.protocol.max_depth + 128U};
   fabric.connect(action.key, path_data[action.key.path].address, params, std::span(bytes).first(size));
 }
 

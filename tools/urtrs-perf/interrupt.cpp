@@ -1,0 +1,29 @@
+#include "tools/urtrs-perf/interrupt.hpp"
+
+#include <csignal>
+
+namespace rtrs::perf {
+namespace {
+
+volatile std::sig_atomic_t g_signal = 0;
+
+void remember(int number) {
+  // The second one ends the program, should it hang.
+  if (g_signal != 0) std::signal(number, SIG_DFL);
+  g_signal = number;
+}
+
+}  // namespace
+
+void catch_signals() noexcept {
+  struct sigaction action {};
+  action.sa_handler = remember;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+int caught_signal() noexcept {
+  return g_signal;
+}
+
+}  // namespace rtrs::perf

@@ -1,0 +1,65 @@
+// Keeps a session busy: `iodepth` requests in flight, each followed by the next as soon as it completes.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/driver/client.hpp"
+#include "tools/urtrs-perf/meter.hpp"
+#include "tools/urtrs-perf/pattern.hpp"
+
+namespace rtrs::perf {
+
+class Load {
+ public:
+  // `data`: a region of at least iodepth * bytes. The client has a path.
+  Load(const Options&, Client&, Fabric&, const Region& data, std::uint32_t bytes, Meter::Progress);
+
+  void start(Nanos now);
+  // True: something completed, call again at once.
+  bool step(Nanos now);
+  Nanos next_deadline() const noexcept;
+  // Nothing is in flight any more, or it failed.
+  bool done() const noexcept { return failed() || (meter_.over() && inflight_ == 0); }
+  bool failed() const noexcept { return exit_code_ != kOk; }
+  // Ends the measurement before its time; what is in flight is not waited for.
+  void stop(Nanos now, int exit_code, std::string why);
+
+  const std::string& failure() const noexcept { return failure_; }
+  int exit_code() const noexcept { return exit_code_; }
+  Result take_result() { return meter_.take(); }
+
+ private:
+  struct Slot {
+    Nanos submitted = 0;
+    Direction direction = Direction::read;
+    PerfHeader header;
+  };
+  void submit(Nanos now, std::uint32_t slot);
+  void finish(Nanos now, const IoCompletion&);
+  Direction next_direction() noexcept;
+  std::uint64_t next_offset() noexcept;
+  std::uint64_t draw() noexcept;
+  std::span<std::byte> data_of(std::uint32_t slot) const noexcept {
+    return data_.bytes.subspan(std::size_t{slot} * bytes_, bytes_);
+  }
+
+  const Options& options_;
+  Client& client_;
+  Fabric& fabric_;
+  Region data_;
+  std::uint32_t bytes_;
+  Meter meter_;
+  std::vector<Slot> slots_;
+  std::uint64_t blocks_;
+  std::uint64_t next_block_ = 0;
+  std::uint64_t submitted_ = 0;
+  std::uint64_t random_ = 0x853c49e6748fea9bu;
+  unsigned inflight_ = 0;
+  // Without a completion for so long the session is stuck, whatever its timers say.
+  Nanos patience_;
+  Nanos last_completion_ = 0;
+  int exit_code_ = kOk;
+  std::string failure_;
+};
+
+}  // namespace rtrs::perf

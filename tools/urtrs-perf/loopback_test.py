@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""urtrs-perf against itself on loopback: checked data, two paths, a server that dies, Ctrl-C, bad input."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+PERF = sys.argv[1]
+
+
+def start_server(*arguments, port="0"):
+    server = subprocess.Popen([PERF, "-p", port, *arguments], stdout=subprocess.PIPE, text=True)
+    line = server.stdout.readline()
+    assert line.startswith("listening on port "), line
+    return server, line.split()[-1]
+
+
+def client(port, *arguments):
+    return subprocess.run([PERF, *arguments, "-p", port], capture_output=True, text=True, timeout=60)
+
+
+def verified_data():
+    for wait in ("--busy-poll", "--events", "--pump"):
+        server, port = start_server(wait)
+        for workload in ("randread", "randwrite", "rw"):
+            done = client(port, "127.0.0.1", wait, "--rw", workload, "-q", "8", "-D", "0.3", "--verify", "--json")
+            assert done.returncode == 0, (wait, workload, done.stderr)
+            report = json.loads(done.stdout)
+            result = report["results"][0]
+            assert report["schema_version"] == 1 and report["error"] is None, report
+            assert result["iterations"] > 0 and result["iops"] > 0, result
+            assert 0 < result["latency_usec"]["min"] <= result["latency_usec"]["p50"], result
+            assert result["latency_usec"]["p50"] <= result["latency_usec"]["max"], result
+        server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=30) == 0, wait
+
+
+def two_paths_and_all_sizes():
+    server, port = start_server("--chunk-size", "8k")
+    with tempfile.TemporaryDirectory() as folder:
+        name = os.path.join(folder, "result.json")
+        done = client(port, "127.0.0.1", "127.0.0.2", "-a", "-n", "50", "--verify", f"--json={name}",
+                      "--policy", "round-robin")
+        assert done.returncode == 0, done.stderr
+        with open(name, encoding="utf-8") as file:
+            report = json.load(file)
+        assert os.listdir(folder) == ["result.json"], os.listdir(folder)
+    assert [one["bytes"] for one in report["results"]] == [2 << n for n in range(12)], report
+    assert all(one["iterations"] == 50 for one in report["results"]), report
+    assert all(path["ios"] > 0 for path in report["paths"]) and len(report["paths"]) == 2, report
+    assert "t_typical[usec]" in done.stdout, done.stdout
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(timeout=30) == 0
+
+
+def server_killed():
+    server, port = start_server()
+    running = subprocess.Popen([PERF, "127.0.0.1", "-p", port, "-D", "60", "--queue-timeout", "0.5", "--interval",
+                                "0.1", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert "IOPS" in running.stderr.readline()  # it runs
+    server.kill()
+    server.wait()
+    output, errors = running.communicate(timeout=30)
+    assert running.returncode == 4, (running.returncode, errors)
+    assert "path 127.0.0.1 lost" in errors and "no path is connected" in errors, errors
+    report = json.loads(output)
+    assert report["exit_code"] == 4 and report["error"]["message"], report
+
+
+def interrupted():
+    server, port = start_server()
+    running = subprocess.Popen([PERF, "127.0.0.1", "-p", port, "-D", "60", "--interval", "0.2"],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert "IOPS" in running.stderr.readline()
+    assert "IOPS" in running.stderr.readline()
+    assert running.poll() is None
+    # The warm-up of such a run is a second: lines until it is over.
+    for _ in range(6):
+        running.stderr.readline()
+    running.send_signal(signal.SIGINT)
+    output, errors = running.communicate(timeout=30)
+    assert running.returncode == 130, (running.returncode, errors)
+    assert "measured so far" in errors and "4096" in output, (output, errors)
+    server.kill()
+    server.wait()
+
+
+def bad_input():
+    done = client("1", "127.0.0.1", "--connect-timeout", "0.3")
+    assert done.returncode == 4 and "no connection within 0.3 s" in done.stderr, done
+    assert client("1", "127.0.0.1", "--provider", "nonesuch").returncode == 3
+    assert client("1", "127.0.0.1", "--rw", "sideways").returncode == 2
+    server, port = start_server("--chunk-size", "8k")
+    done = client(port, "127.0.0.1", "--bs", "1m")
+    assert done.returncode == 2 and "at most" in done.stderr, done
+    second = subprocess.run([PERF, "-p", port], capture_output=True, text=True, timeout=30)
+    assert second.returncode == 3 and "cannot listen" in second.stderr, second
+    server.kill()
+    server.wait()
+
+
+def bare():
+    server, port = start_server("--raw")
+    done = client(port, "127.0.0.1", "--raw", "-q", "4", "-n", "1000", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["kind"] == "raw" and report["results"][0]["iterations"] == 1000, report
+    assert server.wait(timeout=30) == 0
+
+
+for case in (verified_data, two_paths_and_all_sizes, server_killed, interrupted, bad_input, bare):
+    case()
+    print(case.__name__, "ok", flush=True)

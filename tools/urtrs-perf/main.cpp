@@ -1,0 +1,39 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "backends/libfabric/ofi.hpp"
+#include "tools/urtrs-perf/client.hpp"
+#include "tools/urtrs-perf/compare.hpp"
+#include "tools/urtrs-perf/fabric.hpp"
+#include "tools/urtrs-perf/interrupt.hpp"
+#include "tools/urtrs-perf/raw.hpp"
+#include "tools/urtrs-perf/server.hpp"
+
+namespace {
+
+int run(const rtrs::perf::Options& options) {
+  using namespace rtrs::perf;
+  if (options.compare_raw) return run_comparison(options);
+  if (!pin(options)) return kPrecondition;
+  if (options.addresses.empty()) return options.raw ? run_raw_server(options) : run_server(options);
+  return options.raw ? run_raw_client(options) : run_client(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  rtrs::ofi::restore_signal_handlers();
+  const rtrs::perf::CommandLine line = rtrs::perf::parse_command_line({argv + 1, argv + argc});
+  std::fputs(line.output.c_str(), stdout);
+  std::fputs(line.errors.c_str(), stderr);
+  if (!line.run) return line.exit_code;
+  rtrs::perf::catch_signals();
+  try {
+    return run(*line.run);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "urtrs-perf: {}\n", error.what());
+    return rtrs::perf::kFailed;
+  }
+}

@@ -1,0 +1,289 @@
+#include "tools/urtrs-perf/options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <numeric>
+#include <sstream>
+
+#include "core/proto/limits.hpp"
+
+namespace rtrs::perf {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  urtrs-perf                                        the server\n"
+    "  urtrs-perf 10.0.0.2 -D 10                         latency of 4 KiB writes\n"
+    "  urtrs-perf 10.0.0.2 --rw=randread -s 64k -q 32    throughput\n"
+    "  urtrs-perf 10.0.0.2 10.0.1.2 -q 32 --verify       two paths, every byte checked\n"
+    "  urtrs-perf --compare-raw                          cost over the bare fabric, on this machine";
+
+const std::map<std::string, Workload> kWorkloads{{"read", Workload::read},
+                                                 {"write", Workload::write},
+                                                 {"randread", Workload::randread},
+                                                 {"randwrite", Workload::randwrite},
+                                                 {"rw", Workload::rw}};
+const std::map<std::string, MultipathPolicy> kPolicies{{"round-robin", MultipathPolicy::round_robin},
+                                                       {"min-inflight", MultipathPolicy::min_inflight},
+                                                       {"min-latency", MultipathPolicy::min_latency}};
+
+std::size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
+  std::string best;
+  std::size_t least = std::max<std::size_t>(word.size() / 3, 1) + 1;
+  for (const std::string& candidate : known) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < least) least = distance, best = candidate;
+  }
+  return best.empty() ? "" : "; did you mean \"" + best + "\"?";
+}
+
+template <class Map>
+std::vector<std::string> names_of(const Map& map) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : map) names.push_back(name);
+  return names;
+}
+
+// What CLI11 stores as text and this program judges itself, to say what would have been right.
+struct Texts {
+  std::string rw = "write";
+  std::string block_size = "4k";
+  std::string runtime = "5";
+  std::string span = "1g";
+  std::string policy = "min-inflight";
+  std::string connect_timeout = "5";
+  std::string queue_timeout = "10";
+  std::string heartbeat = "1";
+  std::string interval;
+  std::string chunk_size = "256k";
+  std::vector<std::string> paths;
+  bool busy = false;
+  bool pump = false;
+  bool events = false;
+  bool version = false;
+  bool no_recorder = false;
+  int cpu = -1;
+  std::uint64_t iterations = 0;
+};
+
+void add_workload(CLI::App& app, Options& options, Texts& texts) {
+  app.add_option("address", options.addresses, "server, one address a path; none: be the server");
+  app.add_option("--paths", texts.paths, "more addresses, separated by commas")->delimiter(',');
+  app.add_option("--rw", texts.rw, "read, write, randread, randwrite, rw (mixed)");
+  app.add_option("--rwmixread", options.read_percent, "percent of reads in rw")->check(CLI::Range(0, 100));
+  app.add_option("-s,--bs,--size", texts.block_size, "bytes of each IO; suffixes k, m");
+  app.add_flag("-a,--all", options.all_sizes, "all sizes from 2 up to what the server takes");
+  app.add_option("-q,-t,--iodepth", options.iodepth, "IOs in flight")->check(CLI::Range(1u, kMaxPermits));
+  app.add_option("-D,--runtime", texts.runtime, "how long, in seconds or with ms, s, m");
+  app.add_option("-n,--iterations", texts.iterations, "count IOs instead of time");
+  app.add_option("--span", texts.span, "offsets stay below it");
+  app.add_flag("--verify", options.verify, "check the data at both ends");
+}
+
+void add_transport(CLI::App& app, Options& options, Texts& texts) {
+  app.add_option("-p,--port", options.port, "server port; 0 at the server: any");
+  app.add_option("--provider", options.provider, "libfabric provider");
+  app.add_option("--connections", options.connections, "IO connections of a path")
+      ->check(CLI::Range(1u, kMaxCons - 1));
+  app.add_option("--policy", texts.policy, "round-robin, min-inflight, min-latency");
+  auto* busy = app.add_flag("--busy-poll", texts.busy, "poll without pause (default)");
+  auto* events = app.add_flag("-e,--events", texts.events, "sleep between events")->excludes(busy);
+  app.add_flag("--pump", texts.pump, "poll without pause through the event loop")
+      ->excludes(busy)
+      ->excludes(events);
+  app.add_option("--cpu", texts.cpu, "processor to run on");
+  app.add_option("--connect-timeout", texts.connect_timeout, "give up without a server after this");
+  app.add_option("--queue-timeout", texts.queue_timeout, "an IO waits this long for a path");
+  app.add_option("--heartbeat", texts.heartbeat, "heartbeat interval");
+  app.add_flag("--no-recorder", texts.no_recorder, "do not record the protocol's inputs in memory");
+  app.add_option("--listen", options.listen, "server: address to listen on");
+  app.add_option("--queue-depth", options.queue_depth, "server: IOs a session may have in flight");
+  app.add_option("--chunk-size", texts.chunk_size, "server: bytes for each of them");
+}
+
+void add_output(CLI::App& app, Options& options, Texts& texts) {
+  app.add_option("--json", options.json_file, "results as JSON, to a file when one is given")->expected(0, 1);
+  app.add_flag("--csv", options.csv, "results as CSV");
+  app.add_option("--interval", texts.interval, "a progress line this often");
+  app.add_flag("--raw", options.raw, "the bare libfabric ping-pong of the same two messages");
+  app.add_flag("--compare-raw", options.compare_raw,
+               "run the bare ping-pong and urtrs in turn; print ratios");
+  app.add_option("--rounds", options.rounds, "of --compare-raw")->check(CLI::Range(1u, 100u));
+  app.add_flag("--version", texts.version, "print the version");
+}
+
+class Judge {
+ public:
+  explicit Judge(std::string& errors) : errors_(errors) {}
+  void refuse(const std::string& flag, const std::string& expected, const std::string& got) {
+    errors_ += "urtrs-perf: " + flag + ": expected " + expected + ", got \"" + got + "\"\n";
+  }
+  template <class T>
+  void size(const char* flag, const std::string& text, T& into, std::uint64_t low, std::uint64_t high) {
+    const auto value = parse_size(text);
+    if (value && *value >= low && *value <= high)
+      into = static_cast<T>(*value);
+    else
+      refuse(flag, "a size from " + std::to_string(low) + " to " + std::to_string(high) + " like 4k", text);
+  }
+  void duration(const char* flag, const std::string& text, Nanos& into) {
+    const auto value = parse_duration(text);
+    if (value && *value > 0)
+      into = *value;
+    else
+      refuse(flag, "a duration like 10, 0.5 or 500ms", text);
+  }
+  template <class Map, class T>
+  void word(const char* flag, const std::string& text, const Map& map, T& into) {
+    const auto found = map.find(text);
+    if (found != map.end()) {
+      into = found->second;
+      return;
+    }
+    std::string expected = "one of";
+    for (const std::string& name : names_of(map)) expected += " " + name;
+    refuse(flag, expected, text + did_you_mean(text, names_of(map)));
+  }
+
+ private:
+  std::string& errors_;
+};
+
+void judge(const CLI::App& app, const Texts& texts, Options& options, std::string& errors) {
+  Judge judge(errors);
+  judge.word("--rw", texts.rw, kWorkloads, options.rw);
+  judge.word("--policy", texts.policy, kPolicies, options.policy);
+  judge.size("--bs", texts.block_size, options.block_size, 0, std::uint64_t{1} << 24);
+  judge.size("--span", texts.span, options.span, 1, std::uint64_t{1} << 60);
+  judge.size("--chunk-size", texts.chunk_size, options.chunk_size, 8192, std::uint64_t{1} << 24);
+  judge.duration("--runtime", texts.runtime, options.runtime);
+  judge.duration("--connect-timeout", texts.connect_timeout, options.connect_timeout);
+  judge.duration("--queue-timeout", texts.queue_timeout, options.queue_timeout);
+  judge.duration("--heartbeat", texts.heartbeat, options.heartbeat);
+  if (!texts.interval.empty()) judge.duration("--interval", texts.interval, options.interval.emplace());
+  if (app.count("--iterations") != 0) {
+    options.iterations = texts.iterations;
+    if (texts.iterations == 0) judge.refuse("--iterations", "at least 1", "0");
+  }
+  if (texts.cpu >= 0) options.cpu = static_cast<unsigned>(texts.cpu);
+  options.json = app.count("--json") != 0;
+  options.recorder = !texts.no_recorder;
+  options.wait = texts.events ? Wait::events : texts.pump ? Wait::pump : Wait::busy;
+  options.addresses.insert(options.addresses.end(), texts.paths.begin(), texts.paths.end());
+  if (options.addresses.size() > kMaxPaths)
+    judge.refuse("address", "at most " + std::to_string(kMaxPaths), std::to_string(options.addresses.size()));
+  if (options.json && options.csv) errors += "urtrs-perf: --json excludes --csv\n";
+  if (options.compare_raw && !options.addresses.empty())
+    errors += "urtrs-perf: --compare-raw starts its own servers on this machine and takes no address\n";
+  if (options.compare_raw && app.count("--runtime") == 0) options.runtime = milliseconds(500);
+}
+
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  std::string message = std::string("urtrs-perf: ") + error.what();
+  const std::vector<std::string> extra = app.remaining();
+  if (!extra.empty()) {
+    std::vector<std::string> names{"--help"};
+    for (const CLI::Option* option : app.get_options())
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    message = "urtrs-perf: unknown argument \"" + extra.front() + "\"" +
+              did_you_mean(extra.front().substr(0, extra.front().find('=')), names);
+  }
+  return message + "\nTry \"urtrs-perf --help\".\n";
+}
+
+}  // namespace
+
+const char* to_string(Workload workload) noexcept {
+  switch (workload) {
+    case Workload::read:
+      return "read";
+    case Workload::write:
+      return "write";
+    case Workload::randread:
+      return "randread";
+    case Workload::randwrite:
+      return "randwrite";
+    case Workload::rw:
+      return "rw";
+  }
+  return "";
+}
+
+const char* to_string(Wait wait) noexcept {
+  return wait == Wait::events ? "events" : wait == Wait::pump ? "pump" : "busy-poll";
+}
+
+std::optional<std::uint64_t> parse_size(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{}) return std::nullopt;
+  const std::string unit(end, text.data() + text.size());
+  if (unit.size() > 1) return std::nullopt;
+  if (unit.empty()) return value;
+  const std::size_t at = std::string("kKmMgG").find(unit);
+  if (at == std::string::npos) return std::nullopt;
+  const auto shift = static_cast<unsigned>(at / 2 + 1) * 10;
+  if (value > (~std::uint64_t{0} >> shift)) return std::nullopt;
+  return value << shift;
+}
+
+std::optional<Nanos> parse_duration(const std::string& text) {
+  static const std::map<std::string, double> kUnits{{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"m", 60e9}};
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{}) return std::nullopt;
+  const auto unit = kUnits.find(std::string(end, text.data() + text.size()));
+  // A day: longer is a mistake, and sums of such times cannot overflow.
+  if (unit == kUnits.end() || !(value >= 0) || value * unit->second > 86400e9) return std::nullopt;
+  return static_cast<Nanos>(value * unit->second);
+}
+
+CommandLine parse_command_line(const std::vector<std::string>& arguments) {
+  CommandLine result;
+  Options options;
+  Texts texts;
+  CLI::App app("Measures RTRS sessions: the server without an address, the client with one.", "urtrs-perf");
+  app.footer(kExamples);
+  add_workload(app, options, texts);
+  add_transport(app, options, texts);
+  add_output(app, options, texts);
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    result.output = app.help();
+    return result;
+  } catch (const CLI::ParseError& error) {
+    result.exit_code = kUsage;
+    result.errors = explain(app, error);
+    return result;
+  }
+  if (texts.version) {
+    result.output = "urtrs-perf " URTRS_VERSION "\n";
+    return result;
+  }
+  judge(app, texts, options, result.errors);
+  if (result.errors.empty())
+    result.run = options;
+  else
+    result.exit_code = kUsage;
+  return result;
+}
+
+}  // namespace rtrs::perf

@@ -1,0 +1,130 @@
+#include "tools/urtrs-perf/options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+using namespace rtrs;
+using namespace rtrs::perf;
+
+namespace {
+
+Options parsed(const std::vector<std::string>& arguments) {
+  const CommandLine line = parse_command_line(arguments);
+  EXPECT_EQ(line.errors, "");
+  EXPECT_TRUE(line.run.has_value());
+  return line.run.value_or(Options{});
+}
+
+void expect_refused(const std::vector<std::string>& arguments, const std::string& errors) {
+  const CommandLine line = parse_command_line(arguments);
+  EXPECT_FALSE(line.run.has_value());
+  EXPECT_EQ(line.exit_code, kUsage);
+  EXPECT_EQ(line.errors, errors);
+}
+
+}  // namespace
+
+TEST(Options, NoArgumentsMakeTheServer) {
+  const Options options = parsed({});
+  EXPECT_TRUE(options.addresses.empty());
+  EXPECT_EQ(options.port, 18515);
+  EXPECT_EQ(options.provider, "tcp");
+}
+
+TEST(Options, AnAddressMakesALatencyRunByBusyPolling) {
+  const Options options = parsed({"10.0.0.2"});
+  EXPECT_EQ(options.addresses, std::vector<std::string>{"10.0.0.2"});
+  EXPECT_EQ(options.iodepth, 1u);
+  EXPECT_EQ(options.block_size, 4096u);
+  EXPECT_EQ(options.wait, Wait::busy);
+  EXPECT_FALSE(options.iterations.has_value());
+  EXPECT_EQ(options.runtime, seconds(5));
+}
+
+TEST(Options, LongAndShortNamesMeanTheSame) {
+  const Options longer =
+      parsed({"h", "--rw=randread", "--bs=64k", "--iodepth=32", "--runtime=500ms", "--port=7"});
+  const Options shorter = parsed({"h", "--rw", "randread", "-s", "64k", "-q", "32", "-D", "0.5", "-p", "7"});
+  for (const Options& options : {longer, shorter}) {
+    EXPECT_EQ(options.rw, Workload::randread);
+    EXPECT_EQ(options.block_size, 65536u);
+    EXPECT_EQ(options.iodepth, 32u);
+    EXPECT_EQ(options.runtime, milliseconds(500));
+    EXPECT_EQ(options.port, 7);
+  }
+  EXPECT_EQ(parsed({"h", "-t", "8"}).iodepth, 8u);
+}
+
+TEST(Options, PathsAreAllTheAddresses) {
+  const std::vector<std::string> all{"a", "b", "c"};
+  EXPECT_EQ(parsed({"a", "b", "c"}).addresses, all);
+  EXPECT_EQ(parsed({"--paths=a,b,c"}).addresses, all);
+  EXPECT_EQ(parsed({"a", "--paths", "b,c"}).addresses, all);
+}
+
+TEST(Options, JsonTakesAFileOrNone) {
+  EXPECT_TRUE(parsed({"h", "--json"}).json);
+  EXPECT_EQ(parsed({"h", "--json"}).json_file, "");
+  EXPECT_EQ(parsed({"h", "--json=out.json"}).json_file, "out.json");
+  EXPECT_FALSE(parsed({"h"}).json);
+}
+
+TEST(Options, WaitingIsOneOfThree) {
+  EXPECT_EQ(parsed({"h", "--events"}).wait, Wait::events);
+  EXPECT_EQ(parsed({"h", "--busy-poll"}).wait, Wait::busy);
+  EXPECT_EQ(parsed({"h", "--pump"}).wait, Wait::pump);
+  EXPECT_EQ(parse_command_line({"h", "--events", "--busy-poll"}).exit_code, kUsage);
+}
+
+TEST(Options, ComparisonsAreShortUnlessToldOtherwise) {
+  EXPECT_EQ(parsed({"--compare-raw"}).runtime, milliseconds(500));
+  EXPECT_EQ(parsed({"--compare-raw"}).rounds, 3u);
+  EXPECT_EQ(parsed({"--compare-raw", "-D", "2"}).runtime, seconds(2));
+}
+
+TEST(Options, MistakesAreNamed) {
+  expect_refused({"h", "--iodeph=4"},
+                 "urtrs-perf: unknown argument \"--iodeph=4\"; did you mean \"--iodepth\"?\n"
+                 "Try \"urtrs-perf --help\".\n");
+  expect_refused(
+      {"h", "--rw=randred"},
+      "urtrs-perf: --rw: expected one of randread randwrite read rw write, got \"randred\"; did you mean "
+      "\"randread\"?\n");
+  expect_refused({"h", "--bs=4x"},
+                 "urtrs-perf: --bs: expected a size from 0 to 16777216 like 4k, got \"4x\"\n");
+  expect_refused({"h", "-D", "soon"},
+                 "urtrs-perf: --runtime: expected a duration like 10, 0.5 or 500ms, got \"soon\"\n");
+  expect_refused({"h", "-n", "0"}, "urtrs-perf: --iterations: expected at least 1, got \"0\"\n");
+  expect_refused({"h", "--json", "--csv"}, "urtrs-perf: --json excludes --csv\n");
+  expect_refused({"h", "--compare-raw"},
+                 "urtrs-perf: --compare-raw starts its own servers on this machine and takes no address\n");
+  expect_refused({"1", "2", "3", "4", "5", "6", "7", "8", "9"},
+                 "urtrs-perf: address: expected at most 8, got \"9\"\n");
+}
+
+TEST(Options, HelpAndVersionLeaveWell) {
+  EXPECT_EQ(parse_command_line({"--help"}).exit_code, kOk);
+  EXPECT_NE(parse_command_line({"--help"}).output.find("--compare-raw"), std::string::npos);
+  EXPECT_EQ(parse_command_line({"--version"}).output, "urtrs-perf " URTRS_VERSION "\n");
+}
+
+TEST(Sizes, SuffixesArePowersOfTwo) {
+  EXPECT_EQ(parse_size("512"), 512u);
+  EXPECT_EQ(parse_size("4k"), 4096u);
+  EXPECT_EQ(parse_size("2M"), 2097152u);
+  EXPECT_EQ(parse_size("1g"), 1073741824u);
+  for (const char* wrong :
+       {"", "k", "4kk", "4q", "-1", "0x10", "99999999999999999999", "18446744073709551615k"})
+    EXPECT_FALSE(parse_size(wrong).has_value()) << wrong;
+}
+
+TEST(Durations, AreSecondsUnlessSaid) {
+  EXPECT_EQ(parse_duration("10"), seconds(10));
+  EXPECT_EQ(parse_duration("0.5"), milliseconds(500));
+  EXPECT_EQ(parse_duration("20ms"), milliseconds(20));
+  EXPECT_EQ(parse_duration("2m"), seconds(120));
+  for (const char* wrong : {"", "s", "-1", "1h", "nan", "inf", "1e30"})
+    EXPECT_FALSE(parse_duration(wrong).has_value()) << wrong;
+}

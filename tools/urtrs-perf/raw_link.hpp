@@ -1,0 +1,61 @@
+// One connection of libfabric and the memory of both ends, without any protocol.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backends/libfabric/ofi_handles.hpp"
+#include "tools/urtrs-perf/options.hpp"
+
+namespace rtrs::perf {
+
+// Travels in the private data of connect (client) and accept (server).
+struct RawGreeting {
+  std::uint64_t key = 0;
+  std::uint64_t address = 0;
+  std::uint32_t bytes = 0;  // of an IO, at most kMaxRawBytes
+  std::uint16_t iodepth = 0;
+  std::uint16_t reads = 0;
+};
+inline constexpr std::uint32_t kMaxRawBytes = 1U << 23;
+inline constexpr std::uint32_t kRawRequestBytes = 64;  // of a read
+
+class RawLink {
+ public:
+  // Each returns false and leaves the reason in error().
+  bool listen(const Options&, std::uint16_t& port);
+  bool accept();  // until a client came, or a signal
+  bool connect(const Options&, const RawGreeting& own);
+  const std::string& error() const noexcept { return error_; }
+  const RawGreeting& peer() const noexcept { return peer_; }
+
+  // Writes `bytes` of the slot's memory to the slot of the peer.
+  bool write(std::uint32_t slot, std::uint32_t bytes) noexcept;
+  // Immediates that arrived; false: the connection is gone.
+  bool poll(std::vector<std::uint32_t>& arrived) noexcept;
+
+ private:
+  bool failed(const char* what, int result);
+  bool open_domain();
+  bool open_endpoint(fi_info&, const RawGreeting& shape);
+  ofi::InfoHandle ask(const Options&, const char* node, std::uint64_t flags, int& result) const;
+  bool await(std::uint32_t event, Nanos patience, RawGreeting* greeting, fi_info** info);
+
+  std::string error_;
+  ofi::InfoHandle info_;
+  ofi::FabricHandle fabric_;
+  ofi::DomainHandle domain_;
+  ofi::EventQueue events_;
+  ofi::PassiveEndpoint passive_;
+  ofi::CompletionQueue queue_;
+  std::vector<std::byte> memory_;
+  ofi::MemoryHandle region_;
+  ofi::Endpoint endpoint_;  // last: closed before its queue and memory
+  RawGreeting own_;
+  RawGreeting peer_;
+  std::uint32_t slot_bytes_ = 0;
+  unsigned posted_ = 0;
+  unsigned idle_polls_ = 0;
+};
+
+}  // namespace rtrs::perf

@@ -1,0 +1,180 @@
+#include "tools/urtrs-perf/report.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+namespace rtrs::perf {
+namespace {
+
+constexpr double kMiB = 1048576;
+constexpr std::size_t kRule = 87;
+
+double usec(std::uint64_t nanos) {
+  return static_cast<double>(nanos) / 1e3;
+}
+
+double mib(double iops, std::uint32_t bytes) {
+  return iops * bytes / kMiB;
+}
+
+nlohmann::ordered_json json_of(const Result& result) {
+  const Histogram& latency = result.latency;
+  return {{"bytes", result.bytes},
+          {"iodepth", result.iodepth},
+          {"iterations", result.iterations},
+          {"elapsed_s", static_cast<double>(result.elapsed) / 1e9},
+          {"iops", result.iops()},
+          {"iops_median_50ms", result.median_iops()},
+          {"iops_peak_50ms", result.peak_iops()},
+          {"bw_mib_s", mib(result.iops(), result.bytes)},
+          {"bw_peak_mib_s", mib(result.peak_iops(), result.bytes)},
+          {"latency_usec",
+           {{"min", usec(latency.min())},
+            {"max", usec(latency.max())},
+            {"typical", usec(latency.most_frequent())},
+            {"mean", latency.mean() / 1e3},
+            {"stdev", latency.stdev() / 1e3},
+            {"p50", usec(latency.percentile(50))},
+            {"p90", usec(latency.percentile(90))},
+            {"p99", usec(latency.percentile(99))},
+            {"p99_9", usec(latency.percentile(99.9))}}}};
+}
+
+}  // namespace
+
+std::string table_header(const Options& options) {
+  std::string text(kRule, '-');
+  const std::string what = options.raw ? "bare libfabric, " : "";
+  if (options.iodepth == 1) {
+    text += fmt::format("\n {}{}, full IO latency (request to response), one IO at a time\n", what,
+                        to_string(options.rw));
+    text += fmt::format(" {:<8} {:<12} {:<11} {:<11} {:<15} {:<11} {:<13} {:<20} {}\n", "#bytes",
+                        "#iterations", "t_min[usec]", "t_max[usec]", "t_typical[usec]", "t_avg[usec]",
+                        "t_stdev[usec]", "99% percentile[usec]", "99.9% percentile[usec]");
+    return text;
+  }
+  text += fmt::format("\n {}{}, {} IOs in flight\n", what, to_string(options.rw), options.iodepth);
+  text += fmt::format(" {:<8} {:<12} {:<16} {:<19} {:<13} {}\n", "#bytes", "#iterations", "BW peak[MiB/sec]",
+                      "BW average[MiB/sec]", "MsgRate[Mpps]", "IOPS");
+  return text;
+}
+
+std::string table_row(const Result& result) {
+  const Histogram& latency = result.latency;
+  if (result.iodepth == 1) {
+    return fmt::format(" {:<8} {:<12} {:<11.2f} {:<11.2f} {:<15.2f} {:<11.2f} {:<13.2f} {:<20.2f} {:.2f}\n",
+                       result.bytes, result.iterations, usec(latency.min()), usec(latency.max()),
+                       usec(latency.most_frequent()), latency.mean() / 1e3, latency.stdev() / 1e3,
+                       usec(latency.percentile(99)), usec(latency.percentile(99.9)));
+  }
+  return fmt::format(" {:<8} {:<12} {:<16.2f} {:<19.2f} {:<13.6f} {:.0f}\n", result.bytes, result.iterations,
+                     mib(result.peak_iops(), result.bytes), mib(result.iops(), result.bytes),
+                     result.iops() / 1e6, result.iops());
+}
+
+std::string csv_header() {
+  return "rw,bytes,iodepth,iterations,elapsed_s,iops,iops_peak,bw_mib_s,lat_min_us,lat_max_us,lat_typical_us,"
+         "lat_mean_us,lat_stdev_us,lat_p50_us,lat_p99_us,lat_p99_9_us\n";
+}
+
+std::string csv_row(const Options& options, const Result& result) {
+  const Histogram& latency = result.latency;
+  return fmt::format(
+      "{},{},{},{},{:.6f},{:.1f},{:.1f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f}\n",
+      to_string(options.rw), result.bytes, result.iodepth, result.iterations,
+      static_cast<double>(result.elapsed) / 1e9, result.iops(), result.peak_iops(),
+      mib(result.iops(), result.bytes), usec(latency.min()), usec(latency.max()),
+      usec(latency.most_frequent()), latency.mean() / 1e3, latency.stdev() / 1e3,
+      usec(latency.percentile(50)), usec(latency.percentile(99)), usec(latency.percentile(99.9)));
+}
+
+std::string to_json(const Options& options, const Report& report) {
+  nlohmann::ordered_json json{{"schema_version", 1},
+                              {"tool", "urtrs-perf"},
+                              {"version", URTRS_VERSION},
+                              {"kind", options.raw ? "raw" : "rtrs"},
+                              {"provider", options.provider},
+                              {"rw", to_string(options.rw)},
+                              {"wait", to_string(options.wait)},
+                              {"connections", options.connections},
+                              {"policy", to_string(options.policy)},
+                              {"verify", options.verify},
+                              {"results", nlohmann::ordered_json::array()},
+                              {"paths", nlohmann::ordered_json::array()}};
+  for (const Result& result : report.results) json["results"].push_back(json_of(result));
+  for (const PathLine& path : report.paths) {
+    json["paths"].push_back({{"path", path.name},
+                             {"state", path.state},
+                             {"ios", path.ios},
+                             {"failovers", path.failovers},
+                             {"reconnects", path.reconnects}});
+  }
+  json["exit_code"] = report.exit_code;
+  if (report.failure.empty())
+    json["error"] = nullptr;
+  else
+    json["error"] = {{"message", report.failure}};
+  return json.dump(2) + "\n";
+}
+
+int write_whole(const std::string& path, const std::string& text) {
+  const std::string temporary = path + ".tmp." + std::to_string(::getpid());
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) return errno;
+  std::size_t written = 0;
+  int error = 0;
+  while (written < text.size() && error == 0) {
+    const ssize_t count = ::write(fd, text.data() + written, text.size() - written);
+    if (count >= 0)
+      written += static_cast<std::size_t>(count);
+    else if (errno != EINTR)
+      error = errno;
+  }
+  if (::close(fd) != 0 && error == 0) error = errno;
+  if (error == 0 && std::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+  if (error != 0) ::unlink(temporary.c_str());
+  return error;
+}
+
+void Printer::begin() const {
+  if (options_.csv)
+    fmt::print("{}", csv_header());
+  else if (!options_.json || !options_.json_file.empty())
+    fmt::print("{}", table_header(options_));
+  std::fflush(stdout);
+}
+
+void Printer::row(const Result& result) const {
+  if (options_.csv)
+    fmt::print("{}", csv_row(options_, result));
+  else if (!options_.json || !options_.json_file.empty())
+    fmt::print("{}", table_row(result));
+  std::fflush(stdout);
+}
+
+int Printer::end(const Report& report) const {
+  const bool table = !options_.csv && (!options_.json || !options_.json_file.empty());
+  if (table && report.paths.size() > 1) {
+    for (const PathLine& path : report.paths)
+      fmt::print(" path {}: {}, {} IOs, {} taken over, {} reconnects\n", path.name, path.state, path.ios,
+                 path.failovers, path.reconnects);
+  }
+  if (!report.failure.empty()) fmt::print(stderr, "urtrs-perf: {}\n", report.failure);
+  if (!options_.json) return report.exit_code;
+  if (options_.json_file.empty()) {
+    fmt::print("{}", to_json(options_, report));
+    return report.exit_code;
+  }
+  const int error = write_whole(options_.json_file, to_json(options_, report));
+  if (error == 0) return report.exit_code;
+  fmt::print(stderr, "urtrs-perf: cannot write \"{}\": {}\n", options_.json_file, std::strerror(error));
+  return kFailed;
+}
+
+}  // namespace rtrs::perf

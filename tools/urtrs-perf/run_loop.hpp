@@ -1,0 +1,30 @@
+// Runs a driver until it is done, in each of the ways to wait.
+#pragma once
+#include <boost/asio/io_context.hpp>
+
+#include "backends/asio/fabric_pump.hpp"
+#include "tools/urtrs-perf/options.hpp"
+
+namespace rtrs::perf {
+
+// step(now): polls, true: call again at once; deadline(): when at the latest; done(): leave.
+template <class Step, class Deadline, class Done>
+void run_until(Fabric& fabric, Wait wait, Step step, Deadline deadline, Done done) {
+  if (wait == Wait::busy) {
+    while (!done()) step(asio::steady_now());
+    return;
+  }
+  boost::asio::io_context context(1);
+  const auto mode = wait == Wait::events ? asio::WaitMode::events : asio::WaitMode::busy_poll;
+  asio::FabricPump pump(context, fabric, mode,
+                        {[&](Nanos now) {
+                           const bool again = step(now);
+                           if (done()) context.stop();
+                           return again;
+                         },
+                         deadline});
+  pump.start();
+  context.run();
+}
+
+}  // namespace rtrs::perf

@@ -1,0 +1,116 @@
+#include "tools/urtrs-perf/server.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+
+#include "core/driver/server.hpp"
+#include "core/trace/recorder.hpp"
+#include "tools/urtrs-perf/fabric.hpp"
+#include "tools/urtrs-perf/interrupt.hpp"
+#include "tools/urtrs-perf/pattern.hpp"
+#include "tools/urtrs-perf/run_loop.hpp"
+
+namespace rtrs::perf {
+namespace {
+
+constexpr Nanos kCloseTime = seconds(2);
+// How long a signal may wait while nothing happens.
+constexpr Nanos kNap = milliseconds(100);
+
+std::uint16_t answer(const ServerEvent& request) {
+  const auto header = parse_header(request.user_header);
+  if (!header) return EINVAL;
+  if (!header->verify) return 0;
+  if (request.direction == Direction::read) {
+    fill_pattern(request.data, header->offset, header->seed);
+    return 0;
+  }
+  return first_difference(request.data, header->offset, header->seed) ? EBADMSG : 0;
+}
+
+class PerfServer {
+ public:
+  PerfServer(const Options& options, ofi::OfiFabric& fabric)
+      : options_(options),
+        fabric_(fabric),
+        server_(config_of(options, fabric), options.recorder ? &recorder_ : nullptr) {}
+
+  int run() {
+    PathAddress local;
+    local.source = options_.listen;
+    local.port = options_.port;
+    const Errc listening = server_.listen(fabric_, asio::steady_now(), local);
+    if (listening != Errc::ok) {
+      fmt::print(stderr, "urtrs-perf: cannot listen on {} port {}: {}\n",
+                 options_.listen.empty() ? "any address" : options_.listen, options_.port,
+                 to_string(listening));
+      return listening == Errc::invalid ? kUsage : kPrecondition;
+    }
+    fmt::print("listening on port {}\n", fabric_.listening_port());
+    std::fflush(stdout);
+    serve([this] { return caught_signal() != 0; });
+    server_.close(fabric_, asio::steady_now());
+    const Nanos end = asio::steady_now() + kCloseTime;
+    serve([this, end] { return server_.closed() || asio::steady_now() >= end; });
+    const ServerStats& stats = server_.stats();
+    fmt::print("{} requests, {} sessions, {} errors, {} refused messages\n", stats.requests,
+               stats.sessions_opened, stats.error_responses, stats.refused_messages);
+    return kOk;
+  }
+
+ private:
+  static ServerConfig config_of(const Options& options, const Fabric& fabric) {
+    ServerConfig config;
+    config.queue_depth = options.queue_depth;
+    config.chunk_size = options.chunk_size;
+    config.heartbeat.interval = options.heartbeat;
+    return fit(config, fabric.capabilities());
+  }
+
+  template <class Done>
+  void serve(Done done) {
+    run_until(
+        fabric_, options_.wait,
+        [this](Nanos now) {
+          const bool again = step(now);
+          // Without a client even a polling server has no reason to burn a processor.
+          if (options_.wait == Wait::busy && server_.session_count() == 0) nap(now);
+          return again;
+        },
+        [this] { return std::min(server_.next_deadline(), asio::steady_now() + kNap); }, done);
+  }
+
+  bool step(Nanos now) {
+    const std::size_t count = server_.poll(fabric_, now, events_);
+    for (const ServerEvent& event : std::span(events_).first(count)) {
+      if (event.kind == ServerEvent::Kind::request) server_.respond(fabric_, now, event.id, answer(event));
+    }
+    return count != 0;
+  }
+
+  void nap(Nanos now) {
+    if (server_.next_deadline() <= now || !fabric_.try_wait()) return;
+    pollfd ready{fabric_.wait_fd(), POLLIN, 0};
+    ::poll(&ready, 1, static_cast<int>(kNap / milliseconds(1)));
+  }
+
+  const Options& options_;
+  ofi::OfiFabric& fabric_;
+  Recorder recorder_;
+  Server server_;
+  std::array<ServerEvent, 64> events_;
+};
+
+}  // namespace
+
+int run_server(const Options& options) {
+  const auto fabric = open_fabric(options);
+  if (fabric == nullptr) return kPrecondition;
+  return PerfServer(options, *fabric).run();
+}
+
+}  // namespace rtrs::perf
