@@ -197,8 +197,9 @@ void Network::deliver(QpId id, ChoiceSource& choice) {
       if (serial < qp.completed) {  // was copied long ago
         pool_.give_back(wr.payload);
         wr.payload = kNoPayload;
-        if (!qp.ack_blocked) qp.stuck_since = kNever;
       }
+      // Where completions say nothing of the peer, an arrival is the progress that ends an outage.
+      if (!config_.capabilities.done_means_delivered) qp.stuck_since = kNever;
       schedule_ack(id, choice);
       schedule_delivery(id, 0);
       return;
