@@ -42,7 +42,7 @@ struct ClientConfig {
   Nanos fence_timeout = seconds(60);
   Nanos queue_timeout =
       seconds(120);  // how long a request waits for a path; kNever: for ever; 0: fails at once
-  Nanos close_timeout = seconds(30);    // how long close() waits for requests in flight
+  Nanos close_timeout = seconds(30);        // how long close() waits for requests in flight
   Nanos reconnect_min = milliseconds(500);  // first delay; doubles a failed attempt
   Nanos reconnect_max = seconds(30);
   Nanos reconnect_jitter = seconds(2);  // up to this much is added, at most the delay itself

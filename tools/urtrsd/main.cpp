@@ -66,7 +66,8 @@ int serve(const DaemonConfig& config) {
 
 int main(int argc, char** argv) {
   ofi::restore_signal_handlers();
-  // A peer that goes away and a trace that reaches a size limit are errors of a call, not ends of the process.
+  // A peer that goes away and a trace that reaches a size limit are errors of a call, not ends of the
+  // process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   const CommandLine line = parse_command_line({argv + 1, argv + argc});
