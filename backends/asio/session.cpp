@@ -15,6 +15,13 @@ ClientOptions fit(const ClientOptions& wanted, const Capabilities& fabric) {
   protocol.offer_invalidation = protocol.offer_invalidation && fabric.per_io_keys;
   if (fabric.max_send_depth != 0 && fabric.max_send_depth < protocol.send_depth)
     protocol.send_depth = static_cast<std::uint16_t>(fabric.max_send_depth);
+  // A request takes a receive, with invalidation two; the rest is for service messages.
+  constexpr std::uint32_t kServiceReceives = 128;
+  const std::uint32_t per_request = protocol.offer_invalidation ? 2 : 1;
+  if (fabric.max_receive_depth > kServiceReceives) {
+    const std::uint32_t most = (fabric.max_receive_depth - kServiceReceives) / per_request;
+    if (most < protocol.max_depth) protocol.max_depth = static_cast<std::uint16_t>(most);
+  }
   return options;
 }
 
@@ -83,7 +90,8 @@ void Session::tell(const PathNews& news) {
       if (!opening_.empty()) opening_.complete({});
       break;
     case PathNews::Kind::path:
-      if (!opening_.empty() && hopeless()) opening_.complete(to_error_code(Errc::no_path));
+      if (!opening_.empty() && closing_.empty() && hopeless())
+        opening_.complete(to_error_code(Errc::no_path));
       break;
     case PathNews::Kind::session_ended:
       ended_ = true;

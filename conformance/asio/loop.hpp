@@ -1,0 +1,42 @@
+// Runs coroutines of a test on its event loop.
+#pragma once
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/error_code.hpp>
+#include <exception>
+#include <utility>
+
+namespace rtrs::conformance {
+
+using Error = boost::system::error_code;
+
+// `co_await thing.async_x(..., into(error))`
+inline auto into(Error& error) {
+  return boost::asio::redirect_error(boost::asio::use_awaitable, error);
+}
+
+// Runs the loop until `done` is true.
+template <class Done>
+void run_until(boost::asio::io_context& context, Done done) {
+  while (!done()) {
+    context.restart();
+    context.run_one();
+  }
+}
+
+// Runs the loop until the coroutine has returned; throws what it threw.
+inline void run(boost::asio::io_context& context, boost::asio::awaitable<void> task) {
+  bool done = false;
+  std::exception_ptr thrown;
+  boost::asio::co_spawn(context, std::move(task), [&](const std::exception_ptr& exception) {
+    done = true;
+    thrown = exception;
+  });
+  run_until(context, [&done] { return done; });
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+}  // namespace rtrs::conformance

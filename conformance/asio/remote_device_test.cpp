@@ -1,0 +1,303 @@
+// RemoteDevice against the real server over TCP on loopback, in one process.
+#include "backends/asio/remote_device.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <optional>
+
+#include "conformance/asio/loop.hpp"
+#include "conformance/asio/memory_server.hpp"
+
+namespace rtrs::conformance {
+namespace {
+
+using boost::asio::awaitable;
+using boost::asio::use_awaitable;
+
+constexpr std::size_t kDiskBytes = 4 << 20;
+
+std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
+  std::vector<std::byte> data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>((i * 131 + seed) >> 3);
+  return data;
+}
+
+class RemoteDeviceTest : public ::testing::Test {
+ protected:
+  RemoteDeviceTest() { disks["disk"].bytes.resize(kDiskBytes); }
+
+  void start_server(MemoryServer::Options options = {}) {
+    options.port = port;
+    server.emplace(context, disks, options);
+    port = server->port();
+  }
+  asio::RemoteDeviceOptions options_for(const std::string& name) {
+    asio::RemoteDeviceOptions options;
+    options.session_name = "remote_device_test";
+    options.paths = {PathAddress{"", "127.0.0.1", port}};
+    options.device = name;
+    options.protocol.reconnect_min = milliseconds(5);
+    options.protocol.reconnect_jitter = 0;
+    options.protocol.seed = 7;
+    options.on_device = [this](const asio::DeviceNews& one) { news.push_back(one); };
+    return options;
+  }
+  asio::RemoteDevice& make(asio::RemoteDeviceOptions options) {
+    auto fabric = ofi::open_ofi_fabric({});
+    if (!fabric) throw std::runtime_error(to_string(fabric.error()));
+    device = std::make_unique<asio::RemoteDevice>(context, std::move(*fabric), std::move(options));
+    return *device;
+  }
+  // Runs one operation to its end.
+  template <class Start>
+  Error wait(Start start) {
+    std::optional<Error> result;
+    start([&result](Error error) { result = error; });
+    run_until(context, [&result] { return result.has_value(); });
+    return *result;
+  }
+  Error map() {
+    return wait([this](auto done) { device->async_map(done); });
+  }
+  Error close() {
+    return wait([this](auto done) { device->async_close(done); });
+  }
+
+  boost::asio::io_context context;
+  MemoryDisks disks;
+  std::optional<MemoryServer> server;
+  std::uint16_t port = 0;
+  std::vector<asio::DeviceNews> news;
+  std::unique_ptr<asio::RemoteDevice> device;
+};
+
+TEST_F(RemoteDeviceTest, ReadsBackWhatItWroteInPiecesLargerThanTheSessionTakes) {
+  start_server();
+  asio::RemoteDevice& remote = make(options_for("disk"));
+  const auto written = pattern(3 << 20, 1);
+  std::vector<std::byte> read(written.size());
+  run(context, [&]() -> awaitable<void> {
+    co_await remote.async_map(use_awaitable);
+    EXPECT_EQ(remote.size_bytes(), kDiskBytes);
+    EXPECT_LT(remote.session().client().max_io_size(), written.size());
+    co_await remote.async_write(4096, written, false, use_awaitable);
+    co_await remote.async_flush(use_awaitable);
+    co_await remote.async_read(4096, read, use_awaitable);
+    co_await remote.async_close(use_awaitable);
+  }());
+  EXPECT_EQ(read, written);
+  EXPECT_EQ(disks["disk"].flushes, 1U);
+  EXPECT_TRUE(std::equal(written.begin(), written.end(), disks["disk"].bytes.begin() + 4096));
+  EXPECT_EQ(news.back().state, rnbd::DeviceState::unmapped);
+}
+
+TEST_F(RemoteDeviceTest, DiscardsAndWritesZeroesBeyondOneMessage) {
+  disks["disk"].bytes = pattern(kDiskBytes, 2);
+  disks["disk"].max_discard_sectors = 64;
+  disks["disk"].max_write_zeroes_sectors = 128;
+  start_server();
+  asio::RemoteDevice& remote = make(options_for("disk"));
+  run(context, [&]() -> awaitable<void> {
+    co_await remote.async_map(use_awaitable);
+    co_await remote.async_write_zeroes(0, 1 << 20, false, use_awaitable);
+    co_await remote.async_discard(2 << 20, 1 << 20, false, use_awaitable);
+    co_await remote.async_close(use_awaitable);
+  }());
+  const auto& bytes = disks["disk"].bytes;
+  const auto zeroes = [&bytes](std::size_t from) {
+    return std::all_of(bytes.begin() + static_cast<long>(from),
+                       bytes.begin() + static_cast<long>(from + (1 << 20)),
+                       [](std::byte byte) { return byte == std::byte{0}; });
+  };
+  EXPECT_TRUE(zeroes(0));
+  EXPECT_TRUE(zeroes(2 << 20));
+  EXPECT_FALSE(zeroes(1 << 20));
+  EXPECT_FALSE(zeroes(3 << 20));
+}
+
+TEST_F(RemoteDeviceTest, ForceUnitAccessIsAFlagOrAFlushOrNothing) {
+  start_server();
+  const auto data = pattern(4096, 3);
+  const auto write_once = [&] {
+    asio::RemoteDevice& remote = make(options_for("disk"));
+    run(context, [&]() -> awaitable<void> {
+      co_await remote.async_map(use_awaitable);
+      co_await remote.async_write(0, data, true, use_awaitable);
+      co_await remote.async_write_zeroes(8192, 4096, true, use_awaitable);
+      co_await remote.async_close(use_awaitable);
+    }());
+  };
+  MemoryDisk& disk = disks["disk"];
+  write_once();
+  EXPECT_EQ(disk.fua_writes, 1U);
+  EXPECT_EQ(disk.flushes, 1U);  // of the zeroes, which carry no such flag
+  disk.fua = false;
+  write_once();
+  EXPECT_EQ(disk.fua_writes, 1U);
+  EXPECT_EQ(disk.flushes, 3U);
+  disk.write_cache = false;
+  write_once();
+  EXPECT_EQ(disk.flushes, 3U);
+}
+
+TEST_F(RemoteDeviceTest, RefusesWhatDoesNotFitTheDevice) {
+  disks["disk"].logical_block_size = 4096;
+  disks["disk"].max_discard_sectors = 0;
+  start_server();
+  auto options = options_for("disk");
+  options.access_mode = wire::rnbd::AccessMode::read_only;
+  asio::RemoteDevice& remote = make(std::move(options));
+  std::vector<std::byte> data(8192);
+  const auto code = [&](auto start) { return asio::to_errno(wait(start)); };
+  EXPECT_EQ(code([&](auto done) { remote.async_read(0, data, done); }), ENOTCONN);
+  ASSERT_FALSE(map());
+  EXPECT_EQ(code([&](auto done) { remote.async_read(512, data, done); }), EINVAL);
+  EXPECT_EQ(code([&](auto done) { remote.async_read(kDiskBytes - 4096, data, done); }), EIO);
+  EXPECT_EQ(code([&](auto done) { remote.async_write(0, data, false, done); }), EPERM);
+  EXPECT_EQ(code([&](auto done) { remote.async_discard(0, 4096, false, done); }), EOPNOTSUPP);
+  EXPECT_EQ(code([&](auto done) { remote.async_read(0, {}, done); }), 0);
+  disks["disk"].next_error = ENOSPC;
+  const Error of_server = wait([&](auto done) { remote.async_read(0, data, done); });
+  EXPECT_EQ(of_server, boost::system::errc::no_space_on_device);
+  EXPECT_EQ(code([&](auto done) { remote.async_read(0, data, done); }), 0);
+  close();
+  EXPECT_EQ(code([&](auto done) { remote.async_read(0, data, done); }), ESHUTDOWN);
+}
+
+TEST_F(RemoteDeviceTest, AnUnknownDeviceIsTheServersErrno) {
+  start_server();
+  make(options_for("no_such_disk"));
+  EXPECT_EQ(map(), boost::system::errc::no_such_file_or_directory);
+  EXPECT_FALSE(close());
+}
+
+TEST_F(RemoteDeviceTest, CloseEndsAMapThatNobodyAnswers) {
+  start_server();
+  server.reset();
+  make(options_for("disk"));
+  std::optional<Error> mapped;
+  device->async_map([&](Error error) { mapped = error; });
+  EXPECT_FALSE(close());
+  ASSERT_TRUE(mapped.has_value());
+  EXPECT_EQ(*mapped, asio::to_error_code(Errc::session_closed));
+}
+
+TEST_F(RemoteDeviceTest, RequestsOutliveARestartOfTheServer) {
+  start_server();
+  asio::RemoteDevice& remote = make(options_for("disk"));
+  ASSERT_FALSE(map());
+  constexpr std::size_t kRequests = 40;
+  std::vector<std::vector<std::byte>> data;
+  std::size_t done = 0;
+  for (std::size_t i = 0; i < kRequests; ++i) data.push_back(pattern(64 << 10, static_cast<unsigned>(i)));
+  const auto write_all = [&] {
+    for (std::size_t i = 0; i < kRequests; ++i)
+      remote.async_write(i * (64 << 10), data[i], false, [&done](Error error) {
+        EXPECT_FALSE(error) << error.message();
+        ++done;
+      });
+  };
+  write_all();
+  run_until(context, [&] { return done >= 3; });
+  server.reset();
+  write_all();
+  run_until(context, [&] { return remote.state() == rnbd::DeviceState::closed; });
+  EXPECT_LT(done, 2 * kRequests);
+  start_server({.first_generation = 9});
+  run_until(context, [&] { return done == 2 * kRequests; });
+  EXPECT_EQ(disks["disk"].opens, 2U);
+  for (std::size_t i = 0; i < kRequests; ++i)
+    EXPECT_TRUE(std::equal(data[i].begin(), data[i].end(),
+                           disks["disk"].bytes.begin() + static_cast<long>(i * (64 << 10))));
+  EXPECT_FALSE(close());
+}
+
+TEST_F(RemoteDeviceTest, TellsANewSizeAfterARestart) {
+  start_server();
+  asio::RemoteDevice& remote = make(options_for("disk"));
+  ASSERT_FALSE(map());
+  server.reset();
+  run_until(context, [&] { return remote.state() == rnbd::DeviceState::closed; });
+  disks["disk"].bytes.resize(2 * kDiskBytes);
+  start_server();
+  run_until(context, [&] { return remote.state() == rnbd::DeviceState::open; });
+  run_until(context, [&] { return !news.empty() && news.back().state == rnbd::DeviceState::open; });
+  EXPECT_EQ(remote.size_bytes(), 2 * kDiskBytes);
+  EXPECT_EQ(news.back().geometry.nsectors, 2 * kDiskBytes / 512);
+  EXPECT_FALSE(close());
+}
+
+TEST_F(RemoteDeviceTest, WhatWaitsLongerThanTheQueueTimeoutFails) {
+  start_server();
+  auto options = options_for("disk");
+  options.protocol.queue_timeout = milliseconds(20);
+  asio::RemoteDevice& remote = make(std::move(options));
+  ASSERT_FALSE(map());
+  server.reset();
+  run_until(context, [&] { return remote.state() == rnbd::DeviceState::closed; });
+  std::vector<std::byte> data(4096);
+  const Error error = wait([&](auto done) { remote.async_read(0, data, done); });
+  EXPECT_EQ(error, asio::to_error_code(Errc::no_path)) << error.message();
+  EXPECT_FALSE(close());
+}
+
+TEST_F(RemoteDeviceTest, LosingOneOfTwoPathsIsNoError) {
+  start_server({.listen = {"127.0.0.1", "127.0.0.2"}});
+  auto options = options_for("disk");
+  options.paths.push_back(PathAddress{"127.0.0.3", "127.0.0.2", port});
+  asio::RemoteDevice& remote = make(std::move(options));
+  ASSERT_FALSE(map());
+  const auto connected = [&](unsigned path) {
+    return remote.paths().size() == 2 && remote.paths()[path].state == PathState::connected;
+  };
+  run_until(context, [&] { return connected(0) && connected(1); });
+  const auto data = pattern(1 << 20, 5);
+  std::vector<std::byte> read(data.size());
+  std::optional<Error> written;
+  remote.async_write(0, data, false, [&](Error error) { written = error; });
+  remote.session().disconnect_path(0);
+  run_until(context, [&] { return written.has_value(); });
+  EXPECT_FALSE(*written) << written->message();
+  EXPECT_FALSE(wait([&](auto done) { remote.async_read(0, read, done); }));
+  EXPECT_EQ(read, data);
+  remote.session().reconnect_path(0);
+  run_until(context, [&] { return connected(0); });
+  EXPECT_EQ(disks["disk"].opens, 1U);
+  EXPECT_FALSE(close());
+}
+
+TEST_F(RemoteDeviceTest, AHandlerMayDestroyTheDevice) {
+  start_server();
+  make(options_for("disk"));
+  ASSERT_FALSE(map());
+  std::vector<std::byte> data(1 << 20);
+  std::vector<std::byte> other(1 << 20);
+  bool gone = false;
+  device->async_read(0, other, [](Error) {});
+  device->async_read(0, data, [&](Error) {
+    device.reset();
+    gone = true;
+  });
+  run_until(context, [&] { return gone; });
+}
+
+TEST_F(RemoteDeviceTest, ATraceIsCompleteWhenTheDeviceIsClosed) {
+  start_server();
+  asio::RemoteDevice& remote = make(options_for("disk"));
+  const std::string file = ::testing::TempDir() + "remote_device_test.trace";
+  EXPECT_EQ(remote.open_trace("/no/such/directory/trace", {}), ENOENT);
+  ASSERT_EQ(remote.open_trace(file, trace::Origin{"remote_device_test", "client", "libfabric/tcp", 7, {}}),
+            0);
+  ASSERT_FALSE(map());
+  EXPECT_FALSE(close());
+  std::FILE* opened = std::fopen(file.c_str(), "rb");
+  ASSERT_NE(opened, nullptr);
+  std::fseek(opened, 0, SEEK_END);
+  EXPECT_GT(std::ftell(opened), 1000);
+  std::fclose(opened);
+}
+
+}  // namespace
+}  // namespace rtrs::conformance

@@ -1,0 +1,132 @@
+// Session against the real server over TCP on loopback, in one process.
+#include "backends/asio/session.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "conformance/asio/loop.hpp"
+#include "conformance/asio/memory_server.hpp"
+#include "core/wire/rnbd_messages.hpp"
+
+namespace rtrs::conformance {
+namespace {
+
+std::unique_ptr<Fabric> open_fabric() {
+  auto fabric = ofi::open_ofi_fabric({});
+  if (!fabric) throw std::runtime_error(to_string(fabric.error()));
+  return std::move(*fabric);
+}
+
+asio::SessionSettings settings_for(std::uint16_t port) {
+  asio::SessionSettings settings;
+  settings.client.session_name = "session_test";
+  settings.client.paths = {PathAddress{"", "127.0.0.1", port}};
+  settings.client.session_uuid.bytes[0] = 1;
+  settings.client.path_uuids.resize(kMaxPaths);
+  for (std::size_t i = 0; i < kMaxPaths; ++i)
+    settings.client.path_uuids[i].bytes[0] = static_cast<std::uint8_t>(i + 2);
+  settings.client.protocol.reconnect_min = milliseconds(5);
+  settings.client.protocol.reconnect_jitter = 0;
+  return settings;
+}
+
+struct SessInfo {
+  std::array<std::byte, wire::rnbd::kSessInfoBytes> question{};
+  std::array<std::byte, wire::rnbd::kSessInfoRspBytes> answer{};
+  IoRequest request;
+
+  SessInfo() {
+    EXPECT_EQ(wire::rnbd::encode(wire::rnbd::SessInfo{}, question), question.size());
+    request.service = true;
+    request.user_header = question;
+    request.data = answer;
+  }
+  bool answered() const { return static_cast<bool>(wire::rnbd::parse_sess_info_rsp(answer)); }
+};
+
+class SessionTest : public ::testing::Test {
+ protected:
+  boost::asio::io_context context;
+  MemoryDisks disks;
+};
+
+TEST_F(SessionTest, ServesCoroutines) {
+  MemoryServer server(context, disks, {});
+  asio::Session session(context, open_fabric(), settings_for(server.port()));
+  SessInfo info;
+  run(context, [&]() -> boost::asio::awaitable<void> {
+    co_await session.async_open(boost::asio::use_awaitable);
+    co_await session.async_request(info.request, boost::asio::use_awaitable);
+    co_await session.async_close(boost::asio::use_awaitable);
+  }());
+  EXPECT_TRUE(info.answered());
+  EXPECT_TRUE(session.client().closed());
+}
+
+TEST_F(SessionTest, ServesCallbacksNeverInsideTheCall) {
+  MemoryServer server(context, disks, {});
+  asio::Session session(context, open_fabric(), settings_for(server.port()));
+  SessInfo info;
+  bool inside = true;
+  bool closed = false;
+  session.async_open([&](Error opened) {
+    EXPECT_FALSE(inside);
+    EXPECT_FALSE(opened) << opened.message();
+    inside = true;
+    session.async_request(info.request, [&](Error answered) {
+      EXPECT_FALSE(inside);
+      EXPECT_FALSE(answered) << answered.message();
+      session.async_close([&](Error) { closed = true; });
+    });
+    inside = false;
+  });
+  inside = false;
+  run_until(context, [&] { return closed; });
+  EXPECT_TRUE(info.answered());
+}
+
+TEST_F(SessionTest, BusyPollingServesTheSame) {
+  MemoryServer server(context, disks, {});
+  auto settings = settings_for(server.port());
+  settings.wait = asio::WaitMode::busy_poll;
+  asio::Session session(context, open_fabric(), std::move(settings));
+  SessInfo info;
+  run(context, [&]() -> boost::asio::awaitable<void> {
+    co_await session.async_open(boost::asio::use_awaitable);
+    co_await session.async_request(info.request, boost::asio::use_awaitable);
+    co_await session.async_close(boost::asio::use_awaitable);
+  }());
+  EXPECT_TRUE(info.answered());
+}
+
+TEST_F(SessionTest, OpenFailsWhenNobodyListensAndItMayNotTryAgain) {
+  std::uint16_t port = 0;
+  { port = MemoryServer(context, disks, {}).port(); }
+  auto settings = settings_for(port);
+  settings.client.protocol.max_reconnect_attempts = 0;
+  asio::Session session(context, open_fabric(), std::move(settings));
+  Error error;
+  run(context, [&]() -> boost::asio::awaitable<void> { co_await session.async_open(into(error)); }());
+  EXPECT_EQ(error, asio::to_error_code(Errc::no_path)) << error.message();
+}
+
+TEST_F(SessionTest, ErrorsOfACallComeThroughItsHandler) {
+  MemoryServer server(context, disks, {});
+  asio::Session session(context, open_fabric(), settings_for(server.port()));
+  SessInfo info;
+  Error early;
+  Error late;
+  run(context, [&]() -> boost::asio::awaitable<void> {
+    co_await session.async_request(info.request, into(early));
+    co_await session.async_open(boost::asio::use_awaitable);
+    co_await session.async_close(boost::asio::use_awaitable);
+    co_await session.async_request(info.request, into(late));
+    co_await session.async_close(boost::asio::use_awaitable);
+  }());
+  EXPECT_EQ(early, asio::to_error_code(Errc::not_open)) << early.message();
+  EXPECT_EQ(late, asio::to_error_code(Errc::session_closed)) << late.message();
+}
+
+}  // namespace
+}  // namespace rtrs::conformance
