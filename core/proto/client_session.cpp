@@ -26,10 +26,23 @@ void ClientSession::report(unsigned index, Nanos delay, ActionList& out) const n
                        path.attempts(), delay});
 }
 
+// Whether another path brings the session back if the server has lost it: one that was up before and goes on
+// trying. Where all such paths were removed or disconnected, the session starts over.
+bool ClientSession::has_home(unsigned index) const noexcept {
+  if (!ever_connected_) return false;
+  for (unsigned other = 0; other < kMaxPaths; ++other) {
+    const ClientPath& path = paths_[other];
+    const bool trying = path.state() != PathState::absent && path.state() != PathState::closed &&
+                        path.state() != PathState::closing;
+    if (other != index && trying && path.ever_established()) return true;
+  }
+  return paths_[index].ever_established();
+}
+
 // Until a session exists at the server, one path at a time tries to create it, as the kernel client does: two
 // servers that are addressed by mistake must not each get a session of their own.
 bool ClientSession::may_lead(unsigned index) const noexcept {
-  if (ever_connected_) return true;
+  if (has_home(index)) return true;
   for (unsigned other = 0; other < kMaxPaths; ++other) {
     const PathState state = paths_[other].state();
     if (other != index && (state == PathState::connecting || state == PathState::draining)) return false;
@@ -43,10 +56,7 @@ void ClientSession::start_path(unsigned index, Nanos now, ActionList& out) noexc
     path.wait_until(kNever, Reason::none);
     return report(index, kNever, out);
   }
-  const bool alone = std::none_of(paths_.begin(), paths_.end(), [&path](const ClientPath& other) {
-    return &other != &path && other.state() != PathState::absent;
-  });
-  path.start(now, config_, !ever_connected_ || alone, out);
+  path.start(now, config_, !has_home(index), out);
   report(index, 0, out);
 }
 
@@ -251,14 +261,13 @@ void ClientSession::on(const InfoAccepted& in, ActionList& out) noexcept {
     return finish_step(in.now, out);
   }
   if (!opened()) permits_.open(std::min<unsigned>(queue_depth_, config_.max_depth));
-  const bool first = !ever_connected_;
   ever_connected_ = true;
   path->come_up(in.now, config_, permits_.depth(), out);
   report(in.key.path, 0, out);
   if (connected_++ == 0) out.push(LinkChanged{true});
   // The server takes a newer incarnation of a path only when the older one is closed and drained.
   release_requests(in.key.path, true, in.now);
-  if (first) start_waiting_paths(in.key.path, in.now, out);
+  start_waiting_paths(in.key.path, in.now, out);
   finish_step(in.now, out);
 }
 

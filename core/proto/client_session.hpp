@@ -100,6 +100,7 @@ class ClientSession {
   void start_path(unsigned index, Nanos now, ActionList&) noexcept;
   void start_waiting_paths(unsigned after, Nanos now, ActionList&) noexcept;
   void end_path(unsigned index, Nanos now, ClientPath::Goal, Reason, ActionList&) noexcept;
+  bool has_home(unsigned index) const noexcept;
   bool may_lead(unsigned index) const noexcept;
   void lose_path(unsigned index, Nanos now, Reason, std::uint16_t peer_errno, ActionList&) noexcept;
   void path_drained(unsigned index, Nanos now, ActionList&) noexcept;
