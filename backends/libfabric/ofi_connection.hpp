@@ -73,6 +73,8 @@ class Connection {
   // Kept by the poller: in the list of connections to read; in the list of those not armed for sleeping.
   bool in_ready_list = false;
   bool in_unarmed_list = false;
+  // Reads in a row that found nothing, since something was posted.
+  unsigned quiet_reads = 0;
 
  private:
   struct SendSlot {

@@ -159,6 +159,7 @@ std::size_t FabricImpl::post(std::span<const WorkRequest> work) noexcept {
     if (posted == Connection::Posted::try_later) break;
     if (posted == Connection::Posted::failed) report_lost(*connection, Reason::post_failed);
     ++accepted;
+    connection->quiet_reads = 0;
     // Bytes that did not fit the socket move only while the queue is read.
     mark_ready(*connection);
   }
