@@ -150,11 +150,10 @@ void Client::Impl::start_waiting(Fabric& fabric, Nanos now) {
 std::size_t Client::poll(Fabric& fabric, Nanos now, std::span<IoCompletion> completions) {
   Impl& impl = *impl_;
   impl.posts.flush(fabric);
-  std::array<FabricEvent, 64> events;
-  const std::size_t count = fabric.poll(now, events);
-  for (const FabricEvent& event : std::span(events).first(count)) impl.handle(fabric, now, event);
+  const std::size_t count = fabric.poll(now, impl.fabric_events);
+  for (const FabricEvent& event : std::span(impl.fabric_events).first(count)) impl.handle(fabric, now, event);
   // Each deadline step ends at most one path; more steps than paths and fences cannot be due at one time.
-  for (unsigned step = 0; step < 4 * kMaxPaths && impl.session.next_deadline() <= now; ++step)
+  for (unsigned step = 0; step < 4 * kMaxPaths && impl.next_deadline() <= now; ++step)
     impl.feed(fabric, DeadlineReached{now});
   while (impl.session.wants_to_continue()) impl.feed(fabric, Continued{now});
   impl.start_waiting(fabric, now);
@@ -183,7 +182,7 @@ void Client::Impl::news_of(PathNews::Kind kind, Nanos at) noexcept {
 Nanos Client::next_deadline() const noexcept {
   const Impl& impl = *impl_;
   if (impl.session.wants_to_continue() || !impl.finished.empty() || !impl.posts.idle()) return 0;
-  return impl.session.next_deadline();
+  return impl.next_deadline();
 }
 
 bool Client::link_up() const noexcept {

@@ -47,6 +47,7 @@ struct Client::Impl {
     if (recorder != nullptr) recorder->input(kInstance, input);
     ActionList actions;
     session.on(input, actions);
+    deadline_known = false;
     if (recorder != nullptr) recorder->actions(kInstance, actions);
     for (const Action& action : actions)
       std::visit([this, &fabric, at = input.now](const auto& one) { this->perform(fabric, at, one); },
@@ -96,6 +97,11 @@ struct Client::Impl {
   std::size_t append_header(std::uint16_t permit, const PostRequest&, const Exposure&) noexcept;
   void finish(std::uint64_t user_data, Errc, std::uint16_t peer_errno) noexcept;
   void news_of(PathNews::Kind, Nanos at) noexcept;
+  Nanos next_deadline() const noexcept {
+    if (!deadline_known) deadline = session.next_deadline();
+    deadline_known = true;
+    return deadline;
+  }
 
   ClientOptions options;
   Recorder* recorder;
@@ -113,7 +119,12 @@ struct Client::Impl {
   Ring<IoCompletion> finished;
   Ring<PathNews> news;
   std::vector<std::byte> scratch;  // for messages being built
+  // Of one poll. Kept, because initialising it anew would cost more than an empty poll.
+  std::array<FabricEvent, 64> fabric_events;
   ClientStats stats;
+  // The session's next deadline, until the next step: most polls find nothing, and should find it quickly.
+  mutable Nanos deadline = 0;
+  mutable bool deadline_known = false;
   unsigned inflight = 0;
   bool ended = false;
 };

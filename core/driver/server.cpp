@@ -133,11 +133,10 @@ std::size_t Server::poll(Fabric& fabric, Nanos now, std::span<ServerEvent> out) 
   std::size_t count = impl.take(out);
   // Nothing new before the old is handed out: this bounds what waits.
   while (impl.events.empty()) {
-    std::array<FabricEvent, Impl::kFabricBatch> batch;
-    const std::size_t got = fabric.poll(now, batch);
-    for (std::size_t i = 0; i < got; ++i) impl.handle(fabric, now, batch[i]);
+    const std::size_t got = fabric.poll(now, impl.fabric_events);
+    for (std::size_t i = 0; i < got; ++i) impl.handle(fabric, now, impl.fabric_events[i]);
     count += impl.take(out.subspan(count));
-    if (got == batch.size() && count < out.size()) continue;
+    if (got == impl.fabric_events.size() && count < out.size()) continue;
     // After what the fabric had: it may hold the life sign that a deadline misses, as after a pause.
     if (next_deadline() <= now) impl.run_deadlines(fabric, now);
     count += impl.take(out.subspan(count));

@@ -133,6 +133,8 @@ struct Server::Impl {
   std::size_t event_capacity = 0;
   std::deque<PathNews> news;
   std::vector<std::byte> scratch;  // for INFO_RSP
+  // Of one poll. Kept, because initialising it anew would cost more than an empty poll.
+  std::array<FabricEvent, kFabricBatch> fabric_events;
   std::vector<wire::Descriptor> runs;
   std::uint32_t epoch = 0;
   unsigned live = 0;
