@@ -114,11 +114,10 @@ void Load::finish(Nanos now, const IoCompletion& done) {
 }
 
 bool Load::step(Nanos now) {
-  std::array<IoCompletion, 64> finished;
-  const std::size_t count = client_.poll(fabric_, now, finished);
+  const std::size_t count = client_.poll(fabric_, now, finished_);
   if (count != 0) {
     now = last_completion_ = asio::steady_now();
-    for (const IoCompletion& done : std::span(finished).first(count)) finish(now, done);
+    for (const IoCompletion& done : std::span(finished_).first(count)) finish(now, done);
   }
   meter_.tick(now);
   if (now - last_completion_ > patience_ && !done()) {

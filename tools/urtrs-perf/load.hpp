@@ -1,5 +1,6 @@
 // Keeps a session busy: `iodepth` requests in flight, each followed by the next as soon as it completes.
 #pragma once
+#include <array>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,7 @@ class Load {
   std::uint32_t bytes_;
   Meter meter_;
   std::vector<Slot> slots_;
+  std::array<IoCompletion, 64> finished_;
   std::uint64_t blocks_;
   std::uint64_t next_block_ = 0;
   std::uint64_t submitted_ = 0;

@@ -131,8 +131,9 @@ void add_output(CLI::App& app, Options& options, Texts& texts) {
 class Judge {
  public:
   explicit Judge(std::string& errors) : errors_(errors) {}
-  void refuse(const std::string& flag, const std::string& expected, const std::string& got) {
-    errors_ += "urtrs-perf: " + flag + ": expected " + expected + ", got \"" + got + "\"\n";
+  void refuse(const std::string& flag, const std::string& expected, const std::string& got,
+              const std::string& hint = {}) {
+    errors_ += "urtrs-perf: " + flag + ": expected " + expected + ", got \"" + got + "\"" + hint + "\n";
   }
   template <class T>
   void size(const char* flag, const std::string& text, T& into, std::uint64_t low, std::uint64_t high) {
@@ -158,7 +159,7 @@ class Judge {
     }
     std::string expected = "one of";
     for (const std::string& name : names_of(map)) expected += " " + name;
-    refuse(flag, expected, text + did_you_mean(text, names_of(map)));
+    refuse(flag, expected, text, did_you_mean(text, names_of(map)));
   }
 
  private:
