@@ -1,0 +1,72 @@
+// An event loop on a thread of its own, and the way for other threads to have something done there.
+#pragma once
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/system/error_code.hpp>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace rtrs::nbdkit {
+
+class LoopThread {
+ public:
+  using Error = boost::system::error_code;
+
+  // The thread takes no signals: they are for the program whose guest we are.
+  LoopThread();
+  // Waits until the loop has run out of work. Nobody may be in call() any more.
+  ~LoopThread();
+  LoopThread(const LoopThread&) = delete;
+  LoopThread& operator=(const LoopThread&) = delete;
+
+  boost::asio::io_context& context() noexcept { return context_; }
+
+  // Runs `start(done)` on the loop and waits until done(error) was called there, exactly once. From any
+  // thread but the loop's; `start` may refer to the caller's stack.
+  template <class Start>
+  Error call(Start&& start) {
+    Waiter waiter;
+    boost::asio::post(context_, [&waiter, &start] { start([&waiter](Error error) { waiter.tell(error); }); });
+    return waiter.wait();
+  }
+  // Runs `task()` on the loop and waits for it.
+  template <class Task>
+  void run(Task&& task) {
+    call([&task](auto done) {
+      task();
+      done(Error{});
+    });
+  }
+
+ private:
+  // Lives on the stack of the one who waits, who may leave as soon as the mutex is free: everything happens
+  // under it.
+  class Waiter {
+   public:
+    void tell(Error error) {
+      const std::lock_guard lock(mutex_);
+      result_ = error;
+      changed_.notify_one();
+    }
+    Error wait() {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return result_.has_value(); });
+      return *result_;
+    }
+
+   private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::optional<Error> result_;
+  };
+
+  boost::asio::io_context context_{1};
+  std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> work_;
+  std::thread thread_;
+};
+
+}  // namespace rtrs::nbdkit

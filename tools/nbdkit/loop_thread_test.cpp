@@ -1,0 +1,81 @@
+#include "tools/nbdkit/loop_thread.hpp"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace rtrs::nbdkit {
+namespace {
+
+using Error = LoopThread::Error;
+
+TEST(LoopThread, ManyThreadsHaveManyThingsDoneInTheLoop) {
+  constexpr int kThreads = 8;
+  constexpr int kCalls = 2000;
+  LoopThread loop;
+  long counter = 0;  // of the loop alone: a race detector sees whether that is true
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < kCalls; ++n) {
+        long seen = 0;
+        const Error error = loop.call([&](auto done) {
+          seen = ++counter;
+          // At once, and later from the loop.
+          if (n % 2 == 0) return done(Error{EIO, boost::system::generic_category()});
+          boost::asio::post(loop.context(), [done] { done(Error{}); });
+        });
+        EXPECT_EQ(error.value(), n % 2 == 0 ? EIO : 0);
+        EXPECT_GT(seen, 0);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  loop.run([&] { EXPECT_EQ(counter, kThreads * kCalls); });
+}
+
+TEST(LoopThread, CallersWaitIndependently) {
+  LoopThread loop;
+  std::function<void(Error)> first;
+  std::thread waiting([&] { loop.call([&](auto done) { first = done; }); });
+  // The second call is answered while the first waits, and releases it.
+  for (bool released = false; !released;) {
+    loop.run([&] {
+      if (!first) return;
+      first(Error{});
+      released = true;
+    });
+  }
+  waiting.join();
+}
+
+TEST(LoopThread, TheEndWaitsForWhatIsPosted) {
+  auto done = std::make_shared<int>(0);
+  {
+    LoopThread loop;
+    boost::asio::post(loop.context(),
+                      [&loop, done] { boost::asio::post(loop.context(), [done] { ++*done; }); });
+  }
+  EXPECT_EQ(*done, 1);
+}
+
+TEST(LoopThread, TakesNoSignals) {
+  LoopThread loop;
+  loop.run([] {
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+    EXPECT_EQ(sigismember(&blocked, SIGTERM), 1);
+    EXPECT_EQ(sigismember(&blocked, SIGINT), 1);
+  });
+  sigset_t blocked;
+  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  EXPECT_EQ(sigismember(&blocked, SIGTERM), 0);
+}
+
+}  // namespace
+}  // namespace rtrs::nbdkit

@@ -1,0 +1,202 @@
+// nbdkit-urtrs-plugin.so: a remote device for every NBD client. The glue between nbdkit's callbacks, which
+// come from many threads at once, and one Remote that all connections share.
+#define NBDKIT_API_VERSION 2
+#include <nbdkit-plugin.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "backends/libfabric/ofi.hpp"
+#include "tools/nbdkit/remote.hpp"
+
+#define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
+
+namespace {
+
+using namespace rtrs;
+using wire::rnbd::Opcode;
+
+nbdkit::Settings settings;
+std::unique_ptr<nbdkit::Remote> remote;
+
+int fail(const std::string& why) {
+  nbdkit_error("%s", why.c_str());
+  return -1;
+}
+
+// From the loop's thread, which nbdkit does not know.
+void show(bool important, const std::string& line) {
+  nbdkit_debug("%s", line.c_str());
+  if (important) std::fprintf(stderr, "urtrs: %s\n", line.c_str());
+}
+
+void load() {
+  // The PSM libraries behind libfabric took the signal handlers while we were loaded.
+  ofi::restore_signal_handlers();
+}
+
+void unload() {
+  remote.reset();
+}
+
+int config(const char* key, const char* value) {
+  const auto done = settings.set(key, value);
+  return done ? 0 : fail(done.error());
+}
+
+int config_complete() {
+  std::array<char, 256> host{};
+  std::array<char, 4096> directory{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  if (::getcwd(directory.data(), directory.size()) == nullptr) directory[0] = '\0';
+  const auto done = settings.complete(host.data(), ::getpid(), directory.data());
+  return done ? 0 : fail(done.error());
+}
+
+// Threads and sockets do not survive the fork into the background, so the server is sought after it.
+int after_fork() {
+  auto opened = nbdkit::Remote::open(settings, show);
+  if (!opened) return fail(opened.error());
+  remote = std::move(*opened);
+  return 0;
+}
+
+void cleanup() {
+  remote.reset();
+}
+
+void* open_connection(int) {
+  return remote.get();
+}
+
+rnbd::Geometry geometry() {
+  return remote->shape().geometry;
+}
+
+int64_t get_size(void*) {
+  return static_cast<int64_t>(geometry().nsectors * wire::rnbd::kSectorBytes);
+}
+
+int can_write(void*) {
+  return remote->shape().writable ? 1 : 0;
+}
+int can_flush(void*) {
+  return 1;
+}
+int can_fua(void*) {
+  return NBDKIT_FUA_NATIVE;
+}
+int can_trim(void*) {
+  return geometry().max_discard_sectors != 0 ? 1 : 0;
+}
+int can_zero(void*) {
+  return geometry().max_write_zeroes_sectors != 0 ? 1 : 0;
+}
+// Fast means: never slower than writing zeroes, or refused at once. What the server has to do for a zeroing
+// nobody tells us, so such requests are refused at once, which is allowed.
+int can_fast_zero(void*) {
+  return 1;
+}
+int is_rotational(void*) {
+  return 0;
+}
+int can_multi_conn(void*) {
+  return 1;
+}
+
+int block_size(void*, uint32_t* minimum, uint32_t* preferred, uint32_t* maximum) {
+  constexpr uint32_t kLargest = 32U << 20;
+  const nbdkit::Remote::Shape shape = remote->shape();
+  *minimum = shape.geometry.logical_block_size;
+  const uint32_t good = std::max({shape.geometry.physical_block_size, *minimum, uint32_t{4096}});
+  *preferred = std::min(good, kLargest);
+  *maximum = kLargest;
+  return 0;
+}
+
+int perform(Opcode opcode, uint64_t offset, uint64_t length, std::byte* data, uint32_t flags) {
+  asio::DeviceIo io;
+  io.opcode = opcode;
+  io.offset = offset;
+  io.length = length;
+  io.data = data;
+  io.fua = (flags & NBDKIT_FLAG_FUA) != 0;
+  const int error = remote->io(io);
+  if (error == 0) return 0;
+  nbdkit_set_error(error);
+  return fail(std::string(wire::rnbd::to_string(opcode)) + " of " + std::to_string(length) + " bytes at " +
+              std::to_string(offset) + " failed");
+}
+
+int pread(void*, void* buffer, uint32_t count, uint64_t offset, uint32_t flags) {
+  return perform(Opcode::read, offset, count, static_cast<std::byte*>(buffer), flags);
+}
+int pwrite(void*, const void* buffer, uint32_t count, uint64_t offset, uint32_t flags) {
+  // A write only reads its data.
+  auto* data = const_cast<std::byte*>(static_cast<const std::byte*>(buffer));
+  return perform(Opcode::write, offset, count, data, flags);
+}
+int flush(void*, uint32_t flags) {
+  return perform(Opcode::flush, 0, 0, nullptr, flags);
+}
+int trim(void*, uint32_t count, uint64_t offset, uint32_t flags) {
+  return perform(Opcode::discard, offset, count, nullptr, flags);
+}
+int zero(void*, uint32_t count, uint64_t offset, uint32_t flags) {
+  if ((flags & NBDKIT_FLAG_FAST_ZERO) != 0) {
+    nbdkit_set_error(EOPNOTSUPP);
+    return -1;
+  }
+  return perform(Opcode::write_zeroes, offset, count, nullptr, flags);
+}
+
+void dump_plugin() {
+  std::printf("urtrs_protocol=2.0\nurtrs_default_port=%u\nurtrs_default_provider=%s\n", settings.port,
+              settings.provider.c_str());
+}
+
+nbdkit_plugin make_plugin() {
+  nbdkit_plugin made{};
+  made.name = "urtrs";
+  made.longname = "urtrs: remote block devices over RTRS and RNBD";
+  made.version = URTRS_VERSION;
+  made.description = "Makes a device that an RNBD server exports available to NBD clients.";
+  made.load = load;
+  made.unload = unload;
+  made.config = config;
+  made.config_complete = config_complete;
+  made.config_help = nbdkit::kSettingsHelp;
+  made.magic_config_key = "device";
+  made.after_fork = after_fork;
+  made.cleanup = cleanup;
+  made.dump_plugin = dump_plugin;
+  made.open = open_connection;
+  made.get_size = get_size;
+  made.can_write = can_write;
+  made.can_flush = can_flush;
+  made.can_fua = can_fua;
+  made.can_trim = can_trim;
+  made.can_zero = can_zero;
+  made.can_fast_zero = can_fast_zero;
+  made.is_rotational = is_rotational;
+  made.can_multi_conn = can_multi_conn;
+  made.block_size = block_size;
+  made.pread = pread;
+  made.pwrite = pwrite;
+  made.flush = flush;
+  made.trim = trim;
+  made.zero = zero;
+  return made;
+}
+
+nbdkit_plugin plugin = make_plugin();
+
+}  // namespace
+
+NBDKIT_REGISTER_PLUGIN(plugin)

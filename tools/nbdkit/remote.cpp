@@ -1,0 +1,160 @@
+#include "tools/nbdkit/remote.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "backends/asio/path_syntax.hpp"
+#include "backends/libfabric/ofi.hpp"
+#include "tools/nbdkit/explain.hpp"
+
+namespace rtrs::nbdkit {
+namespace {
+
+using Error = boost::system::error_code;
+
+const char* const kTool = "nbdkit-urtrs-plugin";
+
+asio::RemoteDeviceOptions options_of(const Settings& settings) {
+  asio::RemoteDeviceOptions options;
+  options.session_name = settings.session;
+  for (const std::string& text : settings.paths)
+    options.paths.push_back(*asio::parse_path(text, settings.port));
+  options.device = settings.device;
+  options.access_mode = settings.access_mode;
+  options.protocol = settings.protocol;
+  return options;
+}
+
+const Error kTimedOut{ETIMEDOUT, boost::system::system_category()};
+
+}  // namespace
+
+tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const Settings& settings,
+                                                                Status::Lines lines) {
+  std::unique_ptr<Remote> remote(new Remote(settings, std::move(lines)));
+  std::string why = remote->start();
+  if (!why.empty()) return tl::unexpected(std::move(why));
+  const Error error = remote->map();
+  if (!error) return remote;
+  remote->loop_.run([&] {
+    const auto paths = remote->device_->paths();
+    why = error == kTimedOut ? explain_timeout(settings, paths) : explain_map_failure(settings, error, paths);
+  });
+  return tl::unexpected(std::move(why));
+}
+
+Remote::Remote(const Settings& settings, Status::Lines lines)
+    : settings_(settings), lines_(std::move(lines)) {}
+
+// Makes fabric and device on the loop's thread; what went wrong, or nothing.
+std::string Remote::start() {
+  std::string why;
+  loop_.run([&] {
+    auto log = std::make_shared<std::string>();  // the fabric keeps its log function
+    ofi::OfiOptions fabric_options;
+    fabric_options.provider = settings_.provider;
+    fabric_options.log = [this, log](ofi::LogLevel level, const std::string& text) {
+      if (level == ofi::LogLevel::error) *log = text;
+      lines_(false, text);
+    };
+    auto fabric = ofi::open_ofi_fabric(fabric_options);
+    if (!fabric) {
+      why = "cannot use the libfabric provider '" + settings_.provider +
+            "': " + (log->empty() ? std::string(to_string(fabric.error())) : *log) +
+            "; fi_info -l lists what there is";
+      return;
+    }
+    status_ = std::make_unique<Status>(settings_, lines_);
+    timer_ = std::make_unique<boost::asio::steady_timer>(loop_.context());
+    asio::RemoteDeviceOptions options = options_of(settings_);
+    options.on_path = [this](const PathNews& news) {
+      status_->on_path(news, {});
+      write_status();
+    };
+    options.on_device = [this](const asio::DeviceNews& news) {
+      status_->on_device(news);
+      write_status();
+    };
+    const std::string backend = (*fabric)->capabilities().name;
+    device_ = std::make_unique<asio::RemoteDevice>(loop_.context(), std::move(*fabric), std::move(options));
+    if (settings_.trace.empty()) return;
+    const trace::Origin origin{kTool, "client", backend, settings_.protocol.seed, settings_.given};
+    const int error = device_->open_trace(settings_.trace, origin);
+    if (error != 0) why = "cannot write the trace " + settings_.trace + ": " + std::strerror(error);
+  });
+  return why;
+}
+
+Error Remote::map() {
+  return loop_.call([this](auto done) {
+    // Whichever comes first tells the caller, and the other must not.
+    auto told = std::make_shared<bool>(false);
+    const auto tell = [this, told, done](Error error) {
+      if (std::exchange(*told, true)) return;
+      timer_->cancel();
+      if (!error) tick();
+      done(error);
+    };
+    timer_->expires_after(std::chrono::nanoseconds(settings_.connect_timeout));
+    timer_->async_wait([tell](Error error) {
+      if (!error) tell(kTimedOut);
+    });
+    device_->async_map(tell);
+  });
+}
+
+void Remote::tick() {
+  write_status();
+  if (settings_.status.empty()) return;
+  timer_->expires_after(std::chrono::seconds(1));
+  timer_->async_wait([this](Error error) {
+    if (!error) tick();
+  });
+}
+
+void Remote::write_status() {
+  if (!device_) return;
+  const int error = status_->write(asio::steady_now(), device_->paths(), device_->session().client().stats());
+  if (error != 0 && error != status_errno_)
+    lines_(true, "cannot write the status file " + settings_.status + ": " + std::strerror(error));
+  status_errno_ = error;
+}
+
+Remote::~Remote() {
+  bool open = false;
+  loop_.run([&] { open = device_ != nullptr; });
+  if (open) loop_.call([this](auto done) { device_->async_close(done); });
+  // Whatever is left in the loop ends here, on its thread.
+  loop_.run([this] {
+    if (timer_) timer_->cancel();
+    write_status();
+    device_.reset();
+    timer_.reset();
+  });
+}
+
+int Remote::io(const asio::DeviceIo& request) {
+  const Error error = loop_.call([&](auto done) {
+    const Nanos started = asio::steady_now();
+    const Phase began = status_->phase();
+    device_->async_io(request, [this, started, began, done](Error result) {
+      status_->on_request_done(began, asio::steady_now() - started, static_cast<bool>(result));
+      done(result);
+    });
+  });
+  return asio::to_errno(error);
+}
+
+Remote::Shape Remote::shape() {
+  Shape shape;
+  loop_.run([&] {
+    shape.geometry = device_->geometry();
+    shape.max_io_size = device_->session().client().max_io_size();
+    shape.writable = device_->writable();
+  });
+  return shape;
+}
+
+}  // namespace rtrs::nbdkit

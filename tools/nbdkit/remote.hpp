@@ -1,0 +1,52 @@
+// One remote device for programs that block: its event loop runs on a thread of its own.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <tl/expected.hpp>
+
+#include "backends/asio/remote_device.hpp"
+#include "tools/nbdkit/loop_thread.hpp"
+#include "tools/nbdkit/settings.hpp"
+#include "tools/nbdkit/status.hpp"
+
+namespace rtrs::nbdkit {
+
+class Remote {
+ public:
+  // Opens fabric, thread and session: not before the last fork. Blocks at most connect_timeout and the time
+  // to close. `lines` is called from the loop's thread. The error is a sentence.
+  static tl::expected<std::unique_ptr<Remote>, std::string> open(const Settings&, Status::Lines lines);
+  // Closes the session and completes trace and status. No io() may be under way.
+  ~Remote();
+  Remote(const Remote&) = delete;
+  Remote& operator=(const Remote&) = delete;
+
+  // From any thread. 0 or an errno.
+  int io(const asio::DeviceIo&);
+
+  struct Shape {
+    rnbd::Geometry geometry;
+    std::uint32_t max_io_size = 0;  // bytes of one message
+    bool writable = false;
+  };
+  Shape shape();
+
+ private:
+  Remote(const Settings&, Status::Lines);
+  std::string start();
+  boost::system::error_code map();
+  void tick();
+  void write_status();
+
+  const Settings settings_;
+  Status::Lines lines_;
+  LoopThread loop_;
+  // Of the loop's thread.
+  std::unique_ptr<Status> status_;
+  std::unique_ptr<boost::asio::steady_timer> timer_;
+  std::unique_ptr<asio::RemoteDevice> device_;
+  int status_errno_ = 0;
+};
+
+}  // namespace rtrs::nbdkit

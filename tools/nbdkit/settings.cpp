@@ -1,0 +1,165 @@
+#include "tools/nbdkit/settings.hpp"
+
+#include <charconv>
+#include <utility>
+
+#include "backends/asio/path_syntax.hpp"
+
+namespace rtrs::nbdkit {
+namespace {
+
+using Done = tl::expected<void, std::string>;
+
+Done refuse(std::string_view key, std::string_view value, const std::string& why) {
+  return tl::unexpected(std::string(key) + "=" + std::string(value) + ": " + why);
+}
+
+bool parse_whole(std::string_view text, std::uint64_t& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc{} && end == text.data() + text.size() && !text.empty();
+}
+
+template <class Number>
+Done set_number(std::string_view key, std::string_view value, std::uint64_t least, std::uint64_t most,
+                Number& out) {
+  std::uint64_t number = 0;
+  if (!parse_whole(value, number) || number < least || number > most)
+    return refuse(key, value,
+                  "expected a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  out = static_cast<Number>(number);
+  return {};
+}
+
+Done set_duration(std::string_view key, std::string_view value, Nanos& out) {
+  const auto duration = parse_duration(value);
+  if (!duration) return refuse(key, value, duration.error());
+  if (*duration == 0) return refuse(key, value, "must be longer than nothing");
+  out = *duration;
+  return {};
+}
+
+Done set_access_mode(std::string_view value, wire::rnbd::AccessMode& out) {
+  using wire::rnbd::AccessMode;
+  for (const AccessMode mode : {AccessMode::read_only, AccessMode::read_write, AccessMode::migration}) {
+    if (value != wire::rnbd::to_string(mode)) continue;
+    out = mode;
+    return {};
+  }
+  return refuse("access_mode", value, "expected ro, rw or migration");
+}
+
+Done set_protocol(std::string_view key, std::string_view value, ClientConfig& protocol) {
+  if (key == "queue_depth") return set_number(key, value, 1, kMaxPermits, protocol.max_depth);
+  if (key == "connections") {
+    unsigned connections = 0;
+    const Done done = set_number(key, value, 1, kMaxCons - 1, connections);
+    if (done) protocol.con_num = static_cast<std::uint16_t>(connections + 1);
+    return done;
+  }
+  if (key == "heartbeat_interval") return set_duration(key, value, protocol.heartbeat.interval);
+  if (key == "heartbeat_missed") return set_number(key, value, 1, 1000, protocol.heartbeat.missed_max);
+  if (key == "reconnect_min") return set_duration(key, value, protocol.reconnect_min);
+  if (key == "reconnect_max") return set_duration(key, value, protocol.reconnect_max);
+  if (key == "queue_timeout") {
+    if (value == "never") {
+      protocol.queue_timeout = kNever;
+      return {};
+    }
+    return set_duration(key, value, protocol.queue_timeout);
+  }
+  return tl::unexpected("unknown parameter '" + std::string(key) +
+                        "'; nbdkit --help and the plugin lists them all");
+}
+
+Done check_name(std::string_view key, const std::string& name) {
+  if (name.empty() || name.size() > 254) return refuse(key, name, "expected 1 to 254 characters");
+  return {};
+}
+
+std::string absolute(const std::string& file, const std::string& directory) {
+  return file.empty() || file.front() == '/' ? file : directory + "/" + file;
+}
+
+}  // namespace
+
+tl::expected<Nanos, std::string> parse_duration(std::string_view text) {
+  const std::size_t digits = text.find_first_not_of("0123456789");
+  const std::string_view unit = digits == std::string_view::npos ? "s" : text.substr(digits);
+  std::uint64_t number = 0;
+  const Nanos scale = unit == "ms"  ? milliseconds(1)
+                      : unit == "s" ? seconds(1)
+                      : unit == "m" ? seconds(60)
+                                    : 0;
+  if (scale == 0 || !parse_whole(text.substr(0, digits), number) || number > 1'000'000)
+    return tl::unexpected<std::string>("expected a duration such as 250ms, 5s or 2m");
+  return number * scale;
+}
+
+Done Settings::set(std::string_view key, std::string_view value) {
+  given.push_back(std::string(key) + "=" + std::string(value));
+  if (key == "path") {
+    if (const auto path = asio::parse_path(value, port); !path) return tl::unexpected(path.error());
+    paths.emplace_back(value);
+    return {};
+  }
+  if (key == "port") return set_number(key, value, 1, 65535, port);
+  if (key == "access_mode") return set_access_mode(value, access_mode);
+  if (key == "connect_timeout") return set_duration(key, value, connect_timeout);
+  for (const auto& [name, text] : {std::pair<std::string_view, std::string*>{"session", &session},
+                                   {"device", &device},
+                                   {"provider", &provider},
+                                   {"trace", &trace},
+                                   {"status", &status}}) {
+    if (key != name) continue;
+    if (value.empty()) return refuse(key, value, "is empty");
+    *text = value;
+    return {};
+  }
+  return set_protocol(key, value, protocol);
+}
+
+Done Settings::complete(const std::string& host, int process, const std::string& working_directory) {
+  if (paths.empty())
+    return tl::unexpected<std::string>("no path= is given: the address of the server, e.g. path=10.0.0.2");
+  if (paths.size() > kMaxPaths)
+    return tl::unexpected("more than " + std::to_string(kMaxPaths) + " paths are given");
+  if (device.empty())
+    return tl::unexpected<std::string>("no device= is given: the name under which the server exports it");
+  if (session.empty()) {
+    session = "nbdkit-" + host.substr(0, host.find('.')) + "-" + std::to_string(process);
+    for (char& c : session) c = c == '/' || c == '.' ? '_' : c;
+  }
+  if (const Done done = check_name("session", session); !done) return done;
+  if (session.find_first_of("/.") != std::string::npos)
+    return refuse("session", session, "'/' and '.' are not allowed");
+  if (const Done done = check_name("device", device); !done) return done;
+  if (protocol.reconnect_min > protocol.reconnect_max)
+    return tl::unexpected<std::string>("reconnect_min is longer than reconnect_max");
+  protocol.send_depth = static_cast<std::uint16_t>(2 * protocol.max_depth);
+  trace = absolute(trace, working_directory);
+  status = absolute(status, working_directory);
+  return {};
+}
+
+const char* const kSettingsHelp =
+    "path=[SRC@]DST           (required, repeatable) address of the server, and of our side\n"
+    "device=NAME              (required) as the server exports it\n"
+    "port=N                   of the server (default 1234)\n"
+    "session=NAME             one client of the server; default nbdkit-HOST-PID\n"
+    "access_mode=ro|rw|migration   (default rw)\n"
+    "provider=NAME            of libfabric (default tcp)\n"
+    "connections=N            for IO, per path (default 2)\n"
+    "queue_depth=N            requests in flight at most (default 512)\n"
+    "connect_timeout=TIME     how long to try at the start (default 15s)\n"
+    "heartbeat_interval=TIME  (default 5s)\n"
+    "heartbeat_missed=N       heartbeats lost before a path is given up (default 5)\n"
+    "reconnect_min=TIME, reconnect_max=TIME   between attempts (default 500ms, 30s)\n"
+    "queue_timeout=TIME|never how long requests wait when no path is left (default 2m)\n"
+    "trace=FILE               record the protocol, for urtrs-replay\n"
+    "status=FILE              keep the state of every path here, as JSON\n"
+    "TIME is 250ms, 5s, 2m or a number of seconds.\n"
+    "\n"
+    "nbdkit urtrs path=10.0.0.1@10.0.0.2 path=10.0.1.1@10.0.1.2 device=disk.img\n"
+    "nbdkit -U - urtrs path=10.0.0.2 device=disk.img --run 'nbdcopy -p $uri disk.img'";
+
+}  // namespace rtrs::nbdkit

@@ -1,0 +1,41 @@
+// The parameters of the plugin: key=value on nbdkit's command line.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "core/proto/config.hpp"
+#include "core/wire/rnbd_messages.hpp"
+
+namespace rtrs::nbdkit {
+
+struct Settings {
+  std::vector<std::string> paths;  // as written; checked by complete()
+  std::uint16_t port = 1234;
+  std::string session;  // empty: "nbdkit-HOST-PID"
+  std::string device;
+  wire::rnbd::AccessMode access_mode = wire::rnbd::AccessMode::read_write;
+  std::string provider = "tcp";
+  ClientConfig protocol;  // queue depth, connections, heartbeat, reconnect, queue_timeout
+  Nanos connect_timeout = seconds(15);
+  std::string trace;               // file; empty: none
+  std::string status;              // likewise
+  std::vector<std::string> given;  // "key=value", for the trace's header
+
+  // Errors are sentences that name the key.
+  tl::expected<void, std::string> set(std::string_view key, std::string_view value);
+  // Call once after the last set(). `working_directory`: trace and status are made absolute with it, because
+  // nbdkit leaves it.
+  tl::expected<void, std::string> complete(const std::string& host, int process,
+                                           const std::string& working_directory);
+};
+
+// "250ms", "5s", "2m", "5" (seconds).
+tl::expected<Nanos, std::string> parse_duration(std::string_view text);
+
+// What `nbdkit --help urtrs` and mistakes print.
+extern const char* const kSettingsHelp;
+
+}  // namespace rtrs::nbdkit

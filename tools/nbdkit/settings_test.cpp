@@ -1,0 +1,87 @@
+#include "tools/nbdkit/settings.hpp"
+
+#include <gtest/gtest.h>
+
+namespace rtrs::nbdkit {
+namespace {
+
+std::string why(const tl::expected<void, std::string>& done) {
+  return done ? "accepted" : done.error();
+}
+
+TEST(Settings, TakesEveryParameter) {
+  Settings settings;
+  for (const auto& [key, value] : {std::pair{"path", "ip:10.0.0.1@10.0.0.2"},
+                                   {"path", "10.0.1.2"},
+                                   {"port", "99"},
+                                   {"session", "s"},
+                                   {"device", "d"},
+                                   {"access_mode", "ro"},
+                                   {"provider", "net"},
+                                   {"queue_depth", "64"},
+                                   {"connections", "4"},
+                                   {"heartbeat_interval", "200ms"},
+                                   {"heartbeat_missed", "3"},
+                                   {"reconnect_min", "100ms"},
+                                   {"reconnect_max", "2s"},
+                                   {"queue_timeout", "never"},
+                                   {"connect_timeout", "1m"},
+                                   {"trace", "t"},
+                                   {"status", "/tmp/s"}})
+    EXPECT_EQ(why(settings.set(key, value)), "accepted") << key;
+  ASSERT_EQ(why(settings.complete("host", 1, "/home/me")), "accepted");
+  EXPECT_EQ(settings.paths.size(), 2U);
+  EXPECT_EQ(settings.port, 99);
+  EXPECT_EQ(settings.access_mode, wire::rnbd::AccessMode::read_only);
+  EXPECT_EQ(settings.provider, "net");
+  EXPECT_EQ(settings.protocol.max_depth, 64);
+  EXPECT_EQ(settings.protocol.con_num, 5);
+  EXPECT_EQ(settings.protocol.heartbeat.interval, milliseconds(200));
+  EXPECT_EQ(settings.protocol.heartbeat.missed_max, 3U);
+  EXPECT_EQ(settings.protocol.reconnect_min, milliseconds(100));
+  EXPECT_EQ(settings.protocol.reconnect_max, seconds(2));
+  EXPECT_EQ(settings.protocol.queue_timeout, kNever);
+  EXPECT_EQ(settings.connect_timeout, seconds(60));
+  EXPECT_EQ(settings.trace, "/home/me/t");
+  EXPECT_EQ(settings.status, "/tmp/s");
+  EXPECT_EQ(settings.given.size(), 17U);
+}
+
+TEST(Settings, SaysWhatIsWrongWithAValue) {
+  Settings settings;
+  EXPECT_EQ(why(settings.set("port", "0")), "port=0: expected a whole number from 1 to 65535");
+  EXPECT_EQ(why(settings.set("port", "12x")), "port=12x: expected a whole number from 1 to 65535");
+  EXPECT_EQ(why(settings.set("connections", "0")), "connections=0: expected a whole number from 1 to 135");
+  EXPECT_EQ(why(settings.set("access_mode", "w")), "access_mode=w: expected ro, rw or migration");
+  EXPECT_EQ(why(settings.set("queue_timeout", "5h")),
+            "queue_timeout=5h: expected a duration such as 250ms, 5s or 2m");
+  EXPECT_EQ(why(settings.set("reconnect_min", "0")), "reconnect_min=0: must be longer than nothing");
+  EXPECT_EQ(why(settings.set("device", "")), "device=: is empty");
+  EXPECT_EQ(why(settings.set("path", "a@b@c")),
+            "path 'a@b@c': more than one '@' or ','; give every path on its own");
+  EXPECT_EQ(why(settings.set("devcie", "d")),
+            "unknown parameter 'devcie'; nbdkit --help and the plugin lists them all");
+}
+
+TEST(Settings, SaysWhatIsMissing) {
+  Settings settings;
+  EXPECT_EQ(why(settings.complete("h", 1, "/")),
+            "no path= is given: the address of the server, e.g. path=10.0.0.2");
+  ASSERT_TRUE(settings.set("path", "10.0.0.2"));
+  EXPECT_EQ(why(settings.complete("h", 1, "/")),
+            "no device= is given: the name under which the server exports it");
+  ASSERT_TRUE(settings.set("device", "d"));
+  ASSERT_TRUE(settings.set("session", "a/b"));
+  EXPECT_EQ(why(settings.complete("h", 1, "/")), "session=a/b: '/' and '.' are not allowed");
+}
+
+TEST(Settings, TheDefaultSessionIsNamedAfterHostAndProcess) {
+  Settings settings;
+  ASSERT_TRUE(settings.set("path", "10.0.0.2"));
+  ASSERT_TRUE(settings.set("device", "d"));
+  ASSERT_TRUE(settings.complete("box.example.org", 42, "/"));
+  EXPECT_EQ(settings.session, "nbdkit-box-42");
+}
+
+}  // namespace
+}  // namespace rtrs::nbdkit

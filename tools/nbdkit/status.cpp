@@ -1,0 +1,207 @@
+#include "tools/nbdkit/status.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "tools/nbdkit/explain.hpp"
+
+namespace rtrs::nbdkit {
+namespace {
+
+constexpr std::size_t kMaxEvents = 1000;
+
+double to_seconds(Nanos time) {
+  return static_cast<double>(time) / 1e9;
+}
+double to_micros(Nanos time) {
+  return static_cast<double>(time) / 1e3;
+}
+std::int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::string in_seconds(Nanos time) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", to_seconds(time));
+  return text;
+}
+
+nlohmann::json json_of(const LatencyHistogram& latency) {
+  return {{"ios", latency.count()},
+          {"mean_us", to_micros(latency.mean())},
+          {"p50_us", to_micros(latency.percentile(500))},
+          {"p99_us", to_micros(latency.percentile(990))},
+          {"max_us", to_micros(latency.most())}};
+}
+
+nlohmann::json json_of(const PathStatus& path, Nanos started) {
+  return {{"state", to_string(path.state)},
+          {"reason", to_string(path.reason)},
+          {"errno", path.peer_errno},
+          {"attempt", path.attempt},
+          {"reconnects", path.reconnects},
+          {"failed_attempts", path.failed_attempts},
+          {"ios", path.ios},
+          {"failovers", path.failovers},
+          {"inflight", path.inflight},
+          {"heartbeat_latency_us", to_micros(path.heartbeat_latency)},
+          {"since_s", path.since > started ? to_seconds(path.since - started) : 0.0}};
+}
+
+}  // namespace
+
+Status::Status(const Settings& settings, Lines lines)
+    : settings_(settings),
+      lines_(std::move(lines)),
+      started_(asio::steady_now()),
+      paths_(settings.paths.size()) {}
+
+void Status::note(Event event) {
+  event.unix_ms = unix_ms();
+  if (events_.size() == kMaxEvents) {
+    events_.pop_front();
+    ++events_dropped_;
+  }
+  events_.push_back(std::move(event));
+}
+
+void Status::on_path_changed(Nanos at, const PathChanged& change) {
+  if (change.path >= paths_.size()) return;
+  Path& path = paths_[change.path];
+  const std::string name = "path " + settings_.paths[change.path];
+  const std::string reason = reason_words(change.reason, change.peer_errno);
+  const bool connected = change.state == PathState::connected;
+  if (path.connected && !connected) {
+    path.lost_at = at;
+    lines_(true, name + " lost: " + reason);
+  } else if (connected && path.ever) {
+    lines_(true, name + " is back after " + in_seconds(at - path.lost_at) + " and " +
+                     std::to_string(change.attempt) + " attempts");
+  } else if (change.state == PathState::waiting) {
+    lines_(false, name + ": attempt " + std::to_string(change.attempt) + " failed: " + reason + ", next in " +
+                      in_seconds(change.delay));
+  } else {
+    lines_(false, name + ": " + to_string(change.state));
+  }
+  path.connected = connected;
+  path.ever = path.ever || connected;
+  Event event;
+  event.at = at;
+  event.path = change.path;
+  event.what = to_string(change.state);
+  event.reason = to_string(change.reason);
+  event.error = change.peer_errno;
+  event.attempt = change.attempt;
+  event.delay = change.delay;
+  note(std::move(event));
+}
+
+void Status::on_path(const PathNews& news, std::span<const PathStatus>) {
+  if (news.kind == PathNews::Kind::path) {
+    on_path_changed(news.at, news.path);
+  } else {
+    Event event;
+    event.at = news.at;
+    event.what = news.kind == PathNews::Kind::link_up     ? "link_up"
+                 : news.kind == PathNews::Kind::link_down ? "link_down"
+                                                          : "session_ended";
+    event.reason = to_string(news.reason);
+    link_up_ = news.kind == PathNews::Kind::link_up;
+    lines_(false, event.what);
+    note(std::move(event));
+  }
+  const auto missing = [](const Path& path) { return path.ever && !path.connected; };
+  const bool any_lost = std::any_of(paths_.begin(), paths_.end(), missing);
+  latency_.set_paths(!any_lost, any_lost);
+}
+
+void Status::on_device(const asio::DeviceNews& news) {
+  const bool resized = news.state == rnbd::DeviceState::open && device_.geometry.nsectors != 0 &&
+                       news.geometry.nsectors != device_.geometry.nsectors;
+  Event event;
+  event.at = asio::steady_now();
+  event.what = std::string("device_") + rnbd::to_string(news.state);
+  event.error = news.error;
+  std::string line = "device " + settings_.device + " " + rnbd::to_string(news.state);
+  if (news.error != 0) line += std::string(": ") + std::strerror(news.error);
+  if (resized)
+    line += ": its size changed from " + std::to_string(device_.geometry.nsectors) + " to " +
+            std::to_string(news.geometry.nsectors) + " sectors";
+  lines_(news.error != 0 || resized, line);
+  device_ = news;
+  note(std::move(event));
+}
+
+void Status::on_request_done(Phase began, Nanos latency, bool failed) noexcept {
+  latency_.add(began, latency);
+  request_errors_ += failed ? 1 : 0;
+}
+
+std::string Status::render(Nanos now, std::span<const PathStatus> paths, const ClientStats& stats) const {
+  nlohmann::json out = {{"format", 1},
+                        {"pid", ::getpid()},
+                        {"session", settings_.session},
+                        {"device", settings_.device},
+                        {"state", rnbd::to_string(device_.state)},
+                        {"size_bytes", device_.geometry.nsectors * wire::rnbd::kSectorBytes},
+                        {"link", link_up_ ? "up" : "down"},
+                        {"phase", to_string(latency_.phase())},
+                        {"uptime_s", to_seconds(now - started_)},
+                        {"request_errors", request_errors_},
+                        {"reads", stats.reads},
+                        {"writes", stats.writes},
+                        {"read_bytes", stats.read_bytes},
+                        {"write_bytes", stats.write_bytes},
+                        {"failovers", stats.failovers},
+                        {"unfenced_failovers", stats.unfenced_failovers},
+                        {"events_dropped", events_dropped_}};
+  out["paths"] = nlohmann::json::array();
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    nlohmann::json path = json_of(paths[i], started_);
+    path["index"] = i;
+    path["address"] = i < settings_.paths.size() ? settings_.paths[i] : std::string();
+    out["paths"].push_back(std::move(path));
+  }
+  for (const Phase phase : {Phase::before, Phase::during, Phase::after})
+    out["latency"][to_string(phase)] = json_of(latency_.of(phase));
+  out["events"] = nlohmann::json::array();
+  for (const Event& event : events_) {
+    out["events"].push_back({{"at_s", event.at > started_ ? to_seconds(event.at - started_) : 0.0},
+                             {"unix_ms", event.unix_ms},
+                             {"path", event.path},
+                             {"what", event.what},
+                             {"reason", event.reason},
+                             {"errno", event.error},
+                             {"attempt", event.attempt},
+                             {"next_attempt_s", to_seconds(event.delay)}});
+  }
+  return out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+int Status::write(Nanos now, std::span<const PathStatus> paths, const ClientStats& stats) const {
+  return settings_.status.empty() ? 0 : replace_file(settings_.status, render(now, paths, stats));
+}
+
+int replace_file(const std::string& file, const std::string& content) {
+  const std::string beside = file + ".new";
+  std::FILE* const out = std::fopen(beside.c_str(), "we");
+  if (out == nullptr) return errno;
+  const bool written = std::fwrite(content.data(), 1, content.size(), out) == content.size();
+  const int write_errno = errno;
+  if (std::fclose(out) != 0 || !written) {
+    const int error = written ? errno : write_errno;
+    std::remove(beside.c_str());
+    return error;
+  }
+  return std::rename(beside.c_str(), file.c_str()) == 0 ? 0 : errno;
+}
+
+}  // namespace rtrs::nbdkit

@@ -1,0 +1,72 @@
+// What became of a device and its paths, told as lines for people and as a JSON file for programs
+// (docs of the fields: the keys of render()).
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/asio/remote_device.hpp"
+#include "tools/nbdkit/latency.hpp"
+#include "tools/nbdkit/settings.hpp"
+
+namespace rtrs::nbdkit {
+
+// Belongs to the thread of the event loop.
+class Status {
+ public:
+  // `lines`: gets one line for each thing that happened; important: a path was lost or is back, the device
+  // closed.
+  using Lines = std::function<void(bool important, const std::string&)>;
+  Status(const Settings&, Lines lines);
+
+  void on_path(const PathNews&, std::span<const PathStatus>);
+  void on_device(const asio::DeviceNews&);
+
+  Phase phase() const noexcept { return latency_.phase(); }
+  // `began`: phase() when the request was started.
+  void on_request_done(Phase began, Nanos latency, bool failed) noexcept;
+
+  // JSON, one object.
+  std::string render(Nanos now, std::span<const PathStatus>, const ClientStats&) const;
+  // Replaces the status file as a whole. 0 or an errno; 0 without a file.
+  int write(Nanos now, std::span<const PathStatus>, const ClientStats&) const;
+
+ private:
+  struct Event {
+    Nanos at = 0;
+    std::int64_t unix_ms = 0;
+    int path = -1;  // -1: of the device or the link
+    std::string what;
+    std::string reason;
+    int error = 0;
+    std::uint32_t attempt = 0;
+    Nanos delay = 0;
+  };
+  struct Path {
+    bool connected = false;
+    bool ever = false;
+    Nanos lost_at = 0;
+  };
+
+  void note(Event event);
+  void on_path_changed(Nanos at, const PathChanged&);
+
+  const Settings& settings_;
+  const Lines lines_;
+  const Nanos started_;
+  std::vector<Path> paths_;
+  std::deque<Event> events_;
+  std::uint64_t events_dropped_ = 0;
+  LatencyByPhase latency_;
+  std::uint64_t request_errors_ = 0;
+  bool link_up_ = false;
+  asio::DeviceNews device_;
+};
+
+// Writes beside `file` and renames. 0 or an errno.
+int replace_file(const std::string& file, const std::string& content);
+
+}  // namespace rtrs::nbdkit

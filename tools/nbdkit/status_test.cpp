@@ -1,0 +1,109 @@
+#include "tools/nbdkit/status.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace rtrs::nbdkit {
+namespace {
+
+PathNews change(std::uint16_t path, PathState state, Reason reason = Reason::none,
+                std::uint32_t attempt = 0) {
+  PathNews news;
+  news.at = asio::steady_now();
+  news.path = PathChanged{path, state, reason, 0, attempt, 0};
+  return news;
+}
+
+class StatusTest : public ::testing::Test {
+ protected:
+  StatusTest() {
+    settings.paths = {"10.0.0.2", "10.0.1.2"};
+    settings.device = "disk";
+    status.emplace(settings, [this](bool important, const std::string& line) {
+      if (important) lines.push_back(line);
+    });
+  }
+  nlohmann::json render() { return nlohmann::json::parse(status->render(asio::steady_now(), {}, {})); }
+
+  Settings settings;
+  std::vector<std::string> lines;
+  std::optional<Status> status;
+};
+
+TEST_F(StatusTest, OnlyALostPathAndItsReturnAreImportant) {
+  status->on_path(change(0, PathState::connected), {});
+  status->on_path(change(1, PathState::connected), {});
+  EXPECT_TRUE(lines.empty());
+  status->on_path(change(0, PathState::draining, Reason::heartbeat_lost), {});
+  status->on_path(change(0, PathState::waiting, Reason::heartbeat_lost, 1), {});
+  status->on_path(change(0, PathState::connected, Reason::none, 3), {});
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0], std::string("path 10.0.0.2 lost: ") + to_string(Reason::heartbeat_lost));
+  EXPECT_EQ(lines[1].find("path 10.0.0.2 is back after "), 0U);
+  const nlohmann::json shown = render();
+  ASSERT_EQ(shown["events"].size(), 5U);
+  EXPECT_EQ(shown["events"][2]["reason"], to_string(Reason::heartbeat_lost));
+  EXPECT_EQ(shown["events"][2]["path"], 0);
+  EXPECT_EQ(shown["events"][4]["attempt"], 3);
+}
+
+TEST_F(StatusTest, LatencyIsToldApartByPhase) {
+  const auto done = [this](Phase began, Nanos latency) { status->on_request_done(began, latency, false); };
+  status->on_path(change(0, PathState::connected), {});
+  done(Phase::before, microseconds(10));
+  status->on_path(change(0, PathState::draining, Reason::peer_closed), {});
+  done(Phase::before, seconds(1));
+  done(Phase::during, seconds(2));
+  status->on_path(change(0, PathState::connected), {});
+  done(Phase::during, seconds(3));
+  done(Phase::after, microseconds(20));
+  const nlohmann::json latency = render()["latency"];
+  EXPECT_EQ(latency["before"]["ios"], 1);
+  EXPECT_EQ(latency["during"]["ios"], 3);
+  EXPECT_EQ(latency["after"]["ios"], 1);
+  EXPECT_EQ(latency["during"]["max_us"], 3e6);
+  EXPECT_EQ(latency["after"]["mean_us"], 20.0);
+}
+
+TEST_F(StatusTest, ANewSizeIsImportant) {
+  asio::DeviceNews news;
+  news.state = rnbd::DeviceState::open;
+  news.geometry.nsectors = 8;
+  status->on_device(news);
+  EXPECT_TRUE(lines.empty());
+  news.geometry.nsectors = 16;
+  status->on_device(news);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_NE(lines[0].find("size changed from 8 to 16 sectors"), std::string::npos);
+  EXPECT_EQ(render()["size_bytes"], 8192);
+}
+
+TEST_F(StatusTest, TheFileIsReplacedAsAWhole) {
+  settings.status = ::testing::TempDir() + "status_test.json";
+  ASSERT_EQ(status->write(asio::steady_now(), {}, {}), 0);
+  ASSERT_EQ(status->write(asio::steady_now(), {}, {}), 0);
+  std::ifstream in(settings.status);
+  std::stringstream text;
+  text << in.rdbuf();
+  EXPECT_EQ(nlohmann::json::parse(text.str())["device"], "disk");
+  EXPECT_EQ(replace_file("/no/such/directory/file", "x"), ENOENT);
+}
+
+TEST(LatencyHistogram, PercentilesAreAtMostAnEighthTooHigh) {
+  LatencyHistogram latency;
+  for (Nanos n = 1; n <= 100'000; ++n) latency.add(n);
+  for (const unsigned thousandths : {1U, 100U, 500U, 990U, 999U}) {
+    const Nanos exact = 100 * Nanos{thousandths};
+    EXPECT_GE(latency.percentile(thousandths), exact);
+    EXPECT_LE(latency.percentile(thousandths), exact + exact / 8);
+  }
+  EXPECT_EQ(latency.percentile(1000), 100'000U);
+  EXPECT_EQ(LatencyHistogram{}.percentile(500), 0U);
+}
+
+}  // namespace
+}  // namespace rtrs::nbdkit
