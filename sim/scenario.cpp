@@ -108,9 +108,8 @@ Scenario draw_scenario(ChoiceSource& choice) {
   s.safety = s.interval * (10 + choice.draw(30, Label::swarm));
   s.faults_from_start = chance(choice, 40);
   s.admin_gap = chance(choice, 25) ? s.interval * (1 + choice.draw(6, Label::swarm)) : kNever;
-  const bool both_fence = (s.client.extensions & s.server.extensions & 1U) != 0;
   s.fenced = s.client.fence_failed == UnfencedReplay::wait &&
-             (both_fence || s.client.kernel_peer == UnfencedReplay::wait);
+             (s.can_fence() || s.client.kernel_peer == UnfencedReplay::wait);
   return s;
 }
 

@@ -38,6 +38,7 @@ struct Scenario {
   // The server never executes a request after the client gave its path up: replays wait for proof.
   bool fenced = true;
 
+  bool can_fence() const noexcept { return (client.extensions & server.extensions & 1U) != 0; }
   std::string describe() const;
 };
 Scenario draw_scenario(ChoiceSource&);

@@ -120,7 +120,10 @@ void World::start_client(std::uint32_t index) {
   options.session_uuid = uuid_of(options_.seed, index, client.incarnation, 99);
   for (std::uint32_t path = 0; path < kMaxPaths; ++path)
     options.path_uuids.push_back(uuid_of(options_.seed, index, client.incarnation, path));
-  for (std::uint32_t path = 0; path < scenario_.paths; ++path) options.paths.push_back(address(index, path));
+  for (std::uint32_t path = 0; path < scenario_.paths; ++path) {
+    options.paths.push_back(address(index, path));
+    client.address_of[path] = options.paths.back();
+  }
   client.driver = std::make_unique<Client>(options, client.recorder.get());
   const Errc opened = client.driver->open(*client.fabric, now());
   if (opened != Errc::ok)
@@ -259,6 +262,16 @@ void World::operator_due() {
   if (client.up && client.paused_until <= now() && client.driver->link_up()) operate(client);
 }
 
+void World::add_missing(ClientNode& client) {
+  const auto paths = client.driver->paths();
+  std::size_t index = 0;
+  while (index < paths.size() && paths[index].state != PathState::absent) ++index;
+  if (client.driver->add_path(*client.fabric, now(), client.missing.back()) != Errc::ok) return;
+  client.address_of[index] = client.missing.back();
+  client.missing.pop_back();
+  judge_.mark(Mark::path_removed);
+}
+
 void World::operate(ClientNode& client) {
   const std::uint32_t operation = choice_.draw(6, Label::admin);
   const std::uint32_t path = choice_.draw(scenario_.paths, Label::admin);
@@ -272,15 +285,13 @@ void World::operate(ClientNode& client) {
       break;
     case 2:
       if (!client.missing.empty() || scenario_.paths == 1) break;
+      // Without a fence only the path itself can bring the proof that its requests wait for.
+      if (!scenario_.can_fence() && scenario_.fenced) break;
       if (client.driver->remove_path(*client.fabric, now(), path) == Errc::ok)
-        client.missing.push_back(address(client.id - 1, path));
+        client.missing.push_back(client.address_of[path]);
       break;
     case 3:
-      if (client.missing.empty()) break;
-      if (client.driver->add_path(*client.fabric, now(), client.missing.back()) == Errc::ok) {
-        client.missing.pop_back();
-        judge_.mark(Mark::path_removed);
-      }
+      if (!client.missing.empty()) add_missing(client);
       break;
     case 4:
       client.driver->set_policy(*client.fabric, now(), static_cast<MultipathPolicy>(path % 3));

@@ -88,7 +88,8 @@ class World {
     std::uint32_t left = 0;  // requests still to submit
     std::uint32_t under_way = 0;
     Nanos next_submit = 0;
-    std::vector<PathAddress> missing;  // removed paths that are to be added again
+    std::vector<PathAddress> missing;               // removed paths that are to be added again
+    std::array<PathAddress, kMaxPaths> address_of;  // by path
     std::uint64_t failovers_seen = 0;
     bool probing = false;
     bool link_lost_once = false;
@@ -118,6 +119,7 @@ class World {
   void carry_out(const WorldFault&);
   void operator_due();
   void operate(ClientNode&);
+  void add_missing(ClientNode&);
   PathAddress address(std::uint32_t client, std::uint32_t path) const;
 
   // world_client.cpp

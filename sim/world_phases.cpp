@@ -43,9 +43,7 @@ bool World::all_connected() {
       all = false;
       continue;
     }
-    if (!client->missing.empty() &&
-        client->driver->add_path(*client->fabric, now(), client->missing.back()) == Errc::ok)
-      client->missing.pop_back();
+    if (!client->missing.empty()) add_missing(*client);
     std::uint32_t connected = 0;
     const auto paths = client->driver->paths();
     for (unsigned path = 0; path < paths.size(); ++path) {
