@@ -1,0 +1,227 @@
+// Each oracle against a short history that breaks its rule, and against the same history made right.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "sim/oracles/data_integrity.hpp"
+#include "sim/oracles/exactly_once.hpp"
+#include "sim/oracles/heartbeat_watch.hpp"
+#include "sim/oracles/incarnation.hpp"
+#include "sim/oracles/ledger.hpp"
+#include "sim/oracles/link_watch.hpp"
+#include "sim/oracles/slot_exclusivity.hpp"
+
+namespace rtrs::sim {
+
+namespace {
+
+bool fails_with(const Judge& judge, Oracle oracle) {
+  return judge.failed() && judge.failure().oracle == oracle;
+}
+
+}  // namespace
+
+TEST(ExactlyOnce, OneCallbackWithTheServersWordIsRight) {
+  Judge judge;
+  ExactlyOnce once(judge);
+  once.accepted(1, 0);
+  once.accepted(2, 0);
+  once.served(1, 0);
+  once.served(2, 512);
+  once.completed(1, Errc::ok, 0, 1);
+  once.completed(2, Errc::peer_error, 5, 1);
+  EXPECT_FALSE(judge.failed());
+  EXPECT_EQ(once.open(), 0U);
+}
+
+TEST(ExactlyOnce, ASecondCallbackIsFound) {
+  Judge judge;
+  ExactlyOnce once(judge);
+  once.accepted(1, 0);
+  once.served(1, 0);
+  once.completed(1, Errc::ok, 0, 1);
+  once.completed(1, Errc::ok, 0, 2);
+  EXPECT_TRUE(fails_with(judge, Oracle::exactly_once));
+}
+
+TEST(ExactlyOnce, ACallbackAfterTheClientIsGoneIsFound) {
+  Judge judge;
+  ExactlyOnce once(judge);
+  once.accepted(1, 0);
+  once.abandoned(1);
+  once.completed(1, Errc::session_closed, 0, 2);
+  EXPECT_TRUE(fails_with(judge, Oracle::exactly_once));
+}
+
+TEST(ExactlyOnce, SuccessWithoutTheServersWordIsFound) {
+  Judge judge;
+  ExactlyOnce once(judge);
+  once.accepted(1, 0);
+  once.served(1, 30);
+  once.completed(1, Errc::ok, 0, 1);
+  EXPECT_TRUE(fails_with(judge, Oracle::exactly_once));
+}
+
+TEST(ExactlyOnce, AnErrnoThatTheServerNeverSaidIsFound) {
+  Judge judge;
+  ExactlyOnce once(judge);
+  once.accepted(1, 0);
+  once.served(1, 512);
+  once.completed(1, Errc::peer_error, 0, 1);
+  EXPECT_TRUE(fails_with(judge, Oracle::exactly_once));
+}
+
+TEST(SlotExclusivity, TwoUsersOfOneChunkAreFound) {
+  Judge judge;
+  SlotExclusivity slots(judge);
+  std::array<std::byte, 128> chunk{};
+  slots.begin(chunk, 1, 0);
+  slots.begin(std::span(chunk).first(64), 2, 1);
+  EXPECT_TRUE(fails_with(judge, Oracle::slot_exclusivity));
+}
+
+TEST(SlotExclusivity, OneUserAfterTheOtherIsRight) {
+  Judge judge;
+  SlotExclusivity slots(judge);
+  std::array<std::byte, 128> chunk{};
+  slots.begin(chunk, 1, 0);
+  slots.check(chunk, 1, 0);
+  slots.end(chunk);
+  chunk[5] = std::byte{1};
+  slots.begin(chunk, 2, 1);
+  slots.check(chunk, 2, 1);
+  EXPECT_FALSE(judge.failed());
+}
+
+TEST(SlotExclusivity, AChunkThatChangesUnderItsUserIsFound) {
+  Judge judge;
+  SlotExclusivity slots(judge);
+  std::array<std::byte, 128> chunk{};
+  slots.begin(chunk, 1, 0);
+  chunk[127] = std::byte{1};
+  slots.check(chunk, 1, 1);
+  EXPECT_TRUE(fails_with(judge, Oracle::slot_exclusivity));
+}
+
+TEST(DataIntegrity, AWholeSectorTellsItsWriter) {
+  std::array<std::byte, kSectorBytes> sector{};
+  EXPECT_EQ(writer_of(sector, 7, 1), 0U);
+  write_sector(SectorTag{42, 1, 7, 3, 1}, sector);
+  EXPECT_EQ(writer_of(sector, 7, 1), 42U);
+  EXPECT_EQ(writer_of(sector, 8, 1), std::nullopt);
+  EXPECT_EQ(writer_of(sector, 7, 2), std::nullopt);
+  for (std::byte& byte : sector) {
+    byte ^= std::byte{0x10};
+    EXPECT_EQ(writer_of(sector, 7, 1), std::nullopt);
+    byte ^= std::byte{0x10};
+  }
+}
+
+TEST(DataIntegrity, DataOfAnotherRequestIsFound) {
+  Judge judge;
+  DataIntegrity integrity(judge, 1);
+  std::array<std::byte, kSectorBytes> sector{};
+  write_sector(SectorTag{42, 0, 7, 0, 1}, sector);
+  integrity.to_storage(sector, 7, 42, 0);
+  EXPECT_FALSE(judge.failed());
+  integrity.to_storage(sector, 7, 43, 0);
+  EXPECT_TRUE(fails_with(judge, Oracle::data_integrity));
+}
+
+TEST(DataIntegrity, MemoryThatChangesAfterTheCompletionIsFound) {
+  Judge judge;
+  DataIntegrity integrity(judge, 1);
+  integrity.private_memory(1, 2, 9, 0);
+  EXPECT_TRUE(fails_with(judge, Oracle::data_integrity));
+}
+
+class Hearts : public ::testing::Test {
+ protected:
+  Judge judge;
+  HeartbeatWatch watch{judge, HeartbeatConfig{100, 5}};
+};
+
+TEST_F(Hearts, DeathBeforeSilenceIsFound) {
+  watch.connected(0, 0);
+  watch.received(0, 1000);
+  watch.lost(0, true, 1499);
+  EXPECT_TRUE(fails_with(judge, Oracle::heartbeat));
+}
+
+TEST_F(Hearts, DeathAfterSilenceAndLossForOtherReasonsAreRight) {
+  watch.connected(0, 0);
+  watch.connected(1, 0);
+  watch.check(700);
+  watch.lost(0, true, 700);
+  watch.lost(1, false, 10);
+  watch.check(10'000);
+  EXPECT_FALSE(judge.failed());
+}
+
+TEST_F(Hearts, SilenceThatNobodyNoticesIsFound) {
+  watch.connected(0, 0);
+  watch.check(701);
+  EXPECT_TRUE(fails_with(judge, Oracle::heartbeat));
+}
+
+TEST_F(Hearts, APauseExcuses) {
+  watch.connected(0, 0);
+  watch.resumed(5000);
+  watch.check(5700);
+  EXPECT_FALSE(judge.failed());
+  watch.check(5701);
+  EXPECT_TRUE(judge.failed());
+}
+
+TEST(LinkWatch, EventsThatDoNotAlternateAreFound) {
+  Judge judge;
+  LinkWatch links(judge);
+  links.link(false, 0);
+  EXPECT_TRUE(fails_with(judge, Oracle::links));
+}
+
+TEST(LinkWatch, DownWhileAPathIsConnectedIsFound) {
+  Judge judge;
+  LinkWatch links(judge);
+  links.path_connected();
+  links.path_connected();
+  links.link(true, 0);
+  links.check(0);
+  EXPECT_FALSE(judge.failed());
+  links.path_lost();
+  links.link(false, 1);
+  links.check(1);
+  EXPECT_TRUE(fails_with(judge, Oracle::links));
+}
+
+TEST(Ledger, WhatIsHeldTooMuchOrGivenBackTwiceIsFound) {
+  Judge judge;
+  check_holdings(judge, 0, "client", Holdings{3, 2, 1}, Holdings{3, 2, 1});
+  check_balance(judge, 0, "permits", 0, 0);
+  EXPECT_FALSE(judge.failed());
+  check_holdings(judge, 0, "client", Holdings{0, 0, -1}, Holdings{});
+  EXPECT_TRUE(fails_with(judge, Oracle::ledger));
+}
+
+TEST(Incarnation, ConnectionsOfTwoAttemptsAreFound) {
+  Judge judge;
+  std::array<PeerEnd, 2> ends{PeerEnd{true, 1, ConKey{0, 0, 5}, 0}, PeerEnd{true, 1, ConKey{0, 1, 5}, 1}};
+  check_incarnation(judge, 0, "server path", ends, true);
+  EXPECT_FALSE(judge.failed());
+  ends[1].key.epoch = 4;
+  check_incarnation(judge, 0, "server path", ends, true);
+  EXPECT_TRUE(fails_with(judge, Oracle::incarnation));
+}
+
+TEST(Judge, KeepsTheFirstFailureAndNamesEveryRule) {
+  Judge judge;
+  judge.fail(Oracle::ledger, 5, "first");
+  judge.fail(Oracle::history, 6, "second");
+  EXPECT_EQ(judge.failure().text, "first");
+  for (unsigned oracle = 0; oracle < kOracles; ++oracle) {
+    EXPECT_STRNE(id_of(static_cast<Oracle>(oracle)), "");
+    EXPECT_STRNE(rule_of(static_cast<Oracle>(oracle)), "");
+  }
+}
+
+}  // namespace rtrs::sim

@@ -1,0 +1,68 @@
+#include "sim/world.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace rtrs::sim {
+
+namespace {
+
+WorldResult play(std::uint64_t seed) {
+  WorldOptions options;
+  options.seed = seed;
+  return run_seed(options);
+}
+
+}  // namespace
+
+TEST(World, CalmChoicesGiveARunWithoutFaults) {
+  CalmChoice choice;
+  World world(WorldOptions{}, choice);
+  const WorldResult result = world.run();
+  EXPECT_FALSE(result.failed) << result.failure.text;
+  EXPECT_GT(result.requests, 10U);
+  for (const std::uint64_t struck : result.faults) EXPECT_EQ(struck, 0U);
+}
+
+TEST(World, ASeedGivesOneRunAndAnotherSeedAnother) {
+  EXPECT_EQ(play(7).hash, play(7).hash);
+  EXPECT_NE(play(7).hash, play(8).hash);
+}
+
+TEST(World, ATapeGivesTheRunItWasRecordedFrom) {
+  SeededChoice seeded(11);
+  seeded.record(true);
+  const WorldResult first = World(WorldOptions{}, seeded).run();
+  TapeChoice tape(seeded.tape().draws);
+  const WorldResult second = World(WorldOptions{}, tape).run();
+  EXPECT_EQ(first.hash, second.hash);
+  EXPECT_EQ(tape.mismatches(), 0U);
+}
+
+TEST(World, SeedsThatOnceFailedPass) {
+  std::ifstream file(URTRS_SEEDS);
+  ASSERT_TRUE(file);
+  unsigned played = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    std::uint64_t seed = 0;
+    ASSERT_TRUE(words >> seed) << line;
+    const WorldResult result = play(seed);
+    EXPECT_FALSE(result.failed) << line << ": " << result.failure.text;
+    ++played;
+  }
+  EXPECT_GE(played, 8U);
+}
+
+TEST(World, HundredSeedsPass) {
+  for (std::uint64_t seed = 100'000; seed < 100'100; ++seed) {
+    const WorldResult result = play(seed);
+    EXPECT_FALSE(result.failed) << "seed " << seed << ": " << result.failure.text;
+  }
+}
+
+}  // namespace rtrs::sim
