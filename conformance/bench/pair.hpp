@@ -1,0 +1,87 @@
+// A connected client and server over a loop, with an application on each side that does nothing.
+#pragma once
+#include <array>
+#include <string>
+#include <vector>
+
+#include "conformance/bench/loop_fabric.hpp"
+#include "core/driver/client.hpp"
+#include "core/driver/server.hpp"
+#include "core/trace/recorder.hpp"
+
+namespace rtrs::bench {
+
+class Pair {
+ public:
+  Pair(unsigned paths, bool recorded)
+      : recorders_{Recorder(1024), Recorder(1024)},
+        server_(server_config(), recorded ? &recorders_[0] : nullptr),
+        client_(client_options(paths), recorded ? &recorders_[1] : nullptr) {
+    LoopFabric::join(near_, far_);
+    server_.listen(far_, now_, {});
+    client_.open(near_, now_);
+    for (unsigned round = 0; round < 1000; ++round) turn();
+    region_ = *near_.register_memory(data_);
+  }
+  bool ready(unsigned paths) const {
+    unsigned up = 0;
+    for (const PathStatus& path : client_.paths()) up += path.state == PathState::connected ? 1 : 0;
+    return up == paths;
+  }
+  // One request from submit to completion. False when something is wrong.
+  bool one(Direction direction, std::size_t bytes) {
+    IoRequest request;
+    request.direction = direction;
+    request.user_header = header_;
+    request.data = std::span(data_).first(bytes);
+    request.region = region_.id;
+    request.affinity = affinity_++;
+    if (client_.submit(near_, ++now_, request) != Errc::ok) return false;
+    for (unsigned round = 0; round < 4; ++round)
+      if (turn()) return true;
+    return false;
+  }
+
+ private:
+  static ServerConfig server_config() {
+    ServerConfig config;
+    config.queue_depth = 128;
+    config.imm_consumes_receive = false;
+    config.send_invalidate = false;
+    return config;
+  }
+  static ClientOptions client_options(unsigned paths) {
+    ClientOptions options;
+    options.protocol.imm_consumes_receive = false;
+    options.session_name = "bench";
+    options.session_uuid.bytes[0] = 1;
+    for (unsigned path = 0; path < kMaxPaths; ++path) {
+      wire::Uuid uuid{};
+      uuid.bytes[1] = static_cast<std::uint8_t>(path + 1);
+      options.path_uuids.push_back(uuid);
+    }
+    for (unsigned path = 0; path < paths; ++path)
+      options.paths.push_back({"", "loop", static_cast<std::uint16_t>(path + 1)});
+    return options;
+  }
+  bool turn() {
+    std::array<ServerEvent, 16> events;
+    const std::size_t count = server_.poll(far_, now_, events);
+    for (std::size_t at = 0; at < count; ++at)
+      if (events[at].kind == ServerEvent::Kind::request) server_.respond(far_, now_, events[at].id, 0);
+    std::array<IoCompletion, 16> done;
+    return client_.poll(near_, now_, done) > 0 && done[0].result == Errc::ok;
+  }
+
+  Nanos now_ = 1;
+  LoopFabric near_, far_;
+  std::array<Recorder, 2> recorders_;
+  Server server_;
+  Client client_;
+  std::array<std::byte, 24> header_{};
+  std::vector<std::byte> data_ = std::vector<std::byte>(4096);
+  Region region_;
+  std::uint16_t affinity_ = 0;
+};
+
+}  // namespace rtrs::bench
