@@ -1,13 +1,17 @@
 // Bugs and traps of the provider that no contract clause covers, each contained by the backend
 // (docs/fabric.md).
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
+#include <chrono>
 #include <string>
+#include <vector>
 
 #include "conformance/fabric/libfabric_pair.hpp"
 
@@ -53,6 +57,155 @@ TEST(LibfabricTraps, a_client_that_sends_half_a_header_is_closed) {
   EXPECT_EQ(pair->server().stats().reaped_handshakes, 0u);
   ::close(stalled);
 }
+
+// The first bytes of a connect request of the provider: its header, which announces private data that do not
+// follow.
+std::string header_of_a_request() {
+  constexpr std::size_t kPrivateData = 100;
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  EXPECT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), length), 0);
+  EXPECT_EQ(::listen(listener, 8), 0);
+  ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
+  const auto fabric = ofi::open_ofi_fabric({});
+  EXPECT_TRUE(fabric.has_value());
+  if (!fabric) return {};
+  const std::string data(kPrivateData, 'p');
+  const ConKey key{.path = 0, .con = 0, .epoch = 1};
+  (*fabric)->connect(key, {.source = {}, .destination = "127.0.0.1", .port = ntohs(address.sin_port)},
+                     {.send_depth = 8, .receive_depth = 8}, bytes_of(data));
+  pollfd waiting{.fd = listener, .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&waiting, 1, 5000), 1);
+  const int peer = ::accept(listener, nullptr, nullptr);
+  std::string request;
+  waiting.fd = peer;
+  std::array<FabricEvent, 4> events;
+  for (unsigned round = 0; round < 500 && !request.ends_with(data); ++round) {
+    (*fabric)->poll(steady_now(), events);
+    std::array<char, 512> bytes;
+    if (::poll(&waiting, 1, 10) != 1) continue;
+    const ssize_t size = ::recv(peer, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (size > 0) request.append(bytes.data(), static_cast<std::size_t>(size));
+  }
+  ::close(peer);
+  ::close(listener);
+  EXPECT_TRUE(request.ends_with(data));
+  EXPECT_GT(request.size(), kPrivateData);
+  return request.substr(0, request.size() - std::min(request.size(), kPrivateData));
+}
+
+int stalled_client(std::uint16_t port, const std::string& header) {
+  const int fd = tcp_client(port);
+  EXPECT_EQ(::send(fd, header.data(), header.size(), MSG_NOSIGNAL), static_cast<ssize_t>(header.size()));
+  return fd;
+}
+
+class LibfabricStalls : public FabricContract {
+ protected:
+  void expect_io(const Link& link, unsigned count) {
+    for (std::uint32_t imm = 0; imm < count; ++imm) {
+      post_one(client(), empty_imm(link.client, imm));
+      ASSERT_EQ(expect(server(), FabricEvent::Kind::imm_received, link.server).imm, imm);
+    }
+  }
+};
+
+// A server that would wait for ten minutes for the rest of a request.
+class LibfabricLongStalls : public LibfabricStalls {};
+
+TEST_P(LibfabricLongStalls, io_goes_on_while_a_client_holds_up_the_admission_of_others) {
+  const std::string header = header_of_a_request();
+  const Link link = open_link();
+  const int stalled = stalled_client(pair().server_address().port, header);
+  const ConKey waiting = fresh_key();
+  client().fabric().connect(waiting, pair().server_address(), params(), {});
+  expect_io(link, 2000);
+  EXPECT_EQ(server().count(FabricEvent::Kind::connect_requested), 0u);
+  ::close(stalled);
+  const SeenEvent request = expect(server(), FabricEvent::Kind::connect_requested);
+  server().fabric().accept(request.request, fresh_key(), params(), {});
+  expect(client(), FabricEvent::Kind::connected, waiting);
+}
+
+TEST_P(LibfabricStalls, clients_are_admitted_although_others_stall_behind_a_whole_header) {
+  const std::string header = header_of_a_request();
+  const Link link = open_link();
+  std::vector<int> stalled;
+  for (unsigned i = 0; i < 4; ++i) stalled.push_back(stalled_client(pair().server_address().port, header));
+  const Link admitted = open_link();
+  expect_io(link, 100);
+  expect_io(admitted, 100);
+  for (const int fd : stalled) {
+    EXPECT_TRUE(closed_by_server(fd));
+    ::close(fd);
+  }
+  close_link(admitted);
+  close_link(link);
+}
+
+// An address that answers nothing: a socket whose queue of waiting clients is full drops what more come.
+class SilentAddress {
+ public:
+  SilentAddress() {
+    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), length), 0);
+    EXPECT_EQ(::listen(listener_, 0), 0);
+    ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &length);
+    port_ = ntohs(address.sin_port);
+    waiting_ = tcp_client(port_);
+  }
+  ~SilentAddress() {
+    ::close(waiting_);
+    ::close(listener_);
+  }
+  SilentAddress(const SilentAddress&) = delete;
+  SilentAddress& operator=(const SilentAddress&) = delete;
+  PathAddress get() const { return {.source = {}, .destination = "127.0.0.1", .port = port_}; }
+
+ private:
+  int listener_ = -1;
+  int waiting_ = -1;
+  std::uint16_t port_ = 0;
+};
+
+TEST_P(LibfabricStalls, connecting_to_an_address_that_never_answers_blocks_nobody_and_can_be_called_off) {
+  const SilentAddress silent;
+  const Link link = open_link();
+  const ConKey key = fresh_key();
+  const Nanos start = pair().now();
+  client().fabric().connect(key, silent.get(), params(), bytes_of("hello"));
+  expect_io(link, 1000);
+  EXPECT_EQ(client().count(FabricEvent::Kind::connect_failed, key), 0u) << "the address did answer";
+  EXPECT_EQ(client().count(FabricEvent::Kind::connected, key), 0u) << "the address did answer";
+  client().fabric().disconnect(key);
+  expect(client(), FabricEvent::Kind::connection_closed, key);
+  // TCP itself gives up after two minutes; whoever waits for that is caught.
+  EXPECT_LT(pair().now() - start, Nanos{60'000'000'000});
+  run_until_quiet();
+  EXPECT_TRUE(client().events().empty());
+  close_link(link);
+  close_link(open_link());
+}
+
+std::unique_ptr<FabricPair> make_tcp_pair() {
+  return LibfabricPair::open("tcp", "127.0.0.1");
+}
+std::unique_ptr<FabricPair> make_patient_pair() {
+  ofi::OfiOptions options;
+  options.handshake_timeout_ms = options.handshake_stall_ms = 600'000;
+  return LibfabricPair::open("tcp", "127.0.0.1", options);
+}
+INSTANTIATE_TEST_SUITE_P(Libfabric, LibfabricStalls, ::testing::Values(FabricCase{"tcp", make_tcp_pair}),
+                         case_name);
+INSTANTIATE_TEST_SUITE_P(Libfabric, LibfabricLongStalls,
+                         ::testing::Values(FabricCase{"tcp", make_patient_pair}), case_name);
 
 TEST(LibfabricTraps, signal_handlers_of_psm_are_gone_once_a_fabric_is_open) {
   ASSERT_TRUE(ofi::open_ofi_fabric({}).has_value());
