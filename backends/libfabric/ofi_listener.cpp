@@ -190,7 +190,8 @@ void Listener::reap() {
     const auto known = silent_since_.find(socket.inode);
     const std::uint64_t since = known == silent_since_.end() ? now : known->second;
     silent_since.emplace(socket.inode, since);
-    silent.emplace_back(since, &socket);
+    // A request that waits because others hold up this thread does not make its client silent.
+    if (!has_unread_bytes(socket.fd)) silent.emplace_back(since, &socket);
   }
   handed_over_ = std::move(handed_over);
   silent_since_ = std::move(silent_since);

@@ -1,6 +1,7 @@
 #include "backends/libfabric/ofi_sockets.hpp"
 
 #include <dirent.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -60,6 +61,11 @@ bool limit_blocking_reads(const SocketAddress& name, unsigned milliseconds) {
     limited |= ::setsockopt(socket.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0;
   });
   return limited;
+}
+
+bool has_unread_bytes(int fd) noexcept {
+  int count = 0;
+  return ::ioctl(fd, FIONREAD, &count) == 0 && count > 0;
 }
 
 }  // namespace rtrs::ofi

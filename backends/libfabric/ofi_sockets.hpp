@@ -25,4 +25,7 @@ std::vector<AcceptedSocket> accepted_sockets(const std::vector<std::uint16_t>& p
 // False: there is no such socket, as with providers that use none.
 bool limit_blocking_reads(const SocketAddress& name, unsigned milliseconds);
 
+// True when bytes have arrived that nobody has read yet.
+bool has_unread_bytes(int fd) noexcept;
+
 }  // namespace rtrs::ofi

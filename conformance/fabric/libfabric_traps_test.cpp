@@ -103,6 +103,9 @@ int stalled_client(std::uint16_t port, const std::string& header) {
   return fd;
 }
 
+// Together they hold up the admission of others for longer than a silent client is suffered.
+constexpr unsigned kStalled = 8;
+
 class LibfabricStalls : public FabricContract {
  protected:
   void expect_io(const Link& link, unsigned count) {
@@ -134,7 +137,8 @@ TEST_P(LibfabricStalls, clients_are_admitted_although_others_stall_behind_a_whol
   const std::string header = header_of_a_request();
   const Link link = open_link();
   std::vector<int> stalled;
-  for (unsigned i = 0; i < 4; ++i) stalled.push_back(stalled_client(pair().server_address().port, header));
+  for (unsigned i = 0; i < kStalled; ++i)
+    stalled.push_back(stalled_client(pair().server_address().port, header));
   const Link admitted = open_link();
   expect_io(link, 100);
   expect_io(admitted, 100);
@@ -194,15 +198,18 @@ TEST_P(LibfabricStalls, connecting_to_an_address_that_never_answers_blocks_nobod
   close_link(open_link());
 }
 
-std::unique_ptr<FabricPair> make_tcp_pair() {
-  return LibfabricPair::open("tcp", "127.0.0.1");
+std::unique_ptr<FabricPair> make_strict_pair() {
+  ofi::OfiOptions options;
+  options.handshake_timeout_ms = 1000;
+  options.handshake_stall_ms = 250;
+  return LibfabricPair::open("tcp", "127.0.0.1", options);
 }
 std::unique_ptr<FabricPair> make_patient_pair() {
   ofi::OfiOptions options;
   options.handshake_timeout_ms = options.handshake_stall_ms = 600'000;
   return LibfabricPair::open("tcp", "127.0.0.1", options);
 }
-INSTANTIATE_TEST_SUITE_P(Libfabric, LibfabricStalls, ::testing::Values(FabricCase{"tcp", make_tcp_pair}),
+INSTANTIATE_TEST_SUITE_P(Libfabric, LibfabricStalls, ::testing::Values(FabricCase{"tcp", make_strict_pair}),
                          case_name);
 INSTANTIATE_TEST_SUITE_P(Libfabric, LibfabricLongStalls,
                          ::testing::Values(FabricCase{"tcp", make_patient_pair}), case_name);
