@@ -16,6 +16,9 @@ class WatchedFabric final : public Fabric {
   WatchedFabric(Fabric& inner, HeartbeatWatch& watch) : inner_(inner), watch_(watch) {}
   const Holdings& holdings() const noexcept { return holdings_; }
   const std::vector<ConKey>& live() const noexcept { return live_; }
+  // Connections opened since the last clear_fresh().
+  const std::vector<ConKey>& fresh() const noexcept { return fresh_; }
+  void clear_fresh() noexcept { fresh_.clear(); }
 
   const Capabilities& capabilities() const noexcept override { return inner_.capabilities(); }
   Result<Region> allocate(std::size_t bytes) override { return booked(inner_.allocate(bytes)); }
@@ -67,12 +70,14 @@ class WatchedFabric final : public Fabric {
   void opened(ConKey key) {
     ++holdings_.connections;
     live_.push_back(key);
+    fresh_.push_back(key);
   }
 
   Fabric& inner_;
   HeartbeatWatch& watch_;
   Holdings holdings_;
   std::vector<ConKey> live_;
+  std::vector<ConKey> fresh_;
 };
 
 }  // namespace rtrs::sim

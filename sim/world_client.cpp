@@ -47,6 +47,7 @@ bool World::poll_client(std::uint32_t index) {
   const Nanos deadline = client.driver->next_deadline();
   std::array<IoCompletion, 64> done;
   const std::size_t count = client.driver->poll(*client.fabric, now(), done);
+  client.fabric->clear_fresh();
   client_news(client, index);
   for (const IoCompletion& one : std::span(done).first(count)) finished(client, index, one);
   failover_marks(client);

@@ -10,6 +10,8 @@ bool World::poll_server() {
   const bool had_events = network_.has_events(server_.id);
   std::array<ServerEvent, 64> events;
   const std::size_t count = server_.driver->poll(*server_.fabric, now(), events);
+  for (const ConKey& key : server_.fabric->fresh()) check_attempt(server_, key.path, true);
+  server_.fabric->clear_fresh();
   server_news();
   for (const ServerEvent& event : std::span(events).first(count)) on_server_event(event);
   server_marks();

@@ -65,6 +65,10 @@ def hunt(mutants, options):
     work = pathlib.Path(options.work or tempfile.mkdtemp(prefix="urtrs-mutants-"))
     tree = work / "tree"
     shutil.copytree(ROOT, tree, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git", "build"))
+    # A tree that is used again may hold objects of the last bug.
+    for mutant in catalogue():
+        for edit in mutant["edit"]:
+            (tree / edit["file"]).touch()
     subprocess.run(["cmake", "-S", tree, "-B", tree / "build", "-G", "Ninja"], check=True, capture_output=True)
     missed = 0
     for mutant in mutants:

@@ -1,5 +1,5 @@
-// O6: at the moment a path becomes connected, all its connections lead to one path of one incarnation of one
-// peer, connection by connection, and belong to one attempt.
+// O6: whenever the server accepts a connection, and when a path becomes connected, all its connections lead
+// to one path of one incarnation of one peer, connection by connection, and belong to one attempt.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -18,7 +18,7 @@ namespace rtrs::sim {
   X(history, "O4", "each sector is a register: no lost update, no effect outside the window of its write")  \
   X(ledger, "O5",                                                                                           \
     "permits, connections, memory and keys are back at their number when nothing is under way")             \
-  X(incarnation, "O6", "all connections of a connected path belong to one attempt")                         \
+  X(incarnation, "O6", "all connections that a path has at a time belong to one attempt")                   \
   X(legality, "O7", "honest peers never break the protocol, and no machine breaks its invariant")           \
   X(heartbeat, "O8", "a path dies of silence only, and of every silence within (missed_max + 2) intervals") \
   X(liveness, "O9", "after the faults every path connects and every request completes, within bounds")      \
