@@ -54,7 +54,7 @@ void ClientSession::start_path(unsigned index, Nanos now, ActionList& out) noexc
   ClientPath& path = paths_[index];
   if (!may_lead(index)) {
     path.wait_until(kNever, Reason::none);
-    return report(index, kNever, out);
+    return report(index, 0, out);
   }
   path.start(now, config_, !has_home(index), out);
   report(index, 0, out);
