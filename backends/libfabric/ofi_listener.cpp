@@ -202,9 +202,9 @@ void Listener::reap() {
     if (excess != 0) --excess;
     // The provider owns the socket; reading the end of it makes the provider close it. Only this thread turns
     // such a socket into a connection or closes it, so the descriptor cannot have become another.
+    reaped_.fetch_add(1, std::memory_order_relaxed);
     ::shutdown(socket->fd, SHUT_RDWR);
     silent_since_.erase(socket->inode);
-    reaped_.fetch_add(1, std::memory_order_relaxed);
     say(options_, LogLevel::warning, "closed " + to_text(socket->peer) + ": it sent no connect request");
   }
 }

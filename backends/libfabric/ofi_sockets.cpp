@@ -17,36 +17,44 @@ struct DirectoryCloser {
   void operator()(DIR* directory) const noexcept { ::closedir(directory); }
 };
 
+// 0 when it is not a socket. Asks by name, because another thread may close the descriptor.
+ino_t socket_inode(DIR* directory, const char* name) {
+  struct stat status {};
+  const bool is_socket = ::fstatat(::dirfd(directory), name, &status, 0) == 0 && S_ISSOCK(status.st_mode);
+  return is_socket ? status.st_ino : 0;
+}
+
 template <class Visit>
 void for_each_internet_socket(Visit visit) {
   const std::unique_ptr<DIR, DirectoryCloser> directory(::opendir("/proc/self/fd"));
   if (directory == nullptr) return;
   while (const dirent* entry = ::readdir(directory.get())) {
     if (entry->d_name[0] == '.') continue;
-    const int fd = std::atoi(entry->d_name);
     AcceptedSocket socket;
-    socket.fd = fd;
+    socket.fd = std::atoi(entry->d_name);
+    socket.inode = socket_inode(directory.get(), entry->d_name);
     socket.local.length = sizeof socket.local.storage;
-    if (::getsockname(fd, socket.local.get(), &socket.local.length) != 0) continue;
+    if (socket.inode == 0 || ::getsockname(socket.fd, socket.local.get(), &socket.local.length) != 0)
+      continue;
+    socket.peer.length = sizeof socket.peer.storage;
+    if (::getpeername(socket.fd, socket.peer.get(), &socket.peer.length) != 0) socket.peer.length = 0;
+    // All answers are about one socket only if the descriptor still is the one it was.
+    if (socket_inode(directory.get(), entry->d_name) != socket.inode) continue;
     if (socket.local.family() == AF_INET || socket.local.family() == AF_INET6) visit(socket);
   }
 }
 
-bool has_peer(AcceptedSocket& socket) {
-  socket.peer.length = sizeof socket.peer.storage;
-  return ::getpeername(socket.fd, socket.peer.get(), &socket.peer.length) == 0;
+bool has_peer(const AcceptedSocket& socket) {
+  return socket.peer.length != 0;
 }
 
 }  // namespace
 
 std::vector<AcceptedSocket> accepted_sockets(const std::vector<std::uint16_t>& ports) {
   std::vector<AcceptedSocket> found;
-  for_each_internet_socket([&](AcceptedSocket& socket) {
-    if (std::find(ports.begin(), ports.end(), socket.local.port()) == ports.end()) return;
-    struct stat status {};
-    if (!has_peer(socket) || ::fstat(socket.fd, &status) != 0) return;
-    socket.inode = status.st_ino;
-    found.push_back(socket);
+  for_each_internet_socket([&](const AcceptedSocket& socket) {
+    const bool ours = std::find(ports.begin(), ports.end(), socket.local.port()) != ports.end();
+    if (ours && has_peer(socket)) found.push_back(socket);
   });
   return found;
 }
@@ -55,7 +63,7 @@ bool limit_blocking_reads(const SocketAddress& name, unsigned milliseconds) {
   bool limited = false;
   const timeval limit{.tv_sec = milliseconds / 1000,
                       .tv_usec = static_cast<long>(milliseconds % 1000) * 1000};
-  for_each_internet_socket([&](AcceptedSocket& socket) {
+  for_each_internet_socket([&](const AcceptedSocket& socket) {
     if (!(socket.local == name) || has_peer(socket)) return;
     // Accepted sockets inherit the option from the one that listens.
     limited |= ::setsockopt(socket.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0;

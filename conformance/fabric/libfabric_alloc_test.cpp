@@ -14,17 +14,27 @@ namespace {
 // Of this thread: the listener thread may allocate.
 thread_local std::size_t allocations = 0;
 
-void* counted(std::size_t size) {
+void* counted(std::size_t size) noexcept {
   ++allocations;
-  if (void* memory = std::malloc(std::max<std::size_t>(size, 1))) return memory;
+  return std::malloc(std::max<std::size_t>(size, 1));
+}
+
+void* counted_or_throw(std::size_t size) {
+  if (void* memory = counted(size)) return memory;
   throw std::bad_alloc();
 }
 }  // namespace
 
 void* operator new(std::size_t size) {
-  return counted(size);
+  return counted_or_throw(size);
 }
 void* operator new[](std::size_t size) {
+  return counted_or_throw(size);
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return counted(size);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
   return counted(size);
 }
 void operator delete(void* memory) noexcept {
