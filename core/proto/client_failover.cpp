@@ -89,7 +89,9 @@ void ClientSession::fence_deadlines(Nanos now) noexcept {
   for (unsigned index = 0; index < kMaxPaths; ++index) {
     Fence& fence = fences_[index];
     if (fence.state == Fence::State::idle || fence.deadline > now) continue;
-    if (config_.fence_failed == UnfencedReplay::replay) {
+    // A removed path never reconnects; where the server cannot be asked either, no proof will ever come.
+    const bool hopeless = paths_[index].state() == PathState::absent && !paths_[index].can_fence();
+    if (config_.fence_failed == UnfencedReplay::replay || hopeless) {
       release_requests(index, false, now);
     } else {
       fence.state = Fence::State::wanted;

@@ -185,6 +185,23 @@ TEST_F(ClientRequestsTest, FenceIsAskedAgainWhenItsPathDies) {
   EXPECT_EQ(second.path, request.key.path);
 }
 
+TEST_F(ClientRequestsTest, RequestsOfARemovedPathDoNotWaitForProofThatCannotCome) {
+  ClientConfig config = small_config();
+  config.kernel_peer = UnfencedReplay::wait;
+  session = ClientSession(config);
+  flags = 0;
+  open(2);
+  submit();
+  const PostRequest request = only<PostRequest>();
+  feed(PathRemoveRequested{now, request.key.path});
+  drain(request.key.path);
+  EXPECT_TRUE(asked<PostRequest>().empty());
+  now += config.fence_timeout;
+  feed(DeadlineReached{now});
+  EXPECT_EQ(only<PostRequest>().permit, request.permit);
+  EXPECT_FALSE(only<FailedOver>().fenced);
+}
+
 TEST_F(ClientRequestsTest, AcceptedReconnectIsProofToo) {
   open(1);
   submit();
