@@ -1,14 +1,16 @@
 // nbdkit-urtrs-plugin.so: a remote device for every NBD client. The glue between nbdkit's callbacks, which
 // come from many threads at once, and one Remote that all connections share.
 #define NBDKIT_API_VERSION 2
+#include <fcntl.h>
 #include <nbdkit-plugin.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -59,7 +61,43 @@ int config_complete() {
   return done ? 0 : fail(done.error());
 }
 
-// Threads and sockets do not survive the fork into the background, so the server is sought after it.
+// What keeps us from opening the device, or nothing. Runs in a child process and writes to `report`.
+[[noreturn]] void try_in_child(int report) {
+  nbdkit::Settings trial = settings;
+  trial.trace.clear();
+  trial.status.clear();
+  std::string why;
+  {
+    const auto opened = nbdkit::Remote::open(trial, show);
+    if (!opened) why = opened.error();
+  }
+  const auto written = ::write(report, why.data(), why.size());
+  ::_exit(written == static_cast<ssize_t>(why.size()) ? 0 : 1);
+}
+
+// Threads and sockets do not survive the fork into the background, but after it nobody hears a complaint any
+// more, and the command of --run waits for ever on a server that did not start. So a child tries everything
+// once before.
+int get_ready() {
+  std::array<int, 2> report{};
+  if (::pipe2(report.data(), O_CLOEXEC) != 0) return fail(std::string("pipe: ") + std::strerror(errno));
+  const pid_t child = ::fork();
+  if (child < 0) return fail(std::string("fork: ") + std::strerror(errno));
+  if (child == 0) try_in_child(report[1]);
+  ::close(report[1]);
+  std::string why;
+  std::array<char, 512> part{};
+  for (ssize_t size = 0; (size = ::read(report[0], part.data(), part.size())) > 0;)
+    why.append(part.data(), static_cast<std::size_t>(size));
+  ::close(report[0]);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!why.empty()) return fail(why);
+  if (status != 0) return fail("the first attempt to open the device ended unexpectedly");
+  return 0;
+}
+
 int after_fork() {
   auto opened = nbdkit::Remote::open(settings, show);
   if (!opened) return fail(opened.error());
@@ -173,6 +211,7 @@ nbdkit_plugin make_plugin() {
   made.config_complete = config_complete;
   made.config_help = nbdkit::kSettingsHelp;
   made.magic_config_key = "device";
+  made.get_ready = get_ready;
   made.after_fork = after_fork;
   made.cleanup = cleanup;
   made.dump_plugin = dump_plugin;

@@ -81,7 +81,8 @@ void Status::on_path_changed(Nanos at, const PathChanged& change) {
   const bool connected = change.state == PathState::connected;
   if (path.connected && !connected) {
     path.lost_at = at;
-    lines_(true, name + " lost: " + reason);
+    const bool wanted = change.reason == Reason::session_closed || change.reason == Reason::requested;
+    lines_(!wanted, name + " lost: " + reason);
   } else if (connected && path.ever) {
     lines_(true, name + " is back after " + in_seconds(at - path.lost_at) + " and " +
                      std::to_string(change.attempt) + " attempts");
@@ -135,7 +136,9 @@ void Status::on_device(const asio::DeviceNews& news) {
   if (resized)
     line += ": its size changed from " + std::to_string(device_.geometry.nsectors) + " to " +
             std::to_string(news.geometry.nsectors) + " sectors";
-  lines_(news.error != 0 || resized, line);
+  // A device that never opened is the caller's error to explain.
+  const bool refused = news.error != 0 && news.state == rnbd::DeviceState::closed;
+  lines_(refused || resized, line);
   device_ = news;
   note(std::move(event));
 }

@@ -51,6 +51,19 @@ TEST_F(StatusTest, OnlyALostPathAndItsReturnAreImportant) {
   EXPECT_EQ(shown["events"][4]["attempt"], 3);
 }
 
+TEST_F(StatusTest, WhatSomebodyAskedForIsNotImportant) {
+  status->on_path(change(0, PathState::connected), {});
+  status->on_path(change(0, PathState::closing, Reason::session_closed), {});
+  asio::DeviceNews news;
+  news.state = rnbd::DeviceState::unmapped;
+  news.error = ENOENT;
+  status->on_device(news);
+  EXPECT_TRUE(lines.empty());
+  news.state = rnbd::DeviceState::closed;
+  status->on_device(news);
+  EXPECT_EQ(lines, std::vector<std::string>{"device disk closed: No such file or directory"});
+}
+
 TEST_F(StatusTest, LatencyIsToldApartByPhase) {
   const auto done = [this](Phase began, Nanos latency) { status->on_request_done(began, latency, false); };
   status->on_path(change(0, PathState::connected), {});

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""The plugin in nbdkit against urtrsd, used by NBD clients: end_to_end_test.py URTRSD PLUGIN"""
+import hashlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+URTRSD, PLUGIN = sys.argv[1:3]
+SIZE = 32 << 20
+
+
+class Server:
+    """urtrsd on a port of its own; started again it takes the same one."""
+
+    def __init__(self, *exports):
+        self.exports = [f"--export={export}" for export in exports]
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [URTRSD, "--listen=127.0.0.1", "--listen=127.0.0.2", f"--port={self.port}", *self.exports],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        seen = ""
+        for line in self.process.stdout:
+            seen += line
+            if line.rstrip().endswith(" ready"):
+                return
+        raise RuntimeError(f"urtrsd did not start:\n{seen}")
+
+    def end(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        self.process.stdout.read()
+        self.process.stdout.close()
+        return self.process.wait()
+
+
+def nbdkit_command(port, run, *parameters):
+    return ["nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", "path=127.0.0.2", f"port={port}", "reconnect_min=50ms",
+            "reconnect_max=200ms", "connect_timeout=60s", *parameters, "--run", run]
+
+
+def nbdkit(port, run, *parameters):
+    return subprocess.run(nbdkit_command(port, run, *parameters), stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, check=False)
+
+
+class EndToEnd(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.image = pathlib.Path(self.directory.name, "disk.img")
+        self.image.write_bytes(b"".join(hashlib.sha512(str(i).encode()).digest() for i in range(SIZE // 64)))
+        target = self.file("target")
+        target.write_bytes(bytes(SIZE))
+        self.server = Server(f"disk={self.image}", "scratch=mem:32M", f"fixed={self.image},ro", f"target={target}")
+        self.addCleanup(self.server.end)
+
+    def file(self, name):
+        return pathlib.Path(self.directory.name, name)
+
+    def test_a_device_is_copied_out_and_in(self):
+        done = nbdkit(self.server.port, f"nbdcopy $uri {self.file('copy')}", "device=disk",
+                      f"trace={self.file('trace')}", f"status={self.file('status')}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.file("copy").read_bytes(), self.image.read_bytes())
+        status = json.loads(self.file("status").read_text())
+        self.assertEqual(status["request_errors"], 0)
+        self.assertEqual(len(status["paths"]), 2)
+        self.assertGreater(self.file("trace").stat().st_size, 1000)
+        done = nbdkit(self.server.port, f"nbdcopy --flush {self.image} $uri && nbdcopy $uri {self.file('back')}",
+                      "device=scratch")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.file("back").read_bytes(), self.image.read_bytes())
+
+    def test_what_it_offers(self):
+        done = nbdkit(self.server.port, "nbdinfo --json $uri", "device=disk")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        export = json.loads(done.stdout)["exports"][0]
+        self.assertEqual(export["export-size"], SIZE)
+        self.assertTrue(export["can_multi_conn"] and export["can_flush"] and export["can_fua"])
+        self.assertFalse(export["is_read_only"])
+        self.assertEqual(export["block_size_minimum"], 512)
+        done = nbdkit(self.server.port, "nbdinfo --is read-only $uri", "device=fixed", "access_mode=ro")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_killed_server_that_comes_back_costs_no_error(self):
+        os.mkfifo(self.file("begun"))
+        commands = (f"nbdcopy {self.image} $uri & echo >{self.file('begun')}; wait $! && "
+                    f"nbdcopy $uri {self.file('back')}")
+        with subprocess.Popen(nbdkit_command(self.server.port, commands, "device=target",
+                                             f"status={self.file('status')}"),
+                              stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as client:
+            self.file("begun").read_text()
+            self.server.end(signal.SIGKILL)
+            self.server.start()
+            _, errors = client.communicate()
+        self.assertEqual(client.returncode, 0, errors)
+        self.assertEqual(self.file("back").read_bytes(), self.image.read_bytes())
+        self.assertEqual(json.loads(self.file("status").read_text())["request_errors"], 0)
+
+    def test_what_cannot_be_had_is_said(self):
+        for parameters, words in (
+                (("device=nothing",), "'nothing' ("),
+                (("device=fixed",), "'fixed' ("),
+                (("device=disk", "provider=nonsense"), "provider 'nonsense'"),
+                (("device=disk", "trace=/no/such/directory/trace"), "cannot write the trace"),
+                (("device=disk", "path=@"), "the source address is empty"),
+                (("device=disk", "prot=1"), "unknown parameter 'prot'")):
+            done = nbdkit(self.server.port, "nbdinfo $uri", *parameters)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(words, done.stderr)
+
+    def test_a_server_that_is_not_there_is_named(self):
+        self.server.end()
+        done = nbdkit(self.server.port, "nbdinfo $uri", "device=disk", "connect_timeout=1s")
+        self.server.start()
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("no path came up within connect_timeout=1000ms", done.stderr)
+        self.assertIn(f"nobody listens on port {self.server.port} there", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
