@@ -63,8 +63,7 @@ int config_complete() {
 
 // What keeps us from opening the device, or nothing. Runs in a child process and writes to `report`.
 [[noreturn]] void try_in_child(int report) {
-  nbdkit::Settings trial = settings;
-  trial.trace.clear();
+  nbdkit::Settings trial = settings;  // with its trace: that it can be written is part of the trial
   trial.status.clear();
   std::string why;
   {
