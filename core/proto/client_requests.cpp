@@ -53,7 +53,8 @@ void ClientSession::on(const Submitted& in, ActionList& out) noexcept {
 bool ClientSession::send(std::uint16_t id, ActionList& out) noexcept {
   Permit& permit = permits_[id];
   unsigned cursor = cursor_;
-  const unsigned index = choose_path(paths_, config_.policy, permit.service, permit.affinity, cursor);
+  const unsigned index =
+      choose_path(paths_, config_.policy, connected_, permit.service, permit.affinity, cursor);
   if (index == kNoPath) return false;
   cursor_ = cursor;
   ClientPath& path = paths_[index];

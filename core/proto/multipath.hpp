@@ -14,8 +14,8 @@ inline constexpr unsigned kNoPath = kMaxPaths;
 
 // The connected path with send queue room on the request's connection that the policy prefers; kNoPath when
 // there is none. `cursor` is where round-robin goes on.
-unsigned choose_path(const PathTable&, MultipathPolicy, bool service, std::uint16_t affinity,
-                     unsigned& cursor) noexcept;
+unsigned choose_path(const PathTable&, MultipathPolicy, unsigned connected, bool service,
+                     std::uint16_t affinity, unsigned& cursor) noexcept;
 
 // The connection of a request: cid 0 for service messages, else one of the others by affinity, so that
 // requests of one affinity stay in order.
