@@ -70,7 +70,7 @@ void MemoryServer::feed(Session& session, const Input& input) {
   while (!session.answers.empty()) {
     const auto answer = session.answers.front();
     session.answers.pop_front();
-    std::visit([this, &session](const auto& one) { step_machine(session, one); }, answer);
+    std::visit([this, &session](const auto& one) { this->step_machine(session, one); }, answer);
   }
 }
 
@@ -79,7 +79,7 @@ void MemoryServer::step_machine(Session& session, const Input& input) {
   rnbd::ServerActions actions;
   session.machine.on(input, actions);
   for (const rnbd::ServerAction& action : actions)
-    std::visit([this, &session](const auto& one) { perform(session, one); }, action);
+    std::visit([this, &session](const auto& one) { this->perform(session, one); }, action);
 }
 
 void MemoryServer::perform(Session& session, const rnbd::Respond& action) {
