@@ -76,7 +76,6 @@ int Daemon::start() {
       spdlog::error("cannot listen on {} port {}: {}", address, config_.port, to_string(result));
       return result == Errc::not_supported ? 3 : 1;
     }
-    spdlog::info("listening on {} port {} (fabric {})", address, config_.port, fabric_->capabilities().name);
   }
   for (const ExportSpec& spec : catalog_->specs())
     spdlog::info("exporting {} from {}{}", in_quotes(spec.name),
@@ -295,7 +294,7 @@ void Daemon::perform(std::uint16_t session, const rnbd::OpenExport& action) {
   auto opened = catalog_->open(sessions_[session]->name, name, mode.value_or(AccessMode::ro));
   if (!opened) {
     spdlog::warn("session={} open {} refused: {}", session, in_quotes(name), opened.error().sentence);
-    answer.error = peer_errno(opened.error().error);
+    answer.error = opened.error().error;  // ENOENT and EPERM mean something to the client: not translated
     opened_.emplace_back(session, answer);
     return;
   }
