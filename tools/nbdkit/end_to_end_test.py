@@ -109,7 +109,7 @@ class EndToEnd(unittest.TestCase):
 
     def test_what_cannot_be_had_is_said(self):
         for parameters, words in (
-                (("device=nothing",), "'nothing' ("),
+                (("device=nothing",), "the server exports no device named 'nothing'"),
                 (("device=fixed",), "'fixed' ("),
                 (("device=disk", "provider=nonsense"), "provider 'nonsense'"),
                 (("device=disk", "trace=/no/such/directory/trace"), "cannot write the trace"),
