@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"port = -1\n", "urtrsd.toml:1:8: port: expected integer 0..65535, got integer -1\n"},
         Golden{"port = 1.5\n", "urtrsd.toml:1:8: port: expected integer 0..65535, got a fraction\n"},
         Golden{"sess_queue_depth = 0\n",
-               "urtrsd.toml:1:20: sess_queue_depth: expected integer 1..65535, got integer 0\n"},
+               "urtrsd.toml:1:20: sess_queue_depth: expected integer 1..1024, got integer 0\n"},
         Golden{
             "max_chunk_size = 10000\n",
             "urtrsd.toml:1:18: max_chunk_size: expected power of two 8192..268435456, got integer 10000\n"},
@@ -93,9 +93,9 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"[[export]]\nname = \"../a\"\nmem = 512\n",
                "urtrsd.toml:1:1: export name \"../a\" cannot be used; a name has 1 to 254 bytes, is not only "
                "slashes and does not contain \"..\"\n"},
-        Golden{"dev_search_path = \"/srv\"\nsess_queue_depth = 4096\nmax_chunk_size = 131072\n",
-               "urtrsd.toml:2:20: sess_queue_depth 4096 and max_chunk_size 131072 do not fit together: they "
-               "need 12 + 17 bits of the 28 that address a buffer; with this max_chunk_size at most 2048 IOs "
+        Golden{"dev_search_path = \"/srv\"\nsess_queue_depth = 1024\nmax_chunk_size = 524288\n",
+               "urtrsd.toml:2:20: sess_queue_depth 1024 and max_chunk_size 524288 do not fit together: they "
+               "need 10 + 19 bits of the 28 that address a buffer; with this max_chunk_size at most 512 IOs "
                "can "
                "be in flight\n"},
         Golden{"", "urtrsd: nothing to export; give --export NAME=FILE, [[export]] or dev_search_path\n"}));
@@ -218,9 +218,9 @@ TEST(CommandLine, UsageErrors) {
             "/nonexistent/u.toml: cannot be read: No such file or directory\n");
   EXPECT_EQ(usage_error({"-c", "/", "-e", "a=mem:1M"}), "/: cannot be read: Is a directory\n");
   EXPECT_EQ(
-      usage_error({"-e", "a=mem:1M", "-q", "65535"}),
-      "--sess-queue-depth: sess_queue_depth 65535 and max_chunk_size 131072 do not fit together: they need "
-      "16 + 17 bits of the 28 that address a buffer; with this max_chunk_size at most 2048 IOs can be in "
+      usage_error({"-e", "a=mem:1M", "-q", "1024", "--max-chunk-size", "524288"}),
+      "--sess-queue-depth: sess_queue_depth 1024 and max_chunk_size 524288 do not fit together: they need "
+      "10 + 19 bits of the 28 that address a buffer; with this max_chunk_size at most 512 IOs can be in "
       "flight\n");
   EXPECT_NE(usage_error({"--port"}).find("--help"), std::string::npos);
 }

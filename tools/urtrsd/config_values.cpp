@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "core/proto/limits.hpp"
 #include "tools/urtrsd/config_text.hpp"
 
 namespace rtrs::daemon {
@@ -22,7 +23,7 @@ std::vector<Setting> make_settings() {
       {"fabric", "fabric", "fabric backend", TextRule{&C::fabric, {"libfabric"}}},
       {"provider", "provider", "provider of the fabric", TextRule{&C::provider}},
       {"sess_queue_depth", "sess-queue-depth,queue-depth,q", "IOs in flight in one session",
-       IntegerRule{&C::sess_queue_depth, 1, 65535}},
+       IntegerRule{&C::sess_queue_depth, 1, kMaxPermits}},
       {"max_chunk_size", "max-chunk-size", "bytes of the buffer of one IO; the largest IO is 4096 less",
        IntegerRule{&C::max_chunk_size, 8192, 1U << 28, true}},
       {"always_invalidate", "always-invalidate", "give every IO a fresh remote key",
@@ -35,7 +36,8 @@ std::vector<Setting> make_settings() {
        IntegerRule{&C::heartbeat_interval_ms, 10, 3600000}},
       {"heartbeat.missed_max", "heartbeat-missed-max", "silent checks before a peer counts as dead",
        IntegerRule{&C::heartbeat_missed_max, 1, 1000}},
-      {"max_sessions", "max-sessions", "sessions at one time", IntegerRule{&C::max_sessions, 1, 65535}},
+      {"max_sessions", "max-sessions", "sessions at one time",
+       IntegerRule{&C::max_sessions, 1, kMaxSessions}},
       {"trace", "trace", "file that records every input", TextRule{&C::trace, {}, true}},
       {"log_level", "log-level", "least severe message to log",
        TextRule{&C::log_level, {"trace", "debug", "info", "warn", "error"}}},
