@@ -1,0 +1,292 @@
+#include "sim/machine_world.hpp"
+
+#include <algorithm>
+#include <variant>
+
+#include "core/base/assert.hpp"
+#include "core/proto/fingerprint.hpp"
+
+namespace rtrs::sim {
+
+namespace {
+
+using Kind = MachineStep::Kind;
+
+}  // namespace
+
+MachineConfig small_machine_config(std::uint16_t depth) {
+  MachineConfig config;
+  config.client.con_num = 2;
+  config.client.max_depth = depth;
+  config.client.queue_timeout = kNever;
+  config.client.reconnect_jitter = 0;
+  config.client.heartbeat.interval = seconds(1'000'000);
+  config.server.queue_depth = depth;
+  config.server.max_sessions = 2;
+  config.server.heartbeat.interval = seconds(1'000'000);
+  return config;
+}
+
+const char* to_string(MachineStep::Kind kind) noexcept {
+  switch (kind) {
+    case Kind::to_server:
+      return "to_server";
+    case Kind::to_client:
+      return "to_client";
+    case Kind::forget:
+      return "forget";
+    case Kind::server_lost:
+      return "server_lost";
+    case Kind::client_lost:
+      return "client_lost";
+    case Kind::server_closed:
+      return "server_closed";
+    case Kind::client_closed:
+      return "client_closed";
+    case Kind::storage:
+      return "storage";
+    case Kind::submit:
+      return "submit";
+    case Kind::deadline:
+      return "deadline";
+    case Kind::early_deadline:
+      return "early_deadline";
+    case Kind::cut:
+      return "cut";
+  }
+  return "?";
+}
+
+// --- what may happen ---
+
+// An end learns of the other's going, or of the breaking, at any time after it.
+bool MachineWorld::server_learns(const Connection& c) {
+  return c.server == End::open && (c.broken || c.client == End::closing || c.client == End::closed);
+}
+bool MachineWorld::client_learns(const Connection& c) {
+  const bool up = c.client == End::open || c.client == End::connecting;
+  return up && (c.broken || c.server == End::closing || c.server == End::closed);
+}
+
+void MachineWorld::list(const Connection& c, std::vector<MachineStep>& steps) const {
+  const bool given_up = c.broken || c.client == End::closing || c.client == End::closed;
+  if (!c.to_server.empty()) steps.push_back({Kind::to_server, c.id});
+  if (!c.to_client.empty()) steps.push_back({Kind::to_client, c.id});
+  if (c.server == End::none && !c.to_server.empty() && given_up) steps.push_back({Kind::forget, c.id});
+  if (server_learns(c)) steps.push_back({Kind::server_lost, c.id});
+  if (client_learns(c)) steps.push_back({Kind::client_lost, c.id});
+  if (c.server == End::closing) steps.push_back({Kind::server_closed, c.id});
+  if (c.client == End::closing) steps.push_back({Kind::client_closed, c.id});
+}
+
+bool MachineWorld::unfinished() const {
+  return std::any_of(ios_.begin(), ios_.end(), [](IoState io) { return io != IoState::acknowledged; });
+}
+
+std::vector<MachineStep> MachineWorld::enabled() const {
+  std::vector<MachineStep> steps;
+  if (violation_ != nullptr) return steps;
+  for (const Connection& c : connections_) list(c, steps);
+  for (std::uint32_t i = 0; i < storage_.size(); ++i) steps.push_back({Kind::storage, i});
+  if (!unfinished()) return steps;
+  for (std::uint32_t block = 0; block < config_.blocks && client_.next_permit() != kNoPermit; ++block) {
+    for (std::size_t io = block; io < ios_.size(); io += config_.blocks) {
+      if (ios_[io] == IoState::acknowledged) continue;
+      if (ios_[io] == IoState::unsent) steps.push_back({Kind::submit, block});
+      break;
+    }
+  }
+  const bool timed = client_.next_deadline() != kNever ||
+                     std::any_of(sessions_.begin(), sessions_.end(), [](const ServerSession& session) {
+                       return !session.ended() && session.next_deadline() != kNever;
+                     });
+  if (steps.empty() && timed) {
+    steps.push_back({Kind::deadline, 0});
+  } else if (early_deadlines_ > 0 && timed) {
+    steps.push_back({Kind::early_deadline, 0});
+  }
+  for (const Connection& c : connections_) {
+    const bool alive = c.client == End::open || c.client == End::connecting;
+    if (cuts_ > 0 && alive && !c.broken) steps.push_back({Kind::cut, c.id});
+  }
+  return steps;
+}
+
+bool MachineWorld::done() const {
+  return violation_ == nullptr && !unfinished() && enabled().empty();
+}
+
+unsigned MachineWorld::acknowledged() const noexcept {
+  return static_cast<unsigned>(std::count(ios_.begin(), ios_.end(), IoState::acknowledged));
+}
+
+std::uint64_t MachineWorld::fingerprint() const {
+  Fingerprint hash;
+  hash.add(client_.fingerprint());
+  hash.add(registry_.fingerprint());
+  hash.add(sessions_.size());
+  for (const ServerSession& session : sessions_) hash.add(session.fingerprint());
+  hash.add(connections_);
+  hash.add(storage_);
+  hash.add(memory_);
+  hash.add(permit_io_);
+  hash.add(ios_);
+  hash.add(disk_);
+  hash.add(cuts_);
+  hash.add(early_deadlines_);
+  hash.add(next_connection_);
+  hash.add(now_);
+  hash.add(violation_ != nullptr);
+  return hash.value();
+}
+
+// --- what the machines ask for ---
+
+void MachineWorld::client_asks(const Action& action) {
+  if (const auto* control = std::get_if<ControlAction>(&action)) return client_asks(*control);
+  if (const auto* complete = std::get_if<Complete>(&action)) return completed(*complete);
+  Message message;
+  message.kind = Message::Kind::imm;
+  if (const auto* post = std::get_if<PostImm>(&action)) {
+    message.number = post->imm;
+    message.cookie = post->cookie;
+    return send(by_client(post->key), true, message);
+  }
+  const auto* request = std::get_if<PostRequest>(&action);
+  if (request == nullptr) return;  // receives and keys: always enough of them here
+  message.kind = Message::Kind::request;
+  message.path = request->permit;
+  message.extensions = request->generation;
+  message.io = permit_io_[request->permit];
+  message.cookie = request->cookie;
+  if (message.io == kNoIo) return break_rule("a request that was completed is not sent again");
+  send(by_client(request->key), true, message);
+}
+
+void MachineWorld::client_asks(const ControlAction& action) {
+  Message message;
+  if (const auto* connect = std::get_if<Connect>(&action)) {
+    message.kind = Message::Kind::connect;
+    message.extensions = connect->extensions;
+    message.first_conn = connect->first_conn;
+    message.path = connect->key.path;
+    message.recon = connect->recon_cnt;
+    message.cid_num = connect->cid_num;
+    Connection connection;
+    connection.id = next_connection_++;
+    connection.client_key = connect->key;
+    connection.to_server.push_back(message);
+    connections_.push_back(connection);
+  } else if (const auto* disconnect = std::get_if<Disconnect>(&action)) {
+    Connection* connection = by_client(disconnect->key);
+    RTRS_ASSERT(connection != nullptr);
+    connection->client = End::closing;
+  } else if (const auto* info = std::get_if<SendInfoReq>(&action)) {
+    message.kind = Message::Kind::info_req;
+    message.cookie = info->cookie;
+    send(by_client(info->key), true, message);
+  } else if (const auto* fence = std::get_if<SendFenceReq>(&action)) {
+    message.kind = Message::Kind::fence_req;
+    message.number = fence->serial;
+    message.path = fence->path;
+    message.recon = fence->recon_cnt;
+    message.cookie = fence->cookie;
+    send(by_client(fence->key), true, message);
+  }
+}
+
+void MachineWorld::completed(const Complete& complete) {
+  const std::uint16_t io = permit_io_[complete.permit];
+  if (io == kNoIo) return break_rule("a request completes once");
+  if (complete.result != Errc::ok) return break_rule("no request fails");
+  if (disk_[io % config_.blocks] != io) return break_rule("an acknowledged write is on the disk");
+  permit_io_[complete.permit] = kNoIo;
+  ios_[io] = IoState::acknowledged;
+}
+
+void MachineWorld::server_asks(std::uint16_t session, const Action& action) {
+  if (const auto* control = std::get_if<ControlAction>(&action)) return server_asks(session, *control);
+  Message message;
+  message.kind = Message::Kind::imm;
+  if (const auto* response = std::get_if<PostResponse>(&action)) {
+    message.number = response->imm;
+    message.cookie = response->cookie;
+    send(by_server(response->key), false, message);
+  } else if (const auto* post = std::get_if<PostImm>(&action)) {
+    message.number = post->imm;
+    message.cookie = post->cookie;
+    send(by_server(post->key), false, message);
+  } else if (const auto* deliver = std::get_if<Deliver>(&action)) {
+    for (const StorageOp& op : storage_) {
+      if (op.session == session && op.chunk == deliver->chunk) break_rule("a chunk has one user at a time");
+    }
+    const ChunkMemory& memory = memory_[session * config_.server.queue_depth + deliver->chunk];
+    const std::uint16_t io = deliver->parked ? memory.parked_header : memory.header;
+    // Kept sorted: which came first does not matter, any of them may finish next.
+    const auto at = std::find_if(storage_.begin(), storage_.end(), [&](const StorageOp& op) {
+      return op.session > session || (op.session == session && op.chunk > deliver->chunk);
+    });
+    storage_.insert(at, {session, deliver->chunk, deliver->serial, io});
+  }
+}
+
+void MachineWorld::server_asks(std::uint16_t session, const ControlAction& action) {
+  Message message;
+  if (const auto* accept = std::get_if<Accept>(&action)) {
+    Connection* connection = find(accept->request);
+    connection->server = End::open;
+    connection->server_key = accept->key;
+    message.kind = Message::Kind::accept;
+    message.number = accept->flags;
+    send(connection, false, message);
+  } else if (const auto* reject = std::get_if<Reject>(&action)) {
+    message.kind = Message::Kind::reject;
+    message.peer_errno = reject->peer_errno;
+    send(find(reject->request), false, message);
+  } else if (const auto* disconnect = std::get_if<Disconnect>(&action)) {
+    Connection* connection = by_server(disconnect->key);
+    RTRS_ASSERT(connection != nullptr);
+    connection->server = End::closing;
+  } else if (const auto* info = std::get_if<SendInfoRsp>(&action)) {
+    message.kind = Message::Kind::info_rsp;
+    message.cookie = info->cookie;
+    send(by_server(info->key), false, message);
+  } else if (const auto* fence = std::get_if<SendFenceRsp>(&action)) {
+    message.kind = Message::Kind::fence_rsp;
+    message.number = fence->serial;
+    message.peer_errno = fence->peer_errno;
+    message.cookie = fence->cookie;
+    send(by_server(fence->key), false, message);
+  } else if (std::holds_alternative<EndSession>(action)) {
+    ActionList none;
+    registry_.on(SessionDropped{now_, session}, none);
+  }
+}
+
+// --- connections ---
+
+MachineWorld::Connection* MachineWorld::find(std::uint32_t id) {
+  const auto found = std::find_if(connections_.begin(), connections_.end(),
+                                  [id](const Connection& c) { return c.id == id; });
+  return found == connections_.end() ? nullptr : &*found;
+}
+MachineWorld::Connection* MachineWorld::by_client(ConKey key) {
+  const auto found = std::find_if(connections_.begin(), connections_.end(),
+                                  [key](const Connection& c) { return c.client_key == key; });
+  return found == connections_.end() ? nullptr : &*found;
+}
+MachineWorld::Connection* MachineWorld::by_server(ConKey key) {
+  return find(key.epoch);
+}
+
+// What is posted on a connection that broke, or is being closed, never leaves; nor does it reach an end that
+// is closed.
+void MachineWorld::send(Connection* c, bool to_server, const Message& message) {
+  if (c == nullptr) return;
+  const End from = to_server ? c->client : c->server;
+  const End to = to_server ? c->server : c->client;
+  if (c->broken || from == End::closing || from == End::closed || to == End::closed) return;
+  (to_server ? c->to_server : c->to_client).push_back(message);
+}
+
+}  // namespace rtrs::sim

@@ -1,0 +1,192 @@
+// The protocol machines of one client and its server, and everything that travels between them, as a value:
+// no drivers, no bytes, no pointers. What may happen next is a list; trying the other order is a copy and a
+// step. A world steps the same way on every machine and compiler.
+//
+// Law of the connections, as in sim::Network: messages of one connection and direction arrive in order; what
+// was sent before a connection broke may still arrive until the receiving end is closed, and never at another
+// incarnation; an end reports its closing exactly once, after Disconnect. Messages take no time: the clock
+// moves only to deadlines.
+//
+// The application writes each block again and again, with one write outstanding a block; which block it goes
+// on with, and when, is a step too. Requests are writes and keys last for ever: neither always_invalidate nor
+// offer_invalidation may be set. Crashes are not modelled.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/base/reflect.hpp"
+#include "core/proto/client_session.hpp"
+#include "core/proto/server_registry.hpp"
+#include "core/proto/server_session.hpp"
+
+namespace rtrs::sim {
+
+struct MachineConfig {
+  std::uint16_t paths = 2;   // 1 .. kMaxPaths
+  std::uint16_t ios = 2;     // writes in all; write i goes to block i % blocks
+  std::uint16_t blocks = 1;  // at least 1
+  std::uint16_t cuts = 0;    // connections that may break
+  // Deadlines that may pass although something else is still under way. Without, time stands still until
+  // nothing else can happen.
+  std::uint16_t early_deadlines = 0;
+  ClientConfig client;
+  ServerConfig server;
+};
+// The rule that a replay without a fence can break.
+inline constexpr const char* kLostUpdate = "no older write takes effect after a newer acknowledged one";
+
+// Two connections a path, no jitter, heartbeats further away than any run, requests that wait for ever.
+MachineConfig small_machine_config(std::uint16_t depth);
+
+// One thing that may happen next.
+struct MachineStep {
+  enum class Kind : std::uint8_t {
+    to_server,       // the oldest message of connection `which` arrives
+    to_client,       //
+    forget,          // the connect request of `which`, given up by its client, gets lost
+    server_lost,     // an end of `which` learns that it is gone
+    client_lost,     //
+    server_closed,   // an end of `which` is drained
+    client_closed,   //
+    storage,         // operation `which` finishes
+    submit,          // the application writes block `which`
+    deadline,        // the earliest one passes
+    early_deadline,  // the same, though something else is still under way
+    cut,             // connection `which` breaks
+  };
+  Kind kind = Kind::deadline;
+  std::uint32_t which = 0;  // connection: its id; storage: index; submit: block
+  bool operator==(const MachineStep&) const = default;
+};
+const char* to_string(MachineStep::Kind) noexcept;
+
+class MachineWorld {
+ public:
+  explicit MachineWorld(const MachineConfig&);
+
+  // In the calm order: always taking the first runs a world without faults in order of arrival. Empty when
+  // all is done, or when the world is stuck. No two are equal.
+  std::vector<MachineStep> enabled() const;
+  // `step` is one of enabled().
+  void apply(const MachineStep& step);
+  // Every write acknowledged and nothing under way but deadlines.
+  bool done() const;
+  // Of everything that decides what can happen; equal worlds have equal ones. Counters do not count.
+  std::uint64_t fingerprint() const;
+  // Name of the first rule that was broken, or null. A world with a broken rule is not stepped further.
+  const char* violation() const noexcept { return violation_; }
+
+  const ClientSession& client() const noexcept { return client_; }
+  std::size_t sessions() const noexcept { return sessions_.size(); }
+  const ServerSession& session(std::size_t index) const noexcept { return sessions_[index]; }
+  unsigned acknowledged() const noexcept;
+  Nanos now() const noexcept { return now_; }
+
+ private:
+  struct Message {
+    enum class Kind : std::uint8_t {
+      connect,
+      accept,
+      reject,
+      info_req,
+      info_rsp,
+      request,
+      imm,
+      fence_req,
+      fence_rsp,
+    };
+    Kind kind = Kind::connect;
+    std::uint8_t extensions = 0;  // connect; request: the generation
+    bool first_conn = false;
+    std::uint16_t path = 0;   // connect, fence_req: path of the client; request: chunk
+    std::uint16_t recon = 0;  // connect, fence_req
+    std::uint16_t peer_errno = 0;
+    std::uint16_t cid_num = 0;
+    std::uint16_t io = 0;      // request: the write
+    std::uint32_t number = 0;  // imm; fence: serial; accept: flags
+    std::uint64_t cookie = 0;
+    RTRS_FIELDS(kind, extensions, first_conn, path, recon, peer_errno, cid_num, io, number, cookie)
+  };
+  enum class End : std::uint8_t { none, connecting, open, closing, closed };
+  struct Connection {
+    std::uint32_t id = 0;  // from 1; handle of the connect request and epoch at the server
+    ConKey client_key;
+    ConKey server_key;
+    End client = End::connecting;
+    End server = End::none;
+    bool broken = false;
+    std::vector<Message> to_server;
+    std::vector<Message> to_client;
+    RTRS_FIELDS(id, client_key, server_key, client, server, broken, to_server, to_client)
+  };
+  static constexpr std::uint16_t kNoIo = 0xffff;
+  // A chunk as the server's driver sees it: headers are copied at arrival, data stays in the chunk.
+  struct ChunkMemory {
+    std::uint16_t data = kNoIo;
+    std::uint16_t header = kNoIo;
+    std::uint16_t parked_header = kNoIo;
+    RTRS_FIELDS(data, header, parked_header)
+  };
+  struct StorageOp {
+    std::uint16_t session = 0;
+    std::uint16_t chunk = 0;
+    std::uint16_t serial = 0;
+    std::uint16_t io = kNoIo;
+    RTRS_FIELDS(session, chunk, serial, io)
+  };
+  enum class IoState : std::uint8_t { unsent, outstanding, acknowledged };
+
+  template <class Input>
+  void feed_client(const Input& input);
+  template <class Input>
+  void feed_server(ConKey key, const Input& input);
+
+  // What the machines asked for. `session` is that of the server side.
+  void client_asks(const Action&);
+  void client_asks(const ControlAction&);
+  void server_asks(std::uint16_t session, const Action&);
+  void server_asks(std::uint16_t session, const ControlAction&);
+  void completed(const Complete&);
+
+  Connection* find(std::uint32_t id);
+  Connection* by_client(ConKey);
+  Connection* by_server(ConKey);
+  static void send(Connection*, bool to_server, const Message&);
+  static bool server_learns(const Connection&);
+  static bool client_learns(const Connection&);
+  void list(const Connection&, std::vector<MachineStep>&) const;
+  bool unfinished() const;
+
+  void arrive_at_server(std::uint32_t id);
+  void arrive_at_client(std::uint32_t id);
+  void connect_arrives(std::uint32_t id, const Message&);
+  void request_arrives(ConKey, const Message&);
+  void lose(std::uint32_t id, bool server_end);
+  void close(std::uint32_t id, bool server_end);
+  void finish_storage(std::size_t index);
+  void submit(std::uint16_t block);
+  void pass_deadline();
+  void retire(std::uint32_t id, bool from_client, std::uint64_t cookie);
+  void break_rule(const char* name) noexcept {
+    if (violation_ == nullptr) violation_ = name;
+  }
+
+  MachineConfig config_;
+  ClientSession client_;
+  ServerRegistry registry_;
+  std::vector<ServerSession> sessions_;
+  std::vector<Connection> connections_;
+  std::vector<StorageOp> storage_;
+  std::vector<ChunkMemory> memory_;       // by session * depth + chunk
+  std::vector<std::uint16_t> permit_io_;  // by permit
+  std::vector<IoState> ios_;              // by write
+  std::vector<std::uint16_t> disk_;       // by block: the write whose data is there
+  std::uint16_t cuts_;
+  std::uint16_t early_deadlines_;
+  std::uint32_t next_connection_ = 1;
+  Nanos now_ = seconds(1);
+  const char* violation_ = nullptr;
+};
+
+}  // namespace rtrs::sim
