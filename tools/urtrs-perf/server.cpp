@@ -52,7 +52,7 @@ class PerfServer {
     }
     fmt::print("listening on port {}\n", fabric_.listening_port());
     std::fflush(stdout);
-    serve([this] { return caught_signal() != 0; });
+    serve([] { return caught_signal() != 0; });
     server_.close(fabric_, asio::steady_now());
     const Nanos end = asio::steady_now() + kCloseTime;
     serve([this, end] { return server_.closed() || asio::steady_now() >= end; });
