@@ -49,7 +49,7 @@ void World::server_marks() {
   if (stats.gated != 0) judge_.mark(Mark::gate_used);
   if (stats.fences != 0) judge_.mark(Mark::fence_answered);
   if (stats.dropped_responses != 0) judge_.mark(Mark::response_dropped);
-  if (stats.rejected != 0) judge_.mark(Mark::stale_attempt);
+  if (stats.rejected != 0) judge_.mark(Mark::server_rejected);
 }
 
 std::uint32_t World::client_named(std::string_view name) const {

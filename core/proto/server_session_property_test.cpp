@@ -2,9 +2,9 @@
 // nothing is lost, answered twice, or left behind.
 #include <algorithm>
 #include <map>
-#include <random>
 #include <set>
 
+#include "core/proto/jitter.hpp"
 #include "core/proto/test_server_session.hpp"
 
 namespace rtrs {
@@ -18,7 +18,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
     std::vector<std::uint64_t> cookies;  // of posted, signalled work
   };
 
-  std::size_t below(std::size_t bound) { return random() % bound; }
+  std::size_t below(std::size_t bound) { return random.up_to(bound - 1); }
   bool chance(unsigned percent) { return below(100) < percent; }
   ConKey any_connection() {
     if (connections.empty()) return ConKey{static_cast<std::uint16_t>(kIndex * kMaxPaths), 0, 1};
@@ -193,7 +193,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
     dropped += session->counters().dropped_responses;
   }
   void run(std::uint64_t seed) {
-    random.seed(seed);
+    random = Jitter(seed);
     epoch = 0;
     ended = false;
     connections.clear();
@@ -208,7 +208,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
     if (!HasFatalFailure()) finish();
   }
 
-  std::mt19937_64 random;
+  Jitter random;
   std::map<ConKey, Connection> connections;
   std::map<std::uint16_t, Deliver> in_service;
   std::vector<InvalidateChunk> invalidations;

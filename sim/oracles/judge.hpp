@@ -54,10 +54,10 @@ struct Failure {
   X(stale_response, "response after its request was over")         \
   X(zombie_reaped, "half-open path reaped")                        \
   X(superseded, "newer attempt closed an older incarnation")       \
-  X(stale_attempt, "connect request of an older attempt rejected") \
+  X(server_rejected, "the server rejected a connect request")      \
   X(rejected_busy, "attempt told to come back")                    \
   X(name_refused, "session name still owned by the former client") \
-  X(connect_rejected, "connect request rejected")                  \
+  X(connect_rejected, "a client saw a rejection other than busy")  \
   X(heartbeat_lost, "path died of silence")                        \
   X(all_down_then_up, "all paths down, then up again")             \
   X(server_restart, "server crashed and restarted")                \
