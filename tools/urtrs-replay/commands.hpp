@@ -1,37 +1,47 @@
-// The subcommands of urtrs-replay. Each prints its own errors and answers the exit code.
+// The subcommands of urtrs-replay. Each is one file command_NAME.cpp with its options, help and work, and one
+// line in commands.cpp; main.cpp knows none of them.
 #pragma once
-#include <cstdint>
-#include <optional>
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace rtrs::tool {
 
+// What every subcommand answers.
 enum ExitCode : int {
   exit_ok = 0,
-  exit_bad_trace = 1,    // diverged or damaged
+  exit_bad_trace = 1,    // the judgement is bad: diverged, violating, different, damaged
   exit_usage = 2,        // wrong arguments, or a file that cannot be opened
-  exit_cannot_read = 3,  // not replayable: no trace, another version, or the beginning is missing
+  exit_cannot_read = 3,  // no judgement: no trace, another version, or something that is needed is missing
 };
 
-struct CatOptions {
-  std::string file;
-  bool json = false;
-  std::optional<std::uint64_t> last;
-  std::optional<std::uint16_t> instance;
+// Holds what the chosen subcommand will do.
+struct Runner {
+  std::function<int()> run;
 };
-int cat(const CatOptions& options);
 
-struct FileOptions {
-  std::string file;
-  bool json = false;
-};
-int replay(const FileOptions& options);
-int stat(const FileOptions& options);
+// Adds the subcommand `name`, which calls work(options) when it was chosen. `bind` adds its arguments to the
+// App, bound to the Options, which live as long as the App. `footer` must have "Example:" or "Examples:" and
+// then lines that start with "  urtrs-replay "; a test runs each of them (examples_test.py).
+template <class Options, class Bind>
+CLI::App* add_command(CLI::App& app, Runner& runner, const char* name, const char* summary,
+                      const std::string& footer, Bind&& bind, int (*work)(const Options&)) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(name, summary);
+  std::forward<Bind>(bind)(*command, *options);
+  command->footer(footer);
+  command->callback([&runner, options, work] { runner.run = [options, work] { return work(*options); }; });
+  return command;
+}
 
-struct ImportOptions {
-  std::string from;
-  std::string to;
-};
-int from_json(const ImportOptions& options);
+// For the footer of a subcommand that judges.
+inline constexpr const char* kExitCodes =
+    "Exit codes: 0 identical or fine, 1 divergence, violation or damaged trace, 2 wrong usage,\n"
+    "3 no judgement (no trace, another version, or what is needed is missing).";
+
+// commands.cpp: adds all of them.
+void add_commands(CLI::App& app, Runner& runner);
 
 }  // namespace rtrs::tool

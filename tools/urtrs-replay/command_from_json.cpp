@@ -8,8 +8,14 @@
 #include "tools/urtrs-replay/files.hpp"
 
 namespace rtrs::tool {
+namespace {
 
-int from_json(const ImportOptions& options) {
+struct FromJsonOptions {
+  std::string from;
+  std::string to;
+};
+
+int from_json(const FromJsonOptions& options) {
   InputFile file(options.from);
   if (!file.is_open()) return exit_usage;
   int errno_of_create = 0;
@@ -45,6 +51,20 @@ int from_json(const ImportOptions& options) {
   } while (got != 0);
   const std::string why = importer.finish();
   return why.empty() ? exit_ok : failed(why);
+}
+
+}  // namespace
+
+void add_from_json(CLI::App& app, Runner& runner) {
+  const auto bind = [](CLI::App& command, FromJsonOptions& options) {
+    command.add_option("FILE", options.from, "Lines of JSON, - for standard input")->required();
+    command.add_option("TRACE", options.to, "Trace file to write")->required();
+  };
+  add_command<FromJsonOptions>(app, runner, "from-json", "Turn the output of cat --json into a trace again",
+                               "Examples:\n"
+                               "  urtrs-replay cat run.rtrc --json > run.jsonl\n"
+                               "  urtrs-replay from-json run.jsonl again.rtrc",
+                               bind, from_json);
 }
 
 }  // namespace rtrs::tool

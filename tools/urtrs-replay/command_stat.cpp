@@ -14,6 +14,11 @@
 namespace rtrs::tool {
 namespace {
 
+struct StatOptions {
+  std::string file;
+  bool json = false;
+};
+
 struct Summary {
   std::map<std::string, std::uint64_t> events;
   std::map<unsigned, std::uint64_t> instances;
@@ -91,9 +96,7 @@ std::string as_json(const Summary& summary, const trace::Reader& reader, bool co
       .dump();
 }
 
-}  // namespace
-
-int stat(const FileOptions& options) {
+int stat(const StatOptions& options) {
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
   trace::FdSource source(file.fd());
@@ -124,6 +127,17 @@ int stat(const FileOptions& options) {
     print_text(summary, reader, complete);
   }
   return out.finish(report_stop(options.file, status, reader));
+}
+
+}  // namespace
+
+void add_stat(CLI::App& app, Runner& runner) {
+  const auto bind = [](CLI::App& command, StatOptions& options) {
+    command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
+    command.add_flag("--json", options.json, "A JSON object");
+  };
+  add_command<StatOptions>(app, runner, "stat", "Who recorded a trace, how much is in it, is it whole",
+                           "Example:\n  urtrs-replay stat run.rtrc", bind, stat);
 }
 
 }  // namespace rtrs::tool

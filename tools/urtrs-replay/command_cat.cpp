@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <deque>
+#include <optional>
 #include <string>
 
 #include "core/trace/json.hpp"
@@ -11,6 +12,13 @@
 
 namespace rtrs::tool {
 namespace {
+
+struct CatOptions {
+  std::string file;
+  bool json = false;
+  std::optional<std::uint64_t> last;
+  std::optional<std::uint16_t> instance;
+};
 
 std::string header_text(const trace::Header& header) {
   const trace::Origin& origin = header.origin;
@@ -25,8 +33,6 @@ std::string header_text(const trace::Header& header) {
   }
   return out;
 }
-
-}  // namespace
 
 int cat(const CatOptions& options) {
   InputFile file(options.file);
@@ -63,6 +69,23 @@ int cat(const CatOptions& options) {
     out.line(trace::end_json(reader.records(), reader.chain_hash()));
   }
   return out.finish(report_stop(options.file, status, reader));
+}
+
+}  // namespace
+
+void add_cat(CLI::App& app, Runner& runner) {
+  const auto bind = [](CLI::App& command, CatOptions& options) {
+    command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
+    command.add_flag("--json", options.json, "One JSON object a line, without loss");
+    command.add_option("--last", options.last, "Only the last N records")->type_name("N");
+    command.add_option("--instance", options.instance, "Only records of this machine")->type_name("I");
+  };
+  add_command<CatOptions>(app, runner, "cat", "Print the records of a trace",
+                          "Examples:\n"
+                          "  urtrs-replay cat run.rtrc | less\n"
+                          "  urtrs-replay cat run.rtrc --last 50\n"
+                          "  urtrs-replay cat run.rtrc --json | jq -c 'select(.event==\"PathChanged\")'",
+                          bind, cat);
 }
 
 }  // namespace rtrs::tool

@@ -16,6 +16,11 @@
 namespace rtrs::tool {
 namespace {
 
+struct ReplayCommandOptions {
+  std::string file;
+  bool json = false;
+};
+
 volatile std::uint64_t position = 0;
 
 // A machine that finds an invariant broken aborts; the reader of the trace wants to know at which record.
@@ -90,9 +95,7 @@ void print_divergence(Output& out, const trace::Divergence& at) {
   for (const std::string& line : at.before) out.line("  " + line);
 }
 
-}  // namespace
-
-int replay(const FileOptions& options) {
+int replay(const ReplayCommandOptions& options) {
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
   trace::FdSource source(file.fd());
@@ -129,6 +132,18 @@ int replay(const FileOptions& options) {
       break;
   }
   return out.finish(code_of(result));
+}
+
+}  // namespace
+
+void add_replay(CLI::App& app, Runner& runner) {
+  const auto bind = [](CLI::App& command, ReplayCommandOptions& options) {
+    command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
+    command.add_flag("--json", options.json, "The result as a JSON object");
+  };
+  add_command<ReplayCommandOptions>(app, runner, "replay", "Run the core again on a trace and compare",
+                                    std::string("Example:\n  urtrs-replay replay run.rtrc\n\n") + kExitCodes,
+                                    bind, replay);
 }
 
 }  // namespace rtrs::tool

@@ -1,0 +1,18 @@
+#include "tools/urtrs-replay/commands.hpp"
+
+namespace rtrs::tool {
+
+// command_NAME.cpp
+void add_cat(CLI::App&, Runner&);
+void add_from_json(CLI::App&, Runner&);
+void add_replay(CLI::App&, Runner&);
+void add_stat(CLI::App&, Runner&);
+
+void add_commands(CLI::App& app, Runner& runner) {
+  add_cat(app, runner);
+  add_stat(app, runner);
+  add_replay(app, runner);
+  add_from_json(app, runner);
+}
+
+}  // namespace rtrs::tool
