@@ -39,8 +39,6 @@ struct OfiStats {
 
 class OfiFabric : public Fabric {
  public:
-  // Port of the last successful listen(), for a listen() on port 0.
-  virtual std::uint16_t listening_port() const noexcept = 0;
   virtual OfiStats stats() const noexcept = 0;
 };
 

@@ -14,7 +14,7 @@
 namespace rtrs::ofi {
 namespace {
 
-bool set_address(void*& target, std::size_t& length, const SocketAddress* address) {
+bool set_address(void*& target, std::size_t& length, const net::SocketAddress* address) {
   std::free(target);
   target = nullptr;
   length = 0;
@@ -47,8 +47,8 @@ const char* connect_text(Reason reason) {
 
 Errc FabricImpl::listen(const PathAddress& local) {
   const std::string& text = local.source.empty() ? local.destination : local.source;
-  if (text.empty()) return listener_->listen(any_address(local.port));
-  const Result<SocketAddress> address = resolve(text, local.port);
+  if (text.empty()) return listener_->listen(net::any_address(local.port));
+  const Result<net::SocketAddress> address = net::resolve(text, local.port);
   if (!address) {
     log(LogLevel::error, "cannot listen on \"" + text + "\": not an address of this host");
     return address.error();
@@ -56,14 +56,15 @@ Errc FabricImpl::listen(const PathAddress& local) {
   return listener_->listen(*address);
 }
 
-InfoHandle FabricImpl::connect_info(const PathAddress& address, SocketAddress& destination, Errc& error) {
+InfoHandle FabricImpl::connect_info(const PathAddress& address, net::SocketAddress& destination,
+                                    Errc& error) {
   error = Errc::bad_address;
-  const Result<SocketAddress> to = resolve(address.destination, address.port);
+  const Result<net::SocketAddress> to = net::resolve(address.destination, address.port);
   if (!to) return nullptr;
   destination = *to;
-  SocketAddress from;
+  net::SocketAddress from;
   if (!address.source.empty()) {
-    const Result<SocketAddress> source = resolve(address.source, 0);
+    const Result<net::SocketAddress> source = net::resolve(address.source, 0);
     if (!source || source->family() != to->family()) return nullptr;
     from = *source;
   }
@@ -81,7 +82,7 @@ InfoHandle FabricImpl::connect_info(const PathAddress& address, SocketAddress& d
 void FabricImpl::connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
                          std::span<const std::byte> private_data) {
   Connection& connection = create(key, params, true);
-  SocketAddress destination;
+  net::SocketAddress destination;
   Errc error = Errc::ok;
   const InfoHandle info = connect_info(address, destination, error);
   if (info == nullptr) {
@@ -90,7 +91,7 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
                  "bad address");
     return;
   }
-  connection.set_addresses(from_raw(info->src_addr, info->src_addrlen), destination);
+  connection.set_addresses(net::from_raw(info->src_addr, info->src_addrlen), destination);
   // Some providers do not look at the length of what they copy.
   if (private_data.size() > capabilities().connect_data) {
     fail_connect(connection, address, Reason::post_failed, "too much private data");

@@ -71,13 +71,13 @@ void Connection::close() noexcept {
   done_sends_ = next_send_;
 }
 
-void Connection::set_addresses(const SocketAddress& client, const SocketAddress& server) {
+void Connection::set_addresses(const net::SocketAddress& client, const net::SocketAddress& server) {
   description_ = to_text(client) + " > " + to_text(server);
 }
 
 void Connection::learn_addresses() {
-  SocketAddress own;
-  SocketAddress peer;
+  net::SocketAddress own;
+  net::SocketAddress peer;
   std::size_t own_length = sizeof own.storage;
   std::size_t peer_length = sizeof peer.storage;
   if (fi_getname(&endpoint_->fid, &own.storage, &own_length) != 0 ||

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/libfabric/ofi_address.hpp"
+#include "backends/address/socket_address.hpp"
 #include "backends/libfabric/ofi_device.hpp"
 #include "backends/libfabric/ofi_handles.hpp"
 #include "backends/libfabric/ofi_memory.hpp"
@@ -56,7 +56,7 @@ class Connection {
   // The peer is gone: what has arrived is still reported, then the loss.
   void set_ending(Reason reason) noexcept { ending_ = reason; }
   std::uint32_t outstanding() const noexcept { return static_cast<std::uint32_t>(next_send_ - done_sends_); }
-  void set_addresses(const SocketAddress& client, const SocketAddress& server);
+  void set_addresses(const net::SocketAddress& client, const net::SocketAddress& server);
   // Asks the endpoint for its addresses.
   void learn_addresses();
   const std::string& description() const noexcept { return description_; }

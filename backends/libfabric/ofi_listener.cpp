@@ -28,7 +28,7 @@ void raise(int event_fd) {
 }
 
 // Replaces an address that libfabric will free.
-bool set_address(void*& target, std::size_t& length, const SocketAddress& address) {
+bool set_address(void*& target, std::size_t& length, const net::SocketAddress& address) {
   void* copy = std::malloc(address.length);
   if (copy == nullptr) return false;
   std::memcpy(copy, &address.storage, address.length);
@@ -70,7 +70,7 @@ Errc Listener::start() {
   return to_errc(-fi_control(&events->fid, FI_GETWAIT, &events_fd_));
 }
 
-Errc Listener::listen(const SocketAddress& address) {
+Errc Listener::listen(const net::SocketAddress& address) {
   const InfoHandle info(fi_dupinfo(device_.info.get()));
   if (info == nullptr || !set_address(info->src_addr, info->src_addrlen, address)) return Errc::no_memory;
   std::free(info->dest_addr);
@@ -80,7 +80,7 @@ Errc Listener::listen(const SocketAddress& address) {
   fid_pep* passive = nullptr;
   int result = fi_passive_ep(device_.listen_fabric.get(), info.get(), &passive, nullptr);
   PassiveEndpoint owner(result == 0 ? passive : nullptr);
-  SocketAddress name;
+  net::SocketAddress name;
   std::size_t length = sizeof name.storage;
   if (result == 0) result = fi_pep_bind(passive, &events_->fid, 0);
   if (result == 0) result = fi_getname(&passive->fid, &name.storage, &length);
@@ -151,8 +151,8 @@ void Listener::read_requests() {
 void Listener::hand_over(fi_eq_cm_entry& entry, std::size_t data_size) {
   ConnectRequest request;
   request.info.reset(entry.info);
-  request.client = from_raw(entry.info->dest_addr, entry.info->dest_addrlen);
-  request.server = from_raw(entry.info->src_addr, entry.info->src_addrlen);
+  request.client = net::from_raw(entry.info->dest_addr, entry.info->dest_addrlen);
+  request.server = net::from_raw(entry.info->src_addr, entry.info->src_addrlen);
   can_reap_ = can_reap_ && request.client.length != 0;
   request.private_data.assign(reinterpret_cast<const char*>(entry.data), data_size);
   // The request names the address that was listened on, which may be a wildcard; the socket knows the one

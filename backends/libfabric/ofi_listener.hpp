@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "backends/libfabric/ofi_address.hpp"
+#include "backends/address/socket_address.hpp"
 #include "backends/libfabric/ofi_device.hpp"
 #include "backends/libfabric/ofi_handles.hpp"
 #include "backends/libfabric/ofi_sockets.hpp"
@@ -25,8 +25,8 @@ namespace rtrs::ofi {
 struct ConnectRequest {
   InfoHandle info;
   fid_pep* passive = nullptr;  // to reject with; owned by the listener
-  SocketAddress client;
-  SocketAddress server;
+  net::SocketAddress client;
+  net::SocketAddress server;
   std::string private_data;
 };
 
@@ -39,7 +39,7 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
 
   Errc start();  // of the machinery; called once, before listen()
-  Errc listen(const SocketAddress&);
+  Errc listen(const net::SocketAddress&);
   std::uint16_t port() const noexcept { return port_; }
   // Readable while requests wait.
   int wait_fd() const noexcept { return arrived_fd_; }

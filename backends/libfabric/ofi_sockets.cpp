@@ -59,7 +59,7 @@ std::vector<AcceptedSocket> accepted_sockets(const std::vector<std::uint16_t>& p
   return found;
 }
 
-bool limit_blocking_reads(const SocketAddress& name, unsigned milliseconds) {
+bool limit_blocking_reads(const net::SocketAddress& name, unsigned milliseconds) {
   bool limited = false;
   const timeval limit{.tv_sec = milliseconds / 1000,
                       .tv_usec = static_cast<long>(milliseconds % 1000) * 1000};

@@ -6,15 +6,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "backends/libfabric/ofi_address.hpp"
+#include "backends/address/socket_address.hpp"
 
 namespace rtrs::ofi {
 
 struct AcceptedSocket {
   int fd = -1;
   ino_t inode = 0;
-  SocketAddress local;
-  SocketAddress peer;
+  net::SocketAddress local;
+  net::SocketAddress peer;
 };
 
 // Connected sockets of this process whose local port is one of `ports`. Costs about 2 us for each descriptor
@@ -23,7 +23,7 @@ std::vector<AcceptedSocket> accepted_sockets(const std::vector<std::uint16_t>& p
 
 // Sockets accepted by the unconnected socket bound to `name` give up a blocking read after this time.
 // False: there is no such socket, as with providers that use none.
-bool limit_blocking_reads(const SocketAddress& name, unsigned milliseconds);
+bool limit_blocking_reads(const net::SocketAddress& name, unsigned milliseconds);
 
 // True when bytes have arrived that nobody has read yet.
 bool has_unread_bytes(int fd) noexcept;

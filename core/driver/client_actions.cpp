@@ -41,7 +41,7 @@ std::size_t Client::Impl::append_header(std::uint16_t permit, const PostRequest&
   header.usr_len = usr_len;
   header.generation = action.generation;
   header.has_descriptor = !slot.data.empty();
-  header.need_inval = action.offer_invalidation;
+  header.need_inval = slot.exposure.id != kNoExposure;  // never of a key that others use
   if (header.has_descriptor)
     header.desc =
         wire::Descriptor{target.remote_addr, target.rkey, static_cast<std::uint32_t>(slot.data.size())};
@@ -56,12 +56,14 @@ void Client::Impl::perform(Fabric& fabric, Nanos, const PostRequest& action) {
     slot.exposure = Exposure{};
   }
   if (reads && action.offer_invalidation) {
-    const auto own = fabric.expose(slot.region, slot.region_offset, slot.data.size());
+    const auto own = fabric.offer(action.key, slot.region, slot.region_offset, slot.data.size());
     if (own) slot.exposure = *own;
   }
-  const Exposure target = slot.exposure.id != kNoExposure ? slot.exposure
-                          : reads                         ? destination(fabric, action.permit)
-                                                          : Exposure{};
+  Exposure target = slot.exposure;
+  if (reads && target.id == kNoExposure) {
+    target = destination(fabric, action.permit);
+    target.rkey = fabric.rkey_of(action.key, target);
+  }
   const std::size_t header = append_header(action.permit, action, target);
   const wire::ChunkRef& chunk = path_data[action.key.path].chunks[action.permit];
   WorkRequest work;
@@ -137,7 +139,8 @@ void Client::Impl::control(Fabric& fabric, Nanos, const Connect& action) {
   const std::size_t size = wire::encode(request, bytes);
   // An invalidation takes a receive of its own before its response; the rest is for messages.
   const unsigned per_request = options.protocol.offer_invalidation ? 2U : 1U;
-  const ConnectionParams params{options.protocol.send_depth, per_request * options.protocol.max_depth + 128U};
+  const ConnectionParams params{options.protocol.send_depth, per_request * options.protocol.max_depth + 128U,
+                                per_request > 1 ? options.protocol.max_depth : 0U};
   fabric.connect(action.key, path_data[action.key.path].address, params, std::span(bytes).first(size));
 }
 

@@ -111,6 +111,8 @@ void Server::Impl::control(Fabric& fabric, Nanos, Session&, const Accept& action
   ConnectionParams params;
   params.send_depth = config.send_depth;
   params.receive_depth = server_receives(config, action.key.con) + 1;
+  // Each chunk loses its key when its request arrives and gets the next with the answer.
+  params.key_depth = config.always_invalidate ? 2U * config.queue_depth : 0U;
   fabric.accept(action.request, action.key, params, encoded(answer, bytes));
 }
 
@@ -131,23 +133,25 @@ void Server::Impl::control(Fabric& fabric, Nanos, Session&, const Disconnect& ac
 }
 
 // The session's chunks become writable for one path.
-bool Server::Impl::expose(Fabric& fabric, Session& session, unsigned path) {
+bool Server::Impl::expose(Fabric& fabric, Session& session, ConKey key) {
   const std::size_t parts = config.always_invalidate ? config.queue_depth : 1U;
   const std::size_t length = session.chunks.bytes.size() / parts;
-  std::vector<Exposure>& exposed = session.exposed[path];
+  std::vector<Exposure>& exposed = session.exposed[key.path % kMaxPaths];
   runs.clear();
   for (std::size_t i = 0; i < parts; ++i) {
-    const auto exposure = fabric.expose(session.chunks.id, i * length, length);
+    const auto exposure = config.always_invalidate
+                              ? fabric.expose_revocable(key, session.chunks.id, i * length, length)
+                              : fabric.expose(session.chunks.id, i * length, length);
     if (!exposure) return false;
     exposed.push_back(*exposure);
-    runs.push_back(
-        wire::Descriptor{exposure->remote_addr, exposure->rkey, static_cast<std::uint32_t>(length)});
+    runs.push_back(wire::Descriptor{exposure->remote_addr, fabric.rkey_of(key, *exposure),
+                                    static_cast<std::uint32_t>(length)});
   }
   return true;
 }
 
 void Server::Impl::control(Fabric& fabric, Nanos, Session& session, const SendInfoRsp& action) {
-  if (!expose(fabric, session, action.key.path % kMaxPaths)) {
+  if (!expose(fabric, session, action.key)) {
     session.failed = action.key;
     return;
   }

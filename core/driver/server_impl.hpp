@@ -108,7 +108,7 @@ struct Server::Impl {
   void control(Fabric&, Nanos, Session&, const OfClient&) {
     RTRS_ASSERT(false);
   }
-  bool expose(Fabric&, Session&, unsigned path);
+  bool expose(Fabric&, Session&, ConKey);
   void reject(Fabric&, std::uint32_t request, int peer_errno);
 
   // server.cpp

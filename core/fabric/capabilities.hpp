@@ -13,13 +13,14 @@ struct Capabilities {
   std::uint16_t connect_data = 0;       // private data bytes of connect, accept and reject
   std::uint16_t accept_data = 0;
   std::uint16_t reject_data = 0;
-  bool imm_consumes_receive = false;  // a write with immediate takes one posted receive
-  bool send_invalidate = false;       // SEND_WITH_INV exists
-  bool per_io_keys = false;           // Fabric::offer gives a key that SEND_WITH_INV can kill
-  bool invalidation = false;          // Fabric::invalidate exists
-  bool invalidation_fences = false;   // after it, not even a write in progress lands any more
-  bool done_means_delivered = false;  // a good send completion proves arrival at the peer
-  bool detects_silent_peer = false;   // a peer that vanishes is noticed without the heartbeat
+  bool imm_consumes_receive = false;     // a write with immediate takes one posted receive
+  bool send_invalidate = false;          // SEND_WITH_INV exists
+  bool per_io_keys = false;              // Fabric::offer gives a key that SEND_WITH_INV kills
+  bool invalidation = false;             // Fabric::invalidate exists
+  bool invalidation_fences = false;      // after it, not even a write in progress lands any more
+  bool invalidation_fears_loss = false;  // a packet lost near invalidate() or offer() breaks the connection
+  bool done_means_delivered = false;     // a good send completion proves arrival at the peer
+  bool detects_silent_peer = false;      // a peer that vanishes is noticed without the heartbeat
 };
 
 }  // namespace rtrs

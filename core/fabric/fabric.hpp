@@ -34,6 +34,7 @@ struct PathAddress {
 struct ConnectionParams {
   std::uint32_t send_depth = 0;     // work requests that may be outstanding
   std::uint32_t receive_depth = 0;  // receives that may be posted
+  std::uint32_t key_depth = 0;      // keys that may be made or killed on the connection at a time
 };
 
 // Memory that the fabric can send from and receive into, and that peers can be allowed to write to.
@@ -68,7 +69,20 @@ class Fabric {
   // Lets peers write to [offset, offset + length) of the region.
   virtual Result<Exposure> expose(RegionId, std::size_t offset, std::size_t length) = 0;
   virtual void unexpose(ExposureId) = 0;
-  // Makes the exposure's key dead; reported as chunk_invalidated{key, cookie}. Needs capability
+  // The key of an exposure for the peer of this connection: where a fabric spans several devices, each has
+  // keys of its own. Exposure::rkey is good where there is only one.
+  virtual std::uint32_t rkey_of(ConKey, const Exposure& exposure) const noexcept { return exposure.rkey; }
+  // The same as expose() with a key that invalidate() can kill, for the peers of all connections of the
+  // path of `key`, which must be up. The key is valid for whatever is posted on `key` from now on.
+  virtual Result<Exposure> expose_revocable(ConKey, RegionId region, std::size_t offset, std::size_t length) {
+    return expose(region, offset, length);
+  }
+  // A key for one request that is posted on `key` after this, which the peer may kill by SEND_WITH_INV. Ends
+  // with unexpose(). Needs capability `per_io_keys`.
+  virtual Result<Exposure> offer(ConKey, RegionId region, std::size_t offset, std::size_t length) {
+    return expose(region, offset, length);
+  }
+  // Makes the key of a revocable exposure dead; reported as chunk_invalidated{key, cookie}. Needs capability
   // `invalidation`.
   virtual void invalidate(ConKey, ExposureId, std::uint64_t cookie) = 0;
   // Gives a dead exposure a key that it did not have before, valid for whatever is posted on `key` from now
@@ -77,6 +91,8 @@ class Fabric {
 
   // --- connections ---
   virtual Errc listen(const PathAddress& local) = 0;
+  // Port of the last successful listen(), for a listen() on port 0; 0 where there are no ports.
+  virtual std::uint16_t listening_port() const noexcept { return 0; }
   virtual void connect(ConKey, const PathAddress&, const ConnectionParams&,
                        std::span<const std::byte> private_data) = 0;
   // Receives may be posted right after accept(), and are in place before the peer learns of it.

@@ -1,4 +1,4 @@
-#include "backends/libfabric/ofi_address.hpp"
+#include "backends/address/socket_address.hpp"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -10,7 +10,7 @@
 #include <charconv>
 #include <cstring>
 
-namespace rtrs::ofi {
+namespace rtrs::net {
 namespace {
 
 using AddressBytes = std::array<std::uint8_t, 16>;
@@ -142,4 +142,4 @@ std::uint32_t address_pair_digest(const SocketAddress& client, const SocketAddre
   return digest;
 }
 
-}  // namespace rtrs::ofi
+}  // namespace rtrs::net

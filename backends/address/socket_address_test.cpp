@@ -1,8 +1,8 @@
-#include "backends/libfabric/ofi_address.hpp"
+#include "backends/address/socket_address.hpp"
 
 #include <gtest/gtest.h>
 
-namespace rtrs::ofi {
+namespace rtrs::net {
 namespace {
 
 struct Spelling {
@@ -48,4 +48,4 @@ TEST(Address, the_digest_of_a_pair_leaves_ports_out_and_keeps_direction) {
 }
 
 }  // namespace
-}  // namespace rtrs::ofi
+}  // namespace rtrs::net

@@ -8,7 +8,7 @@
 
 #include "core/fabric/fabric.hpp"
 
-namespace rtrs::ofi {
+namespace rtrs::net {
 
 struct SocketAddress {
   sockaddr_storage storage{};
@@ -36,4 +36,4 @@ std::string to_text(const SocketAddress&);
 // Digest of both addresses without their ports.
 std::uint32_t address_pair_digest(const SocketAddress& client, const SocketAddress& server);
 
-}  // namespace rtrs::ofi
+}  // namespace rtrs::net
