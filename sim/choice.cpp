@@ -31,6 +31,8 @@ const char* to_string(Label label) noexcept {
 }
 
 void ChoiceSource::span_begin(Label label) {
+  entered(label);
+  if (observer_ != nullptr) observer_->opened(label);
   if (!recording_) return;
   open_.push_back(tape_.spans.size());
   tape_.spans.push_back(ChoiceSpan{label, static_cast<std::uint32_t>(open_.size() - 1), tape_.draws.size(),
@@ -38,10 +40,19 @@ void ChoiceSource::span_begin(Label label) {
 }
 
 void ChoiceSource::span_end() {
+  left();
+  if (observer_ != nullptr) observer_->closed();
   // Recording may have begun inside a span: its end has no beginning.
   if (open_.empty()) return;
   tape_.spans[open_.back()].end = tape_.draws.size();
   open_.pop_back();
+}
+
+void ChoiceSource::note_skip(Label label) {
+  if (observer_ != nullptr) observer_->left_out(label);
+  if (!recording_) return;
+  tape_.spans.push_back(ChoiceSpan{label, static_cast<std::uint32_t>(open_.size()), tape_.draws.size(),
+                                   tape_.draws.size(), true});
 }
 
 std::uint32_t SeededChoice::choose(std::uint32_t n, Label) {

@@ -62,7 +62,10 @@ namespace rtrs::sim {
   X(admin)      /* operations on paths and sessions */                                          \
   X(poll_order) /* which node runs first */                                                     \
   X(clock)                                                                                      \
-  X(test)
+  X(test)                                                                                       \
+  X(option)  /* span: one option of a run */                                                    \
+  X(request) /* span: one request of an application */                                          \
+  X(planned) /* span: one step of a directed scenario */
 
 enum class Label : std::uint16_t {
 #define RTRS_SIM_LABEL(name) name,
@@ -83,6 +86,7 @@ struct ChoiceSpan {
   std::uint32_t depth = 0;
   std::size_t begin = 0;
   std::size_t end = 0;
+  bool left_out = false;  // what it stands for did not happen; it has no draws
   bool operator==(const ChoiceSpan&) const = default;
 };
 struct Tape {
@@ -91,29 +95,51 @@ struct Tape {
   bool operator==(const Tape&) const = default;
 };
 
+// Sees everything that is drawn, as it is drawn.
+class ChoiceObserver {
+ public:
+  virtual ~ChoiceObserver() = default;
+  virtual void drawn(const Draw&) = 0;
+  virtual void opened(Label) = 0;
+  virtual void closed() = 0;
+  virtual void left_out(Label) = 0;
+};
+
 class ChoiceSource {
  public:
   virtual ~ChoiceSource() = default;
   // A number in [0, n); n of 0 counts as 1. Always one entry on the tape, so that a tape stays in step.
   std::uint32_t draw(std::uint32_t n, Label label) {
     n = n == 0 ? 1 : n;
-    std::uint32_t value = choose(n, label);
-    if (value >= n) value = n - 1;
-    ++drawn_;
-    if (recording_) tape_.draws.push_back(Draw{label, n, value});
+    const std::uint32_t value = below(n, label);
+    note(Draw{label, n, value});
     return value;
   }
   // True with a chance of `per_million`. Nothing is drawn for 0.
   bool fires(std::uint32_t per_million, Label label) {
-    return per_million != 0 &&
-           draw(kMillion, label) >= kMillion - (per_million < kMillion ? per_million : kMillion - 1);
+    return per_million != 0 && hits(per_million < kMillion ? per_million : kMillion - 1, kMillion, label);
+  }
+  // True in `rate` of `n` cases. On the tape is only whether it hit: 0 or n - 1.
+  bool hits(std::uint32_t rate, std::uint32_t n, Label label) {
+    const bool hit = below(n, label) >= n - rate;
+    note(Draw{label, n, hit ? n - 1 : 0});
+    return hit;
   }
   void span_begin(Label);
   void span_end();
+  // Asked before a span that stands for something that may as well not happen (a fault, a request): true when
+  // it has to be left out. Only a shrunk tape says so.
+  bool skips(Label label) {
+    if (!skip(label)) return false;
+    note_skip(label);
+    return true;
+  }
 
   // Recording is off unless asked for: a failing run is repeated to get its tape.
   void record(bool on) noexcept { recording_ = on; }
   const Tape& tape() const noexcept { return tape_; }
+  // Not owned; null: nobody.
+  void observe(ChoiceObserver* observer) noexcept { observer_ = observer; }
   std::uint64_t drawn() const noexcept { return drawn_; }
 
   static constexpr std::uint32_t kMillion = 1'000'000;
@@ -121,9 +147,24 @@ class ChoiceSource {
  protected:
   // Any number; what is not below n is cut down to n - 1.
   virtual std::uint32_t choose(std::uint32_t n, Label) = 0;
+  virtual bool skip(Label) { return false; }
+  virtual void entered(Label) {}
+  virtual void left() {}
 
  private:
+  std::uint32_t below(std::uint32_t n, Label label) {
+    const std::uint32_t value = choose(n, label);
+    return value < n ? value : n - 1;
+  }
+  void note(const Draw& draw) {
+    ++drawn_;
+    if (recording_) tape_.draws.push_back(draw);
+    if (observer_ != nullptr) observer_->drawn(draw);
+  }
+  void note_skip(Label);
+
   Tape tape_;
+  ChoiceObserver* observer_ = nullptr;
   std::vector<std::size_t> open_;  // spans begun and not ended
   std::uint64_t drawn_ = 0;
   bool recording_ = false;

@@ -55,6 +55,7 @@ FaultOptions draw_fault_options(ChoiceSource& choice, Nanos time_scale) {
   const ScopedSpan span(choice, Label::swarm);
   FaultOptions options;
   for (std::uint32_t& weight : options.weight) {
+    const ScopedSpan option(choice, Label::option);
     if (choice.draw(2, Label::fault_class) == 0) continue;
     weight = 1 + choice.draw(100, Label::fault_weight);
   }
@@ -123,6 +124,7 @@ void FaultDriver::advance(Network& network, ChoiceSource& choice, std::vector<Wo
 }
 
 void FaultDriver::strike(Network& network, ChoiceSource& choice, std::vector<WorldFault>& out) {
+  if (choice.skips(Label::fault_span)) return;
   const ScopedSpan span(choice, Label::fault_span);
   std::uint32_t total = 0;
   for (unsigned i = 0; i < kFirstRate; ++i) total += options_.weight[i];

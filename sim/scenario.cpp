@@ -7,23 +7,36 @@ namespace rtrs::sim {
 
 namespace {
 
+// Each option is a span of its own, so that a tape stays in step when one of them is changed.
 template <class T, std::size_t N>
 T one_of(ChoiceSource& choice, const std::array<T, N>& values) {
+  const ScopedSpan span(choice, Label::option);
   return values[choice.draw(static_cast<std::uint32_t>(N), Label::swarm)];
 }
+std::uint32_t number(ChoiceSource& choice, std::uint32_t below) {
+  const ScopedSpan span(choice, Label::option);
+  return choice.draw(below, Label::swarm);
+}
 bool chance(ChoiceSource& choice, std::uint32_t percent) {
-  return choice.draw(100, Label::swarm) >= 100 - percent;
+  const ScopedSpan span(choice, Label::option);
+  return choice.hits(percent, 100, Label::swarm);
+}
+// `value` in some of the runs.
+template <class Value, class T>
+void sometimes(ChoiceSource& choice, std::uint32_t percent, T& option, Value value) {
+  const ScopedSpan span(choice, Label::option);
+  if (chance(choice, percent)) option = value();
 }
 
 void draw_network(ChoiceSource& choice, Scenario& s) {
   NetworkConfig& net = s.network;
   net.capabilities = chance(choice, 25) ? weak_capabilities() : default_capabilities();
   const Nanos i = s.interval;
-  net.retry_budget = i * (1 + choice.draw(4, Label::swarm));
+  net.retry_budget = i * (1 + number(choice, 4));
   net.retry_spread = net.retry_budget / 2;
   net.retransmit = i / 50;
   net.torn_hold = i / 100;
-  net.ghost_hold = i * (1 + choice.draw(4, Label::swarm));
+  net.ghost_hold = i * (1 + number(choice, 4));
   net.slow_drain_hold = i / 2;
   net.cm_late_hold = 2 * i;
   net.cm_timeout = i / 2;
@@ -46,17 +59,18 @@ void draw_protocol(ChoiceSource& choice, Scenario& s) {
   server.handshake_timeout = 6 * i;
   server.heartbeat.interval = i;
   server.heartbeat.missed_max = one_of(choice, std::array<std::uint32_t, 4>{5, 3, 2, 5});
-  client.seed = choice.draw(1U << 30, Label::swarm);
-  client.con_num = static_cast<std::uint16_t>(2 + choice.draw(4, Label::swarm));
+  client.seed = number(choice, 1U << 30);
+  client.con_num = static_cast<std::uint16_t>(2 + number(choice, 4));
   client.max_depth = chance(choice, 10) ? 2 : 512;
   client.send_depth = one_of(choice, std::array<std::uint16_t, 4>{128, 8, 9, 16});
   client.imm_consumes_receive = can.imm_consumes_receive;
   client.offer_invalidation = can.per_io_keys && can.send_invalidate && chance(choice, 30);
-  client.policy = static_cast<MultipathPolicy>(choice.draw(3, Label::swarm));
+  client.policy = static_cast<MultipathPolicy>(number(choice, 3));
   client.connect_timeout = 6 * i;
   client.info_timeout = 2 * i;
   client.fence_timeout = 12 * i;
-  client.queue_timeout = chance(choice, 15) ? i * choice.draw(20, Label::swarm) : kNever;
+  client.queue_timeout = kNever;
+  sometimes(choice, 15, client.queue_timeout, [&] { return i * number(choice, 20); });
   client.close_timeout = 60 * i;
   client.reconnect_min = i / 10;
   client.reconnect_max = 2 * i;
@@ -64,9 +78,11 @@ void draw_protocol(ChoiceSource& choice, Scenario& s) {
   client.busy_retry = i / 20;
   client.heartbeat = server.heartbeat;
   // Peers of one configuration may differ: a slower or faster heart at the other side.
-  if (chance(choice, 20)) client.heartbeat.missed_max = one_of(choice, std::array<std::uint32_t, 3>{5, 3, 2});
-  if (chance(choice, 20)) client.extensions = static_cast<std::uint8_t>(choice.draw(4, Label::swarm));
-  if (chance(choice, 20)) server.extensions = static_cast<std::uint8_t>(choice.draw(4, Label::swarm));
+  sometimes(choice, 20, client.heartbeat.missed_max, [&] {
+    return one_of(choice, std::array<std::uint32_t, 3>{5, 3, 2});
+  });
+  sometimes(choice, 20, client.extensions, [&] { return static_cast<std::uint8_t>(number(choice, 4)); });
+  sometimes(choice, 20, server.extensions, [&] { return static_cast<std::uint8_t>(number(choice, 4)); });
   if (chance(choice, 50)) client.kernel_peer = UnfencedReplay::wait;
   if (chance(choice, 5)) client.fence_failed = UnfencedReplay::replay;
 }
@@ -75,8 +91,8 @@ void draw_load(ChoiceSource& choice, Scenario& s) {
   const Nanos i = s.interval;
   const std::uint32_t depth = std::min<std::uint32_t>(s.server.queue_depth, s.client.max_depth);
   WorkloadOptions& load = s.workload;
-  load.requests = 10 + choice.draw(60, Label::swarm);
-  load.window = 1 + choice.draw(depth + depth / 2 + 1, Label::swarm);
+  load.requests = 10 + number(choice, 60);
+  load.window = 1 + number(choice, depth + depth / 2 + 1);
   load.gap = one_of(choice, std::array<Nanos, 4>{i / 2, i / 10, microseconds(50), i * 2});
   load.burst_rate = one_of(choice, std::array<std::uint32_t, 3>{0, 100'000, 500'000});
   load.service_rate = chance(choice, 20) ? 100'000 : 0;
@@ -85,10 +101,13 @@ void draw_load(ChoiceSource& choice, Scenario& s) {
   StorageOptions& storage = s.storage;
   storage.sectors = one_of(choice, std::array<std::uint32_t, 3>{24, 8, 64});
   storage.latency = one_of(choice, std::array<Nanos, 3>{microseconds(50), milliseconds(1), i / 20});
-  storage.slow_rate = one_of(choice, std::array<std::uint32_t, 4>{0, 0, 100'000, 400'000});
   const Nanos dead = (s.server.heartbeat.missed_max + 2) * i;
-  storage.slow_latency =
-      storage.slow_rate == 0 ? 0 : one_of(choice, std::array<Nanos, 3>{i, dead / 2, dead + dead / 2});
+  {
+    const ScopedSpan span(choice, Label::option);
+    storage.slow_rate = one_of(choice, std::array<std::uint32_t, 4>{0, 0, 100'000, 400'000});
+    if (storage.slow_rate != 0)
+      storage.slow_latency = one_of(choice, std::array<Nanos, 3>{i, dead / 2, dead + dead / 2});
+  }
   storage.error_rate = one_of(choice, std::array<std::uint32_t, 3>{0, 0, 100'000});
 }
 
@@ -97,7 +116,7 @@ void draw_load(ChoiceSource& choice, Scenario& s) {
 Scenario draw_scenario(ChoiceSource& choice) {
   ScopedSpan span(choice, Label::swarm);
   Scenario s;
-  s.paths = 1 + choice.draw(4, Label::swarm);
+  s.paths = 1 + number(choice, 4);
   s.clients = chance(choice, 25) ? 2 : 1;
   s.interval =
       one_of(choice, std::array<Nanos, 4>{seconds(1), milliseconds(100), seconds(5), milliseconds(20)});
@@ -105,9 +124,9 @@ Scenario draw_scenario(ChoiceSource& choice) {
   draw_protocol(choice, s);
   draw_load(choice, s);
   s.faults = draw_fault_options(choice, s.interval);
-  s.safety = s.interval * (10 + choice.draw(30, Label::swarm));
+  s.safety = s.interval * (10 + number(choice, 30));
   s.faults_from_start = chance(choice, 40);
-  s.admin_gap = chance(choice, 25) ? s.interval * (1 + choice.draw(6, Label::swarm)) : kNever;
+  sometimes(choice, 25, s.admin_gap, [&] { return s.interval * (1 + number(choice, 6)); });
   s.fenced = s.client.fence_failed == UnfencedReplay::wait &&
              (s.can_fence() || s.client.kernel_peer == UnfencedReplay::wait);
   return s;

@@ -201,6 +201,11 @@ void World::submit_due(std::uint32_t index) {
 bool World::submit_one(ClientNode& client, std::uint32_t index) {
   Buffer* buffer = free_buffer(client);
   if (buffer == nullptr) return false;
+  if (choice_.skips(Label::request)) {
+    --client.left;
+    return true;
+  }
+  const ScopedSpan span(choice_, Label::request);
   const WorkloadOptions& load = scenario_.workload;
   const auto at = static_cast<std::size_t>(buffer - client.buffers.data());
   const Direction direction =
