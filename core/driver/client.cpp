@@ -8,7 +8,7 @@
 namespace rtrs {
 
 Client::Impl::Impl(const ClientOptions& given, Recorder* recorder_)
-    : options(given), recorder(recorder_), session(given.protocol) {
+    : options(given), recorder(recorder_), tap(recorder_), session(given.protocol) {
   options.path_uuids.resize(kMaxPaths);
   for (unsigned index = 0; index < kMaxPaths; ++index) path_data[index].uuid = options.path_uuids[index];
   waiting.open(std::max<std::size_t>(options.max_queued, 1));

@@ -48,7 +48,7 @@ std::size_t Client::Impl::append_header(std::uint16_t permit, const PostRequest&
   return wire::encode(header, memory);
 }
 
-void Client::Impl::perform(Fabric& fabric, Nanos, const PostRequest& action) {
+void Client::Impl::perform(Fabric& fabric, Nanos now, const PostRequest& action) {
   Slot& slot = slots[action.permit];
   const bool reads = slot.direction == Direction::read && !slot.data.empty();
   if (slot.exposure.id != kNoExposure) {  // of an attempt on a path that was lost
@@ -80,17 +80,17 @@ void Client::Impl::perform(Fabric& fabric, Nanos, const PostRequest& action) {
   work.parts[work.part_count++] =
       LocalPart{headers.id, static_cast<std::uint32_t>(action.permit * kHeaderBytes),
                 static_cast<std::uint32_t>(slot.usr_len + header)};
-  posts.push(work);
+  push(fabric, now, work);
 }
 
-void Client::Impl::perform(Fabric&, Nanos, const PostImm& action) {
+void Client::Impl::perform(Fabric& fabric, Nanos now, const PostImm& action) {
   WorkRequest work;
   work.key = action.key;
   work.op = WorkRequest::Op::write_imm;
   work.imm = action.imm;
   work.signalled = action.cookie != 0;
   work.cookie = action.cookie;
-  posts.push(work);
+  push(fabric, now, work);
 }
 
 void Client::Impl::perform(Fabric& fabric, Nanos, const PostReceive& action) {
@@ -126,7 +126,7 @@ void Client::Impl::perform(Fabric& fabric, Nanos at, const ControlAction& action
   std::visit([&](const auto& one) { this->control(fabric, at, one); }, action);
 }
 
-void Client::Impl::control(Fabric& fabric, Nanos, const Connect& action) {
+void Client::Impl::control(Fabric& fabric, Nanos now, const Connect& action) {
   wire::ConnReq request;
   request.cid = action.key.con;
   request.cid_num = action.cid_num;
@@ -141,10 +141,12 @@ void Client::Impl::control(Fabric& fabric, Nanos, const Connect& action) {
   const unsigned per_request = options.protocol.offer_invalidation ? 2U : 1U;
   const ConnectionParams params{options.protocol.send_depth, per_request * options.protocol.max_depth + 128U,
                                 per_request > 1 ? options.protocol.max_depth : 0U};
+  tap.cm(kInstance, now, action.key, trace::WireCmKind::req, true, std::span(bytes).first(size));
   fabric.connect(action.key, path_data[action.key.path].address, params, std::span(bytes).first(size));
 }
 
-void Client::Impl::control(Fabric& fabric, Nanos, const Disconnect& action) {
+void Client::Impl::control(Fabric& fabric, Nanos now, const Disconnect& action) {
+  tap.cm(kInstance, now, action.key, trace::WireCmKind::dreq, true);
   fabric.disconnect(action.key);
 }
 
@@ -160,19 +162,19 @@ WorkRequest message(ConKey key, std::uint64_t cookie, std::span<const std::byte>
 }
 }  // namespace
 
-void Client::Impl::control(Fabric&, Nanos, const SendInfoReq& action) {
+void Client::Impl::control(Fabric& fabric, Nanos now, const SendInfoReq& action) {
   const auto name = wire::make_name(options.session_name);
   const std::size_t size = wire::encode(wire::InfoReq{name.value}, scratch);
-  posts.push(message(action.key, action.cookie, std::span(scratch).first(size)));
+  push(fabric, now, message(action.key, action.cookie, std::span(scratch).first(size)));
 }
 
-void Client::Impl::control(Fabric&, Nanos, const SendFenceReq& action) {
+void Client::Impl::control(Fabric& fabric, Nanos now, const SendFenceReq& action) {
   wire::FenceReq request;
   request.recon_cnt = action.recon_cnt;
   request.serial = action.serial;
   request.path = path_data[action.path].uuid;
   const std::size_t size = wire::encode(request, scratch);
-  posts.push(message(action.key, action.cookie, std::span(scratch).first(size)));
+  push(fabric, now, message(action.key, action.cookie, std::span(scratch).first(size)));
 }
 
 void Client::Impl::control(Fabric&, Nanos at, const PathChanged& action) {

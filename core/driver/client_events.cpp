@@ -16,7 +16,34 @@ Input at(Nanos now, const FabricEvent& event, Rest... rest) {
 
 }  // namespace
 
+// The peer's half of the conversation; our own half is noted where it is posted.
+void Client::Impl::note(Nanos now, const FabricEvent& event) {
+  using Cm = trace::WireCmKind;
+  switch (event.kind) {
+    case FabricEvent::Kind::imm_received:
+    case FabricEvent::Kind::message_received:
+    case FabricEvent::Kind::key_invalidated:
+      return tap.received(kInstance, now, event);
+    case FabricEvent::Kind::connected:
+      return tap.cm(kInstance, now, event.key, Cm::rep, false, event.bytes);
+    case FabricEvent::Kind::connect_failed:
+      if (event.reason == Reason::rejected) tap.cm(kInstance, now, event.key, Cm::rej, false, event.bytes);
+      return;
+    case FabricEvent::Kind::connection_lost:
+      if (event.reason == Reason::peer_closed) tap.cm(kInstance, now, event.key, Cm::dreq, false);
+      return;
+    case FabricEvent::Kind::connection_closed:
+      return tap.cm(kInstance, now, event.key, Cm::closed, false);
+    case FabricEvent::Kind::connect_requested:
+    case FabricEvent::Kind::send_done:
+    case FabricEvent::Kind::chunk_invalidated:
+      return;
+  }
+}
+
 void Client::Impl::handle(Fabric& fabric, Nanos now, const FabricEvent& event) {
+  if (tap.on()) [[unlikely]]
+    note(now, event);
   switch (event.kind) {
     case FabricEvent::Kind::imm_received:
       return feed(fabric, at<ImmReceived>(now, event, event.imm));

@@ -7,6 +7,7 @@
 #include "core/driver/client.hpp"
 #include "core/driver/post_queue.hpp"
 #include "core/driver/ring.hpp"
+#include "core/driver/wire_tap.hpp"
 #include "core/proto/client_session.hpp"
 #include "core/trace/recorder.hpp"
 #include "core/wire/messages.hpp"
@@ -57,6 +58,7 @@ struct Client::Impl {
 
   // client_events.cpp: what the fabric reports
   void handle(Fabric&, Nanos now, const FabricEvent&);
+  void note(Nanos now, const FabricEvent&);
   void handle_connected(Fabric&, Nanos now, const FabricEvent&);
   void handle_message(Fabric&, Nanos now, const FabricEvent&);
   void handle_info(Fabric&, Nanos now, const FabricEvent&);
@@ -74,6 +76,11 @@ struct Client::Impl {
   void perform(Fabric&, Nanos, const PostResponse&) { RTRS_ASSERT(false); }
   void perform(Fabric&, Nanos, const Deliver&) { RTRS_ASSERT(false); }
   void perform(Fabric&, Nanos, const InvalidateChunk&) { RTRS_ASSERT(false); }
+
+  void push(const Fabric& fabric, Nanos now, const WorkRequest& work) {
+    tap.sent(kInstance, now, fabric, work);
+    posts.push(work);
+  }
 
   void control(Fabric&, Nanos, const Connect&);
   void control(Fabric&, Nanos, const Disconnect&);
@@ -105,6 +112,7 @@ struct Client::Impl {
 
   ClientOptions options;
   Recorder* recorder;
+  WireTap tap;
   ClientSession session;
   PostQueue posts;
   std::array<PathData, kMaxPaths> path_data;

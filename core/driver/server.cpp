@@ -9,7 +9,7 @@
 namespace rtrs {
 
 Server::Impl::Impl(const ServerConfig& options, Recorder* r)
-    : config(options), recorder(r), registry(options) {
+    : config(options), recorder(r), tap(r), registry(options) {
   sessions.resize(std::min<unsigned>(options.max_sessions, kMaxSessions));
   runs.reserve(options.queue_depth);
   reserve_events();

@@ -18,7 +18,7 @@ std::span<const std::byte> encoded(const Message& message, std::array<std::byte,
 
 }  // namespace
 
-void Server::Impl::perform(Fabric& fabric, Nanos, Session& session, const PostResponse& action) {
+void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const PostResponse& action) {
   const StoredRequest& request = session.requests.current(action.chunk);
   WorkRequest work;
   work.key = action.key;
@@ -31,13 +31,13 @@ void Server::Impl::perform(Fabric& fabric, Nanos, Session& session, const PostRe
     // Never more than was asked for: the rest of the chunk holds what others left there.
     data.parts[0] = LocalPart{session.chunks.id, action.chunk * config.chunk_size,
                               std::min(request.desc.len, request.data_len)};
-    posts.push(data);
+    push(fabric, now, session, data);
   }
   if (action.send_invalidate) {
     WorkRequest invalidation = work;
     invalidation.op = WorkRequest::Op::send_inv;
     invalidation.rkey = request.desc.key;
-    posts.push(invalidation);
+    push(fabric, now, session, invalidation);
   }
   work.imm = action.imm;
   work.cookie = action.cookie;
@@ -54,19 +54,19 @@ void Server::Impl::perform(Fabric& fabric, Nanos, Session& session, const PostRe
     work.op = WorkRequest::Op::send_imm;
     work.inline_bytes = encoded(wire::RkeyRsp{action.chunk, *rkey}, message);
   }
-  posts.push(work);
+  push(fabric, now, session, work);
   ++counted.responses;
   if (wire::decode_io_rsp(action.imm).error != 0) ++counted.error_responses;
 }
 
-void Server::Impl::perform(Fabric&, Nanos, Session&, const PostImm& action) {
+void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const PostImm& action) {
   WorkRequest work;
   work.key = action.key;
   work.op = WorkRequest::Op::write_imm;
   work.imm = action.imm;
   work.cookie = action.cookie;
   work.signalled = action.cookie != 0;
-  posts.push(work);
+  push(fabric, now, session, work);
 }
 
 void Server::Impl::perform(Fabric& fabric, Nanos, Session&, const PostReceive& action) {
@@ -100,7 +100,7 @@ void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const Co
   std::visit([&, this](const auto& one) { this->control(fabric, now, session, one); }, action);
 }
 
-void Server::Impl::control(Fabric& fabric, Nanos, Session&, const Accept& action) {
+void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Accept& action) {
   wire::ConnRsp answer;
   answer.queue_depth = config.queue_depth;
   answer.max_io_size = config.chunk_size - config.max_hdr_size;
@@ -113,22 +113,28 @@ void Server::Impl::control(Fabric& fabric, Nanos, Session&, const Accept& action
   params.receive_depth = server_receives(config, action.key.con) + 1;
   // Each chunk loses its key when its request arrives and gets the next with the answer.
   params.key_depth = config.always_invalidate ? 2U * config.queue_depth : 0U;
-  fabric.accept(action.request, action.key, params, encoded(answer, bytes));
+  const auto message = encoded(answer, bytes);
+  tap.cm(instance_of(session), now, action.key, trace::WireCmKind::rep, true, message);
+  fabric.accept(action.request, action.key, params, message);
 }
 
-void Server::Impl::control(Fabric& fabric, Nanos, Session&, const Reject& action) {
-  reject(fabric, action.request, action.peer_errno);
+void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Reject& action) {
+  reject(fabric, now, instance_of(session), judged, action.request, action.peer_errno);
 }
 
-void Server::Impl::reject(Fabric& fabric, std::uint32_t request, int peer_errno) {
+void Server::Impl::reject(Fabric& fabric, Nanos now, InstanceId instance, ConKey key, std::uint32_t request,
+                          int peer_errno) {
   std::array<std::byte, wire::kConnRspBytes> bytes;
-  fabric.reject(request, encoded(wire::make_reject(peer_errno), bytes));
+  const auto message = encoded(wire::make_reject(peer_errno), bytes);
+  tap.cm(instance, now, key, trace::WireCmKind::rej, true, message);
+  fabric.reject(request, message);
   ++counted.rejected;
 }
 
-void Server::Impl::control(Fabric& fabric, Nanos, Session&, const Disconnect& action) {
+void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Disconnect& action) {
   // What was posted before goes out first.
   posts.flush(fabric);
+  tap.cm(instance_of(session), now, action.key, trace::WireCmKind::dreq, true);
   fabric.disconnect(action.key);
 }
 
@@ -150,7 +156,7 @@ bool Server::Impl::expose(Fabric& fabric, Session& session, ConKey key) {
   return true;
 }
 
-void Server::Impl::control(Fabric& fabric, Nanos, Session& session, const SendInfoRsp& action) {
+void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const SendInfoRsp& action) {
   if (!expose(fabric, session, action.key)) {
     session.failed = action.key;
     return;
@@ -164,10 +170,10 @@ void Server::Impl::control(Fabric& fabric, Nanos, Session& session, const SendIn
   work.cookie = action.cookie;
   work.signalled = action.cookie != 0;
   work.inline_bytes = std::span(scratch).first(length);
-  posts.push(work);
+  push(fabric, now, session, work);
 }
 
-void Server::Impl::control(Fabric&, Nanos, Session&, const SendFenceRsp& action) {
+void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const SendFenceRsp& action) {
   std::array<std::byte, wire::kFenceBytes> message;
   WorkRequest work;
   work.key = action.key;
@@ -175,7 +181,7 @@ void Server::Impl::control(Fabric&, Nanos, Session&, const SendFenceRsp& action)
   work.cookie = action.cookie;
   work.signalled = action.cookie != 0;
   work.inline_bytes = encoded(wire::FenceRsp{action.peer_errno, action.serial, action.sess_uuid}, message);
-  posts.push(work);
+  push(fabric, now, session, work);
   ++counted.fences;
 }
 

@@ -1,5 +1,7 @@
 // What the fabric reports to a server. Bytes of the peer are parsed here; what does not parse closes its
 // path.
+#include <algorithm>
+
 #include "core/driver/server_impl.hpp"
 #include "core/proto/fingerprint.hpp"
 #include "core/wire/imm.hpp"
@@ -15,6 +17,8 @@ void Server::Impl::handle(Fabric& fabric, Nanos now, const FabricEvent& event) {
     ++counted.stale_events;
     return;
   }
+  if (tap.on()) [[unlikely]]
+    note(now, *session, event);
   switch (event.kind) {
     case Kind::connect_requested:
     case Kind::connected:
@@ -42,6 +46,43 @@ void Server::Impl::handle(Fabric& fabric, Nanos now, const FabricEvent& event) {
   }
 }
 
+// The peer's half of the conversation; our own half is noted where it is posted.
+void Server::Impl::note(Nanos now, Session& session, const FabricEvent& event) {
+  using Cm = trace::WireCmKind;
+  const InstanceId instance = instance_of(session);
+  if (event.kind == FabricEvent::Kind::connection_lost && event.reason == Reason::peer_closed) {
+    return tap.cm(instance, now, event.key, Cm::dreq, false);
+  }
+  if (event.kind == FabricEvent::Kind::connection_closed) {
+    return tap.cm(instance, now, event.key, Cm::closed, false);
+  }
+  const bool request =
+      event.kind == FabricEvent::Kind::imm_received && wire::imm_type(event.imm) == wire::ImmType::io_req;
+  const auto place = request ? wire::check_io_req(config.queue_depth, config.chunk_size, event.imm)
+                             : wire::refuse<wire::IoReqImm>(wire::Refusal::bad_immediate);
+  // Where the driver does not look into the chunk nobody knows what the peer wrote.
+  if (!place || session.machine.path_state(event.key.path % kMaxPaths) != PathState::connected ||
+      !session.machine.knows(event.key)) {
+    return tap.received(instance, now, event);
+  }
+  const wire::Bytes chunk =
+      session.chunks.bytes.subspan(std::size_t{place.value.buf_id} * config.chunk_size, config.chunk_size);
+  const bool generations = (session.machine.granted(event.key) & wire::kExtensionGeneration) != 0;
+  const auto parsed = wire::parse_io_request(chunk, place.value.buf_id, place.value.off, generations);
+  const wire::Bytes rest = chunk.subspan(place.value.off);
+  if (!parsed) {
+    return tap.received(instance, now, event, {}, rest.first(std::min(rest.size(), wire::kMaxIoHeaderBytes)));
+  }
+  const wire::IoRequest& io = parsed.value;
+  const bool read = io.direction == wire::Direction::read;
+  const std::size_t header = !read               ? wire::kWriteHeaderBytes
+                             : io.has_descriptor ? wire::kMaxIoHeaderBytes
+                                                 : wire::kReadHeaderBytes;
+  // A read writes only the headers, behind the place where its data would be.
+  tap.received(instance, now, event, read ? wire::Bytes{} : chunk.first(io.data_len),
+               chunk.subspan(io.data_len, io.usr_len + header));
+}
+
 void Server::Impl::refuse(Fabric& fabric, Nanos now, Session& session, ConKey key, wire::Refusal why) {
   ++counted.refused_messages;
   feed(fabric, session, PeerBroke{now, key, why});
@@ -50,14 +91,17 @@ void Server::Impl::refuse(Fabric& fabric, Nanos now, Session& session, ConKey ke
 void Server::Impl::handle_connect(Fabric& fabric, Nanos now, const FabricEvent& event) {
   const auto request = wire::parse_conn_req(event.bytes);
   if (!request) ++counted.refused_messages;
-  if (!request || closing) return reject(fabric, event.request, wire::linux_errno::kEconnreset);
+  const ConKey asked{0, request ? request.value.cid : std::uint16_t{0}, 0};
+  const auto refused = [&, this](int peer_errno) {
+    tap.cm(kRegistry, now, asked, trace::WireCmKind::req, false, event.bytes);
+    reject(fabric, now, kRegistry, asked, event.request, peer_errno);
+  };
+  if (!request || closing) return refused(wire::linux_errno::kEconnreset);
   ActionList answer;
   ask_registry(SessionSought{now, event.request, request.value.paths_uuid, request.value.first_conn}, answer);
   RTRS_ASSERT(answer.size() == 1);
   const auto& action = std::get<ControlAction>(*answer.begin());
-  if (const auto* refused = std::get_if<Reject>(&action)) {
-    return reject(fabric, event.request, refused->peer_errno);
-  }
+  if (const auto* answered = std::get_if<Reject>(&action)) return refused(answered->peer_errno);
   admit(fabric, now, event, request.value, std::get<AdmitSession>(action));
 }
 
@@ -66,13 +110,17 @@ void Server::Impl::admit(Fabric& fabric, Nanos now, const FabricEvent& event, co
   Session* session = admission.create ? create(fabric, now, admission.session) : find(admission.session);
   if (session == nullptr) {
     drop(now, admission.session);
-    return reject(fabric, event.request, wire::linux_errno::kEnomem);
+    const ConKey asked{0, request.cid, 0};
+    tap.cm(kRegistry, now, asked, trace::WireCmKind::req, false, event.bytes);
+    return reject(fabric, now, kRegistry, asked, event.request, wire::linux_errno::kEnomem);
   }
   // A session without room rejects whatever the path.
   const unsigned path = session->machine.assign(request.sess_uuid) % kMaxPaths;
   ConnectRequested input{};
   input.now = now;
   input.key = ConKey{static_cast<std::uint16_t>(admission.session * kMaxPaths + path), request.cid, ++epoch};
+  judged = input.key;
+  tap.cm(instance_of(*session), now, input.key, trace::WireCmKind::req, false, event.bytes);
   input.request = event.request;
   input.address_pair = event.address_pair;
   input.sess_uuid = request.sess_uuid;

@@ -12,6 +12,7 @@
 #include "core/driver/request_store.hpp"
 #include "core/driver/ring.hpp"
 #include "core/driver/server.hpp"
+#include "core/driver/wire_tap.hpp"
 #include "core/proto/server_registry.hpp"
 #include "core/proto/server_session.hpp"
 #include "core/trace/recorder.hpp"
@@ -59,13 +60,16 @@ struct Server::Impl {
   }
   template <class Input>
   void step(Fabric& fabric, Session& session, const Input& input) {
-    const auto instance = static_cast<InstanceId>(session.machine.index() + 1);
+    const InstanceId instance = instance_of(session);
     if (recorder != nullptr) recorder->input(instance, input);
     ActionList actions;
     session.machine.on(input, actions);
     if (recorder != nullptr) recorder->actions(instance, actions);
     for (const Action& action : actions)
       std::visit([&, this](const auto& one) { this->perform(fabric, input.now, session, one); }, action);
+  }
+  static InstanceId instance_of(const Session& session) noexcept {
+    return static_cast<InstanceId>(session.machine.index() + 1);
   }
   template <class Input>
   void ask_registry(const Input& input, ActionList& answer) {
@@ -76,6 +80,7 @@ struct Server::Impl {
 
   // server_events.cpp: what the fabric reports
   void handle(Fabric&, Nanos now, const FabricEvent&);
+  void note(Nanos now, Session&, const FabricEvent&);
   void handle_connect(Fabric&, Nanos now, const FabricEvent&);
   void admit(Fabric&, Nanos now, const FabricEvent&, const wire::ConnReq&, const AdmitSession&);
   void handle_message(Fabric&, Nanos now, Session&, const FabricEvent&);
@@ -109,7 +114,12 @@ struct Server::Impl {
     RTRS_ASSERT(false);
   }
   bool expose(Fabric&, Session&, ConKey);
-  void reject(Fabric&, std::uint32_t request, int peer_errno);
+  // `instance` and `key` for the trace: the session that decided, or the registry.
+  void reject(Fabric&, Nanos now, InstanceId instance, ConKey key, std::uint32_t request, int peer_errno);
+  void push(const Fabric& fabric, Nanos now, const Session& session, const WorkRequest& work) {
+    tap.sent(instance_of(session), now, fabric, work);
+    posts.push(work);
+  }
 
   // server.cpp
   Session* find(std::uint16_t index) const noexcept {
@@ -125,6 +135,7 @@ struct Server::Impl {
 
   ServerConfig config;
   Recorder* recorder;
+  WireTap tap;
   ServerRegistry registry;
   std::vector<std::unique_ptr<Session>> sessions;  // by index
   std::vector<std::unique_ptr<Session>> retired;   // whose events are not all handed out
@@ -137,6 +148,7 @@ struct Server::Impl {
   std::array<FabricEvent, kFabricBatch> fabric_events;
   std::vector<wire::Descriptor> runs;
   std::uint32_t epoch = 0;
+  ConKey judged{};  // of the connect request that a session answers in this step
   unsigned live = 0;
   bool listening = false;
   bool closing = false;

@@ -5,6 +5,10 @@
 
 namespace rtrs::trace {
 
+std::uint64_t content_digest(const void* bytes, std::size_t size) noexcept {
+  return XXH3_64bits(bytes, size);
+}
+
 struct ChainHash::State {
   XXH3_state_t xxh;
 };

@@ -1,10 +1,14 @@
-// XXH3-64 over all records of a trace, in the order of the file.
+// The hashes of the format, both XXH3-64: over all records of a trace in the order of the file, and over data
+// that is not in it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
 namespace rtrs::trace {
+
+// XXH3-64 of data that a trace names by its digest.
+std::uint64_t content_digest(const void* bytes, std::size_t size) noexcept;
 
 class ChainHash {
  public:

@@ -33,10 +33,10 @@ struct Record {
   std::uint64_t offset = 0;       // of the record in the file
 };
 
-// Enough for every record of this build.
+// Enough for every record of this build, the bytes in notes not counted.
 inline constexpr std::size_t kMaxBuiltinRecord = 512;
 
-// `out` has room for kMaxBuiltinRecord bytes; returns the end.
+// `out` has room for kMaxBuiltinRecord bytes and those that notes hold; returns the end.
 template <class T>
 std::uint8_t* put_fields(std::uint8_t* out, const T& value) noexcept {
   visit_leaves(value, [&out](const auto& field) {
@@ -44,6 +44,10 @@ std::uint8_t* put_fields(std::uint8_t* out, const T& value) noexcept {
     if constexpr (std::is_same_v<Field, wire::Uuid>) {
       std::memcpy(out, field.bytes.data(), field.bytes.size());
       out += field.bytes.size();
+    } else if constexpr (std::is_same_v<Field, wire::Bytes>) {
+      out = put_varint(out, field.size());
+      if (!field.empty()) std::memcpy(out, field.data(), field.size());
+      out += field.size();
     } else if constexpr (std::is_integral_v<Field> && std::is_signed_v<Field>) {
       out = put_varint(out, zigzag(field));
     } else {
@@ -97,6 +101,8 @@ T get_struct(const Record& record, const FieldMap& map) noexcept {
     const Value& from = record.values[static_cast<std::size_t>(at)];
     if constexpr (std::is_same_v<Field, wire::Uuid>) {
       std::memcpy(field.bytes.data(), from.bytes.data(), field.bytes.size());
+    } else if constexpr (std::is_same_v<Field, wire::Bytes>) {
+      field = std::as_bytes(std::span(from.bytes));
     } else {
       field = static_cast<Field>(from.number);
     }

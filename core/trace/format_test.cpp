@@ -11,6 +11,7 @@
 #include "core/trace/test_traces.hpp"
 #include "core/trace/text.hpp"
 #include "core/trace/varint.hpp"
+#include "core/trace/wire_reader.hpp"
 
 namespace rtrs::trace::test {
 namespace {
@@ -52,6 +53,43 @@ TEST(Format, GoldenRecord) {
   ASSERT_EQ(end - bytes, static_cast<std::ptrdiff_t>(sizeof expected));
   EXPECT_EQ(std::memcmp(bytes, expected, sizeof expected), 0);
   EXPECT_EQ(last, 1200U);
+}
+
+TEST(Format, GoldenNote) {
+  std::string bytes;
+  Writer writer(std::make_unique<StringSink>(bytes));
+  ASSERT_EQ(writer.start(plain_header()), 0);
+  WireSent note;
+  note.now = 1000;
+  note.key = {1, 2, 3};
+  note.op = WireOp::write_imm;
+  note.has_imm = true;
+  note.imm = 0x123;
+  note.rkey = 7;
+  note.remote_addr = 0x1000;
+  note.length = 300;
+  note.digest = content_digest("data", 4);
+  const std::string head = "head";
+  note.head = std::as_bytes(std::span(head));
+  ASSERT_EQ(writer.append_note(2, note), 0);
+  const std::string too_long(kMaxHead + 1, 'x');
+  note.head = std::as_bytes(std::span(too_long));
+  EXPECT_EQ(writer.append_note(2, note), EOVERFLOW);
+  ASSERT_EQ(writer.finish(), 0);
+  MemorySource source(bytes);
+  Reader reader(source);
+  ASSERT_EQ(reader.open(), Reader::Status::ok);
+  Record record;
+  ASSERT_EQ(reader.next(record), Reader::Status::ok);
+  EXPECT_EQ(fields_text(*record.event, record.values, reader.header().schema),
+            "key.path=1 key.con=2 key.epoch=3 op=write_imm has_imm=true imm=291 rkey=7 remote_addr=4096 "
+            "length=300 digest=" +
+                std::to_string(content_digest("data", 4)) + " head=68656164");
+  const auto back = WireNotes(reader.header().schema).note(record);
+  ASSERT_TRUE(std::holds_alternative<WireSent>(back));
+  EXPECT_EQ(std::get<WireSent>(back).key, note.key);
+  EXPECT_EQ(std::get<WireSent>(back).head.size(), 4U);
+  EXPECT_EQ(reader.next(record), Reader::Status::end);
 }
 
 TEST(Format, EveryAlternativeHasANumber) {

@@ -183,9 +183,7 @@ const char* parse_events(Cursor cursor, Schema& schema) {
   for (std::uint64_t i = 0; i < events && !cursor.failed(); ++i) {
     EventInfo event;
     event.id = static_cast<KindId>(cursor.varint(0xffff));
-    const unsigned category = cursor.u8();
-    if (category > static_cast<unsigned>(EventClass::action)) return "an event is of an unknown class";
-    event.category = static_cast<EventClass>(category);
+    event.category = static_cast<EventClass>(cursor.u8());
     event.name = cursor.text();
     if (!schema.events.empty() && schema.events.back().id >= event.id) return "the events are not in order";
     if (!names.insert(event.name).second) return "two events have one name";

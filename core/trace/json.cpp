@@ -13,7 +13,7 @@ using Json = nlohmann::json;
 namespace {
 
 constexpr const char* kTypeWords[] = {"", "unsigned", "signed", "boolean", "enum", "uuid", "bytes", "text"};
-constexpr const char* kClassWords[] = {"control", "input", "action"};
+constexpr const char* kClassWords[] = {"control", "input", "action", "note"};
 
 void add_string(std::string& out, std::string_view text) {
   out += '"';
@@ -125,6 +125,19 @@ bool get_value(const Json& json, const FieldInfo& field, const Schema& schema, V
   return false;
 }
 
+// A class that only a later version knows is its number.
+Json class_json(EventClass category) {
+  const auto number = static_cast<std::size_t>(category);
+  return number < std::size(kClassWords) ? Json(kClassWords[number]) : Json(number);
+}
+
+EventClass get_class(const Json& json) {
+  if (json.is_number_unsigned()) return static_cast<EventClass>(json.get<std::uint8_t>());
+  const int index = index_of(kClassWords, json.get<std::string>());
+  if (index < 0) throw Json::other_error::create(501, "an event is of an unknown class", &json);
+  return static_cast<EventClass>(index);
+}
+
 Json schema_json(const Schema& schema, const char* part) {
   Json out = Json::array();
   if (std::strcmp(part, "enums") == 0) {
@@ -143,10 +156,8 @@ Json schema_json(const Schema& schema, const char* part) {
                         {"width", field.width},
                         {"enum", field.enumeration}});
     }
-    out.push_back({{"id", event.id},
-                   {"class", kClassWords[static_cast<int>(event.category)]},
-                   {"name", event.name},
-                   {"fields", fields}});
+    out.push_back(
+        {{"id", event.id}, {"class", class_json(event.category)}, {"name", event.name}, {"fields", fields}});
   }
   return out;
 }
@@ -171,7 +182,7 @@ void parse_header_json(const Json& json, Header& header) {
   for (const Json& item : json.at("events")) {
     EventInfo& event = header.schema.events.emplace_back();
     event.id = item.at("id").get<KindId>();
-    event.category = static_cast<EventClass>(index_of(kClassWords, item.at("class").get<std::string>()));
+    event.category = get_class(item.at("class"));
     event.name = item.at("name").get<std::string>();
     for (const Json& one : item.at("fields")) {
       FieldInfo& field = event.fields.emplace_back();

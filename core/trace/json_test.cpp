@@ -66,6 +66,7 @@ TEST(Json, OneLineARecord) {
 
 TEST(Json, TextsWithEverything) {
   Header header = plain_header();
+  header.schema.events.push_back({399, static_cast<EventClass>(9), "Later", {}});
   header.schema.events.push_back({400, EventClass::control, "Note", {{"text", FieldType::text, 0, 0}}});
   std::string bytes;
   Writer writer(std::make_unique<StringSink>(bytes));
@@ -101,6 +102,7 @@ TEST(Json, RefusesWhatDoesNotFit) {
   EXPECT_EQ(broken("\"imm\":77", "\"imm\":78"), "the chain hash does not agree with the records");
   EXPECT_EQ(broken("\"major\":1", "\"major\":9"), "the format is of another major version");
   EXPECT_EQ(broken("\"records\":3", "\"records\":2"), "the end counts other records");
+  EXPECT_NE(broken("\"class\":\"control\"", "\"class\":\"other\"").find("unknown class"), std::string::npos);
   EXPECT_NE(broken("{\"seq\":0", "{\"seq\":").find("parse_error"), std::string::npos);
   std::string error;
   from_json("", error);

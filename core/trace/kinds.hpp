@@ -11,6 +11,7 @@
 #include "core/proto/config.hpp"
 #include "core/proto/ids.hpp"
 #include "core/proto/inputs.hpp"
+#include "core/trace/wire_notes.hpp"
 
 namespace rtrs {
 
@@ -22,7 +23,8 @@ enum class MachineKind : std::uint8_t { client_session, server_session, server_r
 namespace trace {
 
 using KindId = std::uint16_t;
-enum class EventClass : std::uint8_t { control = 0, input = 1, action = 2 };
+// Readers print events of other classes that a later version adds.
+enum class EventClass : std::uint8_t { control = 0, input = 1, action = 2, note = 3 };
 
 // --- control events: written by the recorder itself ---
 
@@ -59,7 +61,8 @@ struct ActionCount {
   RTRS_FIELDS(count)
 };
 
-// X(number, class, type). 1..15 control, 16..63 inputs, 64..127 actions; numbers below 128 take one byte.
+// X(number, class, type). 1..15 control, 16..47 inputs, 48..63 notes, 64..127 actions; numbers below 128 take
+// one byte.
 #define RTRS_TRACE_EVENTS(X)            \
   X(1, control, BeginClient)            \
   X(2, control, BeginServerSession)     \
@@ -120,6 +123,12 @@ struct ActionCount {
   X(85, action, AdmitSession)           \
   X(86, action, AnswerName)
 
+// Longer than the others, and never in the ring.
+#define RTRS_TRACE_NOTES(X) \
+  X(48, note, WireSent)     \
+  X(49, note, WireReceived) \
+  X(50, note, WireCm)
+
 // Built-in events have numbers below this.
 inline constexpr KindId kKindLimit = 128;
 
@@ -133,6 +142,7 @@ struct KindOf;
     static constexpr std::string_view name = #type;                 \
   };
 RTRS_TRACE_EVENTS(RTRS_TRACE_KIND_OF)
+RTRS_TRACE_NOTES(RTRS_TRACE_KIND_OF)
 #undef RTRS_TRACE_KIND_OF
 
 template <class T>

@@ -87,6 +87,14 @@ void Recorder::append_actions(InstanceId instance, const ActionList& list) noexc
   }
 }
 
+template <class Note>
+void Recorder::append_note(InstanceId instance, const Note& note) noexcept {
+  if (const int error = writer_->append_note(instance, note)) stop_writing(error);
+}
+template void Recorder::append_note(InstanceId, const trace::WireSent&) noexcept;
+template void Recorder::append_note(InstanceId, const trace::WireReceived&) noexcept;
+template void Recorder::append_note(InstanceId, const trace::WireCm&) noexcept;
+
 void Recorder::stop_writing(int error) noexcept {
   writing_ = false;
   file_errno_ = error;
@@ -95,7 +103,8 @@ void Recorder::stop_writing(int error) noexcept {
   failed_at_ = head_;
 }
 
-int Recorder::start(std::unique_ptr<trace::Writer> writer, const trace::Origin& origin) {
+int Recorder::start(std::unique_ptr<trace::Writer> writer, const trace::Origin& origin,
+                    const trace::FileOptions& options) {
   trace::Header header;
   header.origin = origin;
   header.schema = trace::builtin_schema();
@@ -104,20 +113,21 @@ int Recorder::start(std::unique_ptr<trace::Writer> writer, const trace::Origin& 
   writer_ = std::move(writer);
   file_errno_ = 0;
   lost_ = 0;
+  detail_ = options.detail;
   writing_ = true;
   return 0;
 }
 
-int Recorder::open_file(const char* path, const trace::Origin& origin) {
+int Recorder::open_file(const char* path, const trace::Origin& origin, const trace::FileOptions& options) {
   if (writing_) return EBUSY;
   int error = 0;
   auto sink = trace::FdSink::create(path, error);
-  return sink ? start(std::make_unique<trace::Writer>(std::move(sink)), origin) : error;
+  return sink ? start(std::make_unique<trace::Writer>(std::move(sink)), origin, options) : error;
 }
 
 int Recorder::open_hash(const trace::Origin& origin) {
   if (writing_) return EBUSY;
-  return start(std::make_unique<trace::Writer>(nullptr), origin);
+  return start(std::make_unique<trace::Writer>(nullptr), origin, {});
 }
 
 void Recorder::flush_file() noexcept {

@@ -18,11 +18,25 @@
 #include "core/proto/ids.hpp"
 #include "core/trace/kinds.hpp"
 #include "core/trace/origin.hpp"
+#include "core/trace/wire_notes.hpp"
 
 namespace rtrs {
 
 namespace trace {
+
 class Writer;
+
+// What goes into a file beside inputs and actions.
+enum class Detail : std::uint8_t {
+  machines,  // nothing
+  wire,      // notes of what went over the wire, user data as digests
+  payload,   // the same with the user data
+};
+
+struct FileOptions {
+  Detail detail = Detail::machines;
+};
+
 }  // namespace trace
 
 struct RecorderCounters {
@@ -71,9 +85,18 @@ class Recorder {
     put(trace::kKindOf<trace::StateHash>, instance, trace::StateHash{fingerprint});
   }
 
+  // Of a file alone, never in the ring; only to be called when records_wire().
+  template <class Note>
+  void note(InstanceId instance, const Note& value) noexcept {
+    static_assert(trace::KindOf<Note>::category == trace::EventClass::note);
+    if (records_wire()) append_note(instance, value);
+  }
+  bool records_wire() const noexcept { return writing_ && detail_ != trace::Detail::machines; }
+  bool records_payload() const noexcept { return writing_ && detail_ == trace::Detail::payload; }
+
   // Starts a file, which replaces what is at `path`. 0 or a positive errno: EBUSY when a file is open. Where
   // something was recorded before, the file says that its beginning is missing.
-  int open_file(const char* path, const trace::Origin&);
+  int open_file(const char* path, const trace::Origin&, const trace::FileOptions& options = {});
   // Encodes and hashes as for a file but writes nothing: for chain_hash().
   int open_hash(const trace::Origin&);
   // Writes what is buffered (up to 64 KiB) as a block of its own. Nothing without a file.
@@ -117,13 +140,16 @@ class Recorder {
   void put_large(InstanceId instance, const T& value) noexcept;
   void append(trace::KindId kind, InstanceId instance, const void* value) noexcept;
   void append_actions(InstanceId instance, const ActionList& list) noexcept;
-  int start(std::unique_ptr<trace::Writer> writer, const trace::Origin&);
+  template <class Note>
+  void append_note(InstanceId instance, const Note& note) noexcept;
+  int start(std::unique_ptr<trace::Writer> writer, const trace::Origin&, const trace::FileOptions&);
   void stop_writing(int error) noexcept;
 
   std::unique_ptr<Slot[]> slots_;
   std::size_t mask_ = 0;
   std::uint64_t head_ = 0;
   bool writing_ = false;
+  trace::Detail detail_ = trace::Detail::machines;
   int file_errno_ = 0;
   std::uint64_t lost_ = 0;       // by the failure itself
   std::uint64_t failed_at_ = 0;  // head_ at that time

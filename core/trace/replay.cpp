@@ -232,6 +232,10 @@ bool Run::action(const Record& record) {
 }
 
 bool Run::step(const Record& record) {
+  if (record.event->category == EventClass::note) {
+    ++result_.notes;
+    return true;
+  }
   const bool known = builtin_schema().find(record.event->id) != nullptr;
   if (known || record.event->category != EventClass::control) {
     if (const char* problem = compatibility_->problem(record.event->id)) return refuse(record, problem);
@@ -243,8 +247,10 @@ bool Run::step(const Record& record) {
       return input(record);
     case EventClass::action:
       return action(record);
+    case EventClass::note:
+      break;
   }
-  return false;
+  return refuse(record, "this version does not know the class of the event");
 }
 
 ReplayResult Run::run() {
@@ -289,6 +295,11 @@ void Run::finish(Reader::Status status, const Record& last) {
   if (status != Reader::Status::end) {
     result_.verdict = Verdict::damaged;
     result_.stop = reader_.stop();
+    return;
+  }
+  if (result_.machines == 0 && result_.notes != 0) {
+    result_.verdict = Verdict::not_replayable;
+    result_.why = "it holds notes of the wire and no machine; `urtrs-replay check` may judge it";
     return;
   }
   // A ring may be dumped in the middle of a step; a completed file ends after one.

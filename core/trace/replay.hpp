@@ -51,6 +51,7 @@ struct ReplayResult {
   std::uint64_t inputs = 0;
   std::uint64_t actions = 0;       // compared
   std::uint64_t state_hashes = 0;  // compared
+  std::uint64_t notes = 0;         // of the wire, skipped
   std::uint64_t chain_hash = 0;    // of what was read
   bool counts_only = false;        // the trace has only the number of actions of every step
   Divergence divergence;

@@ -87,8 +87,19 @@ const char* to_word(UnfencedReplay value) {
   return "unknown";
 }
 
+const char* to_word(WireOp value) {
+  return to_string(value);
+}
+const char* to_word(WireCmKind value) {
+  return to_string(value);
+}
+
 template <class E>
 constexpr const char* kEnumName = nullptr;
+template <>
+constexpr const char* kEnumName<WireOp> = "WireOp";
+template <>
+constexpr const char* kEnumName<WireCmKind> = "WireCmKind";
 template <>
 constexpr const char* kEnumName<Errc> = "Errc";
 template <>
@@ -140,6 +151,8 @@ class Builder {
     info.name = std::move(name);
     if constexpr (std::is_same_v<Field, wire::Uuid>) {
       info.type = FieldType::uuid;
+    } else if constexpr (std::is_same_v<Field, wire::Bytes>) {
+      info.type = FieldType::bytes;
     } else {
       info.width = sizeof(Field);
       if constexpr (std::is_same_v<Field, bool>) {
@@ -212,7 +225,10 @@ const Schema& builtin_schema() {
     Builder builder;
 #define RTRS_TRACE_ADD(number, event_class, type) builder.add_event<type>();
     RTRS_TRACE_EVENTS(RTRS_TRACE_ADD)
+    RTRS_TRACE_NOTES(RTRS_TRACE_ADD)
 #undef RTRS_TRACE_ADD
+    std::sort(builder.schema.events.begin(), builder.schema.events.end(),
+              [](const EventInfo& a, const EventInfo& b) { return a.id < b.id; });
     return std::move(builder.schema);
   }();
   return schema;

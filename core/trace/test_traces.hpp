@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ Field random_number() {
                          rc::gen::inRange(Limits::min(), Limits::max()));
 }
 
+// Lives until the program ends.
+inline wire::Bytes borrowed(std::string bytes) {
+  static std::set<std::string> all;
+  return std::as_bytes(std::span(*all.insert(std::move(bytes)).first));
+}
+
 template <class T>
 T random_event() {
   T value{};
@@ -30,6 +37,9 @@ T random_event() {
     using Field = std::remove_cvref_t<decltype(field)>;
     if constexpr (std::is_same_v<Field, wire::Uuid>) {
       for (auto& byte : field.bytes) byte = *rc::gen::arbitrary<std::uint8_t>();
+    } else if constexpr (std::is_same_v<Field, wire::Bytes>) {
+      field = borrowed(
+          *rc::gen::oneOf(rc::gen::arbitrary<std::string>(), rc::gen::just(std::string(kMaxHead, '\xa5'))));
     } else if constexpr (std::is_same_v<Field, bool>) {
       field = *rc::gen::arbitrary<bool>();
     } else if constexpr (std::is_enum_v<Field>) {
@@ -43,8 +53,9 @@ T random_event() {
 
 template <class T>
 std::string encoded_fields(const T& value) {
-  std::uint8_t bytes[kMaxBuiltinRecord];
-  return {reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(put_fields(bytes, value) - bytes)};
+  std::vector<std::uint8_t> bytes(kMaxBuiltinRecord + kMaxHead);
+  return {reinterpret_cast<const char*>(bytes.data()),
+          static_cast<std::size_t>(put_fields(bytes.data(), value) - bytes.data())};
 }
 
 struct Written {
@@ -63,7 +74,11 @@ void write_random(Writer& writer, Written& one) {
   const T value = random_event<T>();
   if constexpr (Timed<T>) one.time = value.now;
   one.fields = encoded_fields(value);
-  RC_ASSERT(writer.append(kKindOf<T>, one.instance, &value) == 0);
+  if constexpr (KindOf<T>::category == EventClass::note) {
+    RC_ASSERT(writer.append_note(one.instance, value) == 0);
+  } else {
+    RC_ASSERT(writer.append(kKindOf<T>, one.instance, &value) == 0);
+  }
 }
 
 // Appends one random event of the kind and notes what a reader must find.
@@ -78,6 +93,7 @@ inline void write_random(Writer& writer, KindId kind, std::vector<Written>& writ
     write_random<type>(writer, one);                 \
     break;
     RTRS_TRACE_EVENTS(RTRS_TRACE_RANDOM)
+    RTRS_TRACE_NOTES(RTRS_TRACE_RANDOM)
 #undef RTRS_TRACE_RANDOM
     default:
       RC_FAIL("no such kind");

@@ -80,13 +80,26 @@ std::string fields_text(const EventInfo& event, std::span<const Value> values, c
   return out;
 }
 
+namespace {
+const char* mark_of(EventClass category) {
+  switch (category) {
+    case EventClass::control:
+      return "* ";
+    case EventClass::input:
+      return "> ";
+    case EventClass::action:
+      return "  < ";
+    case EventClass::note:
+      return "  ~ ";
+  }
+  return "? ";
+}
+}  // namespace
+
 std::string record_text(const Record& record, const Schema& schema) {
   char head[64];
   std::snprintf(head, sizeof head, "%20s  #%-3u ", time_text(record.time).c_str(), record.instance);
-  const char* mark = record.event->category == EventClass::input    ? "> "
-                     : record.event->category == EventClass::action ? "  < "
-                                                                    : "* ";
-  std::string name = mark + plain(record.event->name);
+  std::string name = mark_of(record.event->category) + plain(record.event->name);
   const std::string fields = fields_text(*record.event, record.values, schema);
   constexpr std::size_t kNameWidth = 26;
   if (!fields.empty() && name.size() < kNameWidth) name.resize(kNameWidth, ' ');

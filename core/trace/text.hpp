@@ -13,7 +13,8 @@ std::string fields_text(const EventInfo& event, std::span<const Value> values, c
 std::string value_text(const FieldInfo& field, const Value& value, const Schema& schema);
 // Seconds with nine digits, "never" for kNever.
 std::string time_text(Nanos time);
-// Time, instance, class, event, fields in columns. Actions are set in under their input.
+// Time, instance, class, event, fields in columns. Actions and notes are set in under their
+// input.
 std::string record_text(const Record& record, const Schema& schema);
 std::string hex_text(std::string_view bytes);
 

@@ -69,6 +69,15 @@ int Writer::append(KindId kind, InstanceId instance, const void* value) noexcept
   return end == nullptr ? EINVAL : commit(record, static_cast<std::size_t>(end - record));
 }
 
+bool Writer::reserve_note() noexcept {
+  try {
+    note_.resize(kMaxBuiltinRecord + kMaxHead);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
 int Writer::append_action(InstanceId instance, const Action& action) noexcept {
   std::uint8_t fields[kMaxBuiltinRecord];
   KindId kind = 0;

@@ -1,5 +1,6 @@
 // Writes a trace: header, blocks of at most 64 KiB, trailer. The same records always give the same bytes.
 #pragma once
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -55,6 +56,18 @@ class Writer {
   // A value of built-in kind `kind`. An event without `now` happens at the time of the one before.
   int append(KindId kind, InstanceId instance, const void* value) noexcept;
   int append_action(InstanceId instance, const Action& action) noexcept;
+  // WireSent, WireReceived or WireCm. EOVERFLOW when its bytes are longer than kMaxHead.
+  template <class Note>
+  int append_note(InstanceId instance, const Note& note) noexcept {
+    std::size_t size = 0;
+    visit_leaves(note, [&size](const auto& field) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, wire::Bytes>) size += field.size();
+    });
+    if (size > kMaxHead) return EOVERFLOW;
+    if (note_.empty() && !reserve_note()) return ENOMEM;
+    const std::uint8_t* end = put_record(note_.data(), instance, note, last_time_);
+    return commit(note_.data(), static_cast<std::size_t>(end - note_.data()));
+  }
   // Any event of the header's schema. EINVAL when the values do not fit, EOVERFLOW when they fill a block.
   int append_values(const EventInfo& event, InstanceId instance, Nanos time, std::span<const Value> values);
   // Ends the block.
@@ -73,8 +86,10 @@ class Writer {
   const std::uint8_t* payload() const noexcept { return frame_.data() + kFrameHeadSize; }
   int commit(const void* record, std::size_t size) noexcept;
   int write(const void* bytes, std::size_t size) noexcept;
+  bool reserve_note() noexcept;
 
   std::unique_ptr<Sink> sink_;
+  std::vector<std::uint8_t> note_;   // one record; made with the first note
   std::vector<std::uint8_t> frame_;  // head, payload and CRC of the block that is being filled
   std::size_t used_ = 0;             // of the payload
   std::uint32_t count_ = 0;

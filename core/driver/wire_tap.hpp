@@ -1,0 +1,53 @@
+// Notes of what goes over the wire, for a recorder whose file wants them (core/trace/wire_notes.hpp). Where
+// no file does, on() is all that happens.
+#pragma once
+#include "core/fabric/fabric.hpp"
+#include "core/trace/recorder.hpp"
+#include "core/trace/wire_notes.hpp"
+
+namespace rtrs {
+
+class WireTap {
+ public:
+  explicit WireTap(Recorder* recorder) noexcept : recorder_(recorder) {}
+  bool on() const noexcept { return recorder_ != nullptr && recorder_->records_wire(); }
+
+  // What is about to be posted. The last part of a write with immediate is its header.
+  void sent(InstanceId instance, Nanos now, const Fabric& fabric, const WorkRequest& work) {
+    if (on()) [[unlikely]]
+      note_sent(instance, now, fabric, work);
+  }
+  // imm_received without payload, message_received, key_invalidated; no other event is noted.
+  void received(InstanceId instance, Nanos now, const FabricEvent& event) {
+    if (on()) [[unlikely]]
+      note_received(instance, now, event, {}, event.bytes);
+  }
+  // imm_received of a request: its data, and what is parsed.
+  void received(InstanceId instance, Nanos now, const FabricEvent& event, wire::Bytes data,
+                wire::Bytes head) {
+    if (on()) [[unlikely]]
+      note_received(instance, now, event, data, head);
+  }
+  void cm(InstanceId instance, Nanos now, ConKey key, trace::WireCmKind kind, bool sent,
+          wire::Bytes private_data = {}) {
+    if (on()) [[unlikely]]
+      recorder_->note(instance, trace::WireCm{now, key, kind, sent, private_data});
+  }
+
+ private:
+  struct Payload {
+    std::uint32_t length = 0;
+    std::uint64_t digest = 0;
+    wire::Bytes head;
+  };
+
+  void note_sent(InstanceId, Nanos, const Fabric&, const WorkRequest&);
+  void note_received(InstanceId, Nanos, const FabricEvent&, wire::Bytes data, wire::Bytes head);
+  Payload of_write(wire::Bytes data, wire::Bytes head);
+  static Payload of_send(wire::Bytes message);
+
+  Recorder* recorder_;
+  std::vector<std::byte> whole_;  // a payload that is recorded whole
+};
+
+}  // namespace rtrs
