@@ -3,8 +3,11 @@
 # urtrs_library(NAME SOURCES a.cpp b.cpp [DEPS lib...] [PURE])   a static library, target urtrs_NAME, alias urtrs::NAME
 #     PURE: built without exceptions and RTTI, and its symbols are checked by the purity test.
 #     Libraries under core/ and backends/ are installed and exported (cmake/install.cmake).
-# urtrs_test(NAME SOURCES a_test.cpp [DEPS lib...] [LABELS l...]) a GoogleTest program registered with CTest
+# urtrs_test(NAME SOURCES a_test.cpp [DEPS lib...] [SHARED objects...] [LABELS l...])
+#     a GoogleTest program registered with CTest
 #     LABELS: `tsan` also runs it in the TSan build, `hash` also in the clang build (tools/test).
+#     SHARED: object libraries made by urtrs_test_objects, for what several tests compile.
+# urtrs_test_objects(NAME SOURCES a.cpp [DEPS lib...])           compiled once, as tests are
 # urtrs_program(NAME SOURCES main.cpp [DEPS lib...])             an installed command
 # urtrs_fuzzer(NAME SOURCES a_fuzz.cpp [DEPS lib...])            a libFuzzer program; only with URTRS_FUZZ
 
@@ -58,17 +61,35 @@ endfunction()
 # Builds the programs of the tests labelled tsan and nothing else.
 add_custom_target(tsan_tests)
 
-function(urtrs_test NAME)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
-  add_executable(${NAME} ${ARG_SOURCES})
-  target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} urtrs_warnings GTest::gtest GTest::gtest_main rapidcheck)
-  # Optimising the templates of a test costs most of the time of a whole build; what it tests is optimised as ever.
+# With a label, e.g. -DURTRS_TESTS=hash, only the tests that have it belong to the target `all`.
+set(URTRS_TESTS "all" CACHE STRING "Tests to build by default: all, or those of one label")
+
+function(urtrs_as_test NAME)
+  target_link_libraries(${NAME} PRIVATE urtrs_warnings GTest::gtest rapidcheck)
+  # The templates of tests are most of the time of a whole build, so tests are not optimised, and in sanitizer builds
+  # they go without the checks that cost most to compile; what they test has both.
   # An owner who needs more says so: target_compile_options(NAME PRIVATE -O2).
-  set(level -O1)
-  if(URTRS_SANITIZE)
-    set(level -O0)
+  target_compile_options(${NAME} PRIVATE -g1 -O0)
+  if(URTRS_SANITIZE MATCHES "undefined")
+    target_compile_options(${NAME} PRIVATE -fno-sanitize=null,alignment,vptr,object-size)
   endif()
-  target_compile_options(${NAME} PRIVATE -g1 ${level})
+endfunction()
+
+function(urtrs_test_objects NAME)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(${NAME} OBJECT EXCLUDE_FROM_ALL ${ARG_SOURCES})
+  target_link_libraries(${NAME} PUBLIC ${ARG_DEPS})
+  urtrs_as_test(${NAME})
+endfunction()
+
+function(urtrs_test NAME)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS;SHARED" ${ARGN})
+  add_executable(${NAME} ${ARG_SOURCES})
+  target_link_libraries(${NAME} PRIVATE ${ARG_SHARED} ${ARG_DEPS} GTest::gtest_main)
+  urtrs_as_test(${NAME})
+  if(NOT URTRS_TESTS STREQUAL "all" AND NOT URTRS_TESTS IN_LIST ARG_LABELS)
+    set_target_properties(${NAME} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  endif()
   add_test(NAME ${NAME} COMMAND ${NAME})
   if("tsan" IN_LIST ARG_LABELS)
     add_dependencies(tsan_tests ${NAME})
