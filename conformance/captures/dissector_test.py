@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""The Wireshark dissector on captures of kernel peers: golden decodings, links both ways, packets out of order.
+
+Usage: dissector_test.py [--update]     --update writes the golden files again
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LUA = os.path.join(HERE, "../../tools/wireshark/urtrs.lua")
+CAPTURES = ["invalidation", "path_loss", "rnr_nak"]
+SKIPPED = 77
+
+
+def tshark(*arguments):
+    done = subprocess.run(["tshark", "-X", f"lua_script:{LUA}", *arguments], capture_output=True, text=True, timeout=120)
+    errors = [line for line in done.stderr.splitlines() if "Running as user" not in line]
+    assert done.returncode == 0 and not errors, (arguments, done.returncode, errors)
+    assert "Lua Error" not in done.stdout, arguments
+    return done.stdout
+
+
+def values(layer):
+    """Fields of one protocol with their values, nested trees flattened."""
+    if isinstance(layer, list):
+        return [values(one) for one in layer]
+    result = {}
+
+    def walk(tree):
+        for name, value in tree.items():
+            if isinstance(value, dict):
+                walk(value)
+            elif isinstance(value, list) and value and isinstance(value[0], dict):
+                for one in value:
+                    walk(one)
+            else:
+                result[name] = value
+    walk(layer)
+    return result
+
+
+def without_repeated_keys(pairs):
+    """JSON of tshark repeats a key for a field that occurs again."""
+    result = {}
+    for key, value in pairs:
+        if key in result:
+            former = result[key]
+            result[key] = (former if isinstance(former, list) else [former]) + [value]
+        else:
+            result[key] = value
+    return result
+
+
+def decode(path, *more):
+    """One dictionary a frame with RTRS in it."""
+    text = tshark("-r", path, *more, "-T", "json", "-J", "frame rtrs rnbd")
+    frames = []
+    for packet in json.loads(text, object_pairs_hook=without_repeated_keys):
+        layers = packet["_source"]["layers"]
+        if "rtrs" in layers:
+            one = {"frame": int(layers["frame"]["frame.number"]), "rtrs": values(layers["rtrs"])}
+            if "rnbd" in layers:
+                one["rnbd"] = values(layers["rnbd"])
+            frames.append(one)
+    return frames
+
+
+def line(frame):
+    """Connections say where a message belongs; who they are stands in their requests alone."""
+    fields = frame["rtrs"]
+    if fields.get("rtrs.type") != "CON_REQ":
+        fields = {name: value for name, value in fields.items() if name not in ("rtrs.path", "rtrs.session")}
+    return json.dumps({**frame, "rtrs": fields}, sort_keys=True) + "\n"
+
+
+def golden(name, update):
+    lines = [line(frame) for frame in decode(capture(name))]
+    path = os.path.join(HERE, name + ".jsonl")
+    if update:
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(lines)
+        return
+    with open(path, encoding="utf-8") as file:
+        expected = file.readlines()
+    for number, (want, got) in enumerate(zip(expected, lines), 1):
+        assert want == got, f"{path}:{number}\nexpected {want}got      {got}"
+    assert len(expected) == len(lines), (path, len(expected), len(lines))
+
+
+def capture(name):
+    return os.path.join(HERE, name + ".pcapng")
+
+
+def count(path, display_filter, *more):
+    return len(tshark("-r", path, "-Y", display_filter, *more).splitlines())
+
+
+def filters_work():
+    loss = capture("path_loss")
+    assert count(loss, 'rtrs.type == "HB"') > 0
+    assert count(loss, "rtrs.recon_cnt == 2") == 3
+    errors = capture("invalidation")
+    assert count(errors, "rtrs.errno == 2") == 1
+    assert count(errors, 'rnbd.dev_name == "/dev/nope"') == 1
+    assert count(errors, 'rtrs.type == "INVAL"') == 4
+    assert count(errors, 'rtrs.type == "IO_RSP" && rtrs.type == "RKEY_RSP"') > 10
+
+
+def nothing_is_malformed():
+    for name in CAPTURES:
+        assert count(capture(name), "_ws.malformed || rtrs.malformed") == 0, name
+
+
+def links_go_both_ways():
+    """In two passes, as Wireshark's window has them, every request knows its answer."""
+    frames = {frame["frame"]: frame["rtrs"] for frame in decode(capture("rnr_nak"), "-2")}
+    answered = 0
+    for number, fields in frames.items():
+        if "rtrs.response_to" not in fields or fields["rtrs.type"] == "DATA":
+            continue
+        request = frames[int(fields["rtrs.response_to"])]
+        assert request["rtrs.response_in"] == str(number), (number, request)
+        assert float(fields["rtrs.time"]) > 0, fields
+        answered += 1
+    requests = [fields for fields in frames.values() if fields.get("rtrs.type") in ("IO_REQ", "INFO_REQ", "CON_REQ")]
+    assert answered == len(requests) > 8, (answered, len(requests))
+
+
+def out_of_order(folder):
+    """Packets of INFO_RSP (frames 9 to 17) swapped: the message is put together all the same."""
+    pieces = []
+    for number, frames in enumerate(["1-10", "17", "12-16", "11", "18-98"]):
+        pieces.append(os.path.join(folder, f"{number}.pcapng"))
+        subprocess.run(["editcap", "-r", capture("rnr_nak"), pieces[-1], frames], check=True, capture_output=True)
+    swapped = os.path.join(folder, "swapped.pcapng")
+    subprocess.run(["mergecap", "-a", "-w", swapped, *pieces], check=True, capture_output=True)
+    assert count(swapped, 'rtrs.type == "INFO_RSP" && rtrs.packets == 9') == 1
+    assert count(swapped, "rtrs.missing") == 1
+    # Chunk addresses come from INFO_RSP: requests still find their headers.
+    assert count(swapped, "rnbd.op") == count(capture("rnr_nak"), "rnbd.op") > 4
+
+
+def without_setup(folder):
+    """A capture that begins in the middle is decoded on request."""
+    late = os.path.join(folder, "late.pcapng")
+    subprocess.run(["editcap", "-r", capture("rnr_nak"), late, "31-98"], check=True, capture_output=True)
+    assert count(late, "rtrs") == 0
+    assert count(late, "rnbd.op", "-o", "rtrs.unknown:TRUE") == count(capture("rnr_nak"), "rnbd.op")
+    assert count(late, "rtrs.response_to && rtrs.type == IO_RSP", "-o", "rtrs.unknown:TRUE") > 4
+
+
+def cut_frames(folder):
+    """A capture with short frames: what is left is shown, and nothing breaks."""
+    for size in (58, 70, 100, 200, 1000):
+        short = os.path.join(folder, "short.pcapng")
+        subprocess.run(["editcap", "-s", str(size), capture("invalidation"), short], check=True, capture_output=True)
+        tshark("-r", short, "-V")
+        assert size < 100 or count(short, 'rtrs.type == "INVAL"', "-o", "rtrs.unknown:TRUE") == 4, size
+
+
+def main():
+    if shutil.which("tshark") is None or shutil.which("editcap") is None:
+        print("SKIP: tshark is not installed; tools/install-deps installs it")
+        return SKIPPED
+    update = sys.argv[1:] == ["--update"]
+    for name in CAPTURES:
+        golden(name, update)
+    filters_work()
+    nothing_is_malformed()
+    links_go_both_ways()
+    with tempfile.TemporaryDirectory(prefix="urtrs-dissector-") as folder:
+        out_of_order(folder)
+        without_setup(folder)
+        cut_frames(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
