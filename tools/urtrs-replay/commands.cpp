@@ -6,12 +6,14 @@ namespace rtrs::tool {
 void add_cat(CLI::App&, Runner&);
 void add_from_json(CLI::App&, Runner&);
 void add_replay(CLI::App&, Runner&);
+void add_seq(CLI::App&, Runner&);
 void add_stat(CLI::App&, Runner&);
 
 void add_commands(CLI::App& app, Runner& runner) {
   add_cat(app, runner);
   add_stat(app, runner);
   add_replay(app, runner);
+  add_seq(app, runner);
   add_from_json(app, runner);
 }
 

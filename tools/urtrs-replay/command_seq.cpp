@@ -1,0 +1,213 @@
+// Draws a trace as a ladder: who sent what to whom, and when.
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/files.hpp"
+#include "tools/urtrs-replay/ladder/build.hpp"
+#include "tools/urtrs-replay/ladder/page.hpp"
+#include "tools/urtrs-replay/ladder/text_ladder.hpp"
+
+namespace rtrs::tool {
+namespace {
+
+using ladder::Story;
+using ladder::WantedMark;
+using ladder::Window;
+
+struct SeqOptions {
+  std::vector<std::string> files;
+  std::string html;
+  bool json = false;
+  std::vector<std::string> marks;
+  std::vector<std::string> show, hide;
+  std::optional<double> from, to;
+  std::optional<std::size_t> limit;
+  std::string color = "auto";
+  bool ascii = false;
+  bool by_path = false;
+};
+
+constexpr std::size_t kPageLimit = 20'000;
+
+// "17:text", "B17:text": file by letter, number of the record, what is wrong there.
+std::optional<WantedMark> parse_mark(const std::string& text, std::size_t files) {
+  WantedMark mark;
+  const char* at = text.data();
+  const char* end = text.data() + text.size();
+  if (at != end && *at >= 'A' && *at <= 'Z') mark.file = static_cast<std::size_t>(*at++ - 'A');
+  const auto [rest, wrong] = std::from_chars(at, end, mark.record);
+  if (wrong != std::errc{} || (rest != end && *rest != ':')) return std::nullopt;
+  mark.text = rest == end ? "marked" : std::string(rest + 1, end);
+  if (mark.file >= files) return std::nullopt;
+  return mark;
+}
+
+std::optional<unsigned> group_bits(const std::vector<std::string>& names) {
+  unsigned bits = 0;
+  for (const std::string& name : names) {
+    unsigned group = 0;
+    while (group < ladder::kGroups && name != to_string(static_cast<ladder::Group>(group))) ++group;
+    if (name == "all") {
+      bits = ~0U;
+    } else if (group == ladder::kGroups) {
+      error("no group '" + name +
+            "'; they are io, connect, heartbeat, fence, state, local, wire, control and all");
+      return std::nullopt;
+    } else {
+      bits |= 1U << group;
+    }
+  }
+  return bits;
+}
+
+// Details of one side, and what repeats the messages, are shown on request; or where there is nothing else.
+unsigned usual_groups(const Story& story) {
+  const unsigned quiet =
+      1U << static_cast<unsigned>(ladder::Group::local) | 1U << static_cast<unsigned>(ladder::Group::wire);
+  const bool other = std::any_of(story.steps.begin(), story.steps.end(), [quiet](const ladder::Step& step) {
+    return step.group != ladder::Group::control && (quiet >> static_cast<unsigned>(step.group) & 1U) == 0;
+  });
+  return other ? ~quiet : ~0U;
+}
+
+// The steps that the options ask for. With a limit: around the first mark, else the last ones, because what
+// went wrong is mostly near the end.
+Window choose_window(const Story& story, const SeqOptions& options, std::size_t limit) {
+  Window window;
+  const auto before = [](double time) {
+    return [time](const ladder::Step& step) { return static_cast<double>(step.at) / 1e9 < time; };
+  };
+  window.to = story.steps.size();
+  if (options.from)
+    window.from = static_cast<std::size_t>(
+        std::partition_point(story.steps.begin(), story.steps.end(), before(*options.from)) -
+        story.steps.begin());
+  if (options.to)
+    window.to = static_cast<std::size_t>(
+        std::partition_point(story.steps.begin(), story.steps.end(), before(*options.to)) -
+        story.steps.begin());
+  window.to = std::max(window.from, window.to);
+  if (limit == 0 || window.to - window.from <= limit) return window;
+  std::size_t begin = window.to - limit;
+  if (!story.marks.empty()) {
+    const auto mark = static_cast<std::size_t>(story.marks.front().step);
+    begin = std::clamp(mark < limit / 2 ? 0 : mark - limit / 2, window.from, window.to - limit);
+  }
+  window.from = begin;
+  window.to = begin + limit;
+  error("shows steps " + std::to_string(window.from) + " to " + std::to_string(window.to - 1) + " of " +
+        std::to_string(story.steps.size()) + "; choose others with --from, --to and --limit");
+  return window;
+}
+
+bool wants_color(const std::string& choice) {
+  if (choice != "auto") return choice == "always";
+  return ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+}
+
+std::size_t terminal_width() {
+  winsize size{};
+  return ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+int write_page(const std::string& path, const std::string& page) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  bool good = file != nullptr && std::fwrite(page.data(), 1, page.size(), file) == page.size();
+  if (file != nullptr) good = std::fclose(file) == 0 && good;
+  if (good) return exit_ok;
+  std::perror(("urtrs-replay: cannot write " + path).c_str());
+  return exit_usage;
+}
+
+int seq(const SeqOptions& options) {
+  std::vector<WantedMark> marks;
+  for (const std::string& text : options.marks) {
+    const auto mark = parse_mark(text, options.files.size());
+    if (!mark) {
+      error(
+          "--mark takes RECORD or RECORD:TEXT, with the letter of the file in front where it is not the "
+          "first "
+          "(B17:TEXT), not '" +
+          text + "'");
+      return exit_usage;
+    }
+    marks.push_back(*mark);
+  }
+  const auto show = group_bits(options.show), hide = group_bits(options.hide);
+  if (!show || !hide) return exit_usage;
+
+  int code = exit_ok;
+  const Story story = ladder::build_story(options.files, marks, code);
+  if (code == exit_usage || code == exit_cannot_read) return code;
+  if (story.steps.empty()) {
+    error("there is no record to show");
+    return code == exit_ok ? exit_cannot_read : code;
+  }
+  const bool page = !options.html.empty();
+  Window window =
+      choose_window(story, options, options.limit.value_or(page || options.json ? kPageLimit : 0));
+  window.groups = (usual_groups(story) | *show) & ~*hide;
+
+  if (page) {
+    const int written = write_page(options.html, ladder::story_page(story, window));
+    return written == exit_ok ? code : written;
+  }
+  Output out;
+  if (options.json) {
+    out.line(ladder::story_json(story, window));
+    return out.finish(code);
+  }
+  ladder::TextStyle style;
+  style.color = wants_color(options.color);
+  style.ascii = options.ascii;
+  style.by_path = options.by_path;
+  style.width = terminal_width();
+  ladder::print_ladder(story, window, style, [&out](std::string_view line) { return out.line(line); });
+  return out.finish(code);
+}
+
+void bind(CLI::App& command, SeqOptions& options) {
+  command.add_option("FILE", options.files, "Trace files: of one side, or of the server and its clients")
+      ->required();
+  command.add_option("--html", options.html, "Write one self-contained page instead of text")
+      ->type_name("OUT");
+  command.add_flag("--json", options.json, "What the page is drawn from, as JSON");
+  command.add_option("--mark", options.marks, "Show a violation at this record: [LETTER]RECORD[:TEXT]")
+      ->type_name("MARK")
+      ->allow_extra_args(false);
+  command.add_option("--show", options.show, "Groups of steps to show besides the usual ones")
+      ->delimiter(',');
+  command
+      .add_option("--hide", options.hide,
+                  "Groups to hide: io, connect, heartbeat, fence, state, local, wire, control, all")
+      ->delimiter(',');
+  command.add_option("--from", options.from, "Only from this second on")->type_name("S");
+  command.add_option("--to", options.to, "Only before this second")->type_name("S");
+  command.add_option("--limit", options.limit, "At most N steps (a page: 20000; text: all)")->type_name("N");
+  command.add_option("--color", options.color, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  command.add_flag("--ascii", options.ascii, "No box drawing characters");
+  command.add_flag("--by-path", options.by_path, "One lane a path, not one a connection");
+}
+
+}  // namespace
+
+void add_seq(CLI::App& app, Runner& runner) {
+  add_command<SeqOptions>(app, runner, "seq", "Draw a trace as a ladder, as text or as a page",
+                          std::string("Examples:\n  urtrs-replay seq client.rtrc | less -R\n"
+                                      "  urtrs-replay seq client.rtrc server.rtrc --html ladder.html\n"
+                                      "  urtrs-replay seq client.rtrc --hide heartbeat --mark 17:wrong\n\n") +
+                              kExitCodes,
+                          bind, seq);
+}
+
+}  // namespace rtrs::tool
