@@ -96,5 +96,25 @@ TEST(SpanTape, BehindItsEndEverythingIsCalmAndLeftOut) {
   EXPECT_EQ(play(tape), " d0 - d0 - d0 -");
 }
 
+TEST(SpanTape, ATrimmedTapeGivesTheSameRun) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    SeededChoice seeded(seed);
+    seeded.record(true);
+    play(seeded);
+    Tape edited = seeded.tape();
+    edited.draws.back().value = 0;
+    edited.spans[seed % 3].left_out = true;
+    if (seed % 2 == 0) edited.spans[2].left_out = true;
+    SpanTapeChoice whole(edited);
+    whole.record(true);
+    const std::string expected = play(whole);
+    const Tape small = trimmed(whole.tape());
+    EXPECT_LE(small.draws.size(), whole.tape().draws.size());
+    SpanTapeChoice again(small);
+    EXPECT_EQ(play(again), expected) << "seed " << seed;
+  }
+  EXPECT_EQ(trimmed(Tape{{{Label::latency, 9, 0}}, {}}), Tape{});
+}
+
 }  // namespace
 }  // namespace rtrs::sim

@@ -107,6 +107,7 @@ Nanos FaultDriver::next_time() const noexcept {
 }
 
 void FaultDriver::advance(Network& network, ChoiceSource& choice, std::vector<WorldFault>& out) {
+  strikes_.clear();
   while (true) {
     auto due = std::min_element(endings_.begin(), endings_.end(),
                                 [](const Ending& a, const Ending& b) { return a.time < b.time; });
@@ -161,6 +162,7 @@ bool FaultDriver::strike_link(FaultClass which, Network& network, ChoiceSource& 
   const Nanos until = network.now() + hold;
   const bool one_way = which == FaultClass::cut_one_way || which == FaultClass::starve;
   const Way way = one_way && choice.draw(2, Label::fault_direction) == 1 ? Way::to_client : Way::to_server;
+  strikes_.push_back({which, link, way, until});
   switch (which) {
     case FaultClass::cut_both:
     case FaultClass::cut_one_way: {
@@ -202,6 +204,7 @@ bool FaultDriver::strike_qp(FaultClass which, Network& network, ChoiceSource& ch
   if (candidates.empty()) return false;
   const QpId chosen =
       candidates[choice.draw(static_cast<std::uint32_t>(candidates.size()), Label::fault_target)];
+  strikes_.push_back({which, chosen, network.qp_info(chosen).way, 0});
   if (which == FaultClass::break_qp) {
     network.break_qp(chosen, choice);
     return true;
@@ -225,6 +228,7 @@ bool FaultDriver::strike_node(FaultClass which, Network& network, ChoiceSource& 
   const NodeId node =
       candidates[choice.draw(static_cast<std::uint32_t>(candidates.size()), Label::fault_target)];
   const Nanos until = network.now() + hold;
+  strikes_.push_back({which, node, Way::to_server, until});
   if (pauses) {
     out.push_back(WorldFault{WorldFault::Kind::pause, node, until});
     quiet_since_ = std::max(quiet_since_, until);
@@ -238,6 +242,7 @@ bool FaultDriver::strike_node(FaultClass which, Network& network, ChoiceSource& 
 
 // Every link goes up and down on a beat of its own, so that at any time some are cut and some are back.
 void FaultDriver::strike_flap(Network& network, ChoiceSource& choice, Nanos hold) {
+  strikes_.push_back({FaultClass::flap, kNone, Way::to_server, 0});
   for (LinkId link = 0; link < network.link_count(); ++link) {
     const std::uint32_t beats = choice.draw(5, Label::fault_flaps);
     if (beats == 0) continue;

@@ -68,6 +68,14 @@ struct WorldFault {
   Nanos until = 0;
 };
 
+// A timed fault that struck.
+struct Strike {
+  FaultClass which = FaultClass::cut_both;
+  std::uint32_t target = kNone;  // link, queue pair or node; kNone: all links
+  Way way = Way::to_server;      // of those that have one
+  Nanos until = 0;               // 0: nothing to end
+};
+
 class FaultDriver {
  public:
   FaultDriver() = default;
@@ -83,6 +91,8 @@ class FaultDriver {
   // themselves.
   void stop_and_heal(Network&, ChoiceSource&, std::vector<WorldFault>& out);
 
+  // What struck in the last advance().
+  const std::vector<Strike>& strikes() const noexcept { return strikes_; }
   bool armed() const noexcept { return armed_; }
   const FaultOptions& options() const noexcept { return options_; }
   std::uint64_t struck(FaultClass c) const noexcept { return struck_[static_cast<unsigned>(c)]; }
@@ -112,6 +122,7 @@ class FaultDriver {
   FaultOptions options_;
   std::vector<NodeId> clients_, servers_;
   std::vector<Ending> endings_;
+  std::vector<Strike> strikes_;
   // Overlapping cuts of one direction are counted, so that the end of one does not end the other.
   std::vector<std::array<std::uint32_t, 2>> cuts_;
   std::array<std::uint64_t, kFaultClasses> struck_{};

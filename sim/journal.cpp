@@ -5,6 +5,7 @@
 
 #include "core/proto/actions.hpp"
 #include "core/proto/errc.hpp"
+#include "sim/faults.hpp"
 
 namespace rtrs::sim {
 
@@ -16,6 +17,25 @@ std::string to_seconds(Nanos time) {
 }
 
 namespace {
+
+// A place as Journal::place() packs it; 0xffff: any.
+std::string place_text(std::uint64_t place) {
+  const auto part = [place](unsigned shift) { return static_cast<unsigned>(place >> shift & 0xffff); };
+  std::string text;
+  if (part(0) != 0xffff) text += " of client " + std::to_string(part(0));
+  if (part(16) != 0xffff) text += " path " + std::to_string(part(16));
+  if (part(32) != 0xffff) text += " connection " + std::to_string(part(32));
+  if (part(48) == 1) text += ", to the server";
+  if (part(48) == 2) text += ", to the client";
+  return text;
+}
+
+std::string struck(const Journal::Entry& entry) {
+  std::string text =
+      std::string("fault ") + to_string(static_cast<FaultClass>(entry.a)) + place_text(entry.c);
+  if (entry.b != 0) text += ", until " + to_seconds(entry.b);
+  return text;
+}
 
 std::string described(const Journal::Entry& entry) {
   const auto number = [](std::uint64_t n) { return std::to_string(n); };
@@ -57,6 +77,8 @@ std::string described(const Journal::Entry& entry) {
       constexpr const char* kNames[] = {"start", "faults begin", "all healed", "probe", "close", "end"};
       return std::string("phase: ") + kNames[std::min<std::uint64_t>(entry.a, 5)];
     }
+    case Journal::Kind::struck:
+      return struck(entry);
   }
   return "";
 }
@@ -64,7 +86,8 @@ std::string described(const Journal::Entry& entry) {
 }  // namespace
 
 std::string to_text(const Journal::Entry& entry) {
-  const std::string who = entry.node == 0 ? "server  " : "client " + std::to_string(entry.node);
+  std::string who = entry.node == 0 ? "server  " : "client " + std::to_string(entry.node);
+  if (entry.node == kNone) who = "network ";
   return to_seconds(entry.time) + "  " + who + "  " + described(entry);
 }
 

@@ -24,6 +24,7 @@ class Journal {
     paused,    // a = until
     operated,  // a = operation, b = path
     phase,     // a = number
+    struck,    // a = FaultClass, b = until, c = place: way << 48 | connection << 32 | path << 16 | client
   };
   struct Entry {
     Nanos time = 0;

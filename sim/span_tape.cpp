@@ -1,6 +1,8 @@
 #include "sim/span_tape.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace rtrs::sim {
 
@@ -65,6 +67,40 @@ void SpanTapeChoice::entered(Label label) {
 
 void SpanTapeChoice::left() {
   if (open_.size() > 1) open_.pop_back();
+}
+
+Tape trimmed(const Tape& tape) {
+  // The innermost span of each draw, and the last draw that is not calm of each label in each span.
+  const std::size_t outside = tape.spans.size();
+  std::vector<std::size_t> span_of(tape.draws.size(), outside);
+  for (std::size_t span = 0; span < tape.spans.size(); ++span)
+    for (std::size_t at = tape.spans[span].begin; at < tape.spans[span].end; ++at) span_of[at] = span;
+  std::map<std::pair<std::size_t, Label>, std::size_t> last;
+  for (std::size_t at = 0; at < tape.draws.size(); ++at)
+    if (tape.draws[at].value != 0) last[{span_of[at], tape.draws[at].label}] = at;
+  std::map<Label, std::size_t> last_kept;  // spans at the top that happened
+  for (std::size_t span = 0; span < tape.spans.size(); ++span)
+    if (!tape.spans[span].left_out) last_kept[tape.spans[span].label] = span;
+
+  Tape out;
+  std::vector<std::size_t> moved(tape.draws.size() + 1);  // where a draw went
+  for (std::size_t at = 0; at < tape.draws.size(); ++at) {
+    moved[at] = out.draws.size();
+    const auto found = last.find({span_of[at], tape.draws[at].label});
+    if (found != last.end() && at <= found->second) out.draws.push_back(tape.draws[at]);
+  }
+  moved.back() = out.draws.size();
+  for (std::size_t span = 0; span < tape.spans.size(); ++span) {
+    ChoiceSpan kept = tape.spans[span];
+    if (kept.left_out && kept.depth == 0) {
+      const auto found = last_kept.find(kept.label);
+      if (found == last_kept.end() || found->second < span) continue;
+    }
+    kept.begin = moved[kept.begin];
+    kept.end = moved[kept.end];
+    out.spans.push_back(kept);
+  }
+  return out;
 }
 
 }  // namespace rtrs::sim

@@ -41,4 +41,7 @@ class SpanTapeChoice final : public ChoiceSource {
   static constexpr std::uint32_t kCalm = 0xffff'ffff;  // a span that the tape does not have
 };
 
+// The same run in fewer words: without what a SpanTapeChoice would draw and leave out anyway.
+Tape trimmed(const Tape&);
+
 }  // namespace rtrs::sim

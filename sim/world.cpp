@@ -184,6 +184,7 @@ bool World::step() {
     judge_.fail(Oracle::laws, violation.time, "A" + std::to_string(violation.law) + ": " + violation.text);
   }
   if (judge_.events() > options_.max_events) {
+    exhausted_ = !judge_.failed();
     stalled("more events than a run of this size can need");
     return false;
   }
@@ -214,7 +215,40 @@ void World::poll_nodes() {
 void World::faults_due() {
   world_faults_.clear();
   faults_.advance(network_, choice_, world_faults_);
+  for (const Strike& strike : faults_.strikes())
+    note(Journal::Kind::struck, kNone, static_cast<std::uint64_t>(strike.which), strike.until,
+         place_of(strike));
   for (const WorldFault& fault : world_faults_) carry_out(fault);
+}
+
+// Where a fault struck, as the journal keeps it.
+std::uint64_t World::place_of(const Strike& strike) const {
+  constexpr std::uint64_t kAny = 0xffff;
+  const auto packed = [](std::uint64_t client, std::uint64_t path, std::uint64_t con, std::uint64_t way) {
+    return way << 48 | con << 32 | path << 16 | client;
+  };
+  if (strike.target == kNone) return packed(kAny, kAny, kAny, 0);
+  const auto at = [&](LinkId link, std::uint64_t con, std::uint64_t way) {
+    const LinkInfo info = network_.link_info(link);
+    return packed(info.client, info.client_port, con, way);
+  };
+  const std::uint64_t way = strike.way == Way::to_server ? 1 : 2;
+  switch (strike.which) {
+    case FaultClass::crash:
+    case FaultClass::crash_orderly:
+    case FaultClass::pause:
+      return strike.target == 0 ? packed(kAny, kAny, kAny, 0) : packed(strike.target, kAny, kAny, 0);
+    case FaultClass::break_qp:
+    case FaultClass::break_path: {
+      const QpInfo qp = network_.qp_info(strike.target);
+      return at(qp.link, strike.which == FaultClass::break_qp ? qp.key.con : kAny, way);
+    }
+    case FaultClass::cut_one_way:
+    case FaultClass::starve:
+      return at(strike.target, kAny, way);
+    default:
+      return at(strike.target, kAny, 0);
+  }
 }
 
 void World::carry_out(const WorldFault& fault) {

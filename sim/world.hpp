@@ -40,7 +40,8 @@ struct WorldOptions {
 struct WorldResult {
   bool failed = false;
   Failure failure;
-  bool stalled = false;  // the failure is a lack of progress
+  bool stalled = false;    // the failure is a lack of progress
+  bool exhausted = false;  // and that only for max_events
   std::uint64_t hash = 0;
   std::uint64_t events = 0;
   Nanos virtual_time = 0;
@@ -59,6 +60,7 @@ class World {
   WorldResult run();
   const Scenario& scenario() const noexcept { return scenario_; }
   const Journal& journal() const noexcept { return journal_; }
+  Nanos now() const noexcept { return network_.now(); }
 
  private:
   struct Node {
@@ -116,6 +118,7 @@ class World {
   bool due(const Node&, Nanos deadline) const;
   Nanos wake(const Node&, Nanos deadline) const;
   void faults_due();
+  std::uint64_t place_of(const Strike&) const;
   void carry_out(const WorldFault&);
   void operator_due();
   void operate(ClientNode&);
@@ -161,7 +164,6 @@ class World {
   void stalled(const std::string& what);
   void fold_final_state();
 
-  Nanos now() const noexcept { return network_.now(); }
   void note(Journal::Kind kind, std::uint32_t node, std::uint64_t a = 0, std::uint64_t b = 0,
             std::uint64_t c = 0) {
     journal_.add(Journal::Entry{now(), kind, node, a, b, c});
@@ -185,6 +187,7 @@ class World {
   Nanos next_operation_ = kNever;
   std::uint64_t steps_at_once_ = 0;
   bool stalled_ = false;
+  bool exhausted_ = false;
   std::uint64_t hash_ = 0;
 };
 

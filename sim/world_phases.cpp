@@ -213,6 +213,7 @@ WorldResult World::run() {
   result.failed = judge_.failed();
   result.failure = judge_.failure();
   result.stalled = stalled_;
+  result.exhausted = exhausted_;
   result.hash = hash_;
   result.events = judge_.events() + network_.stats().events;
   result.virtual_time = now();

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tools/urtrs-sim/report.hpp"
+#include "tools/urtrs-sim/shrink.hpp"
 #include "tools/urtrs-sim/sweep.hpp"
 
 namespace {
@@ -17,10 +18,18 @@ struct Arguments {
   std::string seeds = "0..1000";
   std::string trace;
   std::string time;
+  std::string tape;
+  std::string out;
   bool verbose = false;
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
   unsigned determinism = 1;
 };
+
+constexpr const char* kFooter =
+    "Examples:\n  urtrs-sim sweep --seeds 0..20000\n  urtrs-sim run --seed 4711 --verbose\n"
+    "  urtrs-sim shrink --seed 4711 --out small.tape\n  urtrs-sim run --tape small.tape --verbose\n\n"
+    "Exit codes: 0 every rule held, 1 a rule was broken, 2 usage, 4 no progress,\n"
+    "5 one seed gave two different runs.";
 
 int usage(const std::string& text) {
   std::fprintf(stderr, "urtrs-sim: %s\nTry urtrs-sim --help.\n", text.c_str());
@@ -28,9 +37,29 @@ int usage(const std::string& text) {
 }
 
 int run(const Arguments& given) {
+  if (given.seed.empty() == given.tape.empty()) return usage("give --seed N or --tape FILE");
+  if (!given.tape.empty()) return run_and_report({0, given.tape, given.trace, given.verbose});
   const auto range = parse_seed_range(given.seed);
   if (!range || range->size() != 1) return usage("--seed takes one number, not '" + given.seed + "'");
-  return run_and_report(range->first, given.trace, given.verbose);
+  return run_and_report({range->first, {}, given.trace, given.verbose});
+}
+
+int shrink(const Arguments& given) {
+  if (given.seed.empty() == given.tape.empty()) return usage("give --seed N or --tape FILE");
+  ShrinkCommand command;
+  command.tape = given.tape;
+  command.out = given.out;
+  if (!given.seed.empty()) {
+    const auto range = parse_seed_range(given.seed);
+    if (!range || range->size() != 1) return usage("--seed takes one number, not '" + given.seed + "'");
+    command.seed = range->first;
+  }
+  if (!given.time.empty()) {
+    const auto time = parse_duration(given.time);
+    if (!time) return usage("--time takes 60s, 5m or 1h, not '" + given.time + "'");
+    command.seconds = *time;
+  }
+  return shrink_and_report(command);
 }
 
 int sweep_or_hash(const Arguments& given, bool hash_only) {
@@ -55,10 +84,17 @@ int main(int argc, char** argv) {
   Arguments given;
   CLI::App app{"Simulated runs of real RTRS clients and servers, checked against rules", "urtrs-sim"};
   app.require_subcommand(1);
-  CLI::App* one = app.add_subcommand("run", "play one seed");
-  one->add_option("--seed", given.seed, "the seed")->required();
+  app.footer(kFooter);
+  CLI::App* one = app.add_subcommand("run", "play one seed, or one tape");
+  one->add_option("--seed", given.seed, "the seed");
+  one->add_option("--tape", given.tape, "a tape written by shrink");
   one->add_option("--trace", given.trace, "write FILE.server.trace and FILE.client<n>.trace");
   one->add_flag("--verbose", given.verbose, "print what happens");
+  CLI::App* small = app.add_subcommand("shrink", "make a failing run small and write it as a tape");
+  small->add_option("--seed", given.seed, "the failing seed");
+  small->add_option("--tape", given.tape, "or a failing tape");
+  small->add_option("--out", given.out, "the tape to write; default urtrs-sim-SEED.tape");
+  small->add_option("--time", given.time, "stop after this long: 10s, 1m; default 30s");
   CLI::App* many = app.add_subcommand("sweep", "play a range of seeds until one fails");
   many->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
   many->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
@@ -76,6 +112,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? kOk : kUsage;
   }
   if (*one) return run(given);
+  if (*small) return shrink(given);
   if (*many) return sweep_or_hash(given, false);
   if (*hash) return sweep_or_hash(given, true);
   if (*list) print_catalogue();

@@ -1,6 +1,11 @@
 #include "tools/urtrs-sim/report.hpp"
 
 #include <cstdio>
+#include <memory>
+
+#include "sim/span_tape.hpp"
+#include "tools/tapes/schedule.hpp"
+#include "tools/tapes/tape_file.hpp"
 
 namespace rtrs::tools {
 
@@ -18,25 +23,38 @@ void print_failure(const sim::World& world, const sim::WorldResult& result, std:
 
 }  // namespace
 
-int run_and_report(std::uint64_t seed, const std::string& trace, bool verbose) {
-  sim::SeededChoice choice(seed);
+int run_and_report(const ReportOptions& given) {
   sim::WorldOptions options;
-  options.seed = seed;
-  options.trace = trace;
-  options.verbose = verbose;
-  sim::World world(options, choice);
-  if (verbose) std::printf("scenario: %s\n", world.scenario().describe().c_str());
+  options.seed = given.seed;
+  options.trace = given.trace;
+  options.verbose = given.verbose;
+  std::unique_ptr<sim::ChoiceSource> choice = std::make_unique<sim::SeededChoice>(given.seed);
+  if (!given.tape.empty()) {
+    const auto file = read_tape(given.tape);
+    if (!file) {
+      std::fprintf(stderr, "urtrs-sim: %s\n", file.error().c_str());
+      return kUsage;
+    }
+    options.seed = file->seed;
+    choice = std::make_unique<sim::SpanTapeChoice>(file->tape);
+  }
+  sim::World world(options, *choice);
+  Schedule schedule(world);
+  if (given.verbose) {
+    std::printf("scenario: %s\n", world.scenario().describe().c_str());
+    choice->observe(&schedule);
+  }
   const sim::WorldResult result = world.run();
-  if (!trace.empty()) std::printf("traces: %s.{server,client*}.trace\n", trace.c_str());
+  if (!given.trace.empty()) std::printf("traces: %s.{server,client*}.trace\n", given.trace.c_str());
   if (!result.failed) {
     std::printf("ok seed=%llu hash=%016llx events=%llu requests=%llu virtual=%s\n",
-                static_cast<unsigned long long>(seed), static_cast<unsigned long long>(result.hash),
+                static_cast<unsigned long long>(options.seed), static_cast<unsigned long long>(result.hash),
                 static_cast<unsigned long long>(result.events),
                 static_cast<unsigned long long>(result.requests),
                 sim::to_seconds(result.virtual_time).c_str());
     return kOk;
   }
-  print_failure(world, result, seed);
+  print_failure(world, result, options.seed);
   return result.stalled ? kNoProgress : kViolated;
 }
 

@@ -10,9 +10,14 @@ namespace rtrs::tools {
 // Exit codes of urtrs-sim.
 inline constexpr int kOk = 0, kViolated = 1, kUsage = 2, kNoProgress = 4, kNondeterministic = 5;
 
-// Runs the seed, prints what is wrong with it and how to see it again, and returns the exit code. `trace`:
-// prefix of trace files, empty for none.
-int run_and_report(std::uint64_t seed, const std::string& trace, bool verbose);
+struct ReportOptions {
+  std::uint64_t seed = 0;
+  std::string tape;      // a file whose choices are played instead of those of the seed
+  std::string trace;     // prefix of trace files, empty: none
+  bool verbose = false;  // print what happens, as it happens
+};
+// Runs it, prints what is wrong with it, and returns the exit code.
+int run_and_report(const ReportOptions&);
 // One line an oracle, fault and mark.
 void print_catalogue();
 

@@ -185,7 +185,7 @@ class Sweep {
     const pid_t pid = fork();
     if (pid == 0) {
       std::setvbuf(stdout, nullptr, _IOLBF, 0);
-      const int code = run_and_report(seed, trace, false);
+      const int code = run_and_report({seed, {}, trace, false});
       std::fflush(stdout);
       _exit(code);
     }
@@ -200,7 +200,8 @@ class Sweep {
                   static_cast<unsigned long long>(seed));
       code = kNondeterministic;
     }
-    std::printf("  reproduce: urtrs-sim run --seed %llu\n", static_cast<unsigned long long>(seed));
+    std::printf("  reproduce: urtrs-sim run --seed %llu\n  make small: urtrs-sim shrink --seed %llu\n",
+                static_cast<unsigned long long>(seed), static_cast<unsigned long long>(seed));
     return code;
   }
 

@@ -1,0 +1,50 @@
+// One simulated run in a process of its own: a run that crashes or does not end is a result like any other,
+// and its tape is known all the same.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "sim/choice.hpp"
+#include "sim/world.hpp"
+
+namespace rtrs::tools {
+
+struct IsolatedResult {
+  bool failed = false;
+  bool stalled = false;
+  // What failed, without numbers: the oracle's id, or the signal and the assertion that ended the process.
+  std::string signature;
+  std::string seen;  // in words
+  std::string scenario;
+  Nanos time = 0;
+  std::uint64_t events = 0;
+  std::uint64_t hash = 0;
+  sim::Tape tape;
+};
+using MakeChoice = std::function<std::unique_ptr<sim::ChoiceSource>()>;
+
+// Runs worlds one after the other. Not copyable; one at a time.
+class IsolatedRunner {
+ public:
+  IsolatedRunner();
+  ~IsolatedRunner();
+  IsolatedRunner(const IsolatedRunner&) = delete;
+  IsolatedRunner& operator=(const IsolatedRunner&) = delete;
+  // False when the system gave no memory to share.
+  bool works() const noexcept { return shared_ != nullptr; }
+
+  IsolatedResult run(const sim::WorldOptions&, const MakeChoice&);
+
+ private:
+  struct Shared;
+  void child(const sim::WorldOptions&, const MakeChoice&) noexcept;
+  void read_tape(sim::Tape&) const;
+  std::string last_words() const;
+
+  Shared* shared_ = nullptr;
+  int stderr_ = -1;  // of the child, a file in memory
+};
+
+}  // namespace rtrs::tools
