@@ -19,6 +19,7 @@ namespace rtrs {
 // live.
 using InstanceId = std::uint16_t;
 enum class MachineKind : std::uint8_t { client_session, server_session, server_registry };
+const char* to_string(MachineKind) noexcept;
 
 namespace trace {
 
@@ -55,6 +56,18 @@ struct StateHash {
   std::uint64_t fingerprint = 0;
   RTRS_FIELDS(fingerprint)
 };
+// The whole state of a machine before its next input (core/trace/state.hpp), in parts of at most
+// kMaxStatePart bytes that follow one another. `layout` names the fields that it is made of.
+struct Snapshot {
+  Nanos now = 0;
+  MachineKind machine = MachineKind::client_session;
+  std::uint64_t layout = 0;
+  std::uint32_t size = 0;    // of the whole
+  std::uint32_t offset = 0;  // of this part
+  wire::Bytes part;          // borrowed
+  RTRS_FIELDS(now, machine, layout, size, offset, part)
+};
+inline constexpr std::size_t kMaxStatePart = 32 * 1024;
 // In dumps of the ring instead of actions: how many the input before caused.
 struct ActionCount {
   std::uint16_t count = 0;
@@ -123,11 +136,15 @@ struct ActionCount {
   X(85, action, AdmitSession)           \
   X(86, action, AnswerName)
 
-// Longer than the others, and never in the ring.
+// Not in slots of the ring, because they are as long as the bytes in them.
 #define RTRS_TRACE_NOTES(X) \
   X(48, note, WireSent)     \
   X(49, note, WireReceived) \
-  X(50, note, WireCm)
+  X(50, note, WireCm)       \
+  X(51, note, WireGap)
+#define RTRS_TRACE_LONG(X) \
+  RTRS_TRACE_NOTES(X)      \
+  X(7, control, Snapshot)
 
 // Built-in events have numbers below this.
 inline constexpr KindId kKindLimit = 128;
@@ -142,7 +159,7 @@ struct KindOf;
     static constexpr std::string_view name = #type;                 \
   };
 RTRS_TRACE_EVENTS(RTRS_TRACE_KIND_OF)
-RTRS_TRACE_NOTES(RTRS_TRACE_KIND_OF)
+RTRS_TRACE_LONG(RTRS_TRACE_KIND_OF)
 #undef RTRS_TRACE_KIND_OF
 
 template <class T>

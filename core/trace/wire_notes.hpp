@@ -71,4 +71,14 @@ struct WireCm {
   RTRS_FIELDS(now, key, kind, sent, private_data)
 };
 
+// Only in traces made from captures: packets of one direction went over the wire and are not in the capture.
+// What they said is unknown; judge what follows on the connection with that in mind.
+struct WireGap {
+  Nanos now = 0;
+  ConKey key;
+  bool sent = false;  // what is missing was sent by this side
+  std::uint64_t packets = 0;
+  RTRS_FIELDS(now, key, sent, packets)
+};
+
 }  // namespace rtrs::trace

@@ -9,7 +9,7 @@ namespace rtrs::trace {
 
 class WireNotes {
  public:
-  using Note = std::variant<std::monostate, WireSent, WireReceived, WireCm>;
+  using Note = std::variant<std::monostate, WireSent, WireReceived, WireCm, WireGap>;
 
   // `schema` is of the trace's header.
   explicit WireNotes(const Schema& schema) : compatibility_(schema) {}
@@ -22,6 +22,7 @@ class WireNotes {
     if (kind == kKindOf<WireSent>) return get_struct<WireSent>(record, map);
     if (kind == kKindOf<WireReceived>) return get_struct<WireReceived>(record, map);
     if (kind == kKindOf<WireCm>) return get_struct<WireCm>(record, map);
+    if (kind == kKindOf<WireGap>) return get_struct<WireGap>(record, map);
     return {};
   }
 
