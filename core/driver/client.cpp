@@ -19,6 +19,9 @@ Client::Impl::Impl(const ClientOptions& given, Recorder* recorder_)
 
 Client::Client(const ClientOptions& options, Recorder* recorder)
     : impl_(std::make_unique<Impl>(options, recorder)) {}
+Client::Impl::~Impl() {
+  if (recorder != nullptr) recorder->forget(kInstance, &session);
+}
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
@@ -27,8 +30,10 @@ Errc Client::open(Fabric& fabric, Nanos now) {
   Impl& impl = *impl_;
   if (impl.options.paths.empty() || impl.options.paths.size() > kMaxPaths) return Errc::invalid;
   if (!wire::valid_session_name(impl.options.session_name)) return Errc::invalid;
-  if (impl.recorder != nullptr)
+  if (impl.recorder != nullptr) {
     impl.recorder->begin(now, Impl::kInstance, MachineKind::client_session, impl.options.protocol);
+    impl.recorder->watch(Impl::kInstance, MachineKind::client_session, impl.session);
+  }
   for (const PathAddress& address : impl.options.paths) {
     const Errc added = add_path(fabric, now, address);
     if (added != Errc::ok) return added;

@@ -41,6 +41,7 @@ struct Client::Impl {
   };
 
   Impl(const ClientOptions&, Recorder*);
+  ~Impl();
 
   // Every input goes through here: recorded, stepped, its actions performed.
   template <class Input>

@@ -36,7 +36,9 @@ Server::Impl::Session* Server::Impl::create(Fabric& fabric, Nanos now, std::uint
   ++live;
   reserve_events();
   if (recorder != nullptr) {
-    recorder->begin(now, static_cast<InstanceId>(index + 1), MachineKind::server_session, config, index);
+    const InstanceId instance = instance_of(*sessions[index]);
+    recorder->begin(now, instance, MachineKind::server_session, config, index);
+    recorder->watch(instance, MachineKind::server_session, sessions[index]->machine);
   }
   return sessions[index].get();
 }
@@ -84,6 +86,13 @@ void Server::Impl::add_news(const PathNews& one) {
 
 Server::Server(const ServerConfig& config, Recorder* recorder)
     : impl_(std::make_unique<Impl>(config, recorder)) {}
+Server::Impl::~Impl() {
+  if (recorder == nullptr) return;
+  recorder->forget(kRegistry, &registry);
+  for (const auto& session : sessions) {
+    if (session != nullptr) recorder->forget(instance_of(*session), &session->machine);
+  }
+}
 Server::~Server() = default;
 Server::Server(Server&&) noexcept = default;
 Server& Server::operator=(Server&&) noexcept = default;
@@ -121,6 +130,7 @@ Errc Server::listen(Fabric& fabric, Nanos now, const PathAddress& local) {
   if (usable != Errc::ok) return usable;
   if (!impl_->listening && impl_->recorder != nullptr) {
     impl_->recorder->begin(now, Impl::kRegistry, MachineKind::server_registry, impl_->config);
+    impl_->recorder->watch(Impl::kRegistry, MachineKind::server_registry, impl_->registry);
   }
   impl_->listening = true;
   return fabric.listen(local);

@@ -39,6 +39,7 @@ struct Server::Impl {
   };
 
   Impl(const ServerConfig& options, Recorder* r);
+  ~Impl();
 
   // Every input of a session goes through here: recorded, stepped, its actions performed, and what follows by
   // itself done. The session may be gone afterwards.

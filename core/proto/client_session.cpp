@@ -326,18 +326,7 @@ Nanos ClientSession::next_deadline() const noexcept {
 
 std::uint64_t ClientSession::fingerprint() const noexcept {
   Fingerprint hash;
-  hash.add(config_);
-  hash.add(jitter_);
-  hash.add(paths_);
-  hash.add(fences_);
-  hash.add(permits_);
-  for (const std::uint64_t word :
-       {std::uint64_t{queue_depth_}, std::uint64_t{max_io_size_}, std::uint64_t{max_hdr_size_},
-        std::uint64_t{connected_}, std::uint64_t{cursor_}, std::uint64_t{next_fence_serial_},
-        std::uint64_t{queue_head_}, std::uint64_t{queue_tail_}, std::uint64_t{queued_}, close_deadline_,
-        std::uint64_t{ever_connected_}, std::uint64_t{pump_}, std::uint64_t{closing_},
-        std::uint64_t{closing_paths_}, std::uint64_t{ended_}})
-    hash.add(word);
+  hash.add(*this);
   return hash.value();
 }
 

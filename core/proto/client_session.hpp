@@ -78,6 +78,9 @@ class ClientSession {
   // Name of the first broken rule of the whole state, or null. Linear in the depth.
   const char* broken_invariant() const noexcept;
   bool operator==(const ClientSession&) const = default;
+  RTRS_FIELDS(config_, jitter_, paths_, fences_, permits_, queue_depth_, max_io_size_, max_hdr_size_,
+              connected_, cursor_, next_fence_serial_, queue_head_, queue_tail_, queued_, close_deadline_,
+              ever_connected_, pump_, closing_, closing_paths_, ended_)
 
  private:
   // The fence of one lost path: requests of it wait until the server's old incarnation is known to be dead.

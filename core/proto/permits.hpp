@@ -78,7 +78,7 @@ class PermitPool {
   auto end() const noexcept { return permits_.end(); }
 
   bool operator==(const PermitPool&) const = default;
-  RTRS_FIELDS(used_, permits_)
+  RTRS_FIELDS(free_, used_, permits_)
 
  private:
   std::array<std::uint64_t, (kMaxPermits + 63) / 64> free_{};

@@ -28,6 +28,7 @@ class ServerRegistry {
   unsigned session_count() const noexcept { return live_; }
   std::uint64_t fingerprint() const noexcept;
   bool operator==(const ServerRegistry&) const = default;
+  RTRS_FIELDS(entries_, live_, max_sessions_)
 
  private:
   struct Entry {

@@ -56,6 +56,7 @@ class ServerSession {
   bool operator==(const ServerSession& other) const noexcept {
     return config_ == other.config_ && state_ == other.state_;
   }
+  RTRS_FIELDS(config_, state_)
 
   std::uint16_t index() const noexcept { return state_.index; }
   bool ended() const noexcept { return state_.ended; }

@@ -17,7 +17,7 @@ constexpr std::size_t most_bytes() {
 #define RTRS_TRACE_CHECK(number, event_class, type) \
   static_assert(number < kKindLimit && most_bytes<type>() <= kMaxBuiltinRecord);
 RTRS_TRACE_EVENTS(RTRS_TRACE_CHECK)
-RTRS_TRACE_NOTES(RTRS_TRACE_CHECK)
+RTRS_TRACE_LONG(RTRS_TRACE_CHECK)
 #undef RTRS_TRACE_CHECK
 
 bool fits(const FieldInfo& field, std::uint64_t number) noexcept {

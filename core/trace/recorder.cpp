@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstdio>
+#include <new>
+#include <span>
 
 #include "core/trace/writer.hpp"
 
@@ -57,12 +60,18 @@ void Recorder::put_large(InstanceId instance, const T& value) noexcept {
   if (writing_) append(kKindOf<T>, instance, &value);
 }
 
+void Recorder::forget(InstanceId instance) noexcept {
+  if (instance < watched_.size()) watched_[instance] = {};
+}
+
 void Recorder::begin(Nanos now, InstanceId instance, MachineKind, const ClientConfig& config) noexcept {
+  forget(instance);
   put_large(instance, BeginClient{now, config});
 }
 
 void Recorder::begin(Nanos now, InstanceId instance, MachineKind kind, const ServerConfig& config,
                      std::uint16_t session) noexcept {
+  forget(instance);
   if (kind == MachineKind::server_registry) {
     put_large(instance, BeginServerRegistry{now, config});
   } else {
@@ -71,6 +80,7 @@ void Recorder::begin(Nanos now, InstanceId instance, MachineKind kind, const Ser
 }
 
 void Recorder::end(Nanos now, InstanceId instance) noexcept {
+  forget(instance);
   put(kKindOf<trace::End>, instance, trace::End{now});
 }
 
@@ -83,6 +93,74 @@ void Recorder::append_actions(InstanceId instance, const ActionList& list) noexc
     if (const int error = writer_->append_action(instance, action)) {
       stop_writing(error);
       return;
+    }
+  }
+  hash_state(instance);
+}
+
+void Recorder::hash_state(InstanceId instance) noexcept {
+  if (instance >= watched_.size() || options_.state_every == 0) return;
+  trace::Watched& watched = watched_[instance];
+  if (watched.machine == nullptr || ++watched.steps < options_.state_every) return;
+  watched.steps = 0;
+  const trace::StateHash hash{watched.fingerprint(watched.machine)};
+  append(kKindOf<trace::StateHash>, instance, &hash);
+}
+
+void Recorder::watch(InstanceId instance, trace::Watched watched) {
+  if (watched_.size() <= instance) watched_.resize(instance + std::size_t{1});
+  for (trace::Watched::Kept& kept : watched.kept) {
+    kept.bytes = std::make_unique_for_overwrite<std::uint8_t[]>(watched.bound);
+  }
+  watched.due = head_ + (mask_ + 1) / 2;
+  watched_[instance] = std::move(watched);
+}
+
+void Recorder::forget(InstanceId instance, const void* machine) noexcept {
+  if (instance < watched_.size() && watched_[instance].machine == machine) watched_[instance] = {};
+}
+
+// Twice a round of the ring, so that half of it can be replayed at least.
+void Recorder::take_snapshot(Nanos now, trace::Watched& watched) noexcept {
+  if (watched.machine == nullptr) return;
+  trace::Watched::Kept& kept = watched.kept[watched.next];
+  watched.next ^= 1U;
+  kept.size = static_cast<std::size_t>(watched.save(watched.machine, kept.bytes.get()) - kept.bytes.get());
+  kept.at = head_;
+  kept.now = now;
+  watched.due = head_ + (mask_ + 1) / 2;
+  ++snapshots_;
+}
+
+namespace {
+
+int write_snapshot(trace::Writer& writer, InstanceId instance, const trace::Watched& watched,
+                   const trace::Watched::Kept& kept) noexcept {
+  const auto all = std::as_bytes(std::span(kept.bytes.get(), kept.size));
+  for (std::size_t at = 0; at < all.size(); at += trace::kMaxStatePart) {
+    trace::Snapshot part;
+    part.now = kept.now;
+    part.machine = watched.kind;
+    part.layout = watched.layout;
+    part.size = static_cast<std::uint32_t>(all.size());
+    part.offset = static_cast<std::uint32_t>(at);
+    part.part = all.subspan(at, std::min(trace::kMaxStatePart, all.size() - at));
+    if (const int error = writer.append_note(instance, part)) return error;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void Recorder::append_snapshots(Nanos now) noexcept {
+  snapshots_owed_ = false;
+  for (std::size_t instance = 0; instance < watched_.size(); ++instance) {
+    trace::Watched& watched = watched_[instance];
+    if (watched.machine == nullptr) continue;
+    take_snapshot(now, watched);
+    if (const int error = write_snapshot(*writer_, static_cast<InstanceId>(instance), watched,
+                                         watched.kept[watched.next ^ 1U])) {
+      return stop_writing(error);
     }
   }
 }
@@ -103,31 +181,74 @@ void Recorder::stop_writing(int error) noexcept {
   failed_at_ = head_;
 }
 
-int Recorder::start(std::unique_ptr<trace::Writer> writer, const trace::Origin& origin,
-                    const trace::FileOptions& options) {
+int Recorder::start(std::unique_ptr<trace::Writer> writer, bool partial) {
   trace::Header header;
-  header.origin = origin;
+  header.origin = origin_;
   header.schema = trace::builtin_schema();
-  if (head_ != 0) header.flags |= trace::partial;
+  if (partial) header.flags |= trace::partial;
   if (const int error = writer->start(header)) return error;
   writer_ = std::move(writer);
   file_errno_ = 0;
   lost_ = 0;
-  detail_ = options.detail;
+  blocks_seen_ = 0;
+  detail_ = options_.detail;
+  snapshots_owed_ = partial;
   writing_ = true;
   return 0;
 }
 
+int Recorder::open_next(bool partial) {
+  int error = 0;
+  auto sink = trace::FdSink::create(path_.c_str(), error);
+  return sink ? start(std::make_unique<trace::Writer>(std::move(sink)), partial) : error;
+}
+
 int Recorder::open_file(const char* path, const trace::Origin& origin, const trace::FileOptions& options) {
   if (writing_) return EBUSY;
-  int error = 0;
-  auto sink = trace::FdSink::create(path, error);
-  return sink ? start(std::make_unique<trace::Writer>(std::move(sink)), origin, options) : error;
+  path_ = path;
+  origin_ = origin;
+  options_ = options;
+  return open_next(head_ != 0);
 }
 
 int Recorder::open_hash(const trace::Origin& origin) {
   if (writing_) return EBUSY;
-  return start(std::make_unique<trace::Writer>(nullptr), origin, {});
+  origin_ = origin;
+  options_ = {};
+  return start(std::make_unique<trace::Writer>(nullptr), head_ != 0);
+}
+
+// No step is under way: what is written here stands between two of them.
+void Recorder::before_step(Nanos now) noexcept {
+  if (snapshots_owed_) append_snapshots(now);
+  if (options_.rotate_bytes != 0 && writer_->bytes() >= options_.rotate_bytes && writing_) {
+    if (const int error = rotate()) return stop_writing(error);
+    append_snapshots(now);
+  }
+  if (options_.flush_every == 0 || !writing_) return;
+  if (writer_->unflushed() == 0 || writer_->blocks() != blocks_seen_) {
+    blocks_seen_ = writer_->blocks();
+    block_since_ = now;
+  } else if (now - block_since_ >= options_.flush_every) {
+    flush_file();
+  }
+}
+
+int Recorder::rotate() noexcept {
+  if (const int error = writer_->finish()) return error;
+  try {
+    const auto name = [this](unsigned number) {
+      return number == 0 ? path_ : path_ + '.' + std::to_string(number);
+    };
+    // With one file to keep, the new one replaces it.
+    for (unsigned number = std::max(options_.rotate_files, 1U) - 1; number > 0; --number) {
+      if (std::rename(name(number - 1).c_str(), name(number).c_str()) != 0 && errno != ENOENT) return errno;
+    }
+    ++rotated_;
+    return open_next(true);
+  } catch (const std::bad_alloc&) {
+    return ENOMEM;
+  }
 }
 
 void Recorder::flush_file() noexcept {
@@ -150,6 +271,20 @@ std::uint64_t Recorder::chain_hash() const noexcept {
   return writer_ ? writer_->chain_hash() : 0;
 }
 
+// Snapshots that stand in the ring, in their order.
+std::vector<Recorder::KeptAt> Recorder::kept_since(std::uint64_t first) const {
+  std::vector<KeptAt> all;
+  for (std::size_t instance = 0; instance < watched_.size(); ++instance) {
+    for (const trace::Watched::Kept& kept : watched_[instance].kept) {
+      if (kept.size != 0 && kept.at >= first) all.push_back({static_cast<InstanceId>(instance), &kept});
+    }
+  }
+  std::sort(all.begin(), all.end(), [](const KeptAt& a, const KeptAt& b) {
+    return a.kept->at != b.kept->at ? a.kept->at < b.kept->at : a.instance < b.instance;
+  });
+  return all;
+}
+
 int Recorder::dump_ring(const char* path, const trace::Origin& origin) const {
   int error = 0;
   auto sink = trace::FdSink::create(path, error);
@@ -161,7 +296,13 @@ int Recorder::dump_ring(const char* path, const trace::Origin& origin) const {
   const std::uint64_t first = head_ > mask_ + 1 ? head_ - (mask_ + 1) : 0;
   header.flags = trace::action_counts | (first != 0 ? trace::partial : 0U);
   error = writer.start(header);
+  const auto kept = kept_since(first);
+  auto due = kept.begin();
   for (std::uint64_t at = first; at != head_ && error == 0; ++at) {
+    for (; due != kept.end() && due->kept->at <= at && error == 0; ++due) {
+      error = write_snapshot(writer, due->instance, watched_[due->instance], *due->kept);
+    }
+    if (error != 0) break;
     const Slot& slot = slots_[at & mask_];
     if (slot.kind == kContinuation) continue;  // of a value that was put together or overwritten
     const std::size_t size = large_size(slot.kind);
@@ -188,6 +329,8 @@ RecorderCounters Recorder::counters() const noexcept {
     counters.file_records = file_errno_ != 0 ? writer_->records() - writer_->unflushed() : writer_->records();
     counters.file_bytes = writer_->bytes();
   }
+  counters.files_rotated = rotated_;
+  counters.snapshots = snapshots_;
   if (file_errno_ != 0) counters.file_records_lost = lost_ + (head_ - failed_at_);
   return counters;
 }

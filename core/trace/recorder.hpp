@@ -2,22 +2,28 @@
 // with every action, into a file (docs/trace_format.md). The ring never allocates and never fails. A file
 // that cannot be written is given up and recording goes on in the ring; the machines never notice.
 //
-// Order of calls for one machine: begin, then for every step input and, before anything else is recorded,
-// actions; at last end. A machine may be begun again after or without end. Actions belong to the machine's
-// last input. One thread at a time uses a recorder; machines of one recorder share one clock.
+// Of watched machines it also keeps the state, now and then: where a dump of the ring or a file begins in the
+// middle of a run, replay begins with such a snapshot.
+//
+// Order of calls for one machine: begin, watch, then for every step input and, before anything else is
+// recorded, actions; at last end. A machine may be begun again after or without end. Actions belong to the
+// machine's last input. One thread at a time uses a recorder; machines of one recorder share one clock.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <variant>
+#include <vector>
 
 #include "core/proto/actions.hpp"
 #include "core/proto/config.hpp"
 #include "core/proto/ids.hpp"
 #include "core/trace/kinds.hpp"
 #include "core/trace/origin.hpp"
+#include "core/trace/watched.hpp"
 #include "core/trace/wire_notes.hpp"
 
 namespace rtrs {
@@ -35,6 +41,12 @@ enum class Detail : std::uint8_t {
 
 struct FileOptions {
   Detail detail = Detail::machines;
+  std::uint32_t state_every = 4096;  // inputs of a watched machine from one hash of its state to the next
+  Nanos flush_every = 0;             // a block is written when it is older than this; 0: when it is full
+  // 0: one file without bound. Else a file of this size is completed and renamed to PATH.1, PATH.1 to PATH.2
+  // and so on; the last of rotate_files is deleted. Each of them can be replayed on its own.
+  std::uint64_t rotate_bytes = 0;
+  unsigned rotate_files = 4;
 };
 
 }  // namespace trace
@@ -45,6 +57,8 @@ struct RecorderCounters {
   std::uint64_t file_records = 0;       // inputs, actions and control events of the current or last file
   std::uint64_t file_bytes = 0;         // handed to the operating system
   std::uint64_t file_records_lost = 0;  // not written since the file failed; later actions do not count
+  std::uint64_t files_rotated = 0;
+  std::uint64_t snapshots = 0;  // of machines
 };
 
 class Recorder {
@@ -64,10 +78,23 @@ class Recorder {
              std::uint16_t session = 0) noexcept;
   void end(Nanos now, InstanceId) noexcept;
 
+  // The machine behind an instance that was begun. It is looked at between its steps until end(), forget() or
+  // another begin(). Allocates.
+  template <class Machine>
+  void watch(InstanceId instance, MachineKind kind, const Machine& machine) {
+    watch(instance, trace::Watched::of(kind, machine));
+  }
+  // Before a watched machine that did not end is destroyed; nothing when another one is watched by now.
+  void forget(InstanceId instance, const void* machine) noexcept;
+
   // What the machine is fed; call it before the step.
   template <class Input>
   void input(InstanceId instance, const Input& value) noexcept {
     static_assert(trace::KindOf<Input>::category == trace::EventClass::input);
+    if (instance < watched_.size() && head_ >= watched_[instance].due) [[unlikely]]
+      take_snapshot(value.now, watched_[instance]);
+    if (writing_) [[unlikely]]
+      before_step(value.now);
     put(trace::kKindOf<Input>, instance, value);
   }
   template <class... Inputs>
@@ -95,7 +122,7 @@ class Recorder {
   bool records_payload() const noexcept { return writing_ && detail_ == trace::Detail::payload; }
 
   // Starts a file, which replaces what is at `path`. 0 or a positive errno: EBUSY when a file is open. Where
-  // something was recorded before, the file says that its beginning is missing.
+  // something was recorded before, the file says that its beginning is missing and has snapshots instead.
   int open_file(const char* path, const trace::Origin&, const trace::FileOptions& options = {});
   // Encodes and hashes as for a file but writes nothing: for chain_hash().
   int open_hash(const trace::Origin&);
@@ -109,7 +136,7 @@ class Recorder {
   // XXH3-64 over the encoded records since the last open.
   std::uint64_t chain_hash() const noexcept;
 
-  // Writes the ring as a trace file; the ring stays as it is. 0 or a positive errno.
+  // Writes the ring as a trace file; the ring stays as it is. 0 or a positive errno. Between steps only.
   int dump_ring(const char* path, const trace::Origin&) const;
   RecorderCounters counters() const noexcept;
 
@@ -140,20 +167,42 @@ class Recorder {
   void put_large(InstanceId instance, const T& value) noexcept;
   void append(trace::KindId kind, InstanceId instance, const void* value) noexcept;
   void append_actions(InstanceId instance, const ActionList& list) noexcept;
+  struct KeptAt {
+    InstanceId instance;
+    const trace::Watched::Kept* kept;
+  };
+  std::vector<KeptAt> kept_since(std::uint64_t first) const;
+  void watch(InstanceId instance, trace::Watched watched);
+  void forget(InstanceId instance) noexcept;
+  void take_snapshot(Nanos now, trace::Watched&) noexcept;
+  void before_step(Nanos now) noexcept;
+  void append_snapshots(Nanos now) noexcept;
+  void hash_state(InstanceId instance) noexcept;
+  int rotate() noexcept;
+  int open_next(bool partial);
   template <class Note>
   void append_note(InstanceId instance, const Note& note) noexcept;
-  int start(std::unique_ptr<trace::Writer> writer, const trace::Origin&, const trace::FileOptions&);
+  int start(std::unique_ptr<trace::Writer> writer, bool partial);
   void stop_writing(int error) noexcept;
 
   std::unique_ptr<Slot[]> slots_;
   std::size_t mask_ = 0;
   std::uint64_t head_ = 0;
   bool writing_ = false;
+  bool snapshots_owed_ = false;  // the file begins in the middle of a run
   trace::Detail detail_ = trace::Detail::machines;
   int file_errno_ = 0;
   std::uint64_t lost_ = 0;       // by the failure itself
   std::uint64_t failed_at_ = 0;  // head_ at that time
   std::unique_ptr<trace::Writer> writer_;
+  std::vector<trace::Watched> watched_;  // by instance
+  trace::FileOptions options_;
+  std::string path_;
+  trace::Origin origin_;
+  std::size_t blocks_seen_ = 0;
+  Nanos block_since_ = 0;
+  std::uint64_t rotated_ = 0;
+  std::uint64_t snapshots_ = 0;
 };
 
 }  // namespace rtrs

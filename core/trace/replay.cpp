@@ -1,9 +1,10 @@
 #include "core/trace/replay.hpp"
 
-#include <array>
 #include <cstring>
+#include <map>
 #include <unordered_map>
 
+#include "core/trace/replay_history.hpp"
 #include "core/trace/text.hpp"
 
 namespace rtrs::trace {
@@ -23,38 +24,6 @@ const char* to_string(Verdict verdict) noexcept {
 }
 
 namespace {
-
-// The last records, as bytes: they become text only when somebody wants to read them.
-class History {
- public:
-  void add(const Record& record) {
-    Kept& kept = ring_[count_++ % ring_.size()];
-    kept.record = record;
-    kept.fields.assign(record.fields);
-  }
-  std::vector<std::string> lines(const Schema& schema) const {
-    std::vector<std::string> lines;
-    std::vector<Value> values(kMaxFields);
-    const std::uint64_t first = count_ > ring_.size() ? count_ - ring_.size() : 0;
-    for (std::uint64_t i = first; i < count_; ++i) {
-      const Kept& kept = ring_[i % ring_.size()];
-      Record record = kept.record;
-      const auto* at = reinterpret_cast<const std::uint8_t*>(kept.fields.data());
-      get_values(at, at + kept.fields.size(), *record.event, values.data());
-      record.values = {values.data(), record.event->fields.size()};
-      lines.push_back(std::to_string(record.seq) + "  " + record_text(record, schema));
-    }
-    return lines;
-  }
-
- private:
-  struct Kept {
-    Record record;
-    std::string fields;
-  };
-  std::array<Kept, 20> ring_;
-  std::uint64_t count_ = 0;
-};
 
 struct Encoded {
   KindId kind = 0;
@@ -83,11 +52,20 @@ class Run {
     std::size_t next = 0;  // first one that was not compared
     std::uint64_t input_seq = 0;
   };
+  // The parts of a snapshot that were read.
+  struct Assembly {
+    std::string bytes;
+    bool refused = false;
+  };
 
   // All answer false when the run is over.
   bool step(const Record& record);
   bool control(const Record& record);
   bool begin(const Record& record);
+  bool snapshot(const Record& record);
+  bool compare(const Record& record, const Live& live, const Snapshot& snapshot, const std::string& state);
+  bool unknown(const Record& record);
+  void visit(std::uint64_t seq);
   bool input(const Record& record);
   bool action(const Record& record);
   bool action_count(const Record& record, Live& live);
@@ -106,7 +84,10 @@ class Run {
   const MachineFactory& factory_;
   const ReplayOptions& options_;
   std::unique_ptr<Compatibility> compatibility_;
-  std::unordered_map<InstanceId, std::unique_ptr<Live>> live_;
+  std::map<InstanceId, std::unique_ptr<Live>> live_;
+  std::unordered_map<InstanceId, Assembly> assembling_;
+  std::string no_snapshot_;  // why the first one that could not be used was not
+  std::size_t visited_ = 0;
   History history_;
   ReplayResult result_;
 };
@@ -162,6 +143,60 @@ bool Run::begin(const Record& record) {
   return true;
 }
 
+// A record of a machine that was not begun: where the beginning is missing, it waits for a snapshot.
+bool Run::unknown(const Record& record) {
+  if ((reader_.header().flags & partial) == 0) return refuse(record, "the machine was never begun");
+  ++result_.skipped;
+  return true;
+}
+
+bool Run::snapshot(const Record& record) {
+  if (!options_.blank) return true;
+  const auto part = get_struct<Snapshot>(record, compatibility_->map(record.event->id));
+  Assembly& assembly = assembling_[record.instance];
+  if (part.offset == 0) assembly = {};
+  if (part.offset != assembly.bytes.size() || part.part.size() > part.size - part.offset) {
+    return refuse(record, "a part of a snapshot does not follow the one before");
+  }
+  assembly.bytes.append(reinterpret_cast<const char*>(part.part.data()), part.part.size());
+  if (assembly.bytes.size() != part.size) return true;
+  const std::string state = std::move(assembly.bytes);
+  assembly = {};
+  if (const Live* live = find(record)) return compare(record, *live, part, state);
+  auto machine = options_.blank(part.machine);
+  const char* why = machine ? machine->load(state, part.layout) : "this program has no such machine";
+  if (why != nullptr) {
+    if (no_snapshot_.empty()) no_snapshot_ = "record " + std::to_string(record.seq) + ": " + why;
+    ++result_.skipped;
+    return true;
+  }
+  auto& slot = live_[record.instance] = std::make_unique<Live>();
+  slot->machine = std::move(machine);
+  slot->input_seq = record.seq;
+  ++result_.machines;
+  ++result_.snapshots;
+  return true;
+}
+
+bool Run::compare(const Record& record, const Live& live, const Snapshot& snapshot,
+                  const std::string& state) {
+  auto recorded = options_.blank(snapshot.machine);
+  if (!recorded || recorded->load(state, snapshot.layout) != nullptr) return true;
+  ++result_.snapshots;
+  if (recorded->fingerprint() == live.machine->fingerprint()) return true;
+  const StateDifference difference = first_difference(recorded->text(), live.machine->text());
+  return diverge(record, live, "state " + difference.a, "state " + difference.b);
+}
+
+// Shows the states in front of record `seq` to whoever asked for it.
+void Run::visit(std::uint64_t seq) {
+  while (visited_ < options_.visit.size() && options_.visit[visited_] <= seq) {
+    std::vector<StateAt> states;
+    for (const auto& [instance, live] : live_) states.push_back({instance, live->machine->text()});
+    options_.on_visit(options_.visit[visited_++], std::move(states));
+  }
+}
+
 bool Run::control(const Record& record) {
   const KindId kind = record.event->id;
   if (builtin_schema().find(kind) == nullptr) return true;  // of a later version, says nothing about machines
@@ -169,8 +204,12 @@ bool Run::control(const Record& record) {
       kind == kKindOf<BeginServerRegistry>) {
     return begin(record);
   }
+  if (kind == kKindOf<Snapshot>) {
+    Live* of = find(record);
+    return (of == nullptr || settled(record, *of)) && snapshot(record);
+  }
   Live* live = find(record);
-  if (live == nullptr) return refuse(record, "the machine was never begun");
+  if (live == nullptr) return unknown(record);
   if (kind == kKindOf<ActionCount>) return action_count(record, *live);
   if (!settled(record, *live)) return false;
   if (kind == kKindOf<StateHash>) return state_hash(record, *live);
@@ -199,7 +238,7 @@ bool Run::state_hash(const Record& record, Live& live) {
 
 bool Run::input(const Record& record) {
   Live* live = find(record);
-  if (live == nullptr) return refuse(record, "the machine was never begun");
+  if (live == nullptr) return unknown(record);
   if (!settled(record, *live)) return false;
   live->actions.clear();
   live->next = 0;
@@ -211,7 +250,7 @@ bool Run::input(const Record& record) {
 
 bool Run::action(const Record& record) {
   Live* live = find(record);
-  if (live == nullptr) return refuse(record, "the machine was never begun");
+  if (live == nullptr) return unknown(record);
   if (live->next == live->actions.size())
     return diverge(record, *live, words_of(record), "no further action");
   Encoded rerun;
@@ -267,9 +306,6 @@ ReplayResult Run::run() {
     return result_;
   }
   if (opened != Reader::Status::ok) return refused(reader_.stop().reason);
-  if ((reader_.header().flags & partial) != 0) {
-    return refused("the trace begins in the middle of a run: what happened before is not in it");
-  }
   result_.counts_only = (reader_.header().flags & action_counts) != 0;
   compatibility_ = std::make_unique<Compatibility>(reader_.header().schema);
 
@@ -278,6 +314,10 @@ ReplayResult Run::run() {
   Reader::Status status = Reader::Status::ok;
   while (result_.verdict == Verdict::identical && (status = reader_.next(record)) == Reader::Status::ok) {
     if (options_.position != nullptr) *options_.position = record.seq;
+    if (visited_ < options_.visit.size()) {
+      visit(record.seq);
+      if (visited_ == options_.visit.size()) break;
+    }
     if (step(record)) history_.add(record);
     if (options_.progress && reader_.blocks() != blocks) {
       blocks = reader_.blocks();
@@ -292,6 +332,15 @@ void Run::finish(Reader::Status status, const Record& last) {
   result_.records = reader_.records();
   result_.chain_hash = reader_.chain_hash();
   if (result_.verdict != Verdict::identical) return;
+  const bool stopped = !options_.visit.empty() && visited_ == options_.visit.size();
+  if (!stopped) visit(kNever);
+  if (result_.machines == 0 && result_.skipped != 0) {
+    result_.verdict = Verdict::not_replayable;
+    result_.why = "it begins in the middle of a run, and no snapshot says in which state" +
+                  (no_snapshot_.empty() ? std::string() : " (" + no_snapshot_ + ")");
+    return;
+  }
+  if (stopped) return;
   if (status != Reader::Status::end) {
     result_.verdict = Verdict::damaged;
     result_.stop = reader_.stop();

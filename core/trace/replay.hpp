@@ -9,6 +9,7 @@
 #include "core/proto/actions.hpp"
 #include "core/trace/codec.hpp"
 #include "core/trace/reader.hpp"
+#include "core/trace/state.hpp"
 
 namespace rtrs::trace {
 
@@ -19,12 +20,18 @@ class ReplayMachine {
   // False when machines of this kind do not take the event.
   virtual bool feed(const Record& input, const FieldMap& map, ActionList& actions) = 0;
   virtual std::uint64_t fingerprint() const = 0;
+  // Takes the state of a snapshot; else why not.
+  virtual const char* load(std::string_view state, std::uint64_t layout) = 0;
+  virtual StateText text() const = 0;
 };
 
 // Makes machines from their begin events; null for an event that it does not know. `why` names a
 // configuration that no machine can be made from.
 using MachineFactory =
     std::function<std::unique_ptr<ReplayMachine>(const Record& begin, const FieldMap& map, std::string& why)>;
+
+// A machine in any state, for load(); null for an unknown kind.
+using BlankFactory = std::function<std::unique_ptr<ReplayMachine>(MachineKind)>;
 
 enum class Verdict : std::uint8_t {
   identical,
@@ -51,6 +58,8 @@ struct ReplayResult {
   std::uint64_t inputs = 0;
   std::uint64_t actions = 0;       // compared
   std::uint64_t state_hashes = 0;  // compared
+  std::uint64_t snapshots = 0;     // begun with or compared
+  std::uint64_t skipped = 0;       // records of machines whose state is not known yet
   std::uint64_t notes = 0;         // of the wire, skipped
   std::uint64_t chain_hash = 0;    // of what was read
   bool counts_only = false;        // the trace has only the number of actions of every step
@@ -59,10 +68,21 @@ struct ReplayResult {
   std::string why;
 };
 
+// A machine where a replay stopped, or came by.
+struct StateAt {
+  InstanceId instance = 0;
+  StateText text;
+};
+
 struct ReplayOptions {
   std::function<void(std::uint64_t bytes)> progress;  // called now and then with the bytes read
   // Holds the number of the record that is being fed: a machine may stop the program.
   volatile std::uint64_t* position = nullptr;
+  BlankFactory blank;  // for snapshots; without it they are skipped
+  // Called with the states of all machines that live, in front of this record (kNever: at the end), and the
+  // replay goes on; after the last of them it stops, and what it found is of the records before. Ascending.
+  std::vector<std::uint64_t> visit;
+  std::function<void(std::uint64_t record, std::vector<StateAt>)> on_visit;
 };
 
 ReplayResult replay(Source& source, const MachineFactory& factory, const ReplayOptions& options = {});

@@ -56,7 +56,23 @@ std::unique_ptr<ReplayMachine> make(const Record& record, const FieldMap& map, s
   }
 }
 
+std::unique_ptr<ReplayMachine> blank(MachineKind kind) {
+  switch (kind) {
+    case MachineKind::client_session:
+      return std::make_unique<ReplayAdapter<ClientSession, ClientInput>>(ClientConfig{});
+    case MachineKind::server_session:
+      return std::make_unique<ReplayAdapter<ServerSession, ServerInput>>(ServerConfig{}, std::uint16_t{0});
+    case MachineKind::server_registry:
+      return std::make_unique<ReplayAdapter<ServerRegistry, RegistryInput>>(ServerConfig{});
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+BlankFactory blank_core_machines() {
+  return &blank;
+}
 
 MachineFactory core_machines() {
   return &make;

@@ -8,5 +8,6 @@ namespace rtrs::trace {
 // machine cannot be made from; inputs that no driver would feed stop the program, as they would have stopped
 // the one that recorded.
 MachineFactory core_machines();
+BlankFactory blank_core_machines();
 
 }  // namespace rtrs::trace

@@ -8,6 +8,22 @@
 #include "core/trace/fields.hpp"
 #include "core/wire/refusal.hpp"
 
+namespace rtrs {
+
+const char* to_string(MachineKind kind) noexcept {
+  switch (kind) {
+    case MachineKind::client_session:
+      return "client_session";
+    case MachineKind::server_session:
+      return "server_session";
+    case MachineKind::server_registry:
+      return "server_registry";
+  }
+  return "unknown";
+}
+
+}  // namespace rtrs
+
 namespace rtrs::trace {
 namespace {
 
@@ -87,6 +103,9 @@ const char* to_word(UnfencedReplay value) {
   return "unknown";
 }
 
+const char* to_word(MachineKind value) {
+  return to_string(value);
+}
 const char* to_word(WireOp value) {
   return to_string(value);
 }
@@ -96,6 +115,8 @@ const char* to_word(WireCmKind value) {
 
 template <class E>
 constexpr const char* kEnumName = nullptr;
+template <>
+constexpr const char* kEnumName<MachineKind> = "MachineKind";
 template <>
 constexpr const char* kEnumName<WireOp> = "WireOp";
 template <>
@@ -225,7 +246,7 @@ const Schema& builtin_schema() {
     Builder builder;
 #define RTRS_TRACE_ADD(number, event_class, type) builder.add_event<type>();
     RTRS_TRACE_EVENTS(RTRS_TRACE_ADD)
-    RTRS_TRACE_NOTES(RTRS_TRACE_ADD)
+    RTRS_TRACE_LONG(RTRS_TRACE_ADD)
 #undef RTRS_TRACE_ADD
     std::sort(builder.schema.events.begin(), builder.schema.events.end(),
               [](const EventInfo& a, const EventInfo& b) { return a.id < b.id; });

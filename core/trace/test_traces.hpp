@@ -74,7 +74,7 @@ void write_random(Writer& writer, Written& one) {
   const T value = random_event<T>();
   if constexpr (Timed<T>) one.time = value.now;
   one.fields = encoded_fields(value);
-  if constexpr (KindOf<T>::category == EventClass::note) {
+  if constexpr (std::is_same_v<T, Snapshot> || KindOf<T>::category == EventClass::note) {
     RC_ASSERT(writer.append_note(one.instance, value) == 0);
   } else {
     RC_ASSERT(writer.append(kKindOf<T>, one.instance, &value) == 0);
@@ -93,7 +93,7 @@ inline void write_random(Writer& writer, KindId kind, std::vector<Written>& writ
     write_random<type>(writer, one);                 \
     break;
     RTRS_TRACE_EVENTS(RTRS_TRACE_RANDOM)
-    RTRS_TRACE_NOTES(RTRS_TRACE_RANDOM)
+    RTRS_TRACE_LONG(RTRS_TRACE_RANDOM)
 #undef RTRS_TRACE_RANDOM
     default:
       RC_FAIL("no such kind");

@@ -1,9 +1,11 @@
 #include "core/trace/writer.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <new>
 
@@ -22,7 +24,35 @@ FdSink::~FdSink() {
   ::close(fd_);
 }
 
+namespace {
+
+// A write beyond the limit of file sizes (ulimit -f) raises a signal that ends the program: held back for the
+// length of a write, it becomes the error EFBIG.
+class NoFileSizeSignal {
+ public:
+  NoFileSizeSignal() noexcept {
+    sigemptyset(&set_);
+    sigaddset(&set_, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  }
+  ~NoFileSizeSignal() {
+    if (sigismember(&before_, SIGXFSZ) == 1) return;
+    const timespec at_once{};
+    ::sigtimedwait(&set_, nullptr, &at_once);
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoFileSizeSignal(const NoFileSizeSignal&) = delete;
+  NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
+
+ private:
+  sigset_t set_;
+  sigset_t before_;
+};
+
+}  // namespace
+
 int FdSink::write(const void* bytes, std::size_t size) noexcept {
+  const NoFileSizeSignal held;
   const auto* at = static_cast<const char*>(bytes);
   while (size != 0) {
     const ssize_t written = ::write(fd_, at, size);

@@ -56,7 +56,7 @@ class Writer {
   // A value of built-in kind `kind`. An event without `now` happens at the time of the one before.
   int append(KindId kind, InstanceId instance, const void* value) noexcept;
   int append_action(InstanceId instance, const Action& action) noexcept;
-  // WireSent, WireReceived or WireCm. EOVERFLOW when its bytes are longer than kMaxHead.
+  // A note of the wire or a Snapshot. EOVERFLOW when its bytes are longer than kMaxHead.
   template <class Note>
   int append_note(InstanceId instance, const Note& note) noexcept {
     std::size_t size = 0;
@@ -80,6 +80,7 @@ class Writer {
   std::uint64_t records() const noexcept { return first_seq_ + count_; }
   std::uint64_t unflushed() const noexcept { return count_; }  // records
   std::uint64_t bytes() const noexcept { return offset_; }     // written
+  std::size_t blocks() const noexcept { return index_.size(); }
   std::uint64_t chain_hash() const noexcept { return chain_.value_with(payload(), used_); }
 
  private:
