@@ -1,0 +1,89 @@
+#include "tools/urtrs-sim/shrink.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "sim/span_tape.hpp"
+#include "tools/tapes/shrink_run.hpp"
+#include "tools/tapes/tape_file.hpp"
+#include "tools/urtrs-sim/report.hpp"
+
+namespace rtrs::tools {
+
+namespace {
+
+void print_numbers(const ShrunkRun& run) {
+  const sim::TapeSize& before = run.shrunk.before;
+  const sim::TapeSize& after = run.shrunk.after;
+  std::printf(
+      "reduced %zu faults to %zu, %zu requests to %zu, %zu operations to %zu, %zu options to %zu, "
+      "%zu delays and orders to %zu\n",
+      before.faults, after.faults, before.requests, after.requests, before.operations, after.operations,
+      before.options, after.options, before.others, after.others);
+  std::printf("  %zu spans of %zu are left, %llu events of %llu; %llu runs in %.1f s%s\n", after.spans(),
+              before.spans(), static_cast<unsigned long long>(run.last.events),
+              static_cast<unsigned long long>(run.first.events),
+              static_cast<unsigned long long>(run.shrunk.runs), run.seconds,
+              run.shrunk.complete ? "" : "; more is possible with a longer --time");
+}
+
+}  // namespace
+
+int shrink_and_report(const ShrinkCommand& given) {
+  sim::WorldOptions world;
+  world.seed = given.seed;
+  sim::Tape begin;
+  if (!given.tape.empty()) {
+    const auto file = read_tape(given.tape);
+    if (!file) {
+      std::fprintf(stderr, "urtrs-sim: %s\n", file.error().c_str());
+      return kUsage;
+    }
+    world.seed = file->seed;
+    begin = file->tape;
+  }
+  const MakeChoice choice = [&]() -> std::unique_ptr<sim::ChoiceSource> {
+    if (given.tape.empty()) return std::make_unique<sim::SeededChoice>(world.seed);
+    return std::make_unique<sim::SpanTapeChoice>(begin);
+  };
+  IsolatedRunner runner;
+  if (!runner.works()) {
+    std::fprintf(stderr, "urtrs-sim: no memory to share with the runs\n");
+    return kUsage;
+  }
+  ShrinkRunOptions options;
+  options.seconds = given.seconds;
+  const bool tty = isatty(STDERR_FILENO) == 1;
+  if (tty)
+    options.progress = [](const sim::TapeSize& size, std::uint64_t runs) {
+      std::fprintf(stderr, "\r\033[K%llu runs: %zu faults, %zu spans", static_cast<unsigned long long>(runs),
+                   size.faults, size.spans());
+    };
+  const ShrunkRun run = shrink_run(runner, world, choice, options);
+  if (tty) std::fprintf(stderr, "\r\033[K");
+  const auto seed = static_cast<unsigned long long>(world.seed);
+  if (!run.first.failed) {
+    std::printf("ok seed=%llu: every rule held, nothing to shrink\n", seed);
+    return kOk;
+  }
+  std::printf("FAIL seed=%llu %s t=%s\n  seen: %s\n", seed, run.last.signature.c_str(),
+              sim::to_seconds(run.last.time).c_str(), run.last.seen.c_str());
+  print_numbers(run);
+
+  const std::string out = given.out.empty() ? "urtrs-sim-" + std::to_string(world.seed) + ".tape" : given.out;
+  if (const int error = write_tape(out, {world.seed, run.last.signature, run.last.seen, run.shrunk.tape})) {
+    std::fprintf(stderr, "urtrs-sim: cannot write %s: %s\n", out.c_str(), std::strerror(error));
+    return kUsage;
+  }
+  std::printf("schedule:\n");
+  world.verbose = true;
+  runner.run(world, [&run]() -> std::unique_ptr<sim::ChoiceSource> {
+    return std::make_unique<sim::SpanTapeChoice>(run.shrunk.tape);
+  });
+  std::printf("tape: %s\n  play it: urtrs-sim run --tape %s --verbose\n", out.c_str(), out.c_str());
+  return run.first.stalled ? kNoProgress : kViolated;
+}
+
+}  // namespace rtrs::tools

@@ -1,0 +1,17 @@
+// The shrink command: a failing seed becomes a short story.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace rtrs::tools {
+
+struct ShrinkCommand {
+  std::uint64_t seed = 0;
+  std::string tape;  // to begin with instead of the seed
+  std::string out;   // tape to write; empty: urtrs-sim-SEED.tape
+  double seconds = 30;
+};
+// The exit code: that of the run, 0 when there is nothing to shrink.
+int shrink_and_report(const ShrinkCommand&);
+
+}  // namespace rtrs::tools
