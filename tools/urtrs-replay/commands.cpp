@@ -5,6 +5,7 @@ namespace rtrs::tool {
 // command_NAME.cpp
 void add_cat(CLI::App&, Runner&);
 void add_from_json(CLI::App&, Runner&);
+void add_import(CLI::App&, Runner&);
 void add_replay(CLI::App&, Runner&);
 void add_seq(CLI::App&, Runner&);
 void add_stat(CLI::App&, Runner&);
@@ -15,6 +16,7 @@ void add_commands(CLI::App& app, Runner& runner) {
   add_replay(app, runner);
   add_seq(app, runner);
   add_from_json(app, runner);
+  add_import(app, runner);
 }
 
 }  // namespace rtrs::tool

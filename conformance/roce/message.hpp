@@ -1,0 +1,31 @@
+// What one work request of a reliable connection puts on the wire.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "conformance/roce/packet.hpp"
+
+namespace rtrs::roce {
+
+struct Message {
+  enum class Op : std::uint8_t { write, write_imm, send, send_imm, send_inv };
+  Op op = Op::write;
+  std::uint32_t imm = 0;          // write_imm, send_imm; host order
+  std::uint32_t rkey = 0;         // write, write_imm, send_inv
+  std::uint64_t remote_addr = 0;  // write, write_imm
+  std::vector<std::byte> payload;
+  bool operator==(const Message&) const = default;
+
+  [[nodiscard]] bool has_imm() const noexcept { return op == Op::write_imm || op == Op::send_imm; }
+};
+
+// What the opcode says about a packet's place in its message.
+struct Place {
+  bool carries = false;  // part of a SEND or write
+  bool first = false;
+  bool last = false;
+  bool write = false;
+};
+[[nodiscard]] Place place_of(Opcode) noexcept;
+
+}  // namespace rtrs::roce

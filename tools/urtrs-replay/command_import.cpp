@@ -1,0 +1,287 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "conformance/roce/analyzer.hpp"
+#include "conformance/roce/capture_reader.hpp"
+#include "conformance/roce/trace_import.hpp"
+#include "core/trace/format.hpp"
+#include "core/trace/schema.hpp"
+#include "core/trace/writer.hpp"
+#include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/files.hpp"
+
+namespace rtrs::tool {
+namespace {
+
+struct ImportCommand {
+  std::string from;
+  std::string to;
+  std::uint16_t port = 1234;
+  bool payload = false;
+  bool json = false;
+};
+
+class FileBytes final : public roce::ByteSource {
+ public:
+  explicit FileBytes(int fd) : fd_(fd), buffer_(std::size_t{256} << 10) {}
+
+  std::size_t read(roce::MutableBytes to) override {
+    std::size_t done = 0;
+    while (done < to.size()) {
+      if (at_ == end_ && !refill()) break;
+      const std::size_t part = std::min(end_ - at_, to.size() - done);
+      std::memcpy(to.data() + done, buffer_.data() + at_, part);
+      at_ += part;
+      done += part;
+    }
+    return done;
+  }
+
+ private:
+  bool refill() {
+    ssize_t got = 0;
+    do got = ::read(fd_, buffer_.data(), buffer_.size());
+    while (got < 0 && errno == EINTR);
+    if (got < 0) throw std::system_error(errno, std::generic_category(), "cannot read the capture");
+    at_ = 0;
+    end_ = static_cast<std::size_t>(got);
+    return got > 0;
+  }
+
+  int fd_;
+  std::vector<char> buffer_;
+  std::size_t at_ = 0;
+  std::size_t end_ = 0;
+};
+
+// What the capture was, beside what the analyzer counts.
+struct Frames {
+  std::uint64_t all = 0;
+  std::uint64_t other = 0;       // not RoCEv2
+  std::uint64_t malformed = 0;   // RoCEv2 that cannot be read
+  std::uint64_t unreadable = 0;  // of a link type that this program does not know
+  std::uint64_t first = 0;       // time
+  std::uint64_t last = 0;
+};
+
+std::string date_of(std::uint64_t nanoseconds) {
+  const auto whole = static_cast<std::time_t>(nanoseconds / 1'000'000'000);
+  std::tm parts{};
+  ::gmtime_r(&whole, &parts);
+  std::array<char, 40> text{};
+  const std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::array<char, 16> rest{};
+  std::snprintf(rest.data(), rest.size(), ".%09lluZ",
+                static_cast<unsigned long long>(nanoseconds % 1'000'000'000));
+  return std::string(text.data(), size) + rest.data();
+}
+
+nlohmann::ordered_json as_json(const Frames& frames, const roce::AnalyzerCounters& wire,
+                               const roce::ImportCounters& trace) {
+  return {{"frames", frames.all},
+          {"seconds", static_cast<double>(frames.last - frames.first) / 1e9},
+          {"packets", wire.packets},
+          {"other_frames", frames.other},
+          {"malformed_packets", frames.malformed},
+          {"unreadable_frames", frames.unreadable},
+          {"sessions", trace.sessions},
+          {"paths", trace.paths},
+          {"connections", trace.connections},
+          {"notes", trace.notes},
+          {"unparsed_requests", trace.unparsed_requests},
+          {"requests_without_header", trace.headless},
+          {"other_connections", trace.other_connections},
+          {"retransmitted_packets", wire.retransmitted},
+          {"retransmitted_cm_messages", wire.cm_retransmitted},
+          {"rnr_naks", wire.rnr_naks},
+          {"sequence_naks", wire.sequence_naks},
+          {"fatal_naks", wire.fatal_naks},
+          {"gaps", wire.gaps},
+          {"lost_packets", wire.lost_packets},
+          {"unacknowledged_messages", wire.unacknowledged},
+          {"packets_without_connection", wire.strangers},
+          {"bad_icrc", wire.bad_icrc}};
+}
+
+std::string text_of(const nlohmann::ordered_json& value) {
+  if (!value.is_number_float()) return value.dump();
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.6f", value.get<double>());
+  return text.data();
+}
+
+void print_text(Output& out, const nlohmann::ordered_json& numbers) {
+  for (const auto& [name, value] : numbers.items()) {
+    std::string row = name;
+    std::replace(row.begin(), row.end(), '_', ' ');
+    row.resize(28, ' ');
+    out.line(row + text_of(value));
+  }
+}
+
+class Import {
+ public:
+  explicit Import(const ImportCommand& options) : options_(options), file_(options.from) {}
+
+  int run() {
+    if (!file_.is_open()) return exit_usage;
+    FileBytes source(file_.fd());
+    roce::CaptureReader reader(source);
+    if (reader.open() != roce::CaptureReader::Status::ok) {
+      error(options_.from + ": " + reader.reason() + "; tcpdump, dumpcap and Wireshark write captures");
+      return exit_cannot_read;
+    }
+    roce::CapturedFrame frame;
+    auto status = reader.next(frame);
+    if (status == roce::CaptureReader::Status::ok && !start(frame.time)) return exit_usage;
+    Progress progress(file_.size(), true);
+    while (status == roce::CaptureReader::Status::ok && trace_->error() == 0) {
+      take(frame);
+      progress.at(reader.offset());
+      status = reader.next(frame);
+    }
+    return finish(status, reader);
+  }
+
+ private:
+  bool start(std::uint64_t first) {
+    int failure = 0;
+    auto sink = trace::FdSink::create(options_.to.c_str(), failure);
+    if (sink == nullptr) {
+      error("cannot write " + options_.to + ": " + std::strerror(failure));
+      return false;
+    }
+    frames_.first = frames_.last = first;
+    writer_ = std::make_unique<trace::Writer>(std::move(sink));
+    trace::Header header;
+    header.schema = trace::builtin_schema();
+    header.origin = {"urtrs-replay import",
+                     "client",
+                     "roce",
+                     0,
+                     {"captured=" + date_of(first), "capture=" + trace::clean_text(options_.from)}};
+    if (const int wrong = writer_->start(header)) {
+      failed_to_write(wrong);
+      return false;
+    }
+    trace_ = std::make_unique<roce::TraceImport>(*writer_,
+                                                 roce::ImportOptions{options_.port, options_.payload, first});
+    analyzer_ = std::make_unique<roce::Analyzer>(
+        [this](const roce::WireEvent& event) { trace_->on(*analyzer_, event); });
+    return true;
+  }
+
+  void take(const roce::CapturedFrame& frame) {
+    ++frames_.all;
+    frames_.last = std::max(frames_.last, frame.time);
+    if (!roce::readable_link(frame.link)) {
+      ++frames_.unreadable;
+      return;
+    }
+    roce::Packet packet;
+    switch (roce::decode(frame.link, frame.bytes, frame.original, packet)) {
+      case roce::Decoded::packet:
+        return analyzer_->packet(std::max(frame.time, frames_.first), std::move(packet));
+      case roce::Decoded::other:
+        ++frames_.other;
+        return;
+      case roce::Decoded::malformed:
+        ++frames_.malformed;
+        return;
+    }
+  }
+
+  int failed_to_write(int number) const {
+    error("cannot write " + options_.to + ": " + std::strerror(number));
+    return exit_bad_trace;
+  }
+
+  int finish(roce::CaptureReader::Status status, const roce::CaptureReader& reader) {
+    if (trace_ == nullptr) {
+      error(options_.from + ": the capture has no frames");
+      return exit_cannot_read;
+    }
+    analyzer_->finish();
+    int wrong = trace_->error();
+    if (wrong == 0) wrong = writer_->finish();
+    if (wrong != 0) return failed_to_write(wrong);
+    int code = exit_ok;
+    if (status == roce::CaptureReader::Status::damaged) {
+      error(options_.from + ", byte " + std::to_string(reader.offset()) + ": " + reader.reason() +
+            "; what stands before it was imported");
+      code = exit_bad_trace;
+    }
+    return summarize(code);
+  }
+
+  int summarize(int code) const {
+    const roce::AnalyzerCounters& wire = analyzer_->counters();
+    const roce::ImportCounters& trace = trace_->counters();
+    if (trace.connections == 0) {
+      error(options_.from + ": no RTRS connection is set up in it (" + std::to_string(wire.packets) +
+            " RoCEv2 packets, " + std::to_string(wire.strangers) +
+            " of unknown connections); capture UDP port 4791 from before the client connects");
+      code = code == exit_ok ? exit_cannot_read : code;
+    } else if (wire.strangers > 0) {
+      error(std::to_string(wire.strangers) +
+            " packets belong to connections that were set up before the capture; they are left out");
+    }
+    if (wire.gaps > 0)
+      error("the capture misses " + std::to_string(wire.lost_packets) + " packets in " +
+            std::to_string(wire.gaps) + " places; they are marked WireGap, and check can only doubt there");
+    const auto numbers = as_json(frames_, wire, trace);
+    Output out;
+    if (options_.json) {
+      out.line(numbers.dump());
+    } else {
+      print_text(out, numbers);
+    }
+    return out.finish(code);
+  }
+
+  const ImportCommand& options_;
+  InputFile file_;
+  Frames frames_;
+  std::unique_ptr<trace::Writer> writer_;
+  std::unique_ptr<roce::TraceImport> trace_;
+  std::unique_ptr<roce::Analyzer> analyzer_;
+};
+
+int import(const ImportCommand& options) {
+  return Import(options).run();
+}
+
+}  // namespace
+
+void add_import(CLI::App& app, Runner& runner) {
+  const auto bind = [](CLI::App& command, ImportCommand& options) {
+    command.add_option("CAPTURE", options.from, "pcap or pcapng file with RoCEv2, - for standard input")
+        ->required();
+    command.add_option("TRACE", options.to, "Trace file to write")->required();
+    command.add_option("--port", options.port, "Port of the RTRS servers")
+        ->capture_default_str()
+        ->type_name("PORT");
+    command.add_flag("--payload", options.payload, "Keep user data, not only its digest");
+    command.add_flag("--json", options.json, "What was found as a JSON object");
+  };
+  add_command<ImportCommand>(
+      app, runner, "import", "Turn a capture of RoCEv2 traffic into a trace",
+      std::string("Examples:\n"
+                  "  urtrs-replay import capture.pcapng capture.rtrc\n"
+                  "  urtrs-replay import capture.pcapng capture.rtrc --json\n\n"
+                  "The trace has the messages as the clients saw them, rebuilt by sequence number.\n"
+                  "Exit codes: 0 imported, 1 damaged capture, 2 wrong usage, 3 no capture or no RTRS in it."),
+      bind, import);
+}
+
+}  // namespace rtrs::tool
