@@ -266,9 +266,12 @@ Network::Outcome Network::execute(QpId responder_id, QpId requester, std::uint64
     }
   }
   if (needs_receive) {
+    // One that is too small is not used up: it is flushed with the others.
+    if (!is_write(wr.op) && wr.length > responder.receives[responder.first_receives].bytes) {
+      return Outcome::refused;
+    }
     std::uint32_t room = 0;
     take_receive(responder, room);
-    if (!is_write(wr.op) && wr.length > room) return Outcome::refused;
   }
   if (dead != kNoExposure) revoke(responder.node, dead);
   arrived(responder_id, requester, serial, wr);
