@@ -1,0 +1,50 @@
+// A case: one rule of the protocol, and what shows whether a live peer keeps it.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace rtrs::conform {
+
+class ServerTester;
+class ClientTester;
+
+enum class Level : std::uint8_t {
+  must,    // peers that break it cannot work together, or can be harmed
+  should,  // the protocol says so, and peers get along without
+  quirk,   // what kernel peers do and no rule asks for; nobody should lean on it
+};
+enum class Role : std::uint8_t { server, client };  // of the peer under test
+
+const char* to_string(Level) noexcept;
+const char* to_string(Role) noexcept;
+
+struct Case {
+  const char* id;      // "C012-connect-bad-magic"; the number never changes and is never used again
+  const char* title;   // "group: what holds"
+  const char* source;  // "protocol.md section 2.1"
+  Level level = Level::must;
+  bool slow = false;  // waits for heartbeats or other long deadlines
+  void (*against_server)(ServerTester&) = nullptr;
+  void (*against_client)(ClientTester&) = nullptr;
+
+  Role role() const noexcept { return against_server != nullptr ? Role::server : Role::client; }
+  std::string_view number() const noexcept { return std::string_view(id).substr(0, 4); }
+};
+
+// All cases against a peer of that role, in the order of their numbers.
+std::vector<const Case*> cases(Role);
+
+// Parts of that list, one a file.
+std::span<const Case> connect_cases();
+std::span<const Case> reconnect_cases();
+std::span<const Case> info_cases();
+std::span<const Case> request_cases();
+std::span<const Case> bad_request_cases();
+std::span<const Case> heartbeat_cases();
+std::span<const Case> rnbd_message_cases();
+std::span<const Case> rnbd_io_cases();
+std::span<const Case> rnbd_write_cases();
+
+}  // namespace rtrs::conform

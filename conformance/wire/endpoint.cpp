@@ -1,0 +1,277 @@
+#include "conformance/wire/endpoint.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "conformance/wire/verdict.hpp"
+#include "core/wire/imm.hpp"
+
+namespace rtrs::conform {
+
+namespace {
+constexpr ConnectionParams kParams{128, 2 * Endpoint::kReceives + 64, 8};
+constexpr InstanceId kInstance = 0;
+}  // namespace
+
+Endpoint::Endpoint(Fabric& fabric, Bench& bench) : fabric_(fabric), bench_(bench) {
+  const auto memory = fabric.allocate(kMemory);
+  if (!memory) return;
+  const auto exposure = fabric.expose(memory->id, 0, memory->bytes.size());
+  if (!exposure) {
+    fabric.release(memory->id);
+    return;
+  }
+  memory_ = *memory;
+  exposure_ = *exposure;
+}
+
+Endpoint::~Endpoint() {
+  forget_since(0, seconds(1));
+  if (!usable()) return;
+  fabric_.unexpose(exposure_.id);
+  fabric_.release(memory_.id);
+}
+
+Con& Endpoint::add(std::uint16_t path, std::uint16_t cid) {
+  auto made = std::make_unique<Con>();
+  made->key = ConKey{path, cid, ++epoch_};
+  Con& con = *made;
+  cons_.emplace(epoch_, std::move(made));
+  return con;
+}
+
+Con& Endpoint::connect(std::uint16_t path, std::uint16_t cid, const PathAddress& to,
+                       wire::Bytes private_data) {
+  Con& con = add(path, cid);
+  tap_.cm(kInstance, now(), con.key, trace::WireCmKind::req, true, private_data);
+  fabric_.connect(con.key, to, kParams, private_data);
+  return con;
+}
+
+Con& Endpoint::accept(const Incoming& request, std::uint16_t path, std::uint16_t cid,
+                      wire::Bytes private_data) {
+  Con& con = add(path, cid);
+  con.state = Con::State::up;
+  tap_.cm(kInstance, request.at, con.key, trace::WireCmKind::req, false, request.bytes);
+  tap_.cm(kInstance, now(), con.key, trace::WireCmKind::rep, true, private_data);
+  fabric_.accept(request.request, con.key, kParams, private_data);
+  return con;
+}
+
+void Endpoint::reject(const Incoming& request, wire::Bytes private_data) {
+  tap_.cm(kInstance, request.at, ConKey{}, trace::WireCmKind::req, false, request.bytes);
+  tap_.cm(kInstance, now(), ConKey{}, trace::WireCmKind::rej, true, private_data);
+  fabric_.reject(request.request, private_data);
+}
+
+void Endpoint::post_receives(Con& con, unsigned count, std::uint32_t bytes_each) {
+  fabric_.post_receive(con.key, count, bytes_each);
+}
+
+void Endpoint::disconnect(Con& con) {
+  if (con.over()) return;
+  con.state = Con::State::lost;
+  con.reason = Reason::requested;
+  con.lost_at = now();
+  tap_.cm(kInstance, con.lost_at, con.key, trace::WireCmKind::dreq, true);
+  fabric_.disconnect(con.key);
+}
+
+bool Endpoint::forget_since(std::uint32_t mark, Nanos limit) {
+  const auto first = cons_.upper_bound(mark);
+  for (auto at = first; at != cons_.end(); ++at) disconnect(*at->second);
+  const bool all = wait(
+      [&] { return std::all_of(first, cons_.end(), [](const auto& one) { return one.second->closed; }); },
+      limit);
+  cons_.erase(first, cons_.end());
+  return all;
+}
+
+Endpoint::Piece Endpoint::cut(std::size_t bytes) {
+  const std::size_t size = (bytes + 63) / 64 * 64;
+  if (size > memory_.bytes.size()) fail("a message of {} bytes is more than the tester can hold", bytes);
+  if (cut_ + size > memory_.bytes.size()) cut_ = 0;
+  const Piece piece{memory_.bytes.subspan(cut_, bytes), static_cast<std::uint32_t>(cut_)};
+  cut_ += size;
+  return piece;
+}
+
+Endpoint::Landing Endpoint::landing(const Con& con, std::size_t bytes) {
+  const Piece piece = cut(bytes);
+  return Landing{piece.bytes, exposure_.remote_addr + piece.offset, fabric_.rkey_of(con.key, exposure_)};
+}
+
+void Endpoint::post(std::span<const WorkRequest> work) {
+  for (const WorkRequest& one : work) tap_.sent(kInstance, now(), fabric_, one);
+  const bool posted = wait(
+      [&] {
+        work = work.subspan(fabric_.post(work));
+        return work.empty();
+      },
+      seconds(30));
+  require(posted, "the send queue stayed full for 30 s: the peer takes nothing");
+}
+
+void Endpoint::send(Con& con, wire::Bytes message) {
+  WorkRequest work;
+  work.key = con.key;
+  work.op = WorkRequest::Op::send;
+  work.inline_bytes = message;
+  work.signalled = true;
+  post(std::span(&work, 1));
+}
+
+void Endpoint::send_imm(Con& con, std::uint32_t imm, wire::Bytes message) {
+  WorkRequest work;
+  work.key = con.key;
+  work.op = WorkRequest::Op::send_imm;
+  work.imm = imm;
+  work.inline_bytes = message;
+  work.signalled = true;
+  post(std::span(&work, 1));
+}
+
+void Endpoint::send_inv(Con& con, std::uint32_t rkey) {
+  WorkRequest work;
+  work.key = con.key;
+  work.op = WorkRequest::Op::send_inv;
+  work.rkey = rkey;
+  work.signalled = true;
+  post(std::span(&work, 1));
+}
+
+WorkRequest Endpoint::write_work(Con& con, std::uint32_t imm, wire::Bytes payload, std::size_t head,
+                                 std::uint64_t remote_addr, std::uint32_t rkey) {
+  WorkRequest work;
+  work.key = con.key;
+  work.op = WorkRequest::Op::write_imm;
+  work.imm = imm;
+  work.signalled = true;
+  if (payload.empty()) return work;
+  const Piece piece = cut(payload.size());
+  std::copy(payload.begin(), payload.end(), piece.bytes.begin());
+  work.remote_addr = remote_addr;
+  work.rkey = rkey;
+  const auto data = static_cast<std::uint32_t>(payload.size() - head);
+  if (data != 0) work.parts[work.part_count++] = LocalPart{memory_.id, piece.offset, data};
+  const auto rest = static_cast<std::uint32_t>(head);
+  if (head != 0) work.parts[work.part_count++] = LocalPart{memory_.id, piece.offset + data, rest};
+  return work;
+}
+
+void Endpoint::write_imm(Con& con, std::uint32_t imm, wire::Bytes payload, std::size_t head,
+                         std::uint64_t remote_addr, std::uint32_t rkey) {
+  const WorkRequest work = write_work(con, imm, payload, head, remote_addr, rkey);
+  post(std::span(&work, 1));
+}
+
+void Endpoint::write(Con& con, wire::Bytes payload, std::uint64_t remote_addr, std::uint32_t rkey) {
+  WorkRequest work = write_work(con, 0, payload, 0, remote_addr, rkey);
+  work.op = WorkRequest::Op::write;
+  post(std::span(&work, 1));
+}
+
+bool Endpoint::wait(const std::function<bool()>& done, Nanos limit) {
+  const Nanos end = now() + limit;
+  for (;;) {
+    pump();
+    if (done()) return true;
+    if (now() >= end) return false;
+    bench_.rest(fabric_, end);
+  }
+}
+
+void Endpoint::pump() {
+  std::array<FabricEvent, 32> events;
+  std::size_t count = 0;
+  do {
+    count = fabric_.poll(now(), events);
+    for (const FabricEvent& event : std::span(events).first(count)) handle(event);
+  } while (count == events.size());
+}
+
+void Endpoint::handle(const FabricEvent& event) {
+  using Kind = FabricEvent::Kind;
+  if (event.kind == Kind::connect_requested) {
+    incoming_.push_back({event.request, Message(event.bytes.begin(), event.bytes.end()), now()});
+    return;
+  }
+  const auto found = cons_.find(event.key.epoch);
+  if (found == cons_.end()) return;
+  Con& con = *found->second;
+  const Nanos at = now();
+  switch (event.kind) {
+    case Kind::connected:
+      con.answer.assign(event.bytes.begin(), event.bytes.end());
+      tap_.cm(kInstance, at, con.key, trace::WireCmKind::rep, false, event.bytes);
+      if (!con.over()) con.state = Con::State::up;
+      return;
+    case Kind::connect_failed:
+    case Kind::connection_lost:
+      if (event.kind == Kind::connect_failed) con.answer.assign(event.bytes.begin(), event.bytes.end());
+      if (event.kind == Kind::connect_failed && event.reason == Reason::rejected)
+        tap_.cm(kInstance, at, con.key, trace::WireCmKind::rej, false, event.bytes);
+      if (event.kind == Kind::connection_lost && event.reason == Reason::peer_closed)
+        tap_.cm(kInstance, at, con.key, trace::WireCmKind::dreq, false);
+      if (con.over()) return;
+      con.state = event.kind == Kind::connect_failed ? Con::State::refused : Con::State::lost;
+      con.reason = event.reason;
+      con.lost_at = at;
+      fabric_.disconnect(con.key);
+      return;
+    case Kind::connection_closed:
+      con.closed = true;
+      tap_.cm(kInstance, at, con.key, trace::WireCmKind::closed, false);
+      if (!con.over()) con.state = Con::State::lost;
+      return;
+    case Kind::imm_received:
+    case Kind::message_received:
+    case Kind::key_invalidated:
+      return arrived(con, event);
+    case Kind::connect_requested:
+    case Kind::send_done:
+    case Kind::chunk_invalidated:
+      return;
+  }
+}
+
+void Endpoint::arrived(Con& con, const FabricEvent& event) {
+  tap_.received(kInstance, now(), event);
+  const bool used_one =
+      event.kind != FabricEvent::Kind::imm_received || fabric_.capabilities().imm_consumes_receive;
+  if (used_one && con.up()) fabric_.post_receive(con.key, 1, con.receive_bytes);
+  Arrival arrival;
+  arrival.kind = event.kind;
+  arrival.has_imm = event.has_imm || event.kind == FabricEvent::Kind::imm_received;
+  arrival.imm = event.imm;
+  arrival.rkey = event.rkey;
+  arrival.bytes.assign(event.bytes.begin(), event.bytes.end());
+  arrival.at = now();
+  con.last_received = arrival.at;
+  if (is_heartbeat(con, arrival)) return;
+  if (on_arrival && on_arrival(con, arrival)) return;
+  con.inbox.push_back(std::move(arrival));
+}
+
+bool Endpoint::is_heartbeat(Con& con, const Arrival& arrival) {
+  if (arrival.kind != FabricEvent::Kind::imm_received) return false;
+  const wire::ImmType type = wire::imm_type(arrival.imm);
+  if (type == wire::ImmType::hb_ack) {
+    ++con.heartbeat_acks;
+    return true;
+  }
+  if (type != wire::ImmType::hb_msg) return false;
+  ++con.heartbeats;
+  if (con.mute || !con.up()) return true;
+  WorkRequest work;
+  work.key = con.key;
+  work.op = WorkRequest::Op::write_imm;
+  work.imm = wire::encode_hb(wire::ImmType::hb_ack);
+  work.signalled = true;
+  tap_.sent(kInstance, now(), fabric_, work);
+  // A full queue means that the peer gets other signs of life.
+  static_cast<void>(fabric_.post(std::span(&work, 1)));
+  return true;
+}
+
+}  // namespace rtrs::conform

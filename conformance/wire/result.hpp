@@ -1,0 +1,19 @@
+// What became of a case.
+#pragma once
+#include <string>
+
+#include "conformance/wire/case.hpp"
+#include "core/proto/ids.hpp"
+
+namespace rtrs::conform {
+
+enum class Outcome : std::uint8_t { passed, failed, not_run };
+
+struct Result {
+  const Case* about = nullptr;
+  Outcome outcome = Outcome::passed;
+  std::string detail;  // of what failed, or why it was not run
+  Nanos took = 0;
+};
+
+}  // namespace rtrs::conform

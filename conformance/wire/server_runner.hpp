@@ -1,0 +1,36 @@
+// Runs cases against a server, beside a session that has nothing to do with them and must not notice.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "conformance/wire/case.hpp"
+#include "conformance/wire/result.hpp"
+#include "conformance/wire/server_tester.hpp"
+
+namespace rtrs::conform {
+
+class ServerRunner {
+ public:
+  // `make_recorder` may be empty: called before each case; what it returns records the case and ends with it.
+  using MakeRecorder = std::function<std::shared_ptr<Recorder>(const Case&)>;
+
+  ServerRunner(Endpoint&, const ServerSetup&, MakeRecorder = {});
+
+  // Opens the bystander's session. A sentence when the server cannot be reached; then nothing can be run.
+  std::string start();
+  Result run(const Case&);
+
+ private:
+  // A sentence when the bystander was disturbed, or a new client is not served any more.
+  std::string look_around();
+  void open_bystander();
+
+  Endpoint& endpoint_;
+  ServerTester tester_;
+  MakeRecorder make_recorder_;
+  std::unique_ptr<Path> bystander_;
+};
+
+}  // namespace rtrs::conform

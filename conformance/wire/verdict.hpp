@@ -1,0 +1,33 @@
+// How a case ends early.
+#pragma once
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace rtrs::conform {
+
+// The peer did not do what the rule asks for; the text says what was seen instead.
+struct Failed : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+// The case cannot be run against this peer or on this fabric; the text says why.
+struct NotRun : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+template <class... Args>
+[[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) {
+  throw Failed(fmt::format(text, std::forward<Args>(args)...));
+}
+template <class... Args>
+void require(bool holds, fmt::format_string<Args...> text, Args&&... args) {
+  if (!holds) throw Failed(fmt::format(text, std::forward<Args>(args)...));
+}
+template <class... Args>
+[[noreturn]] void not_run(fmt::format_string<Args...> text, Args&&... args) {
+  throw NotRun(fmt::format(text, std::forward<Args>(args)...));
+}
+
+}  // namespace rtrs::conform
