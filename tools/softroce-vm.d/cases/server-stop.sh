@@ -1,0 +1,3 @@
+# title: the server is stopped in order under load, and started again
+# limit: 400
+server_comes_back server_stop

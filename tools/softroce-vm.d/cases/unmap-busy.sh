@@ -1,0 +1,14 @@
+# title: unmap of a device in use is refused, by force it goes through while IO is under way
+# only: client=kernel
+server_start
+client_map 0
+exec 7<"$(device 0)"
+! client_unmap 0 2>"$RUN/unmap.log" || fail "unmapped although open"
+exec 7<&-
+load_start 0
+sleep 1
+client_unmap 0 force
+wait "$load_pid" && fail "fio did not notice"
+client_map 0
+verify 0 --rw=randwrite --bs=4k --size=1M --iodepth=4
+client_unmap 0

@@ -1,0 +1,110 @@
+"""The cells of the matrix: a case with its roles. What a case says of itself is in the comments at its top."""
+import dataclasses
+import fnmatch
+import itertools
+import pathlib
+import re
+
+CASES = pathlib.Path(__file__).resolve().parent.parent / "cases"
+PEERS = ("kernel", "urtrs")
+# On which sides the extensions of urtrs (fence and generations) are switched off; only between peers of ours.
+EXTENSIONS = ("on", "client-off", "server-off", "client-off+server-off")
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    name: str
+    title: str
+    fast: bool = False
+    limit: int = 240  # seconds in the guest
+    duration: tuple = (0, 0)  # seconds of load: whole, fast
+    only: tuple = ()  # ("client", "kernel"): role and value
+
+    def applies(self, cell):
+        return all(str(getattr(cell, role)) == value for role, value in self.only)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    case: str
+    client: str
+    server: str
+    invalidate: str
+    paths: int
+    extension: str = "on"
+
+    @property
+    def name(self):
+        name = f"{self.case}.{self.client}-{self.server}.{self.invalidate}.{self.paths}"
+        return name if self.extension == "on" else f"{name}.{self.extension}"
+
+    @property
+    def pair(self):
+        return (self.client, self.server)
+
+
+def read_case(path):
+    values = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        match = re.fullmatch(r"# (title|fast|limit|duration|only): (.*)", line)
+        if not match:
+            break
+        values[match[1]] = match[2]
+    duration = (0, 0)
+    if "duration" in values:
+        whole, _, fast = values["duration"].partition(" fast ")
+        duration = (int(whole), int(fast))
+    return Case(path.stem, values["title"], values.get("fast") == "yes", int(values.get("limit", 240)), duration,
+                tuple(tuple(word.split("=")) for word in values.get("only", "").split()))
+
+
+def all_cases():
+    return {path.stem: read_case(path) for path in sorted(CASES.glob("*.sh"))}
+
+
+def combinations(clients, servers, invalidates, paths, extensions):
+    """Every combination of roles, those of one kind of server together."""
+    for client, server, invalidate, count, extension in itertools.product(
+            clients, servers, invalidates, paths, extensions):
+        if extension == "on" or (client, server) == ("urtrs", "urtrs"):
+            yield client, server, invalidate, count, extension
+
+
+def select(cases, patterns, roles):
+    """Cells of the cases that match one of the patterns. ValueError: a pattern matches nothing."""
+    names = []
+    for pattern in patterns:
+        found = fnmatch.filter(cases, pattern)
+        if not found:
+            raise ValueError(f"no case is called '{pattern}'; tools/softroce-vm list")
+        names += [name for name in found if name not in names]
+    cells = []
+    for combination in combinations(*roles):
+        for name in names:
+            cell = Cell(name, *combination)
+            if cases[name].applies(cell):
+                cells.append(cell)
+    return cells
+
+
+def fast_cells(cases):
+    """What continuous integration runs: every pair of peers, every quick case once, invalidation and paths mixed."""
+    cells = []
+    for pair, (client, server) in enumerate(itertools.product(PEERS, PEERS)):
+        # The kernel with itself only shows that the lab works.
+        names = ["verify"] if (client, server) == ("kernel", "kernel") else [n for n in cases if cases[n].fast]
+        for index, name in enumerate(names):
+            mixed = index + pair
+            cell = Cell(name, client, server, "on" if mixed % 2 else "off", 1 + mixed // 2 % 2)
+            if ("paths", "2") in cases[name].only:
+                # Cut and healed in seconds only when both ends notice a lost path without the heartbeat.
+                if (client, server) != ("urtrs", "urtrs"):
+                    continue
+                cell = dataclasses.replace(cell, paths=2)
+            if cases[name].applies(cell):
+                cells.append(cell)
+    return cells
+
+
+def default_roles(invalidates=("on", "off"), paths=(1, 2)):
+    return (PEERS, PEERS, invalidates, paths, ("on",))

@@ -1,0 +1,199 @@
+"""The command line of tools/softroce-vm."""
+import argparse
+import fcntl
+import fnmatch
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+from . import cells as cell_rules
+from . import environment, machine, report
+from .runner import GOOD, Runner, load_results, save_results, write_settings
+
+ROOT = environment.HERE.parent.parent
+EXAMPLES = """
+A cell is a case with its roles, named CASE.CLIENT-SERVER.INVALIDATE.PATHS, as in lose-both.kernel-urtrs.on.2.
+
+Examples:
+  tools/softroce-vm list
+  tools/softroce-vm run --fast                    what continuous integration runs, in less than six minutes
+  tools/softroce-vm run verify discard --client kernel --server urtrs
+  tools/softroce-vm run 'lose-*' --paths 2 --invalidate off --capture
+  tools/softroce-vm run --all                     the whole matrix: hours in software emulation
+  tools/softroce-vm run --all --missing           only what has not been run yet
+  tools/softroce-vm shell                         a shell in the guest, with the functions of the cases
+  tools/softroce-vm matrix --update docs/interop.md
+
+The guest runs Debian's kernel 6.12 with rtrs and rnbd built from Debian's kernel source. The host's root directory is
+its own, read-only. Nothing but packages is installed on the host (it is said which); modules, images and results are
+kept in build/softroce-vm. There, cells/NAME holds a cell's log, kernel log, statuses, traces and captures.
+
+Exit codes: 0 all good, 1 a cell failed, 2 wrong usage, 3 the lab cannot run here (the reason is said).
+"""
+
+
+def say(text):
+    print(f"[{time.strftime('%H:%M:%S')}] {text}", flush=True)
+
+
+def words(choices):
+    def parse(text):
+        values = text.split(",")
+        for value in values:
+            if value not in choices:
+                raise argparse.ArgumentTypeError(f"'{value}' is none of {', '.join(choices)}")
+        return values
+    return parse
+
+
+def parser():
+    top = argparse.ArgumentParser(prog="tools/softroce-vm", description=__import__("__main__").__doc__ or
+                                  "Interoperation with the kernel's RTRS and RNBD over soft-RoCE, in a virtual machine.",
+                                  epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    top.add_argument("--work-dir", default=ROOT / "build/softroce-vm", type=pathlib.Path, help="default: build/softroce-vm")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("list", help="the cases")
+    commands.add_parser("prepare", help="packages, modules and initial file system, nothing else")
+    add_run(commands.add_parser("run", help="run cases", epilog=EXAMPLES,
+                                formatter_class=argparse.RawDescriptionHelpFormatter))
+    shell = commands.add_parser("shell", help="a shell in the guest")
+    add_build(shell)
+    table = commands.add_parser("matrix", help="the results of all runs so far")
+    table.add_argument("--update", type=pathlib.Path, metavar="FILE", help="write them between the markers of this file")
+    table.add_argument("--json", action="store_true", help="as JSON")
+    table.add_argument("--forget", metavar="PATTERN", help="drop the results of the cells that match, as 'lose-*.kernel-*'")
+    return top
+
+
+def add_build(command):
+    command.add_argument("--build-dir", default=ROOT / "build/release", help="where urtrs is built; default: build/release")
+    command.add_argument("--fabric", default="verbs", help="of urtrsd and the plugin; default: verbs")
+    command.add_argument("--capture", action="store_true", help="record the packets of every path")
+
+
+def add_run(run):
+    run.add_argument("case", nargs="*", help="names or patterns; with the roles below")
+    run.add_argument("--all", action="store_true", help="every case")
+    run.add_argument("--fast", action="store_true", help="a selection that takes less than six minutes")
+    run.add_argument("--missing", action="store_true", help="leave out cells that have a verdict from an earlier run")
+    run.add_argument("--failed", action="store_true", help="only cells that failed in an earlier run")
+    run.add_argument("--minutes", type=float, metavar="N", help="begin no cell after N minutes; the rest is not run")
+    run.add_argument("--client", type=words(cell_rules.PEERS), default=cell_rules.PEERS, help="kernel,urtrs")
+    run.add_argument("--server", type=words(cell_rules.PEERS), default=cell_rules.PEERS, help="kernel,urtrs")
+    run.add_argument("--invalidate", type=words(("on", "off")), default=("on", "off"), help="on,off")
+    run.add_argument("--paths", type=words(("1", "2")), default=("1", "2"), help="1,2")
+    run.add_argument("--extension", type=words(cell_rules.EXTENSIONS), default=("on",),
+                     help=f"between peers of ours: {','.join(cell_rules.EXTENSIONS)}")
+    run.add_argument("--json", type=pathlib.Path, metavar="FILE", help="the verdicts of this run")
+    run.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="the matrix of all runs so far")
+    run.add_argument("--verbose", action="store_true", help="say when a cell begins")
+    add_build(run)
+
+
+def cells_to_run(options, cases, results):
+    if options.fast and not options.case:
+        cells = cell_rules.fast_cells(cases)
+    else:
+        roles = (options.client, options.server, options.invalidate, [int(n) for n in options.paths], options.extension)
+        cells = cell_rules.select(cases, options.case or ["*"], roles)
+    if options.missing:
+        cells = [cell for cell in cells if cell.name not in results]
+    if options.failed:
+        cells = [cell for cell in cells if results.get(cell.name, {}).get("verdict") == "fail"]
+    return cells
+
+
+def needs_build(cells, build_dir):
+    programs = [pathlib.Path(build_dir) / "tools" / name for name in
+                ("urtrsd/urtrsd", "nbdkit/nbdkit-urtrs-plugin.so", "urtrs-replay/urtrs-replay")]
+    missing = [str(program) for program in programs if not program.exists()]
+    if missing and any("urtrs" in cell.pair for cell in cells):
+        raise environment.Unavailable(f"not built: {', '.join(missing)}; cmake --preset release && cmake --build --preset "
+                                      "release, or give --build-dir")
+
+
+def command_run(options):
+    if not (options.case or options.all or options.fast):
+        raise ValueError("which cases? names, --fast or --all; tools/softroce-vm list")
+    cases = cell_rules.all_cases()
+    cells = cells_to_run(options, cases, load_results(options.work_dir / "results.json"))
+    if not cells:
+        say("nothing to run")
+        return 0
+    needs_build(cells, options.build_dir)
+    lab = environment.Lab(options.work_dir, say)
+    runner = Runner(lab, cases, options, say)
+    with lock(options.work_dir):
+        done = runner.run(cells)
+    print("\n" + report.text_table(done))
+    if options.json:
+        options.json.write_text(report.as_json(done) + "\n", encoding="utf-8")
+    if options.markdown:
+        options.markdown.write_text(report.matrix(runner.results, cases) + "\n\n" + report.figures(runner.results) + "\n",
+                                    encoding="utf-8")
+    return 0 if all(result["verdict"] in GOOD for result in done.values()) else 1
+
+
+def lock(work):
+    work.mkdir(parents=True, exist_ok=True)
+    file = open(work / "lock", "w", encoding="ascii")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say("another run uses this lab; waiting for it")
+        fcntl.flock(file, fcntl.LOCK_EX)
+    return file
+
+
+def command_shell(options):
+    lab = environment.Lab(options.work_dir, say)
+    out = lab.work / "shell"
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    write_settings(out, lab, options, LAB_SHELL="yes", CLIENT="kernel", SERVER="kernel", INVALIDATE="on", PATHS="2",
+                   EXTENSION="on")
+    say("CLIENT, SERVER, INVALIDATE and PATHS are variables; then for example: make_disks; server_start; client_map 0")
+    say("'exit' ends the guest, Ctrl-A X ends it at once")
+    return subprocess.run(machine.command(lab, out, environment.GUEST / "main"), check=False).returncode
+
+
+def command_matrix(options):
+    results = load_results(options.work_dir / "results.json")
+    cases = cell_rules.all_cases()
+    if options.forget:
+        kept = {name: result for name, result in results.items() if not fnmatch.fnmatch(name, options.forget)}
+        save_results(options.work_dir / "results.json", kept)
+        print(f"{len(results) - len(kept)} results forgotten, {len(kept)} kept")
+    elif options.json:
+        print(report.as_json(results))
+    elif options.update:
+        options.update.write_text(report.update(options.update.read_text(encoding="utf-8"), results, cases),
+                                  encoding="utf-8")
+    else:
+        print("\n\n".join((report.provenance(results), report.matrix(results, cases), report.figures(results),
+                           report.not_green(results))))
+    return 0
+
+
+def main():
+    options = parser().parse_args()
+    try:
+        if options.command == "list":
+            for name, case in cell_rules.all_cases().items():
+                only = f" [{' '.join('='.join(pair) for pair in case.only)}]" if case.only else ""
+                print(f"{name:18}{'fast  ' if case.fast else '      '}{case.title}{only}")
+            return 0
+        if options.command == "prepare":
+            environment.Lab(options.work_dir, say)
+            return 0
+        return {"run": command_run, "shell": command_shell, "matrix": command_matrix}[options.command](options)
+    except ValueError as error:
+        print(f"tools/softroce-vm: {error}", file=sys.stderr)
+        return 2
+    except environment.Unavailable as error:
+        print(f"tools/softroce-vm: skipped: {error}", file=sys.stderr)
+        return 3
+    except KeyboardInterrupt:
+        return 130

@@ -1,0 +1,96 @@
+"""One boot of the guest, followed through the files that it writes."""
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+from . import environment
+
+BOOT_SECONDS = 120  # until the first cell begins
+RESET_SECONDS = 140  # cleaning up after a cell
+
+
+def accelerators(work):
+    """KVM where a kernel boots with it, else emulation in software. The answer is kept."""
+    answer = work / "accelerator"
+    if not answer.exists():
+        answer.write_text("kvm" if _kvm_boots(work) else "tcg")
+    return ["-accel", "kvm", "-cpu", "host"] if answer.read_text() == "kvm" else ["-accel", "tcg,thread=multi", "-cpu", "max"]
+
+
+def _kvm_boots(work):
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return False
+    log = work / "kvm-trial.log"
+    image = f"/boot/vmlinuz-{environment.installed_kernel()}"
+    with open(log, "wb") as output:
+        # Without a root file system the kernel panics, which ends qemu; how far it came is in the log.
+        trial = subprocess.Popen([environment.which("qemu-system-x86_64"), "-accel", "kvm", "-cpu", "host", "-m", "512",
+                                  "-nographic", "-no-reboot", "-nic", "none", "-kernel", image, "-append",
+                                  "console=ttyS0 panic=-1"],
+                                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            trial.wait(15)
+        except subprocess.TimeoutExpired:
+            trial.kill()
+            trial.wait()
+    return b"Kernel panic" in log.read_bytes()
+
+
+def command(lab, out, script, memory=3072):
+    share = "security_model=none,multidevs=remap"
+    return [environment.which("qemu-system-x86_64"), *accelerators(lab.work), "-m", str(memory), "-smp", "2", "-nographic",
+            "-no-reboot", "-nic", "none", "-kernel", f"/boot/vmlinuz-{lab.kernel}", "-initrd", str(lab.initrd),
+            "-append", f"console=ttyS0 panic=-1 quiet mitigations=off init_on_alloc=0 lab_script={script}",
+            "-virtfs", f"local,path=/,mount_tag=hostroot,readonly=on,{share}",
+            "-virtfs", f"local,path={out},mount_tag=results,{share}"]
+
+
+class Boot:
+    """Runs the cells of /out/plan in one guest. events() yields ("begin", name) and ("end", name, code, seconds, clean)."""
+
+    def __init__(self, lab, out, limits, end=None):
+        self.out = pathlib.Path(out)
+        self.limits = limits  # name: seconds
+        self.end = end  # time.monotonic() at which the guest is ended, whatever it does
+        self.out_of_time = False
+        self.console = self.out / "console.log"
+        self.progress = self.out / "progress"
+        self.progress.write_text("")
+        self.killed = ""  # why, when the guest had to be ended
+        with open(self.console, "wb") as output:
+            self.process = subprocess.Popen(command(lab, self.out, environment.GUEST / "main"), stdin=subprocess.DEVNULL,
+                                            stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def stop(self):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def events(self):
+        seen, deadline = 0, time.monotonic() + BOOT_SECONDS
+        while True:
+            ended = self.process.poll() is not None
+            lines = self.progress.read_text(encoding="utf-8").splitlines(keepends=True)
+            for line in lines[seen:]:
+                if not line.endswith("\n"):
+                    break
+                seen += 1
+                words = line.split()
+                if words[0] == "begin":
+                    deadline = time.monotonic() + self.limits[words[1]] + RESET_SECONDS
+                    yield "begin", words[1]
+                elif words[0] == "end":
+                    deadline = time.monotonic() + BOOT_SECONDS
+                    yield "end", words[1], int(words[2]), float(words[3]), words[4] == "clean"
+            if ended:
+                return
+            if self.end is not None and time.monotonic() > self.end:
+                self.out_of_time = True
+                self.stop()
+                return
+            if time.monotonic() > deadline:
+                self.killed = "the guest did not answer any more"
+                self.stop()
+            time.sleep(0.2)

@@ -1,0 +1,130 @@
+"""Verdict tables as text, JSON and Markdown."""
+import itertools
+import json
+import re
+import statistics
+
+from . import cells as cell_rules
+
+MARK = {"pass": "✓", "known": "k", "fail": "✗", "skip": "s", None: "·"}
+NAMES = {"kernel": "kernel", "urtrs": "urtrs"}
+FIGURES = (  # name, words
+    ("lose_both_detected", "both directions lost: noticed by the client"),
+    ("lose_both_gap", "both directions lost: longest time without IO"),
+    ("lose_both_back", "both directions: healed to connected"),
+    ("lose_to-server_detected", "towards the server lost: noticed by the client"),
+    ("lose_to-server_gap", "towards the server lost: longest time without IO"),
+    ("lose_to-server_back", "towards the server: healed to connected"),
+    ("lose_to-client_detected", "towards the client lost: noticed by the client"),
+    ("lose_to-client_gap", "towards the client lost: longest time without IO"),
+    ("lose_to-client_back", "towards the client: healed to connected"),
+    ("server_stop_detected", "server stopped: noticed"),
+    ("server_stop_reconnected", "server started again after a stop: all paths connected"),
+    ("server_kill_detected", "server killed: noticed"),
+    ("server_kill_reconnected", "server started again after a kill: all paths connected"),
+    ("freeze_detected", "server frozen: noticed"),
+    ("freeze_reconnect", "server goes on: all paths connected"),
+    ("disconnect_back", "paths ended by the server: all connected again"),
+    ("client_kill_forgotten", "client killed: forgotten by the server"),
+)
+
+
+def text_table(done):
+    lines = []
+    for name, result in done.items():
+        reason = f"  {result['reason']}" if result["reason"] else ""
+        lines.append(f"{result['verdict']:5} {result['seconds']:6.1f} s  {name}{reason[:160]}")
+    counts = {}
+    for result in done.values():
+        counts[result["verdict"]] = counts.get(result["verdict"], 0) + 1
+    summary = ", ".join(f"{counts.get(verdict, 0)} {words}" for verdict, words in (
+        ("pass", "passed"), ("fail", "failed"), ("known", "known deviations of the kernel"), ("skip", "skipped")))
+    return "\n".join(lines + ["", summary])
+
+
+def pairs():
+    return list(itertools.product(cell_rules.PEERS, cell_rules.PEERS))
+
+
+def matrix(results, cases):
+    """Markdown: one row a case, one column a pair of peers; four marks: on/1, on/2, off/1, off/2."""
+    head = " | ".join(f"{NAMES[c]} → {NAMES[s]}" for c, s in pairs())
+    lines = [f"| case | {head} |", "|---|" + "---|" * len(pairs())]
+    for name, case in cases.items():
+        row = []
+        for client, server in pairs():
+            marks = []
+            for invalidate, paths in itertools.product(("on", "off"), (1, 2)):
+                cell = cell_rules.Cell(name, client, server, invalidate, paths)
+                if not case.applies(cell):
+                    marks.append("-")
+                    continue
+                marks.append(MARK[results.get(cell.name, {}).get("verdict")])
+            row.append("" if set(marks) == {"-"} else " ".join(marks))
+        lines.append(f"| `{name}` | " + " | ".join(row) + " |")
+    mixed = [r for r in results.values() if r["extension"] != "on"]
+    if mixed:
+        lines += ["", "urtrs → urtrs with the extensions switched off on one side or both:", "",
+                  "| case | extensions | invalidate | paths | verdict |", "|---|---|---|---|---|"]
+        lines += [f"| `{r['case']}` | {r['extension']} | {r['invalidate']} | {r['paths']} | {MARK[r['verdict']]} |"
+                  for r in sorted(mixed, key=lambda r: (r["case"], r["extension"], r["invalidate"], r["paths"]))]
+    return "\n".join(lines)
+
+
+def figures(results):
+    """Markdown: one row a figure and number of paths, one column a pair of peers; both kinds of invalidation together."""
+    head = " | ".join(f"{NAMES[c]} → {NAMES[s]}" for c, s in pairs())
+    lines = [f"| seconds | paths | {head} |", "|---|---|" + "---|" * len(pairs())]
+    for (name, words), paths in itertools.product(FIGURES, (1, 2)):
+        row = []
+        for client, server in pairs():
+            values = [r["figures"][name][0] for r in results.values()
+                      if (r["client"], r["server"], r["paths"]) == (client, server, paths) and name in r["figures"]
+                      and r["verdict"] in ("pass", "known") and r["extension"] == "on"]
+            row.append(_spread(values))
+        if any(row):
+            lines.append(f"| {words} | {paths} | " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
+def _spread(values):
+    if not values:
+        return ""
+    middle = f"{statistics.median(values):.1f}"
+    low, high = f"{min(values):.1f}", f"{max(values):.1f}"
+    return middle if low == high else f"{low} – {high}"
+
+
+def not_green(results):
+    lines = []
+    for name, result in sorted(results.items()):
+        if result["verdict"] in ("fail", "known", "skip"):
+            lines.append(f"- `{name}`: {result['verdict']}: {result['reason'] or 'no reason given'}")
+    return "\n".join(lines) or "None."
+
+
+def provenance(results):
+    if not results:
+        return "Nothing has been run."
+    kernels = ", ".join(sorted({r["kernel"] for r in results.values()}))
+    when = [r["when"] for r in results.values()]
+    commits = len({r["commit"] for r in results.values()})
+    longest = max((r.get("duration", 0) for r in results.values() if r["case"] == "cut-heal"), default=0)
+    return (f"{len(results)} cells, run {min(when)} to {max(when)} UTC, Linux {kernels}, {commits} state(s) of the tree; "
+            f"`cut-heal` ran for up to {longest} s.")
+
+
+def update(document, results, cases):
+    """The document's text with what stands between its markers made anew. ValueError: a marker is missing."""
+    parts = {"provenance": provenance(results), "matrix": matrix(results, cases), "figures": figures(results),
+             "not-green": not_green(results)}
+    for name, text in parts.items():
+        pattern = re.compile(rf"(<!-- {name} begin -->\n).*?(<!-- {name} end -->)", re.DOTALL)
+        if not pattern.search(document):
+            raise ValueError(f"the document has no '<!-- {name} begin -->'")
+        document = pattern.sub(lambda match, text=text: f"{match[1]}{text}\n{match[2]}", document)
+    return document
+
+
+def as_json(done):
+    return json.dumps(done, indent=1, sort_keys=True)

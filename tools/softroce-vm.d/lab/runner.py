@@ -1,0 +1,197 @@
+"""Runs cells, boot after boot, and judges them."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+import tomllib
+
+from . import environment
+from .machine import Boot
+
+GOOD = ("pass", "known", "skip")
+GRACE = 45  # seconds that a cell may go on when the minutes are over
+
+
+def load_results(path):
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def save_results(path, results):
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    os.replace(new, path)
+
+
+class Runner:
+    def __init__(self, lab, cases, options, say):
+        self.lab, self.cases, self.options, self.say = lab, cases, options, say
+        self.results_file = lab.work / "results.json"
+        self.results = load_results(self.results_file)
+        self.deviations = tomllib.loads((environment.HERE / "deviations.toml").read_text(encoding="utf-8"))["deviation"]
+        self.trouble = [re.compile(line) for line in
+                        (environment.GUEST / "kernel-trouble").read_text(encoding="utf-8").splitlines()]
+        self.commit = subprocess.run(["git", "-C", environment.HERE, "describe", "--always", "--dirty"],
+                                     capture_output=True, text=True, check=False).stdout.strip()
+        self.done = {}
+        self.total = 0
+
+    def limit(self, cell):
+        case = self.cases[cell.case]
+        return case.limit + 3 * self.duration(cell) // 2 + (90 if case.duration[0] else 0)
+
+    def duration(self, cell):
+        whole, fast = self.cases[cell.case].duration
+        return fast if self.options.fast else whole
+
+    def run(self, cells):
+        """Verdicts of the cells, by name."""
+        self.total = len(cells)
+        waiting = list(cells)
+        boots = 0
+        self.deadline = time.monotonic() + 60 * self.options.minutes if self.options.minutes else None
+        while waiting and not self.late():
+            boots += 1
+            done = self._boot(waiting, boots)
+            waiting = waiting[done:]
+        if waiting:
+            self.say(f"{self.options.minutes:g} minutes are over: {len(waiting)} cells were not run")
+        return self.done
+
+    def late(self):
+        return self.deadline is not None and time.monotonic() > self.deadline
+
+    def _boot(self, waiting, number):
+        """Boots once; how many cells have a verdict now."""
+        out = self.lab.work / "boot"
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir()
+        (out / "plan").write_text("".join(
+            f"{c.name} {c.case} {c.client} {c.server} {c.invalidate} {c.paths} {c.extension} {self.limit(c)} "
+            f"{self.duration(c)}\n" for c in waiting))
+        write_settings(out, self.lab, self.options)
+        self.say(f"boot {number}: {len(waiting)} of {self.total} cells to go")
+        boot = Boot(self.lab, out, {c.name: self.limit(c) for c in waiting},
+                    self.deadline + GRACE if self.deadline else None)
+        cells = {c.name: c for c in waiting}
+        count, open_cell = 0, None
+        try:
+            for event in boot.events():
+                if event[1] == "boot":
+                    raise environment.Unavailable(f"the guest's network: {(out / 'network.log').read_text()[-2000:]}")
+                if event[0] == "begin":
+                    open_cell = event[1]
+                    if self.options.verbose:
+                        self.say(f"  {event[1]} ...")
+                else:
+                    open_cell = None
+                    count += 1
+                    self._judge(cells[event[1]], out, *event[2:])
+                    if self.late():
+                        boot.stop()
+                        return count
+        finally:
+            boot.stop()
+        if boot.out_of_time:
+            return count
+        if open_cell is not None:
+            why = boot.killed or "the guest ended (kernel panic?); see console.log"
+            shutil.copy(boot.console, out / open_cell / "console.log")
+            self._judge(cells[open_cell], out, 254, 0.0, False, why)
+            count += 1
+        elif count == 0:
+            tail = boot.console.read_text(encoding="utf-8", errors="replace")[-1500:]
+            raise environment.Unavailable(f"the guest does not boot ({boot.killed or 'it ended'}):\n{tail}")
+        return count
+
+    def _judge(self, cell, out, code, seconds, clean, why=""):
+        folder = out / cell.name
+        log = read(folder / "log")
+        reasons = []
+        if code == 77:
+            verdict, reasons = "skip", re.findall(r"SKIP: (.*)", log)[-1:]
+        elif code == 0:
+            verdict = "pass"
+        else:
+            verdict = "fail"
+            last = re.findall(r"FAILED: (.*)", log)[-1:] or log.splitlines()[-1:]
+            if code in (124, 137):
+                reasons.append(f"not ready after {self.limit(cell)} s; last: {' '.join(log.splitlines()[-1:])}")
+            else:
+                reasons += [why] if why else last
+        kernel = [line for line in read(folder / "dmesg").splitlines() + (read(folder / "console.log").splitlines() if why
+                  else []) if any(pattern.search(line) for pattern in self.trouble)]
+        if kernel:
+            verdict = "fail"
+            reasons.append(f"kernel log: {kernel[0].strip()}")
+        left = [line for line in read(folder / "reset.log").splitlines() if line.startswith("left behind")]
+        if not clean and not kernel and not why:
+            verdict = "fail" if verdict == "pass" else verdict
+            reasons.append("; ".join(left) or "could not be cleaned up")
+        divergences = self._replay(folder)
+        if divergences:
+            verdict = "fail"
+            reasons += divergences
+        known = self._deviation(cell, verdict, reasons)
+        if known:
+            verdict = "known"
+            reasons.append(f"kernel deviation: {known}")
+        figures = {}
+        for line in read(folder / "figures").splitlines():
+            name, value, unit = line.split()
+            figures[name] = [float(value), unit]
+        self._keep(cell, folder, {"verdict": verdict, "reason": "; ".join(filter(None, reasons)), "seconds": round(seconds, 1),
+                                  "figures": figures, "commit": self.commit, "kernel": self.lab.kernel,
+                                  "when": time.strftime("%Y-%m-%d %H:%M", time.gmtime())})
+
+    def _keep(self, cell, folder, result):
+        target = self.lab.work / "cells" / cell.name
+        shutil.rmtree(target, ignore_errors=True)
+        target.parent.mkdir(exist_ok=True)
+        shutil.copytree(folder, target)
+        self.done[cell.name] = result
+        self.results[cell.name] = dict(result, duration=self.duration(cell), **vars_of(cell))
+        save_results(self.results_file, self.results)
+        reason = f"  {result['reason']}" if result["reason"] else ""
+        self.say(f"{len(self.done)}/{self.total} {result['verdict']:5} {cell.name} ({result['seconds']:.0f} s){reason[:300]}")
+        if result["verdict"] == "fail":
+            self.say(f"      everything about it: {target}")
+
+    def _replay(self, folder):
+        """Every trace of ours must replay; one cut short by SIGKILL is looked at as far as it goes."""
+        tool = pathlib.Path(self.options.build_dir) / "tools/urtrs-replay/urtrs-replay"
+        wrong = []
+        for trace in sorted(folder.glob("*.rtrc")):
+            done = subprocess.run([tool, "replay", trace], capture_output=True, text=True, check=False)
+            (folder / f"{trace.stem}.replay").write_text(done.stdout + done.stderr, encoding="utf-8")
+            if done.returncode == 1 and "diverge" in (done.stdout + done.stderr).lower():
+                wrong.append(f"{trace.name} does not replay")
+        return wrong
+
+    def _deviation(self, cell, verdict, reasons):
+        if verdict != "fail":
+            return None
+        text = "; ".join(reasons)
+        for entry in self.deviations:
+            roles = all(str(getattr(cell, role)) == str(entry[role])
+                        for role in ("client", "server", "invalidate", "paths") if role in entry)
+            if roles and re.fullmatch(entry["cases"], cell.case) and re.search(entry["shows"], text):
+                return entry["name"]
+        return None
+
+
+def vars_of(cell):
+    return {"case": cell.case, "client": cell.client, "server": cell.server, "invalidate": cell.invalidate,
+            "paths": cell.paths, "extension": cell.extension}
+
+
+def read(path):
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+
+def write_settings(out, lab, options, **more):
+    settings = {"LAB_GUEST": environment.GUEST, "LAB_BUILD": os.path.abspath(options.build_dir), "LAB_MODULES": lab.modules, "LAB_FABRIC": options.fabric,
+                "LAB_CAPTURE": "yes" if options.capture else "", **more}
+    (pathlib.Path(out) / "settings").write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()))
