@@ -96,6 +96,7 @@ SocketAddress from_raw(const void* address, std::size_t length) {
 
 Result<SocketAddress> resolve(std::string_view text, std::uint16_t port) {
   if (text.substr(0, 3) == "ip:") text.remove_prefix(3);
+  if (text.substr(0, 4) == "gid:") return tl::unexpected(Errc::bad_address);  // no name to be looked up
   std::string host;
   if (!split(text, host, port) || host.empty()) return tl::unexpected(Errc::bad_address);
   SocketAddress result;

@@ -33,7 +33,7 @@ TEST(Address, every_spelling_of_an_address_is_understood) {
 
 TEST(Address, what_is_no_address_is_refused) {
   for (const char* text : {"", "ip:", "1.2.3.4:", "1.2.3.4:99999", "1.2.3.4:x", "[::1", "[::1]7", "1.2.3.4.5",
-                           "no such host", "host.invalid"}) {
+                           "no such host", "host.invalid", "gid:fe80::1"}) {
     EXPECT_FALSE(resolve(text, 1234).has_value()) << text;
   }
 }

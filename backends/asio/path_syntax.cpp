@@ -17,11 +17,10 @@ bool is_plain(std::string_view address) {
 
 // The address without its prefix, or what is wrong with it.
 tl::expected<std::string, std::string> parse_address(std::string_view text, std::string_view which) {
-  if (text.substr(0, 4) == "gid:")
-    return tl::unexpected<std::string>(
-        "a GID names no address here; write ip: and the address of the interface");
+  const bool gid = text.substr(0, 4) == "gid:";
   if (text.substr(0, 3) == "ip:") text.remove_prefix(3);
-  if (text.empty()) return tl::unexpected("the " + std::string(which) + " address is empty");
+  if (text.empty() || (gid && text.size() == 4))
+    return tl::unexpected("the " + std::string(which) + " address is empty");
   if (!is_plain(text))
     return tl::unexpected("the " + std::string(which) + " address has a character that no address has");
   return std::string(text);

@@ -1,5 +1,6 @@
 // Paths as people write them: `[src(,|@)]dst`, as the kernel's map_device and the rnbd tool take them.
 //     10.0.0.2    ip:10.0.0.1@ip:10.0.0.2    10.0.0.1,10.0.0.2    fd00::1@fd00::2    storage1
+//     gid:fe80::1@gid:fe80::2
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,7 +11,8 @@
 
 namespace rtrs::asio {
 
-// Looks at the form only; whether the addresses exist is the fabric's to say. The prefix `ip:` is dropped.
+// Looks at the form only; whether the addresses exist is the fabric's to say. The prefix `ip:` is dropped;
+// `gid:` stays, and is an address to the verbs fabric alone.
 // The error is a sentence that quotes the text.
 tl::expected<PathAddress, std::string> parse_path(std::string_view text, std::uint16_t port);
 

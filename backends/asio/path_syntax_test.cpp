@@ -18,6 +18,7 @@ TEST(PathSyntax, TakesEveryFormPeopleWrite) {
                            Good{"ip:10.0.0.1,ip:10.0.0.2", "10.0.0.1", "10.0.0.2"},
                            Good{"fd00::1@fd00::2", "fd00::1", "fd00::2"}, Good{"ip:::1", "", "::1"},
                            Good{"[::1]:7", "", "[::1]:7"}, Good{"fe80::1%eth0", "", "fe80::1%eth0"},
+                           Good{"gid:fe80::1@gid:fe80::2", "gid:fe80::1", "gid:fe80::2"},
                            Good{"storage-1.example", "", "storage-1.example"}}) {
     const auto path = parse_path(good.text, 1234);
     ASSERT_TRUE(path.has_value()) << good.text << ": " << path.error();
@@ -39,8 +40,7 @@ TEST(PathSyntax, SaysWhatIsWrong) {
   EXPECT_EQ(why("a@b@c"), "path 'a@b@c': more than one '@' or ','; give every path on its own");
   EXPECT_EQ(why("10.0.0.1 "),
             "path '10.0.0.1 ': the destination address has a character that no address has");
-  EXPECT_EQ(why("gid:fe80::1"),
-            "path 'gid:fe80::1': a GID names no address here; write ip: and the address of the interface");
+  EXPECT_EQ(why("gid:"), "path 'gid:': the destination address is empty");
 }
 
 TEST(PathSyntax, WritesWhatItReads) {

@@ -12,6 +12,11 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
+std::string unpadded(std::string_view text) {
+  const std::size_t last = text.find_last_not_of('\0');
+  return std::string(text.substr(0, last == std::string_view::npos ? 0 : last + 1));
+}
+
 std::size_t Side::poll(Nanos now) {
   std::array<FabricEvent, 16> batch;
   const std::size_t count = fabric_->poll(now, batch);
@@ -54,6 +59,8 @@ std::size_t Side::count(Kind kind) const {
 }
 
 void FabricContract::SetUp() {
+  const std::string lacking = GetParam().lacking == nullptr ? "" : GetParam().lacking();
+  if (!lacking.empty()) GTEST_SKIP() << lacking;
   pair_ = GetParam().make();
   ASSERT_NE(pair_, nullptr);
   client_ = std::make_unique<Side>(pair_->client());
@@ -115,6 +122,10 @@ ConnectionParams FabricContract::params(std::uint32_t send_depth, std::uint32_t 
   return ConnectionParams{.send_depth = send_depth, .receive_depth = receive_depth};
 }
 
+ConnectionParams FabricContract::keyed() {
+  return ConnectionParams{.send_depth = 64, .receive_depth = 64, .key_depth = 4};
+}
+
 Link FabricContract::open_link(unsigned receives, std::uint32_t receive_bytes) {
   return open_link(params(), receives, receive_bytes);
 }
@@ -147,6 +158,24 @@ Target FabricContract::make_target(Side& owner, std::size_t bytes) {
   EXPECT_TRUE(exposure.has_value());
   if (exposure) target.exposure = *exposure;
   return target;
+}
+
+Target FabricContract::make_revocable(const Link& link, std::size_t bytes) {
+  Target target;
+  const auto region = server_->fabric().allocate(bytes);
+  EXPECT_TRUE(region.has_value());
+  if (!region) return target;
+  target.region = *region;
+  const auto exposure = server_->fabric().expose_revocable(link.server, region->id, 0, bytes);
+  EXPECT_TRUE(exposure.has_value());
+  if (exposure) target.exposure = *exposure;
+  tell_of_key(link);
+  return target;
+}
+
+void FabricContract::tell_of_key(const Link& link) {
+  post_one(*server_, empty_imm(link.server, 0));
+  expect(*client_, Kind::imm_received, link.client);
 }
 
 Region FabricContract::make_source(Side& owner, std::string_view text) {

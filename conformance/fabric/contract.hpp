@@ -46,6 +46,8 @@ class FabricPair {
 struct FabricCase {
   const char* name;
   std::unique_ptr<FabricPair> (*make)();
+  // What this machine lacks for the fabric: the cases are skipped with that reason. Empty: nothing.
+  std::string (*lacking)() = nullptr;
 };
 inline std::string case_name(const ::testing::TestParamInfo<FabricCase>& info) {
   return info.param.name;
@@ -88,6 +90,8 @@ struct Target {
 };
 
 std::span<const std::byte> bytes_of(std::string_view);
+// Private data without the zeros by which some fabrics fill it up to their greatest length.
+std::string unpadded(std::string_view);
 
 class FabricContract : public ::testing::TestWithParam<FabricCase> {
  protected:
@@ -110,6 +114,8 @@ class FabricContract : public ::testing::TestWithParam<FabricCase> {
 
   ConKey fresh_key();
   static ConnectionParams params(std::uint32_t send_depth = 64, std::uint32_t receive_depth = 64);
+  // The same with room to make and kill keys.
+  static ConnectionParams keyed();
   // A connection with `receives` receives of `receive_bytes` posted at both ends.
   Link open_link(unsigned receives = 32, std::uint32_t receive_bytes = 256);
   Link open_link(const ConnectionParams&, unsigned receives, std::uint32_t receive_bytes);
@@ -117,6 +123,10 @@ class FabricContract : public ::testing::TestWithParam<FabricCase> {
   void close_link(const Link&);
   // Memory of `owner` that its peers may write to.
   Target make_target(Side& owner, std::size_t bytes);
+  // Memory of the server with a key that it can kill, for the peer of this connection.
+  Target make_revocable(const Link&, std::size_t bytes);
+  // A new key is good for whoever learns of it over the connection that it was made for.
+  void tell_of_key(const Link&);
   // Memory of `owner` to write from, holding `text`.
   Region make_source(Side& owner, std::string_view text);
 

@@ -88,8 +88,8 @@ TEST_P(FabricContract, a_withdrawn_key_is_dead) {
 
 TEST_P(FabricContract, an_invalidated_key_is_dead_once_that_is_reported) {
   if (!capabilities().invalidation) GTEST_SKIP() << "no capability invalidation";
-  const Link link = open_link();
-  const Target target = make_target(server(), 4096);
+  const Link link = open_link(keyed(), 32, 256);
+  const Target target = make_revocable(link, 4096);
   const Region source = make_source(client(), "intruder");
   server().fabric().invalidate(link.server, target.exposure.id, 4711);
   const SeenEvent done = expect(server(), Kind::chunk_invalidated, link.server);
@@ -100,8 +100,8 @@ TEST_P(FabricContract, an_invalidated_key_is_dead_once_that_is_reported) {
 
 TEST_P(FabricContract, a_renewed_exposure_has_a_key_it_never_had) {
   if (!capabilities().invalidation) GTEST_SKIP() << "no capability invalidation";
-  const Link link = open_link(params(64, 64), 64, 0);
-  Target target = make_target(server(), 4096);
+  const Link link = open_link(keyed(), 64, 0);
+  Target target = make_revocable(link, 4096);
   const Region source = make_source(client(), "welcome");
   std::vector<std::uint32_t> keys{target.exposure.rkey};
   for (std::uint32_t round = 0; round < 50; ++round) {
@@ -112,6 +112,7 @@ TEST_P(FabricContract, a_renewed_exposure_has_a_key_it_never_had) {
     EXPECT_EQ(std::count(keys.begin(), keys.end(), *key), 0);
     keys.push_back(*key);
     target.exposure.rkey = *key;
+    tell_of_key(link);
     post_one(client(), write_imm(link.client, source, 7, target, round, round));
     ASSERT_EQ(expect(server(), Kind::imm_received, link.server).imm, round);
   }
@@ -121,8 +122,8 @@ TEST_P(FabricContract, a_renewed_exposure_has_a_key_it_never_had) {
 
 TEST_P(FabricContract, nothing_about_invalidation_comes_after_closed) {
   if (!capabilities().invalidation) GTEST_SKIP() << "no capability invalidation";
-  const Link link = open_link();
-  const Target target = make_target(server(), 4096);
+  const Link link = open_link(keyed(), 32, 256);
+  const Target target = make_revocable(link, 4096);
   server().fabric().invalidate(link.server, target.exposure.id, 1);
   server().fabric().disconnect(link.server);
   run_until_quiet();

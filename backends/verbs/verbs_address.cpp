@@ -1,0 +1,61 @@
+#include "backends/verbs/verbs_address.hpp"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <infiniband/ib.h>
+#include <netinet/in.h>
+#include <rdma/rdma_cma.h>
+
+#include <cstring>
+
+namespace rtrs::verbs {
+namespace {
+
+constexpr std::string_view kGidPrefix = "gid:";
+constexpr std::uint16_t kDefaultPartition = 0xffff;
+
+// A GID has the form of an IPv6 address; the rest of the backend need not know more of it.
+net::SocketAddress plain(const sockaddr* address) {
+  if (address == nullptr) return {};
+  if (!is_gid(address)) {
+    return net::from_raw(address,
+                         address->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+  }
+  sockaddr_ib gid;
+  std::memcpy(&gid, address, sizeof gid);
+  sockaddr_in6 result{};
+  result.sin6_family = AF_INET6;
+  std::memcpy(&result.sin6_addr, gid.sib_addr.sib_raw, sizeof result.sin6_addr);
+  result.sin6_port = htons(static_cast<std::uint16_t>(be64toh(gid.sib_sid) & RDMA_IB_IP_PORT_MASK));
+  return net::from_raw(&result, sizeof result);
+}
+
+}  // namespace
+
+Result<net::SocketAddress> resolve_address(std::string_view text, std::uint16_t port) {
+  if (text.substr(0, kGidPrefix.size()) != kGidPrefix) return net::resolve(text, port);
+  const std::string gid(text.substr(kGidPrefix.size()));
+  sockaddr_ib address{};
+  if (inet_pton(AF_INET6, gid.c_str(), address.sib_addr.sib_raw) != 1)
+    return tl::unexpected(Errc::bad_address);
+  address.sib_family = AF_IB;
+  address.sib_pkey = htons(kDefaultPartition);
+  address.sib_sid = htobe64(RDMA_IB_PS_IB | port);
+  address.sib_sid_mask = ~std::uint64_t{0};
+  return net::from_raw(&address, sizeof address);
+}
+
+bool is_gid(const sockaddr* address) noexcept {
+  return address->sa_family == AF_IB;
+}
+
+std::string to_text(const sockaddr* address) {
+  if (address == nullptr || address->sa_family == AF_UNSPEC) return "?";
+  return (is_gid(address) ? "gid:" : "") + net::to_text(plain(address));
+}
+
+std::uint32_t address_pair_digest(const sockaddr* client, const sockaddr* server) {
+  return net::address_pair_digest(plain(client), plain(server));
+}
+
+}  // namespace rtrs::verbs

@@ -1,0 +1,22 @@
+// Addresses of RDMA: IP, and GIDs, which name a port of a device by themselves.
+#pragma once
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "backends/address/socket_address.hpp"
+
+namespace rtrs::verbs {
+
+// Takes what net::resolve() takes, and "gid:fe80::2:c903:21:f4bd". Error: bad_address.
+Result<net::SocketAddress> resolve_address(std::string_view text, std::uint16_t port);
+
+bool is_gid(const sockaddr*) noexcept;
+// "10.0.0.1:1234", "gid:[fe80::1]:1234"; "?" for nullptr.
+std::string to_text(const sockaddr*);
+// See net::address_pair_digest().
+std::uint32_t address_pair_digest(const sockaddr* client, const sockaddr* server);
+
+}  // namespace rtrs::verbs

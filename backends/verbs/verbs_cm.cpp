@@ -1,0 +1,298 @@
+// Connections come and go: what the owner of the fabric asks for.
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "backends/verbs/verbs_address.hpp"
+#include "backends/verbs/verbs_fabric.hpp"
+#include "backends/verbs/verbs_status.hpp"
+
+namespace rtrs::verbs {
+namespace {
+
+constexpr int kBacklog = 64;
+constexpr Nanos kListenAgain = seconds(1);
+
+rdma_port_space port_space_of(const net::SocketAddress& address) {
+  return is_gid(address.get()) ? RDMA_PS_IB : RDMA_PS_TCP;
+}
+
+IdHandle make_id(rdma_event_channel* channel, void* owner, rdma_port_space space) {
+  rdma_cm_id* id = nullptr;
+  return IdHandle(rdma_create_id(channel, &id, owner, space) == 0 ? id : nullptr);
+}
+
+std::string where(const PathAddress& address) {
+  return address.destination + " port " + std::to_string(address.port);
+}
+
+rdma_conn_param request_params(const Connection& connection, const VerbsOptions& options) {
+  rdma_conn_param params{};
+  params.private_data = connection.private_data().data();
+  params.private_data_len = static_cast<std::uint8_t>(connection.private_data().size());
+  params.retry_count = options.retry_count;
+  params.rnr_retry_count = 7;  // for ever
+  return params;
+}
+
+}  // namespace
+
+std::uint16_t FabricImpl::listening_port() const noexcept {
+  if (listeners_.empty() || listeners_.back()->id == nullptr) return 0;
+  return ntohs(rdma_get_src_port(listeners_.back()->id.get()));
+}
+
+bool FabricImpl::try_listen(Listener& listener, int& error) {
+  listener.id = make_id(channel_.get(), &listener.owner, port_space_of(listener.address));
+  if (listener.id != nullptr && rdma_bind_addr(listener.id.get(), listener.address.get()) == 0 &&
+      rdma_listen(listener.id.get(), kBacklog) == 0) {
+    return true;
+  }
+  error = errno;
+  listener.id.reset();
+  return false;
+}
+
+Errc FabricImpl::listen(const PathAddress& local) {
+  const std::string& text = local.source.empty() ? local.destination : local.source;
+  auto listener = std::make_unique<Listener>();
+  listener->owner.object = listener.get();
+  listener->text = text.empty() ? "any address" : text;
+  if (text.empty()) {
+    listener->address = net::any_address(local.port);
+  } else {
+    const Result<net::SocketAddress> address = resolve_address(text, local.port);
+    if (!address) {
+      log(LogLevel::error, "cannot listen on \"" + text + "\": that is no address");
+      return address.error();
+    }
+    listener->address = *address;
+  }
+  int error = 0;
+  if (!try_listen(*listener, error)) {
+    const bool foreign = error == EADDRNOTAVAIL || error == ENODEV;
+    log(LogLevel::error,
+        "cannot listen on " + listener->text + " port " + std::to_string(local.port) + ": " +
+            (foreign ? "it is the address of no RDMA device of this host; 'rdma link' lists them "
+                       "with their network interfaces"
+                     : errno_text(error)));
+    return to_errc(error);
+  }
+  // Opened now, so that its first client need not wait for that.
+  if (listener->id->verbs != nullptr && device_of(*listener->id) == nullptr) return Errc::no_memory;
+  listeners_.push_back(std::move(listener));
+  return Errc::ok;
+}
+
+void FabricImpl::connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
+                         std::span<const std::byte> private_data) {
+  Connection& connection = create(key, params, true, private_data);
+  if (private_data.size() > capabilities_.connect_data)
+    return fail_connect(connection, Reason::post_failed, where(address) + ": too much private data");
+  Result<net::SocketAddress> to = resolve_address(address.destination, address.port);
+  if (!to)
+    return fail_connect(connection, Reason::address_unresolved, where(address) + ": that is no address");
+  net::SocketAddress from;
+  if (!address.source.empty()) {
+    const Result<net::SocketAddress> source = resolve_address(address.source, 0);
+    if (!source || source->family() != to->family()) {
+      return fail_connect(connection, Reason::address_unresolved,
+                          where(address) + ": \"" + address.source + "\" is no source address for it");
+    }
+    from = *source;
+  }
+  connection.id = make_id(channel_.get(), &connection.owner, port_space_of(*to));
+  if (connection.id == nullptr)
+    return fail_connect(connection, Reason::no_resources, where(address) + ": " + errno_text(errno));
+  sockaddr* const source = address.source.empty() ? nullptr : from.get();
+  const int timeout = static_cast<int>(options_.resolve_timeout_ms);
+  if (rdma_resolve_addr(connection.id.get(), source, to->get(), timeout) != 0) {
+    const int error = errno;
+    fail_connect(connection, connect_reason(RDMA_CM_EVENT_ADDR_ERROR, -error),
+                 where(address) + ": " + connect_text(RDMA_CM_EVENT_ADDR_ERROR, -error));
+  }
+}
+
+void FabricImpl::find_route(Connection& connection) {
+  Device* device = device_of(*connection.id);
+  if (device == nullptr || !connection.open(*device)) {
+    return fail_connect(connection, Reason::no_resources,
+                        connection.describe() + ": no resources to connect");
+  }
+  if (rdma_resolve_route(connection.id.get(), static_cast<int>(options_.resolve_timeout_ms)) != 0) {
+    fail_connect(connection, Reason::address_unresolved,
+                 connection.describe() + ": " + connect_text(RDMA_CM_EVENT_ROUTE_ERROR, -errno));
+  }
+}
+
+void FabricImpl::send_request(Connection& connection) {
+  rdma_conn_param params = request_params(connection, options_);
+  params.qp_num = connection.qp()->qp_num;
+  if (rdma_connect(connection.id.get(), &params) != 0) {
+    fail_connect(connection, Reason::transport_error,
+                 connection.describe() + ": cannot send the request: " + errno_text(errno));
+  }
+}
+
+void FabricImpl::take_response(Connection& connection, const CmEvent& event) {
+  if (!connection.make_ready() || rdma_establish(connection.id.get()) != 0) {
+    return fail_connect(connection, Reason::transport_error,
+                        connection.describe() + ": cannot complete the connection: " + errno_text(errno));
+  }
+  connection.established = true;
+  connection.set_stage(Connection::Stage::up);
+  activate(connection);
+  FabricEvent connected;
+  connected.kind = FabricEvent::Kind::connected;
+  connected.key = connection.key();
+  report(connected, event.data);
+}
+
+void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
+                        std::span<const std::byte> private_data) {
+  Connection& connection = create(key, params, false, private_data);
+  const auto node = requests_.extract(request);
+  if (node.empty() || node.mapped()->id == nullptr) return report_lost(connection, Reason::peer_closed);
+  connection.id = std::move(node.mapped()->id);
+  connection.id->context = &connection.owner;
+  if (private_data.size() > capabilities_.accept_data) {
+    refuse(connection.id);
+    return report_lost(connection, Reason::post_failed);
+  }
+  Device* device = device_of(*connection.id);
+  if (device == nullptr || !connection.open(*device)) {
+    refuse(connection.id);
+    return report_lost(connection, Reason::no_resources);
+  }
+  accepting_.push_back(&connection);
+}
+
+void FabricImpl::start_accepts() {
+  for (Connection* connection : std::exchange(accepting_, {})) {
+    rdma_conn_param params = request_params(*connection, options_);
+    params.qp_num = connection->qp()->qp_num;
+    if (!connection->make_ready() || rdma_accept(connection->id.get(), &params) != 0) {
+      log(LogLevel::warning, connection->describe() + ": cannot accept: " + errno_text(errno));
+      refuse(connection->id);
+      report_lost(*connection, Reason::transport_error);
+      continue;
+    }
+    connection->accepted = true;
+    connection->set_stage(Connection::Stage::up);
+    activate(*connection);
+  }
+}
+
+// Without data, a plain rejection would tell the kernel's client of an errno 0, for which it waits 30 s.
+void FabricImpl::refuse(IdHandle& id) {
+  if (id == nullptr) return;
+  rdma_reject_ece(id.get(), nullptr, 0);
+  id.reset();
+}
+
+void FabricImpl::reject(std::uint32_t request, std::span<const std::byte> private_data) {
+  const auto node = requests_.extract(request);
+  if (node.empty() || node.mapped()->id == nullptr) return;
+  IdHandle& id = node.mapped()->id;
+  if (private_data.empty() || private_data.size() > capabilities_.reject_data) return refuse(id);
+  rdma_reject(id.get(), private_data.data(), static_cast<std::uint8_t>(private_data.size()));
+}
+
+void FabricImpl::disconnect(ConKey key) {
+  auto node = connections_.extract(key);
+  if (node.empty()) return;
+  Connection& connection = *node.mapped();
+  if (last_found_ == &connection) last_found_ = nullptr;
+  end(connection);
+  std::erase(with_shown_, &connection);
+  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
+  pending_taken_ = 0;
+  std::erase_if(pending_, [&](const Pending& p) {
+    return p.event.key == key && p.event.kind != FabricEvent::Kind::connect_requested;
+  });
+  graveyard_.push_back(std::move(node.mapped()));
+  FabricEvent event;
+  event.kind = FabricEvent::Kind::connection_closed;
+  event.key = key;
+  report(event);
+}
+
+void FabricImpl::end(Connection& connection) noexcept {
+  deactivate(connection);
+  std::erase(accepting_, &connection);
+  const bool tell = std::exchange(connection.established, false);
+  const bool tell_later = std::exchange(connection.accepted, false) && !tell;
+  // The peer is told by the time the queue pair is gone, which lets nothing more in or out.
+  if (tell) rdma_disconnect(connection.id.get());
+  connection.close();
+  if (!tell && !tell_later) return connection.id.reset();
+  auto leaving = std::make_unique<Leaving>();
+  leaving->told = tell;
+  leaving->owner.object = leaving.get();
+  leaving->id = std::move(connection.id);
+  leaving->id->context = &leaving->owner;
+  leaving->deadline = now_ + milliseconds(options_.farewell_timeout_ms);
+  leaving_.push_back(std::move(leaving));
+  set_timer();
+}
+
+void FabricImpl::report(FabricEvent event, std::string bytes) {
+  pending_.push_back(Pending{.event = event, .bytes = std::move(bytes)});
+}
+
+void FabricImpl::report_lost(Connection& connection, Reason reason) {
+  if (connection.stage() == Connection::Stage::lost) return;
+  connection.set_stage(Connection::Stage::lost);
+  deactivate(connection);
+  std::erase(accepting_, &connection);
+  FabricEvent event;
+  event.kind = FabricEvent::Kind::connection_lost;
+  event.key = connection.key();
+  event.reason = reason;
+  report(event);
+}
+
+void FabricImpl::fail_connect(Connection& connection, Reason reason, const std::string& text,
+                              std::string bytes) {
+  log(LogLevel::warning, text);
+  connection.set_stage(Connection::Stage::lost);
+  FabricEvent event;
+  event.kind = FabricEvent::Kind::connect_failed;
+  event.key = connection.key();
+  event.reason = reason;
+  report(event, std::move(bytes));
+}
+
+void FabricImpl::set_timer() noexcept {
+  Nanos next = listen_again_;
+  for (const auto& leaving : leaving_) next = std::min(next, leaving->deadline);
+  itimerspec when{};
+  if (next != kNever) {
+    const Nanos wait = std::max<Nanos>(next > now_ ? next - now_ : 0, milliseconds(1));
+    when.it_value.tv_sec = static_cast<time_t>(wait / seconds(1));
+    when.it_value.tv_nsec = static_cast<long>(wait % seconds(1));
+  }
+  ::timerfd_settime(timer_.get(), 0, &when, nullptr);
+}
+
+void FabricImpl::on_timer() noexcept {
+  stats_.unanswered_farewells +=
+      std::erase_if(leaving_, [this](const auto& leaving) { return leaving->deadline <= now_; });
+  if (listen_again_ <= now_) {
+    listen_again_ = kNever;
+    for (const auto& listener : listeners_) {
+      int error = 0;
+      if (listener->id != nullptr) continue;
+      if (try_listen(*listener, error)) {
+        log(LogLevel::info, "listening on " + listener->text + " again");
+      } else {
+        listen_again_ = now_ + kListenAgain;
+      }
+    }
+  }
+  set_timer();
+}
+
+}  // namespace rtrs::verbs

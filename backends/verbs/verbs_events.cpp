@@ -1,0 +1,209 @@
+// What the connection manager and the devices report.
+#include <algorithm>
+#include <utility>
+
+#include "backends/verbs/verbs_address.hpp"
+#include "backends/verbs/verbs_fabric.hpp"
+#include "backends/verbs/verbs_status.hpp"
+
+namespace rtrs::verbs {
+namespace {
+
+constexpr int kRejectedByConsumer = 28;
+
+}  // namespace
+
+void FabricImpl::read_manager() {
+  rdma_cm_event* reported = nullptr;
+  while (rdma_get_cm_event(channel_.get(), &reported) == 0) {
+    CmEvent event;
+    event.type = reported->event;
+    event.status = reported->status;
+    event.id = reported->id;
+    const rdma_conn_param& params = reported->param.conn;
+    if (params.private_data != nullptr)
+      event.data.assign(static_cast<const char*>(params.private_data), params.private_data_len);
+    // Before it is handled: an identifier with an event that is not acknowledged cannot be destroyed.
+    rdma_ack_cm_event(reported);
+    handle(event);
+  }
+}
+
+void FabricImpl::handle(const CmEvent& event) {
+  if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) return handle_request(event);
+  const Owner& owner = *static_cast<const Owner*>(event.id->context);
+  const bool removed = event.type == RDMA_CM_EVENT_DEVICE_REMOVAL;
+  switch (owner.kind) {
+    case Owner::Kind::connection:
+      return handle_connection(*static_cast<Connection*>(owner.object), event);
+    case Owner::Kind::leaving:
+      return handle_leaving(*static_cast<Leaving*>(owner.object), event);
+    case Owner::Kind::request:
+      // Whatever comes before it is answered means that the peer gave up.
+      static_cast<Request*>(owner.object)->id.reset();
+      return;
+    case Owner::Kind::listener: {
+      if (!removed) return;
+      auto& listener = *static_cast<Listener*>(owner.object);
+      log(LogLevel::warning,
+          "the RDMA device of " + listener.text + " was removed; listening again when it is back");
+      listener.id.reset();
+      listen_again_ = now_ + seconds(1);
+      return set_timer();
+    }
+  }
+}
+
+void FabricImpl::handle_request(const CmEvent& event) {
+  auto request = std::make_unique<Request>();
+  request->owner.object = request.get();
+  request->id.reset(event.id);
+  event.id->context = &request->owner;
+  FabricEvent requested;
+  requested.kind = FabricEvent::Kind::connect_requested;
+  requested.request = ++next_request_;
+  requested.address_pair = address_pair_digest(rdma_get_peer_addr(event.id), rdma_get_local_addr(event.id));
+  report(requested, event.data);
+  requests_.emplace(requested.request, std::move(request));
+}
+
+void FabricImpl::handle_leaving(Leaving& leaving, const CmEvent& event) {
+  if (event.type == RDMA_CM_EVENT_TIMEWAIT_EXIT) return;
+  if (event.type == RDMA_CM_EVENT_ESTABLISHED && !std::exchange(leaving.told, true)) {
+    rdma_disconnect(leaving.id.get());
+    return;
+  }
+  std::erase_if(leaving_, [&](const auto& one) { return one.get() == &leaving; });
+  set_timer();
+}
+
+void FabricImpl::handle_connection(Connection& connection, const CmEvent& event) {
+  const bool lost = connection.stage() == Connection::Stage::lost;
+  const bool connecting = connection.is_client() && connection.stage() == Connection::Stage::pending;
+  switch (event.type) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      if (connecting) find_route(connection);
+      return;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+      if (connecting) send_request(connection);
+      return;
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+      if (connecting) take_response(connection, event);
+      return;
+    case RDMA_CM_EVENT_ESTABLISHED:
+      connection.established = true;
+      return;
+    case RDMA_CM_EVENT_DISCONNECTED:
+      // The peer waits for this answer.
+      rdma_disconnect(connection.id.get());
+      connection.established = connection.accepted = false;
+      break;
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+      connection.established = connection.accepted = false;
+      break;
+    case RDMA_CM_EVENT_ADDR_ERROR:
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+    case RDMA_CM_EVENT_ADDR_CHANGE:
+      break;
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+    case RDMA_CM_EVENT_UNREACHABLE:
+    case RDMA_CM_EVENT_REJECTED:
+      connection.accepted = false;
+      break;
+    case RDMA_CM_EVENT_CONNECT_REQUEST:
+    case RDMA_CM_EVENT_MULTICAST_JOIN:
+    case RDMA_CM_EVENT_MULTICAST_ERROR:
+    case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+      return;
+  }
+  if (!lost) handle_failure(connection, event);
+}
+
+void FabricImpl::handle_failure(Connection& connection, const CmEvent& event) {
+  const Reason reason = connect_reason(event.type, event.status);
+  const std::string text = connection.describe() + ": " + connect_text(event.type, event.status);
+  if (connection.is_client() && connection.stage() == Connection::Stage::pending) {
+    const bool with_data = event.type == RDMA_CM_EVENT_REJECTED && event.status == kRejectedByConsumer;
+    return fail_connect(connection, reason, text, with_data ? event.data : std::string());
+  }
+  const bool polite = event.type == RDMA_CM_EVENT_DISCONNECTED;
+  log(polite ? LogLevel::debug : LogLevel::warning,
+      polite ? connection.describe() + ": the peer left" : text);
+  if (connection.stage() == Connection::Stage::up) {
+    // What has arrived by now is still reported.
+    connection.set_ending(event.type == RDMA_CM_EVENT_REJECTED ? Reason::peer_closed : reason);
+    activate(connection);
+  } else {
+    report_lost(connection, Reason::peer_closed);
+  }
+}
+
+void FabricImpl::read_completions(Device& device) noexcept {
+  ibv_cq* queue = nullptr;
+  void* owner = nullptr;
+  while (ibv_get_cq_event(device.channel.get(), &queue, &owner) == 0) {
+    ibv_ack_cq_events(queue, 1);
+    auto* connection = static_cast<Connection*>(owner);
+    if (connection->stage() == Connection::Stage::up) activate(*connection);
+  }
+}
+
+void FabricImpl::read_trouble(Device& device) noexcept {
+  ibv_async_event event{};
+  while (ibv_get_async_event(device.context.get(), &event) == 0) {
+    const ibv_async_event copy = event;
+    // What it names cannot be destroyed before this.
+    ibv_ack_async_event(&event);
+    handle_trouble(device, copy);
+  }
+}
+
+void FabricImpl::handle_trouble(Device& device, const ibv_async_event& event) {
+  Connection* connection = nullptr;
+  switch (event.event_type) {
+    case IBV_EVENT_COMM_EST: {
+      // Data came before the peer's last word of connecting, which may be lost.
+      auto& early = *static_cast<Connection*>(event.element.qp->qp_context);
+      if (!early.established && early.id != nullptr) rdma_notify(early.id.get(), IBV_EVENT_COMM_EST);
+      return;
+    }
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+      connection = static_cast<Connection*>(event.element.qp->qp_context);
+      break;
+    case IBV_EVENT_CQ_ERR:
+      connection = static_cast<Connection*>(event.element.cq->cq_context);
+      break;
+    case IBV_EVENT_DEVICE_FATAL:
+      return lose_device(device);
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_PORT_ACTIVE:
+      // Not the end of connections: they outlive a short interruption, and the heartbeat judges a long one.
+      return log(LogLevel::info, device.name + " port " + std::to_string(event.element.port_num) + ": " +
+                                     ibv_event_type_str(event.event_type));
+    default:
+      return log(LogLevel::debug, device.name + ": " + ibv_event_type_str(event.event_type));
+  }
+  if (connection->stage() != Connection::Stage::up) return;
+  log(LogLevel::warning, connection->describe() + ": " + ibv_event_type_str(event.event_type));
+  connection->set_ending(Reason::transport_error);
+  activate(*connection);
+}
+
+void FabricImpl::lose_device(Device& device) {
+  if (std::exchange(device.gone, true)) return;
+  ++stats_.removed_devices;
+  log(LogLevel::error, "the RDMA device " + device.name + " failed or was removed");
+  for (auto& [key, connection] : connections_) {
+    if (connection->device() != &device || connection->stage() == Connection::Stage::lost) continue;
+    if (connection->is_client() && connection->stage() == Connection::Stage::pending) {
+      fail_connect(*connection, Reason::fabric_gone,
+                   connection->describe() + ": the RDMA device was removed");
+    } else {
+      report_lost(*connection, Reason::fabric_gone);
+    }
+  }
+}
+
+}  // namespace rtrs::verbs

@@ -1,0 +1,175 @@
+#include "backends/verbs/verbs_fabric.hpp"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "backends/verbs/verbs_status.hpp"
+#include "core/base/assert.hpp"
+
+namespace rtrs::verbs {
+namespace {
+
+std::string channel_advice(int error) {
+  if (error == EACCES || error == EPERM)
+    return "; this user needs read and write access to /dev/infiniband/rdma_cm";
+  if (error == ENOENT || error == ENODEV) return "; its kernel module may be missing: modprobe rdma_ucm";
+  return {};
+}
+
+}  // namespace
+
+FileDescriptor::~FileDescriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<std::unique_ptr<VerbsFabric>> open_verbs_fabric(const VerbsOptions& options) {
+  if (options.retry_count > 7 || options.min_rnr_timer > 31) return tl::unexpected(Errc::invalid);
+  VerbsOptions own = options;
+  own.farewell_timeout_ms = std::max(own.farewell_timeout_ms, 10'000U);
+  const Result<Capabilities> capabilities = survey(own);
+  if (!capabilities) return tl::unexpected(capabilities.error());
+  auto fabric = std::make_unique<FabricImpl>(std::move(own), *capabilities);
+  if (const Errc error = fabric->open(); error != Errc::ok) return tl::unexpected(error);
+  return fabric;
+}
+
+FabricImpl::FabricImpl(VerbsOptions options, const Capabilities& capabilities)
+    : options_(std::move(options)),
+      capabilities_(capabilities),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
+      memory_(options_, regions_) {}
+
+Errc FabricImpl::open() {
+  errno = 0;
+  channel_.reset(rdma_create_event_channel());
+  if (channel_ == nullptr) {
+    const int error = errno;
+    log(LogLevel::error,
+        "cannot reach the RDMA connection manager: " + errno_text(error) + channel_advice(error));
+    return error == EACCES || error == EPERM ? Errc::no_permission : Errc::not_supported;
+  }
+  const int flags = ::fcntl(channel_->fd, F_GETFL);
+  const bool ready = flags >= 0 && ::fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK) == 0 &&
+                     epoll_.get() >= 0 && timer_.get() >= 0 && watch(channel_->fd, &channel_) &&
+                     watch(timer_.get(), &timer_);
+  return ready ? Errc::ok : Errc::no_memory;
+}
+
+FabricImpl::~FabricImpl() {
+  // Connections before the memory and the devices that they use, identifiers before their channel.
+  while (!connections_.empty()) {
+    const auto node = connections_.extract(connections_.begin());
+    end(*node.mapped());
+  }
+  for (auto& [number, request] : requests_) refuse(request->id);
+  requests_.clear();
+  listeners_.clear();
+  leaving_.clear();
+  graveyard_.clear();
+  for (auto& device : devices_) {
+    if (device != nullptr) memory_.forget(*device);
+  }
+}
+
+bool FabricImpl::watch(int fd, void* tag) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = tag;
+  return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+Device* FabricImpl::device_of(const rdma_cm_id& id) {
+  if (id.verbs == nullptr) return nullptr;
+  const std::string name = ibv_get_device_name(id.verbs->device);
+  for (const auto& device : devices_) {
+    if (device != nullptr && !device->gone && device->name == name) return device.get();
+  }
+  if (!options_.device.empty() && options_.device != name) {
+    log(LogLevel::warning,
+        "the address belongs to the device " + name + ", and only " + options_.device + " is to be used");
+    return nullptr;
+  }
+  auto device = Device::open(options_, name);
+  if (device == nullptr) return nullptr;
+  const std::size_t index =
+      static_cast<std::size_t>(std::find(devices_.begin(), devices_.end(), nullptr) - devices_.begin());
+  if (index == devices_.size()) devices_.emplace_back();
+  device->index = index;
+  if (memory_.adopt(*device) != Errc::ok) return nullptr;
+  if (!watch(device->channel->fd, &device->completions) ||
+      !watch(device->context->async_fd, &device->trouble)) {
+    memory_.forget(*device);
+    return nullptr;
+  }
+  log(LogLevel::info, "using the RDMA device " + name);
+  devices_[index] = std::move(device);
+  return devices_[index].get();
+}
+
+void FabricImpl::drop_gone_devices() noexcept {
+  for (auto& device : devices_) {
+    if (device == nullptr || !device->gone || device->connections != 0) continue;
+    memory_.forget(*device);
+    device.reset();
+  }
+}
+
+Connection* FabricImpl::find(ConKey key) const noexcept {
+  if (last_found_ != nullptr && last_found_->key() == key) return last_found_;
+  const auto found = connections_.find(key);
+  if (found == connections_.end()) return nullptr;
+  last_found_ = found->second.get();
+  return last_found_;
+}
+
+Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool is_client,
+                               std::span<const std::byte> private_data) {
+  const Surroundings around{options_, memory_, stats_};
+  auto [place, fresh] =
+      connections_.emplace(key, std::make_unique<Connection>(around, key, params, is_client, private_data));
+  RTRS_ASSERT(fresh);
+  // The lists never grow while IO runs.
+  for (auto* list : {&active_, &with_shown_, &accepting_}) list->reserve(connections_.size());
+  return *place->second;
+}
+
+std::string FabricImpl::describe(ConKey key) const {
+  const Connection* connection = find(key);
+  return connection == nullptr ? "? > ?" : connection->describe();
+}
+
+void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
+  Connection* connection = find(key);
+  if (connection == nullptr || connection->stage() == Connection::Stage::lost) return;
+  connection->post_receive(count, bytes_each);
+  if (connection->failed()) report_lost(*connection, Reason::post_failed);
+}
+
+std::size_t FabricImpl::post(std::span<const WorkRequest> work) noexcept {
+  std::size_t accepted = 0;
+  while (accepted < work.size()) {
+    Connection* connection = find(work[accepted].key);
+    if (connection == nullptr || connection->stage() == Connection::Stage::lost) {
+      ++accepted;
+      continue;
+    }
+    if (connection->stage() == Connection::Stage::pending) break;
+    const std::size_t posted = connection->post(work.subspan(accepted));
+    accepted += posted;
+    if (connection->failed()) {
+      report_lost(*connection, Reason::post_failed);
+    } else if (posted == 0) {
+      break;
+    }
+  }
+  return accepted;
+}
+
+}  // namespace rtrs::verbs

@@ -1,0 +1,180 @@
+// The Fabric on verbs. Divided over five files: verbs_fabric.cpp (opening, devices, posting), verbs_keys.cpp
+// (keys of peers), verbs_cm.cpp (connections come and go), verbs_events.cpp (what the connection manager and
+// the devices report), verbs_poll.cpp (events and sleeping).
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/address/socket_address.hpp"
+#include "backends/verbs/verbs.hpp"
+#include "backends/verbs/verbs_connection.hpp"
+#include "backends/verbs/verbs_device.hpp"
+#include "backends/verbs/verbs_handles.hpp"
+#include "backends/verbs/verbs_memory.hpp"
+
+namespace rtrs::verbs {
+
+struct ConKeyHash {
+  std::size_t operator()(const ConKey& key) const noexcept {
+    const std::uint64_t packed = std::uint64_t{key.epoch} << 32 | std::uint64_t{key.path} << 16 | key.con;
+    return static_cast<std::size_t>(packed * 0x9e3779b97f4a7c15u);
+  }
+};
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd = -1) noexcept : fd_(fd) {}
+  ~FileDescriptor();
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  int get() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+class FabricImpl final : public VerbsFabric {
+ public:
+  FabricImpl(VerbsOptions, const Capabilities&);
+  ~FabricImpl() override;
+  FabricImpl(const FabricImpl&) = delete;
+  FabricImpl& operator=(const FabricImpl&) = delete;
+  Errc open();
+
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  std::uint16_t listening_port() const noexcept override;
+  VerbsStats stats() const noexcept override { return stats_; }
+
+  Result<Region> allocate(std::size_t bytes) override { return memory_.allocate(bytes); }
+  Result<Region> register_memory(std::span<std::byte> m) override { return memory_.register_memory(m); }
+  void release(RegionId id) override { memory_.release(id); }
+  Result<Exposure> expose(RegionId id, std::size_t offset, std::size_t length) override {
+    return memory_.expose(id, offset, length);
+  }
+  void unexpose(ExposureId id) override { memory_.unexpose(id); }
+  std::uint32_t rkey_of(ConKey, const Exposure&) const noexcept override;
+  Result<Exposure> expose_revocable(ConKey, RegionId, std::size_t offset, std::size_t length) override;
+  Result<Exposure> offer(ConKey, RegionId, std::size_t offset, std::size_t length) override;
+  void invalidate(ConKey, ExposureId, std::uint64_t cookie) override;
+  Result<std::uint32_t> renew(ConKey, ExposureId) override;
+
+  Errc listen(const PathAddress& local) override;
+  void connect(ConKey, const PathAddress&, const ConnectionParams&, std::span<const std::byte>) override;
+  void accept(std::uint32_t request, ConKey, const ConnectionParams&, std::span<const std::byte>) override;
+  void reject(std::uint32_t request, std::span<const std::byte>) override;
+  void disconnect(ConKey) override;
+  std::string describe(ConKey) const override;
+
+  void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept override;
+  std::size_t post(std::span<const WorkRequest>) noexcept override;
+  std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept override;
+  int wait_fd() const noexcept override { return epoll_.get(); }
+  bool try_wait() noexcept override;
+
+ private:
+  struct Pending {
+    FabricEvent event;
+    std::string bytes;
+  };
+  struct Listener {
+    Owner owner{Owner::Kind::listener, this};
+    net::SocketAddress address;
+    std::string text;
+    IdHandle id;  // empty while its device is gone
+  };
+  struct Request {
+    Owner owner{Owner::Kind::request, this};
+    IdHandle id;  // empty once the peer gave up
+  };
+  // A connection that is closed here and whose peer was told, or is told once it is connected, until the peer
+  // confirms.
+  struct Leaving {
+    Owner owner{Owner::Kind::leaving, this};
+    IdHandle id;
+    bool told = false;
+    Nanos deadline = 0;
+  };
+  // A copy of what the connection manager reported, so that its event need not outlive the reading.
+  struct CmEvent {
+    rdma_cm_event_type type{};
+    int status = 0;
+    rdma_cm_id* id = nullptr;
+    std::string data;
+  };
+
+  Connection* find(ConKey) const noexcept;
+  Connection& create(ConKey, const ConnectionParams&, bool is_client, std::span<const std::byte>);
+  bool watch(int fd, void* tag);
+  // The device of an identifier, opened when it is the first there; nullptr, and the log says why, when it
+  // cannot be used.
+  Device* device_of(const rdma_cm_id&);
+  void drop_gone_devices() noexcept;
+
+  void report(FabricEvent, std::string bytes = {});
+  void report_lost(Connection&, Reason);
+  void report_invalidated(ConKey, std::uint64_t cookie, bool ok);
+  void fail_connect(Connection&, Reason, const std::string& text, std::string bytes = {});
+  void refuse(IdHandle&);
+  void start_accepts();
+  void end(Connection&) noexcept;
+  // To be read by each poll until nothing is left and the queue is armed.
+  void activate(Connection&) noexcept;
+  void deactivate(Connection&) noexcept;
+  bool try_listen(Listener&, int& error);
+  void set_timer() noexcept;
+  void on_timer() noexcept;
+
+  std::size_t take_pending(std::span<FabricEvent>) noexcept;
+  void look_at_kernel() noexcept;
+  std::size_t read_connections(std::span<FabricEvent>) noexcept;
+  void read_manager();
+  void read_completions(Device&) noexcept;
+  void read_trouble(Device&) noexcept;
+  void handle(const CmEvent&);
+  void handle_request(const CmEvent&);
+  void handle_leaving(Leaving&, const CmEvent&);
+  void handle_connection(Connection&, const CmEvent&);
+  void handle_failure(Connection&, const CmEvent&);
+  void handle_trouble(Device&, const ibv_async_event&);
+  void find_route(Connection&);
+  void send_request(Connection&);
+  void take_response(Connection&, const CmEvent&);
+  void lose_device(Device&);
+  void log(LogLevel level, const std::string& text) const { say(options_, level, text); }
+
+  VerbsOptions options_;
+  Capabilities capabilities_;
+  VerbsStats stats_;
+  FileDescriptor epoll_;
+  FileDescriptor timer_;
+  std::vector<std::unique_ptr<Device>> devices_;  // by index
+  Memory memory_;
+  EventChannelHandle channel_;
+
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::uint32_t next_request_ = 0;
+  std::unordered_map<std::uint32_t, std::unique_ptr<Request>> requests_;
+  std::vector<std::unique_ptr<Leaving>> leaving_;
+  std::unordered_map<ConKey, std::unique_ptr<Connection>, ConKeyHash> connections_;
+  mutable Connection* last_found_ = nullptr;
+  // Accepted by the caller, who may still post receives; answered by the next poll().
+  std::vector<Connection*> accepting_;
+  // Closed connections and data of events; freed by the next poll(), because events point into them.
+  std::vector<std::unique_ptr<Connection>> graveyard_;
+  std::deque<std::string> shown_bytes_;
+  std::vector<Connection*> with_shown_;
+
+  std::vector<Pending> pending_;
+  std::size_t pending_taken_ = 0;
+  std::vector<Connection*> active_;
+  Nanos now_ = 0;
+  Nanos listen_again_ = kNever;
+  bool look_now_ = true;
+  unsigned polls_since_look_ = 0;
+};
+
+}  // namespace rtrs::verbs

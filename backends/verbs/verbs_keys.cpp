@@ -1,0 +1,81 @@
+// Keys under which peers write, and how they die.
+#include <utility>
+
+#include "backends/verbs/verbs_fabric.hpp"
+
+namespace rtrs::verbs {
+
+std::uint32_t FabricImpl::rkey_of(ConKey key, const Exposure& exposure) const noexcept {
+  const Connection* connection = find(key);
+  if (connection == nullptr || connection->device() == nullptr) return exposure.rkey;
+  return memory_.rkey(*connection->device(), exposure.id);
+}
+
+Result<Exposure> FabricImpl::expose_revocable(ConKey key, RegionId region, std::size_t offset,
+                                              std::size_t length) {
+  Connection* connection = find(key);
+  if (connection == nullptr || connection->device() == nullptr) return tl::unexpected(Errc::fabric_error);
+  Device& device = *connection->device();
+  const bool windows = device.windows && (options_.invalidation == Invalidation::automatic ||
+                                          options_.invalidation == Invalidation::windows);
+  if (!windows) return memory_.expose_at(device, region, offset, length);
+  Result<Exposure> exposure = memory_.expose_window(device, IBV_MW_TYPE_1, region, offset, length);
+  if (!exposure) return exposure;
+  if (!connection->bind(memory_.window_open(exposure->id), Connection::Bind::open, 0, false)) {
+    memory_.unexpose(exposure->id);
+    return tl::unexpected(Errc::fabric_error);
+  }
+  exposure->rkey = memory_.rkey(device, exposure->id);
+  return exposure;
+}
+
+// Type 1 would do for the peer, but it cannot kill such a key.
+Result<Exposure> FabricImpl::offer(ConKey key, RegionId region, std::size_t offset, std::size_t length) {
+  Connection* connection = find(key);
+  if (connection == nullptr || connection->device() == nullptr || !connection->device()->per_qp_windows)
+    return tl::unexpected(Errc::not_supported);
+  Device& device = *connection->device();
+  Result<Exposure> exposure = memory_.expose_window(device, IBV_MW_TYPE_2, region, offset, length);
+  if (!exposure) return exposure;
+  if (!connection->bind(memory_.window_open(exposure->id), Connection::Bind::open, 0, false)) {
+    memory_.unexpose(exposure->id);
+    return tl::unexpected(Errc::fabric_error);
+  }
+  exposure->rkey = memory_.rkey(device, exposure->id);
+  return exposure;
+}
+
+void FabricImpl::invalidate(ConKey key, ExposureId id, std::uint64_t cookie) {
+  Connection* connection = find(key);
+  if (connection == nullptr || connection->stage() != Connection::Stage::up) return;
+  if (!memory_.exists(id)) return report_invalidated(key, cookie, false);
+  if (!memory_.is_window(id)) {
+    memory_.withdraw(id);
+    return report_invalidated(key, cookie, true);
+  }
+  if (!connection->bind(memory_.window_closed(id), Connection::Bind::close, cookie, true))
+    report_lost(*connection, Reason::post_failed);
+}
+
+Result<std::uint32_t> FabricImpl::renew(ConKey key, ExposureId id) {
+  Connection* connection = find(key);
+  if (connection == nullptr || !memory_.exists(id)) return tl::unexpected(Errc::invalid);
+  if (!memory_.is_window(id)) return memory_.renew(id);
+  if (connection->stage() == Connection::Stage::up &&
+      !connection->bind(memory_.window_open(id), Connection::Bind::open, 0, false)) {
+    report_lost(*connection, Reason::post_failed);
+  }
+  // On a connection that is lost the key goes nowhere.
+  return connection->device() == nullptr ? 0 : memory_.rkey(*connection->device(), id);
+}
+
+void FabricImpl::report_invalidated(ConKey key, std::uint64_t cookie, bool ok) {
+  FabricEvent event;
+  event.kind = FabricEvent::Kind::chunk_invalidated;
+  event.key = key;
+  event.cookie = cookie;
+  event.ok = ok;
+  report(event);
+}
+
+}  // namespace rtrs::verbs

@@ -1,0 +1,96 @@
+// Regions, registered with every device in use, and the keys under which peers write to them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backends/verbs/verbs_device.hpp"
+#include "backends/verbs/verbs_handles.hpp"
+#include "core/fabric/fabric.hpp"
+
+namespace rtrs::verbs {
+
+// A window that is to be bound by a work request. The memory behind it is that of `bind_info`.
+struct WindowBind {
+  ibv_mw* window = nullptr;
+  ibv_mw_bind_info info{};
+};
+
+class Memory {
+ public:
+  // `regions` is the table of the Fabric base class, kept up to date here. Both outlive this object.
+  Memory(const VerbsOptions&, std::vector<std::span<std::byte>>& regions);
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  // Registers everything with a device that is new, or gives up everything there.
+  Errc adopt(Device&);
+  void forget(const Device&) noexcept;
+
+  Result<Region> allocate(std::size_t bytes);
+  Result<Region> register_memory(std::span<std::byte>);
+  void release(RegionId);
+  // For a work request; a part outside its region is a programming error.
+  ibv_sge piece(const LocalPart&, const Device&) const noexcept;
+  const std::byte* address(const LocalPart&) const noexcept;
+
+  // For the peers of all connections.
+  Result<Exposure> expose(RegionId, std::size_t offset, std::size_t length);
+  // For those of one device, as a registration.
+  Result<Exposure> expose_at(Device&, RegionId, std::size_t offset, std::size_t length);
+  // The same as a window that binding has to open. Type 2 windows come from a store.
+  Result<Exposure> expose_window(Device&, ibv_mw_type, RegionId, std::size_t offset, std::size_t length);
+  void unexpose(ExposureId) noexcept;
+
+  bool exists(ExposureId id) const noexcept { return id < exposed_.size() && exposed_[id].used; }
+  bool is_window(ExposureId id) const noexcept { return exposed_[id].window != nullptr; }
+  std::uint32_t rkey(const Device&, ExposureId) const noexcept;
+  // What opens the window, or, with nothing open behind it, closes it.
+  WindowBind window_open(ExposureId) const noexcept;
+  WindowBind window_closed(ExposureId) const noexcept;
+  // Undo and redo the registration of an exposure that is none for all connections.
+  void withdraw(ExposureId) noexcept;
+  Result<std::uint32_t> renew(ExposureId);
+  // The peer killed this key: its window may serve again.
+  void killed(std::uint32_t rkey) noexcept;
+
+ private:
+  struct Held {
+    bool used = false;
+    bool mapped = false;                // ours to unmap
+    std::vector<MemoryHandle> handles;  // by device
+  };
+  struct Exposed {
+    bool used = false;
+    bool open = true;  // false: the peer killed the key
+    RegionId region = kNoRegion;
+    std::byte* start = nullptr;
+    std::size_t length = 0;
+    Device* device = nullptr;           // of a window, or of the only registration
+    std::vector<MemoryHandle> handles;  // by device
+    MemoryHandle handle;
+    WindowHandle window;
+  };
+  struct Stored {
+    Device* device;
+    WindowHandle window;
+  };
+  Result<Region> add(std::span<std::byte>, bool mapped);
+  bool enlist(std::span<std::byte>, int access, const Device&, MemoryHandle&) const;
+  Result<Exposed*> open_exposure(RegionId, std::size_t offset, std::size_t length, ExposureId&);
+  Exposure describe(ExposureId, std::uint32_t rkey) const noexcept;
+  WindowHandle take_window(Device&, ibv_mw_type);
+
+  const VerbsOptions& options_;
+  std::vector<Device*> devices_;  // by index; nullptr: none
+  std::vector<std::span<std::byte>>& regions_;
+  std::vector<Held> held_;
+  std::vector<RegionId> free_regions_;
+  std::vector<Exposed> exposed_;
+  std::vector<ExposureId> free_exposures_;
+  std::vector<Stored> stored_windows_;  // of type 2, bound to nothing
+};
+
+}  // namespace rtrs::verbs
