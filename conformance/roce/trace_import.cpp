@@ -162,7 +162,9 @@ std::pair<std::size_t, std::size_t> TraceImport::head_of(const WireEvent& event,
 void TraceImport::message(const WireEvent& event, const Connection& connection) {
   const Message& message = event.message;
   const Bytes payload(message.payload);
-  auto [from, length] = head_of(event, connection);
+  const auto head = head_of(event, connection);
+  std::size_t from = head.first;
+  std::size_t length = head.second;
   const bool write = message.op == Message::Op::write || message.op == Message::Op::write_imm;
   if (options_.payload && write) {
     from = payload.size() - std::min(payload.size(), trace::kMaxHead);
