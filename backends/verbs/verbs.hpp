@@ -1,5 +1,5 @@
 // The verbs backend: RDMA hardware and soft-RoCE through libibverbs and librdmacm. Connections may lead over
-// several devices at a time. See docs/verbs.md for what it needs of the system.
+// several devices at a time. docs/fabric.md says what it needs of the system.
 #pragma once
 #include <cstdint>
 #include <functional>

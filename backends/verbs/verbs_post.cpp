@@ -16,6 +16,8 @@ namespace {
 
 // Work requests that go to the device by one call.
 constexpr std::size_t kChain = 16;
+// Of them in a row that nobody wants to hear of.
+constexpr std::uint32_t kUnsignalled = 64;
 
 ibv_wr_opcode opcode_of(WorkRequest::Op op) noexcept {
   switch (op) {
@@ -36,8 +38,8 @@ ibv_wr_opcode opcode_of(WorkRequest::Op op) noexcept {
 }  // namespace
 
 bool Connection::ask_for_completion(bool wanted) noexcept {
-  // Only a completion frees places in the ring, so two in each ring are asked for, whatever the caller wants.
-  const bool ask = wanted || since_signal_ + 1 >= std::max(params_.send_depth / 2, 1u);
+  // Only a completion frees places in the ring, so some are asked for whatever the caller wants.
+  const bool ask = wanted || since_signal_ + 1 >= std::clamp(params_.send_depth / 2, 1u, kUnsignalled);
   since_signal_ = ask ? 0 : since_signal_ + 1;
   return ask;
 }

@@ -195,7 +195,7 @@ int zero(void*, uint32_t count, uint64_t offset, uint32_t flags) {
 
 void dump_plugin() {
   std::printf("urtrs_protocol=2.0\nurtrs_default_port=%u\nurtrs_default_provider=%s\n", settings.port,
-              settings.provider.c_str());
+              settings.fabric.provider.c_str());
 }
 
 nbdkit_plugin make_plugin() {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "backends/asio/path_syntax.hpp"
-#include "backends/libfabric/ofi.hpp"
 #include "tools/nbdkit/explain.hpp"
 
 namespace rtrs::nbdkit {
@@ -52,18 +51,11 @@ Remote::Remote(const Settings& settings, Status::Lines lines)
 std::string Remote::start() {
   std::string why;
   loop_.run([&] {
-    auto log = std::make_shared<std::string>();  // the fabric keeps its log function
-    ofi::OfiOptions fabric_options;
-    fabric_options.provider = settings_.provider;
-    fabric_options.log = [this, log](ofi::LogLevel level, const std::string& text) {
-      if (level == ofi::LogLevel::error) *log = text;
-      lines_(false, text);
-    };
-    auto fabric = ofi::open_ofi_fabric(fabric_options);
+    tools::FabricChoice choice = settings_.fabric;
+    choice.log = [this](tools::LogLevel, const std::string& text) { lines_(false, text); };
+    auto fabric = tools::open_fabric(choice);
     if (!fabric) {
-      why = "cannot use the libfabric provider '" + settings_.provider +
-            "': " + (log->empty() ? std::string(to_string(fabric.error())) : *log) +
-            "; fi_info -l lists what there is";
+      why = std::move(fabric.error());
       return;
     }
     status_ = std::make_unique<Status>(settings_, lines_);

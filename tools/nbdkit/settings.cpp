@@ -38,6 +38,12 @@ Done set_duration(std::string_view key, std::string_view value, Nanos& out) {
   return {};
 }
 
+Done set_switch(std::string_view key, std::string_view value, bool& out) {
+  if (value != "on" && value != "off") return refuse(key, value, "expected on or off");
+  out = value == "on";
+  return {};
+}
+
 Done set_access_mode(std::string_view value, wire::rnbd::AccessMode& out) {
   using wire::rnbd::AccessMode;
   for (const AccessMode mode : {AccessMode::read_only, AccessMode::read_write, AccessMode::migration}) {
@@ -46,6 +52,13 @@ Done set_access_mode(std::string_view value, wire::rnbd::AccessMode& out) {
     return {};
   }
   return refuse("access_mode", value, "expected ro, rw or migration");
+}
+
+Done set_fabric(std::string_view value, std::string& out) {
+  for (const std::string& name : tools::fabric_names()) {
+    if (value == name) out = name;
+  }
+  return out == value ? Done{} : refuse("fabric", value, "expected libfabric or verbs");
 }
 
 Done set_protocol(std::string_view key, std::string_view value, ClientConfig& protocol) {
@@ -60,6 +73,13 @@ Done set_protocol(std::string_view key, std::string_view value, ClientConfig& pr
   if (key == "heartbeat_missed") return set_number(key, value, 1, 1000, protocol.heartbeat.missed_max);
   if (key == "reconnect_min") return set_duration(key, value, protocol.reconnect_min);
   if (key == "reconnect_max") return set_duration(key, value, protocol.reconnect_max);
+  if (key == "offer_invalidation") return set_switch(key, value, protocol.offer_invalidation);
+  if (key == "extensions") {
+    bool wanted = true;
+    const Done done = set_switch(key, value, wanted);
+    if (done) protocol.extensions = wanted ? ClientConfig{}.extensions : 0;
+    return done;
+  }
   if (key == "queue_timeout") {
     if (value == "never") {
       protocol.queue_timeout = kNever;
@@ -103,11 +123,14 @@ Done Settings::set(std::string_view key, std::string_view value) {
     return {};
   }
   if (key == "port") return set_number(key, value, 1, 65535, port);
+  if (key == "fabric") return set_fabric(value, fabric.fabric);
+  if (key == "rdma_retry_count") return set_number(key, value, 0, 7, fabric.retry_count);
   if (key == "access_mode") return set_access_mode(value, access_mode);
   if (key == "connect_timeout") return set_duration(key, value, connect_timeout);
   for (const auto& [name, text] : {std::pair<std::string_view, std::string*>{"session", &session},
                                    {"device", &device},
-                                   {"provider", &provider},
+                                   {"provider", &fabric.provider},
+                                   {"rdma_device", &fabric.device},
                                    {"trace", &trace},
                                    {"status", &status}}) {
     if (key != name) continue;
@@ -147,7 +170,10 @@ const char* const kSettingsHelp =
     "port=N                   of the server (default 1234)\n"
     "session=NAME             one client of the server; default nbdkit-HOST-PID\n"
     "access_mode=ro|rw|migration   (default rw)\n"
+    "fabric=libfabric|verbs   (default libfabric); verbs is RDMA hardware and soft-RoCE\n"
     "provider=NAME            of libfabric (default tcp)\n"
+    "rdma_device=NAME         of verbs; default whichever has the address\n"
+    "rdma_retry_count=N       of verbs: how often a packet is sent again (default 6)\n"
     "connections=N            for IO, per path (default 2)\n"
     "queue_depth=N            requests in flight at most (default 512)\n"
     "connect_timeout=TIME     how long to try at the start (default 15s)\n"
@@ -155,6 +181,8 @@ const char* const kSettingsHelp =
     "heartbeat_missed=N       heartbeats lost before a path is given up (default 5)\n"
     "reconnect_min=TIME, reconnect_max=TIME   between attempts (default 500ms, 30s)\n"
     "queue_timeout=TIME|never how long requests wait when no path is left (default 2m)\n"
+    "extensions=on|off        ask servers for the fence and generations (default on)\n"
+    "offer_invalidation=on|off  READs by keys that die with the answer, where the fabric can (default off)\n"
     "trace=FILE               record the protocol, for urtrs-replay\n"
     "status=FILE              keep the state of every path here, as JSON\n"
     "TIME is 250ms, 5s, 2m or a number of seconds.\n"

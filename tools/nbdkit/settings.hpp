@@ -8,6 +8,7 @@
 
 #include "core/proto/config.hpp"
 #include "core/wire/rnbd_messages.hpp"
+#include "tools/fabric/open_fabric.hpp"
 
 namespace rtrs::nbdkit {
 
@@ -17,7 +18,7 @@ struct Settings {
   std::string session;  // empty: "nbdkit-HOST-PID"
   std::string device;
   wire::rnbd::AccessMode access_mode = wire::rnbd::AccessMode::read_write;
-  std::string provider = "tcp";
+  tools::FabricChoice fabric;
   ClientConfig protocol;  // queue depth, connections, heartbeat, reconnect, queue_timeout
   Nanos connect_timeout = seconds(15);
   std::string trace;               // file; empty: none

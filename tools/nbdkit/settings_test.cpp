@@ -18,6 +18,9 @@ TEST(Settings, TakesEveryParameter) {
                                    {"device", "d"},
                                    {"access_mode", "ro"},
                                    {"provider", "net"},
+                                   {"fabric", "verbs"},
+                                   {"rdma_device", "rxe0"},
+                                   {"rdma_retry_count", "3"},
                                    {"queue_depth", "64"},
                                    {"connections", "4"},
                                    {"heartbeat_interval", "200ms"},
@@ -25,6 +28,8 @@ TEST(Settings, TakesEveryParameter) {
                                    {"reconnect_min", "100ms"},
                                    {"reconnect_max", "2s"},
                                    {"queue_timeout", "never"},
+                                   {"extensions", "off"},
+                                   {"offer_invalidation", "on"},
                                    {"connect_timeout", "1m"},
                                    {"trace", "t"},
                                    {"status", "/tmp/s"}})
@@ -33,7 +38,10 @@ TEST(Settings, TakesEveryParameter) {
   EXPECT_EQ(settings.paths.size(), 2U);
   EXPECT_EQ(settings.port, 99);
   EXPECT_EQ(settings.access_mode, wire::rnbd::AccessMode::read_only);
-  EXPECT_EQ(settings.provider, "net");
+  EXPECT_EQ(settings.fabric.provider, "net");
+  EXPECT_EQ(settings.fabric.fabric, "verbs");
+  EXPECT_EQ(settings.fabric.device, "rxe0");
+  EXPECT_EQ(settings.fabric.retry_count, 3U);
   EXPECT_EQ(settings.protocol.max_depth, 64);
   EXPECT_EQ(settings.protocol.con_num, 5);
   EXPECT_EQ(settings.protocol.heartbeat.interval, milliseconds(200));
@@ -41,10 +49,12 @@ TEST(Settings, TakesEveryParameter) {
   EXPECT_EQ(settings.protocol.reconnect_min, milliseconds(100));
   EXPECT_EQ(settings.protocol.reconnect_max, seconds(2));
   EXPECT_EQ(settings.protocol.queue_timeout, kNever);
+  EXPECT_EQ(settings.protocol.extensions, 0);
+  EXPECT_TRUE(settings.protocol.offer_invalidation);
   EXPECT_EQ(settings.connect_timeout, seconds(60));
   EXPECT_EQ(settings.trace, "/home/me/t");
   EXPECT_EQ(settings.status, "/tmp/s");
-  EXPECT_EQ(settings.given.size(), 17U);
+  EXPECT_EQ(settings.given.size(), 22U);
 }
 
 TEST(Settings, SaysWhatIsWrongWithAValue) {
@@ -52,9 +62,11 @@ TEST(Settings, SaysWhatIsWrongWithAValue) {
   EXPECT_EQ(why(settings.set("port", "0")), "port=0: expected a whole number from 1 to 65535");
   EXPECT_EQ(why(settings.set("port", "12x")), "port=12x: expected a whole number from 1 to 65535");
   EXPECT_EQ(why(settings.set("connections", "0")), "connections=0: expected a whole number from 1 to 135");
+  EXPECT_EQ(why(settings.set("fabric", "tcp")), "fabric=tcp: expected libfabric or verbs");
   EXPECT_EQ(why(settings.set("access_mode", "w")), "access_mode=w: expected ro, rw or migration");
   EXPECT_EQ(why(settings.set("queue_timeout", "5h")),
             "queue_timeout=5h: expected a duration such as 250ms, 5s or 2m");
+  EXPECT_EQ(why(settings.set("extensions", "yes")), "extensions=yes: expected on or off");
   EXPECT_EQ(why(settings.set("reconnect_min", "0")), "reconnect_min=0: must be longer than nothing");
   EXPECT_EQ(why(settings.set("device", "")), "device=: is empty");
   EXPECT_EQ(why(settings.set("path", "a@b@c")),

@@ -5,20 +5,20 @@
 
 #include <cstdio>
 
+#include "tools/fabric/open_fabric.hpp"
+
 namespace rtrs::perf {
 
-std::unique_ptr<ofi::OfiFabric> open_fabric(const Options& options) {
-  ofi::OfiOptions fabric;
-  fabric.provider = options.provider;
-  fabric.log = [](ofi::LogLevel level, const std::string& text) {
-    if (level >= ofi::LogLevel::warning) fmt::print(stderr, "urtrs-perf: {}\n", text);
+std::unique_ptr<Fabric> open_fabric(const Options& options) {
+  tools::FabricChoice choice;
+  choice.fabric = options.fabric;
+  choice.provider = options.provider;
+  choice.log = [](tools::LogLevel level, const std::string& text) {
+    if (level == tools::LogLevel::warning) fmt::print(stderr, "urtrs-perf: {}\n", text);
   };
-  auto opened = ofi::open_ofi_fabric(fabric);
+  auto opened = tools::open_fabric(choice);
   if (opened) return std::move(*opened);
-  fmt::print(stderr,
-             "urtrs-perf: cannot use libfabric provider \"{}\": {}; 'fi_info -l' lists the providers of this "
-             "machine\n",
-             options.provider, to_string(opened.error()));
+  fmt::print(stderr, "urtrs-perf: {}\n", opened.error());
   return nullptr;
 }
 

@@ -2,13 +2,13 @@
 #pragma once
 #include <memory>
 
-#include "backends/libfabric/ofi.hpp"
+#include "core/fabric/fabric.hpp"
 #include "tools/urtrs-perf/options.hpp"
 
 namespace rtrs::perf {
 
 // Null when it cannot be opened; standard error says why.
-std::unique_ptr<ofi::OfiFabric> open_fabric(const Options&);
+std::unique_ptr<Fabric> open_fabric(const Options&);
 // Runs this process on options.cpu. False and a message when that is not possible.
 bool pin(const Options&);
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/proto/limits.hpp"
+#include "tools/fabric/open_fabric.hpp"
 
 namespace rtrs::perf {
 namespace {
@@ -98,6 +99,8 @@ void add_workload(CLI::App& app, Options& options, Texts& texts) {
 
 void add_transport(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("-p,--port", options.port, "server port; 0 at the server: any");
+  app.add_option("--fabric", options.fabric, "libfabric, or verbs: RDMA hardware and soft-RoCE")
+      ->check(CLI::IsMember(tools::fabric_names()));
   app.add_option("--provider", options.provider, "libfabric provider");
   app.add_option("--connections", options.connections, "IO connections of a path")
       ->check(CLI::Range(1u, kMaxCons - 1));
@@ -190,6 +193,8 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
   if (options.addresses.size() > kMaxPaths)
     judge.refuse("address", "at most " + std::to_string(kMaxPaths), std::to_string(options.addresses.size()));
   if (options.json && options.csv) errors += "urtrs-perf: --json excludes --csv\n";
+  if ((options.raw || options.compare_raw) && options.fabric != "libfabric")
+    judge.refuse("--fabric", "libfabric with --raw and --compare-raw", options.fabric);
   if (options.compare_raw && !options.addresses.empty())
     errors += "urtrs-perf: --compare-raw starts its own servers on this machine and takes no address\n";
   if (options.compare_raw && app.count("--runtime") == 0) options.runtime = milliseconds(500);

@@ -30,7 +30,8 @@ const char* to_string(Wait) noexcept;
 struct Options {
   std::vector<std::string> addresses;  // of the server, one a path; none: be the server
   std::uint16_t port = 18515;
-  std::string provider = "tcp";
+  std::string fabric = "libfabric";
+  std::string provider = "tcp";  // of libfabric
   Workload rw = Workload::write;
   unsigned read_percent = 50;  // of Workload::rw
   std::uint32_t block_size = 4096;

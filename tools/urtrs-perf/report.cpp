@@ -99,6 +99,7 @@ std::string to_json(const Options& options, const Report& report) {
                               {"tool", "urtrs-perf"},
                               {"version", URTRS_VERSION},
                               {"kind", options.raw ? "raw" : "rtrs"},
+                              {"fabric", options.fabric},
                               {"provider", options.provider},
                               {"rw", to_string(options.rw)},
                               {"wait", to_string(options.wait)},

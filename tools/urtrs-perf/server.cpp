@@ -34,7 +34,7 @@ std::uint16_t answer(const ServerEvent& request) {
 
 class PerfServer {
  public:
-  PerfServer(const Options& options, ofi::OfiFabric& fabric)
+  PerfServer(const Options& options, Fabric& fabric)
       : options_(options),
         fabric_(fabric),
         server_(config_of(options, fabric), options.recorder ? &recorder_ : nullptr) {}
@@ -99,7 +99,7 @@ class PerfServer {
   }
 
   const Options& options_;
-  ofi::OfiFabric& fabric_;
+  Fabric& fabric_;
   Recorder recorder_;
   Server server_;
   std::array<ServerEvent, 64> events_;

@@ -18,9 +18,12 @@ struct DaemonConfig {
   std::uint32_t port = 1234;
   std::string fabric = "libfabric";
   std::string provider = "tcp";
+  std::string rdma_device;  // empty: whichever has the address
+  std::uint32_t rdma_retry_count = 6;
   std::uint32_t sess_queue_depth = 512;
   std::uint32_t max_chunk_size = 131072;
-  bool always_invalidate = true;
+  std::optional<bool> always_invalidate;  // unset: where the fabric does it safely
+  bool extensions = true;
   std::string dev_search_path;  // empty: only `exports` can be opened
   std::uint32_t heartbeat_interval_ms = 5000;
   std::uint32_t heartbeat_missed_max = 5;

@@ -72,8 +72,8 @@ class TomlWalker {
     std::string hint;
     if (const auto* integer = std::get_if<IntegerRule>(&setting.rule); integer && node.is_integer()) {
       expectation = store_integer(reader_.config_, *integer, node.as_integer()->get());
-    } else if (const auto* boolean = std::get_if<BooleanRule>(&setting.rule); boolean && node.is_boolean()) {
-      reader_.config_.*boolean->member = node.as_boolean()->get();
+    } else if (is_boolean(setting) && node.is_boolean()) {
+      store_boolean(reader_.config_, setting, node.as_boolean()->get());
       expectation.clear();
     } else if (const auto* text = std::get_if<TextRule>(&setting.rule); text && node.is_string()) {
       expectation = store_text(reader_.config_, *text, node.as_string()->get());

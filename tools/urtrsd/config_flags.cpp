@@ -49,6 +49,7 @@ std::string default_of(const Setting& setting) {
     return std::to_string(defaults.*integer->member);
   if (const auto* boolean = std::get_if<BooleanRule>(&setting.rule))
     return defaults.*boolean->member ? "true" : "false";
+  if (const auto* optional = std::get_if<OptionalBooleanRule>(&setting.rule)) return optional->unset;
   return defaults.*std::get<TextRule>(setting.rule).member;
 }
 
@@ -69,7 +70,7 @@ std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
     CLI::Option* option = app.add_option(option_names(setting.flag), flags.values[setting.key],
                                          setting.help + (initial.empty() ? "" : " [" + initial + "]"));
     option->type_name("<" + expected(setting) + ">")->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    if (std::holds_alternative<BooleanRule>(setting.rule)) option->expected(0, 1);
+    if (is_boolean(setting)) option->expected(0, 1);
     options[setting.key] = option;
   }
   app.add_flag("--check-config", flags.check,
@@ -118,11 +119,9 @@ void ConfigReader::set_from_flag(const std::string& flag, const std::string& key
   std::string hint;
   if (const auto* integer = std::get_if<IntegerRule>(&setting.rule)) {
     if (const auto number = parse_integer(value)) expectation = store_integer(config_, *integer, *number);
-  } else if (const auto* boolean = std::get_if<BooleanRule>(&setting.rule)) {
-    if (const auto flagged = parse_boolean(value)) {
-      config_.*boolean->member = *flagged;
+  } else if (is_boolean(setting)) {
+    if (const auto flagged = parse_boolean(value); flagged && store_boolean(config_, setting, *flagged))
       expectation.clear();
-    }
   } else if (const auto* text = std::get_if<TextRule>(&setting.rule)) {
     expectation = store_text(config_, *text, value);
     hint = expectation.empty() ? "" : did_you_mean(value, text->choices);
@@ -203,7 +202,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   for (const Setting& setting : settings()) {
     const CLI::Option* option = options.at(setting.key);
     if (option->count() == 0) continue;
-    const bool bare = std::holds_alternative<BooleanRule>(setting.rule) && flags.values[setting.key].empty();
+    const bool bare = is_boolean(setting) && flags.values[setting.key].empty();
     reader.set_from_flag(option->get_name(), setting.key, bare ? "true" : flags.values[setting.key]);
   }
   if (!flags.listen.empty()) reader.clear_listen();

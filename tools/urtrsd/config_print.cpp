@@ -28,11 +28,15 @@ std::string value_of(const DaemonConfig& config, const Setting& setting) {
     return std::to_string(config.*integer->member);
   if (const auto* boolean = std::get_if<BooleanRule>(&setting.rule))
     return config.*boolean->member ? "true" : "false";
+  if (const auto* optional = std::get_if<OptionalBooleanRule>(&setting.rule))
+    return (config.*optional->member).value_or(false) ? "true" : "false";
   return toml_string(config.*std::get<TextRule>(setting.rule).member);
 }
 
-// An empty text that may not be given as such is simply left out.
+// What is unset, or a text that is empty and may not be given as such, is simply left out.
 bool is_unset(const DaemonConfig& config, const Setting& setting) {
+  if (const auto* optional = std::get_if<OptionalBooleanRule>(&setting.rule))
+    return !(config.*optional->member).has_value();
   const auto* text = std::get_if<TextRule>(&setting.rule);
   return text != nullptr && !text->may_be_empty && (config.*text->member).empty();
 }

@@ -59,7 +59,8 @@ INSTANTIATE_TEST_SUITE_P(
                "urtrsd.toml:1:13: log_level: expected one of trace, debug, info, warn, error, got string "
                "\"warning\"; did you mean \"warn\"?\n"},
         Golden{"fabric = \"libfabrik\"\n",
-               "urtrsd.toml:1:10: fabric: expected one of libfabric, got string \"libfabrik\"; did you mean "
+               "urtrsd.toml:1:10: fabric: expected one of libfabric, verbs, got string \"libfabrik\"; did "
+               "you mean "
                "\"libfabric\"?\n"},
         Golden{"dev_search_path = \"\"\n",
                "urtrsd.toml:1:19: dev_search_path: expected non-empty string, got string \"\"\n"},
@@ -121,7 +122,10 @@ port = 1300
 provider = "net"
 sess_queue_depth = 128
 max_chunk_size = 65536
+rdma_device = "mlx5_0"
+rdma_retry_count = 3
 always_invalidate = false
+extensions = false
 dev_search_path = "/srv/%SESSNAME%"
 max_sessions = 3
 trace = "/tmp/t"
@@ -148,7 +152,10 @@ read_only = true
   expected.provider = "net";
   expected.sess_queue_depth = 128;
   expected.max_chunk_size = 65536;
+  expected.rdma_device = "mlx5_0";
+  expected.rdma_retry_count = 3;
   expected.always_invalidate = false;
+  expected.extensions = false;
   expected.dev_search_path = "/srv/%SESSNAME%";
   expected.max_sessions = 3;
   expected.trace = "/tmp/t";
@@ -179,7 +186,7 @@ TEST(CommandLine, FlagsOverrideTheFile) {
   EXPECT_EQ(line.run->port, 2U);
   EXPECT_EQ(line.run->listen, (std::vector<std::string>{"::1", "127.0.0.1"}));
   EXPECT_TRUE(line.run->busy_poll);
-  EXPECT_FALSE(line.run->always_invalidate);
+  EXPECT_EQ(line.run->always_invalidate, false);
   EXPECT_EQ(line.run->sess_queue_depth, 64U);
   EXPECT_EQ(line.run->exports,
             (std::vector<ExportSpec>{

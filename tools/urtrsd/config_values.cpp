@@ -20,14 +20,21 @@ std::vector<Setting> make_settings() {
   using C = DaemonConfig;
   return {
       {"port", "port,p", "port of every listen address; 0: any free one", IntegerRule{&C::port, 0, 65535}},
-      {"fabric", "fabric", "fabric backend", TextRule{&C::fabric, {"libfabric"}}},
-      {"provider", "provider", "provider of the fabric", TextRule{&C::provider}},
+      {"fabric", "fabric", "fabric backend", TextRule{&C::fabric, {"libfabric", "verbs"}}},
+      {"provider", "provider", "provider of libfabric", TextRule{&C::provider}},
+      {"rdma_device", "rdma-device", "device of the verbs fabric; unset: whichever has the address",
+       TextRule{&C::rdma_device}},
+      {"rdma_retry_count", "rdma-retry-count",
+       "how often verbs sends a packet again before its path is lost; 7: for ever on soft-RoCE",
+       IntegerRule{&C::rdma_retry_count, 0, 7}},
       {"sess_queue_depth", "sess-queue-depth,queue-depth,q", "IOs in flight in one session",
        IntegerRule{&C::sess_queue_depth, 1, kMaxPermits}},
       {"max_chunk_size", "max-chunk-size", "bytes of the buffer of one IO; the largest IO is 4096 less",
        IntegerRule{&C::max_chunk_size, 8192, 1U << 28, true}},
       {"always_invalidate", "always-invalidate", "give every IO a fresh remote key",
-       BooleanRule{&C::always_invalidate}},
+       OptionalBooleanRule{&C::always_invalidate, "where the fabric does it safely"}},
+      {"extensions", "extensions", "offer the fence and generations to clients that know them",
+       BooleanRule{&C::extensions}},
       {"dev_search_path", "dev-search-path",
        "directory peers may open devices in, %SESSNAME% stands for the session; nothing outside it can be "
        "opened",
@@ -76,10 +83,24 @@ const Setting* find_setting(std::string_view key) {
 
 std::string expected(const Setting& setting) {
   if (const auto* integer = std::get_if<IntegerRule>(&setting.rule)) return expected_integer(*integer);
-  if (std::holds_alternative<BooleanRule>(setting.rule)) return "boolean";
+  if (is_boolean(setting)) return "boolean";
   const auto& text = std::get<TextRule>(setting.rule);
   if (!text.choices.empty()) return "one of " + joined(text.choices);
   return text.may_be_empty ? "string" : "non-empty string";
+}
+
+bool is_boolean(const Setting& setting) {
+  return std::holds_alternative<BooleanRule>(setting.rule) ||
+         std::holds_alternative<OptionalBooleanRule>(setting.rule);
+}
+
+bool store_boolean(DaemonConfig& config, const Setting& setting, bool value) {
+  if (const auto* boolean = std::get_if<BooleanRule>(&setting.rule)) {
+    config.*boolean->member = value;
+  } else if (const auto* optional = std::get_if<OptionalBooleanRule>(&setting.rule)) {
+    config.*optional->member = value;
+  }
+  return is_boolean(setting);
 }
 
 std::string store_integer(DaemonConfig& config, const IntegerRule& rule, std::int64_t value) {
@@ -106,7 +127,7 @@ void ConfigReader::report(std::string origin, std::string message, std::string h
 
 void ConfigReader::add_listen(const std::string& origin, const std::string& address) {
   const std::string bare = address.rfind("ip:", 0) == 0 ? address.substr(3) : address;
-  if (!is_ip_address(bare)) {
+  if (!is_ip_address(bare.rfind("gid:", 0) == 0 ? bare.substr(4) : bare)) {
     report(origin, "listen: expected IPv4 or IPv6 address, got " + in_quotes(address),
            "names are not looked up; the port has its own setting");
     return;

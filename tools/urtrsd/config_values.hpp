@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -20,6 +21,11 @@ struct IntegerRule {
 struct BooleanRule {
   bool DaemonConfig::*member;
 };
+// Unset, the program decides.
+struct OptionalBooleanRule {
+  std::optional<bool> DaemonConfig::*member;
+  const char* unset;  // how it decides
+};
 struct TextRule {
   std::string DaemonConfig::*member;
   std::vector<std::string> choices = {};  // empty: any text
@@ -30,17 +36,21 @@ struct Setting {
   std::string key;   // "port", or "heartbeat.interval_ms" for a key of the table [heartbeat]
   std::string flag;  // without the dashes; further names after a comma
   std::string help;
-  std::variant<IntegerRule, BooleanRule, TextRule> rule;
+  std::variant<IntegerRule, BooleanRule, OptionalBooleanRule, TextRule> rule;
 };
 
 const std::vector<Setting>& settings();
 const Setting* find_setting(std::string_view key);  // nullptr: no such setting
+
+bool is_boolean(const Setting& setting);
 
 // "integer 0..65535", "boolean", "one of tcp, udp".
 std::string expected(const Setting& setting);
 
 // Each returns an empty string when the value was stored, or what was expected instead.
 std::string store_integer(DaemonConfig& config, const IntegerRule& rule, std::int64_t value);
+// False: the setting is no boolean.
+bool store_boolean(DaemonConfig& config, const Setting& setting, bool value);
 std::string store_text(DaemonConfig& config, const TextRule& rule, const std::string& value);
 
 inline constexpr std::uint32_t kMaxDelayMs = 600000;

@@ -14,12 +14,15 @@ namespace {
 static_assert(rnbd::kMaxServerOperations >= kMaxPermits,
               "a session never has more requests than its devices can name");
 
-ServerConfig protocol_config(const DaemonConfig& config) {
+ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fabric) {
   ServerConfig protocol;
   protocol.queue_depth = static_cast<std::uint16_t>(config.sess_queue_depth);
   protocol.chunk_size = config.max_chunk_size;
   protocol.max_sessions = static_cast<std::uint16_t>(config.max_sessions);
-  protocol.always_invalidate = config.always_invalidate;
+  // By itself only where it is done without risk for the connections.
+  protocol.always_invalidate =
+      config.always_invalidate.value_or(fabric.invalidation && !fabric.invalidation_fears_loss);
+  if (!config.extensions) protocol.extensions = 0;
   protocol.send_depth =
       static_cast<std::uint16_t>(std::min<std::uint32_t>(4 * config.sess_queue_depth + 64, 4096));
   protocol.heartbeat.interval = milliseconds(config.heartbeat_interval_ms);
@@ -40,7 +43,7 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
       catalog_(std::move(catalog)),
       engine_(std::move(engine)),
       fabric_(std::move(fabric)),
-      server_(fit(protocol_config(config), fabric_->capabilities()), &recorder_),
+      server_(fit(protocol_config(config, fabric_->capabilities()), fabric_->capabilities()), &recorder_),
       // Device ids of an earlier run must be unknown to this one, or a client that missed the restart could
       // write to another device than it opened.
       generation_(std::random_device{}() % rnbd::kMaxGenerations),
@@ -55,6 +58,10 @@ Daemon::~Daemon() {
 }
 
 int Daemon::start() {
+  if (config_.always_invalidate.value_or(false) && !fabric_->capabilities().invalidation) {
+    spdlog::error("always_invalidate is asked for, and this fabric cannot take a key back; set it to false");
+    return 3;
+  }
   if (!config_.trace.empty()) {
     const trace::Origin origin{"urtrsd", "server", fabric_->capabilities().name, 0, {}};
     if (const int error = recorder_.open_file(config_.trace.c_str(), origin)) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/libfabric/ofi.hpp"
+#include "tools/fabric/open_fabric.hpp"
 #include "tools/urtrsd/daemon.hpp"
 
 namespace {
@@ -41,17 +42,19 @@ int serve(const DaemonConfig& config) {
     spdlog::error("{}", engine.error().sentence);
     return 3;
   }
-  ofi::OfiOptions fabric_options;
-  fabric_options.provider = config.provider;
-  fabric_options.log = [](ofi::LogLevel level, const std::string& text) {
+  tools::FabricChoice choice;
+  choice.fabric = config.fabric;
+  choice.provider = config.provider;
+  choice.device = config.rdma_device;
+  choice.retry_count = config.rdma_retry_count;
+  choice.log = [](tools::LogLevel level, const std::string& text) {
     constexpr spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
                                                     spdlog::level::warn, spdlog::level::err};
     spdlog::log(levels[static_cast<unsigned>(level)], "{}", text);
   };
-  auto fabric = ofi::open_ofi_fabric(fabric_options);
+  auto fabric = tools::open_fabric(choice);
   if (!fabric) {
-    spdlog::error("cannot use libfabric provider {}: {}; 'fi_info -l' lists the providers of this machine",
-                  in_quotes(config.provider), to_string(fabric.error()));
+    spdlog::error("{}", fabric.error());
     return 3;
   }
   boost::asio::io_context context(1);

@@ -1,0 +1,46 @@
+#include "backends/verbs/verbs_address.hpp"
+
+#include <gtest/gtest.h>
+
+namespace rtrs::verbs {
+namespace {
+
+std::string respelled(const char* text) {
+  const auto address = resolve_address(text, 1234);
+  return address ? to_text(address->get()) : "refused";
+}
+
+TEST(VerbsAddress, ip_addresses_are_those_of_every_backend) {
+  EXPECT_EQ(respelled("10.0.0.1"), "10.0.0.1:1234");
+  EXPECT_EQ(respelled("ip:fd00::1"), "[fd00::1]:1234");
+}
+
+TEST(VerbsAddress, a_gid_keeps_its_port) {
+  EXPECT_EQ(respelled("gid:fe80::2:c903:21:f4bd"), "gid:[fe80::2:c903:21:f4bd]:1234");
+  EXPECT_TRUE(is_gid(resolve_address("gid:fe80::1", 1)->get()));
+  EXPECT_FALSE(is_gid(resolve_address("fe80::1", 1)->get()));
+}
+
+TEST(VerbsAddress, what_is_no_gid_is_refused) {
+  for (const char* text : {"gid:", "gid:10.0.0.1", "gid:fe80::1:", "gid:storage", "gid:fe80::1%eth0"}) {
+    EXPECT_EQ(respelled(text), "refused") << text;
+  }
+}
+
+TEST(VerbsAddress, nothing_has_a_text_too) {
+  EXPECT_EQ(to_text(nullptr), "?");
+  const sockaddr unspecified{};
+  EXPECT_EQ(to_text(&unspecified), "?");
+}
+
+TEST(VerbsAddress, the_digest_of_a_pair_tells_gids_apart_and_leaves_ports_out) {
+  const auto digest = [](const char* client, const char* server, std::uint16_t port) {
+    return address_pair_digest(resolve_address(client, port)->get(), resolve_address(server, 1234)->get());
+  };
+  EXPECT_EQ(digest("gid:fe80::1", "gid:fe80::2", 1), digest("gid:fe80::1", "gid:fe80::2", 2));
+  EXPECT_NE(digest("gid:fe80::1", "gid:fe80::2", 1), digest("gid:fe80::3", "gid:fe80::2", 1));
+  EXPECT_NE(digest("gid:fe80::1", "gid:fe80::2", 1), digest("gid:fe80::2", "gid:fe80::1", 1));
+}
+
+}  // namespace
+}  // namespace rtrs::verbs
