@@ -1,12 +1,20 @@
-// The state machines alone: one request through a client session and a server session, every input recorded,
-// no fabric, no buffers. This is the protocol's own share of an IO.
+// The state machines alone: one request through a client session and a server session, recorded or not, no
+// fabric, no buffers. This is the protocol's own share of an IO, and what recording adds to it. At last, how
+// fast such a recording is replayed.
 #include <benchmark/benchmark.h>
 
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <optional>
+#include <sstream>
+#include <string>
 
 #include "core/proto/client_session.hpp"
 #include "core/proto/server_session.hpp"
 #include "core/trace/recorder.hpp"
+#include "core/trace/replay.hpp"
+#include "core/trace/replay_machines.hpp"
 #include "core/wire/messages.hpp"
 
 namespace {
@@ -17,6 +25,13 @@ constexpr std::uint16_t kCons = 2;
 constexpr InstanceId kClient = 0;
 constexpr InstanceId kServer = 1;
 
+enum Recording : int { off, ring, file };
+
+std::string file_name() {
+  const char* folder = std::getenv("TMPDIR");
+  return std::string(folder != nullptr ? folder : "/tmp") + "/urtrs-bench-machines.rtrc";
+}
+
 ClientConfig client_config() {
   ClientConfig config;
   config.con_num = kCons;
@@ -26,10 +41,16 @@ ClientConfig client_config() {
 // Both machines joined back to back: what one posts, the other is fed.
 class Machines {
  public:
-  Machines(unsigned paths, bool record) : client_(client_config()), server_(ServerConfig{}, 0) {
-    if (record) recorder_.emplace();
+  Machines(unsigned paths, int recording) : client_(client_config()), server_(ServerConfig{}, 0) {
+    if (recording != off) begin(recording);
     for (std::uint16_t path = 0; path < paths; ++path) connect(path);
   }
+  ~Machines() {
+    if (recorder_) recorder_->close_file();
+  }
+  Machines(const Machines&) = delete;
+  Machines& operator=(const Machines&) = delete;
+  bool file_failed() const { return recorder_ && recorder_->file_failed(); }
   bool one(Direction direction) {
     done_ = false;
     now_ += 100;
@@ -38,6 +59,17 @@ class Machines {
   }
 
  private:
+  // As the drivers do.
+  void begin(int recording) {
+    recorder_.emplace();
+    if (recording == file)
+      recorder_->open_file(file_name().c_str(), {"bench_machines", "both", "none", 0, {}});
+    recorder_->begin(now_, kClient, MachineKind::client_session, client_config());
+    recorder_->watch(kClient, MachineKind::client_session, client_);
+    recorder_->begin(now_, kServer, MachineKind::server_session, ServerConfig{}, 0);
+    recorder_->watch(kServer, MachineKind::server_session, server_);
+  }
+
   template <class Machine, class Input, class Perform>
   void step(Machine& machine, InstanceId instance, const Input& input, Perform perform) {
     if (recorder_) recorder_->input(instance, input);
@@ -108,13 +140,41 @@ class Machines {
 };
 
 void one_request(benchmark::State& state, Direction direction) {
-  Machines machines(static_cast<unsigned>(state.range(0)), state.range(1) != 0);
-  for (auto _ : state) {
-    if (machines.one(direction)) continue;
-    state.SkipWithError("a request was not answered");
-    break;
+  {
+    Machines machines(static_cast<unsigned>(state.range(0)), static_cast<int>(state.range(1)));
+    for (auto _ : state) {
+      if (machines.one(direction)) continue;
+      state.SkipWithError("a request was not answered");
+      break;
+    }
+    if (machines.file_failed()) state.SkipWithError("the file cannot be written");
   }
+  std::remove(file_name().c_str());
   state.SetItemsProcessed(state.iterations());
+}
+
+// Records of a second, not requests.
+void replay_requests(benchmark::State& state) {
+  {
+    Machines machines(1, file);
+    for (unsigned i = 0; i < 100'000; ++i) machines.one(i % 2 == 0 ? Direction::write : Direction::read);
+  }
+  std::ostringstream bytes;
+  bytes << std::ifstream(file_name(), std::ios::binary).rdbuf();
+  std::remove(file_name().c_str());
+  const std::string trace = bytes.str();
+  std::uint64_t records = 0;
+  for (auto _ : state) {
+    trace::MemorySource source(trace);
+    trace::ReplayOptions options;
+    options.blank = trace::blank_core_machines();
+    const trace::ReplayResult result = trace::replay(source, trace::core_machines(), options);
+    if (result.verdict != trace::Verdict::identical) state.SkipWithError("the replay diverged");
+    records += result.records;
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(records));
+  state.counters["B/record"] = static_cast<double>(trace.size()) * static_cast<double>(state.iterations()) /
+                               static_cast<double>(records);
 }
 void write_request(benchmark::State& state) {
   one_request(state, Direction::write);
@@ -125,10 +185,11 @@ void read_request(benchmark::State& state) {
 void shapes(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"paths", "recorder"});
   for (const int paths : {1, 4})
-    for (const int recorder : {0, 1}) benchmark->Args({paths, recorder});
+    for (const int recording : {off, ring, file}) benchmark->Args({paths, recording});
 }
 
 }  // namespace
 
 BENCHMARK(write_request)->Apply(shapes);
 BENCHMARK(read_request)->Apply(shapes);
+BENCHMARK(replay_requests)->Unit(benchmark::kMillisecond);

@@ -193,7 +193,8 @@ void Run::visit(std::uint64_t seq) {
   while (visited_ < options_.visit.size() && options_.visit[visited_] <= seq) {
     std::vector<StateAt> states;
     for (const auto& [instance, live] : live_) states.push_back({instance, live->machine->text()});
-    options_.on_visit(options_.visit[visited_++], std::move(states));
+    ++visited_;
+    options_.on_visit(reader_.records() - (seq == kNever ? 0 : 1), std::move(states));
   }
 }
 
@@ -316,7 +317,10 @@ ReplayResult Run::run() {
     if (options_.position != nullptr) *options_.position = record.seq;
     if (visited_ < options_.visit.size()) {
       visit(record.seq);
-      if (visited_ == options_.visit.size()) break;
+      if (visited_ == options_.visit.size()) {
+        result_.stopped = true;
+        break;
+      }
     }
     if (step(record)) history_.add(record);
     if (options_.progress && reader_.blocks() != blocks) {
@@ -331,16 +335,15 @@ ReplayResult Run::run() {
 void Run::finish(Reader::Status status, const Record& last) {
   result_.records = reader_.records();
   result_.chain_hash = reader_.chain_hash();
-  if (result_.verdict != Verdict::identical) return;
-  const bool stopped = !options_.visit.empty() && visited_ == options_.visit.size();
-  if (!stopped) visit(kNever);
+  if (result_.verdict != Verdict::identical) return visit(kNever);
+  visit(kNever);
   if (result_.machines == 0 && result_.skipped != 0) {
     result_.verdict = Verdict::not_replayable;
     result_.why = "it begins in the middle of a run, and no snapshot says in which state" +
                   (no_snapshot_.empty() ? std::string() : " (" + no_snapshot_ + ")");
     return;
   }
-  if (stopped) return;
+  if (result_.stopped) return;
   if (status != Reader::Status::end) {
     result_.verdict = Verdict::damaged;
     result_.stop = reader_.stop();

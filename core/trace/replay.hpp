@@ -63,6 +63,7 @@ struct ReplayResult {
   std::uint64_t notes = 0;         // of the wire, skipped
   std::uint64_t chain_hash = 0;    // of what was read
   bool counts_only = false;        // the trace has only the number of actions of every step
+  bool stopped = false;            // after the last of ReplayOptions::visit
   Divergence divergence;
   Reader::Stop stop;
   std::string why;
@@ -79,8 +80,9 @@ struct ReplayOptions {
   // Holds the number of the record that is being fed: a machine may stop the program.
   volatile std::uint64_t* position = nullptr;
   BlankFactory blank;  // for snapshots; without it they are skipped
-  // Called with the states of all machines that live, in front of this record (kNever: at the end), and the
-  // replay goes on; after the last of them it stops, and what it found is of the records before. Ascending.
+  // Numbers of records, ascending. In front of each (kNever: at the end) on_visit() gets the states of all
+  // machines that live. After the last one the replay stops: what it found is of the records before. Those
+  // that it does not reach are visited where it ends.
   std::vector<std::uint64_t> visit;
   std::function<void(std::uint64_t record, std::vector<StateAt>)> on_visit;
 };

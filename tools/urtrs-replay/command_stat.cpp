@@ -10,6 +10,7 @@
 #include "core/trace/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/files.hpp"
+#include "tools/urtrs-replay/latency.hpp"
 
 namespace rtrs::tool {
 namespace {
@@ -24,9 +25,78 @@ struct Summary {
   std::map<unsigned, std::uint64_t> instances;
   Nanos first = 0;
   Nanos last = 0;
+  double seconds() const { return static_cast<double>(last - first) / 1e9; }
 };
 
-void print_text(const Summary& summary, const trace::Reader& reader, bool complete) {
+std::string duration(Nanos nanos) {
+  char text[32];
+  if (nanos < 10'000'000) {
+    std::snprintf(text, sizeof text, "%.1f us", static_cast<double>(nanos) / 1e3);
+  } else {
+    std::snprintf(text, sizeof text, "%.1f ms", static_cast<double>(nanos) / 1e6);
+  }
+  return text;
+}
+
+std::string rate(std::uint64_t count, double seconds) {
+  if (seconds <= 0) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.0f/s", static_cast<double>(count) / seconds);
+  return text;
+}
+
+constexpr std::pair<const char*, double> kPercentiles[] = {
+    {"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}, {"max", 1.0}};
+
+void print_requests(Output& out, const Summary& summary, const LatencyMeter& meter) {
+  for (const auto& [place, path] : meter.paths()) {
+    out.line("requests        #" + std::to_string(place.first) + " path " + std::to_string(place.second) +
+             ": " + std::to_string(path.reads) + " reads, " + std::to_string(path.writes) + " writes, " +
+             rate(path.reads + path.writes, summary.seconds()) + ", " + std::to_string(path.failed) +
+             " failed");
+    std::string text = "  latency      ";
+    for (const auto& [name, part] : kPercentiles) {
+      text += std::string(" ") + name + ' ' + duration(path.percentile(part));
+    }
+    out.line(text);
+  }
+  for (const Gap& gap : meter.gaps()) {
+    out.line("gap             #" + std::to_string(gap.instance) + " " + duration(gap.length) + " from " +
+             trace::time_text(gap.from) + " s, before record " + std::to_string(gap.record) + ", " +
+             std::to_string(gap.waiting) + " requests waited");
+  }
+}
+
+nlohmann::json requests_json(const LatencyMeter& meter) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const auto& [place, path] : meter.paths()) {
+    nlohmann::json latency;
+    for (const auto& [name, part] : kPercentiles) latency[name] = path.percentile(part);
+    all.push_back({{"instance", place.first},
+                   {"path", place.second},
+                   {"reads", path.reads},
+                   {"writes", path.writes},
+                   {"bytes", path.bytes},
+                   {"failed", path.failed},
+                   {"latency_ns", latency}});
+  }
+  return all;
+}
+
+nlohmann::json gaps_json(const LatencyMeter& meter) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const Gap& gap : meter.gaps()) {
+    all.push_back({{"instance", gap.instance},
+                   {"length_ns", gap.length},
+                   {"from", gap.from},
+                   {"record", gap.record},
+                   {"waiting", gap.waiting}});
+  }
+  return all;
+}
+
+void print_text(const Summary& summary, const LatencyMeter& meter, const trace::Reader& reader,
+                bool complete) {
   const trace::Header& header = reader.header();
   Output out;
   const auto row = [&out](const char* name, const std::string& value) {
@@ -49,6 +119,7 @@ void print_text(const Summary& summary, const trace::Reader& reader, bool comple
   row("bytes", std::to_string(reader.bytes()));
   row("from", trace::time_text(summary.first) + " s");
   row("to", trace::time_text(summary.last) + " s");
+  row("rate", rate(reader.records(), summary.seconds()) + " records");
   char hash[20];
   std::snprintf(hash, sizeof hash, "%016" PRIx64, reader.chain_hash());
   row("chain hash", hash);
@@ -61,6 +132,7 @@ void print_text(const Summary& summary, const trace::Reader& reader, bool comple
   std::sort(events.begin(), events.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : a.second < b.second;
   });
+  print_requests(out, summary, meter);
   row("events", std::to_string(events.size()) + " kinds");
   for (const auto& [count, name] : events) {
     char number[24];
@@ -69,7 +141,8 @@ void print_text(const Summary& summary, const trace::Reader& reader, bool comple
   }
 }
 
-std::string as_json(const Summary& summary, const trace::Reader& reader, bool complete) {
+std::string as_json(const Summary& summary, const LatencyMeter& meter, const trace::Reader& reader,
+                    bool complete) {
   const trace::Header& header = reader.header();
   char hash[20];
   std::snprintf(hash, sizeof hash, "%016" PRIx64, reader.chain_hash());
@@ -92,6 +165,8 @@ std::string as_json(const Summary& summary, const trace::Reader& reader, bool co
                         {"last_time", summary.last},
                         {"chain_hash", hash},
                         {"instances", instances},
+                        {"requests", requests_json(meter)},
+                        {"gaps", gaps_json(meter)},
                         {"events", summary.events}}
       .dump();
 }
@@ -104,6 +179,7 @@ int stat(const StatOptions& options) {
   trace::Reader::Status status = reader.open();
   if (status != trace::Reader::Status::ok) return report_stop(options.file, status, reader);
   Summary summary;
+  LatencyMeter meter(reader.header().schema);
   {
     Progress progress(file.size(), true);
     std::vector<std::uint64_t> by_kind(std::size_t{1} << 16);
@@ -113,18 +189,20 @@ int stat(const StatOptions& options) {
       summary.last = record.time;
       ++by_kind[record.event->id];
       ++summary.instances[record.instance];
+      meter.add(record);
       progress.at(reader.bytes());
     }
     for (const trace::EventInfo& event : reader.header().schema.events) {
       if (by_kind[event.id] != 0) summary.events[event.name] = by_kind[event.id];
     }
   }
+  meter.finish();
   const bool complete = status == trace::Reader::Status::end;
   Output out;
   if (options.json) {
-    out.line(as_json(summary, reader, complete));
+    out.line(as_json(summary, meter, reader, complete));
   } else {
-    print_text(summary, reader, complete);
+    print_text(summary, meter, reader, complete);
   }
   return out.finish(report_stop(options.file, status, reader));
 }
@@ -136,8 +214,14 @@ void add_stat(CLI::App& app, Runner& runner) {
     command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
     command.add_flag("--json", options.json, "A JSON object");
   };
-  add_command<StatOptions>(app, runner, "stat", "Who recorded a trace, how much is in it, is it whole",
-                           "Example:\n  urtrs-replay stat run.rtrc", bind, stat);
+  add_command<StatOptions>(
+      app, runner, "stat", "Who recorded a trace, what is in it, how fast were the requests",
+      "Examples:\n"
+      "  urtrs-replay stat run.rtrc\n"
+      "  urtrs-replay stat run.rtrc --json\n\n"
+      "Latencies: at a client from submission to completion, at a server from delivery to\n"
+      "answer. Gaps: the longest times in which a machine with requests recorded nothing.",
+      bind, stat);
 }
 
 }  // namespace rtrs::tool

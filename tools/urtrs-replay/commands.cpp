@@ -4,16 +4,22 @@ namespace rtrs::tool {
 
 // command_NAME.cpp
 void add_cat(CLI::App&, Runner&);
+void add_diff(CLI::App&, Runner&);
 void add_from_json(CLI::App&, Runner&);
+void add_grep(CLI::App&, Runner&);
 void add_import(CLI::App&, Runner&);
+void add_merge(CLI::App&, Runner&);
 void add_replay(CLI::App&, Runner&);
 void add_seq(CLI::App&, Runner&);
 void add_stat(CLI::App&, Runner&);
 
 void add_commands(CLI::App& app, Runner& runner) {
   add_cat(app, runner);
+  add_grep(app, runner);
   add_stat(app, runner);
   add_replay(app, runner);
+  add_diff(app, runner);
+  add_merge(app, runner);
   add_seq(app, runner);
   add_from_json(app, runner);
   add_import(app, runner);

@@ -1,0 +1,51 @@
+// Runs of the simulation, recorded to files as a user records them: every file is replayed without a
+// difference, with the state compared after every input.
+#include <gtest/gtest.h>
+
+#include "conformance/traces/replayed.hpp"
+#include "sim/world.hpp"
+
+namespace rtrs::trace::test {
+namespace {
+
+class FreshTraces : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "urtrs-fresh-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(FreshTraces, AllReplay) {
+  constexpr std::uint64_t kFirst = 1'000'000;
+  constexpr std::uint64_t kRuns = 250;
+  std::uint64_t files = 0;
+  std::uint64_t notes = 0;
+  std::uint64_t hashes = 0;
+  for (std::uint64_t seed = kFirst; seed < kFirst + kRuns; ++seed) {
+    sim::WorldOptions options;
+    options.seed = seed;
+    options.trace = (folder() / "t").string();
+    ASSERT_FALSE(sim::run_seed(options).failed) << "seed " << seed;
+    for (const auto& entry : std::filesystem::directory_iterator(folder())) {
+      const ReplayResult result = replayed(entry.path());
+      ASSERT_EQ(result.verdict, Verdict::identical) << "seed " << seed << ' ' << story_of(result);
+      notes += result.notes;
+      hashes += result.state_hashes;
+      ++files;
+      std::filesystem::remove(entry.path());
+    }
+  }
+  EXPECT_GE(files, 2 * kRuns);
+  EXPECT_GT(notes, 50 * kRuns);
+  EXPECT_GT(hashes, 50 * kRuns);
+}
+
+}  // namespace
+}  // namespace rtrs::trace::test

@@ -1,0 +1,33 @@
+// Replays a trace file with the machines of this build.
+#pragma once
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "core/trace/replay.hpp"
+#include "core/trace/replay_machines.hpp"
+
+namespace rtrs::trace::test {
+
+inline ReplayResult replayed(const std::filesystem::path& path) {
+  std::ostringstream bytes;
+  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  const std::string all = bytes.str();
+  MemorySource source(all);
+  ReplayOptions options;
+  options.blank = blank_core_machines();
+  return replay(source, core_machines(), options);
+}
+
+// What to print when it is not identical.
+inline std::string story_of(const ReplayResult& result) {
+  std::string text = std::string(to_string(result.verdict)) + ' ' + result.why + ' ' + result.stop.reason;
+  if (result.verdict != Verdict::diverged) return text;
+  text += " at record " + std::to_string(result.divergence.seq) + "\nrecorded " + result.divergence.recorded +
+          "\nre-run   " + result.divergence.rerun;
+  for (const std::string& line : result.divergence.before) text += "\n  " + line;
+  return text;
+}
+
+}  // namespace rtrs::trace::test

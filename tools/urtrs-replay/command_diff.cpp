@@ -1,0 +1,89 @@
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/compare.hpp"
+#include "tools/urtrs-replay/files.hpp"
+
+namespace rtrs::tool {
+namespace {
+
+struct DiffOptions {
+  std::string a, b;
+  CompareMode mode = CompareMode::canonical;
+  bool json = false;
+};
+
+const std::map<std::string, CompareMode>& modes() {
+  static const std::map<std::string, CompareMode> all = {
+      {"exact", CompareMode::exact}, {"canonical", CompareMode::canonical}, {"state", CompareMode::state}};
+  return all;
+}
+
+void print(Output& out, const DiffOptions& options, const Difference& difference) {
+  const auto line = [&out](const char* sign, const std::string& file, std::uint64_t seq,
+                           const std::string& text) {
+    out.line(sign + (text.empty() ? "(nothing more in " + file + ')' : std::to_string(seq) + "  " + text));
+  };
+  out.line("first difference" +
+           (difference.thread.empty() ? std::string() : " of machine " + difference.thread) + ':');
+  line("- ", options.a, difference.seq_a, difference.a);
+  line("+ ", options.b, difference.seq_b, difference.b);
+  if (!difference.before.empty()) out.line("both did before it:");
+  for (const std::string& text : difference.before) out.line("  " + text);
+}
+
+int diff(const DiffOptions& options) {
+  const ComparedTrace a = read_for_compare(options.a, options.mode);
+  const ComparedTrace b = read_for_compare(options.b, options.mode);
+  for (const ComparedTrace* trace : {&a, &b}) {
+    if (trace->code == exit_usage || trace->code == exit_cannot_read) return trace->code;
+  }
+  const Difference difference = compare(a, b);
+  const bool damaged = a.code != exit_ok || b.code != exit_ok;
+  Output out;
+  if (options.json) {
+    nlohmann::json json = {{"equal", !difference.found}, {"records", {a.records, b.records}}};
+    if (difference.found) {
+      json["first"] = {{"machine", difference.thread},
+                       {"records", {difference.seq_a, difference.seq_b}},
+                       {"a", difference.a},
+                       {"b", difference.b},
+                       {"before", difference.before}};
+    }
+    out.line(json.dump());
+  } else if (difference.found) {
+    print(out, options, difference);
+  } else {
+    out.line("no difference: " + std::to_string(a.records) + " and " + std::to_string(b.records) +
+             " records");
+  }
+  return out.finish(difference.found || damaged ? exit_bad_trace : exit_ok);
+}
+
+}  // namespace
+
+void add_diff(CLI::App& app, Runner& runner) {
+  const auto bind = [](CLI::App& command, DiffOptions& options) {
+    command.add_option("A", options.a, "Trace file")->required();
+    command.add_option("B", options.b, "Trace file")->required();
+    command
+        .add_option(
+            "--mode", options.mode,
+            "exact: every byte of every record; canonical: what each machine was fed and did, without "
+            "times, handles by their first use; state: what became of paths and sessions")
+        ->transform(CLI::CheckedTransformer(modes(), CLI::ignore_case))
+        ->default_str("canonical");
+    command.add_flag("--json", options.json, "The result as a JSON object");
+  };
+  add_command<DiffOptions>(app, runner, "diff", "Where two traces part",
+                           "Examples:\n"
+                           "  urtrs-replay diff run.rtrc other.rtrc\n"
+                           "  urtrs-replay diff --mode exact run.rtrc run.rtrc\n"
+                           "  urtrs-replay diff --mode state run.rtrc other.rtrc --json\n\n"
+                           "Exit codes: 0 alike, 1 different or damaged, 2 wrong usage, 3 no trace.",
+                           bind, diff);
+}
+
+}  // namespace rtrs::tool

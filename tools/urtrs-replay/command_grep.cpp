@@ -1,0 +1,118 @@
+#include <deque>
+#include <string>
+
+#include "core/trace/json.hpp"
+#include "core/trace/reader.hpp"
+#include "core/trace/text.hpp"
+#include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/files.hpp"
+#include "tools/urtrs-replay/record_filter.hpp"
+
+namespace rtrs::tool {
+namespace {
+
+struct GrepOptions {
+  std::string file;
+  FilterOptions filter;
+  std::size_t before = 0;
+  std::size_t after = 0;
+  bool count = false;
+  bool json = false;
+};
+
+// Prints what matches, with records of the same machine around it where they are wanted.
+class Printer {
+ public:
+  Printer(const GrepOptions& options, const trace::Schema& schema) : options_(options), schema_(schema) {}
+
+  // False when nothing more can be printed.
+  bool take(const trace::Record& record, bool matches) {
+    if (matches) ++found_;
+    if (options_.count) return true;
+    const bool follows = !matches && left_ > 0;
+    if (!matches && !follows) {
+      if (options_.before == 0) return true;
+      if (earlier_.size() == options_.before) earlier_.pop_front();
+      earlier_.push_back({record.seq, text(record)});
+      return true;
+    }
+    left_ = matches ? options_.after : left_ - 1;
+    const std::uint64_t first = earlier_.empty() ? record.seq : earlier_.front().first;
+    const bool context = options_.before + options_.after != 0;
+    if (context && !options_.json && printed_any_ && first != next_) out_.line("--");
+    for (const auto& [seq, line] : earlier_) out_.line(line);
+    earlier_.clear();
+    printed_any_ = true;
+    next_ = record.seq + 1;
+    return out_.line(text(record));
+  }
+  int finish(int code) {
+    if (options_.count) {
+      out_.line(options_.json ? "{\"count\":" + std::to_string(found_) + "}" : std::to_string(found_));
+    }
+    return out_.finish(code != exit_ok ? code : found_ != 0 ? exit_ok : exit_bad_trace);
+  }
+
+ private:
+  std::string text(const trace::Record& record) const {
+    if (options_.json) return trace::record_json(record, schema_);
+    std::string number = std::to_string(record.seq);
+    if (number.size() < 8) number.insert(0, 8 - number.size(), ' ');
+    return number + ' ' + trace::record_text(record, schema_);
+  }
+
+  const GrepOptions& options_;
+  const trace::Schema& schema_;
+  Output out_;
+  std::deque<std::pair<std::uint64_t, std::string>> earlier_;
+  std::uint64_t found_ = 0;
+  std::uint64_t next_ = 0;
+  std::size_t left_ = 0;
+  bool printed_any_ = false;
+};
+
+int grep(const GrepOptions& options) {
+  InputFile file(options.file);
+  if (!file.is_open()) return exit_usage;
+  trace::FdSource source(file.fd());
+  trace::Reader reader(source);
+  trace::Reader::Status status = reader.open();
+  if (status != trace::Reader::Status::ok) return report_stop(options.file, status, reader);
+  std::string why;
+  RecordFilter filter(options.filter, reader.header().schema, why);
+  if (!why.empty()) {
+    error(why);
+    return exit_usage;
+  }
+  Printer printer(options, reader.header().schema);
+  trace::Record record;
+  while ((status = reader.next(record)) == trace::Reader::Status::ok) {
+    if (!printer.take(record, filter.matches(record))) break;
+  }
+  return printer.finish(report_stop(options.file, status, reader));
+}
+
+}  // namespace
+
+void add_grep(CLI::App& app, Runner& runner) {
+  const auto bind = [](CLI::App& command, GrepOptions& options) {
+    command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
+    add_filter_options(command, options.filter);
+    command.add_option("-B,--before", options.before, "Also this many records before each")->type_name("N");
+    command.add_option("-A,--after", options.after, "Also this many records after each")->type_name("N");
+    command.add_flag("-c,--count", options.count, "Only how many there are");
+    command.add_flag("--json", options.json, "One JSON object a record, as cat --json");
+  };
+  add_command<GrepOptions>(
+      app, runner, "grep", "Print the records that somebody looks for",
+      "Examples:\n"
+      "  urtrs-replay grep run.rtrc --event 'Path*' --path 0\n"
+      "  urtrs-replay grep run.rtrc --permit 3 --from 0 --to 100\n"
+      "  urtrs-replay grep run.rtrc --connection 0:0 --class action -B 2\n"
+      "  urtrs-replay grep run.rtrc --field reason=none --json\n\n"
+      "Criteria of different kinds must all hold; of several values of one kind (--path 0,1), one.\n"
+      "Exit codes: 0 found, 1 nothing found or damaged trace, 2 wrong usage, 3 no trace.",
+      bind, grep);
+}
+
+}  // namespace rtrs::tool

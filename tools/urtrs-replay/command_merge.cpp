@@ -1,0 +1,173 @@
+// Several traces as one, in an order that every message agrees with.
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/trace/json.hpp"
+#include "core/trace/reader.hpp"
+#include "core/trace/text.hpp"
+#include "core/trace/writer.hpp"
+#include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/files.hpp"
+#include "tools/urtrs-replay/ladder/build.hpp"
+
+namespace rtrs::tool {
+namespace {
+
+struct MergeOptions {
+  std::vector<std::string> files;
+  std::string output;
+  bool json = false;
+};
+
+// Instances of file f of n are those of the file times n plus f, so that none meets another.
+constexpr std::size_t kMaxFiles = 16;
+
+class MergedFile {
+ public:
+  explicit MergedFile(const std::string& path) : input_(path), source_(input_.fd()), reader_(source_) {}
+  bool open() {
+    // What cannot be read was said when the story was built.
+    return input_.is_open() && reader_.open() == trace::Reader::Status::ok && next();
+  }
+  bool next() { return more_ = reader_.next(record_) == trace::Reader::Status::ok; }
+  bool more() const { return more_; }
+  const trace::Record& record() const { return record_; }
+  const trace::Header& header() const { return reader_.header(); }
+
+ private:
+  InputFile input_;
+  trace::FdSource source_;
+  trace::Reader reader_;
+  trace::Record record_;
+  bool more_ = false;
+};
+
+// Takes the records as they come, with instances that are unique among all files.
+class Destination {
+ public:
+  Destination(const MergeOptions& options, const std::vector<std::unique_ptr<MergedFile>>& files)
+      : options_(options), files_(files) {}
+
+  // Answers an exit code.
+  int open() {
+    if (options_.output.empty()) return exit_ok;
+    for (const auto& file : files_) {
+      if (!(file->header().schema == files_.front()->header().schema)) {
+        error("the traces were recorded by different versions; merge them without --output");
+        return exit_cannot_read;
+      }
+    }
+    int errno_of_create = 0;
+    auto sink = trace::FdSink::create(options_.output.c_str(), errno_of_create);
+    if (!sink) {
+      error("cannot create " + options_.output + ": " + std::strerror(errno_of_create));
+      return exit_usage;
+    }
+    trace::Header header = files_.front()->header();
+    header.origin.role = "both";
+    header.origin.options.clear();
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      header.origin.options.push_back("merged=" + options_.files[i]);
+      header.flags |= files_[i]->header().flags;
+    }
+    writer_ = std::make_unique<trace::Writer>(std::move(sink));
+    return failed(writer_->start(header));
+  }
+  int take(std::size_t from, const trace::Record& record) {
+    const std::size_t instance = record.instance * files_.size() + from;
+    if (writer_) {
+      if (instance > 0xffff) {
+        error("too many machines for one trace");
+        return exit_bad_trace;
+      }
+      return failed(writer_->append_values(*record.event, static_cast<InstanceId>(instance), record.time,
+                                           record.values));
+    }
+    const trace::Schema& schema = files_[from]->header().schema;
+    const std::string line =
+        options_.json
+            ? "{\"file\":" + std::to_string(from) + ",\"record\":" + trace::record_json(record, schema) + '}'
+            : std::string(1, static_cast<char>('A' + from)) + ' ' + record_text(record, schema);
+    return out_.line(line) ? exit_ok : exit_bad_trace;
+  }
+  int finish(int code) {
+    if (writer_ && code == exit_ok) code = failed(writer_->finish());
+    return out_.finish(code);
+  }
+  Output& out() { return out_; }
+
+ private:
+  int failed(int errno_of_write) const {
+    if (errno_of_write == 0) return exit_ok;
+    error("cannot write " + options_.output + ": " + std::strerror(errno_of_write));
+    return exit_bad_trace;
+  }
+
+  const MergeOptions& options_;
+  const std::vector<std::unique_ptr<MergedFile>>& files_;
+  std::unique_ptr<trace::Writer> writer_;
+  Output out_;
+};
+
+int merge(const MergeOptions& options) {
+  if (options.files.size() > kMaxFiles) {
+    error("at most " + std::to_string(kMaxFiles) + " traces can be merged");
+    return exit_usage;
+  }
+  int code = exit_ok;
+  const ladder::Story story = ladder::build_story(options.files, {}, code);
+  if (code == exit_usage || code == exit_cannot_read) return code;
+  std::vector<std::unique_ptr<MergedFile>> files;
+  for (const std::string& path : options.files) {
+    files.push_back(std::make_unique<MergedFile>(path));
+    files.back()->open();
+  }
+  Destination to(options, files);
+  if (const int wrong = to.open()) return wrong;
+  if (options.output.empty() && !options.json) {
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const ladder::TraceFile& file = story.files[i];
+      to.out().line("# " + std::string(1, static_cast<char>('A' + i)) + ": " + file.name + ", " + file.role +
+                    ", its clock " + (file.clock < 0 ? "" : "+") + std::to_string(file.clock) + " ns");
+    }
+  }
+  // A step is one record of its file; records that are no step follow the one before.
+  int wrong = exit_ok;
+  const auto take_until = [&](std::size_t from, std::uint64_t end) {
+    MergedFile& file = *files[from];
+    while (wrong == exit_ok && file.more() && file.record().seq < end) {
+      wrong = to.take(from, file.record());
+      file.next();
+    }
+  };
+  for (const ladder::Step& step : story.steps) {
+    take_until(static_cast<std::size_t>(step.file), step.record + 1);
+    if (wrong != exit_ok) break;
+  }
+  for (std::size_t from = 0; from < files.size(); ++from) take_until(from, kNever);
+  return to.finish(wrong != exit_ok ? wrong : code);
+}
+
+}  // namespace
+
+void add_merge(CLI::App& app, Runner& runner) {
+  const auto bind = [](CLI::App& command, MergeOptions& options) {
+    command.add_option("FILE", options.files, "Trace files of both sides")->required();
+    command.add_option("-o,--output", options.output, "Write one trace instead of printing")
+        ->type_name("TRACE");
+    command.add_flag("--json", options.json, "One JSON object a record");
+  };
+  add_command<MergeOptions>(
+      app, runner, "merge", "One view of client and server, by what caused what",
+      "Examples:\n"
+      "  urtrs-replay merge client.rtrc server.rtrc\n"
+      "  urtrs-replay merge client.rtrc server.rtrc --output both.rtrc\n\n"
+      "Each file keeps its own order and times; nothing arrives before it was sent. Clocks decide only what\n"
+      "messages leave open. Instance i of file f of n becomes i * n + f in the merged trace.\n"
+      "Exit codes: 0 merged, 1 damaged trace, 2 wrong usage, 3 no trace.",
+      bind, merge);
+}
+
+}  // namespace rtrs::tool

@@ -1,0 +1,190 @@
+#include "tools/urtrs-replay/compare.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+
+#include "core/trace/text.hpp"
+#include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/files.hpp"
+
+namespace rtrs::tool {
+
+namespace {
+
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> list) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+// Handles mean nothing by themselves: the first one that a machine meets is 1, and so on.
+bool is_handle(std::string_view field) {
+  return field.ends_with("epoch") || field.ends_with("uuid") ||
+         is_one_of(field, {"request", "address_pair", "rkey", "remote_addr", "digest_low", "digest_high"});
+}
+
+// Durations depend on chance, the seed on the run.
+bool is_left_out(std::string_view field) {
+  return is_one_of(field, {"delay", "config.seed"});
+}
+
+class Names {
+ public:
+  std::string of(std::string_view field, const std::string& value) {
+    // Zero and "none" mean something.
+    if (value == "0") return value;
+    const std::string_view kind = field.substr(field.rfind('.') + 1);
+    const auto [at, added] = numbers_.try_emplace({std::string(kind), value}, 0);
+    if (added) at->second = ++count_[std::string(kind)];
+    return '@' + std::to_string(at->second);
+  }
+
+ private:
+  std::map<std::pair<std::string, std::string>, unsigned> numbers_;
+  std::map<std::string, unsigned> count_;
+};
+
+class Collector {
+ public:
+  Collector(CompareMode mode, const trace::Schema& schema) : mode_(mode), schema_(schema) {}
+
+  void add(const trace::Record& record) {
+    const std::string& event = record.event->name;
+    if (mode_ != CompareMode::exact && event.starts_with("Begin")) begin(record);
+    if (!is_compared(record)) return;
+    Thread& thread = thread_of(record.instance);
+    thread.steps.push_back({record.seq, key_of(record), trace::record_text(record, schema_)});
+  }
+  std::vector<Thread> take() { return std::move(threads_); }
+
+ private:
+  bool is_compared(const trace::Record& record) const {
+    if (mode_ == CompareMode::exact) return true;
+    const std::string& event = record.event->name;
+    if (mode_ == CompareMode::state) {
+      return is_one_of(event, {"PathChanged", "LinkChanged", "EndSession", "ReleasePath", "AdmitSession"});
+    }
+    return event.starts_with("Begin") || record.event->category == trace::EventClass::input ||
+           record.event->category == trace::EventClass::action;
+  }
+
+  // A machine that begins again in an instance is another one.
+  void begin(const trace::Record& record) {
+    const std::string kind = record.event->name.substr(5);
+    current_[record.instance] = threads_.size();
+    threads_.push_back({kind + ' ' + std::to_string(count_[kind]++), {}});
+    names_.emplace_back();
+  }
+  Thread& thread_of(InstanceId instance) {
+    // Exact comparison has one thread; records before a begin get one of their own.
+    const InstanceId at = mode_ == CompareMode::exact ? InstanceId{0} : instance;
+    const auto found = current_.find(at);
+    if (found != current_.end()) return threads_[found->second];
+    current_[at] = threads_.size();
+    threads_.push_back({mode_ == CompareMode::exact ? "" : "instance " + std::to_string(instance), {}});
+    names_.emplace_back();
+    return threads_.back();
+  }
+
+  std::string key_of(const trace::Record& record) {
+    std::string key = record.event->name;
+    if (mode_ == CompareMode::exact) {
+      key += '\n' + std::to_string(record.instance) + '\n' + std::to_string(record.time) + '\n';
+      return key.append(record.fields);
+    }
+    Names& names = names_[current_[record.instance]];
+    for (std::size_t i = 0; i < record.values.size(); ++i) {
+      const trace::FieldInfo& field = record.event->fields[i];
+      if (is_left_out(field.name)) continue;
+      std::string value = trace::value_text(field, record.values[i], schema_);
+      if (is_handle(field.name)) value = names.of(field.name, value);
+      key += ' ' + field.name + '=' + value;
+    }
+    return key;
+  }
+
+  CompareMode mode_;
+  const trace::Schema& schema_;
+  std::vector<Thread> threads_;
+  std::vector<Names> names_;  // by thread
+  std::map<InstanceId, std::size_t> current_;
+  std::map<std::string, unsigned> count_;
+};
+
+const Thread* find(const ComparedTrace& trace, const std::string& name) {
+  for (const Thread& thread : trace.threads) {
+    if (thread.name == name) return &thread;
+  }
+  return nullptr;
+}
+
+// The first step in which two threads differ; the shorter one's length when one ends early.
+std::size_t first_unlike(const std::vector<Step>& a, const std::vector<Step>& b) {
+  std::size_t at = 0;
+  while (at < a.size() && at < b.size() && a[at].key == b[at].key) ++at;
+  return at;
+}
+
+}  // namespace
+
+ComparedTrace read_for_compare(const std::string& path, CompareMode mode) {
+  ComparedTrace result;
+  InputFile file(path);
+  if (!file.is_open()) {
+    result.code = exit_usage;
+    return result;
+  }
+  trace::FdSource source(file.fd());
+  trace::Reader reader(source);
+  trace::Reader::Status status = reader.open();
+  if (status == trace::Reader::Status::ok) {
+    Collector collector(mode, reader.header().schema);
+    Progress progress(file.size(), true);
+    trace::Record record;
+    while ((status = reader.next(record)) == trace::Reader::Status::ok) {
+      collector.add(record);
+      progress.at(reader.bytes());
+    }
+    result.threads = collector.take();
+    result.records = reader.records();
+  }
+  result.code = report_stop(path, status, reader);
+  return result;
+}
+
+Difference compare(const ComparedTrace& a, const ComparedTrace& b) {
+  std::vector<std::string> names;
+  for (const ComparedTrace* trace : {&a, &b}) {
+    for (const Thread& thread : trace->threads) {
+      if (std::find(names.begin(), names.end(), thread.name) == names.end()) names.push_back(thread.name);
+    }
+  }
+  static const std::vector<Step> kNothing;
+  Difference first;
+  std::uint64_t earliest = 0;
+  for (const std::string& name : names) {
+    const Thread* of_a = find(a, name);
+    const Thread* of_b = find(b, name);
+    const std::vector<Step>& steps_a = of_a != nullptr ? of_a->steps : kNothing;
+    const std::vector<Step>& steps_b = of_b != nullptr ? of_b->steps : kNothing;
+    const std::size_t at = first_unlike(steps_a, steps_b);
+    const bool in_a = at < steps_a.size();
+    const bool in_b = at < steps_b.size();
+    if (!in_a && !in_b) continue;
+    const std::uint64_t place = std::min(in_a ? steps_a[at].seq : kNever, in_b ? steps_b[at].seq : kNever);
+    if (first.found && earliest <= place) continue;
+    earliest = place;
+    first = {true,
+             name,
+             in_a ? steps_a[at].text : "",
+             in_b ? steps_b[at].text : "",
+             in_a ? steps_a[at].seq : a.records,
+             in_b ? steps_b[at].seq : b.records,
+             {}};
+    constexpr std::size_t kShown = 10;
+    for (std::size_t i = at > kShown ? at - kShown : 0; i < at; ++i) first.before.push_back(steps_a[i].text);
+  }
+  return first;
+}
+
+}  // namespace rtrs::tool

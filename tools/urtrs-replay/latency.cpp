@@ -1,0 +1,135 @@
+#include "tools/urtrs-replay/latency.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/proto/limits.hpp"
+
+namespace rtrs::tool {
+
+namespace {
+
+constexpr std::size_t kGaps = 5;
+constexpr Nanos kShortestGap = milliseconds(1);
+// No trace can make us reserve more than this.
+constexpr std::uint64_t kMostSlots = 65536;
+
+int field(const trace::EventInfo& event, std::string_view name) {
+  for (std::size_t i = 0; i < event.fields.size(); ++i) {
+    if (event.fields[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+std::uint64_t value(const trace::Record& record, int index) {
+  return index < 0 ? 0 : record.values[static_cast<std::size_t>(index)].number;
+}
+
+}  // namespace
+
+Nanos PathLatency::percentile(double part) const {
+  if (took.empty()) return 0;
+  const auto rank = static_cast<std::size_t>(part * static_cast<double>(took.size() - 1) + 0.5);
+  return took[std::min(rank, took.size() - 1)];
+}
+
+LatencyMeter::LatencyMeter(const trace::Schema& schema) {
+  const auto know = [&](std::string_view name, Role role, const char* slot) {
+    const trace::EventInfo* event = schema.find(name);
+    if (event == nullptr) return;
+    if (known_.size() <= event->id) known_.resize(event->id + std::size_t{1});
+    Known& known = known_[event->id];
+    known.slot = field(*event, slot);
+    known.path = field(*event, "key.path");
+    known.bytes = field(*event, "data_len");
+    known.direction = field(*event, "direction");
+    known.result = field(*event, role == Role::responded ? "peer_errno" : "result");
+    if (known.slot >= 0 || role == Role::begun) known.role = role;
+  };
+  know("Submitted", Role::submitted, "permit");
+  know("PostRequest", Role::posted, "permit");
+  know("Complete", Role::completed, "permit");
+  know("RequestArrived", Role::arrived, "chunk");
+  know("Deliver", Role::delivered, "chunk");
+  know("Responded", Role::responded, "chunk");
+  know("BeginClient", Role::begun, "");
+  know("BeginServerSession", Role::begun, "");
+}
+
+LatencyMeter::Open& LatencyMeter::slot(Machine& machine, std::uint64_t number) {
+  const auto at = static_cast<std::size_t>(std::min(number, kMostSlots - 1));
+  if (machine.open.size() <= at) machine.open.resize(at + 1);
+  return machine.open[at];
+}
+
+void LatencyMeter::note_gap(const trace::Record& record, Machine& machine) {
+  if (machine.seen && machine.waiting != 0 && record.time > machine.last &&
+      record.time - machine.last >= kShortestGap) {
+    const Gap gap{record.time - machine.last, machine.last, record.seq, record.instance, machine.waiting};
+    const auto at = std::upper_bound(gaps_.begin(), gaps_.end(), gap,
+                                     [](const Gap& a, const Gap& b) { return a.length > b.length; });
+    gaps_.insert(at, gap);
+    if (gaps_.size() > kGaps) gaps_.pop_back();
+  }
+  machine.last = record.time;
+  machine.seen = true;
+}
+
+void LatencyMeter::close(const trace::Record& record, Machine& machine, Open& open, bool failed) {
+  if (!open.used) return;
+  open.used = false;
+  if (machine.waiting != 0) --machine.waiting;
+  PathLatency& path = paths_[{record.instance, open.path}];
+  ++(open.write ? path.writes : path.reads);
+  path.bytes += open.bytes;
+  path.failed += failed ? 1 : 0;
+  path.took.push_back(record.time - open.since);
+}
+
+void LatencyMeter::add(const trace::Record& record) {
+  Machine& machine = machines_[record.instance];
+  note_gap(record, machine);
+  const trace::KindId id = record.event->id;
+  if (id >= known_.size()) return;
+  const Known& known = known_[id];
+  if (known.role == Role::other) return;
+  if (known.role == Role::begun) {
+    machine = {};
+    return;
+  }
+  Open& open = slot(machine, value(record, known.slot));
+  const auto path = static_cast<std::uint16_t>(value(record, known.path) % kMaxPaths);
+  switch (known.role) {
+    case Role::submitted:
+    case Role::delivered:
+      if (!open.used) ++machine.waiting;
+      if (known.role == Role::submitted) {
+        open.bytes = static_cast<std::uint32_t>(value(record, known.bytes));
+        open.write = value(record, known.direction) != 0;
+      }
+      open.since = record.time;
+      open.path = path;
+      open.used = true;
+      break;
+    case Role::posted:
+      open.path = path;
+      break;
+    case Role::arrived:
+      // The direction of what is delivered next; a request that waits at the gate must not change another.
+      if (!open.used) open.write = value(record, known.direction) != 0;
+      break;
+    case Role::completed:
+    case Role::responded:
+      close(record, machine, open, value(record, known.result) != 0);
+      break;
+    case Role::other:
+    case Role::begun:
+      break;
+  }
+}
+
+void LatencyMeter::finish() {
+  for (auto& [place, path] : paths_) std::sort(path.took.begin(), path.took.end());
+}
+
+}  // namespace rtrs::tool

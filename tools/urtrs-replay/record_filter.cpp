@@ -1,0 +1,196 @@
+#include "tools/urtrs-replay/record_filter.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/proto/limits.hpp"
+#include "core/trace/text.hpp"
+#include "core/wire/imm.hpp"
+#include "tools/urtrs-replay/ladder/fields.hpp"
+
+namespace rtrs::tool {
+
+using ladder::Fields;
+
+namespace {
+
+template <class T>
+bool contains(const std::vector<T>& list, std::uint64_t value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+const char* class_name(trace::EventClass category) {
+  switch (category) {
+    case trace::EventClass::control:
+      return "control";
+    case trace::EventClass::input:
+      return "input";
+    case trace::EventClass::action:
+      return "action";
+    case trace::EventClass::note:
+      return "note";
+  }
+  return "";
+}
+
+bool is_number(std::string_view text, std::uint16_t& number) {
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return wrong == std::errc{} && end == text.data() + text.size();
+}
+
+// "Path*" stands for all that begin with "Path".
+bool names(std::string_view pattern, std::string_view name) {
+  if (pattern.ends_with('*')) return name.starts_with(pattern.substr(0, pattern.size() - 1));
+  return pattern == name;
+}
+
+}  // namespace
+
+bool FilterOptions::any() const {
+  return !(events.empty() && classes.empty() && instances.empty() && sessions.empty() && paths.empty() &&
+           connections.empty() && permits.empty() && fields.empty() && !from && !to);
+}
+
+void add_filter_options(CLI::App& command, FilterOptions& options) {
+  command.add_option("--event", options.events, "Events of this name; Path* is all that begin with Path")
+      ->type_name("NAME")
+      ->delimiter(',');
+  command.add_option("--class", options.classes, "control, input, action or note")
+      ->type_name("CLASS")
+      ->delimiter(',');
+  command.add_option("--instance", options.instances, "Records of this machine")
+      ->type_name("I")
+      ->delimiter(',');
+  command.add_option("--session", options.sessions, "Records of this session of a server")
+      ->type_name("S")
+      ->delimiter(',');
+  command.add_option("--path", options.paths, "What happens on this path of its session")
+      ->type_name("P")
+      ->delimiter(',');
+  command.add_option("--connection", options.connections, "What happens on this connection of a path")
+      ->type_name("[P:]C")
+      ->delimiter(',');
+  command.add_option("--permit", options.permits, "What happens to this permit or chunk")
+      ->type_name("N")
+      ->delimiter(',');
+  command.add_option("--field", options.fields, "Where a field has this value, as cat prints it")
+      ->type_name("NAME=VALUE");
+  command.add_option("--from", options.from, "From this time on, in seconds as cat prints them")
+      ->type_name("S");
+  command.add_option("--to", options.to, "Up to this time")->type_name("S");
+}
+
+RecordFilter::RecordFilter(const FilterOptions& options, const trace::Schema& schema, std::string& why)
+    : options_(options), schema_(schema) {
+  for (const std::string& name : options.events) {
+    const bool known = std::any_of(schema.events.begin(), schema.events.end(),
+                                   [&name](const auto& event) { return names(name, event.name); });
+    if (!known) why = "the trace knows no event '" + name + "'; `urtrs-replay stat` lists those in it";
+  }
+  for (const std::string& name : options.classes) {
+    if (name != "control" && name != "input" && name != "action" && name != "note") {
+      why = "there is no class '" + name + "'; the classes are control, input, action and note";
+    }
+  }
+  for (const std::string& text : options.connections) {
+    Connection connection;
+    const std::size_t colon = text.find(':');
+    std::uint16_t path = 0;
+    const std::string_view con = std::string_view(text).substr(colon == std::string::npos ? 0 : colon + 1);
+    if (!is_number(con, connection.con) ||
+        (colon != std::string::npos && !is_number(std::string_view(text).substr(0, colon), path))) {
+      why = "'" + text + "' names no connection; give its number, or PATH:NUMBER";
+    }
+    if (colon != std::string::npos) connection.path = path;
+    connections_.push_back(connection);
+  }
+  for (const std::string& text : options.fields) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) why = "'" + text + "' is not NAME=VALUE";
+    fields_.emplace_back(text.substr(0, equals),
+                         equals == std::string::npos ? std::string() : text.substr(equals + 1));
+  }
+}
+
+bool RecordFilter::matches(const trace::Record& record) {
+  follow(record);
+  const double seconds = static_cast<double>(record.time) / 1e9;
+  if (options_.from && seconds < *options_.from) return false;
+  if (options_.to && seconds > *options_.to) return false;
+  return matches_event(record) && matches_place(record) && matches_permit(record) && matches_fields(record);
+}
+
+void RecordFilter::follow(const trace::Record& record) {
+  const Fields fields(record, schema_);
+  const char* name = fields.event() == "Connected"            ? "queue_depth"
+                     : fields.event() == "BeginServerSession" ? "config.queue_depth"
+                                                              : nullptr;
+  if (name != nullptr && fields.number(name) != 0) {
+    depth_[record.instance] = static_cast<std::uint32_t>(fields.number(name));
+  }
+}
+
+bool RecordFilter::matches_event(const trace::Record& record) const {
+  const auto named = [&record](const std::string& name) { return names(name, record.event->name); };
+  if (!options_.events.empty() && std::none_of(options_.events.begin(), options_.events.end(), named)) {
+    return false;
+  }
+  const std::string category = class_name(record.event->category);
+  return options_.classes.empty() ||
+         std::find(options_.classes.begin(), options_.classes.end(), category) != options_.classes.end();
+}
+
+bool RecordFilter::matches_place(const trace::Record& record) const {
+  if (!options_.instances.empty() && !contains(options_.instances, record.instance)) return false;
+  // The registry of a server is instance 0, session s is instance s + 1.
+  if (!options_.sessions.empty() &&
+      (record.instance == 0 || !contains(options_.sessions, record.instance - 1U))) {
+    return false;
+  }
+  if (options_.paths.empty() && connections_.empty()) return true;
+  const Fields fields(record, schema_);
+  const bool has_key = fields.has("key.path");
+  const std::uint64_t path = fields.number(has_key ? "key.path" : "path") % kMaxPaths;
+  if (!options_.paths.empty()) {
+    const bool failover =
+        fields.event() == "FailedOver" &&
+        (contains(options_.paths, fields.number("from")) || contains(options_.paths, fields.number("to")));
+    const bool here = (has_key || fields.has("path")) && contains(options_.paths, path);
+    if (!failover && !here) return false;
+  }
+  if (connections_.empty()) return true;
+  return has_key && std::any_of(connections_.begin(), connections_.end(), [&](const Connection& one) {
+           return one.con == fields.number("key.con") && (!one.path || *one.path == path);
+         });
+}
+
+bool RecordFilter::matches_permit(const trace::Record& record) const {
+  if (options_.permits.empty()) return true;
+  const Fields fields(record, schema_);
+  for (const char* name : {"permit", "chunk", "buf_id"}) {
+    if (fields.has(name)) return contains(options_.permits, fields.number(name));
+  }
+  if (!fields.has("imm") || (fields.has("has_imm") && !fields.flag("has_imm"))) return false;
+  const auto depth = depth_.find(record.instance);
+  if (depth == depth_.end()) return false;
+  const auto imm = static_cast<std::uint32_t>(fields.number("imm"));
+  switch (wire::imm_type(imm)) {
+    case wire::ImmType::io_req:
+      return contains(options_.permits, wire::decode_io_req(depth->second, imm).buf_id);
+    case wire::ImmType::io_rsp:
+    case wire::ImmType::io_rsp_w_inv:
+      return contains(options_.permits,
+                      wire::split_msg_id(depth->second, wire::decode_io_rsp(imm).msg_id).buf_id);
+    default:
+      return false;
+  }
+}
+
+bool RecordFilter::matches_fields(const trace::Record& record) const {
+  const Fields fields(record, schema_);
+  return std::all_of(fields_.begin(), fields_.end(), [&fields](const auto& wanted) {
+    return fields.has(wanted.first) && fields.word(wanted.first) == wanted.second;
+  });
+}
+
+}  // namespace rtrs::tool

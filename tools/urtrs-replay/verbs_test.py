@@ -1,0 +1,222 @@
+"""What grep, stat, replay, diff and merge say about traces of simulated runs.
+
+usage: verbs_test.py URTRS_REPLAY TRACES
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, TRACES = (os.path.abspath(argument) for argument in sys.argv[1:3])
+CLIENT = os.path.join(TRACES, "seed-420-client1.rtrc")
+SERVER = os.path.join(TRACES, "seed-420-server.rtrc")
+OTHER = os.path.join(TRACES, "seed-0-client1.rtrc")
+
+
+def run(*arguments, code=0, stdin=None):
+    result = subprocess.run([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            input=stdin, timeout=120, check=False)
+    if result.returncode != code:
+        raise AssertionError(f"{arguments}: exit code {result.returncode}, not {code}: {result.stderr}")
+    return result.stdout if code in (0, 1) else result.stderr
+
+
+def records(*arguments, code=0):
+    return [json.loads(line) for line in run(*arguments, "--json", code=code).splitlines()]
+
+
+def everything(path):
+    return [one for one in records("cat", path) if "event" in one]
+
+
+class Grep(unittest.TestCase):
+    def test_event_and_path(self):
+        found = records("grep", CLIENT, "--event", "Path*", "--path", "0")
+        wanted = [one for one in everything(CLIENT) if one["event"].startswith("Path") and
+                  one["fields"].get("path") == 0]
+        self.assertEqual(found, wanted)
+        self.assertTrue(wanted)
+
+    def test_criteria_narrow_and_values_widen(self):
+        both = records("grep", CLIENT, "--event", "Submitted,Complete")
+        one = records("grep", CLIENT, "--event", "Submitted")
+        narrowed = records("grep", CLIENT, "--event", "Submitted,Complete", "--class", "input")
+        self.assertGreater(len(both), len(one))
+        self.assertEqual(one, narrowed)
+
+    def test_permit_finds_its_response(self):
+        found = records("grep", CLIENT, "--permit", "0")
+        events = {one["event"] for one in found}
+        self.assertLessEqual({"Submitted", "PostRequest", "ImmReceived", "Complete"}, events)
+
+    def test_time(self):
+        all_records = everything(CLIENT)
+        middle = all_records[len(all_records) // 2]["time"] / 1e9
+        found = records("grep", CLIENT, "--to", repr(middle))
+        later = records("grep", CLIENT, "--from", repr(middle))
+        self.assertGreater(len(found), 10)
+        self.assertGreater(len(later), 10)
+        self.assertGreaterEqual(len(found) + len(later), len(all_records))
+
+    def test_server_session_and_connection(self):
+        found = records("grep", SERVER, "--session", "0", "--connection", "0:1")
+        self.assertTrue(found)
+        for one in found:
+            self.assertEqual((one["instance"], one["fields"]["key.con"]), (1, 1))
+            self.assertEqual(one["fields"]["key.path"] % 8, 0)
+
+    def test_field_count_and_context(self):
+        lost = run("grep", CLIENT, "--event", "PathChanged", "--field", "state=connected", "-c")
+        self.assertGreater(int(lost), 0)
+        text = run("grep", CLIENT, "--event", "EndSession", "-B", "2", "-A", "1")
+        self.assertEqual(len(text.splitlines()), 4)
+
+    def test_nothing_and_nonsense(self):
+        self.assertEqual(run("grep", CLIENT, "--permit", "60000", code=1), "")
+        self.assertIn("knows no event 'Nope'", run("grep", CLIENT, "--event", "Nope", code=2))
+        self.assertIn("names no connection", run("grep", CLIENT, "--connection", "a:b", code=2))
+        self.assertIn("the classes are", run("grep", CLIENT, "--class", "x", code=2))
+        self.assertIn("is not NAME=VALUE", run("grep", CLIENT, "--field", "x", code=2))
+
+
+class Stat(unittest.TestCase):
+    def test_latencies_are_those_of_the_records(self):
+        stat = records("stat", CLIENT)[0]
+        took, open_since = [], {}
+        for one in everything(CLIENT):
+            if one["event"] == "Submitted":
+                open_since[one["fields"]["permit"]] = one["time"]
+            if one["event"] == "Complete":
+                took.append(one["time"] - open_since.pop(one["fields"]["permit"]))
+        self.assertEqual(sum(path["reads"] + path["writes"] for path in stat["requests"]), len(took))
+        self.assertEqual(max(path["latency_ns"]["max"] for path in stat["requests"]), max(took))
+        self.assertIn("latency", run("stat", CLIENT))
+
+    def test_server_and_gaps(self):
+        stat = records("stat", SERVER)[0]
+        self.assertGreater(sum(path["reads"] + path["writes"] for path in stat["requests"]), 10)
+        lengths = [gap["length_ns"] for gap in records("stat", CLIENT)[0]["gaps"]]
+        self.assertEqual(lengths, sorted(lengths, reverse=True))
+
+
+class Replay(unittest.TestCase):
+    def test_state_at_a_record(self):
+        result = records("replay", CLIENT, "--stop-at", "40", "--state")[0]
+        self.assertEqual(result["verdict"], "identical")
+        self.assertTrue(result["stopped"])
+        self.assertEqual(result["at"]["record"], 40)
+        state = result["at"]["state"]["0"]
+        self.assertIn("paths[0].state", state)
+        self.assertIn("in front of record 40:", run("replay", CLIENT, "--stop-at", "40", "--state"))
+
+    def test_what_changed(self):
+        submitted = next(one for one in everything(CLIENT) if one["event"] == "Submitted")
+        at = submitted["seq"]
+        result = records("replay", CLIENT, "--diff-state", str(at), "--stop-at", str(at + 1))[0]
+        changes = result["at"]["changes"]["0"]
+        self.assertTrue(any(line.startswith("permits") for line in changes), changes)
+        nothing = records("replay", CLIENT, "--diff-state", str(at), "--stop-at", str(at))[0]
+        self.assertEqual(nothing["at"]["changes"]["0"], [])
+        run("replay", CLIENT, "--diff-state", "9", "--stop-at", "8", code=2)
+
+    def test_state_at_the_end(self):
+        self.assertNotIn("stopped\": true", run("replay", CLIENT, "--state", "--json"))
+
+    def test_a_divergence_shows_the_events_before(self):
+        with tempfile.TemporaryDirectory() as folder:
+            lines = run("cat", CLIENT, "--json").splitlines()
+            at = next(i for i, line in enumerate(lines) if '"event":"Complete"' in line)
+            lines[at] = lines[at].replace('"result":"ok"', '"result":"no_path"')
+            text = "\n".join(line for line in lines if not line.startswith('{"end"')) + "\n"
+            changed = os.path.join(folder, "changed.rtrc")
+            run("from-json", "-", changed, stdin=text)
+            result = records("replay", changed, code=1)[0]
+            divergence = result["divergence"]
+            self.assertEqual(divergence["record"], json.loads(lines[at])["seq"])
+            self.assertIn("result=no_path", divergence["recorded"])
+            self.assertIn("result=ok", divergence["rerun"])
+            self.assertEqual(len(divergence["before"]), 20)
+
+
+class Diff(unittest.TestCase):
+    def test_alike(self):
+        for mode in ("exact", "canonical", "state"):
+            self.assertIn("no difference", run("diff", "--mode", mode, CLIENT, CLIENT))
+
+    def test_different_runs(self):
+        for mode in ("exact", "canonical", "state"):
+            result = records("diff", "--mode", mode, CLIENT, OTHER, code=1)[0]
+            self.assertFalse(result["equal"])
+        self.assertIn("first difference", run("diff", CLIENT, OTHER, code=1))
+
+    def test_canonical_does_not_see_times(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shifted = os.path.join(folder, "shifted.rtrc")
+            lines = run("cat", CLIENT, "--json").splitlines()
+            text = ""
+            for line in lines:
+                one = json.loads(line)
+                if "end" in one:
+                    continue
+                if "event" in one:
+                    one["time"] += 1000
+                    if "key.epoch" in one["fields"]:
+                        one["fields"]["key.epoch"] += 7
+                text += json.dumps(one) + "\n"
+            run("from-json", "-", shifted, stdin=text)
+            result = run("diff", "--mode", "exact", CLIENT, shifted, "--json", code=1)
+            self.assertFalse(json.loads(result)["equal"])
+            # The trace was not completed, which is said; the content is alike.
+            result = run("diff", CLIENT, shifted, "--json", code=1)
+            self.assertTrue(json.loads(result)["equal"])
+
+    def test_first_difference_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            changed = os.path.join(folder, "changed.rtrc")
+            lines = run("cat", CLIENT, "--json").splitlines()
+            at = [i for i, line in enumerate(lines) if '"event":"PathChanged"' in line][1]
+            one = json.loads(lines[at])
+            one["fields"]["peer_errno"] = 77
+            lines[at] = json.dumps(one)
+            text = "\n".join(line for line in lines if not line.startswith('{"end"')) + "\n"
+            run("from-json", "-", changed, stdin=text)
+            for mode in ("canonical", "state"):
+                result = json.loads(run("diff", "--mode", mode, CLIENT, changed, "--json", code=1))
+                self.assertEqual(result["first"]["records"], [one["seq"], one["seq"]])
+                self.assertIn("peer_errno=77", result["first"]["b"])
+
+
+class Merge(unittest.TestCase):
+    def test_nothing_arrives_before_it_was_sent(self):
+        merged = records("merge", CLIENT, SERVER)
+        self.assertEqual(len(merged), len(everything(CLIENT)) + len(everything(SERVER)))
+        for side in (0, 1):
+            numbers = [one["record"]["seq"] for one in merged if one["file"] == side]
+            self.assertEqual(numbers, sorted(numbers))
+        first = {}
+        for place, one in enumerate(merged):
+            first.setdefault((one["file"], one["record"]["event"]), place)
+        self.assertLess(first[(0, "Connect")], first[(1, "ConnectRequested")])
+        self.assertLess(first[(1, "Accept")], first[(0, "Connected")])
+        self.assertLess(first[(0, "PostRequest")], first[(1, "RequestArrived")])
+
+    def test_the_merged_trace_replays(self):
+        with tempfile.TemporaryDirectory() as folder:
+            both = os.path.join(folder, "both.rtrc")
+            run("merge", CLIENT, SERVER, "--output", both)
+            self.assertEqual(len(everything(both)), len(everything(CLIENT)) + len(everything(SERVER)))
+            self.assertIn("identical", run("replay", both))
+            self.assertEqual(records("stat", both)[0]["role"], "both")
+
+    def test_text_and_errors(self):
+        text = run("merge", CLIENT, SERVER)
+        self.assertTrue(text.startswith("# A: "))
+        self.assertIn("\nB ", text)
+        run("merge", CLIENT, "/nonexistent", code=2)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
