@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/base/assert_hook.hpp"
 #include "core/proto/client_session.hpp"
 #include "core/trace/recorder.hpp"
 #include "core/trace/replay.hpp"
@@ -225,6 +226,31 @@ TEST_F(FileTest, LimitOfFileSizes) {
   EXPECT_GT(result.inputs, 1000U);
   EXPECT_EQ(recorder.dump_ring(path("ring").c_str(), {}), 0);
   EXPECT_EQ(replayed(path("ring")).verdict, Verdict::identical);
+}
+
+// A broken invariant ends the program; what led to it is in the dump.
+TEST_F(FileTest, BrokenInvariantLeavesADump) {
+  const std::string dump = path("dump");
+  EXPECT_DEATH(
+      {
+        struct Context {
+          Recorder recorder;
+          std::string path;
+        } context;
+        context.path = dump;
+        set_assert_hook(
+            [](void* of) noexcept {
+              const auto* at = static_cast<const Context*>(of);
+              at->recorder.dump_ring(at->path.c_str(), {});
+            },
+            &context);
+        Client client(context.recorder);
+        client.attempts(3);
+        RTRS_ASSERT(1 + 1 == 3);
+      },
+      "broken invariant: 1 \\+ 1 == 3");
+  EXPECT_EQ(replayed(dump).verdict, Verdict::identical);
+  EXPECT_EQ(replayed(dump).inputs, 10U);
 }
 
 TEST(State, TextAndDifferences) {
