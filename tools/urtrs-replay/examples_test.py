@@ -20,7 +20,7 @@ def shell(command, folder, program):
 
 def commands(program):
     text = subprocess.run([program, "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
-    listed = text[text.index("Subcommands:"):]
+    listed = text[text.index("Subcommands:"):text.index("Example")]
     return re.findall(r"^  ([a-z][a-z-]*) ", listed, re.MULTILINE)
 
 
