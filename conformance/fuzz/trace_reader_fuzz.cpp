@@ -1,0 +1,37 @@
+// Any bytes are read as a trace without harm: what is read can be printed, and written again as it was.
+#include <string>
+
+#include "conformance/fuzz/fuzz.hpp"
+#include "core/trace/json.hpp"
+#include "core/trace/reader.hpp"
+#include "core/trace/text.hpp"
+#include "core/trace/wire_reader.hpp"
+#include "core/trace/writer.hpp"
+
+using namespace rtrs::trace;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  MemorySource source({reinterpret_cast<const char*>(data), size});
+  Reader reader(source);
+  if (reader.open() != Reader::Status::ok) {
+    RTRS_FUZZ_CHECK(!reader.stop().reason.empty() && reader.stop().offset <= size);
+    return 0;
+  }
+  RTRS_FUZZ_CHECK(!header_json(reader.header()).empty());
+  std::string copy;
+  Writer writer(std::make_unique<StringSink>(copy));
+  RTRS_FUZZ_CHECK(writer.start(reader.header()) == 0);
+  const WireNotes notes(reader.header().schema);
+  Record record;
+  Reader::Status status = Reader::Status::ok;
+  while ((status = reader.next(record)) == Reader::Status::ok) {
+    RTRS_FUZZ_CHECK(!record_text(record, reader.header().schema).empty());
+    RTRS_FUZZ_CHECK(!record_json(record, reader.header().schema).empty());
+    (void)notes.note(record);
+    RTRS_FUZZ_CHECK(writer.append_values(*record.event, record.instance, record.time, record.values) == 0);
+  }
+  RTRS_FUZZ_CHECK(writer.records() == reader.records());
+  if (status == Reader::Status::end) RTRS_FUZZ_CHECK(writer.chain_hash() == reader.chain_hash());
+  if (status != Reader::Status::end) RTRS_FUZZ_CHECK(!reader.stop().reason.empty());
+  return 0;
+}
