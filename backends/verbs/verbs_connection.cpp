@@ -12,7 +12,6 @@
 namespace rtrs::verbs {
 namespace {
 
-constexpr std::uint64_t kReceiveMark = std::uint64_t{1} << 63;
 // Heartbeats, keys of chunks and the headers of requests fit.
 constexpr std::uint32_t kInline = 96;
 // Soft-RoCE passes the number of its kernel on, which user space knows by another meaning.

@@ -8,6 +8,7 @@ namespace rtrs::verbs {
 namespace {
 
 constexpr std::uint32_t kAlignment = 64;
+constexpr int kReceiveInto = IBV_ACCESS_LOCAL_WRITE;
 
 }  // namespace
 
@@ -33,7 +34,7 @@ bool Receives::grow(ibv_pd* domain, Size& size, unsigned count) {
     const std::size_t total = std::size_t{size.bytes} * count;
     slab.memory.reset(new (std::nothrow) std::byte[total]);
     if (slab.memory == nullptr) return false;
-    slab.handle.reset(ibv_reg_mr(domain, slab.memory.get(), total, IBV_ACCESS_LOCAL_WRITE));
+    slab.handle.reset(ibv_reg_mr(domain, slab.memory.get(), total, kReceiveInto));
     if (slab.handle == nullptr) return false;
   }
   for (unsigned i = 0; i < count; ++i) {
