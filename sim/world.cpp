@@ -74,7 +74,7 @@ void World::start_server() {
     server.recorder = std::make_unique<Recorder>(kRingRecords);
     if (!options_.trace.empty()) {
       const trace::Origin origin{"urtrs-sim", "server", network_.capabilities().name, options_.seed, {}};
-      server.recorder->open_file((options_.trace + ".server.trace").c_str(), origin, {trace::Detail::wire});
+      server.recorder->open_file((options_.trace + ".server.trace").c_str(), origin, {trace::Detail::wire, 1});
     }
   }
   server.driver = std::make_unique<Server>(scenario_.server, server.recorder.get());
@@ -101,7 +101,7 @@ void World::start_client(std::uint32_t index) {
     if (!options_.trace.empty()) {
       const trace::Origin origin{"urtrs-sim", "client", network_.capabilities().name, options_.seed, {}};
       client.recorder->open_file((options_.trace + ".client" + std::to_string(client.id) + ".trace").c_str(),
-                                 origin, {trace::Detail::wire});
+                                 origin, {trace::Detail::wire, 1});
     }
   }
   constexpr std::size_t kMaxIo = 8 * kSectorBytes;
