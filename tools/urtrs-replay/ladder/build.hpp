@@ -19,6 +19,10 @@ struct WantedMark {
 // of a damaged trace what is sound is still told. A mark on a record that does not exist is a usage error.
 Story build_story(const std::vector<std::string>& files, const std::vector<WantedMark>& marks, int& code);
 
+// By how much an arrival may seem earlier than its sending. A driver stamps what it finds with the time at
+// which it began to look; simulated clocks are exact.
+std::int64_t clock_slack(const TraceFile& file) noexcept;
+
 // The stages after reading, in this order; tests call build_story.
 void pair_messages(Story& story);    // joins both ends of connections and of messages
 void order_steps(Story& story);      // estimates clocks, then sorts: causes before their effects

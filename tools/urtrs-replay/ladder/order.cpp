@@ -31,7 +31,8 @@ std::int64_t file_offset(const Story& story, Index client, Index server) {
     }
     offset.any = true;
   }
-  if (!offset.any || (offset.least <= 0 && offset.most >= 0)) return 0;
+  const std::int64_t slack = clock_slack(story.files[static_cast<std::size_t>(client)]);
+  if (!offset.any || (offset.least <= slack && offset.most >= -slack)) return 0;
   if (offset.least == -kFar) return offset.most;
   if (offset.most == kFar) return offset.least;
   return offset.least + (offset.most - offset.least) / 2;
@@ -127,6 +128,10 @@ class Merge {
 };
 
 }  // namespace
+
+std::int64_t clock_slack(const TraceFile& file) noexcept {
+  return file.backend.starts_with("sim") ? 0 : 50'000'000;
+}
 
 void order_steps(Story& story) {
   estimate_clocks(story);

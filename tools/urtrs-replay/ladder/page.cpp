@@ -1,6 +1,8 @@
 #include "tools/urtrs-replay/ladder/page.hpp"
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "tools/urtrs-replay/ladder/page_parts.hpp"
 
@@ -29,8 +31,8 @@ class PageData {
     data["files"] = files();
     data["lanes"] = lanes();
     data["paths"] = paths();
+    data["requests"] = requests();  // numbers them for the others
     data["steps"] = steps();
-    data["requests"] = requests();
     data["pathSpans"] = path_spans();
     data["storageSpans"] = storage_spans();
     return data;
@@ -126,7 +128,7 @@ class PageData {
       out["tone"].push_back(static_cast<unsigned>(step.tone));
       out["lost"].push_back(step.lost ? 1 : 0);
       out["path"].push_back(step.path);
-      out["io"].push_back(step.io);
+      out["io"].push_back(request_number(step.io));
       out["peer"].push_back(inside(step.peer));
       out["key"].push_back(intern(key.get<std::string>()));
       out["event"].push_back(intern(step.event));
@@ -138,24 +140,28 @@ class PageData {
     return out;
   }
 
-  Json requests() const {
+  // Only those that the window shows a part of.
+  Json requests() {
     Json out = Json::array();
-    for (const Request& request : story_.requests) {
+    numbers_.assign(story_.requests.size(), kNone);
+    for (std::size_t io = 0; io < story_.requests.size(); ++io) {
+      const Request& request = story_.requests[io];
       Index first = 0, last = 0;
-      // Kept even when outside, so that the numbers in the steps stay what they are.
-      const bool shown = clip(request.first, request.last, first, last);
+      if (!clip(request.first, request.last, first, last)) continue;
+      numbers_[io] = static_cast<Index>(out.size());
       const bool cut = static_cast<std::size_t>(request.first) < window_.from;
-      out.push_back(
-          Json::array({shown ? first : -1, last, request.last == kNone ? 1 : 0, request.write ? 1 : 0,
-                       request.failed_over ? 1 : 0, request.failed ? 1 : 0, request.bytes, request.permit,
-                       story_.machines[static_cast<std::size_t>(request.machine)].side == Side::client
-                           ? client_of(request.machine)
-                           : -1,
-                       cut ? 1 : 0}));
+      const bool open = request.last == kNone || static_cast<std::size_t>(request.last) >= window_.to;
+      out.push_back(Json::array({first, last, open ? 1 : 0, request.write ? 1 : 0,
+                                 request.failed_over ? 1 : 0, request.failed ? 1 : 0, request.bytes,
+                                 request.permit, client_of(request.machine), cut ? 1 : 0}));
     }
     return out;
   }
+  Index request_number(Index io) const {
+    return io == kNone ? kNone : numbers_[static_cast<std::size_t>(io)];
+  }
 
+  // kNone for a machine of a server.
   Index client_of(Index machine) const {
     const Machine& one = story_.machines[static_cast<std::size_t>(machine)];
     for (std::size_t i = 0; i < story_.clients.size(); ++i) {
@@ -180,7 +186,7 @@ class PageData {
     for (const StorageSpan& span : story_.storage_spans) {
       Index first = 0, last = 0;
       if (clip(span.from, span.to, first, last))
-        out.push_back(Json::array({span.io, first, last, span.to == kNone ? 1 : 0}));
+        out.push_back(Json::array({request_number(span.io), first, last, span.to == kNone ? 1 : 0}));
     }
     return out;
   }
@@ -189,6 +195,7 @@ class PageData {
   const Window& window_;
   std::map<std::string, std::size_t> strings_;
   std::vector<std::string> table_;
+  std::vector<Index> numbers_;  // of requests on the page, by request
 };
 
 void replace(std::string& text, std::string_view what, std::string_view with) {

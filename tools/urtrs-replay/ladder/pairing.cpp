@@ -1,6 +1,7 @@
 // Which connection of the server is which of a client, and which message arrived as which. Connections are
 // reliable and ordered, so what one side received is, but for an end that never arrived, what the other sent:
-// the sequences tell it without clocks. Where several fit equally, the nearest in time is taken.
+// the sequences tell it without clocks. The fit that explains most goes first; what it says of the clocks
+// limits the others, and where several fit equally, the nearest in time is taken.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -12,57 +13,82 @@ namespace rtrs::tool::ladder {
 
 namespace {
 
+// What messages between two files say of the server's clock minus the client's.
+struct ClockRange {
+  std::int64_t least = std::numeric_limits<std::int64_t>::min() / 4;
+  std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;
+  void add(const ClockRange& other) {
+    least = std::max(least, other.least);
+    most = std::min(most, other.most);
+  }
+  bool agrees(const ClockRange& other, std::int64_t slack) const {
+    return std::max(least, other.least) <= std::min(most, other.most) + slack;
+  }
+};
+
 struct Pairs {
   std::vector<std::pair<Index, Index>> of;  // sent, received
   std::size_t unexplained = 0;              // received, and never sent
+  bool hopeless() const { return unexplained > 16 + of.size() / 8; }
 };
+
+// Two connections that may be the two ends of one.
+struct Candidate {
+  Index client = kNone, server = kNone;
+  std::size_t matched = 0, unexplained = 0;
+  Nanos distance = 0;
+  ClockRange clock;
+};
+using PathName = std::tuple<Index, std::uint16_t, std::uint16_t>;  // file, instance, number
+using UuidName = std::pair<Index, std::string>;                    // file, uuid of the path
 
 class Pairing {
  public:
   explicit Pairing(Story& story) : story_(story) {}
 
   void run() {
+    place_clocks();
     collect();
-    guess_clocks();
-    for (auto& [name, server] : servers_) choose(server);
-    for (std::size_t i = 0; i < story_.connections.size(); ++i) join(static_cast<Index>(i));
+    // Traces of one machine have one clock; unless that leaves much unexplained, it is taken for granted.
+    const std::size_t anyhow = choose(false);
+    if (choose(true) * 10 < anyhow * 9) choose(false);
+    for (Connection& one : story_.connections) {
+      if (one.peer != kNone && machine(one).side == Side::client) join(one);
+    }
     find_lost();
   }
 
  private:
-  using Group = std::vector<Index>;  // connections
   const Step& step(Index at) const { return story_.steps[static_cast<std::size_t>(at)]; }
   Connection& connection(Index at) { return story_.connections[static_cast<std::size_t>(at)]; }
   const Machine& machine(const Connection& of) const {
     return story_.machines[static_cast<std::size_t>(of.machine)];
   }
+  PathName path_name(const Connection& one) const {
+    return {machine(one).file, machine(one).instance, one.key.path};
+  }
+  UuidName uuid_name(const Connection& one) const {
+    // Without a connect request, in a trace that lost its beginning, the path's number has to do.
+    return {machine(one).file, one.path_uuid.empty()
+                                   ? std::to_string(one.machine) + '/' + std::to_string(one.key.path)
+                                   : one.path_uuid};
+  }
 
-  void collect() {
-    for (std::size_t i = 0; i < story_.connections.size(); ++i) {
-      const Connection& one = story_.connections[i];
-      const Machine& owner = machine(one);
-      if (owner.side == Side::client) {
-        clients_[{owner.file, owner.instance, one.key.path}].push_back(static_cast<Index>(i));
-      } else {
-        // Without a connect request, in a trace that lost its beginning, the path's number has to do.
-        const std::string name = one.path_uuid.empty()
-                                     ? std::to_string(one.machine) + '/' + std::to_string(one.key.path)
-                                     : one.path_uuid;
-        servers_[{owner.file, name}].push_back(static_cast<Index>(i));
-      }
-    }
+  std::int64_t slack(const Connection& of) const {
+    return clock_slack(story_.files[static_cast<std::size_t>(machine(of).file)]);
   }
 
   // Of one direction; notes of the wire are a sequence of their own.
   void pair_direction(const std::vector<Index>& sent, const std::vector<Index>& received, bool notes,
                       Pairs& out) const {
-    constexpr std::size_t kFarthest = 4096;
+    constexpr std::size_t kFarthest = 1024;
     std::size_t next = 0;
     for (const Index arrival : received) {
-      if (step(arrival).signature == 0 || (step(arrival).group == ladder::Group::wire) != notes) continue;
+      if (step(arrival).signature == 0 || (step(arrival).group == Group::wire) != notes) continue;
+      if (out.hopeless()) return;
       std::size_t at = next;
       const std::size_t end = std::min(sent.size(), next + kFarthest);
-      while (at < end && (step(sent[at]).signature != step(arrival).signature)) ++at;
+      while (at < end && step(sent[at]).signature != step(arrival).signature) ++at;
       if (at >= end) {
         ++out.unexplained;
         continue;
@@ -81,16 +107,21 @@ class Pairing {
     return pairs;
   }
 
-  Nanos first_time(const Connection& of) const {
-    Nanos first = kNever;
-    for (const auto* list : {&of.sent, &of.received}) {
-      if (!list->empty()) first = std::min(first, step(list->front()).time);
+  ClockRange clock_of(const Pairs& pairs, Index client_file) const {
+    ClockRange range;
+    for (const auto& [sent, received] : pairs.of) {
+      const auto took = static_cast<std::int64_t>(step(received).time - step(sent).time);
+      if (step(sent).file == client_file) {
+        range.most = std::min(range.most, took);
+      } else {
+        range.least = std::max(range.least, -took);
+      }
     }
-    return first;
+    return range;
   }
 
   // Clocks of different hosts begin anywhere. Files whose times do not overlap are taken to begin together.
-  void guess_clocks() {
+  void place_clocks() {
     begin_.assign(story_.files.size(), kNever);
     std::vector<Nanos> end(story_.files.size(), 0);
     for (const Step& one : story_.steps) {
@@ -98,97 +129,126 @@ class Pairing {
       begin_[file] = std::min(begin_[file], one.time);
       end[file] = std::max(end[file], one.time);
     }
-    overlap_ = true;
+    bool overlap = true;
     for (std::size_t file = 1; file < begin_.size(); ++file)
-      overlap_ = overlap_ && begin_[file] <= end[0] && begin_[0] <= end[file];
+      overlap = overlap && begin_[file] <= end[0] && begin_[0] <= end[file];
+    if (overlap) begin_.assign(begin_.size(), 0);
   }
   Nanos distance(const Connection& a, const Connection& b) const {
     const auto place = [this](const Connection& of) {
-      const Nanos base = overlap_ ? 0 : begin_[static_cast<std::size_t>(machine(of).file)];
-      return static_cast<std::int64_t>(first_time(of) - base);
+      Nanos first = kNever;
+      for (const auto* list : {&of.sent, &of.received}) {
+        if (!list->empty()) first = std::min(first, step(list->front()).time);
+      }
+      return static_cast<std::int64_t>(first - begin_[static_cast<std::size_t>(machine(of).file)]);
     };
     const std::int64_t apart = place(a) - place(b);
     return static_cast<Nanos>(apart < 0 ? -apart : apart);
   }
 
-  struct Fit {
-    std::size_t matched = 0;
-    std::size_t unexplained = 0;
-    Nanos distance = 0;
-    std::vector<std::pair<Index, Index>> joined;  // client, server connections
-    bool better_than(const Fit& other) const {
-      return std::tuple(other.unexplained, matched, other.distance) >
-             std::tuple(unexplained, other.matched, distance);
+  void collect() {
+    std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<Index>> clients;  // con, attempt
+    const auto count = static_cast<Index>(story_.connections.size());
+    for (Index at = 0; at < count; ++at) {
+      const Connection& one = connection(at);
+      if (machine(one).side == Side::client) clients[{one.key.con, one.attempt}].push_back(at);
     }
-  };
-
-  Fit fit(const Group& client, const Group& server) {
-    Fit fit;
-    for (const Index right : server) {
-      const Connection& theirs = connection(right);
-      Index best = kNone;
-      std::tuple<std::size_t, std::size_t, Nanos> best_rank;  // unexplained, -matched, distance
-      for (const Index left : client) {
-        const Connection& ours = connection(left);
-        if (ours.peer != kNone || ours.key.con != theirs.key.con || ours.attempt != theirs.attempt) continue;
+    for (Index at = 0; at < count; ++at) {
+      const Connection& theirs = connection(at);
+      if (machine(theirs).side != Side::server) continue;
+      for (const Index other : clients[{theirs.key.con, theirs.attempt}]) {
+        const Connection& ours = connection(other);
         if (!ours.path_uuid.empty() && !theirs.path_uuid.empty() && ours.path_uuid != theirs.path_uuid)
           continue;
         const Pairs pairs = pairs_of(ours, theirs);
-        if (pairs.of.empty()) continue;
-        const std::tuple rank(pairs.unexplained, std::numeric_limits<std::size_t>::max() - pairs.of.size(),
-                              distance(ours, theirs));
-        if (best == kNone || rank < best_rank) best = left, best_rank = rank;
+        const ClockRange clock = clock_of(pairs, machine(ours).file);
+        if (pairs.of.empty() || pairs.hopeless() || clock.least > clock.most + slack(ours)) continue;
+        fits_[{path_name(ours), uuid_name(theirs)}].push_back(
+            {other, at, pairs.of.size(), pairs.unexplained, distance(ours, theirs), clock});
       }
-      if (best == kNone) continue;
-      fit.unexplained += std::get<0>(best_rank);
-      fit.matched += std::numeric_limits<std::size_t>::max() - std::get<1>(best_rank);
-      fit.distance += std::get<2>(best_rank);
-      fit.joined.emplace_back(best, right);
-    }
-    return fit;
-  }
-
-  void choose(const Group& server) {
-    Fit best;
-    for (const auto& [name, client] : clients_) {
-      Fit one = fit(client, server);
-      if (!one.joined.empty() && (best.joined.empty() || one.better_than(best))) best = std::move(one);
-    }
-    for (const auto& [left, right] : best.joined) {
-      if (connection(left).peer != kNone) continue;
-      connection(left).peer = right;
-      connection(right).peer = left;
     }
   }
 
-  void join(Index at) {
-    Connection& client = connection(at);
-    if (client.peer == kNone || machine(client).side != Side::client) return;
+  // Answers how many messages it explains.
+  std::size_t choose(bool one_clock) {
+    for (Connection& one : story_.connections) one.peer = kNone;
+    clocks_.clear();
+    owner_.clear();
+    struct Fit {
+      std::size_t matched = 0, unexplained = 0;
+      Nanos distance = 0;
+      const std::pair<PathName, UuidName>* names = nullptr;
+    };
+    std::vector<Fit> order;
+    for (auto& [names, candidates] : fits_) {
+      std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+        return std::tuple(b.matched, a.unexplained, a.distance) <
+               std::tuple(a.matched, b.unexplained, b.distance);
+      });
+      Fit fit;
+      fit.names = &names;
+      for (const Candidate& one : candidates) {
+        fit.matched += one.matched;
+        fit.unexplained += one.unexplained;
+        fit.distance = std::max(fit.distance, one.distance);
+      }
+      order.push_back(fit);
+    }
+    std::sort(order.begin(), order.end(), [](const Fit& a, const Fit& b) {
+      return std::tuple(b.matched, a.unexplained, a.distance) <
+             std::tuple(a.matched, b.unexplained, b.distance);
+    });
+    std::size_t explained = 0;
+    for (const Fit& fit : order) explained += take(*fit.names, one_clock);
+    return explained;
+  }
+
+  // Every connection has one peer, every uuid is one path, and two files have one difference of clocks.
+  std::size_t take(const std::pair<PathName, UuidName>& names, bool one_clock) {
+    std::size_t explained = 0;
+    const auto owner = owner_.find(names.second);
+    if (owner != owner_.end() && owner->second != names.first) return 0;
+    for (const Candidate& one : fits_[names]) {
+      Connection& ours = connection(one.client);
+      Connection& theirs = connection(one.server);
+      ClockRange& clock = clocks_[{machine(ours).file, machine(theirs).file}];
+      if (ours.peer != kNone || theirs.peer != kNone || !clock.agrees(one.clock, slack(ours))) continue;
+      if (one_clock && !one.clock.agrees({0, 0}, slack(ours))) continue;
+      clock.add(one.clock);
+      ours.peer = one.server;
+      theirs.peer = one.client;
+      owner_[names.second] = names.first;
+      explained += one.matched;
+    }
+    return explained;
+  }
+
+  void join(const Connection& client) {
     for (const auto& [sent, received] : pairs_of(client, connection(client.peer)).of) {
       story_.steps[static_cast<std::size_t>(sent)].peer = received;
       story_.steps[static_cast<std::size_t>(received)].peer = sent;
     }
   }
 
-  // Only where the peer was recorded at that time can be said that something never arrived.
+  // Only where the peer was recorded can be said that something never arrived.
   void find_lost() {
     for (const Connection& one : story_.connections) {
       const Side side = machine(one).side;
       if (!story_.has(side == Side::client ? Side::server : Side::client)) continue;
       for (const Index at : one.sent) {
         Step& sent = story_.steps[static_cast<std::size_t>(at)];
-        // A connection without a peer: a connect request that never arrived, unless its peer is not here.
-        if (one.peer == kNone && (side == Side::server || sent.group != ladder::Group::connect)) continue;
+        // A connection without a peer: a connect request that never arrived, or a client that is not here.
+        if (one.peer == kNone && (side == Side::server || sent.group != Group::connect)) continue;
         sent.lost = sent.peer == kNone && !sent.may_vanish;
       }
     }
   }
 
   Story& story_;
-  std::map<std::tuple<Index, std::uint16_t, std::uint16_t>, Group> clients_;  // file, instance, path
-  std::map<std::pair<Index, std::string>, Group> servers_;                    // file, uuid of the path
-  std::vector<Nanos> begin_;
-  bool overlap_ = true;
+  std::vector<Nanos> begin_;  // by file, 0 where clocks are comparable
+  std::map<std::pair<PathName, UuidName>, std::vector<Candidate>> fits_;
+  std::map<std::pair<Index, Index>, ClockRange> clocks_;  // of a client's file and a server's
+  std::map<UuidName, PathName> owner_;
 };
 
 }  // namespace

@@ -209,7 +209,7 @@ class TextLadder {
     std::snprintf(head, sizeof head, "%15s  %-8s %4d ", trace::time_text(static_cast<Nanos>(step.at)).c_str(),
                   record.c_str(), in_flight_);
     std::string text = words(step);
-    const std::size_t used = 30 + width_ + 1;
+    const std::size_t used = 31 + width_ + 1;
     if (style_.width > used + 8 && text.size() > style_.width - used)
       text = text.substr(0, style_.width - used - 1) + '>';
     const char* tone = step.tone == Tone::normal && step.path != kNone

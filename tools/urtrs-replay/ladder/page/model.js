@@ -1,1 +1,130 @@
-/* model.js */
+'use strict';
+// The data of the page and what is asked of it: which steps are shown, which of them match a search.
+const DATA = JSON.parse(document.getElementById('data').textContent);
+const S = DATA.steps;
+const COUNT = S.at.length;
+const SHAPES = ['point', 'send', 'receive', 'submit', 'complete', 'deliver', 'answer'];
+const TONES = ['normal', 'good', 'warning', 'bad'];
+const POINT = 0, SEND = 1, RECEIVE = 2, SUBMIT = 3, COMPLETE = 4, DELIVER = 5, ANSWER = 6;
+
+const textOf = (step, column) => S.strings[S[column][step]];
+const letterOf = (file) => String.fromCharCode(65 + file % 26);
+const tagOf = (step) => letterOf(S.file[step]) + S.record[step];
+const groupOf = (step) => DATA.groups[S.group[step]].name;
+
+function duration(ns) {
+  const size = Math.abs(ns);
+  if (size < 1e3) return ns + ' ns';
+  if (size < 1e6) return +(ns / 1e3).toFixed(1) + ' µs';
+  if (size < 1e9) return +(ns / 1e6).toFixed(2) + ' ms';
+  return +(ns / 1e9).toFixed(3) + ' s';
+}
+const seconds = (ns) => (ns / 1e9).toFixed(9);
+function sizeWords(bytes) {
+  return bytes >= 65536 && bytes % 1024 === 0 ? bytes / 1024 + ' KiB' : bytes + ' B';
+}
+
+// [first, last, open, write, failedOver, failed, bytes, permit, client, cut]
+const requestOf = (step) => {
+  const io = S.io[step];
+  if (io < 0) return null;
+  const r = DATA.requests[io];
+  return {io, first: r[0], last: r[1], open: r[2], write: r[3], failedOver: r[4], failed: r[5], bytes: r[6],
+          permit: r[7], client: r[8], cut: r[9]};
+};
+function stepsOfRequest(io) {
+  if (!stepsOfRequest.index) {
+    stepsOfRequest.index = new Map();
+    for (let step = 0; step < COUNT; ++step) {
+      if (S.io[step] < 0) continue;
+      if (!stepsOfRequest.index.has(S.io[step])) stepsOfRequest.index.set(S.io[step], []);
+      stepsOfRequest.index.get(S.io[step]).push(step);
+    }
+  }
+  return stepsOfRequest.index.get(io) || [];
+}
+
+// A few words beside the title: how long it took.
+function noteOf(step) {
+  if (S.lost[step]) return 'never arrived';
+  if (S.shape[step] === RECEIVE && S.peer[step] >= 0 && DATA.sameClock)
+    return duration(S.at[step] - S.at[S.peer[step]]) + ' on the way';
+  const request = requestOf(step);
+  if (S.shape[step] === COMPLETE && request && !request.cut) return 'took ' + duration(S.at[step] - S.at[request.first]);
+  return '';
+}
+
+// What the visitor chose. Everything here is in the address, so that a view can be shared.
+const view = {
+  query: '', only: false, hidden: new Set(), paths: new Set(), mode: 'rows', zoom: 20, selected: -1, follow: false,
+  theme: '',
+};
+for (const group of DATA.groups) if (!group.shown) view.hidden.add(group.name);
+
+let shown = [];                            // steps in the ladder, in order
+let rowOf = new Int32Array(COUNT + 1);     // shown steps before this one
+let isShown = new Uint8Array(COUNT);
+let matches = [];                          // steps that the search found
+let isMatch = new Uint8Array(COUNT);
+
+const haystacks = new Array(COUNT);
+function haystack(step) {
+  if (haystacks[step] === undefined) {
+    haystacks[step] = [tagOf(step), textOf(step, 'title'), textOf(step, 'event'), textOf(step, 'fields'),
+                       textOf(step, 'key'), groupOf(step), S.mark[step], S.lost[step] ? 'lost never arrived' : '']
+        .join('\n').toLowerCase();
+  }
+  return haystacks[step];
+}
+
+// All words must be there; "A17" alone means that record, field=value the whole value.
+function matcher(query) {
+  const words = query.toLowerCase().split(/\s+/).filter((word) => word !== '');
+  if (words.length === 0) return null;
+  const tag = words.length === 1 && /^[a-z]\d+$/.test(words[0]) ? words[0] : null;
+  return (step) => {
+    if (tag) return tagOf(step).toLowerCase() === tag;
+    const text = haystack(step);
+    return words.every((word) => word.includes('=')
+                           ? text.split('\n').some((line) => line === word || line.endsWith('.' + word))
+                           : text.includes(word));
+  };
+}
+
+// A client is not shown when none of its paths is.
+function hiddenClient(owner) {
+  const paths = DATA.paths.map((path, index) => path.owner === owner ? index : -1).filter((index) => index >= 0);
+  return paths.length > 0 && paths.every((index) => view.paths.has(index));
+}
+
+function refilter() {
+  const match = matcher(view.query);
+  const followed = view.follow && view.selected >= 0 ? S.io[view.selected] : -1;
+  const hiddenGroup = DATA.groups.map((group) => view.hidden.has(group.name));
+  const hiddenLane = DATA.lanes.map((lane) => lane.kind === 'client' && hiddenClient(lane.owner));
+  shown = [];
+  matches = [];
+  for (let step = 0; step < COUNT; ++step) {
+    const found = match !== null && match(step);
+    let show = !hiddenGroup[S.group[step]] && !view.paths.has(S.path[step]) && !hiddenLane[S.lane[step]];
+    if (followed >= 0) show = S.io[step] === followed;
+    if (view.only && match !== null) show = show && found;
+    if (S.mark[step] !== '') show = true;
+    isMatch[step] = found && show ? 1 : 0;
+    if (isMatch[step]) matches.push(step);
+    rowOf[step] = shown.length;
+    isShown[step] = show ? 1 : 0;
+    if (show) shown.push(step);
+  }
+  rowOf[COUNT] = shown.length;
+}
+
+const marked = [];
+for (let step = 0; step < COUNT; ++step) if (S.mark[step] !== '') marked.push(step);
+
+// The step that a record's tag names, -1: none.
+function stepOfTag(tag) {
+  const file = tag.charCodeAt(0) - 65, record = Number(tag.slice(1));
+  for (let step = 0; step < COUNT; ++step) if (S.file[step] === file && S.record[step] === record) return step;
+  return -1;
+}
