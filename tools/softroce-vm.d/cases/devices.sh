@@ -3,7 +3,7 @@ DISKS=3
 server_start
 for n in 0 1 2; do client_map $n; done
 for n in 0 1 2; do
-  fio --name=d$n --filename="$(device $n)" --direct=1 --ioengine=libaio --rw=randwrite --bs=16k --iodepth=8 --size=8M \
+  fio --name=d$n --filename="$(device $n)" --direct=1 --ioengine=libaio --rw=randwrite --bs=16k --iodepth=8 --size=2M \
     --verify=crc32c --verify_fatal=1 --randseed=$n --eta=never >"$RUN/fio$n.log" 2>&1 &
   eval "job$n=\$!"
 done

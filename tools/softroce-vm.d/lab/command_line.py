@@ -173,7 +173,7 @@ def command_matrix(options):
                                   encoding="utf-8")
     else:
         print("\n\n".join((report.provenance(results), report.matrix(results, cases), report.figures(results),
-                           report.not_green(results))))
+                           report.throughput(results), report.not_green(results))))
     return 0
 
 

@@ -27,6 +27,8 @@ FIGURES = (  # name, words
     ("disconnect_back", "paths ended by the server: all connected again"),
     ("client_kill_forgotten", "client killed: forgotten by the server"),
 )
+THROUGHPUT = (("randread_4k", "random reads of 4 KiB"), ("randwrite_4k", "random writes of 4 KiB"),
+              ("randread_64k", "random reads of 64 KiB"), ("randwrite_64k", "random writes of 64 KiB"))
 
 
 def text_table(done):
@@ -71,19 +73,41 @@ def matrix(results, cases):
     return "\n".join(lines)
 
 
+def values_of(results, name, **roles):
+    """What good cells with these roles measured."""
+    return [r["figures"][name][0] for r in results.values()
+            if name in r["figures"] and r["verdict"] in ("pass", "known") and r["extension"] == "on"
+            and all(r[role] == value for role, value in roles.items())]
+
+
 def figures(results):
     """Markdown: one row a figure and number of paths, one column a pair of peers; both kinds of invalidation together."""
     head = " | ".join(f"{NAMES[c]} → {NAMES[s]}" for c, s in pairs())
     lines = [f"| seconds | paths | {head} |", "|---|---|" + "---|" * len(pairs())]
     for (name, words), paths in itertools.product(FIGURES, (1, 2)):
-        row = []
-        for client, server in pairs():
-            values = [r["figures"][name][0] for r in results.values()
-                      if (r["client"], r["server"], r["paths"]) == (client, server, paths) and name in r["figures"]
-                      and r["verdict"] in ("pass", "known") and r["extension"] == "on"]
-            row.append(_spread(values))
+        row = [_spread(values_of(results, name, client=client, server=server, paths=paths)) for client, server in pairs()]
         if any(row):
             lines.append(f"| {words} | {paths} | " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
+def throughput(results):
+    """Markdown: IOs a second with one path, and as a multiple of the kernel with itself."""
+    head = " | ".join(f"{NAMES[c]} → {NAMES[s]}" for c, s in pairs())
+    lines = [f"| IOs a second | invalidate | {head} |", "|---|---|" + "---|" * len(pairs())]
+    for (name, words), invalidate in itertools.product(THROUGHPUT, ("on", "off")):
+        base, row = None, []
+        for client, server in pairs():
+            values = values_of(results, name, client=client, server=server, invalidate=invalidate, paths=1)
+            if not values:
+                row.append("")
+            elif base is None and (client, server) == ("kernel", "kernel"):
+                base = values[0]
+                row.append(f"{base:.0f}")
+            else:
+                row.append(f"{values[0]:.0f}" + (f" ({values[0] / base:.2f} ×)" if base else ""))
+        if any(row):
+            lines.append(f"| {words} | {invalidate} | " + " | ".join(row) + " |")
     return "\n".join(lines)
 
 
@@ -117,6 +141,7 @@ def provenance(results):
 def update(document, results, cases):
     """The document's text with what stands between its markers made anew. ValueError: a marker is missing."""
     parts = {"provenance": provenance(results), "matrix": matrix(results, cases), "figures": figures(results),
+             "throughput": throughput(results),
              "not-green": not_green(results)}
     for name, text in parts.items():
         pattern = re.compile(rf"(<!-- {name} begin -->\n).*?(<!-- {name} end -->)", re.DOTALL)

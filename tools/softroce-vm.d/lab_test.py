@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""What tools/softroce-vm decides without a guest: which cells there are, what a verdict is, what the tables say."""
+import argparse
+import pathlib
+import sys
+import tempfile
+import types
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from lab import cells, environment, report, runner  # noqa: E402
+
+CASES = cells.all_cases()
+
+
+def judge(code, log="", dmesg="", reset="", clean=True, why="", deviations=()):
+    """The verdict of a cell with these files."""
+    with tempfile.TemporaryDirectory() as work:
+        work = pathlib.Path(work)
+        cell = cells.Cell("lose-both", "kernel", "kernel", "on", 2)
+        folder = work / "boot" / cell.name
+        folder.mkdir(parents=True)
+        for name, text in (("log", log), ("dmesg", dmesg), ("reset.log", reset), ("figures", "gap 1.5 s\n")):
+            (folder / name).write_text(text)
+        lab = types.SimpleNamespace(work=work, kernel="6.12")
+        options = argparse.Namespace(build_dir=work, fast=False, minutes=None)
+        judging = runner.Runner(lab, CASES, options, lambda text: None)
+        judging.deviations = list(deviations)
+        judging._judge(cell, work / "boot", code, 2.0, clean, why)
+        stored = runner.load_results(work / "results.json")[cell.name]
+        return stored["verdict"], stored["reason"], stored["figures"]
+
+
+class Cells(unittest.TestCase):
+    def test_every_case_says_what_it_is_and_is_a_whole_script(self):
+        self.assertGreater(len(CASES), 20)
+        for name, case in CASES.items():
+            self.assertTrue(case.title, name)
+            for role, value in case.only:
+                self.assertIn(value, {"client": cells.PEERS, "server": cells.PEERS, "paths": ("1", "2")}[role], name)
+
+    def test_a_selection_is_the_product_of_its_roles_where_a_case_applies(self):
+        roles = (("kernel", "urtrs"), ("kernel",), ("on", "off"), (1, 2), ("on",))
+        names = [cell.name for cell in cells.select(CASES, ["verify"], roles)]
+        self.assertEqual(len(names), 8)
+        self.assertIn("verify.urtrs-kernel.off.2", names)
+        self.assertEqual({cell.client for cell in cells.select(CASES, ["poll-queues"], roles)}, {"kernel"})
+        self.assertEqual({cell.paths for cell in cells.select(CASES, ["cut-heal"], roles)}, {2})
+        with self.assertRaises(ValueError):
+            cells.select(CASES, ["verify", "nonsense"], roles)
+
+    def test_extensions_are_switched_off_only_between_peers_of_ours(self):
+        roles = (cells.PEERS, cells.PEERS, ("on",), (1,), ("client-off",))
+        self.assertEqual([cell.name for cell in cells.select(CASES, ["verify"], roles)],
+                         ["verify.urtrs-urtrs.on.1.client-off"])
+
+    def test_the_fast_selection_has_every_pair_and_nothing_slow(self):
+        fast = cells.fast_cells(CASES)
+        self.assertEqual({cell.pair for cell in fast}, {(c, s) for c in cells.PEERS for s in cells.PEERS})
+        self.assertTrue(all(CASES[cell.case].fast and CASES[cell.case].applies(cell) for cell in fast))
+        self.assertEqual(len({cell.name for cell in fast}), len(fast))
+        self.assertIn("cut-heal", {cell.case for cell in fast})
+
+
+class Verdicts(unittest.TestCase):
+    def test_what_the_guest_says_decides(self):
+        self.assertEqual(judge(0), ("pass", "", {"gap": [1.5, "s"]}))
+        self.assertEqual(judge(77, "[1.0] SKIP: no device\n")[:2], ("skip", "no device"))
+        self.assertEqual(judge(1, "x\n[1.0] FAILED: data differs\ny\n")[:2], ("fail", "data differs"))
+        verdict, reason, _ = judge(124, "[1.0] waits\n")
+        self.assertEqual((verdict, "not ready after" in reason and "waits" in reason), ("fail", True))
+        self.assertEqual(judge(254, why="the guest ended")[:2], ("fail", "the guest ended"))
+
+    def test_a_kernel_that_complains_is_a_failure_whatever_the_case_says(self):
+        verdict, reason, _ = judge(0, dmesg="[1.0] fine\n[1.1] WARNING: CPU: 0 PID: 1 at rxe.c:1\n")
+        self.assertEqual((verdict, "WARNING: CPU" in reason), ("fail", True))
+        self.assertEqual(judge(0, dmesg="[1.0] rtrs_client L10: Error: reconnect\n")[0], "pass")
+
+    def test_something_left_behind_is_a_failure(self):
+        self.assertEqual(judge(0, reset="left behind: module rtrs_server\n", clean=False)[:2],
+                         ("fail", "left behind: module rtrs_server"))
+
+    def test_a_known_deviation_of_the_kernel_counts_as_such_only_where_it_applies(self):
+        known = {"name": "the kernel forgets", "cases": "lose-.*", "shows": "data .*iffers", "client": "kernel"}
+        verdict, reason, _ = judge(1, "FAILED: data differs\n", deviations=[known])
+        self.assertEqual((verdict, "the kernel forgets" in reason), ("known", True))
+        self.assertEqual(judge(1, "FAILED: no path\n", deviations=[known])[0], "fail")
+        self.assertEqual(judge(1, "FAILED: data differs\n", deviations=[dict(known, client="urtrs")])[0], "fail")
+
+
+class Tables(unittest.TestCase):
+    def result(self, cell, verdict, **figures):
+        return dict(runner.vars_of(cell), verdict=verdict, reason="why not" if verdict == "fail" else "", seconds=1.0,
+                    figures={name: [value, "s"] for name, value in figures.items()}, commit="c", kernel="6.12",
+                    when="2026-01-01 00:00")
+
+    def test_the_document_gets_its_parts_and_keeps_the_rest(self):
+        results = {}
+        for invalidate, verdict, gap in (("on", "pass", 3.0), ("off", "pass", 4.0)):
+            cell = cells.Cell("lose-both", "urtrs", "kernel", invalidate, 2)
+            results[cell.name] = self.result(cell, verdict, lose_both_gap=gap)
+        cell = cells.Cell("verify", "kernel", "urtrs", "on", 1)
+        results[cell.name] = self.result(cell, "fail")
+        document = (environment.HERE.parent.parent / "docs/interop.md").read_text(encoding="utf-8")
+        new = report.update(document, results, CASES)
+        self.assertIn("| `verify` | · · · · | ✗ · · · |", new)
+        self.assertIn("| `poll-queues` | · · · · | · · · · |  |  |", new)
+        self.assertIn("both directions lost: longest time without IO | 2 |  |  | 3.0 – 4.0 |", new)
+        self.assertIn("`verify.kernel-urtrs.on.1`: fail: why not", new)
+        self.assertEqual(report.update(new, results, CASES), new)
+        self.assertEqual(new.splitlines()[0], document.splitlines()[0])
+        with self.assertRaises(ValueError):
+            report.update("no markers", results, CASES)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
