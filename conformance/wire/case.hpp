@@ -46,5 +46,7 @@ std::span<const Case> heartbeat_cases();
 std::span<const Case> rnbd_message_cases();
 std::span<const Case> rnbd_io_cases();
 std::span<const Case> rnbd_write_cases();
+std::span<const Case> client_handshake_cases();
+std::span<const Case> client_traffic_cases();
 
 }  // namespace rtrs::conform

@@ -1,0 +1,24 @@
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+
+#include "backends/libfabric/ofi.hpp"
+#include "tools/urtrs-conform/options.hpp"
+#include "tools/urtrs-conform/session.hpp"
+
+int main(int argc, char** argv) {
+  rtrs::ofi::restore_signal_handlers();
+  std::signal(SIGPIPE, SIG_IGN);
+  const rtrs::conform::CommandLine line = rtrs::conform::parse_command_line({argv + 1, argv + argc});
+  std::fputs(line.output.c_str(), stdout);
+  std::fputs(line.errors.c_str(), stderr);
+  if (!line.run) return line.exit_code;
+  try {
+    return rtrs::conform::run(*line.run);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "urtrs-conform: {}\n", error.what());
+    return rtrs::conform::kPrecondition;
+  }
+}

@@ -1,0 +1,165 @@
+#include "tools/urtrs-conform/options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <sstream>
+
+#include "backends/asio/path_syntax.hpp"
+#include "tools/fabric/open_fabric.hpp"
+
+namespace rtrs::conform {
+namespace {
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  urtrs-conform --target 10.0.0.2 --role server\n"
+    "  urtrs-conform --target 10.0.0.2 --role server --device disk0 --scratch --json report.json\n"
+    "  urtrs-conform --target 10.0.0.2 --role server --fabric verbs --device /dev/ram0 \\\n"
+    "                --baseline conformance/wire/baseline-linux-6.12.json\n"
+    "  urtrs-conform --target 10.0.0.1 --role client     then start the client: its prompt says how\n"
+    "  urtrs-conform --list --case C1\n"
+    "\n"
+    "Exit codes: 0 all passed, 1 a case failed, 2 wrong usage, 3 the fabric cannot be used,\n"
+    "            4 the peer cannot be reached or does not come, 77 nothing was run.\n"
+    "Known deviations (--baseline) and quirks fail nothing.";
+
+struct Texts {
+  std::string role;
+  std::vector<std::string> targets;
+  std::vector<std::string> cases;
+  std::uint16_t port = 1234;
+  std::uint64_t wait = 120;
+  bool quick = false;
+  bool version = false;
+};
+
+void add_peer(CLI::App& app, Options& options, Texts& texts) {
+  app.add_option("--target", texts.targets,
+                 "address of the server, again for a second path; --role client: address to listen on");
+  app.add_option("--role", texts.role, "what the peer is: server or client");
+  app.add_option("-p,--port", texts.port, "port");
+  app.add_option("--fabric", options.fabric, "libfabric or verbs");
+  app.add_option("--provider", options.provider, "of libfabric");
+  app.add_option("--rdma-device", options.rdma_device, "of verbs; default: whichever has the address");
+  app.add_option("--device", options.device, "a device that the server exports, for the cases with IO");
+  app.add_flag("--scratch", options.scratch, "its content may be overwritten");
+  app.add_option("--wait", texts.wait, "--role client: seconds until the client has to come");
+}
+
+void add_selection(CLI::App& app, Options& options, Texts& texts) {
+  app.add_flag("--list", options.list, "print the cases and leave");
+  app.add_option("--case", texts.cases, "only cases whose id begins with or contains this; may be repeated");
+  app.add_flag("--quick", texts.quick, "leave out the cases that wait for heartbeats and the like");
+  app.add_flag("--hazardous", options.hazardous,
+               "also the cases that the peer does not survive, as its baseline says");
+  app.add_option("--time-scale", options.time_scale,
+                 "factor on all deadlines, for peers with shorter or longer intervals");
+  app.add_option("--seed", options.seed, "of the identities; default: random");
+}
+
+void add_output(CLI::App& app, Options& options, Texts& texts) {
+  app.add_flag("--tap", options.tap, "print TAP instead of lines");
+  app.add_option("--json", options.json_file, "JSON to that file, or instead of lines")->expected(0, 1);
+  app.add_option("--junit", options.junit_file, "JUnit XML to that file");
+  app.add_option("--baseline", options.baseline_file, "known deviations of the peer");
+  app.add_option("--write-baseline", options.new_baseline_file, "write what failed as a baseline");
+  app.add_option("--peer", options.peer, "whom it describes");
+  app.add_option("--trace", options.trace_directory,
+                 "one trace a case into that directory, for urtrs-replay");
+  app.add_flag("--version", texts.version, "print the version");
+}
+
+void judge_targets(const Texts& texts, Options& options, std::string& errors) {
+  for (const std::string& text : texts.targets) {
+    auto path = asio::parse_path(text, texts.port);
+    if (path) {
+      options.targets.push_back(*path);
+    } else {
+      errors += "urtrs-conform: --target: " + path.error() + "\n";
+    }
+  }
+  if (!texts.targets.empty()) options.target_text = texts.targets.front();
+  if (texts.targets.empty() && !options.list)
+    errors +=
+        "urtrs-conform: --target ADDRESS is missing: where the server listens, or where to wait for a "
+        "client\n";
+}
+
+void select(const Texts& texts, Options& options, std::string& errors) {
+  const bool both = options.list && texts.role.empty();
+  const Role roles[] = {Role::server, Role::client};
+  for (const Role role : roles) {
+    if (!both && role != options.role) continue;
+    for (const Case* one : cases(role)) {
+      const std::string_view id = one->id;
+      const bool wanted = texts.cases.empty() ||
+                          std::any_of(texts.cases.begin(), texts.cases.end(), [&id](const std::string& part) {
+                            return id.find(part) != std::string_view::npos;
+                          });
+      if (wanted && (options.slow || !one->slow)) options.selected.push_back(one);
+    }
+  }
+  if (options.selected.empty()) errors += "urtrs-conform: no case fits --case; --list shows them all\n";
+}
+
+void judge(const CLI::App& app, const Texts& texts, Options& options, std::string& errors) {
+  if (texts.role == "client") {
+    options.role = Role::client;
+  } else if (texts.role != "server" && !(options.list && texts.role.empty())) {
+    errors += "urtrs-conform: --role: expected server or client, got \"" + texts.role + "\"\n";
+  }
+  const auto& fabrics = tools::fabric_names();
+  if (std::find(fabrics.begin(), fabrics.end(), options.fabric) == fabrics.end()) {
+    errors += "urtrs-conform: --fabric: expected one of";
+    for (const std::string& name : fabrics) errors += " " + name;
+    errors += ", got \"" + options.fabric + "\"\n";
+  }
+  if (!(options.time_scale >= 0.001 && options.time_scale <= 1000))
+    errors += "urtrs-conform: --time-scale: expected a factor from 0.001 to 1000\n";
+  if (options.scratch && options.device.empty())
+    errors += "urtrs-conform: --scratch needs --device: which content may be overwritten?\n";
+  options.json = app.count("--json") != 0;
+  if (options.json && options.json_file.empty() && options.tap)
+    errors += "urtrs-conform: --json without a file excludes --tap\n";
+  options.slow = !texts.quick;
+  options.wait = seconds(texts.wait);
+  judge_targets(texts, options, errors);
+  select(texts, options, errors);
+}
+
+}  // namespace
+
+CommandLine parse_command_line(const std::vector<std::string>& arguments) {
+  CommandLine line;
+  Options options;
+  Texts texts;
+  CLI::App app("Judges a live RTRS and RNBD peer, rule by rule.", "urtrs-conform");
+  app.footer(kFooter);
+  add_peer(app, options, texts);
+  add_selection(app, options, texts);
+  add_output(app, options, texts);
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    line.output = app.help();
+    return line;
+  } catch (const CLI::ParseError& error) {
+    line.errors = std::string("urtrs-conform: ") + error.what() + "; --help lists the options\n";
+    line.exit_code = kUsage;
+    return line;
+  }
+  if (texts.version) {
+    line.output = "urtrs-conform " URTRS_VERSION "\n";
+    return line;
+  }
+  judge(app, texts, options, line.errors);
+  if (line.errors.empty()) {
+    line.run = std::move(options);
+  } else {
+    line.exit_code = kUsage;
+  }
+  return line;
+}
+
+}  // namespace rtrs::conform

@@ -1,0 +1,44 @@
+// The command line of urtrs-conform.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "conformance/wire/case.hpp"
+#include "core/fabric/fabric.hpp"
+
+namespace rtrs::conform {
+
+inline constexpr int kUsage = 2, kPrecondition = 3, kCannotConnect = 4;
+
+struct Options {
+  Role role = Role::server;
+  std::vector<PathAddress> targets;
+  std::string target_text;  // the first, as written
+  std::string fabric = "libfabric";
+  std::string provider = "tcp";
+  std::string rdma_device;
+  std::string device;
+  bool scratch = false;
+  bool slow = true;
+  bool hazardous = false;  // also what the peer is known not to survive
+  std::vector<const Case*> selected;
+  double time_scale = 1;
+  Nanos wait = seconds(120);  // for a client to come
+  std::uint64_t seed = 0;     // 0: a random one
+  bool list = false;
+  bool tap = false;
+  bool json = false;
+  std::string json_file, junit_file, baseline_file, new_baseline_file, peer, trace_directory;
+};
+
+struct CommandLine {
+  std::optional<Options> run;  // set: do this; else leave with exit_code
+  int exit_code = 0;
+  std::string output;
+  std::string errors;
+};
+CommandLine parse_command_line(const std::vector<std::string>& arguments);
+
+}  // namespace rtrs::conform

@@ -1,0 +1,13 @@
+// Real time: sleeps until the fabric has something.
+#pragma once
+#include "conformance/wire/bench.hpp"
+
+namespace rtrs::conform {
+
+class RealBench final : public Bench {
+ public:
+  Nanos now() override;
+  void rest(Fabric& fabric, Nanos until) override;
+};
+
+}  // namespace rtrs::conform

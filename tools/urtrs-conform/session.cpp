@@ -1,0 +1,203 @@
+#include "tools/urtrs-conform/session.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <random>
+
+#include "conformance/wire/client_runner.hpp"
+#include "conformance/wire/report.hpp"
+#include "conformance/wire/server_runner.hpp"
+#include "core/trace/recorder.hpp"
+#include "tools/fabric/open_fabric.hpp"
+#include "tools/urtrs-conform/real_bench.hpp"
+
+namespace rtrs::conform {
+namespace {
+
+std::unique_ptr<Fabric> open_fabric(const Options& options) {
+  tools::FabricChoice choice;
+  choice.fabric = options.fabric;
+  choice.provider = options.provider;
+  choice.device = options.rdma_device;
+  choice.log = [](tools::LogLevel level, const std::string& text) {
+    if (level == tools::LogLevel::error) fmt::print(stderr, "urtrs-conform: {}\n", text);
+  };
+  auto opened = tools::open_fabric(choice);
+  if (opened) return std::move(*opened);
+  fmt::print(stderr, "urtrs-conform: {}\n", opened.error());
+  return nullptr;
+}
+
+ServerRunner::MakeRecorder recorders(const Options& options, const std::string& backend) {
+  if (options.trace_directory.empty()) return {};
+  std::filesystem::create_directories(options.trace_directory);
+  return [&options, backend](const Case& one) {
+    auto recorder = std::make_shared<Recorder>(16);
+    trace::Origin origin;
+    origin.tool = "urtrs-conform " URTRS_VERSION;
+    origin.role = one.role() == Role::server ? "client" : "server";
+    origin.backend = backend;
+    origin.seed = options.seed;
+    origin.options = {std::string("case=") + one.id, "target=" + options.target_text};
+    const std::string file = options.trace_directory + "/" + one.id + ".rtrc";
+    trace::FileOptions file_options;
+    file_options.detail = trace::Detail::wire;
+    const int failed = recorder->open_file(file.c_str(), origin, file_options);
+    if (failed != 0) fmt::print(stderr, "urtrs-conform: {}: {}\n", file, std::strerror(failed));
+    return recorder;
+  };
+}
+
+// True when written.
+bool write_file(const std::string& file, const std::string& text) {
+  std::ofstream out(file);
+  out << text;
+  out.close();
+  if (out) return true;
+  fmt::print(stderr, "urtrs-conform: {}: {}\n", file, std::strerror(errno));
+  return false;
+}
+
+// Lines as the cases end; on a terminal the running one is shown as well.
+class Lines {
+ public:
+  Lines(bool wanted, const Baseline* baseline)
+      : wanted_(wanted), terminal_(wanted && ::isatty(STDOUT_FILENO) != 0), baseline_(baseline) {}
+  void begin(const Case& one) const {
+    if (!terminal_) return;
+    fmt::print("{} [running]", text_head(one));
+    std::fflush(stdout);
+  }
+  void end(const Result& result) const {
+    if (!wanted_) return;
+    // What the longer verdict covers is gone.
+    fmt::print("{}{}", terminal_ ? "\r\033[K" : "", text_line(result, baseline_));
+    std::fflush(stdout);
+  }
+
+ private:
+  bool wanted_;
+  bool terminal_;
+  const Baseline* baseline_;
+};
+
+int report(const Options& options, const Run& run, const std::vector<Result>& results) {
+  bool written = true;
+  if (options.tap) std::fputs(tap(run, results).c_str(), stdout);
+  if (options.json && options.json_file.empty()) std::fputs(json(run, results).c_str(), stdout);
+  if (!options.json_file.empty()) written &= write_file(options.json_file, json(run, results));
+  if (!options.junit_file.empty()) written &= write_file(options.junit_file, junit(run, results));
+  if (!options.new_baseline_file.empty()) {
+    const int failed =
+        save_baseline(options.new_baseline_file, make_baseline(options.peer, results, run.baseline));
+    if (failed != 0)
+      fmt::print(stderr, "urtrs-conform: {}: {}\n", options.new_baseline_file, std::strerror(failed));
+    written &= failed == 0;
+  }
+  return written ? exit_code(results, run.baseline) : kPrecondition;
+}
+
+template <class Runner>
+int run_cases(const Options& options, const Run& about, Runner& runner) {
+  const bool lines = !options.tap && !(options.json && options.json_file.empty());
+  const Lines out(lines, about.baseline);
+  std::vector<Result> results;
+  for (const Case* one : options.selected) {
+    if (about.baseline != nullptr && about.baseline->hazards.count(one->id) != 0 && !options.hazardous) {
+      results.push_back({one, Outcome::not_run,
+                         fmt::format("{} does not survive it: {}; --hazardous runs it", about.baseline->peer,
+                                     about.baseline->seen.at(one->id)),
+                         0});
+    } else {
+      out.begin(*one);
+      results.push_back(runner.run(*one));
+    }
+    out.end(results.back());
+  }
+  if (lines) std::fputs(text_summary(about, results).c_str(), stdout);
+  return report(options, about, results);
+}
+
+int run_against_server(const Options& options, const Run& about, Endpoint& endpoint) {
+  ServerSetup setup;
+  setup.targets = options.targets;
+  setup.device = options.device;
+  setup.scratch = options.scratch;
+  setup.deadlines = scaled(Deadlines{}, options.time_scale);
+  setup.seed = options.seed;
+  ServerRunner runner(endpoint, setup, recorders(options, about.fabric));
+  const std::string unreachable = runner.start();
+  if (unreachable.empty()) return run_cases(options, about, runner);
+  fmt::print(stderr, "urtrs-conform: {} does not serve an honest session: {}\n", options.target_text,
+             unreachable);
+  return kCannotConnect;
+}
+
+int run_against_client(const Options& options, const Run& about, Endpoint& endpoint) {
+  for (const PathAddress& target : options.targets) {
+    const Errc listening = endpoint.fabric().listen(PathAddress{"", target.destination, target.port});
+    if (listening == Errc::ok) continue;
+    fmt::print(stderr, "urtrs-conform: cannot listen on {}: {}\n", target.destination, to_string(listening));
+    return kPrecondition;
+  }
+  const std::string address = options.targets.front().destination;
+  fmt::print(stderr,
+             "Listening on {0} port {1}. Start the client now, and let it do IO all the time, for example\n"
+             "  nbdkit -U - ./nbdkit-urtrs-plugin.so path={0} port={1} session=judged device=disk \\\n"
+             "         --run 'while :; do nbdcopy \"$uri\" null: || sleep 1; done'\n"
+             "or, with the kernel's,\n"
+             "  echo \"sessname=judged path=ip:{0} device_path=disk dest_port={1}\" "
+             "> /sys/class/rnbd-client/ctl/map_device\n",
+             address,
+             endpoint.fabric().listening_port() != 0 ? endpoint.fabric().listening_port()
+                                                     : options.targets.front().port);
+  ClientSetup setup;
+  setup.deadlines = scaled(Deadlines{}, options.time_scale);
+  setup.first_wait = options.wait;
+  ClientRunner runner(endpoint, setup, recorders(options, about.fabric));
+  const std::string absent = runner.start();
+  if (absent.empty()) return run_cases(options, about, runner);
+  fmt::print(stderr, "urtrs-conform: {}\n", absent);
+  return kCannotConnect;
+}
+
+}  // namespace
+
+int run(const Options& given) {
+  Options options = given;
+  if (options.list) {
+    std::fputs((options.json ? list_json(options.selected) : list_text(options.selected)).c_str(), stdout);
+    return 0;
+  }
+  Baseline baseline;
+  if (!options.baseline_file.empty()) {
+    auto loaded = load_baseline(options.baseline_file);
+    if (!loaded) {
+      fmt::print(stderr, "urtrs-conform: {}\n", loaded.error());
+      return kUsage;
+    }
+    baseline = std::move(*loaded);
+  }
+  if (options.seed == 0) options.seed = std::random_device{}() | std::uint64_t{std::random_device{}()} << 32;
+  const auto fabric = open_fabric(options);
+  if (fabric == nullptr) return kPrecondition;
+  RealBench bench;
+  Endpoint endpoint(*fabric, bench);
+  if (!endpoint.usable()) {
+    fmt::print(stderr, "urtrs-conform: cannot register {} MiB of memory; see ulimit -l\n",
+               Endpoint::kMemory >> 20);
+    return kPrecondition;
+  }
+  const Run about{options.target_text, options.role, fabric->capabilities().name, URTRS_VERSION,
+                  options.baseline_file.empty() ? nullptr : &baseline};
+  return options.role == Role::server ? run_against_server(options, about, endpoint)
+                                      : run_against_client(options, about, endpoint);
+}
+
+}  // namespace rtrs::conform
