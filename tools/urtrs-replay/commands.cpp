@@ -4,6 +4,7 @@ namespace rtrs::tool {
 
 // command_NAME.cpp
 void add_cat(CLI::App&, Runner&);
+void add_check(CLI::App&, Runner&);
 void add_diff(CLI::App&, Runner&);
 void add_from_json(CLI::App&, Runner&);
 void add_grep(CLI::App&, Runner&);
@@ -15,6 +16,7 @@ void add_stat(CLI::App&, Runner&);
 
 void add_commands(CLI::App& app, Runner& runner) {
   add_cat(app, runner);
+  add_check(app, runner);
   add_grep(app, runner);
   add_stat(app, runner);
   add_replay(app, runner);

@@ -1,0 +1,100 @@
+#include "conformance/spec/checker.hpp"
+
+namespace rtrs::spec {
+
+namespace {
+
+enum class Side { unknown, client, server, registry };
+
+// Of a machine whose beginning was not seen, by an event that only one kind of machine has.
+Side side_of(Kind kind) noexcept {
+  switch (kind) {
+    case Kind::BeginClient:
+    case Kind::PathAdded:
+    case Kind::Connected:
+    case Kind::Submitted:
+    case Kind::InfoAccepted:
+    case Kind::FenceAnswered:
+    case Kind::KeyedResponseReceived:
+    case Kind::Connect:
+    case Kind::PostRequest:
+    case Kind::Complete:
+      return Side::client;
+    case Kind::BeginServerSession:
+    case Kind::ConnectRequested:
+    case Kind::InfoRequested:
+    case Kind::RequestArrived:
+    case Kind::Responded:
+    case Kind::FenceRequested:
+    case Kind::Accept:
+    case Kind::Deliver:
+    case Kind::PostResponse:
+      return Side::server;
+    case Kind::BeginServerRegistry:
+    case Kind::SessionSought:
+    case Kind::NameClaimed:
+      return Side::registry;
+    default:
+      return Side::unknown;
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Checker::Machine> Checker::make(unsigned machine, const Event& event) const {
+  const bool begins = class_of(event.kind) == EventClass::begin;
+  const Settings* settings = begins ? &event.settings : nullptr;
+  switch (side_of(event.kind)) {
+    case Side::client:
+      return std::make_unique<Machine>(std::in_place_type<ClientSpec>, findings_, machine, settings);
+    case Side::server:
+      return std::make_unique<Machine>(std::in_place_type<ServerSpec>, findings_, machine, settings);
+    case Side::registry:
+      return std::make_unique<Machine>(std::in_place_type<RegistrySpec>, findings_, machine, begins);
+    case Side::unknown:
+      break;
+  }
+  return nullptr;
+}
+
+Checker::Machine* Checker::machine_of(unsigned machine, const Event& event) {
+  std::unique_ptr<Machine>& known = machines_[machine];
+  if (known == nullptr) {
+    known = make(machine, event);
+    if (known != nullptr) ++coverage_.beginningless;
+  }
+  return known.get();
+}
+
+void Checker::on(unsigned machine, const Event& event) {
+  const EventClass category = class_of(event.kind);
+  if (category == EventClass::wire) {
+    ++coverage_.wire;
+    wire_.on(machine, event);
+    return;
+  }
+  if (!actions_) {
+    if (category == EventClass::begin) wire_.begin(machine, event);
+    return;
+  }
+  if (category == EventClass::begin) {
+    wire_.begin(machine, event);
+    const auto former = machines_.find(machine);
+    if (former != machines_.end() && former->second != nullptr && event.kind == Kind::End)
+      std::visit([](auto& one) { one.finish(); }, *former->second);
+    machines_[machine] = event.kind == Kind::End ? nullptr : make(machine, event);
+    if (event.kind != Kind::End) ++coverage_.machines;
+    return;
+  }
+  if (Machine* known = machine_of(machine, event)) {
+    ++coverage_.events;
+    std::visit([&event](auto& one) { one.on(event); }, *known);
+  }
+}
+
+void Checker::finish() {
+  for (auto& [number, machine] : machines_)
+    if (machine != nullptr) std::visit([](auto& one) { one.finish(); }, *machine);
+}
+
+}  // namespace rtrs::spec

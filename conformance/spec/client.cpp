@@ -1,0 +1,188 @@
+#include "conformance/spec/client.hpp"
+
+#include <algorithm>
+
+namespace rtrs::spec {
+
+ClientSpec::ClientSpec(Findings& findings, unsigned machine, const Settings* settings)
+    : findings_(findings),
+      machine_(machine),
+      whole_(settings != nullptr),
+      counts_known_(settings != nullptr) {
+  // What the server grants was asked for.
+  settings_.extensions = 0xff;
+  if (settings == nullptr) return;
+  settings_ = *settings;
+  link_ = false;
+}
+
+ClientSpec::Path& ClientSpec::path_at(unsigned index) {
+  if (index >= kPaths) index = kPaths - 1;
+  while (paths_.size() <= index) {
+    paths_.emplace_back();
+    if (whole_) paths_.back().state = PathState::absent;
+  }
+  return paths_[index];
+}
+
+// Null for one of an attempt whose beginning was not seen.
+Connection* ClientSpec::find(const Key& key) {
+  Path& path = path_at(key.path);
+  if (path.epoch != key.epoch || key.con >= path.cons.size()) return nullptr;
+  return &path.cons[key.con];
+}
+
+ClientSpec::Permit& ClientSpec::permit_at(std::uint16_t id) {
+  while (permits_.size() <= id) {
+    permits_.emplace_back();
+    if (whole_) permits_.back().slot.set(Slot{});
+  }
+  return permits_[id];
+}
+
+// Permits in use at most; 0: not known.
+std::uint16_t ClientSpec::depth() const noexcept {
+  if (queue_depth_ == 0 || settings_.depth == 0) return queue_depth_;
+  return std::min(queue_depth_, settings_.depth);
+}
+
+void ClientSpec::on(const Event& event) {
+  const EventClass category = class_of(event.kind);
+  if (category != EventClass::input && category != EventClass::action) return;
+  if (category == EventClass::input) {
+    end_step();
+    event_ = event;
+    began_ = true;
+    for (Path& path : paths_) path.heartbeat.time_passed(sight(), event.now);
+    return input();
+  }
+  event_ = event;
+  sight().check(!ended_, Rule::end_clean, "an action after EndSession", "nothing more");
+  action();
+}
+
+void ClientSpec::finish() {
+  end_step();
+}
+
+void ClientSpec::input() {
+  switch (event_.kind) {
+    case Kind::PathAdded:
+      path_at(event_.path).attempted = path_at(event_.path).ever_answered = false;
+      return;
+    case Kind::CloseRequested:
+      closing_ = true;
+      return;
+    case Kind::Submitted:
+      return submitted();
+    case Kind::DeadlineReached:
+      for (Path& path : paths_) path.heartbeat.deadline(event_.now);
+      return;
+    case Kind::PathRemoveRequested:
+    case Kind::PathDisconnectRequested:
+    case Kind::PathReconnectRequested:
+    case Kind::PolicyChanged:
+    case Kind::Continued:
+      return;
+    default:
+      return on_connection_input();
+  }
+}
+
+void ClientSpec::action() {
+  switch (event_.kind) {
+    case Kind::Connect:
+      return connect();
+    case Kind::Disconnect:
+      return disconnect();
+    case Kind::SendInfoReq:
+      return send_info();
+    case Kind::PathChanged:
+      return path_changed();
+    case Kind::LinkChanged:
+      return link_changed();
+    case Kind::ReleasePath:
+      return release_path();
+    case Kind::EndSession:
+      return end_session();
+    case Kind::SendFenceReq:
+      return fence_asked();
+    case Kind::PostRequest:
+      return post_request();
+    case Kind::Complete:
+      return complete();
+    case Kind::FailedOver:
+      return failed_over();
+    case Kind::StoreKey:
+      return store_key();
+    case Kind::PostImm:
+      return post_imm();
+    case Kind::PostReceive:
+      if (Connection* con = find(event_.key); con != nullptr && con->live(sight()))
+        con->post_receives(event_.count);
+      return;
+    default:
+      return;
+  }
+}
+
+// What the step had to do and did not.
+void ClientSpec::end_step() {
+  if (!began_) return;
+  if (answered_) {
+    Permit& permit = permit_at(*answered_);
+    const bool open = permit.slot.all([](const Slot& slot) { return slot.phase == Phase::answered; });
+    sight().check(
+        !open, Rule::complete_at_response,
+        [&] { return "the response for permit " + std::to_string(*answered_) + " completed nothing"; },
+        [] { return std::string("Complete of that permit"); });
+    if (open) permit.slot.set(Slot{});
+  }
+  answered_.reset();
+  just_submitted_.reset();
+  sight().check(!key_due_, Rule::key_stored, "the key of RKEY_RSP was not stored", "StoreKey");
+  key_due_ = false;
+  for (unsigned index = 0; index < paths_.size(); ++index) end_path_step(paths_[index], index);
+  if (counts_known_ && link_) {
+    sight().check(
+        *link_ == (connected_ > 0), Rule::link_events,
+        [&] {
+          return std::to_string(connected_) + " paths are connected and the link was not said to be " +
+                 (*link_ ? "down" : "up");
+        },
+        [] { return std::string("LinkChanged"); });
+    link_ = connected_ > 0;
+  }
+}
+
+void ClientSpec::end_path_step(Path& path, unsigned index) {
+  const bool alive = path.state == PathState::connecting || path.state == PathState::connected;
+  if (path.must_end)
+    sight().check(
+        !alive, path.must_end_rule,
+        [&] { return "path " + std::to_string(index) + " goes on as " + std::string(name_of(path.state)); },
+        [] { return std::string("PathChanged to draining or closing, with Disconnect of its connections"); });
+  if (path.must_close)
+    sight().check(
+        path.state == PathState::closing || path.state == PathState::closed ||
+            path.state == PathState::absent,
+        Rule::depth_fixed,
+        [&] { return "path " + std::to_string(index) + " is used although its depth or sizes changed"; },
+        [] { return std::string("PathChanged to closing"); });
+  if (path.ended && !alive)
+    for (const Connection& con : path.cons)
+      sight().check(
+          !con.open(), Rule::path_teardown,
+          [&] {
+            return "path " + std::to_string(index) + " was lost and " + to_string(con.key()) + " goes on";
+          },
+          [] { return std::string("Disconnect of every connection of the path"); });
+  if (path.info_accepted)
+    sight().check(path.state != PathState::connecting, Rule::path_connected,
+                  "INFO_RSP was accepted and the path is not connected", "PathChanged to connected");
+  path.must_end = path.must_close = path.ended = path.info_accepted = false;
+  if (path.heartbeat.running())
+    path.heartbeat.end_step(sight(), !path.cons.empty() && path.cons[0].has_room(settings_.send_depth));
+}
+
+}  // namespace rtrs::spec

@@ -1,0 +1,142 @@
+// The client side of a session: what the machine may ask for, given what it was told.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "conformance/spec/connection.hpp"
+#include "conformance/spec/findings.hpp"
+#include "conformance/spec/heartbeat.hpp"
+#include "conformance/spec/possible.hpp"
+
+namespace rtrs::spec {
+
+class ClientSpec {
+ public:
+  // `settings` is null when the beginning was not seen: then everything is possible until it shows.
+  ClientSpec(Findings& findings, unsigned machine, const Settings* settings);
+  void on(const Event&);
+  // The last step is over.
+  void finish();
+
+ private:
+  static constexpr unsigned kPaths = 128;
+  struct Path {
+    PathState state = PathState::unknown;
+    std::vector<Connection> cons;  // of the current attempt
+    std::uint32_t epoch = 0;       // 0: no attempt was seen
+    std::uint16_t cid_num = 0;
+    std::uint16_t recon_cnt = 0;
+    bool attempted = false;      // since it was added
+    bool ever_answered = false;  // its cid 0 was established once
+    bool info_sent = false;
+    bool fresh_keys = false;
+    bool fence = false;
+    bool generations = false;
+    std::uint32_t proven = 0;  // incarnations up to this one are dead at the server
+    Heartbeat heartbeat;
+    // Of the step under way:
+    bool must_end = false;  // an event says that the path is lost
+    Rule must_end_rule = Rule::path_teardown;
+    bool must_close = false;
+    bool ended = false;  // it left connecting or connected
+    bool info_accepted = false;
+  };
+  enum class Phase : std::uint8_t { free, queued, flying, answered, held, again, abandoned };
+  struct Slot {
+    Phase phase = Phase::free;
+    bool invalidated = false;
+    std::uint16_t path = 0;  // flying: over; held: lost with; again: to be sent over
+    std::uint16_t con = 0;
+    std::uint32_t epoch = 0;
+    std::uint16_t error = 0;  // answered
+    Time since = 0;           // queued, held
+    bool operator==(const Slot&) const = default;
+  };
+  struct Permit {
+    Possible<Slot> slot;
+    std::optional<std::uint8_t> generation;  // of its last use on the wire
+    bool described = false;                  // the fields below are known
+    bool service = false;
+    bool offers_invalidation = false;
+    std::uint32_t data_len = 0;
+    std::uint32_t usr_len = 0;
+  };
+  struct Question {
+    Key over;
+    std::uint32_t serial = 0;
+    std::uint16_t path = 0;
+    std::uint32_t epoch = 0;
+  };
+
+  Sight sight() const { return Sight{findings_, event_, machine_}; }
+  Path& path_at(unsigned index);
+  Connection* find(const Key& key);
+  Permit& permit_at(std::uint16_t id);
+  bool grants_fence(const Path& path) const noexcept { return path.fence; }
+  std::uint16_t depth() const noexcept;
+
+  void input();
+  void action();
+  void end_step();
+  void end_path_step(Path& path, unsigned index);
+  std::string allowed_now(const Permit& permit) const;
+
+  // client_paths.cpp
+  void on_connection_input();
+  void connected(Path& path);
+  void info_accepted(Path& path);
+  void connect();
+  void disconnect();
+  void send_info();
+  void path_changed();
+  void link_changed();
+  void release_path();
+  void end_session();
+  void must_end(Path& path, Rule rule);
+  void fence_asked();
+  void fence_answered(Path& path);
+
+  // client_requests.cpp
+  void submitted();
+  void imm_received(Path& path);
+  void keyed_response(Path& path);
+  void key_invalidated(Path& path);
+  void response(Path& path);
+  void forget_flights();
+  void post_request();
+  bool move_to_flight(Permit& permit);
+  void check_request(const Path& path, Permit& permit);
+  void complete();
+  void failed_over();
+  void store_key();
+  void post_imm();
+  void hold(unsigned path);
+
+  Findings& findings_;
+  unsigned machine_;
+  bool whole_;  // the beginning was seen
+  Settings settings_;
+  Event event_;
+  bool began_ = false;
+  std::vector<Path> paths_;
+  std::vector<Permit> permits_;
+  std::vector<Question> questions_;
+  bool opened_ = false;
+  std::uint16_t queue_depth_ = 0;  // 0: not known
+  std::uint32_t max_io_size_ = 0;
+  std::uint32_t max_hdr_size_ = 0;
+  unsigned connected_ = 0;
+  std::optional<bool> link_;
+  bool counts_known_;
+  bool closing_ = false;
+  bool ended_ = false;
+  // Of the step under way:
+  std::optional<std::uint16_t> answered_;  // permit that must be completed
+  bool key_due_ = false;
+  Event keyed_;
+  std::optional<std::uint16_t> just_submitted_;
+};
+
+}  // namespace rtrs::spec

@@ -1,0 +1,294 @@
+// Paths of a client: connecting, the INFO exchange, losing, fences.
+#include "conformance/spec/client.hpp"
+#include "conformance/spec/immediate.hpp"
+
+namespace rtrs::spec {
+
+namespace {
+
+using S = PathState;
+
+// Protocol section 4.1; `draining` is RECONNECTING until nothing is outstanding, `waiting` the delay after
+// it.
+bool may_change(S from, S to) {
+  switch (to) {
+    case S::connecting:
+      return from == S::absent || from == S::waiting || from == S::closed || from == S::draining;
+    case S::connected:
+      return from == S::connecting;
+    case S::draining:
+    case S::closing:
+      return from == S::connecting || from == S::connected;
+    case S::waiting:
+      return from == S::draining || from == S::absent || from == S::waiting || from == S::closed;
+    case S::closed:
+      return from == S::closing || from == S::draining || from == S::waiting || from == S::closed;
+    case S::absent:
+      return from == S::closing || from == S::draining || from == S::waiting || from == S::closed;
+    case S::unknown:
+      return false;
+  }
+  return false;
+}
+
+std::string changes_from(S from) {
+  std::string text;
+  for (const S to : {S::absent, S::connecting, S::connected, S::draining, S::waiting, S::closing, S::closed})
+    if (may_change(from, to)) text += (text.empty() ? "PathChanged to " : ", ") + std::string(name_of(to));
+  return text;
+}
+
+}  // namespace
+
+void ClientSpec::must_end(Path& path, Rule rule) {
+  if (path.state != S::connecting && path.state != S::connected) return;
+  path.must_end = true;
+  path.must_end_rule = rule;
+}
+
+void ClientSpec::on_connection_input() {
+  Path& path = path_at(event_.key.path);
+  if (event_.key.epoch < path.epoch && path.epoch != 0) {
+    sight().check(false, Rule::connection_events, "an event of an older incarnation, which was closed",
+                  "nothing more of it");
+    return;
+  }
+  Connection* con = find(event_.key);
+  if (con == nullptr) {
+    sight().check(!whole_, Rule::connection_events, "an event of a connection that was never asked for",
+                  "Connect first");
+    return forget_flights();
+  }
+  switch (event_.kind) {
+    case Kind::Connected:
+      return connected(path);
+    case Kind::ConnectFailed:
+      con->answered(sight(), false);
+      return must_end(path, Rule::path_teardown);
+    case Kind::ConnectionLost:
+      con->lost(sight());
+      return must_end(path, Rule::path_teardown);
+    case Kind::ConnectionClosed:
+      return con->closed(sight());
+    case Kind::PeerBroke:
+      return must_end(path, Rule::peer_violation);
+    case Kind::SendDone:
+      con->heard(sight());
+      return con->completed(sight());
+    case Kind::InfoAccepted:
+      con->heard(sight());
+      return info_accepted(path);
+    case Kind::ImmReceived:
+      con->heard(sight());
+      if (settings_.imm_consumes_receive && whole_) con->take_receive(sight());
+      return imm_received(path);
+    default:
+      break;
+  }
+  con->heard(sight());
+  con->take_receive(sight());
+  if (event_.kind == Kind::KeyedResponseReceived) keyed_response(path);
+  if (event_.kind == Kind::KeyInvalidated) key_invalidated(path);
+  if (event_.kind == Kind::FenceAnswered) fence_answered(path);
+}
+
+void ClientSpec::connected(Path& path) {
+  Connection& con = *find(event_.key);
+  if (con.phase() == Connection::Phase::ending || path.state != S::connecting) return;
+  con.answered(sight(), true);
+  if (event_.key.con != 0) return;
+  const bool changed = event_.queue_depth != queue_depth_ || event_.max_io_size != max_io_size_ ||
+                       event_.max_hdr_size != max_hdr_size_;
+  if (opened_ && queue_depth_ != 0 && changed) {
+    path.must_close = true;
+    return;
+  }
+  queue_depth_ = event_.queue_depth;
+  max_io_size_ = event_.max_io_size;
+  max_hdr_size_ = event_.max_hdr_size;
+  path.ever_answered = true;
+  path.fresh_keys = (event_.flags & kNewRkeyFlag) != 0;
+  path.fence = (event_.flags & kFenceFlag) != 0 && (settings_.extensions & kFenceExtension) != 0;
+  path.generations =
+      (event_.flags & kGenerationFlag) != 0 && (settings_.extensions & kGenerationExtension) != 0;
+}
+
+void ClientSpec::info_accepted(Path& path) {
+  if (event_.key.con != 0 || !path.info_sent) return must_end(path, Rule::peer_violation);
+  find(event_.key)->take_receive(sight());
+  if (path.state != S::connecting) return;
+  path.info_accepted = true;
+}
+
+void ClientSpec::connect() {
+  Path& path = path_at(event_.key.path);
+  const Sight at = sight();
+  if (event_.key.con == 0) {
+    for (const Connection& con : path.cons)
+      at.check(con.phase() == Connection::Phase::closed, Rule::connect_order,
+               "a new attempt while a connection of the last is open",
+               "Connect when every connection of the last attempt is closed");
+    const bool first = path.epoch == 0;
+    at.check(first || (event_.key.epoch > path.epoch && newer(event_.recon_cnt, path.recon_cnt)),
+             Rule::connect_attempt, "an attempt without a new incarnation and a higher reconnect counter",
+             "the next of both");
+    at.check(!path.ever_answered || event_.first_conn, Rule::first_conn,
+             "first_conn is clear in a later attempt", "first_conn set");
+    path.cons.clear();
+    path.epoch = event_.key.epoch;
+    path.cid_num = event_.cid_num;
+    path.recon_cnt = event_.recon_cnt;
+    path.info_sent = false;
+    path.attempted = true;
+  } else {
+    if (path.epoch == 0) return;  // its beginning was not seen
+    const bool next = event_.key.con == path.cons.size() && !path.cons.empty() && path.cons.back().up();
+    at.check(
+        next, Rule::connect_order, [&] { return "Connect of " + to_string(event_.key); },
+        [&] { return "connection " + std::to_string(path.cons.size()) + ", when the one before is up"; });
+    at.check(event_.key.epoch == path.epoch && event_.recon_cnt == path.recon_cnt &&
+                 event_.cid_num == path.cid_num,
+             Rule::connect_attempt, "a connection of another attempt than cid 0",
+             "the cid_num and counter of cid 0");
+    at.check(event_.first_conn, Rule::first_conn, "first_conn is clear above cid 0", "first_conn set");
+    if (!next) return;
+  }
+  at.check(event_.key.con < event_.cid_num, Rule::connect_order, "a cid at or above cid_num",
+           "cids below cid_num");
+  path.cons.emplace_back(event_.key, Connection::Phase::asked);
+}
+
+void ClientSpec::disconnect() {
+  if (Connection* con = find(event_.key)) con->disconnect(sight(), Rule::path_teardown);
+}
+
+void ClientSpec::send_info() {
+  Path& path = path_at(event_.key.path);
+  Connection* con = find(event_.key);
+  if (con == nullptr) return;
+  bool all_up = path.cons.size() == path.cid_num;
+  for (const Connection& one : path.cons) all_up = all_up && one.up();
+  sight().check(
+      all_up && event_.key.con == 0 && !path.info_sent, Rule::info_full_set,
+      [&] {
+        return "INFO_REQ over " + to_string(event_.key) + " with " + std::to_string(path.cons.size()) +
+               " of " + std::to_string(path.cid_num) + " connections";
+      },
+      [] { return std::string("one INFO_REQ over cid 0 when all are up"); });
+  sight().check(con->receives() > 0, Rule::receive_room, "INFO_REQ without a receive for its answer",
+                "PostReceive first");
+  path.info_sent = true;
+  if (con->live(sight())) con->post(sight(), 1, event_.cookie, settings_.send_depth);
+}
+
+void ClientSpec::path_changed() {
+  Path& path = path_at(event_.path);
+  const S from = path.state;
+  const S to = event_.state;
+  if (from != S::unknown)
+    sight().check(
+        may_change(from, to), Rule::path_transition,
+        [&] {
+          return "path " + std::to_string(event_.path) + " changed from " + std::string(name_of(from)) +
+                 " to " + std::string(name_of(to));
+        },
+        [&] { return changes_from(from); });
+  if (to == S::connected && from != S::unknown)
+    sight().check(path.info_accepted, Rule::path_connected, "the path is connected without INFO_RSP",
+                  "InfoAccepted first");
+  path.state = to;
+  path.ended = path.ended || from == S::connecting || from == S::connected;
+  if (to == S::connected) {
+    opened_ = true;
+    if (path.epoch != 0 && path.proven < path.epoch - 1) path.proven = path.epoch - 1;
+    path.heartbeat.start(event_.now, settings_);
+  } else {
+    if (event_.reason == Reason::heartbeat_lost && from == S::connected) path.heartbeat.died(sight());
+    path.heartbeat.stop();
+  }
+  if (to == S::connected) ++connected_;
+  if (from == S::connected && connected_ > 0) --connected_;
+}
+
+void ClientSpec::link_changed() {
+  if (link_)
+    sight().check(
+        *link_ != event_.up && (!counts_known_ || event_.up == (connected_ > 0)), Rule::link_events,
+        [&] {
+          return std::string("link ") + (event_.up ? "up" : "down") + " with " + std::to_string(connected_) +
+                 " connected paths";
+        },
+        [&] {
+          return std::string(*link_ ? "LinkChanged down when the last path is lost"
+                                    : "LinkChanged up with the first path");
+        });
+  link_ = event_.up;
+}
+
+void ClientSpec::release_path() {
+  Path& path = path_at(event_.path);
+  for (const Connection& con : path.cons)
+    sight().check(
+        con.phase() == Connection::Phase::closed, Rule::release_drained,
+        [&] { return "the path is released while " + to_string(con.key()) + " is not closed"; },
+        [] { return std::string("ConnectionClosed of all its connections first"); });
+  hold(event_.path);
+}
+
+void ClientSpec::end_session() {
+  for (unsigned index = 0; index < paths_.size(); ++index) {
+    const S state = paths_[index].state;
+    sight().check(
+        state == S::absent || state == S::closed || state == S::unknown, Rule::end_clean,
+        [&] { return "path " + std::to_string(index) + " is " + std::string(name_of(state)); },
+        [] { return std::string("EndSession when all paths are closed"); });
+  }
+  for (std::size_t id = 0; id < permits_.size(); ++id)
+    sight().check(
+        permits_[id].slot.any(
+            [](const Slot& slot) { return slot.phase == Phase::free || slot.phase == Phase::abandoned; }),
+        Rule::end_clean, [&] { return "permit " + std::to_string(id) + " is in use"; },
+        [] { return std::string("Complete of every request first"); });
+  ended_ = true;
+}
+
+void ClientSpec::fence_asked() {
+  Path& over = path_at(event_.key.path);
+  Path& target = path_at(event_.path);
+  const bool known = over.epoch != 0 && target.epoch != 0;
+  const bool lost = event_.recon_cnt == target.recon_cnt
+                        ? target.state != S::connected && target.state != S::connecting
+                        : newer(target.recon_cnt, event_.recon_cnt);
+  if (known)
+    sight().check(
+        event_.key.con == 0 && event_.key.path != event_.path && over.state == S::connected && over.fence &&
+            lost,
+        Rule::fence_request,
+        [&] {
+          return "a fence for path " + std::to_string(event_.path) + " attempt " +
+                 std::to_string(event_.recon_cnt) + " over " + to_string(event_.key);
+        },
+        [] {
+          return std::string(
+              "a fence for a lost incarnation, over cid 0 of another connected path that granted it");
+        });
+  const std::uint32_t behind = static_cast<std::uint16_t>(target.recon_cnt - event_.recon_cnt);
+  questions_.push_back({event_.key, event_.serial, event_.path, target.epoch - behind});
+  if (Connection* con = find(event_.key); con != nullptr && con->live(sight()))
+    con->post(sight(), 1, event_.cookie, settings_.send_depth);
+}
+
+void ClientSpec::fence_answered(Path& path) {
+  if (path.state != S::connected) return;
+  path.heartbeat.received(false);
+  for (std::size_t at = 0; at < questions_.size(); ++at) {
+    const Question question = questions_[at];
+    if (question.serial != event_.serial || question.over != event_.key) continue;
+    questions_.erase(questions_.begin() + static_cast<std::ptrdiff_t>(at));
+    Path& target = path_at(question.path);
+    if (event_.error == 0 && target.proven < question.epoch) target.proven = question.epoch;
+    return;
+  }
+}
+
+}  // namespace rtrs::spec

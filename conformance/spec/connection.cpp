@@ -1,0 +1,135 @@
+#include "conformance/spec/connection.hpp"
+
+namespace rtrs::spec {
+
+namespace {
+
+const char* name_of(Connection::Phase phase) {
+  switch (phase) {
+    case Connection::Phase::asked:
+      return "not answered yet";
+    case Connection::Phase::up:
+      return "established";
+    case Connection::Phase::failed:
+      return "refused";
+    case Connection::Phase::ending:
+      return "asked to end";
+    case Connection::Phase::closed:
+      return "closed";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string to_string(const Key& key) {
+  return "path " + std::to_string(key.path) + " connection " + std::to_string(key.con) + " incarnation " +
+         std::to_string(key.epoch);
+}
+
+void Connection::answered(const Sight& sight, bool accepted) {
+  // The answer may cross the wish to end it.
+  if (phase_ == Phase::ending) return;
+  if (sight.check(
+          phase_ == Phase::asked, Rule::connection_events,
+          [&] { return to_string(key_) + " is answered and was " + name_of(phase_); },
+          [] { return std::string("an answer to a connection that was asked for and not answered"); }))
+    phase_ = accepted ? Phase::up : Phase::failed;
+}
+
+void Connection::lost(const Sight& sight) const {
+  sight.check(
+      phase_ != Phase::closed, Rule::connection_events,
+      [&] { return to_string(key_) + " is lost and was closed before"; },
+      [] { return std::string("nothing more of this connection"); });
+}
+
+void Connection::closed(const Sight& sight) {
+  sight.check(
+      phase_ == Phase::ending, Rule::connection_events,
+      [&] { return to_string(key_) + " is closed and was " + name_of(phase_); },
+      [&] { return std::string(phase_ == Phase::closed ? "nothing more of it" : "Disconnect first"); });
+  phase_ = Phase::closed;
+  cookies_.clear();
+  receives_ = outstanding_ = unsignalled_ = 0;
+}
+
+void Connection::disconnect(const Sight& sight, Rule rule) {
+  sight.check(
+      open(), rule, [&] { return to_string(key_) + " is asked to end and was " + name_of(phase_); },
+      [] { return std::string("Disconnect once a connection"); });
+  if (phase_ != Phase::closed) phase_ = Phase::ending;
+}
+
+bool Connection::live(const Sight& sight) const {
+  return sight.check(
+      up(), Rule::post_on_live,
+      [&] {
+        return std::string(name_of(sight.event.kind)) + " on " + to_string(key_) + ", which is " +
+               name_of(phase_);
+      },
+      [] { return std::string("work on established connections only"); });
+}
+
+void Connection::heard(const Sight& sight) const {
+  sight.check(
+      phase_ == Phase::up || phase_ == Phase::ending, Rule::connection_events,
+      [&] {
+        return std::string(name_of(sight.event.kind)) + " of " + to_string(key_) + ", which is " +
+               name_of(phase_);
+      },
+      [] { return std::string("arrivals and completions of established connections only"); });
+}
+
+void Connection::take_receive(const Sight& sight) {
+  if (phase_ == Phase::closed) return;
+  if (sight.check(
+          receives_ > 0, Rule::receive_room,
+          [&] { return "a message took a receive of " + to_string(key_) + ", which has none"; },
+          [] { return std::string("PostReceive first"); }))
+    --receives_;
+}
+
+void Connection::post(const Sight& sight, std::uint32_t entries, std::uint64_t cookie, std::uint32_t depth) {
+  outstanding_ += entries;
+  unsignalled_ += entries;
+  if (depth != 0) {
+    sight.check(
+        outstanding_ <= depth, Rule::send_room,
+        [&] { return std::to_string(outstanding_) + " entries under way on " + to_string(key_); },
+        [&] { return "at most " + std::to_string(depth); });
+    sight.check(
+        cookie != 0 || unsignalled_ < depth, Rule::send_signal,
+        [&] { return std::to_string(unsignalled_) + " unsignalled entries in a row on " + to_string(key_); },
+        [&] {
+          return "a signalled one before the queue of " + std::to_string(depth) + " is full of others";
+        });
+  }
+  if (cookie == 0) return;
+  sight.check(
+      cookie == unsignalled_, Rule::send_signal, [&] { return "cookie " + std::to_string(cookie); },
+      [&] {
+        return "cookie " + std::to_string(unsignalled_) + ", the entries since the last signalled one";
+      });
+  cookies_.push_back(unsignalled_);
+  unsignalled_ = 0;
+}
+
+void Connection::completed(const Sight& sight) {
+  if (phase_ == Phase::closed) return;
+  const std::uint64_t expected = cookies_.empty() ? 0 : cookies_.front();
+  sight.check(
+      expected != 0 && expected == sight.event.cookie, Rule::send_order,
+      [&] {
+        return "completion with cookie " + std::to_string(sight.event.cookie) + " on " + to_string(key_);
+      },
+      [&] {
+        return expected == 0 ? std::string("none: no signalled work is under way")
+                             : "cookie " + std::to_string(expected);
+      });
+  if (cookies_.empty()) return;
+  cookies_.pop_front();
+  outstanding_ -= expected;
+}
+
+}  // namespace rtrs::spec

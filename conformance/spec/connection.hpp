@@ -1,0 +1,53 @@
+// One connection of either side: its life, its receives and its send queue, from what was posted and
+// reported.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "conformance/spec/findings.hpp"
+
+namespace rtrs::spec {
+
+class Connection {
+ public:
+  enum class Phase : std::uint8_t { asked, up, failed, ending, closed };
+
+  Connection() = default;
+  Connection(const Key& key, Phase phase) : key_(key), phase_(phase) {}
+
+  const Key& key() const noexcept { return key_; }
+  Phase phase() const noexcept { return phase_; }
+  bool up() const noexcept { return phase_ == Phase::up; }
+  bool open() const noexcept { return phase_ != Phase::ending && phase_ != Phase::closed; }
+
+  void answered(const Sight& sight, bool accepted);
+  void lost(const Sight& sight) const;
+  void closed(const Sight& sight);
+  // `rule` is broken when it was ended before.
+  void disconnect(const Sight& sight, Rule rule);
+  // Anything that needs it established: false, and reported, when it is not.
+  bool live(const Sight& sight) const;
+  // Something of it was reported that needs it established, or established once.
+  void heard(const Sight& sight) const;
+
+  void post_receives(std::uint32_t count) noexcept { receives_ += count; }
+  void take_receive(const Sight& sight);
+  std::uint64_t receives() const noexcept { return receives_; }
+
+  void post(const Sight& sight, std::uint32_t entries, std::uint64_t cookie, std::uint32_t depth);
+  void completed(const Sight& sight);
+  bool has_room(std::uint32_t depth) const noexcept { return depth == 0 || outstanding_ < depth; }
+
+ private:
+  Key key_;
+  Phase phase_ = Phase::closed;
+  std::uint64_t receives_ = 0;
+  std::uint64_t outstanding_ = 0;  // entries of the send queue
+  std::uint64_t unsignalled_ = 0;  // of these, since the last signalled one
+  std::deque<std::uint64_t> cookies_;
+};
+
+std::string to_string(const Key& key);
+
+}  // namespace rtrs::spec

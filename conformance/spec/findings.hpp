@@ -1,0 +1,66 @@
+// What the checks found: the first few violations with the rule, what was seen and what would have been
+// allowed.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "conformance/spec/event.hpp"
+#include "conformance/spec/rules.hpp"
+
+namespace rtrs::spec {
+
+struct Finding {
+  Rule rule = Rule::count_;
+  std::uint64_t seq = 0;  // of the record
+  Time now = 0;
+  unsigned machine = 0;  // its instance in the trace
+  std::string seen;
+  std::string allowed;
+};
+
+class Findings {
+ public:
+  static constexpr std::size_t kKept = 64;
+
+  void add(Rule rule, const Event& event, unsigned machine, std::string seen, std::string allowed) {
+    ++count_;
+    if (kept_.size() < kKept)
+      kept_.push_back({rule, event.seq, event.now, machine, std::move(seen), std::move(allowed)});
+  }
+  // In the order in which they were found.
+  const std::vector<Finding>& kept() const noexcept { return kept_; }
+  std::uint64_t count() const noexcept { return count_; }
+  // Most states that one thing could have been in at one time.
+  void ambiguity(std::size_t states) noexcept {
+    if (states > ambiguity_) ambiguity_ = states;
+  }
+  std::size_t most_states() const noexcept { return ambiguity_; }
+
+ private:
+  std::vector<Finding> kept_;
+  std::uint64_t count_ = 0;
+  std::size_t ambiguity_ = 0;
+};
+
+// Where a rule is looked at: which machine, at which event.
+struct Sight {
+  Findings& findings;
+  const Event& event;
+  unsigned machine = 0;
+
+  // Texts are made only when the rule is broken: `seen` and `allowed` are called for them.
+  template <class Seen, class Allowed>
+  bool check(bool holds, Rule rule, Seen seen, Allowed allowed) const {
+    if (holds) return true;
+    findings.add(rule, event, machine, seen(), allowed());
+    return false;
+  }
+  bool check(bool holds, Rule rule, const char* seen, const char* allowed) const {
+    if (holds) return true;
+    findings.add(rule, event, machine, seen, allowed);
+    return false;
+  }
+};
+
+}  // namespace rtrs::spec

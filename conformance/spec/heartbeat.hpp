@@ -1,0 +1,47 @@
+// The heartbeat of a path as the protocol describes it. One DeadlineReached serves several timers, and which
+// of them ran is not recorded: until something shows it, a tick may and may not have been.
+#pragma once
+#include <cstdint>
+
+#include "conformance/spec/findings.hpp"
+#include "conformance/spec/possible.hpp"
+
+namespace rtrs::spec {
+
+class Heartbeat {
+ public:
+  void start(Time now, const Settings& settings);
+  void stop() noexcept { running_ = false; }
+  bool running() const noexcept { return running_; }
+  void received(bool is_message);
+  void deadline(Time now);
+  // Posted.
+  void message(const Sight& sight);
+  void acknowledgement(const Sight& sight);
+  // The path is given up for silence.
+  void died(const Sight& sight);
+  // After the actions of a step. `room`: the send queue has room for a heartbeat.
+  void end_step(const Sight& sight, bool room);
+  // Before the next input, when time has gone on.
+  void time_passed(const Sight& sight, Time now);
+
+ private:
+  struct State {
+    Time deadline = 0;
+    std::uint32_t missed = 0;
+    bool owes = false;     // an HB_MSG
+    bool dead = false;     // this tick found too many missed
+    bool skipped = false;  // its tick was due at the last DeadlineReached and did not run yet
+    bool operator==(const State&) const = default;
+  };
+  State ticked(State state, Time now) const;
+
+  bool running_ = false;
+  Time interval_ = 0;
+  std::uint32_t missed_max_ = 0;
+  bool owes_ack_ = false;
+  Time last_ = 0;
+  Possible<State> states_;
+};
+
+}  // namespace rtrs::spec

@@ -1,0 +1,164 @@
+#include "conformance/spec/server.hpp"
+
+#include <algorithm>
+
+namespace rtrs::spec {
+
+ServerSpec::ServerSpec(Findings& findings, unsigned machine, const Settings* settings)
+    : findings_(findings),
+      machine_(machine),
+      whole_(settings != nullptr),
+      counts_known_(settings != nullptr) {
+  if (settings == nullptr) return;
+  settings_ = *settings;
+  link_ = false;
+  for (Path& path : paths_) path.state = PathState::absent;
+}
+
+Connection* ServerSpec::find(const Key& key) {
+  Path& path = path_at(key.path);
+  if (key.con >= path.cons.size() || path.cons[key.con].key() != key) return nullptr;
+  return &path.cons[key.con];
+}
+
+void ServerSpec::on(const Event& event) {
+  const EventClass category = class_of(event.kind);
+  if (category != EventClass::input && category != EventClass::action) return;
+  if (category == EventClass::action) {
+    event_ = event;
+    sight().check(!ended_, Rule::end_clean, "an action after EndSession", "nothing more");
+    return action();
+  }
+  end_step();
+  const bool later = event.now > event_.now;
+  event_ = event;
+  began_ = true;
+  for (Path& path : paths_) {
+    path.heartbeat.time_passed(sight(), event.now);
+    if (!later || !path.overdue) continue;
+    sight().check(path.state != PathState::connecting, Rule::half_open,
+                  "a half-open path outlived the handshake timeout",
+                  "PathChanged to closing at the deadline");
+    path.overdue = false;
+  }
+  input();
+}
+
+void ServerSpec::finish() {
+  end_step();
+}
+
+void ServerSpec::must_end(Path& path, Rule rule) {
+  if (path.state != PathState::connecting && path.state != PathState::connected) return;
+  path.must_end = true;
+  path.must_end_rule = rule;
+}
+
+void ServerSpec::input() {
+  switch (event_.kind) {
+    case Kind::ConnectRequested:
+      connect_ = event_;
+      return;
+    case Kind::Responded:
+      return responded();
+    case Kind::DeadlineReached:
+      for (Path& path : paths_) {
+        path.heartbeat.deadline(event_.now);
+        path.overdue = path.state == PathState::connecting && event_.now >= path.deadline;
+      }
+      return;
+    case Kind::PathDisconnectRequested:
+    case Kind::CloseRequested:
+    case Kind::Continued:
+      return;
+    default:
+      return on_connection_input();
+  }
+}
+
+void ServerSpec::action() {
+  switch (event_.kind) {
+    case Kind::Accept:
+      return accept();
+    case Kind::Reject:
+      sight().check((connect_.has_value() && connect_->request == event_.request) || !(whole_ || began_),
+                    Rule::connect_answered, "a rejection of a request that is not waiting",
+                    "one answer to each connect request");
+      sight().check(event_.error != 0, Rule::reject_errno, "a rejection without an errno",
+                    "a positive errno");
+      connect_.reset();
+      return;
+    case Kind::Disconnect:
+      if (Connection* con = find(event_.key)) con->disconnect(sight(), Rule::path_teardown);
+      return;
+    case Kind::PathChanged:
+      return path_changed();
+    case Kind::LinkChanged:
+      return link_changed();
+    case Kind::ReleasePath:
+      return release_path();
+    case Kind::EndSession:
+      return end_session();
+    case Kind::SendInfoRsp:
+      return send_info();
+    case Kind::SendFenceRsp:
+      return send_fence_answer();
+    case Kind::InvalidateChunk:
+      return invalidate_chunk();
+    case Kind::Deliver:
+      return deliver();
+    case Kind::PostResponse:
+      return post_response();
+    case Kind::PostImm:
+      return post_imm();
+    case Kind::PostReceive:
+      if (Connection* con = find(event_.key); con != nullptr && con->live(sight()))
+        con->post_receives(event_.count);
+      return;
+    default:
+      return;
+  }
+}
+
+void ServerSpec::end_step() {
+  if (!began_) return;
+  sight().check(!connect_.has_value(), Rule::connect_answered, "a connect request was not answered",
+                "Accept or Reject");
+  connect_.reset();
+  for (unsigned index = 0; index < kPaths; ++index) end_path_step(paths_[index], index);
+  chunks_end_step();
+  if (!counts_known_ || !link_) return;
+  sight().check(
+      *link_ == (connected_ > 0), Rule::link_events,
+      [&] {
+        return std::to_string(connected_) + " paths are connected and the link was not said to be " +
+               (*link_ ? "down" : "up");
+      },
+      [] { return std::string("LinkChanged"); });
+  link_ = connected_ > 0;
+}
+
+void ServerSpec::end_path_step(Path& path, unsigned index) {
+  const bool alive = path.state == PathState::connecting || path.state == PathState::connected;
+  if (path.must_end)
+    sight().check(
+        !alive, path.must_end_rule,
+        [&] { return "path " + std::to_string(index) + " goes on as " + std::string(name_of(path.state)); },
+        [] { return std::string("PathChanged to closing, with Disconnect of its connections"); });
+  if (path.ended && !alive)
+    for (const Connection& con : path.cons)
+      sight().check(
+          !con.open(), Rule::path_teardown,
+          [&] {
+            return "path " + std::to_string(index) + " was closed and " + to_string(con.key()) + " goes on";
+          },
+          [] { return std::string("Disconnect of every connection of the path"); });
+  if (path.info_asked)
+    sight().check(path.state != PathState::connecting, Rule::info_answer,
+                  "INFO_REQ was neither answered nor refused", "SendInfoRsp, or the end of the path");
+  path.must_end = path.ended = path.info_asked = false;
+  if (path.heartbeat.running())
+    path.heartbeat.end_step(sight(), !path.cons.empty() && path.cons[0].has_room(settings_.send_depth));
+}
+
+}  // namespace rtrs::spec

@@ -1,0 +1,165 @@
+// The server side of a session: what the machine may ask for, given what it was told. And the registry, which
+// knows whose session and whose name it is.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "conformance/spec/connection.hpp"
+#include "conformance/spec/findings.hpp"
+#include "conformance/spec/heartbeat.hpp"
+#include "conformance/spec/possible.hpp"
+
+namespace rtrs::spec {
+
+class ServerSpec {
+ public:
+  // Paths of one session have keys whose path is session * kPaths + index in the session
+  // (core/proto/ids.hpp).
+  static constexpr unsigned kPaths = 8;
+
+  // `settings` is null when the beginning was not seen.
+  ServerSpec(Findings& findings, unsigned machine, const Settings* settings);
+  void on(const Event&);
+  void finish();
+
+ private:
+  struct Path {
+    PathState state = PathState::unknown;
+    std::vector<Connection> cons;  // by cid
+    std::uint32_t incarnation = 0;
+    std::uint16_t recon_cnt = 0;
+    std::uint8_t extensions = 0;
+    std::uint32_t address_pair = 0;
+    Uuid uuid{};
+    Time deadline = kNever;  // of the handshake
+    bool overdue = false;
+    bool info_sent = false;
+    Heartbeat heartbeat;
+    // Of the step under way:
+    bool must_end = false;
+    Rule must_end_rule = Rule::path_teardown;
+    bool ended = false;
+    bool info_asked = false;
+  };
+  struct Use {
+    Key key;
+    std::uint32_t incarnation = 0;
+    std::uint8_t generation = 0;
+    bool reads = false;
+    bool has_data = false;
+    bool has_descriptor = false;
+    bool need_invalidate = false;
+    bool operator==(const Use&) const = default;
+  };
+  // leaving: its path is gone, and it ends some time without a word.
+  enum class Phase : std::uint8_t { idle, taken, invalidating, serving, answering, leaving };
+  struct Chunk {
+    Phase phase = Phase::idle;
+    bool due = false;    // taken: to be handed over in this step
+    bool ready = false;  // taken: its key is dead
+    bool from_park = false;
+    bool has_parked = false;
+    std::uint16_t serial = 0;
+    std::uint16_t error = 0;
+    Use user;
+    Use parked;
+    bool operator==(const Chunk&) const = default;
+  };
+  struct Question {
+    Key asker;
+    std::uint32_t serial = 0;
+    Uuid uuid{};
+    unsigned target = kPaths;  // kPaths: nothing to wait for
+    std::uint32_t incarnation = 0;
+  };
+
+  Sight sight() const { return Sight{findings_, event_, machine_}; }
+  Path& path_at(unsigned index) { return paths_[index % kPaths]; }
+  Connection* find(const Key& key);
+  void input();
+  void action();
+  void end_step();
+  void end_path_step(Path& path, unsigned index);
+  void must_end(Path& path, Rule rule);
+
+  // server_paths.cpp
+  void on_connection_input();
+  void info_requested(Path& path);
+  void accept();
+  void path_changed();
+  void link_changed();
+  void release_path();
+  void end_session();
+  void send_info();
+  void fence_requested(Path& path);
+  void send_fence_answer();
+  void post_imm();
+  void imm_received(Path& path);
+
+  // server_chunks.cpp
+  Possible<Chunk>& chunk_at(std::uint16_t index);
+  bool live(const Use& use) const noexcept;
+  Chunk ended(Chunk chunk) const;
+  // Also what a leaving request may have become.
+  void settle(Possible<Chunk>& chunk) const;
+  void request_arrived(Path& path);
+  void chunk_invalidated();
+  void invalidate_chunk();
+  void deliver();
+  void responded();
+  void post_response();
+  void check_response(const Chunk& chunk);
+  void chunks_end_step();
+  void path_gone(unsigned index);
+  void path_released(unsigned index, std::uint32_t incarnation);
+  std::string allowed_now(const Possible<Chunk>& chunk) const;
+
+  Findings& findings_;
+  unsigned machine_;
+  bool whole_;
+  Settings settings_;
+  Event event_;
+  bool began_ = false;
+  Path paths_[kPaths];
+  std::vector<Possible<Chunk>> chunks_;
+  std::vector<std::uint16_t> touched_;  // chunks of the step under way
+  std::vector<Question> questions_;
+  std::optional<Event> connect_;  // of the step under way, not answered yet
+  std::uint32_t next_incarnation_ = 0;
+  unsigned connected_ = 0;
+  std::optional<bool> link_;
+  bool counts_known_;
+  bool ended_ = false;
+};
+
+class RegistrySpec {
+ public:
+  RegistrySpec(Findings& findings, unsigned machine, bool whole)
+      : findings_(findings), machine_(machine), whole_(whole) {}
+  void on(const Event&);
+  void finish();
+
+ private:
+  struct Session {
+    bool live = false;
+    bool named = false;
+    Uuid uuid{};
+    std::uint64_t name[2] = {0, 0};
+  };
+  Sight sight() const { return Sight{findings_, event_, machine_}; }
+  Session& session_at(std::uint16_t index);
+  void admit();
+  void answer_name();
+  bool owned_by_other(const Event& claim) const;
+
+  Findings& findings_;
+  unsigned machine_;
+  bool whole_;
+  Event event_;
+  std::vector<Session> sessions_;
+  std::optional<Event> sought_;
+  std::optional<Event> claim_;
+};
+
+}  // namespace rtrs::spec

@@ -1,0 +1,101 @@
+// Each rule is broken by hand in a conversation that keeps all of them, and must be named.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "conformance/spec/rules.hpp"
+#include "conformance/spec/test_story.hpp"
+
+namespace rtrs::spec {
+namespace {
+
+struct Suite {
+  const char* name;
+  Story (*story)();
+  const std::vector<Spoiled>& (*cases)();
+};
+const Suite kSuites[] = {
+    {"client", client_story, client_cases},
+    {"keyed client", keyed_client_story, keyed_client_cases},
+    {"server", server_story, server_cases},
+    {"keyed server", keyed_server_story, keyed_server_cases},
+    {"registry", registry_story, registry_cases},
+    {"wire", wire_story, wire_cases},
+    {"keyed wire", keyed_wire_story, keyed_wire_cases},
+};
+
+std::string text_of(const Findings& findings) {
+  std::string text;
+  for (const Finding& finding : findings.kept())
+    text += "\n  event " + std::to_string(finding.seq) + " " + std::string(info_of(finding.rule).id) + ": " +
+            finding.seen + "; allowed: " + finding.allowed;
+  return text;
+}
+
+TEST(Spec, ConversationsThatKeepTheRulesConform) {
+  for (const Suite& suite : kSuites) {
+    const Findings findings = suite.story().check();
+    EXPECT_EQ(findings.count(), 0U) << suite.name << text_of(findings);
+  }
+}
+
+TEST(Spec, EveryBreachIsNamed) {
+  for (const Suite& suite : kSuites)
+    for (const Spoiled& spoiled : suite.cases()) {
+      Story story = suite.story();
+      spoiled.spoil(story);
+      const Findings findings = story.check();
+      const bool named = std::any_of(findings.kept().begin(), findings.kept().end(),
+                                     [&](const Finding& finding) { return finding.rule == spoiled.rule; });
+      EXPECT_TRUE(named) << suite.name << ": " << info_of(spoiled.rule).id << ", " << spoiled.how
+                         << text_of(findings);
+      for (const Finding& finding : findings.kept())
+        EXPECT_FALSE(finding.seen.empty() || finding.allowed.empty());
+    }
+}
+
+TEST(Spec, EveryRuleHasABreach) {
+  std::set<Rule> broken;
+  for (const Suite& suite : kSuites)
+    for (const Spoiled& spoiled : suite.cases()) broken.insert(spoiled.rule);
+  for (unsigned rule = 0; rule < kRules; ++rule)
+    EXPECT_EQ(broken.count(static_cast<Rule>(rule)), 1U) << info_of(static_cast<Rule>(rule)).id;
+}
+
+TEST(Spec, IdsAreUnique) {
+  std::set<std::string_view> ids;
+  for (unsigned rule = 0; rule < kRules; ++rule)
+    EXPECT_TRUE(ids.insert(info_of(static_cast<Rule>(rule)).id).second);
+}
+
+// Whoever begins in the middle sees no breach in what was right.
+TEST(Spec, AnyTailOfAConformingConversationConforms) {
+  for (const Suite& suite : kSuites) {
+    const Story whole = suite.story();
+    const std::size_t size = suite.story().events().size();
+    for (std::size_t cut = 1; cut < size; ++cut) {
+      Story tail = whole;
+      tail.events().erase(tail.events().begin(), tail.events().begin() + static_cast<std::ptrdiff_t>(cut));
+      const Findings findings = tail.check();
+      EXPECT_EQ(findings.count(), 0U) << suite.name << " from event " << cut << text_of(findings);
+    }
+  }
+}
+
+TEST(Spec, TheStatesStayFew) {
+  for (const Suite& suite : kSuites) EXPECT_LE(suite.story().check().most_states(), 4U) << suite.name;
+}
+
+TEST(Spec, TheDocumentedTableIsThatOfTheCode) {
+  std::ifstream file(URTRS_CONFORMANCE_DOC);
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_NE(text.str().find(rules_markdown()), std::string::npos)
+      << "put the output of `urtrs-replay check --rules` into docs/conformance.md";
+}
+
+}  // namespace
+}  // namespace rtrs::spec

@@ -1,0 +1,120 @@
+// Conversations made by hand, event by event, that tests then spoil.
+#pragma once
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "conformance/spec/checker.hpp"
+#include "conformance/spec/immediate.hpp"
+
+namespace rtrs::spec {
+
+inline constexpr Time kSecond = 1'000'000'000;
+
+class Story {
+ public:
+  using Change = std::function<void(Event&)>;
+
+  Event& add(Kind kind, const Change& change = {}) {
+    Event event;
+    event.kind = kind;
+    // Actions belong to the time of their input.
+    if (class_of(kind) != EventClass::action) now_ += 1000;
+    event.now = now_;
+    if (change) change(event);
+    events_.push_back(event);
+    return events_.back();
+  }
+  void wait(Time time) { now_ += time; }
+  Time now() const { return now_; }
+
+  // The nth event of a kind, from 0; negative ones count from the end.
+  std::size_t where(Kind kind, int nth = 0) const {
+    std::vector<std::size_t> found;
+    for (std::size_t at = 0; at < events_.size(); ++at)
+      if (events_[at].kind == kind) found.push_back(at);
+    const int index = nth < 0 ? static_cast<int>(found.size()) + nth : nth;
+    if (index < 0 || index >= static_cast<int>(found.size()))
+      throw std::out_of_range("no such event in the story");
+    return found[static_cast<std::size_t>(index)];
+  }
+  Event& at(Kind kind, int nth = 0) { return events_[where(kind, nth)]; }
+  void drop(Kind kind, int nth = 0) {
+    events_.erase(events_.begin() + static_cast<std::ptrdiff_t>(where(kind, nth)));
+  }
+  void repeat(Kind kind, int nth = 0) {
+    const std::size_t at = where(kind, nth);
+    const Event copy = events_[at];
+    events_.insert(events_.begin() + static_cast<std::ptrdiff_t>(at) + 1, copy);
+  }
+  // Nothing after this event.
+  void end_after(Kind kind, int nth = 0) { events_.resize(where(kind, nth) + 1); }
+  void insert_after(Kind kind, int nth, Kind what, const Change& change) {
+    const std::size_t at = where(kind, nth);
+    Event event;
+    event.kind = what;
+    event.now = events_[at].now;
+    change(event);
+    events_.insert(events_.begin() + static_cast<std::ptrdiff_t>(at) + 1, event);
+  }
+  void swap(Kind a, Kind b, int nth_a = 0, int nth_b = 0) { std::swap(at(a, nth_a), at(b, nth_b)); }
+  std::vector<Event>& events() { return events_; }
+
+  Findings check(unsigned machine = 0) const {
+    Checker checker(true);
+    for (std::size_t at = 0; at < events_.size(); ++at) {
+      Event event = events_[at];
+      event.seq = at;
+      checker.on(machine, event);
+    }
+    checker.finish();
+    return checker.findings();
+  }
+
+ private:
+  std::vector<Event> events_;
+  Time now_ = 0;
+};
+
+// A broken rule and how to break it.
+struct Spoiled {
+  Rule rule;
+  const char* how;
+  std::function<void(Story&)> spoil;
+};
+
+inline Story::Change on(std::uint16_t path, std::uint16_t con, std::uint32_t epoch,
+                        const Story::Change& more = {}) {
+  return [=](Event& event) {
+    event.key = Key{path, con, epoch};
+    if (more) more(event);
+  };
+}
+inline Story::Change path_is(std::uint16_t path, PathState state, Reason reason = Reason::other) {
+  return [=](Event& event) { event.path = path, event.state = state, event.reason = reason; };
+}
+
+// test_story.cpp: a client with two paths, one of which is lost under a request and comes back; heartbeats;
+// the end.
+Story client_story();
+// A client whose server renews the key of a chunk with each response, and invalidates keys of the client.
+Story keyed_client_story();
+// A server session with two paths, one of which is closed by a fence under a request; heartbeats; the end.
+Story server_story();
+Story keyed_server_story();
+Story registry_story();
+// The same kind of conversation on the wire, as its client noted it.
+Story wire_story();
+Story keyed_wire_story();
+
+// In the test of each side; together they break every rule.
+const std::vector<Spoiled>& client_cases();
+const std::vector<Spoiled>& keyed_client_cases();
+const std::vector<Spoiled>& server_cases();
+const std::vector<Spoiled>& keyed_server_cases();
+const std::vector<Spoiled>& registry_cases();
+const std::vector<Spoiled>& wire_cases();
+const std::vector<Spoiled>& keyed_wire_cases();
+
+}  // namespace rtrs::spec

@@ -1,0 +1,183 @@
+#include "conformance/spec/wire.hpp"
+
+#include <algorithm>
+
+#include "conformance/spec/bytes.hpp"
+#include "conformance/spec/connection.hpp"
+#include "conformance/spec/immediate.hpp"
+
+namespace rtrs::spec {
+
+void WireSpec::begin(unsigned machine, const Event& event) {
+  if (event.kind == Kind::End || event.kind == Kind::BeginServerRegistry) return;
+  Recording& recording = recordings_[machine];
+  const Recording former = std::move(recording);
+  recording = Recording{};
+  recording.side_known = recording.machine = true;
+  recording.client = event.kind == Kind::BeginClient;
+  recording.sees_data = !recording.client;
+  recording.settings = event.settings;
+}
+
+// Messages of this connection are missing: what they may have changed is open.
+void WireSpec::gap() {
+  ++counts_.gaps;
+  const auto found = of_->connections.find(event_->key);
+  if (found == of_->connections.end()) return;
+  found->second.gapped = true;
+  Path& path = of_->paths[found->second.path];
+  for (Possible<Slot>& slot : session_of(path).slots) slot.forget();
+  path.fences.clear();
+  if ((path.flags & kNewRkeyFlag) != 0 || !path.info_answered) path.chunks.clear();
+  if (!path.info_answered) path.up = event_->now;
+  path.info_asked = path.info_answered = true;
+}
+
+void WireSpec::on(unsigned machine, const Event& event) {
+  machine_ = machine;
+  event_ = &event;
+  of_ = &recordings_[machine];
+  if (event.kind == Kind::WireCm) return cm();
+  if (event.kind == Kind::WireGap) return gap();
+  const auto found = of_->connections.find(event.key);
+  if (found == of_->connections.end()) {
+    ++counts_.unplaced;
+    return;
+  }
+  message(found->second, of_->paths[found->second.path]);
+}
+
+WireSpec::Session& WireSpec::session_of(const Path& path) {
+  for (Session& session : of_->sessions)
+    if (session.uuid == path.session) return session;
+  of_->sessions.emplace_back();
+  of_->sessions.back().uuid = path.session;
+  return of_->sessions.back();
+}
+
+Possible<WireSpec::Slot>* WireSpec::slot_of(Session& session, std::uint32_t id) {
+  if (id > 0xffff) return nullptr;
+  while (session.slots.size() <= id) session.slots.emplace_back(Possible<Slot>(Slot{}));
+  return &session.slots[id];
+}
+
+bool WireSpec::form(bool holds, const char* allowed) {
+  return sight().check(
+      holds, Rule::wire_form,
+      [&] {
+        return std::string(name_of(event_->op)) + " of " + std::to_string(event_->length) +
+               " bytes over connection " + std::to_string(event_->key.con);
+      },
+      [&] { return std::string(allowed); });
+}
+
+void WireSpec::message(Connection& con, Path& path) {
+  sight().check(!con.closed && !(sent() && con.ended_here), Rule::cm_once,
+                "a message after the connection's end", "nothing more of it");
+  const bool to_server = of_->client == sent();
+  const bool info = event_->op == WireOp::send && event_->key.con == 0 && event_->bytes.size() >= 2 &&
+                    u16_at(event_->bytes, 0) <= kInfoRsp;
+  if (!info)
+    sight().check(path.info_answered, Rule::wire_before_info, "a message before the INFO exchange",
+                  "INFO_REQ, then INFO_RSP");
+  to_server ? from_client(con, path) : from_server(con, path);
+}
+
+void WireSpec::from_client(Connection& con, Path& path) {
+  const std::string_view bytes = event_->bytes;
+  switch (event_->op) {
+    case WireOp::send: {
+      const bool readable =
+          form(bytes.size() >= 2 && event_->key.con == 0, "SEND of INFO_REQ or a fence over cid 0");
+      if (!readable) return;
+      if (u16_at(bytes, 0) == kInfoReq) return info_request(path);
+      if (form(u16_at(bytes, 0) == kFenceReq && bytes.size() >= kFenceBytes,
+               "SEND of INFO_REQ or a fence over cid 0"))
+        fence(path, true);
+      return;
+    }
+    case WireOp::write_imm: {
+      const unsigned type = imm_type(event_->imm);
+      if (type == kHbMsg || type == kHbAck) return heartbeat(con, path);
+      if (form(type == kIoReq, "WRITE_WITH_IMM of a request or heartbeat")) request(con, path);
+      return;
+    }
+    case WireOp::write:
+    case WireOp::send_imm:
+    case WireOp::send_inv:
+      form(false, "a client sends WRITE_WITH_IMM, and over cid 0 SEND");
+  }
+}
+
+void WireSpec::from_server(Connection& con, Path& path) {
+  const std::string_view bytes = event_->bytes;
+  const unsigned type = imm_type(event_->imm);
+  switch (event_->op) {
+    case WireOp::send: {
+      const bool readable =
+          form(bytes.size() >= 2 && event_->key.con == 0, "SEND of INFO_RSP or a fence's answer over cid 0");
+      if (!readable) return;
+      if (u16_at(bytes, 0) == kInfoRsp) return info_response(path);
+      if (form(u16_at(bytes, 0) == kFenceRsp && bytes.size() >= kFenceBytes,
+               "SEND of INFO_RSP or a fence's answer over cid 0"))
+        fence(path, false);
+      return;
+    }
+    case WireOp::write_imm:
+      if (type == kHbMsg || type == kHbAck) return heartbeat(con, path);
+      if (form(type == kIoRsp || type == kIoRspInv, "WRITE_WITH_IMM of a response or heartbeat"))
+        response(con, path);
+      return;
+    case WireOp::send_imm:
+      if (form(type == kIoRsp || type == kIoRspInv, "SEND_WITH_IMM of RKEY_RSP as a response"))
+        response(con, path);
+      return;
+    case WireOp::write:
+      of_->sees_data = true;
+      return data(con, path);
+    case WireOp::send_inv:
+      return invalidation(con, path);
+  }
+}
+
+void WireSpec::heartbeat(Connection& con, Path& path) {
+  const Sight at = sight();
+  at.check(event_->key.con == 0 && event_->length == 0 && imm_payload(event_->imm) == 0, Rule::hb_wire,
+           "a heartbeat with a payload or over an IO connection", "an empty WRITE_WITH_IMM over cid 0");
+  const unsigned own = sent() ? 0 : 1;
+  if (imm_type(event_->imm) == kHbAck) {
+    ++con.acknowledged[own];
+    at.check(con.acknowledged[own] <= con.heartbeats[1 - own] || con.gapped, Rule::hb_wire_ack,
+             "an HB_ACK without an HB_MSG", "one HB_ACK for each HB_MSG of the other side");
+    return;
+  }
+  ++con.heartbeats[own];
+  // How the other side is set is not known to a machine; of a capture both are taken for the protocol's
+  // default.
+  Time interval = of_->machine ? of_->settings.heartbeat_interval : 5'000'000'000;
+  if (of_->machine && !sent()) interval = 0;
+  if (interval == 0 || !path.info_answered) return;
+  const std::uint64_t slack = of_->machine ? 0 : 1;  // for what the network delayed
+  const std::uint64_t most = (event_->now - path.up) / interval + slack;
+  at.check(
+      con.heartbeats[own] <= most, Rule::hb_wire_period,
+      [&] { return "HB_MSG number " + std::to_string(con.heartbeats[own]) + " of this path"; },
+      [&] { return "at most " + std::to_string(most) + " until now"; });
+}
+
+void WireSpec::fence(Path& path, bool question) {
+  const Sight at = sight();
+  at.check(path.partial || agreed(path, kFenceFlag, kFenceExtension), Rule::fence_wire,
+           "a fence between peers that did not agree on it", "none");
+  const std::uint32_t serial = u32_at(event_->bytes, 4);
+  if (question) {
+    path.fences.push_back(serial);
+    return;
+  }
+  const auto found = std::find(path.fences.begin(), path.fences.end(), serial);
+  at.check(found != path.fences.end() || counts_.gaps != 0 || path.partial, Rule::fence_wire,
+           "an answer to no fence that is open", "the serial of an open question");
+  if (found != path.fences.end()) path.fences.erase(found);
+}
+
+}  // namespace rtrs::spec

@@ -1,0 +1,164 @@
+// What went over the wire against the protocol, from the notes of one side or of a capture: who wrote it does
+// not matter, so kernel peers are judged like our own.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "conformance/spec/findings.hpp"
+#include "conformance/spec/possible.hpp"
+
+namespace rtrs::spec {
+
+struct WireCounts {
+  std::uint64_t connections = 0;
+  std::uint64_t unplaced = 0;  // messages of connections whose beginning was not seen
+  std::uint64_t partial = 0;   // attempts whose first connect request was not seen
+  std::uint64_t gaps = 0;
+};
+
+class WireSpec {
+ public:
+  explicit WireSpec(Findings& findings) : findings_(findings) {}
+  // The begin event of a machine says whose notes follow.
+  void begin(unsigned machine, const Event&);
+  void on(unsigned machine, const Event&);
+  const WireCounts& counts() const noexcept { return counts_; }
+
+ private:
+  struct Buffer {
+    std::uint64_t addr = 0;
+    std::uint32_t key = 0;
+    std::uint32_t len = 0;
+    bool operator==(const Buffer&) const = default;
+  };
+  enum class Phase : std::uint8_t { idle, under_way };
+  struct Slot {
+    Phase phase = Phase::idle;
+    std::uint8_t generation = 0;
+    bool reads = false;
+    bool has_buffer = false;
+    bool need_invalidate = false;
+    bool data_written = false;
+    bool invalidated = false;
+    std::uint32_t path = 0;  // number of the Path
+    Key key;
+    Buffer buffer;
+    bool operator==(const Slot&) const = default;
+  };
+  struct Session {
+    Uuid uuid{};
+    std::uint32_t depth = 0;  // 0: not known
+    std::uint32_t max_io_size = 0;
+    std::uint32_t max_hdr_size = 0;
+    std::vector<Possible<Slot>> slots;
+  };
+  // One incarnation of a path.
+  struct Path {
+    Uuid uuid{};
+    Uuid session{};
+    std::uint32_t number = 0;
+    std::uint16_t recon_cnt = 0;
+    std::uint16_t cid_num = 0;
+    std::uint8_t extensions = 0;
+    std::uint32_t depth = 0;
+    std::uint32_t chunk_size = 0;
+    std::uint32_t flags = 0;
+    std::vector<std::uint16_t> asked;     // cids
+    std::vector<std::uint16_t> accepted;  // cids
+    bool foreign_depth = false;           // other than its session's
+    bool partial = false;                 // its first requests were not seen
+    bool info_asked = false;
+    bool info_answered = false;
+    bool over = false;  // one of its connections ended
+    Time up = 0;
+    std::vector<Buffer> chunks;         // empty: not known
+    std::vector<std::uint32_t> fences;  // serials asked and not answered
+  };
+  struct Connection {
+    Key key;
+    std::uint32_t path = 0;
+    bool answered = false;
+    bool ended_here = false;  // this side asked for the end
+    bool closed = false;
+    bool gapped = false;  // some of its messages are missing
+    // [0] of the recording side, [1] of its peer.
+    std::uint64_t heartbeats[2] = {0, 0};
+    std::uint64_t acknowledged[2] = {0, 0};
+  };
+  struct Recording {
+    bool side_known = false;
+    bool client = false;
+    bool machine = false;  // a driver wrote it, not an importer
+    bool sees_data = false;
+    Settings settings;
+    std::map<Key, Connection> connections;
+    std::vector<Path> paths;
+    std::vector<Session> sessions;
+    std::map<Uuid, std::uint16_t> last_recon;  // by path
+  };
+  // A request as its header tells.
+  struct Request {
+    bool reads = false;
+    bool has_buffer = false;
+    bool need_invalidate = false;
+    std::uint8_t generation = 0;
+    std::uint32_t usr_len = 0;
+    std::uint32_t header = 0;  // bytes
+    Buffer buffer;
+  };
+
+  Sight sight() const { return Sight{findings_, *event_, machine_}; }
+  bool sent() const noexcept {
+    return event_->kind == Kind::WireCm ? event_->sent : event_->kind == Kind::WireSent;
+  }
+  Session& session_of(const Path& path);
+  bool agreed(const Path& path, std::uint32_t flag, std::uint8_t extension) const noexcept {
+    return (path.flags & flag) != 0 && (path.extensions & extension) != 0;
+  }
+  Possible<Slot>* slot_of(Session& session, std::uint32_t id);
+
+  // wire_connect.cpp
+  void cm();
+  void requested();
+  Path& attempt(const Uuid& uuid, const Uuid& session, std::uint16_t recon_cnt, std::uint16_t cid_num,
+                std::uint16_t cid);
+  void accepted(Connection& con);
+  void rejected();
+  void ended(Connection& con);
+  void info_request(Path& path);
+  void info_response(Path& path);
+  void read_chunks(Path& path);
+
+  // wire.cpp
+  void gap();
+  void message(Connection& con, Path& path);
+  void from_client(Connection& con, Path& path);
+  void from_server(Connection& con, Path& path);
+  void heartbeat(Connection& con, Path& path);
+  void fence(Path& path, bool question);
+  bool form(bool holds, const char* allowed);
+
+  // wire_requests.cpp
+  void request(Connection& con, Path& path);
+  std::optional<Request> read_header(const Path& path, std::uint32_t off) const;
+  void check_target(const Path& path, const Request& request, std::uint32_t buf_id, std::uint32_t off);
+  void take_slot(Connection& con, Path& path, const Request& request, std::uint32_t buf_id);
+  void response(Connection& con, Path& path);
+  void check_response(const Slot& slot);
+  void data(Connection& con, Path& path);
+  void invalidation(Connection& con, Path& path);
+
+  Findings& findings_;
+  std::map<unsigned, Recording> recordings_;
+  Recording* of_ = nullptr;  // of the event under way
+  unsigned machine_ = 0;
+  const Event* event_ = nullptr;
+  WireCounts counts_;
+};
+
+}  // namespace rtrs::spec

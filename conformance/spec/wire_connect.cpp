@@ -1,0 +1,216 @@
+// Connect requests, their answers, the INFO exchange.
+#include <algorithm>
+
+#include "conformance/spec/bytes.hpp"
+#include "conformance/spec/immediate.hpp"
+#include "conformance/spec/wire.hpp"
+
+namespace rtrs::spec {
+
+namespace {
+
+constexpr std::uint16_t kMagic = 0x1bbd;
+constexpr std::uint8_t kMajor = 2;
+
+bool has(const std::vector<std::uint16_t>& list, std::uint16_t value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+}  // namespace
+
+void WireSpec::cm() {
+  if (event_->cm == CmKind::req) return requested();
+  const auto found = of_->connections.find(event_->key);
+  if (event_->cm == CmKind::rej) rejected();
+  if (found == of_->connections.end()) return;
+  Connection& con = found->second;
+  if (event_->cm == CmKind::closed) return ended(con);
+  if (event_->cm == CmKind::dreq) {
+    con.ended_here = con.ended_here || event_->sent;
+    return;
+  }
+  sight().check(!con.answered && !con.closed, Rule::cm_once, "a second answer to a connect request",
+                "one answer");
+  con.answered = true;
+  if (event_->cm == CmKind::rep) accepted(con);
+}
+
+void WireSpec::requested() {
+  if (!of_->side_known) {
+    of_->side_known = true;
+    of_->client = event_->sent;
+  }
+  const std::string_view bytes = event_->bytes;
+  const bool readable = bytes.size() >= kConReqBytes && u16_at(bytes, 2) == kMagic &&
+                        static_cast<std::uint8_t>(bytes[5]) == kMajor;
+  const std::uint16_t cid = readable ? u16_at(bytes, 6) : 0;
+  const std::uint16_t cid_num = readable ? u16_at(bytes, 8) : 0;
+  const Sight at = sight();
+  at.check(
+      readable && cid_num >= 1 && cid_num <= 4096 && cid < cid_num, Rule::con_req_layout,
+      [&] {
+        return "CON_REQ of " + std::to_string(bytes.size()) + " bytes, cid " + std::to_string(cid) + " of " +
+               std::to_string(cid_num);
+      },
+      [] { return std::string("56 bytes, magic 0x1bbd, version 2.x, cid below cid_num"); });
+  // One that got no connection has no key of its own.
+  if (!readable || event_->key.epoch == 0) return;
+  const bool again = of_->connections.count(event_->key) != 0;
+  at.check(!again, Rule::cm_once, "a second connect request of one connection", "one request");
+  if (again) return;
+  const std::uint16_t recon_cnt = u16_at(bytes, 10);
+  const Uuid uuid = uuid_at(bytes, 12);
+  Path& path = attempt(uuid, uuid_at(bytes, 28), recon_cnt, cid_num, cid);
+  if (cid == 0) path.extensions = static_cast<std::uint8_t>(bytes[45]);
+  at.check(
+      !has(path.asked, cid) && (!of_->client || cid == 0 || path.partial || has(path.asked, 0)),
+      Rule::con_req_order, [&] { return "a request for cid " + std::to_string(cid); },
+      [] { return std::string("cid 0 first, each cid once"); });
+  path.asked.push_back(cid);
+  Connection con;
+  con.key = event_->key;
+  con.path = path.number;
+  of_->connections.emplace(event_->key, con);
+  ++counts_.connections;
+}
+
+// Of the same path and counter, on this side's view: requests of older attempts may arrive late.
+WireSpec::Path& WireSpec::attempt(const Uuid& uuid, const Uuid& session, std::uint16_t recon_cnt,
+                                  std::uint16_t cid_num, std::uint16_t cid) {
+  const Sight at = sight();
+  for (std::size_t back = of_->paths.size(); back-- > 0;) {
+    Path& path = of_->paths[back];
+    if (path.uuid != uuid || path.recon_cnt != recon_cnt) continue;
+    // A server sees the same number again when the client's request is repeated after a restart of the
+    // server.
+    if (has(path.asked, cid) && path.over) break;
+    at.check(path.session == session && path.cid_num == cid_num, Rule::con_req_attempt,
+             "a connection with other numbers than the attempt it belongs to",
+             "the uuids and cid_num of the attempt");
+    return path;
+  }
+  const auto last = of_->last_recon.find(uuid);
+  if (of_->client && last != of_->last_recon.end())
+    at.check(
+        newer(recon_cnt, last->second), Rule::con_req_recon,
+        [&] { return "recon_cnt " + std::to_string(recon_cnt) + " after " + std::to_string(last->second); },
+        [] { return std::string("a higher one"); });
+  of_->last_recon[uuid] = recon_cnt;
+  Path& path = of_->paths.emplace_back();
+  path.number = static_cast<std::uint32_t>(of_->paths.size() - 1);
+  path.uuid = uuid;
+  path.session = session;
+  path.recon_cnt = recon_cnt;
+  path.cid_num = cid_num;
+  if (of_->client && cid != 0 && !of_->machine) {
+    path.partial = path.info_asked = path.info_answered = true;
+    ++counts_.partial;
+  }
+  return path;
+}
+
+void WireSpec::accepted(Connection& con) {
+  const std::string_view bytes = event_->bytes;
+  const bool readable = bytes.size() >= kConRspBytes && u16_at(bytes, 0) == kMagic &&
+                        static_cast<std::uint8_t>(bytes[3]) == kMajor;
+  const Sight at = sight();
+  at.check(readable && u16_at(bytes, 4) == 0, Rule::con_rsp_layout, "CON_RSP of an accept",
+           "56 bytes, magic, version 2.x, errno 0");
+  Path& path = of_->paths[con.path];
+  path.accepted.push_back(con.key.con);
+  if (!readable || con.key.con != 0) return;
+  const std::uint32_t depth = u16_at(bytes, 6);
+  const std::uint32_t max_io = u32_at(bytes, 8);
+  const std::uint32_t max_hdr = u32_at(bytes, 12);
+  path.flags = u32_at(bytes, 16);
+  path.chunk_size = max_io + max_hdr;
+  const bool fits = depth >= 1 && path.chunk_size != 0 && log2up(depth) + log2up(path.chunk_size) <= 28;
+  at.check(
+      fits, Rule::con_rsp_geometry,
+      [&] { return "depth " + std::to_string(depth) + ", chunks of " + std::to_string(path.chunk_size); },
+      [] { return std::string("both in 28 bits"); });
+  if (!fits) return;
+  path.depth = depth;
+  Session& session = session_of(path);
+  path.foreign_depth = session.depth != 0 && (session.depth != depth || session.max_io_size != max_io ||
+                                              session.max_hdr_size != max_hdr);
+  if (path.foreign_depth) return;
+  session.depth = depth;
+  session.max_io_size = max_io;
+  session.max_hdr_size = max_hdr;
+}
+
+void WireSpec::rejected() {
+  const std::string_view bytes = event_->bytes;
+  // A rejection by the fabric itself has no message.
+  if (bytes.size() < kConRspBytes) return;
+  const bool fine = u16_at(bytes, 0) == kMagic && static_cast<std::uint8_t>(bytes[3]) == kMajor &&
+                    (u16_at(bytes, 4) & 0x8000) != 0;
+  sight().check(fine, Rule::con_rsp_layout, "CON_RSP of a rejection", "magic, version 2.x, a negative errno");
+}
+
+void WireSpec::ended(Connection& con) {
+  con.closed = true;
+  Path& path = of_->paths[con.path];
+  path.over = true;
+  // Nothing of it is outstanding here any more: its requests may go another way.
+  for (Possible<Slot>& slot : session_of(path).slots)
+    slot.step([&](Slot state, auto& next) {
+      if (state.phase == Phase::under_way && state.key == con.key) state = Slot{};
+      next.push_back(state);
+    });
+}
+
+void WireSpec::info_request(Path& path) {
+  const std::string_view bytes = event_->bytes;
+  const bool named = bytes.size() >= kInfoReqBytes &&
+                     bytes.substr(2, 255).find('\0') != std::string_view::npos && bytes[2] != '\0';
+  const Sight at = sight();
+  at.check(
+      event_->length == kInfoReqBytes && named && !path.info_asked && path.accepted.size() == path.cid_num,
+      Rule::info_req_wire,
+      [&] {
+        return "INFO_REQ of " + std::to_string(event_->length) + " bytes with " +
+               std::to_string(path.accepted.size()) + " of " + std::to_string(path.cid_num) + " connections";
+      },
+      [] { return std::string("272 bytes with a name, once, when all connections are accepted"); });
+  if (of_->client)
+    at.check(!path.foreign_depth, Rule::con_rsp_depth,
+             "INFO_REQ on a path with another depth or size than the session", "the end of the path");
+  path.info_asked = true;
+}
+
+void WireSpec::info_response(Path& path) {
+  path.chunks.clear();
+  if (event_->bytes.size() == event_->length) read_chunks(path);
+  const bool covers =
+      event_->bytes.size() != event_->length || path.depth == 0 || path.chunks.size() == path.depth;
+  sight().check(
+      path.info_asked && !path.info_answered && event_->key.con == 0 && covers, Rule::info_rsp_wire,
+      [&] {
+        return "INFO_RSP of " + std::to_string(event_->length) + " bytes for " +
+               std::to_string(path.chunks.size()) + " chunks";
+      },
+      [&] { return "one answer to INFO_REQ with runs for " + std::to_string(path.depth) + " chunks"; });
+  path.info_answered = true;
+  path.up = event_->now;
+}
+
+// Left empty where the runs are malformed.
+void WireSpec::read_chunks(Path& path) {
+  const std::string_view bytes = event_->bytes;
+  if (bytes.size() < kInfoRspHeader || path.chunk_size == 0) return;
+  const std::size_t runs = u16_at(bytes, 2);
+  if (runs == 0 || bytes.size() < kInfoRspHeader + runs * kDescriptorBytes || path.depth % runs != 0) return;
+  std::vector<Buffer> chunks;
+  for (std::size_t run = 0; run < runs; ++run) {
+    const std::size_t from = kInfoRspHeader + run * kDescriptorBytes;
+    const std::uint32_t len = u32_at(bytes, from + 12);
+    if (len == 0 || len % path.chunk_size != 0 || chunks.size() + len / path.chunk_size > path.depth) return;
+    for (std::uint32_t at = 0; at < len; at += path.chunk_size)
+      chunks.push_back({number_at(bytes, from, 8) + at, u32_at(bytes, from + 8), path.chunk_size});
+  }
+  path.chunks = std::move(chunks);
+}
+
+}  // namespace rtrs::spec

@@ -1,0 +1,82 @@
+#include "sim/check/trace_check.hpp"
+
+#include "sim/check/translate.hpp"
+
+namespace rtrs::sim {
+
+namespace {
+
+constexpr std::uint64_t kProgressEvery = 1 << 14;  // records
+
+void weigh(TraceCheck& check, const trace::Header& header) {
+  using Status = trace::Reader::Status;
+  if (check.status != Status::end)
+    check.doubts.push_back("the trace could be read only up to byte " + std::to_string(check.stop.offset) +
+                           ": " + check.stop.reason);
+  if ((header.flags & trace::partial) != 0 || check.coverage.beginningless != 0)
+    check.doubts.push_back("its beginning is missing, so much was possible before it");
+  if ((header.flags & trace::action_counts) != 0)
+    check.doubts.push_back(
+        "it is a dump of the ring and has no actions: only its wire notes could be judged");
+  if (check.wire.gaps != 0)
+    check.doubts.push_back(std::to_string(check.wire.gaps) + " gaps, where messages are missing");
+  if (check.wire.partial != 0)
+    check.doubts.push_back(std::to_string(check.wire.partial) +
+                           " attempts whose first connect request is missing");
+  if (check.wire.unplaced != 0)
+    check.doubts.push_back(std::to_string(check.wire.unplaced) +
+                           " messages belong to connections whose connect request is missing");
+  if (check.coverage.events == 0 && check.coverage.wire == 0)
+    check.doubts.push_back("it has no event that a rule looks at");
+  check.verdict = check.violations != 0  ? CheckVerdict::violating
+                  : check.doubts.empty() ? CheckVerdict::conforming
+                                         : CheckVerdict::inconclusive;
+}
+
+}  // namespace
+
+const char* to_string(CheckVerdict verdict) noexcept {
+  switch (verdict) {
+    case CheckVerdict::conforming:
+      return "conforming";
+    case CheckVerdict::violating:
+      return "violating";
+    case CheckVerdict::inconclusive:
+      return "inconclusive";
+  }
+  return "unknown";
+}
+
+TraceCheck check_trace(trace::Source& source, LawCollector* laws, const CheckProgress& progress) {
+  TraceCheck check;
+  trace::Reader reader(source);
+  check.status = reader.open();
+  if (check.status != trace::Reader::Status::ok) {
+    check.stop = reader.stop();
+    check.doubts.push_back(check.stop.reason);
+    return check;
+  }
+  Translator translator(reader.header().schema);
+  spec::Checker checker((reader.header().flags & trace::action_counts) == 0);
+  if (laws != nullptr) laws->begin_trace();
+  trace::Record record;
+  while ((check.status = reader.next(record)) == trace::Reader::Status::ok) {
+    if (const spec::Event* event = translator.translate(record)) {
+      checker.on(record.instance, *event);
+      if (laws != nullptr) laws->on(record.instance, *event);
+    }
+    if (progress && record.seq % kProgressEvery == 0) progress(reader.bytes());
+  }
+  checker.finish();
+  check.stop = reader.stop();
+  check.records = reader.records();
+  check.findings = checker.findings().kept();
+  check.violations = checker.findings().count();
+  check.most_states = checker.findings().most_states();
+  check.coverage = checker.coverage();
+  check.wire = checker.wire().counts();
+  weigh(check, reader.header());
+  return check;
+}
+
+}  // namespace rtrs::sim

@@ -1,0 +1,179 @@
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/trace/text.hpp"
+#include "sim/check/law_check.hpp"
+#include "sim/check/trace_check.hpp"
+#include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/files.hpp"
+
+namespace rtrs::tool {
+namespace {
+
+struct CheckOptions {
+  std::vector<std::string> files;
+  bool json = false;
+  bool rules = false;
+  std::size_t show = 3;
+};
+
+struct Checked {
+  std::string file;
+  sim::TraceCheck result;
+};
+
+std::string machine_text(unsigned machine) {
+  return "instance " + std::to_string(machine);
+}
+
+void print_finding(Output& out, const spec::Finding& finding) {
+  const spec::RuleInfo& rule = spec::info_of(finding.rule);
+  out.line("  record " + std::to_string(finding.seq) + ", " + trace::time_text(finding.now) + " s, " +
+           machine_text(finding.machine) + ": " + std::string(rule.id) + " (" + std::string(rule.oracle) +
+           ")");
+  out.line("    rule:    " + std::string(rule.text));
+  out.line("    seen:    " + finding.seen);
+  out.line("    allowed: " + finding.allowed);
+  out.line("    source:  " + std::string(rule.source));
+}
+
+void print_file(Output& out, const Checked& checked, std::size_t show) {
+  const sim::TraceCheck& result = checked.result;
+  out.line(checked.file + ": " + to_string(result.verdict) + ", " + std::to_string(result.records) +
+           " records, " + std::to_string(result.coverage.machines) + " machines, " +
+           std::to_string(result.coverage.wire) + " wire notes, at most " +
+           std::to_string(result.most_states) + " states at a time");
+  for (std::size_t at = 0; at < std::min(show, result.findings.size()); ++at)
+    print_finding(out, result.findings[at]);
+  if (result.violations > show)
+    out.line("  and " + std::to_string(result.violations - show) +
+             " more violations, which may be consequences");
+  for (const std::string& doubt : result.doubts) out.line("  not proven: " + doubt);
+}
+
+void print_laws(Output& out, const sim::LawCheck& laws, std::size_t show) {
+  if (laws.pairs == 0) return;
+  out.line("both sides: " + std::to_string(laws.pairs) + " connections, " + std::to_string(laws.messages) +
+           " messages, " + std::to_string(laws.violations) +
+           " violations of the laws of reliable connections");
+  for (std::size_t at = 0; at < std::min(show, laws.findings.size()); ++at)
+    out.line("  A" + std::to_string(laws.findings[at].law) + ": " + laws.findings[at].text);
+}
+
+nlohmann::json json_of(const spec::Finding& finding) {
+  const spec::RuleInfo& rule = spec::info_of(finding.rule);
+  return {{"record", finding.seq}, {"time", finding.now},   {"instance", finding.machine},
+          {"rule", rule.id},       {"oracle", rule.oracle}, {"text", rule.text},
+          {"source", rule.source}, {"seen", finding.seen},  {"allowed", finding.allowed}};
+}
+
+nlohmann::json json_of(const Checked& checked) {
+  const sim::TraceCheck& result = checked.result;
+  nlohmann::json findings = nlohmann::json::array();
+  for (const spec::Finding& finding : result.findings) findings.push_back(json_of(finding));
+  return {{"file", checked.file},
+          {"verdict", to_string(result.verdict)},
+          {"violations", result.violations},
+          {"findings", findings},
+          {"not_proven", result.doubts},
+          {"records", result.records},
+          {"machines", result.coverage.machines},
+          {"events", result.coverage.events},
+          {"wire_notes", result.coverage.wire},
+          {"connections", result.wire.connections},
+          {"most_states", result.most_states}};
+}
+
+nlohmann::json json_of(const sim::LawCheck& laws) {
+  nlohmann::json findings = nlohmann::json::array();
+  for (const sim::LawFinding& finding : laws.findings)
+    findings.push_back({{"law", "A" + std::to_string(finding.law)}, {"text", finding.text}});
+  return {{"connections", laws.pairs},
+          {"messages", laws.messages},
+          {"violations", laws.violations},
+          {"findings", findings}};
+}
+
+// Violating before inconclusive before conforming.
+sim::CheckVerdict overall(const std::vector<Checked>& all, const sim::LawCheck& laws) {
+  using Verdict = sim::CheckVerdict;
+  Verdict verdict = Verdict::conforming;
+  for (const Checked& one : all) {
+    if (one.result.verdict == Verdict::violating) return Verdict::violating;
+    if (one.result.verdict == Verdict::inconclusive) verdict = Verdict::inconclusive;
+  }
+  return laws.violations != 0 ? Verdict::violating : verdict;
+}
+
+int code_of(sim::CheckVerdict verdict) {
+  switch (verdict) {
+    case sim::CheckVerdict::conforming:
+      return exit_ok;
+    case sim::CheckVerdict::violating:
+      return exit_bad_trace;
+    case sim::CheckVerdict::inconclusive:
+      break;
+  }
+  return exit_cannot_read;
+}
+
+int check(const CheckOptions& options) {
+  if (options.rules) {
+    Output out;
+    std::string table = spec::rules_markdown();
+    table.pop_back();
+    out.line(table);
+    return out.finish(exit_ok);
+  }
+  if (options.files.empty()) {
+    error("check needs a trace file; see urtrs-replay check --help");
+    return exit_usage;
+  }
+  std::vector<Checked> all;
+  sim::LawCollector collector;
+  for (const std::string& name : options.files) {
+    InputFile file(name);
+    if (!file.is_open()) return exit_usage;
+    trace::FdSource source(file.fd());
+    Progress progress(file.size(), true);
+    all.push_back(
+        {name, sim::check_trace(source, &collector, [&](std::uint64_t bytes) { progress.at(bytes); })});
+  }
+  const sim::LawCheck laws = collector.judge();
+  const sim::CheckVerdict verdict = overall(all, laws);
+  Output out;
+  if (options.json) {
+    nlohmann::json traces = nlohmann::json::array();
+    for (const Checked& one : all) traces.push_back(json_of(one));
+    out.line(
+        nlohmann::json{{"verdict", to_string(verdict)}, {"traces", traces}, {"laws", json_of(laws)}}.dump());
+  } else {
+    for (const Checked& one : all) print_file(out, one, options.show);
+    print_laws(out, laws, options.show);
+    out.line(std::string("verdict: ") + to_string(verdict));
+  }
+  return out.finish(code_of(verdict));
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Runner& runner) {
+  const auto bind = [](CLI::App& command, CheckOptions& options) {
+    command.add_option("FILE", options.files, "Trace files: one side, or both sides of the same run");
+    command.add_flag("--json", options.json, "The judgement as a JSON object");
+    command.add_option("--show", options.show, "Violations to print for each file (default 3)")
+        ->type_name("N");
+    command.add_flag("--rules", options.rules, "Print the table of all rules instead");
+  };
+  add_command<CheckOptions>(
+      app, runner, "check", "Judge a trace by the protocol: conforming, violating or inconclusive",
+      "Examples:\n  urtrs-replay check run.rtrc\n  urtrs-replay check client.rtrc server.rtrc --json\n\n"
+      "Exit codes: 0 conforming, 1 violating, 2 wrong usage, 3 inconclusive (something is missing; the "
+      "output says what).",
+      bind, check);
+}
+
+}  // namespace rtrs::tool
