@@ -49,6 +49,13 @@ bool is_gid(const sockaddr* address) noexcept {
   return address->sa_family == AF_IB;
 }
 
+bool is_wildcard(const sockaddr* address) noexcept {
+  if (address->sa_family == AF_INET)
+    return reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr == INADDR_ANY;
+  return address->sa_family == AF_INET6 &&
+         IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+}
+
 std::string to_text(const sockaddr* address) {
   if (address == nullptr || address->sa_family == AF_UNSPEC) return "?";
   return (is_gid(address) ? "gid:" : "") + net::to_text(plain(address));

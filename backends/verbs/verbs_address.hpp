@@ -14,6 +14,8 @@ namespace rtrs::verbs {
 Result<net::SocketAddress> resolve_address(std::string_view text, std::uint16_t port);
 
 bool is_gid(const sockaddr*) noexcept;
+// 0.0.0.0 or ::, which stand for every address.
+bool is_wildcard(const sockaddr*) noexcept;
 // "10.0.0.1:1234", "gid:[fe80::1]:1234"; "?" for nullptr.
 std::string to_text(const sockaddr*);
 // See net::address_pair_digest().

@@ -27,6 +27,13 @@ TEST(VerbsAddress, what_is_no_gid_is_refused) {
   }
 }
 
+TEST(VerbsAddress, wildcards_are_known) {
+  for (const char* text : {"0.0.0.0", "::"})
+    EXPECT_TRUE(is_wildcard(resolve_address(text, 1)->get())) << text;
+  for (const char* text : {"127.0.0.1", "::1", "gid:fe80::1"})
+    EXPECT_FALSE(is_wildcard(resolve_address(text, 1)->get())) << text;
+}
+
 TEST(VerbsAddress, nothing_has_a_text_too) {
   EXPECT_EQ(to_text(nullptr), "?");
   const sockaddr unspecified{};

@@ -48,7 +48,9 @@ bool FabricImpl::try_listen(Listener& listener, int& error) {
   listener.id = make_id(channel_.get(), &listener.owner, port_space_of(listener.address));
   if (listener.id != nullptr && rdma_bind_addr(listener.id.get(), listener.address.get()) == 0 &&
       rdma_listen(listener.id.get(), kBacklog) == 0) {
-    return true;
+    // Loopback addresses can be listened on, and nobody can come that way.
+    if (listener.id->verbs != nullptr || is_wildcard(listener.address.get())) return true;
+    errno = ENODEV;
   }
   error = errno;
   listener.id.reset();

@@ -174,6 +174,7 @@ Result<Capabilities> survey(const VerbsOptions& options) {
     ++usable;
   }
   if (usable == 0) {
+    if (error == Errc::no_permission) return tl::unexpected(error);  // was said
     say(options, LogLevel::error,
         "no RDMA device of this machine can be used" +
             (options.device.empty() ? "" : " by the name " + options.device));

@@ -50,7 +50,9 @@ Errc FabricImpl::open() {
   errno = 0;
   channel_.reset(rdma_create_event_channel());
   if (channel_ == nullptr) {
-    const int error = errno;
+    int error = errno;
+    // librdmacm calls missing what it may not open.
+    if (::access("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0 && errno == EACCES) error = EACCES;
     log(LogLevel::error,
         "cannot reach the RDMA connection manager: " + errno_text(error) + channel_advice(error));
     return error == EACCES || error == EPERM ? Errc::no_permission : Errc::not_supported;
