@@ -13,6 +13,7 @@ namespace {
 struct FromJsonOptions {
   std::string from;
   std::string to;
+  bool json = false;
 };
 
 int from_json(const FromJsonOptions& options) {
@@ -50,7 +51,10 @@ int from_json(const FromJsonOptions& options) {
     pending.erase(0, start);
   } while (got != 0);
   const std::string why = importer.finish();
-  return why.empty() ? exit_ok : failed(why);
+  if (!why.empty()) return failed(why);
+  Output out;
+  if (options.json) out.line("{\"records\":" + std::to_string(importer.records()) + "}");
+  return out.finish(exit_ok);
 }
 
 }  // namespace
@@ -59,6 +63,7 @@ void add_from_json(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, FromJsonOptions& options) {
     command.add_option("FILE", options.from, "Lines of JSON, - for standard input")->required();
     command.add_option("TRACE", options.to, "Trace file to write")->required();
+    command.add_flag("--json", options.json, "How many records it has, as a JSON object");
   };
   add_command<FromJsonOptions>(app, runner, "from-json", "Turn the output of cat --json into a trace again",
                                "Examples:\n"
