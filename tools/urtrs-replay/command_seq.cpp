@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/check/trace_check.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/files.hpp"
 #include "tools/urtrs-replay/ladder/build.hpp"
@@ -28,6 +29,7 @@ struct SeqOptions {
   std::string html;
   bool json = false;
   std::vector<std::string> marks;
+  bool check = false;
   std::vector<std::string> show, hide;
   std::optional<double> from, to;
   std::optional<std::size_t> limit;
@@ -51,6 +53,24 @@ std::optional<WantedMark> parse_mark(const std::string& text, std::size_t files)
   return mark;
 }
 
+// What `check` finds wrong, as marks.
+bool add_findings(const std::vector<std::string>& files, std::vector<WantedMark>& marks) {
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (files[i] == "-") {
+      error("--check reads a trace twice and cannot read it from standard input; give a file");
+      return false;
+    }
+    InputFile file(files[i]);
+    if (!file.is_open()) return false;
+    trace::FdSource source(file.fd());
+    for (const spec::Finding& finding : sim::check_trace(source).findings)
+      marks.push_back({i, finding.seq,
+                       std::string(spec::info_of(finding.rule).id) + ": " + finding.seen +
+                           "; allowed: " + finding.allowed});
+  }
+  return true;
+}
+
 std::optional<unsigned> group_bits(const std::vector<std::string>& names) {
   unsigned bits = 0;
   for (const std::string& name : names) {
@@ -71,16 +91,16 @@ std::optional<unsigned> group_bits(const std::vector<std::string>& names) {
 
 // Details of one side, and what repeats the messages, are shown on request; or where there is nothing else.
 unsigned usual_groups(const Story& story) {
-  const unsigned quiet =
+  constexpr unsigned kQuiet =
       1U << static_cast<unsigned>(ladder::Group::local) | 1U << static_cast<unsigned>(ladder::Group::wire);
-  const bool other = std::any_of(story.steps.begin(), story.steps.end(), [quiet](const ladder::Step& step) {
-    return step.group != ladder::Group::control && (quiet >> static_cast<unsigned>(step.group) & 1U) == 0;
+  const bool other = std::any_of(story.steps.begin(), story.steps.end(), [](const ladder::Step& step) {
+    return step.group != ladder::Group::control && (kQuiet >> static_cast<unsigned>(step.group) & 1U) == 0;
   });
-  return other ? ~quiet : ~0U;
+  return other ? ~kQuiet : ~0U;
 }
 
-// The steps that the options ask for. With a limit: around the first mark, else the last ones, because what
-// went wrong is mostly near the end.
+// The steps that the options ask for. With a limit: around the first mark, else the first ones after --from,
+// else the last ones, because what went wrong is mostly near the end.
 Window choose_window(const Story& story, const SeqOptions& options, std::size_t limit) {
   Window window;
   const auto before = [](double time) {
@@ -97,7 +117,7 @@ Window choose_window(const Story& story, const SeqOptions& options, std::size_t 
         story.steps.begin());
   window.to = std::max(window.from, window.to);
   if (limit == 0 || window.to - window.from <= limit) return window;
-  std::size_t begin = window.to - limit;
+  std::size_t begin = options.from && !options.to ? window.from : window.to - limit;
   if (!story.marks.empty()) {
     const auto mark = static_cast<std::size_t>(story.marks.front().step);
     begin = std::clamp(mark < limit / 2 ? 0 : mark - limit / 2, window.from, window.to - limit);
@@ -142,6 +162,7 @@ int seq(const SeqOptions& options) {
     }
     marks.push_back(*mark);
   }
+  if (options.check && !add_findings(options.files, marks)) return exit_usage;
   const auto show = group_bits(options.show), hide = group_bits(options.hide);
   if (!show || !hide) return exit_usage;
 
@@ -184,6 +205,7 @@ void bind(CLI::App& command, SeqOptions& options) {
   command.add_option("--mark", options.marks, "Show a violation at this record: [LETTER]RECORD[:TEXT]")
       ->type_name("MARK")
       ->allow_extra_args(false);
+  command.add_flag("--check", options.check, "Show what `check` finds wrong");
   command.add_option("--show", options.show, "Groups of steps to show besides the usual ones")
       ->delimiter(',');
   command

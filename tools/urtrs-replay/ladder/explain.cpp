@@ -120,8 +120,7 @@ void Explainer::add(const Fields& record) {
   step.event = record.event();
   step.fields = record.lines();
   step.title = step.event;
-  const trace::EventClass category = record.record().event->category;
-  step.group = category == trace::EventClass::control ? Group::control : Group::local;
+  step.group = Group::local;
   const bool begins = record.event() == "BeginClient" || record.event() == "BeginServerSession" ||
                       record.event() == "BeginServerRegistry";
   now_ = begins ? &begin(record, record.event() == "BeginClient" ? Side::client : Side::server,

@@ -27,10 +27,12 @@ std::string seconds_words(std::uint64_t ns) {
 }  // namespace
 
 void Explainer::on_begin_client(const Fields&, Step& step) {
+  step.group = Group::control;
   step.title = machine().incarnation == 0 ? "client session begins" : "client session begins anew";
 }
 
 void Explainer::on_begin_server(const Fields& record, Step& step) {
+  step.group = Group::control;
   machine().session = static_cast<std::uint16_t>(record.number("session"));
   machine().depth = static_cast<std::uint32_t>(record.number("config.queue_depth"));
   step.title = machine().registry ? "server begins"
@@ -38,6 +40,7 @@ void Explainer::on_begin_server(const Fields& record, Step& step) {
 }
 
 void Explainer::on_end(const Fields&, Step& step) {
+  step.group = Group::control;
   step.title = on_server() ? "server session is gone" : "client session is gone";
 }
 

@@ -157,6 +157,22 @@ TEST_F(Conversation, ARequestIsFollowedToStorageAndBack) {
   EXPECT_EQ(story.steps[static_cast<std::size_t>(story.requests[0].last)].event, "Complete");
 }
 
+TEST_F(Conversation, AProcessThatBeginsAnewHasNoRequestsUnderWay) {
+  Recorder recorder(64);
+  ASSERT_EQ(recorder.open_file(client_file_.c_str(), {"test", "client", "wires", 0, {}}), 0);
+  recorder.begin(0, 0, MachineKind::client_session, ClientConfig{});
+  step(recorder, 0, Submitted{10, 3, Direction::read, false, false, 0, 512, 24});
+  recorder.begin(20, 0, MachineKind::client_session, ClientConfig{});
+  step(recorder, 0, PathAdded{30, 0});
+  recorder.state(0, 4711);
+  ASSERT_EQ(recorder.close_file(), 0);
+  const Story story = build_story({client_file_}, {}, code_);
+  ASSERT_EQ(story.requests.size(), 1U);
+  ASSERT_NE(story.requests[0].last, kNone);
+  EXPECT_EQ(story.steps[static_cast<std::size_t>(story.requests[0].last)].event, "BeginClient");
+  EXPECT_EQ(find(story, "StateHash").group, Group::local);
+}
+
 TEST_F(Conversation, PathsHaveStatesOnBothSides) {
   const Story story = both();
   ASSERT_EQ(story.paths.size(), 1U) << "the server's path is the client's";

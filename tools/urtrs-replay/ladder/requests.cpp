@@ -24,6 +24,7 @@ class Follower {
       Step& step = story_.steps[i];
       if (step.machine == kNone) continue;
       const Machine& machine = story_.machines[static_cast<std::size_t>(step.machine)];
+      if (step.event.starts_with("Begin") || step.event == "End") forget(machine);
       machine.side == Side::client ? client(step, machine) : server(step);
       if (step.io != kNone && step.tone == Tone::bad) request(step.io).failed = true;
     }
@@ -50,6 +51,24 @@ class Follower {
   void close(Index io) {
     request(io).last = at_;
     closed_[static_cast<std::size_t>(io)] = true;
+  }
+
+  // A process that ends, or begins anew, has no requests any more.
+  void forget(const Machine& owner) {
+    const auto same = [&](Index machine) {
+      const Machine& other = story_.machines[static_cast<std::size_t>(machine)];
+      return other.file == owner.file && other.instance == owner.instance;
+    };
+    for (auto it = permits_.begin(); it != permits_.end();) {
+      const bool gone = same(it->first.first);
+      if (gone) close(it->second.io);
+      it = gone ? permits_.erase(it) : std::next(it);
+    }
+    for (auto it = delivered_.begin(); it != delivered_.end();) {
+      const bool gone = same(std::get<0>(it->first));
+      if (gone) story_.storage_spans[static_cast<std::size_t>(it->second.second)].to = at_;
+      it = gone ? delivered_.erase(it) : std::next(it);
+    }
   }
 
   // The id of a response; kNone for other immediates and for a late one of a former request in the permit.

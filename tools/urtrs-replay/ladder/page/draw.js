@@ -159,10 +159,10 @@ function drawStep({step, y, label, more}, small) {
   make(group, 'text', {x: place.timeX, y: y + 4, class: 'time'}, seconds(S.at[step]));
   make(group, 'text', {x: place.tagX, y: y + 4, class: 'tag'}, tagOf(step));
   const words = make(group, 'text', {x: place.textX, y: y + 4, class: 'words'});
-  make(words, 'tspan', {class: kind}, textOf(step, 'title'));
+  if (S.mark[step]) make(words, 'tspan', {class: 'mark'}, '▲ ' + S.mark[step]);
+  make(words, 'tspan', {class: 'title ' + kind, dx: S.mark[step] ? 10 : 0}, textOf(step, 'title'));
   const note = noteOf(step);
   if (note) make(words, 'tspan', {class: S.lost[step] ? 'lost-note' : 'note', dx: 10}, note);
-  if (S.mark[step]) make(words, 'tspan', {class: 'mark', dx: 10}, '▲ ' + S.mark[step]);
   if (more > 0 && view.mode === 'time') make(words, 'tspan', {class: 'note', dx: 10}, 'and ' + more + ' more');
 }
 
