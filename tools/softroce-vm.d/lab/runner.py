@@ -166,7 +166,7 @@ class Runner:
         for trace in sorted(folder.glob("*.rtrc")):
             done = subprocess.run([tool, "replay", trace], capture_output=True, text=True, check=False)
             (folder / f"{trace.stem}.replay").write_text(done.stdout + done.stderr, encoding="utf-8")
-            if done.returncode == 1 and "diverge" in (done.stdout + done.stderr).lower():
+            if done.returncode != 0 and "identical" not in done.stdout + done.stderr:
                 wrong.append(f"{trace.name} does not replay")
         return wrong
 
