@@ -33,7 +33,10 @@ void Analyzer::release(bool all) {
     bool lost = false;
     if (first.waits) {
       const Connection& connection = *connections_[first.event.connection];
-      if (connection.to_client->acknowledged() <= first.last) {
+      const bool arrived = first.event.kind == WireEvent::Kind::reply
+                               ? connection.ready
+                               : connection.to_client->acknowledged() > first.last;
+      if (!arrived) {
         if (!all && first.event.time + kPatience > now_) return;
         lost = true;
       }
@@ -80,8 +83,9 @@ void Analyzer::cm(const Packet& packet, CmMessage&& message) {
       return cm_reject(packet, std::move(message));
     case CmAttribute::disconnect_request:
       return cm_disconnect(packet, message);
-    case CmAttribute::receipt:
     case CmAttribute::ready:
+      return cm_ready(packet, message);
+    case CmAttribute::receipt:
     case CmAttribute::disconnect_reply:
       return;
   }
@@ -141,7 +145,12 @@ void Analyzer::cm_reply(const Packet& packet, CmMessage&& message) {
   event.to_server = false;
   event.connection = number;
   event.data = std::move(message.private_data);
-  add(std::move(event));
+  add(std::move(event), 0, true);
+}
+
+void Analyzer::cm_ready(const Packet& packet, const CmMessage& message) {
+  const auto found = by_client_id_.find(QueuePair{packet.source, message.local_id});
+  if (found != by_client_id_.end()) connections_[found->second]->ready = true;
 }
 
 void Analyzer::cm_reject(const Packet& packet, CmMessage&& message) {
@@ -180,6 +189,7 @@ void Analyzer::cm_disconnect(const Packet& packet, const CmMessage& message) {
     return;
   }
   connection.closed = true;
+  if (end->second.at_server) connection.ready = true;
   WireEvent event;
   event.kind = WireEvent::Kind::closed;
   event.to_server = end->second.at_server;
@@ -195,6 +205,7 @@ void Analyzer::transport(Packet&& packet) {
   }
   Connection& connection = *connections_[end->second.connection];
   const bool at_server = end->second.at_server;
+  if (at_server) connection.ready = true;
   if (headers_of(packet.opcode).aeth) return acknowledge(connection, at_server, packet);
   Stream& stream = at_server ? *connection.to_server : *connection.to_client;
   if (!stream.packet(now_, std::move(packet))) ++counters_.retransmitted;

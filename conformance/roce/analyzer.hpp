@@ -54,7 +54,7 @@ struct AnalyzerCounters {
   std::uint64_t gaps = 0;
   std::uint64_t lost_packets = 0;
   std::uint64_t unacknowledged =
-      0;                        // messages to a client that no packet of the capture acknowledges: left out
+      0;  // messages and replies to a client that nothing in the capture acknowledges: left out
   std::uint64_t strangers = 0;  // packets of queue pairs whose connection request is not in the capture
 };
 
@@ -85,6 +85,7 @@ class Analyzer {
     std::uint32_t client_id = 0;
     std::uint32_t server_id = 0;
     bool replied = false;
+    bool ready = false;  // the client has had the reply
     bool closed = false;
     std::unique_ptr<Stream> to_server;
     std::unique_ptr<Stream> to_client;
@@ -92,7 +93,7 @@ class Analyzer {
   struct Pending {
     WireEvent event;
     Stream::Psn last = 0;
-    bool waits = false;  // for its acknowledgement
+    bool waits = false;  // for its acknowledgement, or for the client to be ready
   };
   struct QueuePair {
     Address address;
@@ -108,6 +109,7 @@ class Analyzer {
   void cm_request(const Packet& packet, CmMessage&& message);
   void cm_reply(const Packet& packet, CmMessage&& message);
   void cm_reject(const Packet& packet, CmMessage&& message);
+  void cm_ready(const Packet& packet, const CmMessage& message);
   void cm_disconnect(const Packet& packet, const CmMessage& message);
   void transport(Packet&& packet);
   void acknowledge(Connection& connection, bool at_server, const Packet& packet);

@@ -19,6 +19,7 @@ enum class CmAttribute : std::uint16_t {
 };
 
 inline constexpr std::uint64_t kTcpServicePrefix = 0x0000000001060000;
+inline constexpr std::uint16_t kRejectTimeout = 4;
 inline constexpr std::uint16_t kRejectConsumer = 28;
 inline constexpr std::size_t kMadBytes = 256;
 

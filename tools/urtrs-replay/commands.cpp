@@ -10,6 +10,7 @@ void add_from_json(CLI::App&, Runner&);
 void add_grep(CLI::App&, Runner&);
 void add_import(CLI::App&, Runner&);
 void add_merge(CLI::App&, Runner&);
+void add_pcap(CLI::App&, Runner&);
 void add_replay(CLI::App&, Runner&);
 void add_seq(CLI::App&, Runner&);
 void add_stat(CLI::App&, Runner&);
@@ -25,6 +26,7 @@ void add_commands(CLI::App& app, Runner& runner) {
   add_seq(app, runner);
   add_from_json(app, runner);
   add_import(app, runner);
+  add_pcap(app, runner);
 }
 
 }  // namespace rtrs::tool

@@ -338,16 +338,15 @@ end
 local function parse_rnbd(s, at, size)
   if size < 4 then return nil end
   local m = { at = at, size = size, type = little(s, at, 2) }
-  if not rnbd_types[m.type] then return nil end
-  if m.type == 4 and size >= 26 then
+  if m.type == 4 and size >= 26 and size <= 32 then
     m.op, m.bytes, m.device = s:byte(at + 17), little(s, at + 20, 4), little(s, at + 4, 4)
     m.sector_low, m.sector_high = little(s, at + 8, 4), little(s, at + 12, 4)
-  elseif m.type == 2 and size >= 264 then
+  elseif m.type == 2 and size == 264 then
     m.name = zero_ended(s:sub(at + 7, at + 6 + 255))
-  elseif m.type == 5 and size >= 8 then
+  elseif m.type == 5 and size == 8 then
     m.device = little(s, at + 4, 4)
-  elseif (m.type == 4 or m.type == 2 or m.type == 5) then
-    return nil
+  elseif m.type ~= 0 or size ~= 36 then
+    return nil  -- another protocol over RTRS
   end
   return m
 end

@@ -1,0 +1,152 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "conformance/roce/capture_writer.hpp"
+#include "conformance/roce/recordings.hpp"
+#include "conformance/roce/synthesis.hpp"
+#include "tools/urtrs-replay/commands.hpp"
+#include "tools/urtrs-replay/files.hpp"
+
+namespace rtrs::tool {
+namespace {
+
+struct PcapOptions {
+  std::vector<std::string> traces;
+  std::string to;
+  std::uint32_t mtu = 1024;
+  std::uint16_t port = 1234;
+  bool json = false;
+};
+
+// The file to write, "-" is standard output. Throws when it cannot be written.
+class OutputBytes {
+ public:
+  explicit OutputBytes(const std::string& path)
+      : fd_(path == "-" ? ::dup(STDOUT_FILENO)
+                        : ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "cannot write " + path);
+  }
+  ~OutputBytes() { ::close(fd_); }
+  OutputBytes(const OutputBytes&) = delete;
+  OutputBytes& operator=(const OutputBytes&) = delete;
+
+  void put(roce::Bytes bytes) {
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+    if (buffer_.size() >= kBuffer) flush();
+  }
+  void flush() {
+    std::size_t done = 0;
+    while (done < buffer_.size()) {
+      const ssize_t wrote = ::write(fd_, buffer_.data() + done, buffer_.size() - done);
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote < 0) throw std::system_error(errno, std::generic_category(), "cannot write the capture");
+      done += static_cast<std::size_t>(wrote);
+    }
+    buffer_.clear();
+  }
+
+ private:
+  static constexpr std::size_t kBuffer = std::size_t{256} << 10;
+  int fd_;
+  std::vector<std::byte> buffer_;
+};
+
+// Reads one trace; an exit code, exit_bad_trace when it could be read in part.
+int load(const std::string& path, roce::Recordings& recordings) {
+  InputFile file(path);
+  if (!file.is_open()) return exit_usage;
+  trace::FdSource source(file.fd());
+  trace::Reader reader(source);
+  const trace::Reader::Status status = reader.open();
+  if (status != trace::Reader::Status::ok) return report_stop(path, status, reader);
+  const std::uint64_t before = recordings.notes();
+  const trace::Reader::Status end = recordings.add(reader);
+  if (recordings.notes() == before)
+    error(path + ": the trace has nothing of what went over the wire; record it with detail wire");
+  return report_stop(path, end, reader);
+}
+
+nlohmann::ordered_json as_json(const roce::Recordings& recordings, const roce::SynthesisCounters& made) {
+  return {{"notes", recordings.notes()},
+          {"frames", made.frames},
+          {"messages", made.messages},
+          {"connections", made.connections},
+          {"both_ends", recordings.paired()},
+          {"without_setup", made.without_setup},
+          {"reads_without_data", made.made_up_reads},
+          {"writes_without_address", made.unplaced_writes},
+          {"drifting_clocks", recordings.drifting()}};
+}
+
+int pcap(const PcapOptions& options) {
+  roce::Recordings recordings;
+  int code = exit_ok;
+  for (const std::string& path : options.traces) {
+    const int one = load(path, recordings);
+    if (one == exit_usage || one == exit_cannot_read) return one;
+    code = std::max(code, one);
+  }
+  if (recordings.notes() == 0) return exit_cannot_read;
+  recordings.join();
+  if (recordings.drifting() > 0)
+    error("the clocks of the traces drift apart; the times of some frames are wrong by that much");
+  OutputBytes file(options.to);
+  roce::CaptureWriter writer([&file](roce::Bytes bytes) { file.put(bytes); }, "urtrs-replay pcap");
+  roce::Synthesis synthesis(recordings, roce::SynthesisOptions{options.mtu, options.port},
+                            [&writer](Nanos time, roce::Bytes frame) { writer.frame(time, frame); });
+  synthesis.run();
+  file.flush();
+  const auto numbers = as_json(recordings, synthesis.counters());
+  if (numbers["without_setup"] != 0)
+    error(numbers["without_setup"].dump() +
+          " connections were set up before their trace begins; Wireshark shows them as plain RoCEv2 unless "
+          "told to decode such (docs/wireshark.md)");
+  if (options.to == "-") return code;
+  Output out;
+  if (options.json) {
+    out.line(numbers.dump());
+  } else {
+    out.line(options.to + ": " + numbers["frames"].dump() + " frames, " + numbers["messages"].dump() +
+             " messages, " + numbers["connections"].dump() + " connections, of " +
+             numbers["both_ends"].dump() + " both ends");
+  }
+  return out.finish(code);
+}
+
+}  // namespace
+
+void add_pcap(CLI::App& app, Runner& runner) {
+  const auto bind = [](CLI::App& command, PcapOptions& options) {
+    command
+        .add_option("TRACE", options.traces,
+                    "Traces of one run: client, server, or both; - for standard input")
+        ->required();
+    command.add_option("-o,--output", options.to, "Capture to write, - for standard output")->required();
+    command.add_option("--mtu", options.mtu, "Bytes of payload a packet")
+        ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
+        ->capture_default_str();
+    command.add_option("--port", options.port, "Port of the server")
+        ->type_name("PORT")
+        ->capture_default_str();
+    command.add_flag("--json", options.json, "What was written as a JSON object");
+  };
+  add_command<PcapOptions>(
+      app, runner, "pcap", "Write a trace as a capture of RoCEv2 for Wireshark, whatever fabric it is from",
+      std::string(
+          "Examples:\n"
+          "  urtrs-replay pcap run.rtrc -o run.pcapng\n"
+          "  urtrs-replay pcap client.rtrc server.rtrc -o both.pcapng --json\n\n"
+          "Needs traces with detail wire. Wireshark shows RTRS in it with tools/wireshark/urtrs.lua.\n"
+          "Exit codes: 0 written, 1 damaged trace, 2 wrong usage, 3 no trace or nothing of the wire in it."),
+      bind, pcap);
+}
+
+}  // namespace rtrs::tool
