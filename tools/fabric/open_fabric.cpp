@@ -39,10 +39,16 @@ Opened open_libfabric(const FabricChoice& choice) {
 }
 
 #ifdef URTRS_HAS_VERBS
+verbs::Invalidation invalidation_of(const std::string& name) {
+  if (name == "windows") return verbs::Invalidation::windows;
+  return name == "registration" ? verbs::Invalidation::registration : verbs::Invalidation::automatic;
+}
+
 Opened open_verbs(const FabricChoice& choice) {
   const auto last = std::make_shared<std::string>();
   verbs::VerbsOptions options;
   options.device = choice.device;
+  options.invalidation = invalidation_of(choice.invalidation);
   options.retry_count = static_cast<std::uint8_t>(choice.retry_count);
   options.log = keep_error<verbs::LogLevel>(choice, last);
   auto fabric = verbs::open_verbs_fabric(options);
@@ -60,6 +66,11 @@ Opened open_verbs(const FabricChoice&) {
 
 const std::vector<std::string>& fabric_names() {
   static const std::vector<std::string> names{"libfabric", "verbs"};
+  return names;
+}
+
+const std::vector<std::string>& invalidation_names() {
+  static const std::vector<std::string> names{"auto", "windows", "registration"};
   return names;
 }
 

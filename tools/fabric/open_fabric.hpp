@@ -14,16 +14,20 @@ namespace rtrs::tools {
 enum class LogLevel : std::uint8_t { debug, info, warning, error };
 
 struct FabricChoice {
-  std::string fabric = "libfabric";  // one of fabric_names()
-  std::string provider = "tcp";      // of libfabric
-  std::string device;                // of RDMA; empty: whichever has the address
-  unsigned retry_count = 6;          // of verbs, 0 .. 7
+  std::string fabric = "libfabric";   // one of fabric_names()
+  std::string provider = "tcp";       // of libfabric
+  std::string device;                 // of RDMA; empty: whichever has the address
+  unsigned retry_count = 6;           // of verbs, 0 .. 7
+  std::string invalidation = "auto";  // of verbs: one of invalidation_names()
   // May be called from another thread, but never by two at once.
   std::function<void(LogLevel, const std::string&)> log;
 };
 
 // What can be asked for. Not every build has all.
 const std::vector<std::string>& fabric_names();
+
+// How verbs takes a key back: docs/security.md.
+const std::vector<std::string>& invalidation_names();
 
 // The error is a sentence for the user: what cannot be used, and why.
 tl::expected<std::unique_ptr<Fabric>, std::string> open_fabric(const FabricChoice&);

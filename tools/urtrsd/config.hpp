@@ -20,6 +20,7 @@ struct DaemonConfig {
   std::string provider = "tcp";
   std::string rdma_device;  // empty: whichever has the address
   std::uint32_t rdma_retry_count = 6;
+  std::string rdma_invalidation = "auto";
   std::uint32_t sess_queue_depth = 512;
   std::uint32_t max_chunk_size = 131072;
   std::optional<bool> always_invalidate;  // unset: where the fabric does it safely

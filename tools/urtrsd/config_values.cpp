@@ -27,6 +27,8 @@ std::vector<Setting> make_settings() {
       {"rdma_retry_count", "rdma-retry-count",
        "how often verbs sends a packet again before its path is lost; 7: for ever on soft-RoCE",
        IntegerRule{&C::rdma_retry_count, 0, 7}},
+      {"rdma_invalidation", "rdma-invalidation", "how verbs takes a key back for always_invalidate",
+       TextRule{&C::rdma_invalidation, {"auto", "windows", "registration"}}},
       {"sess_queue_depth", "sess-queue-depth,queue-depth,q", "IOs in flight in one session",
        IntegerRule{&C::sess_queue_depth, 1, kMaxPermits}},
       {"max_chunk_size", "max-chunk-size", "bytes of the buffer of one IO; the largest IO is 4096 less",

@@ -47,6 +47,7 @@ int serve(const DaemonConfig& config) {
   choice.provider = config.provider;
   choice.device = config.rdma_device;
   choice.retry_count = config.rdma_retry_count;
+  choice.invalidation = config.rdma_invalidation;
   choice.log = [](tools::LogLevel level, const std::string& text) {
     constexpr spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
                                                     spdlog::level::warn, spdlog::level::err};
