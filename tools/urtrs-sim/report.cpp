@@ -6,6 +6,7 @@
 #include "sim/span_tape.hpp"
 #include "tools/tapes/schedule.hpp"
 #include "tools/tapes/tape_file.hpp"
+#include "tools/urtrs-sim/trace_judge.hpp"
 
 namespace rtrs::tools {
 
@@ -21,9 +22,19 @@ void print_failure(const sim::World& world, const sim::WorldResult& result, std:
   std::printf("last events:\n%s", world.journal().tail(40).c_str());
 }
 
-}  // namespace
+// What the run itself cannot see: whether its traces keep the protocol.
+int judge_and_report(const std::string& trace, std::uint64_t seed) {
+  const auto violation = judge_traces(trace);
+  if (!violation) return kOk;
+  std::printf("FAIL seed=%llu oracle=%s t=%s\n  rule: %s\n  seen: %s\n  at: %s\n",
+              static_cast<unsigned long long>(seed), violation->oracle.c_str(),
+              sim::to_seconds(violation->time).c_str(), violation->rule.c_str(), violation->seen.c_str(),
+              violation->where.c_str());
+  return kViolated;
+}
 
-int run_and_report(const ReportOptions& given) {
+// `ok` is the line for a run without a finding.
+int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string& ok) {
   sim::WorldOptions options;
   options.seed = given.seed;
   options.trace = given.trace;
@@ -44,18 +55,35 @@ int run_and_report(const ReportOptions& given) {
     std::printf("scenario: %s\n", world.scenario().describe().c_str());
     choice->observe(&schedule);
   }
+  seed = options.seed;
   const sim::WorldResult result = world.run();
-  if (!given.trace.empty()) std::printf("traces: %s.{server,client*}.trace\n", given.trace.c_str());
   if (!result.failed) {
-    std::printf("ok seed=%llu hash=%016llx events=%llu requests=%llu virtual=%s\n",
-                static_cast<unsigned long long>(options.seed), static_cast<unsigned long long>(result.hash),
-                static_cast<unsigned long long>(result.events),
-                static_cast<unsigned long long>(result.requests),
-                sim::to_seconds(result.virtual_time).c_str());
+    char text[192];
+    std::snprintf(text, sizeof text, "ok seed=%llu hash=%016llx events=%llu requests=%llu virtual=%s\n",
+                  static_cast<unsigned long long>(options.seed), static_cast<unsigned long long>(result.hash),
+                  static_cast<unsigned long long>(result.events),
+                  static_cast<unsigned long long>(result.requests),
+                  sim::to_seconds(result.virtual_time).c_str());
+    ok = text;
     return kOk;
   }
   print_failure(world, result, options.seed);
   return result.stalled ? kNoProgress : kViolated;
+}
+
+}  // namespace
+
+int run_and_report(const ReportOptions& given) {
+  const TraceScratch scratch;
+  ReportOptions options = given;
+  if (given.trace.empty()) options.trace = scratch.prefix();
+  std::string ok;
+  std::uint64_t seed = given.seed;
+  int code = play_and_report(options, seed, ok);
+  if (!given.trace.empty()) std::printf("traces: %s.{server,client*}.trace\n", given.trace.c_str());
+  if (code == kOk) code = judge_and_report(options.trace, seed);
+  if (code == kOk) std::fputs(ok.c_str(), stdout);
+  return code;
 }
 
 void print_catalogue() {

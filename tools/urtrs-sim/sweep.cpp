@@ -16,6 +16,7 @@
 #include "sim/digest.hpp"
 #include "sim/world.hpp"
 #include "tools/urtrs-sim/report.hpp"
+#include "tools/urtrs-sim/trace_judge.hpp"
 
 namespace rtrs::tools {
 
@@ -72,8 +73,15 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
     }
     if (sim::mix(seed) % 100 < options.determinism_percent) {
       worker.rerun += 1;
+      const TraceScratch scratch;
+      world.trace = scratch.prefix();
       if (sim::run_seed(world).hash != result.hash) {
         worker.nondeterministic = seed;
+        shared.stop = true;
+        return;
+      }
+      if (judge_traces(world.trace)) {
+        worker.failed = seed;
         shared.stop = true;
         return;
       }

@@ -1,0 +1,79 @@
+#include "tools/urtrs-sim/trace_judge.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "sim/check/law_check.hpp"
+#include "sim/check/trace_check.hpp"
+
+namespace rtrs::tools {
+
+namespace fs = std::filesystem;
+
+TraceScratch::TraceScratch() {
+  std::error_code error;
+  const fs::path memory = "/dev/shm";
+  const fs::path base = fs::is_directory(memory, error) ? memory : fs::temp_directory_path(error);
+  std::string name = (base / "urtrs-sim-XXXXXX").string();
+  if (mkdtemp(name.data()) != nullptr) folder_ = name;
+}
+
+TraceScratch::~TraceScratch() {
+  std::error_code error;
+  if (!folder_.empty()) fs::remove_all(folder_, error);
+}
+
+namespace {
+
+std::vector<fs::path> traces_of(const std::string& prefix) {
+  const fs::path whole(prefix);
+  const fs::path folder = whole.has_parent_path() ? whole.parent_path() : fs::path(".");
+  const std::string begins = whole.filename().string() + ".";
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(begins) && name.ends_with(".trace")) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+TraceViolation of(const spec::Finding& finding, const fs::path& file) {
+  const spec::RuleInfo& rule = spec::info_of(finding.rule);
+  return {std::string(rule.oracle), std::string(rule.text),
+          std::string(rule.id) + ": " + finding.seen + "; allowed: " + finding.allowed,
+          file.filename().string() + " record " + std::to_string(finding.seq), finding.now};
+}
+
+}  // namespace
+
+std::optional<TraceViolation> judge_traces(const std::string& prefix) {
+  std::optional<TraceViolation> first;
+  sim::LawCollector collector;
+  for (const fs::path& file : traces_of(prefix)) {
+    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) continue;
+    trace::FdSource source(fd);
+    const sim::TraceCheck check = sim::check_trace(source, &collector);
+    ::close(fd);
+    if (check.findings.empty()) continue;
+    const spec::Finding& finding = check.findings.front();
+    if (!first || finding.now < first->time) first = of(finding, file);
+  }
+  const sim::LawCheck laws = collector.judge();
+  if (!first && !laws.findings.empty())
+    first =
+        TraceViolation{"O18", "the network keeps the laws of reliable connections",
+                       "A" + std::to_string(laws.findings.front().law) + ": " + laws.findings.front().text,
+                       "the notes of both sides", 0};
+  return first;
+}
+
+}  // namespace rtrs::tools

@@ -1,0 +1,35 @@
+// Simulated runs are recorded as real ones are, and judged like them (docs/conformance.md).
+#pragma once
+#include <optional>
+#include <string>
+
+#include "core/proto/ids.hpp"
+
+namespace rtrs::tools {
+
+// A folder in memory for the traces of one run, gone with this object.
+class TraceScratch {
+ public:
+  TraceScratch();
+  ~TraceScratch();
+  TraceScratch(const TraceScratch&) = delete;
+  TraceScratch& operator=(const TraceScratch&) = delete;
+  // Of the trace files of a run; empty when no folder could be made.
+  std::string prefix() const { return folder_.empty() ? std::string() : folder_ + "/run"; }
+
+ private:
+  std::string folder_;
+};
+
+struct TraceViolation {
+  std::string oracle;  // O1..O18
+  std::string rule;    // its text
+  std::string seen;    // with the rule's id, what was seen and what would have been allowed
+  std::string where;   // file and record
+  Nanos time = 0;
+};
+
+// Judges the traces that a run wrote to PREFIX.*.trace; the earliest violation.
+std::optional<TraceViolation> judge_traces(const std::string& prefix);
+
+}  // namespace rtrs::tools
