@@ -99,7 +99,8 @@ int main(int argc, char** argv) {
   many->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
   many->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
   many->add_option("--time", given.time, "stop after this long: 60s, 5m, 1h");
-  many->add_option("--check-determinism", given.determinism, "percent of the seeds to run again, with traces that the specification judges")
+  many->add_option("--check-determinism", given.determinism,
+                   "percent of the seeds to run again, with traces that the specification judges")
       ->capture_default_str()
       ->check(CLI::Range(0, 100));
   CLI::App* hash = app.add_subcommand("hash", "one hash over the runs of a range of seeds");

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""urtrs-replay check on real traces: simulated ones conform, captures of kernel peers get their verdicts, a trace that
+was tampered with is found out, and one that is cut proves nothing.
+
+Usage: check_test.py URTRS_REPLAY TRACES CAPTURES
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TOOL, TRACES, CAPTURES = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+failures = []
+
+
+def run(*arguments):
+    return subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True)
+
+
+def check(what, files, code, rule=None):
+    result = run("check", "--json", *files)
+    verdict = json.loads(result.stdout)
+    rules = {finding["rule"] for trace in verdict["traces"] for finding in trace["findings"]}
+    if result.returncode != code or (rule and rule not in rules):
+        failures.append(f"{what}: exit code {result.returncode} instead of {code}, {sorted(rules)}\n{result.stdout[:2000]}")
+    return verdict
+
+
+def both_sides():
+    for server in sorted(TRACES.glob("*-server.rtrc")):
+        stem = server.name[: -len("-server.rtrc")]
+        verdict = check(stem, sorted(TRACES.glob(stem + "-*.rtrc")), 0)
+        if any(trace["most_states"] > 64 for trace in verdict["traces"]):
+            failures.append(f"{stem}: more than 64 states at a time")
+    if verdict["laws"]["connections"] == 0:
+        failures.append("no connection was matched between the two sides")
+
+
+def tampered(folder, event, change, rule):
+    """The corpus trace with its first `event` changed."""
+    lines = run("cat", "--json", TRACES / "seed-420-client1.rtrc").stdout.splitlines()
+    for at, line in enumerate(lines):
+        record = json.loads(line)
+        if record.get("event") == event:
+            change(record["fields"])
+            lines[at] = json.dumps(record)
+            break
+    lines = [line for line in lines if '"end"' not in line[:8]]
+    text, trace = folder / "t.jsonl", folder / "t.rtrc"
+    text.write_text("\n".join(lines) + "\n")
+    made = run("from-json", text, trace)
+    if made.returncode != 0:
+        failures.append(f"{event}: from-json: {made.stderr}")
+        return
+    check(f"tampered {event}", [trace], 1, rule)
+
+
+def captures(folder):
+    for name, code, rule in (("rnr_nak", 0, None), ("path_loss", 0, None), ("invalidation", 1, "io-req-header")):
+        trace = folder / f"{name}.rtrc"
+        run("import", CAPTURES / f"{name}.pcapng", trace)
+        check(name, [trace], code, rule)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        both_sides()
+        tampered(folder, "PostRequest", lambda f: f.update(imm=f["imm"] + 1), "request-imm")
+        tampered(folder, "Complete", lambda f: f.update(permit=f["permit"] + 1), "complete-once")
+        tampered(folder, "SendInfoReq", lambda f: f.update({"key.con": 1}), "info-full-set")
+        captures(folder)
+        cut = folder / "cut.rtrc"
+        whole = (TRACES / "seed-420-client1.rtrc").read_bytes()
+        cut.write_bytes(whole[: len(whole) * 9 // 10])
+        check("a cut trace", [cut], 3)
+    for failure in failures:
+        print("FAIL", failure)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
