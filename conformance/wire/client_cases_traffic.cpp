@@ -28,10 +28,7 @@ void messages_in_order(ClientTester& tester) {
     return std::find(seen.begin(), seen.end(), name) != seen.end();
   };
   const bool came = tester.wait([&] { return has("open") && has("sess_info"); }, tester.deadlines().answer);
-  if (!came) not_run("the client opens no device");
-  const auto& seen = attempt.user_messages;
-  const auto io = std::find(seen.begin(), seen.end(), "io");
-  require(io == seen.end() || std::find(seen.begin(), io, "open") != io, "IO came before OPEN");
+  require(came, "after a reconnect came no SESS_INFO, or no OPEN");
 }
 
 void heartbeat(ClientTester& tester) {
@@ -181,8 +178,8 @@ constexpr Case client(const char* id, const char* title, const char* source, Lev
 constexpr Case kCases[] = {
     client("C550-client-requests", "client request: all are well-formed, one at a time on a chunk",
            "protocol.md section 5.3", Level::must, false, well_formed),
-    client("C551-client-messages", "client rnbd: SESS_INFO and OPEN come before IO, also after a reconnect",
-           "protocol.md section 9.5", Level::must, false, messages_in_order),
+    client("C551-client-messages", "client rnbd: SESS_INFO and OPEN come again after a reconnect",
+           "protocol.md section 9.5", Level::should, false, messages_in_order),
     client("C552-client-error", "client request: a failed one does not cost the path", kAnswers, Level::must,
            false, error_answer),
     client("C553-client-unanswered",

@@ -26,7 +26,7 @@ void SimBench::rest(Fabric&, Nanos until) {
   network.run_until(std::max(next, network.now()), choice);
 }
 
-SimServer::SimServer(SimBench& bench, const std::function<void(ServerConfig&)>& change) : service(disks) {
+SimServer::SimServer(SimBench& bench, Fabric& fabric, const Change& change) : service(disks) {
   disks["disk"].bytes.resize(std::size_t{1} << 20);
   ServerConfig config;
   config.queue_depth = 24;
@@ -35,13 +35,13 @@ SimServer::SimServer(SimBench& bench, const std::function<void(ServerConfig&)>& 
   if (change) change(config);
   server = std::make_unique<Server>(fit(config, bench.network.capabilities()), nullptr);
   for (const char* port : {"n1.p0", "n1.p1"}) {
-    EXPECT_EQ(server->listen(bench.peer_fabric, bench.now(), PathAddress{"", port, 1234}), Errc::ok);
+    EXPECT_EQ(server->listen(fabric, bench.now(), PathAddress{"", port, 1234}), Errc::ok);
   }
-  bench.step = [this, &bench](Nanos now) {
+  bench.step = [this, &fabric](Nanos now) {
     std::array<ServerEvent, 16> events;
-    const std::size_t count = server->poll(bench.peer_fabric, now, events);
+    const std::size_t count = server->poll(fabric, now, events);
     for (const ServerEvent& event : std::span(events).first(count))
-      service.handle(*server, bench.peer_fabric, now, event);
+      service.handle(*server, fabric, now, event);
   };
   bench.deadline = [this] { return server->next_deadline(); };
 }
@@ -52,6 +52,83 @@ ServerSetup SimServer::setup() const {
   setup.device = "disk";
   setup.scratch = true;
   return setup;
+}
+
+namespace {
+
+// What a request of the client is for; its user_data.
+enum Kind : std::uint64_t { sess_info, open, io };
+
+wire::Uuid uuid(std::uint8_t fill) {
+  wire::Uuid made;
+  made.bytes.fill(fill);
+  return made;
+}
+
+}  // namespace
+
+SimClient::SimClient(SimBench& bench, Fabric& fabric, const std::function<void(ClientConfig&)>& change)
+    : bench_(bench),
+      fabric_(fabric),
+      info_(wire::rnbd::kSessInfoRspBytes),
+      opened_(wire::rnbd::kOpenRspBytes),
+      data_(4096) {
+  ClientOptions options;
+  options.session_name = "judged";
+  options.paths = {PathAddress{"n1.p0", "n0.p0", 1234}};
+  options.session_uuid = uuid(1);
+  for (std::uint8_t i = 0; i < kMaxPaths; ++i)
+    options.path_uuids.push_back(uuid(static_cast<std::uint8_t>(2 + i)));
+  options.protocol.send_depth = 128;
+  options.protocol.queue_timeout = kNever;
+  options.protocol.imm_consumes_receive = bench.network.capabilities().imm_consumes_receive;
+  if (change) change(options.protocol);
+  client_ = std::make_unique<Client>(options, nullptr);
+  EXPECT_EQ(client_->open(fabric, bench.now()), Errc::ok);
+  bench.step = [this](Nanos now) { step(now); };
+  bench.deadline = [this] {
+    const bool waits = client_->link_up() && in_flight_ < 2;
+    return std::min(client_->next_deadline(), waits ? next_io_ : kNever);
+  };
+}
+
+void SimClient::ask(Nanos now, std::uint64_t kind) {
+  using namespace wire::rnbd;
+  std::vector<std::byte> header(kind == sess_info ? kSessInfoBytes : kind == open ? kOpenBytes : kIoBytes);
+  IoRequest request;
+  request.user_data = kind;
+  request.service = kind != io;
+  request.data = kind == sess_info ? info_ : kind == open ? opened_ : data_;
+  if (kind == sess_info) {
+    EXPECT_NE(encode(SessInfo{}, header), 0U);
+  } else if (kind == open) {
+    EXPECT_NE(encode(Open{AccessMode::read_write, wire::make_name("disk").value}, header), 0U);
+  } else {
+    Io one;
+    one.size = static_cast<std::uint32_t>(data_.size());
+    one.opcode = write_next_ ? Opcode::write : Opcode::read;
+    request.direction = write_next_ ? Direction::write : Direction::read;
+    write_next_ = !write_next_;
+    EXPECT_NE(encode(with_kernel_flags(one), header), 0U);
+  }
+  request.user_header = header;
+  EXPECT_EQ(client_->submit(fabric_, now, request), Errc::ok);
+}
+
+void SimClient::step(Nanos now) {
+  std::array<IoCompletion, 16> done;
+  const std::size_t count = client_->poll(fabric_, now, done);
+  for (const IoCompletion& one : std::span(done).first(count)) in_flight_ -= one.user_data == io ? 1U : 0U;
+  PathNews news;
+  while (client_->take_news(news)) {
+    if (news.kind != PathNews::Kind::link_up) continue;
+    ask(now, sess_info);
+    ask(now, open);
+  }
+  if (!client_->link_up() || in_flight_ >= 2 || now < next_io_) return;
+  ++in_flight_;
+  next_io_ = now + milliseconds(10);
+  ask(now, io);
 }
 
 }  // namespace rtrs::conform

@@ -1,10 +1,13 @@
 // The tester and its peer in one simulated world: virtual time, so that waiting for heartbeats costs nothing.
 #pragma once
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "conformance/memory/memory_service.hpp"
 #include "conformance/wire/bench.hpp"
 #include "conformance/wire/server_tester.hpp"
+#include "core/driver/client.hpp"
 #include "core/driver/server.hpp"
 #include "sim/sim_fabric.hpp"
 
@@ -28,12 +31,35 @@ class SimBench final : public Bench {
 // Our server with a memory disk, as the peer.
 class SimServer {
  public:
-  explicit SimServer(SimBench&, const std::function<void(ServerConfig&)>& change = {});
+  using Change = std::function<void(ServerConfig&)>;
+  explicit SimServer(SimBench& bench, const Change& change = {})
+      : SimServer(bench, bench.peer_fabric, change) {}
+  // The server talks through `fabric`, which is the bench's own unless a test stands between.
+  SimServer(SimBench&, Fabric& fabric, const Change& change);
   ServerSetup setup() const;
 
   conformance::MemoryDisks disks;
   std::unique_ptr<Server> server;
   conformance::MemoryService service;
+};
+
+// Our client as the peer, with a device opened; reads and writes, at most two at a time, a hundred a second.
+class SimClient {
+ public:
+  // The client talks through `fabric`, which is the bench's own unless a test stands between.
+  SimClient(SimBench&, Fabric& fabric, const std::function<void(ClientConfig&)>& change = {});
+
+ private:
+  void step(Nanos now);
+  void ask(Nanos now, std::uint64_t kind);
+
+  SimBench& bench_;
+  Fabric& fabric_;
+  std::unique_ptr<Client> client_;
+  std::vector<std::byte> info_, opened_, data_;
+  unsigned in_flight_ = 0;
+  Nanos next_io_ = 0;
+  bool write_next_ = true;
 };
 
 }  // namespace rtrs::conform

@@ -1,0 +1,43 @@
+#include "conformance/wire/lying_fabric.hpp"
+
+namespace rtrs::conform {
+
+std::span<const std::byte> LyingFabric::told(std::span<const std::byte> truth,
+                                             const std::function<void(Bytes&)>& lie) {
+  told_.assign(truth.begin(), truth.end());
+  if (lie) lie(told_);
+  return told_;
+}
+
+std::size_t LyingFabric::post(std::span<const WorkRequest> work) noexcept {
+  std::size_t taken = 0;
+  for (WorkRequest one : work) {
+    if (one.op == WorkRequest::Op::send && message_lie)
+      one.inline_bytes = told(one.inline_bytes, message_lie);
+    const unsigned times = work_lie ? work_lie(one) : 1;
+    for (unsigned i = 0; i < times; ++i)
+      if (inner_.post(std::span(&one, 1)) == 0) return taken;
+    ++taken;
+  }
+  return taken;
+}
+
+std::size_t LyingFabric::poll(Nanos now, std::span<FabricEvent> events) noexcept {
+  heard_.clear();
+  heard_.reserve(events.size());
+  const std::size_t count = inner_.poll(now, events);
+  std::size_t kept = 0;
+  for (FabricEvent& event : events.first(count)) {
+    if (deaf && deaf(event)) continue;
+    const bool greets =
+        event.kind == FabricEvent::Kind::connect_requested || event.kind == FabricEvent::Kind::connected;
+    if (hear && greets) {
+      hear(heard_.emplace_back(event.bytes.begin(), event.bytes.end()));
+      event.bytes = heard_.back();
+    }
+    events[kept++] = event;
+  }
+  return kept;
+}
+
+}  // namespace rtrs::conform
