@@ -45,6 +45,7 @@ class TextLadder {
 
   void run() {
     make_columns();
+    count_requests();
     if (!header()) return;
     std::int64_t last = -1;
     for (std::size_t at = 0; at < window_.to && at < story_.steps.size(); ++at) {
@@ -67,6 +68,15 @@ class TextLadder {
     Index path = kNone;
     unsigned alive = 0;  // connections
   };
+
+  // Many requests may end at one step, with their process.
+  void count_requests() {
+    change_.assign(story_.steps.size(), 0);
+    for (const Request& request : story_.requests) {
+      ++change_[static_cast<std::size_t>(request.first)];
+      if (request.last != kNone) --change_[static_cast<std::size_t>(request.last)];
+    }
+  }
 
   void make_columns() {
     std::map<Index, std::size_t> of_path;
@@ -127,10 +137,7 @@ class TextLadder {
       if (open == closes) columns_[column_of_[here]].alive += closes ? -1U : 1U;
       open_[step.connection] = !closes;
     }
-    if (step.io == kNone) return;
-    const Request& request = story_.requests[static_cast<std::size_t>(step.io)];
-    if (request.first == static_cast<Index>(at)) ++in_flight_;
-    if (request.last == static_cast<Index>(at)) --in_flight_;
+    in_flight_ += change_[at];
   }
 
   bool quiet(std::int64_t ns) {
@@ -234,6 +241,7 @@ class TextLadder {
   std::vector<Column> columns_;
   std::vector<std::size_t> column_of_;  // by lane
   std::map<Index, bool> open_;          // connections
+  std::vector<int> change_;             // of the requests in flight, by step
   std::size_t width_ = 0;
   int in_flight_ = 0;
 };
