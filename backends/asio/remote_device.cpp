@@ -56,8 +56,13 @@ RemoteDevice::~RemoteDevice() {
   *alive_ = false;
 }
 
-int RemoteDevice::open_trace(const std::string& file, const trace::Origin& origin) {
-  return recorder_.open_file(file.c_str(), origin);
+int RemoteDevice::open_trace(const std::string& file, const trace::Origin& origin,
+                             const trace::FileOptions& options) {
+  return recorder_.open_file(file.c_str(), origin, options);
+}
+
+int RemoteDevice::dump_trace(const std::string& file, const trace::Origin& origin) const {
+  return recorder_.dump_ring(file.c_str(), origin);
 }
 
 template <class Input>

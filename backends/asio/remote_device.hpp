@@ -68,8 +68,10 @@ class RemoteDevice {
   RemoteDevice(const RemoteDevice&) = delete;
   RemoteDevice& operator=(const RemoteDevice&) = delete;
 
-  // Records the session from its beginning; call it before async_map(). 0 or a positive errno.
-  int open_trace(const std::string& file, const trace::Origin&);
+  // Records the session, from its beginning when it is called before async_map(). 0 or a positive errno.
+  int open_trace(const std::string& file, const trace::Origin&, const trace::FileOptions& options = {});
+  // Writes the last records, which are always kept in memory, as a trace. 0 or a positive errno.
+  int dump_trace(const std::string& file, const trace::Origin&) const;
 
   // Connects and opens the device; geometry() counts afterwards. Goes on trying while no server answers: end
   // it with async_close(). Errors: the server's errno (ENOENT: no such device, EPERM: somebody else writes),

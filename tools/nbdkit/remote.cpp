@@ -63,6 +63,7 @@ std::string Remote::start() {
     asio::RemoteDeviceOptions options = options_of(settings_);
     options.on_path = [this](const PathNews& news) {
       status_->on_path(news, {});
+      dump_trace(news);
       write_status();
     };
     options.on_device = [this](const asio::DeviceNews& news) {
@@ -73,10 +74,24 @@ std::string Remote::start() {
     device_ = std::make_unique<asio::RemoteDevice>(loop_.context(), std::move(*fabric), std::move(options));
     if (settings_.trace.empty()) return;
     const trace::Origin origin{kTool, "client", backend, settings_.protocol.seed, settings_.given};
-    const int error = device_->open_trace(settings_.trace, origin);
+    const int error = device_->open_trace(settings_.trace, origin, settings_.trace_options);
     if (error != 0) why = "cannot write the trace " + settings_.trace + ": " + std::strerror(error);
   });
   return why;
+}
+
+// The last records, where a path was lost and nobody asked for it. Not more often than every few seconds.
+void Remote::dump_trace(const PathNews& news) {
+  const Reason reason = news.path.reason;
+  const bool lost = news.kind == PathNews::Kind::path && news.path.state == PathState::draining &&
+                    reason != Reason::none && reason != Reason::requested &&
+                    reason != Reason::session_closed && reason != Reason::path_removed;
+  if (!lost || settings_.trace_dump.empty() || news.at < next_dump_ || !device_) return;
+  next_dump_ = news.at + seconds(10);
+  const trace::Origin origin{kTool, "client", "", settings_.protocol.seed, settings_.given};
+  if (const int error = device_->dump_trace(settings_.trace_dump, origin)) {
+    lines_(true, "cannot write the last records to " + settings_.trace_dump + ": " + std::strerror(error));
+  }
 }
 
 Error Remote::map() {

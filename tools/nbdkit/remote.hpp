@@ -38,6 +38,7 @@ class Remote {
   boost::system::error_code map();
   void tick();
   void write_status();
+  void dump_trace(const PathNews&);
 
   const Settings settings_;
   Status::Lines lines_;
@@ -47,6 +48,7 @@ class Remote {
   std::unique_ptr<boost::asio::steady_timer> timer_;
   std::unique_ptr<asio::RemoteDevice> device_;
   int status_errno_ = 0;
+  Nanos next_dump_ = 0;
 };
 
 }  // namespace rtrs::nbdkit

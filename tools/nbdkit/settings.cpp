@@ -100,6 +100,25 @@ std::string absolute(const std::string& file, const std::string& directory) {
   return file.empty() || file.front() == '/' ? file : directory + "/" + file;
 }
 
+Done set_trace_detail(std::string_view value, trace::Detail& detail) {
+  for (const auto& [word, meaning] :
+       {std::pair<std::string_view, trace::Detail>{"machines", trace::Detail::machines},
+        {"wire", trace::Detail::wire},
+        {"payload", trace::Detail::payload}}) {
+    if (value != word) continue;
+    detail = meaning;
+    return {};
+  }
+  return refuse("trace_detail", value, "is none of machines, wire and payload");
+}
+
+Done set_trace_size(std::string_view value, trace::FileOptions& options) {
+  std::uint32_t mebibytes = 0;
+  if (const Done done = set_number("trace_size", value, 1, 1U << 20, mebibytes); !done) return done;
+  options.rotate_bytes = std::uint64_t{mebibytes} << 20;
+  return {};
+}
+
 }  // namespace
 
 tl::expected<Nanos, std::string> parse_duration(std::string_view text) {
@@ -132,12 +151,15 @@ Done Settings::set(std::string_view key, std::string_view value) {
                                    {"provider", &fabric.provider},
                                    {"rdma_device", &fabric.device},
                                    {"trace", &trace},
+                                   {"trace_dump", &trace_dump},
                                    {"status", &status}}) {
     if (key != name) continue;
     if (value.empty()) return refuse(key, value, "is empty");
     *text = value;
     return {};
   }
+  if (key == "trace_detail") return set_trace_detail(value, trace_options.detail);
+  if (key == "trace_size") return set_trace_size(value, trace_options);
   return set_protocol(key, value, protocol);
 }
 
@@ -160,6 +182,8 @@ Done Settings::complete(const std::string& host, int process, const std::string&
     return tl::unexpected<std::string>("reconnect_min is longer than reconnect_max");
   protocol.send_depth = static_cast<std::uint16_t>(2 * protocol.max_depth);
   trace = absolute(trace, working_directory);
+  trace_dump = absolute(trace_dump, working_directory);
+  trace_options.flush_every = seconds(1);
   status = absolute(status, working_directory);
   return {};
 }
@@ -184,6 +208,9 @@ const char* const kSettingsHelp =
     "extensions=on|off        ask servers for the fence and generations (default on)\n"
     "offer_invalidation=on|off  READs by keys that die with the answer, where the fabric can (default off)\n"
     "trace=FILE               record the protocol, for urtrs-replay\n"
+    "trace_detail=machines|wire|payload   also what goes over the wire (default machines)\n"
+    "trace_size=MIB           begin the next file at this size, keep FILE, FILE.1 .. FILE.3\n"
+    "trace_dump=FILE          the last records, when a path is lost by an error\n"
     "status=FILE              keep the state of every path here, as JSON\n"
     "TIME is 250ms, 5s, 2m or a number of seconds.\n"
     "\n"

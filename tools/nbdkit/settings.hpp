@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/proto/config.hpp"
+#include "core/trace/recorder.hpp"
 #include "core/wire/rnbd_messages.hpp"
 #include "tools/fabric/open_fabric.hpp"
 
@@ -21,7 +22,9 @@ struct Settings {
   tools::FabricChoice fabric;
   ClientConfig protocol;  // queue depth, connections, heartbeat, reconnect, queue_timeout
   Nanos connect_timeout = seconds(15);
-  std::string trace;               // file; empty: none
+  std::string trace;  // file; empty: none
+  rtrs::trace::FileOptions trace_options;
+  std::string trace_dump;          // file for the last records when a path is lost by an error; empty: none
   std::string status;              // likewise
   std::vector<std::string> given;  // "key=value", for the trace's header
 

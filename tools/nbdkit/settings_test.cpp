@@ -32,6 +32,9 @@ TEST(Settings, TakesEveryParameter) {
                                    {"offer_invalidation", "on"},
                                    {"connect_timeout", "1m"},
                                    {"trace", "t"},
+                                   {"trace_detail", "wire"},
+                                   {"trace_size", "8"},
+                                   {"trace_dump", "d"},
                                    {"status", "/tmp/s"}})
     EXPECT_EQ(why(settings.set(key, value)), "accepted") << key;
   ASSERT_EQ(why(settings.complete("host", 1, "/home/me")), "accepted");
@@ -53,8 +56,11 @@ TEST(Settings, TakesEveryParameter) {
   EXPECT_TRUE(settings.protocol.offer_invalidation);
   EXPECT_EQ(settings.connect_timeout, seconds(60));
   EXPECT_EQ(settings.trace, "/home/me/t");
+  EXPECT_EQ(settings.trace_options.detail, trace::Detail::wire);
+  EXPECT_EQ(settings.trace_options.rotate_bytes, 8U << 20);
+  EXPECT_EQ(settings.trace_dump, "/home/me/d");
   EXPECT_EQ(settings.status, "/tmp/s");
-  EXPECT_EQ(settings.given.size(), 22U);
+  EXPECT_EQ(settings.given.size(), 25U);
 }
 
 TEST(Settings, SaysWhatIsWrongWithAValue) {

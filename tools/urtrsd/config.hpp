@@ -29,7 +29,11 @@ struct DaemonConfig {
   std::uint32_t heartbeat_interval_ms = 5000;
   std::uint32_t heartbeat_missed_max = 5;
   std::uint32_t max_sessions = 64;
-  std::string trace;  // file; empty: the ring in memory only
+  std::string trace;                      // file; empty: the ring in memory only
+  std::string trace_detail = "machines";  // trace::Detail
+  std::uint32_t trace_size_mb = 0;        // a file of this size is rotated; 0: one file without bound
+  std::uint32_t trace_files = 4;          // kept when rotated
+  std::string trace_dump;                 // file for the ring when something goes wrong; empty: none
   std::string log_level = "info";
   bool busy_poll = false;
   std::vector<ExportSpec> exports;

@@ -114,9 +114,7 @@ TEST(ConfigFile, EveryMistakeIsReported) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3) << text;
 }
 
-TEST(ConfigFile, EverySettingIsRead) {
-  ConfigReader reader;
-  reader.read_toml(R"(
+const char* const kEverySetting = R"(
 listen = ["10.0.0.1", "ip:::1"]
 port = 1300
 provider = "net"
@@ -130,6 +128,10 @@ extensions = false
 dev_search_path = "/srv/%SESSNAME%"
 max_sessions = 3
 trace = "/tmp/t"
+trace_detail = "wire"
+trace_size_mb = 64
+trace_files = 2
+trace_dump = "/tmp/d"
 log_level = "debug"
 busy_poll = true
 [heartbeat]
@@ -143,8 +145,11 @@ delay_ms = 5
 name = "iso"
 path = "/srv/a.iso"
 read_only = true
-)",
-                   "f");
+)";
+
+TEST(ConfigFile, EverySettingIsRead) {
+  ConfigReader reader;
+  reader.read_toml(kEverySetting, "f");
   reader.check_relations();
   EXPECT_TRUE(reader.problems().empty());
   DaemonConfig expected;
@@ -161,6 +166,10 @@ read_only = true
   expected.dev_search_path = "/srv/%SESSNAME%";
   expected.max_sessions = 3;
   expected.trace = "/tmp/t";
+  expected.trace_detail = "wire";
+  expected.trace_size_mb = 64;
+  expected.trace_files = 2;
+  expected.trace_dump = "/tmp/d";
   expected.log_level = "debug";
   expected.busy_poll = true;
   expected.heartbeat_interval_ms = 100;

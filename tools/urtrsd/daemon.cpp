@@ -7,6 +7,7 @@
 #include <csignal>
 #include <random>
 
+#include "core/base/assert_hook.hpp"
 namespace rtrs::daemon {
 
 namespace {
@@ -53,6 +54,7 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
             {[this](Nanos now) { return this->step(now); }, [this] { return server_.next_deadline(); }}) {}
 
 Daemon::~Daemon() {
+  set_assert_hook(nullptr, nullptr);
   pump_.stop();
   if (engine_events_.is_open()) engine_events_.release();  // the engine owns it
 }
@@ -62,12 +64,13 @@ int Daemon::start() {
     spdlog::error("always_invalidate is asked for, and this fabric cannot take a key back; set it to false");
     return 3;
   }
-  if (!config_.trace.empty()) {
-    const trace::Origin origin{"urtrsd", "server", fabric_->capabilities().name, 0, {}};
-    if (const int error = recorder_.open_file(config_.trace.c_str(), origin)) {
-      spdlog::error("cannot write the trace {}: {}", in_quotes(config_.trace), errno_text(error));
-      return 1;
-    }
+  if (!config_.trace.empty() && open_trace(config_.trace) != 0) return 1;
+  if (!config_.trace_dump.empty()) {
+    const auto dump = [](void* daemon) noexcept {
+      auto* self = static_cast<Daemon*>(daemon);
+      self->dump_trace(self->config_.trace_dump);
+    };
+    set_assert_hook(dump, this);
   }
   for (const std::string& address : config_.listen) {
     const PathAddress local{"", address, static_cast<std::uint16_t>(config_.port)};
@@ -143,11 +146,14 @@ void Daemon::wait_for_storage() {
 }
 
 void Daemon::wait_for_signals() {
-  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) signals_.add(number);
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) signals_.add(number);
   signals_.async_wait([this](const boost::system::error_code& error, int number) {
     if (error) return;
     if (number == SIGUSR1) {
-      dump_trace();
+      dump_trace(config_.trace_dump.empty() ? "urtrsd-" + std::to_string(::getpid()) + ".rtrc"
+                                            : config_.trace_dump);
+    } else if (number == SIGUSR2) {
+      toggle_trace();
     } else if (stopping_) {
       spdlog::warn("second signal: leaving with {} operations in flight", engine_->in_flight());
       return context_.stop();
@@ -165,17 +171,6 @@ void Daemon::begin_shutdown(const char* why) {
   pump_.wake();
 }
 
-void Daemon::dump_trace() {
-  const std::string path = "urtrsd-" + std::to_string(::getpid()) + ".rtrc";
-  const int error =
-      recorder_.dump_ring(path.c_str(), {"urtrsd", "server", fabric_->capabilities().name, 0, {}});
-  if (error != 0) {
-    spdlog::error("cannot write the trace ring to {}: {}", path, errno_text(error));
-  } else {
-    spdlog::info("wrote the trace ring to {}; read it with: urtrs-replay cat {}", path, path);
-  }
-}
-
 void Daemon::report_news() {
   PathNews news;
   while (server_.take_news(news)) {
@@ -186,6 +181,7 @@ void Daemon::report_news() {
     spdlog::log(level, "session={} name={} path={} state={} reason={}{}", news.session, in_quotes(name),
                 news.path.path % kMaxPaths, to_string(news.path.state), to_string(news.path.reason),
                 news.path.peer_errno == 0 ? "" : " errno=" + std::to_string(news.path.peer_errno));
+    report_trace(news);
   }
   if (recorder_.file_failed() && !config_.trace.empty()) {
     spdlog::error("the trace {} ends here: {}; IO goes on", in_quotes(config_.trace),

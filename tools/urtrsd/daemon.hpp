@@ -61,7 +61,12 @@ class Daemon {
   void wait_for_storage();
   void wait_for_signals();
   void begin_shutdown(const char* why);
-  void dump_trace();
+  // daemon_trace.cpp
+  trace::Origin origin() const;
+  int open_trace(const std::string& path);
+  void dump_trace(const std::string& path);
+  void toggle_trace();
+  void report_trace(const PathNews&);
   void report_news();
 
   boost::asio::io_context& context_;
@@ -79,6 +84,8 @@ class Daemon {
   std::uint32_t generation_;
   bool submitted_ = false;
   bool stopping_ = false;
+  unsigned recordings_ = 0;  // begun by a signal
+  Nanos next_dump_ = 0;      // not before, after an error
   boost::asio::posix::stream_descriptor engine_events_;
   boost::asio::signal_set signals_;
   asio::FabricPump pump_;

@@ -1,0 +1,84 @@
+// What urtrsd records: into its ring always, into files on request.
+#include <unistd.h>
+
+#include <spdlog/spdlog.h>
+
+#include "tools/urtrsd/config_text.hpp"
+#include "tools/urtrsd/daemon.hpp"
+
+namespace rtrs::daemon {
+
+namespace {
+
+trace::Detail detail_of(const std::string& word) {
+  return word == "wire"      ? trace::Detail::wire
+         : word == "payload" ? trace::Detail::payload
+                             : trace::Detail::machines;
+}
+
+// Ends of a path that somebody may want to look into.
+bool is_error(Reason reason) {
+  switch (reason) {
+    case Reason::protocol_violation:
+    case Reason::heartbeat_lost:
+    case Reason::transport_error:
+    case Reason::post_failed:
+    case Reason::handshake_timeout:
+    case Reason::no_resources:
+    case Reason::fabric_gone:
+      return true;
+    default:
+      return false;
+  }
+}
+
+constexpr Nanos kBetweenDumps = seconds(10);
+
+}  // namespace
+
+trace::Origin Daemon::origin() const {
+  return {"urtrsd", "server", fabric_->capabilities().name, 0, {}};
+}
+
+int Daemon::open_trace(const std::string& path) {
+  trace::FileOptions options;
+  options.detail = detail_of(config_.trace_detail);
+  options.flush_every = seconds(1);
+  options.rotate_bytes = std::uint64_t{config_.trace_size_mb} << 20;
+  options.rotate_files = config_.trace_files;
+  const int error = recorder_.open_file(path.c_str(), origin(), options);
+  if (error != 0) spdlog::error("cannot write the trace {}: {}", in_quotes(path), errno_text(error));
+  return error;
+}
+
+void Daemon::dump_trace(const std::string& path) {
+  if (const int error = recorder_.dump_ring(path.c_str(), origin())) {
+    spdlog::error("cannot write the last records to {}: {}; --trace-dump names another file", in_quotes(path),
+                  errno_text(error));
+  } else {
+    spdlog::info("wrote the last records to {}; look at them with: urtrs-replay cat {}", path, path);
+  }
+}
+
+// Begins a file in the middle of the run, or completes the one that is open.
+void Daemon::toggle_trace() {
+  if (recorder_.recording()) {
+    const int error = recorder_.close_file();
+    if (error != 0) return spdlog::error("the trace could not be completed: {}", errno_text(error));
+    return spdlog::info("SIGUSR2: the trace is complete");
+  }
+  const std::string path =
+      "urtrsd-" + std::to_string(::getpid()) + '-' + std::to_string(++recordings_) + ".rtrc";
+  if (open_trace(path) != 0) return;
+  config_.trace = path;
+  spdlog::info("SIGUSR2: recording to {}; once more to complete it", path);
+}
+
+void Daemon::report_trace(const PathNews& news) {
+  const bool lost = news.path.state == PathState::closing && is_error(news.path.reason);
+  if (!lost || config_.trace_dump.empty() || news.at < next_dump_) return;
+  next_dump_ = news.at + kBetweenDumps;
+  dump_trace(config_.trace_dump);
+}
+
+}  // namespace rtrs::daemon
