@@ -115,9 +115,9 @@ class ChoiceSource {
     note(Draw{label, n, value});
     return value;
   }
-  // True with a chance of `per_million`. Nothing is drawn for 0.
+  // True with a chance of `per_million`. Nothing is drawn for 0, nor for a million and more: that is certain.
   bool fires(std::uint32_t per_million, Label label) {
-    return per_million != 0 && hits(per_million < kMillion ? per_million : kMillion - 1, kMillion, label);
+    return per_million != 0 && (per_million >= kMillion || hits(per_million, kMillion, label));
   }
   // True in `rate` of `n` cases. On the tape is only whether it hit: 0 or n - 1.
   bool hits(std::uint32_t rate, std::uint32_t n, Label label) {

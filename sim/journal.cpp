@@ -98,6 +98,10 @@ std::string Journal::tail(std::size_t lines) const {
   return text;
 }
 
+void Journal::add_step(Nanos time, const std::string& text) {
+  if (print_) std::printf("%s  script    %s\n", to_seconds(time).c_str(), text.c_str());
+}
+
 void Journal::print(const Entry& entry) {
   std::printf("%s\n", to_text(entry).c_str());
 }

@@ -36,6 +36,8 @@ class Journal {
     ring_[count_++ % kKept] = entry;
     if (print_) print(entry);
   }
+  // What a script did; only printed.
+  void add_step(Nanos time, const std::string& text);
   void print_all(bool on) noexcept { print_ = on; }
   // The last ones, oldest first, a line each.
   std::string tail(std::size_t lines) const;

@@ -8,6 +8,7 @@
 #include "sim/choice.hpp"
 #include "sim/faults.hpp"
 #include "sim/network.hpp"
+#include "sim/script.hpp"
 #include "sim/storage_model.hpp"
 
 namespace rtrs::sim {
@@ -37,6 +38,9 @@ struct Scenario {
   Nanos admin_gap = kNever;  // between operations of an operator, mean
   // The server never executes a request after the client gave its path up: replays wait for proof.
   bool fenced = true;
+  // A directed world: what happens besides the load. `safety` bounds how long its waits may take.
+  Script script;
+  bool directed = false;
 
   bool can_fence() const noexcept { return (client.extensions & server.extensions & 1U) != 0; }
   std::string describe() const;

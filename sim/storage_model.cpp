@@ -25,6 +25,14 @@ void StorageModel::start(const Op& op, Nanos now, ChoiceSource& choice) {
     free_.pop_back();
     ops_[index] = op;
   }
+  if (!planned_.empty()) {
+    const Planned planned = planned_.front();
+    planned_.pop_front();
+    ops_[index].error = planned.error;
+    if (planned.error == 0) push(now + planned.effect, index, Instant::effect);
+    push(now + std::max(planned.effect, planned.end), index, Instant::end);
+    return;
+  }
   const bool slow = choice.fires(options_.slow_rate, Label::storage_order);
   Nanos length = draw_time(choice, slow ? options_.slow_latency : options_.latency, Label::storage_delay);
   if (slow) length += options_.latency;

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -39,6 +40,15 @@ class StorageModel {
     Op op;
   };
 
+  // What the next requests to be started meet instead of what is drawn: effect and end after these times, and
+  // this errno.
+  struct Planned {
+    Nanos effect = 0;
+    Nanos end = 0;
+    std::uint16_t error = 0;
+  };
+  void plan(std::uint32_t count, const Planned& planned) { planned_.insert(planned_.end(), count, planned); }
+
   explicit StorageModel(const StorageOptions& options)
       : options_(options), bytes_(std::size_t{options.sectors} * kSectorBytes) {}
   void start(const Op&, Nanos now, ChoiceSource&);
@@ -53,6 +63,7 @@ class StorageModel {
     heap_.clear();
     ops_.clear();
     free_.clear();
+    planned_.clear();
   }
   std::size_t under_way() const noexcept { return ops_.size() - free_.size(); }
   const StorageOptions& options() const noexcept { return options_; }
@@ -76,6 +87,7 @@ class StorageModel {
   std::vector<Event> heap_;
   std::vector<Op> ops_;
   std::vector<std::uint32_t> free_;
+  std::deque<Planned> planned_;
   std::uint64_t serial_ = 0;
 };
 

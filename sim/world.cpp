@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t kRingRecords = 256;
 
-NetworkConfig network_config(Scenario& scenario, ChoiceSource& choice) {
-  scenario = draw_scenario(choice);
+NetworkConfig network_config(Scenario& scenario, const Scenario* given, ChoiceSource& choice) {
+  scenario = given != nullptr ? *given : draw_scenario(choice);
   return scenario.network;
 }
 std::vector<NodeId> client_nodes(const Scenario& scenario) {
@@ -34,7 +34,7 @@ wire::Uuid uuid_of(std::uint64_t seed, std::uint64_t client, std::uint64_t incar
 World::World(const WorldOptions& options, ChoiceSource& choice)
     : options_(options),
       choice_(choice),
-      network_(network_config(scenario_, choice)),
+      network_(network_config(scenario_, options.scenario, choice)),
       faults_(scenario_.faults, client_nodes(scenario_), {0}),
       once_(judge_),
       slots_(judge_),
@@ -74,7 +74,8 @@ void World::start_server() {
     server.recorder = std::make_unique<Recorder>(kRingRecords);
     if (!options_.trace.empty()) {
       const trace::Origin origin{"urtrs-sim", "server", network_.capabilities().name, options_.seed, {}};
-      server.recorder->open_file((options_.trace + ".server.trace").c_str(), origin, {trace::Detail::wire, 1});
+      server.recorder->open_file((options_.trace + ".server.trace").c_str(), origin,
+                                 {trace::Detail::wire, 1});
     }
   }
   server.driver = std::make_unique<Server>(scenario_.server, server.recorder.get());
@@ -152,9 +153,12 @@ Nanos World::next_time() {
     next = std::min(next, wake(server_, server_.driver->next_deadline()));
     if (!server_.answers.empty()) next = std::min(next, std::max(now(), server_.paused_until));
   }
+  next = std::min(next, script_time());
   for (const auto& client : clients_) {
     if (!client->up) continue;
     next = std::min(next, wake(*client, client->driver->next_deadline()));
+    if (!client->wanted.empty() && client->under_way < client->buffers.size() && client->driver->link_up())
+      next = std::min(next, std::max(now(), client->paused_until));
     if (client->next_submit != kNever && (client->left > 0) && client->driver->link_up())
       next = std::min(next, std::max({now(), client->next_submit, client->paused_until}));
   }
@@ -178,6 +182,7 @@ bool World::step() {
   if (next_operation_ <= now()) operator_due();
   if (storage_.next_time() <= now() || !server_.answers.empty()) storage_due();
   poll_nodes();
+  script_due();
   for (std::uint32_t index = 0; index < clients_.size(); ++index) submit_due(index);
   if (network_.monitor().violation_count() != 0) {
     const Violation& violation = network_.monitor().violations().front();
@@ -310,29 +315,33 @@ void World::add_missing(ClientNode& client) {
 void World::operate(ClientNode& client) {
   const std::uint32_t operation = choice_.draw(6, Label::admin);
   const std::uint32_t path = choice_.draw(scenario_.paths, Label::admin);
-  note(Journal::Kind::operated, client.id, operation, path);
+  operate(client, static_cast<Operation>(operation), path);
+}
+
+void World::operate(ClientNode& client, Operation operation, std::uint32_t path) {
+  note(Journal::Kind::operated, client.id, static_cast<std::uint64_t>(operation), path);
   switch (operation) {
-    case 0:
+    case Operation::disconnect:
       client.driver->disconnect_path(*client.fabric, now(), path);
       break;
-    case 1:
+    case Operation::reconnect:
       client.driver->reconnect_path(*client.fabric, now(), path);
       break;
-    case 2:
-      if (!client.missing.empty() || scenario_.paths == 1) break;
+    case Operation::remove:
+      if (!scenario_.directed && (!client.missing.empty() || scenario_.paths == 1)) break;
       // Without a fence only the path itself can bring the proof that its requests wait for.
       if (!scenario_.can_fence() && scenario_.fenced) break;
       if (client.driver->remove_path(*client.fabric, now(), path) == Errc::ok)
         client.missing.push_back(client.address_of[path]);
       break;
-    case 3:
+    case Operation::add:
       if (!client.missing.empty()) add_missing(client);
       break;
-    case 4:
+    case Operation::policy:
       client.driver->set_policy(*client.fabric, now(), static_cast<MultipathPolicy>(path % 3));
       judge_.mark(Mark::policy_changed);
       break;
-    default:
+    case Operation::drop:
       if (!server_.up || server_.paused_until > now()) break;
       for (std::uint16_t session = 0; session < server_.session_of.size(); ++session)
         if (server_.session_of[session] == client.id - 1)

@@ -5,6 +5,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,13 +36,15 @@ struct WorldOptions {
   std::string trace;     // prefix of trace files, one a node; empty: none
   bool verbose = false;  // print the journal as it grows
   std::uint64_t max_events = 5'000'000;
+  const Scenario* scenario = nullptr;  // borrowed; null: drawn from the choices
 };
 
 struct WorldResult {
   bool failed = false;
   Failure failure;
-  bool stalled = false;    // the failure is a lack of progress
-  bool exhausted = false;  // and that only for max_events
+  bool stalled = false;       // the failure is a lack of progress
+  bool exhausted = false;     // and that only for max_events
+  bool script_stuck = false;  // and that only because the scenario could not be played
   std::uint64_t hash = 0;
   std::uint64_t events = 0;
   Nanos virtual_time = 0;
@@ -80,6 +83,15 @@ class World {
     std::uint64_t left = 0;  // digest when its last request was over
     std::span<std::byte> bytes;
   };
+  // A request that a script asks for.
+  struct Wanted {
+    Direction direction = Direction::write;
+    std::uint32_t sectors = 1;
+    std::uint32_t lba = 0;
+    bool service = false;
+    std::uint16_t affinity = 0;
+  };
+  enum class Operation : std::uint8_t { disconnect, reconnect, remove, add, policy, drop };
   struct ClientNode : Node {
     std::unique_ptr<Client> driver;
     std::unique_ptr<LinkWatch> links;
@@ -90,6 +102,7 @@ class World {
     std::uint32_t left = 0;  // requests still to submit
     std::uint32_t under_way = 0;
     Nanos next_submit = 0;
+    std::deque<Wanted> wanted;
     std::vector<PathAddress> missing;               // removed paths that are to be added again
     std::array<PathAddress, kMaxPaths> address_of;  // by path
     std::uint64_t failovers_seen = 0;
@@ -122,6 +135,7 @@ class World {
   void carry_out(const WorldFault&);
   void operator_due();
   void operate(ClientNode&);
+  void operate(ClientNode&, Operation, std::uint32_t path);
   void add_missing(ClientNode&);
   PathAddress address(std::uint32_t client, std::uint32_t path) const;
 
@@ -133,6 +147,8 @@ class World {
   void check_read(Buffer&, BookedIo&, std::uint32_t io);
   void submit_due(std::uint32_t index);
   bool submit_one(ClientNode&, std::uint32_t index);
+  Wanted draw_request();
+  void submit(ClientNode&, std::uint32_t index, Buffer&, const Wanted&);
   Buffer* free_buffer(ClientNode&);
   void failover_marks(ClientNode&);
   void check_attempt(const Node&, std::size_t path, bool same_attempt);
@@ -147,6 +163,20 @@ class World {
   void respond(RequestId, std::uint16_t error);
   void server_marks();
   std::uint32_t client_named(std::string_view name) const;
+
+  // world_script.cpp
+  LinkId link_of(const Step&);
+  ClientNode* client_of(const Step&);
+  std::uint32_t server_connections(LinkId, bool connected_only);
+  bool has_come(const Step&);
+  Nanos script_time() const;
+  void script_due();
+  void carry_out(const Step&);
+  void network_step(const Step&);
+  void node_step(const Step&);
+  void operator_step(const Step&);
+  bool follow_script();
+  void restart_all();
 
   // world_phases.cpp
   void play();
@@ -185,9 +215,14 @@ class World {
   std::vector<std::unique_ptr<ClientNode>> clients_;
   std::vector<WorldFault> world_faults_;
   Nanos next_operation_ = kNever;
+  bool script_on_ = false;
+  std::size_t script_at_ = 0;  // the step that is next
+  Nanos script_since_ = 0;     // when the one before was over
+  std::uint64_t deliveries_ = 0, completions_ = 0;
   std::uint64_t steps_at_once_ = 0;
   bool stalled_ = false;
   bool exhausted_ = false;
+  bool script_stuck_ = false;
   std::uint64_t hash_ = 0;
 };
 

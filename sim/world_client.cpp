@@ -140,6 +140,7 @@ void World::finished(ClientNode& client, std::uint32_t index, const IoCompletion
       judge_.fail(Oracle::liveness, now(), "request " + std::to_string(io) + " failed for want of a path");
   }
   --client.under_way;
+  ++completions_;
   for (Buffer& buffer : client.buffers) {
     if (!buffer.busy || buffer.io != io) continue;
     if (booked.direction == Direction::read && booked.good) check_read(buffer, booked, io);
@@ -184,6 +185,13 @@ World::Buffer* World::free_buffer(ClientNode& client) {
 
 void World::submit_due(std::uint32_t index) {
   ClientNode& client = *clients_[index];
+  while (!client.wanted.empty() && client.up && client.paused_until <= now() && client.driver->link_up()) {
+    Buffer* buffer = free_buffer(client);
+    if (buffer == nullptr) break;
+    const Wanted wanted = client.wanted.front();
+    client.wanted.pop_front();
+    submit(client, index, *buffer, wanted);
+  }
   if (!client.up || client.left == 0 || client.next_submit > now() || client.paused_until > now()) return;
   if (!client.driver->link_up()) return;
   const ScopedSpan span(choice_, Label::workload);
@@ -206,19 +214,34 @@ bool World::submit_one(ClientNode& client, std::uint32_t index) {
     return true;
   }
   const ScopedSpan span(choice_, Label::request);
+  submit(client, index, *buffer, draw_request());
+  --client.left;
+  return true;
+}
+
+World::Wanted World::draw_request() {
   const WorkloadOptions& load = scenario_.workload;
-  const auto at = static_cast<std::size_t>(buffer - client.buffers.data());
-  const Direction direction =
+  Wanted wanted;
+  wanted.direction =
       choice_.draw(100, Label::workload_op) < load.write_percent ? Direction::write : Direction::read;
-  const std::uint32_t sectors = 1 + choice_.draw(kMaxSectors, Label::workload_length);
-  const std::uint32_t range = scenario_.storage.sectors;
-  const std::uint32_t lba = choice_.draw(range - sectors + 1, Label::workload_block);
+  wanted.sectors = 1 + choice_.draw(kMaxSectors, Label::workload_length);
+  wanted.lba = choice_.draw(scenario_.storage.sectors - wanted.sectors + 1, Label::workload_block);
+  wanted.service = choice_.fires(load.service_rate, Label::workload_op);
+  wanted.affinity = static_cast<std::uint16_t>(choice_.draw(8, Label::workload_op));
+  return wanted;
+}
+
+void World::submit(ClientNode& client, std::uint32_t index, Buffer& buffer, const Wanted& wanted) {
+  const auto at = static_cast<std::size_t>(&buffer - client.buffers.data());
+  const Direction direction = wanted.direction;
+  const std::uint32_t sectors = std::clamp<std::uint32_t>(wanted.sectors, 1, kMaxSectors);
+  const std::uint32_t lba = std::min(wanted.lba, scenario_.storage.sectors - sectors);
   const std::uint32_t io = book_.open(index, direction, lba, sectors);
-  if (buffer->io != 0) integrity_.private_memory(buffer->left, digest_of(buffer->bytes), buffer->io, now());
+  if (buffer.io != 0) integrity_.private_memory(buffer.left, digest_of(buffer.bytes), buffer.io, now());
   constexpr std::size_t kStride = kMaxSectors * kSectorBytes;
-  buffer->bytes = std::span(*client.memory.back()).subspan(at * kStride, sectors * kSectorBytes);
+  buffer.bytes = std::span(*client.memory.back()).subspan(at * kStride, sectors * kSectorBytes);
   for (std::uint32_t sector = 0; sector < sectors; ++sector) {
-    const auto bytes = buffer->bytes.subspan(sector * kSectorBytes, kSectorBytes);
+    const auto bytes = buffer.bytes.subspan(sector * kSectorBytes, kSectorBytes);
     if (direction == Direction::write)
       write_sector(SectorTag{io, index, lba + sector, sector, options_.seed}, bytes);
     else
@@ -227,10 +250,10 @@ bool World::submit_one(ClientNode& client, std::uint32_t index) {
   const Header header{direction == Direction::write ? 1U : 0U, sectors, lba, io};
   IoRequest request;
   request.direction = direction;
-  request.service = choice_.fires(load.service_rate, Label::workload_op);
-  request.affinity = static_cast<std::uint16_t>(choice_.draw(8, Label::workload_op));
+  request.service = wanted.service;
+  request.affinity = wanted.affinity;
   request.user_header = std::as_bytes(std::span(&header, 1));
-  request.data = buffer->bytes;
+  request.data = buffer.bytes;
   request.region = client.region;
   request.region_offset = static_cast<std::uint32_t>(at * kStride);
   request.user_data = io;
@@ -240,12 +263,10 @@ bool World::submit_one(ClientNode& client, std::uint32_t index) {
   const Errc result = client.driver->submit(*client.fabric, now(), request);
   if (result != Errc::ok)
     judge_.fail(Oracle::exactly_once, now(), std::string("submit refused: ") + to_string(result));
-  buffer->io = io;
-  buffer->busy = true;
+  buffer.io = io;
+  buffer.busy = true;
   ++client.under_way;
-  --client.left;
   if (client.under_way > client.driver->depth()) judge_.mark(Mark::permit_waiter);
-  return true;
 }
 
 }  // namespace rtrs::sim

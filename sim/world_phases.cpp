@@ -57,8 +57,9 @@ bool World::all_connected() {
 }
 
 bool World::nothing_under_way() {
-  return std::all_of(clients_.begin(), clients_.end(),
-                     [](const auto& client) { return client->under_way == 0 && client->left == 0; });
+  return std::all_of(clients_.begin(), clients_.end(), [](const auto& client) {
+    return client->under_way == 0 && client->left == 0 && client->wanted.empty();
+  });
 }
 
 std::string World::unfinished() {
@@ -86,6 +87,7 @@ void World::heal() {
   world_faults_.clear();
   faults_.stop_and_heal(network_, choice_, world_faults_);
   for (const WorldFault& fault : world_faults_) carry_out(fault);
+  restart_all();
   for (const auto& client : clients_) client->left = std::min(client->left, scenario_.workload.window);
 }
 
@@ -173,16 +175,31 @@ void World::close() {
   check_holdings(judge_, now(), "closed server", server_.fabric->holdings(), Holdings{});
 }
 
+// Plays the script. False when a step never came or a rule was broken.
+bool World::follow_script() {
+  if (!run_while(now() + scenario_.safety, [this] { return script_at_ == scenario_.script.size(); })) {
+    if (judge_.failed()) return false;
+    script_stuck_ = true;
+    stalled("step " + std::to_string(script_at_ + 1) + " of the scenario never came: " +
+            to_text(scenario_.script[std::min(script_at_, scenario_.script.size() - 1)]));
+    return false;
+  }
+  return true;
+}
+
 void World::play() {
   start_server();
   for (std::uint32_t index = 0; index < clients_.size(); ++index) start_client(index);
   const LivenessBound bound = liveness_bound(scenario_);
+  script_on_ = scenario_.faults_from_start;
   if (!scenario_.faults_from_start && !run_while(bound.paths(), [this] { return all_connected(); }))
     return stalled("not every path connects on a network without faults");
   note(Journal::Kind::phase, 0, 1);
   faults_.arm(network_, choice_);
   if (scenario_.admin_gap != kNever) next_operation_ = now() + scenario_.admin_gap;
-  if (!run_until(now() + scenario_.safety)) return;
+  script_on_ = true;
+  if (!scenario_.faults_from_start) script_since_ = now();
+  if (scenario_.directed ? !follow_script() : !run_until(now() + scenario_.safety)) return;
   note(Journal::Kind::phase, 0, 2);
   heal();
   liveness();
@@ -214,6 +231,7 @@ WorldResult World::run() {
   result.failure = judge_.failure();
   result.stalled = stalled_;
   result.exhausted = exhausted_;
+  result.script_stuck = script_stuck_;
   result.hash = hash_;
   result.events = judge_.events() + network_.stats().events;
   result.virtual_time = now();

@@ -107,6 +107,7 @@ void World::on_request(const ServerEvent& event) {
   op.lba = numbers[0];
   op.data = event.data;
   note(Journal::Kind::delivered, 0, op.io, event.id.chunk, event.session);
+  ++deliveries_;
   if (++book_[op.io].deliveries == 3) judge_.mark(Mark::failover_twice);
   if (event.direction == Direction::write && scenario_.fenced)
     integrity_.to_storage(event.data, op.lba, op.io, now());

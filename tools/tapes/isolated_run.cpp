@@ -49,7 +49,7 @@ std::string without_numbers(const std::string& text) {
 
 struct IsolatedRunner::Shared {
   bool done;
-  bool failed, stalled, exhausted;
+  bool failed, stalled, exhausted, script_stuck;
   std::uint32_t oracle;
   std::uint64_t time, events, hash;
   char seen[kTextBytes];
@@ -115,6 +115,7 @@ void IsolatedRunner::child(const sim::WorldOptions& options, const MakeChoice& m
   shared_->failed = result.failed;
   shared_->stalled = result.stalled;
   shared_->exhausted = result.exhausted;
+  shared_->script_stuck = result.script_stuck;
   shared_->oracle = static_cast<std::uint32_t>(result.failure.oracle);
   shared_->time = result.failed ? result.failure.time : result.virtual_time;
   shared_->events = result.events;
@@ -160,7 +161,7 @@ std::string IsolatedRunner::last_words() const {
 }
 
 IsolatedResult IsolatedRunner::run(const sim::WorldOptions& options, const MakeChoice& make) {
-  shared_->done = shared_->failed = shared_->stalled = shared_->exhausted = false;
+  shared_->done = shared_->failed = shared_->stalled = shared_->exhausted = shared_->script_stuck = false;
   shared_->entry_count = 0;
   shared_->seen[0] = shared_->scenario[0] = 0;
   if (stderr_ >= 0 && ftruncate(stderr_, 0) == 0) lseek(stderr_, 0, SEEK_SET);
@@ -194,6 +195,7 @@ IsolatedResult IsolatedRunner::run(const sim::WorldOptions& options, const MakeC
     result.seen = shared_->seen;
     result.signature = sim::id_of(static_cast<sim::Oracle>(shared_->oracle));
     if (shared_->exhausted) result.signature += " (events)";
+    if (shared_->script_stuck) result.signature += " (not played)";
   }
   return result;
 }

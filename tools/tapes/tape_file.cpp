@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/span_tape.hpp"
+#include "tools/tapes/scenario_json.hpp"
 
 namespace rtrs::tools {
 
@@ -119,11 +120,10 @@ const char* read_line(const std::string& line, sim::Tape& tape, std::vector<std:
 }  // namespace
 
 std::string to_json(const TapeFile& file) {
-  const Json json = {{"urtrs_tape", TapeFile::kVersion},
-                     {"seed", file.seed},
-                     {"oracle", file.oracle},
-                     {"seen", file.seen},
-                     {"tape", Lines(sim::trimmed(file.tape)).all()}};
+  Json json = {
+      {"urtrs_tape", TapeFile::kVersion}, {"seed", file.seed}, {"oracle", file.oracle}, {"seen", file.seen}};
+  if (file.scenario) json["scenario"] = scenario_json(*file.scenario);
+  json["tape"] = Lines(sim::trimmed(file.tape)).all();
   return json.dump(1) + "\n";
 }
 
@@ -137,6 +137,11 @@ tl::expected<TapeFile, std::string> parse_tape(const std::string& text) {
   file.seed = json["seed"].get<std::uint64_t>();
   for (const auto& [name, member] : {std::pair{"oracle", &file.oracle}, {"seen", &file.seen}})
     if (json.contains(name) && json[name].is_string()) *member = json[name].get<std::string>();
+  if (json.contains("scenario")) {
+    auto scenario = parse_scenario(json["scenario"]);
+    if (!scenario) return wrong(scenario.error());
+    file.scenario = std::move(*scenario);
+  }
   if (!json.contains("tape") || !json["tape"].is_array()) return wrong("\"tape\" must be a list of lines");
   std::vector<std::size_t> open;
   std::size_t number = 0;

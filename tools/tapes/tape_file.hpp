@@ -3,13 +3,16 @@
 //    "tape": ["( swarm", "( option", "swarm 4 1", ")", ")", "- fault_span", "latency 5001 17 x3", ...]}
 // A line is a draw (label, range, value, how often in a row), the begin "(" or end ")" of a span, or a span
 // that is left out "-". What is not there is calm.
+// A directed world has its "scenario" there too, whose "script" has one line of sim/script.hpp a step.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <tl/expected.hpp>
 
 #include "sim/choice.hpp"
+#include "sim/scenario.hpp"
 
 namespace rtrs::tools {
 
@@ -18,6 +21,7 @@ struct TapeFile {
   std::uint64_t seed = 0;    // of the world: it is in the data and the names of a run
   std::string oracle, seen;  // what failed
   sim::Tape tape;
+  std::optional<sim::Scenario> scenario;  // of a directed world; else the tape draws it
 };
 std::string to_json(const TapeFile&);
 // The error says what is wrong and where.

@@ -71,7 +71,7 @@ RC_GTEST_PROP(TapeFile, AnyTapeComesBackAsWritten, (std::uint64_t seed)) {
       choice.fires(500'000, sim::Label::cm_lost);
     }
   }
-  TapeFile file{seed, "O9", "not every \"path\"\n is connected", sim::trimmed(choice.tape())};
+  TapeFile file{seed, "O9", "not every \"path\"\n is connected", sim::trimmed(choice.tape()), {}};
   if (!file.tape.spans.empty())
     file.tape.spans.push_back({sim::Label::request, 0, file.tape.draws.size(), file.tape.draws.size(), true});
   file.tape = sim::trimmed(file.tape);

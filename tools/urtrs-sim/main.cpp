@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tools/urtrs-sim/report.hpp"
+#include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/shrink.hpp"
 #include "tools/urtrs-sim/sweep.hpp"
 
@@ -19,6 +20,7 @@ struct Arguments {
   std::string trace;
   std::string time;
   std::string tape;
+  std::string scenario;
   std::string out;
   bool verbose = false;
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
@@ -38,15 +40,16 @@ int usage(const std::string& text) {
 
 int run(const Arguments& given) {
   if (given.seed.empty() == given.tape.empty()) return usage("give --seed N or --tape FILE");
-  if (!given.tape.empty()) return run_and_report({0, given.tape, given.trace, given.verbose});
+  if (!given.tape.empty()) return run_and_report({0, {}, given.tape, given.trace, given.verbose});
   const auto range = parse_seed_range(given.seed);
   if (!range || range->size() != 1) return usage("--seed takes one number, not '" + given.seed + "'");
-  return run_and_report({range->first, {}, given.trace, given.verbose});
+  return run_and_report({range->first, given.scenario, {}, given.trace, given.verbose});
 }
 
 int shrink(const Arguments& given) {
   if (given.seed.empty() == given.tape.empty()) return usage("give --seed N or --tape FILE");
   ShrinkCommand command;
+  command.scenario = given.scenario;
   command.tape = given.tape;
   command.out = given.out;
   if (!given.seed.empty()) {
@@ -60,6 +63,12 @@ int shrink(const Arguments& given) {
     command.seconds = *time;
   }
   return shrink_and_report(command);
+}
+
+int scenarios(const Arguments& given) {
+  const auto range = parse_seed_range(given.seeds);
+  if (!range) return usage("--seeds takes A..B with A < B, not '" + given.seeds + "'");
+  return play_scenarios(*range);
 }
 
 int sweep_or_hash(const Arguments& given, bool hash_only) {
@@ -87,11 +96,13 @@ int main(int argc, char** argv) {
   app.footer(kFooter);
   CLI::App* one = app.add_subcommand("run", "play one seed, or one tape");
   one->add_option("--seed", given.seed, "the seed");
+  one->add_option("--scenario", given.scenario, "play this directed scenario (see list) with the seed");
   one->add_option("--tape", given.tape, "a tape written by shrink");
   one->add_option("--trace", given.trace, "write FILE.server.trace and FILE.client<n>.trace");
   one->add_flag("--verbose", given.verbose, "print what happens");
   CLI::App* small = app.add_subcommand("shrink", "make a failing run small and write it as a tape");
   small->add_option("--seed", given.seed, "the failing seed");
+  small->add_option("--scenario", given.scenario, "of this directed scenario");
   small->add_option("--tape", given.tape, "or a failing tape");
   small->add_option("--out", given.out, "the tape to write; default urtrs-sim-SEED.tape");
   small->add_option("--time", given.time, "stop after this long: 10s, 1m; default 30s");
@@ -106,7 +117,9 @@ int main(int argc, char** argv) {
   CLI::App* hash = app.add_subcommand("hash", "one hash over the runs of a range of seeds");
   hash->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
   hash->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
-  CLI::App* list = app.add_subcommand("list", "oracles, faults and marks");
+  CLI::App* directed = app.add_subcommand("scenarios", "play every directed scenario with a range of seeds");
+  directed->add_option("--seeds", given.seeds, "A..B, without B")->default_val("0..10");
+  CLI::App* list = app.add_subcommand("list", "oracles, faults, directed scenarios and marks");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -116,6 +129,7 @@ int main(int argc, char** argv) {
   if (*small) return shrink(given);
   if (*many) return sweep_or_hash(given, false);
   if (*hash) return sweep_or_hash(given, true);
+  if (*directed) return scenarios(given);
   if (*list) print_catalogue();
   return kOk;
 }

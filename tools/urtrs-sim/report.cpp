@@ -6,6 +6,7 @@
 #include "sim/span_tape.hpp"
 #include "tools/tapes/schedule.hpp"
 #include "tools/tapes/tape_file.hpp"
+#include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/trace_judge.hpp"
 
 namespace rtrs::tools {
@@ -39,6 +40,13 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
   options.seed = given.seed;
   options.trace = given.trace;
   options.verbose = given.verbose;
+  sim::Scenario scenario;
+  if (!given.scenario.empty()) {
+    const auto made = directed_world(given.scenario, given.seed);
+    if (!made) return kUsage;
+    scenario = *made;
+    options.scenario = &scenario;
+  }
   std::unique_ptr<sim::ChoiceSource> choice = std::make_unique<sim::SeededChoice>(given.seed);
   if (!given.tape.empty()) {
     const auto file = read_tape(given.tape);
@@ -47,6 +55,10 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
       return kUsage;
     }
     options.seed = file->seed;
+    if (file->scenario) {
+      scenario = *file->scenario;
+      options.scenario = &scenario;
+    }
     choice = std::make_unique<sim::SpanTapeChoice>(file->tape);
   }
   sim::World world(options, *choice);
@@ -94,6 +106,10 @@ void print_catalogue() {
   std::printf("faults:\n");
   for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
     std::printf("  %s\n", sim::to_string(static_cast<sim::FaultClass>(fault)));
+  std::printf("scenarios:\n");
+  for (const sim::Directed& one : sim::directed_scenarios())
+    std::printf("  %-6.*s %.*s\n", static_cast<int>(one.id.size()), one.id.data(),
+                static_cast<int>(one.title.size()), one.title.data());
   std::printf("marks:\n");
   for (unsigned mark = 0; mark < sim::kMarks; ++mark)
     std::printf("  %s\n", sim::text_of(static_cast<sim::Mark>(mark)));

@@ -4,11 +4,13 @@
 
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include "sim/span_tape.hpp"
 #include "tools/tapes/shrink_run.hpp"
 #include "tools/tapes/tape_file.hpp"
 #include "tools/urtrs-sim/report.hpp"
+#include "tools/urtrs-sim/scenarios.hpp"
 
 namespace rtrs::tools {
 
@@ -29,12 +31,36 @@ void print_numbers(const ShrunkRun& run) {
               run.shrunk.complete ? "" : "; more is possible with a longer --time");
 }
 
+// Writes the tape and tells the story. False when it could not be written.
+bool keep(IsolatedRunner& runner, sim::WorldOptions world, const ShrinkCommand& given, const ShrunkRun& run,
+          const std::optional<sim::Scenario>& scenario) {
+  const std::string out = given.out.empty() ? "urtrs-sim-" + std::to_string(world.seed) + ".tape" : given.out;
+  if (const int error =
+          write_tape(out, {world.seed, run.last.signature, run.last.seen, run.shrunk.tape, scenario})) {
+    std::fprintf(stderr, "urtrs-sim: cannot write %s: %s\n", out.c_str(), std::strerror(error));
+    return false;
+  }
+  std::printf("schedule:\n");
+  world.verbose = true;
+  runner.run(world, [&run]() -> std::unique_ptr<sim::ChoiceSource> {
+    return std::make_unique<sim::SpanTapeChoice>(run.shrunk.tape);
+  });
+  std::printf("tape: %s\n  play it: urtrs-sim run --tape %s --verbose\n", out.c_str(), out.c_str());
+  return true;
+}
+
 }  // namespace
 
 int shrink_and_report(const ShrinkCommand& given) {
   sim::WorldOptions world;
   world.seed = given.seed;
   sim::Tape begin;
+  std::optional<sim::Scenario> scenario;
+  if (!given.scenario.empty()) {
+    scenario = directed_world(given.scenario, given.seed);
+    if (!scenario) return kUsage;
+    world.scenario = &*scenario;
+  }
   if (!given.tape.empty()) {
     const auto file = read_tape(given.tape);
     if (!file) {
@@ -43,6 +69,8 @@ int shrink_and_report(const ShrinkCommand& given) {
     }
     world.seed = file->seed;
     begin = file->tape;
+    scenario = file->scenario;
+    if (scenario) world.scenario = &*scenario;
   }
   const MakeChoice choice = [&]() -> std::unique_ptr<sim::ChoiceSource> {
     if (given.tape.empty()) return std::make_unique<sim::SeededChoice>(world.seed);
@@ -72,17 +100,7 @@ int shrink_and_report(const ShrinkCommand& given) {
               sim::to_seconds(run.last.time).c_str(), run.last.seen.c_str());
   print_numbers(run);
 
-  const std::string out = given.out.empty() ? "urtrs-sim-" + std::to_string(world.seed) + ".tape" : given.out;
-  if (const int error = write_tape(out, {world.seed, run.last.signature, run.last.seen, run.shrunk.tape})) {
-    std::fprintf(stderr, "urtrs-sim: cannot write %s: %s\n", out.c_str(), std::strerror(error));
-    return kUsage;
-  }
-  std::printf("schedule:\n");
-  world.verbose = true;
-  runner.run(world, [&run]() -> std::unique_ptr<sim::ChoiceSource> {
-    return std::make_unique<sim::SpanTapeChoice>(run.shrunk.tape);
-  });
-  std::printf("tape: %s\n  play it: urtrs-sim run --tape %s --verbose\n", out.c_str(), out.c_str());
+  if (!keep(runner, world, given, run, scenario)) return kUsage;
   return run.first.stalled ? kNoProgress : kViolated;
 }
 

@@ -193,7 +193,7 @@ class Sweep {
     const pid_t pid = fork();
     if (pid == 0) {
       std::setvbuf(stdout, nullptr, _IOLBF, 0);
-      const int code = run_and_report({seed, {}, trace, false});
+      const int code = run_and_report({seed, {}, {}, trace, false});
       std::fflush(stdout);
       _exit(code);
     }

@@ -1,0 +1,86 @@
+// Every directed scenario can be played and breaks no rule; their scripts are text that comes back as
+// written.
+#include "sim/directed.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "sim/world.hpp"
+
+namespace rtrs::sim {
+namespace {
+
+TEST(Directed, EveryScenarioIsPlayedAndBreaksNoRule) {
+  for (const Directed& one : directed_scenarios()) {
+    for (std::uint64_t seed = 0; seed < 2; ++seed) {
+      SeededChoice shape(~seed);
+      const Scenario scenario = make_directed(one, shape);
+      WorldOptions options;
+      options.seed = seed;
+      options.scenario = &scenario;
+      SeededChoice choice(seed);
+      const WorldResult result = World(options, choice).run();
+      EXPECT_FALSE(result.failed) << one.id << " seed " << seed << ": " << result.failure.text;
+    }
+  }
+}
+
+TEST(Directed, IdsAreThereOnce) {
+  std::set<std::string_view> ids;
+  for (const Directed& one : directed_scenarios()) EXPECT_TRUE(ids.insert(one.id).second) << one.id;
+  EXPECT_GE(ids.size(), 80u);
+  EXPECT_NE(find_directed("L01a"), nullptr);
+  EXPECT_EQ(find_directed("L01"), nullptr);
+}
+
+TEST(Directed, AScenarioThatCannotBePlayedFails) {
+  const Directed never{"X", "", nullptr, "connected\ndelivered number=100000"};
+  CalmChoice calm;
+  const Scenario scenario = make_directed(never, calm);
+  WorldOptions options;
+  options.scenario = &scenario;
+  const WorldResult result = World(options, calm).run();
+  EXPECT_TRUE(result.failed);
+  EXPECT_TRUE(result.script_stuck);
+  EXPECT_NE(result.failure.text.find("step 2 of the scenario never came: delivered number=100000"),
+            std::string::npos)
+      << result.failure.text;
+}
+
+TEST(Script, StepsComeBackAsWritten) {
+  std::string why;
+  for (const Directed& one : directed_scenarios()) {
+    CalmChoice calm;
+    for (const Step& step : make_directed(one, calm).script) {
+      const auto again = parse_step(to_text(step), why);
+      ASSERT_TRUE(again.has_value()) << why;
+      EXPECT_EQ(*again, step) << to_text(step);
+    }
+  }
+}
+
+TEST(Script, TimesHaveUnits) {
+  std::string why;
+  EXPECT_EQ(parse_step("pass time=40s", why)->time, seconds(40));
+  EXPECT_EQ(parse_step("storage number=1 time=5ms length=7us", why)->length, microseconds(7));
+  EXPECT_EQ(parse_step("pass time=12", why)->time, 12u);
+}
+
+TEST(Script, WhatIsNoStepIsRefusedWithAReason) {
+  const auto refused = [](std::string_view line) {
+    std::string why;
+    return parse_step(line, why) ? std::string("accepted") : why;
+  };
+  EXPECT_EQ(refused("explode path=1"), "no verb 'explode'");
+  EXPECT_EQ(refused("cut path"), "not understood: 'path'");
+  EXPECT_EQ(refused("cut road=1"), "not understood: 'road=1'");
+  EXPECT_EQ(refused("cut path=-1"), "not understood: 'path=-1'");
+  EXPECT_EQ(refused("cut path=5s"), "not understood: 'path=5s'");
+  EXPECT_EQ(refused("pass time=99999999999999999999s"), "not understood: 'time=99999999999999999999s'");
+  EXPECT_EQ(refused("rate number=99 time=1"), "there is no such chance");
+}
+
+}  // namespace
+}  // namespace rtrs::sim
