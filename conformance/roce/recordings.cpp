@@ -139,6 +139,15 @@ void Recordings::pair_halves() {
     request.resize(wire::kConnReqBytes);
     return request;
   };
+  const auto answer_of = [this](std::uint32_t half) {
+    for (const std::uint32_t index : halves_[half].notes) {
+      const StoredNote& note = files_[halves_[half].file].notes[index];
+      const bool answer =
+          note.kind == StoredNote::Kind::cm && (note.cm == WireCmKind::rep || note.cm == WireCmKind::rej);
+      if (answer) return note.cm;
+    }
+    return WireCmKind::req;
+  };
   const auto count = static_cast<std::uint32_t>(halves_.size());
   for (std::uint32_t half = 0; half < count; ++half)
     if (!halves_[half].client && !halves_[half].request.empty()) waiting[name(half)].push_back(half);
@@ -148,10 +157,14 @@ void Recordings::pair_halves() {
     std::uint32_t server = ConnectionEnds::kNone;
     const auto found = waiting.find(name(half));
     if (!halves_[half].request.empty() && found != waiting.end() && !found->second.empty()) {
-      // A network may double a request; the connection is the one on which something was said.
-      const auto best = std::max_element(found->second.begin(), found->second.end(), [this](auto a, auto b) {
-        return halves_[a].notes.size() < halves_[b].notes.size();
-      });
+      // A network may double a request; the connection is the one with the answer that the client had, and
+      // on which most was said.
+      const auto rank = [this, half, &answer_of](std::uint32_t one) {
+        const bool answered = answer_of(half) == answer_of(one);
+        return std::pair(answered, halves_[one].notes.size());
+      };
+      const auto best = std::max_element(found->second.begin(), found->second.end(),
+                                         [&rank](auto a, auto b) { return rank(a) < rank(b); });
       server = *best;
       found->second.erase(best);
       taken[server] = true;
