@@ -8,7 +8,7 @@
 namespace rtrs::daemon {
 namespace {
 
-OpStep first_step(StorageOpcode opcode) noexcept {
+OpStep first_step(StorageOpcode opcode, bool block_device) noexcept {
   switch (opcode) {
     case StorageOpcode::read:
       return OpStep::read;
@@ -19,15 +19,16 @@ OpStep first_step(StorageOpcode opcode) noexcept {
     case StorageOpcode::discard:
       return OpStep::punch_hole;
     case StorageOpcode::write_zeroes:
-      return OpStep::zero_range;
+      return block_device ? OpStep::punch_hole : OpStep::zero_range;
   }
   return OpStep::done;
 }
 
 }  // namespace
 
-OpProgress::OpProgress(StorageOpcode opcode, std::uint64_t offset, std::uint32_t bytes, bool fua) noexcept
-    : offset_(offset), bytes_(bytes), opcode_(opcode), step_(first_step(opcode)), fua_(fua) {}
+OpProgress::OpProgress(StorageOpcode opcode, std::uint64_t offset, std::uint32_t bytes, bool fua,
+                       bool block_device) noexcept
+    : offset_(offset), bytes_(bytes), opcode_(opcode), step_(first_step(opcode, block_device)), fua_(fua) {}
 
 std::uint32_t OpProgress::length() const noexcept {
   const std::uint32_t left = bytes_ - completed_;

@@ -18,8 +18,12 @@ class OpProgress {
   static constexpr std::uint32_t kZeroBytes = 256 * 1024;
 
   OpProgress() = default;  // done, without error
-  // Bytes throughout. `fua`: durable before it is done. The range must lie within the device.
-  OpProgress(StorageOpcode opcode, std::uint64_t offset, std::uint32_t bytes, bool fua) noexcept;
+  // Bytes throughout. `fua`: durable before it is done. The range must lie within the device. `block_device`:
+  // write_zeroes begins with punch_hole, which allows the device to unmap, as the kernel server does; a
+  // device that cannot zero without unmapping would answer zero_range by giving up write_zeroes and discard
+  // for good.
+  OpProgress(StorageOpcode opcode, std::uint64_t offset, std::uint32_t bytes, bool fua,
+             bool block_device = false) noexcept;
 
   OpStep step() const noexcept { return step_; }
   std::uint64_t offset() const noexcept { return offset_ + completed_; }

@@ -66,6 +66,16 @@ TEST(OpProgress, WriteZeroesFallsBackTwice) {
   EXPECT_EQ(progress.error(), 0);
 }
 
+TEST(OpProgress, WriteZeroesMayUnmapABlockDevice) {
+  OpProgress progress(StorageOpcode::write_zeroes, 0, 4096, false, true);
+  EXPECT_EQ(progress.step(), OpStep::punch_hole);
+  progress.on_result(-EOPNOTSUPP);
+  EXPECT_EQ(progress.step(), OpStep::write_zero_bytes);
+  progress.on_result(4096);
+  EXPECT_EQ(progress.step(), OpStep::done);
+  EXPECT_EQ(progress.error(), 0);
+}
+
 TEST(OpProgress, RangesAreSyncedForFua) {
   for (const StorageOpcode opcode : {StorageOpcode::discard, StorageOpcode::write_zeroes}) {
     OpProgress durable(opcode, 0, 4096, true);

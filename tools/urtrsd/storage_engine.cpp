@@ -101,7 +101,8 @@ void StorageEngine::start(std::uint32_t index) noexcept {
     make_ready(index, Phase::execute);
     return;
   }
-  slot.progress = OpProgress(slot.op.opcode, slot.op.sector * kSectorBytes, slot.op.bytes, slot.op.fua);
+  slot.progress = OpProgress(slot.op.opcode, slot.op.sector * kSectorBytes, slot.op.bytes, slot.op.fua,
+                             slot.op.target->kind() == ExportKind::block_device);
   prepare_step(index);
 }
 
