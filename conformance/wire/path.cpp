@@ -134,6 +134,7 @@ void Path::open_within(Nanos limit) {
 }
 
 Path::Prepared Path::prepare(const Ask& ask) {
+  require(!asked_.empty(), "the path is not up");
   require(ask.chunk < depth(), "the server has only {} chunks", depth());
   const bool read = ask.direction == wire::Direction::read;
   Prepared made;
@@ -247,7 +248,8 @@ void Path::complete(Con& con, const wire::IoRspImm& response) {
 }
 
 std::optional<Answer> Path::await_answer(std::uint16_t chunk, Nanos limit) {
-  Outstanding& slot = asked_.at(chunk);
+  require(chunk < asked_.size(), "nothing was asked on chunk {}", chunk);
+  Outstanding& slot = asked_[chunk];
   endpoint_.wait(
       [&] {
         take_arrivals();

@@ -148,6 +148,21 @@ constexpr Plant kServerPlants[] = {
 INSTANTIATE_TEST_SUITE_P(Rules, PlantedServerTest, testing::ValuesIn(kServerPlants),
                          [](const auto& one) { return std::string(one.param.name); });
 
+// What comes after a server that serves nobody any more is told so, case by case.
+TEST(DeadServerTest, OneThatServesNobodyFailsEveryCase) {
+  SimBench bench;
+  LyingFabric liar(bench.peer_fabric);
+  SimServer server(bench, liar, {});
+  const ServerSetup setup = server.setup();
+  Endpoint endpoint(bench.tester_fabric, bench);
+  ServerRunner runner(endpoint, setup);
+  ASSERT_EQ(runner.start(), "");
+  liar.work_lie = [](WorkRequest&) { return 0U; };
+  for (const char* number : {"C001", "C201", "C440"}) {
+    EXPECT_EQ(runner.run(find(Role::server, number)).outcome, Outcome::failed) << number;
+  }
+}
+
 struct ClientPlant {
   const char* name;
   const char* number;
