@@ -9,7 +9,9 @@ void add_diff(CLI::App&, Runner&);
 void add_from_json(CLI::App&, Runner&);
 void add_grep(CLI::App&, Runner&);
 void add_import(CLI::App&, Runner&);
+void add_lift(CLI::App&, Runner&);
 void add_merge(CLI::App&, Runner&);
+void add_min(CLI::App&, Runner&);
 void add_pcap(CLI::App&, Runner&);
 void add_replay(CLI::App&, Runner&);
 void add_seq(CLI::App&, Runner&);
@@ -22,11 +24,13 @@ void add_commands(CLI::App& app, Runner& runner) {
   add_stat(app, runner);
   add_replay(app, runner);
   add_diff(app, runner);
+  add_lift(app, runner);
   add_merge(app, runner);
+  add_min(app, runner);
   add_seq(app, runner);
   add_from_json(app, runner);
-  add_import(app, runner);
   add_pcap(app, runner);
+  add_import(app, runner);
 }
 
 }  // namespace rtrs::tool

@@ -1,0 +1,27 @@
+// From a recorded trace to a failing world of the simulator.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "tools/lift/infer.hpp"
+#include "tools/tapes/shrink_run.hpp"
+
+namespace rtrs::tool {
+
+struct LiftOptions {
+  std::uint64_t seeds = 200;  // of each guess: the delays and orders that no trace tells
+  double seconds = 120;       // at most, half of it for the search
+  std::function<void(const std::string& what)> progress;  // may be empty
+};
+struct Lifted {
+  bool fails = false;
+  std::string words;  // of the guess that fails
+  std::uint64_t seed = 0;
+  sim::Scenario scenario;
+  tools::ShrunkRun run;
+  std::uint64_t tried = 0;
+  std::string error;  // not empty: nothing could be tried
+};
+Lifted lift(const LoadedTrace&, const LiftOptions&);
+
+}  // namespace rtrs::tool
