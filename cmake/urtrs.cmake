@@ -58,8 +58,10 @@ function(urtrs_library NAME)
   endif()
 endfunction()
 
-# Builds the programs of the tests labelled tsan and nothing else.
+# Each builds the programs of the tests of one label and nothing else.
 add_custom_target(tsan_tests)
+add_custom_target(hash_tests)
+add_custom_target(pure_tests)
 
 # With a label, e.g. -DURTRS_TESTS=hash, only the tests that have it belong to the target `all`.
 set(URTRS_TESTS "all" CACHE STRING "Tests to build by default: all, or those of one label")
@@ -91,9 +93,15 @@ function(urtrs_test NAME)
     set_target_properties(${NAME} PROPERTIES EXCLUDE_FROM_ALL TRUE)
   endif()
   add_test(NAME ${NAME} COMMAND ${NAME})
-  if("tsan" IN_LIST ARG_LABELS)
-    add_dependencies(tsan_tests ${NAME})
+  # Tests that need no fabric, no other program and no machine of a certain kind.
+  if(CMAKE_CURRENT_SOURCE_DIR MATCHES "^${PROJECT_SOURCE_DIR}/(core|sim)(/|$)")
+    list(APPEND ARG_LABELS pure)
   endif()
+  foreach(label tsan hash pure)
+    if(label IN_LIST ARG_LABELS)
+      add_dependencies(${label}_tests ${NAME})
+    endif()
+  endforeach()
   set_tests_properties(${NAME} PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}"
     ENVIRONMENT "RC_PARAMS=seed=20261121;HFI_NO_BACKTRACE=1;IPATH_NO_BACKTRACE=1;UBSAN_OPTIONS=print_stacktrace=1")
 endfunction()
