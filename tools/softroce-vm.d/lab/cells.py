@@ -88,7 +88,7 @@ def select(cases, patterns, roles):
 
 
 def fast_cells(cases):
-    """What continuous integration runs: every quick case once with every pair of peers, invalidation and paths mixed.
+    """What `tools/test --full` runs: every quick case once with every pair of peers, invalidation and paths mixed.
 
     The pairs take turns, so that a slow machine that does not come to the end has seen each of them.
     """
