@@ -1,6 +1,24 @@
 #include "conformance/roce/message.hpp"
 
+#include <algorithm>
+
 namespace rtrs::roce {
+
+namespace {
+
+constexpr std::byte kFiller{0xff};
+
+}  // namespace
+
+std::vector<std::byte> invalidation_filler() {
+  return std::vector<std::byte>(kInvalidationFiller, kFiller);
+}
+
+bool is_filled_invalidation(const Message& message) noexcept {
+  return message.op == Message::Op::send_inv && message.payload.size() == kInvalidationFiller &&
+         std::all_of(message.payload.begin(), message.payload.end(),
+                     [](std::byte byte) { return byte == kFiller; });
+}
 
 Place place_of(Opcode opcode) noexcept {
   switch (opcode) {

@@ -19,6 +19,13 @@ struct Message {
   [[nodiscard]] bool has_imm() const noexcept { return op == Op::write_imm || op == Op::send_imm; }
 };
 
+// Payload of invalidations in captures that are made of traces. On the wire they have none, and Wireshark
+// (4.0 to 4.4 at least) reads bytes 0 to 3 and 12 to 15 of every SEND before it looks at its length, to see
+// whether it is RPC over RDMA: without them it calls the packet malformed.
+inline constexpr std::size_t kInvalidationFiller = 16;
+[[nodiscard]] std::vector<std::byte> invalidation_filler();
+[[nodiscard]] bool is_filled_invalidation(const Message&) noexcept;
+
 // What the opcode says about a packet's place in its message.
 struct Place {
   bool carries = false;  // part of a SEND or write

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <limits>
 #include <variant>
 
 #include "core/wire/imm.hpp"
@@ -71,7 +70,11 @@ trace::Reader::Status Recordings::add(trace::Reader& reader) {
   const trace::WireNotes notes(reader.header().schema);
   trace::Record record;
   trace::Reader::Status status = trace::Reader::Status::ok;
+  std::size_t under_way = 0;  // from here on, notes of the step that is not over
   while ((status = reader.next(record)) == trace::Reader::Status::ok) {
+    std::vector<StoredNote>& stored_notes = files_[file].notes;
+    while (under_way < stored_notes.size() && stored_notes[under_way].time < record.time)
+      stored_notes[under_way++].until = record.time;
     const auto value = notes.note(record);
     StoredNote note;
     ConKey key;
@@ -90,8 +93,8 @@ trace::Reader::Status Recordings::add(trace::Reader& reader) {
     note.half = half_of(record.instance, note, key);
     Half& half = halves_[note.half];
     if (shows_client(note)) half.client = true;
-    half.notes.push_back(static_cast<std::uint32_t>(files_[file].notes.size()));
-    files_[file].notes.push_back(std::move(note));
+    half.notes.push_back(static_cast<std::uint32_t>(stored_notes.size()));
+    stored_notes.push_back(std::move(note));
   }
   return status;
 }
@@ -123,6 +126,26 @@ void Recordings::join() {
     match(halves_[ends.server], halves_[ends.client]);
   }
   align();
+}
+
+// How many messages `to` received, if they are the first that `from` sent; else -1.
+std::int64_t Recordings::heard_of(const Half& from, const Half& to) const {
+  const auto& sent = files_[from.file].notes;
+  std::size_t next = 0;
+  std::int64_t count = 0;
+  for (const std::uint32_t index : to.notes) {
+    const StoredNote& note = files_[to.file].notes[index];
+    if (!seen_by_both(note) || note.kind != StoredNote::Kind::received) continue;
+    const auto is_next = [&](std::uint32_t one) {
+      return seen_by_both(sent[one]) && sent[one].kind == StoredNote::Kind::sent;
+    };
+    while (next < from.notes.size() && !is_next(from.notes[next])) ++next;
+    if (next == from.notes.size()) return -1;
+    const StoredNote& origin = sent[from.notes[next++]];
+    if (origin.op != note.op || origin.has_imm != note.has_imm || origin.imm != note.imm) return -1;
+    ++count;
+  }
+  return count;
 }
 
 // By the connect request, which names path, attempt and connection.
@@ -158,13 +181,17 @@ void Recordings::pair_halves() {
     const auto found = waiting.find(name(half));
     if (!halves_[half].request.empty() && found != waiting.end() && !found->second.empty()) {
       // A network may double a request; the connection is the one with the answer that the client had, and
-      // on which most was said.
+      // on which the same was said. Of equal ones it is the first.
       const auto rank = [this, half, &answer_of](std::uint32_t one) {
         const bool answered = answer_of(half) == answer_of(one);
-        return std::pair(answered, halves_[one].notes.size());
+        const std::int64_t forth = heard_of(halves_[half], halves_[one]);
+        const std::int64_t back = heard_of(halves_[one], halves_[half]);
+        return std::tuple(answered, forth >= 0 && back >= 0, forth + back);
       };
-      const auto best = std::max_element(found->second.begin(), found->second.end(),
-                                         [&rank](auto a, auto b) { return rank(a) < rank(b); });
+      const auto best = found->second.size() == 1
+                            ? found->second.begin()
+                            : std::max_element(found->second.begin(), found->second.end(),
+                                               [&rank](auto a, auto b) { return rank(a) < rank(b); });
       server = *best;
       found->second.erase(best);
       taken[server] = true;
@@ -183,23 +210,23 @@ void Recordings::match(const Half& from, const Half& to) {
     if (seen_by_both(note) && note.kind == StoredNote::Kind::sent) sent.push_back(index);
   }
   const std::uint32_t high = std::max(from.file, to.file);
-  Bounds& bounds = bounds_[{std::min(from.file, to.file), high}];
-  if (!bounds.any) {
-    bounds.any = true;
-    bounds.low = std::numeric_limits<std::int64_t>::min() / 4;
-    bounds.high = std::numeric_limits<std::int64_t>::max() / 4;
-  }
+  PairBounds& bounds = bounds_[{std::min(from.file, to.file), high}];
   std::size_t next = 0;
+  // sent + offset of `from` <= received + offset of `to`
+  const auto narrow = [&](Bounds& one, Nanos sent_at, Nanos received_at) {
+    const auto way = static_cast<std::int64_t>(received_at - sent_at);
+    if (to.file == high) {
+      one.low = std::max(one.low, -way);
+    } else {
+      one.high = std::min(one.high, way);
+    }
+  };
   const auto arrived = [&](std::uint32_t at, std::uint32_t origin) {
     origins_[to.file][at] = Origin{from.file, origin};
-    // sent + offset of `from` <= received + offset of `to`
-    const auto way =
-        static_cast<std::int64_t>(files_[to.file].notes[at].time - files_[from.file].notes[origin].time);
-    if (to.file == high) {
-      bounds.low = std::max(bounds.low, -way);
-    } else {
-      bounds.high = std::min(bounds.high, way);
-    }
+    const StoredNote& there = files_[to.file].notes[at];
+    const Nanos sent_at = files_[from.file].notes[origin].time;
+    narrow(bounds.exact, sent_at, there.time);
+    if (there.until != 0) narrow(bounds.loose, sent_at, there.until);
   };
   for (const std::uint32_t index : to.notes) {
     const StoredNote& note = files_[to.file].notes[index];
@@ -221,6 +248,14 @@ void Recordings::match(const Half& from, const Half& to) {
   }
 }
 
+// None where that is allowed.
+std::int64_t Recordings::Bounds::best() const noexcept {
+  if (low <= 0 && high >= 0) return 0;
+  if (high == -kNoBound) return low;
+  if (low == kNoBound) return high;
+  return low + (high - low) / 2;
+}
+
 // From the first trace on: the offset that lets every message arrive after it was sent; none where the
 // clocks agree already.
 void Recordings::align() {
@@ -234,13 +269,9 @@ void Recordings::align() {
       for (const auto& [pair, bounds] : bounds_) {
         const std::uint32_t other = pair.first == known ? pair.second : pair.first;
         if ((pair.first != known && pair.second != known) || files_[other].placed) continue;
-        std::int64_t shift = 0;  // of the second against the first
-        if (bounds.low > bounds.high) ++drifting_;
-        if (bounds.low > 0 || bounds.high < 0)
-          shift = bounds.high > std::numeric_limits<std::int64_t>::max() / 8 ? bounds.low
-                  : bounds.low < std::numeric_limits<std::int64_t>::min() / 8
-                      ? bounds.high
-                      : bounds.low + (bounds.high - bounds.low) / 2;
+        if (!bounds.loose.hold()) ++drifting_;
+        // Of the second against the first.
+        const std::int64_t shift = (bounds.exact.hold() ? bounds.exact : bounds.loose).best();
         files_[other].offset = files_[known].offset + (pair.first == known ? shift : -shift);
         files_[other].placed = true;
         next.push_back(other);

@@ -2,6 +2,7 @@
 // found, clocks of different machines aligned, and every message told after it was sent.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <tuple>
@@ -26,7 +27,8 @@ struct StoredNote {
   std::uint32_t length = 0;
   std::uint64_t remote_addr = 0;
   std::uint64_t digest = 0;
-  Nanos time = 0;                // of the recording's clock
+  Nanos time = 0;                // of the recording's clock, when the step began that it belongs to
+  Nanos until = 0;               // when the step after it began: it happened before
   std::vector<std::byte> bytes;  // head, or private data
 };
 
@@ -66,7 +68,8 @@ class Recordings {
   [[nodiscard]] std::uint64_t notes() const noexcept;
   // Connections of which both ends were found.
   [[nodiscard]] std::uint64_t paired() const noexcept;
-  // Pairs of traces whose clocks run so differently that some message arrives before it was sent.
+  // Pairs of traces whose clocks run so differently that some message arrives before it was sent, also when
+  // the length of the step is taken into account in which it arrived.
   [[nodiscard]] std::uint64_t drifting() const noexcept { return drifting_; }
 
  private:
@@ -80,14 +83,23 @@ class Recordings {
     std::uint32_t file = ConnectionEnds::kNone;
     std::uint32_t index = 0;
   };
+  // Of what is to be added to the times of the second file of a pair.
   struct Bounds {
-    std::int64_t low = 0;
-    std::int64_t high = 0;
-    bool any = false;
+    std::int64_t low = kNoBound;
+    std::int64_t high = -kNoBound;
+    [[nodiscard]] bool hold() const noexcept { return low <= high; }
+    [[nodiscard]] std::int64_t best() const noexcept;
+    static constexpr std::int64_t kNoBound = std::numeric_limits<std::int64_t>::min() / 4;
+  };
+  // By the times as they stand, and by when it happened at the latest.
+  struct PairBounds {
+    Bounds exact;
+    Bounds loose;
   };
   using HalfKey = std::tuple<std::uint32_t, InstanceId, ConKey>;
 
   std::uint32_t half_of(InstanceId instance, const StoredNote& note, const ConKey& key);
+  [[nodiscard]] std::int64_t heard_of(const Half& from, const Half& to) const;
   void pair_halves();
   void match(const Half& from, const Half& to);
   void align();
@@ -98,7 +110,7 @@ class Recordings {
   std::map<HalfKey, std::uint32_t> open_;
   std::vector<ConnectionEnds> connections_;
   std::vector<std::vector<Origin>> origins_;  // by file and note
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Bounds> bounds_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, PairBounds> bounds_;
   std::uint64_t drifting_ = 0;
 };
 

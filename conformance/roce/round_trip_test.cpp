@@ -253,6 +253,18 @@ void check_server(const Files& files, std::uint32_t mtu) {
   }
 }
 
+// Worlds whose network doubles a connect request that the server accepts both times.
+TEST_F(RoundTrip, OfDoubledRequestsTheOneCountsOnWhichTheSameWasSaid) {
+  for (const std::uint64_t seed : {82612U, 8988U}) {
+    SCOPED_TRACE(seed);
+    const Folder folder;
+    const Files files = play(folder, seed);
+    EXPECT_NO_THROW(check_both(files, 1024));
+    EXPECT_NO_THROW(check_client(files, 1024));
+    EXPECT_NO_THROW(check_server(files, 1024));
+  }
+}
+
 RC_GTEST_FIXTURE_PROP(RoundTrip, EventsOfSimulatedWorldsComeBack, ()) {
   const auto seed = *rc::gen::inRange<std::uint64_t>(0, 100'000);
   const auto mtu = *rc::gen::element<std::uint32_t>(256, 1024, 4096);

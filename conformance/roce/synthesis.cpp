@@ -102,8 +102,9 @@ void Synthesis::cm(Link& link, const Half& half, const StoredNote& note) {
       link.closed = true;
       return send_cm(link, false, std::move(message));
     case WireCmKind::dreq:
-      // A client that takes leave has had what it was sent.
-      if (ends.client == ConnectionEnds::kNone && !note.cm_sent) acknowledge_all(link, false);
+      // A client that takes leave has had what it was sent, on all connections of the path: when the first of
+      // them ends, the server ends the others.
+      if (ends.client == ConnectionEnds::kNone && !note.cm_sent) client_was_there(link);
       return disconnect(link, half.client == note.cm_sent);
     case WireCmKind::closed:
       return;

@@ -24,6 +24,7 @@ namespace rtrs::roce {
 struct SynthesisOptions {
   std::uint32_t path_mtu = 1024;  // bytes of payload a packet; a value of mtu_bytes()
   std::uint16_t port = 1234;      // of the RTRS server
+  bool exact = false;             // invalidations without payload, as real ones; see invalidation_filler()
 };
 
 struct SynthesisCounters {
@@ -95,6 +96,7 @@ class Synthesis {
   void client_alone(Link& link, const StoredNote& note);
   void server_alone(Link& link, const StoredNote& note);
   void answered(Link& link, std::uint32_t awaited);
+  void client_was_there(const Link& link);
   void put_in_place(const Link& link, const StoredNote& note, Message& message);
   void respond(Link& link, const StoredNote& note);
 

@@ -116,10 +116,17 @@ void Synthesis::respond(Link& link, const StoredNote& note) {
   acknowledge_all(link, false);
 }
 
+// On all connections of the path of which it has no trace itself.
+void Synthesis::client_was_there(const Link& link) {
+  for (const std::uint32_t other : attempts_[link.attempt].connections)
+    if (recordings_.connections()[other].client == ConnectionEnds::kNone)
+      acknowledge_all(links_[other], false);
+}
+
 void Synthesis::server_alone(Link& link, const StoredNote& note) {
   if (note.kind == StoredNote::Kind::sent) return post(link, false, message_of(note), true);
   // A client that speaks again has had what it was sent: a connection that fails takes its path along.
-  for (const std::uint32_t other : attempts_[link.attempt].connections) acknowledge_all(links_[other], false);
+  client_was_there(link);
   Message message = message_of(note);
   if (message.op == Message::Op::write_imm && !message.payload.empty()) put_in_place(link, note, message);
   post(link, true, message, true);

@@ -87,7 +87,11 @@ Packet Synthesis::packet_of(const Link& link, bool to_server) const {
 void Synthesis::post(Link& link, bool to_server, const Message& message, bool noticed) {
   ++counters_.messages;
   Lane& lane = to_server ? link.to_server : link.to_client;
-  const std::size_t size = message.payload.size();
+  const bool bare = message.op == Message::Op::send_inv && message.payload.empty();
+  const std::vector<std::byte> filler =
+      bare && !options_.exact ? invalidation_filler() : std::vector<std::byte>();
+  const std::vector<std::byte>& payload = bare ? filler : message.payload;
+  const std::size_t size = payload.size();
   std::size_t at = 0;
   bool first = true;
   for (bool last = false; !last; first = false) {
@@ -101,8 +105,8 @@ void Synthesis::post(Link& link, bool to_server, const Message& message, bool no
     packet.rkey = message.rkey;
     packet.dma_length = static_cast<std::uint32_t>(size);
     packet.imm = message.imm;
-    packet.payload.assign(message.payload.begin() + static_cast<std::ptrdiff_t>(at),
-                          message.payload.begin() + static_cast<std::ptrdiff_t>(at + part));
+    packet.payload.assign(payload.begin() + static_cast<std::ptrdiff_t>(at),
+                          payload.begin() + static_cast<std::ptrdiff_t>(at + part));
     emit(packet);
     lane.next_psn = (lane.next_psn + 1) & kPsnMask;
     at += part;

@@ -161,6 +161,11 @@ std::pair<std::size_t, std::size_t> TraceImport::head_of(const WireEvent& event,
 
 void TraceImport::message(const WireEvent& event, const Connection& connection) {
   const Message& message = event.message;
+  if (is_filled_invalidation(message)) {
+    WireEvent bare = event;
+    bare.message.payload.clear();
+    return this->message(bare, connection);
+  }
   const Bytes payload(message.payload);
   const auto head = head_of(event, connection);
   std::size_t from = head.first;

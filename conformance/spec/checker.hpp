@@ -22,7 +22,9 @@ struct Coverage {
 class Checker {
  public:
   // `actions`: the trace has the machines' actions; without them only its wire notes can be judged.
-  explicit Checker(bool actions) : actions_(actions) {}
+  // `capture_heartbeat`: see WireSpec.
+  explicit Checker(bool actions, Time capture_heartbeat = 0)
+      : actions_(actions), wire_(findings_, capture_heartbeat) {}
   void on(unsigned machine, const Event&);
   void finish();
   const Findings& findings() const noexcept { return findings_; }
@@ -38,7 +40,7 @@ class Checker {
   mutable Findings findings_;
   Coverage coverage_;
   std::map<unsigned, std::unique_ptr<Machine>> machines_;
-  WireSpec wire_{findings_};
+  WireSpec wire_;
 };
 
 }  // namespace rtrs::spec

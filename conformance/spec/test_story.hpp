@@ -62,7 +62,7 @@ class Story {
   std::vector<Event>& events() { return events_; }
 
   Findings check(unsigned machine = 0) const {
-    Checker checker(true);
+    Checker checker(true, 5 * kSecond);
     for (std::size_t at = 0; at < events_.size(); ++at) {
       Event event = events_[at];
       event.seq = at;

@@ -152,9 +152,8 @@ void WireSpec::heartbeat(Connection& con, Path& path) {
     return;
   }
   ++con.heartbeats[own];
-  // How the other side is set is not known to a machine; of a capture both are taken for the protocol's
-  // default.
-  Time interval = of_->machine ? of_->settings.heartbeat_interval : 5'000'000'000;
+  // How the other side is set is not known to a machine, and nothing on the wire tells it.
+  Time interval = of_->machine ? of_->settings.heartbeat_interval : capture_heartbeat_;
   if (of_->machine && !sent()) interval = 0;
   if (interval == 0 || !path.info_answered) return;
   const std::uint64_t slack = of_->machine ? 0 : 1;  // for what the network delayed

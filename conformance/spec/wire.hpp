@@ -23,7 +23,9 @@ struct WireCounts {
 
 class WireSpec {
  public:
-  explicit WireSpec(Findings& findings) : findings_(findings) {}
+  // `capture_heartbeat`: interval of both peers in recordings that no machine began; 0: unknown.
+  WireSpec(Findings& findings, Time capture_heartbeat)
+      : findings_(findings), capture_heartbeat_(capture_heartbeat) {}
   // The begin event of a machine says whose notes follow.
   void begin(unsigned machine, const Event&);
   void on(unsigned machine, const Event&);
@@ -154,6 +156,7 @@ class WireSpec {
   void invalidation(Connection& con, Path& path);
 
   Findings& findings_;
+  Time capture_heartbeat_ = 0;
   std::map<unsigned, Recording> recordings_;
   Recording* of_ = nullptr;  // of the event under way
   unsigned machine_ = 0;

@@ -47,7 +47,8 @@ const char* to_string(CheckVerdict verdict) noexcept {
   return "unknown";
 }
 
-TraceCheck check_trace(trace::Source& source, LawCollector* laws, const CheckProgress& progress) {
+TraceCheck check_trace(trace::Source& source, LawCollector* laws, const CheckProgress& progress,
+                       std::uint64_t capture_heartbeat) {
   TraceCheck check;
   trace::Reader reader(source);
   check.status = reader.open();
@@ -57,7 +58,7 @@ TraceCheck check_trace(trace::Source& source, LawCollector* laws, const CheckPro
     return check;
   }
   Translator translator(reader.header().schema);
-  spec::Checker checker((reader.header().flags & trace::action_counts) == 0);
+  spec::Checker checker((reader.header().flags & trace::action_counts) == 0, capture_heartbeat);
   if (laws != nullptr) laws->begin_trace();
   trace::Record record;
   while ((check.status = reader.next(record)) == trace::Reader::Status::ok) {

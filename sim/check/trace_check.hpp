@@ -30,8 +30,10 @@ struct TraceCheck {
 };
 
 using CheckProgress = std::function<void(std::uint64_t bytes)>;
-// `laws`, where given, gets the wire notes, to be judged when all traces were read.
+// `laws`, where given, gets the wire notes, to be judged when all traces were read. `capture_heartbeat`: the
+// heartbeat interval of both peers in ns, for traces that were made from captures; 0: not known, so how often
+// heartbeats come is not judged there.
 TraceCheck check_trace(trace::Source& source, LawCollector* laws = nullptr,
-                       const CheckProgress& progress = {});
+                       const CheckProgress& progress = {}, std::uint64_t capture_heartbeat = 0);
 
 }  // namespace rtrs::sim

@@ -23,6 +23,7 @@ struct PcapOptions {
   std::string to;
   std::uint32_t mtu = 1024;
   std::uint16_t port = 1234;
+  bool exact = false;
   bool json = false;
 };
 
@@ -100,7 +101,7 @@ int pcap(const PcapOptions& options) {
     error("the clocks of the traces drift apart; the times of some frames are wrong by that much");
   OutputBytes file(options.to);
   roce::CaptureWriter writer([&file](roce::Bytes bytes) { file.put(bytes); }, "urtrs-replay pcap");
-  roce::Synthesis synthesis(recordings, roce::SynthesisOptions{options.mtu, options.port},
+  roce::Synthesis synthesis(recordings, roce::SynthesisOptions{options.mtu, options.port, options.exact},
                             [&writer](Nanos time, roce::Bytes frame) { writer.frame(time, frame); });
   synthesis.run();
   file.flush();
@@ -136,6 +137,10 @@ void add_pcap(CLI::App& app, Runner& runner) {
     command.add_option("--port", options.port, "Port of the server")
         ->type_name("PORT")
         ->capture_default_str();
+    command.add_flag(
+        "--exact", options.exact,
+        "SEND_WITH_INV without payload, as on a wire; Wireshark without the dissector calls them "
+        "malformed, so by default they get 16 bytes of 0xff, which import takes out again");
     command.add_flag("--json", options.json, "What was written as a JSON object");
   };
   add_command<PcapOptions>(

@@ -34,7 +34,7 @@ def can_run(line):
     return all(shutil.which(part.split()[0]) for part in line.split("|")[1:])
 
 
-def lay_out(folder, traces, captures):
+def lay_out(folder, program, traces, captures):
     sides = {"run.rtrc": "seed-420-client1.rtrc", "client.rtrc": "seed-420-client1.rtrc",
              "server.rtrc": "seed-420-server.rtrc", "other.rtrc": "seed-0-client1.rtrc"}
     for name, source in sides.items():
@@ -43,6 +43,8 @@ def lay_out(folder, traces, captures):
         if name.endswith((".pcap", ".pcapng")):
             shutil.copy(os.path.join(captures, name), folder)
             shutil.copy(os.path.join(captures, name), os.path.join(folder, "capture.pcapng"))
+            subprocess.run([program, "import", "capture.pcapng", "capture.rtrc"], cwd=folder, check=True,
+                           stdout=subprocess.DEVNULL)
 
 
 def wrong_with(line, result):
@@ -66,7 +68,7 @@ def main():
     failures = []
     ran = 0
     with tempfile.TemporaryDirectory() as folder:
-        lay_out(folder, traces, captures)
+        lay_out(folder, program, traces, captures)
         for command in commands(program):
             lines = examples(program, command)
             if not lines:
