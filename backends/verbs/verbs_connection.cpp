@@ -112,6 +112,7 @@ bool Connection::make_ready() {
 
 void Connection::close() noexcept {
   stage_ = Stage::lost;
+  if (qp_ != nullptr) around_.memory.drop_windows_of(key_);
   qp_.reset();
   if (queue_ != nullptr) {
     // Tells which work requests were done after all.

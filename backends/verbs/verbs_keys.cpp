@@ -37,6 +37,7 @@ Result<Exposure> FabricImpl::offer(ConKey key, RegionId region, std::size_t offs
   Device& device = *connection->device();
   Result<Exposure> exposure = memory_.expose_window(device, IBV_MW_TYPE_2, region, offset, length);
   if (!exposure) return exposure;
+  memory_.bind_to(exposure->id, key);
   if (!connection->bind(memory_.window_open(exposure->id), Connection::Bind::open, 0, false)) {
     memory_.unexpose(exposure->id);
     return tl::unexpected(Errc::fabric_error);

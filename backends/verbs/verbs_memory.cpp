@@ -230,6 +230,18 @@ std::uint32_t Memory::rkey(const Device& device, ExposureId id) const noexcept {
   return there ? exposed.handles[device.index]->rkey : 0;
 }
 
+void Memory::bind_to(ExposureId id, ConKey owner) noexcept {
+  exposed_[id].owner = owner;
+}
+
+// A queue pair is held by the windows that are bound to it: on soft-RoCE its end waits for them in vain, for
+// the better part of a second, and the kernel warns.
+void Memory::drop_windows_of(ConKey owner) noexcept {
+  for (Exposed& exposed : exposed_) {
+    if (exposed.used && exposed.window != nullptr && exposed.owner == owner) exposed.window.reset();
+  }
+}
+
 WindowBind Memory::window_open(ExposureId id) const noexcept {
   const Exposed& exposed = exposed_[id];
   WindowBind bind;

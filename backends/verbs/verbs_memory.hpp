@@ -47,6 +47,9 @@ class Memory {
   bool exists(ExposureId id) const noexcept { return id < exposed_.size() && exposed_[id].used; }
   bool is_window(ExposureId id) const noexcept { return exposed_[id].window != nullptr; }
   std::uint32_t rkey(const Device&, ExposureId) const noexcept;
+  // The window of this exposure can be opened only by this connection, and goes before its queue pair does.
+  void bind_to(ExposureId, ConKey) noexcept;
+  void drop_windows_of(ConKey) noexcept;
   // What opens the window, or, with nothing open behind it, closes it.
   WindowBind window_open(ExposureId) const noexcept;
   WindowBind window_closed(ExposureId) const noexcept;
@@ -72,6 +75,7 @@ class Memory {
     std::vector<MemoryHandle> handles;  // by device
     MemoryHandle handle;
     WindowHandle window;
+    ConKey owner{};  // of a window that only one connection can open
   };
   struct Stored {
     Device* device;

@@ -134,5 +134,27 @@ TEST_P(FabricContract, nothing_about_invalidation_comes_after_closed) {
   expect(client(), Kind::connection_closed, link.client);
 }
 
+// On soft-RoCE a queue pair with open windows takes most of a minute to end, and its kernel warns.
+TEST_P(FabricContract, a_connection_ends_with_the_keys_that_it_offered_still_open) {
+  if (!capabilities().per_io_keys) GTEST_SKIP() << "no capability per_io_keys";
+  const Link other = open_link();
+  const Link link = open_link(keyed(), 32, 256);
+  const Region region = make_source(client(), "offered");
+  std::vector<ExposureId> offers;
+  for (std::size_t at = 0; at < 4; ++at) {
+    const auto offered = client().fabric().offer(link.client, region.id, at, 1);
+    ASSERT_TRUE(offered.has_value());
+    offers.push_back(offered->id);
+  }
+  post_one(client(), empty_imm(link.client, 1));
+  expect(server(), Kind::imm_received, link.server);
+  close_link(link);
+  post_one(client(), empty_imm(other.client, 2));
+  EXPECT_EQ(expect(server(), Kind::imm_received, other.server).imm, 2U);
+  for (const ExposureId id : offers) client().fabric().unexpose(id);
+  client().fabric().release(region.id);
+  close_link(other);
+}
+
 }  // namespace
 }  // namespace rtrs::conformance

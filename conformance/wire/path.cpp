@@ -163,7 +163,7 @@ Path::Prepared Path::prepare(const Ask& ask) {
     wire::store_le16(header, 6, ask.sg_cnt.value_or(described ? 1 : 0));
   }
   if (header.size() == wire::kMaxIoHeaderBytes) {
-    wire::store_le64(header, 8, slot.landing.addr);
+    wire::store_le64(header, 8, ask.desc_addr.value_or(slot.landing.addr));
     wire::store_le32(header, 16, ask.desc_key.value_or(slot.landing.key));
     wire::store_le32(header, 20, ask.desc_len.value_or(ask.room));
   }

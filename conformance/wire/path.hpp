@@ -32,6 +32,7 @@ struct Ask {
   // Spoiled fields of the RTRS header and of the immediate.
   std::optional<std::uint16_t> type, usr_len, flags, sg_cnt;
   std::optional<std::uint32_t> desc_len, desc_key, off, chunk_key;
+  std::optional<std::uint64_t> desc_addr;
 };
 
 struct Answer {

@@ -1,5 +1,7 @@
 // Requests as a correct client may send them, and the form of their answers (protocol.md sections 2.5 to 2.8,
 // 5.3 and 5.5).
+#include <algorithm>
+
 #include "conformance/wire/case.hpp"
 #include "conformance/wire/rnbd_talk.hpp"
 #include "conformance/wire/server_tester.hpp"
@@ -131,26 +133,36 @@ void inval_without_descriptor(ServerTester& tester) {
 
 void inval(ServerTester& tester) {
   Path& path = tester.opened();
-  Fabric& fabric = tester.endpoint().fabric();
+  Endpoint& endpoint = tester.endpoint();
+  Fabric& fabric = endpoint.fabric();
   if (!fabric.capabilities().per_io_keys) not_run("this fabric has no keys for single requests");
   const auto region = fabric.allocate(4096);
   require(region.has_value(), "the tester has no memory");
   const auto offered = fabric.offer(path.con(1).key, region->id, 0, 4096);
-  require(offered.has_value(), "the tester cannot offer a key");
-  Ask ask = sess_info_ask();
-  ask.cid = 1;
-  ask.need_inval = true;
-  ask.desc_key = offered->rkey;
-  path.send(ask);
+  Path::Fate fate = Path::Fate::neither;
   Answer answer;
-  const Path::Fate fate = path.fate(0, &answer);
+  if (offered) {
+    std::fill(region->bytes.begin(), region->bytes.end(), std::byte{0xa5});
+    Ask ask = sess_info_ask();
+    ask.cid = 1;
+    ask.need_inval = true;
+    ask.desc_key = offered->rkey;
+    ask.desc_addr = offered->remote_addr;
+    path.send(ask);
+    fate = path.fate(0, &answer);
+  }
   const unsigned killed = path.invalidations();
-  if (fate != Path::Fate::cut_off) path.disconnect();
-  fabric.unexpose(offered->id);
-  require(fate != Path::Fate::neither, "it was not answered");
-  if (fate == Path::Fate::answered)
-    require(answer.invalidated == (killed != 0), "the answer says {}, {} keys were invalidated",
-            answer.invalidated ? "invalidated" : "not invalidated", killed);
+  const bool arrived = region->bytes[0] != std::byte{0xa5};
+  // The key goes when nothing can use it any more.
+  path.disconnect();
+  endpoint.wait([&] { return path.con(0).closed && path.con(1).closed; }, tester.deadlines().connect);
+  if (offered) fabric.unexpose(offered->id);
+  fabric.release(region->id);
+  require(offered.has_value(), "the tester cannot offer a key");
+  require(fate == Path::Fate::answered, "it was not answered");
+  require(arrived, "it was answered without the data");
+  require(answer.invalidated == (killed != 0), "the answer says {}, {} keys were invalidated",
+          answer.invalidated ? "invalidated" : "not invalidated", killed);
 }
 
 void without_descriptor(ServerTester& tester) {
