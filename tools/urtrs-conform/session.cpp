@@ -152,7 +152,7 @@ int run_against_client(const Options& options, const Run& about, Endpoint& endpo
              "  nbdkit -U - ./nbdkit-urtrs-plugin.so path={0} port={1} session=judged device=disk \\\n"
              "         --run 'while :; do nbdcopy \"$uri\" null: || sleep 1; done'\n"
              "or, with the kernel's,\n"
-             "  echo \"sessname=judged path=ip:{0} device_path=disk dest_port={1}\" "
+             "  echo \"dest_port={1} sessname=judged path=ip:{0} device_path=disk\" "
              "> /sys/class/rnbd-client/ctl/map_device\n",
              address,
              endpoint.fabric().listening_port() != 0 ? endpoint.fabric().listening_port()
