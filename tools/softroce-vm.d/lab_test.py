@@ -25,7 +25,7 @@ def judge(code, log="", dmesg="", reset="", clean=True, why="", deviations=()):
         for name, text in (("log", log), ("dmesg", dmesg), ("reset.log", reset), ("figures", "gap 1.5 s\n")):
             (folder / name).write_text(text)
         lab = types.SimpleNamespace(work=work, kernel="6.12")
-        options = argparse.Namespace(build_dir=work, fast=False, minutes=None)
+        options = argparse.Namespace(build_dir=work, fast=False, minutes=None, seconds=None)
         judging = runner.Runner(lab, CASES, options, lambda text: None)
         judging.deviations = list(deviations)
         judging._judge(cell, work / "boot", code, 2.0, clean, why)
@@ -39,7 +39,8 @@ class Cells(unittest.TestCase):
         for name, case in CASES.items():
             self.assertTrue(case.title, name)
             for role, value in case.only:
-                self.assertIn(value, {"client": cells.PEERS, "server": cells.PEERS, "paths": ("1", "2")}[role], name)
+                self.assertIn(value, {"client": cells.PEERS, "server": cells.PEERS, "paths": ("1", "2"),
+                                      "invalidate": ("on", "off")}[role], name)
 
     def test_a_selection_is_the_product_of_its_roles_where_a_case_applies(self):
         roles = (("kernel", "urtrs"), ("kernel",), ("on", "off"), (1, 2), ("on",))
@@ -113,6 +114,13 @@ class Tables(unittest.TestCase):
         self.assertEqual(new.splitlines()[0], document.splitlines()[0])
         with self.assertRaises(ValueError):
             report.update("no markers", results, CASES)
+
+    def test_throughput_is_compared_with_the_kernel_in_the_same_boot(self):
+        cell = cells.Cell("throughput", "kernel", "kernel", "off", 1)
+        figures = {"randread_4k:kernel-kernel": 800.0, "randread_4k:kernel-urtrs": 1000.0, "randread_4k:nvme": 400.0}
+        table = report.throughput({cell.name: self.result(cell, "pass", **figures)})
+        self.assertIn("| random reads of 4 KiB | off | 800 | 1000 (1.25 ×) |  |  | 400 (0.50 ×) |", table)
+        self.assertNotIn("64 KiB", table)
 
 
 if __name__ == "__main__":

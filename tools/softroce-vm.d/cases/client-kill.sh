@@ -6,7 +6,7 @@ load_start 0
 sleep 2
 load_alive
 client_kill 0
-wait "$load_pid" && fail "fio did not notice"
+load_fails
 killed=$(now)
 wait_for 60 "the server has forgotten the session" server_has_no_session
 figure client_kill_forgotten "$(since "$killed")" s

@@ -1,15 +1,27 @@
-# title: IOs a second, 4 KiB and 64 KiB, 16 at a time: the median of three runs of two seconds
-server_start
-client_map 0
-for kind in randread randwrite; do
-  for size in 4k 64k; do
-    for _ in 1 2 3; do
-      fio --name=t --filename="$(device 0)" --direct=1 --ioengine=libaio --rw=$kind --bs=$size --iodepth=16 --size=32M \
-        --time_based --runtime=2 --norandommap --eta=never --output-format=json --output="$RUN/throughput.json" \
-        >"$RUN/fio.log" 2>&1 || { cat "$RUN/fio.log"; fail "fio $kind $size"; }
-      load-report "$RUN/throughput.json" --iops
-    done | tee "$RUN/runs.log" >&2
-    figure "${kind}_$size" "$(sort -n "$RUN/runs.log" | sed -n 2p)" IOPS
-  done
-done
+# title: IOs a second of every pair of peers and of NVMe over RDMA: in turns, so that all have the same machine
+# only: client=kernel server=kernel paths=1
+# limit: 800
+# ours: yes
+# Both servers serve at one time; each pair has a disk of its own, and no program of ours writes a trace.
+DISKS=5
+NO_TRACES=yes
+PORT=1235 server_start
+SERVER=urtrs server_start
+PORT=1235 client_map 0
+SERVER=urtrs client_map 1 rw other
+PORT=1235 CLIENT=urtrs client_map 2
+SERVER=urtrs CLIENT=urtrs client_map 3
+devices="kernel-kernel=$(device 0) kernel-urtrs=$(device 1)"
+devices+=" urtrs-kernel=$(CLIENT=urtrs device 2) urtrs-urtrs=$(CLIENT=urtrs device 3)"
+if nvme_start 4; then devices+=" nvme=/dev/nvme0n1"; fi
+for one in $devices; do dd if=/dev/urandom of="${one#*=}" bs=256k count=128 oflag=direct status=none; done
+throughput-jobs $devices >"$RUN/throughput.fio"
+fio --eta=never --output-format=json --output="$RUN/throughput.json" "$RUN/throughput.fio" >"$RUN/fio.log" 2>&1 ||
+  { cat "$RUN/fio.log"; fail "fio"; }
+throughput-report "$RUN/throughput.json" >"$RUN/medians" || fail "fio saw errors"
+while read -r name iops; do figure "$name" "$iops" IOPS; done <"$RUN/medians"
+nvme_stop
+CLIENT=urtrs client_unmap 2
+CLIENT=urtrs client_unmap 3
 client_unmap 0
+client_unmap 1

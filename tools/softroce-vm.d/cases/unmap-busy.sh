@@ -8,7 +8,7 @@ exec 7<&-
 load_start 0
 sleep 1
 client_unmap 0 force
-wait "$load_pid" && fail "fio did not notice"
+load_fails
 client_map 0
 verify 0 --rw=randwrite --bs=4k --size=1M --iodepth=4
 client_unmap 0

@@ -19,6 +19,7 @@ class Case:
     limit: int = 240  # seconds in the guest
     duration: tuple = (0, 0)  # seconds of load: whole, fast
     only: tuple = ()  # ("client", "kernel"): role and value
+    ours: bool = False  # runs programs of ours whatever the roles
 
     def applies(self, cell):
         return all(str(getattr(cell, role)) == value for role, value in self.only)
@@ -46,7 +47,7 @@ class Cell:
 def read_case(path):
     values = {}
     for line in path.read_text(encoding="utf-8").splitlines():
-        match = re.fullmatch(r"# (title|fast|limit|duration|only): (.*)", line)
+        match = re.fullmatch(r"# (title|fast|limit|duration|only|ours): (.*)", line)
         if not match:
             break
         values[match[1]] = match[2]
@@ -55,7 +56,7 @@ def read_case(path):
         whole, _, fast = values["duration"].partition(" fast ")
         duration = (int(whole), int(fast))
     return Case(path.stem, values["title"], values.get("fast") == "yes", int(values.get("limit", 240)), duration,
-                tuple(tuple(word.split("=")) for word in values.get("only", "").split()))
+                tuple(tuple(word.split("=")) for word in values.get("only", "").split()), values.get("ours") == "yes")
 
 
 def all_cases():

@@ -80,6 +80,7 @@ def add_run(run):
     run.add_argument("--missing", action="store_true", help="leave out cells that have a verdict from an earlier run")
     run.add_argument("--failed", action="store_true", help="only cells that failed in an earlier run")
     run.add_argument("--minutes", type=float, metavar="N", help="begin no cell after N minutes; the rest is not run")
+    run.add_argument("--seconds", type=int, metavar="N", help="of load, in cases that last (cut-heal)")
     run.add_argument("--client", type=words(cell_rules.PEERS), default=cell_rules.PEERS, help="kernel,urtrs")
     run.add_argument("--server", type=words(cell_rules.PEERS), default=cell_rules.PEERS, help="kernel,urtrs")
     run.add_argument("--invalidate", type=words(("on", "off")), default=("on", "off"), help="on,off")
@@ -105,13 +106,11 @@ def cells_to_run(options, cases, results):
     return cells
 
 
-def needs_build(cells, build_dir):
-    programs = [pathlib.Path(build_dir) / "tools" / name for name in
-                ("urtrsd/urtrsd", "nbdkit/nbdkit-urtrs-plugin.so", "urtrs-replay/urtrs-replay")]
-    missing = [str(program) for program in programs if not program.exists()]
-    if missing and any("urtrs" in cell.pair for cell in cells):
-        raise environment.Unavailable(f"not built: {', '.join(missing)}; cmake --preset release && cmake --build --preset "
-                                      "release, or give --build-dir")
+def needs_build(cells, cases, build_dir):
+    missing = [name for name in environment.OURS if not (pathlib.Path(build_dir) / name).exists()]
+    if missing and any("urtrs" in cell.pair or cases[cell.case].ours for cell in cells):
+        raise environment.Unavailable(f"not built in {build_dir}: {', '.join(missing)}; cmake --preset release && cmake "
+                                      "--build --preset release, or give --build-dir")
 
 
 def command_run(options):
@@ -122,10 +121,11 @@ def command_run(options):
     if not cells:
         say("nothing to run")
         return 0
-    needs_build(cells, options.build_dir)
+    needs_build(cells, cases, options.build_dir)
     lab = environment.Lab(options.work_dir, say)
     runner = Runner(lab, cases, options, say)
     with lock(options.work_dir):
+        lab.take_programs(options.build_dir)
         done = runner.run(cells)
     print("\n" + report.text_table(done))
     if options.json:
@@ -152,6 +152,7 @@ def command_shell(options):
     out = lab.work / "shell"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
+    lab.take_programs(options.build_dir)
     write_settings(out, lab, options, LAB_SHELL="yes", CLIENT="kernel", SERVER="kernel", INVALIDATE="on", PATHS="2",
                    EXTENSION="on")
     say("CLIENT, SERVER, INVALIDATE and PATHS are variables; then for example: make_disks; server_start; client_map 0")

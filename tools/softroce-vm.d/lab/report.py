@@ -27,6 +27,7 @@ FIGURES = (  # name, words
     ("disconnect_back", "paths ended by the server: all connected again"),
     ("client_kill_forgotten", "client killed: forgotten by the server"),
 )
+RIVALS = {"nvme": "NVMe over RDMA (kernel)"}  # what stands beside the pairs in the table of throughput
 THROUGHPUT = (("randread_4k", "random reads of 4 KiB"), ("randwrite_4k", "random writes of 4 KiB"),
               ("randread_64k", "random reads of 64 KiB"), ("randwrite_64k", "random writes of 64 KiB"))
 
@@ -93,21 +94,18 @@ def figures(results):
 
 def throughput(results):
     """Markdown: IOs a second with one path, and as a multiple of the kernel with itself."""
-    head = " | ".join(f"{NAMES[c]} → {NAMES[s]}" for c, s in pairs())
-    lines = [f"| IOs a second | invalidate | {head} |", "|---|---|" + "---|" * len(pairs())]
+    columns = [(f"{client}-{server}", f"{NAMES[client]} → {NAMES[server]}") for client, server in pairs()]
+    columns += list(RIVALS.items())
+    lines = ["| IOs a second | invalidate | " + " | ".join(words for _, words in columns) + " |",
+             "|---|---|" + "---|" * len(columns)]
     for (name, words), invalidate in itertools.product(THROUGHPUT, ("on", "off")):
-        base, row = None, []
-        for client, server in pairs():
-            values = values_of(results, name, client=client, server=server, invalidate=invalidate, paths=1)
-            if not values:
-                row.append("")
-            elif base is None and (client, server) == ("kernel", "kernel"):
-                base = values[0]
-                row.append(f"{base:.0f}")
-            else:
-                row.append(f"{values[0]:.0f}" + (f" ({values[0] / base:.2f} ×)" if base else ""))
-        if any(row):
-            lines.append(f"| {words} | {invalidate} | " + " | ".join(row) + " |")
+        values = [values_of(results, f"{name}:{column}", case="throughput", invalidate=invalidate) for column, _ in columns]
+        if not any(values):
+            continue
+        base = values[0][0] if values[0] else None
+        row = [f"{found[0]:.0f}" + (f" ({found[0] / base:.2f} ×)" if base and number else "") if found else ""
+               for number, found in enumerate(values)]
+        lines.append(f"| {words} | {invalidate} | " + " | ".join(row) + " |")
     return "\n".join(lines)
 
 

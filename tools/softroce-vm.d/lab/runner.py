@@ -44,6 +44,8 @@ class Runner:
 
     def duration(self, cell):
         whole, fast = self.cases[cell.case].duration
+        if whole and self.options.seconds:
+            return self.options.seconds
         return fast if self.options.fast else whole
 
     def run(self, cells):
@@ -192,6 +194,6 @@ def read(path):
 
 
 def write_settings(out, lab, options, **more):
-    settings = {"LAB_GUEST": environment.GUEST, "LAB_BUILD": os.path.abspath(options.build_dir), "LAB_MODULES": lab.modules, "LAB_FABRIC": options.fabric,
+    settings = {"LAB_GUEST": environment.GUEST, "LAB_BUILD": lab.programs, "LAB_MODULES": lab.modules, "LAB_FABRIC": options.fabric,
                 "LAB_CAPTURE": "yes" if options.capture else "", **more}
     (pathlib.Path(out) / "settings").write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()))
