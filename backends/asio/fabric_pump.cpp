@@ -12,6 +12,10 @@ Nanos steady_now() noexcept {
   return static_cast<Nanos>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
 }
 
+namespace {
+constexpr unsigned kStepsInARow = 4;
+}  // namespace
+
 struct FabricPump::State : std::enable_shared_from_this<State> {
   State(boost::asio::io_context& context_, Fabric& fabric_, WaitMode mode_, Hooks hooks_)
       : context(context_), fabric(fabric_), mode(mode_), hooks(std::move(hooks_)), timer(context_) {}
@@ -41,8 +45,12 @@ struct FabricPump::State : std::enable_shared_from_this<State> {
   void run() {
     scheduled = false;
     if (!running) return;
-    const bool again = hooks.step(steady_now());
-    if (!running) return;
+    // Going through the context costs a system call each time, so a few steps are done in a row.
+    bool again = true;
+    for (unsigned steps = 0; again && steps < kStepsInARow; ++steps) {
+      again = hooks.step(steady_now());
+      if (!running) return;
+    }
     if (again || mode == WaitMode::busy_poll || !descriptor || !fabric.try_wait()) return schedule();
     wait_for_event();
     wait_for_deadline();

@@ -82,6 +82,7 @@ class LoopFabric final : public Fabric {
   void post_receive(ConKey, unsigned, std::uint32_t) noexcept override {}
 
   std::size_t post(std::span<const WorkRequest> work) noexcept override {
+    ++posts_;
     for (const WorkRequest& one : work) carry(one);
     return work.size();
   }
@@ -90,6 +91,8 @@ class LoopFabric final : public Fabric {
     while (count < out.size() && head_ != tail_) out[count++] = ring_[head_++ % kEvents].event;
     return count;
   }
+
+  unsigned posts() const noexcept { return posts_; }  // calls of post()
 
  private:
   static constexpr std::size_t kEvents = 8192;
@@ -139,6 +142,7 @@ class LoopFabric final : public Fabric {
   std::vector<ConKey> far_;
   std::vector<Slot> ring_;
   std::size_t head_ = 0, tail_ = 0;
+  unsigned posts_ = 0;
 };
 
 }  // namespace rtrs::bench

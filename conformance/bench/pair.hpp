@@ -42,6 +42,30 @@ class Pair {
     return false;
   }
 
+  // So many requests that the server answers together. How often it called its fabric for that; 0: something
+  // is wrong.
+  unsigned many(unsigned count) {
+    for (unsigned i = 0; i < count; ++i) {
+      IoRequest request;
+      request.direction = Direction::write;
+      request.user_header = header_;
+      request.data = data_;
+      request.region = region_.id;
+      if (client_.submit(near_, ++now_, request) != Errc::ok) return 0;
+    }
+    std::array<ServerEvent, 64> events;
+    if (server_.poll(far_, now_, events) != count) return 0;
+    const unsigned before = far_.posts();
+    {
+      const Server::Together answers(server_, far_);
+      for (unsigned i = 0; i < count; ++i) server_.respond(far_, now_, events[i].id, 0);
+      if (far_.posts() != before) return 0;
+    }
+    const unsigned posts = far_.posts() - before;
+    std::array<IoCompletion, 64> done;
+    return client_.poll(near_, now_, done) == count ? posts : 0;
+  }
+
  private:
   static ServerConfig server_config() {
     ServerConfig config;

@@ -138,6 +138,7 @@ Errc Server::listen(Fabric& fabric, Nanos now, const PathAddress& local) {
 
 std::size_t Server::poll(Fabric& fabric, Nanos now, std::span<ServerEvent> out) {
   Impl& impl = *impl_;
+  RTRS_ASSERT(!impl.gathering);
   if (impl.events.empty()) impl.retired.clear();
   impl.posts.flush(fabric);
   std::size_t count = impl.take(out);
@@ -159,6 +160,16 @@ void Server::respond(Fabric& fabric, Nanos now, RequestId id, std::uint16_t peer
   Impl::Session* session = impl_->find(id.session);
   RTRS_ASSERT(session != nullptr);
   impl_->feed(fabric, *session, Responded{now, id.chunk, id.serial, peer_errno});
+}
+
+Server::Together::Together(Server& server, Fabric& fabric) noexcept : server_(server), fabric_(fabric) {
+  RTRS_ASSERT(!server_.impl_->gathering);
+  server_.impl_->gathering = true;
+}
+
+Server::Together::~Together() {
+  server_.impl_->gathering = false;
+  server_.impl_->posts.flush(fabric_);
 }
 
 Nanos Server::next_deadline() const noexcept {

@@ -56,7 +56,8 @@ struct Server::Impl {
         break;
       }
     }
-    posts.flush(fabric);
+    // A session that ends takes the memory with it that its answers are sent from.
+    if (!gathering || session.machine.ended()) posts.flush(fabric);
     if (session.machine.ended()) retire(fabric, input.now, session);
   }
   template <class Input>
@@ -152,6 +153,7 @@ struct Server::Impl {
   ConKey judged{};  // of the connect request that a session answers in this step
   unsigned live = 0;
   bool listening = false;
+  bool gathering = false;  // a Together lives
   bool closing = false;
   mutable bool deadline_known = false;
   mutable Nanos deadline = kNever;

@@ -103,7 +103,10 @@ int Daemon::start() {
 bool Daemon::step(Nanos now) {
   std::array<ServerEvent, 64> events;
   const std::size_t count = server_.poll(*fabric_, now, events);
-  for (const ServerEvent& event : std::span(events).first(count)) handle(event);
+  {
+    const Server::Together answers(server_, *fabric_);
+    for (const ServerEvent& event : std::span(events).first(count)) handle(event);
+  }
   report_news();
   const bool more = run_storage();
   if (stopping_ && server_.closed() && engine_->in_flight() == 0) {
@@ -120,6 +123,7 @@ bool Daemon::run_storage() {
   if (!ready && !config_.busy_poll) return false;
   std::array<StorageDone, 64> done;
   const std::size_t count = engine_->poll(done);
+  const Server::Together answers(server_, *fabric_);
   for (const StorageDone& one : std::span(done).first(count)) {
     const auto session = static_cast<std::uint16_t>(one.cookie >> 16);
     feed(session, rnbd::StorageDone{static_cast<std::uint16_t>(one.cookie), one.error});
@@ -137,7 +141,6 @@ void Daemon::wait_for_storage() {
   engine_events_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                             [this](const boost::system::error_code& error) {
                               if (error) return;
-                              engine_->acknowledge();
                               do submitted_ = true;
                               while (run_storage());
                               pump_.wake();

@@ -28,9 +28,12 @@ const char* kind_name(mode_t mode) {
 }
 
 // The same inode that was inspected, opened for IO: no second lookup of the name that could find another one.
-UniqueFd reopen(const UniqueFd& path_fd, bool read_only) {
-  const std::string self = "/proc/self/fd/" + std::to_string(path_fd.get());
-  return UniqueFd(::open(self.c_str(), (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK));
+UniqueFd reopen(const Located& located, bool read_only) {
+  const std::string self = "/proc/self/fd/" + std::to_string(located.path_fd.get());
+  // Past the page cache, as the kernel's server does: the client has one of its own, and cached writes to a
+  // block device cannot be asked for without a thread for each.
+  const int direct = located.id.kind == ExportKind::block_device ? O_DIRECT : 0;
+  return UniqueFd(::open(self.c_str(), (read_only ? O_RDONLY : O_RDWR) | direct | O_CLOEXEC | O_NONBLOCK));
 }
 
 }  // namespace
@@ -72,7 +75,7 @@ tl::expected<std::unique_ptr<Export>, OpenError> Export::open(const Located& loc
   std::unique_ptr<Export> result(new Export);
   result->id_ = located.id;
   result->options_ = options;
-  result->fd_ = reopen(located.path_fd, options.read_only);
+  result->fd_ = reopen(located, options.read_only);
   if (!result->fd_) {
     const int error = errno;
     return refuse(error, described + " cannot be opened for " + (options.read_only ? "reading" : "writing") +

@@ -36,7 +36,7 @@ int serve(const DaemonConfig& config) {
   for (const OpenError& error : broken) spdlog::error("{}", error.sentence);
   if (!broken.empty()) return 3;
   StorageEngine::Options options;
-  options.event_fd = !config.busy_poll;
+  options.pollable = !config.busy_poll;
   auto engine = StorageEngine::create(options);
   if (!engine) {
     spdlog::error("{}", engine.error().sentence);

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <linux/falloc.h>
-#include <sys/eventfd.h>
 #include <sys/uio.h>
 
 #include <array>
@@ -50,11 +49,6 @@ tl::expected<std::unique_ptr<StorageEngine>, OpenError> StorageEngine::create(co
   if (const int result = io_uring_queue_init(options.depth, &engine->ring_, 0); result < 0)
     return tl::unexpected(OpenError{-result, unavailable(-result)});
   engine->ring_ready_ = true;
-  if (!options.event_fd) return engine;
-  engine->event_fd_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!engine->event_fd_) return tl::unexpected(OpenError{errno, "no eventfd: " + errno_text(errno)});
-  if (const int result = io_uring_register_eventfd(&engine->ring_, engine->event_fd_.get()); result < 0)
-    return tl::unexpected(OpenError{-result, unavailable(-result)});
   return engine;
 }
 
@@ -248,11 +242,6 @@ std::size_t StorageEngine::wait(std::span<StorageDone> done) noexcept {
     io_uring_submit_and_wait(&ring_, 1);
   }
   return 0;
-}
-
-void StorageEngine::acknowledge() noexcept {
-  std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t size = ::read(event_fd_.get(), &count, sizeof count);
 }
 
 }  // namespace rtrs::daemon

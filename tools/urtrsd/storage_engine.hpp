@@ -11,7 +11,6 @@
 
 #include "tools/urtrsd/export.hpp"
 #include "tools/urtrsd/op_progress.hpp"
-#include "tools/urtrsd/unique_fd.hpp"
 
 namespace rtrs::daemon {
 
@@ -19,10 +18,12 @@ struct StorageOp {
   std::uint64_t cookie = 0;  // returned in StorageDone, not interpreted
   Export* target = nullptr;  // must live until the operation is reported
   StorageOpcode opcode = StorageOpcode::read;
-  std::uint64_t sector = 0;     // of 512 bytes; ignored by flush
-  std::uint32_t bytes = 0;      // multiple of the logical block, > 0; ignored by flush
-  std::byte* buffer = nullptr;  // `bytes` long, for read and write; belongs to the engine until reported
-  bool fua = false;             // write, discard, write_zeroes: durable before it is reported
+  std::uint64_t sector = 0;  // of 512 bytes; ignored by flush
+  std::uint32_t bytes = 0;   // multiple of the logical block, > 0; ignored by flush
+  // `bytes` long, for read and write; belongs to the engine until reported. For a block device it begins at a
+  // multiple of 4096.
+  std::byte* buffer = nullptr;
+  bool fua = false;  // write, discard, write_zeroes: durable before it is reported
 };
 
 struct StorageDone {
@@ -35,14 +36,14 @@ struct StorageDone {
 // (change of a read-only export), EINVAL (not whole logical blocks), EOPNOTSUPP (discard the device cannot
 // do), ENOSPC and the others of peer_errno. A flush covers all writes reported before it was submitted.
 //
-// Event loop: wait until fd() is readable, then acknowledge() and poll() until it returns less than the span
+// Event loop: wait until fd() is readable, then poll() until it returns less than the span
 // holds. After each batch of submit(), kick(); when that returns true, poll() without waiting. Busy polling:
 // only submit() and poll(), which kicks by itself.
 class StorageEngine {
  public:
   struct Options {
     std::uint32_t depth = 1024;  // operations in flight, 1..32768
-    bool event_fd = true;        // false: fd() is -1, for callers that only poll
+    bool pollable = true;        // false: fd() is -1, for callers that only poll
   };
 
   // Fails with a sentence where the kernel has no io_uring, or does not permit it (ENOSYS, EPERM), or EINVAL.
@@ -67,8 +68,9 @@ class StorageEngine {
   // empty.
   std::size_t wait(std::span<StorageDone> done) noexcept;
 
-  int fd() const noexcept { return event_fd_.get(); }
-  void acknowledge() noexcept;                                     // makes fd() unreadable again
+  // Readable while something that the kernel finished waits for poll(). That of the ring itself: what is
+  // finished by the time it was submitted, and read at once, wakes nobody.
+  int fd() const noexcept { return options_.pollable ? ring_.ring_fd : -1; }
   std::uint32_t in_flight() const noexcept { return in_flight_; }  // accepted and not yet reported
   std::uint32_t depth() const noexcept { return options_.depth; }
 
@@ -97,7 +99,6 @@ class StorageEngine {
   Options options_;
   io_uring ring_{};
   bool ring_ready_ = false;
-  UniqueFd event_fd_;
   std::unique_ptr<Slot[]> slots_;
   std::uint32_t free_head_ = 0;
   std::uint32_t ready_head_;

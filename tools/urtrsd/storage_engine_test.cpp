@@ -11,7 +11,9 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <map>
+#include <memory>
 #include <new>
 
 #include "tools/urtrsd/catalog.hpp"
@@ -45,8 +47,8 @@ Buffer filled(std::size_t size, std::uint8_t seed) {
   return buffer;
 }
 
-std::unique_ptr<StorageEngine> make_engine(std::uint32_t depth = 64, bool event_fd = true) {
-  auto engine = StorageEngine::create({depth, event_fd});
+std::unique_ptr<StorageEngine> make_engine(std::uint32_t depth = 64, bool pollable = true) {
+  auto engine = StorageEngine::create({depth, pollable});
   EXPECT_TRUE(engine) << engine.error().sentence;
   return std::move(*engine);
 }
@@ -193,7 +195,7 @@ TEST_P(Engine, DestructionWaitsForTheKernel) {
   EXPECT_EQ(read, written);
 }
 
-TEST_P(Engine, TheEventFdWakesAnEventLoop) {
+TEST_P(Engine, ItsDescriptorWakesAnEventLoop) {
   Buffer buffer(4096);
   ASSERT_TRUE(engine_->submit(io(device(), StorageOpcode::read, 0, buffer)));
   std::array<StorageDone, 4> done;
@@ -202,12 +204,10 @@ TEST_P(Engine, TheEventFdWakesAnEventLoop) {
     if (!engine_->kick()) {
       pollfd waited{engine_->fd(), POLLIN, 0};
       ASSERT_EQ(::poll(&waited, 1, 60000), 1);
-      engine_->acknowledge();
     }
     reported = engine_->poll(done);
   }
   EXPECT_EQ(reported, 1U);
-  engine_->acknowledge();
   pollfd quiet{engine_->fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&quiet, 1, 0), 0);
 }
@@ -333,6 +333,29 @@ class LoopDevice {
   std::string path_;
 };
 
+// Bytes at a place where direct IO takes them.
+class AlignedBuffer {
+ public:
+  explicit AlignedBuffer(const Buffer& content) : memory_(content.size() + 4096), size_(content.size()) {
+    std::copy(content.begin(), content.end(), data());
+  }
+  std::byte* data() {
+    void* at = memory_.data();
+    std::size_t room = memory_.size();
+    return static_cast<std::byte*>(std::align(4096, size_, at, room));
+  }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(size_); }
+
+ private:
+  Buffer memory_;
+  std::size_t size_;
+};
+
+StorageOp direct_io(Export& target, StorageOpcode opcode, std::uint64_t sector, AlignedBuffer& buffer,
+                    bool fua = false) {
+  return {sector + 1, &target, opcode, sector, buffer.size(), buffer.data(), fua};
+}
+
 TEST(EngineBlockDevice, ServesALoopDevice) {
   TestDirectory directory;
   const LoopDevice loop(directory.make_file("disk.img", kSize));
@@ -347,18 +370,18 @@ TEST(EngineBlockDevice, ServesALoopDevice) {
   EXPECT_GE(device.limits().physical_block_size, device.limits().logical_block_size);
   EXPECT_EQ(catalog->open("t", "./" + name, AccessMode::rw).error().error, EPERM);
   auto engine = make_engine();
-  Buffer written = filled(64 * 1024, 77);
-  EXPECT_EQ(run(*engine, io(device, StorageOpcode::write, 64, written, true)), 0);
+  AlignedBuffer written(filled(64 * 1024, 77));
+  EXPECT_EQ(run(*engine, direct_io(device, StorageOpcode::write, 64, written, true)), 0);
   EXPECT_EQ(run(*engine, range(device, StorageOpcode::write_zeroes, 64, 8192)), 0);
   EXPECT_EQ(run(*engine, range(device, StorageOpcode::discard, 96, 8192)),
             device.limits().max_discard_sectors == 0 ? EOPNOTSUPP : 0);
   EXPECT_EQ(run(*engine, range(device, StorageOpcode::flush, 0, 0)), 0);
-  Buffer read(written.size());
-  EXPECT_EQ(run(*engine, io(device, StorageOpcode::read, 64, read)), 0);
-  std::fill_n(written.begin(), 8192, std::byte{0});
-  if (device.limits().max_discard_sectors != 0) std::fill_n(written.begin() + 32 * 512, 8192, std::byte{0});
-  EXPECT_EQ(read, written);
-  EXPECT_EQ(run(*engine, io(device, StorageOpcode::read, device.sectors(), read)), EIO);
+  AlignedBuffer read(Buffer(64 * 1024));
+  EXPECT_EQ(run(*engine, direct_io(device, StorageOpcode::read, 64, read)), 0);
+  std::fill_n(written.data(), 8192, std::byte{0});
+  if (device.limits().max_discard_sectors != 0) std::fill_n(written.data() + 32 * 512, 8192, std::byte{0});
+  EXPECT_EQ(std::memcmp(read.data(), written.data(), 64 * 1024), 0);
+  EXPECT_EQ(run(*engine, direct_io(device, StorageOpcode::read, device.sectors(), read)), EIO);
 }
 
 }  // namespace

@@ -1,0 +1,20 @@
+// Answers that are gathered reach the client all the same, by one call of the fabric.
+#include <gtest/gtest.h>
+
+#include "conformance/bench/pair.hpp"
+
+namespace rtrs::bench {
+namespace {
+
+TEST(Together, AnswersThatAreReadyAtATimeAreOneCallOfTheFabric) {
+  for (const bool recorded : {false, true}) {
+    Pair pair(2, recorded);
+    ASSERT_TRUE(pair.ready(2));
+    EXPECT_EQ(pair.many(32), 1U);
+    EXPECT_TRUE(pair.one(Direction::read, 4096));
+    EXPECT_EQ(pair.many(1), 1U);
+  }
+}
+
+}  // namespace
+}  // namespace rtrs::bench
