@@ -51,6 +51,13 @@ class Cells(unittest.TestCase):
         self.assertEqual({cell.paths for cell in cells.select(CASES, ["cut-heal"], roles)}, {2})
         with self.assertRaises(ValueError):
             cells.select(CASES, ["verify", "nonsense"], roles)
+        with self.assertRaises(ValueError):
+            cells.select(CASES, ["verify.kernel-kernel.on.3"], roles)
+
+    def test_cells_can_be_named_one_by_one(self):
+        names = ["lose-both.kernel-urtrs.on.2", "verify.urtrs-urtrs.off.1.client-off", "flush.urtrs-*.on.1"]
+        found = [cell.name for cell in cells.select(CASES, names, (("kernel",), ("kernel",), ("on",), (1,), ("on",)))]
+        self.assertEqual(found, names[:2] + ["flush.urtrs-kernel.on.1", "flush.urtrs-urtrs.on.1"])
 
     def test_extensions_are_switched_off_only_between_peers_of_ours(self):
         roles = (cells.PEERS, cells.PEERS, ("on",), (1,), ("client-off",))

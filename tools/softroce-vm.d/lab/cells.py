@@ -72,14 +72,21 @@ def combinations(clients, servers, invalidates, paths, extensions):
 
 
 def select(cases, patterns, roles):
-    """Cells of the cases that match one of the patterns. ValueError: a pattern matches nothing."""
-    names = []
+    """Cells of the cases that match one of the patterns, and those named by one. ValueError: it matches nothing."""
+    names, cells = [], []
+    every = {cell.name: cell for cell in (Cell(name, *roles) for roles in combinations(
+        PEERS, PEERS, ("on", "off"), (1, 2), EXTENSIONS) for name in cases) if cases[cell.case].applies(cell)}
     for pattern in patterns:
+        if "." in pattern:
+            found = fnmatch.filter(every, pattern)
+            if not found:
+                raise ValueError(f"no cell is called '{pattern}'; as in lose-both.kernel-urtrs.on.2")
+            cells += [every[name] for name in found if every[name] not in cells]
+            continue
         found = fnmatch.filter(cases, pattern)
         if not found:
             raise ValueError(f"no case is called '{pattern}'; tools/softroce-vm list")
         names += [name for name in found if name not in names]
-    cells = []
     for combination in combinations(*roles):
         for name in names:
             cell = Cell(name, *combination)

@@ -74,13 +74,15 @@ def add_build(command):
 
 
 def add_run(run):
-    run.add_argument("case", nargs="*", help="names or patterns; with the roles below")
+    run.add_argument("case", nargs="*", help="names or patterns; with the roles below, or of whole cells")
     run.add_argument("--all", action="store_true", help="every case")
     run.add_argument("--fast", action="store_true", help="a selection that takes less than six minutes")
     run.add_argument("--missing", action="store_true", help="leave out cells that have a verdict from an earlier run")
     run.add_argument("--failed", action="store_true", help="only cells that failed in an earlier run")
     run.add_argument("--minutes", type=float, metavar="N", help="begin no cell after N minutes; the rest is not run")
     run.add_argument("--seconds", type=int, metavar="N", help="of load, in cases that last (cut-heal)")
+    run.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
+                     help="a variable of the guest, as CONFORM_OPTIONS='--case C2'")
     run.add_argument("--client", type=words(cell_rules.PEERS), default=cell_rules.PEERS, help="kernel,urtrs")
     run.add_argument("--server", type=words(cell_rules.PEERS), default=cell_rules.PEERS, help="kernel,urtrs")
     run.add_argument("--invalidate", type=words(("on", "off")), default=("on", "off"), help="on,off")
@@ -194,6 +196,9 @@ def main():
         print(f"tools/softroce-vm: {error}", file=sys.stderr)
         return 2
     except environment.Unavailable as error:
+        print(f"tools/softroce-vm: skipped: {error}", file=sys.stderr)
+        return 3
+    except RuntimeError as error:  # a tool of this machine failed, and said why
         print(f"tools/softroce-vm: skipped: {error}", file=sys.stderr)
         return 3
     except KeyboardInterrupt:

@@ -73,7 +73,7 @@ class Runner:
         (out / "plan").write_text("".join(
             f"{c.name} {c.case} {c.client} {c.server} {c.invalidate} {c.paths} {c.extension} {self.limit(c)} "
             f"{self.duration(c)}\n" for c in waiting))
-        write_settings(out, self.lab, self.options)
+        write_settings(out, self.lab, self.options, **dict(one.split("=", 1) for one in self.options.set))
         self.say(f"boot {number}: {len(waiting)} of {self.total} cells to go")
         boot = Boot(self.lab, out, {c.name: self.limit(c) for c in waiting},
                     self.deadline + GRACE if self.deadline else None)
