@@ -20,41 +20,12 @@ MachineConfig small_machine_config(std::uint16_t depth) {
   config.client.max_depth = depth;
   config.client.queue_timeout = kNever;
   config.client.reconnect_jitter = 0;
+  config.client.busy_retry = 0;
   config.client.heartbeat.interval = seconds(1'000'000);
   config.server.queue_depth = depth;
   config.server.max_sessions = 2;
   config.server.heartbeat.interval = seconds(1'000'000);
   return config;
-}
-
-const char* to_string(MachineStep::Kind kind) noexcept {
-  switch (kind) {
-    case Kind::to_server:
-      return "to_server";
-    case Kind::to_client:
-      return "to_client";
-    case Kind::forget:
-      return "forget";
-    case Kind::server_lost:
-      return "server_lost";
-    case Kind::client_lost:
-      return "client_lost";
-    case Kind::server_closed:
-      return "server_closed";
-    case Kind::client_closed:
-      return "client_closed";
-    case Kind::storage:
-      return "storage";
-    case Kind::submit:
-      return "submit";
-    case Kind::deadline:
-      return "deadline";
-    case Kind::early_deadline:
-      return "early_deadline";
-    case Kind::cut:
-      return "cut";
-  }
-  return "?";
 }
 
 // --- what may happen ---
@@ -75,12 +46,14 @@ void MachineWorld::list(const Connection& c, std::vector<MachineStep>& steps) co
   if (c.server == End::none && !c.to_server.empty() && given_up) steps.push_back({Kind::forget, c.id});
   if (server_learns(c)) steps.push_back({Kind::server_lost, c.id});
   if (client_learns(c)) steps.push_back({Kind::client_lost, c.id});
-  if (c.server == End::closing) steps.push_back({Kind::server_closed, c.id});
+  const bool held = config_.plant == MachinePlant::never_drained && c.broken;
+  if (c.server == End::closing && !held) steps.push_back({Kind::server_closed, c.id});
   if (c.client == End::closing) steps.push_back({Kind::client_closed, c.id});
 }
 
 bool MachineWorld::unfinished() const {
-  return std::any_of(ios_.begin(), ios_.end(), [](IoState io) { return io != IoState::acknowledged; });
+  return std::any_of(ios_.begin(), ios_.end(),
+                     [](IoState io) { return io == IoState::unsent || io == IoState::outstanding; });
 }
 
 std::vector<MachineStep> MachineWorld::enabled() const {
@@ -88,10 +61,10 @@ std::vector<MachineStep> MachineWorld::enabled() const {
   if (violation_ != nullptr) return steps;
   for (const Connection& c : connections_) list(c, steps);
   for (std::uint32_t i = 0; i < storage_.size(); ++i) steps.push_back({Kind::storage, i});
-  if (!unfinished()) return steps;
+  if (finished()) return steps;
   for (std::uint32_t block = 0; block < config_.blocks && client_.next_permit() != kNoPermit; ++block) {
     for (std::size_t io = block; io < ios_.size(); io += config_.blocks) {
-      if (ios_[io] == IoState::acknowledged) continue;
+      if (ios_[io] == IoState::acknowledged || ios_[io] == IoState::failed) continue;
       if (ios_[io] == IoState::unsent) steps.push_back({Kind::submit, block});
       break;
     }
@@ -109,11 +82,28 @@ std::vector<MachineStep> MachineWorld::enabled() const {
     const bool alive = c.client == End::open || c.client == End::connecting;
     if (cuts_ > 0 && alive && !c.broken) steps.push_back({Kind::cut, c.id});
   }
+  list_wishes(steps);
   return steps;
 }
 
+void MachineWorld::list_wishes(std::vector<MachineStep>& steps) const {
+  for (std::uint32_t path = 0; path < config_.paths && operators_ > 0 && !client_.closing(); ++path) {
+    if (client_.path(path).connected()) steps.push_back({Kind::reconnect, path});
+  }
+  if (operators_ > 0 && !sessions_.empty() && !sessions_[0].ended()) {
+    for (std::uint32_t path = 0; path < kMaxPaths; ++path) {
+      if (sessions_[0].path_state(path) == PathState::connected) steps.push_back({Kind::disconnect, path});
+    }
+  }
+  if (config_.close && !closing_) steps.push_back({Kind::close, 0});
+}
+
+bool MachineWorld::finished() const {
+  return closing_ ? client_.ended() : !unfinished();
+}
+
 bool MachineWorld::done() const {
-  return violation_ == nullptr && !unfinished() && enabled().empty();
+  return violation_ == nullptr && finished() && enabled().empty();
 }
 
 unsigned MachineWorld::acknowledged() const noexcept {
@@ -134,6 +124,8 @@ std::uint64_t MachineWorld::fingerprint() const {
   hash.add(disk_);
   hash.add(cuts_);
   hash.add(early_deadlines_);
+  hash.add(operators_);
+  hash.add(closing_);
   hash.add(next_connection_);
   hash.add(now_);
   hash.add(violation_ != nullptr);
@@ -181,6 +173,8 @@ void MachineWorld::client_asks(const ControlAction& action) {
     Connection* connection = by_client(disconnect->key);
     RTRS_ASSERT(connection != nullptr);
     connection->client = End::closing;
+    // The client makes nothing of what still arrives there: one order of it is as good as another.
+    connection->to_client.clear();
   } else if (const auto* info = std::get_if<SendInfoReq>(&action)) {
     message.kind = Message::Kind::info_req;
     message.cookie = info->cookie;
@@ -198,6 +192,11 @@ void MachineWorld::client_asks(const ControlAction& action) {
 void MachineWorld::completed(const Complete& complete) {
   const std::uint16_t io = permit_io_[complete.permit];
   if (io == kNoIo) return break_rule("a request completes once");
+  if (complete.result == Errc::session_closed && closing_) {
+    permit_io_[complete.permit] = kNoIo;
+    ios_[io] = IoState::failed;
+    return;
+  }
   if (complete.result != Errc::ok) return break_rule("no request fails");
   if (disk_[io % config_.blocks] != io) return break_rule("an acknowledged write is on the disk");
   permit_io_[complete.permit] = kNoIo;

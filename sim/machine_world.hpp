@@ -13,6 +13,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/base/reflect.hpp"
@@ -22,6 +23,13 @@
 
 namespace rtrs::sim {
 
+// A mistake between the machines, for searches that must find it.
+enum class MachinePlant : std::uint8_t {
+  none,
+  fence_too_early,  // the server answers a fence without closing and draining anything
+  never_drained,    // an end of a broken connection at the server is never reported closed
+};
+
 struct MachineConfig {
   std::uint16_t paths = 2;   // 1 .. kMaxPaths
   std::uint16_t ios = 2;     // writes in all; write i goes to block i % blocks
@@ -30,11 +38,16 @@ struct MachineConfig {
   // Deadlines that may pass although something else is still under way. Without, time stands still until
   // nothing else can happen.
   std::uint16_t early_deadlines = 0;
+  // Times that an operator has a path of the client reconnected, or one of the server disconnected.
+  std::uint16_t operators = 0;
+  bool close = false;  // the application may close the session at any time
+  MachinePlant plant = MachinePlant::none;
   ClientConfig client;
   ServerConfig server;
 };
-// The rule that a replay without a fence can break.
+// The rules that a replay without a fence can break.
 inline constexpr const char* kLostUpdate = "no older write takes effect after a newer acknowledged one";
+inline constexpr const char* kChunkRace = "a request is executed with its own data";
 
 // Two connections a path, no jitter, heartbeats further away than any run, requests that wait for ever.
 MachineConfig small_machine_config(std::uint16_t depth);
@@ -54,10 +67,15 @@ struct MachineStep {
     deadline,        // the earliest one passes
     early_deadline,  // the same, though something else is still under way
     cut,             // connection `which` breaks
+    reconnect,       // an operator has the client reconnect path `which`
+    disconnect,      // an operator disconnects path `which` of the server's first session
+    close,           // the application closes the session
   };
   Kind kind = Kind::deadline;
-  std::uint32_t which = 0;  // connection: its id; storage: index; submit: block
+  std::uint32_t which = 0;  // connection: its id; storage: index; submit: block; operators: path
   bool operator==(const MachineStep&) const = default;
+  // What breaks, comes at the wrong time, or is somebody's wish: a world must be able to finish without it.
+  bool is_fault() const noexcept { return kind >= Kind::early_deadline; }
 };
 const char* to_string(MachineStep::Kind) noexcept;
 
@@ -72,6 +90,10 @@ class MachineWorld {
   void apply(const MachineStep& step);
   // Every write acknowledged and nothing under way but deadlines.
   bool done() const;
+  // Every write is answered, and with a closed session, the client has ended. What is left is cleaning up.
+  bool finished() const;
+  // What `step`, one of enabled(), is about: for readers.
+  std::string describe(const MachineStep& step) const;
   // Of everything that decides what can happen; equal worlds have equal ones. Counters do not count.
   std::uint64_t fingerprint() const;
   // Name of the first rule that was broken, or null. A world with a broken rule is not stepped further.
@@ -83,7 +105,8 @@ class MachineWorld {
   unsigned acknowledged() const noexcept;
   Nanos now() const noexcept { return now_; }
 
- private:
+  // --- the parts of a world, for those who store and compare whole ones ---
+
   struct Message {
     enum class Kind : std::uint8_t {
       connect,
@@ -135,8 +158,13 @@ class MachineWorld {
     std::uint16_t io = kNoIo;
     RTRS_FIELDS(session, chunk, serial, io)
   };
-  enum class IoState : std::uint8_t { unsent, outstanding, acknowledged };
+  enum class IoState : std::uint8_t { unsent, outstanding, acknowledged, failed };
 
+  const MachineConfig& config() const noexcept { return config_; }
+  RTRS_FIELDS(client_, registry_, sessions_, connections_, storage_, memory_, permit_io_, ios_, disk_, cuts_,
+              early_deadlines_, operators_, closing_, next_connection_, now_)
+
+ private:
   template <class Input>
   void feed_client(const Input& input);
   template <class Input>
@@ -150,12 +178,16 @@ class MachineWorld {
   void completed(const Complete&);
 
   Connection* find(std::uint32_t id);
+  const Connection* find(std::uint32_t id) const { return const_cast<MachineWorld*>(this)->find(id); }
   Connection* by_client(ConKey);
   Connection* by_server(ConKey);
   static void send(Connection*, bool to_server, const Message&);
+  std::string write_text(std::uint16_t io) const;
+  std::string message_text(const Connection&, const Message&) const;
   static bool server_learns(const Connection&);
   static bool client_learns(const Connection&);
   void list(const Connection&, std::vector<MachineStep>&) const;
+  void list_wishes(std::vector<MachineStep>&) const;
   bool unfinished() const;
 
   void arrive_at_server(std::uint32_t id);
@@ -184,6 +216,8 @@ class MachineWorld {
   std::vector<std::uint16_t> disk_;       // by block: the write whose data is there
   std::uint16_t cuts_;
   std::uint16_t early_deadlines_;
+  std::uint16_t operators_;
+  bool closing_ = false;  // the application asked for it
   std::uint32_t next_connection_ = 1;
   Nanos now_ = seconds(1);
   const char* violation_ = nullptr;

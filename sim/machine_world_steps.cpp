@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/base/assert.hpp"
+#include "core/proto/server_invariants.hpp"
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
 #include "sim/machine_world.hpp"
@@ -51,6 +52,7 @@ void MachineWorld::feed_server(ConKey key, const Input& input) {
     sessions_[session].on(Continued{now_}, out);
     for (const Action& action : out) server_asks(session, action);
   }
+  if (const char* rule = broken_invariant(sessions_[session])) break_rule(rule);
 }
 
 MachineWorld::MachineWorld(const MachineConfig& config)
@@ -61,7 +63,8 @@ MachineWorld::MachineWorld(const MachineConfig& config)
       ios_(config.ios, IoState::unsent),
       disk_(config.blocks, kNoIo),
       cuts_(config.cuts),
-      early_deadlines_(config.early_deadlines) {
+      early_deadlines_(config.early_deadlines),
+      operators_(config.operators) {
   RTRS_ASSERT(config.paths >= 1 && config.paths <= kMaxPaths && config.blocks >= 1);
   RTRS_ASSERT(!config.server.always_invalidate && !config.client.offer_invalidation);
   for (std::uint16_t path = 0; path < config.paths; ++path) feed_client(PathAdded{now_, path});
@@ -103,6 +106,18 @@ void MachineWorld::apply(const MachineStep& step) {
       --cuts_;
       find(step.which)->broken = true;
       break;
+    case Kind::reconnect:
+      --operators_;
+      feed_client(PathReconnectRequested{now_, static_cast<std::uint16_t>(step.which)});
+      break;
+    case Kind::disconnect:
+      --operators_;
+      feed_server({}, PathDisconnectRequested{now_, static_cast<std::uint16_t>(step.which)});
+      break;
+    case Kind::close:
+      closing_ = true;
+      feed_client(CloseRequested{now_});
+      break;
   }
   const auto over = [](const Connection& c) {
     const bool never_opened = c.server == End::none && c.to_server.empty();
@@ -143,6 +158,13 @@ void MachineWorld::arrive_at_server(std::uint32_t id) {
       request_arrives(key, message);
       break;
     case Message::Kind::fence_req:
+      if (config_.plant == MachinePlant::fence_too_early) {
+        Message answer = message;
+        answer.kind = Message::Kind::fence_rsp;
+        answer.cookie = 0;
+        send(c, false, answer);
+        break;
+      }
       feed_server(key, FenceRequested{now_, key, message.number, message.recon, path_uuid(message.path)});
       break;
     default:
@@ -265,7 +287,7 @@ void MachineWorld::finish_storage(std::size_t index) {
   const StorageOp op = storage_[index];
   storage_.erase(storage_.begin() + static_cast<std::ptrdiff_t>(index));
   const std::uint16_t data = memory_[op.session * config_.server.queue_depth + op.chunk].data;
-  if (data != op.io) break_rule("a request is executed with its own data");
+  if (data != op.io) break_rule(kChunkRace);
   for (std::size_t newer = op.io + config_.blocks; newer < ios_.size(); newer += config_.blocks) {
     if (ios_[newer] == IoState::acknowledged) break_rule(kLostUpdate);
   }

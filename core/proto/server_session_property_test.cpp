@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/proto/jitter.hpp"
+#include "core/proto/server_invariants.hpp"
 #include "core/proto/test_server_session.hpp"
 
 namespace rtrs {
@@ -40,6 +41,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
     ASSERT_EQ(twin, *session);
     ASSERT_EQ(twin.fingerprint(), session->fingerprint());
     ASSERT_EQ(out.size(), actions.size());
+    ASSERT_EQ(broken_invariant(*session), nullptr) << broken_invariant(*session);
     for (const Action& action : std::vector<Action>(actions)) look(action);
   }
   void run_batches() {

@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "tools/urtrs-sim/explore.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/shrink.hpp"
@@ -29,8 +30,10 @@ struct Arguments {
 
 constexpr const char* kFooter =
     "Examples:\n  urtrs-sim sweep --seeds 0..20000\n  urtrs-sim run --seed 4711 --verbose\n"
-    "  urtrs-sim shrink --seed 4711 --out small.tape\n  urtrs-sim run --tape small.tape --verbose\n\n"
-    "Exit codes: 0 every rule held, 1 a rule was broken, 2 usage, 4 no progress,\n"
+    "  urtrs-sim shrink --seed 4711 --out small.tape\n  urtrs-sim run --tape small.tape --verbose\n"
+    "  urtrs-sim explore\n  urtrs-sim explore --config small --fence off --out lost.json\n"
+    "  urtrs-sim explore --replay lost.json\n\n"
+    "Exit codes: 0 every rule held, 1 a rule was broken, 2 usage, 4 no progress (explore: no room),\n"
     "5 one seed gave two different runs.";
 
 int usage(const std::string& text) {
@@ -69,6 +72,26 @@ int scenarios(const Arguments& given) {
   const auto range = parse_seed_range(given.seeds);
   if (!range) return usage("--seeds takes A..B with A < B, not '" + given.seeds + "'");
   return play_scenarios(*range);
+}
+
+CLI::App* explore_options(CLI::App& app, ExploreCommand& command) {
+  CLI::App* all =
+      app.add_subcommand("explore", "every order of everything in small worlds of the real machines");
+  all->add_option("--config", command.configuration, "one world by name, with the ladders of what it breaks")
+      ->capture_default_str();
+  all->add_option("--fence", command.fence, "on, off or both")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"on", "off", "both"}));
+  command.threads = std::max(1U, std::thread::hardware_concurrency());
+  all->add_option("--threads", command.threads)->capture_default_str()->check(CLI::Range(1, 64));
+  all->add_option("--memory", command.megabytes,
+                  "megabytes that one search may use; it says when they are full")
+      ->capture_default_str()
+      ->check(CLI::Range(64, 1'000'000));
+  all->add_flag("--markdown", command.markdown, "print the table of docs/exhaustive.md");
+  all->add_option("--out", command.out, "write the first counter-example to this file");
+  all->add_option("--replay", command.replay, "play a counter-example again and judge it");
+  return all;
 }
 
 int sweep_or_hash(const Arguments& given, bool hash_only) {
@@ -119,6 +142,8 @@ int main(int argc, char** argv) {
   hash->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
   CLI::App* directed = app.add_subcommand("scenarios", "play every directed scenario with a range of seeds");
   directed->add_option("--seeds", given.seeds, "A..B, without B")->default_val("0..10");
+  ExploreCommand search;
+  CLI::App* all = explore_options(app, search);
   CLI::App* list = app.add_subcommand("list", "oracles, faults, directed scenarios and marks");
   try {
     app.parse(argc, argv);
@@ -130,6 +155,7 @@ int main(int argc, char** argv) {
   if (*many) return sweep_or_hash(given, false);
   if (*hash) return sweep_or_hash(given, true);
   if (*directed) return scenarios(given);
+  if (*all) return explore(search);
   if (*list) print_catalogue();
   return kOk;
 }

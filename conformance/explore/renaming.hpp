@@ -1,0 +1,65 @@
+// Numbers of a world that only have to be told apart, or only be ordered, under names that do not depend on
+// how the world came to be.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/base/fixed_vector.hpp"
+#include "sim/machine_world.hpp"
+
+namespace rtrs::explore {
+
+// Path of the client that a path of the server belongs to.
+inline unsigned path_of(const ServerPath& path) {
+  return path.uuid.bytes[0] - 1U;
+}
+// Whether the message names an attempt of a path.
+inline bool is_attempt(const sim::MachineWorld::Message& message) {
+  using Kind = sim::MachineWorld::Message::Kind;
+  return message.kind == Kind::connect || message.kind == Kind::fence_req;
+}
+
+// Of one world, which must outlive it and not change.
+class Renaming {
+ public:
+  using Connection = sim::MachineWorld::Connection;
+
+  explicit Renaming(const sim::MachineWorld&);
+
+  // By path, attempt and cid.
+  std::size_t connections() const noexcept { return connections_; }
+  const Connection& connection(std::size_t i) const noexcept { return *order_[i]; }
+  // Of a number that the server knows a connection by, from 1: its place in that order. Those that are gone
+  // come behind, first asked for first. 0 stays 0.
+  std::uint32_t name_of(std::uint32_t id);
+  // How many attempts of the path that anybody remembers are newer.
+  std::size_t age(unsigned path, std::uint32_t epoch) const;
+  // Fences ago.
+  std::uint32_t serial(std::uint32_t number) const noexcept { return next_serial_ - number; }
+  // Uses of the permit ago, where the peers agreed on generations.
+  std::uint8_t generation(std::uint16_t permit, std::uint8_t value) const noexcept;
+  bool tagged() const noexcept { return tagged_; }
+
+ private:
+  void name_connections(const std::vector<Connection>&);
+  void remember(unsigned path, std::uint32_t epoch);
+  void remember_client();
+  void remember(const std::vector<Connection>&);
+  void remember(const ServerSession&);
+
+  static constexpr std::size_t kMostNames = 48;
+
+  const sim::MachineWorld& world_;
+  const ClientSession& client_;
+  const bool tagged_;
+  std::uint32_t next_serial_ = 0;
+  std::array<FixedVector<std::uint16_t, 32>, kMaxPaths> epochs_;
+  std::array<const Connection*, kMostNames> order_;
+  std::array<std::uint32_t, kMostNames> names_;
+  std::size_t named_ = 0;
+  std::size_t connections_ = 0;
+};
+
+}  // namespace rtrs::explore

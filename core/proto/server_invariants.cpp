@@ -1,0 +1,97 @@
+#include "core/proto/server_invariants.hpp"
+
+#include <algorithm>
+
+namespace rtrs {
+
+namespace {
+
+unsigned index_of(const ConKey& key) noexcept {
+  return key.path % kMaxPaths;
+}
+
+const char* broken_in_path(const ServerPath& path) noexcept {
+  const auto open =
+      std::count_if(path.cons.begin(), path.cons.end(), [](const ServerCon& con) { return con.epoch != 0; });
+  if (open != path.open_cons) return "open connections are counted right";
+  switch (path.state) {
+    case PathState::absent:
+      return path.in_use + path.waiting + path.cons.size() == 0 ? nullptr : "an absent path holds nothing";
+    case PathState::connecting:
+      return path.handshake_deadline != kNever ? nullptr : "a path that connects has a deadline";
+    case PathState::connected:
+      if (!path.complete()) return "a connected path has all its connections";
+      return path.heartbeat.deadline() != kNever ? nullptr : "a connected path has a heartbeat";
+    case PathState::closing:
+      return path.drained() ? "a drained path is released" : nullptr;
+    default:
+      return "a path of a server is absent, connecting, connected or closing";
+  }
+}
+
+// Users and waiting answers of one path, counted from the chunks.
+template <class State>
+const char* broken_in_chunks(const State& state, unsigned index) noexcept {
+  const ServerPath& path = state.paths[index];
+  unsigned users = 0;
+  for (const ServerChunk& chunk : state.chunks) {
+    if (chunk.state == ServerChunk::State::idle) {
+      if (chunk.has_parked) return "a request waits only for a chunk that is used";
+      continue;
+    }
+    if (index_of(chunk.user.key) != index) continue;
+    if (chunk.user.incarnation != path.incarnation) return "a used chunk belongs to a path that is there";
+    ++users;
+  }
+  if (users != path.in_use) return "chunks in use are counted right";
+  unsigned waiting = 0;
+  for (const ServerCon& con : path.cons) {
+    for (std::uint16_t at = con.first_waiting; at != kNoChunk; at = state.chunks[at].next_waiting) {
+      if (++waiting > state.chunks.size()) return "a list of waiting answers ends";
+      if (state.chunks[at].next_waiting == kNoChunk && con.last_waiting != at)
+        return "a list of waiting answers knows its last";
+    }
+  }
+  return waiting == path.waiting ? nullptr : "waiting answers are counted right";
+}
+
+template <class State>
+const char* broken_in_fences(const State& state) noexcept {
+  for (const PendingFence& fence : state.fences) {
+    const ServerPath& asker = state.paths[index_of(fence.asker)];
+    if (asker.state != PathState::connected || asker.cons[0].epoch != fence.asker.epoch)
+      return "who asked for a fence can be answered";
+    if (fence.target < kMaxPaths && state.paths[fence.target].state != PathState::closing)
+      return "a fence waits only for a path that closes";
+  }
+  return nullptr;
+}
+
+template <class State>
+const char* broken_in(const State& state) noexcept {
+  unsigned connected = 0;
+  unsigned waiting = 0;
+  for (unsigned index = 0; index < kMaxPaths; ++index) {
+    const ServerPath& path = state.paths[index];
+    if (const char* rule = broken_in_path(path)) return rule;
+    if (const char* rule = broken_in_chunks(state, index)) return rule;
+    if (state.ended && path.state != PathState::absent) return "a session that ended has no path";
+    connected += path.state == PathState::connected ? 1U : 0U;
+    waiting += path.waiting;
+  }
+  if (connected != state.connected) return "connected paths are counted right";
+  if (waiting != state.waiting) return "waiting answers of a session are counted right";
+  return broken_in_fences(state);
+}
+
+}  // namespace
+
+const char* broken_invariant(const ServerSession& session) noexcept {
+  const char* rule = nullptr;
+  ServerSession::visit_fields(session, [&rule](const char*, const auto& field) {
+    if constexpr (requires { field.chunks; }) rule = broken_in(field);
+  });
+  return rule;
+}
+
+}  // namespace rtrs

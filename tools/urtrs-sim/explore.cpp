@@ -1,0 +1,236 @@
+#include "tools/urtrs-sim/explore.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "conformance/explore/configurations.hpp"
+#include "conformance/explore/counter_example.hpp"
+#include "conformance/explore/search.hpp"
+#include "tools/urtrs-sim/report.hpp"
+
+namespace rtrs::tools {
+
+namespace {
+
+using explore::Configuration;
+using explore::Finding;
+using explore::SearchResult;
+
+// Both say that an older write undid a newer one, before or after the application heard of it.
+constexpr const char* kUndone = "an acknowledged write is on the disk";
+
+struct Row {
+  const Configuration* configuration = nullptr;
+  bool fence = true;
+  SearchResult result;
+};
+
+const char* fence_word(const Row& row) {
+  return row.fence && (row.configuration->machines.server.extensions & 1) != 0 ? "on" : "off";
+}
+
+const Finding* lost_update(const SearchResult& result) {
+  const Finding* late = result.finding(sim::kLostUpdate);
+  const Finding* undone = result.finding(kUndone);
+  if (late == nullptr || undone == nullptr) return late == nullptr ? undone : late;
+  return undone->way.size() < late->way.size() ? undone : late;
+}
+
+bool is_failover_rule(const std::string& rule) {
+  return rule == sim::kLostUpdate || rule == sim::kChunkRace || rule == kUndone;
+}
+
+// Null when the search came out as it must, else what is wrong.
+const char* complaint(const Row& row) {
+  const SearchResult& result = row.result;
+  const Configuration& configuration = *row.configuration;
+  if (!configuration.must_break.empty())
+    return result.finding(configuration.must_break.c_str()) ? nullptr : "the planted mistake was not found";
+  if (!row.fence && configuration.failover) {
+    if (result.finding(sim::kChunkRace) == nullptr || result.finding(sim::kLostUpdate) == nullptr)
+      return "without the fence both races must be found";
+    const bool more = std::any_of(result.findings.begin(), result.findings.end(),
+                                  [](const Finding& finding) { return !is_failover_rule(finding.rule); });
+    return more ? "more is broken than the missing fence explains" : nullptr;
+  }
+  return result.findings.empty() ? nullptr : "a rule is broken";
+}
+
+std::string cell(const Finding* finding) {
+  return finding == nullptr ? std::string("-") : std::to_string(finding->way.size()) + " steps";
+}
+
+std::string other_rules(const SearchResult& result) {
+  std::string text;
+  for (const Finding& finding : result.findings) {
+    if (is_failover_rule(finding.rule) || finding.rule == explore::kStuck) continue;
+    text += (text.empty() ? "" : "; ") + finding.rule + ": " + cell(&finding);
+  }
+  return text.empty() ? "-" : text;
+}
+
+std::string with_commas(std::uint64_t number) {
+  const std::string digits = std::to_string(number);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+void print_markdown(const std::vector<Row>& rows) {
+  std::printf(
+      "| world | what may happen | fence | states | transitions | depth | chunk race | lost update | stuck "
+      "| other rules |\n|---|---|---|---|---|---|---|---|---|---|\n");
+  std::uint64_t states = 0;
+  std::uint64_t transitions = 0;
+  for (const Row& row : rows) {
+    const SearchResult& result = row.result;
+    std::printf("| %s | %s | %s | %s | %s | %u | %s | %s | %s | %s |\n", row.configuration->name.c_str(),
+                row.configuration->text.c_str(), fence_word(row), with_commas(result.states).c_str(),
+                with_commas(result.transitions).c_str(), result.depth,
+                cell(result.finding(sim::kChunkRace)).c_str(), cell(lost_update(result)).c_str(),
+                cell(result.finding(explore::kStuck)).c_str(), other_rules(result).c_str());
+    states += result.states;
+    transitions += result.transitions;
+  }
+  std::printf("| all | | | %s | %s | | | | | |\n", with_commas(states).c_str(),
+              with_commas(transitions).c_str());
+}
+
+void print_row(const Row& row, const char* wrong) {
+  const SearchResult& result = row.result;
+  std::printf("%-14s fence %-3s %10s states %11s transitions  depth %3u  %6.1f s %5zu MB  %s\n",
+              row.configuration->name.c_str(), fence_word(row), with_commas(result.states).c_str(),
+              with_commas(result.transitions).c_str(), result.depth, result.seconds, result.bytes >> 20,
+              !result.exhausted() ? result.stopped_by.c_str()
+              : wrong == nullptr  ? "as it must be"
+                                  : wrong);
+  for (const Finding& finding : result.findings)
+    std::printf("    broken in %s states, first after %zu steps: %s\n", with_commas(finding.states).c_str(),
+                finding.way.size(), finding.rule.c_str());
+  std::fflush(stdout);
+}
+
+void show_progress(const char* name, bool fence, std::uint64_t about, const explore::Progress& now) {
+  const double rate = now.seconds > 0 ? static_cast<double>(now.states) / now.seconds : 0;
+  const double left = about > now.states && rate > 0 ? static_cast<double>(about - now.states) / rate : 0;
+  std::fprintf(
+      stderr, "%s%s fence %s: %s states, %s waiting, depth %u, %.0f states/s, %zu MB, about %.0f s left%s",
+      isatty(2) != 0 ? "\r\033[K" : "", name, fence ? "on" : "off", with_commas(now.states).c_str(),
+      with_commas(now.waiting).c_str(), now.depth, rate, now.bytes >> 20, left, isatty(2) != 0 ? "" : "\n");
+}
+
+Row explore_one(const Configuration& one, bool fence, const ExploreCommand& command) {
+  explore::SearchOptions options;
+  options.threads = command.threads;
+  options.most_bytes = std::size_t{command.megabytes} << 20;
+  const std::uint64_t about = one.fence_off ? one.states / 2 : one.states;
+  double next = 0;
+  options.progress = [&](const explore::Progress& now) {
+    // A log gets a line now and then, a terminal one that moves.
+    if (isatty(2) == 0 && now.seconds < next) return;
+    next = now.seconds + 10;
+    show_progress(one.name.c_str(), fence, about, now);
+  };
+  Row row{&one, fence, explore::search(explore::root_of(one, fence), options)};
+  if (isatty(2) != 0) std::fprintf(stderr, "\r\033[K");
+  return row;
+}
+
+bool write_example(const Row& row, const Finding& finding, const std::string& path) {
+  std::ofstream file(path);
+  file << explore::to_json({row.configuration->name, row.fence, finding.rule, finding.way});
+  file.close();
+  if (!file) std::fprintf(stderr, "urtrs-sim: cannot write %s\n", path.c_str());
+  return static_cast<bool>(file);
+}
+
+int replay_file(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) {
+    std::fprintf(stderr, "urtrs-sim: cannot read %s\n", path.c_str());
+    return kUsage;
+  }
+  const explore::ReadExample read = explore::from_json(text.str());
+  if (!read.example) {
+    std::fprintf(stderr, "urtrs-sim: %s is no counter-example: %s\n", path.c_str(), read.error.c_str());
+    return kUsage;
+  }
+  const explore::Replayed played = explore::replay(*read.example);
+  std::fputs(played.ladder.c_str(), stdout);
+  if (!played.possible) {
+    std::printf("The next step is not possible any more: the machines changed since this was written.\n");
+    return kNondeterministic;
+  }
+  if (played.broken.empty()) std::printf("      no rule is broken any more\n");
+  if (played.broken == explore::kStuck) std::printf("      broken: %s\n", explore::kStuck);
+  return played.broken.empty() ? kOk : kViolated;
+}
+
+// Ladders only where one world was asked for: all of them are hundreds of lines.
+void show_ladders(const Row& row) {
+  for (const Finding& finding : row.result.findings) {
+    std::printf("\n%s: a shortest way, fence %s\n%s", finding.rule.c_str(), row.fence ? "on" : "off",
+                explore::ladder(explore::root_of(*row.configuration, row.fence), finding.way).c_str());
+  }
+}
+
+bool wanted(const Configuration& one, bool fence, const ExploreCommand& command) {
+  if (command.configuration != "all" && command.configuration != one.name) return false;
+  if (!fence && !one.fence_off) return false;
+  return command.fence == "both" || (command.fence == "on") == fence;
+}
+
+}  // namespace
+
+int explore(const ExploreCommand& command) {
+  if (!command.replay.empty()) return replay_file(command.replay);
+  if (command.configuration != "all" && explore::configuration(command.configuration) == nullptr) {
+    std::fprintf(stderr, "urtrs-sim: there is no world '%s'; there are:\n", command.configuration.c_str());
+    for (const Configuration& one : explore::configurations())
+      std::fprintf(stderr, "  %-14s %s\n", one.name.c_str(), one.text.c_str());
+    return kUsage;
+  }
+  std::vector<Row> rows;
+  int code = kOk;
+  bool written = command.out.empty();
+  for (const Configuration& one : explore::configurations()) {
+    for (const bool fence : {true, false}) {
+      if (!wanted(one, fence, command)) continue;
+      Row row = explore_one(one, fence, command);
+      const char* wrong = complaint(row);
+      if (wrong != nullptr) code = kViolated;
+      if (!row.result.exhausted() && code == kOk) code = kNoProgress;
+      if (!command.markdown) print_row(row, wrong);
+      if (!command.markdown && command.configuration != "all") show_ladders(row);
+      if (!written && !row.result.findings.empty()) {
+        if (!write_example(row, row.result.findings.front(), command.out)) return kUsage;
+        written = true;
+      }
+      rows.push_back(std::move(row));
+    }
+  }
+  if (command.markdown) print_markdown(rows);
+  if (!command.markdown && rows.size() > 1) {
+    std::uint64_t states = 0;
+    double seconds = 0;
+    for (const Row& row : rows) states += row.result.states;
+    for (const Row& row : rows) seconds += row.result.seconds;
+    const double processor = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+    std::printf("%s states of %zu searches in %.1f s, %.1f s of processor time\n",
+                with_commas(states).c_str(), rows.size(), seconds, processor);
+  }
+  return code;
+}
+
+}  // namespace rtrs::tools
