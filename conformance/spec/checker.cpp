@@ -95,6 +95,7 @@ void Checker::on(unsigned machine, const Event& event) {
 void Checker::finish() {
   for (auto& [number, machine] : machines_)
     if (machine != nullptr) std::visit([](auto& one) { one.finish(); }, *machine);
+  wire_.finish();
 }
 
 }  // namespace rtrs::spec

@@ -1,6 +1,7 @@
 // What the checks found: the first few violations with the rule, what was seen and what would have been
 // allowed.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@ struct Finding {
   std::uint64_t seq = 0;  // of the record
   Time now = 0;
   unsigned machine = 0;  // its instance in the trace
+  Key key;               // of the event, where it has one
+  bool sent = false;     // it is a WireSent
   std::string seen;
   std::string allowed;
 };
@@ -23,10 +26,30 @@ class Findings {
  public:
   static constexpr std::size_t kKept = 64;
 
+  explicit Findings(std::size_t keep = kKept) : keep_(keep) {}
+
   void add(Rule rule, const Event& event, unsigned machine, std::string seen, std::string allowed) {
     ++count_;
-    if (kept_.size() < kKept)
-      kept_.push_back({rule, event.seq, event.now, machine, std::move(seen), std::move(allowed)});
+    if (kept_.size() < keep_)
+      kept_.push_back({rule, event.seq, event.now, machine, event.key, event.kind == Kind::WireSent,
+                       std::move(seen), std::move(allowed)});
+  }
+  // All of `other`, in the order of the records.
+  void merge(const Findings& other) {
+    count_ += other.count_;
+    ambiguity(other.ambiguity_);
+    kept_.insert(kept_.end(), other.kept_.begin(), other.kept_.end());
+    std::stable_sort(kept_.begin(), kept_.end(),
+                     [](const Finding& a, const Finding& b) { return a.seq < b.seq; });
+    if (kept_.size() > keep_) kept_.resize(keep_);
+  }
+  // Takes back what was found from record `seq` on and `which(finding)` holds for. How many.
+  template <class Which>
+  std::uint64_t take_back(std::uint64_t seq, Which which) {
+    const std::uint64_t taken =
+        std::erase_if(kept_, [&](const Finding& finding) { return finding.seq >= seq && which(finding); });
+    count_ -= taken;
+    return taken;
   }
   // In the order in which they were found.
   const std::vector<Finding>& kept() const noexcept { return kept_; }
@@ -38,6 +61,7 @@ class Findings {
   std::size_t most_states() const noexcept { return ambiguity_; }
 
  private:
+  std::size_t keep_;
   std::vector<Finding> kept_;
   std::uint64_t count_ = 0;
   std::size_t ambiguity_ = 0;

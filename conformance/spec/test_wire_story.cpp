@@ -204,7 +204,7 @@ const std::vector<Spoiled> kWireCases = {
      [](Story& s) {
        heartbeat(s, Key{0, 0, 1}, true, kHbMsg);
      }},
-    {Rule::info_req_wire, "before cid 1", [](Story& s) { s.drop(Kind::WireCm, 3); }},
+    {Rule::info_req_wire, "before cid 1", [](Story& s) { s.swap(Kind::WireCm, Kind::WireSent, 3, 0); }},
     {Rule::info_req_wire, "271 bytes", [](Story& s) { --s.at(Kind::WireSent).length; }},
     {Rule::info_req_wire, "no name", [](Story& s) { rewrite(s.at(Kind::WireSent), 2, 0, 1); }},
     {Rule::info_rsp_wire, "one chunk is missing",

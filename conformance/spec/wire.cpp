@@ -19,18 +19,69 @@ void WireSpec::begin(unsigned machine, const Event& event) {
   recording.settings = event.settings;
 }
 
-// Messages of this connection are missing: what they may have changed is open.
+namespace {
+
+// Whether what breaks the rule can look so because another message was not seen.
+bool needs_all_messages(Rule rule) noexcept {
+  switch (rule) {
+    case Rule::info_req_wire:
+    case Rule::info_rsp_wire:
+    case Rule::wire_before_info:
+    case Rule::io_req_slot:
+    case Rule::io_req_key:
+    case Rule::io_rsp_known:
+    case Rule::io_rsp_connection:
+    case Rule::io_rsp_id:
+    case Rule::io_rsp_data:
+    case Rule::io_rsp_invalidate:
+    case Rule::hb_wire_ack:
+    case Rule::fence_wire:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+// Messages of this connection are missing: what they may have changed is open. They stood anywhere since the
+// last message in their direction, so the other direction may have shown their effects already.
 void WireSpec::gap() {
   ++counts_.gaps;
   const auto found = of_->connections.find(event_->key);
   if (found == of_->connections.end()) return;
-  found->second.gapped = true;
+  counts_.excused += of_->found.take_back(found->second.last_seq[event_->sent ? 0 : 1],
+                                          [](const Finding& one) { return needs_all_messages(one.rule); });
   Path& path = of_->paths[found->second.path];
-  for (Possible<Slot>& slot : session_of(path).slots) slot.forget();
+  forget_slots(session_of(path));
   path.fences.clear();
   if ((path.flags & kNewRkeyFlag) != 0 || !path.info_answered) path.chunks.clear();
   if (!path.info_answered) path.up = event_->now;
-  path.info_asked = path.info_answered = true;
+  path.open = true;
+}
+
+// Some of the path's setup is missing from a capture, and with it what was said on some of its connections.
+void WireSpec::incomplete(Path& path) {
+  if (path.partial) return;
+  path.partial = path.open = true;
+  ++counts_.partial;
+}
+
+// An answer to nothing, after which the capture has no more from the side that would have asked: where that
+// side's last message is missing, no gap shows it.
+bool WireSpec::may_be_the_end(const Recording& recording, const Finding& finding) const {
+  const bool answers = finding.rule == Rule::hb_wire_ack || finding.rule == Rule::io_rsp_known;
+  const auto found = recording.connections.find(finding.key);
+  return answers && found != recording.connections.end() &&
+         found->second.last_seq[finding.sent ? 1 : 0] < finding.seq;
+}
+
+void WireSpec::finish() {
+  for (auto& [machine, recording] : recordings_) {
+    counts_.excused += recording.found.take_back(
+        0, [&](const Finding& finding) { return may_be_the_end(recording, finding); });
+    findings_.merge(std::exchange(recording.found, Findings{}));
+  }
 }
 
 void WireSpec::on(unsigned machine, const Event& event) {
@@ -55,9 +106,17 @@ WireSpec::Session& WireSpec::session_of(const Path& path) {
   return of_->sessions.back();
 }
 
+void WireSpec::forget_slots(Session& session) {
+  session.open = true;
+  for (Possible<Slot>& slot : session.slots) slot.forget();
+}
+
 Possible<WireSpec::Slot>* WireSpec::slot_of(Session& session, std::uint32_t id) {
   if (id > 0xffff) return nullptr;
-  while (session.slots.size() <= id) session.slots.emplace_back(Possible<Slot>(Slot{}));
+  while (session.slots.size() <= id) {
+    session.slots.emplace_back(Possible<Slot>(Slot{}));
+    if (session.open) session.slots.back().forget();
+  }
   return &session.slots[id];
 }
 
@@ -74,12 +133,15 @@ bool WireSpec::form(bool holds, const char* allowed) {
 void WireSpec::message(Connection& con, Path& path) {
   sight().check(!con.closed && !(sent() && con.ended_here), Rule::cm_once,
                 "a message after the connection's end", "nothing more of it");
+  con.last_seq[sent() ? 0 : 1] = event_->seq;
+  // What was agreed on stands in the answer for cid 0.
+  if (!of_->machine && path.depth == 0) incomplete(path);
   const bool to_server = of_->client == sent();
   const bool info = event_->op == WireOp::send && event_->key.con == 0 && event_->bytes.size() >= 2 &&
                     u16_at(event_->bytes, 0) <= kInfoRsp;
   if (!info)
-    sight().check(path.info_answered, Rule::wire_before_info, "a message before the INFO exchange",
-                  "INFO_REQ, then INFO_RSP");
+    sight().check(path.info_answered || path.open, Rule::wire_before_info,
+                  "a message before the INFO exchange", "INFO_REQ, then INFO_RSP");
   to_server ? from_client(con, path) : from_server(con, path);
 }
 
@@ -147,7 +209,7 @@ void WireSpec::heartbeat(Connection& con, Path& path) {
   const unsigned own = sent() ? 0 : 1;
   if (imm_type(event_->imm) == kHbAck) {
     ++con.acknowledged[own];
-    at.check(con.acknowledged[own] <= con.heartbeats[1 - own] || con.gapped, Rule::hb_wire_ack,
+    at.check(con.acknowledged[own] <= con.heartbeats[1 - own] || path.open, Rule::hb_wire_ack,
              "an HB_ACK without an HB_MSG", "one HB_ACK for each HB_MSG of the other side");
     return;
   }
@@ -166,7 +228,7 @@ void WireSpec::heartbeat(Connection& con, Path& path) {
 
 void WireSpec::fence(Path& path, bool question) {
   const Sight at = sight();
-  at.check(path.partial || agreed(path, kFenceFlag, kFenceExtension), Rule::fence_wire,
+  at.check(path.open || agreed(path, kFenceFlag, kFenceExtension), Rule::fence_wire,
            "a fence between peers that did not agree on it", "none");
   const std::uint32_t serial = u32_at(event_->bytes, 4);
   if (question) {
@@ -174,8 +236,8 @@ void WireSpec::fence(Path& path, bool question) {
     return;
   }
   const auto found = std::find(path.fences.begin(), path.fences.end(), serial);
-  at.check(found != path.fences.end() || counts_.gaps != 0 || path.partial, Rule::fence_wire,
-           "an answer to no fence that is open", "the serial of an open question");
+  at.check(found != path.fences.end() || path.open, Rule::fence_wire, "an answer to no fence that is open",
+           "the serial of an open question");
   if (found != path.fences.end()) path.fences.erase(found);
 }
 

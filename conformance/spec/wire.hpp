@@ -17,8 +17,9 @@ namespace rtrs::spec {
 struct WireCounts {
   std::uint64_t connections = 0;
   std::uint64_t unplaced = 0;  // messages of connections whose beginning was not seen
-  std::uint64_t partial = 0;   // attempts whose first connect request was not seen
+  std::uint64_t partial = 0;   // attempts whose setup was not all seen
   std::uint64_t gaps = 0;
+  std::uint64_t excused = 0;  // breaches that a message in a gap may explain: not counted as violations
 };
 
 class WireSpec {
@@ -29,6 +30,8 @@ class WireSpec {
   // The begin event of a machine says whose notes follow.
   void begin(unsigned machine, const Event&);
   void on(unsigned machine, const Event&);
+  // After the last event.
+  void finish();
   const WireCounts& counts() const noexcept { return counts_; }
 
  private:
@@ -57,6 +60,7 @@ class WireSpec {
     std::uint32_t depth = 0;  // 0: not known
     std::uint32_t max_io_size = 0;
     std::uint32_t max_hdr_size = 0;
+    bool open = false;  // a message is missing: slots that were not looked at yet may be in any state
     std::vector<Possible<Slot>> slots;
   };
   // One incarnation of a path.
@@ -73,7 +77,8 @@ class WireSpec {
     std::vector<std::uint16_t> asked;     // cids
     std::vector<std::uint16_t> accepted;  // cids
     bool foreign_depth = false;           // other than its session's
-    bool partial = false;                 // its first requests were not seen
+    bool partial = false;                 // not all of its requests and answers were seen
+    bool open = false;                    // a message is missing: what was agreed and asked is not known
     bool info_asked = false;
     bool info_answered = false;
     bool over = false;  // one of its connections ended
@@ -87,7 +92,8 @@ class WireSpec {
     bool answered = false;
     bool ended_here = false;  // this side asked for the end
     bool closed = false;
-    bool gapped = false;  // some of its messages are missing
+    // Of the last message that was seen, [0] of the recording side, [1] of its peer.
+    std::uint64_t last_seq[2] = {0, 0};
     // [0] of the recording side, [1] of its peer.
     std::uint64_t heartbeats[2] = {0, 0};
     std::uint64_t acknowledged[2] = {0, 0};
@@ -102,6 +108,8 @@ class WireSpec {
     std::vector<Path> paths;
     std::vector<Session> sessions;
     std::map<Uuid, std::uint16_t> last_recon;  // by path
+    // Of captures: kept until no later gap can explain them.
+    Findings found{kMostHeld};
   };
   // A request as its header tells.
   struct Request {
@@ -114,7 +122,9 @@ class WireSpec {
     Buffer buffer;
   };
 
-  Sight sight() const { return Sight{findings_, *event_, machine_}; }
+  static constexpr std::size_t kMostHeld = 4096;
+
+  Sight sight() const { return Sight{of_->machine ? findings_ : of_->found, *event_, machine_}; }
   bool sent() const noexcept {
     return event_->kind == Kind::WireCm ? event_->sent : event_->kind == Kind::WireSent;
   }
@@ -122,6 +132,7 @@ class WireSpec {
   bool agreed(const Path& path, std::uint32_t flag, std::uint8_t extension) const noexcept {
     return (path.flags & flag) != 0 && (path.extensions & extension) != 0;
   }
+  void forget_slots(Session& session);
   Possible<Slot>* slot_of(Session& session, std::uint32_t id);
 
   // wire_connect.cpp
@@ -138,6 +149,8 @@ class WireSpec {
 
   // wire.cpp
   void gap();
+  void incomplete(Path& path);
+  bool may_be_the_end(const Recording& recording, const Finding& finding) const;
   void message(Connection& con, Path& path);
   void from_client(Connection& con, Path& path);
   void from_server(Connection& con, Path& path);

@@ -102,10 +102,7 @@ WireSpec::Path& WireSpec::attempt(const Uuid& uuid, const Uuid& session, std::ui
   path.session = session;
   path.recon_cnt = recon_cnt;
   path.cid_num = cid_num;
-  if (of_->client && cid != 0 && !of_->machine) {
-    path.partial = path.info_asked = path.info_answered = true;
-    ++counts_.partial;
-  }
+  if (of_->client && cid != 0 && !of_->machine) incomplete(path);
   return path;
 }
 
@@ -117,6 +114,10 @@ void WireSpec::accepted(Connection& con) {
   at.check(readable && u16_at(bytes, 4) == 0, Rule::con_rsp_layout, "CON_RSP of an accept",
            "56 bytes, magic, version 2.x, errno 0");
   Path& path = of_->paths[con.path];
+  // Of a capture only this shows that INFO_REQ came too early: the answer may have been missing before.
+  if (!of_->machine)
+    at.check(!path.info_asked, Rule::info_req_wire, "a connection is accepted after INFO_REQ",
+             "all of them before");
   path.accepted.push_back(con.key.con);
   if (!readable || con.key.con != 0) return;
   const std::uint32_t depth = u16_at(bytes, 6);
@@ -166,8 +167,10 @@ void WireSpec::info_request(Path& path) {
   const bool named = bytes.size() >= kInfoReqBytes &&
                      bytes.substr(2, 255).find('\0') != std::string_view::npos && bytes[2] != '\0';
   const Sight at = sight();
+  const bool complete = path.accepted.size() == path.cid_num;
   at.check(
-      event_->length == kInfoReqBytes && named && !path.info_asked && path.accepted.size() == path.cid_num,
+      event_->length == kInfoReqBytes && named && (!path.info_asked || path.open) &&
+          (complete || !of_->machine),
       Rule::info_req_wire,
       [&] {
         return "INFO_REQ of " + std::to_string(event_->length) + " bytes with " +
@@ -177,6 +180,7 @@ void WireSpec::info_request(Path& path) {
   if (of_->client)
     at.check(!path.foreign_depth, Rule::con_rsp_depth,
              "INFO_REQ on a path with another depth or size than the session", "the end of the path");
+  if (!complete && !of_->machine) incomplete(path);
   path.info_asked = true;
 }
 
@@ -186,7 +190,8 @@ void WireSpec::info_response(Path& path) {
   const bool covers =
       event_->bytes.size() != event_->length || path.depth == 0 || path.chunks.size() == path.depth;
   sight().check(
-      path.info_asked && !path.info_answered && event_->key.con == 0 && covers, Rule::info_rsp_wire,
+      ((path.info_asked && !path.info_answered) || path.open) && event_->key.con == 0 && covers,
+      Rule::info_rsp_wire,
       [&] {
         return "INFO_RSP of " + std::to_string(event_->length) + " bytes for " +
                std::to_string(path.chunks.size()) + " chunks";

@@ -92,14 +92,17 @@ void WireSpec::check_target(const Path& path, const Request& request, std::uint3
         return "an end at " + std::to_string(end) + " in chunk " + std::to_string(buf_id) + ", which is " +
                std::to_string(chunk.len) + " bytes at " + std::to_string(chunk.addr);
       });
+  // Fresh keys come over any connection of the path.
   sight().check(
-      event_->rkey == chunk.key, Rule::io_req_key, [&] { return "key " + std::to_string(event_->rkey); },
+      event_->rkey == chunk.key || path.partial, Rule::io_req_key,
+      [&] { return "key " + std::to_string(event_->rkey); },
       [&] { return "key " + std::to_string(chunk.key) + " of chunk " + std::to_string(buf_id); });
 }
 
 void WireSpec::take_slot(Connection& con, Path& path, const Request& request, std::uint32_t buf_id) {
   Possible<Slot>* slot = slot_of(session_of(path), buf_id);
   if (slot == nullptr) return;
+  if (path.partial) return slot->forget();
   Slot taken;
   taken.phase = Phase::under_way;
   taken.generation = request.generation;
@@ -121,7 +124,7 @@ void WireSpec::take_slot(Connection& con, Path& path, const Request& request, st
                to_string(slot->states().front().key);
       });
   slot->set(taken);
-  findings_.ambiguity(slot->size());
+  sight().findings.ambiguity(slot->size());
 }
 
 void WireSpec::response(Connection& con, Path& path) {
@@ -190,7 +193,7 @@ void WireSpec::check_response(const Slot& slot) {
 }
 
 void WireSpec::data(Connection& con, Path& path) {
-  bool known = false, open = con.gapped || path.partial;
+  bool known = false, open = path.open;
   for (Possible<Slot>& slot : session_of(path).slots) {
     open = open || slot.anything();
     slot.step([&](Slot state, auto& next) {
@@ -211,7 +214,7 @@ void WireSpec::data(Connection& con, Path& path) {
 }
 
 void WireSpec::invalidation(Connection& con, Path& path) {
-  bool known = false, open = con.gapped || path.partial;
+  bool known = false, open = path.open;
   for (Possible<Slot>& slot : session_of(path).slots) {
     open = open || slot.anything();
     slot.step([&](Slot state, auto& next) {

@@ -20,9 +20,12 @@ void weigh(TraceCheck& check, const trace::Header& header) {
         "it is a dump of the ring and has no actions: only its wire notes could be judged");
   if (check.wire.gaps != 0)
     check.doubts.push_back(std::to_string(check.wire.gaps) + " gaps, where messages are missing");
+  if (check.wire.excused != 0)
+    check.doubts.push_back(std::to_string(check.wire.excused) +
+                           " breaches of rules that missing messages may explain");
   if (check.wire.partial != 0)
     check.doubts.push_back(std::to_string(check.wire.partial) +
-                           " attempts whose first connect request is missing");
+                           " attempts of which not every connect request and answer is there");
   if (check.wire.unplaced != 0)
     check.doubts.push_back(std::to_string(check.wire.unplaced) +
                            " messages belong to connections whose connect request is missing");
