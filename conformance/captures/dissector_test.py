@@ -110,6 +110,28 @@ def filters_work():
     assert count(errors, 'rtrs.type == "IO_RSP" && rtrs.type == "RKEY_RSP"') > 10
 
 
+def times(name, display_filter):
+    """Seconds since the first frame of the capture."""
+    text = tshark("-r", capture(name), "-Y", display_filter, "-T", "fields", "-e", "frame.time_relative")
+    return [float(one) for one in text.split()]
+
+
+def readme_tells_the_truth():
+    """What README.md says of each capture is in it."""
+    for psn in (4121688, 4823524):
+        unheard = times("path_loss", f"infiniband.bth.psn == {psn}")
+        assert len(unheard) > 50 and min(unheard) > 6 and 30 < max(unheard) - min(unheard) < 40, (psn, unheard)
+    goodbyes = times("path_loss", "infiniband.mad.attributeid == 0x0015")
+    assert 40 < min(goodbyes) < 46, goodbyes
+    again = times("path_loss", 'rtrs.type == "CON_REQ" && rtrs.recon_cnt == 2')
+    assert len(again) == 3 and all(92 <= one < 93 for one in again), again
+    assert not times("path_loss", 'rtrs.type == "CON_REQ" && rtrs.recon_cnt > 2')
+    assert count(capture("invalidation"), "rtrs.sg_cnt == 2") == 1
+    assert count(capture("invalidation"), "rtrs.sg_cnt == 2 && rtrs.response_in", "-2") == 0
+    refused = times("rnr_nak", "infiniband.aeth.syndrome.opcode == 1")
+    assert len(refused) == 5, refused
+
+
 def nothing_is_malformed():
     for name in CAPTURES:
         assert count(capture(name), "_ws.malformed || rtrs.malformed") == 0, name
@@ -170,6 +192,7 @@ def main():
     for name in CAPTURES:
         golden(name, update)
     filters_work()
+    readme_tells_the_truth()
     nothing_is_malformed()
     links_go_both_ways()
     with tempfile.TemporaryDirectory(prefix="urtrs-dissector-") as folder:
