@@ -24,7 +24,7 @@ def judge(code, log="", dmesg="", reset="", clean=True, why="", deviations=()):
         folder.mkdir(parents=True)
         for name, text in (("log", log), ("dmesg", dmesg), ("reset.log", reset), ("figures", "gap 1.5 s\n")):
             (folder / name).write_text(text)
-        lab = types.SimpleNamespace(work=work, kernel="6.12")
+        lab = types.SimpleNamespace(work=work, kernel="6.12", programs_digest=lambda: "d")
         options = argparse.Namespace(build_dir=work, fast=False, minutes=None, seconds=None)
         judging = runner.Runner(lab, CASES, options, lambda text: None)
         judging.deviations = list(deviations)
@@ -121,6 +121,13 @@ class Tables(unittest.TestCase):
         self.assertEqual(new.splitlines()[0], document.splitlines()[0])
         with self.assertRaises(ValueError):
             report.update("no markers", results, CASES)
+
+    def test_it_says_how_many_builds_were_judged(self):
+        results = {}
+        for number, (client, commit) in enumerate((("kernel", "a"), ("urtrs", "a"), ("urtrs", "b"), ("urtrs", "b"))):
+            cell = cells.Cell("verify", client, "kernel", "on", number + 1)
+            results[cell.name] = dict(self.result(cell, "pass"), commit=commit, when=f"2026-01-01 00:0{number}")
+        self.assertIn("ran 2 build(s) of them, 2 of these cells the newest", report.provenance(results))
 
     def test_throughput_is_compared_with_the_kernel_in_the_same_boot(self):
         cell = cells.Cell("throughput", "kernel", "kernel", "off", 1)

@@ -167,3 +167,11 @@ class Lab:
             target.parent.mkdir(parents=True, exist_ok=True)
             run(["strip", "-o", target, source], self.work / "programs.log")
             target.chmod(0o755)
+
+    def programs_digest(self):
+        """Names what is under test: the same code, built the same way, has the same one."""
+        digest = hashlib.sha256()
+        for name in OURS:
+            if (self.programs / name).exists():
+                digest.update((self.programs / name).read_bytes())
+        return digest.hexdigest()[:12]

@@ -130,9 +130,15 @@ def provenance(results):
         return "Nothing has been run."
     kernels = ", ".join(sorted({r["kernel"] for r in results.values()}))
     when = [r["when"] for r in results.values()]
-    commits = len({r["commit"] for r in results.values()})
+    # The kernel with itself does not depend on what we built.
+    builds = {}
+    for r in sorted((r for r in results.values() if "urtrs" in (r["client"], r["server"])), key=lambda r: r["when"]):
+        build = r.get("programs", r["commit"])
+        builds[build] = builds.get(build, 0) + 1
+    newest = list(builds.values())[-1:] or [0]
     longest = max((r.get("duration", 0) for r in results.values() if r["case"] == "cut-heal"), default=0)
-    return (f"{len(results)} cells, run {min(when)} to {max(when)} UTC, Linux {kernels}, {commits} state(s) of the tree; "
+    return (f"{len(results)} cells, run {min(when)} to {max(when)} UTC, Linux {kernels}. Those with programs of ours ran {len(builds)} build(s) "
+            f"of them, {newest[0]} of these cells the newest; "
             f"`cut-heal` ran for up to {longest} s.")
 
 

@@ -145,7 +145,8 @@ class Runner:
             name, value, unit = line.split()
             figures[name] = [float(value), unit]
         self._keep(cell, folder, {"verdict": verdict, "reason": "; ".join(filter(None, reasons)), "seconds": round(seconds, 1),
-                                  "figures": figures, "commit": self.commit, "kernel": self.lab.kernel,
+                                  "figures": figures, "commit": self.commit, "programs": self.lab.programs_digest(),
+                                  "kernel": self.lab.kernel,
                                   "when": time.strftime("%Y-%m-%d %H:%M", time.gmtime())})
 
     def _keep(self, cell, folder, result):
