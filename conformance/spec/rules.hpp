@@ -189,7 +189,12 @@ namespace rtrs::spec {
   X(hb_wire_period, "hb-wire-period", "O8", "protocol section 7",                                            \
     "a side sends no more HB_MSG than intervals have passed")                                                \
   X(fence_wire, "fence-wire", "O13", "docs/architecture.md",                                                 \
-    "fences are asked and answered only where both sides agreed on them, each answer to a question")
+    "fences are asked and answered only where both sides agreed on them, each answer to a question")         \
+  X(rnbd_form, "rnbd-form", "O13", "protocol sections 2.9 and 9.1",                                          \
+    "an RNBD message has the type, length, direction, connection and ranges of its kind")                    \
+  X(rnbd_order, "rnbd-order", "O13", "protocol section 9.1",                                                 \
+    "a client opens after SESS_INFO was answered, and names only devices that an OPEN gave and no CLOSE "    \
+    "took")
 
 #define RTRS_SPEC_RULES(X)  \
   RTRS_SPEC_CLIENT_RULES(X) \

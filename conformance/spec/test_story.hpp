@@ -107,6 +107,7 @@ Story registry_story();
 // The same kind of conversation on the wire, as its client noted it.
 Story wire_story();
 Story keyed_wire_story();
+Story rnbd_story();
 
 // In the test of each side; together they break every rule.
 const std::vector<Spoiled>& client_cases();
@@ -116,5 +117,6 @@ const std::vector<Spoiled>& keyed_server_cases();
 const std::vector<Spoiled>& registry_cases();
 const std::vector<Spoiled>& wire_cases();
 const std::vector<Spoiled>& keyed_wire_cases();
+const std::vector<Spoiled>& rnbd_cases();
 
 }  // namespace rtrs::spec

@@ -178,6 +178,80 @@ Story keyed_wire_story() {
   return story;
 }
 
+// A request with this user header, and its answer.
+void rnbd(Story& story, Key key, std::uint32_t chunk, bool reads, std::string user, std::uint32_t data_len) {
+  const auto usr_len = static_cast<std::uint32_t>(user.size());
+  const std::uint32_t off = data_len + usr_len;
+  std::string header(reads ? kReadHeader + kDescriptorBytes : kWriteHeader, '\0');
+  put(header, 0, reads ? kRead : kWrite, 2);
+  put(header, 2, usr_len, 2);
+  if (reads) {
+    put(header, 6, 1, 2);
+    put(header, 8, 0x5000, 8);
+    put(header, 16, 60, 4);
+    put(header, 20, data_len, 4);
+  }
+  const auto size = static_cast<std::uint32_t>(header.size());
+  message(story, true, key, WireOp::write_imm, user + header, usr_len + size + (reads ? 0 : data_len),
+          request_imm(kDepth, chunk, off));
+  Event& event = story.events().back();
+  event.rkey = kPoolKey;
+  event.remote_addr = kPool + chunk * kChunk + (reads ? data_len : 0);
+  if (reads) {
+    message(story, false, key, WireOp::write, {}, data_len);
+    story.events().back().rkey = 60;
+    story.events().back().remote_addr = 0x5000;
+  }
+  message(story, false, key, WireOp::write_imm, {}, 0, kIoRsp << 28 | chunk);
+}
+
+Story rnbd_story() {
+  Story story;
+  const Key service{0, 0, 1}, io{0, 1, 1};
+  connect(story, 0, 1, 0);
+  std::string sess_info(36, '\0'), open(264, '\0'), write(32, '\0'), close(8, '\0');
+  put(sess_info, 4, 2, 1);
+  put(open, 0, 2, 2);
+  put(open, 4, 1, 1);
+  put(open, 6, 'd', 1);
+  put(write, 0, 4, 2);
+  put(write, 8, 16, 8);
+  put(write, 16, 1, 4);
+  put(write, 20, 512, 4);
+  put(close, 0, 5, 2);
+  rnbd(story, service, 0, true, sess_info, 36);
+  rnbd(story, service, 1, true, open, 56);
+  rnbd(story, io, 0, false, write, 512);
+  rnbd(story, service, 1, false, close, 0);
+  return story;
+}
+
+const std::vector<Spoiled> kRnbdCases = {
+    {Rule::rnbd_form, "OPEN over an IO connection", [](Story& s) { s.at(Kind::WireSent, 2).key.con = 1; }},
+    {Rule::rnbd_form, "an unknown operation", [](Story& s) { rewrite(s.at(Kind::WireSent, 3), 16, 6, 4); }},
+    {Rule::rnbd_form, "a READ that travels as WRITE",
+     [](Story& s) { rewrite(s.at(Kind::WireSent, 3), 16, 0, 4); }},
+    {Rule::rnbd_form, "another size than that of the data",
+     [](Story& s) { rewrite(s.at(Kind::WireSent, 3), 20, 1024, 4); }},
+    {Rule::rnbd_form, "beyond the last sector",
+     [](Story& s) { rewrite(s.at(Kind::WireSent, 3), 8, std::uint64_t{1} << 54, 8); }},
+    {Rule::rnbd_form, "an access mode that there is not",
+     [](Story& s) { rewrite(s.at(Kind::WireSent, 2), 4, 3, 1); }},
+    {Rule::rnbd_order, "OPEN before the answer to SESS_INFO",
+     [](Story& s) { s.swap(Kind::WireReceived, Kind::WireSent, 2, 2); }},
+    {Rule::rnbd_order, "a device that no OPEN gave",
+     [](Story& s) { rewrite(s.at(Kind::WireSent, 4), 4, 7, 4); }},
+    {Rule::rnbd_order, "IO after CLOSE",
+     [](Story& s) {
+       const Event io = s.at(Kind::WireSent, 3);
+       s.events().push_back(io);
+     }},
+};
+
+const std::vector<Spoiled>& rnbd_cases() {
+  return kRnbdCases;
+}
+
 const std::vector<Spoiled> kWireCases = {
     {Rule::con_req_layout, "magic", [](Story& s) { rewrite(s.at(Kind::WireCm), 2, 1, 2); }},
     {Rule::con_req_layout, "short",

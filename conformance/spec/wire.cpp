@@ -36,6 +36,7 @@ bool needs_all_messages(Rule rule) noexcept {
     case Rule::io_rsp_invalidate:
     case Rule::hb_wire_ack:
     case Rule::fence_wire:
+    case Rule::rnbd_order:
       return true;
     default:
       return false;

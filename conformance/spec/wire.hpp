@@ -42,6 +42,16 @@ class WireSpec {
     bool operator==(const Buffer&) const = default;
   };
   enum class Phase : std::uint8_t { idle, under_way };
+  static constexpr std::uint16_t kNoRnbd = 0xffff;
+  // What its client did with RNBD in a session.
+  struct Rnbd {
+    bool known = false;
+    bool introduced = false;             // SESS_INFO was seen
+    bool agreed = false;                 // and answered
+    std::size_t opened = 0;              // OPENs that were answered with success
+    std::vector<std::uint32_t> devices;  // named by IO and CLOSE
+    std::vector<std::uint32_t> closed;   // since the last of them
+  };
   struct Slot {
     Phase phase = Phase::idle;
     std::uint8_t generation = 0;
@@ -50,7 +60,9 @@ class WireSpec {
     bool need_invalidate = false;
     bool data_written = false;
     bool invalidated = false;
-    std::uint32_t path = 0;  // number of the Path
+    std::uint16_t rnbd = kNoRnbd;  // type of its RNBD message
+    std::uint32_t device = 0;      // of IO and CLOSE
+    std::uint32_t path = 0;        // number of the Path
     Key key;
     Buffer buffer;
     bool operator==(const Slot&) const = default;
@@ -62,6 +74,7 @@ class WireSpec {
     std::uint32_t max_hdr_size = 0;
     bool open = false;  // a message is missing: slots that were not looked at yet may be in any state
     std::vector<Possible<Slot>> slots;
+    Rnbd rnbd;
   };
   // One incarnation of a path.
   struct Path {
@@ -162,11 +175,18 @@ class WireSpec {
   void request(Connection& con, Path& path);
   std::optional<Request> read_header(const Path& path, std::uint32_t off) const;
   void check_target(const Path& path, const Request& request, std::uint32_t buf_id, std::uint32_t off);
-  void take_slot(Connection& con, Path& path, const Request& request, std::uint32_t buf_id);
+  void take_slot(Connection& con, Path& path, const Request& request, std::uint32_t buf_id,
+                 std::uint32_t off);
   void response(Connection& con, Path& path);
   void check_response(const Slot& slot);
   void data(Connection& con, Path& path);
   void invalidation(Connection& con, Path& path);
+
+  // wire_rnbd.cpp
+  bool well_formed(const Request& request, std::string_view user, std::uint32_t data_len) const;
+  void rnbd_request(const Path& path, const Request& request, std::uint32_t off, Slot& slot);
+  void rnbd_order(const Path& path, Rnbd& rnbd, const Slot& slot);
+  void rnbd_response(const Path& path, const Slot& slot, std::uint16_t error);
 
   Findings& findings_;
   Time capture_heartbeat_ = 0;

@@ -42,7 +42,7 @@ void WireSpec::request(Connection& con, Path& path) {
         request->buffer.len != 0 && request->buffer.len <= path.chunk_size, Rule::io_req_descriptor,
         [&] { return "a READ into " + std::to_string(request->buffer.len) + " bytes"; },
         [&] { return "1 to " + std::to_string(path.chunk_size); });
-  take_slot(con, path, *request, buf_id);
+  take_slot(con, path, *request, buf_id, off);
 }
 
 // The header stands at the end of what was written; a WRITE also wrote everything before it.
@@ -99,7 +99,8 @@ void WireSpec::check_target(const Path& path, const Request& request, std::uint3
       [&] { return "key " + std::to_string(chunk.key) + " of chunk " + std::to_string(buf_id); });
 }
 
-void WireSpec::take_slot(Connection& con, Path& path, const Request& request, std::uint32_t buf_id) {
+void WireSpec::take_slot(Connection& con, Path& path, const Request& request, std::uint32_t buf_id,
+                         std::uint32_t off) {
   Possible<Slot>* slot = slot_of(session_of(path), buf_id);
   if (slot == nullptr) return;
   if (path.partial) return slot->forget();
@@ -112,6 +113,7 @@ void WireSpec::take_slot(Connection& con, Path& path, const Request& request, st
   taken.buffer = request.buffer;
   taken.path = path.number;
   taken.key = con.key;
+  rnbd_request(path, request, off, taken);
   // Of another incarnation it may be over for reasons that only the client's side sees: it drained its path.
   const bool strict = of_->machine && of_->client;
   const bool free = slot->any([&](const Slot& state) {
@@ -174,6 +176,7 @@ void WireSpec::response(Connection& con, Path& path) {
         [&] { return "generation " + std::to_string(tag); },
         [&] { return std::to_string(state.generation) + " of the request"; });
   check_response(state);
+  rnbd_response(path, state, static_cast<std::uint16_t>(response_errno(event_->imm)));
   slot.set(Slot{});
 }
 

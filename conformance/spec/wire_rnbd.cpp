@@ -1,0 +1,120 @@
+// RNBD inside the requests of a session, as its client said it. Other users of RTRS are left alone: a session
+// is one of RNBD when a SESS_INFO or OPEN went over its service connection.
+#include <algorithm>
+
+#include "conformance/spec/bytes.hpp"
+#include "conformance/spec/wire.hpp"
+
+namespace rtrs::spec {
+
+namespace {
+
+constexpr std::uint16_t kSessInfo = 0, kOpen = 2, kIo = 4, kClose = 5;
+constexpr std::size_t kSessInfoBytes = 36, kOpenBytes = 264, kCloseBytes = 8, kIoBytes = 28;
+constexpr std::uint8_t kReadOp = 0, kWriteOp = 1, kFlushOp = 2, kLastOp = 5, kLastAccessMode = 2;
+constexpr std::uint64_t kMostSectors = std::uint64_t{1} << 54;
+constexpr std::uint32_t kSector = 512;
+
+bool opens(std::string_view user) noexcept {
+  return user.size() == kOpenBytes && u16_at(user, 0) == kOpen &&
+         static_cast<std::uint8_t>(user[4]) <= kLastAccessMode && user[6] != '\0' &&
+         user.substr(6, 255).find('\0') != std::string_view::npos;
+}
+
+bool introduces(std::string_view user) noexcept {
+  return user.size() == kSessInfoBytes && u16_at(user, 0) == kSessInfo && user[4] != '\0';
+}
+
+bool within_device(std::string_view user) noexcept {
+  const std::uint64_t sector = number_at(user, 8, 8);
+  const std::uint64_t count = (std::uint64_t{u32_at(user, 20)} + kSector - 1) / kSector;
+  return sector < kMostSectors && count <= kMostSectors - sector;
+}
+
+}  // namespace
+
+// What the user header is, where it is well-formed.
+bool WireSpec::well_formed(const Request& request, std::string_view user, std::uint32_t data_len) const {
+  const bool service = event_->key.con == 0;
+  switch (u16_at(user, 0)) {
+    case kSessInfo:
+      return service && request.reads && introduces(user);
+    case kOpen:
+      return service && request.reads && opens(user);
+    case kClose:
+      return service && !request.reads && user.size() == kCloseBytes;
+    case kIo: {
+      if (service || user.size() < kIoBytes) return false;
+      const auto op = static_cast<std::uint8_t>(user[16]);
+      const bool moves = op == kReadOp || op == kWriteOp;
+      return op <= kLastOp && request.reads == (op == kReadOp || op == kFlushOp) && within_device(user) &&
+             (!moves || u32_at(user, 20) == data_len);
+    }
+    default:
+      return false;
+  }
+}
+
+void WireSpec::rnbd_request(const Path& path, const Request& request, std::uint32_t off, Slot& slot) {
+  const std::string_view head = event_->bytes;
+  if (!of_->client || head.size() < request.usr_len + request.header) return;
+  const std::string_view user = head.substr(head.size() - request.header - request.usr_len, request.usr_len);
+  Rnbd& rnbd = session_of(path).rnbd;
+  if (event_->key.con == 0 && request.reads && introduces(user)) rnbd.known = rnbd.introduced = true;
+  if (event_->key.con == 0 && request.reads && opens(user)) rnbd.known = true;
+  if (!rnbd.known) return;
+  const bool fine = user.size() >= 4 && well_formed(request, user, off - request.usr_len);
+  const Sight at = sight();
+  at.check(
+      fine, Rule::rnbd_form,
+      [&] {
+        return "a " + std::string(request.reads ? "READ" : "WRITE") + " over cid " +
+               std::to_string(event_->key.con) + " with a user header of " + std::to_string(user.size()) +
+               " bytes" + (user.size() < 2 ? "" : ", type " + std::to_string(u16_at(user, 0)));
+      },
+      [] { return std::string("SESS_INFO, OPEN or CLOSE over cid 0, IO over the others"); });
+  if (!fine) return;
+  slot.rnbd = u16_at(user, 0);
+  if (slot.rnbd == kIo || slot.rnbd == kClose) slot.device = u32_at(user, 4);
+  rnbd_order(path, rnbd, slot);
+}
+
+// Who saw no SESS_INFO joined later, and cannot know what was opened before.
+void WireSpec::rnbd_order(const Path& path, Rnbd& rnbd, const Slot& slot) {
+  if (path.open || session_of(path).open || !(of_->machine || rnbd.introduced)) return;
+  const Sight at = sight();
+  if (slot.rnbd == kOpen)
+    at.check(rnbd.agreed, Rule::rnbd_order, "OPEN before SESS_INFO was answered",
+             "SESS_INFO, and its answer");
+  if (slot.rnbd != kIo && slot.rnbd != kClose) return;
+  const bool named = std::find(rnbd.devices.begin(), rnbd.devices.end(), slot.device) != rnbd.devices.end();
+  if (!named) {
+    rnbd.devices.push_back(slot.device);
+    at.check(
+        rnbd.devices.size() <= rnbd.opened, Rule::rnbd_order,
+        [&] {
+          return "device " + std::to_string(slot.device) +
+                 "; devices named: " + std::to_string(rnbd.devices.size());
+        },
+        [&] { return "as many as OPENs were answered: " + std::to_string(rnbd.opened); });
+  }
+  const bool closed = std::find(rnbd.closed.begin(), rnbd.closed.end(), slot.device) != rnbd.closed.end();
+  at.check(
+      !closed || slot.rnbd == kClose, Rule::rnbd_order,
+      [&] { return "IO on device " + std::to_string(slot.device) + ", which was closed"; },
+      [] { return std::string("OPEN first"); });
+}
+
+void WireSpec::rnbd_response(const Path& path, const Slot& slot, std::uint16_t error) {
+  Rnbd& rnbd = session_of(path).rnbd;
+  if (error != 0) return;
+  if (slot.rnbd == kSessInfo) rnbd.agreed = true;
+  if (slot.rnbd == kClose) rnbd.closed.push_back(slot.device);
+  if (slot.rnbd == kOpen) {
+    ++rnbd.opened;
+    // It may have got a number that was in use before.
+    rnbd.closed.clear();
+  }
+}
+
+}  // namespace rtrs::spec
