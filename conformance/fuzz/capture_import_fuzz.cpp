@@ -1,0 +1,91 @@
+// Any bytes are read as a capture without harm; the trace that is made of it is whole, and can be judged and
+// made into packets again.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "conformance/fuzz/fuzz.hpp"
+#include "conformance/roce/analyzer.hpp"
+#include "conformance/roce/capture_reader.hpp"
+#include "conformance/roce/recordings.hpp"
+#include "conformance/roce/synthesis.hpp"
+#include "conformance/roce/trace_import.hpp"
+#include "core/trace/schema.hpp"
+#include "sim/check/trace_check.hpp"
+
+using namespace rtrs;
+
+namespace {
+
+class MemoryBytes final : public roce::ByteSource {
+ public:
+  MemoryBytes(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+  std::size_t read(roce::MutableBytes to) override {
+    const std::size_t part = std::min(to.size(), size_ - at_);
+    if (part != 0) std::memcpy(to.data(), data_ + at_, part);
+    at_ += part;
+    return part;
+  }
+
+ private:
+  const std::uint8_t* data_;
+  std::size_t size_;
+  std::size_t at_ = 0;
+};
+
+// The trace of the capture; empty where it is none.
+std::string imported(roce::CaptureReader& reader) {
+  roce::CapturedFrame frame;
+  auto status = reader.next(frame);
+  if (status != roce::CaptureReader::Status::ok) return {};
+  const std::uint64_t first = frame.time;
+  std::string text;
+  trace::Writer writer(std::make_unique<trace::StringSink>(text));
+  trace::Header header;
+  header.schema = trace::builtin_schema();
+  RTRS_FUZZ_CHECK(writer.start(header) == 0);
+  roce::ImportOptions options;
+  options.time_zero = first;
+  roce::TraceImport import(writer, options);
+  roce::Analyzer* self = nullptr;
+  roce::Analyzer analyzer([&](const roce::WireEvent& event) { import.on(*self, event); });
+  self = &analyzer;
+  for (; status == roce::CaptureReader::Status::ok; status = reader.next(frame)) {
+    roce::Packet packet;
+    if (roce::readable_link(frame.link) &&
+        roce::decode(frame.link, frame.bytes, frame.original, packet) == roce::Decoded::packet)
+      analyzer.packet(std::max(frame.time, first), std::move(packet));
+  }
+  RTRS_FUZZ_CHECK(status == roce::CaptureReader::Status::end || !reader.reason().empty());
+  analyzer.finish();
+  RTRS_FUZZ_CHECK(import.error() == 0);
+  RTRS_FUZZ_CHECK(writer.finish() == 0);
+  return text;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  MemoryBytes bytes(data, size);
+  roce::CaptureReader reader(bytes);
+  if (reader.open() != roce::CaptureReader::Status::ok) {
+    RTRS_FUZZ_CHECK(!reader.reason().empty());
+    return 0;
+  }
+  const std::string text = imported(reader);
+  if (text.empty()) return 0;
+  trace::MemorySource judged(text);
+  sim::LawCollector laws;
+  const sim::TraceCheck check = sim::check_trace(judged, &laws, {}, 5'000'000'000);
+  RTRS_FUZZ_CHECK(check.status == trace::Reader::Status::end);
+  (void)laws.judge();
+  trace::MemorySource source(text);
+  trace::Reader trace_reader(source);
+  RTRS_FUZZ_CHECK(trace_reader.open() == trace::Reader::Status::ok);
+  roce::Recordings recordings;
+  RTRS_FUZZ_CHECK(recordings.add(trace_reader) == trace::Reader::Status::end);
+  recordings.join();
+  roce::Synthesis(recordings, {}, [](rtrs::Nanos, roce::Bytes) {}).run();
+  return 0;
+}

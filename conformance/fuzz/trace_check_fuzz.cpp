@@ -1,0 +1,33 @@
+// Any records are judged without harm, and a verdict that is not `conforming` has its reason. They come as
+// lines of JSON, since no change of a binary trace gets past its checksums.
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "conformance/fuzz/fuzz.hpp"
+#include "core/trace/json.hpp"
+#include "sim/check/trace_check.hpp"
+
+using namespace rtrs;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::string bytes;
+  trace::JsonImporter importer(std::make_unique<trace::StringSink>(bytes));
+  std::string_view left(reinterpret_cast<const char*>(data), size);
+  while (!left.empty()) {
+    const std::string_view line = left.substr(0, left.find('\n'));
+    left.remove_prefix(line.size() == left.size() ? line.size() : line.size() + 1);
+    if (!importer.line(line).empty()) break;
+  }
+  (void)importer.finish();
+  trace::MemorySource source(bytes);
+  sim::LawCollector laws;
+  const sim::TraceCheck check = sim::check_trace(source, &laws);
+  RTRS_FUZZ_CHECK((check.verdict == sim::CheckVerdict::violating) == (check.violations != 0));
+  RTRS_FUZZ_CHECK((check.verdict == sim::CheckVerdict::inconclusive) ==
+                  (check.violations == 0 && !check.doubts.empty()));
+  for (const spec::Finding& finding : check.findings)
+    RTRS_FUZZ_CHECK(!finding.seen.empty() && !finding.allowed.empty());
+  (void)laws.judge();
+  return 0;
+}
