@@ -45,6 +45,12 @@ constexpr Directed kScenarios[] = {
      "number=6\nheal\nadd\nconnected"},
     {"R03", "a connection breaks at the server while INFO_REQ is under way", from_start_alone,
      "connections number=3\nbreak_con con=1 ways=2\nconnected"},
+    {"R03b", "INFO_REQ waits at the server when it learns that a connection is lost", from_start_alone,
+     R"(connections number=3
+pause client=0 time=500ms
+break_con con=1 ways=2
+pass time=1s
+connected)"},
     {"R04a", "the client stops between its last connection and INFO_REQ for longer than a heartbeat",
      from_start_alone, "connections number=3\npause time=2s\nconnected"},
     {"R04b", "the server stops before it can answer INFO_REQ", from_start_alone,

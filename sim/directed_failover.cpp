@@ -17,6 +17,23 @@ void scripted_waiting(Scenario& s, ChoiceSource& choice) {
   scripted_kernel_peer(s, choice);
   s.client.kernel_peer = UnfencedReplay::wait;
 }
+// The next attempt, which would end what is left of the path, is the script's.
+void scripted_far_attempts(Scenario& s, ChoiceSource& choice) {
+  scripted(s, choice);
+  s.client.reconnect_min = s.client.reconnect_max = seconds(500);
+}
+void scripted_kernel_far_attempts(Scenario& s, ChoiceSource& choice) {
+  scripted_far_attempts(s, choice);
+  s.server.extensions = 0;
+}
+void scripted_one_chunk(Scenario& s, ChoiceSource& choice) {
+  scripted_far_attempts(s, choice);
+  s.server.queue_depth = 1;
+}
+void scripted_three(Scenario& s, ChoiceSource& choice) {
+  scripted(s, choice);
+  s.paths = 3;
+}
 void busy(Scenario& s, ChoiceSource&) {
   s.workload.requests = 200;
   s.workload.window = 8;
@@ -34,6 +51,10 @@ void patient(Scenario& s, ChoiceSource& choice) {
   busy(s, choice);
   // An attempt is far away: requests must not wait for it.
   s.client.reconnect_min = s.client.reconnect_max = seconds(500);
+}
+void patient_min_inflight(Scenario& s, ChoiceSource& choice) {
+  patient(s, choice);
+  s.client.policy = MultipathPolicy::min_inflight;
 }
 void fresh_keys(Scenario& s, ChoiceSource& choice) {
   busy(s, choice);
@@ -63,6 +84,66 @@ constexpr Directed kScenarios[] = {
     {"L01d", "with a kernel server and a client that waits for the path itself", scripted_waiting,
      "storage number=1 time=5s length=5s\nwrite number=1\ndelivered number=1\nbreak_path\nwrite "
      "number=1\npass time=1s\nread number=1\ncompleted number=3"},
+    {"L01e",
+     "a write that is still on the wire when its path dies must not act after the write that came after it",
+     scripted_far_attempts,
+     R"(rate number=disconnect_lost time=1000000
+rate number=ghost_delay time=1000000
+write number=1
+submitted number=1
+break_path
+completed number=1
+write number=1
+completed number=2
+pass time=20s
+read number=1
+completed number=3
+rate number=disconnect_lost
+rate number=ghost_delay
+reconnect)"},
+    {"L01f", "the same with a kernel server: it acts within the window that such a server leaves open",
+     scripted_kernel_far_attempts,
+     R"(rate number=disconnect_lost time=1000000
+rate number=ghost_delay time=1000000
+write number=1
+submitted number=1
+break_path
+completed number=1
+write number=1
+completed number=2
+pass time=20s
+read number=1
+completed number=3
+rate number=disconnect_lost
+rate number=ghost_delay
+reconnect)"},
+    {"L02d",
+     "a write that is still on the wire when its path dies must not land in its chunk, which serves another",
+     scripted_one_chunk,
+     R"(rate number=disconnect_lost time=1000000
+rate number=ghost_delay time=1000000
+write number=4
+submitted number=1
+break_path
+completed number=1
+storage number=1 time=20s length=20s
+write number=4 time=4
+completed number=2
+rate number=disconnect_lost
+rate number=ghost_delay
+reconnect)"},
+    {"L01g", "a fence whose path dies before the answer is asked again over a third", scripted_three,
+     R"(storage number=1 time=5s length=5s
+write number=1
+held number=1
+cut path=0
+break_path path=0
+pass time=1s
+cut path=1
+break_path path=1
+completed number=1
+heal path=0
+heal path=1)"},
     {"L02a", "the chunk of a request that storage still works for is used again over another path", scripted,
      "storage number=1 time=20s length=21s\nwrite number=4\ndelivered number=1\nbreak_path\npass "
      "time=100ms\nwrite number=4 time=4\nread number=4\nwrite number=2\ncompleted number=4"},
@@ -95,6 +176,13 @@ constexpr Directed kScenarios[] = {
      "time=10ms\nbreak_path path=1\ncompleted number=200"},
     {"R43", "a path is removed under load, and added again", busy_round_robin,
      "delivered number=10\nremove path=0\npass time=1s\nadd path=0\ncompleted number=200"},
+    {"R43c", "the first path is gone for long: the one behind it serves", patient_min_inflight,
+     R"(delivered number=8
+break_path
+completed number=200
+reconnects number=0
+reconnect
+connected)"},
     {"R44", "the next path of the round is removed", busy_round_robin,
      "delivered number=5\nremove path=1\ndelivered number=50\nadd path=1\nremove path=0\ndelivered "
      "number=100\nadd path=0\ncompleted number=200"},

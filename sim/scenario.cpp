@@ -132,6 +132,13 @@ Scenario draw_scenario(ChoiceSource& choice) {
   return s;
 }
 
+void take_fence_away(Scenario& s) {
+  s.client.extensions &= 0xfeU;
+  s.server.extensions &= 0xfeU;
+  s.client.kernel_peer = UnfencedReplay::replay;
+  s.fenced = s.fence_off = true;
+}
+
 std::string Scenario::describe() const {
   std::string text =
       std::to_string(clients) + " clients, " + std::to_string(paths) + " paths of " +
@@ -143,7 +150,8 @@ std::string Scenario::describe() const {
       " ms x " + std::to_string(client.heartbeat.missed_max) + "/" +
       std::to_string(server.heartbeat.missed_max) + ", extensions " + std::to_string(client.extensions) +
       "/" + std::to_string(server.extensions);
-  text += fenced ? ", fenced" : ", not fenced";
+  text += fence_off ? ", the fence taken away" : fenced ? ", fenced" : ", not fenced";
+  if (liar != kNone) text += liar == 0 ? ", the server lies" : ", client " + std::to_string(liar) + " lies";
   if (server.always_invalidate) text += ", fresh keys";
   if (client.offer_invalidation) text += ", remote invalidation";
   text += "; load: " + std::to_string(workload.requests) + " requests, window " +

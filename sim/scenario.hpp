@@ -41,11 +41,17 @@ struct Scenario {
   // A directed world: what happens besides the load. `safety` bounds how long its waits may take.
   Script script;
   bool directed = false;
+  // This node says what its protocol machine does not (see sim/lying_fabric.hpp). kNone: nobody.
+  NodeId liar = kNone;
+  // Judged as strictly as with a fence although there is none: the data must show what the fence is for.
+  bool fence_off = false;
 
   bool can_fence() const noexcept { return (client.extensions & server.extensions & 1U) != 0; }
   std::string describe() const;
 };
 Scenario draw_scenario(ChoiceSource&);
+// The same world with the fence taken away, and judged as if it were there.
+void take_fence_away(Scenario&);
 
 // When, after the last fault, everything has to be well again, term by term.
 struct LivenessBound {

@@ -4,6 +4,10 @@
 #include <charconv>
 #include <type_traits>
 
+#include "core/proto/errc.hpp"
+#include "sim/lying_fabric.hpp"
+#include "sim/oracles/marks.hpp"
+
 namespace rtrs::sim {
 
 namespace {
@@ -49,12 +53,51 @@ std::string_view next_word(std::string_view& rest) {
   return word;
 }
 
+std::optional<std::uint32_t> lie_named(std::string_view name) {
+  for (unsigned at = 0; at < static_cast<unsigned>(Lie::count_); ++at)
+    if (name_of(static_cast<Lie>(at)) == name) return at;
+  return std::nullopt;
+}
+std::optional<std::uint32_t> mark_named(std::string_view name) {
+  for (unsigned at = 0; at < kMarks; ++at)
+    if (name_of(static_cast<Mark>(at)) == name) return at;
+  return std::nullopt;
+}
+std::optional<std::uint32_t> reason_named(std::string_view name) {
+  for (unsigned at = 0; at < kReasonCount; ++at)
+    if (to_string(static_cast<Reason>(at)) == name) return at;
+  return std::nullopt;
+}
+// What `number` means by name.
+std::optional<std::uint32_t> number_named(Step::Verb verb, std::string_view name) {
+  switch (verb) {
+    case Step::Verb::rate:
+      return rate_named(name);
+    case Step::Verb::lie:
+      return lie_named(name);
+    case Step::Verb::reached:
+      return mark_named(name);
+    case Step::Verb::ended:
+    case Step::Verb::dropped:
+      return reason_named(name);
+    default:
+      return std::nullopt;
+  }
+}
+
 // False when the step has no such field or the value does not fit it.
 bool set_field(Step& step, std::string_view name, std::string_view text) {
+  if (name == "number")
+    if (const auto number = number_named(step.verb, text)) {
+      step.number = *number;
+      return true;
+    }
   bool done = false;
   Step::visit_fields(step, [&](const char* field, auto& value) {
     if (name != field) return;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool hex = text.starts_with("0x");
+    if (hex) text.remove_prefix(2);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, hex ? 16 : 10);
     const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
     done = error == std::errc{} && unit.empty();
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, Nanos>) {
@@ -69,6 +112,22 @@ bool set_field(Step& step, std::string_view name, std::string_view text) {
     }
   });
   return done;
+}
+
+bool number_exists(const Step& step) {
+  switch (step.verb) {
+    case Step::Verb::rate:
+      return rate_at(step.number) != nullptr;
+    case Step::Verb::lie:
+      return step.number < static_cast<unsigned>(Lie::count_);
+    case Step::Verb::reached:
+      return step.number < kMarks;
+    case Step::Verb::ended:
+    case Step::Verb::dropped:
+      return step.number < kReasonCount;
+    default:
+      return true;
+  }
 }
 
 }  // namespace
@@ -107,8 +166,8 @@ std::optional<Step> parse_step(std::string_view line, std::string& why) {
       return std::nullopt;
     }
   }
-  if (step.verb == Step::Verb::rate && rate_at(step.number) == nullptr) {
-    why = "there is no such chance";
+  if (!number_exists(step)) {
+    why = "there is no such " + std::string(verb);
     return std::nullopt;
   }
   return step;

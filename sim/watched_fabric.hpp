@@ -19,6 +19,8 @@ class WatchedFabric final : public Fabric {
   // Connections opened since the last clear_fresh().
   const std::vector<ConKey>& fresh() const noexcept { return fresh_; }
   void clear_fresh() noexcept { fresh_.clear(); }
+  // Keys of single requests that have not ended.
+  std::size_t offers() const noexcept { return offers_.size(); }
 
   const Capabilities& capabilities() const noexcept override { return inner_.capabilities(); }
   Result<Region> allocate(std::size_t bytes) override { return booked(inner_.allocate(bytes)); }
@@ -34,8 +36,16 @@ class WatchedFabric final : public Fabric {
     if (exposure) ++holdings_.exposures;
     return exposure;
   }
+  Result<Exposure> offer(ConKey key, RegionId region, std::size_t offset, std::size_t length) override {
+    auto exposure = inner_.offer(key, region, offset, length);
+    if (!exposure) return exposure;
+    ++holdings_.exposures;
+    offers_.push_back(exposure->id);
+    return exposure;
+  }
   void unexpose(ExposureId id) override {
     --holdings_.exposures;
+    std::erase(offers_, id);
     inner_.unexpose(id);
   }
   void invalidate(ConKey key, ExposureId id, std::uint64_t cookie) override {
@@ -78,6 +88,7 @@ class WatchedFabric final : public Fabric {
   Holdings holdings_;
   std::vector<ConKey> live_;
   std::vector<ConKey> fresh_;
+  std::vector<ExposureId> offers_;
 };
 
 }  // namespace rtrs::sim

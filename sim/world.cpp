@@ -9,6 +9,8 @@ namespace rtrs::sim {
 namespace {
 
 constexpr std::size_t kRingRecords = 256;
+// Of every simulated request (world_client.cpp).
+constexpr std::uint32_t kUserHeaderBytes = 24;
 
 NetworkConfig network_config(Scenario& scenario, const Scenario* given, ChoiceSource& choice) {
   scenario = given != nullptr ? *given : draw_scenario(choice);
@@ -29,6 +31,12 @@ wire::Uuid uuid_of(std::uint64_t seed, std::uint64_t client, std::uint64_t incar
   return uuid;
 }
 
+// What a node's books are kept in front of.
+template <class Node>
+Fabric& outlet(Node& node) {
+  return node.lies ? static_cast<Fabric&>(*node.lies) : *node.sim;
+}
+
 }  // namespace
 
 World::World(const WorldOptions& options, ChoiceSource& choice)
@@ -39,6 +47,7 @@ World::World(const WorldOptions& options, ChoiceSource& choice)
       once_(judge_),
       slots_(judge_),
       integrity_(judge_, options.seed),
+      keys_(judge_),
       storage_(scenario_.storage) {
   journal_.print_all(options.verbose);
   for (std::uint32_t node = 0; node <= scenario_.clients; ++node) network_.add_node();
@@ -50,10 +59,7 @@ World::World(const WorldOptions& options, ChoiceSource& choice)
     client.left = scenario_.workload.requests;
     client.buffers.resize(scenario_.workload.window);
   }
-  const std::uint32_t depth = std::min(scenario_.server.queue_depth, scenario_.client.max_depth);
-  if (depth == 1) judge_.mark(Mark::depth_one);
-  if (scenario_.server.always_invalidate) judge_.mark(Mark::fresh_keys);
-  if (scenario_.client.offer_invalidation) judge_.mark(Mark::remote_invalidation);
+  shape_marks();
 }
 
 World::~World() = default;
@@ -69,7 +75,9 @@ void World::start_server() {
   ++server.incarnation;
   server.hearts = std::make_unique<HeartbeatWatch>(judge_, scenario_.server.heartbeat);
   server.sim = std::make_unique<SimFabric>(network_, server.id, choice_);
-  server.fabric = std::make_unique<WatchedFabric>(*server.sim, *server.hearts);
+  server.lies.reset();
+  if (scenario_.liar == server.id) server.lies = std::make_unique<LyingFabric>(*server.sim, kUserHeaderBytes);
+  server.fabric = std::make_unique<WatchedFabric>(outlet(server), *server.hearts);
   if (!server.recorder) {
     server.recorder = std::make_unique<Recorder>(kRingRecords);
     if (!options_.trace.empty()) {
@@ -81,6 +89,8 @@ void World::start_server() {
   server.driver = std::make_unique<Server>(scenario_.server, server.recorder.get());
   server.session_of.assign(scenario_.server.max_sessions, kNone);
   server.session_up.assign(scenario_.server.max_sessions, false);
+  server.path_state.assign(std::size_t{scenario_.server.max_sessions} * kMaxPaths, PathState::absent);
+  server.retired = false;
   const Errc listening = server.driver->listen(*server.fabric, now(), PathAddress{});
   if (listening != Errc::ok)
     judge_.fail(Oracle::legality, now(), std::string("the server cannot listen: ") + to_string(listening));
@@ -92,11 +102,14 @@ void World::start_client(std::uint32_t index) {
   client.paused_until = 0;
   ++client.incarnation;
   client.failovers_seen = 0;
+  client.leaving = false;
   client.missing.clear();
   client.hearts = std::make_unique<HeartbeatWatch>(judge_, scenario_.client.heartbeat);
   client.links->clear();
   client.sim = std::make_unique<SimFabric>(network_, client.id, choice_);
-  client.fabric = std::make_unique<WatchedFabric>(*client.sim, *client.hearts);
+  client.lies.reset();
+  if (scenario_.liar == client.id) client.lies = std::make_unique<LyingFabric>(*client.sim, kUserHeaderBytes);
+  client.fabric = std::make_unique<WatchedFabric>(outlet(client), *client.hearts);
   if (!client.recorder) {
     client.recorder = std::make_unique<Recorder>(kRingRecords);
     if (!options_.trace.empty()) {
@@ -184,6 +197,7 @@ bool World::step() {
   poll_nodes();
   script_due();
   for (std::uint32_t index = 0; index < clients_.size(); ++index) submit_due(index);
+  if (scenario_.liar == kNone) keys_.refused(network_.stats().refused, now());
   if (network_.monitor().violation_count() != 0) {
     const Violation& violation = network_.monitor().violations().front();
     judge_.fail(Oracle::laws, violation.time, "A" + std::to_string(violation.law) + ": " + violation.text);
@@ -262,7 +276,8 @@ void World::carry_out(const WorldFault& fault) {
     node.paused_until = std::max(node.paused_until, fault.until);
     node.hearts->resumed(node.paused_until);
     const auto& heart = fault.node == 0 ? scenario_.server.heartbeat : scenario_.client.heartbeat;
-    if (fault.until - now() > (heart.missed_max + 2) * heart.interval) judge_.mark(Mark::paused_dead_time);
+    const bool dead = fault.until - now() > (heart.missed_max + 2) * heart.interval;
+    judge_.mark(dead ? Mark::paused_dead_time : Mark::short_pause);
     return note(Journal::Kind::paused, fault.node, fault.until);
   }
   if (fault.kind == WorldFault::Kind::restart) {
@@ -273,6 +288,7 @@ void World::carry_out(const WorldFault& fault) {
   note(Journal::Kind::crashed, fault.node);
   node.up = false;
   if (fault.node == 0) {
+    if (storage_.under_way() != 0) judge_.mark(Mark::work_lost);
     server_.driver.reset();
     server_.answers.clear();
     storage_.crash();
@@ -280,6 +296,7 @@ void World::carry_out(const WorldFault& fault) {
     for (std::uint32_t client = 0; client < clients_.size(); ++client) book_.close_windows(client);
   } else {
     ClientNode& client = *clients_[fault.node - 1];
+    if (client.under_way != 0) judge_.mark(Mark::client_died_busy);
     client.driver.reset();
     const Tick tick = book_.tick();
     for (std::size_t io = 1; io <= book_.count(); ++io) {
@@ -287,9 +304,11 @@ void World::carry_out(const WorldFault& fault) {
       book_[io].answered = tick;
       once_.abandoned(static_cast<std::uint32_t>(io));
     }
-    client.under_way = 0;
+    std::erase_if(open_ios_, [&](std::uint32_t io) { return book_[io].client == fault.node - 1; });
+    client.under_way = client.reads_under_way = 0;
   }
   node.fabric.reset();
+  node.lies.reset();
   node.sim.reset();
 }
 
@@ -322,17 +341,21 @@ void World::operate(ClientNode& client, Operation operation, std::uint32_t path)
   note(Journal::Kind::operated, client.id, static_cast<std::uint64_t>(operation), path);
   switch (operation) {
     case Operation::disconnect:
-      client.driver->disconnect_path(*client.fabric, now(), path);
+      if (client.driver->disconnect_path(*client.fabric, now(), path) == Errc::ok)
+        judge_.mark(Mark::operator_disconnect);
       break;
     case Operation::reconnect:
-      client.driver->reconnect_path(*client.fabric, now(), path);
+      if (client.driver->reconnect_path(*client.fabric, now(), path) == Errc::ok)
+        judge_.mark(Mark::operator_reconnect);
       break;
     case Operation::remove:
       if (!scenario_.directed && (!client.missing.empty() || scenario_.paths == 1)) break;
       // Without a fence only the path itself can bring the proof that its requests wait for.
       if (!scenario_.can_fence() && scenario_.fenced) break;
+      if (client.driver->paths()[path].state == PathState::connecting) judge_.mark(Mark::removed_connecting);
       if (client.driver->remove_path(*client.fabric, now(), path) == Errc::ok)
         client.missing.push_back(client.address_of[path]);
+      if (client.missing.size() == scenario_.paths) judge_.mark(Mark::all_removed);
       break;
     case Operation::add:
       if (!client.missing.empty()) add_missing(client);
@@ -344,8 +367,9 @@ void World::operate(ClientNode& client, Operation operation, std::uint32_t path)
     case Operation::drop:
       if (!server_.up || server_.paused_until > now()) break;
       for (std::uint16_t session = 0; session < server_.session_of.size(); ++session)
-        if (server_.session_of[session] == client.id - 1)
-          server_.driver->disconnect_path(*server_.fabric, now(), session, path);
+        if (server_.session_of[session] == client.id - 1 &&
+            server_.driver->disconnect_path(*server_.fabric, now(), session, path) == Errc::ok)
+          judge_.mark(Mark::operator_drop);
   }
 }
 

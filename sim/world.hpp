@@ -17,11 +17,13 @@
 #include "sim/faults.hpp"
 #include "sim/io_book.hpp"
 #include "sim/journal.hpp"
+#include "sim/lying_fabric.hpp"
 #include "sim/network.hpp"
 #include "sim/oracles/data_integrity.hpp"
 #include "sim/oracles/exactly_once.hpp"
 #include "sim/oracles/heartbeat_watch.hpp"
 #include "sim/oracles/judge.hpp"
+#include "sim/oracles/key_hygiene.hpp"
 #include "sim/oracles/link_watch.hpp"
 #include "sim/oracles/slot_exclusivity.hpp"
 #include "sim/scenario.hpp"
@@ -30,6 +32,8 @@
 #include "sim/watched_fabric.hpp"
 
 namespace rtrs::sim {
+
+inline constexpr unsigned kPathStates = static_cast<unsigned>(PathState::closed) + 1;
 
 struct WorldOptions {
   std::uint64_t seed = 0;
@@ -51,6 +55,8 @@ struct WorldResult {
   std::uint64_t requests = 0;
   std::array<std::uint64_t, kFaultClasses> faults{};
   std::array<bool, kMarks> marks{};
+  // Which states the two ends of a path were in at a time: [client's PathState][server's].
+  std::array<std::array<bool, kPathStates>, kPathStates> pairs{};
 };
 
 class World {
@@ -72,6 +78,7 @@ class World {
     Nanos paused_until = 0;
     unsigned fruitless = 0;  // polls in a row that came too early, at one time
     std::unique_ptr<SimFabric> sim;
+    std::unique_ptr<LyingFabric> lies;  // null for an honest node
     std::unique_ptr<WatchedFabric> fabric;
     std::unique_ptr<Recorder> recorder;
     std::unique_ptr<HeartbeatWatch> hearts;
@@ -106,8 +113,12 @@ class World {
     std::vector<PathAddress> missing;               // removed paths that are to be added again
     std::array<PathAddress, kMaxPaths> address_of;  // by path
     std::uint64_t failovers_seen = 0;
+    std::array<std::uint64_t, kMaxPaths> lost_for{};  // a bit for each Reason
+    std::uint32_t losses = 0;                         // of connected paths
+    std::uint32_t reads_under_way = 0;
     bool probing = false;
     bool link_lost_once = false;
+    bool leaving = false;  // a script had it close
   };
   struct ServerNode : Node {
     std::unique_ptr<Server> driver;
@@ -120,6 +131,9 @@ class World {
     std::vector<Answer> answers;            // of storage, while the process was paused
     std::vector<std::uint32_t> session_of;  // client by session index
     std::vector<bool> session_up;
+    std::vector<PathState> path_state;    // by the path of its ConKeys
+    std::vector<std::uint64_t> lost_for;  // by link, a bit for each Reason
+    bool retired = false;                 // a script had it close
   };
 
   // world.cpp: set-up and time
@@ -152,15 +166,20 @@ class World {
   Buffer* free_buffer(ClientNode&);
   void failover_marks(ClientNode&);
   void check_attempt(const Node&, std::size_t path, bool same_attempt);
+  void client_reason(ClientNode&, const PathChanged&, bool was_connected);
 
   // world_server.cpp
   bool poll_server();
   void server_news();
+  void server_path_news(const PathNews&);
+  void server_reason(std::size_t path, Reason, Nanos at);
+  LinkId server_link(std::size_t path) const;
   void on_server_event(const ServerEvent&);
   void on_request(const ServerEvent&);
   void storage_due();
   void effect(const StorageModel::Op&);
   void respond(RequestId, std::uint16_t error);
+  bool is_written_by(std::span<const std::byte> data, std::uint64_t lba, std::uint32_t io) const;
   void server_marks();
   std::uint32_t client_named(std::string_view name) const;
 
@@ -177,6 +196,28 @@ class World {
   void operator_step(const Step&);
   bool follow_script();
   void restart_all();
+
+  // world_acts.cpp
+  bool has_happened(const Step&);
+  void act(const Step&);
+  void leave(ClientNode&);
+  void rejoin(ClientNode&);
+  void inject(const Step&);
+  void let_go(ClientNode&);
+  // The session of this client has a liar at one end.
+  bool lied_to(std::uint32_t client) const noexcept {
+    return scenario_.liar == 0 || scenario_.liar == client + 1;
+  }
+  bool honest() const noexcept { return scenario_.fenced && scenario_.liar == kNone; }
+
+  // world_marks.cpp
+  void counted_marks();
+  void shape_marks();
+  void load_marks(const BookedIo&, std::uint32_t io);
+  void moved_marks(const BookedIo&);
+  void note_pairs();
+  void reason_marks(Reason at_server);
+  PathState server_state(LinkId);
 
   // world_phases.cpp
   void play();
@@ -210,6 +251,7 @@ class World {
   ExactlyOnce once_;
   SlotExclusivity slots_;
   DataIntegrity integrity_;
+  KeyHygiene keys_;
   StorageModel storage_;
   ServerNode server_;
   std::vector<std::unique_ptr<ClientNode>> clients_;
@@ -218,8 +260,13 @@ class World {
   bool script_on_ = false;
   std::size_t script_at_ = 0;  // the step that is next
   Nanos script_since_ = 0;     // when the one before was over
-  std::uint64_t deliveries_ = 0, completions_ = 0;
+  std::uint64_t deliveries_ = 0, completions_ = 0, errors_ = 0;
+  std::uint32_t last_answered_ = 0;
+  std::vector<std::uint32_t> open_ios_;  // of all clients
+  std::array<std::array<bool, kPathStates>, kPathStates> pairs_{};
   std::uint64_t steps_at_once_ = 0;
+  bool reconfigured_ = false;  // the server came back otherwise
+  bool closing_ = false;       // the run is at its end
   bool stalled_ = false;
   bool exhausted_ = false;
   bool script_stuck_ = false;

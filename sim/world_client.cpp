@@ -51,6 +51,7 @@ bool World::poll_client(std::uint32_t index) {
   client_news(client, index);
   for (const IoCompletion& one : std::span(done).first(count)) finished(client, index, one);
   failover_marks(client);
+  keys_.offered(client.id, client.fabric->offers(), client.reads_under_way, now());
   if (const char* broken = client.driver->broken_invariant())
     judge_.fail(Oracle::legality, now(), std::string("client: not true that ") + broken);
   return had_events || count > 0 || client.driver->next_deadline() != deadline;
@@ -72,6 +73,7 @@ void World::client_news(ClientNode& client, std::uint32_t index) {
         break;
       case PathNews::Kind::link_down:
         client.link_lost_once = true;
+        if (!closing_) judge_.mark(client.under_way != 0 ? Mark::parked : Mark::link_down);
         client.links->link(false, news.at);
         note(Journal::Kind::link, client.id, 0);
         break;
@@ -79,7 +81,9 @@ void World::client_news(ClientNode& client, std::uint32_t index) {
         break;
     }
   }
-  if (any) client.links->check(now());
+  if (!any) return;
+  client.links->check(now());
+  note_pairs();
 }
 
 void World::client_path_news(ClientNode& client, std::uint32_t index, const PathNews& news) {
@@ -91,13 +95,14 @@ void World::client_path_news(ClientNode& client, std::uint32_t index, const Path
     client.links->path_connected();
     check_attempt(client, path.path, false);
     if (client.next_submit == kNever) client.next_submit = now();
+    if (client.driver->paths()[path.path].reconnects >= 5) judge_.mark(Mark::fifth_return);
   } else if (path.state == PathState::draining || path.state == PathState::closing) {
-    if (client.hearts->is_connected(path.path)) client.links->path_lost();
+    const bool was_connected = client.hearts->is_connected(path.path);
+    if (was_connected) client.links->path_lost();
     client.hearts->lost(path.path, path.reason == Reason::heartbeat_lost, news.at);
-    if (path.reason == Reason::heartbeat_lost) judge_.mark(Mark::heartbeat_lost);
-    if (path.reason == Reason::rejected_busy) judge_.mark(Mark::rejected_busy);
-    if (path.reason == Reason::rejected) judge_.mark(Mark::connect_rejected);
-    if (accuses(path.reason) && scenario_.fenced)
+    client_reason(client, path, was_connected);
+    const bool new_depth = reconfigured_ && path.reason == Reason::depth_changed;
+    if (accuses(path.reason) && scenario_.fenced && !lied_to(index) && !new_depth)
       judge_.fail(Oracle::legality, news.at,
                   "client " + std::to_string(index + 1) + " path " + std::to_string(path.path) +
                       " ended: " + to_string(path.reason));
@@ -126,7 +131,7 @@ void World::finished(ClientNode& client, std::uint32_t index, const IoCompletion
   const auto io = static_cast<std::uint32_t>(done.user_data);
   hash_ = fold(hash_, done.user_data << 16 ^ static_cast<std::uint64_t>(done.result) << 10 ^ done.peer_errno);
   note(Journal::Kind::completed, client.id, io, static_cast<std::uint64_t>(done.result), done.peer_errno);
-  once_.completed(done.user_data, done.result, done.peer_errno, now());
+  once_.completed(done.user_data, done.result, done.peer_errno, now(), !lied_to(index));
   if (judge_.failed() || !book_.knows(done.user_data)) return;
   BookedIo& booked = book_[io];
   booked.answered = book_.tick();
@@ -139,17 +144,22 @@ void World::finished(ClientNode& client, std::uint32_t index, const IoCompletion
     if (scenario_.client.queue_timeout == kNever)
       judge_.fail(Oracle::liveness, now(), "request " + std::to_string(io) + " failed for want of a path");
   }
+  moved_marks(booked);
+  std::erase(open_ios_, io);
   --client.under_way;
+  if (booked.direction == Direction::read) --client.reads_under_way;
   ++completions_;
+  if (done.result != Errc::ok) ++errors_;
   for (Buffer& buffer : client.buffers) {
     if (!buffer.busy || buffer.io != io) continue;
+    // What a liar reads says nothing.
+    if (booked.direction == Direction::read) booked.good = booked.good && !lied_to(index);
     if (booked.direction == Direction::read && booked.good) check_read(buffer, booked, io);
     buffer.busy = false;
     buffer.left = digest_of(buffer.bytes);
   }
   if (client.next_submit == kNever)
     client.next_submit = now() + draw_time(choice_, scenario_.workload.gap, Label::workload_gap);
-  (void)index;
 }
 
 void World::check_read(Buffer& buffer, BookedIo& booked, std::uint32_t io) {
@@ -163,7 +173,7 @@ void World::check_read(Buffer& buffer, BookedIo& booked, std::uint32_t io) {
 
 void World::failover_marks(ClientNode& client) {
   const ClientStats& stats = client.driver->stats();
-  if (stats.refused_messages != 0 && scenario_.fenced)
+  if (stats.refused_messages != 0 && scenario_.fenced && !lied_to(client.id - 1))
     judge_.fail(Oracle::legality, now(), "the client refused a message of the server");
   if (stats.stale_responses != 0) judge_.mark(Mark::stale_response);
   const std::uint64_t moved = stats.failovers - client.failovers_seen;
@@ -173,7 +183,8 @@ void World::failover_marks(ClientNode& client) {
   if (moved == client.driver->depth()) judge_.mark(Mark::failover_of_all);
   if (stats.unfenced_failovers != 0) {
     judge_.mark(Mark::unfenced_failover);
-    if (scenario_.fenced) judge_.fail(Oracle::history, now(), "a request was sent again without proof");
+    if (scenario_.fenced && !scenario_.fence_off)
+      judge_.fail(Oracle::history, now(), "a request was sent again without proof");
   }
 }
 
@@ -185,13 +196,15 @@ World::Buffer* World::free_buffer(ClientNode& client) {
 
 void World::submit_due(std::uint32_t index) {
   ClientNode& client = *clients_[index];
-  while (!client.wanted.empty() && client.up && client.paused_until <= now() && client.driver->link_up()) {
+  while (!client.wanted.empty() && client.up && !client.leaving && client.paused_until <= now() &&
+         client.driver->link_up()) {
     Buffer* buffer = free_buffer(client);
     if (buffer == nullptr) break;
     const Wanted wanted = client.wanted.front();
     client.wanted.pop_front();
     submit(client, index, *buffer, wanted);
   }
+  if (client.leaving) return;
   if (!client.up || client.left == 0 || client.next_submit > now() || client.paused_until > now()) return;
   if (!client.driver->link_up()) return;
   const ScopedSpan span(choice_, Label::workload);
@@ -266,7 +279,12 @@ void World::submit(ClientNode& client, std::uint32_t index, Buffer& buffer, cons
   buffer.io = io;
   buffer.busy = true;
   ++client.under_way;
+  if (direction == Direction::read) ++client.reads_under_way;
+  if (client.under_way == client.driver->depth()) judge_.mark(Mark::full_depth);
   if (client.under_way > client.driver->depth()) judge_.mark(Mark::permit_waiter);
+  if (wanted.service) judge_.mark(Mark::service_request);
+  load_marks(book_[io], io);
+  open_ios_.push_back(io);
 }
 
 }  // namespace rtrs::sim

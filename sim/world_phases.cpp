@@ -151,6 +151,7 @@ void World::check_books() {
 
 void World::close() {
   note(Journal::Kind::phase, 0, 4);
+  closing_ = true;
   const LivenessBound bound = liveness_bound(scenario_);
   for (const auto& client : clients_) client->driver->close(*client->fabric, now());
   const auto closed = [this] {
@@ -158,14 +159,7 @@ void World::close() {
                        [](const auto& client) { return client->driver->closed(); });
   };
   if (!run_while(now() + bound.paths(), closed)) return stalled("a client does not close");
-  for (const auto& client : clients_) {
-    if (client->region == kNoRegion) continue;
-    client->driver->forget_region(*client->fabric, client->region);
-    client->fabric->release(client->region);
-  }
-  for (const auto& client : clients_)
-    check_holdings(judge_, now(), "closed client " + std::to_string(client->id), client->fabric->holdings(),
-                   Holdings{});
+  for (const auto& client : clients_) let_go(*client);
   const auto empty = [this] { return server_.driver->session_count() == 0; };
   if (!run_while(now() + bound.stale + bound.detect, empty))
     return stalled("the server keeps sessions of closed clients");
@@ -238,9 +232,9 @@ WorldResult World::run() {
   result.requests = book_.count();
   for (unsigned fault = 0; fault < kFaultClasses; ++fault)
     result.faults[fault] = faults_.struck(static_cast<FaultClass>(fault));
-  if (scenario_.storage.slow_latency > (scenario_.server.heartbeat.missed_max + 2) * scenario_.interval)
-    judge_.mark(Mark::slow_storage);
+  counted_marks();
   result.marks = judge_.marks();
+  result.pairs = pairs_;
   return result;
 }
 

@@ -63,7 +63,7 @@ bool World::has_come(const Step& step) {
     case Verb::link_down:
       return client == nullptr || !client->driver->link_up();
     default:
-      return true;
+      return has_happened(step);
   }
 }
 
@@ -121,6 +121,16 @@ void World::carry_out(const Step& step) {
     case Verb::drop:
     case Verb::reconnects:
       return operator_step(step);
+    case Verb::leave:
+    case Verb::rejoin:
+    case Verb::retire:
+    case Verb::expel:
+    case Verb::depth:
+    case Verb::fresh_keys:
+    case Verb::lie:
+    case Verb::inject:
+    case Verb::unharmed:
+      return act(step);
     default:
       return network_step(step);
   }
@@ -151,6 +161,7 @@ void World::network_step(const Step& step) {
   for (QpId id = 0; id < network_.qp_count(); ++id) {
     const QpInfo qp = network_.qp_info(id);
     if (!qp.alive || qp.link != link || qp.way != way) continue;
+    if (step.verb == Step::Verb::break_con) judge_.mark(Mark::single_connection);
     if (step.verb == Verb::break_path || qp.key.con == step.con) network_.break_qp(id, choice_);
   }
 }

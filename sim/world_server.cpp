@@ -20,31 +20,56 @@ bool World::poll_server() {
 
 void World::server_news() {
   PathNews news;
+  bool any = false;
   while (server_.driver->take_news(news)) {
     if (news.kind != PathNews::Kind::path) continue;
-    const PathChanged& path = news.path;
-    note(Journal::Kind::path, 0, std::uint64_t{news.session} << 32 | path.path,
-         static_cast<std::uint64_t>(path.state), static_cast<std::uint64_t>(path.reason));
-    const std::size_t number = std::size_t{news.session} * kMaxPaths + path.path;
-    if (path.state == PathState::connected) {
-      server_.hearts->connected(number, news.at);
-      check_attempt(server_, number, true);
-    } else if (path.state == PathState::closing) {
-      server_.hearts->lost(number, path.reason == Reason::heartbeat_lost, news.at);
-      if (path.reason == Reason::handshake_timeout) judge_.mark(Mark::zombie_reaped);
-      if (path.reason == Reason::superseded) judge_.mark(Mark::superseded);
-      if (path.reason == Reason::name_refused) judge_.mark(Mark::name_refused);
-      if (path.reason == Reason::protocol_violation && scenario_.fenced)
-        judge_.fail(Oracle::legality, news.at,
-                    "server: session " + std::to_string(news.session) + " path " + std::to_string(path.path) +
-                        " ended: " + to_string(path.reason));
-    }
+    server_path_news(news);
+    any = true;
   }
+  if (any) note_pairs();
+}
+
+void World::server_path_news(const PathNews& news) {
+  const PathChanged& path = news.path;
+  note(Journal::Kind::path, 0, std::uint64_t{news.session} << 32 | path.path,
+       static_cast<std::uint64_t>(path.state), static_cast<std::uint64_t>(path.reason));
+  const std::size_t number = std::size_t{news.session} * kMaxPaths + path.path;
+  server_.path_state[number] = path.state;
+  if (path.state == PathState::connected) {
+    server_.hearts->connected(number, news.at);
+    check_attempt(server_, number, true);
+  } else if (path.state == PathState::closing) {
+    server_.hearts->lost(number, path.reason == Reason::heartbeat_lost, news.at);
+    server_reason(number, path.reason, news.at);
+  }
+}
+
+// The link that a path of the server leads over; kNone when it has no connection any more.
+LinkId World::server_link(std::size_t path) const {
+  for (const ConKey& key : server_.fabric->live()) {
+    const QpId qp = key.path == path ? network_.find_qp(server_.id, key) : kNone;
+    if (qp != kNone) return network_.qp_info(qp).link;
+  }
+  return kNone;
+}
+
+void World::server_reason(std::size_t number, Reason reason, Nanos at) {
+  const LinkId link = server_link(number);
+  const std::uint32_t client = link == kNone ? kNone : network_.link_info(link).client - 1;
+  if (link != kNone) {
+    if (server_.lost_for.size() <= link) server_.lost_for.resize(link + 1);
+    server_.lost_for[link] |= std::uint64_t{1} << static_cast<unsigned>(reason);
+  }
+  if (!closing_) reason_marks(reason);
+  if (reason == Reason::protocol_violation && scenario_.fenced && !lied_to(client))
+    judge_.fail(Oracle::legality, at,
+                "server: path " + std::to_string(number % kMaxPaths) + " of session " +
+                    std::to_string(number / kMaxPaths) + " ended: " + to_string(reason));
 }
 
 void World::server_marks() {
   const ServerStats& stats = server_.driver->stats();
-  if (stats.refused_messages != 0 && scenario_.fenced)
+  if (stats.refused_messages != 0 && honest())
     judge_.fail(Oracle::legality, now(), "the server refused a message of a client");
   if (stats.gated != 0) judge_.mark(Mark::gate_used);
   if (stats.fences != 0) judge_.mark(Mark::fence_answered);
@@ -74,6 +99,10 @@ void World::on_server_event(const ServerEvent& event) {
       note(Journal::Kind::session, 0, event.session, 0);
       book_.close_windows(server_.session_of[event.session]);
       server_.session_up[event.session] = false;
+      for (const auto& client : clients_)
+        if (!closing_ && client->up && !client->leaving &&
+            client->id == server_.session_of[event.session] + 1)
+          judge_.mark(Mark::session_ended);
       server_.session_of[event.session] = kNone;
       break;
     case ServerEvent::Kind::request:
@@ -85,8 +114,10 @@ void World::on_server_event(const ServerEvent& event) {
 void World::on_request(const ServerEvent& event) {
   std::uint32_t words[2] = {};
   std::uint64_t numbers[2] = {};
+  const bool lies = lied_to(server_.session_of[event.id.session]);
   if (event.user_header.size() != 24) {
-    if (scenario_.fenced) judge_.fail(Oracle::data_integrity, now(), "a user header of another length");
+    if (scenario_.fenced && !lies)
+      judge_.fail(Oracle::data_integrity, now(), "a user header of another length");
     return respond(event.id, 22);
   }
   std::memcpy(words, event.user_header.data(), 8);
@@ -96,10 +127,14 @@ void World::on_request(const ServerEvent& event) {
                     words[1] == book_[numbers[1]].sectors && numbers[0] == book_[numbers[1]].lba &&
                     event.data.size() == words[1] * kSectorBytes;
   if (!fits) {
-    if (scenario_.fenced)
+    if (scenario_.fenced && !lies)
       judge_.fail(Oracle::data_integrity, now(), "a user header that no client sent with this data");
     return respond(event.id, 22);
   }
+  // A liar's content is not what it says; nobody else shall have to read it.
+  if (lies && scenario_.liar != 0 && event.direction == Direction::write &&
+      !is_written_by(event.data, numbers[0], static_cast<std::uint32_t>(numbers[1])))
+    return respond(event.id, 5);
   StorageModel::Op op;
   op.id = event.id;
   op.io = static_cast<std::uint32_t>(numbers[1]);
@@ -115,6 +150,13 @@ void World::on_request(const ServerEvent& event) {
   storage_.start(op, now(), choice_);
 }
 
+// Every sector says that this request wrote it.
+bool World::is_written_by(std::span<const std::byte> data, std::uint64_t lba, std::uint32_t io) const {
+  for (std::size_t at = 0; at < data.size(); at += kSectorBytes)
+    if (writer_of(data.subspan(at, kSectorBytes), lba + at / kSectorBytes, options_.seed) != io) return false;
+  return true;
+}
+
 void World::storage_due() {
   StorageModel::Due due;
   while (storage_.take(now(), due)) {
@@ -123,6 +165,8 @@ void World::storage_due() {
       continue;
     }
     once_.served(due.op.io, due.op.error);
+    if (due.op.io < last_answered_) judge_.mark(Mark::answers_overtake);
+    last_answered_ = std::max(last_answered_, due.op.io);
     if (due.op.error > 511) judge_.mark(Mark::errno_too_large);
     note(Journal::Kind::answered, 0, due.op.io, due.op.error);
     server_.answers.push_back({due.op.id, due.op.error, due.op.io, due.op.data});

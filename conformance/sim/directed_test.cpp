@@ -30,7 +30,7 @@ TEST(Directed, EveryScenarioIsPlayedAndBreaksNoRule) {
 TEST(Directed, IdsAreThereOnce) {
   std::set<std::string_view> ids;
   for (const Directed& one : directed_scenarios()) EXPECT_TRUE(ids.insert(one.id).second) << one.id;
-  EXPECT_GE(ids.size(), 80u);
+  EXPECT_GE(ids.size(), 150u);
   EXPECT_NE(find_directed("L01a"), nullptr);
   EXPECT_EQ(find_directed("L01"), nullptr);
 }
@@ -79,7 +79,7 @@ TEST(Script, WhatIsNoStepIsRefusedWithAReason) {
   EXPECT_EQ(refused("cut path=-1"), "not understood: 'path=-1'");
   EXPECT_EQ(refused("cut path=5s"), "not understood: 'path=5s'");
   EXPECT_EQ(refused("pass time=99999999999999999999s"), "not understood: 'time=99999999999999999999s'");
-  EXPECT_EQ(refused("rate number=99 time=1"), "there is no such chance");
+  EXPECT_EQ(refused("rate number=99 time=1"), "there is no such rate");
 }
 
 }  // namespace

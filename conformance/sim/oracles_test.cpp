@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <set>
+#include <string>
 
 #include "sim/oracles/data_integrity.hpp"
 #include "sim/oracles/exactly_once.hpp"
 #include "sim/oracles/heartbeat_watch.hpp"
 #include "sim/oracles/incarnation.hpp"
+#include "sim/oracles/key_hygiene.hpp"
 #include "sim/oracles/ledger.hpp"
 #include "sim/oracles/link_watch.hpp"
 #include "sim/oracles/slot_exclusivity.hpp"
@@ -211,6 +214,43 @@ TEST(Incarnation, ConnectionsOfTwoAttemptsAreFound) {
   ends[1].key.epoch = 4;
   check_incarnation(judge, 0, "server path", ends, true);
   EXPECT_TRUE(fails_with(judge, Oracle::incarnation));
+}
+
+TEST(KeyHygiene, AKeyThatAPeerRefusesIsFound) {
+  Judge judge;
+  KeyHygiene keys(judge);
+  keys.refused(0, 0);
+  EXPECT_FALSE(judge.failed());
+  keys.refused(1, 0);
+  EXPECT_TRUE(fails_with(judge, Oracle::keys));
+}
+
+TEST(KeyHygiene, AKeyThatOutlivesItsReadIsFound) {
+  Judge judge;
+  KeyHygiene keys(judge);
+  keys.offered(1, 2, 2, 0);
+  EXPECT_FALSE(judge.failed());
+  keys.offered(1, 2, 1, 0);
+  EXPECT_TRUE(fails_with(judge, Oracle::keys));
+}
+
+TEST(ExactlyOnce, OfALiarOnlyTheNumberOfCallbacksCounts) {
+  Judge judge;
+  ExactlyOnce once(judge);
+  once.accepted(1, 0);
+  once.completed(1, Errc::peer_error, 80, 1, false);
+  EXPECT_FALSE(judge.failed());
+  once.completed(1, Errc::ok, 0, 2, false);
+  EXPECT_TRUE(fails_with(judge, Oracle::exactly_once));
+}
+
+TEST(Judge, NamesEveryMarkOnce) {
+  std::set<std::string> names;
+  for (unsigned mark = 0; mark < kMarks; ++mark) {
+    EXPECT_TRUE(names.insert(name_of(static_cast<Mark>(mark))).second) << mark;
+    EXPECT_STRNE(text_of(static_cast<Mark>(mark)), "");
+  }
+  EXPECT_GE(kMarks, 60u);
 }
 
 TEST(Judge, KeepsTheFirstFailureAndNamesEveryRule) {

@@ -1,4 +1,6 @@
 // Life of the paths of a client session.
+#include <algorithm>
+
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 
@@ -291,6 +293,28 @@ TEST(ClientSessionAttempts, AtMostSoManyAsAllowed) {
   }
   EXPECT_EQ(attempts, 3U);
   EXPECT_EQ(session.path(0).reason(), Reason::attempts_exhausted);
+}
+
+// Clients that lose their server in one moment do not come back in one.
+TEST(ClientSessionAttempts, L09SpreadOverTheWholeJitter) {
+  Nanos earliest = kNever;
+  Nanos latest = 0;
+  ClientConfig config = small_config();
+  for (config.seed = 1; config.seed <= 200; ++config.seed) {
+    ClientSession session(config);
+    ActionList out;
+    const Nanos now = seconds(1);
+    session.on(PathAdded{now, 0}, out);
+    const ConKey key{0, 0, session.path(0).epoch()};
+    out.clear();
+    session.on(ConnectFailed{now, key, Reason::connect_refused, 0}, out);
+    session.on(ConnectionClosed{now, key}, out);
+    earliest = std::min(earliest, session.next_deadline() - now);
+    latest = std::max(latest, session.next_deadline() - now);
+  }
+  const Nanos range = std::min(config.reconnect_min, config.reconnect_jitter);
+  EXPECT_GE(latest - earliest, range * 9 / 10);
+  EXPECT_LE(latest - earliest, range);
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ void ExactlyOnce::served(std::uint32_t io, std::uint16_t error) {
   }
 }
 
-void ExactlyOnce::completed(std::uint64_t io, Errc result, std::uint16_t peer_errno, Nanos now) {
+void ExactlyOnce::completed(std::uint64_t io, Errc result, std::uint16_t peer_errno, Nanos now,
+                            bool believed) {
   const std::string name = "request " + std::to_string(io);
   if (io >= ios_.size() || ios_[io].state == State::unknown)
     return judge_.fail(Oracle::exactly_once, now, name + " completed but was never accepted");
@@ -40,6 +41,7 @@ void ExactlyOnce::completed(std::uint64_t io, Errc result, std::uint16_t peer_er
     return judge_.fail(Oracle::exactly_once, now, name + " completed twice, or after its client was gone");
   request.state = State::over;
   --open_;
+  if (!believed) return;
   if (result == Errc::ok && !request.served_well)
     return judge_.fail(Oracle::exactly_once, now, name + " reported as success, which the server never said");
   if (result != Errc::peer_error) return;

@@ -17,7 +17,8 @@ class ExactlyOnce {
   void accepted(std::uint32_t io, Nanos now);
   // The upper layer of the server answered one execution of the request.
   void served(std::uint32_t io, std::uint16_t error);
-  void completed(std::uint64_t io, Errc result, std::uint16_t peer_errno, Nanos now);
+  // `believed`: the server is honest, so the result is the one that it gave.
+  void completed(std::uint64_t io, Errc result, std::uint16_t peer_errno, Nanos now, bool believed = true);
   // The client that submitted it is no more.
   void abandoned(std::uint32_t io);
   std::uint64_t open() const noexcept { return open_; }

@@ -37,4 +37,17 @@ const char* text_of(Mark mark) noexcept {
   return "";
 }
 
+const char* name_of(Mark mark) noexcept {
+  switch (mark) {
+#define RTRS_SIM_MARK(name, text) \
+  case Mark::name:                \
+    return #name;
+    RTRS_SIM_MARKS(RTRS_SIM_MARK)
+#undef RTRS_SIM_MARK
+    case Mark::count_:
+      break;
+  }
+  return "";
+}
+
 }  // namespace rtrs::sim

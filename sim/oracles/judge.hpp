@@ -5,10 +5,12 @@
 #include <string>
 
 #include "core/proto/ids.hpp"
+#include "sim/oracles/marks.hpp"
 
 namespace rtrs::sim {
 
-// Id and rule of each oracle. The ids are cited in reports and never change their meaning.
+// Id and rule of each oracle. The ids are cited in reports and never change their meaning. Those of traces
+// are judged after the run, by conformance/spec.
 #define RTRS_SIM_ORACLES(X)                                                                                 \
   X(exactly_once, "O1",                                                                                     \
     "every accepted request gets one callback, and success only if the server reported it")                 \
@@ -22,8 +24,15 @@ namespace rtrs::sim {
   X(legality, "O7", "honest peers never break the protocol, and no machine breaks its invariant")           \
   X(heartbeat, "O8", "a path dies of silence only, and of every silence within (missed_max + 2) intervals") \
   X(liveness, "O9", "after the faults every path connects and every request completes, within bounds")      \
+  X(keys, "O10", "nobody uses a key that is dead, and a READ's key ends with its request")                  \
+  X(posting, "O11", "work is posted where it is legal and fits, receives are there in time (traces)")       \
+  X(ownership, "O12",                                                                                       \
+    "memory is touched by its owner only: nothing is reused before it is drained (traces)")                 \
+  X(wire, "O13", "every message has the form, the place and the order that the protocol gives it (traces)") \
   X(links, "O14", "link events alternate and tell whether a path is connected")                             \
+  X(hostile, "O15", "a peer that breaks the protocol loses its path and harms nobody else")                 \
   X(determinism, "O16", "the same seed gives the same run")                                                 \
+  X(specification, "O17", "the specification follows every trace, and never knows too little (traces)")     \
   X(laws, "O18", "the network keeps the laws of reliable connections")
 
 enum class Oracle : std::uint8_t {
@@ -41,47 +50,6 @@ struct Failure {
   Nanos time = 0;           // virtual
   std::uint64_t event = 0;  // steps of the world until then
 };
-
-// Situations that a sweep should reach at least sometimes.
-#define RTRS_SIM_MARKS(X)                                          \
-  X(failover_of_one, "failover with one request in flight")        \
-  X(failover_of_all, "failover with every permit in flight")       \
-  X(failover_twice, "a request reached the server three times")    \
-  X(unfenced_failover, "failover without proof")                   \
-  X(fence_answered, "fence answered")                              \
-  X(gate_used, "request waited for the older user of its chunk")   \
-  X(response_dropped, "answer for a path that was gone")           \
-  X(stale_response, "response after its request was over")         \
-  X(zombie_reaped, "half-open path reaped")                        \
-  X(superseded, "newer attempt closed an older incarnation")       \
-  X(server_rejected, "the server rejected a connect request")      \
-  X(rejected_busy, "attempt told to come back")                    \
-  X(name_refused, "session name still owned by the former client") \
-  X(connect_rejected, "a client saw a rejection other than busy")  \
-  X(heartbeat_lost, "path died of silence")                        \
-  X(all_down_then_up, "all paths down, then up again")             \
-  X(server_restart, "server crashed and restarted")                \
-  X(client_restart, "client crashed and restarted")                \
-  X(paused_dead_time, "process paused longer than the dead time")  \
-  X(depth_one, "one permit")                                       \
-  X(permit_waiter, "request waited for a permit")                  \
-  X(queue_expired, "request failed for want of a path")            \
-  X(storage_error, "storage error reached the application")        \
-  X(errno_too_large, "storage error that the wire cannot carry")   \
-  X(slow_storage, "storage slower than the dead-peer time")        \
-  X(path_removed, "path removed and added again")                  \
-  X(policy_changed, "policy changed under load")                   \
-  X(fresh_keys, "a fresh key for every request")                   \
-  X(remote_invalidation, "READ whose key the server invalidates")
-
-enum class Mark : std::uint8_t {
-#define RTRS_SIM_MARK(name, text) name,
-  RTRS_SIM_MARKS(RTRS_SIM_MARK)
-#undef RTRS_SIM_MARK
-      count_,
-};
-inline constexpr unsigned kMarks = static_cast<unsigned>(Mark::count_);
-const char* text_of(Mark) noexcept;
 
 class Judge {
  public:

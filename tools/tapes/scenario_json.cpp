@@ -22,6 +22,8 @@ void visit_plain(S& s, Visit&& visit) {
   visit("safety", s.safety);
   visit("faults_from_start", s.faults_from_start);
   visit("fenced", s.fenced);
+  visit("fence_off", s.fence_off);
+  visit("liar", s.liar);
 }
 template <class N, class Visit>
 void visit_network(N& n, Visit&& visit) {
@@ -120,6 +122,8 @@ class Load {
 const char* problem_of(const Scenario& s) {
   if (s.paths < 1 || s.paths > kMaxPaths) return "\"paths\" of the scenario is out of range";
   if (s.clients < 1 || s.clients > 2) return "\"clients\" of the scenario must be 1 or 2";
+  if (s.liar != sim::kNone && s.liar > s.clients)
+    return "\"liar\" of the scenario is 0 for the server, or a client";
   if (s.client.con_num < 2 || s.client.con_num > kMaxCons)
     return "\"con_num\" of the scenario is out of range";
   if (s.client.max_depth < 1 || s.client.max_depth > kMaxPermits || s.server.queue_depth < 1 ||

@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "tools/urtrs-sim/coverage.hpp"
 #include "tools/urtrs-sim/explore.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
@@ -23,7 +24,10 @@ struct Arguments {
   std::string tape;
   std::string scenario;
   std::string out;
+  std::string only;
+  std::string rare;
   bool verbose = false;
+  bool no_fence = false;
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
   unsigned determinism = 5;
 };
@@ -32,7 +36,10 @@ constexpr const char* kFooter =
     "Examples:\n  urtrs-sim sweep --seeds 0..20000\n  urtrs-sim run --seed 4711 --verbose\n"
     "  urtrs-sim shrink --seed 4711 --out small.tape\n  urtrs-sim run --tape small.tape --verbose\n"
     "  urtrs-sim explore\n  urtrs-sim explore --config small --fence off --out lost.json\n"
-    "  urtrs-sim explore --replay lost.json\n\n"
+    "  urtrs-sim explore --replay lost.json\n"
+    "  urtrs-sim run --scenario L01 --seed 3\n  urtrs-sim scenarios --only L01,L02 --seeds 0..200 "
+    "--no-fence\n"
+    "  urtrs-sim coverage --seeds 0..5000\n\n"
     "Exit codes: 0 every rule held, 1 a rule was broken, 2 usage, 4 no progress (explore: no room),\n"
     "5 one seed gave two different runs.";
 
@@ -46,7 +53,17 @@ int run(const Arguments& given) {
   if (!given.tape.empty()) return run_and_report({0, {}, given.tape, given.trace, given.verbose});
   const auto range = parse_seed_range(given.seed);
   if (!range || range->size() != 1) return usage("--seed takes one number, not '" + given.seed + "'");
-  return run_and_report({range->first, given.scenario, {}, given.trace, given.verbose});
+  if (given.scenario.empty())
+    return run_and_report({range->first, {}, {}, given.trace, given.verbose, false});
+  auto ids = scenarios_of(given.scenario);
+  if (ids.empty()) ids.push_back(given.scenario);
+  int code = kOk;
+  for (const std::string& id : ids) {
+    if (ids.size() > 1) std::printf("%s: ", id.c_str());
+    const int one = run_and_report({range->first, id, {}, given.trace, given.verbose, given.no_fence});
+    if (code == kOk) code = one;
+  }
+  return code;
 }
 
 int shrink(const Arguments& given) {
@@ -71,7 +88,35 @@ int shrink(const Arguments& given) {
 int scenarios(const Arguments& given) {
   const auto range = parse_seed_range(given.seeds);
   if (!range) return usage("--seeds takes A..B with A < B, not '" + given.seeds + "'");
-  return play_scenarios(*range);
+  return play_scenarios({*range, given.only, given.no_fence});
+}
+
+CLI::App* run_options(CLI::App& app, Arguments& given) {
+  CLI::App* one = app.add_subcommand("run", "play one seed, or one tape");
+  one->add_option("--seed", given.seed, "the seed");
+  one->add_option("--scenario", given.scenario, "play this directed scenario (see list), or all of one race");
+  one->add_flag("--no-fence", given.no_fence, "of a scenario: without the fence, judged as if it were there");
+  one->add_option("--tape", given.tape, "a tape written by shrink");
+  one->add_option("--trace", given.trace, "write FILE.server.trace and FILE.client<n>.trace");
+  one->add_flag("--verbose", given.verbose, "print what happens");
+  return one;
+}
+
+CLI::App* scenarios_options(CLI::App& app, Arguments& given) {
+  CLI::App* directed = app.add_subcommand("scenarios", "play every directed scenario with a range of seeds");
+  directed->add_option("--seeds", given.seeds, "A..B, without B")->default_val("0..10");
+  directed->add_option("--only", given.only, "of these ids only, e.g. L01,R29a");
+  directed->add_flag("--no-fence", given.no_fence, "without the fence, judged as if it were there");
+  return directed;
+}
+
+CLI::App* coverage_options(CLI::App& app, Arguments& given) {
+  CLI::App* covered = app.add_subcommand("coverage", "which marks and pairs of states a sweep reaches");
+  covered->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
+  covered->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
+  covered->add_option("--rare", given.rare,
+                      "file of marks that need not be reached, each with a scenario that does");
+  return covered;
 }
 
 CLI::App* explore_options(CLI::App& app, ExploreCommand& command) {
@@ -94,20 +139,22 @@ CLI::App* explore_options(CLI::App& app, ExploreCommand& command) {
   return all;
 }
 
-int sweep_or_hash(const Arguments& given, bool hash_only) {
+enum class Many { sweep, hash, coverage };
+
+int many_seeds(const Arguments& given, Many what) {
   const auto range = parse_seed_range(given.seeds);
   if (!range) return usage("--seeds takes A..B with A < B, not '" + given.seeds + "'");
   SweepOptions options;
   options.seeds = *range;
   options.jobs = given.jobs;
-  options.determinism_percent = hash_only ? 0 : given.determinism;
-  options.hash_only = options.quiet = hash_only;
+  options.determinism_percent = what == Many::sweep ? given.determinism : 0;
+  options.hash_only = options.quiet = what == Many::hash;
   if (!given.time.empty()) {
     const auto time = parse_duration(given.time);
     if (!time) return usage("--time takes 60s, 5m or 1h, not '" + given.time + "'");
     options.time_limit = *time;
   }
-  return sweep(options);
+  return what == Many::coverage ? coverage(options, given.rare) : sweep(options);
 }
 
 }  // namespace
@@ -117,12 +164,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Simulated runs of real RTRS clients and servers, checked against rules", "urtrs-sim"};
   app.require_subcommand(1);
   app.footer(kFooter);
-  CLI::App* one = app.add_subcommand("run", "play one seed, or one tape");
-  one->add_option("--seed", given.seed, "the seed");
-  one->add_option("--scenario", given.scenario, "play this directed scenario (see list) with the seed");
-  one->add_option("--tape", given.tape, "a tape written by shrink");
-  one->add_option("--trace", given.trace, "write FILE.server.trace and FILE.client<n>.trace");
-  one->add_flag("--verbose", given.verbose, "print what happens");
+  CLI::App* one = run_options(app, given);
   CLI::App* small = app.add_subcommand("shrink", "make a failing run small and write it as a tape");
   small->add_option("--seed", given.seed, "the failing seed");
   small->add_option("--scenario", given.scenario, "of this directed scenario");
@@ -140,8 +182,8 @@ int main(int argc, char** argv) {
   CLI::App* hash = app.add_subcommand("hash", "one hash over the runs of a range of seeds");
   hash->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
   hash->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
-  CLI::App* directed = app.add_subcommand("scenarios", "play every directed scenario with a range of seeds");
-  directed->add_option("--seeds", given.seeds, "A..B, without B")->default_val("0..10");
+  CLI::App* directed = scenarios_options(app, given);
+  CLI::App* covered = coverage_options(app, given);
   ExploreCommand search;
   CLI::App* all = explore_options(app, search);
   CLI::App* list = app.add_subcommand("list", "oracles, faults, directed scenarios and marks");
@@ -152,8 +194,9 @@ int main(int argc, char** argv) {
   }
   if (*one) return run(given);
   if (*small) return shrink(given);
-  if (*many) return sweep_or_hash(given, false);
-  if (*hash) return sweep_or_hash(given, true);
+  if (*many) return many_seeds(given, Many::sweep);
+  if (*hash) return many_seeds(given, Many::hash);
+  if (*covered) return many_seeds(given, Many::coverage);
   if (*directed) return scenarios(given);
   if (*all) return explore(search);
   if (*list) print_catalogue();

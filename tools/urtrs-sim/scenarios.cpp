@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cctype>
 #include <cstdio>
 
 #include "tools/tapes/isolated_run.hpp"
@@ -9,50 +10,101 @@
 
 namespace rtrs::tools {
 
+namespace {
+
+struct Failed {
+  std::uint64_t seed = 0;
+  IsolatedResult result;
+};
+
+std::optional<Failed> first_failure(IsolatedRunner& runner, const sim::Directed& one,
+                                    const ScenarioOptions& given) {
+  for (std::uint64_t seed = given.seeds.first; seed < given.seeds.end; ++seed) {
+    sim::SeededChoice shape(~seed);
+    sim::Scenario scenario = sim::make_directed(one, shape);
+    if (given.no_fence) sim::take_fence_away(scenario);
+    sim::WorldOptions options;
+    options.seed = seed;
+    options.scenario = &scenario;
+    IsolatedResult result = runner.run(options, [seed] { return std::make_unique<sim::SeededChoice>(seed); });
+    if (result.failed) return Failed{seed, std::move(result)};
+  }
+  return std::nullopt;
+}
+
+void no_such(const std::string& id) {
+  std::fprintf(stderr, "urtrs-sim: no scenario '%s'; urtrs-sim list prints them\n", id.c_str());
+}
+
+// False, and a word on stderr, when one of the ids stands for nothing.
+bool chosen(const std::string& only, std::vector<const sim::Directed*>& out) {
+  if (only.empty())
+    for (const sim::Directed& one : sim::directed_scenarios()) out.push_back(&one);
+  for (std::size_t at = 0; at < only.size();) {
+    const std::size_t comma = std::min(only.find(',', at), only.size());
+    const std::string id = only.substr(at, comma - at);
+    at = comma + 1;
+    const auto ids = scenarios_of(id);
+    if (ids.empty()) {
+      no_such(id);
+      return false;
+    }
+    for (const std::string& one : ids) out.push_back(sim::find_directed(one));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::string> scenarios_of(const std::string& id) {
+  std::vector<std::string> found;
+  for (const sim::Directed& one : sim::directed_scenarios()) {
+    const std::string_view name = one.id;
+    if (name == id) return {id};
+    const bool of_it = name.size() == id.size() + 1 && name.starts_with(id) && !id.empty() &&
+                       std::isdigit(static_cast<unsigned char>(id.back())) != 0 &&
+                       std::islower(static_cast<unsigned char>(name.back())) != 0;
+    if (of_it) found.emplace_back(name);
+  }
+  return found;
+}
+
 std::optional<sim::Scenario> directed_world(const std::string& id, std::uint64_t seed) {
   const sim::Directed* directed = sim::find_directed(id);
   if (directed == nullptr) {
-    std::fprintf(stderr, "urtrs-sim: no scenario '%s'; urtrs-sim list prints them\n", id.c_str());
+    no_such(id);
     return std::nullopt;
   }
   sim::SeededChoice choice(~seed);  // not those of the run
   return sim::make_directed(*directed, choice);
 }
 
-int play_scenarios(const SeedRange& seeds) {
+int play_scenarios(const ScenarioOptions& given) {
   IsolatedRunner runner;
   if (!runner.works()) {
     std::fprintf(stderr, "urtrs-sim: no memory to share with the runs\n");
     return kUsage;
   }
-  const auto all = sim::directed_scenarios();
+  std::vector<const sim::Directed*> all;
+  if (!chosen(given.only, all)) return kUsage;
   const bool tty = isatty(STDERR_FILENO) == 1;
   std::size_t done = 0;
-  std::uint64_t failed = 0;
-  for (const sim::Directed& one : all) {
-    const std::string id(one.id);
+  std::uint64_t failures = 0;
+  for (const sim::Directed* one : all) {
+    const std::string id(one->id);
     if (tty) std::fprintf(stderr, "\r\033[K%zu of %zu: %s", ++done, all.size(), id.c_str());
-    for (std::uint64_t seed = seeds.first; seed < seeds.end; ++seed) {
-      sim::SeededChoice shape(~seed);
-      const sim::Scenario scenario = sim::make_directed(one, shape);
-      sim::WorldOptions options;
-      options.seed = seed;
-      options.scenario = &scenario;
-      const IsolatedResult result =
-          runner.run(options, [seed] { return std::make_unique<sim::SeededChoice>(seed); });
-      if (!result.failed) continue;
-      ++failed;
-      if (tty) std::fprintf(stderr, "\r\033[K");
-      std::printf("FAIL %s %s\n  seen: %s\n  reproduce: urtrs-sim run --scenario %s --seed %llu\n",
-                  id.c_str(), result.signature.c_str(), result.seen.c_str(), id.c_str(),
-                  static_cast<unsigned long long>(seed));
-      break;
-    }
+    const auto failed = first_failure(runner, *one, given);
+    if (!failed) continue;
+    ++failures;
+    if (tty) std::fprintf(stderr, "\r\033[K");
+    std::printf("FAIL %s %s\n  seen: %s\n  reproduce: urtrs-sim run --scenario %s --seed %llu%s\n",
+                id.c_str(), failed->result.signature.c_str(), failed->result.seen.c_str(), id.c_str(),
+                static_cast<unsigned long long>(failed->seed), given.no_fence ? " --no-fence" : "");
   }
   if (tty) std::fprintf(stderr, "\r\033[K");
   std::printf("%zu scenarios with %llu seeds each, %llu failed\n", all.size(),
-              static_cast<unsigned long long>(seeds.size()), static_cast<unsigned long long>(failed));
-  return failed == 0 ? kOk : kViolated;
+              static_cast<unsigned long long>(given.seeds.size()), static_cast<unsigned long long>(failures));
+  return failures == 0 ? kOk : kViolated;
 }
 
 }  // namespace rtrs::tools

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/directed.hpp"
 #include "tools/urtrs-sim/seed_range.hpp"
@@ -11,7 +12,16 @@ namespace rtrs::tools {
 
 // The world of this scenario for this seed; nothing, and a word on stderr, when there is no such scenario.
 std::optional<sim::Scenario> directed_world(const std::string& id, std::uint64_t seed);
-// Plays all of them with each seed, in processes of their own, and returns the exit code.
-int play_scenarios(const SeedRange&);
+// Those that an id stands for: itself, or all of a race ("L01": L01a, L01b, ...). Empty: none.
+std::vector<std::string> scenarios_of(const std::string& id);
+
+struct ScenarioOptions {
+  SeedRange seeds;
+  std::string only;       // ids, with commas between; empty: all
+  bool no_fence = false;  // see sim::take_fence_away
+};
+// Plays them with each seed, in processes of their own, until the first that fails, and returns the exit
+// code.
+int play_scenarios(const ScenarioOptions&);
 
 }  // namespace rtrs::tools

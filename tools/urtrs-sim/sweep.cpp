@@ -34,6 +34,7 @@ struct Worker {
   Counter seeds{0}, events{0}, requests{0}, virtual_ms{0}, rerun{0}, hash{0};
   Counter faults[sim::kFaultClasses]{};
   Counter marks[sim::kMarks]{};
+  Counter pairs[sim::kPathStates][sim::kPathStates]{};
 };
 // Between the parent and its workers.
 struct Shared {
@@ -55,6 +56,9 @@ void add(Worker& worker, std::uint64_t seed, const sim::WorldResult& result) {
   worker.hash += sim::mix(seed ^ result.hash);
   for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault) worker.faults[fault] += result.faults[fault];
   for (unsigned mark = 0; mark < sim::kMarks; ++mark) worker.marks[mark] += result.marks[mark] ? 1 : 0;
+  for (unsigned client = 0; client < sim::kPathStates; ++client)
+    for (unsigned server = 0; server < sim::kPathStates; ++server)
+      worker.pairs[client][server] += result.pairs[client][server] ? 1 : 0;
 }
 
 void work(Shared& shared, Worker& worker, const SweepOptions& options) {
@@ -106,6 +110,16 @@ class Sweep {
     }
     if (!options_.quiet && tty_) std::printf("\r\033[K");
     return verdict();
+  }
+  void sum(SweepTotals& totals) const {
+    totals.seeds = total(&Worker::seeds);
+    for (unsigned job = 0; job < options_.jobs; ++job) {
+      const Worker& worker = shared_.workers[job];
+      for (unsigned mark = 0; mark < sim::kMarks; ++mark) totals.marks[mark] += worker.marks[mark];
+      for (unsigned client = 0; client < sim::kPathStates; ++client)
+        for (unsigned server = 0; server < sim::kPathStates; ++server)
+          totals.pairs[client][server] += worker.pairs[client][server];
+    }
   }
 
  private:
@@ -175,7 +189,7 @@ class Sweep {
     const std::uint64_t differing = first(&Worker::nondeterministic);
     if (options_.hash_only) {
       std::printf("%016llx\n", static_cast<unsigned long long>(total(&Worker::hash)));
-    } else {
+    } else if (options_.summary) {
       summary();
     }
     if (differing == kNoSeed) return kOk;
@@ -249,7 +263,7 @@ class Sweep {
 
 }  // namespace
 
-int sweep(const SweepOptions& given) {
+int sweep(const SweepOptions& given, SweepTotals* totals) {
   SweepOptions options = given;
   options.jobs = std::clamp(options.jobs, 1U, kMaxJobs);
   Shared* shared = make_shared();
@@ -257,7 +271,9 @@ int sweep(const SweepOptions& given) {
     std::fprintf(stderr, "urtrs-sim: no memory to share with the workers\n");
     return kViolated;
   }
-  const int code = Sweep(options, *shared).run();
+  Sweep many(options, *shared);
+  const int code = many.run();
+  if (totals != nullptr) many.sum(*totals);
   munmap(shared, sizeof(Shared));
   return code;
 }

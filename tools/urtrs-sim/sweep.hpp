@@ -1,8 +1,10 @@
 // Many seeds at once, in processes of their own: a seed that crashes its process is a finding like any other.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 
+#include "sim/world.hpp"
 #include "tools/urtrs-sim/seed_range.hpp"
 
 namespace rtrs::tools {
@@ -13,9 +15,17 @@ struct SweepOptions {
   double time_limit = 0;             // seconds; 0: none
   unsigned determinism_percent = 1;  // of the seeds run twice
   bool quiet = false;                // only the verdict
+  bool summary = true;               // say what was done
   bool hash_only = false;            // print one hash over all seeds instead of the summary
 };
-// The exit code.
-int sweep(const SweepOptions&);
+// What the runs of a sweep passed through.
+struct SweepTotals {
+  std::uint64_t seeds = 0;
+  std::array<std::uint64_t, sim::kMarks> marks{};  // seeds
+  // Seeds by the states of the two ends of a path: [client's][server's].
+  std::array<std::array<std::uint64_t, sim::kPathStates>, sim::kPathStates> pairs{};
+};
+// The exit code. `totals` may be null.
+int sweep(const SweepOptions&, SweepTotals* totals = nullptr);
 
 }  // namespace rtrs::tools

@@ -11,6 +11,7 @@
 
 #include "sim/check/law_check.hpp"
 #include "sim/check/trace_check.hpp"
+#include "sim/oracles/judge.hpp"
 
 namespace rtrs::tools {
 
@@ -30,6 +31,9 @@ TraceScratch::~TraceScratch() {
 }
 
 namespace {
+
+// A specification that thinks of more has stopped to say anything (docs/conformance.md).
+constexpr std::size_t kMostStates = 64;
 
 std::vector<fs::path> traces_of(const std::string& prefix) {
   const fs::path whole(prefix);
@@ -63,6 +67,11 @@ std::optional<TraceViolation> judge_traces(const std::string& prefix) {
     trace::FdSource source(fd);
     const sim::TraceCheck check = sim::check_trace(source, &collector);
     ::close(fd);
+    if (!first && check.most_states > kMostStates)
+      first = TraceViolation{sim::id_of(sim::Oracle::specification), sim::rule_of(sim::Oracle::specification),
+                             std::to_string(check.most_states) +
+                                 " states were possible at a time, more than " + std::to_string(kMostStates),
+                             file.filename().string(), 0};
     if (check.findings.empty()) continue;
     const spec::Finding& finding = check.findings.front();
     if (!first || finding.now < first->time) first = of(finding, file);

@@ -1,0 +1,31 @@
+// O10: honest peers use only keys that are alive, so a peer never refuses one; and the key that a READ offers
+// is dead when the READ is over.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "sim/oracles/judge.hpp"
+
+namespace rtrs::sim {
+
+class KeyHygiene {
+ public:
+  explicit KeyHygiene(Judge& judge) : judge_(judge) {}
+  // How many messages the network has refused for their key so far.
+  void refused(std::uint64_t count, Nanos now) {
+    if (count != 0)
+      judge_.fail(Oracle::keys, now, "a peer refused a message: its key was dead or not its own");
+  }
+  // Keys that READs of one client offer now, and its READs under way.
+  void offered(std::uint32_t client, std::uint64_t keys, std::uint64_t reads, Nanos now) {
+    if (keys <= reads) return;
+    judge_.fail(Oracle::keys, now,
+                "client " + std::to_string(client) + " offers " + std::to_string(keys) + " keys for " +
+                    std::to_string(reads) + " READs: a key outlived its request");
+  }
+
+ private:
+  Judge& judge_;
+};
+
+}  // namespace rtrs::sim

@@ -1,0 +1,126 @@
+#include "tools/urtrs-sim/coverage.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "core/proto/actions.hpp"
+#include "tools/urtrs-sim/report.hpp"
+#include "tools/urtrs-sim/scenarios.hpp"
+
+namespace rtrs::tools {
+
+namespace {
+
+using Rare = std::map<std::string, std::string>;  // mark, scenario
+
+bool read_rare(const std::string& path, Rare& rare) {
+  if (path.empty()) return true;
+  std::ifstream file(path);
+  if (!file) {
+    std::fprintf(stderr, "urtrs-sim: cannot read %s: %s\n", path.c_str(), std::strerror(errno));
+    return false;
+  }
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string mark;
+    std::string scenario;
+    if (!(words >> mark)) continue;
+    if (!(words >> scenario) || scenarios_of(scenario).empty()) {
+      std::fprintf(stderr, "urtrs-sim: %s: %s needs a scenario that reaches it\n", path.c_str(),
+                   mark.c_str());
+      return false;
+    }
+    rare[mark] = scenario;
+  }
+  return true;
+}
+
+// True when some seed of the scenario passes through the mark.
+bool reached_by(const std::string& id, unsigned mark) {
+  constexpr std::uint64_t kSeeds = 20;
+  for (const std::string& one : scenarios_of(id))
+    for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+      const auto scenario = directed_world(one, seed);
+      sim::WorldOptions options;
+      options.seed = seed;
+      options.scenario = &*scenario;
+      sim::SeededChoice choice(seed);
+      if (sim::World(options, choice).run().marks[mark]) return true;
+    }
+  return false;
+}
+
+unsigned print_marks(const SweepTotals& totals, const Rare& rare) {
+  unsigned missing = 0;
+  std::printf("marks (seeds of %llu that passed through):\n", static_cast<unsigned long long>(totals.seeds));
+  for (unsigned mark = 0; mark < sim::kMarks; ++mark) {
+    const auto which = static_cast<sim::Mark>(mark);
+    std::printf("  %8llu  %-24s %s", static_cast<unsigned long long>(totals.marks[mark]), sim::name_of(which),
+                sim::text_of(which));
+    const auto listed = rare.find(sim::name_of(which));
+    if (listed != rare.end()) {
+      const bool reached = reached_by(listed->second, mark);
+      std::printf(reached ? " (rare: scenario %s)" : " NOT REACHED by scenario %s", listed->second.c_str());
+      missing += reached ? 0 : 1;
+    } else if (totals.marks[mark] == 0) {
+      std::printf(" NOT REACHED");
+      ++missing;
+    }
+    std::printf("\n");
+  }
+  return missing;
+}
+
+void print_pairs(const SweepTotals& totals) {
+  // The server knows no more than these; it has no path that waits.
+  constexpr PathState kServer[] = {PathState::absent, PathState::connecting, PathState::connected,
+                                   PathState::closing};
+  std::printf("states of the two ends of a path at a time (seeds; client down, server across):\n  %-11s", "");
+  for (const PathState server : kServer) std::printf("%11s", to_string(server));
+  std::printf("\n");
+  unsigned reached = 0;
+  for (unsigned client = 0; client < sim::kPathStates; ++client) {
+    std::printf("  %-11s", to_string(static_cast<PathState>(client)));
+    for (const PathState server : kServer) {
+      const std::uint64_t count = totals.pairs[client][static_cast<unsigned>(server)];
+      reached += count != 0 ? 1 : 0;
+      if (count == 0)
+        std::printf("%11s", "never");
+      else
+        std::printf("%11llu", static_cast<unsigned long long>(count));
+    }
+    std::printf("\n");
+  }
+  std::printf("%u of %zu pairs reached\n", reached, std::size(kServer) * sim::kPathStates);
+}
+
+}  // namespace
+
+int coverage(const SweepOptions& given, const std::string& rare_file) {
+  Rare rare;
+  if (!read_rare(rare_file, rare)) return kUsage;
+  for (const auto& [mark, scenario] : rare) {
+    bool known = false;
+    for (unsigned at = 0; at < sim::kMarks; ++at)
+      known = known || sim::name_of(static_cast<sim::Mark>(at)) == mark;
+    if (!known) {
+      std::fprintf(stderr, "urtrs-sim: %s: no mark '%s'\n", rare_file.c_str(), mark.c_str());
+      return kUsage;
+    }
+  }
+  SweepOptions options = given;
+  options.summary = false;
+  options.determinism_percent = 0;
+  SweepTotals totals;
+  const int code = sweep(options, &totals);
+  if (code != kOk) return code;
+  const unsigned missing = print_marks(totals, rare);
+  print_pairs(totals);
+  std::printf("%u of %u marks not reached\n", missing, sim::kMarks);
+  return missing == 0 ? kOk : kViolated;
+}
+
+}  // namespace rtrs::tools

@@ -1,0 +1,14 @@
+// What a sweep passes through, and what it never does.
+#pragma once
+#include <string>
+
+#include "tools/urtrs-sim/sweep.hpp"
+
+namespace rtrs::tools {
+
+// Plays the seeds and prints every mark with its count, and which states the two ends of a path were in at a
+// time. `rare`: a file of marks that a sweep need not reach, a line each: the mark, and the directed scenario
+// that is played instead, and must. The exit code: kViolated when a mark was not reached.
+int coverage(const SweepOptions&, const std::string& rare);
+
+}  // namespace rtrs::tools
