@@ -43,6 +43,16 @@ constexpr Directed kScenarios[] = {
     {"R01e", "the half-open path is removed and added again while the server still holds it", from_start,
      "connections number=2\ncut\nrate number=6 time=1000000\npass time=2s\nremove\npass time=2s\nrate "
      "number=6\nheal\nadd\nconnected"},
+    {"R01f", "the client dies half-open and stays away: the server forgets the path by itself",
+     from_start_alone,
+     R"(connections number=2
+cut
+crash
+forgotten
+dropped number=handshake_timeout
+heal
+restart
+connected)"},
     {"R03", "a connection breaks at the server while INFO_REQ is under way", from_start_alone,
      "connections number=3\nbreak_con con=1 ways=2\nconnected"},
     {"R03b", "INFO_REQ waits at the server when it learns that a connection is lost", from_start_alone,
