@@ -39,6 +39,12 @@ bool MachineWorld::client_learns(const Connection& c) {
   return up && (c.broken || c.server == End::closing || c.server == End::closed);
 }
 
+// Connect requests and accepts are datagrams: nobody sends them again.
+bool MachineWorld::waits_for_datagram(const Connection& c) {
+  if (c.broken || c.client != End::connecting) return false;
+  return c.server == End::none ? !c.to_server.empty() : !c.to_client.empty();
+}
+
 void MachineWorld::list(const Connection& c, std::vector<MachineStep>& steps) const {
   const bool given_up = c.broken || c.client == End::closing || c.client == End::closed;
   if (!c.to_server.empty()) steps.push_back({Kind::to_server, c.id});
@@ -81,6 +87,7 @@ std::vector<MachineStep> MachineWorld::enabled() const {
   for (const Connection& c : connections_) {
     const bool alive = c.client == End::open || c.client == End::connecting;
     if (cuts_ > 0 && alive && !c.broken) steps.push_back({Kind::cut, c.id});
+    if (losses_ > 0 && waits_for_datagram(c)) steps.push_back({Kind::lose, c.id});
   }
   list_wishes(steps);
   return steps;
@@ -124,6 +131,7 @@ std::uint64_t MachineWorld::fingerprint() const {
   hash.add(disk_);
   hash.add(cuts_);
   hash.add(early_deadlines_);
+  hash.add(losses_);
   hash.add(operators_);
   hash.add(closing_);
   hash.add(next_connection_);

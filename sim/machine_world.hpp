@@ -38,6 +38,7 @@ struct MachineConfig {
   // Deadlines that may pass although something else is still under way. Without, time stands still until
   // nothing else can happen.
   std::uint16_t early_deadlines = 0;
+  std::uint16_t losses = 0;  // connect requests and accepts that may get lost though somebody waits for them
   // Times that an operator has a path of the client reconnected, or one of the server disconnected.
   std::uint16_t operators = 0;
   bool close = false;  // the application may close the session at any time
@@ -67,6 +68,7 @@ struct MachineStep {
     deadline,        // the earliest one passes
     early_deadline,  // the same, though something else is still under way
     cut,             // connection `which` breaks
+    lose,            // the connect request of `which`, or its accept, gets lost
     reconnect,       // an operator has the client reconnect path `which`
     disconnect,      // an operator disconnects path `which` of the server's first session
     close,           // the application closes the session
@@ -162,7 +164,7 @@ class MachineWorld {
 
   const MachineConfig& config() const noexcept { return config_; }
   RTRS_FIELDS(client_, registry_, sessions_, connections_, storage_, memory_, permit_io_, ios_, disk_, cuts_,
-              early_deadlines_, operators_, closing_, next_connection_, now_)
+              early_deadlines_, losses_, operators_, closing_, next_connection_, now_)
 
  private:
   template <class Input>
@@ -186,6 +188,7 @@ class MachineWorld {
   std::string message_text(const Connection&, const Message&) const;
   static bool server_learns(const Connection&);
   static bool client_learns(const Connection&);
+  static bool waits_for_datagram(const Connection&);
   void list(const Connection&, std::vector<MachineStep>&) const;
   void list_wishes(std::vector<MachineStep>&) const;
   bool unfinished() const;
@@ -216,6 +219,7 @@ class MachineWorld {
   std::vector<std::uint16_t> disk_;       // by block: the write whose data is there
   std::uint16_t cuts_;
   std::uint16_t early_deadlines_;
+  std::uint16_t losses_;
   std::uint16_t operators_;
   bool closing_ = false;  // the application asked for it
   std::uint32_t next_connection_ = 1;

@@ -64,6 +64,7 @@ MachineWorld::MachineWorld(const MachineConfig& config)
       disk_(config.blocks, kNoIo),
       cuts_(config.cuts),
       early_deadlines_(config.early_deadlines),
+      losses_(config.losses),
       operators_(config.operators) {
   RTRS_ASSERT(config.paths >= 1 && config.paths <= kMaxPaths && config.blocks >= 1);
   RTRS_ASSERT(!config.server.always_invalidate && !config.client.offer_invalidation);
@@ -105,6 +106,11 @@ void MachineWorld::apply(const MachineStep& step) {
     case Kind::cut:
       --cuts_;
       find(step.which)->broken = true;
+      break;
+    case Kind::lose:
+      --losses_;
+      find(step.which)->to_client.clear();  // the accept, if there is one; else it is the request
+      if (find(step.which)->server == End::none) find(step.which)->to_server.clear();
       break;
     case Kind::reconnect:
       --operators_;

@@ -43,6 +43,8 @@ const char* to_string(MachineStep::Kind kind) noexcept {
       return "early_deadline";
     case Kind::cut:
       return "cut";
+    case Kind::lose:
+      return "lose";
     case Kind::reconnect:
       return "reconnect";
     case Kind::disconnect:
@@ -118,6 +120,9 @@ std::string MachineWorld::describe(const MachineStep& step) const {
       return "time passes until the next deadline, too early";
     case Kind::cut:
       return where() + " breaks";
+    case Kind::lose:
+      return message_text(*c, (c->server == End::none ? c->to_server : c->to_client).front()) + " of " +
+             where() + " is lost";
     case Kind::reconnect:
       return "an operator has path " + number(step.which) + " reconnected";
     case Kind::disconnect:

@@ -73,6 +73,14 @@ Configuration closing() {
   return one;
 }
 
+// Connect requests and answers are lost while somebody waits for them.
+Configuration losing() {
+  Configuration one = failover("losses", "from nothing: 2 writes of a block, 2 lost connect messages, 1 cut",
+                               {2, 2, 2, 1, 1, 0, 0}, 0, 200'000);
+  one.machines.losses = 2;
+  return one;
+}
+
 // Columns of a shape: paths, permits, writes, blocks, cuts, early deadlines, operators.
 std::vector<Configuration> all() {
   return {
@@ -93,6 +101,7 @@ std::vector<Configuration> all() {
        true,
        false,
        {}},
+      losing(),
       patient(),
       closing(),
       planted("planted-fence", "planted: a server that answers fences without draining",

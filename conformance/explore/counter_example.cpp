@@ -25,6 +25,7 @@ const char* lane(Kind kind) {
     case Kind::to_client:
       return "client <-------- server";
     case Kind::forget:
+    case Kind::lose:
       return "client ---- x    server";
     case Kind::cut:
       return "client --- X --- server";

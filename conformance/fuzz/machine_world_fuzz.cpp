@@ -20,6 +20,7 @@ sim::MachineConfig drawn_config(fuzz::Draws& draws) {
   config.ios = static_cast<std::uint16_t>(config.blocks * (1 + draws.below(4)));
   config.cuts = 6;
   config.early_deadlines = 4;
+  config.losses = 3;
   config.operators = 3;
   config.close = draws.rarely(4);
   // The smallest queues make requests and answers wait for room.
