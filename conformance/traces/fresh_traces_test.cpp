@@ -1,6 +1,10 @@
 // Runs of the simulation, recorded to files as a user records them: every file is replayed without a
-// difference, with the state compared after every input.
+// difference, with the state compared after every input. `urtrs-sim sweep --replay-check` does the same to
+// any number of runs.
 #include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
 
 #include "conformance/traces/replayed.hpp"
 #include "sim/world.hpp"
@@ -28,20 +32,28 @@ TEST_F(FreshTraces, AllReplay) {
   std::uint64_t files = 0;
   std::uint64_t notes = 0;
   std::uint64_t hashes = 0;
+  std::uint64_t records = 0;
+  std::chrono::duration<double> took{0};
   for (std::uint64_t seed = kFirst; seed < kFirst + kRuns; ++seed) {
     sim::WorldOptions options;
     options.seed = seed;
     options.trace = (folder() / "t").string();
     ASSERT_FALSE(sim::run_seed(options).failed) << "seed " << seed;
     for (const auto& entry : std::filesystem::directory_iterator(folder())) {
+      const auto began = std::chrono::steady_clock::now();
       const ReplayResult result = replayed(entry.path());
+      took += std::chrono::steady_clock::now() - began;
       ASSERT_EQ(result.verdict, Verdict::identical) << "seed " << seed << ' ' << story_of(result);
       notes += result.notes;
       hashes += result.state_hashes;
+      records += result.records;
       ++files;
       std::filesystem::remove(entry.path());
     }
   }
+  std::printf("%llu records of %llu traces, %llu states compared: %.2f M records/s\n",
+              static_cast<unsigned long long>(records), static_cast<unsigned long long>(files),
+              static_cast<unsigned long long>(hashes), static_cast<double>(records) / took.count() / 1e6);
   EXPECT_GE(files, 2 * kRuns);
   EXPECT_GT(notes, 50 * kRuns);
   EXPECT_GT(hashes, 50 * kRuns);

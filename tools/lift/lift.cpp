@@ -1,6 +1,10 @@
 #include "tools/lift/lift.hpp"
 
 #include <chrono>
+#include <numeric>
+
+#include "tools/minimize/last_step.hpp"
+#include "tools/minimize/rerun.hpp"
 
 namespace rtrs::tool {
 
@@ -15,6 +19,31 @@ std::vector<Guess> guesses_of(const LoadedTrace& trace) {
     if (!guesses.empty()) return guesses;
   }
   return {};
+}
+
+// Why no world fails.
+void explain(const LoadedTrace& trace, Lifted& lifted) {
+  const tools::TraceScratch scratch;
+  Rerun rerun(scratch.prefix(), judge_by_check());
+  for (const MachineTrace& machine : trace.machines) {
+    const LastStep last(machine);
+    if (last.differs() || last.hidden_since()) {
+      lifted.why = "this core does not do what the trace says" +
+                   (last.differs() ? " (" + last.seen() + ")" : std::string()) +
+                   ": lift it with the urtrs-replay of the build that recorded it";
+      return;
+    }
+    if (scratch.prefix().empty() || !rerun.works()) continue;
+    Inputs all(machine.size());
+    std::iota(all.begin(), all.end(), 0U);
+    if (const auto failing = rerun.run(machine, all)) {
+      lifted.why = "this core fails again on these inputs (" + failing->failure +
+                   "), but no world made of them does: what it takes is not in the trace of a client";
+      return;
+    }
+  }
+  lifted.sound = true;
+  lifted.why = "nothing is wrong with the trace: it replays, and its client keeps every rule";
 }
 
 bool is_not_played(const tools::IsolatedResult& result) {
@@ -38,10 +67,11 @@ Lifted lift(const LoadedTrace& trace, const LiftOptions& options) {
     lifted.error = "no memory to share with the runs";
     return lifted;
   }
+  runner.judge_traces();
   // The guesses side by side: a faithful one that never fails must not take all the time.
   for (std::uint64_t seed = 0; seed < options.seeds && !lifted.fails; ++seed) {
     for (const Guess& guess : guesses) {
-      if (elapsed() > options.seconds / 2) return lifted;
+      if (elapsed() > options.seconds / 2) break;
       if (options.progress) options.progress("seed " + std::to_string(seed) + ", " + guess.words);
       sim::WorldOptions world;
       world.seed = seed;
@@ -65,6 +95,7 @@ Lifted lift(const LoadedTrace& trace, const LiftOptions& options) {
       break;
     }
   }
+  if (!lifted.fails) explain(trace, lifted);
   return lifted;
 }
 

@@ -20,8 +20,11 @@ struct Lifted {
   sim::Scenario scenario;
   tools::ShrunkRun run;
   std::uint64_t tried = 0;
-  std::string error;  // not empty: nothing could be tried
+  std::string error;   // not empty: nothing could be tried
+  bool sound = false;  // where none fails: nothing is wrong with the trace either
+  std::string why;     // where none fails, in words
 };
+// Worlds are judged by the oracles of the simulator and by what `check` says of their traces.
 Lifted lift(const LoadedTrace&, const LiftOptions&);
 
 }  // namespace rtrs::tool

@@ -21,9 +21,14 @@ class ClientPlayer {
   std::optional<ClientInput> prepare(const ClientInput&, std::uint32_t number, const InputMeta&);
   void step(const ClientInput&, ActionList&);
   const char* broken_invariant() const { return machine_.broken_invariant(); }
+  std::uint64_t fingerprint() const { return machine_.fingerprint(); }
+  // An action that the machine of `from` could take now as this machine would take it; nothing when what it
+  // is about does not exist here.
+  std::optional<Action> renamed(const Action&, const ClientPlayer& from) const;
 
  private:
   struct Connection {
+    unsigned unsignalled = 0;  // work posted since the last that asked for a completion
     bool up = false, failed = false, lost = false, disconnected = false;
     bool info_asked = false, info_given = false;
     unsigned heartbeats = 0;  // HB_MSG of ours without an answer
@@ -57,8 +62,13 @@ class ClientPlayer {
   bool can(Submitted&, const InputMeta&, std::uint32_t);
   bool can(DeadlineReached&, const InputMeta&, std::uint32_t);
   bool can(Continued&, const InputMeta&, std::uint32_t);
-  // The message id under which the request is known; false when nothing of it is under way there.
-  bool answer_for(ConKey key, std::uint32_t request, std::uint32_t& imm);
+  // The connection that the request went over, and the message id under which it is known; false when nothing
+  // of it is under way there.
+  bool answer_for(ConKey& key, std::uint32_t age, std::uint32_t request, std::uint32_t& imm);
+  bool rename(ConKey&, const ClientPlayer& from) const;
+  bool rename(std::uint16_t& permit, const ClientPlayer& from) const;
+  template <class A>
+  bool rename_fields(A&, const ClientPlayer& from) const;
   void observe(const ActionList&);
   void posted(ConKey key, std::uint64_t cookie);
 
@@ -69,6 +79,7 @@ class ClientPlayer {
   std::map<std::uint32_t, Request> requests_;       // by the input that submitted it
   std::map<std::uint16_t, std::uint32_t> holders_;  // by permit
   std::uint32_t depth_ = 0;
+  std::uint32_t fences_ = 0;  // serial of the last
 };
 
 }  // namespace rtrs::tool

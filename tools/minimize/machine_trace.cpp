@@ -25,6 +25,25 @@ bool read_input(std::variant<Inputs...>& out, const Record& record,
   return (try_one(std::type_identity<Inputs>{}) || ...);
 }
 
+// False where `record` is none of the alternatives.
+template <class Variant, class... Alternatives>
+bool read_action(Variant& out, const Record& record, const trace::Compatibility& compatibility,
+                 std::type_identity<std::variant<Alternatives...>>) {
+  const auto try_one = [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_same_v<T, ControlAction>) {
+      ControlAction control;
+      if (!read_action(control, record, compatibility, std::type_identity<ControlAction>{})) return false;
+      out = control;
+      return true;
+    } else {
+      if (record.event->id != kKindOf<T>) return false;
+      out = trace::get_struct<T>(record, compatibility.map(record.event->id));
+      return true;
+    }
+  };
+  return (try_one(std::type_identity<Alternatives>{}) || ...);
+}
+
 // Follows a machine through the record to find out what belongs together.
 class Follower {
  public:
@@ -112,12 +131,11 @@ class Loader {
   void take(const Record& record) {
     switch (record.event->id) {
       case kKindOf<trace::BeginClient>:
-        add(record).machine =
-            MachineInputs<ClientConfig, ClientInput>{get<trace::BeginClient>(record).config, 0, {}, {}};
+        add(record).machine = ClientInputs{get<trace::BeginClient>(record).config, 0, {}, {}, {}};
         return;
       case kKindOf<trace::BeginServerSession>: {
         const auto begin = get<trace::BeginServerSession>(record);
-        add(record).machine = MachineInputs<ServerConfig, ServerInput>{begin.config, begin.session, {}, {}};
+        add(record).machine = ServerInputs{begin.config, begin.session, {}, {}, {}};
         return;
       }
       case kKindOf<trace::BeginServerRegistry>:
@@ -130,9 +148,21 @@ class Loader {
     const auto live = live_.find(record.instance);
     if (live == live_.end()) return;
     if (record.event->id == kKindOf<Connect>) followers_[live->second].on_connect(get<Connect>(record).key);
-    if (record.event->category != trace::EventClass::input) return;
-    std::visit([&](auto& machine) { input(machine, record, followers_[live->second]); },
+    std::visit([&](auto& machine) { take(machine, record, followers_[live->second]); },
                loaded_.machines[live->second].machine);
+  }
+
+  template <class Machine>
+  void take(Machine& machine, const Record& record, Follower& follower) {
+    if (record.event->category == trace::EventClass::input) return input(machine, record, follower);
+    if (machine.metas.empty()) return;
+    if (record.event->id == kKindOf<trace::StateHash>) {
+      machine.metas.back().state = get<trace::StateHash>(record).fingerprint;
+    } else if (record.event->category == trace::EventClass::action) {
+      Action action;
+      if (read_action(action, record, *compatibility_, std::type_identity<Action>{}))
+        machine.actions.push_back(action);
+    }
   }
 
   template <class Machine>
@@ -143,6 +173,7 @@ class Loader {
     const auto index = static_cast<std::uint32_t>(inputs.size() - 1);
     InputMeta meta = std::visit([&](const auto& one) { return follower.meta(one, index); }, inputs.back());
     meta.record = record.seq;
+    meta.first_action = machine.actions.size();
     machine.metas.push_back(meta);
   }
 

@@ -1,12 +1,14 @@
 // The inputs of one machine of a trace, with what has to be known of each to feed it again in a shorter run.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include <tl/expected.hpp>
 
+#include "core/proto/actions.hpp"
 #include "core/proto/config.hpp"
 #include "core/proto/inputs.hpp"
 #include "core/trace/kinds.hpp"
@@ -21,6 +23,9 @@ struct InputMeta {
   std::uint32_t request = kNone;  // the input that began the request
   std::uint32_t age = 0;          // attempts of the path since that of the key
   std::uint64_t record = 0;       // number in the file
+  // What the recorded machine did then: from here in MachineInputs::actions up to those of the next input.
+  std::size_t first_action = 0;
+  std::optional<std::uint64_t> state;  // its fingerprint after it, where it was recorded
 };
 
 template <class Config, class Input>
@@ -29,12 +34,16 @@ struct MachineInputs {
   std::uint16_t session = 0;  // servers
   std::vector<Input> inputs;
   std::vector<InputMeta> metas;
+  std::vector<Action> actions;
 };
+using ClientInputs = MachineInputs<ClientConfig, ClientInput>;
+using ServerInputs = MachineInputs<ServerConfig, ServerInput>;
+
 struct MachineTrace {
   InstanceId instance = 0;
   Nanos begin = 0;
   trace::Origin origin;
-  std::variant<MachineInputs<ClientConfig, ClientInput>, MachineInputs<ServerConfig, ServerInput>> machine;
+  std::variant<ClientInputs, ServerInputs> machine;
   std::size_t size() const {
     return std::visit([](const auto& one) { return one.inputs.size(); }, machine);
   }

@@ -1,325 +1,308 @@
 #include "tools/minimize/minimize.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstring>
 #include <numeric>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
-#include "core/trace/writer.hpp"
-#include "tools/minimize/client_player.hpp"
-#include "tools/minimize/server_player.hpp"
+#include "tools/minimize/cut_records.hpp"
+#include "tools/minimize/last_step.hpp"
+#include "tools/minimize/rerun.hpp"
+#include "tools/minimize/thin_out.hpp"
 
 namespace rtrs::tool {
 
 namespace {
 
-using Inputs = std::vector<std::uint32_t>;
-constexpr unsigned kMaxSeconds = 20;  // of one run
+using Looks = MinimizeOptions::Looks;
 
-ClientPlayer player_of(const MachineInputs<ClientConfig, ClientInput>& trace) {
-  return ClientPlayer(trace);
-}
-ServerPlayer player_of(const MachineInputs<ServerConfig, ServerInput>& trace) {
-  return ServerPlayer(trace);
+Inputs first_numbers(std::size_t count) {
+  Inputs all(count);
+  std::iota(all.begin(), all.end(), 0U);
+  return all;
 }
 
-int append_begin(trace::Writer& writer, const MachineTrace& machine,
-                 const MachineInputs<ClientConfig, ClientInput>& trace) {
-  const trace::BeginClient begin{machine.begin, trace.config};
-  return writer.append(trace::kKindOf<trace::BeginClient>, machine.instance, &begin);
-}
-int append_begin(trace::Writer& writer, const MachineTrace& machine,
-                 const MachineInputs<ServerConfig, ServerInput>& trace) {
-  const trace::BeginServerSession begin{machine.begin, trace.session, trace.config};
-  return writer.append(trace::kKindOf<trace::BeginServerSession>, machine.instance, &begin);
+// Inputs of one path; with `attempts`, of one attempt of it.
+std::uint32_t group_of(const MachineTrace& machine, std::uint32_t input, bool attempts) {
+  return std::visit(
+      [&](const auto& trace) {
+        return std::visit(
+            [attempts](const auto& one) -> std::uint32_t {
+              if constexpr (requires { one.key; })
+                return attempts ? (one.key.epoch << 8U) + one.key.path : one.key.path;
+              else if constexpr (requires { one.path; })
+                return attempts ? Thinning::kNoGroup : one.path;
+              else
+                return Thinning::kNoGroup;
+            },
+            trace.inputs[input]);
+      },
+      machine.machine);
 }
 
-template <class Machine>
-void play_and_write(const MachineTrace& machine, const Machine& trace, const Inputs& kept,
-                    trace::Writer& writer, const WriteHooks& hooks, Written& written) {
-  auto player = player_of(trace);
-  const auto keep = [&written](int error) { written.error = written.error != 0 ? written.error : error; };
-  keep(append_begin(writer, machine, trace));
-  ActionList actions;
-  for (const std::uint32_t number : kept) {
-    const auto fed = player.prepare(trace.inputs[number], number, trace.metas[number]);
-    if (!fed) continue;
-    if (hooks.before) hooks.before(number, writer.records());
+// Connection `con` and connection 1 change places; there are two connections a path from now on.
+void keep_two_connections(ClientInputs& trace, std::uint16_t con) {
+  for (ClientInput& input : trace.inputs) {
     std::visit(
-        [&](const auto& input) {
-          keep(writer.append(trace::kKindOf<std::remove_cvref_t<decltype(input)>>, machine.instance, &input));
+        [con](auto& one) {
+          if constexpr (requires { one.key; }) {
+            if (one.key.con == con || one.key.con == 1)
+              one.key.con = static_cast<std::uint16_t>(one.key.con == 1 ? con : 1);
+          }
         },
-        *fed);
-    if (number == hooks.stop_at) return;
-    actions.clear();
-    player.step(*fed, actions);
-    for (const Action& action : actions) keep(writer.append_action(machine.instance, action));
-    written.broken = player.broken_invariant();
-    if (written.broken != nullptr) return;
+        input);
   }
+  trace.config.con_num = 2;
 }
 
-// Of a run in a process of its own.
-struct Shared {
-  bool done;
-  std::uint64_t records;
-  std::uint32_t fed;
-  char broken[256];
-};
-
-}  // namespace
-
-Written write_run(const MachineTrace& machine, const Inputs& kept, const std::string& path,
-                  const WriteHooks& hooks) {
-  Written written;
-  auto sink = trace::FdSink::create(path.c_str(), written.error);
-  if (!sink) return written;
-  trace::Writer writer(std::move(sink));
-  trace::Header header;
-  header.origin = machine.origin;
-  header.origin.options.emplace_back("made_by=urtrs-replay min");
-  header.schema = trace::builtin_schema();
-  written.error = writer.start(header);
-  std::visit([&](const auto& trace) { play_and_write(machine, trace, kept, writer, hooks, written); },
-             machine.machine);
-  written.records = writer.records();
-  const int error = writer.finish();
-  if (written.error == 0) written.error = error;
-  return written;
+// Of the last input; 1 where it has none but that of the service.
+std::uint16_t last_connection(const ClientInputs& trace, const Inputs& kept) {
+  return std::visit(
+      [](const auto& one) -> std::uint16_t {
+        if constexpr (requires { one.key; }) return one.key.con == 0 ? 1 : one.key.con;
+        return 1;
+      },
+      trace.inputs[kept.back()]);
 }
-
-namespace {
 
 class Minimizer {
  public:
-  explicit Minimizer(const MinimizeOptions& options) : options_(options) {
-    void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory != MAP_FAILED) shared_ = static_cast<Shared*>(memory);
-    stderr_ = memfd_create("urtrs-replay-stderr", MFD_CLOEXEC);
-  }
-  ~Minimizer() {
-    if (shared_ != nullptr) munmap(shared_, kBytes);
-    if (stderr_ >= 0) close(stderr_);
-  }
-  Minimizer(const Minimizer&) = delete;
-  Minimizer& operator=(const Minimizer&) = delete;
+  Minimizer(std::string_view trace, const MinimizeOptions& options) : bytes_(trace), options_(options) {}
 
-  Minimized run(const LoadedTrace& trace) {
-    Minimized result;
-    if (shared_ == nullptr) result.error = "no memory to share with the runs";
-    for (const MachineTrace& machine : trace.machines) {
-      if (!result.error.empty() || machine.size() > kMaxInputs) continue;
-      machine_ = &machine;
-      signature_.clear();
-      Inputs all(machine.size());
-      std::iota(all.begin(), all.end(), 0U);
-      if (auto failing = attempt(all)) {
-        finish(result, machine, std::move(*failing));
-        break;
-      }
-      if (!error_.empty()) result.error = error_;
+  Minimized run() {
+    trace::MemorySource source(bytes_);
+    const auto loaded = load_machines(source);
+    const bool by_records = options_.looks != Looks::invariant && options_.looks != Looks::replay;
+    bool found = false;
+    if (loaded) {
+      result_.records_before = loaded->records;
+      if (options_.looks != Looks::replay) found = by_rerun(*loaded);
+      if (!found && may_differ()) found = by_last_step(*loaded);
+    } else if (options_.judge || !by_records) {
+      result_.error = loaded.error();
     }
-    result.runs = runs_;
-    result.seconds = elapsed();
-    return result;
+    // Records of machines depend on one another; only what no machine does is found by taking them away.
+    if (!found && result_.error.empty() && hidden_.empty() && !options_.judge && by_records)
+      found = by_cutting();
+    result_.fails = found;
+    if (found) result_.error.clear();
+    if (!found && result_.error.empty() && !hidden_.empty()) result_.error = hidden_;
+    result_.runs = runs_;
+    result_.seconds = elapsed();
+    return std::move(result_);
   }
 
  private:
-  static constexpr std::size_t kMaxInputs = 4'000'000;
-  static constexpr std::size_t kBytes = sizeof(Shared) + (kMaxInputs + 1) * sizeof(std::uint32_t) * 3;
-
-  std::uint32_t* fed() const { return reinterpret_cast<std::uint32_t*>(shared_ + 1); }
-  std::uint32_t* record_of() const { return fed() + kMaxInputs; }
-
+  using Clock = std::chrono::steady_clock;
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - began_).count(); }
   bool over() const { return elapsed() > options_.seconds; }
   std::string path() const { return options_.directory + "/candidate.rtrc"; }
+  void tell(std::size_t left) {
+    if (options_.progress) options_.progress(left, runs_);
+  }
+  bool may_differ() const {
+    return !options_.judge && (options_.looks == Looks::all || options_.looks == Looks::replay);
+  }
 
-  void finish(Minimized& result, const MachineTrace& machine, Inputs kept) {
-    result.fails = true;
-    result.instance = machine.instance;
-    result.inputs_before = machine.size();
-    result.complete = thin_out(kept);
-    result.failure = signature_;
-    result.inputs = kept.size();
+  bool by_rerun(const LoadedTrace& trace) {
+    const bool check = options_.looks == Looks::all || options_.looks == Looks::check;
+    Rerun rerun(path(), options_.judge ? options_.judge : check ? judge_by_check() : Judge());
+    if (!rerun.works()) {
+      result_.error = "no memory to share with the runs";
+      return false;
+    }
+    for (const MachineTrace& machine : trace.machines) {
+      ++runs_;
+      auto whole = rerun.run(machine, first_numbers(machine.size()));
+      if (!rerun.error().empty()) {
+        result_.error = rerun.error();
+        return false;
+      }
+      if (!whole) continue;
+      result_.failure = whole->failure;
+      thin_rerun(rerun, machine, std::move(whole->inputs));
+      return true;
+    }
+    return false;
+  }
+
+  void thin_rerun(Rerun& rerun, const MachineTrace& machine, Inputs kept) {
+    bool stops = rerun.stopped();
+    const Attempt attempt = [&](const Inputs& candidate, const MachineTrace& as) -> std::optional<Inputs> {
+      ++runs_;
+      auto failing = rerun.run(as, candidate);
+      if (!failing || failing->failure != result_.failure) return std::nullopt;
+      stops = rerun.stopped();
+      tell(failing->inputs.size());
+      return std::move(failing->inputs);
+    };
+    const MachineTrace smallest = thin(machine, kept, attempt);
     // Once more, because the last candidate need not have failed. Where the core stops, its last input is
     // written and not fed.
-    if (stops_ && !kept.empty()) stop_at_ = kept.back();
-    std::string ignored;
-    outcome(kept, ignored);
-    result.file = path();
-    result.records = shared_->records;
+    RunOptions options;
+    options.hashes = options_.hashes;
+    if (stops && !kept.empty()) options.stop_at = kept.back();
+    const auto last = rerun.run(smallest, kept, options);
+    if (last) result_.seen = last->seen;
+    describe(machine, kept.size(), rerun.records());
   }
 
-  // False when time was over.
-  bool thin_out(Inputs& kept) {
-    bool again = true;
-    while (again && !over()) {
-      again = false;
-      for (std::uint16_t path = 0; path < kMaxPaths * kMaxSessions && !over(); ++path)
-        again = drop([&](std::uint32_t input) { return path_of(input) == path; }, kept) || again;
-      for (std::size_t step = kept.size() / 2; step != 0 && !over(); step /= 2) {
-        for (std::size_t end = kept.size(); end > 0 && !over();) {
-          const std::size_t begin = end > step ? end - step : 0;
-          Inputs candidate = kept;
-          candidate.erase(candidate.begin() + static_cast<std::ptrdiff_t>(begin),
-                          candidate.begin() + static_cast<std::ptrdiff_t>(end));
-          if (auto failing = attempt(candidate)) {
-            kept = std::move(*failing);
-            again = true;
-          }
-          end = std::min(begin, kept.size());
-        }
+  // What is left of a candidate up to its failure.
+  using Attempt = std::function<std::optional<Inputs>(const Inputs&, const MachineTrace& as)>;
+
+  // Takes inputs away, then connections, then inputs again. Returns the trace with its configuration then.
+  MachineTrace thin(const MachineTrace& machine, Inputs& kept, const Attempt& attempt) {
+    MachineTrace smallest = machine;
+    Thinning how = thinning(smallest);
+    how.trial = [&](const Inputs& candidate) { return attempt(candidate, smallest); };
+    result_.complete = thin_out(kept, how);
+    auto* client = std::get_if<ClientInputs>(&smallest.machine);
+    if (client == nullptr || client->config.con_num <= 2 || kept.empty() || over()) return smallest;
+    const std::uint16_t connections = client->config.con_num;
+    const std::uint16_t con = last_connection(*client, kept);
+    keep_two_connections(*client, con);
+    if (auto failing = attempt(kept, smallest)) {
+      kept = std::move(*failing);
+      result_.complete = thin_out(kept, how);
+    } else {
+      keep_two_connections(*client, con);
+      client->config.con_num = connections;
+    }
+    return smallest;
+  }
+
+  Thinning thinning(const MachineTrace& machine) const {
+    Thinning how;
+    how.over = [this] { return over(); };
+    for (const bool attempts : {false, true})
+      how.groupings.emplace_back(
+          [&machine, attempts](std::uint32_t input) { return group_of(machine, input, attempts); });
+    return how;
+  }
+
+  void describe(const MachineTrace& machine, std::size_t inputs, std::uint64_t records) {
+    result_.instance = machine.instance;
+    result_.inputs_before = machine.size();
+    result_.inputs = inputs;
+    result_.records = records;
+    result_.file = path();
+  }
+
+  // What the specification says of the step that differs must stay true, where it says anything.
+  bool by_last_step(const LoadedTrace& trace) {
+    // Candidates are tried in a process of their own first: the core may stop on them.
+    Rerun probe(path(), Judge());
+    if (!probe.works()) {
+      result_.error = "no memory to share with the runs";
+      return false;
+    }
+    for (const MachineTrace& machine : trace.machines) {
+      if (const auto stops = probe.run(machine, first_numbers(machine.size()))) {
+        result_.error = stops->failure + "; --for invariant makes that small";
+        return false;
       }
+      const LastStep last(machine);
+      if (const auto record = last.hidden_since(); record && hidden_.empty())
+        hidden_ = "from record " + std::to_string(*record) +
+                  " on its states are not those of this core, but no action shows it; give --reference, the "
+                  "urtrs-replay of the build that recorded it";
+      if (!last.differs()) continue;
+      Inputs kept = first_numbers(last.inputs());
+      const auto whole = last.attempt(kept, machine);
+      if (!whole) continue;
+      const auto broken = written_and_judged(machine, *whole);
+      if (!result_.error.empty()) return false;
+      result_.failure = last.failure();
+      thin_last_step(probe, last, machine, std::move(kept), broken);
+      result_.seen = last.seen();
+      return true;
     }
-    return !over();
+    return false;
   }
 
-  template <class Which>
-  bool drop(Which which, Inputs& kept) {
-    Inputs candidate = kept;
-    std::erase_if(candidate, which);
-    if (candidate.size() == kept.size() || candidate.empty()) return false;
-    auto failing = attempt(candidate);
-    if (failing) kept = std::move(*failing);
-    return failing.has_value();
-  }
-
-  std::uint32_t path_of(std::uint32_t input) const {
-    return std::visit(
-        [input](const auto& machine) {
-          return std::visit(
-              [](const auto& one) -> std::uint32_t {
-                if constexpr (requires { one.key; }) return one.key.path;
-                if constexpr (requires { one.path; }) return one.path;
-                return ~0U;
-              },
-              machine.inputs[input]);
-        },
-        machine_->machine);
-  }
-
-  void child(const Inputs& kept) noexcept {
-    if (stderr_ >= 0) dup2(stderr_, STDERR_FILENO);
-    alarm(kMaxSeconds);
-    WriteHooks hooks;
-    hooks.before = [this](std::uint32_t input, std::uint64_t record) {
-      fed()[shared_->fed] = input;
-      record_of()[shared_->fed++] = static_cast<std::uint32_t>(record);
+  void thin_last_step(Rerun& probe, const LastStep& last, const MachineTrace& machine, Inputs kept,
+                      const std::optional<Fault>& broken) {
+    const Attempt attempt = [&](const Inputs& given, const MachineTrace& as) -> std::optional<Inputs> {
+      ++runs_;
+      if (probe.run(as, given)) return std::nullopt;
+      auto candidate = last.attempt(given, as);
+      if (!candidate) return std::nullopt;
+      const auto fault = written_and_judged(as, *candidate);
+      if (fault.has_value() != broken.has_value()) return std::nullopt;
+      if (fault && (fault->failure != broken->failure || fault->count > broken->count)) return std::nullopt;
+      tell(candidate->inputs.size());
+      return std::move(candidate->inputs);
     };
-    hooks.stop_at = stop_at_;
-    const Written written = write_run(*machine_, kept, path(), hooks);
-    shared_->records = written.records;
-    if (written.broken != nullptr)
-      std::snprintf(shared_->broken, sizeof shared_->broken, "%s", written.broken);
-    shared_->done = written.error == 0;
+    const MachineTrace smallest = thin(machine, kept, attempt);
+    const auto shortest = last.attempt(kept, smallest);
+    RunOptions options;
+    options.hashes = options_.hashes;
+    options.last_actions = &shortest->actions;
+    const Written written = write_run(smallest, shortest->inputs, path(), options);
+    if (broken) result_.failure += "; " + broken->failure;
+    result_.recorded = true;
+    describe(machine, kept.size(), written.records);
   }
 
-  // The inputs that were really fed, up to the failure, when the candidate fails as the first one did.
-  std::optional<Inputs> attempt(const Inputs& candidate) {
-    ++runs_;
-    std::string failure;
-    std::optional<Inputs> failing = outcome(candidate, failure);
-    if (!failing || (!signature_.empty() && failure != signature_)) return std::nullopt;
-    if (signature_.empty()) signature_ = failure;
-    if (options_.progress) options_.progress(failing->size(), runs_);
-    return failing;
+  std::optional<Fault> written_and_judged(const MachineTrace& machine, const LastStep::Candidate& candidate) {
+    RunOptions options;
+    options.last_actions = &candidate.actions;
+    const Written written = write_run(machine, candidate.inputs, path(), options);
+    if (written.error != 0) result_.error = "cannot write " + path();
+    const auto fault = judge_by_check()(path());
+    return fault ? *fault : std::nullopt;
   }
 
-  std::optional<Inputs> outcome(const Inputs& candidate, std::string& failure) {
-    shared_->done = false;
-    shared_->fed = 0;
-    shared_->broken[0] = 0;
-    if (stderr_ >= 0 && ftruncate(stderr_, 0) == 0) lseek(stderr_, 0, SEEK_SET);
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-      child(candidate);
-      _exit(0);
+  bool by_cutting() {
+    trace::MemorySource source(bytes_);
+    const auto cut = RecordCut::load(source);
+    if (!cut) {
+      result_.error = cut.error();
+      return false;
     }
-    int status = 0;
-    if (pid < 0 || waitpid(pid, &status, 0) != pid) return std::nullopt;
-    if (WIFSIGNALED(status)) {
-      failure = "the core stops: " + last_words(WTERMSIG(status));
-      stops_ = true;
-      return Inputs(fed(), fed() + shared_->fed);
-    }
-    if (!shared_->done) {
-      error_ = "cannot write " + path();
-      return std::nullopt;
-    }
-    Inputs used(fed(), fed() + shared_->fed);
-    if (shared_->broken[0] != 0) {
-      failure = std::string("not true any more: ") + shared_->broken;
+    const Judge judge = judge_by_check();
+    const auto judged = [&](const Inputs& candidate) -> std::optional<Fault> {
+      ++runs_;
+      if (cut->write(candidate, path(), result_.records) != 0) {
+        result_.error = "cannot write " + path();
+        return std::nullopt;
+      }
+      const auto fault = judge(path());
+      return fault ? *fault : std::nullopt;
+    };
+    Inputs kept = first_numbers(cut->size());
+    const auto whole = judged(kept);
+    if (!whole) return false;
+    result_.failure = whole->failure;
+    Thinning how;
+    how.over = [this] { return over(); };
+    how.groupings.emplace_back([&cut](std::uint32_t index) { return cut->connection(index); });
+    how.trial = [&](const Inputs& candidate) -> std::optional<Inputs> {
+      const auto fault = judged(candidate);
+      if (!fault || fault->failure != result_.failure) return std::nullopt;
+      Inputs used = candidate;
+      used.resize(cut->up_to(candidate, fault->record));
+      tell(used.size());
       return used;
-    }
-    if (options_.reference.empty()) return std::nullopt;
-    return compared(std::move(used), failure);
+    };
+    result_.complete = thin_out(kept, how);
+    if (const auto last = judged(kept)) result_.seen = last->seen;
+    result_.recorded = true;
+    result_.file = path();
+    return true;
   }
 
-  // What the reference does with the run that was just written.
-  std::optional<Inputs> compared(Inputs used, std::string& failure) {
-    const std::string command = options_.reference + " replay --json '" + path() + "' 2>/dev/null";
-    FILE* pipe = popen(command.c_str(), "r");
-    if (pipe == nullptr) {
-      error_ = "cannot run " + options_.reference;
-      return std::nullopt;
-    }
-    std::string text;
-    char buffer[4096];
-    for (std::size_t got = 0; (got = std::fread(buffer, 1, sizeof buffer, pipe)) != 0;)
-      text.append(buffer, got);
-    pclose(pipe);
-    const auto json = nlohmann::json::parse(text, nullptr, false);
-    if (!json.is_object() || !json.contains("verdict")) {
-      // It may have stopped, which it would not do on inputs that are possible.
-      if (signature_.empty()) error_ = options_.reference + " does not replay";
-      return std::nullopt;
-    }
-    if (json["verdict"] != "diverged") return std::nullopt;
-    const auto& at = json["divergence"];
-    const auto first_word = [](const std::string& words) { return words.substr(0, words.find(' ')); };
-    const auto record = at["input_record"].get<std::uint64_t>();
-    std::size_t inputs = 0;
-    while (inputs < used.size() && record_of()[inputs] <= record) ++inputs;
-    failure = "this core: " + first_word(at["recorded"]) + ", the reference: " + first_word(at["rerun"]);
-    used.resize(inputs);
-    return used;
-  }
-
-  std::string last_words(int signal) const {
-    char text[512];
-    const ssize_t size = stderr_ < 0 ? 0 : pread(stderr_, text, sizeof text, 0);
-    const std::string words(text, size < 0 ? 0 : static_cast<std::size_t>(size));
-    return words.empty() ? "signal " + std::to_string(signal) : words.substr(0, words.find('\n'));
-  }
-
-  using Clock = std::chrono::steady_clock;
+  std::string_view bytes_;
   const MinimizeOptions& options_;
   const Clock::time_point began_ = Clock::now();
-  const MachineTrace* machine_ = nullptr;
-  Shared* shared_ = nullptr;
-  int stderr_ = -1;
-  std::string signature_;
-  std::string error_;
+  Minimized result_;
   std::uint64_t runs_ = 0;
-  bool stops_ = false;  // the failure is that the core stops
-  std::uint32_t stop_at_ = ~std::uint32_t{0};
+  std::string hidden_;  // what to say when only states differ
 };
 
 }  // namespace
 
-Minimized minimize(const LoadedTrace& trace, const MinimizeOptions& options) {
-  return Minimizer(options).run(trace);
+Minimized minimize(std::string_view trace, const MinimizeOptions& options) {
+  return Minimizer(trace, options).run();
 }
 
 }  // namespace rtrs::tool

@@ -1,55 +1,54 @@
-// The shortest part of a recorded run on which the core still fails. Inputs are taken away, the core says
-// what it does then, and what can no longer happen goes with them (ClientPlayer, ServerPlayer).
+// The shortest part of a recorded run that still fails as the whole one does.
 //
-// Failing means one of two things. Without a reference: the core of this program breaks one of its invariants
-// or stops. With a reference, another build of urtrs-replay: the two do different things on the same inputs.
+// How it fails is looked for in this order, where nothing else is asked for:
+//  - the core of this program, run again on the inputs of one machine, stops, breaks one of its invariants,
+//  or
+//    does what the specification forbids. Inputs are taken away, and what can no longer happen without them;
+//  - the trace is of another core: this one does something else. The steps before are thinned out, the one
+//    that differs is kept (LastStep);
+//  - the specification objects to what was recorded. Records are taken away.
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "tools/minimize/machine_trace.hpp"
+#include "tools/minimize/judges.hpp"
+#include "tools/minimize/run_writer.hpp"
 
 namespace rtrs::tool {
 
 struct MinimizeOptions {
-  std::string reference;  // a command; empty: none
+  enum class Looks : std::uint8_t {
+    all,
+    invariant,  // the core stops or breaks an invariant
+    check,      // that, or the specification objects
+    replay,     // this core does something else than was recorded
+  };
+  Looks looks = Looks::all;
+  Judge judge;            // of what this core does, instead of the specification; may be empty
   std::string directory;  // for candidates; exists and is writable
   double seconds = 60;    // at most
-  std::function<void(std::size_t inputs, std::uint64_t runs)> progress;  // may be empty
+  bool hashes = false;    // write the state after every input
+  std::function<void(std::size_t left, std::uint64_t runs)> progress;  // may be empty
 };
 
 struct Minimized {
   bool fails = false;       // else there is nothing to make smaller
-  std::string failure;      // in words
+  std::string failure;      // in words, without what changes from run to run
+  std::string seen;         // in words, of the shortest trace
   InstanceId instance = 0;  // of the machine that fails
-  std::string file;         // the shortest trace, in MinimizeOptions::directory; actions of this core
-  std::uint64_t inputs_before = 0, inputs = 0;  // of that machine
-  std::uint64_t records = 0;                    // of the shortest trace
+  bool recorded = false;    // the last step is as another core took it, or all records are as they were
+  std::string file;         // the shortest trace, in MinimizeOptions::directory
+  std::uint64_t records_before = 0, records = 0;
+  std::uint64_t inputs_before = 0, inputs = 0;  // of that machine; 0 where records were taken away
   std::uint64_t runs = 0;
   double seconds = 0;
   bool complete = false;  // nothing more can be taken away; else time was over
-  std::string error;      // not empty: nothing could be tried
+  std::string error;      // not empty: there is no judgement, and why
 };
-Minimized minimize(const LoadedTrace&, const MinimizeOptions&);
-
-// Writes what the core of this program does on the inputs `kept` of the machine, of which it leaves out the
-// impossible ones.
-struct Written {
-  int error = 0;  // positive errno
-  std::uint64_t records = 0;
-  const char* broken = nullptr;  // the invariant that the last input broke
-};
-struct WriteHooks {
-  // Told of each input, and of its record in the file, before the core gets it: the core may stop the
-  // program.
-  std::function<void(std::uint32_t input, std::uint64_t record)> before;
-  // This input is written and not fed, and it is the last: the one that stops the core.
-  std::uint32_t stop_at = ~std::uint32_t{0};
-};
-Written write_run(const MachineTrace&, const std::vector<std::uint32_t>& kept, const std::string& path,
-                  const WriteHooks& = {});
+// `trace` is a whole file.
+Minimized minimize(std::string_view trace, const MinimizeOptions&);
 
 }  // namespace rtrs::tool

@@ -5,7 +5,9 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <numeric>
+#include <sstream>
 #include <string>
 
 #include "core/proto/client_session.hpp"
@@ -45,31 +47,46 @@ class Conversation {
   }
   template <class Input>
   void feed(Input input) {
-    input.now = ++now_;
-    recorder_.input(1, input);
-    actions_.clear();
-    machine_.on(input, actions_);
+    step(input);
     recorder_.actions(1, actions_);
+  }
+  // As another core would: it never says that a request is over.
+  template <class Input>
+  void feed_forgetting(Input input) {
+    step(input);
+    ActionList other;
+    for (const Action& action : actions_)
+      if (!std::holds_alternative<Complete>(action)) other.push(action);
+    recorder_.actions(1, other);
   }
   void connect(std::uint16_t path, std::uint32_t epoch) {
     for (std::uint16_t con = 0; con < 2; ++con) feed(Connected{0, {path, con, epoch}, 126976, 4096, 0, 8});
     feed(InfoAccepted{0, {path, 0, epoch}});
   }
-  void request(std::uint16_t path, std::uint32_t epoch) {
+  void request(std::uint16_t path, std::uint32_t epoch) { feed(submitted(path, epoch)); }
+  // The response to a request that this submits.
+  ImmReceived submitted(std::uint16_t path, std::uint32_t epoch) {
     const std::uint16_t permit = machine_.next_permit();
     feed(Submitted{0, permit, Direction::write, false, false, 0, 512, 0});
-    feed(ImmReceived{0, {path, 1, epoch}, wire::encode_io_rsp(wire::ImmType::io_rsp, permit, 0)});
+    return ImmReceived{0, {path, 1, epoch}, wire::encode_io_rsp(wire::ImmType::io_rsp, permit, 0)};
   }
 
  private:
+  template <class Input>
+  void step(Input& input) {
+    input.now = ++now_;
+    recorder_.input(1, input);
+    actions_.clear();
+    machine_.on(input, actions_);
+  }
+
   Recorder recorder_;
   ClientSession machine_;
   ActionList actions_;
   Nanos now_ = 1;
 };
 
-void record(const std::string& file) {
-  Conversation talk(file);
+void converse(Conversation& talk) {
   talk.feed(PathAdded{0, 0});
   talk.connect(0, 1);
   for (int i = 0; i < 20; ++i) talk.request(0, 1);
@@ -78,6 +95,17 @@ void record(const std::string& file) {
   talk.feed(PathReconnectRequested{0, 0});
   talk.connect(0, 2);
   for (int i = 0; i < 3; ++i) talk.request(0, 2);
+}
+
+void record(const std::string& file) {
+  Conversation talk(file);
+  converse(talk);
+}
+
+std::string bytes_of(const std::string& file) {
+  std::ostringstream bytes;
+  bytes << std::ifstream(file, std::ios::binary).rdbuf();
+  return bytes.str();
 }
 
 LoadedTrace load(const std::string& file) {
@@ -144,9 +172,57 @@ TEST_F(MinimizeTest, ARunThatDoesNotFailIsLeftAlone) {
   record(directory + "/a.rtrc");
   MinimizeOptions options;
   options.directory = directory;
-  const Minimized result = minimize(load(directory + "/a.rtrc"), options);
+  const Minimized result = minimize(bytes_of(directory + "/a.rtrc"), options);
   EXPECT_FALSE(result.fails);
   EXPECT_EQ(result.error, "");
+  EXPECT_EQ(result.runs, 2u) << "run again, and its records judged";
+}
+
+TEST_F(MinimizeTest, AStepOfAnotherCoreIsKeptAsItWasRecorded) {
+  {
+    Conversation talk(directory + "/a.rtrc");
+    converse(talk);
+    const ImmReceived response = talk.submitted(0, 2);
+    talk.feed_forgetting(response);
+  }
+  MinimizeOptions options;
+  options.directory = directory;
+  const Minimized result = minimize(bytes_of(directory + "/a.rtrc"), options);
+  ASSERT_TRUE(result.fails) << result.error;
+  EXPECT_TRUE(result.recorded);
+  EXPECT_TRUE(result.complete);
+  EXPECT_NE(result.failure.find("this core: Complete"), std::string::npos) << result.failure;
+  EXPECT_NE(result.failure.find("complete-at-response"), std::string::npos) << result.failure;
+  EXPECT_EQ(result.inputs, 6u) << "add, connect twice, INFO, submit, response";
+  const auto replay = replayed(result.file);
+  EXPECT_EQ(replay.verdict, trace::Verdict::diverged);
+  EXPECT_EQ(replay.divergence.rerun.substr(0, 8), "Complete");
+}
+
+TEST_F(MinimizeTest, MarksAreKeptInTheirOrder) {
+  record(directory + "/a.rtrc");
+  MinimizeOptions options;
+  options.directory = directory;
+  options.hashes = true;
+  options.judge = judge_by_marks({"ConnectionLost reason=transport_error", "Complete result=ok"});
+  const Minimized result = minimize(bytes_of(directory + "/a.rtrc"), options);
+  ASSERT_TRUE(result.fails) << result.error;
+  EXPECT_FALSE(result.recorded);
+  const auto replay = replayed(result.file);
+  EXPECT_EQ(replay.verdict, trace::Verdict::identical);
+  EXPECT_EQ(replay.state_hashes, replay.inputs);
+  // The first incarnation is lost, the request goes over the second, which need not be drained before.
+  EXPECT_LE(result.inputs, 13u);
+  EXPECT_GE(result.inputs, 11u);
+}
+
+TEST_F(MinimizeTest, AMarkThatIsNotThereIsNothingToMinimise) {
+  record(directory + "/a.rtrc");
+  MinimizeOptions options;
+  options.directory = directory;
+  options.judge = judge_by_marks({"FailedOver"});
+  const Minimized result = minimize(bytes_of(directory + "/a.rtrc"), options);
+  EXPECT_FALSE(result.fails);
   EXPECT_EQ(result.runs, 1u);
 }
 
@@ -168,8 +244,8 @@ TEST_F(MinimizeTest, TakesAwayWhatTheDifferenceDoesNotNeed) {
   std::fclose(file);
   MinimizeOptions options;
   options.directory = directory;
-  options.reference = "sh " + script;
-  const Minimized result = minimize(load(directory + "/a.rtrc"), options);
+  options.judge = judge_by_reference("sh " + script);
+  const Minimized result = minimize(bytes_of(directory + "/a.rtrc"), options);
   ASSERT_TRUE(result.fails) << result.error;
   EXPECT_EQ(result.failure, "this core: PostRequest, the reference: nothing");
   // Add, connect, lose, close, reconnect, connect, submit.

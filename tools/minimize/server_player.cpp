@@ -133,9 +133,40 @@ bool ServerPlayer::can(Continued&, const InputMeta&, std::uint32_t) {
   return machine_.wants_to_continue();
 }
 
+// Epochs and chunks are given from outside; the path may be another, and serials are the machine's own.
+template <class A>
+bool ServerPlayer::rename_fields(A& action) const {
+  if constexpr (requires { action.key; }) {
+    const auto con = connections_.find(action.key.epoch);
+    if (con == connections_.end()) return false;
+    action.key.path = con->second.now.path;
+    if constexpr (requires { action.cookie; })
+      if (action.cookie != 0) action.cookie = retiring(con->second.unsignalled + 1);
+  }
+  return true;
+}
+
+std::optional<Action> ServerPlayer::renamed(const Action& action, const ServerPlayer&) const {
+  std::optional<Action> result = action;
+  const bool known = std::visit(
+      [&](auto& one) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(one)>, ControlAction>)
+          return std::visit([&](auto& control) { return rename_fields(control); }, one);
+        else
+          return rename_fields(one);
+      },
+      *result);
+  return known ? result : std::nullopt;
+}
+
 void ServerPlayer::observe(const ActionList& actions) {
   const auto posted = [this](ConKey key, std::uint64_t cookie) {
-    if (Connection* con = at(key); con != nullptr && cookie != 0) con->cookies.push_back(cookie);
+    Connection* con = at(key);
+    if (con == nullptr) return;
+    ++con->unsignalled;
+    if (cookie == 0) return;
+    con->unsignalled = 0;
+    con->cookies.push_back(cookie);
   };
   for (const Action& action : actions) {
     if (const auto* response = std::get_if<PostResponse>(&action)) {

@@ -21,12 +21,16 @@ class ServerPlayer {
   std::optional<ServerInput> prepare(const ServerInput&, std::uint32_t number, const InputMeta&);
   void step(const ServerInput&, ActionList&);
   const char* broken_invariant() const { return nullptr; }
+  std::uint64_t fingerprint() const { return machine_.fingerprint(); }
+  // As ClientPlayer::renamed().
+  std::optional<Action> renamed(const Action&, const ServerPlayer& from) const;
 
  private:
   struct Connection {
     ConKey now;  // its key in this run: the path may be another
     bool lost = false, disconnected = false, info = false, serving = false;
     unsigned heartbeats = 0;
+    unsigned unsignalled = 0;  // work posted since the last that asked for a completion
     std::deque<std::uint64_t> cookies;
   };
   struct Request {
@@ -54,6 +58,8 @@ class ServerPlayer {
   bool can(CloseRequested&, const InputMeta&, std::uint32_t) { return true; }
   bool can(DeadlineReached&, const InputMeta&, std::uint32_t);
   bool can(Continued&, const InputMeta&, std::uint32_t);
+  template <class A>
+  bool rename_fields(A&) const;
   void observe(const ActionList&);
 
   ServerSession machine_;

@@ -53,6 +53,7 @@ struct IsolatedRunner::Shared {
   std::uint32_t oracle;
   std::uint64_t time, events, hash;
   char seen[kTextBytes];
+  char rule[kTextBytes];  // that the traces break
   char scenario[kTextBytes];
   std::uint64_t entry_count;
   Entry entries[kMaxEntries];
@@ -96,22 +97,30 @@ IsolatedRunner::~IsolatedRunner() {
   if (stderr_ >= 0) close(stderr_);
 }
 
-void IsolatedRunner::child(const sim::WorldOptions& options, const MakeChoice& make) noexcept {
+bool IsolatedRunner::judge_traces() {
+  if (!traces_) traces_ = std::make_unique<TraceScratch>();
+  return !traces_->prefix().empty();
+}
+
+void IsolatedRunner::child(sim::WorldOptions options, const MakeChoice& make) noexcept {
   if (stderr_ >= 0) dup2(stderr_, STDERR_FILENO);
   alarm(kMaxSeconds);
+  if (traces_ && options.trace.empty()) options.trace = traces_->prefix();
   SharedTape<Shared> tape(*shared_);
   const std::unique_ptr<sim::ChoiceSource> choice = make();
   choice->observe(&tape);
-  sim::World world(options, *choice);
-  keep_text(shared_->scenario, world.scenario().describe());
-  Schedule schedule(world);
+  auto world = std::make_unique<sim::World>(options, *choice);
+  keep_text(shared_->scenario, world->scenario().describe());
+  Schedule schedule(*world);
   if (options.verbose) {
     // What was printed before a crash is what one wants to see.
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
     std::printf("scenario: %s\n", shared_->scenario);
     tape.narrate(&schedule);
   }
-  const sim::WorldResult result = world.run();
+  const sim::WorldResult result = world->run();
+  tape.narrate(nullptr);
+  world.reset();  // which completes its traces
   shared_->failed = result.failed;
   shared_->stalled = result.stalled;
   shared_->exhausted = result.exhausted;
@@ -121,6 +130,14 @@ void IsolatedRunner::child(const sim::WorldOptions& options, const MakeChoice& m
   shared_->events = result.events;
   shared_->hash = result.hash;
   keep_text(shared_->seen, result.failure.text);
+  if (traces_ && !result.failed) {
+    if (const auto violation = rtrs::tools::judge_traces(options.trace)) {
+      shared_->failed = true;
+      shared_->time = violation->time;
+      keep_text(shared_->seen, violation->seen);
+      keep_text(shared_->rule, violation->oracle + " " + violation->id);
+    }
+  }
   shared_->done = true;
   std::fflush(stdout);
 }
@@ -163,7 +180,8 @@ std::string IsolatedRunner::last_words() const {
 IsolatedResult IsolatedRunner::run(const sim::WorldOptions& options, const MakeChoice& make) {
   shared_->done = shared_->failed = shared_->stalled = shared_->exhausted = shared_->script_stuck = false;
   shared_->entry_count = 0;
-  shared_->seen[0] = shared_->scenario[0] = 0;
+  shared_->seen[0] = shared_->rule[0] = shared_->scenario[0] = 0;
+  if (traces_) traces_->clear();
   if (stderr_ >= 0 && ftruncate(stderr_, 0) == 0) lseek(stderr_, 0, SEEK_SET);
   std::fflush(stdout);
   const pid_t pid = fork();
@@ -193,7 +211,8 @@ IsolatedResult IsolatedRunner::run(const sim::WorldOptions& options, const MakeC
   } else if (shared_->failed) {
     result.stalled = shared_->stalled;
     result.seen = shared_->seen;
-    result.signature = sim::id_of(static_cast<sim::Oracle>(shared_->oracle));
+    result.signature = shared_->rule[0] != 0 ? std::string(shared_->rule)
+                                             : sim::id_of(static_cast<sim::Oracle>(shared_->oracle));
     if (shared_->exhausted) result.signature += " (events)";
     if (shared_->script_stuck) result.signature += " (not played)";
   }

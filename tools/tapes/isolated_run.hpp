@@ -8,13 +8,15 @@
 
 #include "sim/choice.hpp"
 #include "sim/world.hpp"
+#include "tools/tapes/trace_judge.hpp"
 
 namespace rtrs::tools {
 
 struct IsolatedResult {
   bool failed = false;
   bool stalled = false;
-  // What failed, without numbers: the oracle's id, or the signal and the assertion that ended the process.
+  // What failed, without numbers: the oracle's id, with the rule of the specification that the traces break
+  // where the oracle itself found nothing, or the signal and the assertion that ended the process.
   std::string signature;
   std::string seen;  // in words
   std::string scenario;
@@ -34,17 +36,21 @@ class IsolatedRunner {
   IsolatedRunner& operator=(const IsolatedRunner&) = delete;
   // False when the system gave no memory to share.
   bool works() const noexcept { return shared_ != nullptr; }
+  // From now on runs in which every oracle is content are recorded, and their traces judged by the
+  // specification. Takes about twice the time. False when there is no place for the traces.
+  bool judge_traces();
 
   IsolatedResult run(const sim::WorldOptions&, const MakeChoice&);
 
  private:
   struct Shared;
-  void child(const sim::WorldOptions&, const MakeChoice&) noexcept;
+  void child(sim::WorldOptions, const MakeChoice&) noexcept;
   void read_tape(sim::Tape&) const;
   std::string last_words() const;
 
   Shared* shared_ = nullptr;
   int stderr_ = -1;  // of the child, a file in memory
+  std::unique_ptr<TraceScratch> traces_;
 };
 
 }  // namespace rtrs::tools

@@ -14,6 +14,9 @@
 namespace rtrs::tool {
 namespace {
 
+// Of this command alone: something is wrong with the trace, and no world shows it.
+constexpr int kNotLifted = 4;
+
 struct LiftCommandOptions {
   std::string file;
   std::string out;
@@ -28,6 +31,7 @@ void print(const LiftCommandOptions& options, const Lifted& lifted) {
   const sim::TapeSize& after = lifted.run.shrunk.after;
   if (options.json) {
     nlohmann::json json = {{"fails", lifted.fails}, {"tried", lifted.tried}};
+    if (!lifted.fails) json["why"] = lifted.why;
     if (lifted.fails) {
       json["seed"] = lifted.seed;
       json["guess"] = lifted.words;
@@ -43,6 +47,7 @@ void print(const LiftCommandOptions& options, const Lifted& lifted) {
   } else if (!lifted.fails) {
     out.line("none of " + std::to_string(lifted.tried) +
              " worlds made from this trace breaks a rule; --seeds tries more of them");
+    out.line(lifted.why);
   } else {
     out.line("fails: " + lifted.run.last.signature + " at " + sim::to_seconds(lifted.run.last.time) + ": " +
              lifted.run.last.seen);
@@ -84,7 +89,8 @@ int lift_file(const LiftCommandOptions& options) {
     }
   }
   print(options, lifted);
-  return lifted.fails ? exit_bad_trace : exit_ok;
+  if (lifted.fails) return exit_bad_trace;
+  return lifted.sound ? exit_ok : kNotLifted;
 }
 
 }  // namespace
@@ -97,7 +103,9 @@ void add_lift(CLI::App& app, Runner& runner) {
           "with\n"
           "many different delays, until a rule is broken; that world is then made small.\n\n"
           "Example:\n  urtrs-replay lift run.rtrc --out run.tape --seeds 5\n\n"
-          "Exit codes: 0 no such world fails, 1 one fails and is written, 2 wrong usage, 3 no judgement."),
+          "Exit codes: 0 no such world fails, and nothing is wrong with the trace, 1 one fails and is "
+          "written,\n"
+          "2 wrong usage, 3 no judgement, 4 something is wrong with the trace, but no world shows it."),
       [](CLI::App& command, LiftCommandOptions& options) {
         command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
         command.add_option("--out", options.out, "Tape to write")->required();

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tools/minimize/minimize.hpp"
 #include "tools/urtrs-replay/commands.hpp"
@@ -18,8 +20,12 @@ namespace {
 struct MinOptions {
   std::string file;
   std::string out;
+  std::string looks = "all";
   std::string reference;
+  std::string predicate;
+  std::vector<std::string> shows;
   double seconds = 60;
+  bool hashes = false;
   bool rerun = false;
   bool json = false;
 };
@@ -44,92 +50,146 @@ class Workplace {
   std::string path_;
 };
 
-int rerun(const LoadedTrace& trace, const std::string& out) {
-  if (trace.machines.size() != 1) {
-    error("--rerun takes a trace of one session");
-    return exit_usage;
-  }
-  std::vector<std::uint32_t> all(trace.machines[0].size());
-  std::iota(all.begin(), all.end(), 0U);
-  const Written written = write_run(trace.machines[0], all, out);
-  if (written.error == 0) return exit_ok;
-  error("cannot write " + out + ": " + std::strerror(written.error));
-  return exit_usage;
-}
-
-// The shortest trace with what the reference does on it, so that this core diverges from it.
-bool told_by_reference(const std::string& reference, const std::string& from, const std::string& to) {
-  const std::string command = reference + " min --rerun '" + from + "' --out '" + to + "'";
-  return std::system(command.c_str()) == 0;
-}
-
-void print(const MinOptions& options, const Minimized& result, std::uint64_t records) {
-  Output out;
-  if (options.json) {
-    const nlohmann::json json = {
-        {"fails", result.fails},       {"failure", result.failure}, {"instance", result.instance},
-        {"records_before", records},   {"records", result.records}, {"inputs_before", result.inputs_before},
-        {"inputs", result.inputs},     {"runs", result.runs},       {"seconds", result.seconds},
-        {"complete", result.complete}, {"file", options.out}};
-    out.line(json.dump());
-  } else if (!result.fails) {
-    out.line("nothing fails: the core breaks no invariant on these inputs" +
-             std::string(options.reference.empty() ? "; --reference compares it with another build"
-                                                   : ", and " + options.reference + " does the same"));
-  } else {
-    char text[200];
-    std::snprintf(text, sizeof text, "%llu records to %llu, %llu inputs to %llu; %llu runs in %.1f s%s",
-                  static_cast<unsigned long long>(records), static_cast<unsigned long long>(result.records),
-                  static_cast<unsigned long long>(result.inputs_before),
-                  static_cast<unsigned long long>(result.inputs),
-                  static_cast<unsigned long long>(result.runs), result.seconds,
-                  result.complete ? "" : "; more is possible with a longer --time");
-    out.line("fails in machine #" + std::to_string(result.instance) + ": " + result.failure);
-    out.line(text);
-    out.line("written: " + options.out + "; see urtrs-replay cat " + options.out);
-  }
-  out.finish(exit_ok);
-}
-
-int minimize_file(const MinOptions& options) {
-  InputFile file(options.file);
-  if (!file.is_open()) return exit_usage;
+// The whole file. Says on stderr when it cannot be read.
+bool read_all(const MinOptions& options, const InputFile& file, std::string& bytes) {
   trace::FdSource source(file.fd());
+  char part[1 << 16];
+  std::ptrdiff_t got = 0;
+  while ((got = source.read(part, sizeof part)) > 0) bytes.append(part, static_cast<std::size_t>(got));
+  if (got < 0) error("cannot read " + options.file + ": " + std::strerror(static_cast<int>(-got)));
+  return got == 0;
+}
+
+int rerun(const MinOptions& options, std::string_view bytes) {
+  trace::MemorySource source(bytes);
   const auto trace = load_machines(source);
   if (!trace) {
     error(options.file + ": " + trace.error());
     return exit_cannot_read;
   }
-  if (options.rerun) return rerun(*trace, options.out);
-  const Workplace workplace;
+  if (trace->machines.size() != 1) {
+    error("--rerun takes a trace of one session");
+    return exit_usage;
+  }
+  Inputs all(trace->machines[0].size());
+  std::iota(all.begin(), all.end(), 0U);
+  RunOptions how;
+  how.hashes = options.hashes;
+  const Written written = write_run(trace->machines[0], all, options.out, how);
+  if (written.error == 0) return exit_ok;
+  error("cannot write " + options.out + ": " + std::strerror(written.error));
+  return exit_usage;
+}
+
+// The shortest trace with what the reference does on it, so that this core diverges from it.
+bool told_by_reference(const MinOptions& options, const std::string& from) {
+  const std::string command = options.reference + " min --rerun " + (options.hashes ? "--hashes " : "") +
+                              quoted(from) + " --out " + quoted(options.out);
+  return std::system(command.c_str()) == 0;
+}
+
+// 6,337
+std::string thousands(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
+}
+
+void print_sound(Output& out, const MinOptions& options) {
+  if (!options.reference.empty())
+    return out.line("this core and " + options.reference + " do the same: nothing to minimise"), void();
+  if (!options.predicate.empty() || !options.shows.empty())
+    return out.line("the whole trace does not show what was asked for"), void();
+  if (options.looks == "replay")
+    return out.line("this core does what was recorded: nothing to minimise"), void();
+  if (options.looks == "invariant")
+    return out.line("the core breaks no invariant on these inputs: nothing to minimise"), void();
+  out.line(
+      "the trace conforms: nothing to minimise; give --reference, another build to compare with, or "
+      "--predicate or --shows, what is to be kept");
+}
+
+void print(const MinOptions& options, const Minimized& result) {
+  Output out;
+  if (options.json) {
+    const nlohmann::json json = {{"fails", result.fails},       {"failure", result.failure},
+                                 {"seen", result.seen},         {"instance", result.instance},
+                                 {"recorded", result.recorded}, {"records_before", result.records_before},
+                                 {"records", result.records},   {"inputs_before", result.inputs_before},
+                                 {"inputs", result.inputs},     {"runs", result.runs},
+                                 {"seconds", result.seconds},   {"complete", result.complete},
+                                 {"file", options.out}};
+    out.line(json.dump());
+  } else if (!result.fails) {
+    print_sound(out, options);
+  } else {
+    char took[32];
+    std::snprintf(took, sizeof took, "%.1f s", result.seconds);
+    out.line(result.failure);
+    if (!result.seen.empty()) out.line("  " + result.seen);
+    out.line(thousands(result.records_before) + " records -> " + thousands(result.records) + ", " +
+             thousands(result.runs) + " attempts, " + took +
+             (result.complete ? "" : "; more is possible with a longer --time"));
+    if (result.recorded && result.inputs != 0)
+      out.line("the last step is as it was recorded: this core does something else");
+    out.line("written: " + options.out + "; see urtrs-replay cat " + options.out);
+  }
+  out.finish(exit_ok);
+}
+
+// Where several are given, what is looked for is not clear.
+bool is_clear(const MinOptions& options) {
+  const int given = (options.reference.empty() ? 0 : 1) + (options.predicate.empty() ? 0 : 1) +
+                    (options.shows.empty() ? 0 : 1) + (options.looks == "all" ? 0 : 1);
+  if (given > 1) error("give one of --for, --reference, --predicate and --shows");
+  return given <= 1;
+}
+
+MinimizeOptions how_to(const MinOptions& options, const std::string& directory) {
   MinimizeOptions how;
-  how.reference = options.reference;
-  how.directory = workplace.path();
+  how.directory = directory;
   how.seconds = options.seconds;
-  const bool tty = ::isatty(STDERR_FILENO) == 1;
-  if (tty)
-    how.progress = [](std::size_t inputs, std::uint64_t runs) {
-      std::fprintf(stderr, "\r\x1b[K%llu runs, %zu inputs", static_cast<unsigned long long>(runs), inputs);
+  how.hashes = options.hashes;
+  if (options.looks == "invariant") how.looks = MinimizeOptions::Looks::invariant;
+  if (options.looks == "check") how.looks = MinimizeOptions::Looks::check;
+  if (options.looks == "replay") how.looks = MinimizeOptions::Looks::replay;
+  if (!options.reference.empty()) how.judge = judge_by_reference(options.reference);
+  if (!options.predicate.empty()) how.judge = judge_by_command(options.predicate);
+  if (!options.shows.empty()) how.judge = judge_by_marks(options.shows);
+  if (::isatty(STDERR_FILENO) == 1)
+    how.progress = [](std::size_t left, std::uint64_t runs) {
+      std::fprintf(stderr, "\r\x1b[K%llu attempts, %zu left", static_cast<unsigned long long>(runs), left);
     };
-  const Minimized result = minimize(*trace, how);
-  if (tty) std::fputs("\r\x1b[K", stderr);
+  return how;
+}
+
+// Brings the result to where it was asked for.
+bool keep(const MinOptions& options, const Minimized& result) {
+  if (!options.reference.empty() && told_by_reference(options, result.file)) return true;
+  std::error_code failed;
+  std::filesystem::copy_file(result.file, options.out, std::filesystem::copy_options::overwrite_existing,
+                             failed);
+  if (failed) error("cannot write " + options.out + ": " + failed.message());
+  return !failed;
+}
+
+int minimize_file(const MinOptions& options) {
+  if (!is_clear(options)) return exit_usage;
+  InputFile file(options.file);
+  if (!file.is_open()) return exit_usage;
+  std::string bytes;
+  if (!read_all(options, file, bytes)) return exit_cannot_read;
+  if (options.rerun) return rerun(options, bytes);
+  const Workplace workplace;
+  const MinimizeOptions how = how_to(options, workplace.path());
+  Minimized result = minimize(bytes, how);
+  if (how.progress) std::fputs("\r\x1b[K", stderr);
   if (!result.error.empty()) {
-    error(result.error);
+    error(options.file + ": " + result.error);
     return exit_cannot_read;
   }
-  if (result.fails) {
-    std::error_code failed;
-    const bool told =
-        !options.reference.empty() && told_by_reference(options.reference, result.file, options.out);
-    if (!told)
-      std::filesystem::copy_file(result.file, options.out, std::filesystem::copy_options::overwrite_existing,
-                                 failed);
-    if (failed) {
-      error("cannot write " + options.out + ": " + failed.message());
-      return exit_usage;
-    }
-  }
-  print(options, result, trace->records);
+  if (result.fails && !keep(options, result)) return exit_usage;
+  print(options, result);
   return result.fails ? exit_bad_trace : exit_ok;
 }
 
@@ -137,19 +197,39 @@ int minimize_file(const MinOptions& options) {
 
 void add_min(CLI::App& app, Runner& runner) {
   add_command<MinOptions>(
-      app, runner, "min", "The shortest part of a trace on which the core still fails",
+      app, runner, "min", "The shortest trace that still fails",
       std::string(
-          "Without --reference failing means that the core of this program stops or breaks an invariant.\n"
-          "With it, that the two builds do different things; the result has what the reference does.\n\n"
-          "Example:\n  urtrs-replay min run.rtrc --out short.rtrc\n"
+          "What fails is found out by running this core again (it stops, or breaks an invariant or a rule "
+          "of\n"
+          "`check`), by comparing it with what was recorded (`replay`), and by what `check` says of the\n"
+          "records. The same failure must stay while inputs are taken away.\n"
+          "With --reference the two builds do different things; the result has what the reference does.\n"
+          "--shows keeps records in the order given, such as --shows FailedOver --shows 'Complete "
+          "result=ok'.\n\n"
+          "Examples:\n"
+          "  urtrs-replay min run.rtrc --out short.rtrc\n"
+          "  urtrs-replay min run.rtrc --out short.rtrc --shows Complete\n"
+          "  urtrs-replay min run.rtrc --out short.rtrc --predicate 'urtrs-replay grep {} --event Complete'\n"
           "\n"
           "Exit codes: 0 nothing fails, 1 it fails and the short trace is written, 2 wrong usage,\n"
           "3 no judgement."),
       [](CLI::App& command, MinOptions& options) {
         command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
         command.add_option("--out", options.out, "Trace file to write")->required();
+        command.add_option("--for", options.looks, "Which failure to look for")
+            ->check(CLI::IsMember({"all", "invariant", "check", "replay"}))
+            ->capture_default_str();
         command.add_option("--reference", options.reference, "Command of another build of urtrs-replay");
+        command
+            .add_option("--predicate", options.predicate,
+                        "Shell command that ends with 0 for traces ({}) that show what is looked for")
+            ->type_name("COMMAND");
+        command.add_option("--shows", options.shows, "EVENT or 'EVENT FIELD=VALUE...' that has to stay")
+            ->expected(1)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+            ->type_name("MARK");
         command.add_option("--time", options.seconds, "Stop after so many seconds")->capture_default_str();
+        command.add_flag("--hashes", options.hashes, "Write the state after every input too");
         command.add_flag("--rerun", options.rerun, "Only write what this core does on the inputs");
         command.add_flag("--json", options.json, "The result as a JSON object");
       },

@@ -28,12 +28,15 @@ struct Arguments {
   std::string rare;
   bool verbose = false;
   bool no_fence = false;
+  bool replay = false;
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
   unsigned determinism = 5;
 };
 
 constexpr const char* kFooter =
-    "Examples:\n  urtrs-sim sweep --seeds 0..20000\n  urtrs-sim run --seed 4711 --verbose\n"
+    "Examples:\n  urtrs-sim sweep --seeds 0..20000\n"
+    "  urtrs-sim sweep --seeds 0..1000 --check-determinism 100 --replay-check\n"
+    "  urtrs-sim run --seed 4711 --verbose\n"
     "  urtrs-sim shrink --seed 4711 --out small.tape\n  urtrs-sim run --tape small.tape --verbose\n"
     "  urtrs-sim explore\n  urtrs-sim explore --config small --fence off --out lost.json\n"
     "  urtrs-sim explore --replay lost.json\n"
@@ -41,7 +44,7 @@ constexpr const char* kFooter =
     "--no-fence\n"
     "  urtrs-sim coverage --seeds 0..5000\n\n"
     "Exit codes: 0 every rule held, 1 a rule was broken, 2 usage, 4 no progress (explore: no room),\n"
-    "5 one seed gave two different runs.";
+    "5 one seed gave two different runs, or a trace something else than its run.";
 
 int usage(const std::string& text) {
   std::fprintf(stderr, "urtrs-sim: %s\nTry urtrs-sim --help.\n", text.c_str());
@@ -149,6 +152,7 @@ int many_seeds(const Arguments& given, Many what) {
   options.jobs = given.jobs;
   options.determinism_percent = what == Many::sweep ? given.determinism : 0;
   options.hash_only = options.quiet = what == Many::hash;
+  options.replay = given.replay;
   if (!given.time.empty()) {
     const auto time = parse_duration(given.time);
     if (!time) return usage("--time takes 60s, 5m or 1h, not '" + given.time + "'");
@@ -179,6 +183,7 @@ int main(int argc, char** argv) {
                    "percent of the seeds to run again, with traces that the specification judges")
       ->capture_default_str()
       ->check(CLI::Range(0, 100));
+  many->add_flag("--replay-check", given.replay, "replay the traces of those seeds, every state compared");
   CLI::App* hash = app.add_subcommand("hash", "one hash over the runs of a range of seeds");
   hash->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
   hash->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));

@@ -6,8 +6,8 @@
 #include "sim/span_tape.hpp"
 #include "tools/tapes/schedule.hpp"
 #include "tools/tapes/tape_file.hpp"
+#include "tools/tapes/trace_judge.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
-#include "tools/urtrs-sim/trace_judge.hpp"
 
 namespace rtrs::tools {
 

@@ -15,8 +15,9 @@
 
 #include "sim/digest.hpp"
 #include "sim/world.hpp"
+#include "tools/tapes/trace_judge.hpp"
 #include "tools/urtrs-sim/report.hpp"
-#include "tools/urtrs-sim/trace_judge.hpp"
+#include "tools/urtrs-sim/trace_replay.hpp"
 
 namespace rtrs::tools {
 
@@ -31,7 +32,9 @@ struct Worker {
   Counter current{kNoSeed};  // the seed it is at
   Counter failed{kNoSeed};
   Counter nondeterministic{kNoSeed};
+  Counter differs{kNoSeed};  // its traces are not the same when they are replayed
   Counter seeds{0}, events{0}, requests{0}, virtual_ms{0}, rerun{0}, hash{0};
+  Counter traces{0}, records{0}, state_hashes{0}, replay_ns{0};  // that were replayed
   Counter faults[sim::kFaultClasses]{};
   Counter marks[sim::kMarks]{};
   Counter pairs[sim::kPathStates][sim::kPathStates]{};
@@ -61,6 +64,17 @@ void add(Worker& worker, std::uint64_t seed, const sim::WorldResult& result) {
       worker.pairs[client][server] += result.pairs[client][server] ? 1 : 0;
 }
 
+bool same_again(Worker& worker, const std::string& prefix) {
+  const TraceReplay replay = replay_traces(prefix);
+  worker.traces += replay.traces;
+  worker.records += replay.records;
+  worker.state_hashes += replay.hashes;
+  worker.replay_ns += replay.nanoseconds;
+  if (!replay.different.empty()) std::printf("%s\n", replay.different.c_str());
+  std::fflush(stdout);
+  return replay.different.empty() && replay.traces != 0;
+}
+
 void work(Shared& shared, Worker& worker, const SweepOptions& options) {
   while (!shared.stop) {
     const std::uint64_t seed = shared.next.fetch_add(1);
@@ -86,6 +100,11 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
       }
       if (judge_traces(world.trace)) {
         worker.failed = seed;
+        shared.stop = true;
+        return;
+      }
+      if (options.replay && !same_again(worker, world.trace)) {
+        worker.differs = seed;
         shared.stop = true;
         return;
       }
@@ -192,6 +211,15 @@ class Sweep {
     } else if (options_.summary) {
       summary();
     }
+    const std::uint64_t replayed = first(&Worker::differs);
+    if (replayed != kNoSeed) {
+      const auto seed = static_cast<unsigned long long>(replayed);
+      std::printf(
+          "FAIL seed=%llu: its traces are not the same when they are replayed\n"
+          "  reproduce: urtrs-sim run --seed %llu --trace run, then urtrs-replay replay FILE\n",
+          seed, seed);
+      return kNondeterministic;
+    }
     if (differing == kNoSeed) return kOk;
     std::printf("FAIL seed=%llu oracle=O16\n  rule: %s\n  reproduce: urtrs-sim hash --seeds %llu\n",
                 static_cast<unsigned long long>(differing), sim::rule_of(sim::Oracle::determinism),
@@ -238,6 +266,11 @@ class Sweep {
         u(seeds), u(total(&Worker::rerun)), time, static_cast<double>(seeds) / time, u(events),
         static_cast<double>(events) / time / 1e6, u(total(&Worker::requests)),
         static_cast<double>(total(&Worker::virtual_ms)) / 3.6e6);
+    if (options_.replay)
+      std::printf("%llu traces replayed, %llu states compared: %llu records, %.2f M records/s a core\n",
+                  u(total(&Worker::traces)), u(total(&Worker::state_hashes)), u(total(&Worker::records)),
+                  static_cast<double>(total(&Worker::records)) * 1e3 /
+                      static_cast<double>(std::max<std::uint64_t>(total(&Worker::replay_ns), 1)));
     std::printf("faults:");
     for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault) {
       std::uint64_t sum = 0;

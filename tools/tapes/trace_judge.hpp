@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/proto/ids.hpp"
 
@@ -16,18 +17,24 @@ class TraceScratch {
   TraceScratch& operator=(const TraceScratch&) = delete;
   // Of the trace files of a run; empty when no folder could be made.
   std::string prefix() const { return folder_.empty() ? std::string() : folder_ + "/run"; }
+  // Takes the files of the run before away.
+  void clear();
 
  private:
   std::string folder_;
 };
 
 struct TraceViolation {
+  std::string id;      // of the rule, or A and the number of the law
   std::string oracle;  // O1..O18
   std::string rule;    // its text
   std::string seen;    // with the rule's id, what was seen and what would have been allowed
   std::string where;   // file and record
   Nanos time = 0;
 };
+
+// The traces that a run wrote to PREFIX.*.trace, in order of their names.
+std::vector<std::string> traces_of(const std::string& prefix);
 
 // Judges the traces that a run wrote to PREFIX.*.trace; the earliest violation.
 std::optional<TraceViolation> judge_traces(const std::string& prefix);

@@ -1,4 +1,4 @@
-#include "tools/urtrs-sim/trace_judge.hpp"
+#include "tools/tapes/trace_judge.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -17,6 +17,9 @@ namespace rtrs::tools {
 
 namespace fs = std::filesystem;
 
+// A specification that thinks of more has stopped to say anything (docs/conformance.md).
+constexpr std::size_t kMostStates = 64;
+
 TraceScratch::TraceScratch() {
   std::error_code error;
   const fs::path memory = "/dev/shm";
@@ -30,30 +33,35 @@ TraceScratch::~TraceScratch() {
   if (!folder_.empty()) fs::remove_all(folder_, error);
 }
 
-namespace {
+void TraceScratch::clear() {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) fs::remove(entry, error);
+}
 
-// A specification that thinks of more has stopped to say anything (docs/conformance.md).
-constexpr std::size_t kMostStates = 64;
-
-std::vector<fs::path> traces_of(const std::string& prefix) {
+std::vector<std::string> traces_of(const std::string& prefix) {
   const fs::path whole(prefix);
   const fs::path folder = whole.has_parent_path() ? whole.parent_path() : fs::path(".");
   const std::string begins = whole.filename().string() + ".";
-  std::vector<fs::path> files;
+  std::vector<std::string> files;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(begins) && name.ends_with(".trace")) files.push_back(entry.path());
+    if (name.starts_with(begins) && name.ends_with(".trace")) files.push_back(entry.path().string());
   }
   std::sort(files.begin(), files.end());
   return files;
 }
 
+namespace {
+
 TraceViolation of(const spec::Finding& finding, const fs::path& file) {
   const spec::RuleInfo& rule = spec::info_of(finding.rule);
-  return {std::string(rule.oracle), std::string(rule.text),
+  return {std::string(rule.id),
+          std::string(rule.oracle),
+          std::string(rule.text),
           std::string(rule.id) + ": " + finding.seen + "; allowed: " + finding.allowed,
-          file.filename().string() + " record " + std::to_string(finding.seq), finding.now};
+          file.filename().string() + " record " + std::to_string(finding.seq),
+          finding.now};
 }
 
 }  // namespace
@@ -61,27 +69,36 @@ TraceViolation of(const spec::Finding& finding, const fs::path& file) {
 std::optional<TraceViolation> judge_traces(const std::string& prefix) {
   std::optional<TraceViolation> first;
   sim::LawCollector collector;
-  for (const fs::path& file : traces_of(prefix)) {
+  for (const std::string& name : traces_of(prefix)) {
+    const fs::path file(name);
     const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) continue;
     trace::FdSource source(fd);
     const sim::TraceCheck check = sim::check_trace(source, &collector);
     ::close(fd);
     if (!first && check.most_states > kMostStates)
-      first = TraceViolation{sim::id_of(sim::Oracle::specification), sim::rule_of(sim::Oracle::specification),
+      first = TraceViolation{"states",
+                             sim::id_of(sim::Oracle::specification),
+                             sim::rule_of(sim::Oracle::specification),
                              std::to_string(check.most_states) +
                                  " states were possible at a time, more than " + std::to_string(kMostStates),
-                             file.filename().string(), 0};
+                             file.filename().string(),
+                             0};
     if (check.findings.empty()) continue;
     const spec::Finding& finding = check.findings.front();
     if (!first || finding.now < first->time) first = of(finding, file);
   }
   const sim::LawCheck laws = collector.judge();
-  if (!first && !laws.findings.empty())
-    first =
-        TraceViolation{"O18", "the network keeps the laws of reliable connections",
-                       "A" + std::to_string(laws.findings.front().law) + ": " + laws.findings.front().text,
-                       "the notes of both sides", 0};
+  if (!first && !laws.findings.empty()) {
+    const sim::LawFinding& finding = laws.findings.front();
+    const std::string id = "A" + std::to_string(finding.law);
+    first = TraceViolation{id,
+                           "O18",
+                           "the network keeps the laws of reliable connections",
+                           id + ": " + finding.text,
+                           "the notes of both sides",
+                           0};
+  }
   return first;
 }
 

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Makes the traces of corpus.toml anew, each the shortest that shows its bug, and the table in README.md.
+
+Usage: make.py BUILD_DIR [FILE...]
+
+BUILD_DIR has urtrs-sim, urtrs-replay and, for bugs that can be planted again, planted-urtrs-replay (ninja
+planted-urtrs-replay). With FILE only those traces. A run of urtrs-sim is recorded and made short by `urtrs-replay min`:
+ - `planted`: until the core with that bug of conformance/mutants would still do something else than this one;
+ - `shows`: until these records are still there in this order. For bugs outside the core, which its traces cannot show:
+   they hold what it took to meet them.
+"""
+
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+import tomllib
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def run(words, accepted, **options):
+    ran = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
+    if ran.returncode not in accepted:
+        sys.exit(f"{shlex.join(str(word) for word in words)}\nends with {ran.returncode}:\n{ran.stdout}{ran.stderr}")
+    return ran.stdout
+
+
+def min_words(entry):
+    if "planted" in entry:
+        return ["--reference", "urtrs-replay"]
+    return [word for mark in entry["shows"] for word in ("--shows", mark)]
+
+
+def make(build, entry):
+    replay = build / "tools/urtrs-replay/urtrs-replay"
+    with tempfile.TemporaryDirectory(prefix="urtrs-corpus-") as folder:
+        run([build / "tools/urtrs-sim/urtrs-sim", "run", *entry["run"].split(), "--trace", "run"], (0,), cwd=folder)
+        program, environment = replay, dict(os.environ, PATH=f"{replay.parent}:{os.environ['PATH']}")
+        if "planted" in entry:
+            program = build / "conformance/planted/planted-urtrs-replay"
+            environment["URTRS_MUTANT"] = entry["planted"]
+        out = run([program, "min", f"run.{entry['side']}.trace", *min_words(entry), "--hashes", "--out",
+                   HERE / entry["file"]], (1,), cwd=folder, env=environment)
+    run([replay, "replay", HERE / entry["file"]], (0,))
+    print(f"{entry['file']}: {next(line for line in out.splitlines() if ' -> ' in line)}", flush=True)
+
+
+def command(entry):
+    planted = f"URTRS_MUTANT={entry['planted']} planted-" if "planted" in entry else ""
+    return (f"`urtrs-sim run {entry['run']} --trace run`, `{planted}urtrs-replay min run.{entry['side']}.trace "
+            f"{shlex.join(min_words(entry))} --hashes`")
+
+
+def write_table(entries):
+    path = HERE / "README.md"
+    text = path.read_text()
+    head = text[:text.index("| trace |")]
+    rows = ["| trace | bug | what it shows | made by |", "|---|---|---|---|"]
+    rows += [f"| {entry['file']} | {entry['bug']} | {entry['holds']} | {command(entry)} |" for entry in entries]
+    path.write_text(head + "\n".join(rows) + "\n")
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        print(__doc__)
+        return 2
+    with open(HERE / "corpus.toml", "rb") as file:
+        entries = tomllib.load(file)["trace"]
+    wanted = sys.argv[2:]
+    unknown = set(wanted) - {entry["file"] for entry in entries}
+    if unknown:
+        sys.exit("not in corpus.toml: " + ", ".join(sorted(unknown)))
+    for entry in entries:
+        if not wanted or entry["file"] in wanted:
+            make(pathlib.Path(sys.argv[1]).resolve(), entry)
+    write_table(entries)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
