@@ -81,6 +81,29 @@ class EndToEnd(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.file("back").read_bytes(), self.image.read_bytes())
 
+    def test_a_signal_has_the_last_records_written(self):
+        pid, seen = self.file("pid"), self.file("seen")
+        os.mkfifo(seen)
+        # Who is answered knows that the plugin is at work. The bound is for a plugin that dies of the signal.
+        commands = f"nbdinfo --size $uri && kill -USR1 $(cat {pid}) && timeout 60 cat {seen}"
+        command = nbdkit_command(self.server.port, commands, "device=disk")
+        command[1:1] = ["-P", str(pid)]
+        with subprocess.Popen(command, cwd=self.directory.name, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True) as client:
+            others = []
+            for told in client.stderr:
+                if "last records" in told:
+                    break
+                others.append(told)
+            else:
+                self.fail(f"nothing was said of the last records: {others}")
+            dump = self.file(f"nbdkit-urtrs-{pid.read_text().strip()}.rtrc")
+            seen.write_text("go on")
+            client.communicate()
+        self.assertIn(f"wrote the last records to {dump}", told)
+        self.assertGreater(dump.stat().st_size, 1000)
+        self.assertEqual(client.returncode, 0)
+
     def test_what_it_offers(self):
         done = nbdkit(self.server.port, "nbdinfo --json $uri", "device=disk")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,11 +1,15 @@
 #include "tools/nbdkit/remote.hpp"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <utility>
 
 #include "backends/asio/path_syntax.hpp"
+#include "core/base/assert_hook.hpp"
 #include "tools/nbdkit/explain.hpp"
 
 namespace rtrs::nbdkit {
@@ -63,7 +67,7 @@ std::string Remote::start() {
     asio::RemoteDeviceOptions options = options_of(settings_);
     options.on_path = [this](const PathNews& news) {
       status_->on_path(news, {});
-      dump_trace(news);
+      on_lost_path(news);
       write_status();
     };
     options.on_device = [this](const asio::DeviceNews& news) {
@@ -72,6 +76,7 @@ std::string Remote::start() {
     };
     const std::string backend = (*fabric)->capabilities().name;
     device_ = std::make_unique<asio::RemoteDevice>(loop_.context(), std::move(*fabric), std::move(options));
+    watch_for_trouble();
     if (settings_.trace.empty()) return;
     const trace::Origin origin{kTool, "client", backend, settings_.protocol.seed, settings_.given};
     const int error = device_->open_trace(settings_.trace, origin, settings_.trace_options);
@@ -80,18 +85,45 @@ std::string Remote::start() {
   return why;
 }
 
-// The last records, where a path was lost and nobody asked for it. Not more often than every few seconds.
-void Remote::dump_trace(const PathNews& news) {
+// The last records are written down when somebody asks for them by SIGUSR1, and when a broken invariant ends
+// the program.
+void Remote::watch_for_trouble() {
+  signals_ = std::make_unique<boost::asio::signal_set>(loop_.context(), SIGUSR1);
+  await_signal();
+  if (settings_.trace_dump.empty()) return;
+  set_assert_hook([](void* remote) noexcept { static_cast<Remote*>(remote)->dump_trace(); }, this);
+}
+
+void Remote::await_signal() {
+  signals_->async_wait([this](Error error, int) {
+    if (error) return;
+    dump_trace();
+    await_signal();
+  });
+}
+
+// Where a path was lost and nobody asked for it. Not more often than every few seconds.
+void Remote::on_lost_path(const PathNews& news) {
   const Reason reason = news.path.reason;
   const bool lost = news.kind == PathNews::Kind::path && news.path.state == PathState::draining &&
                     reason != Reason::none && reason != Reason::requested &&
                     reason != Reason::session_closed && reason != Reason::path_removed;
-  if (!lost || settings_.trace_dump.empty() || news.at < next_dump_ || !device_) return;
+  if (!lost || settings_.trace_dump.empty() || news.at < next_dump_) return;
   next_dump_ = news.at + seconds(10);
+  dump_trace();
+}
+
+void Remote::dump_trace() {
+  if (!device_) return;
+  const std::string file = !settings_.trace_dump.empty() ? settings_.trace_dump
+                                                         : settings_.directory + "/nbdkit-urtrs-" +
+                                                               std::to_string(::getpid()) + ".rtrc";
   const trace::Origin origin{kTool, "client", "", settings_.protocol.seed, settings_.given};
-  if (const int error = device_->dump_trace(settings_.trace_dump, origin)) {
-    lines_(true, "cannot write the last records to " + settings_.trace_dump + ": " + std::strerror(error));
-  }
+  const int error = device_->dump_trace(file, origin);
+  lines_(true, error == 0
+                   ? "wrote the last records to " + file + "; look at them with: urtrs-replay cat " + file
+                   : "cannot write the last records to " + file + ": " + std::strerror(error) +
+                         "; trace_dump= names another file");
 }
 
 Error Remote::map() {
@@ -135,6 +167,8 @@ Remote::~Remote() {
   if (open) loop_.call([this](auto done) { device_->async_close(done); });
   // Whatever is left in the loop ends here, on its thread.
   loop_.run([this] {
+    set_assert_hook(nullptr, nullptr);
+    signals_.reset();
     if (timer_) timer_->cancel();
     write_status();
     device_.reset();

@@ -1,5 +1,6 @@
 // One remote device for programs that block: its event loop runs on a thread of its own.
 #pragma once
+#include <boost/asio/signal_set.hpp>
 #include <functional>
 #include <memory>
 #include <string>
@@ -38,7 +39,10 @@ class Remote {
   boost::system::error_code map();
   void tick();
   void write_status();
-  void dump_trace(const PathNews&);
+  void watch_for_trouble();
+  void await_signal();
+  void on_lost_path(const PathNews&);
+  void dump_trace();
 
   const Settings settings_;
   Status::Lines lines_;
@@ -46,6 +50,7 @@ class Remote {
   // Of the loop's thread.
   std::unique_ptr<Status> status_;
   std::unique_ptr<boost::asio::steady_timer> timer_;
+  std::unique_ptr<boost::asio::signal_set> signals_;
   std::unique_ptr<asio::RemoteDevice> device_;
   int status_errno_ = 0;
   Nanos next_dump_ = 0;

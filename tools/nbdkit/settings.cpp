@@ -183,6 +183,7 @@ Done Settings::complete(const std::string& host, int process, const std::string&
   protocol.send_depth = static_cast<std::uint16_t>(2 * protocol.max_depth);
   trace = absolute(trace, working_directory);
   trace_dump = absolute(trace_dump, working_directory);
+  directory = working_directory;
   trace_options.flush_every = seconds(1);
   status = absolute(status, working_directory);
   return {};
@@ -210,7 +211,8 @@ const char* const kSettingsHelp =
     "trace=FILE               record the protocol, for urtrs-replay\n"
     "trace_detail=machines|wire|payload   also what goes over the wire (default machines)\n"
     "trace_size=MIB           begin the next file at this size, keep FILE, FILE.1 .. FILE.3\n"
-    "trace_dump=FILE          the last records, when a path is lost by an error\n"
+    "trace_dump=FILE          the last records, when a path is lost by an error, and on SIGUSR1\n"
+    "                         (without it then nbdkit-urtrs-PID.rtrc where nbdkit was started)\n"
     "status=FILE              keep the state of every path here, as JSON\n"
     "TIME is 250ms, 5s, 2m or a number of seconds.\n"
     "\n"

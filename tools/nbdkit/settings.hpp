@@ -24,7 +24,10 @@ struct Settings {
   Nanos connect_timeout = seconds(15);
   std::string trace;  // file; empty: none
   rtrs::trace::FileOptions trace_options;
-  std::string trace_dump;          // file for the last records when a path is lost by an error; empty: none
+  // File for the last records, when a path is lost by an error, on a broken invariant and on SIGUSR1; empty:
+  // none but on SIGUSR1, in `directory`.
+  std::string trace_dump;
+  std::string directory;           // where nbdkit was started
   std::string status;              // likewise
   std::vector<std::string> given;  // "key=value", for the trace's header
 

@@ -12,6 +12,7 @@
 #include "tools/urtrs-perf/fabric.hpp"
 #include "tools/urtrs-perf/interrupt.hpp"
 #include "tools/urtrs-perf/load.hpp"
+#include "tools/urtrs-perf/recording.hpp"
 #include "tools/urtrs-perf/report.hpp"
 #include "tools/urtrs-perf/run_loop.hpp"
 
@@ -64,9 +65,12 @@ class PerfClient {
         printer_(options) {}
 
   int run() {
+    if (!open_record(recorder_, options_, "client", fabric_.capabilities().name)) return kPrecondition;
     if (connect()) measure();
     list_paths();
     close();
+    if (!close_record(recorder_, options_) && report_.exit_code == kOk)
+      fail(kFailed, "the trace is not complete");
     return printer_.end(report_);
   }
 

@@ -55,6 +55,22 @@ def two_paths_and_all_sizes():
     assert server.wait(timeout=30) == 0
 
 
+def recorded():
+    """Traces of both sides are complete, and what cannot be written is said at once."""
+    with tempfile.TemporaryDirectory() as folder:
+        names = {side: os.path.join(folder, side + ".rtrc") for side in ("server", "client")}
+        server, port = start_server("--record", names["server"])
+        done = client(port, "127.0.0.1", "-n", "100", "--record", names["client"], "--record-detail", "wire")
+        assert done.returncode == 0, done.stderr
+        server.send_signal(signal.SIGINT)
+        assert server.wait(timeout=30) == 0
+        for name in names.values():
+            with open(name, "rb") as file:
+                assert file.read().endswith(b"RTRCEND\n"), name
+        done = client(port, "127.0.0.1", "--record", os.path.join(folder, "no", "trace"))
+        assert done.returncode == 3 and "cannot write the trace" in done.stderr, done
+
+
 def server_killed():
     server, port = start_server()
     running = subprocess.Popen([PERF, "127.0.0.1", "-p", port, "-D", "60", "--queue-timeout", "0.5", "--interval",
@@ -110,6 +126,6 @@ def bare():
     assert server.wait(timeout=30) == 0
 
 
-for case in (verified_data, two_paths_and_all_sizes, server_killed, interrupted, bad_input, bare):
+for case in (verified_data, two_paths_and_all_sizes, recorded, server_killed, interrupted, bad_input, bare):
     case()
     print(case.__name__, "ok", flush=True)

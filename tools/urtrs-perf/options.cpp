@@ -19,6 +19,7 @@ constexpr const char* kExamples =
     "  urtrs-perf 10.0.0.2 -D 10                         latency of 4 KiB writes\n"
     "  urtrs-perf 10.0.0.2 --rw=randread -s 64k -q 32    throughput\n"
     "  urtrs-perf 10.0.0.2 10.0.1.2 -q 32 --verify       two paths, every byte checked\n"
+    "  urtrs-perf 10.0.0.2 -n 1000 --record client.rtrc  a trace of the run for urtrs-replay\n"
     "  urtrs-perf --compare-raw                          cost over the bare fabric, on this machine";
 
 const std::map<std::string, Workload> kWorkloads{{"read", Workload::read},
@@ -114,7 +115,15 @@ void add_transport(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("--connect-timeout", texts.connect_timeout, "give up without a server after this");
   app.add_option("--queue-timeout", texts.queue_timeout, "an IO waits this long for a path");
   app.add_option("--heartbeat", texts.heartbeat, "heartbeat interval");
-  app.add_flag("--no-recorder", texts.no_recorder, "do not record the protocol's inputs in memory");
+  auto* none =
+      app.add_flag("--no-recorder", texts.no_recorder, "do not record the protocol's inputs in memory");
+  auto* record = app.add_option("--record", options.record, "record a trace for urtrs-replay")
+                     ->excludes(none)
+                     ->type_name("FILE");
+  app.add_option("--record-detail", options.record_detail,
+                 "also what goes over the wire (wire), with the data (payload)")
+      ->needs(record)
+      ->check(CLI::IsMember({"machines", "wire", "payload"}));
   app.add_option("--listen", options.listen, "server: address to listen on");
   app.add_option("--queue-depth", options.queue_depth, "server: IOs a session may have in flight");
   app.add_option("--chunk-size", texts.chunk_size, "server: bytes for each of them");
@@ -195,6 +204,8 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
   if (options.json && options.csv) errors += "urtrs-perf: --json excludes --csv\n";
   if ((options.raw || options.compare_raw) && options.fabric != "libfabric")
     judge.refuse("--fabric", "libfabric with --raw and --compare-raw", options.fabric);
+  if ((options.raw || options.compare_raw) && !options.record.empty())
+    errors += "urtrs-perf: --record excludes --raw and --compare-raw\n";
   if (options.compare_raw && !options.addresses.empty())
     errors += "urtrs-perf: --compare-raw starts its own servers on this machine and takes no address\n";
   if (options.compare_raw && app.count("--runtime") == 0) options.runtime = milliseconds(500);

@@ -45,7 +45,9 @@ struct Options {
   Wait wait = Wait::busy;
   bool verify = false;
   bool recorder = true;
-  std::optional<unsigned> cpu;  // to run on
+  std::string record;                      // file for a trace; empty: only the ring in memory
+  std::string record_detail = "machines";  // or wire, payload
+  std::optional<unsigned> cpu;             // to run on
   Nanos connect_timeout = seconds(5);
   Nanos queue_timeout = seconds(10);
   Nanos heartbeat = seconds(1);

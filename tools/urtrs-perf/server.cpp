@@ -12,6 +12,7 @@
 #include "tools/urtrs-perf/fabric.hpp"
 #include "tools/urtrs-perf/interrupt.hpp"
 #include "tools/urtrs-perf/pattern.hpp"
+#include "tools/urtrs-perf/recording.hpp"
 #include "tools/urtrs-perf/run_loop.hpp"
 
 namespace rtrs::perf {
@@ -40,6 +41,7 @@ class PerfServer {
         server_(config_of(options, fabric), options.recorder ? &recorder_ : nullptr) {}
 
   int run() {
+    if (!open_record(recorder_, options_, "server", fabric_.capabilities().name)) return kPrecondition;
     PathAddress local;
     local.source = options_.listen;
     local.port = options_.port;
@@ -59,7 +61,7 @@ class PerfServer {
     const ServerStats& stats = server_.stats();
     fmt::print("{} requests, {} sessions, {} errors, {} refused messages\n", stats.requests,
                stats.sessions_opened, stats.error_responses, stats.refused_messages);
-    return kOk;
+    return close_record(recorder_, options_) ? kOk : kFailed;
   }
 
  private:

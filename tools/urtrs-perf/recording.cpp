@@ -1,0 +1,34 @@
+#include "tools/urtrs-perf/recording.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstring>
+
+namespace rtrs::perf {
+namespace {
+
+bool told(const Options& options, int error) {
+  if (error != 0)
+    fmt::print(stderr, "urtrs-perf: cannot write the trace {}: {}\n", options.record, std::strerror(error));
+  return error == 0;
+}
+
+}  // namespace
+
+bool open_record(Recorder& recorder, const Options& options, const std::string& role,
+                 const std::string& backend) {
+  if (options.record.empty()) return true;
+  trace::FileOptions file;
+  if (options.record_detail == "wire") file.detail = trace::Detail::wire;
+  if (options.record_detail == "payload") file.detail = trace::Detail::payload;
+  file.flush_every = seconds(1);
+  return told(options, recorder.open_file(options.record.c_str(),
+                                          {"urtrs-perf " URTRS_VERSION, role, backend, 0, {}}, file));
+}
+
+bool close_record(Recorder& recorder, const Options& options) {
+  return options.record.empty() || told(options, recorder.close_file());
+}
+
+}  // namespace rtrs::perf
