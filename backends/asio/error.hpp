@@ -13,5 +13,9 @@ boost::system::error_code to_error_code(Errc, std::uint16_t peer_errno = 0) noex
 // For interfaces that know nothing but errno: that of the server as it is, EIO when no path was there in
 // time.
 int to_errno(const boost::system::error_code&) noexcept;
+// An errno as a code of the generic category; 0 is no error.
+inline boost::system::error_code of_errno(int error) noexcept {
+  return {error, boost::system::generic_category()};
+}
 
 }  // namespace rtrs::asio

@@ -4,6 +4,8 @@
 #include <random>
 #include <utility>
 
+#include "backends/asio/error.hpp"
+
 namespace rtrs::asio {
 namespace {
 
@@ -30,10 +32,6 @@ SessionSettings make_settings(const RemoteDeviceOptions& options,
   settings.wait = options.wait;
   settings.on_news = std::move(on_news);
   return settings;
-}
-
-boost::system::error_code of_errno(int error) {
-  return {error, boost::system::generic_category()};
 }
 
 // What the peer answered: its errno, or 0. Other errors mean that nothing was delivered.

@@ -1,6 +1,7 @@
 // Requests of the user and the messages they are made of.
 #include <algorithm>
 
+#include "backends/asio/error.hpp"
 #include "backends/asio/remote_device.hpp"
 
 namespace rtrs::asio {
@@ -10,10 +11,6 @@ using wire::rnbd::Opcode;
 
 // Fewer than a session queues (ClientOptions::max_queued), so that messages of the device always find room.
 constexpr std::uint32_t kMaxPieces = 4000;
-
-boost::system::error_code of_errno(int error) {
-  return {error, boost::system::generic_category()};
-}
 
 }  // namespace
 

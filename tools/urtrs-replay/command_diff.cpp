@@ -74,7 +74,7 @@ void add_diff(CLI::App& app, Runner& runner) {
             "exact: every byte of every record; canonical: what each machine was fed and did, without "
             "times, handles by their first use; state: what became of paths and sessions")
         ->transform(CLI::CheckedTransformer(modes(), CLI::ignore_case))
-        ->default_str("canonical");
+        ->option_text("{canonical,exact,state}=canonical");
     command.add_flag("--json", options.json, "The result as a JSON object");
   };
   add_command<DiffOptions>(app, runner, "diff", "Where two traces part",
