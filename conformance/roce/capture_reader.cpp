@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "conformance/roce/pcapng.hpp"
+
 namespace rtrs::roce {
 namespace {
 
@@ -14,7 +16,6 @@ constexpr std::uint32_t kPacketBlock = 6;
 constexpr std::uint32_t kByteOrder = 0x1a2b3c4d;
 constexpr std::uint32_t kMaxBlock = std::uint32_t{16} << 20;
 constexpr std::size_t kPcapHeader = 24;
-constexpr std::uint16_t kOptionResolution = 9;
 constexpr std::uint16_t kOptionOffset = 14;
 constexpr std::uint64_t kSecond = 1'000'000'000;
 

@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "conformance/roce/packet.hpp"
+#include "conformance/roce/pcapng.hpp"
 
 namespace rtrs::roce {
 namespace {
 
 constexpr std::uint16_t kOptionComment = 1;
 constexpr std::uint16_t kOptionApplication = 4;
-constexpr std::uint16_t kOptionResolution = 9;
 constexpr std::uint8_t kNanoseconds = 9;
 
 // A block in big-endian order, which a section may choose.

@@ -24,9 +24,10 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 def compile_commands(build, with_tests, below):
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         entries = json.load(file)
+    generated = os.path.realpath(build) + "/"
     for entry in entries:
         path = os.path.relpath(entry["file"], ROOT)
-        wanted = not path.startswith("..") and (with_tests or not path.endswith("_test.cpp"))
+        wanted = not path.startswith("..") and not entry["file"].startswith(generated) and (with_tests or not path.endswith("_test.cpp"))
         if wanted and (not below or any((path + "/").startswith(folder.rstrip("/") + "/") for folder in below)):
             yield path, entry
 

@@ -8,10 +8,6 @@
 namespace rtrs::daemon {
 namespace {
 
-tl::unexpected<OpenError> refuse(int error, std::string sentence) {
-  return tl::unexpected(OpenError{error, std::move(sentence)});
-}
-
 std::string_view canonical(std::string_view name) {
   const std::size_t start = name.find_first_not_of('/');
   return start == std::string_view::npos ? std::string_view() : name.substr(start);

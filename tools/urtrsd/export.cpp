@@ -15,10 +15,6 @@
 namespace rtrs::daemon {
 namespace {
 
-tl::unexpected<OpenError> refuse(int error, std::string sentence) {
-  return tl::unexpected(OpenError{error, std::move(sentence)});
-}
-
 const char* kind_name(mode_t mode) {
   if (S_ISDIR(mode)) return "a directory";
   if (S_ISSOCK(mode)) return "a socket";

@@ -3,6 +3,8 @@
 
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
+#include <utility>
 
 namespace rtrs::daemon {
 
@@ -10,6 +12,10 @@ struct OpenError {
   int error = 0;         // positive errno, sent (negated) to the peer
   std::string sentence;  // for the log; every name that came from a peer is quoted and escaped
 };
+
+inline tl::unexpected<OpenError> refuse(int error, std::string sentence) {
+  return tl::unexpected(OpenError{error, std::move(sentence)});
+}
 
 // `text` in double quotes with control characters, quotes and non-ASCII bytes escaped, cut after 200 bytes,
 // so that a peer cannot forge log lines with the name of a device.

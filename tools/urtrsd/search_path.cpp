@@ -15,10 +15,6 @@ constexpr std::string_view kSessionToken = "%SESSNAME%";
 constexpr std::size_t kPathMax = 4096;  // protocol section 8.6
 constexpr int kRaceRetries = 8;         // openat2 answers EAGAIN when a rename races with the lookup
 
-tl::unexpected<OpenError> refuse(int error, std::string sentence) {
-  return tl::unexpected(OpenError{error, std::move(sentence)});
-}
-
 int openat2_path(int directory, const char* name, std::uint64_t resolve) {
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC;
