@@ -27,7 +27,9 @@ def compile_commands(build, with_tests, below):
     generated = os.path.realpath(build) + "/"
     for entry in entries:
         path = os.path.relpath(entry["file"], ROOT)
-        wanted = not path.startswith("..") and not entry["file"].startswith(generated) and (with_tests or not path.endswith("_test.cpp"))
+        if path.startswith("..") or entry["file"].startswith(generated):
+            continue
+        wanted = with_tests or not path.endswith("_test.cpp")
         if wanted and (not below or any((path + "/").startswith(folder.rstrip("/") + "/") for folder in below)):
             yield path, entry
 
