@@ -19,6 +19,7 @@ using namespace rtrs::tools;
 struct Arguments {
   std::string seed;
   std::string seeds = "0..1000";
+  std::string scenario_seeds = "0..10";
   std::string trace;
   std::string time;
   std::string tape;
@@ -89,8 +90,8 @@ int shrink(const Arguments& given) {
 }
 
 int scenarios(const Arguments& given) {
-  const auto range = parse_seed_range(given.seeds);
-  if (!range) return usage("--seeds takes A..B with A < B, not '" + given.seeds + "'");
+  const auto range = parse_seed_range(given.scenario_seeds);
+  if (!range) return usage("--seeds takes A..B with A < B, not '" + given.scenario_seeds + "'");
   return play_scenarios({*range, given.only, given.no_fence});
 }
 
@@ -107,7 +108,7 @@ CLI::App* run_options(CLI::App& app, Arguments& given) {
 
 CLI::App* scenarios_options(CLI::App& app, Arguments& given) {
   CLI::App* directed = app.add_subcommand("scenarios", "play every directed scenario with a range of seeds");
-  directed->add_option("--seeds", given.seeds, "A..B, without B")->default_val("0..10");
+  directed->add_option("--seeds", given.scenario_seeds, "A..B, without B")->capture_default_str();
   directed->add_option("--only", given.only, "of these ids only, e.g. L01,R29a");
   directed->add_flag("--no-fence", given.no_fence, "without the fence, judged as if it were there");
   return directed;
