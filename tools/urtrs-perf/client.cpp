@@ -19,10 +19,6 @@
 namespace rtrs::perf {
 namespace {
 
-constexpr Nanos kCloseTime = seconds(2);
-// How long a signal may wait while nothing happens.
-constexpr Nanos kNap = milliseconds(100);
-
 wire::Uuid random_uuid() {
   std::random_device random;
   wire::Uuid uuid;

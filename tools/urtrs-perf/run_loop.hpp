@@ -7,6 +7,11 @@
 
 namespace rtrs::perf {
 
+// What a session gets to close in order.
+constexpr Nanos kCloseTime = seconds(2);
+// How long a signal may wait while nothing happens.
+constexpr Nanos kNap = milliseconds(100);
+
 // step(now): polls, true: call again at once; deadline(): when at the latest; done(): leave.
 template <class Step, class Deadline, class Done>
 void run_until(Fabric& fabric, Wait wait, Step step, Deadline deadline, Done done) {

@@ -18,10 +18,6 @@
 namespace rtrs::perf {
 namespace {
 
-constexpr Nanos kCloseTime = seconds(2);
-// How long a signal may wait while nothing happens.
-constexpr Nanos kNap = milliseconds(100);
-
 std::uint16_t answer(const ServerEvent& request) {
   const auto header = parse_header(request.user_header);
   if (!header) return EINVAL;
