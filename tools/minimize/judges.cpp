@@ -37,8 +37,13 @@ class OpenFile {
 
 std::string without_numbers(const std::string& text) {
   std::string out;
-  for (const char c : text)
-    if (std::isdigit(static_cast<unsigned char>(c)) == 0) out += c;
+  for (const char c : text) {
+    if (std::isdigit(static_cast<unsigned char>(c)) == 0) {
+      out += c;
+    } else if (out.empty() || out.back() != '#') {
+      out += '#';
+    }
+  }
   return out;
 }
 

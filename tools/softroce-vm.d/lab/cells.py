@@ -96,7 +96,7 @@ def select(cases, patterns, roles):
 
 
 def fast_cells(cases):
-    """What `tools/test --full` runs: every quick case once with every pair of peers, invalidation and paths mixed.
+    """What `tools/test` runs: every quick case once with every pair of peers, invalidation and paths mixed.
 
     The pairs take turns, so that a slow machine that does not come to the end has seen each of them.
     """
