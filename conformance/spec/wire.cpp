@@ -80,7 +80,7 @@ bool WireSpec::may_be_the_end(const Recording& recording, const Finding& finding
 void WireSpec::finish() {
   for (auto& [machine, recording] : recordings_) {
     counts_.excused += recording.found.take_back(
-        0, [&](const Finding& finding) { return may_be_the_end(recording, finding); });
+        0, [this, &whole = recording](const Finding& finding) { return may_be_the_end(whole, finding); });
     findings_.merge(std::exchange(recording.found, Findings{}));
   }
 }
