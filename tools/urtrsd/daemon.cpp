@@ -8,6 +8,7 @@
 #include <random>
 
 #include "core/base/assert_hook.hpp"
+
 namespace rtrs::daemon {
 
 namespace {
