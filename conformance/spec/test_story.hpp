@@ -107,6 +107,8 @@ Story registry_story();
 // The same kind of conversation on the wire, as its client noted it.
 Story wire_story();
 Story keyed_wire_story();
+// As its server noted it: a request over another path, before the one that the client gave up is answered.
+Story failover_wire_story();
 Story rnbd_story();
 
 // In the test of each side; together they break every rule.
@@ -117,6 +119,7 @@ const std::vector<Spoiled>& keyed_server_cases();
 const std::vector<Spoiled>& registry_cases();
 const std::vector<Spoiled>& wire_cases();
 const std::vector<Spoiled>& keyed_wire_cases();
+const std::vector<Spoiled>& failover_wire_cases();
 const std::vector<Spoiled>& rnbd_cases();
 
 }  // namespace rtrs::spec

@@ -178,6 +178,26 @@ Story keyed_wire_story() {
   return story;
 }
 
+Story failover_wire_story() {
+  Story story;
+  const std::uint32_t flags = kFenceFlag | kGenerationFlag;
+  const Key lost{0, 1, 1}, living{1, 1, 1};
+  connect(story, 0, 1, flags);
+  connect(story, 1, 1, flags);
+  request(story, lost, 0, false, 1);
+  request(story, living, 0, false, 1);
+  message(story, false, lost, WireOp::write_imm, {}, 0, response_imm(kIoRsp, 0, 1));
+  message(story, false, living, WireOp::write_imm, {}, 0, response_imm(kIoRsp, 0, 1));
+  for (Event& event : story.events()) {
+    event.sent = !event.sent;
+    if (event.kind == Kind::WireSent)
+      event.kind = Kind::WireReceived;
+    else if (event.kind == Kind::WireReceived)
+      event.kind = Kind::WireSent;
+  }
+  return story;
+}
+
 // A request with this user header, and its answer.
 void rnbd(Story& story, Key key, std::uint32_t chunk, bool reads, std::string user, std::uint32_t data_len) {
   const auto usr_len = static_cast<std::uint32_t>(user.size());
@@ -351,6 +371,21 @@ const std::vector<Spoiled> kKeyedWireCases = {
 
 const std::vector<Spoiled>& keyed_wire_cases() {
   return kKeyedWireCases;
+}
+
+const std::vector<Spoiled> kFailoverWireCases = {
+    {Rule::io_rsp_known, "two responses over the lost path",
+     [](Story& s) {
+       s.at(Kind::WireSent, -1).key = s.at(Kind::WireSent, -2).key;
+       // Of a capture that ended here its request might be missing.
+       s.events().push_back(s.at(Kind::WireReceived, -2));
+     }},
+    {Rule::io_req_slot, "two requests over the living path",
+     [](Story& s) { s.repeat(Kind::WireReceived, -1); }},
+};
+
+const std::vector<Spoiled>& failover_wire_cases() {
+  return kFailoverWireCases;
 }
 
 }  // namespace rtrs::spec

@@ -115,17 +115,24 @@ void WireSpec::take_slot(Connection& con, Path& path, const Request& request, st
   taken.key = con.key;
   rnbd_request(path, request, off, taken);
   // Of another incarnation it may be over for reasons that only the client's side sees: it drained its path.
+  // Its server may still answer it, until that incarnation ends: several states are several requests.
   const bool strict = of_->machine && of_->client;
-  const bool free = slot->any([&](const Slot& state) {
+  const bool free = slot->all([&](const Slot& state) {
     return state.phase == Phase::idle || (!strict && state.path != path.number);
   });
   sight().check(
-      free, Rule::io_req_slot, [&] { return "a second request in chunk " + std::to_string(buf_id); },
+      slot->anything() || free, Rule::io_req_slot,
+      [&] { return "a second request in chunk " + std::to_string(buf_id); },
       [&] {
         return "nothing in this chunk before the response to the request of " +
                to_string(slot->states().front().key);
       });
-  slot->set(taken);
+  if (slot->anything() || strict || !slot->keep([&](const Slot& state) {
+        return state.phase == Phase::under_way && state.path != path.number;
+      }))
+    slot->set(taken);
+  else
+    slot->also(taken);
   sight().findings.ambiguity(slot->size());
 }
 
@@ -161,8 +168,11 @@ void WireSpec::response(Connection& con, Path& path) {
   }
   Possible<Slot>& slot = *slot_of(session_of(path), id);
   if (slot.anything()) return slot.set(Slot{});
-  const Slot state = slot.states().front();
-  const bool known = state.phase == Phase::under_way && state.path == path.number;
+  const auto asked = std::find_if(slot.states().begin(), slot.states().end(), [&](const Slot& state) {
+    return state.phase == Phase::under_way && state.path == path.number;
+  });
+  const bool known = asked != slot.states().end();
+  const Slot state = known ? *asked : Slot{};
   at.check(
       known, Rule::io_rsp_known, [&] { return "a response for chunk " + std::to_string(id); },
       [] { return std::string("one response to each request of this incarnation"); });
@@ -177,7 +187,7 @@ void WireSpec::response(Connection& con, Path& path) {
         [&] { return std::to_string(state.generation) + " of the request"; });
   check_response(state);
   rnbd_response(path, state, static_cast<std::uint16_t>(response_errno(event_->imm)));
-  slot.set(Slot{});
+  if (!slot.keep([&](const Slot& other) { return other.path != path.number; })) slot.set(Slot{});
 }
 
 void WireSpec::check_response(const Slot& slot) {
