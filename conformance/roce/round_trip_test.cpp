@@ -18,6 +18,7 @@
 #include "conformance/roce/synthesis.hpp"
 #include "conformance/roce/trace_import.hpp"
 #include "core/trace/schema.hpp"
+#include "core/trace/scratch_folder.hpp"
 #include "sim/world.hpp"
 
 namespace rtrs::roce {
@@ -50,27 +51,12 @@ std::ostream& operator<<(std::ostream& out, const Line& line) {
 using Name = std::pair<std::vector<std::byte>, unsigned>;
 using Story = std::map<Name, std::vector<Line>>;
 
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "urtrs-roce-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 struct Files {
   std::vector<std::string> clients;
   std::vector<std::string> servers;
 };
 
-Files play(const Folder& folder, std::uint64_t seed) {
+Files play(const trace::ScratchFolder& folder, std::uint64_t seed) {
   sim::WorldOptions options;
   options.seed = seed;
   options.trace = (folder.path() / "world").string();
@@ -257,7 +243,7 @@ void check_server(const Files& files, std::uint32_t mtu) {
 TEST_F(RoundTrip, OfDoubledRequestsTheOneCountsOnWhichTheSameWasSaid) {
   for (const std::uint64_t seed : {82612U, 8988U}) {
     SCOPED_TRACE(seed);
-    const Folder folder;
+    const trace::ScratchFolder folder;
     const Files files = play(folder, seed);
     EXPECT_NO_THROW(check_both(files, 1024));
     EXPECT_NO_THROW(check_client(files, 1024));
@@ -268,7 +254,7 @@ TEST_F(RoundTrip, OfDoubledRequestsTheOneCountsOnWhichTheSameWasSaid) {
 RC_GTEST_FIXTURE_PROP(RoundTrip, EventsOfSimulatedWorldsComeBack, ()) {
   const auto seed = *rc::gen::inRange<std::uint64_t>(0, 100'000);
   const auto mtu = *rc::gen::element<std::uint32_t>(256, 1024, 4096);
-  const Folder folder;
+  const trace::ScratchFolder folder;
   const Files files = play(folder, seed);
   RC_LOG() << "seed " << seed << " mtu " << mtu;
   RC_ASSERT(!files.clients.empty() && !files.servers.empty());

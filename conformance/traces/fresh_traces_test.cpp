@@ -7,26 +7,14 @@
 #include <cstdio>
 
 #include "conformance/traces/replayed.hpp"
+#include "core/trace/scratch_folder.hpp"
 #include "sim/world.hpp"
 
 namespace rtrs::trace::test {
 namespace {
 
-class FreshTraces : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "urtrs-fresh-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  const std::filesystem::path& folder() const { return folder_; }
-
- private:
-  std::filesystem::path folder_;
-};
-
-TEST_F(FreshTraces, AllReplay) {
+TEST(FreshTraces, AllReplay) {
+  const ScratchFolder scratch;
   constexpr std::uint64_t kFirst = 1'000'000;
   constexpr std::uint64_t kRuns = 250;
   std::uint64_t files = 0;
@@ -37,9 +25,9 @@ TEST_F(FreshTraces, AllReplay) {
   for (std::uint64_t seed = kFirst; seed < kFirst + kRuns; ++seed) {
     sim::WorldOptions options;
     options.seed = seed;
-    options.trace = (folder() / "t").string();
+    options.trace = scratch / "t";
     ASSERT_FALSE(sim::run_seed(options).failed) << "seed " << seed;
-    for (const auto& entry : std::filesystem::directory_iterator(folder())) {
+    for (const auto& entry : std::filesystem::directory_iterator(scratch.path())) {
       const auto began = std::chrono::steady_clock::now();
       const ReplayResult result = replayed(entry.path());
       took += std::chrono::steady_clock::now() - began;

@@ -126,7 +126,8 @@ void ClientSession::schedule_attempt(unsigned index, Nanos now, ActionList& out)
 }
 
 Nanos ClientSession::attempt_delay(const ClientPath& path) noexcept {
-  if (path.reason() == Reason::rejected_busy) return config_.busy_retry + jitter_.up_to(config_.busy_retry);
+  if (path.reason() == Reason::rejected_busy)
+    return config_.busy_retry + jitter_.up_to(std::min(config_.busy_retry, config_.reconnect_jitter));
   const unsigned doublings = std::min(path.attempts() == 0 ? 0U : path.attempts() - 1, 32U);
   Nanos delay = config_.reconnect_min;
   for (unsigned i = 0; i < doublings && delay < config_.reconnect_max; ++i) delay *= 2;

@@ -12,6 +12,7 @@
 #include "core/trace/recorder.hpp"
 #include "core/trace/replay.hpp"
 #include "core/trace/replay_machines.hpp"
+#include "core/trace/scratch_folder.hpp"
 #include "core/trace/test_traces.hpp"
 
 namespace rtrs::trace::test {
@@ -19,13 +20,7 @@ namespace {
 
 class FileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "urtrs-trace-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string path(const std::string& name) const { return folder_ / name; }
 
   static std::string bytes_of(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
@@ -42,7 +37,7 @@ class FileTest : public ::testing::Test {
   }
 
  private:
-  std::filesystem::path folder_;
+  const ScratchFolder folder_;
 };
 
 // A client whose server never answers: it tries again and again.

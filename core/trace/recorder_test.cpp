@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/trace/scratch_folder.hpp"
 #include "core/trace/test_traces.hpp"
 
 namespace rtrs::trace::test {
@@ -17,13 +18,7 @@ namespace {
 
 class RecorderTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "urtrs-recorder-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string path(const char* name) const { return (folder_ / name).string(); }
+  std::string path(const char* name) const { return folder_ / name; }
   static std::string content(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     std::ostringstream text;
@@ -45,7 +40,7 @@ class RecorderTest : public ::testing::Test {
   const Origin origin_{"test", "client", "none", 1, {}};
 
  private:
-  std::filesystem::path folder_;
+  const ScratchFolder folder_;
 };
 
 TEST_F(RecorderTest, FileHasInputsAndActions) {

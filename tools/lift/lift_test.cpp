@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string>
 
+#include "core/trace/scratch_folder.hpp"
+
 namespace rtrs::tool {
 namespace {
 
@@ -26,13 +28,8 @@ LoadedTrace trace_of(std::uint64_t seed, const std::string& directory) {
 
 class LiftTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "lift-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory); }
-  std::string directory;
+  const trace::ScratchFolder folder;
+  const std::string directory = folder.path().string();
 };
 
 TEST_F(LiftTest, TheWorldHasWhatTheClientHad) {

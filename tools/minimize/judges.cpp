@@ -14,6 +14,7 @@
 #include "core/trace/reader.hpp"
 #include "core/trace/text.hpp"
 #include "sim/check/trace_check.hpp"
+#include "tools/tapes/without_numbers.hpp"
 
 namespace rtrs::tool {
 
@@ -34,18 +35,6 @@ class OpenFile {
  private:
   int fd_;
 };
-
-std::string without_numbers(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (std::isdigit(static_cast<unsigned char>(c)) == 0) {
-      out += c;
-    } else if (out.empty() || out.back() != '#') {
-      out += '#';
-    }
-  }
-  return out;
-}
 
 std::string first_word(const std::string& words) {
   return words.substr(0, words.find(' '));
@@ -94,7 +83,7 @@ Judge judge_by_check() {
     if (check.findings.empty()) return std::nullopt;
     const spec::Finding& first = check.findings.front();
     const std::string id(spec::info_of(first.rule).id);
-    return Fault{"breaks the rule " + id + ": " + without_numbers(first.seen), first.seq,
+    return Fault{"breaks the rule " + id + ": " + tools::without_numbers(first.seen), first.seq,
                  id + ": " + first.seen + "; allowed: " + first.allowed, check.violations};
   };
 }

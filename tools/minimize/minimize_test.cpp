@@ -14,6 +14,7 @@
 #include "core/trace/recorder.hpp"
 #include "core/trace/replay.hpp"
 #include "core/trace/replay_machines.hpp"
+#include "core/trace/scratch_folder.hpp"
 #include "core/wire/imm.hpp"
 
 namespace rtrs::tool {
@@ -21,14 +22,8 @@ namespace {
 
 class MinimizeTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "minimize-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    directory = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory); }
-
-  std::string directory;
+  const trace::ScratchFolder folder;
+  const std::string directory = folder.path().string();
 };
 
 // A client with two paths and some requests, all that happens to it recorded.

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "tools/tapes/schedule.hpp"
+#include "tools/tapes/without_numbers.hpp"
 
 namespace rtrs::tools {
 
@@ -35,14 +35,6 @@ void keep_text(char (&to)[kTextBytes], const std::string& from) {
   const std::size_t size = std::min(from.size(), kTextBytes - 1);
   std::memcpy(to, from.data(), size);
   to[size] = 0;
-}
-
-// Numbers differ from run to run of one bug.
-std::string without_numbers(const std::string& text) {
-  std::string out;
-  for (const char c : text)
-    if (std::isdigit(static_cast<unsigned char>(c)) == 0) out += c;
-  return out;
 }
 
 }  // namespace

@@ -20,22 +20,17 @@ namespace fs = std::filesystem;
 // A specification that thinks of more has stopped to say anything (docs/conformance.md).
 constexpr std::size_t kMostStates = 64;
 
-TraceScratch::TraceScratch() {
+// Memory is faster than a disk.
+fs::path TraceScratch::base() {
   std::error_code error;
   const fs::path memory = "/dev/shm";
-  const fs::path base = fs::is_directory(memory, error) ? memory : fs::temp_directory_path(error);
-  std::string name = (base / "urtrs-sim-XXXXXX").string();
-  if (mkdtemp(name.data()) != nullptr) folder_ = name;
-}
-
-TraceScratch::~TraceScratch() {
-  std::error_code error;
-  if (!folder_.empty()) fs::remove_all(folder_, error);
+  return fs::is_directory(memory, error) ? memory : fs::temp_directory_path(error);
 }
 
 void TraceScratch::clear() {
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) fs::remove(entry, error);
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_.path(), error))
+    fs::remove(entry, error);
 }
 
 std::vector<std::string> traces_of(const std::string& prefix) {

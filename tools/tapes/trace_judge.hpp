@@ -1,27 +1,26 @@
 // Simulated runs are recorded as real ones are, and judged like them (docs/conformance.md).
 #pragma once
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/proto/ids.hpp"
+#include "core/trace/scratch_folder.hpp"
 
 namespace rtrs::tools {
 
 // A folder in memory for the traces of one run, gone with this object.
 class TraceScratch {
  public:
-  TraceScratch();
-  ~TraceScratch();
-  TraceScratch(const TraceScratch&) = delete;
-  TraceScratch& operator=(const TraceScratch&) = delete;
   // Of the trace files of a run; empty when no folder could be made.
-  std::string prefix() const { return folder_.empty() ? std::string() : folder_ + "/run"; }
+  std::string prefix() const { return folder_.path().empty() ? std::string() : folder_ / "run"; }
   // Takes the files of the run before away.
   void clear();
 
  private:
-  std::string folder_;
+  static std::filesystem::path base();
+  trace::ScratchFolder folder_{base()};
 };
 
 struct TraceViolation {

@@ -1,15 +1,12 @@
-#include <unistd.h>
-
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/trace/scratch_folder.hpp"
 #include "tools/minimize/minimize.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/files.hpp"
@@ -28,26 +25,6 @@ struct MinOptions {
   bool hashes = false;
   bool rerun = false;
   bool json = false;
-};
-
-// A directory that goes with everything in it.
-class Workplace {
- public:
-  Workplace() {
-    const char* base = std::getenv("TMPDIR");
-    std::string name = std::string(base != nullptr ? base : "/tmp") + "/urtrs-replay-XXXXXX";
-    if (mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~Workplace() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  Workplace(const Workplace&) = delete;
-  Workplace& operator=(const Workplace&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 // The whole file. Says on stderr when it cannot be read.
@@ -180,8 +157,8 @@ int minimize_file(const MinOptions& options) {
   std::string bytes;
   if (!read_all(options, file, bytes)) return exit_cannot_read;
   if (options.rerun) return rerun(options, bytes);
-  const Workplace workplace;
-  const MinimizeOptions how = how_to(options, workplace.path());
+  const trace::ScratchFolder workplace;
+  const MinimizeOptions how = how_to(options, workplace.path().string());
   Minimized result = minimize(bytes, how);
   if (how.progress) std::fputs("\r\x1b[K", stderr);
   if (!result.error.empty()) {

@@ -11,6 +11,7 @@
 
 #include "core/proto/client_session.hpp"
 #include "core/trace/recorder.hpp"
+#include "core/trace/scratch_folder.hpp"
 
 namespace rtrs::tool {
 namespace {
@@ -23,12 +24,9 @@ struct Outcome {
 class ToolTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "urtrs-tool-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
+    ASSERT_FALSE(folder_.path().empty());
     record();
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   // `arguments` for the program, with the shell's redirections; runs in the folder of the traces.
   Outcome run(const std::string& arguments) const {
@@ -36,7 +34,7 @@ class ToolTest : public ::testing::Test {
   }
   Outcome shell(const std::string& command) const {
     Outcome outcome;
-    const std::string whole = "cd '" + folder_.string() + "' && { " + command + "; } 2>&1";
+    const std::string whole = "cd '" + folder_.path().string() + "' && { " + command + "; } 2>&1";
     std::FILE* pipe = ::popen(whole.c_str(), "r");
     char buffer[4096];
     for (std::size_t got; (got = std::fread(buffer, 1, sizeof buffer, pipe)) != 0;)
@@ -45,7 +43,7 @@ class ToolTest : public ::testing::Test {
     outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return outcome;
   }
-  std::string path(const char* name) const { return (folder_ / name).string(); }
+  std::string path(const char* name) const { return folder_ / name; }
 
  private:
   // good.rtrc: a path that fails to connect, several times; ring.rtrc: the last of it.
@@ -72,7 +70,7 @@ class ToolTest : public ::testing::Test {
     ASSERT_EQ(recorder.close_file(), 0);
     ASSERT_EQ(recorder.dump_ring(path("ring.rtrc").c_str(), {}), 0);
   }
-  std::filesystem::path folder_;
+  const trace::ScratchFolder folder_;
 };
 
 bool has(const Outcome& outcome, const std::string& text) {

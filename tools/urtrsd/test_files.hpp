@@ -6,28 +6,18 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
+#include "core/trace/scratch_folder.hpp"
 #include "tools/urtrsd/unique_fd.hpp"
 
 namespace rtrs::daemon {
 
 class TestDirectory {
  public:
-  TestDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "urtrs-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  TestDirectory(const TestDirectory&) = delete;
-  TestDirectory& operator=(const TestDirectory&) = delete;
-  ~TestDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return folder_ / name; }
+  std::string path() const { return folder_.path().string(); }
   std::string make_file(const std::string& name, std::uint64_t size) const {
     const std::string path = *this / name;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
@@ -38,7 +28,7 @@ class TestDirectory {
   }
 
  private:
-  std::string path_;
+  trace::ScratchFolder folder_;
 };
 
 }  // namespace rtrs::daemon

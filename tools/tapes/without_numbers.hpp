@@ -1,0 +1,21 @@
+// Two failures that differ in their numbers only are one.
+#pragma once
+#include <cctype>
+#include <string>
+
+namespace rtrs::tools {
+
+// Every number as one '#'.
+inline std::string without_numbers(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::isdigit(static_cast<unsigned char>(c)) == 0) {
+      out += c;
+    } else if (out.empty() || out.back() != '#') {
+      out += '#';
+    }
+  }
+  return out;
+}
+
+}  // namespace rtrs::tools
