@@ -75,13 +75,13 @@ constexpr Directed kScenarios[] = {
     {"R53a", "an operator disconnects a path while it waits for its next attempt", nullptr,
      "cut\nlost\npass time=12s\ndisconnect\npass time=5s\nheal\nreconnect\nconnected"},
     {"R53b", "an operator disconnects a path and wants it back at once, again and again", nullptr,
-     "delivered number=3\ndisconnect\nreconnect\npass time=1s\nreconnect\nconnected\ndisconnect\n"
-     "reconnect\npass time=1s\nreconnect\nconnected"},
+     "delivered number=3\ndisconnect\nreconnect\npass time=1s\nconnected\ndisconnect\nreconnect\n"
+     "disconnect\nreconnect\npass time=1s\nconnected"},
     {"R54a", "remove, reconnect and remove at once: the removal is final", nullptr,
      "delivered number=3\nreconnect\nremove\nreconnect\nremove\npass time=2s\nadd\nconnected"},
     {"R54b", "a path is removed while it drains", nullptr,
-     "rate number=10 time=1000000\ndelivered number=3\nbreak_path\nremove\nreconnect\npass "
-     "time=5s\nadd\nconnected"},
+     "rate number=10 time=1000000\ndelivered number=3\nbreak_path\nlost\nremove\nreconnect\npass "
+     "time=5s\nlost\nforgotten\nadd\nconnected"},
     {"R55", "a path is removed with requests in flight", long_load,
      "storage number=4 time=1s length=1s\ndelivered number=2\nremove\npass "
      "time=1s\nadd\nconnected\ncompleted number=50"},

@@ -13,7 +13,8 @@ using S = PathState;
 bool may_change(S from, S to) {
   switch (to) {
     case S::connecting:
-      return from == S::absent || from == S::waiting || from == S::closed || from == S::draining;
+      return from == S::absent || from == S::waiting || from == S::closed || from == S::draining ||
+             from == S::closing;
     case S::connected:
       return from == S::connecting;
     case S::draining:

@@ -179,7 +179,9 @@ void ClientSession::on(const PathReconnectRequested& in, ActionList& out) noexce
       lose_path(in.path, in.now, Reason::requested, 0, out);
       break;
     case PathState::draining:
-      path.set_goal(ClientPath::Goal::retry_at_once);
+    case PathState::closing:
+      // A removal is final.
+      if (path.goal() != ClientPath::Goal::remove) path.set_goal(ClientPath::Goal::retry_at_once);
       break;
     case PathState::waiting:
     case PathState::closed:
@@ -188,7 +190,6 @@ void ClientSession::on(const PathReconnectRequested& in, ActionList& out) noexce
       break;
     case PathState::absent:
     case PathState::connecting:
-    case PathState::closing:
       break;
   }
   finish_step(in.now, out);

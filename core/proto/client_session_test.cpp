@@ -228,6 +228,24 @@ TEST_F(ClientSessionTest, RemovalIsFinalWhateverComesMeanwhile) {  // R53, R54
   EXPECT_EQ(session.path(1).state(), PathState::absent);
 }
 
+TEST_F(ClientSessionTest, RemovalIsFinalAlsoWhileThePathDrains) {  // R54
+  open(2);
+  lose(1);
+  feed(PathRemoveRequested{now, 1});
+  feed(PathReconnectRequested{now, 1});
+  drain(1);
+  EXPECT_EQ(session.path(1).state(), PathState::absent);
+}
+
+TEST_F(ClientSessionTest, ReconnectCountsAlsoWhileThePathCloses) {  // R53
+  open(2);
+  feed(PathDisconnectRequested{now, 1});
+  feed(PathReconnectRequested{now, 1});
+  EXPECT_EQ(session.path(1).state(), PathState::closing);
+  drain(1);
+  bring_up(1);
+}
+
 TEST_F(ClientSessionTest, DisconnectedPathStaysUntilItIsReconnected) {
   open(2);
   feed(PathDisconnectRequested{now, 1});
