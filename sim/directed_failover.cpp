@@ -34,6 +34,10 @@ void scripted_three(Scenario& s, ChoiceSource& choice) {
   scripted(s, choice);
   s.paths = 3;
 }
+void scripted_three_unfenced(Scenario& s, ChoiceSource& choice) {
+  scripted_three(s, choice);
+  s.server.extensions = 0;
+}
 void busy(Scenario& s, ChoiceSource&) {
   s.workload.requests = 200;
   s.workload.window = 8;
@@ -133,6 +137,22 @@ rate number=disconnect_lost
 rate number=ghost_delay
 reconnect)"},
     {"L01g", "a fence whose path dies before the answer is asked again over a third", scripted_three,
+     R"(storage number=1 time=5s length=5s
+write number=1
+held number=1
+cut path=0
+break_path path=0
+pass time=1s
+cut path=1
+break_path path=1
+completed number=1
+heal path=0
+heal path=1)"},
+    {"L01h",
+     "without a fence, as a kernel client: a request that waits for its chunk moves on to a third path "
+     "before "
+     "the server knows that the second is lost",
+     scripted_three_unfenced,
      R"(storage number=1 time=5s length=5s
 write number=1
 held number=1

@@ -183,6 +183,7 @@ void MachineWorld::client_asks(const ControlAction& action) {
     connection->client = End::closing;
     // The client makes nothing of what still arrives there: one order of it is as good as another.
     connection->to_client.clear();
+    if (disconnect->reason == Reason::protocol_violation) break_rule(kBlamed);
   } else if (const auto* info = std::get_if<SendInfoReq>(&action)) {
     message.kind = Message::Kind::info_req;
     message.cookie = info->cookie;
@@ -254,6 +255,7 @@ void MachineWorld::server_asks(std::uint16_t session, const ControlAction& actio
     Connection* connection = by_server(disconnect->key);
     RTRS_ASSERT(connection != nullptr);
     connection->server = End::closing;
+    if (disconnect->reason == Reason::protocol_violation) break_rule(kBlamed);
   } else if (const auto* info = std::get_if<SendInfoRsp>(&action)) {
     message.kind = Message::Kind::info_rsp;
     message.cookie = info->cookie;

@@ -42,6 +42,9 @@ struct MachineConfig {
   // Times that an operator has a path of the client reconnected, or one of the server disconnected.
   std::uint16_t operators = 0;
   bool close = false;  // the application may close the session at any time
+  // What a client sent over a connection never arrives once its end there is closed. No network promises
+  // that.
+  bool drop_late = false;
   MachinePlant plant = MachinePlant::none;
   ClientConfig client;
   ServerConfig server;
@@ -49,6 +52,8 @@ struct MachineConfig {
 // The rules that a replay without a fence can break.
 inline constexpr const char* kLostUpdate = "no older write takes effect after a newer acknowledged one";
 inline constexpr const char* kChunkRace = "a request is executed with its own data";
+// Both ends of a world keep the protocol, with a fence and without.
+inline constexpr const char* kBlamed = "nobody is blamed for breaking the protocol";
 
 // Two connections a path, no jitter, heartbeats further away than any run, requests that wait for ever.
 MachineConfig small_machine_config(std::uint16_t depth);

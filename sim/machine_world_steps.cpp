@@ -214,14 +214,6 @@ void MachineWorld::request_arrives(ConKey key, const Message& message) {
   const auto index = static_cast<std::size_t>(key.path / kMaxPaths);
   const ServerSession& session = sessions_[index];
   ChunkMemory& chunk = memory_[index * config_.server.queue_depth + message.path];
-  chunk.data = message.io;
-  if (session.path_state(key.path % kMaxPaths) == PathState::connected) {
-    if (session.chunk_idle(message.path)) {
-      chunk.header = message.io;
-    } else if (session.may_park(message.path)) {
-      chunk.parked_header = message.io;
-    }
-  }
   RequestArrived in{};
   in.now = now_;
   in.key = key;
@@ -230,6 +222,14 @@ void MachineWorld::request_arrives(ConKey key, const Message& message) {
   in.chunk = message.path;
   in.generation = message.extensions;
   in.direction = Direction::write;
+  chunk.data = message.io;
+  if (session.path_state(key.path % kMaxPaths) == PathState::connected) {
+    if (session.chunk_idle(message.path)) {
+      chunk.header = message.io;
+    } else if (session.will_park(in)) {
+      chunk.parked_header = message.io;
+    }
+  }
   feed_server(key, in);
 }
 
@@ -281,6 +281,7 @@ void MachineWorld::close(std::uint32_t id, bool server_end) {
   Connection& c = *find(id);
   (server_end ? c.server : c.client) = End::closed;
   (server_end ? c.to_server : c.to_client).clear();
+  if (config_.drop_late) c.to_server.clear();
   const ConKey key = server_end ? c.server_key : c.client_key;
   if (server_end) {
     feed_server(key, ConnectionClosed{now_, key});

@@ -102,7 +102,7 @@ void World::client_path_news(ClientNode& client, std::uint32_t index, const Path
     client.hearts->lost(path.path, path.reason == Reason::heartbeat_lost, news.at);
     client_reason(client, path, was_connected);
     const bool new_depth = reconfigured_ && path.reason == Reason::depth_changed;
-    if (accuses(path.reason) && scenario_.fenced && !lied_to(index) && !new_depth)
+    if (accuses(path.reason) && !lied_to(index) && !new_depth)
       judge_.fail(Oracle::legality, news.at,
                   "client " + std::to_string(index + 1) + " path " + std::to_string(path.path) +
                       " ended: " + to_string(path.reason));
@@ -173,7 +173,7 @@ void World::check_read(Buffer& buffer, BookedIo& booked, std::uint32_t io) {
 
 void World::failover_marks(ClientNode& client) {
   const ClientStats& stats = client.driver->stats();
-  if (stats.refused_messages != 0 && scenario_.fenced && !lied_to(client.id - 1))
+  if (stats.refused_messages != 0 && !lied_to(client.id - 1))
     judge_.fail(Oracle::legality, now(), "the client refused a message of the server");
   if (stats.stale_responses != 0) judge_.mark(Mark::stale_response);
   const std::uint64_t moved = stats.failovers - client.failovers_seen;

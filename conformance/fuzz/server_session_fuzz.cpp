@@ -107,7 +107,7 @@ class World {
     for (unsigned path = 0; path < 3; ++path)
       state = state * 8 + static_cast<std::uint64_t>(session_.path_state(path));
     for (std::uint16_t chunk = 0; chunk < config_.queue_depth; ++chunk)
-      state = state * 4 + (session_.chunk_idle(chunk) ? 0U : session_.may_park(chunk) ? 1U : 2U);
+      state = state * 4 + (session_.chunk_idle(chunk) ? 0U : session_.is_awaited(chunk) ? 2U : 1U);
     pairs_.reached(state, event_);
   }
 

@@ -130,7 +130,8 @@ namespace rtrs::spec {
   X(response_key, "response-key", "O13", "protocol section 11, invariant 15",                              \
     "a response carries a fresh key exactly with always_invalidate")                                       \
   X(busy_chunk, "busy-chunk", "O15", "protocol section 11, invariant 5",                                   \
-    "a second request for a chunk that the same incarnation still uses closes the path")                   \
+    "a second request of an incarnation for its chunk ends the path, one of a third path that of the "     \
+    "second")                                                                                              \
   X(fence_proof, "fence-proof", "O4", "docs/architecture.md",                                              \
     "a fence is answered when the incarnation is drained, not before, once")                               \
   X(fence_obeyed, "fence-obeyed", "O9", "docs/architecture.md",                                            \

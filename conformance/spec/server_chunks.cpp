@@ -81,25 +81,32 @@ void ServerSpec::request_arrived(Path& path) {
                  event_.data_len > 0, event_.has_descriptor, event_.need_invalidate};
   Possible<Chunk>& chunk = chunk_at(event_.chunk);
   settle(chunk);
-  bool refused = true;
+  const auto same = [&user](const Use& other) {
+    return other.key.path == user.key.path && other.incarnation == user.incarnation;
+  };
+  // A read that was given up still fills the chunk, over the data of a write.
+  const auto refuses = [&](const Chunk& state) {
+    const bool smashed = state.user.reads && state.user.has_data && !user.reads && user.has_data;
+    return state.phase != Phase::idle &&
+           (same(state.user) || (state.has_parked && same(state.parked)) || smashed);
+  };
+  const auto displaces = [&](const Chunk& state) {
+    return state.phase != Phase::idle && !refuses(state) && state.has_parked && live(state.parked);
+  };
+  if (chunk.all(refuses)) must_end(path, Rule::busy_chunk);
+  if (chunk.all(displaces)) must_end(path_at(chunk.states().front().parked.key.path), Rule::busy_chunk);
   chunk.step([&](Chunk state, auto& next) {
     if (state.phase == Phase::idle) {
-      refused = false;
       state = Chunk{};
       state.phase = Phase::taken;
       state.due = true;
       state.user = user;
-    } else if (state.user.key.path != user.key.path || state.user.incarnation != user.incarnation) {
-      const bool room = !state.has_parked || !live(state.parked);
-      refused = refused && !room;
-      if (room) {
-        state.has_parked = true;
-        state.parked = user;
-      }
+    } else if (!refuses(state)) {
+      state.has_parked = true;
+      state.parked = user;
     }
     next.push_back(state);
   });
-  if (refused && !chunk.anything()) must_end(path, Rule::busy_chunk);
 }
 
 // ChunkInvalidated, or the end of the connection that would have told.

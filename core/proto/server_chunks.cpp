@@ -8,13 +8,32 @@
 
 namespace rtrs {
 
+namespace {
+
+ChunkUser user_of(const RequestArrived& in, std::uint32_t incarnation) noexcept {
+  ChunkUser user;
+  user.key = in.key;
+  user.incarnation = incarnation;
+  user.generation = in.generation;
+  user.direction = in.direction;
+  user.has_data = in.data_len > 0;
+  user.has_descriptor = in.has_descriptor;
+  user.need_invalidate = in.need_invalidate;
+  return user;
+}
+
+}  // namespace
+
 bool ServerSession::live(const ChunkUser& user) const noexcept {
   const ServerPath& path = state_.paths[local(user.key)];
   return path.state == PathState::connected && path.incarnation == user.incarnation;
 }
 
-bool ServerSession::may_park(std::uint16_t chunk) const noexcept {
-  return !state_.chunks[chunk].has_parked || !live(state_.chunks[chunk].parked);
+bool ServerSession::will_park(const RequestArrived& in) const noexcept {
+  const ServerPath* path = find(in.key);
+  const ServerChunk& chunk = state_.chunks[in.chunk];
+  return path != nullptr && path->state == PathState::connected && chunk.state != ServerChunk::State::idle &&
+         gate_refusal(chunk, user_of(in, path->incarnation)) == Reason::none;
 }
 
 void ServerSession::on(const RequestArrived& in, ActionList& out) noexcept {
@@ -27,38 +46,39 @@ void ServerSession::on(const RequestArrived& in, ActionList& out) noexcept {
   path->heartbeat.received();
   // Before the answer: the peer may send the next request as soon as it has this one's.
   post_receive(in.key, out);
-  ChunkUser user;
-  user.key = in.key;
-  user.incarnation = path->incarnation;
-  user.generation = in.generation;
-  user.direction = in.direction;
-  user.has_data = in.data_len > 0;
-  user.has_descriptor = in.has_descriptor;
-  user.need_invalidate = in.need_invalidate;
+  const ChunkUser user = user_of(in, path->incarnation);
   if (state_.chunks[in.chunk].state == ServerChunk::State::idle) {
     start(in.chunk, user, false, out);
-  } else if (!gate(in.chunk, user)) {
-    close_path(local(in.key), Reason::protocol_violation, out);
+  } else {
+    gate(in.chunk, user, out);
   }
 }
 
-// Lets a request wait for the chunk's user of another path incarnation; false when it must not.
-bool ServerSession::gate(std::uint16_t index, const ChunkUser& user) noexcept {
-  ServerChunk& chunk = state_.chunks[index];
-  const auto same_incarnation = [](const ChunkUser& a, const ChunkUser& b) {
-    return a.key.path == b.key.path && a.incarnation == b.incarnation;
+Reason ServerSession::gate_refusal(const ServerChunk& chunk, const ChunkUser& user) const noexcept {
+  const auto same_incarnation = [&user](const ChunkUser& other) {
+    return other.key.path == user.key.path && other.incarnation == user.incarnation;
   };
-  if (same_incarnation(chunk.user, user)) return false;
-  if (!may_park(index)) return false;
+  if (same_incarnation(chunk.user)) return Reason::protocol_violation;
+  if (chunk.has_parked && same_incarnation(chunk.parked)) return Reason::protocol_violation;
   // The read still fills the chunk, over the data that just arrived for the write. Replays never pair like
-  // this: the client gave the read up and uses its permit for something else.
+  // this: the client gave the read up, as a kernel client without any path does, and uses its permit again.
   const bool smashed = chunk.user.direction == Direction::read && chunk.user.has_data &&
                        user.direction == Direction::write && user.has_data;
-  if (smashed) return false;
+  return smashed ? Reason::rejected_busy : Reason::none;
+}
+
+// Lets a request wait for the chunk's user of another path incarnation. What waited before gives way: a
+// client that cannot fence replays a request over one path after the other, faster than the server learns
+// that they are lost. At most one of the paths still has a client that waits for the answer; should it be the
+// former, the end of its path makes the client send the request again.
+void ServerSession::gate(std::uint16_t index, const ChunkUser& user, ActionList& out) noexcept {
+  ServerChunk& chunk = state_.chunks[index];
+  const Reason refusal = gate_refusal(chunk, user);
+  if (refusal != Reason::none) return close_path(local(user.key), refusal, out);
+  if (chunk.has_parked && live(chunk.parked)) close_path(local(chunk.parked.key), Reason::superseded, out);
   chunk.parked = user;
   chunk.has_parked = true;
   ++counters_.gated;
-  return true;
 }
 
 void ServerSession::start(std::uint16_t index, const ChunkUser& user, bool parked, ActionList& out) noexcept {

@@ -69,8 +69,13 @@ class ServerSession {
   bool chunk_idle(std::uint16_t chunk) const noexcept {
     return state_.chunks[chunk].state == ServerChunk::State::idle;
   }
-  // Whether no living request waits for the chunk yet.
-  bool may_park(std::uint16_t chunk) const noexcept;
+  // Whether a request of a living path waits for the chunk.
+  bool is_awaited(std::uint16_t chunk) const noexcept {
+    return state_.chunks[chunk].has_parked && live(state_.chunks[chunk].parked);
+  }
+  // Whether the request will wait for its chunk, which another one uses; its headers then take the place of
+  // those that waited before.
+  bool will_park(const RequestArrived&) const noexcept;
   const Counters& counters() const noexcept { return counters_; }
 
  private:
@@ -109,7 +114,9 @@ class ServerSession {
   bool tick(std::uint16_t path, Nanos now, ActionList&) noexcept;
 
   bool live(const ChunkUser&) const noexcept;
-  bool gate(std::uint16_t chunk, const ChunkUser&) noexcept;
+  // Of a request whose chunk is in use: none when it waits, else why its path must end.
+  Reason gate_refusal(const ServerChunk&, const ChunkUser&) const noexcept;
+  void gate(std::uint16_t chunk, const ChunkUser&, ActionList&) noexcept;
   void start(std::uint16_t chunk, const ChunkUser&, bool parked, ActionList&) noexcept;
   void deliver(std::uint16_t chunk, ActionList&) noexcept;
   unsigned answer_entries(const ServerChunk&) const noexcept;
