@@ -148,11 +148,11 @@ Decoded decode(std::uint16_t link, Bytes frame, std::size_t original, Packet& pa
   if (load_be16(whole, ip.header + 2) != kUdpPort) return Decoded::other;
   if (original < at + ip.total) return Decoded::malformed;
   whole = whole.first(std::min(whole.size(), ip.total));  // without the padding of short frames
+  if (whole.size() < ip.header + kUdpHeader + kBthHeader) return Decoded::malformed;
   packet = Packet{};
   packet.source = ip.source;
   packet.destination = ip.destination;
   packet.source_port = load_be16(whole, ip.header);
-  if (whole.size() < ip.header + kUdpHeader + kBthHeader) return Decoded::malformed;
   return parse_transport(whole, ip, packet);
 }
 
