@@ -92,9 +92,9 @@ void Checker::on(unsigned machine, const Event& event) {
   }
 }
 
-void Checker::finish() {
+void Checker::finish(bool whole) {
   for (auto& [number, machine] : machines_)
-    if (machine != nullptr) std::visit([](auto& one) { one.finish(); }, *machine);
+    if (whole && machine != nullptr) std::visit([](auto& one) { one.finish(); }, *machine);
   wire_.finish();
 }
 

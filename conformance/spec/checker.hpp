@@ -26,7 +26,9 @@ class Checker {
   explicit Checker(bool actions, Time capture_heartbeat = 0)
       : actions_(actions), wire_(findings_, capture_heartbeat) {}
   void on(unsigned machine, const Event&);
-  void finish();
+  // Once, after the last record. Not whole: the trace was cut, maybe within a step, whose other actions
+  // nobody may then miss.
+  void finish(bool whole = true);
   const Findings& findings() const noexcept { return findings_; }
   const Coverage& coverage() const noexcept { return coverage_; }
   const WireSpec& wire() const noexcept { return wire_; }

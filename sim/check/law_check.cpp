@@ -39,7 +39,7 @@ void LawCollector::on(unsigned machine, const spec::Event& event) {
                     spec::u16_at(event.bytes, 10), spec::u16_at(event.bytes, 6)};
     named_[name].push_back(ends_.size());
     current_[key] = ends_.size();
-    ends_.push_back(End{event.key, event.sent, {}, {}, false});
+    ends_.push_back(End{event.key, event.sent, {}, {}, false, false});
     return;
   }
   const auto found = current_.find(key);
@@ -55,6 +55,10 @@ void LawCollector::on(unsigned machine, const spec::Event& event) {
   if (event.kind == spec::Kind::WireSent) end.sent.push_back(message);
   if (event.kind == spec::Kind::WireReceived && event.op != spec::WireOp::write)
     end.received.push_back(message);
+}
+
+void LawCollector::end_trace(bool whole) {
+  for (std::size_t at = first_end_; !whole && at < ends_.size(); ++at) ends_[at].cut = true;
 }
 
 // One direction of one connection, before a monitor of its own: the sender is queue pair 0 of node 0.
@@ -84,6 +88,7 @@ class LawCollector::Direction {
         effect(next, from_.sent[next]);
         ++next;
       }
+      if (from_.cut && next == from_.sent.size()) break;
       effect(source_of(seen, next), seen);
       if (monitor_.violation_count() != 0) break;
       ++next;

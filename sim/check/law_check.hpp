@@ -2,6 +2,7 @@
 // and what arrived, the law monitor judges whether a reliable connection could have done that. Times are not
 // compared: the two sides have clocks of their own.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -28,7 +29,12 @@ struct LawCheck {
 class LawCollector {
  public:
   // Before the records of each trace.
-  void begin_trace() { ++trace_; }
+  void begin_trace() {
+    ++trace_;
+    first_end_ = ends_.size();
+  }
+  // After them. Not whole: what its connections sent last may be missing.
+  void end_trace(bool whole);
   void on(unsigned machine, const spec::Event&);
   LawCheck judge() const;
 
@@ -45,6 +51,7 @@ class LawCollector {
     std::vector<Message> sent;
     std::vector<Message> received;
     bool gapped = false;
+    bool cut = false;  // the trace ended before the process did
   };
   // What names a connection at both ends: uuid of the path, counter, cid.
   struct Name {
@@ -59,6 +66,7 @@ class LawCollector {
   class Direction;
 
   unsigned trace_ = 0;
+  std::size_t first_end_ = 0;  // of this trace
   std::vector<End> ends_;
   std::map<std::pair<Place, spec::Key>, std::size_t> current_;
   std::map<Name, std::vector<std::size_t>> named_;

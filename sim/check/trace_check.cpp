@@ -71,7 +71,9 @@ TraceCheck check_trace(trace::Source& source, LawCollector* laws, const CheckPro
     }
     if (progress && record.seq % kProgressEvery == 0) progress(reader.bytes());
   }
-  checker.finish();
+  const bool whole = check.status == trace::Reader::Status::end;
+  checker.finish(whole);
+  if (laws != nullptr) laws->end_trace(whole);
   check.stop = reader.stop();
   check.records = reader.records();
   check.findings = checker.findings().kept();

@@ -40,6 +40,22 @@ def both_sides():
         failures.append("no connection was matched between the two sides")
 
 
+def killed_processes(folder):
+    """The trace of a killed process ends anywhere, within a step too: nobody is blamed for what it lacks."""
+    text, cut, judged = folder / "killed.jsonl", folder / "killed.rtrc", 0
+    random = Random(20261121)
+    for one in sorted(TRACES.glob("seed-420-*.rtrc")):
+        others = [trace for trace in TRACES.glob("seed-420-*.rtrc") if trace != one]
+        lines = [line for line in run("cat", "--json", one).stdout.splitlines() if '"end"' not in line[:8]]
+        for count in random.sample(range(2, len(lines)), 60):
+            text.write_text("\n".join(lines[:count]) + "\n")
+            run("from-json", text, cut)
+            verdict = check(f"{one.name} up to line {count}", [cut, *others], 3)
+            judged += verdict["laws"]["connections"]
+    if judged == 0:
+        failures.append("no connection of a cut trace was judged")
+
+
 def tampered(folder, event, change, rule):
     """The corpus trace with its first `event` changed."""
     lines = run("cat", "--json", TRACES / "seed-420-client1.rtrc").stdout.splitlines()
@@ -106,6 +122,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         both_sides()
+        killed_processes(folder)
         tampered(folder, "PostRequest", lambda f: f.update(imm=f["imm"] + 1), "request-imm")
         tampered(folder, "Complete", lambda f: f.update(permit=f["permit"] + 1), "complete-once")
         tampered(folder, "SendInfoReq", lambda f: f.update({"key.con": 1}), "info-full-set")
