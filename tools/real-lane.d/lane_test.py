@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What the lane decides without a network: scripts, rules, bounds, results."""
 import dataclasses
+import json
 import pathlib
 import sys
 import unittest
@@ -8,7 +9,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from lane import bounds, command_line, judge, report  # noqa: E402
+from lane import bounds, command_line, judge, pairs, report  # noqa: E402
 from lane.cases import BY_NAME, CASES, SHORT  # noqa: E402
 from lane.network import Network  # noqa: E402
 from lane.run import Run  # noqa: E402
@@ -114,6 +115,25 @@ class Verdicts(unittest.TestCase):
         self.assertTrue(judge.replays({"verdict": "damaged", "records": 5}, 1, True))
         self.assertFalse(judge.replays({"verdict": "damaged", "records": 5}, 1, False))
         self.assertFalse(judge.replays({"verdict": "diverged", "records": 5}, 1, True))
+
+
+class Pairs(unittest.TestCase):
+    def record(self, event, epoch=1, instance=0, **fields):
+        key = {"key.path": 0, "key.con": 1, "key.epoch": epoch}
+        return json.dumps({"seq": 0, "time": 0, "instance": instance, "event": event, "fields": {**key, **fields}})
+
+    def test_events_follow_each_other_on_their_own_connection(self):
+        seen = pairs.pairs_of([self.record("BeginClient"), self.record("Connected"), self.record("Connected", epoch=2),
+                               self.record("StateHash"), self.record("ConnectionLost", reason="peer_closed"),
+                               '{"end": 1}'])
+        self.assertEqual(seen, {("client", "-", "BeginClient"), ("client", "BeginClient", "Connected"),
+                                ("client", "-", "Connected"), ("client", "Connected", "ConnectionLost:peer_closed")})
+
+    def test_what_only_reality_shows_is_named(self):
+        sim = {("client", "-", "Connected"), ("client", "Connected", "Lost")}
+        self.assertEqual(pairs.only_real(sim, sim), [])
+        self.assertEqual(pairs.only_real({("client", "-", "Lost"), ("server", "-", "Odd")}, sim),
+                         ["client: - -> Lost", "server: - -> Odd (the event itself is new)"])
 
 
 class Reports(unittest.TestCase):

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from . import judge, network, report
+from . import judge, network, pairs, report
 from .cases import BY_NAME, CASES, SHORT, own
 from .processes import Failure, own_cpu_count
 from .run import Interrupted, Run
@@ -31,6 +31,7 @@ Examples:
   tools/real-lane --list                            the cases and their scripts
   tools/real-lane --script 'run 1; drop 0 to-client; lost 0; heal 0; settle'
   tools/real-lane --update docs/real-lane.md        every case, with the results in this document
+  tools/real-lane --pairs 1000                      and: did anything happen that simulation never shows?
 
 A case starts urtrsd and clients in two network namespaces that one veth pair a path joins, does what its script says, and
 is judged by what the clients asked for and were answered, by the image, and by the traces of all processes: each is
@@ -56,6 +57,8 @@ def parser():
     top.add_argument("--script", metavar="STEPS", help="a case of your own")
     top.add_argument("--jobs", type=int, metavar="N", help="cases at a time; default: the processors, at most 2")
     top.add_argument("--seed", type=int, default=1, metavar="N", help="of the load; default: 1")
+    top.add_argument("--pairs", type=int, metavar="N",
+                     help="compare which event followed which on a connection with N random worlds of urtrs-sim")
     top.add_argument("--keep", action="store_true", help="keep the folders of cases that pass, too")
     top.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the results as JSON")
     top.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="write the results as Markdown")
@@ -125,6 +128,9 @@ def play(case, number, options, stop):
     if result.seconds > case.seconds:
         result.fail(f"it took {result.seconds:.0f} s; {case.seconds} s are the most")
     (folder / "result.json").write_text(report.as_json([result]) + "\n", encoding="utf-8")
+    if options.pairs:
+        for trace in folder.glob("*.rtrc"):
+            result.pairs |= pairs.of_trace(options.build_dir / "tools/urtrs-replay/urtrs-replay", trace)
     if result.verdict in judge.GOOD and not options.keep:
         shutil.rmtree(folder, ignore_errors=True)
     return result
@@ -162,6 +168,18 @@ def play_all(cases, options):
     return [results[case.name] for case in cases if case.name in results], stop.is_set()
 
 
+def compare_pairs(results, options):
+    """What is to be said of it, for people and for the document."""
+    say(f"playing {options.pairs} random worlds to compare with")
+    real = set().union(*(result.pairs for result in results))
+    sim, last = pairs.simulated(options.build_dir, options.pairs, options.jobs or min(2, own_cpu_count()), say)
+    gaps = pairs.only_real(real, sim)
+    lines = [f"{len(real)} pairs of events that followed each other on a connection were seen; {options.pairs:,} random worlds "
+             f"show {len(sim)}, the last new one at seed {last}. {len(gaps) or 'None'} of the real ones "
+             f"{'is' if len(gaps) < 2 else 'are'} missing there{':' if gaps else '.'}"]
+    return "\n".join(lines + ([""] + [f"- {gap}" for gap in gaps] if gaps else []))
+
+
 def provenance(options):
     commit = subprocess.run(("git", "-C", ROOT, "rev-parse", "--short", "HEAD"), capture_output=True, text=True,
                             check=False).stdout.strip()
@@ -169,13 +187,13 @@ def provenance(options):
             f"{os.uname().release}, {own_cpu_count()} processors.")
 
 
-def write_results(results, options):
+def write_results(results, options, more):
     if options.json:
         options.json.write_text(report.as_json(results) + "\n", encoding="utf-8")
     if not (options.markdown or options.update):
         return
     titles = {**BY_NAME, "own": own(options.script or "run 1")}
-    text = report.markdown(results, titles, provenance(options))
+    text = report.markdown(results, titles, provenance(options)) + (f"\n\n{more}" if more else "")
     if options.markdown:
         options.markdown.write_text(text + "\n", encoding="utf-8")
     if options.update:
@@ -206,6 +224,10 @@ def main():
     options.work_dir = options.work_dir.resolve()
     try:
         cases = selected(options)
+        if options.pairs is not None and options.pairs < 1:
+            raise ValueError("--pairs takes a number above 0")
+        if options.pairs and not (options.build_dir / "tools/urtrs-sim/urtrs-sim").exists():
+            raise ValueError(f"--pairs needs urtrs-sim in {options.build_dir}")
         if options.jobs is not None and not 1 <= options.jobs <= 64:
             raise ValueError("--jobs takes a number from 1 to 64")
     except ValueError as error:
@@ -222,8 +244,11 @@ def main():
         with lock(options.work_dir):
             results, interrupted = play_all(cases, options)
         print("\n" + report.text_table(results))
+    more = compare_pairs(results, options) if options.pairs and not interrupted and not why else ""
+    if more:
+        print(more)
     print(report.verdict_line(results))
-    write_results(results, options)
+    write_results(results, options, more)
     if any(result.verdict == "fail" for result in results) or interrupted:
         return 1
     return SKIPPED if all(result.verdict == "skip" for result in results) else 0

@@ -28,6 +28,7 @@ class Result:
     check: str = ""
     laws: list = dataclasses.field(default_factory=lambda: [0, 0])  # connections and messages seen from both ends
     records: int = 0  # replayed, every state identical
+    pairs: set = dataclasses.field(default_factory=set)  # see pairs.py
     repeat: str = ""
     folder: str = ""
 

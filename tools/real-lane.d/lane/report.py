@@ -31,7 +31,7 @@ def verdict_line(results):
 
 
 def as_json(results):
-    return json.dumps([dataclasses.asdict(result) for result in results], indent=1)
+    return json.dumps([dict(dataclasses.asdict(result), pairs=sorted(result.pairs)) for result in results], indent=1)
 
 
 def markdown(results, cases, provenance):

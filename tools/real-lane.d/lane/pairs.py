@@ -1,0 +1,76 @@
+"""Is the simulator honest? What follows what on a connection of a real fabric must also happen in simulation."""
+import concurrent.futures
+import json
+import pathlib
+import subprocess
+import tempfile
+
+SKIPPED = ("StateHash", "Snapshot", "Continued")  # say nothing of what happened
+DETAILS = ("reason", "status", "result", "kind")
+
+
+def label(record):
+    fields = record["fields"]
+    return ":".join([record["event"], *(str(fields[name]) for name in DETAILS if isinstance(fields.get(name), str))])
+
+
+def channel(record):
+    fields = record["fields"]
+    if "key.con" in fields:
+        return (record["instance"], fields["key.path"], fields["key.con"], fields["key.epoch"])
+    return None
+
+
+def pairs_of(lines):
+    """{(side, event before on the same connection, event)} of one trace as JSON lines."""
+    seen, last, sides = set(), {}, {}
+    for line in lines:
+        record = json.loads(line)
+        event = record.get("event", "")
+        if event.startswith("Begin"):
+            sides[record["instance"]] = "client" if event == "BeginClient" else "server"
+        if not event or event.startswith("Wire") or event in SKIPPED:
+            continue
+        where = channel(record)
+        if where is None:
+            continue
+        words = label(record)
+        seen.add((sides.get(record["instance"], "?"), last.get(where, "-"), words))
+        last[where] = words
+    return seen
+
+
+def of_trace(replay, trace):
+    done = subprocess.run((replay, "cat", "--json", trace), capture_output=True, text=True, check=False)
+    return pairs_of(line for line in done.stdout.splitlines() if line.startswith('{"seq"'))
+
+
+def of_seed(build, seed):
+    with tempfile.TemporaryDirectory() as folder:
+        prefix = pathlib.Path(folder) / "t"
+        subprocess.run((build / "tools/urtrs-sim/urtrs-sim", "run", "--seed", str(seed), "--trace", prefix),
+                       capture_output=True, check=False)
+        seen = set()
+        for trace in sorted(pathlib.Path(folder).glob("t.*.trace")):
+            seen |= of_trace(build / "tools/urtrs-replay/urtrs-replay", trace)
+        return seen
+
+
+def simulated(build, seeds, jobs, say):
+    """What so many random worlds show, and at which seed something new was seen last."""
+    seen, last = set(), 0
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for seed, new in enumerate(pool.map(lambda one: of_seed(build, one), range(seeds))):
+            if new - seen:
+                seen |= new
+                last = seed
+            if seed % 100 == 99:
+                say(f"{seed + 1}/{seeds} worlds: {len(seen)} pairs, the last new one at seed {last}")
+    return seen, last
+
+
+def only_real(real, sim):
+    """Pairs of the real fabric that simulation did not show, in words; each with how it is known in simulation."""
+    known = {(side, event) for side, _, event in sim}
+    return [f"{side}: {before} -> {event}" + ("" if (side, event) in known else " (the event itself is new)")
+            for side, before, event in sorted(real - sim)]
