@@ -3,6 +3,7 @@
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <optional>
+#include <thread>
 #include <utility>
 
 namespace rtrs::asio {
@@ -13,12 +14,17 @@ Nanos steady_now() noexcept {
 }
 
 namespace {
-constexpr unsigned kStepsInARow = 4;
+constexpr unsigned kStepsInARow = 16;
 }  // namespace
 
 struct FabricPump::State : std::enable_shared_from_this<State> {
-  State(boost::asio::io_context& context_, Fabric& fabric_, WaitMode mode_, Hooks hooks_)
-      : context(context_), fabric(fabric_), mode(mode_), hooks(std::move(hooks_)), timer(context_) {}
+  State(boost::asio::io_context& context_, Fabric& fabric_, WaitMode mode_, Hooks hooks_, Nanos patience_)
+      : context(context_),
+        fabric(fabric_),
+        mode(mode_),
+        hooks(std::move(hooks_)),
+        patience(patience_),
+        timer(context_) {}
 
   void start() {
     if (running) return;
@@ -51,9 +57,22 @@ struct FabricPump::State : std::enable_shared_from_this<State> {
       again = hooks.step(steady_now());
       if (!running) return;
     }
-    if (again || mode == WaitMode::busy_poll || !descriptor || !fabric.try_wait()) return schedule();
+    if (again || mode == WaitMode::busy_poll || !descriptor) return schedule();
+    if (patience > 0 && news_comes_soon()) return schedule();
+    if (!running) return;
+    if (!fabric.try_wait()) return schedule();
     wait_for_event();
     wait_for_deadline();
+  }
+
+  bool news_comes_soon() {
+    const Nanos end = steady_now() + patience;
+    for (Nanos now = steady_now(); running && now < end; now = steady_now()) {
+      // Whoever is to bring the news may need this processor for it.
+      std::this_thread::yield();
+      if (hooks.step(now)) return true;
+    }
+    return false;
   }
 
   void wait_for_event() {
@@ -88,6 +107,7 @@ struct FabricPump::State : std::enable_shared_from_this<State> {
   Fabric& fabric;
   const WaitMode mode;
   const Hooks hooks;
+  const Nanos patience;
   boost::asio::steady_timer timer;
   std::optional<boost::asio::posix::stream_descriptor> descriptor;
   Nanos armed = kNever;
@@ -96,8 +116,9 @@ struct FabricPump::State : std::enable_shared_from_this<State> {
   bool waiting = false;
 };
 
-FabricPump::FabricPump(boost::asio::io_context& context, Fabric& fabric, WaitMode mode, Hooks hooks)
-    : state_(std::make_shared<State>(context, fabric, mode, std::move(hooks))) {}
+FabricPump::FabricPump(boost::asio::io_context& context, Fabric& fabric, WaitMode mode, Hooks hooks,
+                       Nanos patience)
+    : state_(std::make_shared<State>(context, fabric, mode, std::move(hooks), patience)) {}
 FabricPump::~FabricPump() {
   state_->stop();
 }

@@ -29,7 +29,9 @@ class FabricPump {
     std::function<Nanos()> next_deadline;  // of all drivers
   };
 
-  FabricPump(boost::asio::io_context&, Fabric&, WaitMode, Hooks);
+  // `patience`: how long it goes on asking after the last step that found something, before it sleeps
+  // (WaitMode::events). Between two questions other threads get the processor.
+  FabricPump(boost::asio::io_context&, Fabric&, WaitMode, Hooks, Nanos patience = 0);
   ~FabricPump();
   FabricPump(const FabricPump&) = delete;
   FabricPump& operator=(const FabricPump&) = delete;

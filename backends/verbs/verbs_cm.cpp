@@ -223,6 +223,7 @@ void FabricImpl::disconnect(ConKey key) {
 
 void FabricImpl::end(Connection& connection) noexcept {
   deactivate(connection);
+  if (std::exchange(connection.in_unposted_list, false)) std::erase(unposted_, &connection);
   std::erase(accepting_, &connection);
   const bool tell = std::exchange(connection.established, false);
   const bool tell_later = std::exchange(connection.accepted, false) && !tell;

@@ -112,6 +112,7 @@ bool Connection::make_ready() {
 
 void Connection::close() noexcept {
   stage_ = Stage::lost;
+  chain_.size = 0;
   if (qp_ != nullptr) around_.memory.drop_windows_of(key_);
   qp_.reset();
   if (queue_ != nullptr) {

@@ -75,8 +75,11 @@ class Connection {
   std::size_t post(std::span<const WorkRequest>) noexcept;
   bool failed() const noexcept { return failed_; }
   void post_receive(unsigned count, std::uint32_t bytes) noexcept;
-  // Binds a window; its completion is reported as chunk_invalidated when `report`.
+  // Binds a window; its completion is reported as chunk_invalidated when `report`. Goes out with the next
+  // post() or flush(), whichever comes first.
   bool bind(const WindowBind&, Bind, std::uint64_t cookie, bool report) noexcept;
+  void flush() noexcept;
+  bool has_unposted() const noexcept { return chain_.size != 0; }
 
   // Reads completions; each makes at most one event. After connection_lost nothing is reported. `drained`:
   // nothing is left to read.
@@ -86,7 +89,9 @@ class Connection {
   void reuse_shown() noexcept { receives_.reuse_shown(); }
   bool has_shown() const noexcept { return receives_.has_shown(); }
 
-  bool in_active_list = false;  // kept by the poller: to be read by each poll()
+  // Kept by the fabric: to be read by each poll(), and to be flushed by the next.
+  bool in_active_list = false;
+  bool in_unposted_list = false;
 
  private:
   struct SendSlot {
@@ -97,9 +102,17 @@ class Connection {
     std::uint32_t bounce_size = 0;
     MemoryHandle bounce_handle;
   };
-  struct Chain;
+  // Work requests that go to the device by one call.
+  struct Chain {
+    std::array<ibv_send_wr, 16> requests;
+    std::array<std::array<ibv_sge, 2>, 16> pieces;
+    std::array<std::uint32_t, 16> old_keys;  // of windows that are bound
+    std::size_t size = 0;
+  };
 
   std::uint32_t depth() const noexcept { return params_.send_depth + params_.key_depth; }
+  ibv_send_wr& next_in_chain() noexcept;
+  void close_link() noexcept;
   bool create_queue_pair(Device&);
   bool change(ibv_qp_state state);
   // True when the next work request has to ask for a completion.
@@ -129,6 +142,7 @@ class Connection {
   std::uint64_t done_sends_ = 0;
   std::uint32_t outstanding_work_ = 0;  // of the caller; the rest binds windows
   std::uint32_t since_signal_ = 0;
+  Chain chain_;
 
   Receives receives_;
   std::vector<std::pair<unsigned, std::uint32_t>> early_receives_;  // before there was a queue pair

@@ -138,7 +138,7 @@ Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool 
       connections_.emplace(key, std::make_unique<Connection>(around, key, params, is_client, private_data));
   RTRS_ASSERT(fresh);
   // The lists never grow while IO runs.
-  for (auto* list : {&active_, &with_shown_, &accepting_}) list->reserve(connections_.size());
+  for (auto* list : {&active_, &unposted_, &with_shown_, &accepting_}) list->reserve(connections_.size());
   return *place->second;
 }
 

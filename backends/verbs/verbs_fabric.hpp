@@ -55,7 +55,7 @@ class FabricImpl final : public VerbsFabric {
   Result<Exposure> expose(RegionId id, std::size_t offset, std::size_t length) override {
     return memory_.expose(id, offset, length);
   }
-  void unexpose(ExposureId id) override { memory_.unexpose(id); }
+  void unexpose(ExposureId) override;
   std::uint32_t rkey_of(ConKey, const Exposure&) const noexcept override;
   Result<Exposure> expose_revocable(ConKey, RegionId, std::size_t offset, std::size_t length) override;
   Result<Exposure> offer(ConKey, RegionId, std::size_t offset, std::size_t length) override;
@@ -124,6 +124,9 @@ class FabricImpl final : public VerbsFabric {
   // To be read by each poll until nothing is left and the queue is armed.
   void activate(Connection&) noexcept;
   void deactivate(Connection&) noexcept;
+  // What is asked of the device and not with it yet goes there soon, or now.
+  void flush_soon(Connection&) noexcept;
+  void flush_unposted() noexcept;
   bool try_listen(Listener&, int& error);
   void set_timer() noexcept;
   void on_timer() noexcept;
@@ -171,6 +174,7 @@ class FabricImpl final : public VerbsFabric {
   std::vector<Pending> pending_;
   std::size_t pending_taken_ = 0;
   std::vector<Connection*> active_;
+  std::vector<Connection*> unposted_;
   Nanos now_ = 0;
   Nanos listen_again_ = kNever;
   bool look_now_ = true;

@@ -25,6 +25,7 @@ Result<Exposure> FabricImpl::expose_revocable(ConKey key, RegionId region, std::
     memory_.unexpose(exposure->id);
     return tl::unexpected(Errc::fabric_error);
   }
+  flush_soon(*connection);
   exposure->rkey = memory_.rkey(device, exposure->id);
   return exposure;
 }
@@ -42,8 +43,15 @@ Result<Exposure> FabricImpl::offer(ConKey key, RegionId region, std::size_t offs
     memory_.unexpose(exposure->id);
     return tl::unexpected(Errc::fabric_error);
   }
+  flush_soon(*connection);
   exposure->rkey = memory_.rkey(device, exposure->id);
   return exposure;
+}
+
+void FabricImpl::unexpose(ExposureId id) {
+  // Work requests that name its window go out before it does.
+  if (memory_.is_window(id)) flush_unposted();
+  memory_.unexpose(id);
 }
 
 void FabricImpl::invalidate(ConKey key, ExposureId id, std::uint64_t cookie) {
@@ -55,16 +63,17 @@ void FabricImpl::invalidate(ConKey key, ExposureId id, std::uint64_t cookie) {
     return report_invalidated(key, cookie, true);
   }
   if (!connection->bind(memory_.window_closed(id), Connection::Bind::close, cookie, true))
-    report_lost(*connection, Reason::post_failed);
+    return report_lost(*connection, Reason::post_failed);
+  flush_soon(*connection);
 }
 
 Result<std::uint32_t> FabricImpl::renew(ConKey key, ExposureId id) {
   Connection* connection = find(key);
   if (connection == nullptr || !memory_.exists(id)) return tl::unexpected(Errc::invalid);
   if (!memory_.is_window(id)) return memory_.renew(id);
-  if (connection->stage() == Connection::Stage::up &&
-      !connection->bind(memory_.window_open(id), Connection::Bind::open, 0, false)) {
-    report_lost(*connection, Reason::post_failed);
+  if (connection->stage() == Connection::Stage::up) {
+    const bool bound = connection->bind(memory_.window_open(id), Connection::Bind::open, 0, false);
+    bound ? flush_soon(*connection) : report_lost(*connection, Reason::post_failed);
   }
   // On a connection that is lost the key goes nowhere.
   return connection->device() == nullptr ? 0 : memory_.rkey(*connection->device(), id);

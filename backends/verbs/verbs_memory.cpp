@@ -76,9 +76,15 @@ void Memory::forget(const Device& device) noexcept {
 
 Result<Region> Memory::allocate(std::size_t bytes) {
   if (bytes == 0) return tl::unexpected(Errc::invalid);
-  void* memory =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return tl::unexpected(Errc::no_memory);
+  // Large pages where there are any: less for the device to translate, and for the kernel to pin with each
+  // IO.
+  ::madvise(memory, bytes, MADV_HUGEPAGE);
+  if (::madvise(memory, bytes, MADV_POPULATE_WRITE) != 0 && errno == ENOMEM) {
+    ::munmap(memory, bytes);
+    return tl::unexpected(Errc::no_memory);
+  }
   Result<Region> region = add(std::span(static_cast<std::byte*>(memory), bytes), true);
   if (!region) ::munmap(memory, bytes);
   return region;
@@ -266,6 +272,8 @@ void Memory::withdraw(ExposureId id) noexcept {
 
 Result<std::uint32_t> Memory::renew(ExposureId id) {
   Exposed& exposed = exposed_[id];
+  // An offer lost its window with its connection; a registration would be a key that nothing takes back.
+  RTRS_ASSERT(exposed.owner == ConKey{});
   if (exposed.device == nullptr || exposed.device->gone) return tl::unexpected(Errc::invalid);
   if (!enlist({exposed.start, exposed.length}, kRemoteUse, *exposed.device, exposed.handle))
     return tl::unexpected(Errc::no_memory);

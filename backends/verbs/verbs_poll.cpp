@@ -26,6 +26,21 @@ void FabricImpl::deactivate(Connection& connection) noexcept {
   if (std::exchange(connection.in_active_list, false)) std::erase(active_, &connection);
 }
 
+void FabricImpl::flush_soon(Connection& connection) noexcept {
+  if (!connection.has_unposted()) return;
+  if (!std::exchange(connection.in_unposted_list, true)) unposted_.push_back(&connection);
+}
+
+void FabricImpl::flush_unposted() noexcept {
+  for (Connection* connection : unposted_) {
+    connection->in_unposted_list = false;
+    if (connection->stage() != Connection::Stage::up) continue;
+    connection->flush();
+    if (connection->failed()) report_lost(*connection, Reason::post_failed);
+  }
+  unposted_.clear();
+}
+
 std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {
   std::size_t count = 0;
   while (count < out.size() && pending_taken_ < pending_.size()) {
@@ -91,6 +106,7 @@ std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
   shown_bytes_.clear();
   for (Connection* connection : with_shown_) connection->reuse_shown();
   with_shown_.clear();
+  flush_unposted();
   drop_gone_devices();
   start_accepts();
   if (look_now_ || ++polls_since_look_ >= kPollsPerLook) look_at_kernel();
@@ -101,6 +117,7 @@ std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
 }
 
 bool FabricImpl::try_wait() noexcept {
+  flush_unposted();
   if (!pending_.empty() || !accepting_.empty()) return false;
   look_now_ = true;
   while (!active_.empty()) {

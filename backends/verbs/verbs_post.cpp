@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "backends/verbs/verbs_connection.hpp"
 #include "backends/verbs/verbs_status.hpp"
@@ -14,8 +15,6 @@
 namespace rtrs::verbs {
 namespace {
 
-// Work requests that go to the device by one call.
-constexpr std::size_t kChain = 16;
 // Of them in a row that nobody wants to hear of.
 constexpr std::uint32_t kUnsignalled = 64;
 
@@ -45,41 +44,58 @@ bool Connection::ask_for_completion(bool wanted) noexcept {
 }
 
 std::size_t Connection::post(std::span<const WorkRequest> work) noexcept {
-  std::array<ibv_send_wr, kChain> requests;
-  std::array<std::array<ibv_sge, 2>, kChain> pieces;
   std::size_t taken = 0;
-  while (taken < work.size() && work[taken].key == key_ && !failed_) {
-    std::size_t count = 0;
-    for (; count < kChain && taken + count < work.size(); ++count) {
-      const WorkRequest& one = work[taken + count];
-      const bool room = outstanding_work_ < params_.send_depth && next_send_ - done_sends_ < depth();
-      if (one.key != key_ || !room) break;
-      SendSlot& slot = sends_[next_send_ & (sends_.size() - 1)];
-      slot.cookie = one.cookie;
-      slot.what = SendSlot::What::work;
-      slot.report = one.signalled;
-      ibv_send_wr& request = requests[count];
-      std::memset(&request, 0, sizeof request);
-      request.wr_id = next_send_;
-      request.send_flags = ask_for_completion(one.signalled) ? IBV_SEND_SIGNALED : 0;
-      if (!fill(one, request, pieces[count], slot)) {
-        failed_ = true;
-        break;
-      }
-      if (count > 0) requests[count - 1].next = &request;
-      ++next_send_;
-      ++outstanding_work_;
-    }
-    if (count == 0) break;
-    ibv_send_wr* refused = nullptr;
-    const int error = ibv_post_send(qp_.get(), requests.data(), &refused);
-    if (error != 0) {
-      say(around_.options, LogLevel::error, describe() + ": cannot post: " + errno_text(std::abs(error)));
+  for (; taken < work.size() && work[taken].key == key_ && !failed_; ++taken) {
+    const WorkRequest& one = work[taken];
+    if (outstanding_work_ >= params_.send_depth || next_send_ - done_sends_ >= depth()) break;
+    SendSlot& slot = sends_[next_send_ & (sends_.size() - 1)];
+    slot.cookie = one.cookie;
+    slot.what = SendSlot::What::work;
+    slot.report = one.signalled;
+    ibv_send_wr& request = next_in_chain();
+    request.send_flags = ask_for_completion(one.signalled) ? IBV_SEND_SIGNALED : 0;
+    if (!fill(one, request, chain_.pieces[chain_.size], slot)) {
       failed_ = true;
+      break;
     }
-    taken += count;
+    close_link();
+    ++outstanding_work_;
   }
+  // Before the caller's memory changes, from which short messages are copied.
+  flush();
   return taken;
+}
+
+ibv_send_wr& Connection::next_in_chain() noexcept {
+  if (chain_.size == chain_.requests.size()) flush();
+  ibv_send_wr& request = chain_.requests[chain_.size];
+  std::memset(&request, 0, sizeof request);
+  request.wr_id = next_send_;
+  return request;
+}
+
+void Connection::close_link() noexcept {
+  if (chain_.size > 0) chain_.requests[chain_.size - 1].next = &chain_.requests[chain_.size];
+  ++chain_.size;
+  ++next_send_;
+}
+
+void Connection::flush() noexcept {
+  if (chain_.size == 0) return;
+  // A window shows its next key from the moment that its binding is asked for; the library wants the old one.
+  const auto requests = std::span(chain_.requests).first(chain_.size);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (requests[i].opcode == IBV_WR_BIND_MW) requests[i].bind_mw.mw->rkey = chain_.old_keys[i];
+  }
+  ibv_send_wr* refused = nullptr;
+  const int error = ibv_post_send(qp_.get(), requests.data(), &refused);
+  for (const ibv_send_wr& request : requests) {
+    if (request.opcode == IBV_WR_BIND_MW) request.bind_mw.mw->rkey = request.bind_mw.rkey;
+  }
+  chain_.size = 0;
+  if (error == 0) return;
+  say(around_.options, LogLevel::error, describe() + ": cannot post: " + errno_text(std::abs(error)));
+  failed_ = true;
 }
 
 bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std::span<ibv_sge, 2> pieces,
@@ -154,26 +170,25 @@ bool Connection::bind(const WindowBind& bind, Bind how, std::uint64_t cookie, bo
   slot.what = how == Bind::close ? SendSlot::What::killing : SendSlot::What::binding;
   slot.report = report;
   const unsigned flags = ask_for_completion(report) ? unsigned{IBV_SEND_SIGNALED} : 0U;
-  int error = 0;
-  if (bind.window->type == IBV_MW_TYPE_1) {
-    ibv_mw_bind request{};
-    request.wr_id = next_send_;
-    request.send_flags = flags;
-    request.bind_info = bind.info;
-    error = ibv_bind_mw(qp_.get(), bind.window, &request);
-  } else {
-    ibv_send_wr request{};
-    request.wr_id = next_send_;
+  // Windows of type 1 have a call of their own, which on hardware rings a doorbell. Soft-RoCE's is a system
+  // call, and it takes both types alike.
+  if (bind.window->type == IBV_MW_TYPE_2 || device_->soft_roce) {
+    ibv_send_wr& request = next_in_chain();
     request.send_flags = flags;
     request.opcode = IBV_WR_BIND_MW;
     request.bind_mw.mw = bind.window;
     request.bind_mw.rkey = ibv_inc_rkey(bind.window->rkey);
     request.bind_mw.bind_info = bind.info;
-    ibv_send_wr* refused = nullptr;
-    error = ibv_post_send(qp_.get(), &request, &refused);
-    if (error == 0) bind.window->rkey = request.bind_mw.rkey;
+    chain_.old_keys[chain_.size] = std::exchange(bind.window->rkey, request.bind_mw.rkey);
+    close_link();
+    return true;
   }
-  if (error != 0) {
+  flush();
+  ibv_mw_bind request{};
+  request.wr_id = next_send_;
+  request.send_flags = flags;
+  request.bind_info = bind.info;
+  if (const int error = ibv_bind_mw(qp_.get(), bind.window, &request); error != 0) {
     say(around_.options, LogLevel::error,
         describe() + ": cannot bind a memory window: " + errno_text(std::abs(error)));
     return false;

@@ -58,8 +58,8 @@ bool Receives::post(ibv_pd* domain, ibv_qp* qp, unsigned count, std::uint32_t by
   constexpr unsigned kChain = 32;
   while (count > 0) {
     const unsigned now = std::min(count, kChain);
-    std::array<ibv_recv_wr, kChain> requests{};
-    std::array<ibv_sge, kChain> pieces{};
+    std::array<ibv_recv_wr, kChain> requests;
+    std::array<ibv_sge, kChain> pieces;
     for (unsigned i = 0; i < now; ++i) {
       const std::uint32_t place = size.free.back();
       size.free.pop_back();

@@ -24,7 +24,7 @@ def judge(code, log="", dmesg="", reset="", clean=True, why="", deviations=()):
         folder.mkdir(parents=True)
         for name, text in (("log", log), ("dmesg", dmesg), ("reset.log", reset), ("figures", "gap 1.5 s\n")):
             (folder / name).write_text(text)
-        lab = types.SimpleNamespace(work=work, kernel="6.12", programs_digest=lambda: "d")
+        lab = types.SimpleNamespace(work=work, kernel="6.12", programs_digest=lambda: "d", counted=False)
         options = argparse.Namespace(build_dir=work, fast=False, minutes=None, seconds=None)
         judging = runner.Runner(lab, CASES, options, lambda text: None)
         judging.deviations = list(deviations)
@@ -133,7 +133,7 @@ class Tables(unittest.TestCase):
         cell = cells.Cell("throughput", "kernel", "kernel", "off", 1)
         figures = {"randread_4k:kernel-kernel": 800.0, "randread_4k:kernel-urtrs": 1000.0, "randread_4k:nvme": 400.0}
         table = report.throughput({cell.name: self.result(cell, "pass", **figures)})
-        self.assertIn("| random reads of 4 KiB | off | 800 | 1000 (1.25 ×) |  |  | 400 (0.50 ×) |", table)
+        self.assertIn("| random reads of 4 KiB | off | real | 800 | 1000 (1.25 ×) |  |  | 400 (0.50 ×) |", table)
         self.assertNotIn("64 KiB", table)
 
 

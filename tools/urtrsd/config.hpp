@@ -35,6 +35,7 @@ struct DaemonConfig {
   std::uint32_t trace_files = 4;          // kept when rotated
   std::string trace_dump;                 // file for the ring when something goes wrong; empty: none
   std::string log_level = "info";
+  std::uint32_t poll_us = 20;
   bool busy_poll = false;
   std::vector<ExportSpec> exports;
   bool operator==(const DaemonConfig&) const = default;

@@ -133,6 +133,7 @@ trace_size_mb = 64
 trace_files = 2
 trace_dump = "/tmp/d"
 log_level = "debug"
+poll_us = 100
 busy_poll = true
 [heartbeat]
 interval_ms = 100
@@ -171,6 +172,7 @@ TEST(ConfigFile, EverySettingIsRead) {
   expected.trace_files = 2;
   expected.trace_dump = "/tmp/d";
   expected.log_level = "debug";
+  expected.poll_us = 100;
   expected.busy_poll = true;
   expected.heartbeat_interval_ms = 100;
   expected.heartbeat_missed_max = 3;

@@ -60,6 +60,9 @@ std::vector<Setting> make_settings() {
        TextRule{&C::trace_dump, {}, true}},
       {"log_level", "log-level", "least severe message to log",
        TextRule{&C::log_level, {"trace", "debug", "info", "warn", "error"}}},
+      {"poll_us", "poll-us",
+       "microseconds to go on asking for news after the last, before sleeping; 0: sleep at once",
+       IntegerRule{&C::poll_us, 0, 1000000}},
       {"busy_poll", "busy-poll", "never sleep: lowest latency, one core always busy",
        BooleanRule{&C::busy_poll}},
   };

@@ -52,7 +52,8 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
       engine_events_(context),
       signals_(context),
       pump_(context, *fabric_, config.busy_poll ? asio::WaitMode::busy_poll : asio::WaitMode::events,
-            {[this](Nanos now) { return this->step(now); }, [this] { return server_.next_deadline(); }}) {}
+            {[this](Nanos now) { return this->step(now); }, [this] { return server_.next_deadline(); }},
+            Nanos{1000} * config.poll_us) {}
 
 Daemon::~Daemon() {
   set_assert_hook(nullptr, nullptr);
@@ -102,11 +103,10 @@ int Daemon::start() {
 // --- the loop ---
 
 bool Daemon::step(Nanos now) {
-  std::array<ServerEvent, 64> events;
-  const std::size_t count = server_.poll(*fabric_, now, events);
-  {
+  const std::size_t count = server_.poll(*fabric_, now, events_);
+  if (count != 0) {
     const Server::Together answers(server_, *fabric_);
-    for (const ServerEvent& event : std::span(events).first(count)) handle(event);
+    for (const ServerEvent& event : std::span(events_).first(count)) handle(event);
   }
   report_news();
   const bool more = run_storage();
@@ -114,18 +114,16 @@ bool Daemon::step(Nanos now) {
     context_.stop();
     return false;
   }
-  return more || count == events.size();
+  return more || count != 0;
 }
 
 // True when something finished.
 bool Daemon::run_storage() {
-  const bool ready = submitted_ && engine_->kick();
-  submitted_ = false;
-  if (!ready && !config_.busy_poll) return false;
-  std::array<StorageDone, 64> done;
-  const std::size_t count = engine_->poll(done);
+  if (std::exchange(submitted_, false)) engine_->kick();
+  if (!engine_->has_news()) return false;
+  const std::size_t count = engine_->poll(done_);
   const Server::Together answers(server_, *fabric_);
-  for (const StorageDone& one : std::span(done).first(count)) {
+  for (const StorageDone& one : std::span(done_).first(count)) {
     const auto session = static_cast<std::uint16_t>(one.cookie >> 16);
     feed(session, rnbd::StorageDone{static_cast<std::uint16_t>(one.cookie), one.error});
   }
@@ -142,8 +140,8 @@ void Daemon::wait_for_storage() {
   engine_events_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                             [this](const boost::system::error_code& error) {
                               if (error) return;
-                              do submitted_ = true;
-                              while (run_storage());
+                              while (run_storage()) {
+                              }
                               pump_.wake();
                               wait_for_storage();
                             });

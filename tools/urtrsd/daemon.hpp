@@ -1,5 +1,6 @@
 // urtrsd at work: an RTRS server on one fabric, RNBD on top, storage behind. One thread, one io_context.
 #pragma once
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -80,6 +81,9 @@ class Daemon {
   std::vector<std::unique_ptr<Session>> sessions_;
   std::deque<StorageOp> backlog_;  // operations that the engine had no room for
   std::deque<std::pair<std::uint16_t, rnbd::ExportOpened>> opened_;  // by session, to be fed
+  // Of one step. Kept, because initialising them anew costs more than an empty step.
+  std::array<ServerEvent, 64> events_;
+  std::array<StorageDone, 64> done_;
   std::uint64_t next_handle_ = 1;
   std::uint32_t generation_;
   bool submitted_ = false;

@@ -60,6 +60,9 @@ class StorageEngine {
   // Hands what was submitted to the kernel, one system call for all. True when poll() has something to do.
   bool kick() noexcept;
 
+  // True when poll() has something to do. No system call.
+  bool has_news() const noexcept;
+
   // Reports up to done.size() finished operations, never blocks. Operations on memory exports are carried out
   // here, in the order of their submission.
   std::size_t poll(std::span<StorageDone> done) noexcept;
@@ -91,6 +94,7 @@ class StorageEngine {
   void prepare_step(std::uint32_t index) noexcept;
   void prepare_delay(std::uint32_t index) noexcept;
   void make_ready(std::uint32_t index, Phase phase) noexcept;
+  bool done_in_kernel() const noexcept;
   void reap() noexcept;
   void on_completion(std::uint32_t index, std::int32_t result) noexcept;
   void execute_in_memory(Slot& slot) noexcept;

@@ -23,6 +23,8 @@ Examples:
   tools/softroce-vm run 'lose-*' --paths 2 --invalidate off --capture
   tools/softroce-vm run --all                     the whole matrix: hours in software emulation
   tools/softroce-vm run --all --missing           only what has not been run yet
+  tools/softroce-vm run --all --counted           the guest's clock counts instructions: waiting takes no time, and a
+                                                  busy machine makes no case fail
   tools/softroce-vm shell                         a shell in the guest, with the functions of the cases
   tools/softroce-vm matrix --update docs/interop.md
 
@@ -89,6 +91,9 @@ def add_run(run):
     run.add_argument("--paths", type=words(("1", "2")), default=("1", "2"), help="1,2")
     run.add_argument("--extension", type=words(cell_rules.EXTENSIONS), default=("on",),
                      help=f"between peers of ours: {','.join(cell_rules.EXTENSIONS)}")
+    run.add_argument("--counted", action="store_true", help="the guest's clock counts instructions, and jumps when there "
+                     "is nothing to do: ratios and times do not depend on what else this machine does, and waiting is free; "
+                     "its two processors take turns")
     run.add_argument("--json", type=pathlib.Path, metavar="FILE", help="the verdicts of this run")
     run.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="the matrix of all runs so far")
     run.add_argument("--verbose", action="store_true", help="say when a cell begins")
@@ -125,6 +130,7 @@ def command_run(options):
         return 0
     needs_build(cells, cases, options.build_dir)
     lab = environment.Lab(options.work_dir, say)
+    lab.counted = options.counted
     runner = Runner(lab, cases, options, say)
     with lock(options.work_dir):
         lab.take_programs(options.build_dir)

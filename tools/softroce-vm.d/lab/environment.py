@@ -156,6 +156,7 @@ class Lab:
         self.modules = build_modules(self.work, self.kernel, say)
         self.initrd = build_initrd(self.work, self.kernel, say)
         self.programs = self.work / "programs"
+        self.counted = False  # the guest's time is that of its instructions
 
     def take_programs(self, build_dir):
         """Copies of ours without symbols: the guest reads them in a tenth of the time, and a build may go on."""

@@ -96,8 +96,8 @@ def throughput(results):
     """Markdown: IOs a second with one path, and as a multiple of the kernel with itself."""
     columns = [(f"{client}-{server}", f"{NAMES[client]} → {NAMES[server]}") for client, server in pairs()]
     columns += list(RIVALS.items())
-    lines = ["| IOs a second | invalidate | " + " | ".join(words for _, words in columns) + " |",
-             "|---|---|" + "---|" * len(columns)]
+    lines = ["| IOs a second | invalidate | clock | " + " | ".join(words for _, words in columns) + " |",
+             "|---|---|---|" + "---|" * len(columns)]
     for (name, words), invalidate in itertools.product(THROUGHPUT, ("on", "off")):
         values = [values_of(results, f"{name}:{column}", case="throughput", invalidate=invalidate) for column, _ in columns]
         if not any(values):
@@ -105,7 +105,9 @@ def throughput(results):
         base = values[0][0] if values[0] else None
         row = [f"{found[0]:.0f}" + (f" ({found[0] / base:.2f} ×)" if base and number else "") if found else ""
                for number, found in enumerate(values)]
-        lines.append(f"| {words} | {invalidate} | " + " | ".join(row) + " |")
+        cell = next(r for r in results.values() if r["case"] == "throughput" and r["invalidate"] == invalidate)
+        clock = "instructions" if cell.get("counted") else "real"
+        lines.append(f"| {words} | {invalidate} | {clock} | " + " | ".join(row) + " |")
     return "\n".join(lines)
 
 
@@ -138,10 +140,11 @@ def provenance(results):
         build = r.get("programs", r["commit"])
         builds[build] = builds.get(build, 0) + 1
     newest = list(builds.values())[-1:] or [0]
+    counted = sum(r.get("counted", False) for r in results.values())
     longest = max((r.get("duration", 0) for r in results.values() if r["case"] == "cut-heal"), default=0)
     return (f"{len(results)} cells, run {min(when)} to {max(when)} UTC, Linux {kernels}. Those with programs of ours ran {len(builds)} build(s) "
             f"of them, {newest[0]} of these cells the newest; "
-            f"`cut-heal` ran for up to {longest} s.")
+            f"`cut-heal` ran for up to {longest} s. In {counted} cells the guest's clock counted instructions.")
 
 
 def update(document, results, cases):

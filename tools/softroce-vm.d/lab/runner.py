@@ -40,7 +40,8 @@ class Runner:
 
     def limit(self, cell):
         case = self.cases[cell.case]
-        return case.limit + 3 * self.duration(cell) // 2 + (90 if case.duration[0] else 0)
+        seconds = case.limit + 3 * self.duration(cell) // 2 + (90 if case.duration[0] else 0)
+        return 3 * seconds if self.lab.counted else seconds
 
     def duration(self, cell):
         whole, fast = self.cases[cell.case].duration
@@ -146,7 +147,7 @@ class Runner:
             figures[name] = [float(value), unit]
         self._keep(cell, folder, {"verdict": verdict, "reason": "; ".join(filter(None, reasons)), "seconds": round(seconds, 1),
                                   "figures": figures, "commit": self.commit, "programs": self.lab.programs_digest(),
-                                  "kernel": self.lab.kernel,
+                                  "kernel": self.lab.kernel, "counted": self.lab.counted,
                                   "when": time.strftime("%Y-%m-%d %H:%M", time.gmtime())})
 
     def _keep(self, cell, folder, result):
@@ -196,5 +197,5 @@ def read(path):
 
 def write_settings(out, lab, options, **more):
     settings = {"LAB_GUEST": environment.GUEST, "LAB_BUILD": lab.programs, "LAB_MODULES": lab.modules, "LAB_FABRIC": options.fabric,
-                "LAB_CAPTURE": "yes" if options.capture else "", **more}
+                "LAB_CAPTURE": "yes" if options.capture else "", "LAB_COUNTED": "yes" if lab.counted else "", **more}
     (pathlib.Path(out) / "settings").write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()))
