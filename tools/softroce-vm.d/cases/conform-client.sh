@@ -2,9 +2,15 @@
 # only: server=urtrs paths=1
 # limit: 1800
 # The tool is the server. The client connects, opens a device and reads from it, and is begun again when it gave up.
+mapped() {
+  case $CLIENT in
+    kernel) [ -b "$(device 0 2>/dev/null)" ] ;;
+    urtrs) [ -e /sys/block/nbd0/pid ] ;;
+  esac
+}
 keep_reading() {
   until [ -e "$RUN/judged" ]; do
-    if [ -b "$(device 0 2>/dev/null)" ]; then
+    if mapped; then
       dd if="$(device 0)" of=/dev/null bs=4k count=1 iflag=direct status=none || sleep 0.5
       sleep 0.05
     else

@@ -5,7 +5,7 @@
 server_start
 client_map 0
 # So little that the other processes of the machine are not in need, and the path that is cut may be idle.
-load_start 0 --rate_iops=100
+load_start 0 --rate_iops=25
 began=$(now)
 rounds=0
 while [ "$(hundredths "$(since "$began")")" -lt $((DURATION * 100)) ]; do
