@@ -102,6 +102,7 @@ void MachineWorld::list_wishes(std::vector<MachineStep>& steps) const {
       if (sessions_[0].path_state(path) == PathState::connected) steps.push_back({Kind::disconnect, path});
     }
   }
+  if (crashes_ > 0 && !sessions_.empty()) steps.push_back({Kind::crash, 0});
   if (config_.close && !closing_) steps.push_back({Kind::close, 0});
 }
 
@@ -127,12 +128,14 @@ std::uint64_t MachineWorld::fingerprint() const {
   hash.add(storage_);
   hash.add(memory_);
   hash.add(permit_io_);
+  hash.add(buffers_);
   hash.add(ios_);
   hash.add(disk_);
   hash.add(cuts_);
   hash.add(early_deadlines_);
   hash.add(losses_);
   hash.add(operators_);
+  hash.add(crashes_);
   hash.add(closing_);
   hash.add(next_connection_);
   hash.add(now_);
@@ -181,8 +184,11 @@ void MachineWorld::client_asks(const ControlAction& action) {
     Connection* connection = by_client(disconnect->key);
     RTRS_ASSERT(connection != nullptr);
     connection->client = End::closing;
-    // The client makes nothing of what still arrives there: one order of it is as good as another.
-    connection->to_client.clear();
+    // The client makes nothing of messages that still arrive there: one order of them is as good as another.
+    auto& left = connection->to_client;
+    left.erase(std::remove_if(left.begin(), left.end(),
+                              [](const Message& one) { return one.kind != Message::Kind::data; }),
+               left.end());
     if (disconnect->reason == Reason::protocol_violation) break_rule(kBlamed);
   } else if (const auto* info = std::get_if<SendInfoReq>(&action)) {
     message.kind = Message::Kind::info_req;
@@ -202,12 +208,17 @@ void MachineWorld::completed(const Complete& complete) {
   const std::uint16_t io = permit_io_[complete.permit];
   if (io == kNoIo) return break_rule("a request completes once");
   if (complete.result == Errc::session_closed && closing_) {
-    permit_io_[complete.permit] = kNoIo;
+    permit_io_[complete.permit] = buffers_[complete.permit] = kNoIo;
     ios_[io] = IoState::failed;
     return;
   }
   if (complete.result != Errc::ok) return break_rule("no request fails");
-  if (disk_[io % config_.blocks] != io) return break_rule("an acknowledged write is on the disk");
+  if (is_read(io)) {
+    if (buffers_[complete.permit] != write_before(io)) return break_rule(kWrongRead);
+    buffers_[complete.permit] = kNoIo;
+  } else if (disk_[io % config_.blocks] != io) {
+    return break_rule("an acknowledged write is on the disk");
+  }
   permit_io_[complete.permit] = kNoIo;
   ios_[io] = IoState::acknowledged;
 }
@@ -217,6 +228,15 @@ void MachineWorld::server_asks(std::uint16_t session, const Action& action) {
   Message message;
   message.kind = Message::Kind::imm;
   if (const auto* response = std::get_if<PostResponse>(&action)) {
+    if (response->write_data) {
+      const ChunkMemory& memory = memory_[session * config_.server.queue_depth + response->chunk];
+      Message data;
+      data.kind = Message::Kind::data;
+      data.path = response->chunk;
+      data.io = memory.served;
+      data.content = memory.data;
+      send(by_server(response->key), false, data);
+    }
     message.number = response->imm;
     message.cookie = response->cookie;
     send(by_server(response->key), false, message);
@@ -235,6 +255,7 @@ void MachineWorld::server_asks(std::uint16_t session, const Action& action) {
       return op.session > session || (op.session == session && op.chunk > deliver->chunk);
     });
     storage_.insert(at, {session, deliver->chunk, deliver->serial, io});
+    memory_[session * config_.server.queue_depth + deliver->chunk].served = io;
   }
 }
 

@@ -7,9 +7,10 @@
 // incarnation; an end reports its closing exactly once, after Disconnect. Messages take no time: the clock
 // moves only to deadlines.
 //
-// The application writes each block again and again, with one write outstanding a block; which block it goes
-// on with, and when, is a step too. Requests are writes and keys last for ever: neither always_invalidate nor
-// offer_invalidation may be set. Crashes are not modelled.
+// The application goes on with each block again and again, with one request outstanding a block; which block
+// it goes on with, and when, is a step too. The data of a READ travels in front of its response and may still
+// land when the client knows that the connection is lost. Keys last for ever: neither always_invalidate nor
+// offer_invalidation may be set. A server that crashes forgets everything but its disk and is back at once.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -32,8 +33,9 @@ enum class MachinePlant : std::uint8_t {
 
 struct MachineConfig {
   std::uint16_t paths = 2;   // 1 .. kMaxPaths
-  std::uint16_t ios = 2;     // writes in all; write i goes to block i % blocks
+  std::uint16_t ios = 2;     // requests in all; request i goes to block i % blocks
   std::uint16_t blocks = 1;  // at least 1
+  std::uint16_t reads = 0;   // bit n: the n-th request of each block is a READ, else it is a write
   std::uint16_t cuts = 0;    // connections that may break
   // Deadlines that may pass although something else is still under way. Without, time stands still until
   // nothing else can happen.
@@ -41,7 +43,8 @@ struct MachineConfig {
   std::uint16_t losses = 0;  // connect requests and accepts that may get lost though somebody waits for them
   // Times that an operator has a path of the client reconnected, or one of the server disconnected.
   std::uint16_t operators = 0;
-  bool close = false;  // the application may close the session at any time
+  std::uint16_t crashes = 0;  // of the server
+  bool close = false;         // the application may close the session at any time
   // What a client sent over a connection never arrives once its end there is closed. No network promises
   // that.
   bool drop_late = false;
@@ -52,6 +55,9 @@ struct MachineConfig {
 // The rules that a replay without a fence can break.
 inline constexpr const char* kLostUpdate = "no older write takes effect after a newer acknowledged one";
 inline constexpr const char* kChunkRace = "a request is executed with its own data";
+// What reads must not show.
+inline constexpr const char* kWrongRead = "a READ returns what was acknowledged last";
+inline constexpr const char* kLateData = "data lands only in the buffer of a request that waits for it";
 // Both ends of a world keep the protocol, with a fence and without.
 inline constexpr const char* kBlamed = "nobody is blamed for breaking the protocol";
 
@@ -76,6 +82,7 @@ struct MachineStep {
     lose,            // the connect request of `which`, or its accept, gets lost
     reconnect,       // an operator has the client reconnect path `which`
     disconnect,      // an operator disconnects path `which` of the server's first session
+    crash,           // the server does
     close,           // the application closes the session
   };
   Kind kind = Kind::deadline;
@@ -114,6 +121,7 @@ class MachineWorld {
 
   // --- the parts of a world, for those who store and compare whole ones ---
 
+  static constexpr std::uint16_t kNoIo = 0xffff;
   struct Message {
     enum class Kind : std::uint8_t {
       connect,
@@ -123,20 +131,22 @@ class MachineWorld {
       info_rsp,
       request,
       imm,
+      data,
       fence_req,
       fence_rsp,
     };
     Kind kind = Kind::connect;
     std::uint8_t extensions = 0;  // connect; request: the generation
     bool first_conn = false;
-    std::uint16_t path = 0;   // connect, fence_req: path of the client; request: chunk
+    std::uint16_t path = 0;   // connect, fence_req: path of the client; request, data: chunk
     std::uint16_t recon = 0;  // connect, fence_req
     std::uint16_t peer_errno = 0;
     std::uint16_t cid_num = 0;
-    std::uint16_t io = 0;      // request: the write
-    std::uint32_t number = 0;  // imm; fence: serial; accept: flags
+    std::uint16_t io = 0;           // request, data: the request
+    std::uint16_t content = kNoIo;  // data: the write that it comes from
+    std::uint32_t number = 0;       // imm; fence: serial; accept: flags
     std::uint64_t cookie = 0;
-    RTRS_FIELDS(kind, extensions, first_conn, path, recon, peer_errno, cid_num, io, number, cookie)
+    RTRS_FIELDS(kind, extensions, first_conn, path, recon, peer_errno, cid_num, io, content, number, cookie)
   };
   enum class End : std::uint8_t { none, connecting, open, closing, closed };
   struct Connection {
@@ -150,13 +160,13 @@ class MachineWorld {
     std::vector<Message> to_client;
     RTRS_FIELDS(id, client_key, server_key, client, server, broken, to_server, to_client)
   };
-  static constexpr std::uint16_t kNoIo = 0xffff;
   // A chunk as the server's driver sees it: headers are copied at arrival, data stays in the chunk.
   struct ChunkMemory {
-    std::uint16_t data = kNoIo;
+    std::uint16_t data = kNoIo;  // the write whose data is there
     std::uint16_t header = kNoIo;
     std::uint16_t parked_header = kNoIo;
-    RTRS_FIELDS(data, header, parked_header)
+    std::uint16_t served = kNoIo;  // whose header storage got
+    RTRS_FIELDS(data, header, parked_header, served)
   };
   struct StorageOp {
     std::uint16_t session = 0;
@@ -168,8 +178,8 @@ class MachineWorld {
   enum class IoState : std::uint8_t { unsent, outstanding, acknowledged, failed };
 
   const MachineConfig& config() const noexcept { return config_; }
-  RTRS_FIELDS(client_, registry_, sessions_, connections_, storage_, memory_, permit_io_, ios_, disk_, cuts_,
-              early_deadlines_, losses_, operators_, closing_, next_connection_, now_)
+  RTRS_FIELDS(client_, registry_, sessions_, connections_, storage_, memory_, permit_io_, buffers_, ios_,
+              disk_, cuts_, early_deadlines_, losses_, operators_, crashes_, closing_, next_connection_, now_)
 
  private:
   template <class Input>
@@ -189,7 +199,10 @@ class MachineWorld {
   Connection* by_client(ConKey);
   Connection* by_server(ConKey);
   static void send(Connection*, bool to_server, const Message&);
-  std::string write_text(std::uint16_t io) const;
+  bool is_read(std::uint16_t io) const noexcept { return (config_.reads >> (io / config_.blocks) & 1) != 0; }
+  // The newest write of the block before request `io`, whose data a READ there must return.
+  std::uint16_t write_before(std::uint16_t io) const noexcept;
+  std::string request_text(std::uint16_t io) const;
   std::string message_text(const Connection&, const Message&) const;
   static bool server_learns(const Connection&);
   static bool client_learns(const Connection&);
@@ -205,6 +218,8 @@ class MachineWorld {
   void lose(std::uint32_t id, bool server_end);
   void close(std::uint32_t id, bool server_end);
   void finish_storage(std::size_t index);
+  void data_lands(const Message&);
+  void crash();
   void submit(std::uint16_t block);
   void pass_deadline();
   void retire(std::uint32_t id, bool from_client, std::uint64_t cookie);
@@ -220,12 +235,14 @@ class MachineWorld {
   std::vector<StorageOp> storage_;
   std::vector<ChunkMemory> memory_;       // by session * depth + chunk
   std::vector<std::uint16_t> permit_io_;  // by permit
-  std::vector<IoState> ios_;              // by write
+  std::vector<std::uint16_t> buffers_;    // by permit: the write whose data a READ got
+  std::vector<IoState> ios_;              // by request
   std::vector<std::uint16_t> disk_;       // by block: the write whose data is there
   std::uint16_t cuts_;
   std::uint16_t early_deadlines_;
   std::uint16_t losses_;
   std::uint16_t operators_;
+  std::uint16_t crashes_;
   bool closing_ = false;  // the application asked for it
   std::uint32_t next_connection_ = 1;
   Nanos now_ = seconds(1);

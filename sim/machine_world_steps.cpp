@@ -60,12 +60,14 @@ MachineWorld::MachineWorld(const MachineConfig& config)
       client_(config.client),
       registry_(config.server),
       permit_io_(config.client.max_depth, kNoIo),
+      buffers_(config.client.max_depth, kNoIo),
       ios_(config.ios, IoState::unsent),
       disk_(config.blocks, kNoIo),
       cuts_(config.cuts),
       early_deadlines_(config.early_deadlines),
       losses_(config.losses),
-      operators_(config.operators) {
+      operators_(config.operators),
+      crashes_(config.crashes) {
   RTRS_ASSERT(config.paths >= 1 && config.paths <= kMaxPaths && config.blocks >= 1);
   RTRS_ASSERT(!config.server.always_invalidate && !config.client.offer_invalidation);
   for (std::uint16_t path = 0; path < config.paths; ++path) feed_client(PathAdded{now_, path});
@@ -119,6 +121,10 @@ void MachineWorld::apply(const MachineStep& step) {
     case Kind::disconnect:
       --operators_;
       feed_server({}, PathDisconnectRequested{now_, static_cast<std::uint16_t>(step.which)});
+      break;
+    case Kind::crash:
+      --crashes_;
+      crash();
       break;
     case Kind::close:
       closing_ = true;
@@ -221,11 +227,13 @@ void MachineWorld::request_arrives(ConKey key, const Message& message) {
   in.usr_len = kHeaderBytes;
   in.chunk = message.path;
   in.generation = message.extensions;
-  in.direction = Direction::write;
-  chunk.data = message.io;
+  in.direction = is_read(message.io) ? Direction::read : Direction::write;
+  in.has_descriptor = is_read(message.io);
+  if (!is_read(message.io)) chunk.data = message.io;
   if (session.path_state(key.path % kMaxPaths) == PathState::connected) {
     if (session.chunk_idle(message.path)) {
       chunk.header = message.io;
+      if (is_read(message.io)) chunk.data = kNoIo;  // whatever was left there, nobody will read it
     } else if (session.will_park(in)) {
       chunk.parked_header = message.io;
     }
@@ -252,6 +260,8 @@ void MachineWorld::arrive_at_client(std::uint32_t id) {
     case Message::Kind::info_rsp:
       feed_client(InfoAccepted{now_, key});
       break;
+    case Message::Kind::data:
+      return data_lands(message);
     case Message::Kind::fence_rsp:
       feed_client(FenceAnswered{now_, key, message.number, message.peer_errno});
       break;
@@ -293,14 +303,47 @@ void MachineWorld::close(std::uint32_t id, bool server_end) {
 void MachineWorld::finish_storage(std::size_t index) {
   const StorageOp op = storage_[index];
   storage_.erase(storage_.begin() + static_cast<std::ptrdiff_t>(index));
-  const std::uint16_t data = memory_[op.session * config_.server.queue_depth + op.chunk].data;
-  if (data != op.io) break_rule(kChunkRace);
-  for (std::size_t newer = op.io + config_.blocks; newer < ios_.size(); newer += config_.blocks) {
-    if (ios_[newer] == IoState::acknowledged) break_rule(kLostUpdate);
+  std::uint16_t& data = memory_[op.session * config_.server.queue_depth + op.chunk].data;
+  std::uint16_t& disk = disk_[op.io % config_.blocks];
+  if (is_read(op.io)) {
+    data = disk;
+  } else {
+    if (data != op.io) break_rule(kChunkRace);
+    for (std::size_t newer = op.io + config_.blocks; newer < ios_.size(); newer += config_.blocks) {
+      if (ios_[newer] == IoState::acknowledged && !is_read(static_cast<std::uint16_t>(newer)))
+        break_rule(kLostUpdate);
+    }
+    disk = data;
   }
-  disk_[op.io % config_.blocks] = data;
   const ConKey any_path{static_cast<std::uint16_t>(op.session * kMaxPaths), 0, 0};
   feed_server(any_path, Responded{now_, op.chunk, op.serial, 0});
+}
+
+std::uint16_t MachineWorld::write_before(std::uint16_t io) const noexcept {
+  while (io >= config_.blocks) {
+    io = static_cast<std::uint16_t>(io - config_.blocks);
+    if (!is_read(io)) return io;
+  }
+  return kNoIo;
+}
+
+// Nothing announces it: the client hears of the response behind it.
+void MachineWorld::data_lands(const Message& message) {
+  if (permit_io_[message.path] != message.io) return break_rule(kLateData);
+  buffers_[message.path] = message.content;
+}
+
+// What it had sent may still arrive; what was sent to it does not, except for those who look for a server.
+void MachineWorld::crash() {
+  for (Connection& c : connections_) {
+    if (c.server == End::none) continue;
+    c.server = End::closed;
+    c.to_server.clear();
+  }
+  sessions_.clear();
+  memory_.clear();
+  storage_.clear();
+  registry_ = ServerRegistry(config_.server);
 }
 
 void MachineWorld::submit(std::uint16_t block) {
@@ -312,7 +355,7 @@ void MachineWorld::submit(std::uint16_t block) {
   Submitted in{};
   in.now = now_;
   in.permit = permit;
-  in.direction = Direction::write;
+  in.direction = is_read(io) ? Direction::read : Direction::write;
   in.data_len = kDataBytes;
   in.usr_len = kHeaderBytes;
   feed_client(in);

@@ -49,14 +49,17 @@ const char* to_string(MachineStep::Kind kind) noexcept {
       return "reconnect";
     case Kind::disconnect:
       return "disconnect";
+    case Kind::crash:
+      return "crash";
     case Kind::close:
       return "close";
   }
   return "?";
 }
 
-std::string MachineWorld::write_text(std::uint16_t io) const {
-  return "write " + number(io / config_.blocks + 1U) + " of block " + number(io % config_.blocks);
+std::string MachineWorld::request_text(std::uint16_t io) const {
+  return (is_read(io) ? "READ " : "write ") + number(io / config_.blocks + 1U) + " of block " +
+         number(io % config_.blocks);
 }
 
 std::string MachineWorld::message_text(const Connection& connection, const Message& message) const {
@@ -72,7 +75,11 @@ std::string MachineWorld::message_text(const Connection& connection, const Messa
     case Message::Kind::info_rsp:
       return "INFO_RSP";
     case Message::Kind::request:
-      return "request in chunk " + number(message.path) + ": " + write_text(message.io);
+      return "request in chunk " + number(message.path) + ": " + request_text(message.io);
+    case Message::Kind::data:
+      return "data of " + request_text(message.io) +
+             (message.content == kNoIo ? ", never written,"
+                                       : ", that of " + request_text(message.content) + ",");
     case Message::Kind::fence_req:
       return "FENCE_REQ for path " + number(message.path) + " up to attempt " + number(message.recon);
     case Message::Kind::fence_rsp:
@@ -107,12 +114,12 @@ std::string MachineWorld::describe(const MachineStep& step) const {
     case Kind::client_closed:
       return where() + " is drained";
     case Kind::storage:
-      return write_text(storage_[step.which].io) + " is finished from chunk " +
+      return request_text(storage_[step.which].io) + " is finished from chunk " +
              number(storage_[step.which].chunk);
     case Kind::submit: {
       std::uint16_t io = static_cast<std::uint16_t>(step.which);
       while (ios_[io] != IoState::unsent) io = static_cast<std::uint16_t>(io + config_.blocks);
-      return write_text(io) + " is submitted, permit " + number(client_.next_permit());
+      return request_text(io) + " is submitted, permit " + number(client_.next_permit());
     }
     case Kind::deadline:
       return "time passes until the next deadline";
@@ -127,6 +134,8 @@ std::string MachineWorld::describe(const MachineStep& step) const {
       return "an operator has path " + number(step.which) + " reconnected";
     case Kind::disconnect:
       return "an operator disconnects path " + number(step.which) + " at the server";
+    case Kind::crash:
+      return "the server crashes and is back";
     case Kind::close:
       return "the session is closed";
   }

@@ -66,6 +66,8 @@ class World {
   World& operator=(const World&) = delete;
   ~World();
 
+  // A broken invariant of a machine ends the program; the traces are complete up to the step that broke it.
+  // Only one world runs at a time in a process.
   WorldResult run();
   const Scenario& scenario() const noexcept { return scenario_; }
   const Journal& journal() const noexcept { return journal_; }
@@ -234,6 +236,7 @@ class World {
   std::string unfinished();
   void stalled(const std::string& what);
   void fold_final_state();
+  void save_traces() noexcept;
 
   void note(Journal::Kind kind, std::uint32_t node, std::uint64_t a = 0, std::uint64_t b = 0,
             std::uint64_t c = 0) {

@@ -1,6 +1,7 @@
 // The phases of a world, and what must hold at the end of each.
 #include <algorithm>
 
+#include "core/base/assert_hook.hpp"
 #include "sim/digest.hpp"
 #include "sim/oracles/ledger.hpp"
 #include "sim/world.hpp"
@@ -214,8 +215,16 @@ void World::fold_final_state() {
     if (client->up) hash_ = fold(hash_, client->driver->fingerprint());
 }
 
+void World::save_traces() noexcept {
+  if (server_.recorder) server_.recorder->close_file();
+  for (const auto& client : clients_)
+    if (client->recorder) client->recorder->close_file();
+}
+
 WorldResult World::run() {
+  set_assert_hook([](void* world) noexcept { static_cast<World*>(world)->save_traces(); }, this);
   play();
+  set_assert_hook(nullptr, nullptr);
   if (!judge_.failed())
     if (const auto broken = book_.check(scenario_.storage.sectors, !scenario_.fenced))
       judge_.fail(Oracle::history, now(), *broken);

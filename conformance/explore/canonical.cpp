@@ -255,7 +255,8 @@ class View {
     hash_.add(is_attempt(message) ? names_.age(message.path, message.recon) : message.recon);
     hash_.add(kind == Kind::request ? names_.generation(message.path, message.extensions)
                                     : message.extensions);
-    if (kind == Kind::request) io(message.io);
+    if (kind == Kind::request || kind == Kind::data) io(message.io);
+    if (kind == Kind::data) io(message.content);
     if (kind == Kind::fence_req || kind == Kind::fence_rsp) {
       hash_.add(names_.serial(message.number));
     } else if (kind == Kind::imm && names_.tagged()) {
@@ -270,7 +271,8 @@ class View {
       hash_.add(message.number);
     }
     Message::visit_fields(message, [this](std::string_view name, const auto& field) {
-      if (name != "recon" && name != "extensions" && name != "io" && name != "number") hash_.add(field);
+      if (name != "recon" && name != "extensions" && name != "io" && name != "content" && name != "number")
+        hash_.add(field);
     });
   }
   void memory(const std::vector<ChunkMemory>& chunks) {
@@ -280,6 +282,7 @@ class View {
       const bool used = users != nullptr && (*users)[at % depth].state != ServerChunk::State::idle;
       if (!used) continue;
       io(chunks[at].data);
+      io(chunks[at].served);
       if ((*users)[at % depth].has_parked) io(chunks[at].parked_header);
     }
   }
@@ -309,7 +312,7 @@ class View {
       memory(field);
     } else if constexpr (std::is_same_v<Field, std::vector<IoState>>) {
       for (std::size_t i = 0; i < field.size(); ++i) blocks_[i % config_.blocks].add(field[i]);
-    } else if (name == "permit_io_") {
+    } else if (name == "permit_io_" || name == "buffers_") {
       if constexpr (std::is_same_v<Field, std::vector<std::uint16_t>>)
         for (const std::uint16_t one : field) io(one);
     } else if (name == "disk_") {

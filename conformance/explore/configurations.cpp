@@ -81,6 +81,30 @@ Configuration losing() {
   return one;
 }
 
+// Requests of a block in this order: a write, a READ, and so on.
+Configuration reading(const char* name, const char* text, const Shape& shape, std::uint64_t states) {
+  Configuration one = failover(name, text, shape, 2, states);
+  one.machines.reads = 0b1010;
+  return one;
+}
+
+// No block is written twice, so nothing can be lost without a fence.
+Configuration mixed() {
+  Configuration one = reading("mixed", "a write and a READ of each of 2 blocks, 1 cut, 1 early deadline",
+                              {2, 2, 4, 2, 1, 1, 0}, 182'000);
+  one.fence_off = one.failover = false;
+  return one;
+}
+
+// The server crashes once, at any time.
+Configuration crashing(const char* name, const char* text, const Shape& shape, unsigned connected_first,
+                       std::uint64_t states) {
+  Configuration one = failover(name, text, shape, connected_first, states);
+  one.machines.reads = 0b1010;
+  one.machines.crashes = 1;
+  return one;
+}
+
 // Columns of a shape: paths, permits, writes, blocks, cuts, early deadlines, operators.
 std::vector<Configuration> all() {
   return {
@@ -104,6 +128,14 @@ std::vector<Configuration> all() {
        false,
        {}},
       losing(),
+      reading("reads", "a write, a READ and a write of a block, 2 cuts", {2, 2, 3, 1, 2, 0, 0}, 200'000),
+      mixed(),
+      reading("late-reads", "1 permit, two writes and two READs of a block in turn, 1 cut, 2 early deadlines",
+              {2, 1, 4, 1, 1, 2, 0}, 400'000),
+      crashing("crash", "a write, a READ and a write of a block, 1 cut, the server crashes once",
+               {2, 2, 3, 1, 1, 0, 0}, 2, 200'000),
+      crashing("cold-crash", "from nothing: a write, a READ and a write of a block, 1 cut, the server crashes once",
+               {2, 2, 3, 1, 1, 0, 0}, 0, 200'000),
       patient(),
       closing(),
       planted("planted-fence", "planted: a server that answers fences without draining",

@@ -33,6 +33,8 @@ const char* lane(Kind kind) {
     case Kind::server_closed:
     case Kind::disconnect:
       return "                 server";
+    case Kind::crash:
+      return "                 server";
     case Kind::storage:
       return "                 disk";
     case Kind::submit:

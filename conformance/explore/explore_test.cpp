@@ -27,7 +27,7 @@ SearchResult search_of(const char* name, bool fence, unsigned threads = 1) {
 
 TEST(PackedWorld, ComesBackAsItWas) {
   Jitter random(7);
-  for (const char* name : {"cuts", "operator", "closing"}) {
+  for (const char* name : {"cuts", "operator", "closing", "reads", "crash"}) {
     const MachineWorld root = root_of(*configuration(name), true);
     MachineWorld unpacked = root;
     for (unsigned walk = 0; walk < 20; ++walk) {
@@ -102,6 +102,11 @@ TEST(Canonical, WithTwoBlocksAndTheEnd) {
   Configuration one = *configuration("closing");
   one.machines.paths = 1;
   one.connected_first = 1;
+  expect_same_futures(one, true);
+}
+TEST(Canonical, WithReadsAndACrash) {
+  Configuration one = *configuration("crash");
+  one.machines.cuts = 0;
   expect_same_futures(one, true);
 }
 TEST(Canonical, RefusesWhatItWouldGetWrong) {

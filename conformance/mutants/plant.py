@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes sources of the core with all bugs of the catalogue in them, each to be switched on by URTRS_MUTANT.
+"""Writes copies of sources with all bugs of the catalogue in them, each to be switched on by URTRS_MUTANT.
 
 Usage: plant.py OUT FILE...
 
-A bug is planted when all places that it changes are in the given files. The files are named from the top of the tree;
-in OUT they keep their last name. bugs.txt in OUT lists what was planted: "id, tab, the bug" a line.
+The files are named from the top of the tree, and so they are in OUT. Every place that the catalogue changes must be in
+one of them. bugs.txt in OUT lists the bugs of core/proto: "id, tab, the bug" a line.
 """
 
 import importlib.machinery
@@ -29,16 +29,19 @@ def main():
         return 2
     out = pathlib.Path(sys.argv[1])
     files = set(sys.argv[2:])
-    out.mkdir(parents=True, exist_ok=True)
-    mutants = [mutant for mutant in run.catalogue()
-               if mutant["id"] != "canary" and all(edit["file"] in files for edit in mutant["edit"])]
+    mutants = run.catalogue()
+    for name in sorted({edit["file"] for mutant in mutants for edit in mutant["edit"]} - files):
+        sys.exit(f"a bug changes {name}, which is not in the list of conformance/planted/CMakeLists.txt")
     places = run.places_of(run.ROOT, mutants)
     for name in sorted(files):
-        text = run.planted((run.ROOT / name).read_text(), places.get(name, {}))
-        write(out / pathlib.Path(name).name, f'#include "{run.SWITCH}.hpp"\n' + text)
+        copy = out / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        write(copy, f'#include "{run.SWITCH}.hpp"\n' + run.planted((run.ROOT / name).read_text(), places.get(name, {})))
     write(out / f"{run.SWITCH}.hpp", run.HEADER)
+    protocol = [mutant for mutant in mutants if mutant["id"] != "canary"
+                and all(edit["file"].startswith("core/proto/") for edit in mutant["edit"])]
     # Always, to be newer than what it is made of.
-    (out / "bugs.txt").write_text("".join(f"{mutant['id']}\t{mutant['bug']}\n" for mutant in mutants))
+    (out / "bugs.txt").write_text("".join(f"{mutant['id']}\t{mutant['bug']}\n" for mutant in protocol))
     return 0
 
 

@@ -121,8 +121,23 @@ def show_corpus(bench):
         print(f"{entry['planted']}: found by {entry['file']}: {replay['divergence']['rerun']}")
 
 
+def show_last_records(bench, bug, seed):
+    """A broken invariant ends the run; the traces are there, up to the input that broke it."""
+    ran = bench.run(bug, "sim", "run", "--seed", seed, "--trace", "aborted")
+    demand(ran.returncode < 0 and "broken invariant" in ran.stderr, f"{bug}: the run aborts", ran.returncode, ran.stderr)
+    broken = 0
+    for trace in sorted(bench.folder.glob("aborted.*.trace")):
+        code, stat = bench.json("", "stat", trace)
+        demand(code == 0, f"{bug}: {trace.name} is whole", code, stat)
+        again = bench.run(bug, "replay", "replay", trace)
+        broken += "broken invariant" in again.stderr
+    demand(broken == 1, f"{bug}: one trace leads to the broken invariant", broken)
+    print(f"{bug}: the trace of an aborted run leads to its broken invariant")
+
+
 def test(bench):
     show_corpus(bench)
+    show_last_records(bench, "M11", 1)
     for bug, seed, recorded, rerun, rule in BUGS:
         traces = bench.record(bug, seed)
         trace = next((one for one in traces if "client1" in one.name), None)

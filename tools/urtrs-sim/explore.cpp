@@ -201,10 +201,12 @@ int explore(const ExploreCommand& command) {
       std::fprintf(stderr, "  %-14s %s\n", one.name.c_str(), one.text.c_str());
     return kUsage;
   }
+  std::vector<Configuration> worlds = explore::configurations();
+  for (Configuration& one : worlds) one.machines.drop_late = command.drop_late;
   std::vector<Row> rows;
   int code = kOk;
   bool written = command.out.empty();
-  for (const Configuration& one : explore::configurations()) {
+  for (const Configuration& one : worlds) {
     for (const bool fence : {true, false}) {
       if (!wanted(one, fence, command)) continue;
       Row row = explore_one(one, fence, command);

@@ -9,9 +9,10 @@ struct ExploreCommand {
   std::string fence = "both";         // on, off, both
   unsigned threads = 1;
   unsigned megabytes = 2048;
-  bool markdown = false;  // the table of docs/exhaustive.md and nothing else on stdout
-  std::string out;        // file for the counter-example of the first rule that is broken
-  std::string replay;     // such a file, to be played instead
+  bool drop_late = false;  // sim::MachineConfig::drop_late; not with `out`
+  bool markdown = false;   // the table of docs/exhaustive.md and nothing else on stdout
+  std::string out;         // file for the counter-example of the first rule that is broken
+  std::string replay;      // such a file, to be played instead
 };
 // The exit code: kOk when each configuration came out as it must, planted ones with their rule broken.
 int explore(const ExploreCommand&);

@@ -138,7 +138,10 @@ CLI::App* explore_options(CLI::App& app, ExploreCommand& command) {
       ->capture_default_str()
       ->check(CLI::Range(64, 1'000'000));
   all->add_flag("--markdown", command.markdown, "print the table of docs/exhaustive.md");
-  all->add_option("--out", command.out, "write the first counter-example to this file");
+  CLI::Option* drop =
+      all->add_flag("--drop-late", command.drop_late,
+                    "a network that loses what is under way from a client whose end is closed (none does)");
+  all->add_option("--out", command.out, "write the first counter-example to this file")->excludes(drop);
   all->add_option("--replay", command.replay, "play a counter-example again and judge it");
   return all;
 }
