@@ -204,6 +204,7 @@ class MachineWorld {
   std::uint16_t write_before(std::uint16_t io) const noexcept;
   std::string request_text(std::uint16_t io) const;
   std::string message_text(const Connection&, const Message&) const;
+  static bool is_over(const Connection&);
   static bool server_learns(const Connection&);
   static bool client_learns(const Connection&);
   static bool waits_for_datagram(const Connection&);

@@ -131,11 +131,12 @@ void MachineWorld::apply(const MachineStep& step) {
       feed_client(CloseRequested{now_});
       break;
   }
-  const auto over = [](const Connection& c) {
-    const bool never_opened = c.server == End::none && c.to_server.empty();
-    return c.client == End::closed && (c.server == End::closed || never_opened);
-  };
-  connections_.erase(std::remove_if(connections_.begin(), connections_.end(), over), connections_.end());
+  connections_.erase(std::remove_if(connections_.begin(), connections_.end(), is_over), connections_.end());
+}
+
+bool MachineWorld::is_over(const Connection& c) {
+  const bool never_opened = c.server == End::none && c.to_server.empty();
+  return c.client == End::closed && (c.server == End::closed || never_opened);
 }
 
 // The sender hears of the arrival at once, if it still can.
