@@ -58,6 +58,7 @@ struct ClientStats {
   std::uint64_t stale_events = 0;        // events of older incarnations, dropped
   std::uint64_t refused_messages = 0;    // messages of the server that did not parse
   std::uint64_t stale_responses = 0;     // responses to requests that no longer waited for them, dropped
+  std::uint64_t copied_reads = 0;        // into a region of the application that the fabric gave no key for
 };
 
 class Client {

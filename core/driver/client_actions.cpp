@@ -8,19 +8,21 @@ namespace rtrs {
 
 // Where the server writes the data of a READ.
 Exposure Client::Impl::destination(Fabric& fabric, std::uint16_t permit) {
-  const Slot& slot = slots[permit];
-  if (slot.copied) {
-    Exposure part = buffers_exposure;
-    part.remote_addr += slot.region_offset;
-    return part;
+  Slot& slot = slots[permit];
+  if (!slot.copied) {
+    if (exposures.size() <= slot.region) exposures.resize(slot.region + 1U);
+    Exposure& whole = exposures[slot.region];
+    if (whole.id == kNoExposure)
+      whole = fabric.expose(slot.region, 0, fabric.bytes(slot.region).size()).value_or(Exposure{});
+    if (whole.id == kNoExposure) {
+      // No key for it now: the data goes the way of memory that the application did not register.
+      ++stats.copied_reads;
+      slot.copied = true;
+      slot.region = buffers.id;
+      slot.region_offset = permit * session.max_io_size();
+    }
   }
-  if (exposures.size() <= slot.region) exposures.resize(slot.region + 1U);
-  Exposure& whole = exposures[slot.region];
-  if (whole.id == kNoExposure) {
-    const auto exposed = fabric.expose(slot.region, 0, fabric.bytes(slot.region).size());
-    if (exposed) whole = *exposed;
-  }
-  Exposure part = whole;
+  Exposure part = slot.copied ? buffers_exposure : exposures[slot.region];
   part.remote_addr += slot.region_offset;
   return part;
 }

@@ -117,7 +117,7 @@ void Client::Impl::handle_info(Fabric& fabric, Nanos now, const FabricEvent& eve
   chunks.resize(std::min<std::size_t>(session.queue_depth(), options.protocol.max_depth));
   wire::ChunkWalk walk(event.bytes, chunk_size);
   for (wire::ChunkRef& chunk : chunks) chunk = walk.next().value;
-  if (!prepare_memory(fabric)) return feed(fabric, ConnectFailed{now, event.key, Reason::no_resources, 0});
+  if (!prepare_memory(fabric)) return feed(fabric, ConnectionLost{now, event.key, Reason::no_resources});
   feed(fabric, InfoAccepted{now, event.key});
 }
 

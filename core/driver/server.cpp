@@ -181,7 +181,8 @@ Nanos Server::next_deadline() const noexcept {
     }
     impl.deadline_known = true;
   }
-  return impl.events.empty() ? impl.deadline : 0;
+  // What the fabric did not take yet is offered again at once.
+  return impl.events.empty() && impl.posts.idle() ? impl.deadline : 0;
 }
 
 Errc Server::disconnect_path(Fabric& fabric, Nanos now, std::uint16_t session, unsigned path) {
