@@ -24,7 +24,8 @@ def scenarios(sim):
         listed = subprocess.run([sim, "list"], capture_output=True, text=True, check=True).stdout
         part = listed.split("scenarios:\n", 1)[1].split("marks:\n", 1)[0]
         return {line.split()[0] for line in part.splitlines() if line.startswith("  ")}
-    text = "".join(path.read_text() for path in (ROOT / "sim").glob("directed_*.cpp"))
+    files = [*(ROOT / "sim").glob("directed_*.cpp"), ROOT / "sim/blocks/block_scenarios.cpp"]
+    text = "".join(path.read_text() for path in files)
     return set(re.findall(r'^ {4}\{"(\w+)",', text, re.MULTILINE))
 
 

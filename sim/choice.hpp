@@ -13,59 +13,68 @@
 namespace rtrs::sim {
 
 // Append only: the numbers are in stored tapes.
-#define RTRS_SIM_LABELS(X)                                                                      \
-  X(none)                                                                                       \
-  X(swarm)       /* options of a run */                                                         \
-  X(step)        /* span: one step of the world */                                              \
-  X(latency)     /* of one message */                                                           \
-  X(ack_latency) /* of one acknowledgement */                                                   \
-  X(source_read) /* 0: as late as possible, 1: when posted */                                   \
-  X(torn_write)  /* part of the payload lands before the rest */                                \
-  X(torn_range)                                                                                 \
-  X(torn_delay)                                                                                 \
-  X(rnr_placement) /* payload of a write lands though no receive is posted */                   \
-  X(rnr_delay)                                                                                  \
-  X(retransmit_delay) /* after a link healed */                                                 \
-  X(retry_budget)                                                                               \
-  X(ghost_count) /* messages already on the wire when their queue pair died */                  \
-  X(ghost_delay)                                                                                \
-  X(drain_delay)    /* from disconnect to connection_closed */                                  \
-  X(late_placement) /* a write still lands between disconnect and connection_closed */          \
-  X(qp_error)       /* a queue pair breaks when something is posted on it or delivered to it */ \
-  X(qp_error_side)                                                                              \
-  X(cm_lost)                                                                                    \
-  X(cm_late)                                                                                    \
-  X(cm_latency)                                                                                 \
-  X(cm_request)                                                                                 \
-  X(cm_reply)                                                                                   \
-  X(cm_reject)                                                                                  \
-  X(cm_disconnect)                                                                              \
-  X(info_cut)    /* the link is cut when a message (not an immediate) is under way */           \
-  X(fault_class) /* is this class of faults on in this run? */                                  \
-  X(fault_weight)                                                                               \
-  X(fault_budget)                                                                               \
-  X(fault_gap)    /* time to the next fault */                                                  \
-  X(fault_pick)   /* which class */                                                             \
-  X(fault_target) /* which link, queue pair or node */                                          \
-  X(fault_direction)                                                                            \
-  X(fault_hold)                                                                                 \
-  X(fault_flaps)                                                                                \
-  X(fault_span) /* span: one fault */                                                           \
-  X(storage_delay)                                                                              \
-  X(storage_error)                                                                              \
-  X(storage_order)                                                                              \
-  X(workload) /* span and draws of the application */                                           \
-  X(workload_op)                                                                                \
-  X(workload_block)                                                                             \
-  X(workload_length)                                                                            \
-  X(workload_gap)                                                                               \
-  X(admin)      /* operations on paths and sessions */                                          \
-  X(poll_order) /* which node runs first */                                                     \
-  X(clock)                                                                                      \
-  X(test)                                                                                       \
-  X(option)  /* span: one option of a run */                                                    \
-  X(request) /* span: one request of an application */                                          \
-  X(planned) /* span: one step of a directed scenario */
+#define RTRS_SIM_LABELS(X)                                                                        \
+  X(none)                                                                                         \
+  X(swarm)       /* options of a run */                                                           \
+  X(step)        /* span: one step of the world */                                                \
+  X(latency)     /* of one message */                                                             \
+  X(ack_latency) /* of one acknowledgement */                                                     \
+  X(source_read) /* 0: as late as possible, 1: when posted */                                     \
+  X(torn_write)  /* part of the payload lands before the rest */                                  \
+  X(torn_range)                                                                                   \
+  X(torn_delay)                                                                                   \
+  X(rnr_placement) /* payload of a write lands though no receive is posted */                     \
+  X(rnr_delay)                                                                                    \
+  X(retransmit_delay) /* after a link healed */                                                   \
+  X(retry_budget)                                                                                 \
+  X(ghost_count) /* messages already on the wire when their queue pair died */                    \
+  X(ghost_delay)                                                                                  \
+  X(drain_delay)    /* from disconnect to connection_closed */                                    \
+  X(late_placement) /* a write still lands between disconnect and connection_closed */            \
+  X(qp_error)       /* a queue pair breaks when something is posted on it or delivered to it */   \
+  X(qp_error_side)                                                                                \
+  X(cm_lost)                                                                                      \
+  X(cm_late)                                                                                      \
+  X(cm_latency)                                                                                   \
+  X(cm_request)                                                                                   \
+  X(cm_reply)                                                                                     \
+  X(cm_reject)                                                                                    \
+  X(cm_disconnect)                                                                                \
+  X(info_cut)    /* the link is cut when a message (not an immediate) is under way */             \
+  X(fault_class) /* is this class of faults on in this run? */                                    \
+  X(fault_weight)                                                                                 \
+  X(fault_budget)                                                                                 \
+  X(fault_gap)    /* time to the next fault */                                                    \
+  X(fault_pick)   /* which class */                                                               \
+  X(fault_target) /* which link, queue pair or node */                                            \
+  X(fault_direction)                                                                              \
+  X(fault_hold)                                                                                   \
+  X(fault_flaps)                                                                                  \
+  X(fault_span) /* span: one fault */                                                             \
+  X(storage_delay)                                                                                \
+  X(storage_error)                                                                                \
+  X(storage_order)                                                                                \
+  X(workload) /* span and draws of the application */                                             \
+  X(workload_op)                                                                                  \
+  X(workload_block)                                                                               \
+  X(workload_length)                                                                              \
+  X(workload_gap)                                                                                 \
+  X(admin)      /* operations on paths and sessions */                                            \
+  X(poll_order) /* which node runs first */                                                       \
+  X(clock)                                                                                        \
+  X(test)                                                                                         \
+  X(option)  /* span: one option of a run */                                                      \
+  X(request) /* span: one request of an application */                                            \
+  X(planned) /* span: one step of a directed scenario */                                          \
+  /* From here on SeededChoice has a stream of its own, so that a seed draws the rest as ever. */ \
+  X(rare_swarm)     /* options of a run: faults that most runs do without */                      \
+  X(resource_short) /* memory, a key or a connection cannot be had */                             \
+  X(resolve_failed) /* an address does not resolve */                                             \
+  X(accept_failed)  /* a connect request that was accepted cannot be served */                    \
+  X(post_short)     /* fewer work requests are taken than were posted */                          \
+  X(armed)          /* the next fault comes soon, because something rare is going on */           \
+  X(clock_rate)     /* a clock is fast or slow */                                                 \
+  X(channel)        /* how much slower than the others the messages of one connection are */
 
 enum class Label : std::uint16_t {
 #define RTRS_SIM_LABEL(name) name,
@@ -73,6 +82,11 @@ enum class Label : std::uint16_t {
 #undef RTRS_SIM_LABEL
 };
 const char* to_string(Label) noexcept;
+inline constexpr std::size_t kLabels = 0
+#define RTRS_SIM_LABEL(name) +1
+    RTRS_SIM_LABELS(RTRS_SIM_LABEL)
+#undef RTRS_SIM_LABEL
+    ;
 
 struct Draw {
   Label label = Label::none;
@@ -185,13 +199,14 @@ class ScopedSpan {
 // Pseudo-random numbers from a seed; the same on every machine and compiler.
 class SeededChoice final : public ChoiceSource {
  public:
-  explicit SeededChoice(std::uint64_t seed) noexcept : state_(seed) {}
+  explicit SeededChoice(std::uint64_t seed) noexcept : state_(seed), rare_(~seed) {}
 
  protected:
   std::uint32_t choose(std::uint32_t n, Label) override;
 
  private:
   std::uint64_t state_;
+  std::uint64_t rare_;  // of the labels from rare_swarm on
 };
 
 // Plays a tape, then only calm choices. The draws are not owned.
@@ -222,6 +237,20 @@ class PrefixChoice final : public ChoiceSource {
   std::span<const Draw> prefix_;
   std::size_t next_ = 0;
   std::uint64_t state_;
+};
+
+// Another source, calm under some labels. The other one draws all the same, so that only what those labels
+// stand for is missing from the run. It must outlive this.
+class CalmedChoice final : public ChoiceSource {
+ public:
+  CalmedChoice(ChoiceSource& inner, std::span<const Label> calm);
+
+ protected:
+  std::uint32_t choose(std::uint32_t n, Label) override;
+
+ private:
+  ChoiceSource& inner_;
+  std::vector<bool> calm_;  // by label
 };
 
 // Always calm.

@@ -105,5 +105,14 @@ RC_GTEST_PROP(Choice, DrawsStayBelowN, (std::uint32_t n, std::uint64_t seed)) {
   RC_ASSERT(source.draw(n, Label::test) < (n == 0 ? 1 : n));
 }
 
+TEST(SeededChoice, RareLabelsDoNotShiftWhatTheOthersDraw) {
+  SeededChoice plain(3), rare(3);
+  for (unsigned draw = 0; draw < 100; ++draw) {
+    rare.draw(10, Label::rare_swarm);
+    EXPECT_EQ(plain.draw(1000, Label::latency), rare.draw(1000, Label::latency));
+    rare.draw(10, Label::post_short);
+  }
+}
+
 }  // namespace
 }  // namespace rtrs::sim

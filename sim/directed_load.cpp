@@ -115,7 +115,7 @@ constexpr Directed kScenarios[] = {
     {"F17", "writes are visible in part before they are there", torn,
      "rate number=12 time=300000\nrate number=13 time=300000\nrate number=11 time=500000\ndelivered "
      "number=50\nbreak_path\ncompleted number=200"},
-    {"F20", "a depth that is no power of two", odd_depth,
+    {"DP01", "a depth that is no power of two", odd_depth,
      "delivered number=20\nbreak_path\ncompleted number=100"},
     {"F23a", "nothing reaches the server any more on one path", long_load,
      "delivered number=5\ncut ways=1\nlost\npass time=15s\nheal ways=1\nconnected\ncompleted number=60"},

@@ -12,6 +12,7 @@ std::span<const Directed> load_scenarios();        // heartbeats, queues, permit
 std::span<const Directed> teardown_scenarios();    // sessions, paths and servers that are closed
 std::span<const Directed> process_scenarios();     // processes that die, stop and come back otherwise
 std::span<const Directed> silence_scenarios();     // heartbeats without load, links that go together
+std::span<const Directed> shortage_scenarios();    // adapters, memory, addresses that are not there
 std::span<const Directed> lying_client_scenarios();
 std::span<const Directed> lying_server_scenarios();
 

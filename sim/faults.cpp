@@ -1,12 +1,13 @@
 #include "sim/faults.hpp"
 
 #include <algorithm>
+#include <span>
 
 namespace rtrs::sim {
 namespace {
 
 constexpr std::uint32_t kBothWays = 3;
-constexpr auto kFirstRate = static_cast<unsigned>(FaultClass::qp_error_at_step);
+constexpr auto kFirstRare = static_cast<unsigned>(FaultClass::black_hole);
 
 constexpr std::uint32_t bit(Way way) noexcept {
   return 1u << static_cast<unsigned>(way);
@@ -34,7 +35,13 @@ const char* to_string(FaultClass c) noexcept {
                                                              "info_cut",
                                                              "torn_writes",
                                                              "ghosts",
-                                                             "slow_drain"});
+                                                             "slow_drain",
+                                                             "black_hole",
+                                                             "device_gone",
+                                                             "resource_short",
+                                                             "resolve_failed",
+                                                             "accept_failed",
+                                                             "post_short"});
   static_assert(kNames.size() == kFaultClasses);
   const auto index = static_cast<std::size_t>(c);
   return index < kNames.size() ? kNames[index] : "unknown";
@@ -48,13 +55,14 @@ std::string FaultOptions::describe() const {
             std::to_string(weight[i]);
   }
   if (text.empty()) text = "none";
+  if (bias > 1) text += " bias=" + std::to_string(bias);
   return text + " budget=" + (budget == kUnlimited ? "unlimited" : std::to_string(budget));
 }
 
 FaultOptions draw_fault_options(ChoiceSource& choice, Nanos time_scale) {
   const ScopedSpan span(choice, Label::swarm);
   FaultOptions options;
-  for (std::uint32_t& weight : options.weight) {
+  for (std::uint32_t& weight : std::span(options.weight).first(kFirstRare)) {
     const ScopedSpan option(choice, Label::option);
     if (choice.draw(2, Label::fault_class) == 0) continue;
     weight = 1 + choice.draw(100, Label::fault_weight);
@@ -65,6 +73,18 @@ FaultOptions draw_fault_options(ChoiceSource& choice, Nanos time_scale) {
   options.min_hold = time_scale / 100;
   options.mean_hold = time_scale;
   return options;
+}
+
+void draw_rare_faults(ChoiceSource& choice, FaultOptions& options) {
+  const ScopedSpan span(choice, Label::rare_swarm);
+  if (choice.draw(2, Label::rare_swarm) == 0) return;
+  for (std::uint32_t& weight : std::span(options.weight).subspan(kFirstRare)) {
+    const ScopedSpan option(choice, Label::option);
+    if (choice.draw(2, Label::rare_swarm) == 0) continue;
+    weight = 1 + choice.draw(100, Label::rare_swarm);
+  }
+  static constexpr std::array<std::uint32_t, 4> kBiases{1, 1, 4, 16};
+  options.bias = kBiases[choice.draw(kBiases.size(), Label::rare_swarm)];
 }
 
 FaultDriver::FaultDriver(const FaultOptions& options, std::vector<NodeId> clients,
@@ -97,7 +117,26 @@ void FaultDriver::set_rates(Network& network) const {
   rates.source_read_early = of(FaultClass::torn_writes, 2000);
   rates.ghost_delay = of(FaultClass::ghosts, 7000);
   rates.slow_drain = of(FaultClass::slow_drain, 7000);
+  rates.resource_short = of(FaultClass::resource_short, 3000);
+  rates.resolve_failed = of(FaultClass::resolve_failed, 5000);
+  rates.accept_failed = of(FaultClass::accept_failed, 5000);
+  rates.post_short = of(FaultClass::post_short, 3000);
+  if (biased_) {
+    for_each_rate(rates, [this](std::uint32_t& rate) {
+      rate = static_cast<std::uint32_t>(
+          std::min<std::uint64_t>(std::uint64_t{rate} * options_.bias, ChoiceSource::kMillion / 2));
+    });
+  }
   network.rates() = rates;
+}
+
+void FaultDriver::bias(bool armed, Network& network, ChoiceSource& choice) {
+  if (!armed_ || options_.bias <= 1 || armed == biased_) return;
+  biased_ = armed;
+  set_rates(network);
+  if (!armed || next_ == kNever) return;
+  const Nanos gap = draw_exponential(choice, 1, options_.mean_gap / options_.bias, Label::armed);
+  next_ = std::min(next_, network.now() + gap);
 }
 
 Nanos FaultDriver::next_time() const noexcept {
@@ -127,19 +166,26 @@ void FaultDriver::advance(Network& network, ChoiceSource& choice, std::vector<Wo
 void FaultDriver::strike(Network& network, ChoiceSource& choice, std::vector<WorldFault>& out) {
   if (choice.skips(Label::fault_span)) return;
   const ScopedSpan span(choice, Label::fault_span);
+  const auto weight_of = [this](unsigned i) {
+    return is_timed(static_cast<FaultClass>(i)) ? options_.weight[i] : 0;
+  };
   std::uint32_t total = 0;
-  for (unsigned i = 0; i < kFirstRate; ++i) total += options_.weight[i];
+  for (unsigned i = 0; i < kFaultClasses; ++i) total += weight_of(i);
   if (total == 0) return;
   std::uint32_t pick = choice.draw(total, Label::fault_pick);
   unsigned index = 0;
-  while (pick >= options_.weight[index]) pick -= options_.weight[index++];
+  while (pick >= weight_of(index)) pick -= weight_of(index++);
   const auto which = static_cast<FaultClass>(index);
   const Nanos hold = draw_exponential(choice, options_.min_hold, options_.mean_hold, Label::fault_hold);
   bool done = true;
   switch (which) {
     case FaultClass::break_qp:
     case FaultClass::break_path:
-      done = strike_qp(which, network, choice);
+    case FaultClass::black_hole:
+      done = strike_qp(which, network, choice, hold);
+      break;
+    case FaultClass::device_gone:
+      done = strike_device(network, choice, hold);
       break;
     case FaultClass::crash:
     case FaultClass::crash_orderly:
@@ -196,7 +242,23 @@ bool FaultDriver::strike_link(FaultClass which, Network& network, ChoiceSource& 
   }
 }
 
-bool FaultDriver::strike_qp(FaultClass which, Network& network, ChoiceSource& choice) {
+// Both directions of every link of the port, what is open there, and what would be opened.
+bool FaultDriver::strike_device(Network& network, ChoiceSource& choice, Nanos hold) {
+  if (network.link_count() == 0) return false;
+  const LinkId link = choice.draw(static_cast<std::uint32_t>(network.link_count()), Label::fault_target);
+  const LinkInfo chosen = network.link_info(link);
+  const bool server_side = choice.draw(2, Label::fault_direction) == 1;
+  const NodeId node = server_side ? chosen.server : chosen.client;
+  const std::uint32_t port = server_side ? chosen.server_port : chosen.client_port;
+  if (!network.is_up(node) || network.is_unplugged(node, port)) return false;
+  const Nanos until = network.now() + hold;
+  strikes_.push_back({FaultClass::device_gone, link, server_side ? Way::to_client : Way::to_server, until});
+  network.unplug(node, port, choice);
+  undo_at(Ending{until, Ending::Kind::plug, node, port, 0});
+  return true;
+}
+
+bool FaultDriver::strike_qp(FaultClass which, Network& network, ChoiceSource& choice, Nanos hold) {
   std::vector<QpId> candidates;
   for (QpId id = 0; id < network.qp_count(); ++id) {
     if (network.qp_info(id).established) candidates.push_back(id);
@@ -204,7 +266,13 @@ bool FaultDriver::strike_qp(FaultClass which, Network& network, ChoiceSource& ch
   if (candidates.empty()) return false;
   const QpId chosen =
       candidates[choice.draw(static_cast<std::uint32_t>(candidates.size()), Label::fault_target)];
-  strikes_.push_back({which, chosen, network.qp_info(chosen).way, 0});
+  const bool hole = which == FaultClass::black_hole;
+  strikes_.push_back({which, chosen, network.qp_info(chosen).way, hole ? network.now() + hold : 0});
+  if (hole) {
+    network.swallow(chosen, true, choice);
+    undo_at(Ending{network.now() + hold, Ending::Kind::pass, chosen, 0, 0});
+    return true;
+  }
   if (which == FaultClass::break_qp) {
     network.break_qp(chosen, choice);
     return true;
@@ -260,6 +328,10 @@ void FaultDriver::end(const Ending& ending, Network& network, ChoiceSource& choi
     case Ending::Kind::latency:
       network.set_latency(ending.target, network.config().latency, network.config().jitter);
       return;
+    case Ending::Kind::pass:
+      return network.swallow(ending.target, false, choice);
+    case Ending::Kind::plug:
+      return network.plug(ending.target, ending.ways, choice);
     case Ending::Kind::restart:
       network.restart(ending.target);
       out.push_back(WorldFault{WorldFault::Kind::restart, ending.target, network.now()});
@@ -308,13 +380,12 @@ void FaultDriver::heal(Network& network, LinkId link, std::uint32_t ways, Choice
 }
 
 void FaultDriver::stop_and_heal(Network& network, ChoiceSource& choice, std::vector<WorldFault>& out) {
-  armed_ = false;
+  armed_ = biased_ = false;
   next_ = kNever;
   network.rates() = Rates{};
   for (const Ending& ending : endings_) {
-    if (ending.kind == Ending::Kind::restart || ending.kind == Ending::Kind::latency) {
-      end(ending, network, choice, out);
-    }
+    const bool beat = ending.kind == Ending::Kind::flap_cut || ending.kind == Ending::Kind::flap_heal;
+    if (!beat && ending.kind != Ending::Kind::heal) end(ending, network, choice, out);
   }
   endings_.clear();
   cuts_.clear();

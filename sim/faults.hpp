@@ -12,8 +12,8 @@
 
 namespace rtrs::sim {
 
-// Append only. The classes up to `flap` strike at drawn times; those from `qp_error_at_step` on are chances
-// at each opportunity (Rates).
+// Append only. Some strike at drawn times, the others are chances at each opportunity (Rates): see
+// is_timed().
 enum class FaultClass : std::uint8_t {
   cut_both,  // both directions of one link, for a while
   cut_one_way,
@@ -35,10 +35,20 @@ enum class FaultClass : std::uint8_t {
   torn_writes,
   ghosts,
   slow_drain,
+  black_hole,   // one connection of many gets nothing through, for a while
+  device_gone,  // an adapter is taken out of a node and comes back
+  resource_short,
+  resolve_failed,
+  accept_failed,
+  post_short,
   count_,
 };
 inline constexpr unsigned kFaultClasses = static_cast<unsigned>(FaultClass::count_);
 const char* to_string(FaultClass) noexcept;
+// Strikes at drawn times.
+constexpr bool is_timed(FaultClass c) noexcept {
+  return c < FaultClass::qp_error_at_step || c == FaultClass::black_hole || c == FaultClass::device_gone;
+}
 
 struct FaultOptions {
   std::array<std::uint32_t, kFaultClasses> weight{};  // 0: off
@@ -47,6 +57,9 @@ struct FaultOptions {
   Nanos min_hold = milliseconds(10);
   Nanos mean_hold = seconds(3);  // on top of min_hold, exponential
   bool crash_client = true, crash_server = true;
+  // While something rare is going on (see FaultDriver::bias) chances are this many times as high and the next
+  // timed fault comes soon; 1: as always.
+  std::uint32_t bias = 1;
   static constexpr std::uint32_t kUnlimited = ~std::uint32_t{0};
 
   bool has(FaultClass c) const noexcept { return weight[static_cast<unsigned>(c)] != 0; }
@@ -55,6 +68,8 @@ struct FaultOptions {
 // Swarm: each class off with p = 1/2, else a weight of 1..100; budget of 0, 1, 2, 3 or no bound. All calm
 // draws give no faults. `time_scale`: typical time between interesting things, e.g. the heartbeat interval.
 FaultOptions draw_fault_options(ChoiceSource&, Nanos time_scale);
+// The classes from black_hole on and the bias: none of them in half of all cases.
+void draw_rare_faults(ChoiceSource&, FaultOptions&);
 
 // What the network cannot do alone.
 struct WorldFault {
@@ -87,6 +102,8 @@ class FaultDriver {
   Nanos next_time() const noexcept;
   // Does what is due at network.now().
   void advance(Network&, ChoiceSource&, std::vector<WorldFault>& out);
+  // Something rare begins or ends: a path is on its way up or down.
+  void bias(bool armed, Network&, ChoiceSource&);
   // Ends all faults: rates to zero, links healed, latency restored, crashed nodes restarted. Pauses end by
   // themselves.
   void stop_and_heal(Network&, ChoiceSource&, std::vector<WorldFault>& out);
@@ -101,17 +118,18 @@ class FaultDriver {
 
  private:
   struct Ending {  // a timed fault to be undone, or a beat of a flap train
-    enum class Kind : std::uint8_t { heal, latency, restart, flap_cut, flap_heal };
+    enum class Kind : std::uint8_t { heal, latency, restart, flap_cut, flap_heal, pass, plug };
     Nanos time = 0;
     Kind kind = Kind::heal;
-    std::uint32_t target = 0;  // link or node
-    std::uint32_t ways = 0;    // bit per Way
+    std::uint32_t target = 0;  // link, node or queue pair
+    std::uint32_t ways = 0;    // bit per Way; plug: the port
     std::uint32_t beats = 0;
   };
   void strike(Network&, ChoiceSource&, std::vector<WorldFault>& out);
   bool strike_link(FaultClass, Network&, ChoiceSource&, Nanos hold);
-  bool strike_qp(FaultClass, Network&, ChoiceSource&);
+  bool strike_qp(FaultClass, Network&, ChoiceSource&, Nanos hold);
   bool strike_node(FaultClass, Network&, ChoiceSource&, Nanos hold, std::vector<WorldFault>& out);
+  bool strike_device(Network&, ChoiceSource&, Nanos hold);
   void strike_flap(Network&, ChoiceSource&, Nanos hold);
   void end(const Ending&, Network&, ChoiceSource&, std::vector<WorldFault>& out);
   void set_rates(Network&) const;
@@ -130,6 +148,7 @@ class FaultDriver {
   Nanos quiet_since_ = 0;
   std::uint32_t left_ = 0;
   bool armed_ = false;
+  bool biased_ = false;
 };
 
 }  // namespace rtrs::sim

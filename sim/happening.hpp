@@ -31,32 +31,34 @@ enum class Ending : std::uint8_t {
 
 struct Happening {
   enum class Kind : std::uint8_t {
-    qp_created,       // qp, node, link, way = its sending direction; value = retry budget in ns
-    qp_paired,        // qp, peer: they are the two ends of one connection
-    posted,           // qp, wr, op, length, imm, rkey, value = remote address, flag = signalled
-    receives_posted,  // qp, length = how many
-    placed,           // qp = responder, peer = requester, wr, rkey, value = address, length: bytes written
-    executed,         // qp = responder, peer = requester, wr, op, imm, length, flag = took a receive;
-                      // a local one has qp = peer = its poster
-    refused,          // qp = responder, peer = requester, wr: access refused
-    completed,        // qp, wr, ending; on success only signalled ones are reported
-    acknowledged,     // qp, wr: everything below wr has arrived (or was copied, on a weak network)
-    receive_flushed,  // qp, length = how many receives ended unused
-    reported,         // qp, op, imm, length, wr = serial of the arrival: the application polled an arrival
-    key_granted,      // node, rkey, value = address, length
-    key_revoked,      // node, rkey
-    link_cut,         // link, way
-    link_healed,      // link, way
-    qp_broken,        // qp, ending: first failure; qp can do nothing any more
-    qp_disconnected,  // qp: the application asked
-    qp_closed,        // qp: connection_closed was reported
-    request_sent,     // qp: REQ, once
-    request_seen,     // qp of the client, node: the application of `node` saw the connect request
-    established,      // qp, peer: reported to the client
-    connect_failed,   // qp: reported to the client
-    node_crashed,     // node
-    node_restarted,   // node
-    overrun,          // qp: its completion queue is unusable
+    qp_created,         // qp, node, link, way = its sending direction; value = retry budget in ns
+    qp_paired,          // qp, peer: they are the two ends of one connection
+    posted,             // qp, wr, op, length, imm, rkey, value = remote address, flag = signalled
+    receives_posted,    // qp, length = how many
+    placed,             // qp = responder, peer = requester, wr, rkey, value = address, length: bytes written
+    executed,           // qp = responder, peer = requester, wr, op, imm, length, flag = took a receive;
+                        // a local one has qp = peer = its poster
+    refused,            // qp = responder, peer = requester, wr: access refused
+    completed,          // qp, wr, ending; on success only signalled ones are reported
+    acknowledged,       // qp, wr: everything below wr has arrived (or was copied, on a weak network)
+    receive_flushed,    // qp, length = how many receives ended unused
+    reported,           // qp, op, imm, length, wr = serial of the arrival: the application polled an arrival
+    key_granted,        // node, rkey, value = address, length
+    key_revoked,        // node, rkey
+    link_cut,           // link, way
+    link_healed,        // link, way
+    qp_broken,          // qp, ending: first failure; qp can do nothing any more
+    qp_disconnected,    // qp: the application asked
+    qp_closed,          // qp: connection_closed was reported
+    request_sent,       // qp: REQ, once
+    request_seen,       // qp of the client, node: the application of `node` saw the connect request
+    established,        // qp, peer: reported to the client
+    connect_failed,     // qp: reported to the client
+    node_crashed,       // node
+    node_restarted,     // node
+    overrun,            // qp: its completion queue is unusable
+    connection_cut,     // qp: nothing of it gets through although its link may be well
+    connection_healed,  // qp
   };
   Kind kind = Kind::qp_created;
   Way way = Way::to_server;

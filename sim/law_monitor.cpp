@@ -53,6 +53,8 @@ void LawMonitor::on(const Happening& h) {
       return;
     case Kind::link_cut:
     case Kind::link_healed:
+    case Kind::connection_cut:
+    case Kind::connection_healed:
       return on_link(h);
     case Kind::qp_broken:
       return on_broken(h);
@@ -313,6 +315,7 @@ bool LawMonitor::excused(const Happening& h, Qp& qp) {
   if (oldest == nullptr) return false;
   const Nanos since = std::max(qp.progress, oldest->time);
   if (h.time - since < qp.budget) return false;
+  if (qp.cut) return true;
   if (qp.link < links_.size() && (links_[qp.link].cut[0] || links_[qp.link].cut[1])) return true;
   if (qp.peer == kNone) return true;
   const Qp& peer = qp_at(qp.peer);
@@ -377,8 +380,10 @@ void LawMonitor::on_connection(const Happening& h) {
 }
 
 void LawMonitor::on_link(const Happening& h) {
+  const bool cut = h.kind == Happening::Kind::link_cut || h.kind == Happening::Kind::connection_cut;
+  if (h.link == kNone) return void(qp_at(h.qp).cut = cut);
   if (h.link >= links_.size()) links_.resize(std::size_t{h.link} + 1);
-  links_[h.link].cut[static_cast<unsigned>(h.way)] = h.kind == Happening::Kind::link_cut;
+  links_[h.link].cut[static_cast<unsigned>(h.way)] = cut;
 }
 
 void LawMonitor::on_node(const Happening& h) {

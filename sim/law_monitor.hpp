@@ -72,6 +72,7 @@ class LawMonitor {
     bool failed = false;           // a work request ended badly: from then on all are flushed
     bool refused_peer = false;     // as responder it refused an access
     bool refused_by_peer = false;  // as requester
+    bool cut = false;              // nothing of it gets through
     NodeId node = kNone;
     LinkId link = kNone;
     QpId peer = kNone;

@@ -80,6 +80,7 @@ unsigned LyingFabric::bend(WorkRequest& work) {
   const ConKey& key = work.key;
   if (work.op == WorkRequest::Op::send) {
     work.inline_bytes = changed(Lie::message, key, work.inline_bytes);
+    return take(Lie::message_twice, key) != nullptr ? 2 : 1;
   } else if (work.op == WorkRequest::Op::send_inv) {
     return take(Lie::no_invalidation, key) != nullptr ? 0 : 1;
   } else if (work.op == WorkRequest::Op::write) {

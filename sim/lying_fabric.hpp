@@ -10,20 +10,22 @@
 namespace rtrs::sim {
 
 // X(name): what is changed, and how.
-#define RTRS_SIM_LIES(X)                                                           \
-  X(connect)       /* bytes of CON_REQ: `size` at `at`; size 0: cut off at `at` */ \
-  X(accept)        /* of CON_RSP that accepts */                                   \
-  X(reject)        /* of CON_RSP that rejects */                                   \
-  X(message)       /* of INFO_REQ, INFO_RSP and fences */                          \
-  X(key)           /* of RKEY_RSP */                                               \
-  X(header)        /* of the RTRS header of an IO request */                       \
-  X(request)       /* bits of the immediate of a request, inverted */              \
-  X(response)      /* of a response */                                             \
-  X(request_twice) /* the message goes out twice */                                \
-  X(response_twice)                                                                \
-  X(unanswered)      /* an acknowledgement of a heartbeat instead of a response */ \
-  X(read_data)       /* READ data goes `value` bytes further */                    \
-  X(no_invalidation) /* the key of a READ is not invalidated, the response says so */
+#define RTRS_SIM_LIES(X)                                                              \
+  X(connect)       /* bytes of CON_REQ: `size` at `at`; size 0: cut off at `at` */    \
+  X(accept)        /* of CON_RSP that accepts */                                      \
+  X(reject)        /* of CON_RSP that rejects */                                      \
+  X(message)       /* of INFO_REQ, INFO_RSP and fences */                             \
+  X(key)           /* of RKEY_RSP */                                                  \
+  X(header)        /* of the RTRS header of an IO request */                          \
+  X(request)       /* bits of the immediate of a request, inverted */                 \
+  X(response)      /* of a response */                                                \
+  X(request_twice) /* the message goes out twice */                                   \
+  X(response_twice)                                                                   \
+  X(unanswered)      /* an acknowledgement of a heartbeat instead of a response */    \
+  X(read_data)       /* READ data goes `value` bytes further */                       \
+  X(no_invalidation) /* the key of a READ is not invalidated, the response says so */ \
+  X(message_twice)   /* INFO_REQ, INFO_RSP or a fence goes out twice */               \
+  X(no_receives)     /* receives that should be posted are not */
 
 enum class Lie : std::uint8_t {
 #define RTRS_SIM_LIE(name) name,
@@ -79,7 +81,7 @@ class LyingFabric final : public Fabric {
   void disconnect(ConKey key) override { inner_.disconnect(key); }
   std::string describe(ConKey key) const override { return inner_.describe(key); }
   void post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept override {
-    inner_.post_receive(key, count, bytes_each);
+    if (take(Lie::no_receives, key) == nullptr) inner_.post_receive(key, count, bytes_each);
   }
   std::size_t post(std::span<const WorkRequest>) noexcept override;
   std::size_t poll(Nanos now, std::span<FabricEvent> events) noexcept override {

@@ -7,8 +7,10 @@
 namespace rtrs::sim {
 namespace {
 
-LawMonitor::Options laws_of(const Capabilities& capabilities) {
+LawMonitor::Options laws_of(const NetworkConfig& config) {
+  const Capabilities& capabilities = config.capabilities;
   LawMonitor::Options options;
+  options.infinite_rnr = config.rnr_budget == 0;
   options.done_means_delivered = capabilities.done_means_delivered;
   options.imm_consumes_receive = capabilities.imm_consumes_receive;
   options.invalidation_fences = capabilities.invalidation_fences;
@@ -60,7 +62,7 @@ Capabilities weak_capabilities() noexcept {
   return c;
 }
 
-Network::Network(const NetworkConfig& config) : config_(config), monitor_(laws_of(config.capabilities)) {}
+Network::Network(const NetworkConfig& config) : config_(config), monitor_(laws_of(config)) {}
 
 NodeId Network::add_node() {
   nodes_.emplace_back();
@@ -107,6 +109,9 @@ bool Network::step(ChoiceSource& choice) {
       break;
     case Event::Kind::broken_peer:
       on_refusal(event.qp, choice);
+      break;
+    case Event::Kind::rnr:
+      on_rnr(event.qp, choice);
       break;
   }
   return true;
@@ -197,7 +202,12 @@ LinkId Network::link(NodeId client, std::uint32_t client_port, NodeId server, st
   made.info.server_port = server_port;
   made.latency = config_.latency;
   made.jitter = config_.jitter;
-  return static_cast<LinkId>(links_.size() - 1);
+  const auto id = static_cast<LinkId>(links_.size() - 1);
+  made.unplugged =
+      (is_unplugged(client, client_port) ? 1U : 0U) + (is_unplugged(server, server_port) ? 1U : 0U);
+  for (const Way way : {Way::to_server, Way::to_client})
+    if (made.unplugged != 0) link_changed(id, way, true);
+  return id;
 }
 
 LinkInfo Network::link_info(LinkId id) const noexcept {
@@ -217,17 +227,23 @@ Nanos Network::draw_latency(const Link& link, ChoiceSource& choice, Label label)
   return link.latency + draw_time(choice, link.jitter, label);
 }
 
-void Network::cut(LinkId id, Way way) {
-  Link& link = links_[id];
-  bool& is_cut = link.info.cut[static_cast<unsigned>(way)];
-  if (is_cut) return;
-  is_cut = true;
-  ++stats_.cuts;
+void Network::link_changed(LinkId id, Way way, bool cut) {
   Happening h;
-  h.kind = Happening::Kind::link_cut;
+  h.kind = cut ? Happening::Kind::link_cut : Happening::Kind::link_healed;
   h.link = id;
   h.way = way;
   happened(h);
+}
+
+void Network::cut(LinkId id, Way way) {
+  Link& link = links_[id];
+  const bool was_cut = is_cut(id, way);
+  bool& cut = link.info.cut[static_cast<unsigned>(way)];
+  if (cut) return;
+  cut = true;
+  ++stats_.cuts;
+  if (was_cut) return;
+  link_changed(id, way, true);
   // Who waits for a receive asks again and again, and now gets no answer.
   std::erase_if(link.qps, [this](QpId qp) { return qps_[qp].state == Qp::State::closed; });
   for (const QpId qp : link.qps) poke_rnr(qp);
@@ -235,14 +251,11 @@ void Network::cut(LinkId id, Way way) {
 
 void Network::heal(LinkId id, Way way, ChoiceSource& choice) {
   Link& link = links_[id];
-  bool& is_cut = link.info.cut[static_cast<unsigned>(way)];
-  if (!is_cut) return;
-  is_cut = false;
-  Happening h;
-  h.kind = Happening::Kind::link_healed;
-  h.link = id;
-  h.way = way;
-  happened(h);
+  bool& cut = link.info.cut[static_cast<unsigned>(way)];
+  if (!cut) return;
+  cut = false;
+  if (is_cut(id, way)) return;
+  link_changed(id, way, false);
   for (const QpId qp : link.qps) unstick(qp, choice);
 }
 

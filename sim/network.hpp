@@ -19,70 +19,10 @@
 #include "sim/choice.hpp"
 #include "sim/happening.hpp"
 #include "sim/law_monitor.hpp"
+#include "sim/network_config.hpp"
 #include "sim/payload_pool.hpp"
 
 namespace rtrs::sim {
-
-// Chances per million, tried at each opportunity; all 0 is a calm network. May be changed at any time.
-struct Rates {
-  std::uint32_t source_read_early = 0;  // payload is read when posted instead of as late as possible
-  std::uint32_t torn_write = 0;         // part of a write is visible for a while before the rest
-  std::uint32_t rnr_placement = 0;      // payload lands although its immediate finds no receive
-  std::uint32_t ghost_delay = 0;        // a message of a dead queue pair arrives much later
-  std::uint32_t slow_drain = 0;         // connection_closed comes seconds after disconnect
-  std::uint32_t late_placement = 0;     // a write lands between disconnect and connection_closed
-  std::uint32_t qp_error = 0;           // a queue pair breaks, tried for each delivery
-  std::uint32_t request_lost = 0, request_late = 0;
-  std::uint32_t reply_lost = 0, reply_late = 0;
-  std::uint32_t reject_lost = 0, reject_late = 0;
-  std::uint32_t disconnect_lost = 0, disconnect_late = 0;
-  std::uint32_t info_cut = 0;  // a SEND on connection 0 is caught by a cut of its link of info_cut_hold
-  bool operator==(const Rates&) const = default;
-};
-
-struct NetworkConfig {
-  Capabilities capabilities;             // default: everything a verbs device has, see default_capabilities()
-  Nanos latency = microseconds(5);       // one way, of links made from now on; see set_latency()
-  Nanos jitter = microseconds(5);        // up to this much more, drawn for each message
-  Nanos retry_budget = seconds(9);       // an outage shorter than this is delay only
-  Nanos retry_spread = seconds(9);       // the real budget of a queue pair is up to this much longer
-  Nanos retransmit = milliseconds(100);  // up to this long after a heal until traffic flows
-  Nanos torn_hold = milliseconds(1);     // up to
-  Nanos ghost_hold = seconds(20);        // mean
-  Nanos drain = microseconds(20);        // up to
-  Nanos slow_drain_hold = seconds(2);    // mean
-  Nanos cm_latency = microseconds(100);  // up to
-  Nanos cm_late_hold = seconds(20);      // mean
-  Nanos cm_timeout = seconds(2);         // a connect request is repeated after this
-  bool strict_send_queue =
-      false;  // like verbs: unsignalled work keeps its place until a later signalled one ends
-  std::uint32_t cm_retries = 7;      // times; then connect_failed{connect_timeout}
-  Nanos info_cut_hold = seconds(5);  // mean, at least a tenth of it
-};
-Capabilities default_capabilities() noexcept;
-// Like a stream socket: no receive taken by immediates, no remote invalidation, a completion means "copied".
-Capabilities weak_capabilities() noexcept;
-
-struct LinkInfo {
-  NodeId client = kNone, server = kNone;
-  std::uint32_t client_port = 0, server_port = 0;
-  bool cut[2] = {false, false};  // by Way
-};
-struct QpInfo {
-  NodeId node = kNone;
-  QpId peer = kNone;
-  LinkId link = kNone;
-  Way way = Way::to_server;  // of what it sends
-  ConKey key{};
-  bool alive = false;  // neither broken nor disconnected
-  bool established = false;
-};
-struct NetworkStats {
-  std::uint64_t events = 0;  // steps
-  std::uint64_t messages = 0, bytes = 0;
-  std::uint64_t torn = 0, ghosts = 0, rnr_waits = 0, retry_exceeded = 0, refused = 0;
-  std::uint64_t cm_lost = 0, cm_late = 0, qp_errors = 0, cuts = 0, late_placements = 0;
-};
 
 class Network {
  public:
@@ -117,6 +57,22 @@ class Network {
   void starve(LinkId, Way, Nanos until);
   std::size_t qp_count() const noexcept { return qps_.size(); }
   QpInfo qp_info(QpId) const noexcept;
+  // One connection gets nothing through in either direction, whatever its link does. No effect on a dead one.
+  void swallow(QpId, bool on, ChoiceSource&);
+  // An adapter is taken out of its node: what is open on the port breaks, nothing can be opened there, and
+  // the port's links are cut. The memory of the node and its keys stay.
+  void unplug(NodeId, std::uint32_t port, ChoiceSource&);
+  void plug(NodeId, std::uint32_t port, ChoiceSource&);
+  bool is_unplugged(NodeId, std::uint32_t port) const noexcept;
+  // Of what the node asks for from now on, `count` in a row cannot be had after `skip` that can.
+  void plan_shortage(NodeId, std::uint32_t skip, std::uint32_t count);
+  // Asked before memory, a key or a connection is made: true when it cannot be had.
+  bool falls_short(NodeId, ChoiceSource&);
+  // An address does not resolve this time; accept() cannot make its queue pair.
+  bool unresolved(ChoiceSource&);
+  bool refuses_accept(NodeId, std::uint32_t request, ChoiceSource&);
+  // How many of `offered` work requests post() takes.
+  std::size_t takes(NodeId, std::size_t offered, ChoiceSource&);
   // Breaks one end now; the other learns by its own means. No effect on a dead one.
   void break_qp(QpId, ChoiceSource&);
   // Crash: everything of the node is gone and nobody is told. With `orderly` the operating system lives on:
@@ -177,6 +133,7 @@ class Network {
       close,        // qp: report connection_closed
       heal,         // link `qp`, way `arg`
       broken_peer,  // qp learns that the peer refused it
+      rnr,          // qp may have waited too long for a receive of the peer
     };
     Nanos time;
     std::uint64_t serial;  // order among equal times
@@ -224,13 +181,17 @@ class Network {
     std::unordered_map<std::uint64_t, QpId> by_key;  // looked up, never iterated
     std::vector<Pending> events;                     // [first, end) wait for poll()
     std::size_t first = 0;
-    std::vector<PayloadId> held;  // of the events of the last poll()
+    std::vector<PayloadId> held;           // of the events of the last poll()
+    std::vector<std::uint32_t> unplugged;  // ports
+    std::uint32_t shortage_after = 0, shortage_count = 0;
+    unsigned short_posts = 0;  // in a row
   };
   struct Link {
     LinkInfo info;
     Nanos latency = 0, jitter = 0;
     Nanos starved[2] = {0, 0};
-    std::vector<QpId> qps;  // of both ends; closed ones are dropped now and then
+    unsigned unplugged = 0;  // of its two ports
+    std::vector<QpId> qps;   // of both ends; closed ones are dropped now and then
   };
   struct Wr {
     WorkRequest::Op op = WorkRequest::Op::write;
@@ -259,6 +220,8 @@ class Network {
     bool budget_scheduled = false;
     bool blocked = false;      // delivery gets no answer
     bool ack_blocked = false;  // acknowledgements get lost
+    bool swallowed = false;    // see Network::swallow
+    bool rnr_scheduled = false;
     NodeId node = kNone;
     QpId peer = kNone;
     LinkId link = kNone;
@@ -275,8 +238,10 @@ class Network {
     std::uint64_t arrivals = 0;  // reported or to be reported to the application
     std::vector<Wr> ring;        // power of two
     Nanos stuck_since = kNever;
+    Nanos rnr_since = kNever;
     Nanos budget = 0;
     Nanos last_due = 0;
+    Nanos slower = 0;  // see NetworkConfig::channel_spread
     // Receives are used up in order; runs of equal size are kept together.
     struct Receives {
       std::uint32_t count;
@@ -321,6 +286,10 @@ class Network {
   Pending& report(NodeId, FabricEvent::Kind, QpId);
   void report_lost(QpId, Reason);
   Nanos draw_latency(const Link&, ChoiceSource&, Label);
+  bool is_cut(LinkId link, Way way) const noexcept {
+    return links_[link].info.cut[static_cast<unsigned>(way)] || links_[link].unplugged != 0;
+  }
+  void link_changed(LinkId, Way, bool cut);
   // network_memory.cpp
   std::uint32_t fresh_key(NodeId, ExposureId);
   void revoke(NodeId, ExposureId);
@@ -353,6 +322,9 @@ class Network {
   void on_acknowledge(QpId, ChoiceSource&);
   void complete_until(QpId, std::uint64_t until);
   void on_budget(QpId, ChoiceSource&);
+  void wait_for_receive(QpId);
+  void on_rnr(QpId, ChoiceSource&);
+  void draw_channel(Qp&, ChoiceSource&);
   void on_ghost(std::uint32_t index, ChoiceSource&);
   // network_failure.cpp
   void fail(QpId, Ending cause, std::uint64_t first_failed, ChoiceSource&);

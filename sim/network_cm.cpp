@@ -103,7 +103,7 @@ void Network::send_datagram(const Datagram& datagram, ChoiceSource& choice) {
     late = rates_.disconnect_late;
   }
   const Link& over = links_[datagram.link];
-  if (over.info.cut[static_cast<unsigned>(datagram.way)] || choice.fires(lost, Label::cm_lost)) {
+  if (is_cut(datagram.link, datagram.way) || choice.fires(lost, Label::cm_lost)) {
     ++stats_.cm_lost;
     pool_.give_back(datagram.data);
     return;
@@ -130,7 +130,7 @@ void Network::on_datagram(std::uint32_t index, ChoiceSource& choice) {
   using Kind = Datagram::Kind;
   const Datagram datagram = datagrams_[index];
   free_datagrams_.push_back(index);
-  if (links_[datagram.link].info.cut[static_cast<unsigned>(datagram.way)]) {
+  if (is_cut(datagram.link, datagram.way)) {
     ++stats_.cm_lost;
     pool_.give_back(datagram.data);
     return;

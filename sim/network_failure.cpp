@@ -11,7 +11,7 @@ void Network::on_acknowledge(QpId id, ChoiceSource& choice) {
   qp.ack_scheduled = false;
   if (qp.state != Qp::State::ready) return;
   const bool weak = !config_.capabilities.done_means_delivered;
-  if (!weak && links_[qp.link].info.cut[static_cast<unsigned>(opposite(qp.way))]) {
+  if (!weak && (is_cut(qp.link, opposite(qp.way)) || qp.swallowed)) {
     // Local operations need no answer of the peer.
     std::uint64_t until = qp.completed;
     while (until < qp.ack_until && wr_at(qp, until).local_invalidate) ++until;
@@ -103,6 +103,35 @@ void Network::unstick(QpId id, ChoiceSource& choice) {
   }
 }
 
+void Network::wait_for_receive(QpId id) {
+  Qp& qp = qps_[id];
+  qp.rnr_waiting = true;
+  ++stats_.rnr_waits;
+  if (config_.rnr_budget == 0) return;
+  if (qp.rnr_since == kNever) qp.rnr_since = now_;
+  if (qp.rnr_scheduled) return;
+  qp.rnr_scheduled = true;
+  schedule(qp.rnr_since + config_.rnr_budget, Event::Kind::rnr, id);
+}
+
+// The peer says "no receive" once more, and that was the last time.
+void Network::on_rnr(QpId id, ChoiceSource& choice) {
+  Qp& qp = qps_[id];
+  qp.rnr_scheduled = false;
+  if (qp.state != Qp::State::ready || !qp.rnr_waiting || qp.rnr_since == kNever) return;
+  const Nanos end = qp.rnr_since + config_.rnr_budget;
+  if (now_ < end) {
+    qp.rnr_scheduled = true;
+    return schedule(end, Event::Kind::rnr, id);
+  }
+  if (is_cut(qp.link, opposite(qp.way)) || qp.swallowed || !reaches_peer(id)) return poke_rnr(id);
+  ++stats_.rnr_exceeded;
+  const std::uint64_t serial = qp.delivered;
+  if (config_.capabilities.done_means_delivered) complete_until(id, serial);
+  qp.rnr_waiting = false;
+  fail(id, Ending::rnr_exceeded, std::max(serial, qp.completed), choice);
+}
+
 void Network::poke_rnr(QpId id) {
   Qp& qp = qps_[id];
   if (!qp.rnr_waiting) return;
@@ -135,7 +164,7 @@ void Network::spawn_ghosts(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   const std::uint64_t waiting = qp.posted - qp.delivered;
   if (waiting == 0 || !reaches_peer(id)) return;
-  if (links_[qp.link].info.cut[static_cast<unsigned>(qp.way)]) return;
+  if (is_cut(qp.link, qp.way) || qp.swallowed) return;
   const std::uint32_t count = choice.draw(static_cast<std::uint32_t>(waiting + 1), Label::ghost_count);
   Nanos time = now_;
   for (std::uint64_t serial = qp.delivered; serial < qp.delivered + count; ++serial) {
@@ -164,7 +193,7 @@ void Network::on_ghost(std::uint32_t index, ChoiceSource& choice) {
   Ghost ghost = ghosts_[index];
   free_ghosts_.push_back(index);
   Qp& from = qps_[ghost.from];
-  const bool lost = links_[from.link].info.cut[static_cast<unsigned>(from.way)];
+  const bool lost = is_cut(from.link, from.way) || from.swallowed;
   if (!lost && reaches_peer(ghost.from) && from.delivered == ghost.serial) {
     ++stats_.ghosts;
     const Outcome outcome = execute(from.peer, ghost.from, ghost.serial, ghost.wr, choice);
@@ -251,7 +280,7 @@ void Network::place_late(QpId id, ChoiceSource& choice) {
   if (qp.peer == kNone) return;
   Qp& peer = qps_[qp.peer];
   if (peer.state != Qp::State::ready || peer.delivered == peer.posted || peer.peer != id) return;
-  if (links_[qp.link].info.cut[static_cast<unsigned>(peer.way)]) return;
+  if (is_cut(qp.link, peer.way) || peer.swallowed) return;
   Wr& wr = wr_at(peer, peer.delivered);
   const bool is_write = wr.op == WorkRequest::Op::write || wr.op == WorkRequest::Op::write_imm;
   if (wr.local_invalidate || !is_write || wr.length == 0) return;

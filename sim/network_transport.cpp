@@ -73,7 +73,8 @@ void Network::push_wr(QpId id, Wr& wr, ChoiceSource& choice) {
   h.flag = wr.signalled;
   h.local = wr.local_invalidate;
   happened(h);
-  wr.due = std::max(qp.last_due, now_ + draw_latency(links_[qp.link], choice, Label::latency));
+  if (config_.channel_spread != 0) draw_channel(qp, choice);
+  wr.due = std::max(qp.last_due, now_ + qp.slower + draw_latency(links_[qp.link], choice, Label::latency));
   qp.last_due = wr.due;
   wr_at(qp, qp.posted) = wr;
   ++qp.posted;
@@ -122,6 +123,11 @@ bool Network::take_receive(Qp& qp, std::uint32_t& bytes) {
   return true;
 }
 
+void Network::draw_channel(Qp& qp, ChoiceSource& choice) {
+  if (qp.posted == 0 || choice.hits(1, config_.channel_turns, Label::channel))
+    qp.slower = draw_time(choice, config_.channel_spread, Label::channel);
+}
+
 void Network::schedule_delivery(QpId id, Nanos not_before) {
   Qp& qp = qps_[id];
   if (qp.deliver_scheduled || qp.rnr_waiting || qp.blocked) return;
@@ -162,15 +168,16 @@ void Network::on_deliver(QpId id, ChoiceSource& choice) {
     schedule(link.starved[way], Event::Kind::deliver, id);
     return;
   }
-  if (wr.op == WorkRequest::Op::send && qp.key.con == 0 && !link.info.cut[way] &&
+  if (wr.op == WorkRequest::Op::send && qp.key.con == 0 && !is_cut(qp.link, qp.way) &&
       choice.fires(rates_.info_cut, Label::info_cut)) {
     cut(qp.link, qp.way);
     const Nanos hold =
         draw_exponential(choice, config_.info_cut_hold / 10, config_.info_cut_hold, Label::fault_hold);
     schedule(now_ + hold, Event::Kind::heal, qp.link, way);
   }
-  if (link.info.cut[way] || !reaches_peer(id)) {
+  if (is_cut(qp.link, qp.way) || qp.swallowed || !reaches_peer(id)) {
     qp.blocked = true;
+    qp.rnr_since = kNever;
     stuck(id, choice);
     return;
   }
@@ -194,6 +201,7 @@ void Network::deliver(QpId id, ChoiceSource& choice) {
   switch (execute(qp.peer, id, serial, wr, choice)) {
     case Outcome::done:
       ++qp.delivered;
+      qp.rnr_since = kNever;
       if (serial < qp.completed) {  // was copied long ago
         pool_.give_back(wr.payload);
         wr.payload = kNoPayload;
@@ -204,8 +212,7 @@ void Network::deliver(QpId id, ChoiceSource& choice) {
       schedule_delivery(id, 0);
       return;
     case Outcome::wait_receive:
-      qp.rnr_waiting = true;
-      ++stats_.rnr_waits;
+      wait_for_receive(id);
       return;
     case Outcome::torn:
       qp.deliver_scheduled = true;
@@ -235,7 +242,7 @@ void Network::refuse(QpId responder, QpId requester, std::uint64_t serial, Choic
 void Network::on_refusal(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   if (qp.state != Qp::State::ready) return;
-  if (links_[qp.link].info.cut[static_cast<unsigned>(opposite(qp.way))]) {
+  if (is_cut(qp.link, opposite(qp.way)) || qp.swallowed) {
     stuck(id, choice);
     return;
   }

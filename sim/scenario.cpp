@@ -111,6 +111,26 @@ void draw_load(ChoiceSource& choice, Scenario& s) {
   storage.error_rate = one_of(choice, std::array<std::uint32_t, 3>{0, 0, 100'000});
 }
 
+bool rarely(ChoiceSource& choice, std::uint32_t percent) {
+  const ScopedSpan span(choice, Label::option);
+  return choice.hits(percent, 100, Label::rare_swarm);
+}
+
+// What most runs do without; drawn last, so that a seed is otherwise what it was without it.
+void draw_rare_options(ChoiceSource& choice, Scenario& s) {
+  const ScopedSpan span(choice, Label::rare_swarm);
+  const Nanos i = s.interval;
+  draw_rare_faults(choice, s.faults);
+  if (rarely(choice, 20)) s.network.rnr_budget = i / 10 * (1 + choice.draw(40, Label::rare_swarm));
+  static constexpr std::array<ClockRate, 6> kClocks{{{1, 1}, {1, 1}, {1, 2}, {2, 1}, {4, 5}, {9, 8}}};
+  if (rarely(choice, 20)) {
+    s.client_clock = kClocks[choice.draw(kClocks.size(), Label::clock_rate)];
+    s.server_clock = kClocks[choice.draw(kClocks.size(), Label::clock_rate)];
+  }
+  s.same_identity = rarely(choice, 10);
+  if (rarely(choice, 15)) s.network.channel_spread = i / 40 * (1 + choice.draw(20, Label::rare_swarm));
+}
+
 }  // namespace
 
 Scenario draw_scenario(ChoiceSource& choice) {
@@ -129,6 +149,7 @@ Scenario draw_scenario(ChoiceSource& choice) {
   sometimes(choice, 25, s.admin_gap, [&] { return s.interval * (1 + number(choice, 6)); });
   s.fenced = s.client.fence_failed == UnfencedReplay::wait &&
              (s.can_fence() || s.client.kernel_peer == UnfencedReplay::wait);
+  draw_rare_options(choice, s);
   return s;
 }
 
@@ -154,6 +175,15 @@ std::string Scenario::describe() const {
   if (liar != kNone) text += liar == 0 ? ", the server lies" : ", client " + std::to_string(liar) + " lies";
   if (server.always_invalidate) text += ", fresh keys";
   if (client.offer_invalidation) text += ", remote invalidation";
+  const auto ms = [](Nanos time) { return std::to_string(time / milliseconds(1)) + " ms"; };
+  const auto clock = [](const ClockRate& rate) {
+    return std::to_string(rate.num) + "/" + std::to_string(rate.den);
+  };
+  if (client_clock != server_clock || client_clock != ClockRate{})
+    text += ", clocks " + clock(client_clock) + " and " + clock(server_clock) + " as fast";
+  if (same_identity) text += ", clients that come back as the same";
+  if (network.rnr_budget != 0) text += ", receives may be missing for " + ms(network.rnr_budget);
+  if (network.channel_spread != 0) text += ", connections apart by up to " + ms(network.channel_spread);
   text += "; load: " + std::to_string(workload.requests) + " requests, window " +
           std::to_string(workload.window) + ", " + std::to_string(storage.sectors) +
           " sectors, storage up to " +
@@ -170,15 +200,22 @@ LivenessBound liveness_bound(const Scenario& s) {
   const Nanos silence = std::max(dead(s.client.heartbeat), dead(s.server.heartbeat));
   const Nanos budget = s.network.retry_budget + s.network.retry_spread + s.network.retransmit;
   const Nanos storage = s.storage.longest();
-  bound.detect = std::max(budget, silence);
-  bound.teardown = kTail * s.network.slow_drain_hold + s.network.drain + storage;
+  const Nanos apart = s.network.channel_spread;
+  bound.detect = std::max(budget, silence) + s.network.rnr_budget + apart;
+  bound.teardown = kTail * s.network.slow_drain_hold + s.network.drain + storage + apart;
   bound.stale = std::max(silence, s.server.handshake_timeout) + bound.teardown;
   bound.attempt = s.client.reconnect_max + s.client.reconnect_jitter + s.client.connect_timeout +
                   s.client.info_timeout + kTail * s.network.cm_latency + bound.teardown;
   // Each permit may be held by a request that waited for storage and one behind it for the chunk.
   const std::uint32_t depth = std::min<std::uint32_t>(s.server.queue_depth, s.client.max_depth);
   const Nanos turns = 3 + s.workload.window / depth;
-  bound.request = 2 * s.client.fence_timeout + turns * (storage + milliseconds(10)) * s.clients;
+  const auto slow = [](const ClockRate& rate) { return (rate.den + rate.num - 1) / rate.num; };
+  const Nanos stretch = std::max(slow(s.client_clock), slow(s.server_clock));
+  bound.detect *= stretch;
+  bound.stale *= stretch;
+  bound.attempt *= stretch;
+  bound.request = 2 * stretch * s.client.fence_timeout +
+                  turns * (storage + milliseconds(10) + 2 * apart) * s.clients + 4 * apart;
   return bound;
 }
 

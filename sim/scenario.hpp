@@ -6,6 +6,7 @@
 
 #include "core/proto/config.hpp"
 #include "sim/choice.hpp"
+#include "sim/clock_rate.hpp"
 #include "sim/faults.hpp"
 #include "sim/network.hpp"
 #include "sim/script.hpp"
@@ -35,7 +36,9 @@ struct Scenario {
   FaultOptions faults;
   Nanos safety = 0;  // length of the phase with faults
   bool faults_from_start = false;
-  Nanos admin_gap = kNever;  // between operations of an operator, mean
+  ClockRate client_clock, server_clock;
+  bool same_identity = false;  // a client that died comes back with the uuids that it had
+  Nanos admin_gap = kNever;    // between operations of an operator, mean
   // The server never executes a request after the client gave its path up: replays wait for proof.
   bool fenced = true;
   // A directed world: what happens besides the load. `safety` bounds how long its waits may take.

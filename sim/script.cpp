@@ -44,6 +44,10 @@ constexpr auto kRates = std::to_array<RateInfo>({
     {"source_read_early", &Rates::source_read_early},
     {"rnr_placement", &Rates::rnr_placement},
     {"qp_error", &Rates::qp_error},
+    {"resource_short", &Rates::resource_short},
+    {"resolve_failed", &Rates::resolve_failed},
+    {"accept_failed", &Rates::accept_failed},
+    {"post_short", &Rates::post_short},
 });
 
 std::string_view next_word(std::string_view& rest) {

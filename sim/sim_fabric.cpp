@@ -44,6 +44,7 @@ bool SimFabric::live() const noexcept {
 
 Result<Region> SimFabric::allocate(std::size_t bytes) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
+  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   const Region region = network_.allocate(node_, bytes);
   if (region.id >= regions_.size()) regions_.resize(std::size_t{region.id} + 1);
   regions_[region.id] = region.bytes;
@@ -52,6 +53,7 @@ Result<Region> SimFabric::allocate(std::size_t bytes) {
 
 Result<Region> SimFabric::register_memory(std::span<std::byte> memory) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
+  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   const Region region = network_.register_memory(node_, memory);
   if (region.id >= regions_.size()) regions_.resize(std::size_t{region.id} + 1);
   regions_[region.id] = region.bytes;
@@ -68,6 +70,7 @@ Result<Exposure> SimFabric::expose(RegionId region, std::size_t offset, std::siz
   if (region >= regions_.size()) return tl::make_unexpected(Errc::invalid);
   const std::size_t size = regions_[region].size();
   if (offset > size || length > size - offset) return tl::make_unexpected(Errc::invalid);
+  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   return network_.expose(node_, region, offset, length);
 }
 
@@ -82,6 +85,7 @@ void SimFabric::invalidate(ConKey key, ExposureId id, std::uint64_t cookie) {
 
 Result<std::uint32_t> SimFabric::renew(ConKey, ExposureId id) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
+  if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
   return network_.renew(node_, id);
 }
 
@@ -109,6 +113,14 @@ void SimFabric::connect(ConKey key, const PathAddress& path, const ConnectionPar
     network_.fail_connect(node_, key, Reason::post_failed, choice_);
     return;
   }
+  if (network_.is_unplugged(node_, source.port) || network_.unresolved(choice_)) {
+    network_.fail_connect(node_, key, Reason::address_unresolved, choice_);
+    return;
+  }
+  if (network_.falls_short(node_, choice_)) {
+    network_.fail_connect(node_, key, Reason::no_resources, choice_);
+    return;
+  }
   network_.connect(node_, key, source.port, destination.node, destination.port, path.port, params,
                    private_data, choice_);
 }
@@ -118,6 +130,10 @@ void SimFabric::accept(std::uint32_t request, ConKey key, const ConnectionParams
   if (!live()) return;
   if (private_data.size() > capabilities().accept_data || !network_.is_open_request(node_, request)) {
     network_.fail_accept(node_, request, key, Reason::post_failed, choice_);
+    return;
+  }
+  if (network_.refuses_accept(node_, request, choice_) || network_.falls_short(node_, choice_)) {
+    network_.fail_accept(node_, request, key, Reason::no_resources, choice_);
     return;
   }
   network_.accept(node_, request, key, params, private_data, choice_);
@@ -148,7 +164,7 @@ void SimFabric::post_receive(ConKey key, unsigned count, std::uint32_t bytes_eac
 
 std::size_t SimFabric::post(std::span<const WorkRequest> requests) noexcept {
   if (!live()) return requests.size();
-  return network_.post(node_, requests, choice_);
+  return network_.post(node_, requests.first(network_.takes(node_, requests.size(), choice_)), choice_);
 }
 
 std::size_t SimFabric::poll(Nanos, std::span<FabricEvent> out) noexcept {

@@ -19,7 +19,7 @@ std::size_t WatchedFabric::poll(Nanos now, std::span<FabricEvent> events) noexce
       case FabricEvent::Kind::imm_received:
       case FabricEvent::Kind::message_received:
       case FabricEvent::Kind::key_invalidated:
-        watch_.received(event.key.path, now);
+        watch_.received(event.key.path, clock_.true_time(now));
         break;
       case FabricEvent::Kind::connection_closed: {
         --holdings_.connections;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/fabric/fabric.hpp"
+#include "sim/clock_rate.hpp"
 #include "sim/oracles/heartbeat_watch.hpp"
 #include "sim/oracles/ledger.hpp"
 
@@ -13,7 +14,9 @@ namespace rtrs::sim {
 
 class WatchedFabric final : public Fabric {
  public:
-  WatchedFabric(Fabric& inner, HeartbeatWatch& watch) : inner_(inner), watch_(watch) {}
+  // `clock`: of the process that calls.
+  WatchedFabric(Fabric& inner, HeartbeatWatch& watch, const ClockRate& clock)
+      : inner_(inner), watch_(watch), clock_(clock) {}
   const Holdings& holdings() const noexcept { return holdings_; }
   const std::vector<ConKey>& live() const noexcept { return live_; }
   // Connections opened since the last clear_fresh().
@@ -85,6 +88,7 @@ class WatchedFabric final : public Fabric {
 
   Fabric& inner_;
   HeartbeatWatch& watch_;
+  ClockRate clock_;
   Holdings holdings_;
   std::vector<ConKey> live_;
   std::vector<ConKey> fresh_;

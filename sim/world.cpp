@@ -12,8 +12,9 @@ constexpr std::size_t kRingRecords = 256;
 // Of every simulated request (world_client.cpp).
 constexpr std::uint32_t kUserHeaderBytes = 24;
 
-NetworkConfig network_config(Scenario& scenario, const Scenario* given, ChoiceSource& choice) {
-  scenario = given != nullptr ? *given : draw_scenario(choice);
+NetworkConfig network_config(Scenario& scenario, const WorldOptions& options, ChoiceSource& choice) {
+  scenario = options.scenario != nullptr ? *options.scenario : draw_scenario(choice);
+  if (options.filter != nullptr) take_out(*options.filter, scenario);
   return scenario.network;
 }
 std::vector<NodeId> client_nodes(const Scenario& scenario) {
@@ -42,7 +43,7 @@ Fabric& outlet(Node& node) {
 World::World(const WorldOptions& options, ChoiceSource& choice)
     : options_(options),
       choice_(choice),
-      network_(network_config(scenario_, options.scenario, choice)),
+      network_(network_config(scenario_, options, choice)),
       faults_(scenario_.faults, client_nodes(scenario_), {0}),
       once_(judge_),
       slots_(judge_),
@@ -56,13 +57,21 @@ World::World(const WorldOptions& options, ChoiceSource& choice)
     ClientNode& client = *clients_.back();
     client.id = index + 1;
     client.links = std::make_unique<LinkWatch>(judge_);
+    client.clock = scenario_.client_clock;
     client.left = scenario_.workload.requests;
     client.buffers.resize(scenario_.workload.window);
   }
+  server_.clock = scenario_.server_clock;
   shape_marks();
 }
 
 World::~World() = default;
+
+// Its bounds are in true time.
+std::unique_ptr<HeartbeatWatch> World::watch_of(const Node& node, HeartbeatConfig heartbeat) {
+  heartbeat.interval = node.clock.true_time(heartbeat.interval);
+  return std::make_unique<HeartbeatWatch>(judge_, heartbeat, node.clock.rounding());
+}
 
 PathAddress World::address(std::uint32_t client, std::uint32_t path) const {
   return {to_text(PortAddress{client + 1, path}), to_text(PortAddress{0, path}), 1234};
@@ -73,11 +82,11 @@ void World::start_server() {
   server.up = true;
   server.paused_until = 0;
   ++server.incarnation;
-  server.hearts = std::make_unique<HeartbeatWatch>(judge_, scenario_.server.heartbeat);
+  server.hearts = watch_of(server, scenario_.server.heartbeat);
   server.sim = std::make_unique<SimFabric>(network_, server.id, choice_);
   server.lies.reset();
   if (scenario_.liar == server.id) server.lies = std::make_unique<LyingFabric>(*server.sim, kUserHeaderBytes);
-  server.fabric = std::make_unique<WatchedFabric>(outlet(server), *server.hearts);
+  server.fabric = std::make_unique<WatchedFabric>(outlet(server), *server.hearts, server.clock);
   if (!server.recorder) {
     server.recorder = std::make_unique<Recorder>(kRingRecords);
     if (!options_.trace.empty()) {
@@ -91,7 +100,7 @@ void World::start_server() {
   server.session_up.assign(scenario_.server.max_sessions, false);
   server.path_state.assign(std::size_t{scenario_.server.max_sessions} * kMaxPaths, PathState::absent);
   server.retired = false;
-  const Errc listening = server.driver->listen(*server.fabric, now(), PathAddress{});
+  const Errc listening = server.driver->listen(*server.fabric, now(server), PathAddress{});
   if (listening != Errc::ok)
     judge_.fail(Oracle::legality, now(), std::string("the server cannot listen: ") + to_string(listening));
 }
@@ -104,12 +113,12 @@ void World::start_client(std::uint32_t index) {
   client.failovers_seen = 0;
   client.leaving = false;
   client.missing.clear();
-  client.hearts = std::make_unique<HeartbeatWatch>(judge_, scenario_.client.heartbeat);
+  client.hearts = watch_of(client, scenario_.client.heartbeat);
   client.links->clear();
   client.sim = std::make_unique<SimFabric>(network_, client.id, choice_);
   client.lies.reset();
   if (scenario_.liar == client.id) client.lies = std::make_unique<LyingFabric>(*client.sim, kUserHeaderBytes);
-  client.fabric = std::make_unique<WatchedFabric>(outlet(client), *client.hearts);
+  client.fabric = std::make_unique<WatchedFabric>(outlet(client), *client.hearts, client.clock);
   if (!client.recorder) {
     client.recorder = std::make_unique<Recorder>(kRingRecords);
     if (!options_.trace.empty()) {
@@ -131,20 +140,22 @@ void World::start_client(std::uint32_t index) {
   options.protocol = scenario_.client;
   options.protocol.seed += client.incarnation * 1000 + index;
   options.session_name = "client" + std::to_string(index);
-  options.session_uuid = uuid_of(options_.seed, index, client.incarnation, 99);
+  const unsigned identity = scenario_.same_identity ? 1 : client.incarnation;
+  options.session_uuid = uuid_of(options_.seed, index, identity, 99);
   for (std::uint32_t path = 0; path < kMaxPaths; ++path)
-    options.path_uuids.push_back(uuid_of(options_.seed, index, client.incarnation, path));
+    options.path_uuids.push_back(uuid_of(options_.seed, index, identity, path));
   for (std::uint32_t path = 0; path < scenario_.paths; ++path) {
     options.paths.push_back(address(index, path));
     client.address_of[path] = options.paths.back();
   }
   client.driver = std::make_unique<Client>(options, client.recorder.get());
-  const Errc opened = client.driver->open(*client.fabric, now());
+  const Errc opened = client.driver->open(*client.fabric, now(client));
   if (opened != Errc::ok)
     judge_.fail(Oracle::legality, now(), std::string("the client cannot open: ") + to_string(opened));
 }
 
 bool World::due(const Node& node, Nanos deadline) const {
+  deadline = node.clock.true_time(deadline);
   if (!node.up || node.paused_until > now()) return false;
   return network_.has_events(node.id) || deadline <= now();
 }
@@ -152,6 +163,7 @@ bool World::due(const Node& node, Nanos deadline) const {
 // When the node wants to run next.
 Nanos World::wake(const Node& node, Nanos deadline) const {
   constexpr unsigned kFruitless = 4;
+  deadline = node.clock.true_time(deadline);
   if (!node.up) return kNever;
   if (node.paused_until > now()) return node.paused_until;
   if (network_.has_events(node.id)) return std::max(now(), node.paused_until);
@@ -258,11 +270,13 @@ std::uint64_t World::place_of(const Strike& strike) const {
     case FaultClass::pause:
       return strike.target == 0 ? packed(kAny, kAny, kAny, 0) : packed(strike.target, kAny, kAny, 0);
     case FaultClass::break_qp:
+    case FaultClass::black_hole:
     case FaultClass::break_path: {
       const QpInfo qp = network_.qp_info(strike.target);
-      return at(qp.link, strike.which == FaultClass::break_qp ? qp.key.con : kAny, way);
+      return at(qp.link, strike.which == FaultClass::break_path ? kAny : qp.key.con, way);
     }
     case FaultClass::cut_one_way:
+    case FaultClass::device_gone:
     case FaultClass::starve:
       return at(strike.target, kAny, way);
     default:
@@ -283,6 +297,11 @@ void World::carry_out(const WorldFault& fault) {
   if (fault.kind == WorldFault::Kind::restart) {
     note(Journal::Kind::restarted, fault.node);
     judge_.mark(fault.node == 0 ? Mark::server_restart : Mark::client_restart);
+    if (fault.node != 0 && scenario_.same_identity) {
+      judge_.mark(Mark::same_identity);
+      // The server takes both lives for one session: what the former has under way shares the chunks.
+      scenario_.fenced = false;
+    }
     return fault.node == 0 ? start_server() : start_client(fault.node - 1);
   }
   note(Journal::Kind::crashed, fault.node);
@@ -325,7 +344,7 @@ void World::add_missing(ClientNode& client) {
   const auto paths = client.driver->paths();
   std::size_t index = 0;
   while (index < paths.size() && paths[index].state != PathState::absent) ++index;
-  if (client.driver->add_path(*client.fabric, now(), client.missing.back()) != Errc::ok) return;
+  if (client.driver->add_path(*client.fabric, now(client), client.missing.back()) != Errc::ok) return;
   client.address_of[index] = client.missing.back();
   client.missing.pop_back();
   judge_.mark(Mark::path_removed);
@@ -341,11 +360,11 @@ void World::operate(ClientNode& client, Operation operation, std::uint32_t path)
   note(Journal::Kind::operated, client.id, static_cast<std::uint64_t>(operation), path);
   switch (operation) {
     case Operation::disconnect:
-      if (client.driver->disconnect_path(*client.fabric, now(), path) == Errc::ok)
+      if (client.driver->disconnect_path(*client.fabric, now(client), path) == Errc::ok)
         judge_.mark(Mark::operator_disconnect);
       break;
     case Operation::reconnect:
-      if (client.driver->reconnect_path(*client.fabric, now(), path) == Errc::ok)
+      if (client.driver->reconnect_path(*client.fabric, now(client), path) == Errc::ok)
         judge_.mark(Mark::operator_reconnect);
       break;
     case Operation::remove:
@@ -353,7 +372,7 @@ void World::operate(ClientNode& client, Operation operation, std::uint32_t path)
       // Without a fence only the path itself can bring the proof that its requests wait for.
       if (!scenario_.can_fence() && scenario_.fenced) break;
       if (client.driver->paths()[path].state == PathState::connecting) judge_.mark(Mark::removed_connecting);
-      if (client.driver->remove_path(*client.fabric, now(), path) == Errc::ok)
+      if (client.driver->remove_path(*client.fabric, now(client), path) == Errc::ok)
         client.missing.push_back(client.address_of[path]);
       if (client.missing.size() == scenario_.paths) judge_.mark(Mark::all_removed);
       break;
@@ -361,14 +380,14 @@ void World::operate(ClientNode& client, Operation operation, std::uint32_t path)
       if (!client.missing.empty()) add_missing(client);
       break;
     case Operation::policy:
-      client.driver->set_policy(*client.fabric, now(), static_cast<MultipathPolicy>(path % 3));
+      client.driver->set_policy(*client.fabric, now(client), static_cast<MultipathPolicy>(path % 3));
       judge_.mark(Mark::policy_changed);
       break;
     case Operation::drop:
       if (!server_.up || server_.paused_until > now()) break;
       for (std::uint16_t session = 0; session < server_.session_of.size(); ++session)
         if (server_.session_of[session] == client.id - 1 &&
-            server_.driver->disconnect_path(*server_.fabric, now(), session, path) == Errc::ok)
+            server_.driver->disconnect_path(*server_.fabric, now(server_), session, path) == Errc::ok)
           judge_.mark(Mark::operator_drop);
   }
 }

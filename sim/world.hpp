@@ -14,6 +14,7 @@
 #include "core/driver/server.hpp"
 #include "core/trace/recorder.hpp"
 #include "sim/choice.hpp"
+#include "sim/fault_filter.hpp"
 #include "sim/faults.hpp"
 #include "sim/io_book.hpp"
 #include "sim/journal.hpp"
@@ -41,11 +42,16 @@ struct WorldOptions {
   bool verbose = false;  // print the journal as it grows
   std::uint64_t max_events = 5'000'000;
   const Scenario* scenario = nullptr;  // borrowed; null: drawn from the choices
+  // Borrowed; null: none. Only the classes: see run_seed() for the labels.
+  const FaultFilter* filter = nullptr;
 };
 
 struct WorldResult {
   bool failed = false;
   Failure failure;
+  // Everybody kept the protocol: traces may be judged. Not so with a liar, nor with a client that came back
+  // as the one that it was.
+  bool honest = true;
   bool stalled = false;       // the failure is a lack of progress
   bool exhausted = false;     // and that only for max_events
   bool script_stuck = false;  // and that only because the scenario could not be played
@@ -74,10 +80,15 @@ class World {
   Nanos now() const noexcept { return network_.now(); }
 
  private:
+  struct Node;
+  // By the clock of the node.
+  Nanos now(const Node& node) const noexcept { return node.clock.local_time(now()); }
+
   struct Node {
     NodeId id = 0;
     bool up = false;
     Nanos paused_until = 0;
+    ClockRate clock;
     unsigned fruitless = 0;  // polls in a row that came too early, at one time
     std::unique_ptr<SimFabric> sim;
     std::unique_ptr<LyingFabric> lies;  // null for an honest node
@@ -144,6 +155,8 @@ class World {
   Nanos next_time();
   bool step();
   void poll_nodes();
+  std::unique_ptr<HeartbeatWatch> watch_of(const Node&, HeartbeatConfig);
+  // `deadline`: by the clock of the node.
   bool due(const Node&, Nanos deadline) const;
   Nanos wake(const Node&, Nanos deadline) const;
   void faults_due();
@@ -159,6 +172,7 @@ class World {
   bool poll_client(std::uint32_t index);
   void client_news(ClientNode&, std::uint32_t index);
   void client_path_news(ClientNode&, std::uint32_t index, const PathNews&);
+  bool path_in_motion() const;
   void finished(ClientNode&, std::uint32_t index, const IoCompletion&);
   void check_read(Buffer&, BookedIo&, std::uint32_t io);
   void submit_due(std::uint32_t index);
@@ -276,7 +290,7 @@ class World {
   std::uint64_t hash_ = 0;
 };
 
-// One seed from beginning to end.
+// One seed from beginning to end, without what the filter takes out.
 WorldResult run_seed(const WorldOptions&);
 
 }  // namespace rtrs::sim

@@ -46,11 +46,11 @@ void World::act(const Step& step) {
     case Verb::retire:
       if (!server_.up) return;
       server_.retired = true;
-      return server_.driver->close(*server_.fabric, now());
+      return server_.driver->close(*server_.fabric, now(server_));
     case Verb::expel:
       for (std::uint16_t session = 0; server_.up && session < server_.session_of.size(); ++session)
         if (server_.session_of[session] == step.client - 1)
-          server_.driver->close_session(*server_.fabric, now(), session);
+          server_.driver->close_session(*server_.fabric, now(server_), session);
       return;
     case Verb::depth:
       reconfigured_ = true;
@@ -67,6 +67,13 @@ void World::act(const Step& step) {
       return;
     case Verb::inject:
       return inject(step);
+    case Verb::by:
+      if (now() > step.time)
+        judge_.fail(Oracle::liveness, now(), "this should have happened by " + to_seconds(step.time));
+      return;
+    case Verb::shortage:
+      if (step.client <= clients_.size()) network_.plan_shortage(step.client, step.number, step.count);
+      return;
     case Verb::unharmed:
       if (client != nullptr && client->losses != 0)
         judge_.fail(Oracle::hostile, now(),
@@ -82,7 +89,7 @@ void World::leave(ClientNode& client) {
   client.leaving = true;
   client.left = 0;
   client.wanted.clear();
-  client.driver->close(*client.fabric, now());
+  client.driver->close(*client.fabric, now(client));
 }
 
 // What an application gives back when its session has closed; nothing is left then.

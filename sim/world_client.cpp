@@ -46,7 +46,7 @@ bool World::poll_client(std::uint32_t index) {
   const bool had_events = network_.has_events(client.id);
   const Nanos deadline = client.driver->next_deadline();
   std::array<IoCompletion, 64> done;
-  const std::size_t count = client.driver->poll(*client.fabric, now(), done);
+  const std::size_t count = client.driver->poll(*client.fabric, now(client), done);
   client.fabric->clear_fresh();
   client_news(client, index);
   for (const IoCompletion& one : std::span(done).first(count)) finished(client, index, one);
@@ -62,6 +62,7 @@ void World::client_news(ClientNode& client, std::uint32_t index) {
   bool any = false;
   while (client.driver->take_news(news)) {
     any = true;
+    news.at = client.clock.true_time(news.at);
     switch (news.kind) {
       case PathNews::Kind::path:
         client_path_news(client, index, news);
@@ -84,6 +85,17 @@ void World::client_news(ClientNode& client, std::uint32_t index) {
   if (!any) return;
   client.links->check(now());
   note_pairs();
+  faults_.bias(path_in_motion(), network_, choice_);
+}
+
+// On its way up or down.
+bool World::path_in_motion() const {
+  for (const auto& client : clients_) {
+    if (!client->up) continue;
+    for (const PathStatus& path : client->driver->paths())
+      if (path.state == PathState::connecting || path.state == PathState::draining) return true;
+  }
+  return false;
 }
 
 void World::client_path_news(ClientNode& client, std::uint32_t index, const PathNews& news) {
@@ -102,7 +114,8 @@ void World::client_path_news(ClientNode& client, std::uint32_t index, const Path
     client.hearts->lost(path.path, path.reason == Reason::heartbeat_lost, news.at);
     client_reason(client, path, was_connected);
     const bool new_depth = reconfigured_ && path.reason == Reason::depth_changed;
-    if (accuses(path.reason) && !lied_to(index) && !new_depth)
+    const bool was_short = path.reason == Reason::no_resources && network_.stats().shortages != 0;
+    if (accuses(path.reason) && !lied_to(index) && !new_depth && !was_short)
       judge_.fail(Oracle::legality, news.at,
                   "client " + std::to_string(index + 1) + " path " + std::to_string(path.path) +
                       " ended: " + to_string(path.reason));
@@ -116,6 +129,8 @@ void World::check_attempt(const Node& node, std::size_t path, bool same_attempt)
     PeerEnd end;
     end.own_con = key.con;
     const QpId own = network_.find_qp(node.id, key);
+    // An accept that failed has no other end.
+    if (own != kNone && network_.qp_info(own).link == kNone) continue;
     const QpId peer = own == kNone ? kNone : network_.qp_info(own).peer;
     if (peer != kNone) {
       end.known = true;
@@ -273,7 +288,7 @@ void World::submit(ClientNode& client, std::uint32_t index, Buffer& buffer, cons
   once_.accepted(io, now());
   note(Journal::Kind::submitted, client.id, io, lba,
        std::uint64_t{sectors} | std::uint64_t{direction == Direction::write} << 32);
-  const Errc result = client.driver->submit(*client.fabric, now(), request);
+  const Errc result = client.driver->submit(*client.fabric, now(client), request);
   if (result != Errc::ok)
     judge_.fail(Oracle::exactly_once, now(), std::string("submit refused: ") + to_string(result));
   buffer.io = io;

@@ -18,6 +18,8 @@ void World::shape_marks() {
   mark(s.client.offer_invalidation, Mark::remote_invalidation);
   mark(s.clients == 2, Mark::two_clients);
   mark(s.paths == 4, Mark::four_paths);
+  mark(s.client_clock != s.server_clock, Mark::clocks_apart);
+  mark(s.network.channel_spread != 0, Mark::channels_apart);
   mark(!s.network.capabilities.imm_consumes_receive, Mark::weak_network);
   mark(!std::has_single_bit(s.server.queue_depth), Mark::odd_depth);
   mark(depth == 64, Mark::deep);
@@ -42,6 +44,13 @@ void World::counted_marks() {
   mark(stats.retry_exceeded, Mark::retry_exceeded);
   mark(stats.cm_lost, Mark::cm_lost);
   mark(stats.cm_late, Mark::cm_late);
+  mark(stats.swallowed, Mark::swallowed);
+  mark(stats.unplugged, Mark::unplugged);
+  mark(stats.shortages, Mark::shortage);
+  mark(stats.unresolved, Mark::unresolved);
+  mark(stats.failed_accepts, Mark::failed_accept);
+  mark(stats.short_posts, Mark::short_post);
+  mark(stats.rnr_exceeded, Mark::rnr_exceeded);
   if (server_.lies) mark(server_.lies->told(), Mark::tampered);
   for (const auto& client : clients_)
     if (client->lies) mark(client->lies->told(), Mark::tampered);

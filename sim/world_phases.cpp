@@ -50,7 +50,7 @@ bool World::all_connected() {
     for (unsigned path = 0; path < paths.size(); ++path) {
       connected += paths[path].state == PathState::connected ? 1 : 0;
       if (paths[path].state == PathState::closed)
-        client->driver->reconnect_path(*client->fabric, now(), path);
+        client->driver->reconnect_path(*client->fabric, now(*client), path);
     }
     all = all && connected == scenario_.paths;
   }
@@ -154,7 +154,7 @@ void World::close() {
   note(Journal::Kind::phase, 0, 4);
   closing_ = true;
   const LivenessBound bound = liveness_bound(scenario_);
-  for (const auto& client : clients_) client->driver->close(*client->fabric, now());
+  for (const auto& client : clients_) client->driver->close(*client->fabric, now(*client));
   const auto closed = [this] {
     return std::all_of(clients_.begin(), clients_.end(),
                        [](const auto& client) { return client->driver->closed(); });
@@ -164,7 +164,7 @@ void World::close() {
   const auto empty = [this] { return server_.driver->session_count() == 0; };
   if (!run_while(now() + bound.stale + bound.detect, empty))
     return stalled("the server keeps sessions of closed clients");
-  server_.driver->close(*server_.fabric, now());
+  server_.driver->close(*server_.fabric, now(server_));
   if (!run_while(now() + bound.stale, [this] { return server_.driver->closed(); }))
     return stalled("the server does not close");
   check_holdings(judge_, now(), "closed server", server_.fabric->holdings(), Holdings{});
@@ -232,6 +232,7 @@ WorldResult World::run() {
   WorldResult result;
   result.failed = judge_.failed();
   result.failure = judge_.failure();
+  result.honest = scenario_.liar == kNone && !judge_.marks()[static_cast<unsigned>(Mark::same_identity)];
   result.stalled = stalled_;
   result.exhausted = exhausted_;
   result.script_stuck = script_stuck_;
@@ -248,9 +249,10 @@ WorldResult World::run() {
 }
 
 WorldResult run_seed(const WorldOptions& options) {
-  SeededChoice choice(options.seed);
-  World world(options, choice);
-  return world.run();
+  SeededChoice seeded(options.seed);
+  if (options.filter == nullptr) return World(options, seeded).run();
+  CalmedChoice choice(seeded, options.filter->calm);
+  return World(options, choice).run();
 }
 
 }  // namespace rtrs::sim

@@ -130,6 +130,8 @@ void World::carry_out(const Step& step) {
     case Verb::lie:
     case Verb::inject:
     case Verb::unharmed:
+    case Verb::shortage:
+    case Verb::by:
       return act(step);
     default:
       return network_step(step);
@@ -152,6 +154,13 @@ void World::network_step(const Step& step) {
       if ((step.ways & kToServer) != 0) network_.starve(link, Way::to_server, now() + step.time);
       if ((step.ways & kToClient) != 0) network_.starve(link, Way::to_client, now() + step.time);
       return;
+    case Verb::unplug:
+    case Verb::plug: {
+      const bool at_server = step.ways == kToClient;
+      const NodeId node = at_server ? server_.id : step.client;
+      if (step.verb == Verb::unplug) return network_.unplug(node, step.path, choice_);
+      return network_.plug(node, step.path, choice_);
+    }
     case Verb::slow:
       return network_.set_latency(link, network_.config().latency + step.time, network_.config().jitter);
     default:
@@ -161,6 +170,10 @@ void World::network_step(const Step& step) {
   for (QpId id = 0; id < network_.qp_count(); ++id) {
     const QpInfo qp = network_.qp_info(id);
     if (!qp.alive || qp.link != link || qp.way != way) continue;
+    if (step.verb == Verb::swallow || step.verb == Verb::let_through) {
+      if (qp.key.con == step.con) network_.swallow(id, step.verb == Verb::swallow, choice_);
+      continue;
+    }
     if (step.verb == Step::Verb::break_con) judge_.mark(Mark::single_connection);
     if (step.verb == Verb::break_path || qp.key.con == step.con) network_.break_qp(id, choice_);
   }
@@ -212,6 +225,9 @@ void World::operator_step(const Step& step) {
 
 // Nodes that the script left down.
 void World::restart_all() {
+  for (NodeId node = 0; node <= clients_.size(); ++node)
+    for (std::uint32_t path = 0; path < kMaxPaths; ++path) network_.plug(node, path, choice_);
+  for (QpId id = 0; id < network_.qp_count(); ++id) network_.swallow(id, false, choice_);
   for (NodeId node = 0; node <= clients_.size(); ++node) {
     if (network_.is_up(node)) continue;
     network_.restart(node);

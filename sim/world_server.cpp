@@ -9,7 +9,7 @@ namespace rtrs::sim {
 bool World::poll_server() {
   const bool had_events = network_.has_events(server_.id);
   std::array<ServerEvent, 64> events;
-  const std::size_t count = server_.driver->poll(*server_.fabric, now(), events);
+  const std::size_t count = server_.driver->poll(*server_.fabric, now(server_), events);
   for (const ConKey& key : server_.fabric->fresh()) check_attempt(server_, key.path, true);
   server_.fabric->clear_fresh();
   server_news();
@@ -23,6 +23,7 @@ void World::server_news() {
   bool any = false;
   while (server_.driver->take_news(news)) {
     if (news.kind != PathNews::Kind::path) continue;
+    news.at = server_.clock.true_time(news.at);
     server_path_news(news);
     any = true;
   }
@@ -175,7 +176,7 @@ void World::storage_due() {
   for (const ServerNode::Answer& answer : server_.answers) {
     if (scenario_.fenced) slots_.check(answer.data, answer.io, now());
     slots_.end(answer.data);
-    server_.driver->respond(*server_.fabric, now(), answer.id, answer.error);
+    server_.driver->respond(*server_.fabric, now(server_), answer.id, answer.error);
   }
   server_.answers.clear();
 }
@@ -197,7 +198,7 @@ void World::effect(const StorageModel::Op& op) {
 }
 
 void World::respond(RequestId id, std::uint16_t error) {
-  server_.driver->respond(*server_.fabric, now(), id, error);
+  server_.driver->respond(*server_.fabric, now(server_), id, error);
 }
 
 }  // namespace rtrs::sim

@@ -18,7 +18,7 @@ void HeartbeatWatch::lost(std::size_t path, bool of_silence, Nanos now) {
   if (path >= paths_.size() || !paths_[path].connected) return;
   paths_[path].connected = false;
   const Nanos silence = now - paths_[path].heard;
-  if (of_silence && silence < config_.missed_max * config_.interval)
+  if (of_silence && silence + rounding_ < config_.missed_max * config_.interval)
     judge_.fail(Oracle::heartbeat, now,
                 "path " + std::to_string(path) + " declared dead after " + std::to_string(silence) +
                     " ns of silence, which is less than " + std::to_string(config_.missed_max) + " x " +
@@ -30,7 +30,7 @@ void HeartbeatWatch::check(Nanos now) {
   for (std::size_t path = 0; path < paths_.size(); ++path) {
     if (!paths_[path].connected) continue;
     const Nanos since = std::max(paths_[path].heard, resumed_);
-    if (now > since + bound)
+    if (now > since + bound + rounding_)
       judge_.fail(Oracle::heartbeat, now,
                   "path " + std::to_string(path) + " is still connected after " +
                       std::to_string(now - since) + " ns of silence, which is more than " +

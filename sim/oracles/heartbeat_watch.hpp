@@ -12,7 +12,9 @@ namespace rtrs::sim {
 
 class HeartbeatWatch {
  public:
-  HeartbeatWatch(Judge& judge, const HeartbeatConfig& config) : judge_(judge), config_(config) {}
+  // `rounding`: what both bounds may be missed by.
+  HeartbeatWatch(Judge& judge, const HeartbeatConfig& config, Nanos rounding = 0)
+      : judge_(judge), config_(config), rounding_(rounding) {}
   void connected(std::size_t path, Nanos now);
   void received(std::size_t path, Nanos now);
   // The path left the connected state; `of_silence`: because the heartbeat said so.
@@ -32,6 +34,7 @@ class HeartbeatWatch {
   };
   Judge& judge_;
   HeartbeatConfig config_;
+  Nanos rounding_ = 0;
   std::vector<Path> paths_;
   Nanos resumed_ = 0;
 };

@@ -86,7 +86,17 @@ namespace rtrs::sim {
   X(no_generation, "no generations agreed")                                      \
   X(min_latency, "the policy of the lowest latency")                             \
   X(round_robin, "the policy of turns")                                          \
-  X(tampered, "a message was changed by a lying peer")
+  X(tampered, "a message was changed by a lying peer")                           \
+  X(swallowed, "one connection of a path got nothing through")                   \
+  X(unplugged, "an adapter was taken out")                                       \
+  X(shortage, "memory, a key or a connection could not be had")                  \
+  X(unresolved, "an address did not resolve")                                    \
+  X(failed_accept, "an accept failed")                                           \
+  X(short_post, "a part of what was posted was taken")                           \
+  X(rnr_exceeded, "retries for want of a receive ran out")                       \
+  X(clocks_apart, "clocks of different speed")                                   \
+  X(same_identity, "a client came back with its former uuids")                   \
+  X(channels_apart, "messages of different connections in any order")
 
 enum class Mark : std::uint8_t {
 #define RTRS_SIM_MARK(name, text) name,

@@ -122,7 +122,7 @@ void IsolatedRunner::child(sim::WorldOptions options, const MakeChoice& make) no
   shared_->events = result.events;
   shared_->hash = result.hash;
   keep_text(shared_->seen, result.failure.text);
-  if (traces_ && !result.failed) {
+  if (traces_ && !result.failed && result.honest) {
     if (const auto violation = rtrs::tools::judge_traces(options.trace)) {
       shared_->failed = true;
       shared_->time = violation->time;

@@ -21,6 +21,11 @@ void visit_plain(S& s, Visit&& visit) {
   visit("interval", s.interval);
   visit("safety", s.safety);
   visit("faults_from_start", s.faults_from_start);
+  visit("same_identity", s.same_identity);
+  visit("client_clock_num", s.client_clock.num);
+  visit("client_clock_den", s.client_clock.den);
+  visit("server_clock_num", s.server_clock.num);
+  visit("server_clock_den", s.server_clock.den);
   visit("fenced", s.fenced);
   visit("fence_off", s.fence_off);
   visit("liar", s.liar);
@@ -41,6 +46,8 @@ void visit_network(N& n, Visit&& visit) {
   visit("cm_timeout", n.cm_timeout);
   visit("cm_retries", n.cm_retries);
   visit("info_cut_hold", n.info_cut_hold);
+  visit("rnr_budget", n.rnr_budget);
+  visit("channel_spread", n.channel_spread);
 }
 template <class W, class Visit>
 void visit_workload(W& w, Visit&& visit) {
@@ -124,6 +131,9 @@ const char* problem_of(const Scenario& s) {
   if (s.clients < 1 || s.clients > 2) return "\"clients\" of the scenario must be 1 or 2";
   if (s.liar != sim::kNone && s.liar > s.clients)
     return "\"liar\" of the scenario is 0 for the server, or a client";
+  for (const sim::ClockRate& clock : {s.client_clock, s.server_clock})
+    if (clock.num < 1 || clock.den < 1 || clock.num > 4 * clock.den || clock.den > 4 * clock.num)
+      return "a clock of the scenario goes from a quarter of the speed of time to four times of it";
   if (s.client.con_num < 2 || s.client.con_num > kMaxCons)
     return "\"con_num\" of the scenario is out of range";
   if (s.client.max_depth < 1 || s.client.max_depth > kMaxPermits || s.server.queue_depth < 1 ||

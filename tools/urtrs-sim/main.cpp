@@ -2,6 +2,7 @@
 // broken, 2 usage, 4 no progress, 5 the same seed gave two different runs.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -27,6 +28,8 @@ struct Arguments {
   std::string out;
   std::string only;
   std::string rare;
+  std::string without;
+  std::string only_faults;
   bool verbose = false;
   bool no_fence = false;
   bool replay = false;
@@ -37,6 +40,8 @@ struct Arguments {
 constexpr const char* kFooter =
     "Examples:\n  urtrs-sim sweep --seeds 0..20000\n"
     "  urtrs-sim sweep --seeds 0..1000 --check-determinism 100 --replay-check\n"
+    "  urtrs-sim run --seed 4711 --without crash,ghosts\n"
+    "  urtrs-sim sweep --seeds 0..1000 --only-faults cut_both,break_qp\n"
     "  urtrs-sim run --seed 4711 --verbose\n"
     "  urtrs-sim shrink --seed 4711 --out small.tape\n  urtrs-sim run --tape small.tape --verbose\n"
     "  urtrs-sim explore\n  urtrs-sim explore --config small --fence off --out lost.json\n"
@@ -52,13 +57,39 @@ int usage(const std::string& text) {
   return kUsage;
 }
 
+// False, and why, when a name is unknown. `filter` stays empty when nothing is to be left out.
+bool parse_filter(const Arguments& given, std::optional<rtrs::sim::FaultFilter>& filter, std::string& why) {
+  if (given.without.empty() && given.only_faults.empty()) return true;
+  filter = given.only_faults.empty() ? rtrs::sim::without(given.without, why)
+                                     : rtrs::sim::only(given.only_faults, why);
+  return filter.has_value();
+}
+
+// As it was given, for the line that repeats a run.
+std::string filter_text(const Arguments& given) {
+  if (!given.without.empty()) return " --without " + given.without;
+  return given.only_faults.empty() ? std::string() : " --only-faults " + given.only_faults;
+}
+
+void filter_options(CLI::App& app, Arguments& given) {
+  auto* without = app.add_option("--without", given.without,
+                                 "leave out these classes of faults, or make these labels calm (see list)");
+  app.add_option("--only-faults", given.only_faults, "leave out all but these")->excludes(without);
+}
+
 int run(const Arguments& given) {
   if (given.seed.empty() == given.tape.empty()) return usage("give --seed N or --tape FILE");
+  std::optional<rtrs::sim::FaultFilter> filter;
+  std::string why;
+  if (!parse_filter(given, filter, why)) return usage(why);
+  if (filter && (!given.tape.empty() || !given.scenario.empty()))
+    return usage("--without and --only-faults are for seeds");
   if (!given.tape.empty()) return run_and_report({0, {}, given.tape, given.trace, given.verbose});
   const auto range = parse_seed_range(given.seed);
   if (!range || range->size() != 1) return usage("--seed takes one number, not '" + given.seed + "'");
   if (given.scenario.empty())
-    return run_and_report({range->first, {}, {}, given.trace, given.verbose, false});
+    return run_and_report(
+        {range->first, {}, {}, given.trace, given.verbose, false, filter ? &*filter : nullptr});
   auto ids = scenarios_of(given.scenario);
   if (ids.empty()) ids.push_back(given.scenario);
   int code = kOk;
@@ -103,6 +134,7 @@ CLI::App* run_options(CLI::App& app, Arguments& given) {
   one->add_option("--tape", given.tape, "a tape written by shrink");
   one->add_option("--trace", given.trace, "write FILE.server.trace and FILE.client<n>.trace");
   one->add_flag("--verbose", given.verbose, "print what happens");
+  filter_options(*one, given);
   return one;
 }
 
@@ -151,7 +183,12 @@ enum class Many { sweep, hash, coverage };
 int many_seeds(const Arguments& given, Many what) {
   const auto range = parse_seed_range(given.seeds);
   if (!range) return usage("--seeds takes A..B with A < B, not '" + given.seeds + "'");
+  std::optional<rtrs::sim::FaultFilter> filter;
+  std::string why;
+  if (!parse_filter(given, filter, why)) return usage(why);
   SweepOptions options;
+  options.filter = filter ? &*filter : nullptr;
+  options.filter_text = filter_text(given);
   options.seeds = *range;
   options.jobs = given.jobs;
   options.determinism_percent = what == Many::sweep ? given.determinism : 0;
@@ -187,6 +224,7 @@ int main(int argc, char** argv) {
                    "percent of the seeds to run again, with traces that the specification judges")
       ->capture_default_str()
       ->check(CLI::Range(0, 100));
+  filter_options(*many, given);
   many->add_flag("--replay-check", given.replay, "replay the traces of those seeds, every state compared");
   CLI::App* hash = app.add_subcommand("hash", "one hash over the runs of a range of seeds");
   hash->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();

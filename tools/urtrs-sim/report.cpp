@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "sim/blocks/block_scenarios.hpp"
 #include "sim/span_tape.hpp"
 #include "tools/tapes/schedule.hpp"
 #include "tools/tapes/tape_file.hpp"
@@ -62,8 +63,13 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
     }
     choice = std::make_unique<sim::SpanTapeChoice>(file->tape);
   }
+  std::unique_ptr<sim::ChoiceSource> seeded;
+  if (given.filter != nullptr) {
+    options.filter = given.filter;
+    seeded = std::move(choice);
+    choice = std::make_unique<sim::CalmedChoice>(*seeded, given.filter->calm);
+  }
   sim::World world(options, *choice);
-  honest = world.scenario().liar == sim::kNone;
   Schedule schedule(world);
   if (given.verbose) {
     std::printf("scenario: %s\n", world.scenario().describe().c_str());
@@ -71,6 +77,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
   }
   seed = options.seed;
   const sim::WorldResult result = world.run();
+  honest = result.honest;
   if (!result.failed) {
     char text[192];
     std::snprintf(text, sizeof text, "ok seed=%llu hash=%016llx events=%llu requests=%llu virtual=%s\n",
@@ -88,6 +95,11 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
 }  // namespace
 
 int run_and_report(const ReportOptions& given) {
+  if (sim::find_block_scenario(given.scenario) != nullptr) {
+    if (!given.no_fence && given.trace.empty()) return run_blocks(given.scenario, given.seed);
+    std::fprintf(stderr, "urtrs-sim: scenarios of block devices have neither --no-fence nor --trace\n");
+    return kUsage;
+  }
   const TraceScratch scratch;
   ReportOptions options = given;
   if (given.trace.empty()) options.trace = scratch.prefix();
@@ -110,8 +122,14 @@ void print_catalogue() {
   std::printf("faults:\n");
   for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
     std::printf("  %s\n", sim::to_string(static_cast<sim::FaultClass>(fault)));
+  std::printf("  operator\n  storage_slow\n  storage_error\nlabels:\n");
+  for (std::size_t label = 1; label < sim::kLabels; ++label)
+    std::printf("  %s\n", sim::to_string(static_cast<sim::Label>(label)));
   std::printf("scenarios:\n");
   for (const sim::Directed& one : sim::directed_scenarios())
+    std::printf("  %-6.*s %.*s\n", static_cast<int>(one.id.size()), one.id.data(),
+                static_cast<int>(one.title.size()), one.title.data());
+  for (const sim::BlockScenario& one : sim::block_scenarios())
     std::printf("  %-6.*s %.*s\n", static_cast<int>(one.id.size()), one.id.data(),
                 static_cast<int>(one.title.size()), one.title.data());
   std::printf("marks:\n");

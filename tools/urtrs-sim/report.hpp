@@ -12,11 +12,12 @@ inline constexpr int kOk = 0, kViolated = 1, kUsage = 2, kNoProgress = 4, kNonde
 
 struct ReportOptions {
   std::uint64_t seed = 0;
-  std::string scenario;   // id of a directed scenario; empty: what the seed draws
-  std::string tape;       // a file whose choices are played instead of those of the seed
-  std::string trace;      // prefix of trace files, empty: none
-  bool verbose = false;   // print what happens, as it happens
-  bool no_fence = false;  // see sim::take_fence_away
+  std::string scenario;                      // id of a directed scenario; empty: what the seed draws
+  std::string tape;                          // a file whose choices are played instead of those of the seed
+  std::string trace;                         // prefix of trace files, empty: none
+  bool verbose = false;                      // print what happens, as it happens
+  bool no_fence = false;                     // see sim::take_fence_away
+  const sim::FaultFilter* filter = nullptr;  // of a seed; borrowed, null: none
 };
 // Runs it, prints what is wrong with it, and returns the exit code.
 int run_and_report(const ReportOptions&);

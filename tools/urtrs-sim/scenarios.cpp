@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdio>
 
+#include "sim/blocks/block_scenarios.hpp"
 #include "tools/tapes/isolated_run.hpp"
 #include "tools/urtrs-sim/report.hpp"
 
@@ -37,9 +38,12 @@ void no_such(const std::string& id) {
 }
 
 // False, and a word on stderr, when one of the ids stands for nothing.
-bool chosen(const std::string& only, std::vector<const sim::Directed*>& out) {
-  if (only.empty())
+bool chosen(const std::string& only, std::vector<const sim::Directed*>& out,
+            std::vector<const sim::BlockScenario*>& blocks) {
+  if (only.empty()) {
     for (const sim::Directed& one : sim::directed_scenarios()) out.push_back(&one);
+    for (const sim::BlockScenario& one : sim::block_scenarios()) blocks.push_back(&one);
+  }
   for (std::size_t at = 0; at < only.size();) {
     const std::size_t comma = std::min(only.find(',', at), only.size());
     const std::string id = only.substr(at, comma - at);
@@ -49,17 +53,38 @@ bool chosen(const std::string& only, std::vector<const sim::Directed*>& out) {
       no_such(id);
       return false;
     }
-    for (const std::string& one : ids) out.push_back(sim::find_directed(one));
+    for (const std::string& one : ids) {
+      if (const sim::Directed* directed = sim::find_directed(one))
+        out.push_back(directed);
+      else
+        blocks.push_back(sim::find_block_scenario(one));
+    }
   }
   return true;
 }
 
 }  // namespace
 
+int run_blocks(const std::string& id, std::uint64_t seed) {
+  const sim::BlockResult result = sim::play_blocks(*sim::find_block_scenario(id), seed);
+  const auto number = static_cast<unsigned long long>(seed);
+  if (!result.failure.empty()) {
+    std::printf("FAIL %s seed=%llu\n  seen: %s\n  reproduce: urtrs-sim run --scenario %s --seed %llu\n",
+                id.c_str(), number, result.failure.c_str(), id.c_str(), number);
+    return kViolated;
+  }
+  std::printf("ok seed=%llu hash=%016llx requests=%llu virtual=%s\n", number,
+              static_cast<unsigned long long>(result.hash), static_cast<unsigned long long>(result.ios),
+              sim::to_seconds(result.virtual_time).c_str());
+  return kOk;
+}
+
 std::vector<std::string> scenarios_of(const std::string& id) {
   std::vector<std::string> found;
-  for (const sim::Directed& one : sim::directed_scenarios()) {
-    const std::string_view name = one.id;
+  std::vector<std::string_view> names;
+  for (const sim::Directed& one : sim::directed_scenarios()) names.push_back(one.id);
+  for (const sim::BlockScenario& one : sim::block_scenarios()) names.push_back(one.id);
+  for (const std::string_view name : names) {
     if (name == id) return {id};
     const bool of_it = name.size() == id.size() + 1 && name.starts_with(id) && !id.empty() &&
                        std::isdigit(static_cast<unsigned char>(id.back())) != 0 &&
@@ -86,13 +111,18 @@ int play_scenarios(const ScenarioOptions& given) {
     return kUsage;
   }
   std::vector<const sim::Directed*> all;
-  if (!chosen(given.only, all)) return kUsage;
+  std::vector<const sim::BlockScenario*> blocks;
+  if (!chosen(given.only, all, blocks)) return kUsage;
+  if (given.no_fence && !blocks.empty() && !given.only.empty()) {
+    std::fprintf(stderr, "urtrs-sim: scenarios of block devices have no --no-fence\n");
+    return kUsage;
+  }
   const bool tty = isatty(STDERR_FILENO) == 1;
   std::size_t done = 0;
   std::uint64_t failures = 0;
   for (const sim::Directed* one : all) {
     const std::string id(one->id);
-    if (tty) std::fprintf(stderr, "\r\033[K%zu of %zu: %s", ++done, all.size(), id.c_str());
+    if (tty) std::fprintf(stderr, "\r\033[K%zu of %zu: %s", ++done, all.size() + blocks.size(), id.c_str());
     const auto failed = first_failure(runner, *one, given);
     if (!failed) continue;
     ++failures;
@@ -101,8 +131,18 @@ int play_scenarios(const ScenarioOptions& given) {
                 id.c_str(), failed->result.signature.c_str(), failed->result.seen.c_str(), id.c_str(),
                 static_cast<unsigned long long>(failed->seed), given.no_fence ? " --no-fence" : "");
   }
+  for (const sim::BlockScenario* one : blocks) {
+    if (tty)
+      std::fprintf(stderr, "\r\033[K%zu of %zu: %s", ++done, all.size() + blocks.size(), one->id.data());
+    for (std::uint64_t seed = given.seeds.first; seed < given.seeds.end; ++seed) {
+      if (sim::play_blocks(*one, seed).failure.empty()) continue;
+      ++failures;
+      run_blocks(std::string(one->id), seed);
+      break;
+    }
+  }
   if (tty) std::fprintf(stderr, "\r\033[K");
-  std::printf("%zu scenarios with %llu seeds each, %llu failed\n", all.size(),
+  std::printf("%zu scenarios with %llu seeds each, %llu failed\n", all.size() + blocks.size(),
               static_cast<unsigned long long>(given.seeds.size()), static_cast<unsigned long long>(failures));
   return failures == 0 ? kOk : kViolated;
 }

@@ -82,6 +82,7 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
     worker.current = seed;
     sim::WorldOptions world;
     world.seed = seed;
+    world.filter = options.filter;
     const sim::WorldResult result = sim::run_seed(world);
     add(worker, seed, result);
     if (result.failed) {
@@ -98,7 +99,7 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
         shared.stop = true;
         return;
       }
-      if (judge_traces(world.trace)) {
+      if (result.honest && judge_traces(world.trace)) {
         worker.failed = seed;
         shared.stop = true;
         return;
@@ -235,7 +236,7 @@ class Sweep {
     const pid_t pid = fork();
     if (pid == 0) {
       std::setvbuf(stdout, nullptr, _IOLBF, 0);
-      const int code = run_and_report({seed, {}, {}, trace, false});
+      const int code = run_and_report({seed, {}, {}, trace, false, false, options_.filter});
       std::fflush(stdout);
       _exit(code);
     }
@@ -250,8 +251,9 @@ class Sweep {
                   static_cast<unsigned long long>(seed));
       code = kNondeterministic;
     }
-    std::printf("  reproduce: urtrs-sim run --seed %llu\n  make small: urtrs-sim shrink --seed %llu\n",
-                static_cast<unsigned long long>(seed), static_cast<unsigned long long>(seed));
+    const auto number = static_cast<unsigned long long>(seed);
+    std::printf("  reproduce: urtrs-sim run --seed %llu%s\n", number, options_.filter_text.c_str());
+    if (options_.filter == nullptr) std::printf("  make small: urtrs-sim shrink --seed %llu\n", number);
     return code;
   }
 

@@ -12,12 +12,14 @@ namespace rtrs::tools {
 struct SweepOptions {
   SeedRange seeds;
   unsigned jobs = 1;
-  double time_limit = 0;             // seconds; 0: none
-  unsigned determinism_percent = 1;  // of the seeds run twice
-  bool replay = false;               // their traces are replayed
-  bool quiet = false;                // only the verdict
-  bool summary = true;               // say what was done
-  bool hash_only = false;            // print one hash over all seeds instead of the summary
+  double time_limit = 0;                     // seconds; 0: none
+  unsigned determinism_percent = 1;          // of the seeds run twice
+  bool replay = false;                       // their traces are replayed
+  bool quiet = false;                        // only the verdict
+  bool summary = true;                       // say what was done
+  bool hash_only = false;                    // print one hash over all seeds instead of the summary
+  const sim::FaultFilter* filter = nullptr;  // borrowed; null: none
+  std::string filter_text;                   // " --without ghosts", for the line that repeats a run
 };
 // What the runs of a sweep passed through.
 struct SweepTotals {

@@ -1,0 +1,95 @@
+// Leaving faults out by name, and clocks that are slow or fast.
+#include "sim/fault_filter.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "sim/world.hpp"
+
+namespace rtrs::sim {
+namespace {
+
+WorldResult play(std::uint64_t seed, const FaultFilter* filter) {
+  WorldOptions options;
+  options.seed = seed;
+  options.filter = filter;
+  return run_seed(options);
+}
+
+TEST(FaultFilter, LeavesOutWhatItNamesAndNothingElse) {
+  std::string why;
+  const auto filter = without("crash,crash_orderly,operator,cm_lost", why);
+  ASSERT_TRUE(filter) << why;
+  EXPECT_TRUE(filter->off[static_cast<unsigned>(FaultClass::crash)]);
+  EXPECT_FALSE(filter->off[static_cast<unsigned>(FaultClass::flap)]);
+  EXPECT_TRUE(filter->operators);
+  EXPECT_FALSE(filter->storage_errors);
+  EXPECT_EQ(filter->calm, std::vector<Label>{Label::cm_lost});
+  std::uint64_t crashed = 0, others = 0, before = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    before += play(seed, nullptr).faults[static_cast<unsigned>(FaultClass::crash)];
+    const WorldResult result = play(seed, &*filter);
+    EXPECT_FALSE(result.failed) << seed << ": " << result.failure.text;
+    crashed += result.faults[static_cast<unsigned>(FaultClass::crash)];
+    others += result.faults[static_cast<unsigned>(FaultClass::cut_both)];
+  }
+  EXPECT_GT(before, 0U);
+  EXPECT_EQ(crashed, 0U);
+  EXPECT_GT(others, 0U);
+}
+
+TEST(FaultFilter, OnlyLeavesTheRestOut) {
+  std::string why;
+  const auto filter = only("device_gone", why);
+  ASSERT_TRUE(filter) << why;
+  std::uint64_t gone = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const WorldResult result = play(seed, &*filter);
+    EXPECT_FALSE(result.failed) << seed << ": " << result.failure.text;
+    for (unsigned fault = 0; fault < kFaultClasses; ++fault) {
+      const auto which = static_cast<FaultClass>(fault);
+      if (which == FaultClass::device_gone) {
+        gone += result.faults[fault];
+      } else {
+        EXPECT_EQ(result.faults[fault], 0U) << to_string(which);
+      }
+    }
+  }
+  EXPECT_GT(gone, 0U);
+}
+
+TEST(FaultFilter, AnUnknownNameIsAnErrorThatSaysWhereTheNamesAre) {
+  std::string why;
+  EXPECT_FALSE(without("crash,crahs", why));
+  EXPECT_EQ(why, "no fault is called 'crahs'; urtrs-sim list prints them");
+  EXPECT_FALSE(only("cm_lost", why));  // a label is no class
+  EXPECT_FALSE(without("crash,,flap", why));
+}
+
+TEST(FaultFilter, ALabelThatIsCalmDrawsNothingElseDifferently) {
+  SeededChoice plain(5), inner(5);
+  const Label calm[] = {Label::torn_write};
+  CalmedChoice filtered(inner, calm);
+  for (unsigned draw = 0; draw < 200; ++draw) {
+    const std::uint32_t torn = plain.draw(1000, Label::torn_write);
+    EXPECT_EQ(filtered.draw(1000, Label::torn_write), 0U) << torn;
+    EXPECT_EQ(filtered.draw(1000, Label::latency), plain.draw(1000, Label::latency));
+  }
+}
+
+TEST(ClockRate, TheFirstMomentAtWhichAClockShowsATime) {
+  for (const ClockRate rate :
+       {ClockRate{1, 1}, ClockRate{1, 2}, ClockRate{2, 1}, ClockRate{4, 5}, ClockRate{9, 8}})
+    for (const Nanos local : {Nanos{0}, Nanos{1}, Nanos{7}, Nanos{1'000'000'007}, seconds(86'400) + 3}) {
+      const Nanos moment = rate.true_time(local);
+      EXPECT_GE(rate.local_time(moment), local);
+      if (moment != 0) {
+        EXPECT_LT(rate.local_time(moment - 1), local);
+      }
+    }
+  EXPECT_EQ((ClockRate{1, 2}.true_time(kNever)), kNever);
+}
+
+}  // namespace
+}  // namespace rtrs::sim

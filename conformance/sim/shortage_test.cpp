@@ -1,0 +1,72 @@
+// Whatever it is that a process cannot have once - memory, a key, a connection - it gives back what it had,
+// tries again and serves.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/driver/server.hpp"
+#include "sim/directed.hpp"
+#include "sim/world.hpp"
+
+namespace rtrs::sim {
+namespace {
+
+// The things that one node needs from the start of a session until the third path of its life is up: twelve
+// connections, the memory of the session and a key a chunk are fewer.
+constexpr std::uint32_t kThings = 48;
+
+std::string without_thing(std::uint32_t node, std::uint32_t thing, std::uint32_t count, bool fresh_keys) {
+  const Directed common{"", "", nullptr,
+                        "completed number=30\nbreak_path\nconnected path=0\nconnected path=1"};
+  CalmChoice calm;
+  Scenario scenario = make_directed(common, calm);
+  scenario.faults_from_start = true;
+  scenario.server.always_invalidate = fresh_keys;
+  scenario.workload.own_region = true;
+  Step shortage;
+  shortage.verb = Step::Verb::shortage;
+  shortage.client = node;
+  shortage.number = thing;
+  shortage.count = count;
+  scenario.script.insert(scenario.script.begin(), shortage);
+  WorldOptions options;
+  options.seed = thing;
+  options.scenario = &scenario;
+  SeededChoice choice(thing);
+  const WorldResult result = World(options, choice).run();
+  return result.failed ? result.failure.text : std::string();
+}
+
+void expect_all_survived(std::uint32_t node) {
+  for (const bool fresh_keys : {false, true})
+    for (const std::uint32_t count : {1U, 3U})
+      for (std::uint32_t thing = 0; thing < kThings; ++thing)
+        EXPECT_EQ(without_thing(node, thing, count, fresh_keys), "")
+            << count << " from thing " << thing << " on, " << (fresh_keys ? "fresh keys" : "fixed keys");
+}
+
+TEST(Shortage, OfEveryThingAClientNeeds) {
+  expect_all_survived(1);
+}
+
+TEST(Shortage, OfEveryThingAServerNeeds) {
+  expect_all_survived(0);
+}
+
+TEST(Fit, AServerTakesNoMoreThanTheFabricHas) {
+  Capabilities fabric = default_capabilities();
+  fabric.max_send_depth = 100;
+  fabric.send_invalidate = false;
+  fabric.imm_consumes_receive = false;
+  ServerConfig wanted;
+  wanted.send_depth = 1000;
+  wanted.always_invalidate = true;
+  const ServerConfig fitted = fit(wanted, fabric);
+  EXPECT_EQ(fitted.send_depth, 100);
+  EXPECT_FALSE(fitted.send_invalidate);
+  EXPECT_FALSE(fitted.imm_consumes_receive);
+  EXPECT_TRUE(fitted.always_invalidate);  // never lost unasked: listen() refuses instead
+}
+
+}  // namespace
+}  // namespace rtrs::sim

@@ -1,0 +1,199 @@
+#include "sim/blocks/block_world.hpp"
+
+#include <algorithm>
+
+namespace rtrs::sim {
+
+namespace {
+
+constexpr NodeId kServer = 0, kClient = 1;
+constexpr std::uint32_t kPaths = 2;
+
+NetworkConfig network_of() {
+  NetworkConfig config{default_capabilities()};
+  config.retry_budget = seconds(1);
+  config.retry_spread = milliseconds(500);
+  config.cm_timeout = milliseconds(500);
+  return config;
+}
+
+}  // namespace
+
+BlockWorld::BlockWorld(std::uint64_t seed, const BlockOptions& options)
+    : options_(options), choice_(seed), network_(network_of()) {
+  network_.add_node();
+  network_.add_node();
+  network_.rates().post_short = options.post_short;
+  network_.rates().torn_write = network_.rates().late_placement = network_.rates().ghost_delay = 100'000;
+}
+
+BlockWorld::~BlockWorld() = default;
+
+BlockDisk& BlockWorld::add_disk(const std::string& name, std::uint64_t sectors) {
+  BlockDisk& made = disks_[name];
+  made.number = static_cast<std::uint32_t>(disks_.size());
+  made.now.assign(sectors, 0);
+  made.durable = made.now;
+  expected_[name].assign(sectors, Expected{{0}, true});
+  return made;
+}
+
+void BlockWorld::start_server() {
+  if (!network_.is_up(kServer)) network_.restart(kServer);
+  server_fabric_ = std::make_unique<SimFabric>(network_, kServer, choice_);
+  ServerConfig config;
+  config.queue_depth = options_.depth;
+  config.chunk_size = 16384;
+  config.max_hdr_size = 4096;
+  config.heartbeat.interval = seconds(1);
+  config.handshake_timeout = seconds(6);
+  server_ = std::make_unique<Server>(config, nullptr);
+  const Errc listening = server_->listen(*server_fabric_, now(), PathAddress{});
+  expect(listening == Errc::ok, "the server listens");
+}
+
+void BlockWorld::start_client() {
+  client_fabric_ = std::make_unique<SimFabric>(network_, kClient, choice_);
+  ClientOptions options;
+  options.protocol.seed = choice_.draw(1U << 30, Label::swarm);
+  options.protocol.queue_timeout = options_.queue_timeout;
+  options.protocol.heartbeat.interval = seconds(1);
+  options.protocol.reconnect_min = milliseconds(100);
+  options.protocol.reconnect_max = seconds(2);
+  options.protocol.reconnect_jitter = milliseconds(300);
+  options.session_name = "blocks";
+  options.session_uuid.bytes[0] = 1;
+  for (std::uint8_t path = 0; path < kMaxPaths; ++path) {
+    wire::Uuid uuid{};
+    uuid.bytes[0] = 2;
+    uuid.bytes[1] = path;
+    options.path_uuids.push_back(uuid);
+  }
+  for (std::uint32_t path = 0; path < kPaths; ++path)
+    options.paths.push_back({to_text(PortAddress{kClient, path}), to_text(PortAddress{kServer, path}), 1234});
+  client_ = std::make_unique<Client>(options, nullptr);
+  expect(client_->open(*client_fabric_, now()) == Errc::ok, "the client opens");
+}
+
+void BlockWorld::cut(std::uint32_t path) {
+  const LinkId link = network_.link(kClient, path, kServer, path);
+  network_.cut(link, Way::to_server);
+  network_.cut(link, Way::to_client);
+}
+
+void BlockWorld::heal(std::uint32_t path) {
+  const LinkId link = network_.link(kClient, path, kServer, path);
+  network_.heal(link, Way::to_server, choice_);
+  network_.heal(link, Way::to_client, choice_);
+}
+
+void BlockWorld::break_path(std::uint32_t path) {
+  const LinkId link = network_.link(kClient, path, kServer, path);
+  const Way side = draw(2) == 0 ? Way::to_server : Way::to_client;
+  for (QpId id = 0; id < network_.qp_count(); ++id) {
+    const QpInfo qp = network_.qp_info(id);
+    if (qp.alive && qp.link == link && qp.way == side) network_.break_qp(id, choice_);
+  }
+}
+
+void BlockWorld::crash_server() {
+  if (!server_) return;
+  network_.crash(kServer, draw(2) == 1, choice_);
+  server_.reset();
+  server_fabric_.reset();
+  sessions_.clear();
+  exports_.clear();
+  storage_.clear();
+  opened_.clear();
+  for (auto& [name, disk] : disks_) {
+    disk.holders = 0;
+    for (std::size_t sector = 0; sector < disk.now.size(); ++sector) {
+      std::uint64_t& content = disk.now[sector];
+      if (content != disk.durable[sector] && draw(2) == 0) content = disk.durable[sector];
+      disk.durable[sector] = content;
+      Expected& known = expected_[name][sector];
+      const auto& any = known.any_of;
+      if (known.durable)
+        expect(std::find(any.begin(), any.end(), content) != any.end(),
+               "sector " + std::to_string(sector) + " of " + name + " is durable, and lost");
+      else if (std::find(any.begin(), any.end(), content) == any.end())
+        known.any_of.push_back(content);
+    }
+  }
+}
+
+void BlockWorld::resize(const std::string& name, std::uint64_t sectors) {
+  BlockDisk& grown = disk(name);
+  grown.now.resize(sectors, 0);
+  grown.durable.resize(sectors, 0);
+  expected_[name].resize(sectors, Expected{{0}, true});
+}
+
+Nanos BlockWorld::next_time() {
+  Nanos next = std::min(network_.next_time(), retry_at_);
+  for (const StorageOp& op : storage_) next = std::min(next, op.due);
+  if (client_) next = std::min(next, client_->next_deadline());
+  if (server_) next = std::min(next, server_->next_deadline());
+  if (network_.has_events(kClient) || (server_ && network_.has_events(kServer))) next = now();
+  return std::max(next, now());
+}
+
+// False when nothing ever happens again.
+bool BlockWorld::step() {
+  const Nanos next = next_time();
+  if (next == kNever || failed()) return false;
+  constexpr std::uint64_t kLivelock = 100'000;
+  steps_at_once_ = next > now() ? 0 : steps_at_once_ + 1;
+  if (steps_at_once_ > kLivelock) expect(false, "no end of work at one instant");
+  network_.run_until(next, choice_);
+  storage_due();
+  if (server_) poll_server();
+  if (client_) poll_client();
+  if (retry_at_ <= now()) {
+    retry_at_ = kNever;
+    rnbd::ClientActions actions;
+    devices_.on(rnbd::RetryDue{}, actions);
+    carry_out(actions);
+  }
+  if (client_) send_held();
+  if (network_.monitor().violation_count() != 0)
+    expect(false, "the network keeps its laws: " + network_.monitor().violations().front().text);
+  return !failed();
+}
+
+bool BlockWorld::until(const std::string& what, const std::function<bool()>& done) {
+  const Nanos end = now() + seconds(600);
+  while (!failed() && !done()) {
+    if (next_time() > end || !step()) expect(false, "in time: " + what);
+  }
+  return !failed();
+}
+
+void BlockWorld::pass(Nanos time) {
+  const Nanos end = now() + time;
+  while (!failed() && next_time() <= end)
+    if (!step()) break;
+  network_.run_until(end, choice_);
+}
+
+void BlockWorld::expect(bool holds, const std::string& what) {
+  if (!holds && failure_.empty()) failure_ = "not so at " + std::to_string(now() / 1000) + " us: " + what;
+}
+
+void BlockWorld::finish() {
+  if (failed()) return;
+  for (std::uint32_t path = 0; path < kPaths; ++path) heal(path);
+  if (!server_) start_server();
+  until("every IO is over", [this] { return all_over(); });
+  if (failed()) return;
+  for (const auto& [handle, mapped] : mapped_) unmap(handle);
+  until("every device is unmapped", [this] { return devices_.mapped_count() == 0; });
+  if (failed()) return;
+  close_session();
+  until("the session is closed", [this] { return client_->closed() && server_->session_count() == 0; });
+  for (const auto& [name, disk] : disks_)
+    expect(disk.holders == 0, "nobody holds " + name + " open any more");
+  expect(sessions_.empty() && exports_.empty(), "the server keeps nothing");
+}
+
+}  // namespace rtrs::sim

@@ -1,0 +1,215 @@
+// Block devices over the simulated network: one client with its RNBD machine, one server with its exports,
+// and the drivers between them, on two paths. What a scenario asks for is done at once; what takes time is
+// waited for in virtual time.
+//
+// One IO at a time touches a sector, so that its content is known: every sector that is written carries the
+// disk, the sector and the number of the IO. Rules that are checked at all times:
+//   - a read returns what the last good write left, zeroes where nothing was written or all was taken away
+//   - no IO reaches another disk than the one that it is for, none a disk that nobody holds open
+//   - what was written with FUA, or before a flush that succeeded, survives the death of the server
+//   - a disk opened read-only does not change
+//   - nothing is left open when the session is gone
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/driver/client.hpp"
+#include "core/driver/server.hpp"
+#include "core/rnbd/client_devices.hpp"
+#include "core/rnbd/io_request.hpp"
+#include "core/rnbd/server_devices.hpp"
+#include "sim/choice.hpp"
+#include "sim/network.hpp"
+#include "sim/sim_fabric.hpp"
+
+namespace rtrs::sim {
+
+using rnbd::DeviceHandle;
+using wire::rnbd::AccessMode;
+using wire::rnbd::Opcode;
+
+struct BlockOptions {
+  std::uint16_t depth = 8;          // permits
+  Nanos queue_timeout = kNever;     // of the client's requests
+  Nanos storage = milliseconds(1);  // an operation takes up to
+  std::uint32_t post_short = 0;     // chance per million
+  bool operator==(const BlockOptions&) const = default;
+};
+
+// An export of the server. It outlives the server's process.
+struct BlockDisk {
+  std::uint32_t number = 0;  // in what is written to it
+  bool writable = true;      // false: refused when it is opened for writing
+  bool volatile_cache = true;
+  std::vector<std::uint64_t> now;      // by sector: what a read sees; see BlockWorld::stamp()
+  std::vector<std::uint64_t> durable;  // and after the death of the server
+  unsigned holders = 0;                // exports that are open
+  std::uint64_t operations = 0;        // that acted on it
+};
+
+class BlockWorld {
+ public:
+  BlockWorld(std::uint64_t seed, const BlockOptions&);
+  ~BlockWorld();
+  BlockWorld(const BlockWorld&) = delete;
+  BlockWorld& operator=(const BlockWorld&) = delete;
+
+  static constexpr std::size_t kSector = 512;
+
+  // --- what a scenario does ---
+  BlockDisk& add_disk(const std::string& name, std::uint64_t sectors);
+  BlockDisk& disk(const std::string& name) { return disks_.at(name); }
+  void start_server();
+  void start_client();
+  // The handle, or an errno as a negative number.
+  std::int64_t map(const std::string& name, AccessMode mode = AccessMode::read_write);
+  void unmap(DeviceHandle);
+  void remap(DeviceHandle);
+  // The number of the IO. Waits first until no other IO touches its sectors.
+  std::uint32_t submit(DeviceHandle, Opcode, std::uint64_t sector, std::uint32_t sectors, bool fua = false);
+  void cut(std::uint32_t path);
+  void heal(std::uint32_t path);
+  void break_path(std::uint32_t path);
+  // What was not durable is lost or not, sector by sector.
+  void crash_server();
+  void close_session() { client_->close(*client_fabric_, now()); }
+  // An operator of the server takes the disk away from its session.
+  void take_away(const std::string& name);
+  void resize(const std::string& name, std::uint64_t sectors);
+
+  // --- waiting ---
+  // Until `done`, for ten virtual minutes at most; then the run has failed. False when it has.
+  bool until(const std::string& what, const std::function<bool()>& done);
+  void pass(Nanos);
+  bool all_over() const noexcept { return ios_under_way_ == 0; }
+  bool is_over(std::uint32_t io) const { return ios_.at(io).over; }
+  // Of one that is over: 0 or an errno.
+  std::uint16_t result(std::uint32_t io) const { return ios_.at(io).error; }
+  rnbd::DeviceState state(DeviceHandle device) const { return devices_.state(device); }
+  const rnbd::Geometry* geometry(DeviceHandle device) const { return devices_.geometry(device); }
+  // Why the device was refused, or ended, the last time.
+  std::uint16_t refusal(DeviceHandle device) const;
+  unsigned times_opened(DeviceHandle device) const;
+  bool link_up() const { return client_->link_up(); }
+  // Everything is closed, and nothing is left of it.
+  void finish();
+
+  void expect(bool holds, const std::string& what);
+  bool failed() const noexcept { return !failure_.empty(); }
+  const std::string& failure() const noexcept { return failure_; }
+  Nanos now() const noexcept { return network_.now(); }
+  std::uint32_t draw(std::uint32_t n) { return choice_.draw(n, Label::workload); }
+  std::uint64_t hash() const noexcept { return network_.hash(); }
+  std::uint64_t ios() const noexcept { return ios_.size() - 1; }
+  unsigned storage_under_way() const noexcept { return static_cast<unsigned>(storage_.size()); }
+  unsigned messages_under_way() const noexcept { return devices_.messages_in_flight(); }
+
+ private:
+  struct Io {
+    DeviceHandle device = 0;
+    std::string disk;
+    rnbd::IoPiece piece;
+    std::vector<std::byte> data;
+    std::vector<std::uint64_t> seen;  // of a flush: what the sectors held that nothing changed when it began
+    std::uint16_t error = 0;
+    bool over = false;
+    bool held = true;  // not with the transport
+  };
+  struct Message {
+    std::uint64_t token = 0;
+    std::vector<std::byte> response;
+  };
+  struct Mapped {
+    std::string disk;
+    AccessMode mode = AccessMode::read_write;
+    std::uint16_t refusal = 0;
+    unsigned opened = 0;
+  };
+  // What the application may find in a sector.
+  struct Expected {
+    std::vector<std::uint64_t> any_of;  // sorted
+    bool durable = true;
+  };
+  struct Export {
+    std::string disk;
+    bool writable = false;
+  };
+  struct Session {
+    std::unique_ptr<rnbd::ServerDevices> devices;
+    std::map<std::uint64_t, std::pair<RequestId, std::span<std::byte>>> requests;
+  };
+  struct StorageOp {
+    Nanos due = 0;
+    std::uint16_t session = 0;
+    rnbd::Storage what;
+    std::span<std::byte> data;
+  };
+
+  bool step();
+  Nanos next_time();
+  // block_client.cpp
+  void poll_client();
+  void client_event(const IoCompletion&);
+  void carry_out(const rnbd::ClientActions&);
+  void send(const rnbd::SendMessage&);
+  void send_held();
+  bool send_io(std::uint32_t number);
+  void end_io(std::uint32_t number, std::uint16_t error);
+  void judge_read(const Io&, std::uint32_t number);
+  void expect_change(const Io&, std::uint32_t number, bool good);
+  bool overlaps(const std::string& disk, std::uint64_t sector, std::uint32_t sectors) const;
+  // block_server.cpp
+  void poll_server();
+  void server_event(const ServerEvent&);
+  template <class Input>
+  void feed(std::uint16_t session, const Input&);
+  void perform(std::uint16_t session, const rnbd::Storage&);
+  void perform(std::uint16_t session, const rnbd::Respond&);
+  void perform(std::uint16_t session, const rnbd::WriteBack&);
+  void perform(std::uint16_t session, const rnbd::OpenExport&);
+  void perform(std::uint16_t session, const rnbd::CloseExport&);
+  void perform(std::uint16_t session, const rnbd::SessionDrained&);
+  void storage_due();
+  int act(StorageOp&);
+
+  // What a sector holds after IO `number` wrote it; 0: zeroes.
+  static std::uint64_t stamp(std::uint32_t disk, std::uint64_t sector, std::uint32_t number) {
+    return std::uint64_t{disk} << 56 | (sector & 0xffffff) << 32 | number;
+  }
+
+  BlockOptions options_;
+  SeededChoice choice_;
+  Network network_;
+  std::map<std::string, BlockDisk> disks_;
+  std::map<std::string, std::vector<Expected>> expected_;
+  std::string failure_;
+
+  std::unique_ptr<SimFabric> client_fabric_;
+  std::unique_ptr<Client> client_;
+  rnbd::ClientDevices devices_;
+  std::map<DeviceHandle, Mapped> mapped_;
+  std::map<std::uint64_t, Message> messages_;  // by user_data
+  std::vector<Io> ios_{1};                     // by number
+  std::deque<std::uint32_t> held_;
+  std::uint64_t next_message_ = std::uint64_t{1} << 63;
+  unsigned ios_under_way_ = 0;
+  Nanos retry_at_ = kNever;
+
+  std::unique_ptr<SimFabric> server_fabric_;
+  std::unique_ptr<Server> server_;
+  std::map<std::uint16_t, Session> sessions_;
+  std::map<std::uint64_t, Export> exports_;  // by handle
+  std::deque<std::pair<std::uint16_t, rnbd::ExportOpened>> opened_;
+  std::vector<StorageOp> storage_;
+  std::uint64_t next_handle_ = 1;
+  std::uint32_t generation_ = 0;
+  std::uint64_t steps_at_once_ = 0;
+};
+
+}  // namespace rtrs::sim

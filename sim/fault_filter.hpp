@@ -1,0 +1,30 @@
+// Which faults a run does without, by name: to find out which of them a failure needs.
+#pragma once
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/choice.hpp"
+#include "sim/faults.hpp"
+
+namespace rtrs::sim {
+
+struct Scenario;
+
+struct FaultFilter {
+  std::vector<Label> calm;                // nothing but calm choices under these
+  std::array<bool, kFaultClasses> off{};  // classes that never strike
+  bool operators = false, slow_storage = false, storage_errors = false;  // true: none
+};
+// `names`: labels of choices, classes of faults, and "operator", "storage_slow", "storage_error", separated
+// by commas. What has two meanings is taken out in both. Nothing for a name that means nothing; `why` says
+// so.
+std::optional<FaultFilter> without(std::string_view names, std::string& why);
+// All classes but these, none of the other three unless named.
+std::optional<FaultFilter> only(std::string_view names, std::string& why);
+// The classes and the other three; the labels are CalmedChoice's.
+void take_out(const FaultFilter&, Scenario&);
+
+}  // namespace rtrs::sim
