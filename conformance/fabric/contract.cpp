@@ -58,11 +58,31 @@ std::size_t Side::count(Kind kind) const {
       std::count_if(events_.begin(), events_.end(), [&](const SeenEvent& e) { return e.kind == kind; }));
 }
 
+namespace {
+
+// For the table of docs/fabric.md (table.py).
+void record(const Capabilities& can) {
+  const auto note = [](const char* name, bool value) {
+    ::testing::Test::RecordProperty(name, value ? 1 : 0);
+  };
+  note("imm_consumes_receive", can.imm_consumes_receive);
+  note("send_invalidate", can.send_invalidate);
+  note("per_io_keys", can.per_io_keys);
+  note("invalidation", can.invalidation);
+  note("invalidation_fences", can.invalidation_fences);
+  note("invalidation_fears_loss", can.invalidation_fears_loss);
+  note("done_means_delivered", can.done_means_delivered);
+  note("detects_silent_peer", can.detects_silent_peer);
+}
+
+}  // namespace
+
 void FabricContract::SetUp() {
   const std::string lacking = GetParam().lacking == nullptr ? "" : GetParam().lacking();
   if (!lacking.empty()) GTEST_SKIP() << lacking;
   pair_ = GetParam().make();
   ASSERT_NE(pair_, nullptr);
+  record(pair_->client().capabilities());
   client_ = std::make_unique<Side>(pair_->client());
   server_ = std::make_unique<Side>(pair_->server());
   ASSERT_EQ(pair_->server().listen(pair_->listen_address()), Errc::ok);
