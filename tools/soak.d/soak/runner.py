@@ -1,0 +1,150 @@
+"""Builds what is needed and runs chunks, one after another."""
+import os
+import pathlib
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+
+from .plan import ROOT
+
+SKIPPED = 77
+
+
+class Interrupted(Exception):
+    """The person wants to end; what is under way is not done."""
+
+
+class Runner:
+    def __init__(self, options, state, say):
+        self.options, self.state, self.say = options, state, say
+        self.work = options.work_dir
+        self.built = {}  # build -> why not, or ""
+        self.stopped = False
+        self.commit = subprocess.run(("git", "-C", ROOT, "describe", "--always", "--dirty"), capture_output=True,
+                                     text=True, check=False).stdout.strip()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._stop)
+
+    def _stop(self, *_):
+        self.stopped = True
+
+    def build_dir(self, item):
+        if item.build == "mutants":
+            return self.work / "mutants"
+        return self.options.build_root / item.build
+
+    # What is needed
+
+    def build(self, item, all_items):
+        """Why the item cannot be run; empty: it can."""
+        if item.build not in self.built:
+            targets = sorted({target for one in all_items if one.build == item.build for target in one.targets})
+            self.built[item.build] = "" if self.options.no_build else self._build(item, targets)
+        return self.built[item.build]
+
+    def _build(self, item, targets):
+        folder, log = self.build_dir(item), self.work / f"build-{item.build}.log"
+        if item.build == "mutants":
+            steps = [(ROOT / "conformance/mutants/run", "--build-only", "--work", folder, "--jobs", self.options.jobs)]
+        else:
+            steps = [("cmake", "-S", ROOT, "--preset", item.build, "-B", folder),
+                     ("ninja", "-C", folder, f"-j{self.options.jobs}", *targets)]
+        self.say(f"building {item.build}: {' '.join(targets) or 'the planted bugs'}")
+        with open(log, "wb") as output:
+            for step in steps:
+                code = self._run([str(word) for word in step], ROOT, output, None, lambda: _last_line(log))
+                if code != 0:
+                    return f"{item.build} does not build: {log}"
+        return ""
+
+    # Chunks
+
+    def run(self, chunk):
+        """Runs one chunk and remembers the outcome."""
+        folder = self.work / "run" / f"{chunk.item.name}-{chunk.name}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        if chunk.item.name.startswith("fuzz-"):
+            (self.work / "corpus" / chunk.item.name[len("fuzz-"):]).mkdir(parents=True, exist_ok=True)
+        words = chunk.words(self.options.jobs, self.build_dir(chunk.item), self.work)
+        limit = 600 + 20 * chunk.item.seconds
+        begin = time.monotonic()
+        try:
+            with open(folder / "output", "wb") as output:
+                code = self._run(words, folder, output, limit, lambda: "")
+        except OSError as error:
+            code = f"{words[0]}: {error.strerror}"
+        except Interrupted:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        result = {"verdict": {0: "pass", SKIPPED: "skip"}.get(code, "fail"), "reason": "", "commit": self.commit,
+                  "seconds": round(time.monotonic() - begin, 2)}
+        if result["verdict"] != "pass":
+            result["reason"] = self._reason(code, folder / "output", limit)
+        if result["verdict"] == "fail":
+            result["folder"] = str(self._keep(folder))
+            result["repeat"] = f"cd {shlex.quote(result['folder'])} && {shlex.join(words)}"
+            (pathlib.Path(result["folder"]) / "repeat").write_text(result["repeat"] + "\n", encoding="utf-8")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+        self.state.record(chunk.key, result)
+        return result
+
+    def _keep(self, folder):
+        kept = self.work / "failures" / folder.name
+        shutil.rmtree(kept, ignore_errors=True)
+        kept.parent.mkdir(exist_ok=True)
+        shutil.move(folder, kept)
+        return kept
+
+    @staticmethod
+    def _reason(code, output, limit):
+        if isinstance(code, str):
+            return code
+        if code is None:
+            return f"not ready after {limit:.0f} s"
+        return f"exit code {code}: {_last_line(output)}"
+
+    def _run(self, words, folder, output, limit, progress):
+        """The exit code, or None after the limit. Raises Interrupted."""
+        child = subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                                 start_new_session=True)
+        begin = shown = time.monotonic()
+        try:
+            while child.poll() is None:
+                if self.stopped:
+                    raise Interrupted
+                now = time.monotonic()
+                if limit is not None and now - begin > limit:
+                    return None
+                if now - shown > 20:
+                    shown = now
+                    self.say(f"  {pathlib.Path(words[0]).name} since {now - begin:.0f} s {progress()}".rstrip())
+                try:
+                    child.wait(0.1)
+                except subprocess.TimeoutExpired:
+                    pass
+            return child.returncode
+        finally:
+            self._end(child)
+
+    @staticmethod
+    def _end(child):
+        """Nothing of it may go on: first asked, then made to."""
+        for number, patience in ((signal.SIGTERM, 15), (signal.SIGKILL, 15)):
+            try:
+                os.killpg(child.pid, number)
+            except ProcessLookupError:
+                break
+            try:
+                child.wait(patience)
+            except subprocess.TimeoutExpired:
+                continue
+        child.wait()
+
+
+def _last_line(path):
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "")
