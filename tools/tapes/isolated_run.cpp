@@ -41,7 +41,7 @@ void keep_text(char (&to)[kTextBytes], const std::string& from) {
 
 struct IsolatedRunner::Shared {
   bool done;
-  bool failed, stalled, exhausted, script_stuck;
+  bool failed, stalled, exhausted, script_stuck, too_long;
   std::uint32_t oracle;
   std::uint64_t time, events, hash;
   char seen[kTextBytes];
@@ -57,7 +57,7 @@ namespace {
 template <class Shared>
 class SharedTape final : public sim::ChoiceObserver {
  public:
-  explicit SharedTape(Shared& shared) noexcept : shared_(shared) {}
+  SharedTape(Shared& shared, std::uint64_t longest) noexcept : shared_(shared), longest_(longest) {}
   void narrate(sim::ChoiceObserver* narrator) noexcept { narrator_ = narrator; }
   void drawn(const sim::Draw& draw) override {
     add({Entry::Kind::draw, draw.label, draw.n, draw.value});
@@ -70,8 +70,12 @@ class SharedTape final : public sim::ChoiceObserver {
  private:
   void add(const Entry& entry) noexcept {
     if (shared_.entry_count < kMaxEntries) shared_.entries[shared_.entry_count++] = entry;
+    if (shared_.entry_count <= longest_) return;
+    shared_.too_long = true;
+    _exit(0);
   }
   Shared& shared_;
+  const std::uint64_t longest_;
   sim::ChoiceObserver* narrator_ = nullptr;
 };
 
@@ -98,7 +102,7 @@ void IsolatedRunner::child(sim::WorldOptions options, const MakeChoice& make) no
   if (stderr_ >= 0) dup2(stderr_, STDERR_FILENO);
   alarm(kMaxSeconds);
   if (traces_ && options.trace.empty()) options.trace = traces_->prefix();
-  SharedTape<Shared> tape(*shared_);
+  SharedTape<Shared> tape(*shared_, longest_tape_);
   const std::unique_ptr<sim::ChoiceSource> choice = make();
   choice->observe(&tape);
   auto world = std::make_unique<sim::World>(options, *choice);
@@ -170,7 +174,8 @@ std::string IsolatedRunner::last_words() const {
 }
 
 IsolatedResult IsolatedRunner::run(const sim::WorldOptions& options, const MakeChoice& make) {
-  shared_->done = shared_->failed = shared_->stalled = shared_->exhausted = shared_->script_stuck = false;
+  shared_->done = shared_->failed = shared_->stalled = shared_->exhausted = shared_->script_stuck =
+      shared_->too_long = false;
   shared_->entry_count = 0;
   shared_->seen[0] = shared_->rule[0] = shared_->scenario[0] = 0;
   if (traces_) traces_->clear();
@@ -189,10 +194,12 @@ IsolatedResult IsolatedRunner::run(const sim::WorldOptions& options, const MakeC
   }
   result.scenario = shared_->scenario;
   read_tape(result.tape);
-  result.failed = !shared_->done || shared_->failed;
+  result.tape_entries = shared_->entry_count;
+  result.failed = !shared_->too_long && (!shared_->done || shared_->failed);
   result.time = shared_->time;
   result.events = shared_->events;
   result.hash = shared_->hash;
+  if (!result.failed) return result;
   if (!shared_->done) {
     const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     result.stalled = signal == SIGALRM;

@@ -24,6 +24,7 @@ struct IsolatedResult {
   std::uint64_t events = 0;
   std::uint64_t hash = 0;
   sim::Tape tape;
+  std::uint64_t tape_entries = 0;  // draws, and beginnings and ends of spans
 };
 using MakeChoice = std::function<std::unique_ptr<sim::ChoiceSource>()>;
 
@@ -40,6 +41,9 @@ class IsolatedRunner {
   // specification. Takes about twice the time. False when there is no place for the traces.
   bool judge_traces();
 
+  // From now on a run ends, without a failure, when its tape is longer than this: draws and spans.
+  void set_longest_tape(std::uint64_t entries) noexcept { longest_tape_ = entries; }
+
   IsolatedResult run(const sim::WorldOptions&, const MakeChoice&);
 
  private:
@@ -49,6 +53,7 @@ class IsolatedRunner {
   std::string last_words() const;
 
   Shared* shared_ = nullptr;
+  std::uint64_t longest_tape_ = ~std::uint64_t{0};
   int stderr_ = -1;  // of the child, a file in memory
   std::unique_ptr<TraceScratch> traces_;
 };

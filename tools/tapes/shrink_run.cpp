@@ -19,7 +19,13 @@ ShrunkRun shrink_run(IsolatedRunner& runner, const sim::WorldOptions& world, con
   if (!result.first.failed) return result;
 
   sim::WorldOptions bounded = world;
-  // Less happens in a smaller run; one that goes on and on is another failure.
+  // Less happens in a smaller run: one that goes on far longer than the smallest known will not fail any
+  // more, or in another way.
+  const auto bound = [&runner](const IsolatedResult& smallest) {
+    constexpr std::uint64_t kSlack = 2'000;
+    runner.set_longest_tape(2 * smallest.tape_entries + kSlack);
+  };
+  bound(result.first);
   bounded.max_events = std::min(world.max_events, 4 * result.first.events + 20'000);
   if (result.first.events == 0) bounded.max_events = world.max_events;  // it crashed: nobody counted
   std::uint64_t runs = 0;
@@ -34,9 +40,11 @@ ShrunkRun shrink_run(IsolatedRunner& runner, const sim::WorldOptions& world, con
   how.out_of_time = [&] { return elapsed() > options.seconds; };
   how.better = [&](const sim::Tape& tape) {
     result.last = *tried;
+    bound(*tried);
     if (options.progress) options.progress(sim::size_of(tape), runs);
   };
   result.shrunk = sim::shrink(result.first.tape, trial, how);
+  runner.set_longest_tape(~std::uint64_t{0});
   result.seconds = elapsed();
   return result;
 }
