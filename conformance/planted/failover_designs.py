@@ -32,6 +32,9 @@ DESIGNS = [
     ("wait until the old incarnation is closed and drained, gate (urtrs)", "", ["--fence", "on"], set()),
 ]
 
+# That READs are judged: this bug, in this world, must break this rule.
+READS = ("M20", "crash", "data lands only in the buffer of a request that waits for it")
+
 
 def steps(cell):
     return int(cell.split()[0]) if cell != "-" else None
@@ -79,6 +82,10 @@ def main():
         lines.append(f"| {design} | {states} | {cell(found, 'race')} | {cell(found, 'lost')} | {cell(found, 'stuck')} |")
         if set(found) != expected or unexpected:
             wrong.append(f"{design}: {sorted(found)} {unexpected}, not {sorted(expected)}")
+    bug, world, rule = READS
+    _, _, broken = searched(program, world, bug, ["--fence", "on"])
+    if not any(one.startswith(rule) for one in broken):
+        wrong.append(f"{bug} in world {world}: {broken}, and not {rule!r}")
     table = "\n".join(lines) + "\n"
     print(table, end="")
     for line in wrong:

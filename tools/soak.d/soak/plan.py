@@ -15,7 +15,7 @@ class Item:
     """`command`: words with {from} {to} {number} (the chunk, from 1) {name} {jobs} {build} (its folder) {work} {root}."""
     name: str
     title: str
-    build: str  # a preset, or "mutants"
+    build: str  # a preset
     targets: tuple
     command: tuple
     seconds: float  # that a chunk takes on two processors, about
@@ -51,8 +51,8 @@ def items():
                ("{build}/conformance/fuzz/" + name + "_fuzz", "-max_total_time=60", "-seed={number}", "-artifact_prefix=./",
                 "-timeout=60", "{work}/corpus/" + name, "{root}/conformance/fuzz/" + name), 65, share=0.15 / len(FUZZ))
           for name in FUZZ),
-        Item("mutants", "every planted bug must be found", "mutants", (),
-             ("{root}/conformance/mutants/run", "--built", "--first", "--work", "{build}", "--jobs", "{jobs}", "--only",
+        Item("mutants", "every planted bug must be found", "release", ("mutants",),
+             ("{root}/conformance/mutants/run", "--built", "--first", "--build-dir", "{build}", "--jobs", "{jobs}", "--only",
               "{name}"), 10, names=mutants()),
         Item("real-lane", "real servers and clients through faults", "release", ("urtrsd", "urtrs-replay", "lane-load"),
              ("{root}/tools/real-lane", "--seed", "{number}", "--build-dir", "{build}", "--work-dir", "lane"), 130,
