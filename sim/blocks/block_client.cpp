@@ -9,7 +9,7 @@ namespace rtrs::sim {
 
 namespace {
 
-constexpr std::uint64_t kChanging = ~std::uint64_t{0};  // no content
+constexpr std::uint64_t kChanging = ~std::uint64_t{0};
 constexpr Nanos kRetryPause = milliseconds(250);
 
 bool changes(Opcode opcode) {
@@ -56,6 +56,7 @@ std::uint32_t BlockWorld::submit(DeviceHandle device, Opcode opcode, std::uint64
   Io& io = ios_.emplace_back();
   io.device = device;
   io.disk = disk;
+  io.deaths = deaths_;
   io.piece = rnbd::IoPiece{opcode, sector, static_cast<std::uint32_t>(sectors * kSector), fua};
   if (opcode == Opcode::read || opcode == Opcode::write) io.data.assign(sectors * kSector, std::byte{0xa5});
   for (std::uint32_t at = 0; opcode == Opcode::write && at < sectors; ++at) {
@@ -64,7 +65,7 @@ std::uint32_t BlockWorld::submit(DeviceHandle device, Opcode opcode, std::uint64
       std::memcpy(io.data.data() + at * kSector + word, &content, sizeof content);
   }
   for (const Expected& known : expected_[disk])
-    if (opcode == Opcode::flush) io.seen.push_back(known.any_of.size() == 1 ? known.any_of[0] : kChanging);
+    if (opcode == Opcode::flush) io.seen.push_back(known.any_of.size() == 1 ? known.changes : kChanging);
   // It may act at any time from now on.
   if (changes(opcode)) expect_change(io, number, false);
   ++ios_under_way_;
@@ -193,7 +194,7 @@ void BlockWorld::end_io(std::uint32_t number, std::uint16_t error) {
   if (error != 0 || io.piece.opcode != Opcode::flush) return;
   for (std::size_t sector = 0; sector < std::min(io.seen.size(), expected_[io.disk].size()); ++sector) {
     Expected& known = expected_[io.disk][sector];
-    if (known.any_of.size() == 1 && known.any_of[0] == io.seen[sector]) known.durable = true;
+    if (known.changes == io.seen[sector]) known.durable = true;
   }
 }
 
@@ -219,9 +220,12 @@ void BlockWorld::expect_change(const Io& io, std::uint32_t number, bool good) {
     const bool writes = io.piece.opcode == Opcode::write;
     const std::uint64_t content = writes ? stamp(disks_[io.disk].number, sector, number) : 0;
     Expected& known = expected_[io.disk][sector];
-    if (good)
+    ++known.changes;
+    // An answer may have left a server that died with what it had not made durable.
+    const bool kept = io.deaths == deaths_ || io.piece.fua || !disks_[io.disk].volatile_cache;
+    if (good && kept)
       known.any_of = {content};
-    else
+    else if (!good)
       known.any_of.push_back(content);
     known.durable = good && (io.piece.fua || !disks_[io.disk].volatile_cache);
   }

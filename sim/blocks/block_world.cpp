@@ -34,7 +34,7 @@ BlockDisk& BlockWorld::add_disk(const std::string& name, std::uint64_t sectors) 
   made.number = static_cast<std::uint32_t>(disks_.size());
   made.now.assign(sectors, 0);
   made.durable = made.now;
-  expected_[name].assign(sectors, Expected{{0}, true});
+  expected_[name].assign(sectors, Expected{{0}, true, 0});
   return made;
 }
 
@@ -98,6 +98,7 @@ void BlockWorld::break_path(std::uint32_t path) {
 
 void BlockWorld::crash_server() {
   if (!server_) return;
+  ++deaths_;
   network_.crash(kServer, draw(2) == 1, choice_);
   server_.reset();
   server_fabric_.reset();
@@ -113,11 +114,12 @@ void BlockWorld::crash_server() {
       disk.durable[sector] = content;
       Expected& known = expected_[name][sector];
       const auto& any = known.any_of;
-      if (known.durable)
-        expect(std::find(any.begin(), any.end(), content) != any.end(),
-               "sector " + std::to_string(sector) + " of " + name + " is durable, and lost");
-      else if (std::find(any.begin(), any.end(), content) == any.end())
-        known.any_of.push_back(content);
+      const bool expected = std::find(any.begin(), any.end(), content) != any.end();
+      expect(expected || !known.durable,
+             "sector " + std::to_string(sector) + " of " + name + " is durable, and lost");
+      if (expected) continue;
+      known.any_of.push_back(content);
+      ++known.changes;
     }
   }
 }
@@ -126,7 +128,7 @@ void BlockWorld::resize(const std::string& name, std::uint64_t sectors) {
   BlockDisk& grown = disk(name);
   grown.now.resize(sectors, 0);
   grown.durable.resize(sectors, 0);
-  expected_[name].resize(sectors, Expected{{0}, true});
+  expected_[name].resize(sectors, Expected{{0}, true, 0});
 }
 
 Nanos BlockWorld::next_time() {

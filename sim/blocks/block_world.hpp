@@ -116,7 +116,9 @@ class BlockWorld {
     std::string disk;
     rnbd::IoPiece piece;
     std::vector<std::byte> data;
-    std::vector<std::uint64_t> seen;  // of a flush: what the sectors held that nothing changed when it began
+    std::vector<std::uint64_t>
+        seen;             // of a flush: `changes` of the sectors that nothing changed when it began
+    unsigned deaths = 0;  // of servers, when it was submitted
     std::uint16_t error = 0;
     bool over = false;
     bool held = true;  // not with the transport
@@ -133,8 +135,9 @@ class BlockWorld {
   };
   // What the application may find in a sector.
   struct Expected {
-    std::vector<std::uint64_t> any_of;  // sorted
+    std::vector<std::uint64_t> any_of;
     bool durable = true;
+    std::uint64_t changes = 0;  // that began, ended well, or were lost with the server
   };
   struct Export {
     std::string disk;
@@ -209,6 +212,7 @@ class BlockWorld {
   std::vector<StorageOp> storage_;
   std::uint64_t next_handle_ = 1;
   std::uint32_t generation_ = 0;
+  unsigned deaths_ = 0;  // of servers
   std::uint64_t steps_at_once_ = 0;
 };
 
