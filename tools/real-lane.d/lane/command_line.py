@@ -58,7 +58,7 @@ def parser():
     top.add_argument("--jobs", type=int, metavar="N", help="cases at a time; default: the processors, at most 2")
     top.add_argument("--seed", type=int, default=1, metavar="N", help="of the load; default: 1")
     top.add_argument("--pairs", type=int, metavar="N",
-                     help="compare which event followed which on a connection with N random worlds of urtrs-sim")
+                     help="compare which event followed which on a connection with urtrs-sim: its scenarios and N random worlds")
     top.add_argument("--keep", action="store_true", help="keep the folders of cases that pass, too")
     top.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the results as JSON")
     top.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="write the results as Markdown")
@@ -170,13 +170,14 @@ def play_all(cases, options):
 
 def compare_pairs(results, options):
     """What is to be said of it, for people and for the document."""
-    say(f"playing {options.pairs} random worlds to compare with")
+    say(f"playing every directed scenario and {options.pairs} random worlds to compare with")
     real = set().union(*(result.pairs for result in results))
-    sim, last = pairs.simulated(options.build_dir, options.pairs, options.jobs or min(2, own_cpu_count()), say)
+    jobs = options.jobs or min(2, own_cpu_count())
+    sim, directed, last = pairs.simulated(options.build_dir, options.pairs, jobs, say)
     gaps = pairs.only_real(real, sim)
-    lines = [f"{len(real)} pairs of events that followed each other on a connection were seen; {options.pairs:,} random worlds "
-             f"show {len(sim)}, the last new one at seed {last}. {len(gaps) or 'None'} of the real ones "
-             f"{'is' if len(gaps) < 2 else 'are'} missing there{':' if gaps else '.'}"]
+    lines = [f"{len(real)} pairs of events that followed each other on a connection were seen; {directed} directed scenarios and "
+             f"{options.pairs:,} random worlds show {len(sim)}, the last new one at seed {last}. {len(gaps) or 'None'} of the "
+             f"real ones {'is' if len(gaps) < 2 else 'are'} missing there{':' if gaps else '.'}"]
     return "\n".join(lines + ([""] + [f"- {gap}" for gap in gaps] if gaps else []))
 
 

@@ -1,5 +1,6 @@
 """Is the simulator honest? What follows what on a connection of a real fabric must also happen in simulation."""
 import concurrent.futures
+import itertools
 import json
 import pathlib
 import subprocess
@@ -45,28 +46,37 @@ def of_trace(replay, trace):
     return pairs_of(line for line in done.stdout.splitlines() if line.startswith('{"seq"'))
 
 
-def of_seed(build, seed):
+def of_world(build, *what):
+    """Of one simulated world."""
     with tempfile.TemporaryDirectory() as folder:
         prefix = pathlib.Path(folder) / "t"
-        subprocess.run((build / "tools/urtrs-sim/urtrs-sim", "run", "--seed", str(seed), "--trace", prefix),
-                       capture_output=True, check=False)
+        subprocess.run((build / "tools/urtrs-sim/urtrs-sim", "run", *what, "--trace", prefix), capture_output=True, check=False)
         seen = set()
         for trace in sorted(pathlib.Path(folder).glob("t.*.trace")):
             seen |= of_trace(build / "tools/urtrs-replay/urtrs-replay", trace)
         return seen
 
 
+def scenarios(build):
+    listed = subprocess.run((build / "tools/urtrs-sim/urtrs-sim", "list"), capture_output=True, text=True, check=False).stdout
+    part = listed.partition("\nscenarios:\n")[2]
+    return [line.split()[0] for line in itertools.takewhile(lambda line: line.startswith("  "), part.splitlines())]
+
+
 def simulated(build, seeds, jobs, say):
-    """What so many random worlds show, and at which seed something new was seen last."""
+    """What every directed scenario and so many random worlds show, and at which seed something new was seen last."""
+    worlds = [("--scenario", name, "--seed", "0") for name in scenarios(build)]
+    directed = len(worlds)
+    worlds += [("--seed", str(seed)) for seed in range(seeds)]
     seen, last = set(), 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for seed, new in enumerate(pool.map(lambda one: of_seed(build, one), range(seeds))):
+        for number, new in enumerate(pool.map(lambda what: of_world(build, *what), worlds), 1):
             if new - seen:
                 seen |= new
-                last = seed
-            if seed % 100 == 99:
-                say(f"{seed + 1}/{seeds} worlds: {len(seen)} pairs, the last new one at seed {last}")
-    return seen, last
+                last = max(0, number - 1 - directed)
+            if number % 100 == 0:
+                say(f"{number}/{len(worlds)} worlds: {len(seen)} pairs")
+    return seen, directed, last
 
 
 def only_real(real, sim):
