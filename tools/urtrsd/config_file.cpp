@@ -1,7 +1,5 @@
 #include <fcntl.h>
 
-#include <toml++/toml.h>
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -9,6 +7,7 @@
 #include "tools/urtrsd/config.hpp"
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/config_values.hpp"
+#include "tools/urtrsd/toml.hpp"
 #include "tools/urtrsd/unique_fd.hpp"
 
 namespace rtrs::daemon {
@@ -22,31 +21,6 @@ std::string kind_of(const toml::node& node) {
   if (node.is_array()) return "an array";
   if (node.is_table()) return "a table";
   return "a date or time";
-}
-
-// Where a character outside ASCII stands that is neither in a comment nor in a string of one line; npos:
-// nowhere. For some of them, a quotation mark from a word processor among them, toml++ 3.3 is undefined (its
-// issue 190).
-std::size_t stray_character(std::string_view text) {
-  const auto strange = [](char c) { return (static_cast<unsigned char>(c) & 0x80U) != 0; };
-  std::size_t at = text.starts_with("\xef\xbb\xbf") ? 3 : 0;  // byte order mark
-  while (at < text.size()) {
-    const char c = text[at];
-    const bool quote = c == '"' || c == '\'';
-    if (strange(c)) return at;
-    if (quote && text.substr(at, 3) == std::string(3, c)) {
-      at += 3;  // of several lines: what is in it is looked at as if it were outside
-    } else if (quote) {
-      for (++at; at < text.size() && text[at] != c && text[at] != '\n'; ++at)
-        if (c == '"' && text[at] == '\\') ++at;
-      ++at;
-    } else if (c == '#') {
-      at = std::min(text.find('\n', at), text.size());
-    } else {
-      ++at;
-    }
-  }
-  return std::string_view::npos;
 }
 
 std::vector<std::string> known_keys() {
@@ -198,14 +172,6 @@ class TomlWalker {
 };
 
 void ConfigReader::read_toml(std::string_view text, const std::string& file_name) {
-  if (const std::size_t at = stray_character(text); at != std::string_view::npos) {
-    const std::string_view before = text.substr(0, at);
-    const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-    const std::size_t column = at - (before.rfind('\n') + 1) + 1;
-    return report(file_name + ":" + std::to_string(line) + ":" + std::to_string(column),
-                  "a character outside ASCII; only comments and quoted strings of one line may have some",
-                  "quotation marks are \" and ' here");
-  }
   try {
     const toml::table document = toml::parse(text, file_name);
     TomlWalker(*this, file_name).walk(document, "");
