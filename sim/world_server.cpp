@@ -8,6 +8,7 @@ namespace rtrs::sim {
 
 bool World::poll_server() {
   const bool had_events = network_.has_events(server_.id);
+  const Nanos deadline = server_.driver->next_deadline();
   std::array<ServerEvent, 64> events;
   const std::size_t count = server_.driver->poll(*server_.fabric, now(server_), events);
   for (const ConKey& key : server_.fabric->fresh()) check_attempt(server_, key.path, true);
@@ -15,7 +16,7 @@ bool World::poll_server() {
   server_news();
   for (const ServerEvent& event : std::span(events).first(count)) on_server_event(event);
   server_marks();
-  return had_events || count > 0;
+  return had_events || count > 0 || server_.driver->next_deadline() != deadline;
 }
 
 void World::server_news() {

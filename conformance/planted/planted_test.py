@@ -25,7 +25,7 @@ SHORT = 50
 BUGS = [
     ("M29", 73, "FailedOver", "SendFenceReq", "replay-proof"),
     ("M20", 73, "FailedOver", "no further action", "replay-drained"),
-    ("M41", 201, "Disconnect", "Disconnect", "path-teardown"),
+    ("M41", 336, "Disconnect", "Disconnect", "path-teardown"),
 ]
 
 

@@ -85,12 +85,19 @@ void ClientSession::on(const FenceAnswered& in, ActionList& out) noexcept {
   finish_step(in.now, out);
 }
 
+// Every connected path leads to a server that does not know the fence. What was agreed on a lost path says
+// nothing: it may have been added again since, without an answer.
+bool ClientSession::nobody_to_ask() const noexcept {
+  const auto can = [](const ClientPath& path) { return path.connected() && path.can_fence(); };
+  return connected_ > 0 && std::none_of(paths_.begin(), paths_.end(), can);
+}
+
 void ClientSession::fence_deadlines(Nanos now) noexcept {
   for (unsigned index = 0; index < kMaxPaths; ++index) {
     Fence& fence = fences_[index];
     if (fence.state == Fence::State::idle || fence.deadline > now) continue;
     // A removed path never reconnects; where the server cannot be asked either, no proof will ever come.
-    const bool hopeless = paths_[index].state() == PathState::absent && !paths_[index].can_fence();
+    const bool hopeless = paths_[index].state() == PathState::absent && nobody_to_ask();
     if (config_.fence_failed == UnfencedReplay::replay || hopeless) {
       release_requests(index, false, now);
     } else {

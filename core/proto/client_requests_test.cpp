@@ -202,6 +202,25 @@ TEST_F(ClientRequestsTest, RequestsOfARemovedPathDoNotWaitForProofThatCannotCome
   EXPECT_FALSE(only<FailedOver>().fenced);
 }
 
+TEST_F(ClientRequestsTest, PathThatWasAddedAgainWithoutAnAnswerIsStillAskedFor) {  // seed 77211
+  open(2);
+  submit();
+  const PostRequest request = only<PostRequest>();
+  const auto lost = static_cast<std::uint16_t>(request.key.path),
+             other = static_cast<std::uint16_t>(1 - lost);
+  feed(PathRemoveRequested{now, lost});
+  drain(lost);
+  EXPECT_EQ(only<SendFenceReq>().key.path, other);
+  add_path(lost);
+  feed(PathRemoveRequested{now, lost});
+  drain(lost);
+  ASSERT_EQ(session.path(lost).state(), PathState::absent);
+  now += session.config().fence_timeout;
+  feed(DeadlineReached{now});
+  EXPECT_TRUE(asked<FailedOver>().empty());
+  EXPECT_TRUE(asked<PostRequest>().empty());
+}
+
 TEST_F(ClientRequestsTest, AcceptedReconnectIsProofToo) {
   open(1);
   submit();

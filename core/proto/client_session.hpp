@@ -127,6 +127,7 @@ class ClientSession {
   void hold_requests(unsigned index, Nanos now) noexcept;
   void release_requests(unsigned index, bool proven, Nanos now) noexcept;
   void drive_fences(Nanos now, ActionList&) noexcept;
+  bool nobody_to_ask() const noexcept;
   void fence_deadlines(Nanos now) noexcept;
   bool fail_held(Nanos now, unsigned& budget, ActionList&) noexcept;
 

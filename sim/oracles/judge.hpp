@@ -55,10 +55,12 @@ class Judge {
  public:
   // Only the first failure is kept: later ones are often its consequences.
   void fail(Oracle oracle, Nanos now, std::string text) {
-    if (failed_) return;
+    if (failed_ || excused_[static_cast<unsigned>(oracle)]) return;
     failed_ = true;
     failure_ = Failure{oracle, std::move(text), now, events_};
   }
+  // From now on this rule is not judged in this run.
+  void excuse(Oracle oracle) noexcept { excused_[static_cast<unsigned>(oracle)] = true; }
   bool failed() const noexcept { return failed_; }
   const Failure& failure() const noexcept { return failure_; }
   void count_event() noexcept { ++events_; }
@@ -68,6 +70,7 @@ class Judge {
 
  private:
   bool failed_ = false;
+  std::array<bool, kOracles> excused_{};
   Failure failure_;
   std::uint64_t events_ = 0;
   std::array<bool, kMarks> marks_{};
