@@ -57,9 +57,10 @@ struct Files {
 };
 
 Files play(const trace::ScratchFolder& folder, std::uint64_t seed) {
-  // Clocks that run at different rates are not aligned, and said to be so.
+  // Clocks that run at different rates are not aligned, nor can two lives of a client be told apart that ask
+  // for their connections with the same words.
   sim::FaultFilter filter;
-  filter.calm = {sim::Label::clock_rate};
+  filter.calm = {sim::Label::clock_rate, sim::Label::rare_swarm};
   sim::WorldOptions options;
   options.seed = seed;
   options.trace = folder / "world";
