@@ -148,7 +148,7 @@ class Conversation {
       case 4:
         return drain(which);
       case 5:
-        return lose(which % kPaths);
+        return lose(static_cast<std::uint16_t>(which % kPaths));
       case 6:
         return pass();
       case 7:
