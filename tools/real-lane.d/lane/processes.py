@@ -82,7 +82,8 @@ class Server:
         with open(log_file, "w", encoding="utf-8") as log:
             self.process = spawn(self.network.server, words, log, stdin=subprocess.DEVNULL, stdout=log)
         end = time.monotonic() + limit
-        while not log_file.read_text(encoding="utf-8").rstrip().endswith("ready"):
+        # Not only the last line: a client that waited may be there at once.
+        while not any(line.endswith(" ready") for line in log_file.read_text(encoding="utf-8").splitlines()):
             if self.process.poll() is not None:
                 raise Failure(f"urtrsd did not start: {log_file.read_text(encoding='utf-8')[-300:].strip()}")
             if time.monotonic() > end:
