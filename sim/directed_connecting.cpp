@@ -1,16 +1,10 @@
+#include "sim/directed_shapes.hpp"
 #include "sim/directed_tables.hpp"
 
 namespace rtrs::sim {
 
 namespace {
 
-void from_start(Scenario& s, ChoiceSource&) {
-  s.faults_from_start = true;
-}
-void from_start_alone(Scenario& s, ChoiceSource&) {
-  s.faults_from_start = true;
-  s.paths = 1;
-}
 void two_clients(Scenario& s, ChoiceSource&) {
   s.faults_from_start = true;
   s.clients = 2;
@@ -117,6 +111,10 @@ connected)"},
      "time=20s\nconnected"},
     {"L27", "the server is connected and its INFO_RSP does not arrive", from_start_alone,
      "serving\ncut ways=2\nrate number=6 time=1000000\npass time=4s\nrate number=6\nheal ways=2\nconnected"},
+    {"F38c", "INFO_RSP is on its way when the client gives up, and comes after that", from_start_alone,
+     "connections number=3\nslow time=1500ms\nended number=info_timeout\npass "
+     "time=5s\nslow\nconnected\ncompleted "
+     "number=20"},
     {"L27b", "the same, and the client has to wait for the new path before it sends its requests again",
      wait_policy,
      "delivered number=1\nbreak_path\nserving\ncut ways=2\npass time=4s\nheal ways=2\nconnected"},

@@ -1,3 +1,4 @@
+#include "sim/directed_shapes.hpp"
 #include "sim/directed_tables.hpp"
 
 namespace rtrs::sim {
@@ -37,11 +38,6 @@ void scripted_three(Scenario& s, ChoiceSource& choice) {
 void scripted_three_unfenced(Scenario& s, ChoiceSource& choice) {
   scripted_three(s, choice);
   s.server.extensions = 0;
-}
-void busy(Scenario& s, ChoiceSource&) {
-  s.workload.requests = 200;
-  s.workload.window = 8;
-  s.workload.gap = microseconds(50);
 }
 void busy_three(Scenario& s, ChoiceSource& choice) {
   busy(s, choice);

@@ -282,6 +282,36 @@ unharmed client=2)"},
 pass time=3s
 unharmed
 unharmed client=2)"},
+    {"HC23", "heartbeats on an IO connection", lying,
+     R"(inject con=1 value=0x80000000 count=20
+inject con=2 value=0x90000000 count=20
+pass time=3s
+unharmed
+completed number=60
+unharmed client=2)"},
+    {"HC24", "a second message on the service connection of a path that is connected", lying,
+     R"(lie number=message_twice count=2
+reconnect
+dropped number=protocol_violation
+connected
+completed number=60
+unharmed client=2)"},
+    {"L14b", "the counter of attempts wraps around: the newer attempt is the newer one", lying,
+     R"(lie number=connect con=0 at=10 size=2 value=65535
+lie number=connect con=1 at=10 size=2 value=65535
+lie number=connect con=2 at=10 size=2 value=65535
+reconnect
+lost
+connected
+lie number=connect con=0 at=10 size=2 value=0
+lie number=connect con=1 at=10 size=2 value=0
+lie number=connect con=2 at=10 size=2 value=0
+rate number=disconnect_lost time=1000000
+break_path ways=1
+dropped number=superseded
+rate number=disconnect_lost
+connected
+unharmed client=2)"},
     {"HC22", "a hundred heartbeats at once: each is answered, nobody starves", lying,
      R"(inject con=0 value=0x80000000 count=100
 pass time=3s

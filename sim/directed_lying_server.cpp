@@ -30,6 +30,15 @@ void lying_plainly(Scenario& s, ChoiceSource& choice) {
   s.client.extensions = 1;  // no generations
 }
 
+void lying_about_one(Scenario& s, ChoiceSource& choice) {
+  lying_plainly(s, choice);
+  s.workload.requests = 0;
+}
+void lying_about_one_of_many(Scenario& s, ChoiceSource& choice) {
+  lying(s, choice);
+  s.workload.requests = 0;
+}
+
 constexpr Directed kScenarios[] = {
     {"R07a", "CON_RSP without the magic number", lying,
      R"(lie client=0 number=accept at=0 size=2 value=0
@@ -254,6 +263,44 @@ connected)"},
      R"(inject client=0 con=0 value=0x80000000 count=100
 pass time=3s
 completed number=40
+unharmed)"},
+    {"HS14", "heartbeats on an IO connection", lying,
+     R"(inject client=0 con=1 value=0x80000000 count=20
+inject client=0 con=2 value=0x90000000 count=20
+pass time=3s
+completed number=40
+unharmed)"},
+    {"HS15", "a response over another connection of its path than the request", lying_about_one,
+     R"(connected
+connected path=1
+storage number=1 time=20s length=20s
+write number=1
+held number=1
+inject client=0 con=2 value=0x10000000
+ended number=protocol_violation
+connected
+completed number=1)"},
+    {"HS16", "a response over another path than the request: the request goes on", lying_about_one,
+     R"(connected
+connected path=1
+storage number=1 time=20s length=20s
+write number=1
+held number=1
+inject client=0 path=1 con=1 value=0x10000000
+reached number=stale_response
+by time=10s
+completed number=1
+unharmed)"},
+    {"HS17", "a response of an earlier use of the permit: the request goes on", lying_about_one_of_many,
+     R"(connected
+connected path=1
+storage number=1 time=20s length=20s
+write number=1
+held number=1
+inject client=0 con=1 value=0x10000000
+reached number=stale_response
+by time=10s
+completed number=1
 unharmed)"},
     {"L06b", "a request that is never answered ends with its session", lying,
      R"(completed number=40

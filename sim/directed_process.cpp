@@ -1,28 +1,13 @@
+#include "sim/directed_shapes.hpp"
 #include "sim/directed_tables.hpp"
 
 namespace rtrs::sim {
 
 namespace {
 
-void from_start(Scenario& s, ChoiceSource&) {
-  s.faults_from_start = true;
-}
-void from_start_alone(Scenario& s, ChoiceSource&) {
-  s.faults_from_start = true;
-  s.paths = 1;
-}
 void from_start_of_two(Scenario& s, ChoiceSource&) {
   s.faults_from_start = true;
   s.clients = 2;
-}
-void busy(Scenario& s, ChoiceSource&) {
-  s.workload.requests = 200;
-  s.workload.window = 8;
-  s.workload.gap = microseconds(50);
-}
-void busy_fresh_keys(Scenario& s, ChoiceSource& choice) {
-  busy(s, choice);
-  s.server.always_invalidate = true;
 }
 void finite_queue(Scenario& s, ChoiceSource& choice) {
   busy(s, choice);

@@ -1,16 +1,10 @@
+#include "sim/directed_shapes.hpp"
 #include "sim/directed_tables.hpp"
 
 namespace rtrs::sim {
 
 namespace {
 
-void from_start_alone(Scenario& s, ChoiceSource&) {
-  s.faults_from_start = true;
-  s.paths = 1;
-}
-void from_start(Scenario& s, ChoiceSource&) {
-  s.faults_from_start = true;
-}
 void fresh_keys_from_start(Scenario& s, ChoiceSource& choice) {
   from_start_alone(s, choice);
   s.server.always_invalidate = true;
@@ -19,15 +13,6 @@ void own_region_from_start(Scenario& s, ChoiceSource& choice) {
   from_start_alone(s, choice);
   s.workload.own_region = true;
   s.workload.write_percent = 20;
-}
-void busy(Scenario& s, ChoiceSource&) {
-  s.workload.requests = 200;
-  s.workload.window = 8;
-  s.workload.gap = microseconds(50);
-}
-void busy_fresh_keys(Scenario& s, ChoiceSource& choice) {
-  busy(s, choice);
-  s.server.always_invalidate = true;
 }
 void steady(Scenario& s, ChoiceSource&) {
   s.workload.requests = 400;

@@ -1,14 +1,10 @@
+#include "sim/directed_shapes.hpp"
 #include "sim/directed_tables.hpp"
 
 namespace rtrs::sim {
 
 namespace {
 
-void busy(Scenario& s, ChoiceSource&) {
-  s.workload.requests = 200;
-  s.workload.window = 8;
-  s.workload.gap = microseconds(50);
-}
 void busy_alone(Scenario& s, ChoiceSource& choice) {
   busy(s, choice);
   s.paths = 1;
@@ -19,6 +15,14 @@ void idle(Scenario& s, ChoiceSource&) {
 void impatient(Scenario& s, ChoiceSource& choice) {
   idle(s, choice);
   s.client.heartbeat.missed_max = s.server.heartbeat.missed_max = 2;
+}
+void intolerant(Scenario& s, ChoiceSource& choice) {
+  idle(s, choice);
+  s.client.heartbeat.missed_max = s.server.heartbeat.missed_max = 0;
+}
+void patient(Scenario& s, ChoiceSource& choice) {
+  idle(s, choice);
+  s.client.heartbeat.missed_max = s.server.heartbeat.missed_max = 1000;
 }
 void unequal(Scenario& s, ChoiceSource& choice) {
   idle(s, choice);
@@ -68,6 +72,23 @@ forgotten
 pass time=10s
 heal ways=2
 connected)"},
+    {"HB08", "no tolerance at all: the first answer that is missing ends the path, and an idle one lives",
+     intolerant,
+     R"(pass time=30s
+unharmed
+cut ways=1
+lost
+forgotten
+pass time=5s
+heal ways=1
+connected)"},
+    {"HB09", "a very patient pair: a server that stops for ten minutes loses nothing", patient,
+     R"(pause client=0 time=600s
+pass time=610s
+unharmed
+pause time=600s
+pass time=610s
+unharmed)"},
     {"R28b", "after its third reconnect a path still forgives late heartbeats", idle,
      R"(reconnect
 lost

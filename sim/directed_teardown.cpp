@@ -1,21 +1,10 @@
+#include "sim/directed_shapes.hpp"
 #include "sim/directed_tables.hpp"
 
 namespace rtrs::sim {
 
 namespace {
 
-void from_start(Scenario& s, ChoiceSource&) {
-  s.faults_from_start = true;
-}
-void from_start_alone(Scenario& s, ChoiceSource&) {
-  s.faults_from_start = true;
-  s.paths = 1;
-}
-void busy(Scenario& s, ChoiceSource&) {
-  s.workload.requests = 200;
-  s.workload.window = 8;
-  s.workload.gap = microseconds(50);
-}
 void crowded(Scenario& s, ChoiceSource& choice) {
   busy(s, choice);
   s.server.queue_depth = 2;
@@ -167,6 +156,43 @@ pass time=2s
 reconnect
 connected
 completed number=200)"},
+    {"TD17", "both sides disconnect a path in the same moment when it has its first connection",
+     from_start_alone,
+     R"(connections number=1
+disconnect
+drop
+pass time=1s
+reconnect
+connected
+completed number=20)"},
+    {"TD18", "when it has all of them and INFO_REQ is under way", from_start_alone,
+     R"(connections number=3
+disconnect
+drop
+pass time=1s
+reconnect
+connected
+completed number=20)"},
+    {"TD19", "when only the server thinks that it is connected", from_start_alone,
+     R"(serving
+drop
+disconnect
+pass time=1s
+reconnect
+connected
+completed number=20)"},
+    {"TD20", "a path is added while its session closes", busy,
+     R"(delivered number=20
+remove path=1
+pass time=2s
+storage number=1 time=2s length=3s
+write number=1
+held number=1
+leave
+add path=1
+gone
+rejoin
+connected)"},
     {"TD15", "the only connected path is removed while the other is on its way back", busy,
      R"(delivered number=8
 cut path=1

@@ -53,6 +53,59 @@ TEST_P(FabricContract, an_exposure_outside_its_region_is_refused) {
   EXPECT_FALSE(server().fabric().expose(region->id, 5000, 1).has_value());
 }
 
+TEST_P(FabricContract, memory_that_was_released_and_allocated_again_is_zero) {
+  for (int round = 0; round < 8; ++round) {
+    const auto region = client().fabric().allocate(20000);
+    ASSERT_TRUE(region.has_value());
+    EXPECT_TRUE(untouched(region->bytes));
+    std::fill(region->bytes.begin(), region->bytes.end(), std::byte{0x5a});
+    client().fabric().release(region->id);
+  }
+}
+
+TEST_P(FabricContract, a_key_is_good_on_every_connection) {
+  const Link first = open_link();
+  const Target target = make_target(server(), 4096);
+  const Link second = open_link();
+  const Region source = make_source(client(), "shared");
+  post_one(client(), write_imm(first.client, source, 6, target, 0, 1));
+  post_one(client(), write_imm(second.client, source, 6, target, 100, 2));
+  expect(server(), Kind::imm_received, first.server);
+  expect(server(), Kind::imm_received, second.server);
+  EXPECT_EQ(std::memcmp(target.region.bytes.data(), "shared", 6), 0);
+  EXPECT_EQ(std::memcmp(target.region.bytes.data() + 100, "shared", 6), 0);
+  close_link(first);
+  close_link(second);
+}
+
+TEST_P(FabricContract, a_key_does_not_reach_into_the_next_part_of_its_region) {
+  const Link link = open_link();
+  const auto region = server().fabric().allocate(8192);
+  ASSERT_TRUE(region.has_value());
+  const auto front = server().fabric().expose(region->id, 0, 4096);
+  const auto back = server().fabric().expose(region->id, 4096, 4096);
+  ASSERT_TRUE(front && back);
+  EXPECT_NE(front->rkey, back->rkey);
+  const Region source = make_source(client(), "intruder");
+  const Target target{*region, *front};
+  expect_refused(link, write_imm(link.client, source, 8, target, 4092, 1), target);
+}
+
+TEST_P(FabricContract, a_withdrawn_key_leaves_the_others_of_its_region_alive) {
+  const Link link = open_link();
+  const auto region = server().fabric().allocate(8192);
+  ASSERT_TRUE(region.has_value());
+  const auto front = server().fabric().expose(region->id, 0, 4096);
+  const auto back = server().fabric().expose(region->id, 4096, 4096);
+  ASSERT_TRUE(front && back);
+  server().fabric().unexpose(front->id);
+  const Region source = make_source(client(), "welcome");
+  post_one(client(), write_imm(link.client, source, 7, Target{*region, *back}, 0, 1));
+  expect(server(), Kind::imm_received, link.server);
+  EXPECT_EQ(std::memcmp(region->bytes.data() + 4096, "welcome", 7), 0);
+  close_link(link);
+}
+
 TEST_P(FabricContract, a_write_with_a_wrong_key_breaks_the_connection_and_writes_nothing) {
   const Link link = open_link();
   Target target = make_target(server(), 4096);
@@ -154,6 +207,36 @@ TEST_P(FabricContract, a_connection_ends_with_the_keys_that_it_offered_still_ope
   for (const ExposureId id : offers) client().fabric().unexpose(id);
   client().fabric().release(region.id);
   close_link(other);
+}
+
+TEST_P(FabricContract, an_offered_key_lets_an_answer_in_and_dies_when_the_peer_says_so) {
+  if (!capabilities().per_io_keys) GTEST_SKIP() << "no capability per_io_keys";
+  const Link link = open_link(keyed(), 32, 256);
+  const auto region = client().fabric().allocate(4096);
+  ASSERT_TRUE(region.has_value());
+  const auto offered = client().fabric().offer(link.client, region->id, 0, 4096);
+  ASSERT_TRUE(offered.has_value());
+  post_one(client(), empty_imm(link.client, 1));
+  expect(server(), Kind::imm_received, link.server);
+  const Region source = make_source(server(), "answer");
+  const Target target{*region, *offered};
+  WorkRequest data = write_imm(link.server, source, 6, target, 10, 0);
+  data.op = WorkRequest::Op::write;
+  post_one(server(), data);
+  WorkRequest end;
+  end.key = link.server;
+  end.op = WorkRequest::Op::send_inv;
+  end.rkey = offered->rkey;
+  post_one(server(), end);
+  EXPECT_EQ(expect(client(), Kind::key_invalidated, link.client).rkey, offered->rkey);
+  EXPECT_EQ(std::memcmp(region->bytes.data() + 10, "answer", 6), 0);
+  post_one(server(), write_imm(link.server, source, 6, target, 100, 2));
+  expect(client(), Kind::connection_lost, link.client);
+  expect(server(), Kind::connection_lost, link.server);
+  EXPECT_TRUE(untouched(region->bytes.subspan(100)));
+  close_link(link);
+  client().fabric().unexpose(offered->id);
+  client().fabric().release(region->id);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "conformance/hostile/spoil.hpp"
+#include "sim/watched_fabric.hpp"
 
 namespace rtrs::hostile {
 namespace {
@@ -30,10 +31,10 @@ Message con_req_of(std::uint16_t cid) {
 class Scene {
  public:
   Scene()
-      : server_fabric_(world_.network, 1, world_.choice),
+      : server_sim_(world_.network, 1, world_.choice),
         peer_(world_, 0),
         third_(world_.network.add_node()),
-        honest_fabric_(world_.network, third_, world_.choice),
+        honest_sim_(world_.network, third_, world_.choice),
         server_(fit(config(), world_.network.capabilities()), nullptr),
         honest_(options(), nullptr) {
     EXPECT_EQ(server_.listen(server_fabric_, 0, PathAddress{"", "n1.p0", 1234}), Errc::ok);
@@ -156,13 +157,22 @@ class Scene {
     EXPECT_EQ(honest_.broken_invariant(), nullptr);
     honest_.close(honest_fabric_, world_.network.now());
     EXPECT_TRUE(world_.run_until([this] { return honest_.closed() && server_.session_count() == 0; }));
+    const auto holds = [](const sim::WatchedFabric& fabric) { return sim::to_string(fabric.holdings()); };
+    EXPECT_EQ(holds(server_fabric_), sim::to_string(sim::Holdings{})) << "nothing is left of the liar";
+    EXPECT_EQ(holds(honest_fabric_), sim::to_string(sim::Holdings{}));
   }
 
   World world_;
-  sim::SimFabric server_fabric_;
+  sim::SimFabric server_sim_;
   RawPeer peer_;
   sim::NodeId third_;
-  sim::SimFabric honest_fabric_;
+  sim::SimFabric honest_sim_;
+  // For their books alone: what is owed to a heartbeat is judged elsewhere.
+  sim::Judge unused_;
+  sim::HeartbeatWatch server_hearts_{unused_, HeartbeatConfig{}};
+  sim::HeartbeatWatch honest_hearts_{unused_, HeartbeatConfig{}};
+  sim::WatchedFabric server_fabric_{server_sim_, server_hearts_, sim::ClockRate{}};
+  sim::WatchedFabric honest_fabric_{honest_sim_, honest_hearts_, sim::ClockRate{}};
   Server server_;
   Client honest_;
   wire::ChunkRef chunk_;
@@ -202,8 +212,17 @@ TEST(EveryClientLie, InConReq) {
 TEST(EveryClientLie, InInfoReq) {
   for (const State state : kWithConnections) {
     for (const Lie& lie :
-         lies(info_req(), {{"type", 0, 2}, {"name", 2, 1}, {"name_end", 256, 1}, {"tail", 264, 8}}))
+         lies(info_req(), {{"type", 0, 2}, {"name", 2, 1}, {"name_end", 256, 1}, {"tail", 264, 8}})) {
       play(state, lie.name, false, [&](Scene& scene) { scene.send(kService, lie.bytes); });
+      // Before INFO_REQ the server posts no receive there: the message waits, and is over with the path.
+      if (state == State::one_connection) continue;
+      play(state, lie.name + ", other connection", state == State::all_connections,
+           [&](Scene& scene) { scene.send(kIo, lie.bytes); });
+    }
+    play(state, "twice", false, [](Scene& scene) {
+      scene.send(kService, info_req());
+      scene.send(kService, info_req());
+    });
   }
 }
 
@@ -240,6 +259,9 @@ TEST(EveryClientLie, InTheImmediate) {
     for (const std::uint32_t imm : all) {
       const bool quiet = wire::imm_type(imm) == wire::ImmType::hb_ack;
       play(state, "imm " + std::to_string(imm), quiet, [&](Scene& scene) { scene.write(kService, imm, {}); });
+      if (state == State::one_connection) continue;
+      play(state, "other connection, imm " + std::to_string(imm), true,
+           [&](Scene& scene) { scene.write(kIo, imm, {}); });
     }
   }
 }

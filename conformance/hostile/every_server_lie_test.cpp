@@ -3,6 +3,7 @@
 #include <map>
 
 #include "conformance/hostile/spoil.hpp"
+#include "sim/watched_fabric.hpp"
 
 namespace rtrs::hostile {
 namespace {
@@ -18,7 +19,7 @@ enum class When { connecting_first, connecting_other, rejecting, informing };
 class Scene {
  public:
   explicit Scene(std::uint32_t flags)
-      : client_fabric_(world_.network, 0, world_.choice),
+      : client_sim_(world_.network, 0, world_.choice),
         peer_(world_, 1),
         client_(options(), nullptr),
         flags_(flags) {
@@ -77,6 +78,7 @@ class Scene {
     EXPECT_TRUE(world_.run_until([this] { return client_.closed(); }));
     EXPECT_EQ(completions_, submitted_);
     EXPECT_EQ(client_.inflight(), 0U);
+    EXPECT_EQ(sim::to_string(client_fabric_.holdings()), sim::to_string(sim::Holdings{}));
   }
 
   static Message con_rsp(std::uint32_t flags, std::int16_t error = 0) {
@@ -185,7 +187,11 @@ class Scene {
   }
 
   World world_;
-  sim::SimFabric client_fabric_;
+  sim::SimFabric client_sim_;
+  // For its books alone: what is owed to a heartbeat is judged elsewhere.
+  sim::Judge unused_;
+  sim::HeartbeatWatch hearts_{unused_, HeartbeatConfig{}};
+  sim::WatchedFabric client_fabric_{client_sim_, hearts_, sim::ClockRate{}};
   RawPeer peer_;
   Client client_;
   std::uint32_t flags_;

@@ -31,12 +31,15 @@ inline void store(Message& bytes, const Field& field, std::uint64_t value) {
   for (unsigned i = 0; i < field.width; ++i) bytes[field.at + i] = static_cast<std::byte>(value >> (8 * i));
 }
 
-// What a number is replaced with: 0, 1, all ones, one more, one less, a sign bit, and two that were drawn.
+// What a number is replaced with: 0, 1, all ones, one more, one less, a sign bit, its bytes in the other
+// order (a big-endian peer), and two that were drawn.
 inline std::vector<std::uint64_t> lies_about(std::uint64_t honest, unsigned width, Jitter& random) {
   const std::uint64_t all = width == 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * width)) - 1;
   std::vector<std::uint64_t> lies;
+  std::uint64_t swapped = 0;
+  for (unsigned i = 0; i < width; ++i) swapped = swapped << 8 | (honest >> (8 * i) & 0xff);
   for (const std::uint64_t lie : {std::uint64_t{0}, std::uint64_t{1}, all, honest + 1, honest - 1,
-                                  all / 2 + 1, random.up_to(all), random.up_to(all)})
+                                  all / 2 + 1, swapped, random.up_to(all), random.up_to(all)})
     if ((lie & all) != honest) lies.push_back(lie & all);
   return lies;
 }

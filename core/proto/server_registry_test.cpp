@@ -1,7 +1,13 @@
 #include "core/proto/server_registry.hpp"
 
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
 
+#include <tuple>
+#include <vector>
+
+#include "core/proto/test_server_registry.hpp"
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs {
@@ -125,6 +131,19 @@ TEST_F(ServerRegistryTest, DroppingEverythingRestoresTheFirstState) {
   drop(b);
   EXPECT_EQ(registry, before);
   EXPECT_EQ(registry.fingerprint(), before.fingerprint());
+}
+
+RC_GTEST_PROP(ServerRegistryCommands, AgreeWithAPlainAccount, ()) {
+  using Command = std::tuple<unsigned, unsigned, unsigned>;
+  CheckedRegistry checked(*rc::gen::inRange<std::uint16_t>(1, 9));
+  const auto command =
+      rc::gen::tuple(rc::gen::inRange(0U, 4U), rc::gen::inRange(0U, 12U), rc::gen::inRange(0U, 5U));
+  for (const auto& [what, who, name] :
+       *rc::gen::scale(3, rc::gen::container<std::vector<Command>>(command))) {
+    const char* broken = checked.obey(what, who, name);
+    if (broken != nullptr) RC_FAIL(broken);
+  }
+  RC_CLASSIFY(checked.names() > 1, "several names");
 }
 
 }  // namespace

@@ -1,0 +1,116 @@
+// A registry beside a plain account of what it must say: which sessions there are, who owns which name.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <variant>
+
+#include "core/proto/server_registry.hpp"
+#include "core/wire/linux_errno.hpp"
+
+namespace rtrs {
+
+class CheckedRegistry {
+ public:
+  explicit CheckedRegistry(std::uint16_t max_sessions)
+      : max_sessions_(max_sessions),
+        registry_([&] {
+          ServerConfig config;
+          config.max_sessions = max_sessions;
+          return config;
+        }()),
+        empty_(registry_) {}
+
+  // One command: `what` is reduced to a kind, `who` to an identity, `name` to a name. Null, or the rule that
+  // the registry broke.
+  const char* obey(unsigned what, unsigned who, unsigned name) {
+    const ServerRegistry before = registry_;
+    const char* broken = what % 4 < 2    ? seek(who % kIdentities, what % 4 == 0)
+                         : what % 4 == 2 ? claim(who, name % kNames)
+                                         : drop(who);
+    if (broken != nullptr) return broken;
+    if (registry_.session_count() != sessions_.size()) return "it counts its sessions";
+    if ((before == registry_) != (before.fingerprint() == registry_.fingerprint()))
+      return "equal registries have equal fingerprints, others have others";
+    return sessions_.empty() && !(registry_ == empty_) ? "of dropped sessions nothing is left" : nullptr;
+  }
+  std::size_t sessions() const noexcept { return sessions_.size(); }
+  std::size_t names() const noexcept { return owners_.size(); }
+
+ private:
+  static constexpr unsigned kIdentities = 12, kNames = 5;
+  struct Session {
+    unsigned who = 0;
+    std::optional<unsigned> name;
+  };
+
+  template <class Input>
+  std::optional<Action> ask(const Input& input) {
+    ActionList out;
+    registry_.on(input, out);
+    if (out.size() != 1) return {};
+    return *out.begin();
+  }
+  template <class Answer>
+  static const Answer* as_answer(const std::optional<Action>& action) {
+    const auto* control = action ? std::get_if<ControlAction>(&*action) : nullptr;
+    return control == nullptr ? nullptr : std::get_if<Answer>(control);
+  }
+
+  const char* seek(unsigned who, bool first) {
+    wire::Uuid uuid;
+    uuid.bytes.fill(static_cast<std::uint8_t>(who));
+    const auto answer = ask(SessionSought{0, ++request_, uuid, first});
+    const auto* admit = as_answer<AdmitSession>(answer);
+    const auto* reject = as_answer<Reject>(answer);
+    if (admit == nullptr && reject == nullptr) return "a request is admitted or rejected, once";
+    if ((admit != nullptr ? admit->request : reject->request) != request_) return "it answers what was asked";
+    for (const auto& [index, session] : sessions_) {
+      if (session.who != who) continue;
+      const bool joined = admit != nullptr && !admit->create && admit->session == index;
+      return joined ? nullptr : "a known identity joins its session";
+    }
+    if (!first) {
+      const bool refused = reject != nullptr && reject->peer_errno == wire::linux_errno::kEnxio;
+      return refused ? nullptr : "an additional path of an unknown session is refused";
+    }
+    if (sessions_.size() >= max_sessions_) {
+      const bool refused = reject != nullptr && reject->peer_errno == wire::linux_errno::kEnomem;
+      return refused ? nullptr : "no more sessions than there may be";
+    }
+    if (admit == nullptr || !admit->create) return "a new identity makes a session";
+    return sessions_.emplace(admit->session, Session{who, {}}).second ? nullptr : "an index has one session";
+  }
+  const char* claim(unsigned which, unsigned name) {
+    if (sessions_.empty()) return nullptr;
+    auto& [index, session] = *std::next(sessions_.begin(), which % sessions_.size());
+    const auto answer = ask(NameClaimed{0, index, name, ~std::uint64_t{name}});
+    const auto* named = as_answer<AnswerName>(answer);
+    if (named == nullptr || named->session != index) return "a claim is answered to the claimant";
+    const bool free = session.name ? *session.name == name : owners_.count(name) == 0;
+    if (free != (named->refusal_errno == 0)) return "a name has one owner, a session one name";
+    if (!free) return nullptr;
+    session.name = name;
+    owners_.insert(name);
+    return nullptr;
+  }
+  const char* drop(unsigned which) {
+    if (sessions_.empty()) return nullptr;
+    const auto at = std::next(sessions_.begin(), which % sessions_.size());
+    ActionList out;
+    registry_.on(SessionDropped{0, at->first}, out);
+    if (at->second.name) owners_.erase(*at->second.name);
+    sessions_.erase(at);
+    return out.empty() ? nullptr : "a drop wants nothing";
+  }
+
+  std::uint16_t max_sessions_;
+  ServerRegistry registry_;
+  ServerRegistry empty_;
+  std::map<std::uint16_t, Session> sessions_;  // by index
+  std::set<unsigned> owners_;                  // names that are taken
+  std::uint32_t request_ = 0;
+};
+
+}  // namespace rtrs
