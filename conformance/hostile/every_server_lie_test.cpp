@@ -74,11 +74,16 @@ class Scene {
     } else {
       EXPECT_EQ(client_.paths()[0].reason, Reason::depth_changed) << "what else the operator has to know";
     }
-    client_.close(client_fabric_, world_.network.now());
-    EXPECT_TRUE(world_.run_until([this] { return client_.closed(); }));
-    EXPECT_EQ(completions_, submitted_);
-    EXPECT_EQ(client_.inflight(), 0U);
-    EXPECT_EQ(sim::to_string(client_fabric_.holdings()), sim::to_string(sim::Holdings{}));
+    close();
+    expect_closed();
+  }
+  void close() { client_.close(client_fabric_, world_.network.now()); }
+  // Of one that is closing: what was lied to it changes nothing about that.
+  void expect_ends() {
+    world_.run_until([] { return false; }, seconds(3));
+    hold_ = false;
+    for (const auto& [key, imm] : std::exchange(held_, {})) answer(key, imm);
+    expect_closed();
   }
 
   static Message con_rsp(std::uint32_t flags, std::int16_t error = 0) {
@@ -115,6 +120,12 @@ class Scene {
     made.protocol.con_num = 2;
     made.protocol.send_depth = 64;
     return made;
+  }
+  void expect_closed() {
+    EXPECT_TRUE(world_.run_until([this] { return client_.closed(); }));
+    EXPECT_EQ(completions_, submitted_);
+    EXPECT_EQ(client_.inflight(), 0U);
+    EXPECT_EQ(sim::to_string(client_fabric_.holdings()), sim::to_string(sim::Holdings{}));
   }
   void step(Nanos now) {
     std::array<IoCompletion, 8> done;
@@ -245,19 +256,27 @@ TEST(EveryServerLie, InInfoRsp) {
       {{"type", 0, 2}, {"sg_cnt", 2, 2}, {"reserved", 4, 4}, {"addr", 8, 8}, {"key", 16, 4}, {"len", 20, 4}});
 }
 
-// Of a connected path, with and without a request that waits for its answer.
+enum class Moment { idle, in_flight, closing };
+
+// Of a connected path: without a request, with one that waits for its answer, and while the session closes
+// with one.
 template <class Tell>
 void play_connected(const std::string& name, const Tell& tell) {
   for (const std::uint32_t flags : {0U, wire::kConnRspNewRkey}) {
-    for (const bool in_flight : {false, true}) {
+    for (const Moment moment : {Moment::idle, Moment::in_flight, Moment::closing}) {
       for (const std::uint16_t cid : {std::uint16_t{0}, std::uint16_t{1}}) {
-        SCOPED_TRACE(name + (in_flight ? ", in flight" : "") + ", cid " + std::to_string(cid) + ", flags " +
-                     std::to_string(flags));
+        SCOPED_TRACE(name + ", moment " + std::to_string(static_cast<int>(moment)) + ", cid " +
+                     std::to_string(cid) + ", flags " + std::to_string(flags));
         Scene scene(flags);
         scene.connect();
-        if (in_flight) scene.submit_and_hold();
+        if (moment != Moment::idle) scene.submit_and_hold();
+        if (moment == Moment::closing) scene.close();
         tell(scene, cid);
-        scene.expect_recovers();
+        if (moment == Moment::closing) {
+          scene.expect_ends();
+        } else {
+          scene.expect_recovers();
+        }
       }
     }
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "sim/blocks/block_lifecycles.hpp"
+
 namespace rtrs::sim {
 
 namespace {
@@ -359,6 +361,12 @@ constexpr BlockScenario kScenarios[] = {
     {"BD03", "anything with one permit", kOnePermit, anything},
     {"BD04", "anything with slow storage", kSlow, anything},
     {"BD05", "anything with a fabric that takes a part of what is posted", kShort, anything},
+    {"BD06", "a device is unmapped while it is opened again", kUsual, unmapped_in_a_remap},
+    {"BD07", "a device is unmapped under IO: its CLOSE overtakes nothing", kSlow, unmapped_under_io},
+    {"BD08", "a device is mapped as the link returns", kUsual, mapped_as_the_link_returns},
+    {"BD09", "a device that the next server refuses, until it is asked for again", kUsual,
+     refused_for_a_while},
+    {"BD10", "a device is mapped twice", kUsual, mapped_twice},
 };
 
 }  // namespace

@@ -30,6 +30,7 @@ struct Arguments {
   std::string rare;
   std::string without;
   std::string only_faults;
+  std::string traces = ".";
   bool verbose = false;
   bool no_fence = false;
   bool replay = false;
@@ -194,6 +195,7 @@ int many_seeds(const Arguments& given, Many what) {
   options.determinism_percent = what == Many::sweep ? given.determinism : 0;
   options.hash_only = options.quiet = what == Many::hash;
   options.replay = given.replay;
+  options.traces = given.traces;
   if (!given.time.empty()) {
     const auto time = parse_duration(given.time);
     if (!time) return usage("--time takes 60s, 5m or 1h, not '" + given.time + "'");
@@ -226,6 +228,9 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 100));
   filter_options(*many, given);
   many->add_flag("--replay-check", given.replay, "replay the traces of those seeds, every state compared");
+  many->add_option("--traces", given.traces, "folder for the traces of a seed that fails")
+      ->capture_default_str()
+      ->check(CLI::ExistingDirectory);
   CLI::App* hash = app.add_subcommand("hash", "one hash over the runs of a range of seeds");
   hash->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
   hash->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));

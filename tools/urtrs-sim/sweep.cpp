@@ -232,7 +232,7 @@ class Sweep {
   int report(std::uint64_t seed) {
     if (!options_.hash_only) summary();
     std::fflush(stdout);
-    const std::string trace = "urtrs-sim-" + std::to_string(seed);
+    const std::string trace = options_.traces + "/urtrs-sim-" + std::to_string(seed);
     const pid_t pid = fork();
     if (pid == 0) {
       std::setvbuf(stdout, nullptr, _IOLBF, 0);
@@ -244,8 +244,8 @@ class Sweep {
     waitpid(pid, &status, 0);
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : kViolated;
     if (WIFSIGNALED(status))
-      std::printf("FAIL seed=%llu: the run ended with signal %d\n", static_cast<unsigned long long>(seed),
-                  WTERMSIG(status));
+      std::printf("FAIL seed=%llu: the run ended with signal %d\ntraces: %s.{server,client*}.trace\n",
+                  static_cast<unsigned long long>(seed), WTERMSIG(status), trace.c_str());
     if (code == kOk) {
       std::printf("FAIL seed=%llu failed in the sweep and not alone\n",
                   static_cast<unsigned long long>(seed));

@@ -20,6 +20,7 @@ struct SweepOptions {
   bool hash_only = false;                    // print one hash over all seeds instead of the summary
   const sim::FaultFilter* filter = nullptr;  // borrowed; null: none
   std::string filter_text;                   // " --without ghosts", for the line that repeats a run
+  std::string traces = ".";                  // folder for the traces of a seed that failed
 };
 // What the runs of a sweep passed through.
 struct SweepTotals {

@@ -1,0 +1,13 @@
+// Plays of block scenarios in which a device comes and goes: mapped, opened again, unmapped, refused.
+#pragma once
+#include "sim/blocks/block_world.hpp"
+
+namespace rtrs::sim {
+
+void unmapped_in_a_remap(BlockWorld&);
+void unmapped_under_io(BlockWorld&);
+void mapped_as_the_link_returns(BlockWorld&);
+void refused_for_a_while(BlockWorld&);
+void mapped_twice(BlockWorld&);
+
+}  // namespace rtrs::sim
