@@ -6,6 +6,7 @@ import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -25,7 +26,7 @@ def judge(code, log="", dmesg="", reset="", clean=True, why="", deviations=()):
         for name, text in (("log", log), ("dmesg", dmesg), ("reset.log", reset), ("figures", "gap 1.5 s\n")):
             (folder / name).write_text(text)
         lab = types.SimpleNamespace(work=work, kernel="6.12", programs_digest=lambda: "d", counted=False)
-        options = argparse.Namespace(build_dir=work, fast=False, minutes=None, seconds=None)
+        options = argparse.Namespace(build_dir=work, fast=False, minutes=None, seconds=None, jobs=1)
         judging = runner.Runner(lab, CASES, options, lambda text: None)
         judging.deviations = list(deviations)
         judging._judge(cell, work / "boot", code, 2.0, clean, why)
@@ -70,6 +71,77 @@ class Cells(unittest.TestCase):
         self.assertTrue(all(CASES[cell.case].fast and CASES[cell.case].applies(cell) for cell in fast))
         self.assertEqual(len({cell.name for cell in fast}), len(fast))
         self.assertIn("cut-heal", {cell.case for cell in fast})
+
+
+    def test_four_pairs_that_can_be_judged_at_one_time_are_one_boot(self):
+        roles = (cells.PEERS, cells.PEERS, ("on", "off"), (1, 2), ("on",))
+        units = cells.together(cells.select(CASES, ["cut-heal", "connect"], roles), CASES)
+        joint = [unit for unit in units if unit.case == "cut-heal"]
+        self.assertEqual([unit.name for unit in joint], ["cut-heal.all-all.on.2", "cut-heal.all-all.off.2"])
+        self.assertEqual(len(units), 2 + 16)
+        self.assertEqual({part.pair for part in cells.pairs_of(joint[0])}, set(report.pairs()))
+        three = cells.select(CASES, ["cut-heal.kernel-*.on.2", "cut-heal.urtrs-urtrs.on.2"], roles)
+        self.assertEqual(cells.together(three, CASES), three)
+
+
+class FakeBoot:
+    """A guest that ends its plan at a cell whose name is in `bad`, as the real one does; judged cells are in `log`."""
+    bad, log, out_of_time, killed = set(), [], False, ""
+
+    def __init__(self, lab, out, limits, end):
+        self.out, self.console = out, out / "console.log"
+
+    def events(self):
+        for line in (self.out / "plan").read_text().splitlines():
+            name = line.split()[0]
+            (self.out / name).mkdir()
+            (self.out / name / "figures").write_text("".join(
+                f"rounds:{c}-{s} {n} rounds\n" for n, (c, s) in enumerate(report.pairs())) if "all-all" in name else "")
+            self.log.append(name)
+            yield "begin", name
+            yield "end", name, 1 if name in self.bad else 0, 1.0, True
+            if name in self.bad:
+                return
+
+    def stop(self):
+        pass
+
+
+def run(names, jobs, bad=()):
+    """What a run of these cells leaves in results.json."""
+    with tempfile.TemporaryDirectory() as work, unittest.mock.patch.object(runner, "Boot", FakeBoot):
+        FakeBoot.bad, FakeBoot.log = set(bad), []
+        work = pathlib.Path(work)
+        lab = types.SimpleNamespace(work=work, kernel="6.12", programs=work, modules=work, noise=work,
+                                    programs_digest=lambda: "d", counted=False)
+        options = argparse.Namespace(build_dir=work, fast=False, minutes=None, seconds=None, jobs=jobs, set=[],
+                                     fabric="verbs", capture=False, verbose=False)
+        roles = (cells.PEERS, cells.PEERS, ("on", "off"), (1, 2), ("on",))
+        runner.Runner(lab, CASES, options, lambda text: None).run(cells.select(CASES, names, roles))
+        return runner.load_results(work / "results.json")
+
+
+class Runs(unittest.TestCase):
+    def test_every_cell_is_judged_once_by_one_guest_or_three_side_by_side_whatever_fails(self):
+        bad = {"connect.kernel-kernel.on.1", "verify.urtrs-urtrs.off.2"}
+        for jobs in (1, 3):
+            results = run(["connect", "verify", "flush"], jobs, bad)
+            self.assertEqual(len(results), 48)
+            self.assertEqual(sorted(FakeBoot.log), sorted(results))
+            self.assertEqual({name for name, result in results.items() if result["verdict"] == "fail"}, bad)
+
+    def test_pairs_that_held_together_each_have_a_verdict_and_their_own_figures(self):
+        results = run(["cut-heal"], 2)
+        self.assertEqual(len(FakeBoot.log), 2)
+        self.assertEqual(len(results), 8)
+        self.assertEqual(results["cut-heal.urtrs-kernel.on.2"]["figures"], {"rounds": [2.0, "rounds"]})
+
+    def test_pairs_that_failed_together_are_judged_one_by_one(self):
+        results = run(["cut-heal"], 1, {"cut-heal.all-all.on.2", "cut-heal.urtrs-kernel.on.2"})
+        self.assertEqual(len(FakeBoot.log), 1 + 4 + 1)
+        self.assertEqual([name for name, result in results.items() if result["verdict"] == "fail"],
+                         ["cut-heal.urtrs-kernel.on.2"])
+        self.assertEqual(len(results), 8)
 
 
 class Verdicts(unittest.TestCase):

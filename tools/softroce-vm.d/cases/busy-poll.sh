@@ -1,5 +1,6 @@
 # title: a server that never sleeps
 # only: server=urtrs
+QUEUE_DEPTH=512
 URTRSD_OPTIONS="--busy-poll true"
 server_start
 client_map 0

@@ -1,6 +1,7 @@
 # title: urtrs-conform judges the server, over verbs
 # only: client=urtrs paths=2
 # limit: 1800
+QUEUE_DEPTH=512
 server_start
 known=()
 [ "$SERVER" != kernel ] || known=(--baseline "$LAB_GUEST/../../../conformance/wire/baseline-linux-6.12.json")

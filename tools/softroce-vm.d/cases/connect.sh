@@ -1,13 +1,14 @@
 # title: map, look, unmap, map again; a second session beside the first
 # fast: yes
 DISKS=2
+QUEUE_DEPTH=512
 server_start
 client_map 0
 wait_for 5 "all paths connected" all_paths
 [ "$(blockdev --getsize64 "$(device 0)")" = $((DISK_MIB << 20)) ] || fail "wrong size"
 [ "$(server_sessions)" != 0 ] || fail "the server knows no session"
 client_map 1 rw other
-dd if=/dev/urandom of="$RUN/pattern" bs=1M count=2 status=none
+dd if="$LAB_NOISE" of="$RUN/pattern" bs=1M count=2 status=none
 dd if="$RUN/pattern" of="$(device 1)" bs=64k oflag=direct status=none
 client_unmap 1
 client_unmap 0

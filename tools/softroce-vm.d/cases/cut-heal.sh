@@ -2,25 +2,82 @@
 # only: paths=2
 # fast: yes
 # duration: 600 fast 40
-server_start
-client_map 0
-# So little that the other processes of the machine are not in need, and the path that is cut may be idle.
-load_start 0 --rate_iops=25
+# together: yes
+# With every pair of peers at one time, each on a disk of its own, the paths are cut and healed for all of them at once.
+pairs=$CLIENT-$SERVER
+if [ "$pairs" = all-all ]; then pairs="kernel-kernel kernel-urtrs urtrs-kernel urtrs-urtrs"; fi
+QUEUE_DEPTH=512
+read -ra order <<<"$pairs"
+DISKS=${#order[@]}
+declare -A shortest longest
+as() {  # the disk of a pair of peers, whose side the functions of the lab take from now on
+  CLIENT=${order[$1]%-*} SERVER=${order[$1]#*-} PORT=
+  if [ "$DISKS" != 1 ] && [ "$SERVER" = kernel ]; then PORT=1235; fi
+}
+# every_pair SECONDS NAME CONDITION...: until it holds for each of them, with the shortest and longest time it took.
+every_pair() {
+  local limit=$1 name=$2 began disk waiting=${!order[*]} still took
+  shift 2
+  began=$(now)
+  [ -z "${LAB_COUNTED-}" ] || limit=$((3 * limit))
+  while [ -n "$waiting" ]; do
+    still=
+    for disk in $waiting; do
+      as "$disk"
+      if "$@" "$disk"; then
+        took=$(hundredths "$(since "$began")")
+        note "${order[disk]}: $name after $(since "$began") s"
+        [ "${shortest[$name:${order[disk]}]-$took}" -lt "$took" ] || shortest[$name:${order[disk]}]=$took
+        [ "${longest[$name:${order[disk]}]-0}" -gt "$took" ] || longest[$name:${order[disk]}]=$took
+      else
+        still+="$disk "
+      fi
+    done
+    waiting=$still
+    [ -z "$waiting" ] || [ "$(hundredths "$(since "$began")")" -lt $((100 * limit)) ] ||
+      fail "not $name after $limit s: $(for disk in $waiting; do echo "${order[disk]}"; done)"
+    pause 0.2
+  done
+}
+# A figure of one pair: NAME DISK VALUE UNIT.
+pair_figure() { if [ "$DISKS" = 1 ]; then figure "$1" "$3" "$4"; else figure "$1:${order[$2]}" "$3" "$4"; fi; }
+seconds() { printf '%d.%02d' $(($1 / 100)) $(($1 % 100)); }
+
+for disk in "${!order[@]}"; do
+  as "$disk"
+  # A server serves both kinds of clients.
+  case " ${served-} " in *" $SERVER "*) ;; *) server_start; served="${served-} $SERVER" ;; esac
+done
+for disk in "${!order[@]}"; do
+  as "$disk"
+  client_map "$disk" rw "lab-$SERVER"
+  # So little that the other processes of the machine are not in need, and the path that is cut may be idle.
+  load_start "$disk" "--rate_iops=$((25 / DISKS))"
+done
 began=$(now)
 rounds=0
+one_path() { paths_are 1 "$1"; }
 while [ "$(hundredths "$(since "$began")")" -lt $((DURATION * 100)) ]; do
   path=$((rounds % 2 + 1))
   case $((rounds % 3)) in 0) how=both ;; 1) how=to-server ;; 2) how=to-client ;; esac
   note "round $rounds: path $path loses $how"
   lose $path $how
-  wait_for 60 "one path is lost" paths_are 1
+  every_pair 60 noticed one_path
   sleep 1
-  load_alive
+  for disk in "${!order[@]}"; do load_alive "$disk"; done
   heal_all
-  wait_for 120 "all paths connected" all_paths
+  every_pair 120 healed all_paths
   sleep 2
   rounds=$((rounds + 1))
 done
-load_stop
-figure cut_heal_rounds $rounds rounds
-client_unmap 0
+for disk in "${!order[@]}"; do
+  as "$disk"
+  load_stop "$disk"
+  pair_figure cut_heal_rounds "$disk" $rounds rounds
+  pair_figure cut_heal_blocks "$disk" "$load_writes" writes
+  for name in noticed healed; do
+    pair_figure "cut_heal_${name}_least" "$disk" "$(seconds "${shortest[$name:${order[disk]}]}")" s
+    pair_figure "cut_heal_${name}_most" "$disk" "$(seconds "${longest[$name:${order[disk]}]}")" s
+  done
+  client_unmap "$disk"
+done

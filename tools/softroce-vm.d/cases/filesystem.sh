@@ -4,7 +4,7 @@ client_map 0
 mkfs.ext4 -q -F -E nodiscard "$(device 0)"
 mkdir -p "$RUN/mnt"
 mount "$(device 0)" "$RUN/mnt"
-for n in $(seq 20); do head -c $((n * 60000)) /dev/urandom >"$RUN/mnt/file$n"; done
+for n in $(seq 20); do head -c $((n * 60000)) "$LAB_NOISE" >"$RUN/mnt/file$n"; done
 (cd "$RUN/mnt" && sha256sum file* >"$RUN/sums")
 umount "$RUN/mnt"
 e2fsck -fn "$(device 0)" >"$RUN/fsck.log" 2>&1 || fail "e2fsck"

@@ -4,7 +4,7 @@ server_start
 client_map 0
 cache=$(cat "/sys/block/$(basename "$(device 0)")/queue/write_cache")
 [ "$cache" = "write back" ] || fail "write_cache is '$cache': flushes would not be sent"
-dd if=/dev/urandom of="$RUN/pattern" bs=1M count=4 status=none
+dd if="$LAB_NOISE" of="$RUN/pattern" bs=1M count=4 status=none
 dd if="$RUN/pattern" of="$(device 0)" bs=128k conv=fsync status=none
 dd if="$RUN/pattern" of="$(device 0)" bs=128k seek=64 oflag=direct,dsync status=none
 disk_settle 0

@@ -1,6 +1,6 @@
 # title: a device mapped read-only: reads, refuses writes
 server_start
-dd if=/dev/urandom of="$(disk_file 0)" bs=1M count=4 conv=notrunc status=none
+dd if="$LAB_NOISE" of="$(disk_file 0)" bs=1M count=4 conv=notrunc status=none
 client_map 0 ro
 [ "$(blockdev --getro "$(device 0)")" = 1 ] || fail "the device is not read-only"
 cmp -n $((4 << 20)) "$(disk_file 0)" <(dd if="$(device 0)" bs=64k count=64 iflag=direct status=none) || fail "reads differ"

@@ -12,7 +12,7 @@ wait_for 90 "the session knows the new size" new_size_known
 client_unmap 0
 client_map 0
 [ "$(blockdev --getsize64 "$(device 0)")" = $larger ] || fail "wrong size"
-dd if=/dev/urandom of="$RUN/pattern" bs=1M count=4 status=none
+dd if="$LAB_NOISE" of="$RUN/pattern" bs=1M count=4 status=none
 dd if="$RUN/pattern" of="$(device 0)" bs=1M seek=$((DISK_MIB + 8)) oflag=direct status=none
 cmp "$RUN/pattern" <(dd if="$(device 0)" bs=1M skip=$((DISK_MIB + 8)) count=4 iflag=direct status=none) || fail "new part"
 client_unmap 0

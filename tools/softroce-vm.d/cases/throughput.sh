@@ -4,6 +4,7 @@
 # ours: yes
 # Both servers serve at one time; each pair has a disk of its own, and no program of ours writes a trace.
 DISKS=5
+QUEUE_DEPTH=512
 DISK_KIND=ram
 NO_TRACES=yes
 PORT=1235 server_start

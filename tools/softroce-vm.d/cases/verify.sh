@@ -1,6 +1,7 @@
 # title: every size from 512 bytes to 1 MiB, uneven pieces of memory; random IO with checksums
 # fast: yes
 # limit: 300
+QUEUE_DEPTH=512
 server_start
 client_map 0
 queue=/sys/block/$(basename "$(device 0)")/queue

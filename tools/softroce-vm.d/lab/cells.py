@@ -8,6 +8,7 @@ import re
 CASES = pathlib.Path(__file__).resolve().parent.parent / "cases"
 PEERS = ("kernel", "urtrs")
 # On which sides the extensions of urtrs (fence and generations) are switched off; only between peers of ours.
+EVERY = "all"  # as client and server: each pair of peers
 EXTENSIONS = ("on", "client-off", "server-off", "client-off+server-off")
 
 
@@ -20,6 +21,7 @@ class Case:
     duration: tuple = (0, 0)  # seconds of load: whole, fast
     only: tuple = ()  # ("client", "kernel"): role and value
     ours: bool = False  # runs programs of ours whatever the roles
+    together: bool = False  # every pair of peers can be judged at one time, as the cell of the pair EVERY
 
     def applies(self, cell):
         return all(str(getattr(cell, role)) == value for role, value in self.only)
@@ -47,7 +49,7 @@ class Cell:
 def read_case(path):
     values = {}
     for line in path.read_text(encoding="utf-8").splitlines():
-        match = re.fullmatch(r"# (title|fast|limit|duration|only|ours): (.*)", line)
+        match = re.fullmatch(r"# (title|fast|limit|duration|only|ours|together): (.*)", line)
         if not match:
             break
         values[match[1]] = match[2]
@@ -56,7 +58,8 @@ def read_case(path):
         whole, _, fast = values["duration"].partition(" fast ")
         duration = (int(whole), int(fast))
     return Case(path.stem, values["title"], values.get("fast") == "yes", int(values.get("limit", 240)), duration,
-                tuple(tuple(word.split("=")) for word in values.get("only", "").split()), values.get("ours") == "yes")
+                tuple(tuple(word.split("=")) for word in values.get("only", "").split()), values.get("ours") == "yes",
+                values.get("together") == "yes")
 
 
 def all_cases():
@@ -93,6 +96,23 @@ def select(cases, patterns, roles):
             if cases[name].applies(cell):
                 cells.append(cell)
     return cells
+
+
+def together(cells, cases):
+    """The cells with those that can be judged at one time put together, where all four pairs of them are there."""
+    found = {}
+    for cell in cells:
+        joint = dataclasses.replace(cell, client=EVERY, server=EVERY)
+        key = joint if cases[cell.case].together and cell.extension == "on" else cell
+        found.setdefault(key, []).append(cell)
+    return [unit for key, parts in found.items() for unit in ([key] if len(parts) == len(PEERS) ** 2 else parts)]
+
+
+def pairs_of(cell):
+    """The cells that it judges: itself, or those of the four pairs."""
+    if cell.client != EVERY:
+        return [cell]
+    return [dataclasses.replace(cell, client=client, server=server) for client, server in itertools.product(PEERS, PEERS)]
 
 
 def fast_cells(cases):

@@ -25,6 +25,7 @@ Examples:
   tools/softroce-vm run --all --missing           only what has not been run yet
   tools/softroce-vm run --all --counted           the guest's clock counts instructions: waiting takes no time, and a
                                                   busy machine makes no case fail
+  tools/softroce-vm run --all --counted --jobs 2  the same in two guests side by side
   tools/softroce-vm shell                         a shell in the guest, with the functions of the cases
   tools/softroce-vm matrix --update docs/interop.md
 
@@ -65,6 +66,8 @@ def parser():
     table = commands.add_parser("matrix", help="the results of all runs so far")
     table.add_argument("--update", type=pathlib.Path, metavar="FILE", help="write them between the markers of this file")
     table.add_argument("--json", action="store_true", help="as JSON")
+    table.add_argument("--take", type=pathlib.Path, metavar="DIR", help="add the verdicts of another work directory; of "
+                       "two of one cell the later one stays")
     table.add_argument("--forget", metavar="PATTERN", help="drop the results of the cells that match, as 'lose-*.kernel-*'")
     return top
 
@@ -97,6 +100,8 @@ def add_run(run):
     run.add_argument("--json", type=pathlib.Path, metavar="FILE", help="the verdicts of this run")
     run.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="the matrix of all runs so far")
     run.add_argument("--verbose", action="store_true", help="say when a cell begins")
+    run.add_argument("--jobs", type=int, choices=range(1, 17), default=1, metavar="N",
+                     help="guests side by side, each with 3 GiB of memory and a processor or two; default: 1")
     add_build(run)
 
 
@@ -171,7 +176,14 @@ def command_shell(options):
 def command_matrix(options):
     results = load_results(options.work_dir / "results.json")
     cases = cell_rules.all_cases()
-    if options.forget:
+    if options.take:
+        if not (options.take / "results.json").exists():
+            raise ValueError(f"no results in {options.take}")
+        more = load_results(options.take / "results.json")
+        later = {name: result for name, result in more.items() if name not in results or result["when"] > results[name]["when"]}
+        save_results(options.work_dir / "results.json", results | later)
+        print(f"{len(later)} of {len(more)} results taken")
+    elif options.forget:
         kept = {name: result for name, result in results.items() if not fnmatch.fnmatch(name, options.forget)}
         save_results(options.work_dir / "results.json", kept)
         print(f"{len(results) - len(kept)} results forgotten, {len(kept)} kept")

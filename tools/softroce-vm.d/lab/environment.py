@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 
+from . import quick
+
 HERE = pathlib.Path(__file__).resolve().parent.parent
 GUEST = HERE / "guest"
 SERIES = "6.12"
@@ -122,7 +124,7 @@ def build_initrd(work, version, say):
     for folder in ("bin", "dev", "proc", "sys", "modules"):
         (root / folder).mkdir(parents=True)
     shutil.copy(which("busybox"), root / "bin/busybox")
-    for name in ("sh", "mount", "insmod", "mkdir", "sed", "chroot", "sleep"):
+    for name in ("sh", "mount", "insmod", "mkdir", "sed", "chroot", "sleep", "tar"):
         (root / "bin" / name).symlink_to("busybox")
     shutil.copy(GUEST / "init", root / "init")
     order = []
@@ -156,6 +158,8 @@ class Lab:
         self.modules = build_modules(self.work, self.kernel, say)
         self.initrd = build_initrd(self.work, self.kernel, say)
         self.programs = self.work / "programs"
+        self.quick = self.work / "quick.tar"
+        self.noise = self.work / "noise"
         self.counted = False  # the guest's time is that of its instructions
 
     def take_programs(self, build_dir):
@@ -168,6 +172,9 @@ class Lab:
             target.parent.mkdir(parents=True, exist_ok=True)
             run(["strip", "-o", target, source], self.work / "programs.log")
             target.chmod(0o755)
+        in_guest = [self.programs / name for name in OURS if "urtrs-replay" not in name]
+        quick.make_noise(self.noise)
+        quick.pack(self.quick, in_guest, [self.noise, GUEST, HERE / "cases", self.modules])
 
     def programs_digest(self):
         """Names what is under test: the same code, built the same way, has the same one."""

@@ -111,6 +111,22 @@ def throughput(results):
     return "\n".join(lines)
 
 
+def cut_heal(results):
+    """Markdown: one row a pair of peers and invalidation. A cell that passed saw no error."""
+    lines = ["| pair | invalidate | seconds | rounds | blocks written, each read back | errors | a loss is noticed after "
+             "| healed to connected |", "|---|---|---|---|---|---|---|---|"]
+    for (client, server), invalidate in itertools.product(pairs(), ("on", "off")):
+        result = results.get(cell_rules.Cell("cut-heal", client, server, invalidate, 2).name)
+        if result is None or result["verdict"] != "pass" or "cut_heal_blocks" not in result["figures"]:
+            continue
+        value = {name.removeprefix("cut_heal_"): number for name, (number, _) in result["figures"].items()}
+        lines.append(f"| {NAMES[client]} → {NAMES[server]} | {invalidate} | {result['duration']} | {value['rounds']:.0f} | "
+                     f"{value['blocks']:,.0f} | 0 | " + " | ".join(
+                         f"{value[name + '_least']:.1f} to {value[name + '_most']:.1f} s" for name in ("noticed", "healed"))
+                     + " |")
+    return "\n".join(lines)
+
+
 def _spread(values):
     if not values:
         return ""
@@ -150,7 +166,7 @@ def provenance(results):
 def update(document, results, cases):
     """The document's text with what stands between its markers made anew. ValueError: a marker is missing."""
     parts = {"provenance": provenance(results), "matrix": matrix(results, cases), "figures": figures(results),
-             "throughput": throughput(results),
+             "throughput": throughput(results), "cut-heal": cut_heal(results),
              "not-green": not_green(results)}
     for name, text in parts.items():
         pattern = re.compile(rf"(<!-- {name} begin -->\n).*?(<!-- {name} end -->)", re.DOTALL)

@@ -1,18 +1,22 @@
-"""Runs cells, boot after boot, and judges them."""
+"""Runs cells, boot after boot and some guests side by side, and judges them."""
+import concurrent.futures
 import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import threading
 import time
 import tomllib
 
+from . import cells as cell_rules
 from . import environment
 from .machine import Boot
 
 GOOD = ("pass", "known", "skip")
 GRACE = 45  # seconds that a cell may go on when the minutes are over
+SHARE = 24  # cells that one of several guests takes at a time
 
 
 def load_results(path):
@@ -35,8 +39,11 @@ class Runner:
                         (environment.GUEST / "kernel-trouble").read_text(encoding="utf-8").splitlines()]
         self.commit = subprocess.run(["git", "-C", environment.HERE, "describe", "--always", "--dirty"],
                                      capture_output=True, text=True, check=False).stdout.strip()
+        self.programs = lab.programs_digest()
         self.done = {}
         self.total = 0
+        self.guard = threading.Lock()  # of what the guests share: the cells that wait, the boots, the results
+        self.waiting, self.boots, self.ended = [], [], False
 
     def limit(self, cell):
         case = self.cases[cell.case]
@@ -52,33 +59,56 @@ class Runner:
     def run(self, cells):
         """Verdicts of the cells, by name."""
         self.total = len(cells)
-        waiting = list(cells)
-        boots = 0
+        self.waiting = cell_rules.together(cells, self.cases)
         self.deadline = time.monotonic() + 60 * self.options.minutes if self.options.minutes else None
-        while waiting and not self.late():
-            boots += 1
-            done = self._boot(waiting, boots)
-            waiting = waiting[done:]
-        if waiting:
-            self.say(f"{self.options.minutes:g} minutes are over: {len(waiting)} cells were not run")
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            guests = [pool.submit(self._guest, number) for number in range(self.options.jobs)]
+            try:
+                for guest in concurrent.futures.as_completed(guests):
+                    guest.result()
+            except BaseException:
+                self.ended = True
+                with self.guard:
+                    for boot in self.boots:
+                        boot.stop()
+                raise
+        if self.waiting:
+            self.say(f"{self.options.minutes:g} minutes are over: {len(self.waiting)} cells were not run")
         return self.done
 
     def late(self):
-        return self.deadline is not None and time.monotonic() > self.deadline
+        return self.ended or self.deadline is not None and time.monotonic() > self.deadline
 
-    def _boot(self, waiting, number):
-        """Boots once; how many cells have a verdict now."""
-        out = self.lab.work / "boot"
+    def _guest(self, number):
+        """One of the guests that run side by side: boots until nothing waits."""
+        while not self.late():
+            with self.guard:
+                even = -(-len(self.waiting) // (2 * self.options.jobs))
+                count = len(self.waiting) if self.options.jobs == 1 else min(SHARE, even)
+                share, self.waiting = self.waiting[:count], self.waiting[count:]
+            if not share:
+                return
+            done = self._boot(share, self.lab.work / (f"boot{number + 1}" if number else "boot"))
+            with self.guard:
+                self.waiting = share[done:] + self.waiting
+
+    def _start(self, cells, out):
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir()
         (out / "plan").write_text("".join(
             f"{c.name} {c.case} {c.client} {c.server} {c.invalidate} {c.paths} {c.extension} {self.limit(c)} "
-            f"{self.duration(c)}\n" for c in waiting))
+            f"{self.duration(c)}\n" for c in cells))
         write_settings(out, self.lab, self.options, **dict(one.split("=", 1) for one in self.options.set))
-        self.say(f"boot {number}: {len(waiting)} of {self.total} cells to go")
-        boot = Boot(self.lab, out, {c.name: self.limit(c) for c in waiting},
-                    self.deadline + GRACE if self.deadline else None)
-        cells = {c.name: c for c in waiting}
+        with self.guard:
+            self.boots.append(Boot(self.lab, out, {c.name: self.limit(c) for c in cells},
+                                   self.deadline + GRACE if self.deadline else None))
+            self.say(f"boot {len(self.boots)}: {len(cells)} of {self.total} cells, {len(self.waiting)} wait")
+            return self.boots[-1]
+
+    def _boot(self, share, out):
+        """Boots once; how many cells of the share have a verdict now."""
+        boot = self._start(share, out)
+        cells = {c.name: c for c in share}
         count, open_cell = 0, None
         try:
             for event in boot.events():
@@ -93,11 +123,10 @@ class Runner:
                     count += 1
                     self._judge(cells[event[1]], out, *event[2:])
                     if self.late():
-                        boot.stop()
                         return count
         finally:
             boot.stop()
-        if boot.out_of_time:
+        if boot.out_of_time or self.ended:
             return count
         if open_cell is not None:
             why = boot.killed or "the guest ended (kernel panic?); see console.log"
@@ -145,19 +174,35 @@ class Runner:
         for line in read(folder / "figures").splitlines():
             name, value, unit = line.split()
             figures[name] = [float(value), unit]
-        self._keep(cell, folder, {"verdict": verdict, "reason": "; ".join(filter(None, reasons)), "seconds": round(seconds, 1),
-                                  "figures": figures, "commit": self.commit, "programs": self.lab.programs_digest(),
-                                  "kernel": self.lab.kernel, "counted": self.lab.counted,
-                                  "when": time.strftime("%Y-%m-%d %H:%M", time.gmtime())})
+        result = {"verdict": verdict, "reason": "; ".join(filter(None, reasons)), "seconds": round(seconds, 1),
+                  "figures": figures, "commit": self.commit, "programs": self.programs, "kernel": self.lab.kernel,
+                  "counted": self.lab.counted, "when": time.strftime("%Y-%m-%d %H:%M", time.gmtime())}
+        if cell.client != cell_rules.EVERY:
+            self._keep(cell, folder, result)
+        elif verdict == "pass":
+            for part in cell_rules.pairs_of(cell):
+                of_pair = f":{part.client}-{part.server}"
+                self._keep(part, folder, dict(result, together=True, figures={
+                    name.removesuffix(of_pair): value for name, value in figures.items() if name.endswith(of_pair)}))
+        else:
+            # Which pair it was is seen when each is alone.
+            self.say(f"      {verdict:5} {cell.name}  {result['reason'][:300]}; its four cells are run one by one")
+            shutil.copytree(folder, self._folder(cell), dirs_exist_ok=True)
+            with self.guard:
+                self.waiting += cell_rules.pairs_of(cell)
 
-    def _keep(self, cell, folder, result):
+    def _folder(self, cell):
         target = self.lab.work / "cells" / cell.name
         shutil.rmtree(target, ignore_errors=True)
-        target.parent.mkdir(exist_ok=True)
+        return target
+
+    def _keep(self, cell, folder, result):
+        target = self._folder(cell)
         shutil.copytree(folder, target)
-        self.done[cell.name] = result
-        self.results[cell.name] = dict(result, duration=self.duration(cell), **vars_of(cell))
-        save_results(self.results_file, self.results)
+        with self.guard:
+            self.done[cell.name] = result
+            self.results[cell.name] = dict(result, duration=self.duration(cell), **vars_of(cell))
+            save_results(self.results_file, self.results)
         reason = f"  {result['reason']}" if result["reason"] else ""
         self.say(f"{len(self.done)}/{self.total} {result['verdict']:5} {cell.name} ({result['seconds']:.0f} s){reason[:300]}")
         if result["verdict"] == "fail":
@@ -196,6 +241,6 @@ def read(path):
 
 
 def write_settings(out, lab, options, **more):
-    settings = {"LAB_GUEST": environment.GUEST, "LAB_BUILD": lab.programs, "LAB_MODULES": lab.modules, "LAB_FABRIC": options.fabric,
+    settings = {"LAB_GUEST": environment.GUEST, "LAB_BUILD": lab.programs, "LAB_MODULES": lab.modules, "LAB_NOISE": lab.noise, "LAB_FABRIC": options.fabric,
                 "LAB_CAPTURE": "yes" if options.capture else "", "LAB_COUNTED": "yes" if lab.counted else "", **more}
     (pathlib.Path(out) / "settings").write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()))
