@@ -39,7 +39,6 @@ class Runner:
                         (environment.GUEST / "kernel-trouble").read_text(encoding="utf-8").splitlines()]
         self.commit = subprocess.run(["git", "-C", environment.HERE, "describe", "--always", "--dirty"],
                                      capture_output=True, text=True, check=False).stdout.strip()
-        self.programs = lab.programs_digest()
         self.done = {}
         self.total = 0
         self.guard = threading.Lock()  # of what the guests share: the cells that wait, the boots, the results
@@ -175,8 +174,8 @@ class Runner:
             name, value, unit = line.split()
             figures[name] = [float(value), unit]
         result = {"verdict": verdict, "reason": "; ".join(filter(None, reasons)), "seconds": round(seconds, 1),
-                  "figures": figures, "commit": self.commit, "programs": self.programs, "kernel": self.lab.kernel,
-                  "counted": self.lab.counted, "when": time.strftime("%Y-%m-%d %H:%M", time.gmtime())}
+                  "figures": figures, "commit": self.commit, "programs": self.lab.programs_digest(),
+                  "kernel": self.lab.kernel, "counted": self.lab.counted, "when": time.strftime("%Y-%m-%d %H:%M", time.gmtime())}
         if cell.client != cell_rules.EVERY:
             self._keep(cell, folder, result)
         elif verdict == "pass":
@@ -241,6 +240,7 @@ def read(path):
 
 
 def write_settings(out, lab, options, **more):
-    settings = {"LAB_GUEST": environment.GUEST, "LAB_BUILD": lab.programs, "LAB_MODULES": lab.modules, "LAB_NOISE": lab.noise, "LAB_FABRIC": options.fabric,
+    settings = {"LAB_GUEST": environment.GUEST, "LAB_BUILD": lab.programs, "LAB_MODULES": lab.modules,
+                "LAB_NOISE": lab.noise, "LAB_FABRIC": options.fabric,
                 "LAB_CAPTURE": "yes" if options.capture else "", "LAB_COUNTED": "yes" if lab.counted else "", **more}
     (pathlib.Path(out) / "settings").write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()))
