@@ -297,11 +297,12 @@ connected
 completed number=60
 unharmed client=2)"},
     {"L14b", "the counter of attempts wraps around: the newer attempt is the newer one", lying,
-     R"(lie number=connect con=0 at=10 size=2 value=65535
+     R"(disconnect
+forgotten
+lie number=connect con=0 at=10 size=2 value=65535
 lie number=connect con=1 at=10 size=2 value=65535
 lie number=connect con=2 at=10 size=2 value=65535
 reconnect
-lost
 connected
 lie number=connect con=0 at=10 size=2 value=0
 lie number=connect con=1 at=10 size=2 value=0
@@ -309,6 +310,7 @@ lie number=connect con=2 at=10 size=2 value=0
 rate number=disconnect_lost time=1000000
 break_path ways=1
 dropped number=superseded
+by time=1s
 rate number=disconnect_lost
 connected
 unharmed client=2)"},
