@@ -194,12 +194,25 @@ class Tables(unittest.TestCase):
         with self.assertRaises(ValueError):
             report.update("no markers", results, CASES)
 
+    def test_cut_heal_has_a_row_for_each_pair_that_was_run_with_its_figures(self):
+        names = ("rounds", "blocks", "noticed_least", "noticed_most", "healed_least", "healed_most")
+        figures = {f"cut_heal_{name}": float(number) for number, name in enumerate(names, 9)}
+        cell = cells.Cell("cut-heal", "urtrs", "kernel", "off", 2)
+        good = dict(self.result(cell, "pass", **figures), duration=600)
+        rows = report.cut_heal({cell.name: good}).splitlines()[2:]
+        self.assertEqual(rows, ["| urtrs → kernel | off | 600 | 9 | 10 | 0 | 11.0 to 12.0 s | 13.0 to 14.0 s |"])
+        self.assertEqual(len(report.cut_heal({cell.name: dict(good, verdict="fail")}).splitlines()), 2)
+
     def test_it_says_how_many_builds_were_judged(self):
         results = {}
         for number, (client, commit) in enumerate((("kernel", "a"), ("urtrs", "a"), ("urtrs", "b"), ("urtrs", "b"))):
             cell = cells.Cell("verify", client, "kernel", "on", number + 1)
             results[cell.name] = dict(self.result(cell, "pass"), commit=commit, when=f"2026-01-01 00:0{number}")
         self.assertIn("ran 2 build(s) of them, 2 of these cells the newest", report.provenance(results))
+        marks = {cell.name: report.mark(results.get(cell.name), results) for cell in cells.select(
+            CASES, ["verify"], (cells.PEERS, ("kernel",), ("on",), (1, 2, 3, 4), ("on",)))}
+        self.assertEqual([marks[f"verify.{pair}.on.{paths}"] for pair, paths in (
+            ("kernel-kernel", 1), ("kernel-kernel", 2), ("urtrs-kernel", 2), ("urtrs-kernel", 3))], ["✓", "·", "o", "✓"])
 
     def test_throughput_is_compared_with_the_kernel_in_the_same_boot(self):
         cell = cells.Cell("throughput", "kernel", "kernel", "off", 1)

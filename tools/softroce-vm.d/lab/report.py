@@ -49,6 +49,24 @@ def pairs():
     return list(itertools.product(cell_rules.PEERS, cell_rules.PEERS))
 
 
+def build_of(result):
+    return result.get("programs", result["commit"])
+
+
+def _of_ours(results):
+    """Cells with programs of ours, in the order they were run; the kernel with itself does not depend on what we built."""
+    return sorted((r for r in results.values() if "urtrs" in (r["client"], r["server"])), key=lambda r: r["when"])
+
+
+def mark(result, results):
+    """A sign for the verdict; one that held with an older build than the last one that was run has a sign of its own."""
+    if result is None:
+        return MARK[None]
+    newest = build_of(_of_ours(results)[-1]) if _of_ours(results) else None
+    ours = "urtrs" in (result["client"], result["server"])
+    return "o" if result["verdict"] == "pass" and ours and build_of(result) != newest else MARK[result["verdict"]]
+
+
 def matrix(results, cases):
     """Markdown: one row a case, one column a pair of peers; four marks: on/1, on/2, off/1, off/2."""
     head = " | ".join(f"{NAMES[c]} → {NAMES[s]}" for c, s in pairs())
@@ -62,14 +80,14 @@ def matrix(results, cases):
                 if not case.applies(cell):
                     marks.append("-")
                     continue
-                marks.append(MARK[results.get(cell.name, {}).get("verdict")])
+                marks.append(mark(results.get(cell.name), results))
             row.append("" if set(marks) == {"-"} else " ".join(marks))
         lines.append(f"| `{name}` | " + " | ".join(row) + " |")
     mixed = [r for r in results.values() if r["extension"] != "on"]
     if mixed:
         lines += ["", "urtrs → urtrs with the extensions switched off on one side or both:", "",
                   "| case | extensions | invalidate | paths | verdict |", "|---|---|---|---|---|"]
-        lines += [f"| `{r['case']}` | {r['extension']} | {r['invalidate']} | {r['paths']} | {MARK[r['verdict']]} |"
+        lines += [f"| `{r['case']}` | {r['extension']} | {r['invalidate']} | {r['paths']} | {mark(r, results)} |"
                   for r in sorted(mixed, key=lambda r: (r["case"], r["extension"], r["invalidate"], r["paths"]))]
     return "\n".join(lines)
 
@@ -113,8 +131,8 @@ def throughput(results):
 
 def cut_heal(results):
     """Markdown: one row a pair of peers and invalidation. A cell that passed saw no error."""
-    lines = ["| pair | invalidate | seconds | rounds | blocks written, each read back | errors | a loss is noticed after "
-             "| healed to connected |", "|---|---|---|---|---|---|---|---|"]
+    lines = ["| pair | invalidate | seconds | rounds | blocks written, all but the last 64 read back | errors "
+             "| a loss is noticed after | healed to connected |", "|---|---|---|---|---|---|---|---|"]
     for (client, server), invalidate in itertools.product(pairs(), ("on", "off")):
         result = results.get(cell_rules.Cell("cut-heal", client, server, invalidate, 2).name)
         if result is None or result["verdict"] != "pass" or "cut_heal_blocks" not in result["figures"]:
@@ -150,11 +168,9 @@ def provenance(results):
         return "Nothing has been run."
     kernels = ", ".join(sorted({r["kernel"] for r in results.values()}))
     when = [r["when"] for r in results.values()]
-    # The kernel with itself does not depend on what we built.
     builds = {}
-    for r in sorted((r for r in results.values() if "urtrs" in (r["client"], r["server"])), key=lambda r: r["when"]):
-        build = r.get("programs", r["commit"])
-        builds[build] = builds.get(build, 0) + 1
+    for r in _of_ours(results):
+        builds[build_of(r)] = builds.get(build_of(r), 0) + 1
     newest = list(builds.values())[-1:] or [0]
     counted = sum(r.get("counted", False) for r in results.values())
     longest = max((r.get("duration", 0) for r in results.values() if r["case"] == "cut-heal"), default=0)
