@@ -2,7 +2,9 @@
 
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/trace/text.hpp"
 
@@ -125,6 +127,17 @@ bool get_value(const Json& json, const FieldInfo& field, const Schema& schema, V
   return false;
 }
 
+// get() would cut a number that does not fit, and is undefined for one with a fraction or exponent beyond it.
+template <class T>
+T get_unsigned(const Json& json) {
+  if (!json.is_number_unsigned() || !std::in_range<T>(json.get<std::uint64_t>())) {
+    throw Json::other_error::create(
+        501, json.dump() + " is no whole number of 0.." + std::to_string(std::numeric_limits<T>::max()),
+        &json);
+  }
+  return static_cast<T>(json.get<std::uint64_t>());
+}
+
 // A class that only a later version knows is its number.
 Json class_json(EventClass category) {
   const auto number = static_cast<std::size_t>(category);
@@ -132,7 +145,7 @@ Json class_json(EventClass category) {
 }
 
 EventClass get_class(const Json& json) {
-  if (json.is_number_unsigned()) return static_cast<EventClass>(json.get<std::uint8_t>());
+  if (json.is_number_unsigned()) return static_cast<EventClass>(get_unsigned<std::uint8_t>(json));
   const int index = index_of(kClassWords, json.get<std::string>());
   if (index < 0) throw Json::other_error::create(501, "an event is of an unknown class", &json);
   return static_cast<EventClass>(index);
@@ -164,32 +177,32 @@ Json schema_json(const Schema& schema, const char* part) {
 
 // at() and get() throw on anything unexpected, which line() turns into a message.
 void parse_header_json(const Json& json, Header& header) {
-  header.major = json.at("major").get<std::uint16_t>();
-  header.minor = json.at("minor").get<std::uint16_t>();
-  header.flags = json.at("flags").get<std::uint32_t>();
+  header.major = get_unsigned<std::uint16_t>(json.at("major"));
+  header.minor = get_unsigned<std::uint16_t>(json.at("minor"));
+  header.flags = get_unsigned<std::uint32_t>(json.at("flags"));
   header.origin.tool = json.at("tool").get<std::string>();
   header.origin.role = json.at("role").get<std::string>();
   header.origin.backend = json.at("backend").get<std::string>();
-  header.origin.seed = json.at("seed").get<std::uint64_t>();
+  header.origin.seed = get_unsigned<std::uint64_t>(json.at("seed"));
   for (const Json& option : json.at("options")) header.origin.options.push_back(option.get<std::string>());
   for (const Json& item : json.at("enums")) {
     EnumInfo& info = header.schema.enums.emplace_back();
     info.name = item.at("name").get<std::string>();
     for (const Json& entry : item.at("words")) {
-      info.words.push_back({entry.at(0).get<std::uint64_t>(), entry.at(1).get<std::string>()});
+      info.words.push_back({get_unsigned<std::uint64_t>(entry.at(0)), entry.at(1).get<std::string>()});
     }
   }
   for (const Json& item : json.at("events")) {
     EventInfo& event = header.schema.events.emplace_back();
-    event.id = item.at("id").get<KindId>();
+    event.id = get_unsigned<KindId>(item.at("id"));
     event.category = get_class(item.at("class"));
     event.name = item.at("name").get<std::string>();
     for (const Json& one : item.at("fields")) {
       FieldInfo& field = event.fields.emplace_back();
       field.name = one.at("name").get<std::string>();
       field.type = static_cast<FieldType>(index_of(kTypeWords, one.at("type").get<std::string>()));
-      field.width = one.at("width").get<std::uint8_t>();
-      field.enumeration = one.at("enum").get<std::uint16_t>();
+      field.width = get_unsigned<std::uint8_t>(one.at("width"));
+      field.enumeration = get_unsigned<std::uint16_t>(one.at("enum"));
     }
   }
 }
@@ -268,8 +281,9 @@ std::string JsonImporter::record_line(const Line& line) {
   const EventInfo* event =
       header_.schema.find(std::string_view(json.at("event").get_ref<const std::string&>()));
   if (event == nullptr) return "the header does not describe the event";
-  if (json.at("seq").get<std::uint64_t>() != writer_.records()) return "seq does not follow the line before";
-  const auto instance = json.at("instance").get<std::uint64_t>();
+  if (get_unsigned<std::uint64_t>(json.at("seq")) != writer_.records())
+    return "seq does not follow the line before";
+  const auto instance = get_unsigned<std::uint64_t>(json.at("instance"));
   if (instance > 0xffff) return "instance is out of range";
   const Json& fields = json.at("fields");
   if (fields.size() != event->fields.size()) return "the event has other fields";
@@ -282,14 +296,15 @@ std::string JsonImporter::record_line(const Line& line) {
     }
   }
   const int error = writer_.append_values(*event, static_cast<InstanceId>(instance),
-                                          json.at("time").get<std::uint64_t>(), values);
+                                          get_unsigned<std::uint64_t>(json.at("time")), values);
   if (error == EINVAL) return "a field is out of range";
   return error == 0 ? std::string() : std::strerror(error);
 }
 
 std::string JsonImporter::end_line(const Line& line) {
   const Json& end = line.json.at("end");
-  if (end.at("records").get<std::uint64_t>() != writer_.records()) return "the end counts other records";
+  if (get_unsigned<std::uint64_t>(end.at("records")) != writer_.records())
+    return "the end counts other records";
   if (end.at("chain_hash").get<std::string>() != hex64(writer_.chain_hash())) {
     return "the chain hash does not agree with the records";
   }

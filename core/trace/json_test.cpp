@@ -109,5 +109,15 @@ TEST(Json, RefusesWhatDoesNotFit) {
   EXPECT_EQ(error, "there is no header line");
 }
 
+// Neither cut to what fits nor converted from a fraction: 65537 is not version 1.
+TEST(Json, NumbersOfTheHeaderAreWholeAndFit) {
+  for (const char* number : {"65537", "-1", "1.5", "9.1e24", "9111111111111111111111110", "\"1\"", "null"}) {
+    const std::string error = broken("\"major\":1", std::string("\"major\":") + number);
+    EXPECT_NE(error.find(" is no whole number of 0..65535"), std::string::npos) << number << ": " << error;
+  }
+  EXPECT_NE(broken("\"seq\":2", "\"seq\":2e30").find("is no whole number"), std::string::npos);
+  EXPECT_NE(broken("\"records\":3", "\"records\":1e30").find("is no whole number"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace rtrs::trace::test
