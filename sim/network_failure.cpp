@@ -124,7 +124,13 @@ void Network::on_rnr(QpId id, ChoiceSource& choice) {
     qp.rnr_scheduled = true;
     return schedule(end, Event::Kind::rnr, id);
   }
-  if (is_cut(qp.link, opposite(qp.way)) || qp.swallowed || !reaches_peer(id)) return poke_rnr(id);
+  if (qp.swallowed || !reaches_peer(id)) return poke_rnr(id);
+  if (is_cut(qp.link, opposite(qp.way))) {
+    // What the peer says gets lost: the requester counts from what it hears next.
+    qp.rnr_since = now_;
+    qp.rnr_scheduled = true;
+    return schedule(now_ + config_.rnr_budget, Event::Kind::rnr, id);
+  }
   ++stats_.rnr_exceeded;
   const std::uint64_t serial = qp.delivered;
   if (config_.capabilities.done_means_delivered) complete_until(id, serial);
