@@ -71,6 +71,24 @@ TEST_F(NetworkTest, AReceiveThatStaysOutBreaksTheRequesterWhenItsTimeIsOver) {
   EXPECT_EQ(network.stats().rnr_exceeded, 1u);
 }
 
+// Seed 475213: the clock of the simulation stood still.
+TEST_F(NetworkTest, AReceiveThatStaysOutIsNotCountedWhileTheComplaintGetsLost) {
+  NetworkConfig config{default_capabilities()};
+  config.rnr_budget = seconds(2);
+  start(config, calm);
+  connect(kClientKey, kServerKey, 0);
+  post(*client, write(0, 1));
+  EXPECT_TRUE(run_and_poll(*client, seconds(1)).empty());
+  cut(Way::to_client);
+  EXPECT_TRUE(run_and_poll(*client, milliseconds(1500)).empty());
+  EXPECT_EQ(network.stats().rnr_exceeded, 0u);
+  heal(Way::to_client);
+  const auto seen = run_and_poll(*client, seconds(4));
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].kind, Kind::connection_lost);
+  EXPECT_EQ(network.stats().rnr_exceeded, 1u);
+}
+
 TEST_F(NetworkTest, AShortPostTakesAPrefixAndAfterTwoTakesAll) {
   connect();
   network.rates().post_short = ChoiceSource::kMillion;
