@@ -161,27 +161,30 @@ bool World::due(const Node& node, Nanos deadline) const {
 }
 
 // When the node wants to run next.
-Nanos World::wake(const Node& node, Nanos deadline) const {
+Nanos World::wake(const Node& node, Nanos deadline, Nanos timer) const {
   constexpr unsigned kFruitless = 4;
   deadline = node.clock.true_time(deadline);
   if (!node.up) return kNever;
   if (node.paused_until > now()) return node.paused_until;
   if (network_.has_events(node.id)) return std::max(now(), node.paused_until);
-  // A driver that asks to be polled at once and cannot go on waits for the network.
-  if (deadline <= now() && node.fruitless >= kFruitless) return kNever;
+  // A driver that asks to be polled at once and cannot go on waits for the network, or for its next timer.
+  if (deadline <= now() && node.fruitless >= kFruitless) {
+    timer = node.clock.true_time(timer);
+    return timer > now() ? timer : kNever;
+  }
   return deadline == kNever ? kNever : std::max({deadline, now(), node.paused_until});
 }
 
 Nanos World::next_time() {
   Nanos next = std::min({network_.next_time(), storage_.next_time(), faults_.next_time(), next_operation_});
   if (server_.up) {
-    next = std::min(next, wake(server_, server_.driver->next_deadline()));
+    next = std::min(next, wake(server_, server_.driver->next_deadline(), server_.driver->next_timer()));
     if (!server_.answers.empty()) next = std::min(next, std::max(now(), server_.paused_until));
   }
   next = std::min(next, script_time());
   for (const auto& client : clients_) {
     if (!client->up) continue;
-    next = std::min(next, wake(*client, client->driver->next_deadline()));
+    next = std::min(next, wake(*client, client->driver->next_deadline(), client->driver->next_timer()));
     if (!client->wanted.empty() && client->under_way < client->buffers.size() && client->driver->link_up())
       next = std::min(next, std::max(now(), client->paused_until));
     if (client->next_submit != kNever && (client->left > 0) && client->driver->link_up())

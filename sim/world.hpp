@@ -158,7 +158,7 @@ class World {
   std::unique_ptr<HeartbeatWatch> watch_of(const Node&, HeartbeatConfig);
   // `deadline`: by the clock of the node.
   bool due(const Node&, Nanos deadline) const;
-  Nanos wake(const Node&, Nanos deadline) const;
+  Nanos wake(const Node&, Nanos deadline, Nanos timer) const;
   void faults_due();
   std::uint64_t place_of(const Strike&) const;
   void carry_out(const WorldFault&);

@@ -190,6 +190,10 @@ Nanos Client::next_deadline() const noexcept {
   return impl.next_deadline();
 }
 
+Nanos Client::next_timer() const noexcept {
+  return impl_->next_deadline();
+}
+
 bool Client::link_up() const noexcept {
   return impl_->session.connected_paths() > 0;
 }

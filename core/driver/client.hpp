@@ -79,6 +79,8 @@ class Client {
   // once when the span came back full, and at the latest at next_deadline().
   std::size_t poll(Fabric&, Nanos now, std::span<IoCompletion>);
   Nanos next_deadline() const noexcept;
+  // The same without what waits for the fabric: when the protocol's next timer is due.
+  Nanos next_timer() const noexcept;
 
   Errc add_path(Fabric&, Nanos now,
                 const PathAddress&);  // its index: path_count() - 1 afterwards, or a free one

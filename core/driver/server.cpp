@@ -172,7 +172,7 @@ Server::Together::~Together() {
   server_.impl_->posts.flush(fabric_);
 }
 
-Nanos Server::next_deadline() const noexcept {
+Nanos Server::next_timer() const noexcept {
   const Impl& impl = *impl_;
   if (!impl.deadline_known) {
     impl.deadline = kNever;
@@ -181,8 +181,12 @@ Nanos Server::next_deadline() const noexcept {
     }
     impl.deadline_known = true;
   }
-  // What the fabric did not take yet is offered again at once.
-  return impl.events.empty() && impl.posts.idle() ? impl.deadline : 0;
+  return impl.deadline;
+}
+
+// What the fabric did not take yet is offered again at once.
+Nanos Server::next_deadline() const noexcept {
+  return impl_->events.empty() && impl_->posts.idle() ? next_timer() : 0;
 }
 
 Errc Server::disconnect_path(Fabric& fabric, Nanos now, std::uint16_t session, unsigned path) {

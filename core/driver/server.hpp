@@ -85,6 +85,8 @@ class Server {
   };
   // When to poll at the latest: 0 means at once.
   Nanos next_deadline() const noexcept;
+  // The same without what waits for the fabric: when the protocol's next timer is due.
+  Nanos next_timer() const noexcept;
 
   Errc disconnect_path(Fabric&, Nanos now, std::uint16_t session, unsigned path);
   void close_session(Fabric&, Nanos now, std::uint16_t session);
