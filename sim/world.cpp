@@ -168,10 +168,9 @@ Nanos World::wake(const Node& node, Nanos deadline, Nanos timer) const {
   if (node.paused_until > now()) return node.paused_until;
   if (network_.has_events(node.id)) return std::max(now(), node.paused_until);
   // A driver that asks to be polled at once and cannot go on waits for the network, or for its next timer.
-  if (deadline <= now() && node.fruitless >= kFruitless) {
-    timer = node.clock.true_time(timer);
-    return timer > now() ? timer : kNever;
-  }
+  const bool stuck = deadline <= now() && node.fruitless >= kFruitless;
+  if (stuck) deadline = node.clock.true_time(timer);
+  if (stuck && deadline <= now()) return kNever;
   return deadline == kNever ? kNever : std::max({deadline, now(), node.paused_until});
 }
 
