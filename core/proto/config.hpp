@@ -53,7 +53,8 @@ struct ClientConfig {
   bool operator==(const ClientConfig&) const = default;
   RTRS_FIELDS(seed, con_num, max_depth, send_depth, extensions, imm_consumes_receive, offer_invalidation,
               policy, kernel_peer, fence_failed, connect_timeout, info_timeout, fence_timeout, queue_timeout,
-              reconnect_min, reconnect_max, reconnect_jitter, busy_retry, max_reconnect_attempts, heartbeat)
+              close_timeout, reconnect_min, reconnect_max, reconnect_jitter, busy_retry,
+              max_reconnect_attempts, heartbeat)
 };
 
 struct ServerConfig {

@@ -1,0 +1,83 @@
+// A member that is missing in RTRS_FIELDS is not recorded: the machine that replay makes has another value
+// there.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "core/base/reflect.hpp"
+#include "core/proto/config.hpp"
+#include "core/trace/kinds.hpp"
+
+namespace rtrs::trace {
+namespace {
+
+struct Anything {
+  template <class T>
+  operator T() const;  // only named in unevaluated operands
+};
+
+template <class T, std::size_t... I>
+consteval bool takes(std::index_sequence<I...>) {
+  return requires {
+    T{(static_cast<void>(I), Anything{})...};
+  };
+}
+
+// How many members the aggregate T has.
+template <class T, std::size_t N = 0>
+consteval std::size_t members() {
+  if constexpr (takes<T>(std::make_index_sequence<N + 1>{})) {
+    return members<T, N + 1>();
+  } else {
+    return N;
+  }
+}
+
+// Names of the events, and of the structs in them, whose fields are not all of their members.
+class Incomplete {
+ public:
+  template <class T>
+  void look(const std::string& name) {
+    static_assert(std::is_aggregate_v<T>);
+    T value{};
+    std::size_t listed = 0;
+    T::visit_fields(value, [&]<class Field>(const char* field, Field&) {
+      ++listed;
+      if constexpr (Reflected<Field>) look<Field>(name + "." + field);
+    });
+    if (listed != members<T>()) {
+      names +=
+          name + ": " + std::to_string(members<T>()) + " members, " + std::to_string(listed) + " recorded\n";
+    }
+  }
+
+  std::string names;
+};
+
+struct Forgetful {
+  int first = 0;
+  HeartbeatConfig nested;
+  int forgotten = 0;
+  RTRS_FIELDS(first, nested)
+};
+
+TEST(RecordedMembers, EveryMemberOfEveryEventIsRecorded) {
+  Incomplete incomplete;
+#define LOOK(number, event_class, type) incomplete.look<type>(#type);
+  RTRS_TRACE_EVENTS(LOOK)
+  RTRS_TRACE_LONG(LOOK)
+#undef LOOK
+  EXPECT_EQ(incomplete.names, "");
+}
+
+TEST(RecordedMembers, AForgottenOneIsSeen) {
+  Incomplete incomplete;
+  incomplete.look<Forgetful>("Forgetful");
+  EXPECT_EQ(incomplete.names, "Forgetful: 3 members, 2 recorded\n");
+}
+
+}  // namespace
+}  // namespace rtrs::trace
