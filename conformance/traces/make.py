@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
 """Makes the traces of corpus.toml anew, each the shortest that shows its bug, and the table in README.md.
 
-Usage: make.py BUILD_DIR [FILE...]
+Usage: make.py [--rehash] BUILD_DIR [FILE...]
 
 BUILD_DIR has urtrs-sim, urtrs-replay and, for bugs that can be planted again, planted-urtrs-replay (ninja
 planted-urtrs-replay). With FILE only those traces. A run of urtrs-sim is recorded and made short by `urtrs-replay min`:
  - `planted`: until the core with that bug of conformance/mutants would still do something else than this one;
  - `shows`: until these records are still there in this order. For bugs outside the core, which its traces cannot show:
    they hold what it took to meet them.
+
+With --rehash inputs and actions stay as they are and only the state hashes are made anew: for when the machines
+remember something more, or something else, and do the same as before.
 """
 
 import os
 import pathlib
+import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -34,16 +39,32 @@ def min_words(entry):
     return [word for mark in entry["shows"] for word in ("--shows", mark)]
 
 
-def make(build, entry):
+def same_records(replay, new, old):
+    def records(path):
+        lines = run([replay, "cat", path], (0,)).splitlines()[1:]
+        return [re.sub(r"( \* \w+).*", r"\1", line) for line in lines]  # hashes and configurations may differ
+
+    if records(new) != records(old):
+        shutil.copy(old, new)
+        sys.exit(f"{new}: its records would change, so it stays as it is; make it without --rehash")
+
+
+def make(build, entry, rehash):
     replay = build / "tools/urtrs-replay/urtrs-replay"
     with tempfile.TemporaryDirectory(prefix="urtrs-corpus-") as folder:
-        run([build / "tools/urtrs-sim/urtrs-sim", "run", *entry["run"].split(), "--trace", "run"], (0,), cwd=folder)
+        source = f"run.{entry['side']}.trace"
+        if rehash:
+            shutil.copy(HERE / entry["file"], f"{folder}/{source}")
+        else:
+            run([build / "tools/urtrs-sim/urtrs-sim", "run", *entry["run"].split(), "--trace", "run"], (0,), cwd=folder)
         program, environment = replay, dict(os.environ, PATH=f"{replay.parent}:{os.environ['PATH']}")
         if "planted" in entry:
             program = build / "conformance/planted/planted-urtrs-replay"
             environment["URTRS_MUTANT"] = entry["planted"]
-        out = run([program, "min", f"run.{entry['side']}.trace", *min_words(entry), "--hashes", "--out",
-                   HERE / entry["file"]], (1,), cwd=folder, env=environment)
+        out = run([program, "min", source, *min_words(entry), "--hashes", "--out", HERE / entry["file"]], (1,),
+                  cwd=folder, env=environment)
+        if rehash:
+            same_records(replay, HERE / entry["file"], f"{folder}/{source}")
     run([replay, "replay", HERE / entry["file"]], (0,))
     print(f"{entry['file']}: {next(line for line in out.splitlines() if ' -> ' in line)}", flush=True)
 
@@ -64,18 +85,20 @@ def write_table(entries):
 
 
 def main():
-    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+    rehash = "--rehash" in sys.argv[1:2]
+    arguments = sys.argv[2:] if rehash else sys.argv[1:]
+    if not arguments or arguments[0].startswith("-"):
         print(__doc__)
         return 2
     with open(HERE / "corpus.toml", "rb") as file:
         entries = tomllib.load(file)["trace"]
-    wanted = sys.argv[2:]
+    wanted = arguments[1:]
     unknown = set(wanted) - {entry["file"] for entry in entries}
     if unknown:
         sys.exit("not in corpus.toml: " + ", ".join(sorted(unknown)))
     for entry in entries:
         if not wanted or entry["file"] in wanted:
-            make(pathlib.Path(sys.argv[1]).resolve(), entry)
+            make(pathlib.Path(arguments[0]).resolve(), entry, rehash)
     write_table(entries)
     return 0
 

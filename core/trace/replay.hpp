@@ -58,6 +58,7 @@ struct ReplayResult {
   std::uint64_t inputs = 0;
   std::uint64_t actions = 0;       // compared
   std::uint64_t state_hashes = 0;  // compared
+  std::uint64_t other_hashes = 0;  // not compared: of a version whose configurations have other fields
   std::uint64_t snapshots = 0;     // begun with or compared
   std::uint64_t skipped = 0;       // records of machines whose state is not known yet
   std::uint64_t notes = 0;         // of the wire, skipped

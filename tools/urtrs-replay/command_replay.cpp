@@ -74,6 +74,7 @@ nlohmann::json as_json(const trace::ReplayResult& result) {
                          {"inputs", result.inputs},
                          {"actions", result.actions},
                          {"state_hashes", result.state_hashes},
+                         {"state_hashes_of_another_version", result.other_hashes},
                          {"snapshots", result.snapshots},
                          {"skipped", result.skipped},
                          {"stopped", result.stopped},
@@ -100,6 +101,9 @@ std::string counts_text(const trace::ReplayResult& result) {
          std::to_string(result.inputs) + " inputs, " + std::to_string(result.actions) +
          (result.counts_only ? " actions counted, " : " actions compared, ") +
          std::to_string(result.state_hashes) + " state hashes compared" +
+         (result.other_hashes == 0 ? ""
+                                   : ", " + std::to_string(result.other_hashes) +
+                                         " not: the version that recorded them has other configurations") +
          (result.skipped == 0
               ? ""
               : ", " + std::to_string(result.skipped) + " records before the first known state skipped");
