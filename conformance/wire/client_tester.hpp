@@ -91,6 +91,7 @@ class ClientTester {
 
  private:
   void serve();
+  bool answers_heartbeat(Attempt&);
   void take_request(const Incoming&);
   void take_arrivals(Attempt&);
   void take_message(Attempt&, Con&, const Arrival&);

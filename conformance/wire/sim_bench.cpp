@@ -73,23 +73,30 @@ SimClient::SimClient(SimBench& bench, Fabric& fabric, const std::function<void(C
       info_(wire::rnbd::kSessInfoRspBytes),
       opened_(wire::rnbd::kOpenRspBytes),
       data_(4096) {
-  ClientOptions options;
-  options.session_name = "judged";
-  options.paths = {PathAddress{"n1.p0", "n0.p0", 1234}};
-  options.session_uuid = uuid(1);
+  options_.session_name = "judged";
+  options_.paths = {PathAddress{"n1.p0", "n0.p0", 1234}};
+  options_.session_uuid = uuid(1);
   for (std::uint8_t i = 0; i < kMaxPaths; ++i)
-    options.path_uuids.push_back(uuid(static_cast<std::uint8_t>(2 + i)));
-  options.protocol.send_depth = 128;
-  options.protocol.queue_timeout = kNever;
-  options.protocol.imm_consumes_receive = bench.network.capabilities().imm_consumes_receive;
-  if (change) change(options.protocol);
-  client_ = std::make_unique<Client>(options, nullptr);
-  EXPECT_EQ(client_->open(fabric, bench.now()), Errc::ok);
+    options_.path_uuids.push_back(uuid(static_cast<std::uint8_t>(2 + i)));
+  options_.protocol.send_depth = 128;
+  options_.protocol.queue_timeout = kNever;
+  options_.protocol.imm_consumes_receive = bench.network.capabilities().imm_consumes_receive;
+  if (change) change(options_.protocol);
+  begin(bench.now());
   bench.step = [this](Nanos now) { step(now); };
   bench.deadline = [this] {
     const bool waits = client_->link_up() && in_flight_ < 2;
     return std::min(client_->next_deadline(), waits ? next_io_ : kNever);
   };
+}
+
+void SimClient::begin(Nanos now) {
+  client_ = std::make_unique<Client>(options_, nullptr);
+  EXPECT_EQ(client_->open(fabric_, now), Errc::ok);
+}
+
+void SimClient::start_over() {
+  client_->close(fabric_, bench_.now());
 }
 
 void SimClient::ask(Nanos now, std::uint64_t kind) {
@@ -119,6 +126,10 @@ void SimClient::step(Nanos now) {
   std::array<IoCompletion, 16> done;
   const std::size_t count = client_->poll(fabric_, now, done);
   for (const IoCompletion& one : std::span(done).first(count)) in_flight_ -= one.user_data == io ? 1U : 0U;
+  if (client_->closed()) {
+    in_flight_ = 0;
+    begin(now);
+  }
   PathNews news;
   while (client_->take_news(news)) {
     if (news.kind != PathNews::Kind::link_up) continue;

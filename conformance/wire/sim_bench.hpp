@@ -48,13 +48,17 @@ class SimClient {
  public:
   // The client talks through `fabric`, which is the bench's own unless a test stands between.
   SimClient(SimBench&, Fabric& fabric, const std::function<void(ClientConfig&)>& change = {});
+  // Closes its session; another one is opened when that is over.
+  void start_over();
 
  private:
+  void begin(Nanos now);
   void step(Nanos now);
   void ask(Nanos now, std::uint64_t kind);
 
   SimBench& bench_;
   Fabric& fabric_;
+  ClientOptions options_;
   std::unique_ptr<Client> client_;
   std::vector<std::byte> info_, opened_, data_;
   unsigned in_flight_ = 0;
