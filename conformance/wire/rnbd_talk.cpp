@@ -73,12 +73,27 @@ Device open_on(Path& path, const std::string& name, AccessMode mode) {
   return Device{&path, parse_opened(path.ask(open_ask(name, mode)))};
 }
 
+Device open_when_free(ServerTester& tester, Path& path, AccessMode mode) {
+  constexpr int kEperm = 1;
+  const Ask ask = open_ask(tester.setup().device, mode);
+  const Nanos until = tester.now() + tester.deadlines().retire;
+  Answer answer = path.ask(ask);
+  while (answer.error == kEperm) {
+    require(tester.now() < until, "the device is still taken after {} s: errno {}",
+            tester.deadlines().retire / seconds(1), answer.error);
+    tester.endpoint().wait([] { return false; }, tester.deadlines().retire / 50);
+    answer = path.ask(ask);
+  }
+  return Device{&path, parse_opened(answer)};
+}
+
 Device open_device(ServerTester& tester, AccessMode mode) {
   const std::string& name = tester.setup().device;
   if (name.empty()) not_run("it needs a device of the server: --device NAME");
   Path& path = tester.opened();
   exchange_versions(path);
-  return open_on(path, name, mode);
+  return open_when_free(tester, path,
+                        mode);  // the session of the case before may still be ending at the server
 }
 
 Device open_scratch_device(ServerTester& tester) {

@@ -27,6 +27,8 @@ struct Device {
   wire::rnbd::Io io(wire::rnbd::Opcode opcode, std::uint32_t bytes) const;
 };
 wire::rnbd::OpenRsp parse_opened(const Answer& answer);
+// The device of the run; waits while a session that is gone still has it open for writing at the server.
+Device open_when_free(ServerTester& tester, Path& path, wire::rnbd::AccessMode mode);
 // The device of the run, opened by an honest session. NotRun without one, or when it must not be written.
 Device open_device(ServerTester& tester, wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only);
 Device open_on(Path& path, const std::string& name, wire::rnbd::AccessMode mode);

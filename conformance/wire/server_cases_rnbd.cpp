@@ -156,15 +156,7 @@ void second_writer(ServerTester& tester) {
 void writer_leaves(ServerTester& tester) {
   const Device device = open_scratch_device(tester);
   device.path->disconnect();
-  Path& other = tester.opened();
-  const Nanos end = tester.now() + tester.deadlines().retire;
-  for (;;) {
-    const Answer answer = other.ask(open_ask(tester.setup().device, AccessMode::read_write));
-    if (answer.error == 0) return;
-    require(tester.now() < end, "the device is still taken after {} s: errno {}",
-            tester.deadlines().retire / seconds(1), answer.error);
-    tester.endpoint().wait([] { return false; }, tester.deadlines().retire / 50);
-  }
+  open_when_free(tester, tester.opened(), AccessMode::read_write);
 }
 
 void close_unknown(ServerTester& tester) {

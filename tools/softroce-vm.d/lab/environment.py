@@ -21,8 +21,8 @@ GUEST_MODULES = {  # module: parameters
     "9p": "", "9pnet_virtio": "", "virtio_pci": "", "overlay": "", "veth": "", "rdma_rxe": "", "ib_uverbs": "",
     "rdma_ucm": "", "loop": "", "nbd": "nbds_max=4 max_part=0", "nft_compat": "", "x_tables": ""}
 
-OURS = ("tools/urtrsd/urtrsd", "tools/nbdkit/nbdkit-urtrs-plugin.so", "tools/urtrs-replay/urtrs-replay",
-        "tools/urtrs-conform/urtrs-conform")
+UNDER_TEST = ("tools/urtrsd/urtrsd", "tools/nbdkit/nbdkit-urtrs-plugin.so")
+OURS = (*UNDER_TEST, "tools/urtrs-replay/urtrs-replay", "tools/urtrs-conform/urtrs-conform")
 OURS_WITH_VERBS = ("conformance/fabric/verbs_contract_test",)
 
 
@@ -179,7 +179,7 @@ class Lab:
     def programs_digest(self):
         """Names what is under test: the same code, built the same way, has the same one."""
         digest = hashlib.sha256()
-        for name in OURS:
+        for name in UNDER_TEST:
             if (self.programs / name).exists():
                 digest.update((self.programs / name).read_bytes())
         return digest.hexdigest()[:12]
