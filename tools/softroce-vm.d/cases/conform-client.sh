@@ -14,12 +14,14 @@ keep_reading() {
       dd if="$(device 0)" of=/dev/null bs=4k count=1 iflag=direct status=none || sleep 0.5
       sleep 0.05
     else
-      (client_map 0) || sleep 1
+      client_map 0
     fi
   done
 }
-keep_reading >"$RUN/reading.log" 2>&1 &
+# nbdkit ends with the shell that started it, which therefore goes on; a mapping that fails ends them both.
+until [ -e "$RUN/judged" ]; do (keep_reading) || sleep 1; done >"$RUN/reading.log" 2>&1 &
 "$LAB_BUILD/tools/urtrs-conform/urtrs-conform" --role client --fabric "$LAB_FABRIC" --target "$(address 1 server)" \
   --wait 60 --json "$RUN/conform.json" ${CONFORM_OPTIONS-} || code=$?
 touch "$RUN/judged"
+[ "$CLIENT" = kernel ] || client_kill 0 || true  # it would hold its last read until queue_timeout
 [ "${code-0}" = 0 ] || fail "$(grep -c '\[failed\]' "$RESULT/log") cases; see above"
