@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
-#include <string_view>
 
 #include "conformance/wire/client_runner.hpp"
 #include "conformance/wire/sim_bench.hpp"
@@ -36,7 +35,7 @@ TEST_P(ClientCasesTest, OurClientPassesAll) {
 INSTANTIATE_TEST_SUITE_P(Fabrics, ClientCasesTest, testing::Bool(),
                          [](const auto& one) { return std::string(one.param ? "like_sockets" : "rdma"); });
 
-TEST(ClientRunnerTest, AClientThatConnectedForATrialIsWaitedFor) {
+TEST(ClientRunnerTest, AClientThatConnectedForATrialIsWaitedForOnce) {
   SimBench bench(sim::default_capabilities());
   ASSERT_EQ(bench.tester_fabric.listen(PathAddress{"", "n0.p0", 1234}), Errc::ok);
   Endpoint endpoint(bench.tester_fabric, bench);
@@ -44,11 +43,11 @@ TEST(ClientRunnerTest, AClientThatConnectedForATrialIsWaitedFor) {
   ClientRunner runner(endpoint, ClientSetup{});
   ASSERT_EQ(runner.start(), "");
   client.start_over();
-  for (const Case* one : cases(Role::client)) {
-    const Result result = runner.run(*one);
-    EXPECT_EQ(result.outcome, Outcome::passed) << one->id << ": " << result.detail;
-    if (result.outcome != Outcome::passed || std::string_view(one->id).starts_with("C505")) break;
-  }
+  const Case& first = *cases(Role::client).front();
+  const Result after_trial = runner.run(first);
+  EXPECT_EQ(after_trial.outcome, Outcome::passed) << after_trial.detail;
+  client.start_over();
+  EXPECT_EQ(runner.run(first).outcome, Outcome::failed);
 }
 
 }  // namespace

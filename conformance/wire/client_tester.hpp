@@ -92,6 +92,7 @@ class ClientTester {
  private:
   void serve();
   bool answers_heartbeat(Attempt&);
+  void judge_alive(const Attempt&, bool answered, const char* after) const;
   void take_request(const Incoming&);
   void take_arrivals(Attempt&);
   void take_message(Attempt&, Con&, const Arrival&);
@@ -112,6 +113,7 @@ class ClientTester {
   std::vector<bool> busy_;  // chunks
   std::deque<ClientRequest> held_;
   std::vector<std::byte> disk_;
+  bool trial_seen_ = false;  // a path was given up right after it came up; that is excused once in a run
 };
 
 }  // namespace rtrs::conform

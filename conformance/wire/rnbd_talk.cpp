@@ -92,8 +92,8 @@ Device open_device(ServerTester& tester, AccessMode mode) {
   if (name.empty()) not_run("it needs a device of the server: --device NAME");
   Path& path = tester.opened();
   exchange_versions(path);
-  return open_when_free(tester, path,
-                        mode);  // the session of the case before may still be ending at the server
+  if (mode == AccessMode::read_only) return open_on(path, name, mode);
+  return open_when_free(tester, path, mode);  // the case before may still be ending at the server
 }
 
 Device open_scratch_device(ServerTester& tester) {
