@@ -129,6 +129,8 @@ void draw_rare_options(ChoiceSource& choice, Scenario& s) {
   }
   s.same_identity = rarely(choice, 10);
   if (rarely(choice, 15)) s.network.channel_spread = i / 40 * (1 + choice.draw(20, Label::rare_swarm));
+  // The server leaves the keys to the client that offers them. A draw of its own would move all later ones.
+  if (s.client.offer_invalidation && s.client.seed % 4 == 0) s.server.send_invalidate = false;
 }
 
 }  // namespace

@@ -86,6 +86,8 @@ void restrict_to(Capabilities& can, const Device& device) {
   // Soft-RoCE looks a key up for the first packet of a message only.
   can.invalidation_fences = can.invalidation_fences && !device.soft_roce;
   can.invalidation_fears_loss = can.invalidation_fears_loss || device.soft_roce;
+  // There a message takes two packets through both hosts' network stacks, and an invalidation none.
+  can.send_invalidate_is_dear = can.send_invalidate_is_dear || device.soft_roce;
 }
 
 Capabilities most_there_is(const VerbsOptions& options) {

@@ -67,6 +67,7 @@ void record(const Capabilities& can) {
   };
   note("imm_consumes_receive", can.imm_consumes_receive);
   note("send_invalidate", can.send_invalidate);
+  note("send_invalidate_is_dear", can.send_invalidate_is_dear);
   note("per_io_keys", can.per_io_keys);
   note("invalidation", can.invalidation);
   note("invalidation_fences", can.invalidation_fences);

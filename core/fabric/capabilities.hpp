@@ -15,6 +15,7 @@ struct Capabilities {
   std::uint16_t reject_data = 0;
   bool imm_consumes_receive = false;     // a write with immediate takes one posted receive
   bool send_invalidate = false;          // SEND_WITH_INV exists
+  bool send_invalidate_is_dear = false;  // it costs more than the client invalidating by itself
   bool per_io_keys = false;              // Fabric::offer gives a key that SEND_WITH_INV kills
   bool invalidation = false;             // Fabric::invalidate exists
   bool invalidation_fences = false;      // after it, not even a write in progress lands any more

@@ -24,6 +24,7 @@ struct DaemonConfig {
   std::uint32_t sess_queue_depth = 512;
   std::uint32_t max_chunk_size = 131072;
   std::optional<bool> always_invalidate;  // unset: where the fabric does it safely
+  std::optional<bool> send_invalidate;    // unset: where it is cheaper than what the client does without
   bool extensions = true;
   std::string dev_search_path;  // empty: only `exports` can be opened
   std::uint32_t heartbeat_interval_ms = 5000;
