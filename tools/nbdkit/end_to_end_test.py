@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -38,7 +39,7 @@ class Server:
 
     def end(self, how=signal.SIGTERM):
         self.process.send_signal(how)
-        self.process.stdout.read()
+        self.said = self.process.stdout.read()
         self.process.stdout.close()
         return self.process.wait()
 
@@ -133,7 +134,7 @@ class EndToEnd(unittest.TestCase):
     def test_what_cannot_be_had_is_said(self):
         for parameters, words in (
                 (("device=nothing",), "the server exports no device named 'nothing'"),
-                (("device=fixed",), "'fixed' ("),
+                (("device=fixed",), "'fixed': "),
                 (("device=disk", "provider=nonsense"), "provider 'nonsense'"),
                 (("device=disk", "trace=/no/such/directory/trace"), "cannot write the trace"),
                 (("device=disk", "path=@"), "the source address is empty"),
@@ -142,12 +143,50 @@ class EndToEnd(unittest.TestCase):
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(words, done.stderr)
 
+    def test_the_device_is_opened_once(self):
+        done = nbdkit(self.server.port, "nbdinfo --size $uri", "device=disk")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.server.end()
+        self.assertEqual(len(re.findall(r'opened .*"disk"', self.server.said)), 1, self.server.said)
+        self.server.start()
+
+    def test_a_daemon_that_cannot_open_its_device_says_so_before_the_command_returns(self):
+        socket_file, pid = self.file("socket"), self.file("pid")
+        daemon = ["nbdkit", "-P", str(pid), "-U", str(socket_file), PLUGIN, "path=127.0.0.1",
+                  f"port={self.server.port}"]
+        done = subprocess.run([*daemon, "device=nothing"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the server exports no device named 'nothing'", done.stderr)
+        socket_file.unlink(missing_ok=True)
+        done = subprocess.run([*daemon, "device=disk"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.addCleanup(os.kill, int(pid.read_text()), signal.SIGTERM)
+        self.assertEqual(subprocess.run(["nbdinfo", "--size", f"nbd+unix:///?socket={socket_file}"], check=True,
+                                        capture_output=True, text=True).stdout.strip(), str(SIZE))
+
+    def test_read_only_of_nbdkit_opens_the_device_for_reading(self):
+        holder = nbdkit_command(
+            self.server.port, f"nbdinfo --size $uri; echo up >{self.file('up')}; cat {self.file('end')}", "device=disk")
+        os.mkfifo(self.file("up"))
+        os.mkfifo(self.file("end"))
+        with subprocess.Popen(holder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL):
+            self.file("up").read_text()
+            command = nbdkit_command(self.server.port, "nbdinfo --size $uri", "device=disk")
+            refused = subprocess.run(command, capture_output=True, text=True, check=False)
+            command[1] = "-fr"
+            read_only = subprocess.run(command, capture_output=True, text=True, check=False)
+            self.file("end").write_text("now")
+        self.assertIn("for writing", refused.stderr)
+        self.assertEqual(read_only.returncode, 0, read_only.stderr)
+
     def test_a_server_that_is_not_there_is_named(self):
         self.server.end()
         done = nbdkit(self.server.port, "nbdinfo $uri", "device=disk", "connect_timeout=1s")
         self.server.start()
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("no path came up within connect_timeout=1000ms", done.stderr)
+        self.assertIn("no path came up within 1 s (connect_timeout)", done.stderr)
         self.assertIn(f"nobody listens on port {self.server.port} there", done.stderr)
 
 

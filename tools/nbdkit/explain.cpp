@@ -1,9 +1,11 @@
 #include "tools/nbdkit/explain.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "backends/asio/error.hpp"
+#include "core/rnbd/geometry.hpp"
 
 namespace rtrs::nbdkit {
 namespace {
@@ -48,9 +50,70 @@ std::string per_path(const Settings& settings, std::span<const PathStatus> paths
 
 }  // namespace
 
+std::string errno_words(int error) {
+  return std::string(std::strerror(error)) + " (errno " + std::to_string(error) + ")";
+}
+
+int nbd_errno(int error) noexcept {
+  switch (error) {
+    case EPERM:
+    case EROFS:
+    case ENOMEM:
+    case EINVAL:
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case EOVERFLOW:
+    case EOPNOTSUPP:
+    case ESHUTDOWN:
+      return error;
+    default:
+      return EIO;
+  }
+}
+
 std::string reason_words(Reason reason, std::uint16_t peer_errno) {
-  const std::string words = to_string(reason);
-  return peer_errno == 0 ? words : words + ": " + std::strerror(peer_errno);
+  std::string words;
+  switch (reason) {
+    case Reason::connect_refused:
+      words = "connection refused";
+      break;
+    case Reason::connect_timeout:
+      words = "no answer to the connect request";
+      break;
+    case Reason::address_unresolved:
+      words = "no route to the address";
+      break;
+    case Reason::rejected:
+      words = "rejected by the server";
+      break;
+    case Reason::rejected_busy:
+      words = "the server still closes the previous connection of this path";
+      break;
+    case Reason::heartbeat_lost:
+      words = "nothing received for the dead-peer time";
+      break;
+    case Reason::peer_closed:
+      words = "disconnected by the server";
+      break;
+    case Reason::depth_changed:
+      words = "the server's queue depth or chunk size differs from before";
+      break;
+    default:
+      words = to_string(reason);
+      std::replace(words.begin(), words.end(), '_', ' ');
+  }
+  return peer_errno == 0 ? words : words + ": " + errno_words(peer_errno);
+}
+
+std::string duration_words(Nanos duration) {
+  if (duration == kNever) return "for ever";
+  const auto whole = [duration](Nanos unit, const char* name) {
+    return std::to_string(duration / unit) + name;
+  };
+  if (duration >= seconds(60) && duration % seconds(60) == 0) return whole(seconds(60), " min");
+  if (duration >= seconds(1) && duration % seconds(1) == 0) return whole(seconds(1), " s");
+  return whole(milliseconds(1), " ms");
 }
 
 std::string explain_map_failure(const Settings& settings, const boost::system::error_code& error,
@@ -58,32 +121,38 @@ std::string explain_map_failure(const Settings& settings, const boost::system::e
   const std::string device = "'" + settings.device + "'";
   if (error.category() != boost::system::generic_category())
     return "cannot reach the server: " + error.message() + "; " + per_path(settings, paths);
-  const std::string code = " (" + std::string(std::strerror(error.value())) + ")";
+  const std::string code = ": " + errno_words(error.value());
+  const bool writable = rnbd::is_writable(settings.access_mode);
   switch (error.value()) {
     case ENOENT:
       return "the server exports no device named " + device + code +
-             ": check device=, and the exports and dev_search_path of the server";
+             ". Check device=, and the exports and dev_search_path of the server";
     case EPERM:
+      if (!writable)
+        return "the server refuses to open " + device + code + ". The log of the server says why";
       return "the server does not let us open " + device + " for writing" + code +
-             ": another client writes to it; use access_mode=ro, or end the other client";
+             ". If another client writes to it, end that client or use access_mode=ro";
     case EACCES:
     case EROFS:
-      return "the server may only read " + device + code + ": use access_mode=ro";
+      if (!writable)
+        return "the server may not read " + device + code +
+               ". Check the permissions of the file, and that it is no link out of dev_search_path";
+      return "the server may only read " + device + code + ". Use access_mode=ro";
     case ENOTBLK:
       return device + " is neither a file nor a block device at the server" + code;
     default:
-      return "the server cannot open " + device + code + "; its log says why";
+      return "the server cannot open " + device + code + ". The log of the server says why";
   }
 }
 
 std::string explain_timeout(const Settings& settings, std::span<const PathStatus> paths) {
   for (const PathStatus& path : paths) {
     if (path.state == PathState::connected)
-      return "the server is connected but did not open '" + settings.device +
-             "' within connect_timeout=" + std::to_string(settings.connect_timeout / milliseconds(1)) + "ms";
+      return "the server is connected but did not open '" + settings.device + "' within " +
+             duration_words(settings.connect_timeout) + " (connect_timeout)";
   }
-  return "no path came up within connect_timeout=" +
-         std::to_string(settings.connect_timeout / milliseconds(1)) + "ms: " + per_path(settings, paths);
+  return "no path came up within " + duration_words(settings.connect_timeout) +
+         " (connect_timeout): " + per_path(settings, paths);
 }
 
 }  // namespace rtrs::nbdkit

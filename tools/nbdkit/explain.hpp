@@ -9,8 +9,15 @@
 
 namespace rtrs::nbdkit {
 
-// "heartbeat_lost"; with the peer's errno, "rejected: Permission denied".
+// "connection refused"; with the peer's errno, "rejected by the server: Permission denied (errno 13)".
 std::string reason_words(Reason, std::uint16_t peer_errno);
+// "Permission denied (errno 13)".
+std::string errno_words(int error);
+// "250 ms", "15 s", "2 min", "for ever".
+std::string duration_words(Nanos);
+// The errno for an NBD client. The NBD protocol has no number for most of them, and nbdkit sends EINVAL for
+// those, which blames the request; they become EIO.
+int nbd_errno(int error) noexcept;
 
 // Why mapping failed, with what to check. `paths`: in the order of settings.paths.
 std::string explain_map_failure(const Settings&, const boost::system::error_code&,

@@ -25,13 +25,36 @@ boost::system::error_code of_server(int error) {
 TEST(Explain, TheServersErrnoBecomesASentence) {
   const Settings settings = some_settings();
   EXPECT_EQ(explain_map_failure(settings, of_server(ENOENT), {}),
-            "the server exports no device named 'disk' (No such file or directory): check device=, and the "
+            "the server exports no device named 'disk': No such file or directory (errno 2). Check device=, "
+            "and the "
             "exports and dev_search_path of the server");
   EXPECT_NE(explain_map_failure(settings, of_server(EPERM), {}).find("another client writes to it"),
             std::string::npos);
-  EXPECT_NE(explain_map_failure(settings, of_server(EROFS), {}).find("use access_mode=ro"),
+  EXPECT_NE(explain_map_failure(settings, of_server(EROFS), {}).find("Use access_mode=ro"),
             std::string::npos);
   EXPECT_NE(explain_map_failure(settings, of_server(EIO), {}).find("Input/output error"), std::string::npos);
+}
+
+TEST(Explain, WhoAskedForAReadOnlyDeviceIsNotToldToAskForOne) {
+  Settings settings = some_settings();
+  settings.access_mode = wire::rnbd::AccessMode::read_only;
+  for (const int error : {EPERM, EACCES, EROFS})
+    EXPECT_EQ(explain_map_failure(settings, of_server(error), {}).find("access_mode"), std::string::npos);
+}
+
+TEST(Explain, AnErrnoThatNbdDoesNotKnowBecomesAnIoError) {
+  EXPECT_EQ(nbd_errno(ENOENT), EIO);
+  EXPECT_EQ(nbd_errno(ENODEV), EIO);
+  EXPECT_EQ(nbd_errno(ENOSPC), ENOSPC);
+  EXPECT_EQ(nbd_errno(EPERM), EPERM);
+}
+
+TEST(Explain, DurationsHaveTheirUnit) {
+  EXPECT_EQ(duration_words(milliseconds(250)), "250 ms");
+  EXPECT_EQ(duration_words(milliseconds(1500)), "1500 ms");
+  EXPECT_EQ(duration_words(seconds(90)), "90 s");
+  EXPECT_EQ(duration_words(seconds(120)), "2 min");
+  EXPECT_EQ(duration_words(kNever), "for ever");
 }
 
 TEST(Explain, ATimeoutSaysWhatHappenedOnEachPath) {
@@ -41,7 +64,7 @@ TEST(Explain, ATimeoutSaysWhatHappenedOnEachPath) {
   paths[0].reason = Reason::connect_refused;
   paths[1].state = PathState::connecting;
   EXPECT_EQ(explain_timeout(settings, paths),
-            "no path came up within connect_timeout=15000ms: path 10.0.0.2: " +
+            "no path came up within 15 s (connect_timeout): path 10.0.0.2: " +
                 reason_words(Reason::connect_refused, 0) +
                 " (nobody listens on port 1234 there: is the server running, is the port right?); path "
                 "10.0.1.2: " +
@@ -52,7 +75,7 @@ TEST(Explain, ATimeoutSaysWhatHappenedOnEachPath) {
 
 TEST(Explain, AReasonCarriesTheErrnoOfThePeer) {
   EXPECT_EQ(reason_words(Reason::rejected, ENOMEM),
-            std::string(to_string(Reason::rejected)) + ": Cannot allocate memory");
+            "rejected by the server: Cannot allocate memory (errno 12)");
 }
 
 }  // namespace

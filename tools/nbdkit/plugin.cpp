@@ -1,9 +1,7 @@
 // nbdkit-urtrs-plugin.so: a remote device for every NBD client. The glue between nbdkit's callbacks, which
 // come from many threads at once, and one Remote that all connections share.
 #define NBDKIT_API_VERSION 2
-#include <fcntl.h>
 #include <nbdkit-plugin.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +13,10 @@
 #include <string>
 
 #include "backends/libfabric/ofi.hpp"
+#include "tools/nbdkit/explain.hpp"
+#include "tools/nbdkit/own_command_line.hpp"
 #include "tools/nbdkit/remote.hpp"
+#include "tools/nbdkit/start_report.hpp"
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 
@@ -34,8 +35,12 @@ int fail(const std::string& why) {
 
 // From the loop's thread, which nbdkit does not know.
 void show(bool important, const std::string& line) {
-  nbdkit_debug("%s", line.c_str());
-  if (important) std::fprintf(stderr, "urtrs: %s\n", line.c_str());
+  // nbdkit_error and not stderr: an nbdkit in the background has no stderr and writes to syslog.
+  if (important) {
+    nbdkit_error("%s", line.c_str());
+  } else {
+    nbdkit_debug("%s", line.c_str());
+  }
 }
 
 void load() {
@@ -57,49 +62,24 @@ int config_complete() {
   std::array<char, 4096> directory{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
   if (::getcwd(directory.data(), directory.size()) == nullptr) directory[0] = '\0';
+  if (nbdkit::asks_for_read_only(nbdkit::own_command_line())) settings.read_only_asked = true;
   const auto done = settings.complete(host.data(), ::getpid(), directory.data());
   return done ? 0 : fail(done.error());
 }
 
-// What keeps us from opening the device, or nothing. Runs in a child process and writes to `report`.
-[[noreturn]] void try_in_child(int report) {
-  nbdkit::Settings trial = settings;  // with its trace: that it can be written is part of the trial
-  trial.status.clear();
-  std::string why;
-  {
-    const auto opened = nbdkit::Remote::open(trial, show);
-    if (!opened) why = opened.error();
-  }
-  const auto written = ::write(report, why.data(), why.size());
-  ::_exit(written == static_cast<ssize_t>(why.size()) ? 0 : 1);
-}
-
-// Threads and sockets do not survive the fork into the background, but after it nobody hears a complaint any
-// more, and the command of --run waits for ever on a server that did not start. So a child tries everything
-// once before.
+// A device is opened once, in after_fork: a server may allow one writer only, so a trial before would leave a
+// moment in which somebody else takes the device.
 int get_ready() {
-  std::array<int, 2> report{};
-  if (::pipe2(report.data(), O_CLOEXEC) != 0) return fail(std::string("pipe: ") + std::strerror(errno));
-  const pid_t child = ::fork();
-  if (child < 0) return fail(std::string("fork: ") + std::strerror(errno));
-  if (child == 0) try_in_child(report[1]);
-  ::close(report[1]);
-  std::string why;
-  std::array<char, 512> part{};
-  for (ssize_t size = 0; (size = ::read(report[0], part.data(), part.size())) > 0;)
-    why.append(part.data(), static_cast<std::size_t>(size));
-  ::close(report[0]);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!why.empty()) return fail(why);
-  if (status != 0) return fail("the first attempt to open the device ended unexpectedly");
-  return 0;
+  // Opening ends after connect_timeout, closing what did not open after close_timeout.
+  const Nanos bound = settings.connect_timeout + settings.protocol.close_timeout + seconds(30);
+  const int error = nbdkit::await_start_in_fork(bound, [](const char* why) { nbdkit_error("%s", why); });
+  return error == 0 ? 0 : fail(std::string("cannot prepare for the fork: ") + std::strerror(error));
 }
 
 int after_fork() {
   auto opened = nbdkit::Remote::open(settings, show);
-  if (!opened) return fail(opened.error());
+  const bool printed = nbdkit::report_start(opened ? std::string() : opened.error());
+  if (!opened) return printed ? -1 : fail(opened.error());
   remote = std::move(*opened);
   return 0;
 }
@@ -166,9 +146,9 @@ int perform(Opcode opcode, uint64_t offset, uint64_t length, std::byte* data, ui
   io.fua = (flags & NBDKIT_FLAG_FUA) != 0;
   const int error = remote->io(io);
   if (error == 0) return 0;
-  nbdkit_set_error(error);
+  nbdkit_set_error(nbdkit::nbd_errno(error));
   return fail(std::string(wire::rnbd::to_string(opcode)) + " of " + std::to_string(length) + " bytes at " +
-              std::to_string(offset) + " failed");
+              std::to_string(offset) + " failed: " + nbdkit::errno_words(error));
 }
 
 int pread(void*, void* buffer, uint32_t count, uint64_t offset, uint32_t flags) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/asio/path_syntax.hpp"
+#include "core/rnbd/geometry.hpp"
 
 namespace rtrs::nbdkit {
 namespace {
@@ -144,7 +145,10 @@ Done Settings::set(std::string_view key, std::string_view value) {
   if (key == "port") return set_number(key, value, 1, 65535, port);
   if (key == "fabric") return set_fabric(value, fabric.fabric);
   if (key == "rdma_retry_count") return set_number(key, value, 0, 7, fabric.retry_count);
-  if (key == "access_mode") return set_access_mode(value, access_mode);
+  if (key == "access_mode") {
+    access_mode_given = true;
+    return set_access_mode(value, access_mode);
+  }
   if (key == "connect_timeout") return set_duration(key, value, connect_timeout);
   for (const auto& [name, text] : {std::pair<std::string_view, std::string*>{"session", &session},
                                    {"device", &device},
@@ -178,6 +182,10 @@ Done Settings::complete(const std::string& host, int process, const std::string&
   if (session.find_first_of("/.") != std::string::npos)
     return refuse("session", session, "'/' and '.' are not allowed");
   if (const Done done = check_name("device", device); !done) return done;
+  if (read_only_asked && access_mode_given && rnbd::is_writable(access_mode))
+    return refuse("access_mode", wire::rnbd::to_string(access_mode),
+                  "nbdkit -r asks for a read-only device; leave one of the two out");
+  if (read_only_asked) access_mode = wire::rnbd::AccessMode::read_only;
   if (protocol.reconnect_min > protocol.reconnect_max)
     return tl::unexpected<std::string>("reconnect_min is longer than reconnect_max");
   protocol.send_depth = static_cast<std::uint16_t>(2 * protocol.max_depth);
@@ -194,7 +202,7 @@ const char* const kSettingsHelp =
     "device=NAME              (required) as the server exports it\n"
     "port=N                   of the server (default 1234)\n"
     "session=NAME             one client of the server; default nbdkit-HOST-PID\n"
-    "access_mode=ro|rw|migration   (default rw)\n"
+    "access_mode=ro|rw|migration   (default rw; ro with nbdkit -r)\n"
     "fabric=libfabric|verbs   (default libfabric); verbs is RDMA hardware and soft-RoCE\n"
     "provider=NAME            of libfabric (default tcp)\n"
     "rdma_device=NAME         of verbs; default whichever has the address\n"

@@ -19,6 +19,8 @@ struct Settings {
   std::string session;  // empty: "nbdkit-HOST-PID"
   std::string device;
   wire::rnbd::AccessMode access_mode = wire::rnbd::AccessMode::read_write;
+  bool access_mode_given = false;
+  bool read_only_asked = false;  // nbdkit -r: complete() then makes access_mode read_only
   tools::FabricChoice fabric;
   ClientConfig protocol;  // queue depth, connections, heartbeat, reconnect, queue_timeout
   Nanos connect_timeout = seconds(15);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tools/nbdkit/own_command_line.hpp"
+
 namespace rtrs::nbdkit {
 namespace {
 
@@ -91,6 +93,30 @@ TEST(Settings, SaysWhatIsMissing) {
   ASSERT_TRUE(settings.set("device", "d"));
   ASSERT_TRUE(settings.set("session", "a/b"));
   EXPECT_EQ(why(settings.complete("h", 1, "/")), "session=a/b: '/' and '.' are not allowed");
+}
+
+TEST(Settings, ReadOnlyOfNbdkitIsTheDefaultModeAndContradictsAWritableOne) {
+  Settings settings;
+  ASSERT_TRUE(settings.set("path", "10.0.0.2"));
+  ASSERT_TRUE(settings.set("device", "d"));
+  settings.read_only_asked = true;
+  ASSERT_TRUE(settings.complete("h", 1, "/"));
+  EXPECT_EQ(settings.access_mode, wire::rnbd::AccessMode::read_only);
+  ASSERT_TRUE(settings.set("access_mode", "rw"));
+  EXPECT_EQ(why(settings.complete("h", 1, "/")),
+            "access_mode=rw: nbdkit -r asks for a read-only device; leave one of the two out");
+}
+
+TEST(Settings, ReadOnlyIsFoundInEveryFormThatNbdkitTakes) {
+  using Line = std::vector<std::string>;
+  for (const Line& line :
+       {Line{"nbdkit", "-r", "urtrs"}, Line{"nbdkit", "-fr", "urtrs"},
+        Line{"nbdkit", "urtrs", "device=d", "--readonly"}, Line{"nbdkit", "-U", "-", "--read-only", "urtrs"}})
+    EXPECT_TRUE(asks_for_read_only(line));
+  for (const Line& line : {Line{"nbdkit", "-f", "urtrs"}, Line{"nbdkit", "--run", "-r", "urtrs"},
+                           Line{"nbdkit", "-U", "-r", "urtrs"}, Line{"nbdkit", "-Prun.pid", "urtrs"},
+                           Line{"nbdkit", "urtrs", "--", "-r"}, Line{"-r"}, Line{}})
+    EXPECT_FALSE(asks_for_read_only(line));
 }
 
 TEST(Settings, TheDefaultSessionIsNamedAfterHostAndProcess) {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -32,6 +33,11 @@ std::string in_seconds(Nanos time) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f s", to_seconds(time));
   return text;
+}
+
+// Whether this side asked for the end of the path.
+bool is_wanted(Reason reason) {
+  return reason == Reason::session_closed || reason == Reason::requested || reason == Reason::path_removed;
 }
 
 nlohmann::json json_of(const LatencyHistogram& latency) {
@@ -73,6 +79,36 @@ void Status::note(Event event) {
   events_.push_back(std::move(event));
 }
 
+std::string Status::what_is_left() const {
+  const auto up =
+      std::count_if(paths_.begin(), paths_.end(), [](const Path& path) { return path.connected; });
+  if (up > 0)
+    return "IO goes on over " + std::to_string(up) + " of " + std::to_string(paths_.size()) + " paths";
+  if (std::none_of(paths_.begin(), paths_.end(), [](const Path& path) { return path.ever; }))
+    return "no path is connected yet";
+  return "no path left, IO waits up to " + duration_words(settings_.protocol.queue_timeout) +
+         " (queue_timeout)";
+}
+
+void Status::on_path_connected(Nanos at, Path& path, const std::string& name) {
+  std::string line = name + ": connected";
+  const bool news = path.ever || path.failed != 0;
+  if (path.ever) line += " again after " + in_seconds(at - path.lost_at);
+  if (news) line += " (" + std::to_string(path.failed + 1) + (path.failed == 0 ? " attempt)" : " attempts)");
+  path.connected = true;
+  path.ever = true;
+  path.failed = 0;
+  lines_(news, news ? line + "; " + what_is_left() : line);
+}
+
+void Status::on_attempt_failed(const PathChanged& change, Path& path, const std::string& name,
+                               const std::string& reason) {
+  path.failed = change.attempt;
+  const bool important = std::has_single_bit(path.failed);
+  lines_(important, name + ": attempt " + std::to_string(path.failed) + " failed: " + reason + "; next in " +
+                        in_seconds(change.delay) + "; " + what_is_left());
+}
+
 void Status::on_path_changed(Nanos at, const PathChanged& change) {
   if (change.path >= paths_.size()) return;
   Path& path = paths_[change.path];
@@ -80,20 +116,18 @@ void Status::on_path_changed(Nanos at, const PathChanged& change) {
   const std::string reason = reason_words(change.reason, change.peer_errno);
   const bool connected = change.state == PathState::connected;
   if (path.connected && !connected) {
+    path.connected = false;
     path.lost_at = at;
-    const bool wanted = change.reason == Reason::session_closed || change.reason == Reason::requested;
-    lines_(!wanted, name + " lost: " + reason);
-  } else if (connected && path.ever) {
-    lines_(true, name + " is back after " + in_seconds(at - path.lost_at) + " and " +
-                     std::to_string(change.attempt) + " attempts");
-  } else if (change.state == PathState::waiting) {
-    lines_(false, name + ": attempt " + std::to_string(change.attempt) + " failed: " + reason + ", next in " +
-                      in_seconds(change.delay));
+    lines_(!is_wanted(change.reason), name + " lost: " + reason + "; " + what_is_left());
+  } else if (connected) {
+    on_path_connected(at, path, name);
+  } else if (change.state == PathState::waiting && change.attempt != 0) {
+    on_attempt_failed(change, path, name, reason);
+  } else if (change.state == PathState::closed && !is_wanted(change.reason)) {
+    lines_(true, name + " is closed and will not be tried again: " + reason + "; " + what_is_left());
   } else {
     lines_(false, name + ": " + to_string(change.state));
   }
-  path.connected = connected;
-  path.ever = path.ever || connected;
   Event event;
   event.at = at;
   event.path = change.path;
@@ -132,7 +166,7 @@ void Status::on_device(const asio::DeviceNews& news) {
   event.what = std::string("device_") + rnbd::to_string(news.state);
   event.error = news.error;
   std::string line = "device " + settings_.device + " " + rnbd::to_string(news.state);
-  if (news.error != 0) line += std::string(": ") + std::strerror(news.error);
+  if (news.error != 0) line += ": " + errno_words(news.error);
   if (resized)
     line += ": its size changed from " + std::to_string(device_.geometry.nsectors) + " to " +
             std::to_string(news.geometry.nsectors) + " sectors";

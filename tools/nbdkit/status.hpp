@@ -17,8 +17,9 @@ namespace rtrs::nbdkit {
 // Belongs to the thread of the event loop.
 class Status {
  public:
-  // `lines`: gets one line for each thing that happened; important: a path was lost or is back, the device
-  // closed.
+  // `lines`: gets one line for each thing that happened; important: a path was lost, cannot connect or is
+  // connected again, no path is left, the device closed. Of the failed attempts in a row on a path the 1st,
+  // 2nd, 4th, 8th and so on are important, so that a path that stays dead cannot fill a log.
   using Lines = std::function<void(bool important, const std::string&)>;
   Status(const Settings&, Lines lines);
 
@@ -49,10 +50,15 @@ class Status {
     bool connected = false;
     bool ever = false;
     Nanos lost_at = 0;
+    std::uint32_t failed = 0;  // attempts since it was last connected
   };
 
   void note(Event event);
   void on_path_changed(Nanos at, const PathChanged&);
+  void on_path_connected(Nanos at, Path&, const std::string& name);
+  void on_attempt_failed(const PathChanged&, Path&, const std::string& name, const std::string& reason);
+  // "IO goes on over 1 of 2 paths".
+  std::string what_is_left() const;
 
   const Settings& settings_;
   const Lines lines_;

@@ -34,21 +34,49 @@ class StatusTest : public ::testing::Test {
   std::optional<Status> status;
 };
 
-TEST_F(StatusTest, OnlyALostPathAndItsReturnAreImportant) {
+TEST_F(StatusTest, ALostPathItsAttemptsAndItsReturnAreToldWithWhatIsLeft) {
   status->on_path(change(0, PathState::connected), {});
   status->on_path(change(1, PathState::connected), {});
   EXPECT_TRUE(lines.empty());
   status->on_path(change(0, PathState::draining, Reason::heartbeat_lost), {});
-  status->on_path(change(0, PathState::waiting, Reason::heartbeat_lost, 1), {});
-  status->on_path(change(0, PathState::connected, Reason::none, 3), {});
-  ASSERT_EQ(lines.size(), 2U);
-  EXPECT_EQ(lines[0], std::string("path 10.0.0.2 lost: ") + to_string(Reason::heartbeat_lost));
-  EXPECT_EQ(lines[1].find("path 10.0.0.2 is back after "), 0U);
+  status->on_path(change(0, PathState::waiting, Reason::heartbeat_lost), {});
+  status->on_path(change(0, PathState::waiting, Reason::connect_refused, 1), {});
+  status->on_path(change(1, PathState::draining, Reason::peer_closed), {});
+  status->on_path(change(0, PathState::connected), {});
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines[0],
+            "path 10.0.0.2 lost: nothing received for the dead-peer time; IO goes on over 1 of 2 paths");
+  EXPECT_EQ(
+      lines[1],
+      "path 10.0.0.2: attempt 1 failed: connection refused; next in 0.0 s; IO goes on over 1 of 2 paths");
+  EXPECT_EQ(
+      lines[2],
+      "path 10.0.1.2 lost: disconnected by the server; no path left, IO waits up to 2 min (queue_timeout)");
+  EXPECT_EQ(lines[3].find("path 10.0.0.2: connected again after "), 0U);
+  EXPECT_NE(lines[3].find(" s (2 attempts); IO goes on over 1 of 2 paths"), std::string::npos);
   const nlohmann::json shown = render();
-  ASSERT_EQ(shown["events"].size(), 5U);
+  ASSERT_EQ(shown["events"].size(), 7U);
   EXPECT_EQ(shown["events"][2]["reason"], to_string(Reason::heartbeat_lost));
   EXPECT_EQ(shown["events"][2]["path"], 0);
-  EXPECT_EQ(shown["events"][4]["attempt"], 3);
+  EXPECT_EQ(shown["events"][4]["attempt"], 1);
+}
+
+TEST_F(StatusTest, APathThatIsRefusedForEverIsToldEverMoreRarely) {
+  status->on_path(change(0, PathState::connected), {});
+  for (std::uint32_t attempt = 1; attempt <= 1000; ++attempt)
+    status->on_path(change(1, PathState::waiting, Reason::rejected, attempt), {});
+  ASSERT_EQ(lines.size(), 10U);  // 1, 2, 4 .. 512
+  EXPECT_EQ(lines[9].find("path 10.0.1.2: attempt 512 failed: rejected by the server; next in"), 0U);
+  status->on_path(change(1, PathState::closed, Reason::attempts_exhausted), {});
+  EXPECT_EQ(lines[10],
+            "path 10.0.1.2 is closed and will not be tried again: attempts exhausted; IO goes on over 1 of 2 "
+            "paths");
+}
+
+TEST_F(StatusTest, AStartWithoutAnyPathSaysThatNoneIsConnectedYet) {
+  status->on_path(change(1, PathState::waiting, Reason::connect_timeout, 1), {});
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_NE(lines[0].find("; no path is connected yet"), std::string::npos);
 }
 
 TEST_F(StatusTest, WhatSomebodyAskedForIsNotImportant) {
@@ -61,7 +89,7 @@ TEST_F(StatusTest, WhatSomebodyAskedForIsNotImportant) {
   EXPECT_TRUE(lines.empty());
   news.state = rnbd::DeviceState::closed;
   status->on_device(news);
-  EXPECT_EQ(lines, std::vector<std::string>{"device disk closed: No such file or directory"});
+  EXPECT_EQ(lines, std::vector<std::string>{"device disk closed: No such file or directory (errno 2)"});
 }
 
 TEST_F(StatusTest, LatencyIsToldApartByPhase) {

@@ -1,0 +1,14 @@
+// What nbdkit was asked on its command line and does not tell a plugin before the first connection.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace rtrs::nbdkit {
+
+// Arguments of this process, from /proc/self/cmdline; empty where that cannot be read.
+std::vector<std::string> own_command_line();
+
+// Whether -r, --readonly or --read-only is given (nbdkit(1), version 1.32). Unknown options are skipped.
+bool asks_for_read_only(const std::vector<std::string>& command_line);
+
+}  // namespace rtrs::nbdkit
