@@ -5,7 +5,9 @@
 #     Libraries under core/ and backends/ are installed and exported (cmake/install.cmake).
 # urtrs_test(NAME SOURCES a_test.cpp [DEPS lib...] [SHARED objects...] [LABELS l...])
 #     a GoogleTest program registered with CTest
-#     LABELS: `tsan` also runs it in the TSan build, `hash` also in the clang build (tools/test).
+#     LABELS: `tsan` also runs it in the TSan build, `hash` also in the clang build (tools/test). `asan` runs it in the build
+#     with address and undefined-behaviour sanitizers without --full too; tests below core/ and sim/ have it by themselves,
+#     others get it when they feed bytes from outside to a parser or to a machine.
 #     SHARED: object libraries made by urtrs_test_objects, for what several tests compile.
 # urtrs_test_objects(NAME SOURCES a.cpp [DEPS lib...])           compiled once, as tests are
 # urtrs_program(NAME SOURCES main.cpp [DEPS lib...])             an installed command
@@ -62,6 +64,7 @@ endfunction()
 add_custom_target(tsan_tests)
 add_custom_target(hash_tests)
 add_custom_target(pure_tests)
+add_custom_target(asan_tests)
 
 # With a label, e.g. -DURTRS_TESTS=hash, only the tests that have it belong to the target `all`.
 set(URTRS_TESTS "all" CACHE STRING "Tests to build by default: all, or those of one label")
@@ -95,9 +98,9 @@ function(urtrs_test NAME)
   add_test(NAME ${NAME} COMMAND ${NAME})
   # Tests that need no fabric, no other program and no machine of a certain kind.
   if(CMAKE_CURRENT_SOURCE_DIR MATCHES "^${PROJECT_SOURCE_DIR}/(core|sim)(/|$)")
-    list(APPEND ARG_LABELS pure)
+    list(APPEND ARG_LABELS pure asan)
   endif()
-  foreach(label tsan hash pure)
+  foreach(label tsan hash pure asan)
     if(label IN_LIST ARG_LABELS)
       add_dependencies(${label}_tests ${NAME})
     endif()

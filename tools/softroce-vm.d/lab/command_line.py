@@ -18,7 +18,7 @@ A cell is a case with its roles, named CASE.CLIENT-SERVER.INVALIDATE.PATHS, as i
 
 Examples:
   tools/softroce-vm list
-  tools/softroce-vm run --fast                    the stage interop of tools/test, five minutes at most
+  tools/softroce-vm run --fast                    the stage interop of tools/test
   tools/softroce-vm run verify discard --client kernel --server urtrs
   tools/softroce-vm run 'lose-*' --paths 2 --invalidate off --capture
   tools/softroce-vm run --all                     the whole matrix: hours in software emulation
