@@ -70,6 +70,24 @@ void alone(Scenario& s, ChoiceSource& choice) {
   s.paths = 1;
 }
 
+void scripted_short_wait(Scenario& s, ChoiceSource& choice) {
+  scripted(s, choice);
+  s.client.queue_timeout = 5 * s.interval;
+}
+void scripted_short_wait_kernel_peer(Scenario& s, ChoiceSource& choice) {
+  scripted_short_wait(s, choice);
+  s.server.extensions = 0;
+}
+void scripted_short_wait_patient(Scenario& s, ChoiceSource& choice) {
+  scripted_short_wait_kernel_peer(s, choice);
+  s.client.kernel_peer = UnfencedReplay::wait;
+}
+void scripted_few_permits(Scenario& s, ChoiceSource& choice) {
+  scripted_short_wait(s, choice);
+  s.server.queue_depth = 2;
+  s.workload.window = 8;
+}
+
 constexpr Directed kScenarios[] = {
     {"L01a", "a write that storage still holds when its path dies must not undo the write that came after it",
      scripted,
@@ -160,6 +178,59 @@ break_path path=1
 completed number=1
 heal path=0
 heal path=1)"},
+    {"L01i", "a write that failed for want of a path must not undo a later one that was acknowledged",
+     scripted_short_wait,
+     R"(storage number=1 time=40s length=40s
+write number=1
+held number=1
+cut path=0
+cut path=1
+errors number=1
+heal path=1
+connected path=1
+write number=1
+completed number=2
+read number=1
+completed number=3
+pass time=40s
+read number=1
+completed number=4
+heal path=0)"},
+    {"L01j", "the same with a kernel server and a client that waits: nothing is sent before the path is back",
+     scripted_short_wait_patient,
+     R"(storage number=1 time=40s length=40s
+write number=1
+held number=1
+cut path=0
+cut path=1
+errors number=1
+heal path=1
+heal path=0
+connected path=1
+write number=1
+completed number=2
+read number=1
+completed number=3
+pass time=40s
+read number=1
+completed number=4)"},
+    {"L01k", "the same with a kernel server and replay: the write that failed acts late, and is counted",
+     scripted_short_wait_kernel_peer,
+     R"(storage number=1 time=40s length=40s
+write number=1
+held number=1
+cut path=0
+cut path=1
+errors number=1
+reached number=unproven_failure
+heal path=1
+connected path=1
+write number=1
+completed number=2
+pass time=40s
+read number=1
+completed number=3
+heal path=0)"},
     {"L02a", "the chunk of a request that storage still works for is used again over another path", scripted,
      "storage number=1 time=20s length=21s\nwrite number=4\ndelivered number=1\nbreak_path\npass "
      "time=100ms\nwrite number=4 time=4\nread number=4\nwrite number=2\ncompleted number=4"},
@@ -181,6 +252,36 @@ heal path=1)"},
     {"L28c", "for a minute", busy,
      "delivered number=4\ncut path=0\ncut path=1\npass time=60s\nheal path=0\nheal path=1\ncompleted "
      "number=200"},
+    {"L28f", "requests that wait for a permit fail within queue_timeout, also when all permits are given up",
+     scripted_few_permits,
+     R"(storage number=2 time=5s length=5s
+write number=1
+write number=1 time=1
+write number=1 time=2
+write number=1 time=3
+submitted number=4
+held number=2
+cut path=0
+cut path=1
+errors number=4
+by time=60s
+heal path=0
+heal path=1)"},
+    {"L28g", "time that a request waited for a permit while a path was connected does not count",
+     scripted_few_permits,
+     R"(storage number=2 time=10s length=10s
+write number=1
+write number=1 time=1
+write number=1 time=2
+write number=1 time=3
+submitted number=4
+held number=2
+pass time=8s
+break_path path=0
+break_path path=1
+link_down
+completed number=4
+spared)"},
     {"L24", "answers of a path that is lost and found again come late", busy,
      "rate number=9 time=500000\ndelivered number=8\nbreak_path ways=2\nconnected\nbreak_path "
      "ways=2\nconnected\ncompleted number=200"},

@@ -279,7 +279,8 @@ pass time=2s
 heal path=0
 heal path=1
 link_up
-completed number=200)"},
+completed number=200
+spared)"},
 };
 
 }  // namespace

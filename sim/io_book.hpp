@@ -1,6 +1,7 @@
 // Every request of a run, numbered from 1: what it was, when it was under way, what a read returned. Source
 // of the register histories.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -24,6 +25,7 @@ struct BookedIo {
   Tick window_end = kOpenEnd;  // no effect after this
   Tick last_effect = 0;        // 0: none so far
   bool good = false;           // answered with success
+  Nanos submitted = 0;         // by the clock of its client
   std::size_t values = 0;      // good reads: index of the first of `sectors` values
 };
 
@@ -58,12 +60,30 @@ class IoBook {
     for (BookedIo& io : ios_)
       if (io.client == client && io.answered != kOpenEnd && io.window_end == kOpenEnd) io.window_end = now;
   }
+  // The client failed this write without an answer of the server, which may still execute it. Its window
+  // stays open until end_failed() or close_windows().
+  void failed_unanswered(std::uint32_t io, unsigned incarnation) { failed_.push_back({io, incarnation}); }
+  // A later request of this incarnation of the client succeeded. Failed writes must not take effect any more.
+  void end_failed(std::uint32_t client, unsigned incarnation) {
+    if (failed_.empty()) return;
+    const Tick now = tick();
+    std::erase_if(failed_, [&](const FailedWrite& one) {
+      if (ios_[one.io].client != client || one.incarnation != incarnation) return false;
+      ios_[one.io].window_end = std::min(ios_[one.io].window_end, now);
+      return true;
+    });
+  }
   // `actual_windows`: without a fence a write may act as long as it did, as with a kernel server. Nothing
   // when every sector's history is that of a register.
   std::optional<std::string> check(std::uint32_t sectors, bool actual_windows) const;
 
  private:
+  struct FailedWrite {
+    std::uint32_t io = 0;
+    unsigned incarnation = 0;
+  };
   std::vector<BookedIo> ios_;
+  std::vector<FailedWrite> failed_;  // with open windows
   std::vector<std::uint32_t> values_;
   Tick tick_ = 0;
 };

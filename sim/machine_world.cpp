@@ -212,6 +212,11 @@ void MachineWorld::completed(const Complete& complete) {
     ios_[io] = IoState::failed;
     return;
   }
+  if (complete.result == Errc::no_path && config_.client.queue_timeout != kNever) {
+    permit_io_[complete.permit] = buffers_[complete.permit] = kNoIo;
+    ios_[io] = IoState::failed;
+    return;
+  }
   if (complete.result != Errc::ok) return break_rule("no request fails");
   if (is_read(io)) {
     if (buffers_[complete.permit] != write_before(io)) return break_rule(kWrongRead);

@@ -68,6 +68,7 @@ namespace rtrs::sim {
   X(lie, false)         /* `count` messages that `number` names (sim/lying_fabric.hpp) are changed */     \
   X(inject, false)      /* the immediate `value` goes out on a connection of node `client` */             \
   X(reconnects, false)  /* a rule: the client's path came back `number` times since the client started */ \
+  X(spared, false)      /* a rule: no request failed */                                                   \
   X(unharmed, false)    /* a rule: no path of the client was ever lost */                                 \
   X(swallow, false)     /* connection `con` of the path gets nothing through any more */                  \
   X(let_through, false) /* and does again */                                                              \

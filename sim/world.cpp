@@ -108,9 +108,9 @@ void World::start_server() {
 void World::start_client(std::uint32_t index) {
   ClientNode& client = *clients_[index];
   client.up = true;
-  client.paused_until = 0;
+  client.paused_until = client.failovers_seen = 0;
   ++client.incarnation;
-  client.failovers_seen = 0;
+  client.without_path = {};
   client.leaving = false;
   client.missing.clear();
   client.hearts = watch_of(client, scenario_.client.heartbeat);

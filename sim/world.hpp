@@ -26,6 +26,7 @@
 #include "sim/oracles/judge.hpp"
 #include "sim/oracles/key_hygiene.hpp"
 #include "sim/oracles/link_watch.hpp"
+#include "sim/oracles/pathless_wait.hpp"
 #include "sim/oracles/slot_exclusivity.hpp"
 #include "sim/scenario.hpp"
 #include "sim/sim_fabric.hpp"
@@ -115,6 +116,7 @@ class World {
   struct ClientNode : Node {
     std::unique_ptr<Client> driver;
     std::unique_ptr<LinkWatch> links;
+    PathlessWait without_path;
     std::vector<Buffer> buffers;
     std::vector<std::unique_ptr<std::vector<std::byte>>>
         memory;  // of every incarnation: late writes may land
@@ -174,6 +176,7 @@ class World {
   void client_path_news(ClientNode&, std::uint32_t index, const PathNews&);
   bool path_in_motion() const;
   void finished(ClientNode&, std::uint32_t index, const IoCompletion&);
+  void check_waits(ClientNode&, std::uint32_t index);
   void check_read(Buffer&, BookedIo&, std::uint32_t io);
   void submit_due(std::uint32_t index);
   bool submit_one(ClientNode&, std::uint32_t index);

@@ -71,6 +71,11 @@ void World::act(const Step& step) {
       if (now() > step.time)
         judge_.fail(Oracle::liveness, now(), "this should have happened by " + to_seconds(step.time));
       return;
+    case Verb::spared:
+      if (errors_ != 0)
+        judge_.fail(Oracle::liveness, now(),
+                    std::to_string(errors_) + " requests failed, and none should have");
+      return;
     case Verb::shortage:
       if (step.client <= clients_.size()) network_.plan_shortage(step.client, step.number, step.count);
       return;

@@ -50,6 +50,8 @@ bool World::poll_client(std::uint32_t index) {
   client.fabric->clear_fresh();
   client_news(client, index);
   for (const IoCompletion& one : std::span(done).first(count)) finished(client, index, one);
+  // With a full batch, more results may be waiting.
+  if (count < done.size()) check_waits(client, index);
   failover_marks(client);
   keys_.offered(client.id, client.fabric->offers(), client.reads_under_way, now());
   if (const char* broken = client.driver->broken_invariant())
@@ -62,6 +64,7 @@ void World::client_news(ClientNode& client, std::uint32_t index) {
   bool any = false;
   while (client.driver->take_news(news)) {
     any = true;
+    client.without_path.note(news);
     news.at = client.clock.true_time(news.at);
     switch (news.kind) {
       case PathNews::Kind::path:
@@ -153,6 +156,9 @@ void World::finished(ClientNode& client, std::uint32_t index, const IoCompletion
   booked.good = done.result == Errc::ok;
   // The server has said its last word, or the request may linger until its session is gone.
   if (done.result == Errc::ok || done.result == Errc::peer_error) booked.window_end = booked.answered;
+  if (done.result == Errc::no_path && booked.direction == Direction::write)
+    book_.failed_unanswered(io, client.incarnation);
+  if (done.result == Errc::ok) book_.end_failed(index, client.incarnation);
   if (done.result == Errc::peer_error) judge_.mark(Mark::storage_error);
   if (done.result == Errc::no_path) {
     judge_.mark(Mark::queue_expired);
@@ -177,6 +183,18 @@ void World::finished(ClientNode& client, std::uint32_t index, const IoCompletion
     client.next_submit = now() + draw_time(choice_, scenario_.workload.gap, Label::workload_gap);
 }
 
+void World::check_waits(ClientNode& client, std::uint32_t index) {
+  const Nanos limit = scenario_.client.queue_timeout;
+  if (limit == kNever || client.driver->link_up() || open_ios_.empty()) return;
+  for (const std::uint32_t io : open_ios_) {
+    if (book_[io].client != index) continue;
+    const Nanos since = client.without_path.since(book_[io].submitted);
+    if (since == kNever || now(client) - since <= limit) continue;
+    return judge_.fail(Oracle::liveness, now(),
+                       "request " + std::to_string(io) + " waits for a path for longer than queue_timeout");
+  }
+}
+
 void World::check_read(Buffer& buffer, BookedIo& booked, std::uint32_t io) {
   for (std::uint32_t at = 0; at < booked.sectors; ++at) {
     const auto sector = std::span<const std::byte>(buffer.bytes).subspan(at * kSectorBytes, kSectorBytes);
@@ -191,6 +209,12 @@ void World::failover_marks(ClientNode& client) {
   if (stats.refused_messages != 0 && !lied_to(client.id - 1))
     judge_.fail(Oracle::legality, now(), "the client refused a message of the server");
   if (stats.stale_responses != 0) judge_.mark(Mark::stale_response);
+  if (stats.unproven_failures != 0) {
+    judge_.mark(Mark::unproven_failure);
+    if (scenario_.fenced && !scenario_.fence_off)
+      judge_.fail(Oracle::history, now(),
+                  "later requests do not wait for a write that failed and may still act");
+  }
   const std::uint64_t moved = stats.failovers - client.failovers_seen;
   if (moved == 0) return;
   client.failovers_seen = stats.failovers;
@@ -265,6 +289,7 @@ void World::submit(ClientNode& client, std::uint32_t index, Buffer& buffer, cons
   const std::uint32_t sectors = std::clamp<std::uint32_t>(wanted.sectors, 1, kMaxSectors);
   const std::uint32_t lba = std::min(wanted.lba, scenario_.storage.sectors - sectors);
   const std::uint32_t io = book_.open(index, direction, lba, sectors);
+  book_[io].submitted = now(client);
   if (buffer.io != 0) integrity_.private_memory(buffer.left, digest_of(buffer.bytes), buffer.io, now());
   constexpr std::size_t kStride = kMaxSectors * kSectorBytes;
   buffer.bytes = std::span(*client.memory.back()).subspan(at * kStride, sectors * kSectorBytes);

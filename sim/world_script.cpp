@@ -129,6 +129,7 @@ void World::carry_out(const Step& step) {
     case Verb::fresh_keys:
     case Verb::lie:
     case Verb::inject:
+    case Verb::spared:
     case Verb::unharmed:
     case Verb::shortage:
     case Verb::by:

@@ -101,6 +101,8 @@ class View {
       for (unsigned index = 0; index < field.size(); ++index) client_fence(index, field[index]);
     } else if (name == "close_deadline_") {
       if constexpr (std::is_same_v<Field, Nanos>) time(field);
+    } else if (name == "down_since_") {
+      if constexpr (std::is_same_v<Field, Nanos>) since(field == 0 ? world_.now() + 1 : field);
     } else {
       hash_.add(field);
     }
@@ -150,6 +152,7 @@ class View {
     hash_.add(fence.state);
     using State = std::remove_cvref_t<decltype(fence.state)>;
     if (fence.state == State::idle) return;
+    hash_.add(fence.lingering);
     hash_.add(names_.age(index, fence.upto_epoch));
     since(fence.since);
     time(fence.deadline);

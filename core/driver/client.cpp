@@ -116,6 +116,7 @@ Errc Client::submit(Fabric& fabric, Nanos now, const IoRequest& request) {
   if (impl.waiting.full()) return Errc::queue_full;
   ++impl.inflight;
   Impl::Waiting& item = impl.waiting.push();
+  item.since = now;
   item.request = request;
   std::copy(request.user_header.begin(), request.user_header.end(), item.header.begin());
   return Errc::ok;
@@ -143,11 +144,20 @@ void Client::Impl::start(Fabric& fabric, Nanos now, const IoRequest& request,
                          static_cast<std::uint32_t>(request.data.size()), slot.usr_len});
 }
 
-// One pass: a permit that becomes free meanwhile is taken by the oldest that waits.
+// One pass: a permit that becomes free meanwhile is taken by the oldest that waits. Without a path requests
+// stay here, because with a permit their wait for one would begin anew.
 void Client::Impl::start_waiting(Fabric& fabric, Nanos now) {
-  while (!waiting.empty() && session.next_permit() != kNoPermit) {
+  while (!waiting.empty() && session.connected_paths() > 0 && session.next_permit() != kNoPermit) {
     const Waiting& item = waiting.front();
     start(fabric, now, item.request, std::span(item.header).first(item.request.user_header.size()));
+    waiting.pop();
+  }
+}
+
+// The permits may belong to requests that failed and that the server may still execute: those free none.
+void Client::Impl::fail_waiting(Nanos now) noexcept {
+  while (waiting_deadline() <= now) {
+    finish(waiting.front().request.user_data, Errc::no_path, 0);
     waiting.pop();
   }
 }
@@ -161,6 +171,7 @@ std::size_t Client::poll(Fabric& fabric, Nanos now, std::span<IoCompletion> comp
   for (unsigned step = 0; step < 4 * kMaxPaths && impl.next_deadline() <= now; ++step)
     impl.feed(fabric, DeadlineReached{now});
   while (impl.session.wants_to_continue()) impl.feed(fabric, Continued{now});
+  impl.fail_waiting(now);
   impl.start_waiting(fabric, now);
   std::size_t taken = 0;
   while (taken < completions.size() && !impl.finished.empty()) {
@@ -187,11 +198,11 @@ void Client::Impl::news_of(PathNews::Kind kind, Nanos at) noexcept {
 Nanos Client::next_deadline() const noexcept {
   const Impl& impl = *impl_;
   if (impl.session.wants_to_continue() || !impl.finished.empty() || !impl.posts.idle()) return 0;
-  return impl.next_deadline();
+  return next_timer();
 }
 
 Nanos Client::next_timer() const noexcept {
-  return impl_->next_deadline();
+  return std::min(impl_->next_deadline(), impl_->waiting_deadline());
 }
 
 bool Client::link_up() const noexcept {
@@ -229,6 +240,7 @@ std::span<const PathStatus> Client::paths() const noexcept {
 const ClientStats& Client::stats() const noexcept {
   impl_->stats.stale_events = impl_->session.counters().stale_events;
   impl_->stats.stale_responses = impl_->session.counters().stale_responses;
+  impl_->stats.unproven_failures = impl_->session.counters().unproven_failures;
   return impl_->stats;
 }
 std::uint64_t Client::fingerprint() const noexcept {

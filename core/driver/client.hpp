@@ -55,10 +55,14 @@ struct ClientStats {
   std::uint64_t errors = 0;              // completions that were not ok
   std::uint64_t failovers = 0;           // requests sent again on another path
   std::uint64_t unfenced_failovers = 0;  // of which without proof that the old incarnation was dead
-  std::uint64_t stale_events = 0;        // events of older incarnations, dropped
-  std::uint64_t refused_messages = 0;    // messages of the server that did not parse
-  std::uint64_t stale_responses = 0;     // responses to requests that no longer waited for them, dropped
-  std::uint64_t copied_reads = 0;        // into a region of the application that the fabric gave no key for
+  // Writes and service messages that failed with no_path although the server may still execute them, after
+  // later requests too: a kernel server with kernel_peer=replay, or no answer to a fence with
+  // fence_failed=replay
+  std::uint64_t unproven_failures = 0;
+  std::uint64_t stale_events = 0;      // events of older incarnations, dropped
+  std::uint64_t refused_messages = 0;  // messages of the server that did not parse
+  std::uint64_t stale_responses = 0;   // responses to requests that no longer waited for them, dropped
+  std::uint64_t copied_reads = 0;      // into a region of the application that the fabric gave no key for
 };
 
 class Client {
@@ -73,7 +77,8 @@ class Client {
   Errc open(Fabric&, Nanos now);
   // Queues a request. Errors: queue_full, too_large, session_closed, not_open (before the first path ever
   // connected, the session's limits are not known: submit is refused), invalid. On ok, exactly one
-  // IoCompletion follows.
+  // IoCompletion follows. While no path is connected, requests wait for queue_timeout at most, those that
+  // wait for a permit too, and then complete with no_path.
   Errc submit(Fabric&, Nanos now, const IoRequest&);
   // Takes events from the fabric and runs due timers; returns finished requests, oldest first. Call again at
   // once when the span came back full, and at the latest at next_deadline().

@@ -32,6 +32,7 @@ struct Client::Impl {
   };
   struct Waiting {
     IoRequest request;
+    Nanos since = 0;
     std::array<std::byte, kMaxUserHeader> header;
   };
   struct PathData {
@@ -100,6 +101,11 @@ struct Client::Impl {
   // client.cpp
   void start(Fabric&, Nanos now, const IoRequest&, std::span<const std::byte> header);
   void start_waiting(Fabric&, Nanos now);
+  void fail_waiting(Nanos now) noexcept;
+  // When the oldest request without a permit fails for want of a path.
+  Nanos waiting_deadline() noexcept {
+    return waiting.empty() ? kNever : session.path_wait_ends(waiting.front().since);
+  }
   bool prepare_memory(Fabric&);
   Exposure destination(Fabric&, std::uint16_t permit);
   std::size_t append_header(std::uint16_t permit, const PostRequest&, const Exposure&) noexcept;

@@ -5,11 +5,24 @@
 //      incarnation of the path, which it does only after that.
 // Without 2 an old write could land after a newer one that was acknowledged. Kernel servers cannot be asked;
 // what to do with them is ClientConfig::kernel_peer.
+//
+// A held request that fails because no path came in time (fail_held) keeps its permit, its path's fence keeps
+// asking, and nothing new is sent before the answer: an old write that failed must not land after a newer one
+// that was acknowledged either.
 #include <algorithm>
 
 #include "core/proto/client_session.hpp"
 
 namespace rtrs {
+
+namespace {
+
+// Whether it matters that the server executes the request late. READs of data leave no trace.
+bool leaves_traces(const Permit& permit) noexcept {
+  return permit.direction == Direction::write || permit.service;
+}
+
+}  // namespace
 
 void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
   ClientPath& path = paths_[index];
@@ -39,7 +52,10 @@ void ClientSession::release_requests(unsigned index, bool proven, Nanos now) noe
   for (std::uint16_t id = 0; id < permits_.depth(); ++id) {
     Permit& permit = permits_[id];
     if (permit.path != index) continue;
-    if (permit.state == Permit::State::abandoned) permits_.put(id);
+    if (permit.state == Permit::State::abandoned) {
+      if (!proven && leaves_traces(permit)) ++counters_.unproven_failures;
+      permits_.put(id);
+    }
     if (permit.state != Permit::State::fenced) continue;
     permit.proven = proven;
     enqueue(id, now);
@@ -92,6 +108,11 @@ bool ClientSession::nobody_to_ask() const noexcept {
   return connected_ > 0 && std::none_of(paths_.begin(), paths_.end(), can);
 }
 
+// A request that failed may still act: whatever is sent now could be acknowledged before it does.
+bool ClientSession::holds_new_requests() const noexcept {
+  return std::any_of(fences_.begin(), fences_.end(), [](const Fence& fence) { return fence.lingering; });
+}
+
 void ClientSession::fence_deadlines(Nanos now) noexcept {
   for (unsigned index = 0; index < kMaxPaths; ++index) {
     Fence& fence = fences_[index];
@@ -109,20 +130,22 @@ void ClientSession::fence_deadlines(Nanos now) noexcept {
 
 // Requests that waited for too long without any path, or whose session closes. False when the budget ran out.
 bool ClientSession::fail_held(Nanos now, unsigned& budget, ActionList& out) noexcept {
-  const bool expire = connected_ == 0 && config_.queue_timeout != kNever;
   const auto expired = [&](const Permit& permit) {
-    return closing_ || (expire && permit.queued_since + config_.queue_timeout <= now);
+    return closing_ || path_wait_ends(permit.queued_since) <= now;
   };
   const Errc result = closing_ ? Errc::session_closed : Errc::no_path;
   while (queued_ > 0 && expired(permits_[queue_head_])) {
     if (budget == 0) return false;
     --budget;
+    const Permit& permit = permits_[queue_head_];
+    const bool sent_before = permit.failed_from != Permit::kNowhere;
+    if (!closing_ && sent_before && !permit.proven && leaves_traces(permit)) ++counters_.unproven_failures;
     complete(dequeue(), result, 0, out);
   }
   for (unsigned index = 0; index < kMaxPaths; ++index) {
     Fence& fence = fences_[index];
     if (fence.state == Fence::State::idle) continue;
-    const bool overdue = expire && fence.since != kNever && fence.since + config_.queue_timeout <= now;
+    const bool overdue = fence.since != kNever && path_wait_ends(fence.since) <= now;
     if (!closing_ && !overdue) continue;
     Nanos oldest = kNever;
     bool kept = false;
@@ -145,6 +168,7 @@ bool ClientSession::fail_held(Nanos now, unsigned& budget, ActionList& out) noex
       } else {
         // The permit stays taken: another request in its chunk would meet this one at the server.
         permit.state = Permit::State::abandoned;
+        fence.lingering = fence.lingering || leaves_traces(permit);
         kept = true;
         out.push(Complete{id, result, 0});
       }

@@ -47,7 +47,7 @@ void ClientSession::on(const Submitted& in, ActionList& out) noexcept {
   if (in.data_len > max_io_size_ || in.usr_len + wire::kMaxIoHeaderBytes > max_hdr_size_)
     return complete(in.permit, Errc::too_large, 0, out);
   if (connected_ == 0 && config_.queue_timeout == 0) return complete(in.permit, Errc::no_path, 0, out);
-  if (queued_ > 0 || !send(in.permit, out)) enqueue(in.permit, in.now);
+  if (queued_ > 0 || holds_new_requests() || !send(in.permit, out)) enqueue(in.permit, in.now);
 }
 
 bool ClientSession::send(std::uint16_t id, ActionList& out) noexcept {
@@ -87,7 +87,7 @@ void ClientSession::complete(std::uint16_t id, Errc result, std::uint16_t peer_e
 void ClientSession::pump(Nanos now, ActionList& out) noexcept {
   unsigned budget = kBatch;
   pump_ = !fail_held(now, budget, out);
-  if (pump_ || closing_) return;
+  if (pump_ || closing_ || holds_new_requests()) return;
   while (queued_ > 0 && connected_ > 0) {
     if (budget == 0) {
       pump_ = true;
@@ -134,12 +134,16 @@ void ClientSession::end_if_drained(ActionList& out) noexcept {
   out.push(EndSession{Reason::session_closed});
 }
 
-Nanos ClientSession::queue_deadline() const noexcept {
+Nanos ClientSession::path_wait_ends(Nanos since) const noexcept {
   if (connected_ > 0 || config_.queue_timeout == kNever || closing_) return kNever;
+  return std::max(since, down_since_) + config_.queue_timeout;
+}
+
+Nanos ClientSession::queue_deadline() const noexcept {
   Nanos oldest = queued_ > 0 ? permits_[queue_head_].queued_since : kNever;
   for (const Fence& fence : fences_)
     if (fence.state != Fence::State::idle) oldest = std::min(oldest, fence.since);
-  return oldest == kNever ? kNever : oldest + config_.queue_timeout;
+  return oldest == kNever ? kNever : path_wait_ends(oldest);
 }
 
 void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, ActionList& out) noexcept {

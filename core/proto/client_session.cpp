@@ -81,7 +81,10 @@ void ClientSession::lose_path(unsigned index, Nanos now, Reason reason, std::uin
   const bool was_connected = path.connected();
   const bool nothing_open = path.lose(now, reason, peer_errno, out);
   report(index, 0, out);
-  if (was_connected && --connected_ == 0) out.push(LinkChanged{false});
+  if (was_connected && --connected_ == 0) {
+    down_since_ = now;
+    out.push(LinkChanged{false});
+  }
   // An unanswered fence that went over this path has to be asked again over another.
   for (Fence& fence : fences_)
     if (fence.state == Fence::State::asked && fence.asked_over.path == index)
@@ -266,6 +269,7 @@ void ClientSession::on(const InfoAccepted& in, ActionList& out) noexcept {
   ever_connected_ = true;
   path->come_up(in.now, config_, permits_.depth(), out);
   report(in.key.path, 0, out);
+  down_since_ = 0;
   if (connected_++ == 0) out.push(LinkChanged{true});
   // The server takes a newer incarnation of a path only when the older one is closed and drained.
   release_requests(in.key.path, true, in.now);

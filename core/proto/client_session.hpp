@@ -4,7 +4,8 @@
 //
 // Every accepted request (Submitted) is answered by exactly one Complete. A request of a lost path is sent
 // again on another one only when the old one is drained here and, with a peer that knows the fence, when the
-// old incarnation is known to be closed and drained there too.
+// old incarnation is known to be closed and drained there too. A write that failed for want of a path holds
+// all later requests back until the same is known of it: it must not act after one of them was acknowledged.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -25,6 +26,9 @@ struct ClientCounters {
   std::uint64_t stale_events = 0;     // of older incarnations, ignored
   std::uint64_t stale_responses = 0;  // for a permit that no longer waits for them, ignored
   std::uint64_t violations = 0;       // protocol violations of the server, each closed a path
+  // Writes and service messages that failed with no_path although the server may still execute them, and for
+  // which no fence held later requests back (ClientConfig::kernel_peer, fence_failed)
+  std::uint64_t unproven_failures = 0;
 };
 
 class ClientSession {
@@ -60,6 +64,11 @@ class ClientSession {
   // The permit that the next Submitted must name; kNoPermit when all are in use or the session was never
   // connected.
   std::uint16_t next_permit() const noexcept { return closing_ ? kNoPermit : permits_.next(); }
+  // When a request that waits since `since` fails with no_path if no path is connected before: queue_timeout
+  // after it began to wait, or after the last path was lost if that came later. kNever while a path is
+  // connected, and where requests wait for ever. Holds for requests that the caller keeps because there is no
+  // permit, too.
+  Nanos path_wait_ends(Nanos since) const noexcept;
   bool opened() const noexcept { return permits_.depth() != 0; }
   bool closing() const noexcept { return closing_; }
   bool ended() const noexcept { return ended_; }
@@ -79,21 +88,22 @@ class ClientSession {
   const char* broken_invariant() const noexcept;
   bool operator==(const ClientSession&) const = default;
   RTRS_FIELDS(config_, jitter_, paths_, fences_, permits_, queue_depth_, max_io_size_, max_hdr_size_,
-              connected_, cursor_, next_fence_serial_, queue_head_, queue_tail_, queued_, close_deadline_,
-              ever_connected_, pump_, closing_, closing_paths_, ended_)
+              connected_, down_since_, cursor_, next_fence_serial_, queue_head_, queue_tail_, queued_,
+              close_deadline_, ever_connected_, pump_, closing_, closing_paths_, ended_)
 
  private:
   // The fence of one lost path: requests of it wait until the server's old incarnation is known to be dead.
   struct Fence {
     enum class State : std::uint8_t { idle, wanted, asked };
     State state = State::idle;
+    bool lingering = false;  // one of its requests failed, and may still change something at the server
     std::uint32_t upto_epoch = 0;
     std::uint32_t serial = 0;
     ConKey asked_over{};
     Nanos since = 0;          // when the first of its requests was held back
     Nanos deadline = kNever;  // for the answer
     bool operator==(const Fence&) const = default;
-    RTRS_FIELDS(state, upto_epoch, serial, asked_over, since, deadline)
+    RTRS_FIELDS(state, lingering, upto_epoch, serial, asked_over, since, deadline)
   };
 
   ClientPath* current(const ConKey&) noexcept;  // null, and counted, for a key of an older incarnation
@@ -128,6 +138,7 @@ class ClientSession {
   void release_requests(unsigned index, bool proven, Nanos now) noexcept;
   void drive_fences(Nanos now, ActionList&) noexcept;
   bool nobody_to_ask() const noexcept;
+  bool holds_new_requests() const noexcept;
   void fence_deadlines(Nanos now) noexcept;
   bool fail_held(Nanos now, unsigned& budget, ActionList&) noexcept;
 
@@ -140,6 +151,7 @@ class ClientSession {
   std::uint32_t max_io_size_ = 0;
   std::uint32_t max_hdr_size_ = 0;
   std::uint32_t connected_ = 0;
+  Nanos down_since_ = 0;  // when the last path was lost; 0 while one is connected
   std::uint32_t cursor_ = 0;
   std::uint32_t next_fence_serial_ = 1;
   std::uint16_t queue_head_ = kNoPermit;

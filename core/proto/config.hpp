@@ -21,9 +21,10 @@ struct HeartbeatConfig {
 // What to do with the requests of a lost path while nothing proves that the server will not execute them any
 // more.
 enum class UnfencedReplay : std::uint8_t {
-  wait,    // hold them until there is proof: an answered fence, or a newer incarnation of the path accepted
-  replay,  // send them again at once, as the kernel client does (races that this allows:
-           // docs/architecture.md)
+  wait,    // hold them until there is proof: an answered fence, or a newer incarnation of the path accepted.
+           // After one of them failed with no_path, all new requests are held until there is proof for it
+  replay,  // send them again at once, as the kernel client does. A write that failed with no_path may act
+           // after later ones (unproven_failures). Races that this allows: docs/architecture.md
 };
 
 struct ClientConfig {

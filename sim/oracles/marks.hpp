@@ -10,6 +10,7 @@ namespace rtrs::sim {
   X(failover_of_all, "failover with every permit in flight")                     \
   X(failover_twice, "a request reached the server three times")                  \
   X(unfenced_failover, "failover without proof")                                 \
+  X(unproven_failure, "a write failed that the server may still execute")        \
   X(fence_answered, "fence answered")                                            \
   X(gate_used, "request waited for the older user of its chunk")                 \
   X(response_dropped, "answer for a path that was gone")                         \

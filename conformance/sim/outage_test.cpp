@@ -1,0 +1,98 @@
+// The rules for requests without a path: how long they wait, and when a write that failed must be over.
+#include <gtest/gtest.h>
+
+#include "sim/io_book.hpp"
+#include "sim/oracles/pathless_wait.hpp"
+
+namespace rtrs::sim {
+namespace {
+
+PathNews link(bool up, Nanos at) {
+  PathNews news;
+  news.kind = up ? PathNews::Kind::link_up : PathNews::Kind::link_down;
+  news.at = at;
+  return news;
+}
+PathNews path(std::uint16_t index, PathState state, Nanos at) {
+  PathNews news;
+  news.at = at;
+  news.path.path = index;
+  news.path.state = state;
+  return news;
+}
+
+TEST(PathlessWait, BeginsWithTheLossOfTheLastPathOrTheSubmission) {
+  PathlessWait wait;
+  EXPECT_EQ(wait.since(5), kNever);
+  wait.note(link(true, 1));
+  EXPECT_EQ(wait.since(5), kNever);
+  wait.note(link(false, 10));
+  EXPECT_EQ(wait.since(5), 10U);
+  EXPECT_EQ(wait.since(12), 12U);
+  wait.note(link(true, 20));
+  EXPECT_EQ(wait.since(12), kNever);
+}
+
+TEST(PathlessWait, BeginsWhenAPathThatWasConnectedIsDrained) {
+  PathlessWait wait;
+  wait.note(path(0, PathState::connected, 1));
+  wait.note(link(true, 1));
+  wait.note(path(0, PathState::draining, 10));
+  wait.note(link(false, 10));
+  EXPECT_EQ(wait.since(5), kNever);
+  wait.note(path(0, PathState::waiting, 14));
+  EXPECT_EQ(wait.since(5), 14U);
+  // An attempt that fails carried no request.
+  wait.note(path(0, PathState::connecting, 20));
+  wait.note(path(0, PathState::draining, 30));
+  wait.note(path(0, PathState::waiting, 31));
+  EXPECT_EQ(wait.since(5), 14U);
+}
+
+class FailedWrite : public testing::Test {
+ protected:
+  FailedWrite() : failed(write()), later(write()) {
+    book[failed].answered = book.tick();
+    book.failed_unanswered(failed, 1);
+  }
+  std::uint32_t write() { return book.open(0, Direction::write, 0, 1); }
+  void succeed(std::uint32_t io) {
+    book[io].answered = book[io].window_end = book.tick();
+    book[io].good = true;
+    book.end_failed(0, 1);
+  }
+  void read(std::uint32_t value) {
+    const std::uint32_t io = book.open(0, Direction::read, 0, 1);
+    book[io].good = true;
+    book[io].answered = book.tick();
+    book.add_value(book[io], 0, value);
+  }
+
+  IoBook book;
+  const std::uint32_t failed;
+  const std::uint32_t later;
+};
+
+TEST_F(FailedWrite, MayActBeforeALaterRequestSucceeds) {
+  read(failed);
+  succeed(later);
+  read(later);
+  EXPECT_EQ(book.check(1, false), std::nullopt);
+}
+
+TEST_F(FailedWrite, ThatActsAfterALaterSuccessIsFound) {
+  succeed(later);
+  read(later);
+  read(failed);
+  EXPECT_NE(book.check(1, false), std::nullopt);
+}
+
+TEST_F(FailedWrite, OfAnotherLifeOfTheClientSaysNothing) {
+  book.end_failed(0, 2);
+  EXPECT_EQ(book[failed].window_end, kOpenEnd);
+  book.end_failed(1, 1);
+  EXPECT_EQ(book[failed].window_end, kOpenEnd);
+}
+
+}  // namespace
+}  // namespace rtrs::sim

@@ -1,0 +1,178 @@
+// Requests while no path is connected, and what a request that failed then means for later ones.
+#include <gtest/gtest.h>
+
+#include "core/proto/test_client_session.hpp"
+
+namespace rtrs {
+namespace {
+
+class ClientOutageTest : public ClientSessionFixture {
+ protected:
+  // A write that was sent over the returned path, which is lost and drained.
+  std::uint16_t strand(Direction direction = Direction::write) {
+    submit(direction);
+    const std::uint16_t path = only<PostRequest>().key.path;
+    lose(path);
+    drain(path);
+    return path;
+  }
+  // Loses the other path and lets every request fail that waits for one.
+  void outlast(std::uint16_t other) {
+    lose(other);
+    drain(other);
+    wait_for_failures(1);
+  }
+  void wait_for_failures(std::size_t wanted) {
+    std::size_t failed = 0;
+    while (failed < wanted) {
+      ASSERT_NE(session.next_deadline(), kNever);
+      feed(DeadlineReached{session.next_deadline()});
+      for (const Complete& done : asked<Complete>()) {
+        EXPECT_EQ(done.result, Errc::no_path);
+        ++failed;
+      }
+      refuse_attempts();
+    }
+  }
+  void refuse_attempts() {
+    for (std::uint16_t path = 0; path < 2; ++path) {
+      if (session.path(path).state() != PathState::connecting) continue;
+      feed(ConnectFailed{now, key(path, 0), Reason::connect_refused, 0});
+      drain(path);
+    }
+  }
+  void come_back(std::uint16_t path) {
+    feed(PathReconnectRequested{now, path});
+    bring_up(path);
+  }
+};
+
+TEST_F(ClientOutageTest, L01NothingIsSentBeforeTheFenceOfAFailedWriteIsAnswered) {
+  open(2);
+  const std::uint16_t stranded = strand();
+  const auto other = static_cast<std::uint16_t>(1 - stranded);
+  outlast(other);
+  come_back(other);
+  const SendFenceReq fence = only<SendFenceReq>();
+  EXPECT_EQ(fence.path, stranded);
+  const std::uint16_t later = submit();
+  EXPECT_TRUE(asked<PostRequest>().empty());
+  feed(FenceAnswered{now, fence.key, fence.serial, 0});
+  EXPECT_EQ(only<PostRequest>().permit, later);
+  EXPECT_TRUE(asked<Complete>().empty());
+  EXPECT_EQ(session.permits_used(), 1U);
+}
+
+TEST_F(ClientOutageTest, L01TheServersAcceptanceOfTheLostPathReleasesLaterRequestsToo) {
+  open(2);
+  const std::uint16_t stranded = strand();
+  outlast(static_cast<std::uint16_t>(1 - stranded));
+  const std::uint16_t later = submit();
+  come_back(stranded);
+  EXPECT_EQ(only<PostRequest>().permit, later);
+}
+
+TEST_F(ClientOutageTest, RequestsThatWaitedForAPathWaitForTheFenceToo) {
+  open(2);
+  const std::uint16_t stranded = strand();
+  const auto other = static_cast<std::uint16_t>(1 - stranded);
+  outlast(other);
+  submit();
+  come_back(other);
+  EXPECT_TRUE(asked<PostRequest>().empty());
+  const SendFenceReq fence = only<SendFenceReq>();
+  feed(FenceAnswered{now, fence.key, fence.serial, 0});
+  EXPECT_EQ(asked<PostRequest>().size(), 1U);
+}
+
+TEST_F(ClientOutageTest, AFailedReadHoldsNothingBack) {
+  open(2);
+  const std::uint16_t stranded = strand(Direction::read);
+  const auto other = static_cast<std::uint16_t>(1 - stranded);
+  outlast(other);
+  come_back(other);
+  const std::uint16_t later = submit();
+  EXPECT_EQ(only<PostRequest>().permit, later);
+}
+
+TEST_F(ClientOutageTest, AKernelServerWithReplayIsNotWaitedForAndTheFailureIsCounted) {
+  flags = 0;
+  open(2);
+  const std::uint16_t stranded = strand();
+  const auto other = static_cast<std::uint16_t>(1 - stranded);
+  const std::uint64_t before = session.counters().unproven_failures;
+  lose(other);
+  drain(other);
+  wait_for_failures(1);
+  EXPECT_EQ(session.counters().unproven_failures, before + 1);
+  come_back(other);
+  const std::uint16_t later = submit();
+  EXPECT_EQ(only<PostRequest>().permit, later);
+}
+
+TEST_F(ClientOutageTest, AKernelServerWithWaitHoldsEverythingUntilThePathIsAcceptedAgain) {
+  ClientConfig config = small_config();
+  config.kernel_peer = UnfencedReplay::wait;
+  session = ClientSession(config);
+  flags = 0;
+  open(2);
+  const std::uint16_t stranded = strand();
+  const auto other = static_cast<std::uint16_t>(1 - stranded);
+  outlast(other);
+  come_back(other);
+  const std::uint16_t later = submit();
+  EXPECT_TRUE(asked<PostRequest>().empty());
+  come_back(stranded);
+  EXPECT_EQ(only<PostRequest>().permit, later);
+  EXPECT_EQ(session.counters().unproven_failures, 0U);
+}
+
+TEST_F(ClientOutageTest, ARemovedPathOfAKernelServerHoldsNothingForEver) {
+  ClientConfig config = small_config();
+  config.kernel_peer = UnfencedReplay::wait;
+  session = ClientSession(config);
+  flags = 0;
+  open(2);
+  const std::uint16_t stranded = strand();
+  const auto other = static_cast<std::uint16_t>(1 - stranded);
+  outlast(other);
+  come_back(other);
+  const std::uint16_t later = submit();
+  feed(PathRemoveRequested{now, stranded});
+  EXPECT_TRUE(asked<PostRequest>().empty());
+  now += config.fence_timeout;
+  feed(DeadlineReached{now});
+  EXPECT_EQ(only<PostRequest>().permit, later);
+  EXPECT_EQ(session.counters().unproven_failures, 1U);
+}
+
+TEST_F(ClientOutageTest, TimeBeforeTheLastPathWasLostDoesNotCount) {
+  ClientConfig config = small_config();
+  config.send_depth = 8;
+  session = ClientSession(config);
+  open(1);
+  // Waits for room in the send queue, with a path.
+  for (int i = 0; i < 4; ++i) submit();
+  now += config.queue_timeout;
+  const Nanos lost = now;
+  lose(0);
+  EXPECT_TRUE(asked<Complete>().empty());
+  drain(0);
+  EXPECT_TRUE(asked<Complete>().empty());
+  EXPECT_EQ(session.path_wait_ends(lost - seconds(1)), lost + config.queue_timeout);
+  wait_for_failures(4);
+  EXPECT_GE(now - lost, config.queue_timeout);
+}
+
+TEST_F(ClientOutageTest, NoRequestWaitsForAPathWhileOneIsConnected) {
+  open(2);
+  EXPECT_EQ(session.path_wait_ends(0), kNever);
+  lose(0);
+  EXPECT_EQ(session.path_wait_ends(0), kNever);
+  lose(1);
+  EXPECT_EQ(session.path_wait_ends(0), now + session.config().queue_timeout);
+  EXPECT_EQ(session.path_wait_ends(now + 5), now + 5 + session.config().queue_timeout);
+}
+
+}  // namespace
+}  // namespace rtrs

@@ -1,0 +1,47 @@
+// O9: while a client has no connected path, a request waits at most queue_timeout. The time counts from the
+// latest of three moments: the request was submitted; the last path was lost; a path that was connected has
+// been drained at the client, because memory of its requests belongs to the fabric until then.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "core/driver/path_news.hpp"
+
+namespace rtrs::sim {
+
+class PathlessWait {
+ public:
+  // All news of a client, in order, with the times of its own clock.
+  void note(const PathNews& news) noexcept {
+    if (news.kind == PathNews::Kind::link_up) down_since_ = kNever;
+    if (news.kind == PathNews::Kind::link_down) down_since_ = news.at;
+    if (news.kind != PathNews::Kind::path) return;
+    const std::uint32_t bit = std::uint32_t{1} << news.path.path;
+    switch (news.path.state) {
+      case PathState::connected:
+        connected_ |= bit;
+        break;
+      case PathState::draining:
+      case PathState::closing:
+        if ((connected_ & bit) != 0) draining_ |= bit;
+        connected_ &= ~bit;
+        break;
+      default:
+        if ((draining_ & bit) != 0) drained_at_ = news.at;
+        draining_ &= ~bit;
+    }
+  }
+  // When the wait of a request began that was submitted at `submitted`; kNever: it does not wait for a path.
+  Nanos since(Nanos submitted) const noexcept {
+    if (down_since_ == kNever || draining_ != 0) return kNever;
+    return std::max({submitted, down_since_, drained_at_});
+  }
+
+ private:
+  std::uint32_t connected_ = 0;  // a bit for each path
+  std::uint32_t draining_ = 0;   // lost while connected, and not drained yet
+  Nanos down_since_ = kNever;
+  Nanos drained_at_ = 0;
+};
+
+}  // namespace rtrs::sim
