@@ -125,14 +125,11 @@ reached number=tampered
 dropped number=transport_error
 connected)"},
     {"R15e",
-     "another queue depth than the session was opened with: the path stays away until it is asked back",
+     "another queue depth than the session was opened with, in one answer: the path tries again by itself",
      lying,
      R"(lie client=0 number=accept at=6 size=2 value=16
 reconnect
 ended number=depth_changed
-pass time=5s
-lost
-reconnect
 connected)"},
     {"R40", "flags that the client does not know are nothing to it", lying,
      R"(lie client=0 number=accept at=18 size=2 value=0xffff

@@ -23,7 +23,9 @@ void tiny_queues(Scenario& s, ChoiceSource& choice) {
 }
 
 constexpr Directed kScenarios[] = {
-    {"R15a", "the server comes back with half the depth: no path is used until the depth is right again",
+    {"R15a",
+     "the server comes back with half the depth: no path is used until the depth is right again, then all of "
+     "them without an operator",
      busy,
      R"(completed number=10
 depth number=4
@@ -35,10 +37,7 @@ link_down
 depth number=8
 crash client=0
 restart client=0
-pass time=3s
-reconnect path=0
 connected path=0
-reconnect path=1
 connected path=1
 completed number=100)"},
     {"R15b", "with twice the depth", busy,

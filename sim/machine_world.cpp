@@ -21,6 +21,7 @@ MachineConfig small_machine_config(std::uint16_t depth) {
   config.client.queue_timeout = kNever;
   config.client.reconnect_jitter = 0;
   config.client.busy_retry = 0;
+  config.client.lead_head_start = kNever;
   config.client.heartbeat.interval = seconds(1'000'000);
   config.server.queue_depth = depth;
   config.server.max_sessions = 2;

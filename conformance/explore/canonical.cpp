@@ -93,6 +93,8 @@ class View {
   void client_field(std::string_view name, const auto& field) {
     using Field = std::remove_cvref_t<decltype(field)>;
     if (name == "config_" || name == "jitter_" || name == "next_fence_serial_") return;
+    // Read only where there is a head start.
+    if (name == "link_since_") return;
     if constexpr (std::is_same_v<Field, PathTable>) {
       for (const ClientPath& path : field) client_path(path);
     } else if constexpr (std::is_same_v<Field, PermitPool>) {
@@ -115,6 +117,8 @@ class View {
     ClientPath::visit_fields(path, [&](std::string_view name, const auto& field) {
       using Field = std::remove_cvref_t<decltype(field)>;
       if (name == "epoch_" || name == "peer_errno_" || name == "latency_") return;
+      if (name == "unknown_since_" || name == "foreign_") return;
+      if (name == "leads_" && state != PathState::connecting) return;
       if constexpr (std::is_same_v<Field, Heartbeat>) {
         heartbeat(field);
       } else if constexpr (std::is_same_v<Field, Reason>) {
@@ -343,6 +347,7 @@ const char* why_not_canonical(const sim::MachineConfig& config) noexcept {
   const ClientConfig& client = config.client;
   if (config.blocks > kMostBlocks) return "too many blocks";
   if (client.reconnect_jitter != 0 || client.busy_retry != 0) return "delays are drawn";
+  if (client.lead_head_start != kNever) return "turns to lead are taken by the clock";
   if (client.max_reconnect_attempts >= 0) return "attempts are counted";
   if (client.policy == MultipathPolicy::min_latency) return "latencies steer";
   if (client.send_depth < kRoomyQueue || config.server.send_depth < kRoomyQueue)

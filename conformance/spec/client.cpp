@@ -162,13 +162,6 @@ void ClientSpec::end_path_step(Path& path, unsigned index) {
         !alive, path.must_end_rule,
         [&] { return "path " + std::to_string(index) + " goes on as " + std::string(name_of(path.state)); },
         [] { return std::string("PathChanged to draining or closing, with Disconnect of its connections"); });
-  if (path.must_close)
-    sight().check(
-        path.state == PathState::closing || path.state == PathState::closed ||
-            path.state == PathState::absent,
-        Rule::depth_fixed,
-        [&] { return "path " + std::to_string(index) + " is used although its depth or sizes changed"; },
-        [] { return std::string("PathChanged to closing"); });
   if (path.ended && !alive)
     for (const Connection& con : path.cons)
       sight().check(
@@ -180,7 +173,7 @@ void ClientSpec::end_path_step(Path& path, unsigned index) {
   if (path.info_accepted)
     sight().check(path.state != PathState::connecting, Rule::path_connected,
                   "INFO_RSP was accepted and the path is not connected", "PathChanged to connected");
-  path.must_end = path.must_close = path.ended = path.info_accepted = false;
+  path.must_end = path.ended = path.info_accepted = false;
   if (path.heartbeat.running())
     path.heartbeat.end_step(sight(), !path.cons.empty() && path.cons[0].has_room(settings_.send_depth));
 }

@@ -39,7 +39,6 @@ class ClientSpec {
     // Of the step under way:
     bool must_end = false;  // an event says that the path is lost
     Rule must_end_rule = Rule::path_teardown;
-    bool must_close = false;
     bool ended = false;  // it left connecting or connected
     bool info_accepted = false;
   };

@@ -100,10 +100,11 @@ void ClientSpec::connected(Path& path) {
   if (event_.key.con != 0) return;
   const bool changed = event_.queue_depth != queue_depth_ || event_.max_io_size != max_io_size_ ||
                        event_.max_hdr_size != max_hdr_size_;
-  if (opened_ && queue_depth_ != 0 && changed) {
-    path.must_close = true;
-    return;
-  }
+  bool held = opened_ && queue_depth_ != 0;
+  for (const Path& other : paths_)
+    held = held ||
+           (&other != &path && other.state == S::connecting && !other.cons.empty() && other.cons[0].up());
+  if (held && changed) return must_end(path, Rule::depth_fixed);
   queue_depth_ = event_.queue_depth;
   max_io_size_ = event_.max_io_size;
   max_hdr_size_ = event_.max_hdr_size;
@@ -197,6 +198,12 @@ void ClientSpec::path_changed() {
   if (to == S::connected && from != S::unknown)
     sight().check(path.info_accepted, Rule::path_connected, "the path is connected without INFO_RSP",
                   "InfoAccepted first");
+  // It asks for the session that another path has created: the next attempt joins.
+  if (event_.reason == Reason::other_path_leads) {
+    sight().check(connected_ > 0, Rule::first_conn, "a path gives way and no other is connected",
+                  "the attempt goes on");
+    path.ever_answered = false;
+  }
   path.state = to;
   path.ended = path.ended || from == S::connecting || from == S::connected;
   if (to == S::connected) {

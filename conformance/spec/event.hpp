@@ -106,7 +106,7 @@ enum class PathState : std::uint8_t {
 };
 std::string_view name_of(PathState) noexcept;
 // Only the reasons that a rule asks for.
-enum class Reason : std::uint8_t { other, heartbeat_lost, depth_changed };
+enum class Reason : std::uint8_t { other, heartbeat_lost, other_path_leads };
 enum class Result : std::uint8_t { other, ok, peer_error, no_path, session_closed, too_large };
 enum class ReceiveKind : std::uint8_t { empty, message, info };
 enum class WireOp : std::uint8_t { write, write_imm, send, send_imm, send_inv };

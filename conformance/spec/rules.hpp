@@ -15,7 +15,8 @@ namespace rtrs::spec {
   X(connect_attempt, "connect-attempt", "O6", "protocol section 3.5",                                        \
     "all connections of an attempt carry one cid_num and one reconnect counter, which each attempt raises")  \
   X(first_conn, "first-conn", "O13", "protocol section 3.4",                                                 \
-    "first_conn is set for every cid above 0 and in every attempt after the first that was answered")        \
+    "first_conn is set for every cid above 0 and in every attempt after the first that was answered, but "   \
+    "for a path that gave way to the one that created the session")                                          \
   X(connection_events, "connection-events", "O18", "core/fabric/fabric.hpp",                                 \
     "a connection is answered once, and closed once, after Disconnect; nothing of it follows")               \
   X(post_on_live, "post-on-live", "O11", "protocol section 4.2",                                             \
@@ -31,7 +32,7 @@ namespace rtrs::spec {
   X(release_drained, "release-drained", "O12", "protocol sections 4.2 and 5.8",                              \
     "a path is released when all its connections are closed and no request of it is in service")             \
   X(depth_fixed, "depth-fixed", "O15", "protocol section 2.2",                                               \
-    "a path whose server announces another depth or size than the session has is closed for good")           \
+    "a path whose server announces another depth or size than the session has is lost at once")              \
   X(permit_free, "permit-free", "O2", "protocol section 5.1",                                                \
     "a request takes a free permit below the depth")                                                         \
   X(request_once, "request-once", "O2", "protocol section 5.1",                                              \

@@ -39,6 +39,8 @@ void ClientPath::start(Nanos now, const ClientConfig& config, bool first, Action
   ++epoch_;
   ++attempts_;
   first_ = first || ever_established_;
+  leads_ = first && !ever_established_;
+  held_back_ = false;
   ack_owed_ = message_owed_ = false;
   cons_.clear();
   connect_next(now, config, out);
@@ -57,6 +59,17 @@ void ClientPath::wait_until(Nanos when, Reason reason) noexcept {
   state_ = PathState::waiting;
   reason_ = reason;
   deadline_ = when;
+  held_back_ = false;
+}
+
+void ClientPath::hold_back(Nanos when) noexcept {
+  wait_until(when, Reason::none);
+  held_back_ = true;
+}
+
+void ClientPath::not_known(Nanos now, bool foreign) noexcept {
+  foreign_ = foreign_ || foreign;
+  unknown_since_ = std::min(unknown_since_, now);
 }
 
 void ClientPath::settle(PathState state, Reason reason) noexcept {
@@ -76,6 +89,8 @@ void ClientPath::connection_up(const Connected& in, const ClientConfig& config, 
     generations_ =
         (in.flags & wire::kConnRspGeneration) != 0 && (config.extensions & wire::kExtensionGeneration) != 0;
     ever_established_ = true;
+    unknown_since_ = kNever;
+    foreign_ = false;
   }
   if (cons_.size() < config.con_num) return connect_next(in.now, config, out);
   deadline_ = in.now + config.info_timeout;

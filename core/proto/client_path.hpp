@@ -44,6 +44,14 @@ class ClientPath {
   bool can_fence() const noexcept { return fence_; }
   bool has_generations() const noexcept { return generations_; }
   bool ever_established() const noexcept { return ever_established_; }
+  // Waits because another path tries to create the session.
+  bool held_back() const noexcept { return state_ == PathState::waiting && held_back_; }
+  // This attempt asks the server to create the session, and the path never was part of one.
+  bool leads() const noexcept { return state_ == PathState::connecting && leads_; }
+  // When the server first said that it does not know the session, of all answers since the path was last
+  // accepted; kNever: it did not.
+  Nanos unknown_since() const noexcept { return unknown_since_; }
+  bool foreign() const noexcept { return foreign_; }
   std::uint16_t con_count() const noexcept { return static_cast<std::uint16_t>(cons_.size()); }
   ConKey key(std::uint16_t con) const noexcept { return {index_, con, epoch_}; }
   // True when the key is one of the current incarnation that has not seen its last event.
@@ -53,9 +61,19 @@ class ClientPath {
   // Starts an attempt; `first` is the first_conn mark of cid 0 (protocol section 3.4).
   void start(Nanos now, const ClientConfig&, bool first, ActionList&) noexcept;
   void wait_until(Nanos when, Reason) noexcept;  // state waiting
+  void hold_back(Nanos when) noexcept;           // the same, for want of a turn to lead
   void settle(PathState, Reason) noexcept;       // state closed or absent
   void set_goal(Goal goal) noexcept { goal_ = goal; }
   void forget_attempts() noexcept { attempts_ = 0; }
+  // Of an attempt that leads: it is given up, and the next one asks for the session that another path made.
+  void give_way() noexcept {
+    ever_established_ = false;
+    goal_ = Goal::retry_at_once;
+  }
+  // The server rejected an attempt of a path that wanted to join: it has no such session. `foreign`: although
+  // the session lives elsewhere.
+  void not_known(Nanos now, bool foreign) noexcept;
+  bool joins() const noexcept { return !first_; }
 
   // The peer accepted `in.key`: connects the next one, or asks for INFO after the last.
   void connection_up(const Connected& in, const ClientConfig&, ActionList&) noexcept;
@@ -68,6 +86,10 @@ class ClientPath {
 
   bool expects_connection(const ConKey& key) const noexcept {
     return state_ == PathState::connecting && cons_[key.con].state == ClientConnection::State::connecting;
+  }
+  // The server accepted this attempt.
+  bool accepted() const noexcept {
+    return state_ == PathState::connecting && cons_[0].state == ClientConnection::State::up;
   }
   // True while the answer to INFO_REQ is outstanding.
   bool expects_info(const ClientConfig& config) const noexcept {
@@ -100,8 +122,8 @@ class ClientPath {
 
   bool operator==(const ClientPath&) const = default;
   RTRS_FIELDS(index_, state_, goal_, reason_, peer_errno_, epoch_, attempts_, deadline_, heartbeat_, latency_,
-              inflight_, fresh_keys_, fence_, generations_, first_, ever_established_, ack_owed_,
-              message_owed_, cons_)
+              inflight_, fresh_keys_, fence_, generations_, first_, leads_, held_back_, foreign_,
+              ever_established_, unknown_since_, ack_owed_, message_owed_, cons_)
 
  private:
   void connect_next(Nanos now, const ClientConfig&, ActionList&) noexcept;
@@ -121,7 +143,11 @@ class ClientPath {
   bool fence_ = false;
   bool generations_ = false;
   bool first_ = false;
+  bool leads_ = false;
+  bool held_back_ = false;
+  bool foreign_ = false;
   bool ever_established_ = false;
+  Nanos unknown_since_ = kNever;
   bool ack_owed_ = false;
   bool message_owed_ = false;
   FixedVector<ClientConnection, kMaxCons> cons_;

@@ -105,6 +105,7 @@ void ClientSession::pump(Nanos now, ActionList& out) noexcept {
 void ClientSession::finish_step(Nanos now, ActionList& out) noexcept {
   drive_fences(now, out);
   pump(now, out);
+  pump_ = pump_ || giving_way_;
   if (!closing_ || pump_) return;
   if (permits_.used() == 0) closing_paths_ = true;
   if (!closing_paths_) return;

@@ -26,48 +26,6 @@ void ClientSession::report(unsigned index, Nanos delay, ActionList& out) const n
                        path.attempts(), delay});
 }
 
-// Whether another path brings the session back if the server has lost it: one that was up before and goes on
-// trying. Where all such paths were removed or disconnected, the session starts over.
-bool ClientSession::has_home(unsigned index) const noexcept {
-  if (!ever_connected_) return false;
-  for (unsigned other = 0; other < kMaxPaths; ++other) {
-    const ClientPath& path = paths_[other];
-    const bool trying = path.state() != PathState::absent && path.state() != PathState::closed &&
-                        path.state() != PathState::closing;
-    if (other != index && trying && path.ever_established()) return true;
-  }
-  return paths_[index].ever_established();
-}
-
-// Until a session exists at the server, one path at a time tries to create it, as the kernel client does: two
-// servers that are addressed by mistake must not each get a session of their own.
-bool ClientSession::may_lead(unsigned index) const noexcept {
-  if (has_home(index)) return true;
-  for (unsigned other = 0; other < kMaxPaths; ++other) {
-    const PathState state = paths_[other].state();
-    if (other != index && (state == PathState::connecting || state == PathState::draining)) return false;
-  }
-  return true;
-}
-
-void ClientSession::start_path(unsigned index, Nanos now, ActionList& out) noexcept {
-  ClientPath& path = paths_[index];
-  if (!may_lead(index)) {
-    path.wait_until(kNever, Reason::none);
-    return report(index, 0, out);
-  }
-  path.start(now, config_, !has_home(index), out);
-  report(index, 0, out);
-}
-
-void ClientSession::start_waiting_paths(unsigned after, Nanos now, ActionList& out) noexcept {
-  for (unsigned step = 1; step <= kMaxPaths; ++step) {
-    const unsigned index = (after + step) % kMaxPaths;
-    const bool held_back = paths_[index].state() == PathState::waiting && paths_[index].deadline() == kNever;
-    if (held_back && may_lead(index)) start_path(index, now, out);
-  }
-}
-
 void ClientSession::on(const PathAdded& in, ActionList& out) noexcept {
   RTRS_ASSERT(in.path < kMaxPaths);
   if (closing_) return;
@@ -82,7 +40,7 @@ void ClientSession::lose_path(unsigned index, Nanos now, Reason reason, std::uin
   const bool nothing_open = path.lose(now, reason, peer_errno, out);
   report(index, 0, out);
   if (was_connected && --connected_ == 0) {
-    down_since_ = now;
+    down_since_ = link_since_ = now;
     out.push(LinkChanged{false});
   }
   // An unanswered fence that went over this path has to be asked again over another.
@@ -123,14 +81,22 @@ void ClientSession::schedule_attempt(unsigned index, Nanos now, ActionList& out)
     path.settle(PathState::closed, limit == 0 ? path.reason() : Reason::attempts_exhausted);
     return report(index, 0, out);
   }
-  const Nanos delay = attempt_delay(path);
+  const Nanos delay = attempt_delay(path, now);
   path.wait_until(now + delay, path.reason());
   report(index, delay, out);
 }
 
-Nanos ClientSession::attempt_delay(const ClientPath& path) noexcept {
+Nanos ClientSession::attempt_delay(const ClientPath& path, Nanos now) noexcept {
   if (path.reason() == Reason::rejected_busy)
     return config_.busy_retry + jitter_.up_to(std::min(config_.busy_retry, config_.reconnect_jitter));
+  // The server is there and has lost the session: the next attempt creates it.
+  const bool lost = path.reason() == Reason::rejected && path.peer_errno() == wire::linux_errno::kEnxio &&
+                    path.joins() && !path.foreign();
+  if (lost && connected_ == 0 && config_.lead_head_start != kNever) {
+    const Nanos turn = std::max(link_since_ + config_.lead_head_start, now) - now;
+    return std::max(turn, config_.reconnect_min) +
+           jitter_.up_to(std::min(config_.reconnect_min, config_.reconnect_jitter));
+  }
   const unsigned doublings = std::min(path.attempts() == 0 ? 0U : path.attempts() - 1, 32U);
   Nanos delay = config_.reconnect_min;
   for (unsigned i = 0; i < doublings && delay < config_.reconnect_max; ++i) delay *= 2;
@@ -205,6 +171,7 @@ void ClientSession::on(const PolicyChanged& in, ActionList&) noexcept {
 void ClientSession::on(const CloseRequested& in, ActionList& out) noexcept {
   if (closing_) return;
   closing_ = true;
+  giving_way_ = false;
   close_deadline_ = in.now + config_.close_timeout;
   finish_step(in.now, out);
 }
@@ -214,16 +181,24 @@ void ClientSession::violation(unsigned index, Nanos now, ActionList& out) noexce
   lose_path(index, now, Reason::protocol_violation, 0, out);
 }
 
+// The limits of the session are fixed: it was opened, or another path has been accepted with them and may
+// open it.
+bool ClientSession::limits_are_held(unsigned index) const noexcept {
+  if (opened()) return true;
+  for (unsigned other = 0; other < kMaxPaths; ++other)
+    if (other != index && paths_[other].accepted()) return true;
+  return false;
+}
+
 void ClientSession::on(const Connected& in, ActionList& out) noexcept {
   ClientPath* path = current(in.key);
   if (path == nullptr || !path->expects_connection(in.key)) return;
   if (in.key.con == 0) {
     const bool changed =
         in.queue_depth != queue_depth_ || in.max_io_size != max_io_size_ || in.max_hdr_size != max_hdr_size_;
-    if (opened() && changed) {
-      // The permits and their chunks are those of the old depth: no automatic retry (races of a restarted
-      // server).
-      path->set_goal(ClientPath::Goal::close);
+    if (changed && limits_are_held(in.key.path)) {
+      // The permits and their chunks are those of the old depth. The path tries again, as after any failure:
+      // the server may be restarted with the depth that it had.
       lose_path(in.key.path, in.now, Reason::depth_changed, 0, out);
       return finish_step(in.now, out);
     }
@@ -238,6 +213,8 @@ void ClientSession::on(const ConnectFailed& in, ActionList& out) noexcept {
   ClientPath* path = current(in.key);
   if (path == nullptr || path->state() != PathState::connecting) return;
   const bool busy = in.reason == Reason::rejected && in.peer_errno == wire::linux_errno::kEbusy;
+  if (in.reason == Reason::rejected && in.peer_errno == wire::linux_errno::kEnxio)
+    unknown_at_server(in.key.path, in.now);
   lose_path(in.key.path, in.now, busy ? Reason::rejected_busy : in.reason, in.peer_errno, out);
   finish_step(in.now, out);
 }
@@ -270,7 +247,11 @@ void ClientSession::on(const InfoAccepted& in, ActionList& out) noexcept {
   path->come_up(in.now, config_, permits_.depth(), out);
   report(in.key.path, 0, out);
   down_since_ = 0;
-  if (connected_++ == 0) out.push(LinkChanged{true});
+  if (connected_++ == 0) {
+    link_since_ = in.now;
+    out.push(LinkChanged{true});
+  }
+  giving_way_ = true;
   // The server takes a newer incarnation of a path only when the older one is closed and drained.
   release_requests(in.key.path, true, in.now);
   start_waiting_paths(in.key.path, in.now, out);
@@ -319,6 +300,7 @@ void ClientSession::on(const DeadlineReached& in, ActionList& out) noexcept {
 }
 
 void ClientSession::on(const Continued& in, ActionList& out) noexcept {
+  if (giving_way_) give_way(in.now, out);
   finish_step(in.now, out);
 }
 

@@ -89,7 +89,8 @@ class ClientSession {
   bool operator==(const ClientSession&) const = default;
   RTRS_FIELDS(config_, jitter_, paths_, fences_, permits_, queue_depth_, max_io_size_, max_hdr_size_,
               connected_, down_since_, cursor_, next_fence_serial_, queue_head_, queue_tail_, queued_,
-              close_deadline_, ever_connected_, pump_, closing_, closing_paths_, ended_)
+              close_deadline_, link_since_, ever_connected_, pump_, giving_way_, closing_, closing_paths_,
+              ended_)
 
  private:
   // The fence of one lost path: requests of it wait until the server's old incarnation is known to be dead.
@@ -109,16 +110,23 @@ class ClientSession {
   ClientPath* current(const ConKey&) noexcept;  // null, and counted, for a key of an older incarnation
   void finish_step(Nanos now, ActionList&) noexcept;
 
-  // client_session.cpp: life of paths
+  // client_leading.cpp: who creates the session
   void start_path(unsigned index, Nanos now, ActionList&) noexcept;
   void start_waiting_paths(unsigned after, Nanos now, ActionList&) noexcept;
-  void end_path(unsigned index, Nanos now, ClientPath::Goal, Reason, ActionList&) noexcept;
   bool has_home(unsigned index) const noexcept;
   bool may_lead(unsigned index) const noexcept;
+  bool creates(unsigned index, Nanos now) const noexcept;
+  Nanos turn_to_lead(unsigned index, Nanos now) const noexcept;
+  void unknown_at_server(unsigned index, Nanos now) noexcept;
+  void give_way(Nanos now, ActionList&) noexcept;
+
+  // client_session.cpp: life of paths
+  void end_path(unsigned index, Nanos now, ClientPath::Goal, Reason, ActionList&) noexcept;
+  bool limits_are_held(unsigned index) const noexcept;
   void lose_path(unsigned index, Nanos now, Reason, std::uint16_t peer_errno, ActionList&) noexcept;
   void path_drained(unsigned index, Nanos now, ActionList&) noexcept;
   void schedule_attempt(unsigned index, Nanos now, ActionList&) noexcept;
-  Nanos attempt_delay(const ClientPath&) noexcept;
+  Nanos attempt_delay(const ClientPath&, Nanos now) noexcept;
   void path_deadline(unsigned index, Nanos now, ActionList&) noexcept;
   void report(unsigned index, Nanos delay, ActionList&) const noexcept;
   void violation(unsigned index, Nanos now, ActionList&) noexcept;
@@ -158,8 +166,10 @@ class ClientSession {
   std::uint16_t queue_tail_ = kNoPermit;
   std::uint32_t queued_ = 0;
   Nanos close_deadline_ = kNever;
+  Nanos link_since_ = 0;  // the last time that LinkChanged was reported
   bool ever_connected_ = false;
   bool pump_ = false;
+  bool giving_way_ = false;  // a path came up: others that lead are not yet told
   bool closing_ = false;
   bool closing_paths_ = false;
   bool ended_ = false;

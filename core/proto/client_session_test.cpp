@@ -139,17 +139,24 @@ TEST_F(ClientSessionTest, RejectionReasonReachesThePath) {  // R09
   EXPECT_EQ(session.path(0).peer_errno(), wire::linux_errno::kEexist);
 }
 
-TEST_F(ClientSessionTest, ChangedDepthStopsRetrying) {  // R15
+TEST_F(ClientSessionTest, ChangedDepthIsTriedAgainWithBackOff) {  // R15
   open(1);
   lose(0);
   drain(0);
   pass(seconds(40));
-  feed(accepted(key(0, 0), 8));
-  EXPECT_EQ(session.path(0).reason(), Reason::depth_changed);
-  drain(0);
-  EXPECT_EQ(session.path(0).state(), PathState::closed);
-  feed(PathReconnectRequested{now, 0});
-  EXPECT_EQ(session.path(0).state(), PathState::connecting);
+  Nanos waited = 0;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    feed(accepted(key(0, 0), 8));
+    EXPECT_EQ(session.path(0).reason(), Reason::depth_changed);
+    drain(0);
+    ASSERT_EQ(session.path(0).state(), PathState::waiting);
+    EXPECT_EQ(session.path(0).reason(), Reason::depth_changed);
+    EXPECT_GT(session.next_deadline() - now, waited);
+    waited = session.next_deadline() - now;
+    pass(seconds(40));
+  }
+  bring_up(0);
+  EXPECT_EQ(session.queue_depth(), 4U);
 }
 
 TEST_F(ClientSessionTest, AddedPathIsHeldToTheDepthOfTheSession) {  // L15

@@ -28,7 +28,7 @@ enum class UnfencedReplay : std::uint8_t {
 };
 
 struct ClientConfig {
-  std::uint64_t seed = 1;            // of the reconnect jitter
+  std::uint64_t seed = 1;            // of the reconnect jitter; another one for each session
   std::uint16_t con_num = 3;         // connections a path: one for service, the rest for IO; 2 .. kMaxCons
   std::uint16_t max_depth = 512;     // permits to use at most, 1 .. kMaxPermits; the server may offer less
   std::uint16_t send_depth = 1024;   // send queue entries of a connection
@@ -49,12 +49,15 @@ struct ClientConfig {
   Nanos reconnect_jitter = seconds(2);  // up to this much is added, at most the delay itself
   Nanos busy_retry =
       milliseconds(250);  // delay after the server said that it still closes the old incarnation
+  // Before another path tries to create the session too, while one is still trying. Also before a path that
+  // the server does not know may create it anew, from the loss of the last path on. kNever: not at all.
+  Nanos lead_head_start = seconds(1);
   std::int32_t max_reconnect_attempts = -1;  // -1: for ever; 0: never
   HeartbeatConfig heartbeat;
   bool operator==(const ClientConfig&) const = default;
   RTRS_FIELDS(seed, con_num, max_depth, send_depth, extensions, imm_consumes_receive, offer_invalidation,
               policy, kernel_peer, fence_failed, connect_timeout, info_timeout, fence_timeout, queue_timeout,
-              close_timeout, reconnect_min, reconnect_max, reconnect_jitter, busy_retry,
+              close_timeout, reconnect_min, reconnect_max, reconnect_jitter, busy_retry, lead_head_start,
               max_reconnect_attempts, heartbeat)
 };
 

@@ -107,6 +107,8 @@ const char* to_string(Reason reason) noexcept {
       return "no_resources";
     case Reason::fabric_gone:
       return "fabric_gone";
+    case Reason::other_path_leads:
+      return "other_path_leads";
   }
   return "unknown";
 }

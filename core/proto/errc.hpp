@@ -57,8 +57,9 @@ enum class Reason : std::uint8_t {
   attempts_exhausted,  // client: the maximum number of reconnect attempts was reached
   no_resources,        // memory or fabric objects could not be had
   fabric_gone,         // the device or provider went away
+  other_path_leads,    // client: another path created the session meanwhile; this one joins it
 };
-inline constexpr unsigned kReasonCount = static_cast<unsigned>(Reason::fabric_gone) + 1;
+inline constexpr unsigned kReasonCount = static_cast<unsigned>(Reason::other_path_leads) + 1;
 const char* to_string(Reason) noexcept;
 
 }  // namespace rtrs

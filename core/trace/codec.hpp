@@ -89,9 +89,16 @@ const std::uint8_t* get_values(const std::uint8_t* at, const std::uint8_t* end, 
 // older, does not have it.
 using FieldMap = std::vector<int>;
 
+// What a value is where the file does not say: the default, or what older versions did.
+template <class T>
+T unsaid() noexcept {
+  if constexpr (requires { T::of_older_version(); }) return T::of_older_version();
+  return T{};
+}
+
 template <class T>
 T get_struct(const Record& record, const FieldMap& map) noexcept {
-  T value{};
+  T value = unsaid<T>();
   if constexpr (Timed<T>) value.now = record.time;
   std::size_t index = 0;
   visit_leaves(value, [&](auto& field) {

@@ -33,6 +33,12 @@ enum class EventClass : std::uint8_t { control = 0, input = 1, action = 2, note 
 struct BeginClient {
   Nanos now = 0;
   ClientConfig config;
+  // Older versions let one path at a time create the session.
+  static BeginClient of_older_version() noexcept {
+    BeginClient begin{};
+    begin.config.lead_head_start = kNever;
+    return begin;
+  }
   RTRS_FIELDS(now, config)
 };
 struct BeginServerSession {

@@ -123,7 +123,7 @@ struct Words {
 };
 constexpr std::string_view kStates[] = {"",         "absent",  "connecting", "connected",
                                         "draining", "waiting", "closing",    "closed"};
-constexpr std::string_view kReasons[] = {"", "heartbeat_lost", "depth_changed"};
+constexpr std::string_view kReasons[] = {"", "heartbeat_lost", "other_path_leads"};
 constexpr std::string_view kResults[] = {"", "ok", "peer_error", "no_path", "session_closed", "too_large"};
 constexpr std::string_view kReceives[] = {"empty", "message", "info"};
 constexpr std::string_view kOps[] = {"write", "write_imm", "send", "send_imm", "send_inv"};

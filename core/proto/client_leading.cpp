@@ -1,0 +1,95 @@
+// Which path asks the server to create the session (protocol section 3.4), and what the others do meanwhile.
+#include "core/proto/client_session.hpp"
+
+namespace rtrs {
+
+// Whether another path brings the session back if the server has lost it: one that was up before and goes on
+// trying. Where all such paths were removed or disconnected, the session starts over.
+bool ClientSession::has_home(unsigned index) const noexcept {
+  if (!ever_connected_) return false;
+  for (unsigned other = 0; other < kMaxPaths; ++other) {
+    const ClientPath& path = paths_[other];
+    const bool trying = path.state() != PathState::absent && path.state() != PathState::closed &&
+                        path.state() != PathState::closing;
+    if (other != index && trying && path.ever_established()) return true;
+  }
+  return paths_[index].ever_established();
+}
+
+// Until a session exists at the server, one path at a time tries to create it, as the kernel client does: two
+// servers that are addressed by mistake must not each get a session of their own. Others follow one after
+// another when the head start is over, so that a link that swallows everything does not hold them up.
+bool ClientSession::may_lead(unsigned index) const noexcept {
+  if (has_home(index)) return true;
+  for (unsigned other = 0; other < kMaxPaths; ++other) {
+    const PathState state = paths_[other].state();
+    if (other != index && (state == PathState::connecting || state == PathState::draining)) return false;
+  }
+  return true;
+}
+
+// The server may have lost the session (it was restarted, or its last path was silent for too long) while the
+// paths that would bring it back are dead. A path that it refused for that may create it anew, unless the
+// same server refused it while the session lived: that is another server.
+bool ClientSession::creates(unsigned index, Nanos now) const noexcept {
+  if (!has_home(index)) return true;
+  const ClientPath& path = paths_[index];
+  const bool late = config_.lead_head_start != kNever && now >= link_since_ + config_.lead_head_start;
+  return connected_ == 0 && late && path.unknown_since() != kNever && !path.foreign();
+}
+
+// Behind all that lead, or wait for it, already.
+Nanos ClientSession::turn_to_lead(unsigned index, Nanos now) const noexcept {
+  if (config_.lead_head_start == kNever) return kNever;
+  Nanos turn = now;
+  for (unsigned other = 0; other < kMaxPaths; ++other) {
+    const ClientPath& path = paths_[other];
+    const bool ahead = path.state() == PathState::connecting || path.state() == PathState::draining;
+    if (other != index && (ahead || path.held_back())) turn += config_.lead_head_start;
+  }
+  return turn;
+}
+
+void ClientSession::start_path(unsigned index, Nanos now, ActionList& out) noexcept {
+  ClientPath& path = paths_[index];
+  const bool had_turn = path.held_back() && path.deadline() <= now;
+  if (!had_turn && !may_lead(index)) {
+    path.hold_back(path.held_back() ? path.deadline() : turn_to_lead(index, now));
+    return report(index, 0, out);
+  }
+  path.start(now, config_, creates(index, now), out);
+  report(index, 0, out);
+}
+
+// A path came up while others tried to create the session as well. They start over and ask for the one that
+// there is: at another server, addressed by mistake, they must not go on with one of their own.
+void ClientSession::give_way(Nanos now, ActionList& out) noexcept {
+  for (unsigned index = 0; index < kMaxPaths && connected_ > 0; ++index) {
+    ClientPath& path = paths_[index];
+    if (!path.leads()) continue;
+    path.give_way();
+    // One path a step: it may take an action for each of its connections.
+    return lose_path(index, now, Reason::other_path_leads, 0, out);
+  }
+  giving_way_ = false;
+}
+
+void ClientSession::unknown_at_server(unsigned index, Nanos now) noexcept {
+  ClientPath& path = paths_[index];
+  if (!path.joins()) return;
+  const HeartbeatConfig& heartbeat = config_.heartbeat;
+  const Nanos silence = (heartbeat.missed_max + 2) * heartbeat.interval;
+  // Some path was connected all the time, and its server was heard after this one first refused.
+  const bool lived = connected_ > 0 && path.unknown_since() != kNever &&
+                     link_since_ <= path.unknown_since() && now >= path.unknown_since() + silence;
+  path.not_known(now, lived);
+}
+
+void ClientSession::start_waiting_paths(unsigned after, Nanos now, ActionList& out) noexcept {
+  for (unsigned step = 1; step <= kMaxPaths; ++step) {
+    const unsigned index = (after + step) % kMaxPaths;
+    if (paths_[index].held_back() && may_lead(index)) start_path(index, now, out);
+  }
+}
+
+}  // namespace rtrs

@@ -1,0 +1,166 @@
+// Which path creates the session, and when others may.
+#include "core/proto/test_client_session.hpp"
+#include "core/wire/linux_errno.hpp"
+
+namespace rtrs {
+namespace {
+
+class ClientLeadingTest : public ClientSessionFixture {
+ protected:
+  Nanos head_start() const { return session.config().lead_head_start; }
+  void refuse(std::uint16_t path) {
+    feed(ConnectFailed{now, key(path, 0), Reason::rejected, wire::linux_errno::kEnxio});
+    drain(path);
+  }
+  // Path 0 was up, path 1 never was; nothing is connected any more.
+  void lose_the_only_home() {
+    add_path(0);
+    bring_up(0);
+    add_path(1);
+    EXPECT_FALSE(only<Connect>().first_conn);
+    lose(0);
+    drain(0);
+  }
+};
+
+TEST_F(ClientLeadingTest, TheNextPathLeadsWhenTheHeadStartIsOver) {
+  add_path(0);
+  add_path(1);
+  add_path(2);
+  EXPECT_EQ(session.path(1).state(), PathState::waiting);
+  pass(head_start() - 1);
+  EXPECT_TRUE(asked<Connect>().empty());
+  pass(1);
+  EXPECT_EQ(only<Connect>().key.path, 1);
+  EXPECT_TRUE(only<Connect>().first_conn);
+  EXPECT_EQ(session.path(0).state(), PathState::connecting);
+  pass(head_start());
+  EXPECT_EQ(only<Connect>().key.path, 2);
+  EXPECT_TRUE(only<Connect>().first_conn);
+  bring_up(1);
+  EXPECT_TRUE(session.opened());
+}
+
+TEST(ClientLeading, WithoutAHeadStartOnePathAtATime) {
+  ClientConfig config = small_config();
+  config.lead_head_start = kNever;
+  ClientSession session(config);
+  ActionList out;
+  session.on(PathAdded{seconds(1), 0}, out);
+  session.on(PathAdded{seconds(1), 1}, out);
+  EXPECT_EQ(session.next_deadline(), seconds(1) + config.connect_timeout);
+  EXPECT_EQ(session.path(1).state(), PathState::waiting);
+}
+
+TEST_F(ClientLeadingTest, TheOthersJoinTheSessionOfThePathThatIsUpFirst) {
+  add_path(0);
+  add_path(1);
+  pass(head_start());
+  // Its first connection is accepted, by whatever server that is.
+  feed(accepted(key(0, 0)));
+  bring_up(1);
+  EXPECT_EQ(session.path(0).state(), PathState::draining);
+  EXPECT_EQ(session.path(0).reason(), Reason::other_path_leads);
+  drain(0);
+  EXPECT_EQ(only<Connect>().key.path, 0);
+  EXPECT_FALSE(only<Connect>().first_conn);
+  bring_up(0);
+  EXPECT_EQ(session.connected_paths(), 2U);
+}
+
+TEST_F(ClientLeadingTest, ServersOfDifferentDepthDoNotMixBeforeTheSessionIsOpen) {
+  add_path(0);
+  add_path(1);
+  pass(head_start());
+  feed(accepted(key(0, 0), 4));
+  feed(accepted(key(1, 0), 8));
+  EXPECT_EQ(session.path(1).reason(), Reason::depth_changed);
+  EXPECT_EQ(session.queue_depth(), 4U);
+  // The one that had fixed it is gone before it opened the session.
+  lose(0);
+  drain(0);
+  drain(1);
+  pass(seconds(10));
+  pass(head_start());
+  ASSERT_EQ(session.path(1).state(), PathState::connecting);
+  feed(accepted(key(1, 0), 8));
+  EXPECT_EQ(session.queue_depth(), 8U);
+}
+
+TEST_F(ClientLeadingTest, APathThatWasNeverUpBringsTheSessionBack) {
+  lose_the_only_home();
+  refuse(1);
+  pass(session.next_deadline() - now);
+  while (asked<Connect>().empty() || only<Connect>().key.path != 1) {
+    ASSERT_LT(now, seconds(1020));
+    if (session.path(0).state() == PathState::connecting) {
+      feed(ConnectFailed{now, key(0, 0), Reason::connect_timeout, 0});
+      drain(0);
+    }
+    pass(session.next_deadline() - now);
+  }
+  EXPECT_TRUE(only<Connect>().first_conn);
+  bring_up(1);
+  EXPECT_EQ(session.connected_paths(), 1U);
+}
+
+TEST_F(ClientLeadingTest, APathThatIsNotKnownWaitsForTheHeadStartOfThoseThatWere) {
+  lose_the_only_home();
+  const Nanos lost = now;
+  refuse(1);
+  EXPECT_GE(session.path(1).deadline(), lost + head_start());
+}
+
+TEST_F(ClientLeadingTest, APathThatIsNotKnownNeverLeadsBesideOneThatIsConnected) {
+  add_path(0);
+  bring_up(0);
+  add_path(1);
+  refuse(1);
+  for (int i = 0; i < 5; ++i) {
+    pass(seconds(4));
+    feed(ImmReceived{now, key(0, 1), wire::encode_hb(wire::ImmType::hb_msg)});
+    if (session.path(1).state() != PathState::connecting) continue;
+    EXPECT_TRUE(session.path(1).joins());
+    refuse(1);
+  }
+}
+
+// Otherwise a wrong address among the paths would get the requests as soon as the right server is away.
+TEST_F(ClientLeadingTest, AServerThatRefusedWhileTheSessionLivedNeverGetsOneOfItsOwn) {
+  add_path(0);
+  bring_up(0);
+  add_path(1);
+  const Nanos silence = (session.config().heartbeat.missed_max + 2) * session.config().heartbeat.interval;
+  const Nanos end = now + 2 * silence + 2 * session.config().reconnect_max;
+  while (now < end) {
+    if (session.path(1).state() == PathState::connecting) refuse(1);
+    pass(seconds(4));
+    feed(ImmReceived{now, key(0, 1), wire::encode_hb(wire::ImmType::hb_msg)});
+    if (!session.path(0).connected()) break;
+  }
+  ASSERT_TRUE(session.path(0).connected());
+  EXPECT_TRUE(session.path(1).foreign());
+  lose(0);
+  drain(0);
+  for (int i = 0; i < 20; ++i) {
+    pass(seconds(10));
+    if (session.path(1).state() != PathState::connecting) continue;
+    EXPECT_TRUE(session.path(1).joins());
+    refuse(1);
+  }
+}
+
+TEST_F(ClientLeadingTest, TheCreatorGivesWayToAPathOfTheSessionThatIsBackFirst) {
+  lose_the_only_home();
+  refuse(1);
+  pass(seconds(3));
+  ASSERT_EQ(session.path(0).state(), PathState::connecting);
+  ASSERT_TRUE(session.path(1).leads());
+  bring_up(0);
+  EXPECT_EQ(session.path(1).reason(), Reason::other_path_leads);
+  drain(1);
+  EXPECT_FALSE(only<Connect>().first_conn);
+}
+
+}  // namespace
+}  // namespace rtrs
