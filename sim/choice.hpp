@@ -74,7 +74,9 @@ namespace rtrs::sim {
   X(post_short)     /* fewer work requests are taken than were posted */                          \
   X(armed)          /* the next fault comes soon, because something rare is going on */           \
   X(clock_rate)     /* a clock is fast or slow */                                                 \
-  X(channel)        /* how much slower than the others the messages of one connection are */
+  X(channel)        /* how much slower than the others the messages of one connection are */      \
+  /* The same again, with a third stream. */                                                      \
+  X(dead_link) /* links that nothing heals */
 
 enum class Label : std::uint16_t {
 #define RTRS_SIM_LABEL(name) name,
@@ -199,7 +201,8 @@ class ScopedSpan {
 // Pseudo-random numbers from a seed; the same on every machine and compiler.
 class SeededChoice final : public ChoiceSource {
  public:
-  explicit SeededChoice(std::uint64_t seed) noexcept : state_(seed), rare_(~seed) {}
+  explicit SeededChoice(std::uint64_t seed) noexcept
+      : state_(seed), rare_(~seed), late_(seed ^ 0x6c61746500000000ULL) {}
 
  protected:
   std::uint32_t choose(std::uint32_t n, Label) override;
@@ -207,6 +210,7 @@ class SeededChoice final : public ChoiceSource {
  private:
   std::uint64_t state_;
   std::uint64_t rare_;  // of the labels from rare_swarm on
+  std::uint64_t late_;  // of those from dead_link on
 };
 
 // Plays a tape, then only calm choices. The draws are not owned.

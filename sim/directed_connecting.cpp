@@ -16,6 +16,10 @@ void three_paths_from_start(Scenario& s, ChoiceSource&) {
   s.faults_from_start = true;
   s.paths = 3;
 }
+void four_paths_from_start(Scenario& s, ChoiceSource&) {
+  s.faults_from_start = true;
+  s.paths = 4;
+}
 void wait_policy(Scenario& s, ChoiceSource&) {
   s.client.extensions = 0;
   s.client.kernel_peer = UnfencedReplay::wait;
@@ -118,6 +122,90 @@ connected)"},
     {"L27b", "the same, and the client has to wait for the new path before it sends its requests again",
      wait_policy,
      "delivered number=1\nbreak_path\nserving\ncut ways=2\npass time=4s\nheal ways=2\nconnected"},
+    {"L30a", "a path that was never up brings the session back when the one that was up stays dead",
+     from_start,
+     R"(cut path=1
+connected path=0
+cut path=0
+crash client=0
+pass time=1s
+restart client=0
+heal path=1
+connected path=1
+by time=60s
+completed number=10)"},
+    {"L30b", "the same when the server dropped the session because its only path fell silent", from_start,
+     R"(cut path=1
+connected path=0
+cut path=0
+sessions number=0
+heal path=1
+connected path=1
+by time=60s
+completed number=10)"},
+    {"L30c", "two such paths create the session at the same time: it is one", three_paths_from_start,
+     R"(cut path=1
+cut path=2
+connected path=0
+cut path=0
+crash client=0
+pass time=20s
+restart client=0
+heal path=1
+heal path=2
+connected path=1
+connected path=2
+sessions number=1
+heal path=0
+connected path=0
+sessions number=1)"},
+    {"L30d", "the path that was up and the one that never was come back at once", from_start,
+     R"(cut path=1
+connected path=0
+cut path=0
+crash client=0
+pass time=20s
+restart client=0
+heal path=1
+heal path=0
+connected path=0
+connected path=1
+sessions number=1)"},
+    {"L31a", "the first path swallows everything from the start: the next one opens the session", from_start,
+     R"(cut path=0
+connected path=1
+by time=2s
+heal path=0
+connected path=0
+sessions number=1)"},
+    {"L31b", "the first three of four paths do", four_paths_from_start,
+     R"(cut path=0
+cut path=1
+cut path=2
+connected path=3
+by time=4s
+heal path=0
+heal path=1
+heal path=2
+connected path=0
+connected path=1
+connected path=2
+sessions number=1)"},
+    {"L31c", "the first path is slower than its head start: both open the session, and it is one", from_start,
+     R"(slow path=0 time=400ms
+connected path=1
+connected path=0
+sessions number=1
+slow path=0)"},
+    {"L31d",
+     "nothing comes back over the first path: the server holds it half-open beside the one that opened",
+     from_start,
+     R"(cut path=0 ways=2
+connected path=1
+by time=2s
+heal path=0 ways=2
+connected path=0
+sessions number=1)"},
     {"L29a", "a client dies in silence and comes back within the dead time", nullptr,
      "delivered number=4\ncrash\npass time=2s\nrestart\nconnected path=0\nconnected path=1"},
     {"L29b", "a client is cut off, not dead: what it had sent must not act after its successor", nullptr,

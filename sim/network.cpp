@@ -252,11 +252,16 @@ void Network::cut(LinkId id, Way way) {
 void Network::heal(LinkId id, Way way, ChoiceSource& choice) {
   Link& link = links_[id];
   bool& cut = link.info.cut[static_cast<unsigned>(way)];
-  if (!cut) return;
+  if (!cut || link.info.dead[static_cast<unsigned>(way)]) return;
   cut = false;
   if (is_cut(id, way)) return;
   link_changed(id, way, false);
   for (const QpId qp : link.qps) unstick(qp, choice);
+}
+
+void Network::kill(LinkId id, Way way) {
+  cut(id, way);
+  links_[id].info.dead[static_cast<unsigned>(way)] = true;
 }
 
 void Network::heal_all(ChoiceSource& choice) {

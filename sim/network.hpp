@@ -52,6 +52,8 @@ class Network {
   void cut(LinkId, Way);
   void heal(LinkId, Way, ChoiceSource&);
   void heal_all(ChoiceSource&);
+  // Cuts the link for good: heal() and heal_all() leave it cut.
+  void kill(LinkId, Way);
   void set_latency(LinkId, Nanos latency, Nanos jitter);
   // Empty immediates on connection 0 (heartbeats), and what is behind them, wait until `until`.
   void starve(LinkId, Way, Nanos until);

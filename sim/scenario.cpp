@@ -76,6 +76,7 @@ void draw_protocol(ChoiceSource& choice, Scenario& s) {
   client.reconnect_max = 2 * i;
   client.reconnect_jitter = i / 3;
   client.busy_retry = i / 20;
+  client.lead_head_start = i / 2;
   client.heartbeat = server.heartbeat;
   // Peers of one configuration may differ: a slower or faster heart at the other side.
   sometimes(choice, 20, client.heartbeat.missed_max, [&] {
@@ -133,6 +134,22 @@ void draw_rare_options(ChoiceSource& choice, Scenario& s) {
   if (s.client.offer_invalidation && s.client.seed % 4 == 0) s.server.send_invalidate = false;
 }
 
+// Only where the requests of a dead path may go on over another: without a fence, a client that waits for the
+// path itself waits for ever.
+void draw_dead_links(ChoiceSource& choice, Scenario& s) {
+  const ScopedSpan span(choice, Label::option);
+  if (!choice.hits(20, 100, Label::dead_link)) return;
+  if (s.paths < 2 || !(s.can_fence() || s.client.kernel_peer == UnfencedReplay::replay)) return;
+  static constexpr std::array<std::uint32_t, 4> kWays{3, 3, 1, 2};
+  for (std::uint32_t client = 0; client < s.clients; ++client)
+    s.dead_links.paths[client] = 1 + choice.draw((1U << s.paths) - 2, Label::dead_link);
+  s.dead_links.ways = kWays[choice.draw(kWays.size(), Label::dead_link)];
+  s.dead_links.from_start = choice.hits(40, 100, Label::dead_link);
+  s.dead_links.others_late = !s.dead_links.from_start && choice.hits(50, 100, Label::dead_link);
+  // The links that are there at the beginning are gone at the end, so nobody waits for all of them.
+  s.faults_from_start = s.faults_from_start || s.dead_links.others_late;
+}
+
 }  // namespace
 
 Scenario draw_scenario(ChoiceSource& choice) {
@@ -152,6 +169,7 @@ Scenario draw_scenario(ChoiceSource& choice) {
   s.fenced = s.client.fence_failed == UnfencedReplay::wait &&
              (s.can_fence() || s.client.kernel_peer == UnfencedReplay::wait);
   draw_rare_options(choice, s);
+  draw_dead_links(choice, s);
   return s;
 }
 
@@ -186,6 +204,18 @@ std::string Scenario::describe() const {
   if (same_identity) text += ", clients that come back as the same";
   if (network.rnr_budget != 0) text += ", receives may be missing for " + ms(network.rnr_budget);
   if (network.channel_spread != 0) text += ", connections apart by up to " + ms(network.channel_spread);
+  for (std::uint32_t client = 0; client < clients && dead_links.any(); ++client)
+    for (std::uint32_t path = 0; path < paths; ++path)
+      if (dead_links.holds(client, path))
+        text +=
+            ", path " + std::to_string(path) + " of client " + std::to_string(client + 1) + " dead for good";
+  if (dead_links.any())
+    text += std::string(dead_links.ways == 1   ? " to the server"
+                        : dead_links.ways == 2 ? " to the client"
+                                               : "") +
+            (dead_links.from_start    ? " from the start"
+             : dead_links.others_late ? " after the faults, the others cut until then"
+                                      : " after the faults");
   text += "; load: " + std::to_string(workload.requests) + " requests, window " +
           std::to_string(workload.window) + ", " + std::to_string(storage.sectors) +
           " sectors, storage up to " +
@@ -206,6 +236,7 @@ LivenessBound liveness_bound(const Scenario& s) {
   bound.detect = std::max(budget, silence) + s.network.rnr_budget + apart;
   bound.teardown = kTail * s.network.slow_drain_hold + s.network.drain + storage + apart;
   bound.stale = std::max(silence, s.server.handshake_timeout) + bound.teardown;
+  bound.lead = s.client.lead_head_start == kNever ? 0 : s.paths * s.client.lead_head_start;
   bound.attempt = s.client.reconnect_max + s.client.reconnect_jitter + s.client.connect_timeout +
                   s.client.info_timeout + kTail * s.network.cm_latency + bound.teardown;
   // Each permit may be held by a request that waited for storage and one behind it for the chunk.
@@ -215,6 +246,7 @@ LivenessBound liveness_bound(const Scenario& s) {
   const Nanos stretch = std::max(slow(s.client_clock), slow(s.server_clock));
   bound.detect *= stretch;
   bound.stale *= stretch;
+  bound.lead *= stretch;
   bound.attempt *= stretch;
   bound.request = 2 * stretch * s.client.fence_timeout +
                   turns * (storage + milliseconds(10) + 2 * apart) * s.clients + 4 * apart;
@@ -223,9 +255,9 @@ LivenessBound liveness_bound(const Scenario& s) {
 
 std::string LivenessBound::describe() const {
   const auto ms = [](Nanos time) { return std::to_string(time / milliseconds(1)) + " ms"; };
-  return "detect " + ms(detect) + " + teardown " + ms(teardown) + " + stale " + ms(stale) +
-         " + 3 x attempt " + ms(attempt) + " = " + ms(paths()) + " for the paths, + " + ms(request) +
-         " for the requests";
+  return "detect " + ms(detect) + " + teardown " + ms(teardown) + " + stale " + ms(stale) + " + lead " +
+         ms(lead) + " + 3 x attempt " + ms(attempt) + " = " + ms(paths()) + " for the paths, + " +
+         ms(request) + " for the requests";
 }
 
 }  // namespace rtrs::sim

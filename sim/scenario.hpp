@@ -1,6 +1,7 @@
 // What one seed plays: the shape of the system, its timers, its load and its faults, all drawn. Calm choices
 // give one path, one client, no faults.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -24,6 +25,18 @@ struct WorkloadOptions {
   bool own_region = false;  // the application registers its memory
 };
 
+// Links that nothing heals. At least one link of each client lives, and what is left has to work.
+struct DeadLinks {
+  std::array<std::uint32_t, 2> paths{};  // by client: bit i stands for its path i
+  std::uint32_t ways = 3;                // 1: nothing goes to the server, 2: nothing to the client, 3: both
+  bool from_start = false;               // otherwise from the end of the other faults on
+  bool others_late = false;              // the links that live are cut until then
+  bool any() const noexcept { return (paths[0] | paths[1]) != 0; }
+  bool holds(std::uint32_t client, std::uint32_t path) const noexcept {
+    return (paths[client] >> path & 1U) != 0;
+  }
+};
+
 struct Scenario {
   std::uint32_t paths = 1;
   std::uint32_t clients = 1;
@@ -34,6 +47,7 @@ struct Scenario {
   StorageOptions storage;
   WorkloadOptions workload;
   FaultOptions faults;
+  DeadLinks dead_links;
   Nanos safety = 0;  // length of the phase with faults
   bool faults_from_start = false;
   ClockRate client_clock, server_clock;
@@ -61,9 +75,10 @@ struct LivenessBound {
   Nanos detect = 0;    // the longer of retry budget and dead-peer time
   Nanos teardown = 0;  // slow drains, storage
   Nanos stale = 0;     // the server lets go of a half-open or dead path
+  Nanos lead = 0;      // the turn to create the session, behind all other paths
   Nanos attempt = 0;   // one more attempt, with the wait before it and one that fails
   Nanos request = 0;   // a held request: fence, storage, those before it in the queue
-  Nanos paths() const noexcept { return detect + teardown + stale + 3 * attempt; }
+  Nanos paths() const noexcept { return detect + teardown + stale + lead + 3 * attempt; }
   Nanos requests() const noexcept { return paths() + request; }
   std::string describe() const;
 };

@@ -244,10 +244,16 @@ class World {
   template <class Done>
   bool run_while(Nanos deadline, Done done);
   void heal();
+  void kill_links();
+  void cut_living();
+  // The link of this path of the client is dead for good by now.
+  bool is_dead(const ClientNode&, unsigned path) const;
+  std::uint32_t living_paths(const ClientNode&) const;
   bool all_connected();
   bool nothing_under_way();
   void liveness();
   void probe();
+  void disconnect_dead();
   void check_books();
   void close();
   std::string unfinished();
@@ -282,6 +288,7 @@ class World {
   Nanos script_since_ = 0;     // when the one before was over
   std::uint64_t deliveries_ = 0, completions_ = 0, errors_ = 0;
   std::uint32_t last_answered_ = 0;
+  bool links_killed_ = false;
   std::vector<std::uint32_t> open_ios_;  // of all clients
   std::array<std::array<bool, kPathStates>, kPathStates> pairs_{};
   std::uint64_t steps_at_once_ = 0;

@@ -34,6 +34,45 @@ bool World::run_until(Nanos time) {
   return !judge_.failed();
 }
 
+bool World::is_dead(const ClientNode& client, unsigned path) const {
+  if (!links_killed_) return false;
+  for (std::uint32_t port = 0; port < scenario_.paths; ++port)
+    if (client.address_of[path].source == address(client.id - 1, port).source)
+      return scenario_.dead_links.holds(client.id - 1, port);
+  return false;
+}
+
+std::uint32_t World::living_paths(const ClientNode& client) const {
+  std::uint32_t living = scenario_.paths;
+  for (std::uint32_t path = 0; links_killed_ && path < scenario_.paths; ++path)
+    living -= scenario_.dead_links.holds(client.id - 1, path) ? 1 : 0;
+  return living;
+}
+
+void World::kill_links() {
+  const DeadLinks& dead = scenario_.dead_links;
+  links_killed_ = dead.any();
+  for (const auto& client : clients_) {
+    for (std::uint32_t path = 0; path < scenario_.paths; ++path) {
+      if (!dead.holds(client->id - 1, path)) continue;
+      const LinkId link = network_.link(client->id, path, server_.id, path);
+      if ((dead.ways & 1U) != 0) network_.kill(link, Way::to_server);
+      if ((dead.ways & 2U) != 0) network_.kill(link, Way::to_client);
+    }
+  }
+}
+
+void World::cut_living() {
+  for (const auto& client : clients_) {
+    for (std::uint32_t path = 0; path < scenario_.paths; ++path) {
+      if (scenario_.dead_links.holds(client->id - 1, path)) continue;
+      const LinkId link = network_.link(client->id, path, server_.id, path);
+      network_.cut(link, Way::to_server);
+      network_.cut(link, Way::to_client);
+    }
+  }
+}
+
 // Paths that an operator took away come back as soon as they can.
 bool World::all_connected() {
   if (!server_.up) return false;
@@ -48,11 +87,14 @@ bool World::all_connected() {
     std::uint32_t connected = 0;
     const auto paths = client->driver->paths();
     for (unsigned path = 0; path < paths.size(); ++path) {
-      connected += paths[path].state == PathState::connected ? 1 : 0;
+      if (paths[path].state == PathState::connected) {
+        if (is_dead(*client, path)) all = false;  // it is found out in time
+        ++connected;
+      }
       if (paths[path].state == PathState::closed)
         client->driver->reconnect_path(*client->fabric, now(*client), path);
     }
-    all = all && connected == scenario_.paths;
+    all = all && connected == living_paths(*client);
   }
   return all;
 }
@@ -85,6 +127,7 @@ std::string World::unfinished() {
 
 void World::heal() {
   next_operation_ = kNever;
+  kill_links();
   world_faults_.clear();
   faults_.stop_and_heal(network_, choice_, world_faults_);
   for (const WorldFault& fault : world_faults_) carry_out(fault);
@@ -119,16 +162,29 @@ void World::probe() {
     stalled("requests do not complete although every path is connected");
 }
 
+// A path over a dead link holds now nothing and now a connection that it tries: an operator takes those away.
+void World::disconnect_dead() {
+  for (const auto& client : clients_)
+    for (unsigned path = 0; path < client->driver->paths().size(); ++path)
+      if (is_dead(*client, path)) client->driver->disconnect_path(*client->fabric, now(*client), path);
+}
+
 void World::check_books() {
+  disconnect_dead();
   const auto sessions = static_cast<std::int64_t>(scenario_.clients);
-  const auto paths = static_cast<std::int64_t>(scenario_.paths);
-  const std::int64_t connections = paths * scenario_.client.con_num;
+  const auto connections = [&](const ClientNode& client) {
+    return std::int64_t{living_paths(client)} * scenario_.client.con_num;
+  };
   const std::int64_t keys = scenario_.server.always_invalidate ? scenario_.server.queue_depth : 1;
-  const Holdings server{sessions * connections, sessions, sessions * paths * keys};
+  Holdings server{0, sessions, 0};
+  for (const auto& client : clients_) {
+    server.connections += connections(*client);
+    server.exposures += std::int64_t{living_paths(*client)} * keys;
+  }
   const auto expected = [&](const ClientNode& client) {
     const bool own = client.region != kNoRegion;
     const std::int64_t exposures = own && client.fabric->holdings().exposures == 2 ? 2 : 1;
-    return Holdings{connections, own ? 3 : 2, exposures};
+    return Holdings{connections(client), own ? 3 : 2, exposures};
   };
   const auto balanced = [&] {
     bool all = server_.fabric->holdings() == server && storage_.under_way() == 0;
@@ -185,6 +241,8 @@ bool World::follow_script() {
 void World::play() {
   start_server();
   for (std::uint32_t index = 0; index < clients_.size(); ++index) start_client(index);
+  if (scenario_.dead_links.from_start) kill_links();
+  if (scenario_.dead_links.others_late) cut_living();
   const LivenessBound bound = liveness_bound(scenario_);
   script_on_ = scenario_.faults_from_start;
   if (!scenario_.faults_from_start && !run_while(bound.paths(), [this] { return all_connected(); }))
