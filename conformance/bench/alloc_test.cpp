@@ -68,7 +68,8 @@ TEST(Allocations, NoneOverTheSimulatedFabric) {
   ClientOptions options;
   options.session_name = "alloc";
   options.session_uuid.bytes[0] = 1;
-  options.path_uuids.resize(kMaxPaths);
+  options.path_uuids.resize(1);
+  options.path_uuids[0].bytes[0] = 2;
   options.paths = {PathAddress{"n0.p0", "n1.p0", 1234}};
   Client client(options, nullptr);
   ASSERT_EQ(client.open(near, 0), Errc::ok);

@@ -145,6 +145,7 @@ Parsed<ConnReq> parse_conn_req(Bytes bytes) noexcept {
   message.recon_cnt = load_le16(bytes, kReconCntAt);
   message.sess_uuid = load_uuid(bytes, kSessUuidAt);
   message.paths_uuid = load_uuid(bytes, kPathsUuidAt);
+  if (message.sess_uuid == Uuid{} || message.paths_uuid == Uuid{}) return refuse<ConnReq>(Refusal::bad_uuid);
   message.first_conn = (load_u8(bytes, kFirstConnAt) & 1U) != 0;
   message.extensions = load_u8(bytes, kExtensionsAt);
   return accept(message);

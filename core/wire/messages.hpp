@@ -104,7 +104,7 @@ struct ConnReq {
 };
 
 [[nodiscard]] std::size_t encode(const ConnReq& message, MutableBytes out) noexcept;
-/// too_short, bad_magic, bad_version, bad_cid_num, bad_cid.
+/// too_short, bad_magic, bad_version, bad_cid_num, bad_cid, bad_uuid.
 [[nodiscard]] Parsed<ConnReq> parse_conn_req(Bytes bytes) noexcept;
 
 /// Private data of an accept or a reject (protocol section 2.2).

@@ -24,6 +24,8 @@ ConnReq any_conn_req() {
   message.recon_cnt = *rc::gen::arbitrary<std::uint16_t>();
   message.sess_uuid = any_uuid();
   message.paths_uuid = any_uuid();
+  message.sess_uuid.bytes[0] |= 1;
+  message.paths_uuid.bytes[15] |= 1;
   message.first_conn = *rc::gen::arbitrary<bool>();
   message.extensions = *rc::gen::arbitrary<std::uint8_t>();
   return message;
@@ -61,6 +63,8 @@ RC_GTEST_PROP(ConnReq, MutationsAreRefusedOrStable, ()) {
 TEST(ConnReq, RefusesByName) {
   ConnReq message;
   message.cid_num = 3;
+  message.sess_uuid.bytes[3] = 1;
+  message.paths_uuid.bytes[7] = 1;
   const Buffer good = test::encoded(message);
   const auto parse_with = [&good](std::size_t at, unsigned value) {
     return parse_conn_req(test::with_byte(good, at, value)).why;
@@ -80,9 +84,21 @@ TEST(ConnReq, RefusesByName) {
   EXPECT_EQ(parse_conn_req(test::encoded(message)).why, Refusal::bad_cid_num);
 }
 
+TEST(ConnReq, RefusesAnIdentityOfAllZeroes) {
+  ConnReq message;
+  message.cid_num = 3;
+  message.paths_uuid.bytes[15] = 1;
+  EXPECT_EQ(parse_conn_req(test::encoded(message)).why, Refusal::bad_uuid);
+  message.sess_uuid.bytes[15] = 1;
+  EXPECT_EQ(parse_conn_req(test::encoded(message)).why, Refusal::none);
+  message.paths_uuid = Uuid{};
+  EXPECT_EQ(parse_conn_req(test::encoded(message)).why, Refusal::bad_uuid);
+}
+
 TEST(ConnReq, PaddingAndReservedBytesAreIgnored) {
   ConnReq message;
   message.cid_num = 1;
+  message.sess_uuid.bytes[0] = message.paths_uuid.bytes[0] = 1;
   Buffer bytes = test::encoded(message);
   bytes[44] = std::byte{0xfe};
   for (std::size_t i = 46; i < bytes.size(); ++i) bytes[i] = std::byte{0xaa};

@@ -32,9 +32,10 @@ enum class Refusal : std::uint8_t {
   bad_direction,            ///< RNBD operation carried by an RTRS request of the wrong direction
   bad_block_size,           ///< logical block size not a power of two from 512
   unnegotiated_generation,  ///< a permit generation from a peer that did not negotiate it
+  bad_uuid,                 ///< an identity of all zeroes: clients that forgot theirs would share a session
 };
 
-inline constexpr unsigned kRefusalCount = static_cast<unsigned>(Refusal::unnegotiated_generation) + 1;
+inline constexpr unsigned kRefusalCount = static_cast<unsigned>(Refusal::bad_uuid) + 1;
 
 /// Static string, never null; "unknown" for a number that names no refusal.
 [[nodiscard]] const char* to_string(Refusal why) noexcept;
