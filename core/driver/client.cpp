@@ -30,6 +30,7 @@ Errc Client::open(Fabric& fabric, Nanos now) {
   Impl& impl = *impl_;
   if (impl.options.paths.empty() || impl.options.paths.size() > kMaxPaths) return Errc::invalid;
   if (!wire::valid_session_name(impl.options.session_name)) return Errc::invalid;
+  if (impl.options.session_uuid == wire::Uuid{}) return Errc::invalid;
   if (impl.recorder != nullptr) {
     impl.recorder->begin(now, Impl::kInstance, MachineKind::client_session, impl.options.protocol);
     impl.recorder->watch(Impl::kInstance, MachineKind::client_session, impl.session);
@@ -46,6 +47,7 @@ Errc Client::add_path(Fabric& fabric, Nanos now, const PathAddress& address) {
   if (impl.session.closing()) return Errc::session_closed;
   for (std::uint16_t index = 0; index < kMaxPaths; ++index) {
     if (impl.session.path(index).state() != PathState::absent) continue;
+    if (impl.path_data[index].uuid == wire::Uuid{}) return Errc::invalid;
     impl.path_data[index].address = address;
     impl.status[index] = PathStatus{};
     impl.path_limit = std::max<unsigned>(impl.path_limit, index + 1U);
@@ -162,11 +164,32 @@ void Client::Impl::fail_waiting(Nanos now) noexcept {
   }
 }
 
+std::size_t Client::Impl::take_batch(Fabric& fabric, Nanos now) {
+  const std::size_t count = fabric.poll(now, fabric_events);
+  for (const FabricEvent& event : std::span(fabric_events).first(count)) handle(fabric, now, event);
+  return count;
+}
+
+// When a deadline is due, everything that the fabric holds comes before it: the answer that the deadline
+// misses may be there, as after a pause of the process. Bounded, so that a peer cannot put deadlines off.
+void Client::Impl::take_events(Fabric& fabric, Nanos now) {
+  constexpr unsigned kMaxBatches = 64;
+  take_batch(fabric, now);
+  unsigned empty = 0;
+  for (unsigned batch = 0; batch < kMaxBatches && next_deadline() <= now; ++batch) {
+    if (take_batch(fabric, now) != 0) {
+      empty = 0;
+    } else if (++empty == 2 || fabric.try_wait()) {
+      // try_wait() also has a fabric look where it looks rarely; what it finds comes with the next poll().
+      break;
+    }
+  }
+}
+
 std::size_t Client::poll(Fabric& fabric, Nanos now, std::span<IoCompletion> completions) {
   Impl& impl = *impl_;
   impl.posts.flush(fabric);
-  const std::size_t count = fabric.poll(now, impl.fabric_events);
-  for (const FabricEvent& event : std::span(impl.fabric_events).first(count)) impl.handle(fabric, now, event);
+  impl.take_events(fabric, now);
   // Each deadline step ends at most one path; more steps than paths and fences cannot be due at one time.
   for (unsigned step = 0; step < 4 * kMaxPaths && impl.next_deadline() <= now; ++step)
     impl.feed(fabric, DeadlineReached{now});

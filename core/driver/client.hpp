@@ -23,11 +23,12 @@ class Recorder;
 
 struct ClientOptions {
   ClientConfig protocol;
-  std::string session_name;            // 1..254 characters, neither '/' nor '.', unique at the server
-  std::vector<PathAddress> paths;      // 1..kMaxPaths
-  wire::Uuid session_uuid{};           // identity of the session: random, never reused
-  std::vector<wire::Uuid> path_uuids;  // one a possible path (kMaxPaths); random, never reused
-  std::uint32_t max_queued = 4096;     // requests that wait for a permit
+  std::string session_name;        // 1..254 characters, neither '/' nor '.', unique at the server
+  std::vector<PathAddress> paths;  // 1..kMaxPaths
+  // Identities of the session and of each possible path (kMaxPaths): random, never reused, not all zeroes.
+  wire::Uuid session_uuid{};
+  std::vector<wire::Uuid> path_uuids;
+  std::uint32_t max_queued = 4096;  // requests that wait for a permit
 };
 
 struct IoRequest {
@@ -73,7 +74,8 @@ class Client {
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
-  // Starts to connect all configured paths. The session is usable when link_up().
+  // Starts to connect all configured paths. The session is usable when link_up(). Errors: invalid (no path or
+  // too many, a name that cannot be, an identity of all zeroes).
   Errc open(Fabric&, Nanos now);
   // Queues a request. Errors: queue_full, too_large, session_closed, not_open (before the first path ever
   // connected, the session's limits are not known: submit is refused), invalid. On ok, exactly one

@@ -99,6 +99,8 @@ struct Client::Impl {
   }
 
   // client.cpp
+  std::size_t take_batch(Fabric&, Nanos now);
+  void take_events(Fabric&, Nanos now);
   void start(Fabric&, Nanos now, const IoRequest&, std::span<const std::byte> header);
   void start_waiting(Fabric&, Nanos now);
   void fail_waiting(Nanos now) noexcept;
