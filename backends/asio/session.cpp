@@ -2,10 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 namespace rtrs::asio {
 
 namespace {
+
+// Every session needs delays of its own, or clients that lose their server in one moment come back in one.
+// The uuid is random; a seed that somebody chose, to repeat a run, stays.
+void seed_jitter(ClientOptions& options) {
+  if (options.protocol.seed != ClientConfig{}.seed) return;
+  std::memcpy(&options.protocol.seed, options.session_uuid.bytes.data(), sizeof options.protocol.seed);
+}
 
 // What the fabric dictates.
 ClientOptions fit(const ClientOptions& wanted, const Capabilities& fabric) {
@@ -22,6 +30,7 @@ ClientOptions fit(const ClientOptions& wanted, const Capabilities& fabric) {
     const std::uint32_t most = (fabric.max_receive_depth - kServiceReceives) / per_request;
     if (most < protocol.max_depth) protocol.max_depth = static_cast<std::uint16_t>(most);
   }
+  seed_jitter(options);
   return options;
 }
 

@@ -24,7 +24,9 @@
 namespace rtrs::asio {
 
 struct SessionSettings {
-  ClientOptions client;  // what depends on the fabric (credits, keys) is bent to what it can do
+  // What depends on the fabric (credits, keys) is bent to what it can do. A protocol.seed at its default is
+  // replaced by one from session_uuid, so that sessions do not reconnect in step.
+  ClientOptions client;
   WaitMode wait = WaitMode::events;
   std::function<void(const PathNews&)> on_news;  // path states and link changes, as they happen; may be empty
 };

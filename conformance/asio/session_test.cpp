@@ -103,6 +103,29 @@ TEST_F(SessionTest, IsRecordedByARecorderThatItIsGiven) {
   std::remove(path.c_str());
 }
 
+// Clients that lose their server in one moment must not come back in one.
+TEST_F(SessionTest, L09EverySessionWaitsForTimesOfItsOwn) {
+  std::uint16_t port = 0;
+  {
+    MemoryServer server(context, disks, {});
+    port = server.port();
+  }
+  std::array<Nanos, 2> delays{};
+  for (std::size_t i = 0; i < delays.size(); ++i) {
+    asio::SessionSettings settings = settings_for(port);
+    settings.client.session_uuid.bytes[1] = static_cast<std::uint8_t>(i);
+    settings.client.protocol.reconnect_min = seconds(10);
+    settings.client.protocol.reconnect_jitter = seconds(10);
+    settings.on_news = [&delays, i](const PathNews& news) {
+      if (news.path.state == PathState::waiting) delays[i] = news.path.delay;
+    };
+    asio::Session session(context, open_fabric(), settings);
+    session.async_open([](Error) {});
+    run_until(context, [&] { return delays[i] != 0; });
+  }
+  EXPECT_NE(delays[0], delays[1]);
+}
+
 TEST_F(SessionTest, ServesCallbacksNeverInsideTheCall) {
   MemoryServer server(context, disks, {});
   asio::Session session(context, open_fabric(), settings_for(server.port()));
