@@ -175,8 +175,9 @@ std::size_t Client::Impl::take_batch(Fabric& fabric, Nanos now) {
 void Client::Impl::take_events(Fabric& fabric, Nanos now) {
   constexpr unsigned kMaxBatches = 64;
   take_batch(fabric, now);
+  const auto due = [this] { return std::min(next_deadline(), waiting_deadline()); };
   unsigned empty = 0;
-  for (unsigned batch = 0; batch < kMaxBatches && next_deadline() <= now; ++batch) {
+  for (unsigned batch = 0; batch < kMaxBatches && due() <= now; ++batch) {
     if (take_batch(fabric, now) != 0) {
       empty = 0;
     } else if (++empty == 2 || fabric.try_wait()) {
