@@ -29,6 +29,11 @@ void visit_plain(S& s, Visit&& visit) {
   visit("fenced", s.fenced);
   visit("fence_off", s.fence_off);
   visit("liar", s.liar);
+  visit("dead_paths_1", s.dead_links.paths[0]);
+  visit("dead_paths_2", s.dead_links.paths[1]);
+  visit("dead_ways", s.dead_links.ways);
+  visit("dead_from_start", s.dead_links.from_start);
+  visit("dead_others_late", s.dead_links.others_late);
 }
 template <class N, class Visit>
 void visit_network(N& n, Visit&& visit) {
@@ -129,6 +134,9 @@ class Load {
 const char* problem_of(const Scenario& s) {
   if (s.paths < 1 || s.paths > kMaxPaths) return "\"paths\" of the scenario is out of range";
   if (s.clients < 1 || s.clients > 2) return "\"clients\" of the scenario must be 1 or 2";
+  for (const std::uint32_t dead : s.dead_links.paths)
+    if (dead >= (1U << s.paths) - 1) return "of the paths of a client in the scenario one has to live";
+  if (s.dead_links.ways < 1 || s.dead_links.ways > 3) return "\"dead_ways\" of the scenario is 1, 2 or 3";
   if (s.liar != sim::kNone && s.liar > s.clients)
     return "\"liar\" of the scenario is 0 for the server, or a client";
   for (const sim::ClockRate& clock : {s.client_clock, s.server_clock})
