@@ -96,6 +96,8 @@ void RemoteDevice::perform() {
   for (const rnbd::ClientAction& action : actions_) {
     if (const auto* message = std::get_if<rnbd::SendMessage>(&action)) send(*message);
     if (const auto* change = std::get_if<rnbd::DeviceChanged>(&action)) on_device_changed(*change);
+    if (const auto* replaced = std::get_if<rnbd::CacheReplaced>(&action))
+      news_.push_back(DeviceNews{state(), 0, geometry_, true, replaced->unflushed});
   }
   if (devices_.retry_wanted()) arm_retry();
 }
@@ -126,7 +128,7 @@ void RemoteDevice::on_message_done(std::unique_ptr<Message> message, const boost
 }
 
 void RemoteDevice::on_device_changed(const rnbd::DeviceChanged& change) {
-  news_.push_back(DeviceNews{change.state, change.peer_errno, change.geometry});
+  news_.push_back(DeviceNews{change.state, change.peer_errno, change.geometry, false, 0});
   if (change.state == rnbd::DeviceState::open) {
     geometry_ = change.geometry;
     if (!mapping_.empty()) map_result_ = boost::system::error_code{};
@@ -151,7 +153,7 @@ void RemoteDevice::arm_retry() {
 }
 
 void RemoteDevice::on_path_news(const PathNews& news) {
-  if (news.kind == PathNews::Kind::link_up) feed(rnbd::LinkUp{});
+  if (news.kind == PathNews::Kind::link_up) feed(rnbd::LinkUp{session_.client().peer_extends()});
   if (news.kind == PathNews::Kind::link_down) {
     feed(rnbd::LinkDown{});
     if (close_begun_) close_session();

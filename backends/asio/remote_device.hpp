@@ -10,8 +10,10 @@
 //
 // Requests of any length (whole logical blocks) are split to what the session and the device take. There is
 // no order between requests that are in flight together; a flush covers every write that completed before it
-// was started. While no path is connected requests wait, at most queue_timeout. When a server restarted the
-// device is opened again, and requests that the new server did not know are sent again under the new id.
+// was started. It fails once with EIO when the server's cache, and with it such a write, was lost meanwhile;
+// so does a write with FUA. While no path is connected requests wait, at most queue_timeout. When a server
+// restarted the device is opened again, and requests that the new server did not know are sent again under
+// the new id.
 #pragma once
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/io_context.hpp>
@@ -39,6 +41,9 @@ struct DeviceNews {
   rnbd::DeviceState state = rnbd::DeviceState::init;
   int error = 0;
   rnbd::Geometry geometry{};
+  // The cache behind the device is another one than before, and `unflushed` acknowledged changes may be lost.
+  bool cache_replaced = false;
+  std::uint64_t unflushed = 0;
 };
 
 struct RemoteDeviceOptions {
@@ -156,6 +161,7 @@ class RemoteDevice {
   struct Piece {
     Request* request = nullptr;
     rnbd::IoPiece what;
+    rnbd::IoTicket ticket;
     std::byte* data = nullptr;
   };
   struct Message {
@@ -188,6 +194,7 @@ class RemoteDevice {
   void issue_next(Request&);
   boost::system::error_code next_piece(Request&, Piece&);
   bool submit(std::uint32_t piece);
+  rnbd::IoNature nature_of(const Piece&) const;
   std::uint32_t take_piece(const Piece&);
   void on_piece_done(std::uint32_t piece, const boost::system::error_code&);
   void end_piece(std::uint32_t piece, const boost::system::error_code&);

@@ -103,7 +103,7 @@ boost::system::error_code RemoteDevice::next_piece(Request& request, Piece& piec
 
 // False: not now; the piece stays as it is.
 bool RemoteDevice::submit(std::uint32_t index) {
-  const Piece& piece = pieces_[index];
+  Piece& piece = pieces_[index];
   switch (devices_.gate(handle_)) {
     case rnbd::Gate::hold:
       return false;
@@ -114,7 +114,10 @@ bool RemoteDevice::submit(std::uint32_t index) {
       break;
   }
   std::array<std::byte, wire::rnbd::kIoBytes> header{};
-  const auto framing = rnbd::encode_io(devices_.begin_io(handle_), piece.what, header);
+  piece.ticket.nature = nature_of(piece);
+  const rnbd::IoStart start = devices_.begin_io(handle_, piece.ticket);
+  piece.ticket = start.ticket;
+  const auto framing = rnbd::encode_io(start.device_id, piece.what, header);
   IoRequest request;
   request.direction = framing.direction == wire::Direction::read ? Direction::read : Direction::write;
   request.affinity = next_affinity_++;
@@ -124,6 +127,12 @@ bool RemoteDevice::submit(std::uint32_t index) {
   session_.async_request(
       request, [this, index](const boost::system::error_code& error) { on_piece_done(index, error); });
   return true;
+}
+
+// A write with FUA to a device without a volatile cache is sent as a plain one, and promises the same.
+rnbd::IoNature RemoteDevice::nature_of(const Piece& piece) const {
+  const bool as_written = rnbd::durability(geometry_) == rnbd::Durability::as_written;
+  return rnbd::nature_of(piece.what.opcode, piece.what.fua || (piece.request->io.fua && as_written));
 }
 
 std::uint32_t RemoteDevice::take_piece(const Piece& piece) {
@@ -143,12 +152,13 @@ void RemoteDevice::on_piece_done(std::uint32_t index, const boost::system::error
   done.device = handle_;
   done.delivered = !error || error.category() == boost::system::generic_category();
   if (done.delivered) done.peer_errno = static_cast<std::uint16_t>(error.value());
+  done.ticket = pieces_[index].ticket;
   actions_.clear();
   const rnbd::Disposition disposition = devices_.on(done, actions_);
   if (disposition == rnbd::Disposition::retry_after_remap && !close_begun_) {
     again_.push_back(index);
   } else {
-    end_piece(index, error);
+    end_piece(index, disposition == rnbd::Disposition::lost ? of_errno(EIO) : error);
   }
   perform();
   settle();

@@ -21,6 +21,7 @@ struct Pending {
   bool is_io = false;
   SendMessage message{};
   DeviceHandle device = 0;
+  IoTicket ticket{};
 };
 
 class World {
@@ -31,7 +32,7 @@ class World {
     const std::uint32_t what = draws_.below(10);
     const DeviceHandle device = some_device();
     if (what == 0) return map();
-    if (what == 1) return step(LinkUp{}, what);
+    if (what == 1) return step(LinkUp{draws_.below(2) != 0}, what);
     if (what == 2) return step(LinkDown{}, what);
     if (what == 3) return step(UnmapRequested{device}, what);
     if (what == 4) return step(RemapRequested{device}, what);
@@ -100,8 +101,8 @@ class World {
   void begin_io(DeviceHandle device) {
     if (client_.gate(device) != Gate::go) return;
     actions_.clear();
-    (void)client_.begin_io(device);
-    pending_.push_back({true, {}, device});
+    constexpr std::array<IoNature, 4> kNatures{{{}, {true}, {true, true}, {false, false, true}}};
+    pending_.push_back({true, {}, device, client_.begin_io(device, {kNatures[draws_.below(4)]}).ticket});
     perform(6);
   }
   void finish(std::size_t index, bool calm) {
@@ -110,13 +111,18 @@ class World {
     constexpr std::array<std::uint16_t, 5> kErrnos{0, 107, 5, 2, 511};
     const std::uint16_t peer_errno = calm ? std::uint16_t{0} : kErrnos[draws_.below(5)];
     const bool delivered = calm || !draws_.rarely(5);
+    const bool well = delivered && peer_errno == 0;
     if (!one.is_io) {
       const Bytes response = peer_errno == 0 && delivered ? answer(one.message, calm) : Bytes{};
       return step(MessageDone{one.message.token, delivered, peer_errno, response}, 8);
     }
     actions_.clear();
-    const Disposition end = client_.on(IoDone{one.device, delivered, peer_errno}, actions_);
-    RTRS_FUZZ_CHECK((end == Disposition::ok) == (delivered && peer_errno == 0));
+    const std::uint64_t before = client_.unflushed(one.device);
+    const Disposition end = client_.on(IoDone{one.device, delivered, peer_errno, one.ticket}, actions_);
+    RTRS_FUZZ_CHECK((end == Disposition::ok || end == Disposition::lost) == well);
+    RTRS_FUZZ_CHECK(end != Disposition::lost || one.ticket.nature.flushes || one.ticket.nature.durable);
+    const bool counts = well && one.ticket.nature.changes && !one.ticket.nature.durable;
+    RTRS_FUZZ_CHECK(client_.unflushed(one.device) <= before + (counts ? 1 : 0));
     perform(9);
   }
   Bytes answer(const SendMessage& message, bool calm) {
@@ -128,7 +134,7 @@ class World {
       geometry.nsectors = 8;
       // Ids are given out anew when the server was another one meanwhile; a lying one repeats them.
       const std::uint32_t id = calm ? 1000 + ++last_id_ : draws_.below(4);
-      bytes.resize(encode(make_open_rsp(id, geometry), bytes));
+      bytes.resize(encode(make_open_rsp(id, geometry, draws_.below(3)), bytes));
     } else {
       bytes.clear();
     }

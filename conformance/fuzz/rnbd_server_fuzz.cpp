@@ -21,6 +21,7 @@ struct OpenedExport {
   Geometry geometry;
   AccessMode mode = AccessMode::read_only;
   unsigned in_flight = 0;
+  bool damaged = false;
 };
 
 class World {
@@ -70,6 +71,7 @@ class World {
       RTRS_FUZZ_CHECK(action.sector <= target.geometry.nsectors &&
                       action.bytes / 512 <= target.geometry.nsectors - action.sector);
     }
+    RTRS_FUZZ_CHECK(action.opcode != Opcode::flush || !target.damaged);
     const bool has_data = action.opcode == Opcode::read || action.opcode == Opcode::write;
     RTRS_FUZZ_CHECK(!has_data || action.bytes == unanswered_.at(action.request));
     ++target.in_flight;
@@ -87,6 +89,7 @@ class World {
   void perform(const Respond& action) {
     RTRS_FUZZ_CHECK(action.peer_errno <= kMaxWireErrno && unanswered_.erase(action.request) == 1);
   }
+  void perform(const CacheDamaged& action) { RTRS_FUZZ_CHECK(exports_.at(action.handle).damaged); }
   void perform(const SessionDrained&) { ++drained_; }
 
   std::uint32_t some_id() { return draws_.below(4) * 256 + draws_.below(4); }
@@ -154,8 +157,11 @@ class World {
     const auto at = draws_.below(static_cast<std::uint32_t>(storage_.size()));
     const Storage asked = storage_[at];
     storage_.erase(storage_.begin() + at);
-    --exports_.at(asked.handle).in_flight;
-    step(StorageDone{asked.operation, static_cast<int>(error)}, 2);
+    OpenedExport& target = exports_.at(asked.handle);
+    --target.in_flight;
+    const bool sync_failed = error != 0 && asked.opcode == Opcode::flush;
+    target.damaged = target.damaged || sync_failed;
+    step(StorageDone{asked.operation, static_cast<int>(error), sync_failed}, 2);
   }
 
   fuzz::Draws& draws_;

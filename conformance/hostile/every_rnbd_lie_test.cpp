@@ -275,7 +275,8 @@ TEST(EveryRnbdLie, InOpenRsp) {
                   {"max_segments", 40, 2},
                   {"secure_discard", 42, 2},
                   {"cache_policy", 45, 1},
-                  {"reserved", 46, 8}});
+                  {"reserved", 46, 2},
+                  {"instance", 48, 8}});
 }
 
 TEST(EveryRnbdLie, InTheAnswersToCloseAndIo) {

@@ -70,6 +70,7 @@ class MemoryService {
   void perform(const Answering&, Session&, const rnbd::WriteBack&);
   void perform(const Answering&, Session&, const rnbd::OpenExport&);
   void perform(const Answering&, Session&, const rnbd::CloseExport&);
+  void perform(const Answering&, Session&, const rnbd::CacheDamaged&) {}
   void perform(const Answering&, Session&, const rnbd::SessionDrained&) {}
   static int carry_out(Session&, const rnbd::Storage&);
 

@@ -110,7 +110,7 @@ class Runner {
     options.on_device = [](const asio::DeviceNews& news) {
       say({{"event", "device"},
            {"at", asio::steady_now()},
-           {"state", rnbd::to_string(news.state)},
+           {"state", news.cache_replaced ? "cache_replaced" : rnbd::to_string(news.state)},
            {"errno", news.error}});
     };
     for (const std::string& text : given_.paths) {

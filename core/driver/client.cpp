@@ -232,6 +232,9 @@ Nanos Client::next_timer() const noexcept {
 bool Client::link_up() const noexcept {
   return impl_->session.connected_paths() > 0;
 }
+bool Client::peer_extends() const noexcept {
+  return impl_->session.peer_extends();
+}
 bool Client::closed() const noexcept {
   return impl_->ended;
 }

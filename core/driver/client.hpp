@@ -101,6 +101,8 @@ class Client {
   void close(Fabric&, Nanos now);
 
   bool link_up() const noexcept;  // at least one path is connected
+  // And its server granted an extension of the protocol, hence is no kernel.
+  bool peer_extends() const noexcept;
   bool closed() const noexcept;
   unsigned inflight() const noexcept;          // requests accepted and not yet polled as complete
   std::uint32_t max_io_size() const noexcept;  // bytes; 0 until the first path connected

@@ -312,6 +312,12 @@ Nanos ClientSession::next_deadline() const noexcept {
   return next;
 }
 
+bool ClientSession::peer_extends() const noexcept {
+  return std::any_of(paths_.begin(), paths_.end(), [](const ClientPath& path) {
+    return path.state() == PathState::connected && (path.can_fence() || path.has_generations());
+  });
+}
+
 std::uint64_t ClientSession::fingerprint() const noexcept {
   Fingerprint hash;
   hash.add(*this);

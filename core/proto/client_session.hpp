@@ -73,6 +73,8 @@ class ClientSession {
   bool closing() const noexcept { return closing_; }
   bool ended() const noexcept { return ended_; }
   unsigned connected_paths() const noexcept { return connected_; }
+  // The server of a connected path granted an extension, hence is no kernel.
+  bool peer_extends() const noexcept;
   unsigned permits_used() const noexcept { return permits_.used(); }
   unsigned depth() const noexcept { return permits_.depth(); }
   std::uint32_t queue_depth() const noexcept { return queue_depth_; }  // announced; of the immediate encoding

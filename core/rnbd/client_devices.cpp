@@ -33,8 +33,9 @@ bool is_mapped(DeviceState state) noexcept {
 
 }  // namespace
 
-void ClientDevices::on(const LinkUp&, ClientActions& actions) noexcept {
+void ClientDevices::on(const LinkUp& input, ClientActions& actions) noexcept {
   link_up_ = true;
+  extended_ = input.extended;
   paused_ = false;
   needs_info_ = true;
   for (Device& device : devices_) {
@@ -119,7 +120,7 @@ Disposition ClientDevices::on(const IoDone& input, ClientActions& actions) noexc
     disposition = Disposition::fail;
   } else if (input.peer_errno != kEnotconn) {
     device->futile_reopens = 0;
-    disposition = input.peer_errno == 0 ? Disposition::ok : Disposition::fail;
+    disposition = input.peer_errno == 0 ? end_well(*device, input.ticket) : Disposition::fail;
   } else if (device->refused) {
     disposition = Disposition::fail;
   } else if (device->needs_open || !link_up_) {
@@ -171,12 +172,30 @@ std::uint16_t ClientDevices::refusal_errno(DeviceHandle handle) const noexcept {
   return device->peer_errno != 0 ? device->peer_errno : kEio;
 }
 
-std::uint32_t ClientDevices::begin_io(DeviceHandle handle) noexcept {
+IoStart ClientDevices::begin_io(DeviceHandle handle, const IoTicket& before) noexcept {
   RTRS_ASSERT(gate(handle) == Gate::go);
   Device* device = find(handle);
   ++device->in_flight;
   ++io_in_flight_;
-  return device->device_id;
+  const IoNature& nature = before.nature;
+  const bool doomed = before.doomed || (nature.flushes && device->flush_owes_loss) ||
+                      (nature.durable && device->fua_owes_loss);
+  return {device->device_id, {nature, doomed, device->changes}};
+}
+
+// No OPEN was answered since this IO began, so that it acted on the instance that is known now.
+Disposition ClientDevices::end_well(Device& device, const IoTicket& ticket) noexcept {
+  if (ticket.nature.changes && !ticket.nature.durable) ++device.changes;
+  if (ticket.nature.flushes) device.flushed = std::max(device.flushed, ticket.covers);
+  if (!ticket.doomed) return Disposition::ok;
+  if (ticket.nature.flushes) device.flush_owes_loss = false;
+  device.fua_owes_loss = false;
+  return Disposition::lost;
+}
+
+std::uint64_t ClientDevices::unflushed(DeviceHandle handle) const noexcept {
+  const Device* device = find(handle);
+  return device == nullptr ? 0 : device->changes - device->flushed;
 }
 
 DeviceState ClientDevices::state(DeviceHandle handle) const noexcept {

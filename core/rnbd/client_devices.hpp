@@ -9,11 +9,19 @@
 // and answers ENOTCONN. So whenever the server may be another one (link up again, or an IO was answered with
 // ENOTCONN) a round begins: new IO is held, what is in flight ends, then SESS_INFO and an OPEN a device.
 //
+// The second danger: a server acknowledges a write that only its cache holds, its host dies, and the FLUSH
+// that follows on the next server succeeds although the write is gone. Therefore OPEN_RSP tells the instance
+// of the export's cache, and a device counts the changes that ended well and were not flushed. When another
+// instance answers an OPEN while there are some, the FLUSHes and the FUA changes that begin until one of them
+// was told so fail with EIO (Disposition::lost); what ended well on the new instance is flushed by them all
+// the same. An IO ends well only at the server that gave out its id, hence only on the instance of the last
+// OPEN.
+//
 // Rules for the caller
 //   - One thread. Clear the list before each input; perform its actions in order; feed no input from within.
 //   - Every SendMessage leads to exactly one MessageDone.
 //   - Before an IO is submitted ask gate(); on Gate::go call begin_io() and submit it with that id. Each
-//     begin_io() leads to exactly one IoDone, whose answer says what to do with the IO.
+//     begin_io() leads to exactly one IoDone with its ticket, whose answer says what to do with the IO.
 //   - While the link is down IO goes to the transport, which queues it as long as its policy allows.
 #pragma once
 #include <array>
@@ -49,7 +57,11 @@ enum class DeviceState : std::uint8_t {
 
 // --- inputs ---
 
-struct LinkUp {};    // the session has a connected path
+// The session has a connected path. `extended`: its peer granted an extension, hence is no kernel server, and
+// sets the bytes of its answers that are reserved to a kernel server.
+struct LinkUp {
+  bool extended = false;
+};
 struct LinkDown {};  // it has none
 struct MapRequested {
   std::string_view name;  // 1..254 bytes, as the server knows it
@@ -70,10 +82,28 @@ struct MessageDone {
   std::uint16_t peer_errno = 0;  // of the server, positive
   wire::Bytes response{};        // read during the call
 };
+// What an IO is to the cache of its export.
+struct IoNature {
+  bool changes = false;  // write, discard, write-zeroes
+  bool durable = false;  // a change of which the user was promised that it is durable when it ends well
+  bool flushes = false;  // makes every change durable that ended well before it began
+};
+[[nodiscard]] constexpr IoNature nature_of(wire::rnbd::Opcode opcode, bool durable) noexcept {
+  const bool flush = opcode == wire::rnbd::Opcode::flush;
+  const bool changes = !flush && opcode != wire::rnbd::Opcode::read;
+  return {changes, changes && durable, flush};
+}
+// Of one begin_io(), for its IoDone.
+struct IoTicket {
+  IoNature nature{};
+  bool doomed = false;       // fails with EIO even if the server says that it is well
+  std::uint64_t covers = 0;  // changes that had ended well when it began
+};
 struct IoDone {
   DeviceHandle device = 0;
   bool delivered = true;
   std::uint16_t peer_errno = 0;
+  IoTicket ticket{};
 };
 // Send again what failed undelivered while the link was up; see retry_wanted().
 struct RetryDue {};
@@ -102,7 +132,15 @@ struct DeviceChanged {
   Geometry geometry;
 };
 
-using ClientAction = std::variant<SendMessage, DeviceChanged>;
+// The cache of the export is another one than at the last OPEN: the host of the server was restarted, or what
+// it exports now is something else. `unflushed`: changes that ended well, were not flushed, and may be lost;
+// when there are any, the next FLUSH and the next FUA change fail. For the log.
+struct CacheReplaced {
+  DeviceHandle device;
+  std::uint64_t unflushed;
+};
+
+using ClientAction = std::variant<SendMessage, DeviceChanged, CacheReplaced>;
 using ClientActions = FixedVector<ClientAction, 3 * kMaxClientDevices>;
 
 // `error` is 0, or a positive errno: EEXIST (mapped already), EINVAL (name), ENOSPC (too many devices).
@@ -122,6 +160,12 @@ enum class Disposition : std::uint8_t {
   ok,
   retry_after_remap,  // keep the IO, ask gate() and submit it anew, with the id it then has
   fail,               // with the peer's errno, or EIO when it was not delivered
+  lost,               // fail with EIO: changes that ended well before it are gone
+};
+
+struct IoStart {
+  std::uint32_t device_id = 0;  // for the IO's header
+  IoTicket ticket{};
 };
 
 class ClientDevices {
@@ -139,8 +183,9 @@ class ClientDevices {
   [[nodiscard]] Gate gate(DeviceHandle device) const noexcept;
   // Errno of a refused IO: ENODEV (not mapped), else what closed the device.
   [[nodiscard]] std::uint16_t refusal_errno(DeviceHandle device) const noexcept;
-  // The device id for the IO's header. Precondition: gate() says go.
-  [[nodiscard]] std::uint32_t begin_io(DeviceHandle device) noexcept;
+  // `before`: of an IO that is submitted anew after retry_after_remap, the ticket that it had; of another one
+  // its nature alone. Precondition: gate() says go.
+  [[nodiscard]] IoStart begin_io(DeviceHandle device, const IoTicket& before) noexcept;
 
   // A message failed although the link is up: feed RetryDue after a pause of the caller's choice. IO is held
   // until then.
@@ -151,6 +196,8 @@ class ClientDevices {
   [[nodiscard]] bool link_up() const noexcept { return link_up_; }
   [[nodiscard]] unsigned mapped_count() const noexcept;  // those being unmapped included
   [[nodiscard]] unsigned io_in_flight() const noexcept { return io_in_flight_; }
+  // Changes that ended well and that no FLUSH covers yet; 0 for dead handles.
+  [[nodiscard]] std::uint64_t unflushed(DeviceHandle device) const noexcept;
   [[nodiscard]] unsigned messages_in_flight() const noexcept;
   // 0 until the server told.
   [[nodiscard]] std::uint8_t version() const noexcept { return version_; }
@@ -161,6 +208,9 @@ class ClientDevices {
     Geometry geometry{};
     std::uint64_t open_token = 0;   // 0: none unanswered
     std::uint64_t close_token = 0;  // 0: none unanswered
+    std::uint64_t instance = 0;     // of the export's cache, as last told; 0: never
+    std::uint64_t changes = 0;      // not durable by themselves, that ended well
+    std::uint64_t flushed = 0;      // of which are flushed, or known to be lost
     DeviceHandle handle = 0;
     std::uint32_t uses = 0;  // handles this slot has given out
     std::uint32_t device_id = 0;
@@ -169,10 +219,12 @@ class ClientDevices {
     std::uint8_t futile_reopens = 0;
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
     DeviceState state = DeviceState::unmapped;
-    bool id_known = false;    // device_id is that of the last server that answered
-    bool needs_open = false;  // in the next round
-    bool refused = false;     // until the link comes up again or somebody asks for a remap
-    bool close_due = false;   // once nothing of it is in flight and no OPEN is unanswered
+    bool id_known = false;         // device_id is that of the last server that answered
+    bool needs_open = false;       // in the next round
+    bool refused = false;          // until the link comes up again or somebody asks for a remap
+    bool close_due = false;        // once nothing of it is in flight and no OPEN is unanswered
+    bool flush_owes_loss = false;  // a FLUSH has yet to say that changes were lost
+    bool fua_owes_loss = false;    // and a FUA change
   };
 
   // Goes as far as possible without waiting: ends what is being unmapped, then starts a round.
@@ -183,6 +235,8 @@ class ClientDevices {
   void finish_sess_info(const MessageDone& input, ClientActions& actions) noexcept;
   void finish_open(Device& device, const MessageDone& input, ClientActions& actions) noexcept;
   void accept_open(Device& device, const wire::rnbd::OpenRsp& response, ClientActions& actions) noexcept;
+  void note_instance(Device& device, std::uint64_t instance, ClientActions& actions) noexcept;
+  [[nodiscard]] static Disposition end_well(Device& device, const IoTicket& ticket) noexcept;
   void distrust_ids() noexcept;
   void refuse_device(Device& device, std::uint16_t peer_errno, ClientActions& actions) noexcept;
   void undelivered_open(const Device& device, ClientActions& actions) noexcept;
@@ -202,6 +256,7 @@ class ClientDevices {
   std::uint32_t io_in_flight_ = 0;
   std::uint8_t version_ = 0;
   bool link_up_ = false;
+  bool extended_ = false;
   bool needs_info_ = true;  // before the next OPEN
   bool paused_ = false;
   // Derived by advance(), so that an IO looks at no other device than its own.

@@ -87,7 +87,7 @@ struct World {
     Pending io;
     io.is_io = true;
     io.device = found->second;
-    io.device_id = client.begin_io(found->second);
+    io.device_id = client.begin_io(found->second, IoTicket{}).device_id;
     io.expected = name;
     pending.push_back(io);
     check_law();

@@ -1,5 +1,6 @@
 // The messages of the client: what is sent when, and what an answer does.
 #include <algorithm>
+#include <utility>
 
 #include "core/base/assert.hpp"
 #include "core/rnbd/client_devices.hpp"
@@ -137,6 +138,7 @@ void ClientDevices::accept_open(Device& device, const wire::rnbd::OpenRsp& respo
   }
   device.device_id = response.device_id;
   device.id_known = true;
+  note_instance(device, response.instance, actions);
   if (device.state == DeviceState::unmapping) {
     device.close_due = true;
     return;
@@ -147,6 +149,17 @@ void ClientDevices::accept_open(Device& device, const wire::rnbd::OpenRsp& respo
   if (device.needs_open || !link_up_) return;
   if (device.state == DeviceState::open && device.geometry == before) return;
   change(device, DeviceState::open, 0, actions);
+}
+
+// Nothing of the device is in flight, because its OPEN was.
+void ClientDevices::note_instance(Device& device, std::uint64_t instance, ClientActions& actions) noexcept {
+  if (!extended_ || instance == 0) return;
+  const std::uint64_t before = std::exchange(device.instance, instance);
+  if (before == 0 || before == instance) return;
+  const std::uint64_t unflushed = device.changes - device.flushed;
+  device.flushed = device.changes;
+  if (unflushed != 0) device.flush_owes_loss = device.fua_owes_loss = true;
+  actions.push_back(CacheReplaced{device.handle, unflushed});
 }
 
 // None of the ids can be trusted: some other server may answer by now, although the link never went down.

@@ -41,8 +41,10 @@ bool valid(const Geometry& geometry) noexcept {
          geometry.nsectors % (block / wire::rnbd::kSectorBytes) == 0;
 }
 
-wire::rnbd::OpenRsp make_open_rsp(std::uint32_t device_id, const Geometry& geometry) noexcept {
+wire::rnbd::OpenRsp make_open_rsp(std::uint32_t device_id, const Geometry& geometry,
+                                  std::uint64_t instance) noexcept {
   wire::rnbd::OpenRsp response;
+  response.instance = instance;
   response.device_id = device_id;
   response.nsectors = geometry.nsectors;
   response.max_hw_sectors = geometry.max_hw_sectors;

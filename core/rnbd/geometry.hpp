@@ -30,8 +30,9 @@ struct Geometry {
 // Block size and sector count have a wire form and a whole number of blocks.
 [[nodiscard]] bool valid(const Geometry& geometry) noexcept;
 
-// Secure erase is never offered.
-[[nodiscard]] wire::rnbd::OpenRsp make_open_rsp(std::uint32_t device_id, const Geometry& geometry) noexcept;
+// Secure erase is never offered. `instance`: of the export's cache, 0 when it is not known.
+[[nodiscard]] wire::rnbd::OpenRsp make_open_rsp(std::uint32_t device_id, const Geometry& geometry,
+                                                std::uint64_t instance = 0) noexcept;
 // FUA counts only together with a write cache (protocol section 2.9).
 [[nodiscard]] Geometry geometry_of(const wire::rnbd::OpenRsp& response) noexcept;
 

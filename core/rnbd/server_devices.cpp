@@ -102,6 +102,8 @@ void ServerDevices::open_new(const RequestArrived& input, const wire::rnbd::Open
   device.mode = open.access_mode;
   device.geometry = Geometry{};
   device.handle = 0;
+  device.instance = 0;
+  device.sync_error = 0;
   device.doomed = false;
   device.id = make_slot_id(slot, options_.first_generation, device.uses);
   ++device.uses;
@@ -146,6 +148,7 @@ void ServerDevices::on(const ExportOpened& input, ServerActions& actions) noexce
     device.state = DeviceState::open;
     device.handle = input.handle;
     device.geometry = input.geometry;
+    device.instance = input.instance;
   }
   answer_waiters(slot, to_wire_errno(error), actions);
   if (error != 0) vacate(slot, actions);
@@ -156,7 +159,8 @@ void ServerDevices::answer_open(std::uint64_t request, std::uint32_t data_len, c
                                 ServerActions& actions) noexcept {
   RTRS_ASSERT(data_len >= wire::rnbd::kOpenRspBytes);
   WriteBack answer{request, wire::rnbd::kOpenRspBytes, {}};
-  RTRS_ASSERT(encode(make_open_rsp(device.id, device.geometry), answer.bytes) == answer.length);
+  RTRS_ASSERT(encode(make_open_rsp(device.id, device.geometry, device.instance), answer.bytes) ==
+              answer.length);
   actions.push_back(answer);
   respond(request, 0, actions);
 }
@@ -228,9 +232,11 @@ void ServerDevices::on_io(const RequestArrived& input, ServerActions& actions) n
   if (const std::uint16_t error = check_io(device.geometry, is_writable(device.mode), io); error != 0) {
     return respond(input.request, error, actions);
   }
+  const bool flush = io.opcode == Opcode::flush;
+  if (flush && device.sync_error != 0) return respond(input.request, device.sync_error, actions);
   const std::uint16_t operation = begin_operation(input, slot, Kind::storage);
   if (operation == kNone) return respond(input.request, kEbusy, actions);
-  const bool flush = io.opcode == Opcode::flush;
+  operations_[operation].flushes = flush;
   const bool changes = !flush && io.opcode != Opcode::read;
   actions.push_back(Storage{input.request, device.handle, flush ? 0 : io.sector, flush ? 0 : io.size,
                             operation, version_ >= wire::rnbd::kProtoMajor ? io.prio : std::uint16_t{0},
@@ -241,13 +247,28 @@ void ServerDevices::on(const StorageDone& input, ServerActions& actions) noexcep
   RTRS_ASSERT(input.operation < operations_.size() && operations_[input.operation].kind == Kind::storage);
   const Operation operation = operations_[input.operation];
   end_operation(input.operation);
-  const int error = input.error == kEnotconn ? kEio : input.error;
+  Device& device = devices_[operation.device];
+  int error = input.error == kEnotconn ? kEio : input.error;
+  if (error != 0 && input.sync_failed) {
+    if (device.sync_error == 0) device.sync_error = to_wire_errno(error);
+    actions.push_back(CacheDamaged{device.handle, to_wire_errno(error)});
+  }
+  // It went to storage before the failure was known, which was reported to another one.
+  if (error == 0 && operation.flushes) error = device.sync_error;
   respond(operation.request, error, actions);
-  const Device& device = devices_[operation.device];
   if (device.state == DeviceState::closing && device.in_flight == 0) {
     finish_closing(operation.device, actions);
   }
   end_if_drained(actions);
+}
+
+void ServerDevices::on(const SyncFailed& input, ServerActions&) noexcept {
+  for (Device& device : devices_) {
+    const bool held = device.state == DeviceState::open || device.state == DeviceState::closing;
+    if (held && device.handle == input.handle && device.sync_error == 0) {
+      device.sync_error = input.error == 0 ? std::uint16_t{kEio} : to_wire_errno(input.error);
+    }
+  }
 }
 
 void ServerDevices::on(const DeviceForceClosed& input, ServerActions& actions) noexcept {

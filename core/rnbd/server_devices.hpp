@@ -44,10 +44,20 @@ struct ExportOpened {
   int error = 0;
   std::uint64_t handle = 0;
   Geometry geometry{};
+  // Of the cache that holds what is written until it is flushed; 0: unknown. Two opens of an export get the
+  // same number exactly when the second finds all that was written by the first, flushed or not.
+  std::uint64_t instance = 0;
 };
 // `error` is 0 or a positive errno. ENOTCONN becomes EIO: to a client it means that the device is not open.
+// `sync_failed`: the error is that of making durable what was written before, of this or of other requests.
 struct StorageDone {
   std::uint16_t operation = 0;
+  int error = 0;
+  bool sync_failed = false;
+};
+// Another session met `sync_failed` on the same export. Handles that are not open here are ignored.
+struct SyncFailed {
+  std::uint64_t handle = 0;
   int error = 0;
 };
 // An operator takes the device away. Its id is answered with ENOTCONN from now on; what is in flight ends
@@ -91,10 +101,19 @@ struct Respond {
   std::uint64_t request;
   std::uint16_t peer_errno;  // 0..511
 };
+// What was written to the export may never become durable, and its storage tells that once: a kernel reports
+// a failed writeback once for each file description, then takes the pages for clean. Every flush of the
+// device fails with this error from now on, until it is closed. Feed SyncFailed to every other session that
+// has the export open, give later opens of it another instance, and log it.
+struct CacheDamaged {
+  std::uint64_t handle;
+  std::uint16_t error;
+};
 // Every device is closed and every request answered; the session takes no further input.
 struct SessionDrained {};
 
-using ServerAction = std::variant<Storage, Respond, WriteBack, OpenExport, CloseExport, SessionDrained>;
+using ServerAction =
+    std::variant<Storage, Respond, WriteBack, OpenExport, CloseExport, CacheDamaged, SessionDrained>;
 // Enough for the largest step, which closes every device at once.
 using ServerActions = FixedVector<ServerAction, kMaxServerDevices + 4 * kMaxDeviceWaiters>;
 
@@ -116,6 +135,7 @@ class ServerDevices {
   void on(const RequestArrived& input, ServerActions& actions) noexcept;
   void on(const ExportOpened& input, ServerActions& actions) noexcept;
   void on(const StorageDone& input, ServerActions& actions) noexcept;
+  void on(const SyncFailed& input, ServerActions& actions) noexcept;
   void on(const DeviceForceClosed& input, ServerActions& actions) noexcept;
   void on(const SessionClosed& input, ServerActions& actions) noexcept;
 
@@ -130,11 +150,13 @@ class ServerDevices {
     wire::Name name{};
     Geometry geometry{};
     std::uint64_t handle = 0;
+    std::uint64_t instance = 0;
     std::uint32_t id = 0;
     std::uint32_t uses = 0;  // ids this slot has given out
     std::uint32_t in_flight = 0;
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // of the first OPEN; the one enforced
     DeviceState state = DeviceState::vacant;
+    std::uint16_t sync_error = 0;  // of every flush, until it is closed; 0: none
     std::uint8_t waiters = 0;
     bool doomed = false;  // taken away while it was being opened
   };
@@ -154,6 +176,7 @@ class ServerDevices {
     std::uint16_t device = 0;
     std::uint16_t next_vacant = 0;
     Kind kind = Kind::vacant;
+    bool flushes = false;
   };
   static constexpr std::uint16_t kNone = 0xffff;
 

@@ -21,6 +21,7 @@ struct OpenedExport {
   Geometry geometry;
   AccessMode mode = AccessMode::read_only;
   unsigned in_flight = 0;
+  bool damaged = false;
 };
 
 // Storage that checks what it is told, and a ledger of requests.
@@ -51,6 +52,7 @@ struct World {
   void perform(const Storage& action) {
     RC_ASSERT(unanswered.count(action.request) == 1U);
     auto& target = exports.at(action.handle);
+    RC_ASSERT(action.opcode != Opcode::flush || !target.damaged);
     const bool changes = action.opcode != Opcode::read && action.opcode != Opcode::flush;
     RC_ASSERT(action.opcode != Opcode::secure_erase);
     RC_ASSERT(!changes || is_writable(target.mode));
@@ -74,6 +76,7 @@ struct World {
     RC_ASSERT(action.peer_errno <= kMaxWireErrno);
     RC_ASSERT(unanswered.erase(action.request) == 1U);
   }
+  void perform(const CacheDamaged& action) { RC_ASSERT(exports.at(action.handle).damaged); }
   void perform(const SessionDrained&) {
     RC_ASSERT(!drained);
     drained = true;
@@ -91,8 +94,11 @@ struct World {
   void finish_storage(std::size_t index, int error) {
     const Storage asked = storage.at(index);
     storage.erase(storage.begin() + static_cast<std::ptrdiff_t>(index));
-    --exports.at(asked.handle).in_flight;
-    step(StorageDone{asked.operation, error});
+    OpenedExport& target = exports.at(asked.handle);
+    --target.in_flight;
+    const bool sync_failed = error != 0 && asked.opcode == Opcode::flush;
+    target.damaged = target.damaged || sync_failed;
+    step(StorageDone{asked.operation, error, sync_failed});
   }
   void finish_all() {
     while (!opens.empty() || !storage.empty()) {

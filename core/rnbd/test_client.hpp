@@ -13,10 +13,10 @@
 
 namespace rtrs::rnbd::test {
 
-inline wire::rnbd::OpenRsp disk(std::uint32_t id, std::uint64_t nsectors = 1024) {
+inline wire::rnbd::OpenRsp disk(std::uint32_t id, std::uint64_t nsectors = 1024, std::uint64_t instance = 0) {
   Geometry geometry;
   geometry.nsectors = nsectors;
-  return make_open_rsp(id, geometry);
+  return make_open_rsp(id, geometry, instance);
 }
 
 class Client {
@@ -75,13 +75,15 @@ class Client {
   Disposition io_done(DeviceHandle handle, std::uint16_t peer_errno, bool delivered = true) {
     return step(IoDone{handle, delivered, peer_errno});
   }
-  std::uint32_t begin(DeviceHandle handle) { return devices.begin_io(handle); }
+  // An IO that the cache of the export does not matter to.
+  std::uint32_t begin(DeviceHandle handle) { return devices.begin_io(handle, IoTicket{}).device_id; }
   bool only_message_is(MessageKind kind) const { return messages.size() == 1 && messages[0].kind == kind; }
   const DeviceChanged& last_news() const { return news[news.size() - 1]; }
 
   ClientDevices devices;
   FixedVector<SendMessage, 2 * kMaxClientDevices> messages;
   FixedVector<DeviceChanged, 4 * kMaxClientDevices> news;
+  FixedVector<CacheReplaced, 64> replaced;
 
  private:
   // Its token; 0: there is none.
@@ -98,6 +100,7 @@ class Client {
     for (const ClientAction& action : actions_) {
       if (const auto* message = std::get_if<SendMessage>(&action)) messages.push_back(*message);
       if (const auto* change = std::get_if<DeviceChanged>(&action)) news.push_back(*change);
+      if (const auto* one = std::get_if<CacheReplaced>(&action)) replaced.push_back(*one);
     }
   }
   ClientActions actions_;

@@ -71,12 +71,12 @@ class Session {
   void export_opened(int error) {
     const OpenExport asked = opens[0];
     opens.erase_at(0);
-    step(ExportOpened{asked.operation, error, next_handle++, geometry});
+    step(ExportOpened{asked.operation, error, next_handle++, geometry, instance});
   }
-  void storage_done(int error) {
+  void storage_done(int error, bool sync_failed = false) {
     const Storage asked = storage[0];
     storage.erase_at(0);
-    step(StorageDone{asked.operation, error});
+    step(StorageDone{asked.operation, error, sync_failed});
   }
   template <class Input>
   void step(const Input& input) {
@@ -100,12 +100,14 @@ class Session {
 
   ServerDevices devices;
   ServerActions actions;
-  Geometry geometry;  // of the exports opened next
+  Geometry geometry;           // of the exports opened next
+  std::uint64_t instance = 0;  // of their cache
   std::uint64_t next_handle = 100;
   FixedVector<OpenExport, 16> opens;
   FixedVector<Storage, 2048> storage;
   FixedVector<std::uint64_t, 4096> closed;
   FixedVector<WriteBack, 4096> answers;
+  FixedVector<CacheDamaged, 16> damaged;
   unsigned drained = 0;
 
  private:
@@ -117,6 +119,7 @@ class Session {
     RTRS_ASSERT(errnos_[action.request] == kUnanswered);
     errnos_[action.request] = action.peer_errno;
   }
+  void perform(const CacheDamaged& action) { damaged.push_back(action); }
   void perform(const SessionDrained&) { ++drained; }
 
   std::array<int, 8192> errnos_{};

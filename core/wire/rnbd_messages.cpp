@@ -26,7 +26,8 @@ constexpr std::size_t kLogicalBlock = 38;
 constexpr std::size_t kMaxSegments = 40;
 constexpr std::size_t kSecureDiscard = 42;
 constexpr std::size_t kCachePolicy = 45;
-static_assert(kCachePolicy + 1 + 10 == kOpenRspBytes);
+constexpr std::size_t kInstance = 48;
+static_assert(kInstance + 8 == kOpenRspBytes);
 }  // namespace open_rsp_at
 
 constexpr std::size_t kCloseDeviceIdAt = 4;
@@ -170,6 +171,7 @@ std::size_t encode(const OpenRsp& message, MutableBytes out) noexcept {
   store_le16(out, kMaxSegments, message.max_segments);
   store_le16(out, kSecureDiscard, message.secure_discard);
   store_u8(out, kCachePolicy, message.cache_policy);
+  store_le64(out, kInstance, message.instance);
   return kOpenRspBytes;
 }
 
@@ -192,6 +194,7 @@ Parsed<OpenRsp> parse_open_rsp(Bytes bytes) noexcept {
   message.max_segments = load_le16(bytes, kMaxSegments);
   message.secure_discard = load_le16(bytes, kSecureDiscard);
   message.cache_policy = load_u8(bytes, kCachePolicy);
+  message.instance = load_le64(bytes, kInstance);
   if (!valid_block_size(message.logical_block_size)) {
     parsed.why = Refusal::bad_block_size;
   } else if (message.nsectors >= kMaxSectors) {

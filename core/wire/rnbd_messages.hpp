@@ -104,6 +104,10 @@ struct OpenRsp {
   std::uint16_t max_segments = 0;
   std::uint16_t secure_discard = 0;  ///< non-zero: secure erase supported
   std::uint8_t cache_policy = 0;     ///< kCache* bits
+  /// Ours: which cache holds what was written and not flushed; another value: that cache is gone. 0: unknown.
+  /// Reserved bytes to a kernel server, which before Linux 7.0 sends in them what its memory held: they count
+  /// only from a peer that granted an extension.
+  std::uint64_t instance = 0;
   bool operator==(const OpenRsp&) const = default;
 };
 

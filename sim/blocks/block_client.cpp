@@ -57,6 +57,7 @@ std::uint32_t BlockWorld::submit(DeviceHandle device, Opcode opcode, std::uint64
   io.device = device;
   io.disk = disk;
   io.deaths = deaths_;
+  io.moment = ++moment_;
   io.piece = rnbd::IoPiece{opcode, sector, static_cast<std::uint32_t>(sectors * kSector), fua};
   if (opcode == Opcode::read || opcode == Opcode::write) io.data.assign(sectors * kSector, std::byte{0xa5});
   for (std::uint32_t at = 0; opcode == Opcode::write && at < sectors; ++at) {
@@ -80,7 +81,7 @@ void BlockWorld::poll_client() {
   PathNews news;
   while (client_->take_news(news)) {
     rnbd::ClientActions actions;
-    if (news.kind == PathNews::Kind::link_up) devices_.on(rnbd::LinkUp{}, actions);
+    if (news.kind == PathNews::Kind::link_up) devices_.on(rnbd::LinkUp{client_->peer_extends()}, actions);
     if (news.kind == PathNews::Kind::link_down) devices_.on(rnbd::LinkDown{}, actions);
     carry_out(actions);
   }
@@ -102,10 +103,13 @@ void BlockWorld::client_event(const IoCompletion& done) {
   const auto number = static_cast<std::uint32_t>(done.user_data);
   const Io& io = ios_.at(number);
   const rnbd::Disposition end =
-      devices_.on(rnbd::IoDone{io.device, was_delivered(done.result), done.peer_errno}, actions);
+      devices_.on(rnbd::IoDone{io.device, was_delivered(done.result), done.peer_errno, io.ticket}, actions);
   if (end == rnbd::Disposition::retry_after_remap) {
     ios_[number].held = true;
     held_.push_front(number);
+  } else if (end == rnbd::Disposition::lost) {
+    judge_alarm(io);
+    end_io(number, EIO);
   } else {
     const std::uint16_t error = done.result == Errc::peer_error ? done.peer_errno : std::uint16_t{EIO};
     end_io(number, end == rnbd::Disposition::ok ? std::uint16_t{0} : error);
@@ -170,7 +174,10 @@ bool BlockWorld::send_io(std::uint32_t number) {
     return true;
   }
   std::array<std::byte, wire::rnbd::kIoBytes> header{};
-  const auto framing = rnbd::encode_io(devices_.begin_io(io.device), io.piece, header);
+  io.ticket.nature = rnbd::nature_of(io.piece.opcode, io.piece.fua);
+  const rnbd::IoStart start = devices_.begin_io(io.device, io.ticket);
+  io.ticket = start.ticket;
+  const auto framing = rnbd::encode_io(start.device_id, io.piece, header);
   IoRequest request;
   request.direction = framing.direction == wire::Direction::read ? Direction::read : Direction::write;
   request.affinity = static_cast<std::uint16_t>(number);
@@ -190,12 +197,39 @@ void BlockWorld::end_io(std::uint32_t number, std::uint16_t error) {
   io.error = error;
   --ios_under_way_;
   if (error == 0 && io.piece.opcode == Opcode::read) judge_read(io, number);
-  if (error == 0 && changes(io.piece.opcode)) expect_change(io, number, true);
-  if (error != 0 || io.piece.opcode != Opcode::flush) return;
+  if (error == 0 && changes(io.piece.opcode)) {
+    ++moment_;
+    expect_change(io, number, true);
+  }
+  if (io.piece.opcode == Opcode::flush) judge_flush(io, error);
+}
+
+void BlockWorld::judge_flush(const Io& io, std::uint16_t error) {
+  ++moment_;
+  for (Loss& loss : losses_[io.disk]) {
+    if (loss.device != io.device) continue;
+    if (error != 0) loss.told = std::min(loss.told, moment_);
+    expect(error != 0 || loss.acked > io.moment || loss.told < io.moment,
+           "no flush of " + io.disk + " succeeds over a change that was acknowledged and is lost");
+  }
+  if (error != 0) return;
+  const BlockDisk& disk = disks_.at(io.disk);
   for (std::size_t sector = 0; sector < std::min(io.seen.size(), expected_[io.disk].size()); ++sector) {
     Expected& known = expected_[io.disk][sector];
-    if (known.changes == io.seen[sector]) known.durable = true;
+    if (known.changes != io.seen[sector] || disk.forgotten[sector]) continue;
+    known.durable = true;
+    known.acked = 0;
   }
+}
+
+// Several IOs that began before the first of them told so may say the same.
+void BlockWorld::judge_alarm(const Io& io) {
+  BlockDisk& disk = disks_.at(io.disk);
+  expect(disk.may_alarm || io.moment < disk.alarm_at,
+         "nothing of " + io.disk + " was lost, and an IO says so");
+  if (io.piece.opcode != Opcode::flush) return;
+  if (disk.may_alarm) disk.alarm_at = moment_ + 1;
+  disk.may_alarm = false;
 }
 
 void BlockWorld::judge_read(const Io& io, std::uint32_t number) {
@@ -228,6 +262,12 @@ void BlockWorld::expect_change(const Io& io, std::uint32_t number, bool good) {
     else if (!good)
       known.any_of.push_back(content);
     known.durable = good && (io.piece.fua || !disks_[io.disk].volatile_cache);
+    known.acked = 0;
+    if (!good || known.durable) continue;
+    const bool there = disks_[io.disk].now.at(sector) == content && !disks_[io.disk].forgotten.at(sector);
+    if (there) known.acked = moment_;
+    if (!there) losses_[io.disk].push_back({io.device, moment_});
+    known.by = io.device;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "sim/blocks/block_caches.hpp"
 #include "sim/blocks/block_lifecycles.hpp"
 
 namespace rtrs::sim {
@@ -213,29 +214,6 @@ void without_data_over_failover(BlockWorld& w) {
     good(w, w.submit(device, Opcode::read, 0, 16));
   }
 }
-void durable_writes(BlockWorld& w) {
-  const DeviceHandle device = open(w, "a");
-  for (unsigned round = 0; round < 6 && !w.failed(); ++round) {
-    good(w, w.submit(device, Opcode::write, w.draw(20), 8, true));
-    good(w, w.submit(device, Opcode::write, 30 + w.draw(20), 8));
-    if (round % 2 == 0) good(w, w.submit(device, Opcode::flush, 0, 0));
-    load(w, device, 3);
-    restart(w, milliseconds(100));
-  }
-  over(w);
-  good(w, w.submit(device, Opcode::read, 0, 20));
-}
-void flush_and_failover(BlockWorld& w) {
-  const DeviceHandle device = open(w, "a");
-  for (unsigned round = 0; round < 6 && !w.failed(); ++round) {
-    good(w, w.submit(device, Opcode::write, w.draw(50), 8));
-    const auto flush = w.submit(device, Opcode::flush, 0, 0);
-    w.pass(microseconds(w.draw(1200)));
-    w.break_path(round % 2);
-    good(w, flush);
-    restart(w, milliseconds(50));
-  }
-}
 void grown(BlockWorld& w) {
   const DeviceHandle device = open(w, "a");
   w.expect(done(w, w.submit(device, Opcode::write, kSectors - 1, 2)) == EIO, "nothing is behind the end");
@@ -367,6 +345,19 @@ constexpr BlockScenario kScenarios[] = {
     {"BD09", "a device that the next server refuses, until it is asked for again", kUsual,
      refused_for_a_while},
     {"BD10", "a device is mapped twice", kUsual, mapped_twice},
+    {"BD11", "the server's host dies over writes that were not flushed: the next flush says so", kUsual,
+     lost_with_the_host},
+    {"BD12", "the same, and writes with FUA say so, and flushes that wait together", kUsual,
+     told_by_fua_and_by_all_that_wait},
+    {"BD13", "the server's process dies alone, or its host with everything flushed: no flush complains",
+     kUsual, nothing_lost},
+    {"BD14", "writes are under way when the host dies: on the next host they are not flushed yet", kSlow,
+     lost_under_way},
+    {"BD15", "a memory disk dies with the server's process", kUsual, memory_lost},
+    {"BD16", "a sync fails: every flush fails until the device is opened again", kUsual, sync_fails},
+    {"BD17", "a sync of another session fails: this one's flush says so, over a reconnect too", kUsual,
+     sync_of_another_fails},
+    {"BD18", "anything, with hosts and processes that die and syncs that fail", kUsual, anything_cached},
 };
 
 }  // namespace

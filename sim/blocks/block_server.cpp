@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "sim/blocks/block_world.hpp"
 
@@ -60,6 +61,61 @@ void BlockWorld::feed(std::uint16_t session, const Input& input) {
     opened_.pop_front();
     feed(opener, answer);
   }
+  tell_damage();
+}
+
+// Every session that has such a disk open, the one that met the error too: it knows already.
+void BlockWorld::tell_damage() {
+  while (!damaged_.empty()) {
+    const std::string name = damaged_.front();
+    damaged_.pop_front();
+    for (const auto& [handle, device] : exports_) {
+      if (device.disk != name) continue;
+      rnbd::ServerActions none;
+      for (auto& [index, session] : sessions_) session.devices->on(rnbd::SyncFailed{handle, EIO}, none);
+    }
+  }
+}
+
+void BlockWorld::perform(std::uint16_t, const rnbd::CacheDamaged& action) {
+  const std::string& name = exports_.at(action.handle).disk;
+  ++disks_.at(name).sync_failures;
+  damaged_.push_back(name);
+}
+
+std::uint64_t BlockWorld::instance_of(const BlockDisk& disk) const {
+  if (!disk.tells_instance) return 0;
+  const std::uint64_t life = disk.memory ? deaths_ : hosts_;
+  return life << 32 | std::uint64_t{disk.number} << 16 | disk.sync_failures;
+}
+
+// What the kernel does when it cannot write back: it says so once, and takes the pages for clean.
+void BlockWorld::forget_unsynced(const std::string& name) {
+  BlockDisk& disk = disks_.at(name);
+  disk.may_alarm = true;
+  for (std::size_t sector = 0; sector < disk.now.size(); ++sector) {
+    if (disk.now[sector] == disk.durable[sector]) continue;
+    disk.forgotten[sector] = true;
+    lose(name, sector);
+  }
+}
+
+void BlockWorld::fail_sync(const std::string& name) {
+  forget_unsynced(name);
+  ++disks_.at(name).sync_failures;
+  damaged_.push_back(name);
+  tell_damage();
+}
+
+int BlockWorld::sync(const std::string& name) {
+  BlockDisk& disk = disks_.at(name);
+  if (std::exchange(disk.next_sync_fails, false)) {
+    forget_unsynced(name);
+    return EIO;
+  }
+  for (std::size_t sector = 0; sector < disk.now.size(); ++sector)
+    if (!disk.forgotten[sector]) disk.durable[sector] = disk.now[sector];
+  return 0;
 }
 
 void BlockWorld::perform(std::uint16_t session, const rnbd::Storage& action) {
@@ -100,7 +156,8 @@ void BlockWorld::perform(std::uint16_t session, const rnbd::OpenExport& action) 
     answer.geometry.nsectors = disk.now.size();
     answer.geometry.max_discard_sectors = answer.geometry.max_write_zeroes_sectors = 1U << 16;
     answer.geometry.discard_granularity = kSector;
-    answer.geometry.write_cache = answer.geometry.fua = disk.volatile_cache;
+    answer.geometry.write_cache = answer.geometry.fua = disk.volatile_cache && !disk.memory;
+    answer.instance = instance_of(disk);
   }
   opened_.emplace_back(session, answer);
 }
@@ -126,7 +183,8 @@ void BlockWorld::storage_due() {
     StorageOp op = *due;
     storage_.erase(due);
     const int error = act(op);
-    feed(op.session, rnbd::StorageDone{op.what.operation, error});
+    const bool sync_failed = error != 0 && op.what.opcode == Opcode::flush;
+    feed(op.session, rnbd::StorageDone{op.what.operation, error, sync_failed});
   }
 }
 
@@ -139,10 +197,7 @@ int BlockWorld::act(StorageOp& op) {
   const Export& device = found->second;
   BlockDisk& disk = disks_[device.disk];
   ++disk.operations;
-  if (op.what.opcode == Opcode::flush) {
-    disk.durable = disk.now;
-    return 0;
-  }
+  if (op.what.opcode == Opcode::flush) return sync(device.disk);
   expect(op.what.opcode == Opcode::read || device.writable, "a device that is read-only does not change");
   if (op.what.sector + op.what.bytes / kSector > disk.now.size()) return EIO;  // it was cut short meanwhile
   for (std::size_t at = 0; at < op.what.bytes / kSector; ++at) {
@@ -158,6 +213,7 @@ int BlockWorld::act(StorageOp& op) {
       expect(fresh >> 56 == disk.number, "what is written to a disk is meant for it");
     }
     content = fresh;
+    disk.forgotten[op.what.sector + at] = false;
     if (op.what.fua || !disk.volatile_cache) disk.durable[op.what.sector + at] = fresh;
   }
   return 0;

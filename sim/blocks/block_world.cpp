@@ -1,6 +1,7 @@
 #include "sim/blocks/block_world.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace rtrs::sim {
 
@@ -34,7 +35,8 @@ BlockDisk& BlockWorld::add_disk(const std::string& name, std::uint64_t sectors) 
   made.number = static_cast<std::uint32_t>(disks_.size());
   made.now.assign(sectors, 0);
   made.durable = made.now;
-  expected_[name].assign(sectors, Expected{{0}, true, 0});
+  made.forgotten.assign(sectors, false);
+  expected_[name].assign(sectors, Expected{{0}, true});
   return made;
 }
 
@@ -96,9 +98,10 @@ void BlockWorld::break_path(std::uint32_t path) {
   }
 }
 
-void BlockWorld::crash_server() {
+void BlockWorld::crash_server(Death death) {
   if (!server_) return;
   ++deaths_;
+  if (death == Death::host) ++hosts_;
   network_.crash(kServer, draw(2) == 1, choice_);
   server_.reset();
   server_fabric_.reset();
@@ -108,27 +111,49 @@ void BlockWorld::crash_server() {
   opened_.clear();
   for (auto& [name, disk] : disks_) {
     disk.holders = 0;
-    for (std::size_t sector = 0; sector < disk.now.size(); ++sector) {
-      std::uint64_t& content = disk.now[sector];
-      if (content != disk.durable[sector] && draw(2) == 0) content = disk.durable[sector];
-      disk.durable[sector] = content;
-      Expected& known = expected_[name][sector];
-      const auto& any = known.any_of;
-      const bool expected = std::find(any.begin(), any.end(), content) != any.end();
-      expect(expected || !known.durable,
-             "sector " + std::to_string(sector) + " of " + name + " is durable, and lost");
-      if (expected) continue;
-      known.any_of.push_back(content);
-      ++known.changes;
-    }
+    if (death == Death::host || disk.memory) revert(name, disk);
+    // Only the process knew that a sync had failed: the next one knows nothing, and gives the instance of
+    // before.
+    if (std::exchange(disk.sync_failures, 0) == 0) continue;
+    disk.may_alarm = true;
+    for (Loss& loss : losses_[name]) loss.told = 0;
   }
+}
+
+void BlockWorld::revert(const std::string& name, BlockDisk& disk) {
+  disk.may_alarm = true;
+  for (std::size_t sector = 0; sector < disk.now.size(); ++sector) {
+    std::uint64_t& content = disk.now[sector];
+    const std::uint64_t before = content;
+    if (disk.memory) content = disk.durable[sector] = 0;
+    if (content != disk.durable[sector] && (disk.forgotten[sector] || draw(2) == 0))
+      content = disk.durable[sector];
+    disk.durable[sector] = content;
+    disk.forgotten[sector] = false;
+    if (content != before) lose(name, sector);
+    Expected& known = expected_[name][sector];
+    const auto& any = known.any_of;
+    const bool expected = std::find(any.begin(), any.end(), content) != any.end();
+    expect(expected || !known.durable || disk.memory,
+           "sector " + std::to_string(sector) + " of " + name + " is durable, and lost");
+    if (expected) continue;
+    known.any_of.push_back(content);
+    ++known.changes;
+  }
+}
+
+void BlockWorld::lose(const std::string& disk, std::size_t sector) {
+  Expected& known = expected_[disk][sector];
+  if (known.acked != 0) losses_[disk].push_back({known.by, known.acked});
+  known.acked = 0;
 }
 
 void BlockWorld::resize(const std::string& name, std::uint64_t sectors) {
   BlockDisk& grown = disk(name);
   grown.now.resize(sectors, 0);
   grown.durable.resize(sectors, 0);
-  expected_[name].resize(sectors, Expected{{0}, true, 0});
+  grown.forgotten.resize(sectors, false);
+  expected_[name].resize(sectors, Expected{{0}, true});
 }
 
 Nanos BlockWorld::next_time() {

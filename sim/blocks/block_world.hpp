@@ -7,6 +7,9 @@
 //   - a read returns what the last good write left, zeroes where nothing was written or all was taken away
 //   - no IO reaches another disk than the one that it is for, none a disk that nobody holds open
 //   - what was written with FUA, or before a flush that succeeded, survives the death of the server
+//   - a flush that succeeds means that every change survives that was acknowledged through the same mapping
+//     before it, unless an earlier flush told that some do not; none says so for the death of the server's
+//     process alone
 //   - a disk opened read-only does not change
 //   - nothing is left open when the session is gone
 #pragma once
@@ -47,11 +50,21 @@ struct BlockDisk {
   std::uint32_t number = 0;  // in what is written to it
   bool writable = true;      // false: refused when it is opened for writing
   bool volatile_cache = true;
+  bool memory = false;                 // of the server's process, and gone with it
+  bool tells_instance = true;          // of its cache, when it is opened
   std::vector<std::uint64_t> now;      // by sector: what a read sees; see BlockWorld::stamp()
-  std::vector<std::uint64_t> durable;  // and after the death of the server
-  unsigned holders = 0;                // exports that are open
-  std::uint64_t operations = 0;        // that acted on it
+  std::vector<std::uint64_t> durable;  // and after the death of the server's host
+  std::vector<bool> forgotten;         // the host takes it for clean, since a sync of it failed
+  std::uint64_t sync_failures = 0;     // that the server's process knows of
+  bool next_sync_fails = false;
+  bool may_alarm = false;        // something may have been lost, and no flush has told so since
+  std::uint64_t alarm_at = 0;    // the moment when the last one did
+  unsigned holders = 0;          // exports that are open
+  std::uint64_t operations = 0;  // that acted on it
 };
+
+// Of the server. With its process die the memory disks and what it knew, with its host also what was cached.
+enum class Death : std::uint8_t { process, host };
 
 class BlockWorld {
  public:
@@ -76,8 +89,10 @@ class BlockWorld {
   void cut(std::uint32_t path);
   void heal(std::uint32_t path);
   void break_path(std::uint32_t path);
-  // What was not durable is lost or not, sector by sector.
-  void crash_server();
+  // With the host: what was not durable is lost or not, sector by sector.
+  void crash_server(Death = Death::host);
+  // A flush by another session of the server fails, and with it everything that is not durable yet.
+  void fail_sync(const std::string& name);
   void close_session() { client_->close(*client_fabric_, now()); }
   // An operator of the server takes the disk away from its session.
   void take_away(const std::string& name);
@@ -117,8 +132,10 @@ class BlockWorld {
     rnbd::IoPiece piece;
     std::vector<std::byte> data;
     std::vector<std::uint64_t>
-        seen;             // of a flush: `changes` of the sectors that nothing changed when it began
-    unsigned deaths = 0;  // of servers, when it was submitted
+        seen;  // of a flush: `changes` of the sectors that nothing changed when it began
+    rnbd::IoTicket ticket{};
+    std::uint64_t moment = 0;  // when it was submitted
+    unsigned deaths = 0;       // of servers, when it was submitted
     std::uint16_t error = 0;
     bool over = false;
     bool held = true;  // not with the transport
@@ -138,6 +155,14 @@ class BlockWorld {
     std::vector<std::uint64_t> any_of;
     bool durable = true;
     std::uint64_t changes = 0;  // that began, ended well, or were lost with the server
+    std::uint64_t acked = 0;    // the moment when the last change ended well; 0: durable, or not known
+    DeviceHandle by = 0;        // of that change
+  };
+  // A change that was acknowledged at one moment, lost, and told by a flush that failed at another.
+  struct Loss {
+    DeviceHandle device = 0;  // that it was made through
+    std::uint64_t acked = 0;
+    std::uint64_t told = ~std::uint64_t{0};
   };
   struct Export {
     std::string disk;
@@ -166,6 +191,9 @@ class BlockWorld {
   void end_io(std::uint32_t number, std::uint16_t error);
   void judge_read(const Io&, std::uint32_t number);
   void expect_change(const Io&, std::uint32_t number, bool good);
+  void judge_flush(const Io&, std::uint16_t error);
+  void judge_alarm(const Io&);
+  void lose(const std::string& disk, std::size_t sector);
   bool overlaps(const std::string& disk, std::uint64_t sector, std::uint32_t sectors) const;
   // block_server.cpp
   void poll_server();
@@ -177,9 +205,15 @@ class BlockWorld {
   void perform(std::uint16_t session, const rnbd::WriteBack&);
   void perform(std::uint16_t session, const rnbd::OpenExport&);
   void perform(std::uint16_t session, const rnbd::CloseExport&);
+  void perform(std::uint16_t session, const rnbd::CacheDamaged&);
   void perform(std::uint16_t session, const rnbd::SessionDrained&);
+  std::uint64_t instance_of(const BlockDisk&) const;
+  void forget_unsynced(const std::string& name);
+  void revert(const std::string& name, BlockDisk&);
+  void tell_damage();
   void storage_due();
   int act(StorageOp&);
+  int sync(const std::string& name);
 
   // What a sector holds after IO `number` wrote it; 0: zeroes.
   static std::uint64_t stamp(std::uint32_t disk, std::uint64_t sector, std::uint32_t number) {
@@ -191,6 +225,8 @@ class BlockWorld {
   Network network_;
   std::map<std::string, BlockDisk> disks_;
   std::map<std::string, std::vector<Expected>> expected_;
+  std::map<std::string, std::vector<Loss>> losses_;
+  std::uint64_t moment_ = 0;  // counts what the application does and learns
   std::string failure_;
 
   std::unique_ptr<SimFabric> client_fabric_;
@@ -209,10 +245,12 @@ class BlockWorld {
   std::map<std::uint16_t, Session> sessions_;
   std::map<std::uint64_t, Export> exports_;  // by handle
   std::deque<std::pair<std::uint16_t, rnbd::ExportOpened>> opened_;
+  std::deque<std::string> damaged_;  // disks whose other sessions are to be told
   std::vector<StorageOp> storage_;
   std::uint64_t next_handle_ = 1;
   std::uint32_t generation_ = 0;
   unsigned deaths_ = 0;  // of servers
+  unsigned hosts_ = 1;   // that there were
   std::uint64_t steps_at_once_ = 0;
 };
 

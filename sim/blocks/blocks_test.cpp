@@ -45,12 +45,37 @@ void left_open(BlockWorld& w) {
   ++w.disk("b").holders;
 }
 
+// The server's host dies over a write, and the next server does not say that it has another cache.
+void flushed_after_a_loss(BlockWorld& w) {
+  w.disk("a").tells_instance = false;
+  const auto device = static_cast<DeviceHandle>(w.map("a"));
+  const auto write = w.submit(device, Opcode::write, 0, 64);
+  w.until("it is written", [&] { return w.is_over(write); });
+  w.crash_server();
+  w.start_server();
+  const auto flush = w.submit(device, Opcode::flush, 0, 0);
+  w.until("it is flushed", [&] { return w.is_over(flush); });
+}
+// A device that is opened again, with a new number for a cache that is the old one.
+void lost_nothing(BlockWorld& w) {
+  const auto device = static_cast<DeviceHandle>(w.map("a"));
+  const auto write = w.submit(device, Opcode::write, 0, 4);
+  w.until("it is written", [&] { return w.is_over(write); });
+  ++w.disk("a").sync_failures;
+  w.take_away("a");
+  const auto read = w.submit(device, Opcode::read, 0, 4);
+  w.until("it is read", [&] { return w.is_over(read); });
+  w.submit(device, Opcode::flush, 0, 0);
+}
+
 TEST(Blocks, RulesAreBrokenByWhatBreaksThem) {
   const auto failure = [](void (*play)(BlockWorld&)) {
     return play_blocks(BlockScenario{"X", "", {}, play}, 1).failure;
   };
   EXPECT_NE(failure(forgotten).find("what belongs there"), std::string::npos);
   EXPECT_NE(failure(not_durable).find("is durable, and lost"), std::string::npos);
+  EXPECT_NE(failure(flushed_after_a_loss).find("no flush of a succeeds over"), std::string::npos);
+  EXPECT_NE(failure(lost_nothing).find("nothing of a was lost"), std::string::npos);
   EXPECT_NE(failure(left_open).find("nobody holds b open"), std::string::npos);
 }
 

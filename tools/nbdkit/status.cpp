@@ -158,7 +158,23 @@ void Status::on_path(const PathNews& news, std::span<const PathStatus>) {
   latency_.set_paths(!any_lost, any_lost);
 }
 
+void Status::on_replaced_cache(const asio::DeviceNews& news) {
+  Event event;
+  event.at = asio::steady_now();
+  event.what = "device_cache_replaced";
+  const bool lost = news.unflushed != 0;
+  if (lost) event.error = EIO;
+  lines_(lost,
+         "device " + settings_.device + ": the server came back without the cache that it had" +
+             (lost ? ": " + std::to_string(news.unflushed) +
+                         " acknowledged writes were not flushed and may be lost; the next flush and the "
+                         "next write with FUA fail with EIO"
+                   : "; every acknowledged write was flushed before"));
+  note(std::move(event));
+}
+
 void Status::on_device(const asio::DeviceNews& news) {
+  if (news.cache_replaced) return on_replaced_cache(news);
   const bool resized = news.state == rnbd::DeviceState::open && device_.geometry.nsectors != 0 &&
                        news.geometry.nsectors != device_.geometry.nsectors;
   Event event;

@@ -59,6 +59,7 @@ class Status {
   void on_attempt_failed(const PathChanged&, Path&, const std::string& name, const std::string& reason);
   // "IO goes on over 1 of 2 paths".
   std::string what_is_left() const;
+  void on_replaced_cache(const asio::DeviceNews&);
 
   const Settings& settings_;
   const Lines lines_;

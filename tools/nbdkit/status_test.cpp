@@ -123,6 +123,22 @@ TEST_F(StatusTest, ANewSizeIsImportant) {
   EXPECT_EQ(render()["size_bytes"], 8192);
 }
 
+TEST_F(StatusTest, ALostCacheIsImportantWhenSomethingWasInIt) {
+  asio::DeviceNews news;
+  news.state = rnbd::DeviceState::open;
+  news.geometry.nsectors = 8;
+  status->on_device(news);
+  news.geometry = {};
+  news.cache_replaced = true;
+  status->on_device(news);
+  EXPECT_TRUE(lines.empty());
+  news.unflushed = 3;
+  status->on_device(news);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_NE(lines[0].find("3 acknowledged writes were not flushed and may be lost"), std::string::npos);
+  EXPECT_EQ(render()["size_bytes"], 4096) << "of the device it says nothing else";
+}
+
 TEST_F(StatusTest, TheFileIsReplacedAsAWhole) {
   settings.status = ::testing::TempDir() + "status_test.json";
   ASSERT_EQ(status->write(asio::steady_now(), {}, {}), 0);

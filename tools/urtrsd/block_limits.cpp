@@ -66,6 +66,10 @@ tl::expected<DeviceFacts, int> block_device_facts(int fd, dev_t device) {
     return tl::unexpected(errno);
   if (logical < 512 || static_cast<std::uint32_t>(logical) > kMaxBlockSize) return tl::unexpected(EINVAL);
   facts.read_only = read_only != 0;
+#ifdef BLKGETDISKSEQ
+  // Since Linux 5.15.
+  if (::ioctl(fd, BLKGETDISKSEQ, &facts.sequence) != 0) facts.sequence = 0;
+#endif
   ExportLimits& limits = facts.limits;
   limits.logical_block_size = static_cast<std::uint32_t>(logical);
   limits.physical_block_size =

@@ -12,8 +12,9 @@
 namespace rtrs::daemon {
 
 struct DeviceFacts {
-  std::uint64_t size = 0;  // bytes
-  bool read_only = false;  // the block device itself refuses writes
+  std::uint64_t size = 0;      // bytes
+  bool read_only = false;      // the block device itself refuses writes
+  std::uint64_t sequence = 0;  // of a block device: see Export::sequence()
   ExportLimits limits;
 };
 

@@ -80,7 +80,7 @@ tl::expected<OpenedDevice, OpenError> Catalog::open_spec(std::size_t index, std:
   if (!lease) return tl::unexpected(lease.error());
   auto device = Export::open_memory(region, id, options, describe(spec));
   if (!device) return tl::unexpected(device.error());
-  return OpenedDevice{std::move(*lease), std::move(*device)};
+  return OpenedDevice{std::move(*lease), std::move(*device), cache_.instance(id, 0), spec.name};
 }
 
 tl::expected<OpenedDevice, OpenError> Catalog::open_located(UniqueFd path_fd, const Export::Options& options,
@@ -93,7 +93,8 @@ tl::expected<OpenedDevice, OpenError> Catalog::open_located(UniqueFd path_fd, co
   if (!lease) return tl::unexpected(lease.error());
   auto device = Export::open(*located, options, described);
   if (!device) return tl::unexpected(device.error());
-  return OpenedDevice{std::move(*lease), std::move(*device)};
+  const std::uint64_t instance = cache_.instance((*device)->id(), (*device)->sequence());
+  return OpenedDevice{std::move(*lease), std::move(*device), instance, std::string(name)};
 }
 
 std::vector<OpenError> Catalog::check() const {
@@ -112,7 +113,13 @@ std::vector<OpenError> Catalog::check() const {
 }
 
 std::vector<std::string> Catalog::warnings() const {
-  return search_path_ ? search_path_->warnings() : std::vector<std::string>();
+  std::vector<std::string> all = search_path_ ? search_path_->warnings() : std::vector<std::string>();
+  if (!cache_.knows_host())
+    all.push_back(
+        "/proc/sys/kernel/random/boot_id cannot be read: clients cannot learn that this host was restarted "
+        "over "
+        "writes that they had not flushed");
+  return all;
 }
 
 }  // namespace rtrs::daemon

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tools/urtrsd/access_table.hpp"
+#include "tools/urtrsd/cache_identity.hpp"
 #include "tools/urtrsd/export.hpp"
 #include "tools/urtrsd/search_path.hpp"
 
@@ -30,6 +31,8 @@ struct ExportSpec {
 struct OpenedDevice {
   Lease lease;
   std::unique_ptr<Export> device;
+  std::uint64_t instance = 0;  // of its cache; 0: not known
+  std::string name = {};       // as it was asked for
 };
 
 // Must outlive every OpenedDevice it returned. One thread only. Memory devices keep their content from the
@@ -49,10 +52,12 @@ class Catalog {
 
   // Tries every configured device for reading, without a lease: one error for each that peers could not open.
   std::vector<OpenError> check() const;
+  // Of this export, under whatever name: later opens get another instance.
+  void on_failed_sync(const DeviceId& id) { cache_.on_failed_sync(id); }
   // The exports that peers can name without knowing the file system.
   const std::vector<ExportSpec>& specs() const { return specs_; }
   const AccessTable& access() const { return access_; }
-  std::vector<std::string> warnings() const;  // of the search path
+  std::vector<std::string> warnings() const;  // of the search path, and of what cannot be told to peers
 
  private:
   Catalog() = default;
@@ -67,6 +72,7 @@ class Catalog {
   std::map<std::size_t, std::shared_ptr<MemoryRegion>> memory_;
   std::optional<SearchPath> search_path_;
   AccessTable access_;
+  CacheIdentity cache_ = CacheIdentity::of_system();
 };
 
 }  // namespace rtrs::daemon

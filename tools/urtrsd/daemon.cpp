@@ -130,7 +130,7 @@ bool Daemon::run_storage() {
   const Server::Together answers(server_, *fabric_);
   for (const StorageDone& one : std::span(done_).first(count)) {
     const auto session = static_cast<std::uint16_t>(one.cookie >> 16);
-    feed(session, rnbd::StorageDone{static_cast<std::uint16_t>(one.cookie), one.error});
+    feed(session, rnbd::StorageDone{static_cast<std::uint16_t>(one.cookie), one.error, one.sync_failed});
   }
   while (!backlog_.empty() && engine_->submit(backlog_.front())) {
     backlog_.pop_front();
@@ -246,6 +246,21 @@ void Daemon::feed(std::uint16_t session, const Input& input) {
     opened_.pop_front();
     feed(opener, answer);
   }
+  tell_damage();
+}
+
+// Whoever has the export open, the session that met the error too, which knows already.
+void Daemon::tell_damage() {
+  while (!damaged_.empty()) {
+    const auto [id, error] = damaged_.front();
+    damaged_.pop_front();
+    rnbd::ServerActions none;
+    for (const auto& [handle, opened] : devices_) {
+      if (opened.device->id() != id) continue;
+      for (const auto& session : sessions_)
+        if (session) session->devices->on(rnbd::SyncFailed{handle, error}, none);
+    }
+  }
 }
 
 Daemon::Session::Request& Daemon::request(std::uint16_t session, std::uint64_t name) {
@@ -322,6 +337,7 @@ void Daemon::perform(std::uint16_t session, const rnbd::OpenExport& action) {
   answer.geometry.discard_alignment = limits.discard_alignment;
   answer.geometry.write_cache = limits.write_cache;
   answer.geometry.fua = limits.fua;
+  answer.instance = opened->instance;
   for (const std::string& warning : device.warnings()) spdlog::warn("{}", warning);
   spdlog::info("session={} opened {} {} ({} bytes)", session, in_quotes(name), to_string(*mode),
                device.size_bytes());
@@ -332,6 +348,17 @@ void Daemon::perform(std::uint16_t session, const rnbd::OpenExport& action) {
 void Daemon::perform(std::uint16_t session, const rnbd::CloseExport& action) {
   spdlog::info("session={} closed a device", session);
   devices_.erase(action.handle);
+}
+
+void Daemon::perform(std::uint16_t session, const rnbd::CacheDamaged& action) {
+  const OpenedDevice& opened = devices_.at(action.handle);
+  spdlog::error(
+      "session={} making {} durable failed: {}; what was written to it since the last flush may be lost, and "
+      "its "
+      "flushes fail in every session until it is closed and opened again",
+      session, in_quotes(opened.name), errno_text(action.error));
+  catalog_->on_failed_sync(opened.device->id());
+  damaged_.emplace_back(opened.device->id(), action.error);
 }
 
 void Daemon::perform(std::uint16_t, const rnbd::SessionDrained&) {}

@@ -54,7 +54,9 @@ class Daemon {
   void perform(std::uint16_t session, const rnbd::WriteBack&);
   void perform(std::uint16_t session, const rnbd::OpenExport&);
   void perform(std::uint16_t session, const rnbd::CloseExport&);
+  void perform(std::uint16_t session, const rnbd::CacheDamaged&);
   void perform(std::uint16_t session, const rnbd::SessionDrained&);
+  void tell_damage();
   Session::Request& request(std::uint16_t session, std::uint64_t name);
 
   bool run_storage();
@@ -81,6 +83,7 @@ class Daemon {
   std::vector<std::unique_ptr<Session>> sessions_;
   std::deque<StorageOp> backlog_;  // operations that the engine had no room for
   std::deque<std::pair<std::uint16_t, rnbd::ExportOpened>> opened_;  // by session, to be fed
+  std::deque<std::pair<DeviceId, int>> damaged_;  // exports, and the error that all who hold them are told
   // Of one step. Kept, because initialising them anew costs more than an empty step.
   std::array<ServerEvent, 64> events_;
   std::array<StorageDone, 64> done_;

@@ -86,6 +86,7 @@ tl::expected<std::unique_ptr<Export>, OpenError> Export::open(const Located& loc
   if (facts->read_only && !options.read_only)
     return refuse(EACCES, described + " is a read-only block device and cannot be opened for writing");
   result->size_ = facts->size;
+  result->sequence_ = facts->sequence;
   result->limits_ = facts->limits;
   if (options.read_only) result->limits_.max_discard_sectors = result->limits_.max_write_zeroes_sectors = 0;
   if (auto rounded = result->round_size(described); !rounded) return tl::unexpected(rounded.error());

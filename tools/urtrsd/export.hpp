@@ -80,6 +80,9 @@ class Export {
 
   ExportKind kind() const noexcept { return id_.kind; }
   const DeviceId& id() const noexcept { return id_; }
+  // Of a block device: another one each time that a disk appears under its number. 0: not known, or no
+  // device.
+  std::uint64_t sequence() const noexcept { return sequence_; }
   std::uint64_t size_bytes() const noexcept { return size_; }
   std::uint64_t sectors() const noexcept { return size_ / kSectorBytes; }
   bool read_only() const noexcept { return options_.read_only; }
@@ -103,6 +106,7 @@ class Export {
   UniqueFd fd_;
   std::shared_ptr<MemoryRegion> region_;
   std::uint64_t size_ = 0;
+  std::uint64_t sequence_ = 0;
   Options options_;
   ExportLimits limits_;
   std::uint32_t in_flight_ = 0;

@@ -28,7 +28,12 @@ OpStep first_step(StorageOpcode opcode, bool block_device) noexcept {
 
 OpProgress::OpProgress(StorageOpcode opcode, std::uint64_t offset, std::uint32_t bytes, bool fua,
                        bool block_device) noexcept
-    : offset_(offset), bytes_(bytes), opcode_(opcode), step_(first_step(opcode, block_device)), fua_(fua) {}
+    : offset_(offset),
+      bytes_(bytes),
+      opcode_(opcode),
+      step_(first_step(opcode, block_device)),
+      fua_(fua),
+      block_device_(block_device) {}
 
 std::uint32_t OpProgress::length() const noexcept {
   const std::uint32_t left = bytes_ - completed_;
@@ -62,6 +67,8 @@ void OpProgress::on_failed(std::int32_t error) noexcept {
     step_ = OpStep::write_zero_bytes;
     return;
   }
+  const bool writes = step_ == OpStep::write || step_ == OpStep::write_zero_bytes;
+  sync_failed_ = step_ == OpStep::sync_data || (writes && fua_ && !block_device_ && error == EIO);
   finish(peer_errno(error));
 }
 

@@ -37,6 +37,9 @@ class OpProgress {
   void on_result(std::int32_t result) noexcept;
 
   std::int32_t error() const noexcept { return error_; }  // 0 or a positive errno, see peer_errno
+  // The error is that of making data durable, perhaps data of earlier operations: of a sync_data, or EIO of a
+  // durable write to a file, behind which stands the writeback of the whole file. The kernel reports it once.
+  bool sync_failed() const noexcept { return sync_failed_; }
 
  private:
   void finish(std::int32_t error) noexcept;
@@ -51,6 +54,8 @@ class OpProgress {
   StorageOpcode opcode_ = StorageOpcode::flush;
   OpStep step_ = OpStep::done;
   bool fua_ = false;
+  bool block_device_ = false;
+  bool sync_failed_ = false;
 };
 
 }  // namespace rtrs::daemon

@@ -21,6 +21,27 @@ TEST(OpProgress, ShortReadContinuesWhereItStopped) {
   EXPECT_EQ(progress.error(), 0);
 }
 
+TEST(OpProgress, AFailureToMakeDurableIsToldApart) {
+  const auto failed = [](StorageOpcode opcode, bool fua, bool block_device, int error, bool zeroes_first) {
+    OpProgress progress(opcode, 0, 512, fua, block_device);
+    if (zeroes_first) progress.on_result(0);
+    progress.on_result(-error);
+    EXPECT_EQ(progress.step(), OpStep::done);
+    EXPECT_EQ(progress.error(), error);
+    return progress.sync_failed();
+  };
+  EXPECT_TRUE(failed(StorageOpcode::flush, false, false, EIO, false));
+  EXPECT_TRUE(failed(StorageOpcode::flush, false, true, ENOSPC, false));
+  EXPECT_TRUE(failed(StorageOpcode::write_zeroes, true, false, EIO, true)) << "the sync behind it";
+  EXPECT_FALSE(failed(StorageOpcode::write_zeroes, true, false, EIO, false)) << "the change itself";
+  EXPECT_TRUE(failed(StorageOpcode::write, true, false, EIO, false))
+      << "with the writeback of the whole file";
+  EXPECT_FALSE(failed(StorageOpcode::write, true, false, ENOSPC, false));
+  EXPECT_FALSE(failed(StorageOpcode::write, true, true, EIO, false)) << "past the page cache";
+  EXPECT_FALSE(failed(StorageOpcode::write, false, false, EIO, false));
+  EXPECT_FALSE(failed(StorageOpcode::read, true, false, EIO, false));
+}
+
 TEST(OpProgress, NothingTransferredIsAnError) {
   for (const StorageOpcode opcode : {StorageOpcode::read, StorageOpcode::write}) {
     OpProgress progress(opcode, 0, 512, false);

@@ -83,6 +83,7 @@ bool StorageEngine::submit(const StorageOp& op) noexcept {
   op.target->begin_operation();
   slot.op = op;
   slot.error = check(op);
+  slot.sync_failed = false;
   if (slot.error != 0) {
     make_ready(index, Phase::report);
   } else if (op.target->delay_ms() != 0) {
@@ -191,6 +192,7 @@ void StorageEngine::on_completion(std::uint32_t index, std::int32_t result) noex
     return;
   }
   slot.error = slot.progress.error();
+  slot.sync_failed = slot.progress.sync_failed();
   make_ready(index, Phase::report);
 }
 
@@ -234,7 +236,7 @@ std::size_t StorageEngine::report(std::span<StorageDone> done) noexcept {
     ready_head_ = slot.next;
     if (ready_head_ == kNone) ready_tail_ = kNone;
     if (slot.phase == Phase::execute) execute_in_memory(slot);
-    done[count++] = {slot.op.cookie, slot.error};
+    done[count++] = {slot.op.cookie, slot.error, slot.sync_failed};
     slot.op.target->end_operation();
     slot.op.target = nullptr;
     slot.next = free_head_;

@@ -28,7 +28,8 @@ struct StorageOp {
 
 struct StorageDone {
   std::uint64_t cookie = 0;
-  std::int32_t error = 0;  // 0 or a positive errno out of peer_errno
+  std::int32_t error = 0;    // 0 or a positive errno out of peer_errno
+  bool sync_failed = false;  // see OpProgress::sync_failed()
 };
 
 // One thread only. Every operation that submit() accepts is reported by poll() exactly once, in no particular
@@ -85,6 +86,7 @@ class StorageEngine {
     __kernel_timespec delay{};
     std::uint32_t next = 0;
     std::int32_t error = 0;
+    bool sync_failed = false;
     Phase phase = Phase::report;
   };
 

@@ -1,0 +1,201 @@
+// What a client says when the cache that held its changes is gone.
+#include <gtest/gtest.h>
+
+#include "core/rnbd/test_client.hpp"
+#include "core/wire/linux_errno.hpp"
+
+namespace rtrs::rnbd::test {
+namespace {
+
+constexpr IoNature kRead{};
+constexpr IoNature kChange{true, false, false};
+constexpr IoNature kFua{true, true, false};
+constexpr IoNature kFlush{false, false, true};
+
+// A device that is mapped, and opened at servers whose caches have instances.
+class ClientCache : public testing::Test {
+ protected:
+  void open_at(std::uint64_t instance, bool extended = true) {
+    client_.step(LinkUp{extended});
+    if (!mapped_) device_ = client_.map("disk");
+    mapped_ = true;
+    client_.answer_info();
+    ASSERT_TRUE(client_.answer_open(disk(7, 1024, instance)));
+    ASSERT_EQ(client_.devices.state(device_), DeviceState::open);
+  }
+  IoTicket begin(const IoNature& nature) { return client_.devices.begin_io(device_, {nature}).ticket; }
+  Disposition end(const IoTicket& ticket, std::uint16_t peer_errno = 0, bool delivered = true) {
+    return client_.step(IoDone{device_, delivered, peer_errno, ticket});
+  }
+  Disposition io(const IoNature& nature) { return end(begin(nature)); }
+
+  Client client_;
+  DeviceHandle device_ = 0;
+  bool mapped_ = false;
+};
+
+TEST_F(ClientCache, ALossIsToldOnceToFlushAndToFua) {
+  open_at(1);
+  EXPECT_EQ(io(kChange), Disposition::ok);
+  EXPECT_EQ(io(kChange), Disposition::ok);
+  open_at(2);
+  ASSERT_EQ(client_.replaced.size(), 1U);
+  EXPECT_EQ(client_.replaced[0].device, device_);
+  EXPECT_EQ(client_.replaced[0].unflushed, 2U);
+  EXPECT_EQ(io(kRead), Disposition::ok);
+  EXPECT_EQ(io(kChange), Disposition::ok);
+  EXPECT_EQ(io(kFua), Disposition::lost);
+  EXPECT_EQ(io(kFua), Disposition::ok);
+  EXPECT_EQ(io(kFlush), Disposition::lost);
+  EXPECT_EQ(io(kFlush), Disposition::ok);
+  EXPECT_EQ(client_.devices.unflushed(device_), 0U);
+}
+
+TEST_F(ClientCache, AFlushThatToldIsEnoughForFua) {
+  open_at(1);
+  io(kChange);
+  open_at(2);
+  EXPECT_EQ(io(kFlush), Disposition::lost);
+  EXPECT_EQ(io(kFua), Disposition::ok);
+}
+
+TEST_F(ClientCache, EveryFlushThatBeganBeforeOneToldTells) {
+  open_at(1);
+  io(kChange);
+  open_at(2);
+  const IoTicket first = begin(kFlush), second = begin(kFlush), fua = begin(kFua);
+  EXPECT_EQ(end(first), Disposition::lost);
+  EXPECT_EQ(io(kFlush), Disposition::ok) << "this one began after";
+  EXPECT_EQ(end(second), Disposition::lost);
+  EXPECT_EQ(end(fua), Disposition::lost);
+  EXPECT_EQ(io(kFlush), Disposition::ok);
+}
+
+TEST_F(ClientCache, AFlushThatIsSubmittedAnewStillTells) {
+  open_at(1);
+  io(kChange);
+  open_at(2);
+  const IoTicket first = begin(kFlush), second = begin(kFlush);
+  EXPECT_EQ(end(first), Disposition::lost);
+  EXPECT_EQ(end(second, wire::linux_errno::kEnotconn), Disposition::retry_after_remap);
+  open_at(2);
+  EXPECT_EQ(end(client_.devices.begin_io(device_, second).ticket), Disposition::lost);
+  EXPECT_EQ(io(kFlush), Disposition::ok);
+}
+
+TEST_F(ClientCache, AFlushThatTheServerFailedTellsNothing) {
+  open_at(1);
+  io(kChange);
+  open_at(2);
+  EXPECT_EQ(end(begin(kFlush), wire::linux_errno::kEio), Disposition::fail);
+  EXPECT_EQ(end(begin(kFlush), 0, false), Disposition::fail);
+  EXPECT_EQ(io(kFlush), Disposition::lost);
+}
+
+TEST_F(ClientCache, WhatIsDurableIsNotLost) {
+  open_at(1);
+  io(kChange);
+  io(kFlush);
+  io(kFua);
+  io(kRead);
+  open_at(2);
+  ASSERT_EQ(client_.replaced.size(), 1U);
+  EXPECT_EQ(client_.replaced[0].unflushed, 0U);
+  EXPECT_EQ(io(kFlush), Disposition::ok);
+  EXPECT_EQ(io(kFua), Disposition::ok);
+}
+
+TEST_F(ClientCache, AFlushCoversWhatEndedBeforeItBegan) {
+  open_at(1);
+  io(kChange);
+  const IoTicket write = begin(kChange);
+  const IoTicket flush = begin(kFlush);
+  EXPECT_EQ(end(write), Disposition::ok);
+  EXPECT_EQ(end(flush), Disposition::ok);
+  EXPECT_EQ(client_.devices.unflushed(device_), 1U);
+  open_at(2);
+  EXPECT_EQ(io(kFlush), Disposition::lost);
+}
+
+TEST_F(ClientCache, AFlushThatEndsLateUncoversNothing) {
+  open_at(1);
+  const IoTicket early = begin(kFlush);
+  io(kChange);
+  io(kFlush);
+  EXPECT_EQ(end(early), Disposition::ok);
+  EXPECT_EQ(client_.devices.unflushed(device_), 0U);
+}
+
+TEST_F(ClientCache, WhatWasNotAcknowledgedIsNotMissed) {
+  open_at(1);
+  EXPECT_EQ(end(begin(kChange), wire::linux_errno::kEio), Disposition::fail);
+  EXPECT_EQ(end(begin(kChange), 0, false), Disposition::fail);
+  open_at(2);
+  EXPECT_EQ(io(kFlush), Disposition::ok);
+}
+
+TEST_F(ClientCache, ARequestThatTheNewServerCarriesOutIsInItsCache) {
+  open_at(1);
+  const IoTicket write = begin(kChange);
+  client_.step(LinkDown{});
+  client_.step(LinkUp{true});
+  EXPECT_EQ(end(write, wire::linux_errno::kEnotconn), Disposition::retry_after_remap);
+  client_.answer_info();
+  ASSERT_TRUE(client_.answer_open(disk(8, 1024, 2)));
+  EXPECT_EQ(io(kChange), Disposition::ok);
+  EXPECT_EQ(client_.devices.unflushed(device_), 1U);
+  open_at(3);
+  EXPECT_EQ(io(kFlush), Disposition::lost);
+}
+
+TEST_F(ClientCache, TheSameInstanceKeepsEverything) {
+  open_at(1);
+  io(kChange);
+  open_at(1);
+  EXPECT_TRUE(client_.replaced.empty());
+  EXPECT_EQ(io(kFlush), Disposition::ok);
+}
+
+TEST_F(ClientCache, AnUnknownInstanceSaysNothingAndHidesNothing) {
+  open_at(0);
+  io(kChange);
+  open_at(1);
+  EXPECT_EQ(io(kFlush), Disposition::ok) << "nobody knows what it was before";
+  io(kChange);
+  open_at(0);
+  EXPECT_EQ(io(kFua), Disposition::ok);
+  open_at(2);
+  EXPECT_EQ(io(kFlush), Disposition::lost);
+}
+
+// Before Linux 7.0 a kernel server leaves in the reserved bytes of its answers what its memory held.
+TEST_F(ClientCache, ThePeerThatGrantedNoExtensionIsNotAsked) {
+  open_at(0x1122334455667788, false);
+  io(kChange);
+  open_at(0x8877665544332211, false);
+  EXPECT_TRUE(client_.replaced.empty());
+  EXPECT_EQ(io(kFlush), Disposition::ok);
+}
+
+TEST_F(ClientCache, AnotherMappingOfTheNameKnowsNothingOfIt) {
+  open_at(1);
+  io(kChange);
+  client_.step(UnmapRequested{device_});
+  ASSERT_TRUE(client_.answer_close());
+  mapped_ = false;
+  open_at(2);
+  EXPECT_EQ(io(kFlush), Disposition::ok);
+}
+
+TEST_F(ClientCache, TheNatureOfOperations) {
+  using wire::rnbd::Opcode;
+  for (const Opcode change : {Opcode::write, Opcode::discard, Opcode::write_zeroes}) {
+    EXPECT_TRUE(nature_of(change, false).changes && !nature_of(change, false).durable);
+    EXPECT_TRUE(nature_of(change, true).durable && !nature_of(change, true).flushes);
+  }
+  EXPECT_TRUE(nature_of(Opcode::flush, false).flushes && !nature_of(Opcode::flush, true).durable);
+  EXPECT_FALSE(nature_of(Opcode::read, true).changes || nature_of(Opcode::read, true).durable);
+}
+
+}  // namespace
+}  // namespace rtrs::rnbd::test

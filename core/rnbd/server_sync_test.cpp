@@ -1,0 +1,103 @@
+// A failure to make data durable is told by storage once, and by the server until the device is opened again.
+#include <gtest/gtest.h>
+
+#include "core/rnbd/test_server_session.hpp"
+#include "core/wire/linux_errno.hpp"
+
+namespace rtrs::rnbd::test {
+namespace {
+
+using namespace wire::linux_errno;
+using wire::rnbd::Opcode;
+
+TEST(ServerSync, TheInstanceOfTheCacheIsToldAtEveryOpen) {
+  Session session;
+  session.instance = 0x0123456789abcdef;
+  session.opened("disk");
+  EXPECT_EQ(session.response().instance, 0x0123456789abcdefU);
+  session.instance = 9;
+  session.open("disk");
+  EXPECT_EQ(session.response().instance, 0x0123456789abcdefU) << "it is open already";
+  session.opened("other");
+  EXPECT_EQ(session.response().instance, 9U);
+}
+
+TEST(ServerSync, AfterAFailedFlushEveryFlushFailsUntilTheDeviceIsOpenedAgain) {
+  Session session;
+  std::uint32_t id = session.opened("disk");
+  const auto first = session.io(id, Opcode::flush);
+  session.storage_done(kEnospc, true);
+  EXPECT_EQ(session.errno_of(first), kEnospc);
+  ASSERT_EQ(session.damaged.size(), 1U);
+  EXPECT_EQ(session.damaged[0].handle, 100U);
+  EXPECT_EQ(session.damaged[0].error, kEnospc);
+  for (unsigned again = 0; again < 3; ++again) {
+    EXPECT_EQ(session.errno_of(session.io(id, Opcode::flush)), kEnospc);
+    EXPECT_TRUE(session.storage.empty()) << "storage would say that all is well";
+  }
+  const auto write = session.io(id, Opcode::write);
+  session.storage_done(0);
+  EXPECT_EQ(session.errno_of(write), 0);
+  session.close(id);
+  id = session.opened("disk");
+  const auto flush = session.io(id, Opcode::flush);
+  session.storage_done(0);
+  EXPECT_EQ(session.errno_of(flush), 0);
+}
+
+TEST(ServerSync, AFlushThatStorageTookEarlierFailsToo) {
+  Session session;
+  const std::uint32_t id = session.opened("disk");
+  session.io(id, Opcode::flush);
+  const auto second = session.io(id, Opcode::flush);
+  const auto read = session.io(id, Opcode::read);
+  session.storage_done(kEio, true);
+  session.storage_done(0);
+  session.storage_done(0);
+  EXPECT_EQ(session.errno_of(second), kEio);
+  EXPECT_EQ(session.errno_of(read), 0);
+}
+
+TEST(ServerSync, ADurableWriteThatFailedToSyncCounts) {
+  Session session;
+  const std::uint32_t id = session.opened("disk");
+  session.io(id, Opcode::write);
+  session.storage_done(kEio, true);
+  EXPECT_EQ(session.errno_of(session.io(id, Opcode::flush)), kEio);
+}
+
+TEST(ServerSync, OtherErrorsAreOfTheirRequestAlone) {
+  Session session;
+  const std::uint32_t id = session.opened("disk");
+  session.io(id, Opcode::write);
+  session.storage_done(kEio);
+  EXPECT_TRUE(session.damaged.empty());
+  const auto flush = session.io(id, Opcode::flush);
+  session.storage_done(0);
+  EXPECT_EQ(session.errno_of(flush), 0);
+}
+
+TEST(ServerSync, AnotherSessionsFailureIsToldHere) {
+  Session session;
+  const std::uint32_t id = session.opened("disk");
+  const std::uint32_t other = session.opened("other");
+  const auto early = session.io(id, Opcode::flush);
+  session.step(SyncFailed{100, kEio});
+  session.step(SyncFailed{77, kEio});
+  session.storage_done(0);
+  EXPECT_EQ(session.errno_of(early), kEio);
+  EXPECT_EQ(session.errno_of(session.io(id, Opcode::flush)), kEio);
+  const auto sound = session.io(other, Opcode::flush);
+  session.storage_done(0);
+  EXPECT_EQ(session.errno_of(sound), 0);
+}
+
+TEST(ServerSync, WithoutAnErrnoItIsAnIoError) {
+  Session session;
+  const std::uint32_t id = session.opened("disk");
+  session.step(SyncFailed{100, 0});
+  EXPECT_EQ(session.errno_of(session.io(id, Opcode::flush)), kEio);
+}
+
+}  // namespace
+}  // namespace rtrs::rnbd::test

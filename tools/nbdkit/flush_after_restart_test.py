@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""What a FLUSH says after urtrsd was started again: flush_after_restart_test.py URTRSD PLUGIN
+
+A restart of urtrsd alone loses nothing of a file, and everything of a memory device. A lost host is played by
+another file behind the export: one that has what the disk held before the write, as after a power cut."""
+import pathlib
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+URTRSD, PLUGIN = sys.argv[1:3]
+SIZE = 1 << 20
+DATA = bytes(range(256)) * 16
+EIO = 5
+READ, WRITE, DISCONNECT, FLUSH = range(4)
+FUA = 1
+
+
+class Server:
+    def __init__(self, directory, *exports):
+        self.exports = [f"--export={export}" for export in exports]
+        self.log = pathlib.Path(directory, "urtrsd.log")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.start()
+
+    def start(self):
+        with self.log.open("a") as log:
+            begin = log.tell()
+            self.process = subprocess.Popen([URTRSD, "--listen=127.0.0.1", f"--port={self.port}", *self.exports],
+                                            stdout=log, stderr=subprocess.STDOUT)
+        while " ready\n" not in self.log.read_text()[begin:]:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"urtrsd did not start:\n{self.log.read_text()}")
+
+    def end(self, how=signal.SIGKILL):
+        self.process.send_signal(how)
+        self.process.wait()
+
+
+class Disk:
+    """nbdkit with the plugin, and one NBD client of it that does one thing after another."""
+
+    def __init__(self, directory, port, device):
+        self.log = pathlib.Path(directory, "nbdkit.log")
+        self.ours, theirs = socket.socketpair()
+        self.ours.settimeout(120)
+        # nbdkit -s serves one client over its standard input and output.
+        with theirs, self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                ["nbdkit", "-s", PLUGIN, "path=127.0.0.1", f"port={port}", f"device={device}", "reconnect_min=50ms",
+                 "reconnect_max=200ms", "connect_timeout=60s"], stdin=theirs, stdout=theirs, stderr=log)
+        assert self.take(16) == b"NBDMAGICIHAVEOPT"
+        self.take(2)
+        # Neither zeroes behind the answer; the export that has no name.
+        self.ours.sendall(struct.pack(">I8sII", 3, b"IHAVEOPT", 1, 0))
+        size, _ = struct.unpack(">QH", self.take(10))
+        assert size == SIZE
+
+    def take(self, count):
+        data = b""
+        while len(data) < count:
+            piece = self.ours.recv(count - len(data))
+            if not piece:
+                raise RuntimeError(f"nbdkit hung up:\n{self.log.read_text()}")
+            data += piece
+        return data
+
+    def ask(self, what, offset=0, length=0, data=b"", flags=0):
+        self.ours.sendall(struct.pack(">IHHQQI", 0x25609513, flags, what, 7, offset, length) + data)
+        magic, error, cookie = struct.unpack(">IIQ", self.take(16))
+        assert (magic, cookie) == (0x67446698, 7)
+        return error, self.take(length) if what == READ and error == 0 else b""
+
+    def write(self, offset, flags=0):
+        return self.ask(WRITE, offset, len(DATA), DATA, flags)[0]
+
+    def flush(self):
+        return self.ask(FLUSH)[0]
+
+    def read(self, offset):
+        return self.ask(READ, offset, len(DATA))[1]
+
+    def end(self):
+        self.ours.sendall(struct.pack(">IHHQQI", 0x25609513, 0, DISCONNECT, 0, 0, 0))
+        self.process.wait()
+        self.ours.close()
+
+
+class FlushAfterRestart(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.directory = pathlib.Path(holder.name)
+        self.image, self.after = self.directory / "image", self.directory / "after"
+        self.image.write_bytes(bytes(SIZE))
+        shutil.copy(self.image, self.after)
+        self.export = self.directory / "export"
+        self.export.symlink_to(self.image)
+        self.server = Server(self.directory, f"disk={self.export}", "memory=mem:1M")
+        self.addCleanup(self.server.end)
+
+    def open(self, device):
+        disk = Disk(self.directory, self.server.port, device)
+        self.addCleanup(disk.end)
+        return disk
+
+    def restart(self, how=signal.SIGKILL):
+        self.server.end(how)
+        self.server.start()
+
+    def lose_host(self):
+        self.server.end()
+        self.export.unlink()
+        self.export.symlink_to(self.after)
+        self.server.start()
+
+    def test_a_killed_server_loses_nothing_of_a_file(self):
+        disk = self.open("disk")
+        for how in (signal.SIGKILL, signal.SIGTERM):
+            self.assertEqual(disk.write(8192), 0)
+            self.restart(how)
+            self.assertEqual(disk.flush(), 0)
+            self.assertEqual(disk.write(0, FUA), 0)
+            self.assertEqual(disk.read(8192), DATA)
+        self.assertNotIn("without the cache", disk.log.read_text())
+
+    def test_a_write_lost_with_the_host_fails_the_next_flush(self):
+        disk = self.open("disk")
+        self.assertEqual(disk.write(8192), 0)
+        self.lose_host()
+        self.assertEqual(disk.flush(), EIO)
+        self.assertEqual(disk.read(8192), bytes(len(DATA)), "the write is lost")
+        self.assertIn("1 acknowledged writes were not flushed and may be lost", disk.log.read_text())
+        self.assertEqual(disk.write(8192), 0)
+        self.assertEqual(disk.flush(), 0)
+
+    def test_a_write_lost_with_the_host_fails_the_next_write_with_fua(self):
+        disk = self.open("disk")
+        self.assertEqual(disk.write(8192), 0)
+        self.lose_host()
+        self.assertEqual(disk.write(0, FUA), EIO)
+        self.assertEqual(disk.write(0, FUA), 0)
+        self.assertEqual(disk.flush(), EIO)
+        self.assertEqual(disk.flush(), 0)
+
+    def test_what_was_flushed_is_not_missed(self):
+        disk = self.open("disk")
+        self.assertEqual(disk.write(8192), 0)
+        self.assertEqual(disk.flush(), 0)
+        self.assertEqual(disk.write(0, FUA), 0)
+        self.lose_host()
+        self.assertEqual(disk.flush(), 0)
+        self.assertEqual(disk.write(0, FUA), 0)
+
+    def test_a_memory_device_dies_with_the_server(self):
+        disk = self.open("memory")
+        self.assertEqual(disk.write(8192), 0)
+        self.restart()
+        self.assertEqual(disk.flush(), EIO)
+        self.assertEqual(disk.read(8192), bytes(len(DATA)))
+        self.assertEqual(disk.write(8192), 0)
+        self.assertEqual(disk.write(0, FUA), 0)
+        self.assertEqual(disk.flush(), 0)
+        self.restart(signal.SIGTERM)
+        self.assertEqual(disk.write(0), 0)
+        self.assertIn("every acknowledged write was flushed before", disk.log.read_text())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
