@@ -208,6 +208,8 @@ void BlockWorld::judge_flush(const Io& io, std::uint16_t error) {
   ++moment_;
   for (Loss& loss : losses_[io.disk]) {
     if (loss.device != io.device) continue;
+    // A memory device keeps until its server dies what was flushed, no longer.
+    if (disks_.at(io.disk).memory && io.deaths < loss.deaths) continue;
     if (error != 0) loss.told = std::min(loss.told, moment_);
     expect(error != 0 || loss.acked > io.moment || loss.told < io.moment,
            "no flush of " + io.disk + " succeeds over a change that was acknowledged and is lost");
@@ -266,7 +268,7 @@ void BlockWorld::expect_change(const Io& io, std::uint32_t number, bool good) {
     if (!good || known.durable) continue;
     const bool there = disks_[io.disk].now.at(sector) == content && !disks_[io.disk].forgotten.at(sector);
     if (there) known.acked = moment_;
-    if (!there) losses_[io.disk].push_back({io.device, moment_});
+    if (!there) losses_[io.disk].push_back({io.device, moment_, deaths_});
     known.by = io.device;
   }
 }

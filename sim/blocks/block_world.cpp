@@ -144,7 +144,7 @@ void BlockWorld::revert(const std::string& name, BlockDisk& disk) {
 
 void BlockWorld::lose(const std::string& disk, std::size_t sector) {
   Expected& known = expected_[disk][sector];
-  if (known.acked != 0) losses_[disk].push_back({known.by, known.acked});
+  if (known.acked != 0) losses_[disk].push_back({known.by, known.acked, deaths_});
   known.acked = 0;
 }
 

@@ -162,6 +162,7 @@ class BlockWorld {
   struct Loss {
     DeviceHandle device = 0;  // that it was made through
     std::uint64_t acked = 0;
+    unsigned deaths = 0;  // of servers, with the one that lost it
     std::uint64_t told = ~std::uint64_t{0};
   };
   struct Export {
