@@ -164,7 +164,7 @@ void Status::on_replaced_cache(const asio::DeviceNews& news) {
   event.what = "device_cache_replaced";
   const bool lost = news.unflushed != 0;
   if (lost) event.error = EIO;
-  lines_(lost,
+  lines_(true,
          "device " + settings_.device + ": the server came back without the cache that it had" +
              (lost ? ": " + std::to_string(news.unflushed) +
                          " acknowledged writes were not flushed and may be lost; the next flush and the "
