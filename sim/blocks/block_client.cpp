@@ -244,8 +244,9 @@ void BlockWorld::judge_read(const Io& io, std::uint32_t number) {
     expect(whole && fits, "read " + std::to_string(number) + " finds in sector " +
                               std::to_string(io.piece.sector + at) + " of " + io.disk +
                               " what belongs there");
-    // A write whose end nobody knows acted or not; from here on it is known.
-    if (known.any_of.size() > 1) known.any_of = {words[0]};
+    // A write whose end nobody knows acted or not; from here on it is known, unless the answer left a server
+    // that died meanwhile.
+    if (known.any_of.size() > 1 && io.deaths == deaths_) known.any_of = {words[0]};
   }
 }
 
