@@ -208,8 +208,11 @@ void BlockWorld::judge_flush(const Io& io, std::uint16_t error) {
   ++moment_;
   for (Loss& loss : losses_[io.disk]) {
     if (loss.device != io.device) continue;
-    // A memory device keeps until its server dies what was flushed, no longer.
-    if (disks_.at(io.disk).memory && io.deaths < loss.deaths) continue;
+    // A memory device keeps until its server dies what was flushed, no longer: this answer may come from
+    // there.
+    const bool outlived = disks_.at(io.disk).memory && io.deaths < loss.deaths && error == 0;
+    if (outlived && loss.acked < io.moment) loss.told = 0;
+    if (outlived) continue;
     if (error != 0) loss.told = std::min(loss.told, moment_);
     expect(error != 0 || loss.acked > io.moment || loss.told < io.moment,
            "no flush of " + io.disk + " succeeds over a change that was acknowledged and is lost");
