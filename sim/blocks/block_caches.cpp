@@ -209,11 +209,10 @@ void sync_of_another_fails(BlockWorld& w) {
 }
 
 void anything_cached(BlockWorld& w) {
-  w.disk("b").memory = true;
   const DeviceHandle file = open(w, "a");
-  const DeviceHandle memory = open(w, "b");
+  const DeviceHandle other = open(w, "b");
   for (unsigned round = 0; round < 12 && !w.failed(); ++round) {
-    load(w, w.draw(3) == 0 ? memory : file, 1 + w.draw(6));
+    load(w, w.draw(3) == 0 ? other : file, 1 + w.draw(6));
     switch (w.draw(8)) {
       case 0:
       case 1:

@@ -49,7 +49,7 @@ void left_open(BlockWorld& w) {
 void flushed_after_a_loss(BlockWorld& w) {
   w.disk("a").tells_instance = false;
   const auto device = static_cast<DeviceHandle>(w.map("a"));
-  const auto write = w.submit(device, Opcode::write, 0, 64);
+  const auto write = w.submit(device, Opcode::write, 0, 16);
   w.until("it is written", [&] { return w.is_over(write); });
   w.crash_server();
   w.start_server();
