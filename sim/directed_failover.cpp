@@ -1,3 +1,4 @@
+#include "core/wire/messages.hpp"
 #include "sim/directed_shapes.hpp"
 #include "sim/directed_tables.hpp"
 
@@ -64,6 +65,17 @@ void remote_invalidation(Scenario& s, ChoiceSource& choice) {
   busy(s, choice);
   s.client.offer_invalidation = true;
   s.workload.write_percent = 20;
+}
+// A server as over soft-RoCE, and a client that asks for the invalidation of its keys.
+void keys_stay(Scenario& s, ChoiceSource& choice) {
+  remote_invalidation(s, choice);
+  s.client.extensions |= wire::kExtensionKeysStay;
+  s.server.extensions |= wire::kExtensionKeysStay;
+}
+void keys_stay_with_kernel_client(Scenario& s, ChoiceSource& choice) {
+  remote_invalidation(s, choice);
+  s.client.extensions = 0;
+  s.server.extensions |= wire::kExtensionKeysStay;
 }
 void alone(Scenario& s, ChoiceSource& choice) {
   busy(s, choice);
@@ -305,6 +317,13 @@ connected)"},
      "number=100\nadd path=0\ncompleted number=200"},
     {"R48", "requests whose key the server may invalidate move to another path", remote_invalidation,
      "delivered number=10\nbreak_path\nconnected\nbreak_path path=1\ncompleted number=200"},
+    {"R48b", "keys that the client agreed to take back itself move to another path", keys_stay,
+     "delivered number=10\nbreak_path\nconnected\nbreak_path path=1\ncompleted number=200\nreached "
+     "number=keys_left"},
+    {"R48c", "a kernel client before 6.12 hangs when a key that it asked to invalidate is left to it",
+     keys_stay_with_kernel_client,
+     "delivered number=10\nbreak_path\nconnected\nbreak_path path=1\ncompleted number=200\nreached "
+     "number=keys_asked_back"},
     {"R49", "fresh keys: a path dies with keys that nobody has", fresh_keys,
      "delivered number=10\nbreak_path\nconnected\nbreak_path path=1 ways=2\nconnected path=1\ncompleted "
      "number=200"},

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "core/wire/messages.hpp"
+
 namespace rtrs::sim {
 
 namespace {
@@ -130,8 +132,14 @@ void draw_rare_options(ChoiceSource& choice, Scenario& s) {
   }
   s.same_identity = rarely(choice, 10);
   if (rarely(choice, 15)) s.network.channel_spread = i / 40 * (1 + choice.draw(20, Label::rare_swarm));
-  // The server leaves the keys to the client that offers them. A draw of its own would move all later ones.
-  if (s.client.offer_invalidation && s.client.seed % 4 == 0) s.server.send_invalidate = false;
+  // A server that leaves the keys of READs to clients that agree to it, as urtrsd over soft-RoCE. A draw of
+  // its own would move all later ones. Half of the clients agree; the others are as strict as old kernels
+  // are.
+  const bool leaves = s.client.offer_invalidation && s.client.seed % 4 == 0;
+  const bool agrees = s.client.seed % 8 == 0;
+  if (leaves) s.server.extensions |= wire::kExtensionKeysStay;
+  if (!leaves || !agrees) s.client.extensions &= static_cast<std::uint8_t>(~wire::kExtensionKeysStay);
+  if (leaves && agrees) s.client.extensions |= wire::kExtensionKeysStay;
 }
 
 // Only where the requests of a dead path may go on over another: without a fence, a client that waits for the

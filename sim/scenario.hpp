@@ -63,6 +63,8 @@ struct Scenario {
   // Judged as strictly as with a fence although there is none: the data must show what the fence is for.
   bool fence_off = false;
 
+  // Both ends agree that READs with NEED_INVAL complete without an invalidation by the server.
+  bool keys_stay() const noexcept { return (client.extensions & server.extensions & 8U) != 0; }
   bool can_fence() const noexcept { return (client.extensions & server.extensions & 1U) != 0; }
   std::string describe() const;
 };

@@ -15,6 +15,7 @@ Result<Region> WatchedFabric::booked(Result<Region> region) {
 std::size_t WatchedFabric::poll(Nanos now, std::span<FabricEvent> events) noexcept {
   const std::size_t count = inner_.poll(now, events);
   for (const FabricEvent& event : events.first(count)) {
+    left_keys_.happened(event);
     switch (event.kind) {
       case FabricEvent::Kind::imm_received:
       case FabricEvent::Kind::message_received:

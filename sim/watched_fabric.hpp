@@ -9,6 +9,7 @@
 #include "sim/clock_rate.hpp"
 #include "sim/oracles/heartbeat_watch.hpp"
 #include "sim/oracles/ledger.hpp"
+#include "sim/oracles/left_keys.hpp"
 
 namespace rtrs::sim {
 
@@ -24,6 +25,8 @@ class WatchedFabric final : public Fabric {
   void clear_fresh() noexcept { fresh_.clear(); }
   // Keys of single requests that have not ended.
   std::size_t offers() const noexcept { return offers_.size(); }
+  // Keys that the peer left alive although it was asked to invalidate them and nothing else was agreed.
+  std::uint64_t left_keys() const noexcept { return left_keys_.left(); }
 
   const Capabilities& capabilities() const noexcept override { return inner_.capabilities(); }
   Result<Region> allocate(std::size_t bytes) override { return booked(inner_.allocate(bytes)); }
@@ -44,11 +47,13 @@ class WatchedFabric final : public Fabric {
     if (!exposure) return exposure;
     ++holdings_.exposures;
     offers_.push_back(exposure->id);
+    left_keys_.offered(key, exposure->id, exposure->rkey);
     return exposure;
   }
   void unexpose(ExposureId id) override {
     --holdings_.exposures;
     std::erase(offers_, id);
+    left_keys_.ended(id);
     inner_.unexpose(id);
   }
   void invalidate(ConKey key, ExposureId id, std::uint64_t cookie) override {
@@ -59,6 +64,7 @@ class WatchedFabric final : public Fabric {
   void connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
                std::span<const std::byte> data) override {
     opened(key);
+    left_keys_.asked(key, data);
     inner_.connect(key, address, params, data);
   }
   void accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
@@ -69,7 +75,10 @@ class WatchedFabric final : public Fabric {
   void reject(std::uint32_t request, std::span<const std::byte> data) override {
     inner_.reject(request, data);
   }
-  void disconnect(ConKey key) override { inner_.disconnect(key); }
+  void disconnect(ConKey key) override {
+    left_keys_.lost(key);
+    inner_.disconnect(key);
+  }
   std::string describe(ConKey key) const override { return inner_.describe(key); }
   void post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept override {
     inner_.post_receive(key, count, bytes_each);
@@ -93,6 +102,7 @@ class WatchedFabric final : public Fabric {
   std::vector<ConKey> live_;
   std::vector<ConKey> fresh_;
   std::vector<ExposureId> offers_;
+  LeftKeys left_keys_;
 };
 
 }  // namespace rtrs::sim

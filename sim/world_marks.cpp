@@ -16,7 +16,9 @@ void World::shape_marks() {
   mark(depth == 1, Mark::depth_one);
   mark(s.server.always_invalidate, Mark::fresh_keys);
   mark(s.client.offer_invalidation, Mark::remote_invalidation);
-  mark(s.client.offer_invalidation && !s.server.send_invalidate, Mark::keys_left);
+  mark(s.client.offer_invalidation && s.keys_stay(), Mark::keys_left);
+  mark(s.client.offer_invalidation && (s.server.extensions & 8U) != 0 && !s.keys_stay(),
+       Mark::keys_asked_back);
   mark(s.clients == 2, Mark::two_clients);
   mark(s.paths == 4, Mark::four_paths);
   mark(s.client_clock != s.server_clock, Mark::clocks_apart);

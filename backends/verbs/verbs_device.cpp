@@ -85,9 +85,9 @@ void restrict_to(Capabilities& can, const Device& device) {
   can.per_io_keys = can.per_io_keys && device.per_qp_windows;
   // Soft-RoCE looks a key up for the first packet of a message only.
   can.invalidation_fences = can.invalidation_fences && !device.soft_roce;
-  can.invalidation_fears_loss = can.invalidation_fears_loss || device.soft_roce;
+  can.invalidation_breaks_on_packet_loss = can.invalidation_breaks_on_packet_loss || device.soft_roce;
   // There a message takes two packets through both hosts' network stacks, and an invalidation none.
-  can.send_invalidate_is_dear = can.send_invalidate_is_dear || device.soft_roce;
+  can.send_invalidate_is_slow = can.send_invalidate_is_slow || device.soft_roce;
 }
 
 Capabilities most_there_is(const VerbsOptions& options) {
@@ -187,7 +187,7 @@ Result<Capabilities> survey(const VerbsOptions& options) {
     return tl::unexpected(Errc::not_supported);
   }
   // Without work requests of its own there is nothing that sending again could repeat.
-  if (options.invalidation == Invalidation::registration) can.invalidation_fears_loss = false;
+  if (options.invalidation == Invalidation::registration) can.invalidation_breaks_on_packet_loss = false;
   return can;
 }
 

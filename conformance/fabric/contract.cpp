@@ -67,11 +67,11 @@ void record(const Capabilities& can) {
   };
   note("imm_consumes_receive", can.imm_consumes_receive);
   note("send_invalidate", can.send_invalidate);
-  note("send_invalidate_is_dear", can.send_invalidate_is_dear);
+  note("send_invalidate_is_slow", can.send_invalidate_is_slow);
   note("per_io_keys", can.per_io_keys);
   note("invalidation", can.invalidation);
   note("invalidation_fences", can.invalidation_fences);
-  note("invalidation_fears_loss", can.invalidation_fears_loss);
+  note("invalidation_breaks_on_packet_loss", can.invalidation_breaks_on_packet_loss);
   note("done_means_delivered", can.done_means_delivered);
   note("detects_silent_peer", can.detects_silent_peer);
 }

@@ -21,8 +21,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs/fabric.md"
 BEGIN, END = "<!-- table.py: begin -->", "<!-- table.py: end -->"
-CAPABILITIES = ["imm_consumes_receive", "send_invalidate", "send_invalidate_is_dear", "per_io_keys", "invalidation",
-                "invalidation_fences", "invalidation_fears_loss", "done_means_delivered", "detects_silent_peer"]
+CAPABILITIES = ["imm_consumes_receive", "send_invalidate", "send_invalidate_is_slow", "per_io_keys", "invalidation",
+                "invalidation_fences", "invalidation_breaks_on_packet_loss", "done_means_delivered", "detects_silent_peer"]
 
 
 def listed(program):

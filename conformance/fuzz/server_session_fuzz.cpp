@@ -25,7 +25,9 @@ ServerConfig drawn_config(fuzz::Draws& draws) {
   config.extensions = static_cast<std::uint8_t>(draws.below(4));
   config.always_invalidate = draws.below(2) != 0;
   config.imm_consumes_receive = draws.below(2) != 0;
-  config.send_invalidate = draws.below(2) != 0;
+  const std::uint32_t keys = draws.below(4);
+  config.send_invalidate = (keys & 1) != 0;
+  if ((keys & 2) != 0) config.extensions |= wire::kExtensionKeysStay;
   return config;
 }
 
@@ -176,7 +178,7 @@ class World {
     in.address_pair = draws_.rarely(16) ? draws_.below(4) : path;
     in.recon_cnt =
         static_cast<std::uint16_t>(draws_.rarely(8) ? draws_.below(1U << 16) : 1 + draws_.rarely(6));
-    in.extensions = static_cast<std::uint8_t>(draws_.rarely(8) ? draws_.below(256) : 3);
+    in.extensions = static_cast<std::uint8_t>(draws_.rarely(8) ? draws_.below(256) : 11);
     in.first_conn = draws_.below(2) != 0;
     feed(in);
     RTRS_FUZZ_CHECK(asked_ == 0);

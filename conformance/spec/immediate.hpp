@@ -47,7 +47,8 @@ constexpr bool newer(std::uint16_t a, std::uint16_t b) noexcept {
   return static_cast<std::uint16_t>(a - b) != 0 && static_cast<std::uint16_t>(a - b) < 0x8000;
 }
 
-inline constexpr std::uint32_t kNewRkeyFlag = 0x2, kFenceFlag = 0x100, kGenerationFlag = 0x200;
-inline constexpr std::uint8_t kFenceExtension = 1, kGenerationExtension = 2;
+inline constexpr std::uint32_t kNewRkeyFlag = 0x2, kFenceFlag = 0x100, kGenerationFlag = 0x200,
+                               kKeysStayFlag = 0x800;
+inline constexpr std::uint8_t kFenceExtension = 1, kGenerationExtension = 2, kKeysStayExtension = 8;
 
 }  // namespace rtrs::spec

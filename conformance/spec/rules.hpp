@@ -186,6 +186,8 @@ namespace rtrs::spec {
     "READ data goes to the offered address, key and length, before its response and only with success")      \
   X(io_rsp_invalidate, "io-rsp-invalidate", "O10", "protocol section 11, invariant 12",                      \
     "type 2 comes after SEND_WITH_INV of the offered key, type 1 without one")                               \
+  X(io_rsp_key_left, "io-rsp-key-left", "O10", "protocol section 5.6",                                       \
+    "a READ with NEED_INVAL is answered after SEND_WITH_INV, unless both sides agreed on keys_stay")         \
   X(hb_wire, "hb-wire", "O13", "protocol section 2.8", "heartbeats are empty WRITE_WITH_IMM over cid 0")     \
   X(hb_wire_ack, "hb-wire-ack", "O8", "protocol section 7", "HB_ACK answers an HB_MSG of the other side")    \
   X(hb_wire_period, "hb-wire-period", "O8", "protocol section 7",                                            \

@@ -250,7 +250,9 @@ void ServerSpec::check_response(const Chunk& chunk) {
   at.check(event_.write_data == data, Rule::response_data,
            event_.write_data ? "data is written" : "no data is written",
            data ? "the data of the READ" : "no data");
-  const bool invalidates = settings_.send_invalidate && use.need_invalidate && use.has_descriptor;
+  const bool keys_stay = (path.extensions & kKeysStayExtension) != 0;
+  const bool invalidates =
+      settings_.send_invalidate && !keys_stay && use.need_invalidate && use.has_descriptor;
   at.check(event_.send_invalidate == invalidates && (type == kIoRspInv) == event_.send_invalidate,
            Rule::response_invalidate,
            "the invalidation of the client's key, or the type that tells of it, is wrong",

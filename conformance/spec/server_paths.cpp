@@ -100,10 +100,11 @@ void ServerSpec::accept() {
       [] { return std::string("each cid once, with the cid_num of the first"); });
   if (in.key.con < path.cons.size()) path.cons[in.key.con] = Connection(in.key, Connection::Phase::up);
   if (!whole_) return;  // the flags depend on the settings
-  const std::uint8_t both = in.extensions & settings_.extensions & (kFenceExtension | kGenerationExtension);
+  const std::uint8_t both = in.extensions & settings_.extensions;
   const std::uint32_t expected = (settings_.always_invalidate ? kNewRkeyFlag : 0) |
                                  ((both & kFenceExtension) != 0 ? kFenceFlag : 0) |
-                                 ((both & kGenerationExtension) != 0 ? kGenerationFlag : 0);
+                                 ((both & kGenerationExtension) != 0 ? kGenerationFlag : 0) |
+                                 ((both & kKeysStayExtension) != 0 ? kKeysStayFlag : 0);
   at.check(
       event_.flags == expected, Rule::accept_flags, [&] { return "flags " + std::to_string(event_.flags); },
       [&] { return "flags " + std::to_string(expected); });

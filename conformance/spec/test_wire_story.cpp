@@ -340,6 +340,11 @@ const std::vector<Spoiled> kWireCases = {
      [](Story& s) { s.drop(Kind::WireReceived, 3); }},
     {Rule::io_rsp_invalidate, "type 1 after an invalidation",
      [](Story& s) { s.at(Kind::WireReceived, 4).imm = response_imm(kIoRsp, 1, 1); }},
+    {Rule::io_rsp_key_left, "neither invalidated nor agreed on",
+     [](Story& s) {
+       s.at(Kind::WireReceived, 4).imm = response_imm(kIoRsp, 1, 1);
+       s.drop(Kind::WireReceived, 3);
+     }},
     {Rule::io_rsp_invalidate, "a key that nobody offered",
      [](Story& s) { s.at(Kind::WireReceived, 3).rkey = 61; }},
     {Rule::hb_wire, "over an IO connection", [](Story& s) { s.at(Kind::WireSent, 3).key.con = 1; }},

@@ -34,6 +34,7 @@ bool needs_all_messages(Rule rule) noexcept {
     case Rule::io_rsp_id:
     case Rule::io_rsp_data:
     case Rule::io_rsp_invalidate:
+    case Rule::io_rsp_key_left:
     case Rule::hb_wire_ack:
     case Rule::fence_wire:
     case Rule::rnbd_order:

@@ -185,16 +185,23 @@ void WireSpec::response(Connection& con, Path& path) {
         tag == (state.generation & ((1U << generation_bits(path.depth)) - 1)), Rule::io_rsp_id,
         [&] { return "generation " + std::to_string(tag); },
         [&] { return std::to_string(state.generation) + " of the request"; });
-  check_response(state);
+  check_response(path, state);
   rnbd_response(path, state, static_cast<std::uint16_t>(response_errno(event_->imm)));
   if (!slot.keep([&](const Slot& other) { return other.path != path.number; })) slot.set(Slot{});
 }
 
-void WireSpec::check_response(const Slot& slot) {
+void WireSpec::check_response(const Path& path, const Slot& slot) {
   const bool claims = imm_type(event_->imm) == kIoRspInv;
   sight().check(claims == slot.invalidated, Rule::io_rsp_invalidate,
                 claims ? "type 2 without a SEND_WITH_INV of the offered key" : "type 1 after a SEND_WITH_INV",
                 slot.invalidated ? "type 2" : "type 1");
+  // A server whose own configuration is known may have been told that its clients can do without.
+  const bool told = of_->machine && !of_->client && !of_->settings.send_invalidate;
+  const bool left = slot.need_invalidate && !slot.invalidated;
+  sight().check(!left || told || path.open || agreed(path, kKeysStayFlag, kKeysStayExtension),
+                Rule::io_rsp_key_left,
+                "the key of a READ with NEED_INVAL is left to the client: a kernel client before 6.12 hangs",
+                "SEND_WITH_INV of the offered key first");
   if (!of_->sees_data) return;
   // A buffer without data is that of a request that wants none.
   const bool failed = response_errno(event_->imm) != 0;

@@ -15,13 +15,14 @@ struct Capabilities {
   std::uint16_t reject_data = 0;
   bool imm_consumes_receive = false;     // a write with immediate takes one posted receive
   bool send_invalidate = false;          // SEND_WITH_INV exists
-  bool send_invalidate_is_dear = false;  // it costs more than the client invalidating by itself
+  bool send_invalidate_is_slow = false;  // costs more than a local invalidation by the client
   bool per_io_keys = false;              // Fabric::offer gives a key that SEND_WITH_INV kills
   bool invalidation = false;             // Fabric::invalidate exists
   bool invalidation_fences = false;      // after it, not even a write in progress lands any more
-  bool invalidation_fears_loss = false;  // a packet lost near invalidate() or offer() breaks the connection
-  bool done_means_delivered = false;     // a good send completion proves arrival at the peer
-  bool detects_silent_peer = false;      // a peer that vanishes is noticed without the heartbeat
+  // A retransmission that covers an invalidation or a window bind ends the connection.
+  bool invalidation_breaks_on_packet_loss = false;
+  bool done_means_delivered = false;  // a good send completion proves arrival at the peer
+  bool detects_silent_peer = false;   // a peer that vanishes is noticed without the heartbeat
 };
 
 }  // namespace rtrs

@@ -32,7 +32,7 @@ struct ClientConfig {
   std::uint16_t con_num = 3;         // connections a path: one for service, the rest for IO; 2 .. kMaxCons
   std::uint16_t max_depth = 512;     // permits to use at most, 1 .. kMaxPermits; the server may offer less
   std::uint16_t send_depth = 1024;   // send queue entries of a connection
-  std::uint8_t extensions = 3;       // offered: bit 0 fence, bit 1 generation
+  std::uint8_t extensions = 11;      // offered: bit 0 fence, bit 1 generation, bit 3 keys_stay
   bool imm_consumes_receive = true;  // of the fabric's capabilities
   bool offer_invalidation = false;   // READs offer keys of their own (needs per_io_keys)
   MultipathPolicy policy = MultipathPolicy::min_inflight;
@@ -68,10 +68,14 @@ struct ServerConfig {
   std::uint32_t max_hdr_size = 4096;
   std::uint16_t send_depth = 1024;  // send queue entries of a connection
   std::uint16_t max_sessions = 64;
-  std::uint8_t extensions = 3;     // granted when asked for
+  // Granted when asked for. Bit 3 (keys_stay): the keys of READs are left to a client that asks for it,
+  // because its own invalidation costs less than a message.
+  std::uint8_t extensions = 3;
   bool always_invalidate = false;  // a fresh key for every IO (needs capability `invalidation`)
   bool imm_consumes_receive = true;
-  bool send_invalidate = true;            // honour NEED_INVAL (needs the capability)
+  // Honour NEED_INVAL unless the path agreed on keys_stay (needs the capability). False leaves the keys to
+  // every client; a kernel client before 6.12 then never completes a READ (protocol section 5.6).
+  bool send_invalidate = true;
   Nanos handshake_timeout = seconds(30);  // from the first connect request of a path to its INFO_REQ
   HeartbeatConfig heartbeat;
   bool operator==(const ServerConfig&) const = default;

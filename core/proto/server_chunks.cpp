@@ -141,15 +141,15 @@ namespace {
 bool writes_data(const ChunkUser& user, std::uint16_t peer_errno) noexcept {
   return user.direction == Direction::read && user.has_descriptor && user.has_data && peer_errno == 0;
 }
-bool invalidates(const ServerConfig& config, const ChunkUser& user) noexcept {
-  return config.send_invalidate && user.need_invalidate && user.has_descriptor;
-}
-
 }  // namespace
 
+bool ServerSession::invalidates(const ChunkUser& user) const noexcept {
+  const bool keys_stay = (state_.paths[local(user.key)].extensions & wire::kExtensionKeysStay) != 0;
+  return config_.send_invalidate && !keys_stay && user.need_invalidate && user.has_descriptor;
+}
+
 unsigned ServerSession::answer_entries(const ServerChunk& chunk) const noexcept {
-  return 1U + (writes_data(chunk.user, chunk.peer_errno) ? 1U : 0U) +
-         (invalidates(config_, chunk.user) ? 1U : 0U);
+  return 1U + (writes_data(chunk.user, chunk.peer_errno) ? 1U : 0U) + (invalidates(chunk.user) ? 1U : 0U);
 }
 
 void ServerSession::answer(std::uint16_t index, ActionList& out) noexcept {
@@ -162,7 +162,7 @@ void ServerSession::answer(std::uint16_t index, ActionList& out) noexcept {
   response.key = user.key;
   response.chunk = index;
   response.write_data = writes_data(user, chunk.peer_errno);
-  response.send_invalidate = invalidates(config_, user);
+  response.send_invalidate = invalidates(user);
   response.fresh_key = config_.always_invalidate;
   // The type tells the peer whether an invalidation came before: it counts receives and keys by it.
   response.imm = wire::encode_io_rsp(

@@ -71,6 +71,23 @@ TEST_F(ServerChunksTest, R67NothingIsInvalidatedWhenConfiguredSo) {
   EXPECT_EQ(wire::imm_type(only<PostResponse>().imm), wire::ImmType::io_rsp);
 }
 
+TEST_F(ServerChunksTest, KeysAreLeftOnlyOverPathsThatAgreedOnIt) {
+  config.extensions |= wire::kExtensionKeysStay;
+  remake();
+  extensions = wire::kExtensionFence | wire::kExtensionGeneration;  // knows us, did not agree
+  const Keys strict = bring_up(1);
+  extensions |= wire::kExtensionKeysStay;
+  const Keys agreed = bring_up(2);
+  respond(serve(read(strict.io, 2)));
+  EXPECT_TRUE(only<PostResponse>().send_invalidate);
+  EXPECT_EQ(wire::imm_type(only<PostResponse>().imm), wire::ImmType::io_rsp_w_inv);
+  respond(serve(read(strict.io, 3)), kEio);
+  EXPECT_TRUE(only<PostResponse>().send_invalidate) << "the key of a READ that failed";
+  respond(serve(read(agreed.io, 4)));
+  EXPECT_FALSE(only<PostResponse>().send_invalidate);
+  EXPECT_EQ(wire::imm_type(only<PostResponse>().imm), wire::ImmType::io_rsp);
+}
+
 TEST_F(ServerChunksTest, L18LargeErrnoNeverLooksLikeSuccess) {
   const Keys keys = bring_up(1);
   for (const std::uint16_t error : std::array<std::uint16_t, 6>{511, 512, 524, 529, 4095, 65535}) {

@@ -15,10 +15,12 @@ std::uint32_t accept_flags(const ServerConfig& config, std::uint8_t extensions) 
   std::uint32_t flags = config.always_invalidate ? wire::kConnRspNewRkey : 0U;
   if ((extensions & wire::kExtensionFence) != 0) flags |= wire::kConnRspFence;
   if ((extensions & wire::kExtensionGeneration) != 0) flags |= wire::kConnRspGeneration;
+  if ((extensions & wire::kExtensionKeysStay) != 0) flags |= wire::kConnRspKeysStay;
   return flags;
 }
 
-constexpr std::uint8_t kKnownExtensions = wire::kExtensionFence | wire::kExtensionGeneration;
+constexpr std::uint8_t kKnownExtensions =
+    wire::kExtensionFence | wire::kExtensionGeneration | wire::kExtensionKeysStay;
 
 }  // namespace
 

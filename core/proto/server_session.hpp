@@ -119,6 +119,7 @@ class ServerSession {
   void gate(std::uint16_t chunk, const ChunkUser&, ActionList&) noexcept;
   void start(std::uint16_t chunk, const ChunkUser&, bool parked, ActionList&) noexcept;
   void deliver(std::uint16_t chunk, ActionList&) noexcept;
+  bool invalidates(const ChunkUser&) const noexcept;  // its answer begins with SEND_WITH_INV
   unsigned answer_entries(const ServerChunk&) const noexcept;
   void answer(std::uint16_t chunk, ActionList&) noexcept;
   void wait(std::uint16_t chunk) noexcept;

@@ -23,6 +23,15 @@ class KeyHygiene {
                 "client " + std::to_string(client) + " offers " + std::to_string(keys) + " keys for " +
                     std::to_string(reads) + " READs: a key outlived its request");
   }
+  // Keys of one client's READs that its peers left alive although it asked for their invalidation and had not
+  // agreed to do without.
+  void left(std::uint32_t client, std::uint64_t keys, Nanos now) {
+    if (keys == 0) return;
+    judge_.fail(Oracle::keys, now,
+                "client " + std::to_string(client) +
+                    ": a READ with NEED_INVAL was answered and its key left alive, which nobody agreed on: a "
+                    "kernel client before 6.12 never completes it");
+  }
 
  private:
   Judge& judge_;

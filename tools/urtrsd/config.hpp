@@ -24,7 +24,8 @@ struct DaemonConfig {
   std::uint32_t sess_queue_depth = 512;
   std::uint32_t max_chunk_size = 131072;
   std::optional<bool> always_invalidate;  // unset: where the fabric does it safely
-  std::optional<bool> send_invalidate;    // unset: where it is cheaper than what the client does without
+  // Does not honour NEED_INVAL. Kernel clients before 6.12 hang then (protocol section 5.6).
+  bool assume_kernel_6_12_clients = false;
   bool extensions = true;
   std::string dev_search_path;  // empty: only `exports` can be opened
   std::uint32_t heartbeat_interval_ms = 5000;

@@ -124,7 +124,7 @@ rdma_device = "mlx5_0"
 rdma_retry_count = 3
 rdma_invalidation = "windows"
 always_invalidate = false
-send_invalidate = true
+assume_kernel_6_12_clients = true
 extensions = false
 dev_search_path = "/srv/%SESSNAME%"
 max_sessions = 3
@@ -164,7 +164,7 @@ TEST(ConfigFile, EverySettingIsRead) {
   expected.rdma_retry_count = 3;
   expected.rdma_invalidation = "windows";
   expected.always_invalidate = false;
-  expected.send_invalidate = true;
+  expected.assume_kernel_6_12_clients = true;
   expected.extensions = false;
   expected.dev_search_path = "/srv/%SESSNAME%";
   expected.max_sessions = 3;

@@ -35,9 +35,11 @@ std::vector<Setting> make_settings() {
        IntegerRule{&C::max_chunk_size, 8192, 1U << 28, true}},
       {"always_invalidate", "always-invalidate", "give every IO a fresh remote key",
        OptionalBooleanRule{&C::always_invalidate, "where the fabric does it safely"}},
-      {"send_invalidate", "send-invalidate",
-       "take the key of a READ's buffer back for a client that asks for it, which else does so itself",
-       OptionalBooleanRule{&C::send_invalidate, "where that is cheaper: not on soft-RoCE"}},
+      {"assume_kernel_6_12_clients", "assume-kernel-6-12-clients",
+       "every kernel client is 6.12 or newer: leave the keys of READs to them, which saves a message a READ. "
+       "With "
+       "an older client every READ hangs, and so does its map_device",
+       BooleanRule{&C::assume_kernel_6_12_clients}},
       {"extensions", "extensions", "offer the fence and generations to clients that know them",
        BooleanRule{&C::extensions}},
       {"dev_search_path", "dev-search-path",

@@ -23,8 +23,9 @@ ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fab
   protocol.max_sessions = static_cast<std::uint16_t>(config.max_sessions);
   // By itself only where it is done without risk for the connections.
   protocol.always_invalidate =
-      config.always_invalidate.value_or(fabric.invalidation && !fabric.invalidation_fears_loss);
-  protocol.send_invalidate = config.send_invalidate.value_or(!fabric.send_invalidate_is_dear);
+      config.always_invalidate.value_or(fabric.invalidation && !fabric.invalidation_breaks_on_packet_loss);
+  protocol.send_invalidate = !config.assume_kernel_6_12_clients;
+  if (fabric.send_invalidate_is_slow) protocol.extensions |= wire::kExtensionKeysStay;
   if (!config.extensions) protocol.extensions = 0;
   protocol.send_depth =
       static_cast<std::uint16_t>(std::min<std::uint32_t>(4 * config.sess_queue_depth + 64, 4096));
@@ -65,10 +66,6 @@ Daemon::~Daemon() {
 int Daemon::start() {
   if (config_.always_invalidate.value_or(false) && !fabric_->capabilities().invalidation) {
     spdlog::error("always_invalidate is asked for, and this fabric cannot take a key back; set it to false");
-    return 3;
-  }
-  if (config_.send_invalidate.value_or(false) && !fabric_->capabilities().send_invalidate) {
-    spdlog::error("send_invalidate is asked for, and this fabric has no such message; set it to false");
     return 3;
   }
   if (!config_.trace.empty() && open_trace(config_.trace) != 0) return 1;

@@ -7,7 +7,6 @@ DISKS=5
 QUEUE_DEPTH=512
 DISK_KIND=ram
 NO_TRACES=yes
-SEND_INVALIDATE=default
 PORT=1235 server_start
 SERVER=urtrs server_start
 PORT=1235 client_map 0

@@ -1,0 +1,43 @@
+#include "sim/oracles/left_keys.hpp"
+
+#include <algorithm>
+
+#include "core/wire/messages.hpp"
+
+namespace rtrs::sim {
+
+LeftKeys::Path& LeftKeys::path_of(ConKey key) {
+  if (paths_.size() <= key.path) paths_.resize(key.path + 1U);
+  return paths_[key.path];
+}
+
+void LeftKeys::asked(ConKey key, std::span<const std::byte> con_req) {
+  if (key.con != 0) return;
+  const auto request = wire::parse_conn_req(con_req);
+  path_of(key) = Path{request && (request.value.extensions & wire::kExtensionKeysStay) != 0, false};
+}
+
+void LeftKeys::happened(const FabricEvent& event) {
+  if (event.kind == FabricEvent::Kind::connected && event.key.con == 0) {
+    const auto response = wire::parse_conn_rsp(event.bytes);
+    Path& path = path_of(event.key);
+    path.keys_stay = path.asked && response && (response.value.flags & wire::kConnRspKeysStay) != 0;
+  } else if (event.kind == FabricEvent::Kind::key_invalidated) {
+    for (Key& key : keys_) key.excused = key.excused || (key.con == event.key && key.rkey == event.rkey);
+  } else if (event.kind == FabricEvent::Kind::connection_lost) {
+    lost(event.key);
+  }
+}
+
+void LeftKeys::lost(ConKey con) {
+  for (Key& key : keys_) key.excused = key.excused || key.con == con;
+}
+
+void LeftKeys::ended(ExposureId id) {
+  const auto key = std::find_if(keys_.begin(), keys_.end(), [&](const Key& one) { return one.id == id; });
+  if (key == keys_.end()) return;
+  if (!key->excused && !path_of(key->con).keys_stay) ++left_;
+  keys_.erase(key);
+}
+
+}  // namespace rtrs::sim
