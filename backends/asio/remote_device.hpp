@@ -11,9 +11,10 @@
 // Requests of any length (whole logical blocks) are split to what the session and the device take. There is
 // no order between requests that are in flight together; a flush covers every write that completed before it
 // was started. It fails once with EIO when the server's cache, and with it such a write, was lost meanwhile;
-// so does a write with FUA. While no path is connected requests wait, at most queue_timeout. When a server
-// restarted the device is opened again, and requests that the new server did not know are sent again under
-// the new id.
+// so does a write with FUA. While no path is connected requests wait, at most queue_timeout; at most twice
+// that when the last path was lost while the device was being opened again, or when more than 4,000 pieces
+// are under way, because those requests are handed to the session only then. When a server restarted the
+// device is opened again, and requests that the new server did not know are sent again under the new id.
 #pragma once
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/io_context.hpp>

@@ -19,6 +19,11 @@ using Error = boost::system::error_code;
 
 const char* const kTool = "nbdkit-urtrs-plugin";
 
+// Between two looks at whether the program is to end, while requests are under way.
+constexpr std::chrono::milliseconds kEndCheck{200};
+// What a connected server gets to answer the requests that are under way when the program is to end.
+constexpr Nanos kEndGrace = seconds(5);
+
 asio::RemoteDeviceOptions options_of(const Settings& settings) {
   asio::RemoteDeviceOptions options;
   options.session_name = settings.session;
@@ -34,9 +39,9 @@ const Error kTimedOut{ETIMEDOUT, boost::system::system_category()};
 
 }  // namespace
 
-tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const Settings& settings,
-                                                                Status::Lines lines) {
-  std::unique_ptr<Remote> remote(new Remote(settings, std::move(lines)));
+tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const Settings& settings, Status::Lines lines,
+                                                                std::function<bool()> ending) {
+  std::unique_ptr<Remote> remote(new Remote(settings, std::move(lines), std::move(ending)));
   std::string why = remote->start();
   if (!why.empty()) return tl::unexpected(std::move(why));
   const Error error = remote->map();
@@ -48,8 +53,8 @@ tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const Settings& 
   return tl::unexpected(std::move(why));
 }
 
-Remote::Remote(const Settings& settings, Status::Lines lines)
-    : settings_(settings), lines_(std::move(lines)) {}
+Remote::Remote(const Settings& settings, Status::Lines lines, std::function<bool()> ending)
+    : settings_(settings), lines_(std::move(lines)), ending_(std::move(ending)) {}
 
 // Makes fabric and device on the loop's thread; what went wrong, or nothing.
 std::string Remote::start() {
@@ -64,6 +69,7 @@ std::string Remote::start() {
     }
     status_ = std::make_unique<Status>(settings_, lines_);
     timer_ = std::make_unique<boost::asio::steady_timer>(loop_.context());
+    end_timer_ = std::make_unique<boost::asio::steady_timer>(loop_.context());
     asio::RemoteDeviceOptions options = options_of(settings_);
     options.on_path = [this](const PathNews& news) {
       status_->on_path(news, {});
@@ -164,15 +170,48 @@ void Remote::write_status() {
 Remote::~Remote() {
   bool open = false;
   loop_.run([&] { open = device_ != nullptr; });
-  if (open) loop_.call([this](auto done) { device_->async_close(done); });
+  if (open) {
+    loop_.call([this](auto done) {
+      if (closed_) return done({});
+      when_closed_ = done;
+      close_device();
+    });
+  }
   // Whatever is left in the loop ends here, on its thread.
   loop_.run([this] {
     set_assert_hook(nullptr, nullptr);
     signals_.reset();
     if (timer_) timer_->cancel();
+    if (end_timer_) end_timer_->cancel();
     write_status();
     device_.reset();
     timer_.reset();
+    end_timer_.reset();
+  });
+}
+
+// Runs while requests are under way.
+void Remote::watch_for_end() {
+  if (!ending_ || close_begun_) return;
+  watching_ = true;
+  end_timer_->expires_after(kEndCheck);
+  end_timer_->async_wait([this](Error error) {
+    watching_ = false;
+    if (error || under_way_ == 0) return;
+    const Nanos now = asio::steady_now();
+    if (end_by_ == kNever && ending_()) end_by_ = now + kEndGrace;
+    const bool hopeless = end_by_ != kNever && !device_->session().client().link_up();
+    if (!hopeless && now < end_by_) return watch_for_end();
+    lines_(true, "the program is asked to end: requests that are not answered yet fail");
+    close_device();
+  });
+}
+
+void Remote::close_device() {
+  if (std::exchange(close_begun_, true)) return;
+  device_->async_close([this](Error error) {
+    closed_ = true;
+    if (when_closed_) std::exchange(when_closed_, nullptr)(error);
   });
 }
 
@@ -180,7 +219,10 @@ int Remote::io(const asio::DeviceIo& request) {
   const Error error = loop_.call([&](auto done) {
     const Nanos started = asio::steady_now();
     const Phase began = status_->phase();
+    ++under_way_;
+    if (!watching_) watch_for_end();
     device_->async_io(request, [this, started, began, done](Error result) {
+      --under_way_;
       status_->on_request_done(began, asio::steady_now() - started, static_cast<bool>(result));
       done(result);
     });

@@ -215,6 +215,7 @@ std::string Status::render(Nanos now, std::span<const PathStatus> paths, const C
                         {"write_bytes", stats.write_bytes},
                         {"failovers", stats.failovers},
                         {"unfenced_failovers", stats.unfenced_failovers},
+                        {"unproven_failures", stats.unproven_failures},
                         {"events_dropped", events_dropped_}};
   out["paths"] = nlohmann::json::array();
   for (std::size_t i = 0; i < paths.size(); ++i) {

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""nbdkit with the plugin when the server is gone for good: outage_test.py URTRSD PLUGIN"""
+import json
+import pathlib
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import end_to_end_test as e2e
+
+SIZE = 32 << 20
+# What is waited for on a machine with much else to do; far below the time that a hanging program takes.
+PATIENCE = 60
+
+
+class NbdClient:
+    """One NBD connection that knows nothing but writes."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(str(path))
+        self.read(18)  # NBDMAGIC IHAVEOPT, flags
+        # Fixed newstyle without zeroes; option EXPORT_NAME, the empty name.
+        self.socket.sendall(struct.pack(">I", 3) + b"IHAVEOPT" + struct.pack(">II", 1, 0))
+        self.read(10)  # size, flags
+
+    def read(self, size):
+        data = b""
+        while len(data) < size:
+            part = self.socket.recv(size - len(data))
+            if not part:
+                raise EOFError
+            data += part
+        return data
+
+    def write(self, data):
+        self.socket.sendall(struct.pack(">IHHQQI", 0x25609513, 0, 1, 7, 0, len(data)) + data)
+
+    def error(self):
+        """Of the answer; 0 for a success, -1 when nbdkit hung up."""
+        try:
+            magic, error, handle = struct.unpack(">IIQ", self.read(16))
+        except (EOFError, ConnectionError):
+            return -1
+        assert (magic, handle) == (0x67446698, 7)
+        return error
+
+
+class Outage(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        # Slow, so that requests are in flight when the server dies.
+        self.server = e2e.Server("slow=mem:32M,delay_ms=2000")
+        self.addCleanup(self.end_server)
+        self.status = pathlib.Path(self.directory.name, "status")
+        self.socket = pathlib.Path(self.directory.name, "socket")
+
+    def end_server(self):
+        if self.server.process.poll() is None:
+            self.server.end(signal.SIGKILL)
+
+    def start(self, *parameters):
+        nbdkit = subprocess.Popen(
+            ["nbdkit", "-f", "-v", "-U", str(self.socket), e2e.PLUGIN, "path=127.0.0.1", "path=127.0.0.2",
+             f"port={self.server.port}", "device=slow", f"status={self.status}", *parameters],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(nbdkit.stderr.close)
+        self.addCleanup(nbdkit.wait)
+        self.addCleanup(nbdkit.kill)
+        self.lines = []
+        # Reads to the end, because a full pipe would stop nbdkit.
+        reader = threading.Thread(target=lambda: self.lines.extend(nbdkit.stderr), daemon=True)
+        reader.start()
+        self.until(self.socket.exists, "nbdkit did not start")
+        return nbdkit
+
+    def until(self, condition, complaint):
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            self.assertLess(time.monotonic(), end, complaint + "\n" + "".join(self.lines[-20:]))
+            time.sleep(0.05)
+
+    def in_flight(self):
+        try:
+            return sum(path["inflight"] for path in json.loads(self.status.read_text())["paths"])
+        except (FileNotFoundError, json.JSONDecodeError):
+            return 0
+
+    def writers(self, count):
+        clients = [NbdClient(self.socket) for _ in range(count)]
+        for client in clients:
+            self.addCleanup(client.socket.close)
+        data = bytes(SIZE)
+        # nbdkit takes a request when it has all of its data.
+        for client in clients:
+            client.write(data)
+        return clients
+
+    def test_every_request_fails_within_queue_timeout(self):
+        self.start("queue_timeout=3s")
+        clients = self.writers(4)
+        # More than the session has permits: some requests wait for one.
+        self.until(lambda: self.in_flight() >= 500, "not every permit is in use")
+        self.server.end(signal.SIGKILL)
+        for client in clients:
+            client.socket.settimeout(PATIENCE)
+            self.assertEqual(client.error(), 5)
+
+    def test_a_signal_ends_nbdkit_while_requests_wait_for_a_path(self):
+        nbdkit = self.start("queue_timeout=never")
+        clients = self.writers(4)
+        self.until(lambda: self.in_flight() >= 500, "not every permit is in use")
+        self.server.end(signal.SIGKILL)
+        self.until(lambda: json.loads(self.status.read_text())["link"] == "down", "the link is still up")
+        nbdkit.send_signal(signal.SIGTERM)
+        nbdkit.wait(timeout=PATIENCE)
+        for client in clients:
+            self.assertNotEqual(client.error(), 0)
+
+    def test_a_signal_ends_nbdkit_when_the_client_that_waited_is_gone(self):
+        nbdkit = self.start("queue_timeout=never")
+        clients = self.writers(1)
+        self.until(lambda: self.in_flight() > 0, "nothing is in flight")
+        self.server.end(signal.SIGKILL)
+        self.until(lambda: json.loads(self.status.read_text())["link"] == "down", "the link is still up")
+        clients[0].socket.close()
+        nbdkit.send_signal(signal.SIGTERM)
+        nbdkit.wait(timeout=PATIENCE)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
