@@ -119,7 +119,8 @@ void ClientSession::fence_deadlines(Nanos now) noexcept {
     if (fence.state == Fence::State::idle || fence.deadline > now) continue;
     // A removed path never reconnects; where the server cannot be asked either, no proof will ever come.
     const bool hopeless = paths_[index].state() == PathState::absent && nobody_to_ask();
-    if (config_.fence_failed == UnfencedReplay::replay || hopeless) {
+    // Without a path nothing could be sent again, and the wait for one would begin anew.
+    if (connected_ > 0 && (config_.fence_failed == UnfencedReplay::replay || hopeless)) {
       release_requests(index, false, now);
     } else {
       fence.state = Fence::State::wanted;

@@ -164,6 +164,18 @@ TEST_F(ClientOutageTest, TimeBeforeTheLastPathWasLostDoesNotCount) {
   EXPECT_GE(now - lost, config.queue_timeout);
 }
 
+TEST_F(ClientOutageTest, AFenceThatNobodyAnswersDoesNotRestartTheWait) {  // seed 9507
+  ClientConfig config = small_config();
+  config.fence_failed = UnfencedReplay::replay;
+  config.queue_timeout = config.fence_timeout + seconds(10);
+  session = ClientSession(config);
+  open(1);
+  strand();
+  const Nanos lost = now;
+  wait_for_failures(1);
+  EXPECT_EQ(now, lost + config.queue_timeout);
+}
+
 TEST_F(ClientOutageTest, NoRequestWaitsForAPathWhileOneIsConnected) {
   open(2);
   EXPECT_EQ(session.path_wait_ends(0), kNever);

@@ -120,9 +120,12 @@ class Outage(unittest.TestCase):
         self.server.end(signal.SIGKILL)
         self.until(lambda: json.loads(self.status.read_text())["link"] == "down", "the link is still up")
         nbdkit.send_signal(signal.SIGTERM)
-        nbdkit.wait(timeout=PATIENCE)
         for client in clients:
+            client.socket.settimeout(PATIENCE)
             self.assertNotEqual(client.error(), 0)
+            # nbdkit waits for clients that are idle.
+            client.socket.close()
+        nbdkit.wait(timeout=PATIENCE)
 
     def test_a_signal_ends_nbdkit_when_the_client_that_waited_is_gone(self):
         nbdkit = self.start("queue_timeout=never")
