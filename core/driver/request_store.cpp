@@ -15,8 +15,7 @@ void RequestStore::store(std::uint16_t chunk, unsigned place, ConKey key, const 
   stored.usr_len = request.usr_len;
   stored.data_len = request.data_len;
   stored.desc = request.has_descriptor ? request.desc : wire::Descriptor{};
-  std::copy(header.begin(), header.end(),
-            headers_.begin() + static_cast<std::ptrdiff_t>(header_at(chunk, place)));
+  std::copy(header.begin(), header.end(), headers_.get() + header_at(chunk, place));
 }
 
 }  // namespace rtrs

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -24,7 +25,9 @@ class RequestStore {
  public:
   // `header_bytes`: room for one user header.
   RequestStore(std::size_t depth, std::size_t header_bytes)
-      : header_bytes_(header_bytes), chunks_(depth), headers_(2 * depth * header_bytes) {}
+      : header_bytes_(header_bytes),
+        chunks_(depth),
+        headers_(std::make_unique_for_overwrite<std::byte[]>(2 * depth * header_bytes)) {}
 
   std::size_t header_bytes() const noexcept { return header_bytes_; }
   // Of the request that the chunk serves from now on.
@@ -44,7 +47,7 @@ class RequestStore {
     return chunks_[chunk].items[chunks_[chunk].current];
   }
   std::span<const std::byte> user_header(std::uint16_t chunk) const noexcept {
-    return {headers_.data() + header_at(chunk, chunks_[chunk].current), current(chunk).usr_len};
+    return {headers_.get() + header_at(chunk, chunks_[chunk].current), current(chunk).usr_len};
   }
 
  private:
@@ -59,7 +62,8 @@ class RequestStore {
 
   std::size_t header_bytes_;
   std::vector<Places> chunks_;
-  std::vector<std::byte> headers_;
+  // Not zeroed: pages that no request was stored in take no memory (4 MiB a session with the defaults).
+  std::unique_ptr<std::byte[]> headers_;
 };
 
 }  // namespace rtrs

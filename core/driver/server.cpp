@@ -9,8 +9,12 @@
 namespace rtrs {
 
 Server::Impl::Impl(const ServerConfig& options, Recorder* r)
-    : config(options), recorder(r), tap(r), registry(options) {
-  sessions.resize(std::min<unsigned>(options.max_sessions, kMaxSessions));
+    : config(options),
+      recorder(r),
+      tap(r),
+      registry(options),
+      sessions(std::min<unsigned>(options.max_sessions, kMaxSessions)),
+      deadlines(sessions.size()) {
   runs.reserve(options.queue_depth);
   reserve_events();
 }
@@ -21,11 +25,13 @@ void Server::Impl::reserve_events() {
   const std::size_t needed =
       (live + 1U) * (std::size_t{config.queue_depth} + 2) + 2 * sessions.size() + kSpare;
   if (needed <= event_capacity) return;
-  Ring<ServerEvent> larger;
-  larger.open(needed);
+  // Twice as many, so that many sessions are not copied once for each of them.
+  const std::size_t capacity = std::max(needed, 2 * event_capacity);
+  Ring<Waiting> larger;
+  larger.open(capacity);
   for (; !events.empty(); events.pop()) larger.push() = events.front();
   events = std::move(larger);
-  event_capacity = needed;
+  event_capacity = capacity;
 }
 
 Server::Impl::Session* Server::Impl::create(Fabric& fabric, Nanos now, std::uint16_t index) {
@@ -52,7 +58,7 @@ void Server::Impl::retire(Fabric& fabric, Nanos now, Session& session) {
   of_retired.gated += session.machine.counters().gated;
   retired.push_back(std::move(sessions[index]));
   --live;
-  deadline_known = false;
+  deadlines.set(index, kNever);
   if (recorder != nullptr) recorder->end(now, static_cast<InstanceId>(index + 1));
   drop(now, index);
 }
@@ -63,19 +69,37 @@ void Server::Impl::drop(Nanos now, std::uint16_t index) {
 }
 
 void Server::Impl::run_deadlines(Fabric& fabric, Nanos now) {
-  for (std::size_t i = 0; i < sessions.size(); ++i) {
-    // One step may leave another path overdue.
-    for (unsigned path = 0; path <= kMaxPaths; ++path) {
-      if (sessions[i] == nullptr || sessions[i]->machine.next_deadline() > now) break;
-      feed(fabric, *sessions[i], DeadlineReached{now});
-    }
+  // One step may leave another path of its session overdue. The bound holds for a machine whose deadline does
+  // not move; what is left is due again at the next poll.
+  for (std::size_t left = (kMaxPaths + 1) * sessions.size(); left > 0 && deadlines.first() <= now; --left) {
+    const std::uint16_t index = deadlines.first_index();
+    if (sessions[index]->machine.next_deadline() <= now) feed(fabric, *sessions[index], DeadlineReached{now});
+    if (sessions[index] != nullptr) set_timer(*sessions[index]);
   }
-  deadline_known = false;
+}
+
+void Server::Impl::announce(ServerEvent::Kind kind, Session& session) {
+  events.push() = Waiting{&session, 0, 0, kind};
 }
 
 std::size_t Server::Impl::take(std::span<ServerEvent> out) {
   std::size_t taken = 0;
-  for (; taken < out.size() && !events.empty(); events.pop()) out[taken++] = events.front();
+  for (; taken < out.size() && !events.empty(); events.pop()) {
+    const Waiting& waiting = events.front();
+    const Session& session = *waiting.session;
+    ServerEvent& event = out[taken++];
+    event = ServerEvent{};
+    event.kind = waiting.kind;
+    event.session = session.machine.index();
+    if (waiting.kind == ServerEvent::Kind::session_opened) event.name = session.name;
+    if (waiting.kind != ServerEvent::Kind::request) continue;
+    const StoredRequest& request = session.requests.current(waiting.chunk);
+    event.direction = request.direction;
+    event.id = RequestId{event.session, waiting.chunk, waiting.serial};
+    event.data =
+        session.chunks.bytes.subspan(std::size_t{waiting.chunk} * config.chunk_size, request.data_len);
+    event.user_header = session.requests.user_header(waiting.chunk);
+  }
   return taken;
 }
 
@@ -173,15 +197,7 @@ Server::Together::~Together() {
 }
 
 Nanos Server::next_timer() const noexcept {
-  const Impl& impl = *impl_;
-  if (!impl.deadline_known) {
-    impl.deadline = kNever;
-    for (const auto& session : impl.sessions) {
-      if (session != nullptr) impl.deadline = std::min(impl.deadline, session->machine.next_deadline());
-    }
-    impl.deadline_known = true;
-  }
-  return impl.deadline;
+  return impl_->deadlines.first();
 }
 
 // What the fabric did not take yet is offered again at once.

@@ -77,15 +77,7 @@ void Server::Impl::perform(Fabric& fabric, Nanos, Session&, const PostReceive& a
 
 void Server::Impl::perform(Fabric&, Nanos, Session& session, const Deliver& action) {
   session.requests.select(action.chunk, action.key);
-  const StoredRequest& request = session.requests.current(action.chunk);
-  ServerEvent& event = events.push();
-  event = ServerEvent{};
-  event.kind = ServerEvent::Kind::request;
-  event.direction = request.direction;
-  event.session = session.machine.index();
-  event.id = RequestId{event.session, action.chunk, action.serial};
-  event.data = session.chunks.bytes.subspan(std::size_t{action.chunk} * config.chunk_size, request.data_len);
-  event.user_header = session.requests.user_header(action.chunk);
+  events.push() = Waiting{&session, action.chunk, action.serial, ServerEvent::Kind::request};
   ++counted.requests;
 }
 
@@ -96,7 +88,7 @@ void Server::Impl::perform(Fabric& fabric, Nanos, Session& session, const Invali
 }
 
 void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const ControlAction& action) {
-  deadline_known = false;
+  session.timer_changed = true;
   std::visit([&, this](const auto& one) { this->control(fabric, now, session, one); }, action);
 }
 
@@ -207,11 +199,7 @@ void Server::Impl::control(Fabric&, Nanos now, Session& session, const LinkChang
   if (!action.up || session.opened) return;
   session.opened = true;
   ++counted.sessions_opened;
-  ServerEvent& event = events.push();
-  event = ServerEvent{};
-  event.kind = ServerEvent::Kind::session_opened;
-  event.session = session.machine.index();
-  event.name = session.name;
+  announce(ServerEvent::Kind::session_opened, session);
 }
 
 void Server::Impl::control(Fabric& fabric, Nanos, Session& session, const ReleasePath& action) {
@@ -226,11 +214,7 @@ void Server::Impl::control(Fabric&, Nanos now, Session& session, const EndSessio
   one.session = session.machine.index();
   one.reason = action.reason;
   add_news(one);
-  if (!session.opened) return;
-  ServerEvent& event = events.push();
-  event = ServerEvent{};
-  event.kind = ServerEvent::Kind::session_closed;
-  event.session = session.machine.index();
+  if (session.opened) announce(ServerEvent::Kind::session_closed, session);
 }
 
 }  // namespace rtrs

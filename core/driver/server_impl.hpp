@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/driver/deadline_heap.hpp"
 #include "core/driver/post_queue.hpp"
 #include "core/driver/request_store.hpp"
 #include "core/driver/ring.hpp"
@@ -33,7 +34,8 @@ struct Server::Impl {
     std::array<std::vector<Exposure>, kMaxPaths> exposed;  // one of all chunks, or one a chunk
     std::array<bool, kMaxPaths> up{};
     std::string name;
-    bool opened = false;  // the application knows it
+    bool opened = false;         // the application knows it
+    bool timer_changed = false;  // an action of this step may have made the machine's deadline an earlier one
     // A connection that an action could not serve; lost as soon as the step's actions are done.
     ConKey failed{};
   };
@@ -58,7 +60,8 @@ struct Server::Impl {
     }
     // A session that ends takes the memory with it that its answers are sent from.
     if (!gathering || session.machine.ended()) posts.flush(fabric);
-    if (session.machine.ended()) retire(fabric, input.now, session);
+    if (session.machine.ended()) return retire(fabric, input.now, session);
+    if (std::exchange(session.timer_changed, false)) set_timer(session);
   }
   template <class Input>
   void step(Fabric& fabric, Session& session, const Input& input) {
@@ -131,6 +134,10 @@ struct Server::Impl {
   void retire(Fabric&, Nanos now, Session&);
   void drop(Nanos now, std::uint16_t index);
   void run_deadlines(Fabric&, Nanos now);
+  void set_timer(const Session& session) noexcept {
+    deadlines.set(session.machine.index(), session.machine.next_deadline());
+  }
+  void announce(ServerEvent::Kind, Session&);
   std::size_t take(std::span<ServerEvent> out);
   void reserve_events();
   void add_news(const PathNews&);
@@ -142,7 +149,14 @@ struct Server::Impl {
   std::vector<std::unique_ptr<Session>> sessions;  // by index
   std::vector<std::unique_ptr<Session>> retired;   // whose events are not all handed out
   PostQueue posts;
-  Ring<ServerEvent> events;
+  // What the application has not polled yet. A session stands in `retired` until its events are handed out.
+  struct Waiting {
+    Session* session = nullptr;
+    std::uint16_t chunk = 0;
+    std::uint16_t serial = 0;
+    ServerEvent::Kind kind = ServerEvent::Kind::request;
+  };
+  Ring<Waiting> events;
   std::size_t event_capacity = 0;
   std::deque<PathNews> news;
   std::vector<std::byte> scratch;  // for INFO_RSP
@@ -155,8 +169,8 @@ struct Server::Impl {
   bool listening = false;
   bool gathering = false;  // a Together lives
   bool closing = false;
-  mutable bool deadline_known = false;
-  mutable Nanos deadline = kNever;
+  // Of the sessions. An entry may be earlier than its machine's deadline, never later.
+  DeadlineHeap deadlines;
   ServerStats counted;
   ServerSession::Counters of_retired;
   mutable ServerStats shown;

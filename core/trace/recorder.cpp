@@ -41,6 +41,19 @@ Recorder::Recorder(std::size_t ring_records) {
   const std::size_t size = std::bit_ceil(std::max<std::size_t>(ring_records, 16));
   slots_ = std::make_unique_for_overwrite<Slot[]>(size);
   mask_ = size - 1;
+  first_ring_ = size;
+}
+
+// What the ring holds stays; what it had overwritten before stays lost.
+void Recorder::grow_ring(std::size_t records) {
+  const std::size_t size = std::bit_ceil(records);
+  if (size <= mask_ + 1) return;
+  auto larger = std::make_unique_for_overwrite<Slot[]>(size);
+  const std::uint64_t first = ring_first();
+  for (std::uint64_t at = first; at != head_; ++at) larger[at & (size - 1)] = slots_[at & mask_];
+  slots_ = std::move(larger);
+  mask_ = size - 1;
+  ring_begin_ = first;
 }
 
 Recorder::~Recorder() {
@@ -61,7 +74,9 @@ void Recorder::put_large(InstanceId instance, const T& value) noexcept {
 }
 
 void Recorder::forget(InstanceId instance) noexcept {
-  if (instance < watched_.size()) watched_[instance] = {};
+  if (instance >= watched_.size() || watched_[instance].machine == nullptr) return;
+  watched_[instance] = {};
+  --watched_count_;
 }
 
 void Recorder::begin(Nanos now, InstanceId instance, MachineKind, const ClientConfig& config) noexcept {
@@ -109,6 +124,9 @@ void Recorder::hash_state(InstanceId instance) noexcept {
 
 void Recorder::watch(InstanceId instance, trace::Watched watched) {
   if (watched_.size() <= instance) watched_.resize(instance + std::size_t{1});
+  forget(instance);
+  ++watched_count_;
+  grow_ring(first_ring_ * ((watched_count_ + kMachinesOfARing - 1) / kMachinesOfARing));
   for (trace::Watched::Kept& kept : watched.kept) {
     kept.bytes = std::make_unique_for_overwrite<std::uint8_t[]>(watched.bound);
   }
@@ -117,7 +135,7 @@ void Recorder::watch(InstanceId instance, trace::Watched watched) {
 }
 
 void Recorder::forget(InstanceId instance, const void* machine) noexcept {
-  if (instance < watched_.size() && watched_[instance].machine == machine) watched_[instance] = {};
+  if (instance < watched_.size() && watched_[instance].machine == machine) forget(instance);
 }
 
 // Twice a round of the ring, so that half of it can be replayed at least.
@@ -293,7 +311,7 @@ int Recorder::dump_ring(const char* path, const trace::Origin& origin) const {
   trace::Header header;
   header.origin = origin;
   header.schema = trace::builtin_schema();
-  const std::uint64_t first = head_ > mask_ + 1 ? head_ - (mask_ + 1) : 0;
+  const std::uint64_t first = ring_first();
   header.flags = trace::action_counts | (first != 0 ? trace::partial : 0U);
   error = writer.start(header);
   const auto kept = kept_since(first);
@@ -324,7 +342,7 @@ int Recorder::dump_ring(const char* path, const trace::Origin& origin) const {
 RecorderCounters Recorder::counters() const noexcept {
   RecorderCounters counters;
   counters.ring_records = head_;
-  counters.ring_overwritten = head_ > mask_ + 1 ? head_ - (mask_ + 1) : 0;
+  counters.ring_overwritten = ring_first();
   if (writer_) {
     counters.file_records = file_errno_ != 0 ? writer_->records() - writer_->unflushed() : writer_->records();
     counters.file_bytes = writer_->bytes();

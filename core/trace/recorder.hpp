@@ -9,6 +9,7 @@
 // recorded, actions; at last end. A machine may be begun again after or without end. Actions belong to the
 // machine's last input. One thread at a time uses a recorder; machines of one recorder share one clock.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -64,8 +65,11 @@ struct RecorderCounters {
 class Recorder {
  public:
   static constexpr std::size_t kDefaultRingRecords = std::size_t{1} << 14;
+  static constexpr std::size_t kMachinesOfARing = 16;
 
-  // `ring_records` is rounded up to a power of two, at least 16; each takes 64 bytes.
+  // `ring_records` is rounded up to a power of two, at least 16; each takes 64 bytes. The ring grows by as
+  // much for every kMachinesOfARing machines that are watched beyond the first so many, so that the snapshots
+  // of many machines cost an input no more than those of few.
   explicit Recorder(std::size_t ring_records = kDefaultRingRecords);
   ~Recorder();  // closes an open file
   Recorder(const Recorder&) = delete;
@@ -175,6 +179,11 @@ class Recorder {
   void watch(InstanceId instance, trace::Watched watched);
   void forget(InstanceId instance) noexcept;
   void take_snapshot(Nanos now, trace::Watched&) noexcept;
+  void grow_ring(std::size_t records);
+  // Number of the oldest record that the ring holds.
+  std::uint64_t ring_first() const noexcept {
+    return std::max(ring_begin_, head_ > mask_ + 1 ? head_ - (mask_ + 1) : 0);
+  }
   void before_step(Nanos now) noexcept;
   void append_snapshots(Nanos now) noexcept;
   void hash_state(InstanceId instance) noexcept;
@@ -187,6 +196,9 @@ class Recorder {
 
   std::unique_ptr<Slot[]> slots_;
   std::size_t mask_ = 0;
+  std::size_t first_ring_ = 0;  // records that the ring was made with
+  std::size_t watched_count_ = 0;
+  std::uint64_t ring_begin_ = 0;  // records before it are overwritten
   std::uint64_t head_ = 0;
   bool writing_ = false;
   bool snapshots_owed_ = false;  // the file begins in the middle of a run

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/proto/server_session.hpp"
 #include "core/trace/scratch_folder.hpp"
 #include "core/trace/test_traces.hpp"
 
@@ -102,6 +103,30 @@ TEST_F(RecorderTest, RingKeepsTheLast) {
   EXPECT_EQ(count(back, kKindOf<Complete>), 0U);
   EXPECT_EQ(back.records.front().time, 936U);
   EXPECT_EQ(recorder.counters().ring_overwritten, recorder.counters().ring_records - 64);
+}
+
+// So many machines cost an input no more snapshots than sixteen do, and what the ring held before it grew
+// stays.
+TEST_F(RecorderTest, RingGrowsWithTheMachinesThatAreWatched) {
+  constexpr unsigned kMachines = 100, kRing = 256, kRounds = 200;
+  Recorder recorder(kRing);
+  feed(recorder, 1, 100);
+  const ServerSession machine(ServerConfig{}, 0);
+  for (InstanceId instance = 0; instance < kMachines; ++instance)
+    recorder.watch(instance, MachineKind::server_session, machine);
+  EXPECT_EQ(recorder.counters().ring_overwritten, 0U);
+  for (unsigned round = 0; round < kRounds; ++round) {
+    for (InstanceId instance = 0; instance < kMachines; ++instance) {
+      recorder.input(instance, ImmReceived{1000 + round, {1, 2, 3}, round});
+      recorder.actions(instance, ActionList{});
+    }
+  }
+  const std::uint64_t inputs = kMachines * kRounds;
+  EXPECT_LE(recorder.counters().snapshots, inputs * 2 * Recorder::kMachinesOfARing / kRing);
+  EXPECT_GT(recorder.counters().snapshots, 0U);
+  for (InstanceId instance = 0; instance < kMachines; ++instance) recorder.forget(instance, &machine);
+  ASSERT_EQ(recorder.dump_ring(path("ring").c_str(), origin_), 0);
+  EXPECT_EQ(read_all(content(path("ring"))).status, Reader::Status::end);
 }
 
 TEST_F(RecorderTest, RingWithItsBeginningIsWhole) {
