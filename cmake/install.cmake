@@ -185,6 +185,24 @@ foreach(component IN LISTS URTRS_COMPONENTS)
   urtrs_install_pc(${component})
 endforeach()
 
+# `tools/demo` builds three programs only, and an installation that ends half-way with "cannot find" helps nobody.
+set(built "")
+get_property(programs GLOBAL PROPERTY URTRS_PROGRAMS)
+foreach(target IN LISTS programs core_libraries)
+  get_target_property(type ${target} TYPE)
+  if(NOT type STREQUAL "INTERFACE_LIBRARY")
+    string(APPEND built "  \"$<TARGET_FILE:${target}>\"\n")
+  endif()
+endforeach()
+file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/check_built.cmake CONTENT "foreach(file IN ITEMS
+${built})
+  if(NOT EXISTS \"\${file}\")
+    message(FATAL_ERROR \"\${file} is not built yet. Build and install in one step with
+  cmake --build ${PROJECT_BINARY_DIR} --target install\")
+  endif()
+endforeach()
+")
+
 # Installs to a scratch prefix and builds a stranger's program against it. A sanitizer build would need the stranger to
 # use the same sanitizer, and proves nothing more about what gets installed.
 if(TARGET urtrs_wire AND NOT URTRS_SANITIZE AND NOT URTRS_FUZZ)

@@ -114,6 +114,7 @@ function(urtrs_program NAME)
   add_executable(${NAME} ${ARG_SOURCES})
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} urtrs_warnings)
   install(TARGETS ${NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  set_property(GLOBAL APPEND PROPERTY URTRS_PROGRAMS ${NAME})
 endfunction()
 
 function(urtrs_fuzzer NAME)

@@ -66,8 +66,10 @@ void Path::judge_accept(const Con& con) {
 Con& Path::connect(std::uint16_t cid) {
   Con& con = try_connect(cid);
   if (con.up()) return con;
+  if (con.reason == Reason::connect_refused)
+    fail("connection {} was refused: is the server running there, is the port right?", cid);
   const bool rejected = con.reason == Reason::rejected;
-  fail("connection {} was refused: {}{}", cid, to_string(con.reason),
+  fail("connection {} failed: {}{}", cid, to_string(con.reason),
        rejected ? fmt::format(", errno {}", wire::reject_errno(con.answer)) : std::string());
 }
 

@@ -1,5 +1,9 @@
 #include "conformance/wire/server_runner.hpp"
 
+#include <fmt/format.h>
+
+#include <cstring>
+
 #include "conformance/wire/rnbd_talk.hpp"
 #include "conformance/wire/verdict.hpp"
 
@@ -22,6 +26,24 @@ std::string ServerRunner::start() {
     return {};
   } catch (const Failed& failed) {
     return failed.what();
+  }
+}
+
+std::string ServerRunner::try_device() {
+  const std::string& name = tester_.setup().device;
+  if (name.empty()) return {};
+  try {
+    using wire::rnbd::AccessMode;
+    const AccessMode mode = tester_.setup().scratch ? AccessMode::read_write : AccessMode::read_only;
+    const Answer answer = bystander_->ask(open_ask(name, mode));
+    if (answer.error != 0)
+      return fmt::format("the server does not open the device '{}'{}: {} (errno {})", name,
+                         tester_.setup().scratch ? " for writing" : "", std::strerror(answer.error),
+                         answer.error);
+    bystander_->ask(close_ask(parse_opened(answer).device_id));
+    return {};
+  } catch (const Failed&) {
+    return {};  // the cases of RNBD say what is wrong with the answers
   }
 }
 

@@ -20,6 +20,9 @@ class ServerRunner {
 
   // Opens the bystander's session. A sentence when the server cannot be reached; then nothing can be run.
   std::string start();
+  // After start(): opens and closes the device of the setup once. A sentence when the server answers with an
+  // errno, which is a mistake of the operator; what is wrong with the answers themselves is for the cases.
+  std::string try_device();
   Result run(const Case&);
 
  private:

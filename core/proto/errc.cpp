@@ -26,7 +26,7 @@ const char* to_string(Errc errc) noexcept {
     case Errc::not_supported:
       return "not supported by this fabric";
     case Errc::bad_address:
-      return "bad address";
+      return "the address does not parse, or is not one of this host";
     case Errc::address_in_use:
       return "address in use";
     case Errc::no_permission:

@@ -139,6 +139,19 @@ TEST_F(StatusTest, ALostCacheIsImportant) {
   EXPECT_EQ(render()["size_bytes"], 4096) << "of the device it says nothing else";
 }
 
+TEST_F(StatusTest, EveryFieldIsDocumented) {
+  std::ifstream in(URTRS_DOCS "/status.md");
+  std::stringstream docs;
+  docs << in.rdbuf();
+  status->on_path(change(0, PathState::connected), {});
+  const std::vector<PathStatus> paths(1);
+  const auto shown = nlohmann::json::parse(status->render(asio::steady_now(), paths, {}));
+  for (const nlohmann::json& object :
+       {shown, shown["paths"][0], shown["events"][0], shown["latency"]["before"]})
+    for (const auto& [field, value] : object.items())
+      EXPECT_NE(docs.str().find("`" + field + "`"), std::string::npos) << field;
+}
+
 TEST_F(StatusTest, TheFileIsReplacedAsAWhole) {
   settings.status = ::testing::TempDir() + "status_test.json";
   ASSERT_EQ(status->write(asio::steady_now(), {}, {}), 0);

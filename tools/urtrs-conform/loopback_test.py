@@ -47,7 +47,7 @@ def check_usage():
     expect(len(listed) >= 60, "cases", len(listed))
     expect({one["role"] for one in listed} == {"server", "client"}, "both roles")
     absent = conform("--target", "127.0.0.1", "--port", free_port(), "--role", "server")
-    expect(absent.returncode == 4, "nobody listens", absent)
+    expect(absent.returncode == 4 and "is the server running there" in absent.stderr, "nobody listens", absent)
 
 
 def check_cases(port, folder):
@@ -64,6 +64,8 @@ def check_cases(port, folder):
     tap = conform(*where, "--case", "C012", "--tap", "--trace", folder / "traces").stdout
     expect(tap.startswith("TAP version 13\n1..1\nok 1 - C012"), tap)
     expect((folder / "traces" / "C012-connect-bad-magic.rtrc").stat().st_size > 0, "a trace")
+    mistaken = conform("--target", "127.0.0.1", "--port", port, "--role", "server", "--device", "disk1")
+    expect(mistaken.returncode == 3 and "does not open the device 'disk1'" in mistaken.stderr, mistaken)
     nothing = conform("--target", "127.0.0.1", "--port", port, "--role", "server", "--case", "C470")
     expect(nothing.returncode == 77 and "--scratch" in nothing.stdout, nothing)
     baseline = folder / "baseline.json"

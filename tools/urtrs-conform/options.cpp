@@ -19,8 +19,9 @@ constexpr const char* kFooter =
     "  urtrs-conform --target 10.0.0.1 --role client     then start the client: its prompt says how\n"
     "  urtrs-conform --list --case C1\n"
     "\n"
-    "Exit codes: 0 all passed, 1 a case failed, 2 wrong usage, 3 the fabric cannot be used,\n"
-    "            4 the peer cannot be reached or does not come, 77 nothing was run.\n"
+    "Exit codes: 0 all passed, 1 a case failed, 2 wrong usage, 3 the fabric or\n"
+    "            --device cannot be used, 4 the peer cannot be reached or does not come, 77 nothing was "
+    "run.\n"
     "Known deviations (--baseline) and quirks fail nothing.";
 
 struct Texts {

@@ -132,11 +132,16 @@ int run_against_server(const Options& options, const Run& about, Endpoint& endpo
   setup.deadlines = scaled(Deadlines{}, options.time_scale);
   setup.seed = options.seed;
   ServerRunner runner(endpoint, setup, recorders(options, about.fabric));
-  const std::string unreachable = runner.start();
-  if (unreachable.empty()) return run_cases(options, about, runner);
-  fmt::print(stderr, "urtrs-conform: {} does not serve an honest session: {}\n", options.target_text,
-             unreachable);
-  return kCannotConnect;
+  if (const std::string unreachable = runner.start(); !unreachable.empty()) {
+    fmt::print(stderr, "urtrs-conform: cannot open a session with {}: {}\n", options.target_text,
+               unreachable);
+    return kCannotConnect;
+  }
+  if (const std::string missing = runner.try_device(); !missing.empty()) {
+    fmt::print(stderr, "urtrs-conform: {}. Check --device, and the exports of the server\n", missing);
+    return kPrecondition;
+  }
+  return run_cases(options, about, runner);
 }
 
 int run_against_client(const Options& options, const Run& about, Endpoint& endpoint) {

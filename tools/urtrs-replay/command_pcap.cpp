@@ -71,7 +71,10 @@ int load(const std::string& path, roce::Recordings& recordings) {
   const std::uint64_t before = recordings.notes();
   const trace::Reader::Status end = recordings.add(reader);
   if (recordings.notes() == before)
-    error(path + ": the trace has nothing of what went over the wire; record it with detail wire");
+    error(path +
+          ": the trace has none of the messages on the wire; record it with trace_detail=wire (nbdkit "
+          "plugin) or "
+          "--trace-detail wire (urtrsd)");
   return report_stop(path, end, reader);
 }
 

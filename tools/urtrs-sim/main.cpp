@@ -204,6 +204,17 @@ int many_seeds(const Arguments& given, Many what) {
   return what == Many::coverage ? coverage(options, given.rare) : sweep(options);
 }
 
+// CLI11 calls a mistyped command a missing one.
+int check_subcommand(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return kOk;
+  std::string names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == argv[1]) return kOk;
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  return usage("no command '" + std::string(argv[1]) + "'; the commands are " + names);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -239,6 +250,7 @@ int main(int argc, char** argv) {
   ExploreCommand search;
   CLI::App* all = explore_options(app, search);
   CLI::App* list = app.add_subcommand("list", "oracles, faults, directed scenarios and marks");
+  if (const int code = check_subcommand(app, argc, argv)) return code;
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <sstream>
 
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/test_files.hpp"
@@ -280,6 +281,19 @@ TEST(CommandLine, PrintedConfigurationReadsBack) {
   ASSERT_TRUE(read.run) << read.errors;
   ASSERT_TRUE(direct.run);
   EXPECT_EQ(*read.run, *direct.run);
+}
+
+TEST(ConfigFile, TheSampleOfTheDocumentationIsInOrder) {
+  std::ifstream in(URTRS_DOCS "/configuration.md");
+  std::stringstream docs;
+  docs << in.rdbuf();
+  const std::string text = docs.str();
+  const std::size_t begin = text.find("```toml\n") + 8;
+  ConfigReader reader;
+  reader.read_toml(text.substr(begin, text.find("```", begin) - begin), "configuration.md");
+  reader.check_relations();
+  for (const ConfigProblem& problem : reader.problems()) ADD_FAILURE() << to_string(problem);
+  EXPECT_EQ(reader.config().exports.size(), 3U);
 }
 
 TEST(CommandLine, CheckOpensTheDevices) {

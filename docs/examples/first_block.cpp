@@ -1,0 +1,42 @@
+// first_block ADDRESS PORT DEVICE: copies the first 4 KiB of a remote device over the next 4 KiB.
+#include <backends/asio/remote_device.hpp>
+#include <backends/libfabric/ofi.hpp>
+#include <boost/asio.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <vector>
+
+boost::asio::awaitable<void> copy_first_block(rtrs::asio::RemoteDevice& device) {
+  using boost::asio::use_awaitable;
+  std::vector<std::byte> block(4096);
+  co_await device.async_map(use_awaitable);  // connects and opens the device
+  co_await device.async_read(0, block, use_awaitable);
+  co_await device.async_write(4096, block, false, use_awaitable);
+  co_await device.async_flush(use_awaitable);
+  co_await device.async_close(use_awaitable);
+}
+
+int main(int argc, char** argv) {
+  if (argc != 4) return 2;
+  auto fabric = rtrs::ofi::open_ofi_fabric({});
+  if (!fabric) return 1;
+  rtrs::asio::RemoteDeviceOptions options;
+  options.session_name = "first-block";
+  options.paths = {{"", argv[1], static_cast<std::uint16_t>(std::atoi(argv[2]))}};  // one or more
+  options.device = argv[3];
+  boost::asio::io_context context;
+  rtrs::asio::RemoteDevice device(context, std::move(*fabric), options);
+  int exit_code = 0;
+  boost::asio::co_spawn(context, copy_first_block(device), [&](std::exception_ptr failure) {
+    try {
+      if (failure) std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "first_block: %s\n", error.what());
+      exit_code = 1;
+      context.stop();
+    }
+  });
+  context.run();
+  return exit_code;
+}
