@@ -78,7 +78,8 @@ TEST_F(ClientCache, AFlushThatIsSubmittedAnewStillTells) {
   const IoTicket first = begin(kFlush), second = begin(kFlush);
   EXPECT_EQ(end(first), Disposition::lost);
   EXPECT_EQ(end(second, wire::linux_errno::kEnotconn), Disposition::retry_after_remap);
-  open_at(2);
+  client_.answer_info();
+  ASSERT_TRUE(client_.answer_open(disk(8, 1024, 2)));
   EXPECT_EQ(end(client_.devices.begin_io(device_, second).ticket), Disposition::lost);
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
