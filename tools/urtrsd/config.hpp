@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,7 +64,9 @@ class ConfigReader {
 
   // The value of a scalar setting or of one more element of a list, as written on the command line.
   void set_from_flag(const std::string& flag, const std::string& key, const std::string& value);
-  void add_export_flag(const std::string& value);  // NAME=SOURCE[,ro][,delay_ms=N]
+  // NAME=SOURCE[,ro][,delay_ms=N]; ",," stands for a comma of SOURCE. A name may be given once as a flag, and
+  // then replaces an export of that name in the file.
+  void add_export_flag(const std::string& value);
   void clear_listen() { config_.listen.clear(); }
   void add_listen(const std::string& origin, const std::string& address);
   void report(std::string origin, std::string message, std::string hint = {});
@@ -74,9 +77,11 @@ class ConfigReader {
  private:
   friend class TomlWalker;
   void add_export(const std::string& origin, ExportSpec spec, bool replace);
+  bool export_option(ExportSpec& spec, const std::string& option);  // false: reported
   DaemonConfig config_;
   std::vector<ConfigProblem> problems_;
   std::map<std::string, std::string, std::less<>> origins_;  // key -> where it was set last
+  std::set<std::string> flag_exports_;                       // names given by --export
 };
 
 // TOML that reads back as the same configuration.

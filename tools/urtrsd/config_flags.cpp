@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "tools/urtrsd/config.hpp"
@@ -23,6 +24,15 @@ constexpr const char* kExamples =
     "      is this configuration in order?\n"
     "  urtrsd --dev-search-path /srv/%SESSNAME% --print-config\n"
     "      every session its own directory; show the resulting file\n"
+    "\n"
+    "An export is locked while a session has it open (fcntl, open file description locks): for writing when "
+    "one\n"
+    "may write, else for reading. At start, urtrsd ends with code 3 when another process has one of the "
+    "exports\n"
+    "locked. A file that is exported with ,ro is read-only below --dev-search-path too.\n"
+    "SIGTERM and SIGINT close all sessions and end urtrsd, a second one ends it at once. SIGUSR1 writes the "
+    "last\n"
+    "records to a file, SIGUSR2 begins and ends a trace, SIGHUP is ignored.\n"
     "\n"
     "The protocol has no authentication: listen only where every host may read and write the exports.\n"
     "Exit codes: 0 ok, 1 failed, 2 bad usage or configuration, 3 something needed is missing.\n";
@@ -59,8 +69,10 @@ std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
       ->type_name("ADDRESS")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("-e,--export", flags.exports,
-                 "device to export: a file, a block device or mem:SIZE; may be repeated")
+  app.add_option(
+         "-e,--export", flags.exports,
+         "device to export: a file, a block device or mem:SIZE; may be repeated, with another NAME each "
+         "time; a comma in a file name is written twice")
       ->type_name("NAME=SOURCE[,ro][,delay_ms=N]")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -132,6 +144,48 @@ void ConfigReader::set_from_flag(const std::string& flag, const std::string& key
     report(flag, "expected " + expectation + ", got " + in_quotes(value), std::move(hint));
 }
 
+// Cuts at single commas. A comma that is written twice belongs to the word.
+std::vector<std::string> split_at_commas(std::string_view text) {
+  std::vector<std::string> words(1);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != ',') {
+      words.back() += text[i];
+    } else if (i + 1 < text.size() && text[i + 1] == ',') {
+      words.back() += ',';
+      ++i;
+    } else {
+      words.emplace_back();
+    }
+  }
+  return words;
+}
+
+bool ConfigReader::export_option(ExportSpec& spec, const std::string& option) {
+  constexpr std::string_view kDelay = "delay_ms=";
+  if (option == "ro") {
+    spec.read_only = true;
+    return true;
+  }
+  if (option.rfind(kDelay, 0) != 0) {
+    std::string lower = option;
+    for (char& c : lower)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    const std::string meant = lower == "ro" || lower == "rx" ? "did you mean \"ro\"? " : "";
+    report("--export", "unknown option " + in_quotes(option) + " of export " + in_quotes(spec.name),
+           meant +
+               "options are ro and delay_ms=N; a comma in a file name is written twice, as in "
+               "--export a=/srv/x,,y.img");
+    return false;
+  }
+  const auto delay = parse_integer(std::string_view(option).substr(kDelay.size()));
+  if (!delay || *delay < 0 || *delay > kMaxDelayMs) {
+    report("--export", "expected delay_ms=0.." + std::to_string(kMaxDelayMs) + ", got " + in_quotes(option));
+    return false;
+  }
+  spec.delay_ms = static_cast<std::uint32_t>(*delay);
+  return true;
+}
+
 void ConfigReader::add_export_flag(const std::string& value) {
   const std::string usage = "write --export NAME=SOURCE[,ro][,delay_ms=N]";
   const std::size_t equals = value.find('=');
@@ -141,27 +195,10 @@ void ConfigReader::add_export_flag(const std::string& value) {
   }
   ExportSpec spec;
   spec.name = value.substr(0, equals);
-  std::string source = value.substr(equals + 1);
-  // Only what looks like an option is cut off, so that a path may contain commas.
-  while (true) {
-    const std::size_t comma = source.rfind(',');
-    if (comma == std::string::npos) break;
-    const std::string option = source.substr(comma + 1);
-    if (option == "ro") {
-      spec.read_only = true;
-    } else if (option.rfind("delay_ms=", 0) == 0) {
-      const auto delay = parse_integer(std::string_view(option).substr(9));
-      if (!delay || *delay < 0 || *delay > kMaxDelayMs) {
-        report("--export",
-               "expected delay_ms=0.." + std::to_string(kMaxDelayMs) + ", got " + in_quotes(option));
-        return;
-      }
-      spec.delay_ms = static_cast<std::uint32_t>(*delay);
-    } else {
-      break;
-    }
-    source.resize(comma);
-  }
+  const std::vector<std::string> words = split_at_commas(std::string_view(value).substr(equals + 1));
+  const std::string& source = words.front();
+  for (const std::string& option : std::span(words).subspan(1))
+    if (!export_option(spec, option)) return;
   if (source.rfind("mem:", 0) == 0) {
     const auto size = parse_size(std::string_view(source).substr(4));
     if (!size || *size < kSectorBytes) {
@@ -176,7 +213,9 @@ void ConfigReader::add_export_flag(const std::string& value) {
   } else {
     spec.path = source;
   }
-  add_export("--export", std::move(spec), true);
+  // A flag replaces an export of the file, but not another flag.
+  const bool first = flag_exports_.insert(spec.name).second;
+  add_export("--export", std::move(spec), first);
 }
 
 CommandLine parse_command_line(const std::vector<std::string>& arguments) {

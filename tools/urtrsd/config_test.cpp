@@ -209,7 +209,7 @@ TEST(CommandLine, FlagsOverrideTheFile) {
                          "[[export]]\nname = \"a\"\nmem = \"1M\"\n[[export]]\nname = \"b\"\nmem = \"1M\"\n";
   const CommandLine line = parse_command_line(
       {"--config", file, "--port=2", "--listen", "::1", "--listen", "127.0.0.1", "--busy-poll",
-       "--always-invalidate=no", "-q", "64", "--export", "a=/srv/x,y.img,ro,delay_ms=3", "-e", "c=mem:2K"});
+       "--always-invalidate=no", "-q", "64", "--export", "a=/srv/x,,y.img,ro,delay_ms=3", "-e", "c=mem:2K"});
   ASSERT_TRUE(line.run) << line.errors;
   EXPECT_EQ(line.exit_code, 0);
   EXPECT_EQ(line.run->port, 2U);
@@ -259,6 +259,29 @@ TEST(CommandLine, UsageErrors) {
       "10 + 19 bits of the 28 that address a buffer; with this max_chunk_size at most 512 IOs can be in "
       "flight\n");
   EXPECT_NE(usage_error({"--port"}).find("--help"), std::string::npos);
+}
+
+TEST(CommandLine, ExportOptionsAreKnownWords) {
+  const std::string hint =
+      "options are ro and delay_ms=N; a comma in a file name is written twice, as in --export "
+      "a=/srv/x,,y.img\n";
+  EXPECT_EQ(usage_error({"-e", "a=/srv/x.img,RO"}),
+            "--export: unknown option \"RO\" of export \"a\"; did you mean \"ro\"? " + hint);
+  EXPECT_EQ(usage_error({"-e", "a=/srv/x.img,rx"}),
+            "--export: unknown option \"rx\" of export \"a\"; did you mean \"ro\"? " + hint);
+  EXPECT_EQ(usage_error({"-e", "a=/srv/x,y.img"}),
+            "--export: unknown option \"y.img\" of export \"a\"; " + hint);
+  EXPECT_EQ(usage_error({"-e", "a=/srv/x.img,"}), "--export: unknown option \"\" of export \"a\"; " + hint);
+  EXPECT_EQ(usage_error({"-e", "a=/srv/x.img,delay_ms=x"}),
+            "--export: expected delay_ms=0..600000, got \"delay_ms=x\"\n");
+  const CommandLine odd = parse_command_line({"-e", "a=/srv/,,x,,,,RO,,,ro"});
+  ASSERT_TRUE(odd.run) << odd.errors;
+  EXPECT_EQ(odd.run->exports, (std::vector<ExportSpec>{{"a", "/srv/,x,,RO,", 0, true, 0}}));
+}
+
+TEST(CommandLine, ANameIsExportedOnce) {
+  EXPECT_EQ(usage_error({"-e", "a=/srv/x.img,ro", "-e", "a=/srv/x.img"}),
+            "--export: export \"a\" is configured twice\n");
 }
 
 TEST(CommandLine, HelpShowsEverythingOnce) {
