@@ -1,6 +1,7 @@
 // What drivers tell about paths.
 #pragma once
 #include <cstdint>
+#include <string>
 
 #include "core/proto/actions.hpp"
 #include "core/proto/errc.hpp"
@@ -15,6 +16,7 @@ struct PathNews {
   std::uint16_t session = 0;     // server: index of the session
   PathChanged path{};            // kind path
   Reason reason = Reason::none;  // kind session_ended
+  std::string peer{};            // server, kind path: Fabric::describe() of its first connection
 };
 
 struct PathStatus {

@@ -108,6 +108,7 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Ac
   const auto message = encoded(answer, bytes);
   tap.cm(instance_of(session), now, action.key, trace::WireCmKind::rep, true, message);
   fabric.accept(action.request, action.key, params, message);
+  if (action.key.con == 0) session.peers[action.key.path % kMaxPaths] = fabric.describe(action.key);
 }
 
 void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Reject& action) {
@@ -187,6 +188,7 @@ void Server::Impl::control(Fabric&, Nanos now, Session& session, const PathChang
   one.at = now;
   one.session = session.machine.index();
   one.path = action;
+  one.peer = session.peers[action.path % kMaxPaths];
   add_news(one);
 }
 

@@ -33,6 +33,7 @@ struct Server::Impl {
     Region chunks;                                         // queue_depth * chunk_size
     std::array<std::vector<Exposure>, kMaxPaths> exposed;  // one of all chunks, or one a chunk
     std::array<bool, kMaxPaths> up{};
+    std::array<std::string, kMaxPaths> peers;  // of the last attempt of each path
     std::string name;
     bool opened = false;         // the application knows it
     bool timer_changed = false;  // an action of this step may have made the machine's deadline an earlier one

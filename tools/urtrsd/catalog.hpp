@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "tools/urtrsd/access_table.hpp"
 #include "tools/urtrsd/cache_identity.hpp"
 #include "tools/urtrsd/export.hpp"
+#include "tools/urtrsd/image_locks.hpp"
 #include "tools/urtrsd/search_path.hpp"
 
 namespace rtrs::daemon {
@@ -27,16 +29,18 @@ struct ExportSpec {
   bool operator==(const ExportSpec&) const = default;
 };
 
-// An open of one session. The lease is given back when this is destroyed, after the device is closed.
+// An open of one session. Lock and lease are given back when this is destroyed, after the device is closed;
+// that may block, but for the lease, which can be released before.
 struct OpenedDevice {
   Lease lease;
+  ImageLocks::Hold lock;
   std::unique_ptr<Export> device;
   std::uint64_t instance = 0;  // of its cache; 0: not known
   std::string name = {};       // as it was asked for
 };
 
-// Must outlive every OpenedDevice it returned. One thread only. Memory devices keep their content from the
-// first open until the catalog is destroyed.
+// Must outlive every OpenedDevice it returned. One thread only, but for find(). Memory devices keep their
+// content from the first open until the catalog is destroyed.
 class Catalog {
  public:
   // nullopt as search_path: only configured devices can be opened. Fails when the search path cannot be used
@@ -45,13 +49,24 @@ class Catalog {
       std::vector<ExportSpec> specs, const std::optional<std::string>& search_path,
       Confinement how = Confinement::automatic);
 
-  // Errors: ENOENT, ENOTBLK (not a file or block device), EACCES (read-only, outside, not permitted),
-  // EPERM (too many writers), EINVAL (bad name, empty device), else as open(2).
+  // find() and admit(). Errors: ENOENT, ENOTBLK (not a file or block device), EACCES (read-only, outside, not
+  // permitted), EBUSY (another process has it locked), EPERM (too many writers), EINVAL (bad name, empty
+  // device), else as open(2).
   tl::expected<OpenedDevice, OpenError> open(std::string_view session, std::string_view name,
                                              AccessMode mode);
 
-  // Tries every configured device for reading, without a lease: one error for each that peers could not open.
-  std::vector<OpenError> check() const;
+  // Opens and locks the device. Blocks for as long as the device does; may run in several threads at a time.
+  tl::expected<OpenedDevice, OpenError> find(std::string_view session, std::string_view name,
+                                             AccessMode mode);
+  // Takes the lease for what find() returned for the same arguments. Never blocks. EPERM.
+  tl::expected<void, OpenError> admit(OpenedDevice& opened, std::string_view session, std::string_view name,
+                                      AccessMode mode);
+
+  // Tries every configured device as peers would open it, for writing too unless it is exported read-only,
+  // without a lease: one error for each that peers could not open. `locked`: nor one that another process has
+  // locked.
+  enum class CheckLocks : std::uint8_t { no, yes };
+  std::vector<OpenError> check(CheckLocks locks = CheckLocks::no);
   // Of this export, under whatever name: later opens get another instance.
   void on_failed_sync(const DeviceId& id) { cache_.on_failed_sync(id); }
   // The exports that peers can name without knowing the file system.
@@ -61,18 +76,33 @@ class Catalog {
 
  private:
   Catalog() = default;
-  tl::expected<OpenedDevice, OpenError> open_spec(std::size_t index, std::string_view session,
+  tl::expected<OpenedDevice, OpenError> find_spec(std::size_t index, std::string_view session,
                                                   AccessMode mode);
-  tl::expected<OpenedDevice, OpenError> open_located(UniqueFd path_fd, const Export::Options& options,
-                                                     std::string_view session, std::string_view name,
-                                                     AccessMode mode);
+  tl::expected<OpenedDevice, OpenError> open_located(Located located, const Export::Options& options,
+                                                     const std::string& described);
+  void remember_read_only(std::size_t index, const DeviceId* id);
+  const ExportSpec* exported_read_only(const Located& located);
 
+  // What find() and admit() never change.
   std::vector<ExportSpec> specs_;
   std::map<std::string, std::size_t, std::less<>> by_name_;
-  std::map<std::size_t, std::shared_ptr<MemoryRegion>> memory_;
   std::optional<SearchPath> search_path_;
+
+  // For find(), which may run in several threads.
+  ImageLocks locks_;
+  std::mutex mutex_;
+  std::map<std::size_t, std::shared_ptr<MemoryRegion>> memory_;
+  struct ReadOnly {
+    std::string path;  // without symbolic links
+    DeviceId id;
+    bool known = false;  // the id is
+  };
+  std::map<std::size_t, ReadOnly> read_only_;  // the read-only exports
+
+  // For admit().
   AccessTable access_;
   CacheIdentity cache_ = CacheIdentity::of_system();
+  std::map<DeviceId, std::weak_ptr<SlotShare>> shares_;
 };
 
 }  // namespace rtrs::daemon

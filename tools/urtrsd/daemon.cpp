@@ -7,6 +7,7 @@
 #include <csignal>
 #include <random>
 
+#include "core/base/assert.hpp"
 #include "core/base/assert_hook.hpp"
 
 namespace rtrs::daemon {
@@ -54,8 +55,10 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
       engine_events_(context),
       signals_(context),
       pump_(context, *fabric_, config.busy_poll ? asio::WaitMode::busy_poll : asio::WaitMode::events,
-            {[this](Nanos now) { return this->step(now); }, [this] { return server_.next_deadline(); }},
-            Nanos{1000} * config.poll_us) {}
+            {[this](Nanos now) { return this->step(now); },
+             [this] { return std::min(server_.next_deadline(), log_.next_due()); }},
+            Nanos{1000} * config.poll_us),
+      jobs_(context) {}
 
 Daemon::~Daemon() {
   set_assert_hook(nullptr, nullptr);
@@ -111,15 +114,16 @@ bool Daemon::step(Nanos now) {
     for (const ServerEvent& event : std::span(events_).first(count)) handle(event);
   }
   report_news();
+  if (log_.next_due() <= now) log_.tell();
   const bool more = run_storage();
-  if (stopping_ && server_.closed() && engine_->in_flight() == 0) {
+  if (stopping_ && server_.closed() && engine_->in_flight() == 0 && jobs_.unfinished() == 0) {
     context_.stop();
     return false;
   }
   return more || count != 0;
 }
 
-// True when something finished.
+// True when something finished, or more can be done at once.
 bool Daemon::run_storage() {
   if (std::exchange(submitted_, false)) engine_->kick();
   if (!engine_->has_news()) return false;
@@ -129,11 +133,7 @@ bool Daemon::run_storage() {
     const auto session = static_cast<std::uint16_t>(one.cookie >> 16);
     feed(session, rnbd::StorageDone{static_cast<std::uint16_t>(one.cookie), one.error, one.sync_failed});
   }
-  while (!backlog_.empty() && engine_->submit(backlog_.front())) {
-    backlog_.pop_front();
-    submitted_ = true;
-  }
-  return count != 0 || submitted_;
+  return count != 0 || submitted_ || engine_->has_news();
 }
 
 void Daemon::wait_for_storage() {
@@ -142,15 +142,14 @@ void Daemon::wait_for_storage() {
   engine_events_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                             [this](const boost::system::error_code& error) {
                               if (error) return;
-                              while (run_storage()) {
-                              }
-                              pump_.wake();
+                              run_storage();
+                              pump_.wake();  // for the answers, and for what is left to do
                               wait_for_storage();
                             });
 }
 
 void Daemon::wait_for_signals() {
-  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) signals_.add(number);
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP}) signals_.add(number);
   signals_.async_wait([this](const boost::system::error_code& error, int number) {
     if (error) return;
     if (number == SIGUSR1) {
@@ -158,8 +157,15 @@ void Daemon::wait_for_signals() {
                                             : config_.trace_dump);
     } else if (number == SIGUSR2) {
       toggle_trace();
+    } else if (number == SIGHUP) {
+      spdlog::info(
+          "SIGHUP: ignored; urtrsd reads its configuration at start only, and logs to standard error");
     } else if (stopping_) {
-      spdlog::warn("second signal: leaving with {} operations in flight", engine_->in_flight());
+      spdlog::warn(
+          "second signal: leaving with {} operations in flight and {} devices that are being opened or "
+          "closed",
+          engine_->in_flight(), jobs_.unfinished());
+      forced_ = true;
       return context_.stop();
     } else {
       begin_shutdown(number == SIGINT ? "SIGINT" : "SIGTERM");
@@ -182,9 +188,12 @@ void Daemon::report_news() {
     const std::string name =
         news.session < sessions_.size() && sessions_[news.session] ? sessions_[news.session]->name : "";
     const auto level = news.path.state == PathState::draining ? spdlog::level::warn : spdlog::level::info;
-    spdlog::log(level, "session={} name={} path={} state={} reason={}{}", news.session, in_quotes(name),
-                news.path.path % kMaxPaths, to_string(news.path.state), to_string(news.path.reason),
-                news.path.peer_errno == 0 ? "" : " errno=" + std::to_string(news.path.peer_errno));
+    const bool down = news.path.state == PathState::closing || news.path.state == PathState::draining;
+    const LogKind kind = name.empty() ? LogKind::stranger_path : down ? LogKind::path_down : LogKind::path_up;
+    log_.write(kind, level, "session={} name={} path={} peer={} state={} reason={}{}", news.session,
+               in_quotes(name), news.path.path % kMaxPaths, news.peer.substr(0, news.peer.find(' ')),
+               to_string(news.path.state), to_string(news.path.reason),
+               news.path.peer_errno == 0 ? "" : " errno=" + std::to_string(news.path.peer_errno));
     report_trace(news);
   }
   if (recorder_.file_failed() && !config_.trace.empty()) {
@@ -202,18 +211,24 @@ void Daemon::handle(const ServerEvent& event) {
       if (sessions_.size() <= event.session) sessions_.resize(event.session + 1U);
       auto session = std::make_unique<Session>();
       session->name = event.name;
+      session->serial = next_serial_++;
       session->devices =
           std::make_unique<rnbd::ServerDevices>(rnbd::ServerOptions{generation_, rnbd::kMaxGenerations});
       session->requests.resize(config_.sess_queue_depth);
       sessions_[event.session] = std::move(session);
       generation_ = (generation_ + 1) % rnbd::kMaxGenerations;
-      spdlog::info("session={} name={} opened", event.session, in_quotes(event.name));
+      ++open_sessions_;
+      engine_->reserve(open_sessions_ * config_.sess_queue_depth);
+      log_.write(LogKind::session, spdlog::level::info, "session={} name={} opened", event.session,
+                 in_quotes(event.name));
       break;
     }
     case ServerEvent::Kind::session_closed:
       feed(event.session, rnbd::SessionClosed{});
-      spdlog::info("session={} name={} closed", event.session, in_quotes(sessions_[event.session]->name));
+      log_.write(LogKind::session, spdlog::level::info, "session={} name={} closed", event.session,
+                 in_quotes(sessions_[event.session]->name));
       sessions_[event.session].reset();
+      --open_sessions_;
       break;
     case ServerEvent::Kind::request:
       handle_request(event);
@@ -237,12 +252,6 @@ void Daemon::feed(std::uint16_t session, const Input& input) {
   sessions_[session]->devices->on(input, actions);
   for (const rnbd::ServerAction& action : actions)
     std::visit([this, session](const auto& one) { this->perform(session, one); }, action);
-  // Only now: the devices take no input while their actions are being performed.
-  while (!opened_.empty()) {
-    const auto [opener, answer] = opened_.front();
-    opened_.pop_front();
-    feed(opener, answer);
-  }
   tell_damage();
 }
 
@@ -292,12 +301,10 @@ void Daemon::perform(std::uint16_t session, const rnbd::Storage& action) {
   }
   if (op.opcode == StorageOpcode::read || op.opcode == StorageOpcode::write)
     op.buffer = request(session, action.request).data.data();
-  submit(op);
-}
-
-void Daemon::submit(const StorageOp& op) {
   submitted_ = true;
-  if (!backlog_.empty() || !engine_->submit(op)) backlog_.push_back(op);
+  // There is room for all that the sessions can have in flight.
+  const bool accepted = engine_->submit(op);
+  RTRS_ASSERT(accepted);
 }
 
 void Daemon::perform(std::uint16_t session, const rnbd::Respond& action) {
@@ -306,56 +313,6 @@ void Daemon::perform(std::uint16_t session, const rnbd::Respond& action) {
 
 void Daemon::perform(std::uint16_t session, const rnbd::WriteBack& action) {
   rnbd::fill(action, request(session, action.request).data);
-}
-
-void Daemon::perform(std::uint16_t session, const rnbd::OpenExport& action) {
-  const std::string name(action.name);
-  const auto mode = access_mode_from_wire(static_cast<std::uint8_t>(action.mode));
-  rnbd::ExportOpened answer;
-  answer.operation = action.operation;
-  auto opened = catalog_->open(sessions_[session]->name, name, mode.value_or(AccessMode::ro));
-  if (!opened) {
-    spdlog::warn("session={} open {} refused: {}", session, in_quotes(name), opened.error().sentence);
-    answer.error = opened.error().error;  // ENOENT and EPERM mean something to the client: not translated
-    opened_.emplace_back(session, answer);
-    return;
-  }
-  const Export& device = *opened->device;
-  const ExportLimits& limits = device.limits();
-  answer.handle = next_handle_++;
-  answer.geometry.nsectors = device.sectors();
-  answer.geometry.logical_block_size = limits.logical_block_size;
-  answer.geometry.physical_block_size = limits.physical_block_size;
-  answer.geometry.max_hw_sectors = limits.max_hw_sectors;
-  answer.geometry.max_segments = limits.max_segments;
-  answer.geometry.max_discard_sectors = limits.max_discard_sectors;
-  answer.geometry.max_write_zeroes_sectors = limits.max_write_zeroes_sectors;
-  answer.geometry.discard_granularity = limits.discard_granularity;
-  answer.geometry.discard_alignment = limits.discard_alignment;
-  answer.geometry.write_cache = limits.write_cache;
-  answer.geometry.fua = limits.fua;
-  answer.instance = opened->instance;
-  for (const std::string& warning : device.warnings()) spdlog::warn("{}", warning);
-  spdlog::info("session={} opened {} {} ({} bytes)", session, in_quotes(name), to_string(*mode),
-               device.size_bytes());
-  devices_.emplace(answer.handle, std::move(*opened));
-  opened_.emplace_back(session, answer);
-}
-
-void Daemon::perform(std::uint16_t session, const rnbd::CloseExport& action) {
-  spdlog::info("session={} closed a device", session);
-  devices_.erase(action.handle);
-}
-
-void Daemon::perform(std::uint16_t session, const rnbd::CacheDamaged& action) {
-  const OpenedDevice& opened = devices_.at(action.handle);
-  spdlog::error(
-      "session={} making {} durable failed: {}; what was written to it since the last flush may be lost, and "
-      "its "
-      "flushes fail in every session until it is closed and opened again",
-      session, in_quotes(opened.name), errno_text(action.error));
-  catalog_->on_failed_sync(opened.device->id());
-  damaged_.emplace_back(opened.device->id(), action.error);
 }
 
 void Daemon::perform(std::uint16_t, const rnbd::SessionDrained&) {}

@@ -16,8 +16,10 @@
 #include "core/driver/server.hpp"
 #include "core/rnbd/server_devices.hpp"
 #include "core/trace/recorder.hpp"
+#include "tools/urtrsd/blocking_jobs.hpp"
 #include "tools/urtrsd/catalog.hpp"
 #include "tools/urtrsd/config.hpp"
+#include "tools/urtrsd/log.hpp"
 #include "tools/urtrsd/storage_engine.hpp"
 
 namespace rtrs::daemon {
@@ -31,11 +33,15 @@ class Daemon {
 
   // 0, or the exit code after an error that was logged.
   int start();
+  // A second signal ended it while operations were in flight: leave the process without destructors, which
+  // would wait for them.
+  bool was_forced() const noexcept { return forced_; }
 
  private:
   // One client session: its devices, and the memory of its requests by chunk.
   struct Session {
     std::string name;
+    std::uint64_t serial = 0;  // never used again, unlike the index
     std::unique_ptr<rnbd::ServerDevices> devices;
     struct Request {
       RequestId id;
@@ -57,10 +63,13 @@ class Daemon {
   void perform(std::uint16_t session, const rnbd::CacheDamaged&);
   void perform(std::uint16_t session, const rnbd::SessionDrained&);
   void tell_damage();
+  // daemon_devices.cpp
+  void opened(std::uint16_t session, std::uint16_t operation, const std::string& name, AccessMode mode,
+              tl::expected<OpenedDevice, OpenError> found);
+  void close(BlockingJobs::Lane lane, OpenedDevice device);
   Session::Request& request(std::uint16_t session, std::uint64_t name);
 
   bool run_storage();
-  void submit(const StorageOp&);
   void wait_for_storage();
   void wait_for_signals();
   void begin_shutdown(const char* why);
@@ -81,21 +90,24 @@ class Daemon {
   std::unique_ptr<Fabric> fabric_;                 // its memory is what the engine reads and fills
   Server server_;
   std::vector<std::unique_ptr<Session>> sessions_;
-  std::deque<StorageOp> backlog_;  // operations that the engine had no room for
-  std::deque<std::pair<std::uint16_t, rnbd::ExportOpened>> opened_;  // by session, to be fed
   std::deque<std::pair<DeviceId, int>> damaged_;  // exports, and the error that all who hold them are told
+  LimitedLog log_;
   // Of one step. Kept, because initialising them anew costs more than an empty step.
   std::array<ServerEvent, 64> events_;
   std::array<StorageDone, 64> done_;
   std::uint64_t next_handle_ = 1;
+  std::uint64_t next_serial_ = 1;
+  std::uint32_t open_sessions_ = 0;
   std::uint32_t generation_;
   bool submitted_ = false;
   bool stopping_ = false;
+  bool forced_ = false;
   unsigned recordings_ = 0;  // begun by a signal
   Nanos next_dump_ = 0;      // not before, after an error
   boost::asio::posix::stream_descriptor engine_events_;
   boost::asio::signal_set signals_;
   asio::FabricPump pump_;
+  BlockingJobs jobs_;
 };
 
 }  // namespace rtrs::daemon

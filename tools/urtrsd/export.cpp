@@ -102,6 +102,7 @@ tl::expected<std::unique_ptr<Export>, OpenError> Export::open_memory(std::shared
   result->options_ = options;
   result->size_ = region->bytes().size();
   result->region_ = std::move(region);
+  result->page_size_ = static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE));
   result->limits_ = memory_limits();
   if (options.read_only) result->limits_.max_discard_sectors = result->limits_.max_write_zeroes_sectors = 0;
   if (auto rounded = result->round_size(described); !rounded) return tl::unexpected(rounded.error());

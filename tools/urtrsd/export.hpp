@@ -7,9 +7,11 @@
 #include <span>
 #include <string>
 #include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 #include "tools/urtrsd/access_table.hpp"
+#include "tools/urtrsd/fair_slots.hpp"
 #include "tools/urtrsd/open_error.hpp"
 #include "tools/urtrsd/unique_fd.hpp"
 
@@ -93,6 +95,15 @@ class Export {
   int fd() const noexcept { return fd_.get(); }  // -1 for memory
   std::span<std::byte> memory() const noexcept { return region_ ? region_->bytes() : std::span<std::byte>(); }
 
+  std::uint32_t page_size() const noexcept { return page_size_; }  // bytes; of memory()
+
+  // What the device has of the slots of the StorageEngine. All opens of one device use one share.
+  SlotShare& share() const noexcept { return *share_; }
+  const std::shared_ptr<SlotShare>& common_share() const noexcept { return share_; }
+  void use_share(std::shared_ptr<SlotShare> share) noexcept { share_ = std::move(share); }
+  void leave_share() noexcept { share_.reset(); }                       // nothing of it is submitted any more
+  bool owns_share() const noexcept { return share_.use_count() == 1; }  // this is the last open
+
   // Operations submitted and not yet reported; counted by the StorageEngine.
   std::uint32_t in_flight() const noexcept { return in_flight_; }
   void begin_operation() noexcept { ++in_flight_; }
@@ -109,7 +120,9 @@ class Export {
   std::uint64_t sequence_ = 0;
   Options options_;
   ExportLimits limits_;
+  std::uint32_t page_size_ = 4096;
   std::uint32_t in_flight_ = 0;
+  std::shared_ptr<SlotShare> share_ = std::make_shared<SlotShare>();
   std::vector<std::string> warnings_;
 };
 

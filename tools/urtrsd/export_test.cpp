@@ -233,6 +233,75 @@ TEST(Catalog, CheckNamesEveryBadExport) {
   EXPECT_EQ(problems[1].error, ENOTBLK);
 }
 
+TEST(Catalog, AReadOnlyExportIsReadOnlyByItsFileNameToo) {
+  TestDirectory directory;
+  const std::string path = directory.make_file("a.iso", kMiB);
+  std::filesystem::create_hard_link(path, directory / "alias.iso");
+  std::filesystem::create_symlink(path, directory / "link.iso");
+  auto exports = Catalog::create({{"iso", directory / "link.iso", 0, true}}, directory.path());
+  ASSERT_TRUE(exports);
+  for (const char* name : {"a.iso", "alias.iso"}) {
+    for (const AccessMode mode : {AccessMode::rw, AccessMode::migration}) {
+      const auto writer = (*exports)->open("s", name, mode);
+      ASSERT_FALSE(writer) << name;
+      EXPECT_EQ(writer.error().error, EACCES);
+      EXPECT_NE(writer.error().sentence.find("exported read-only as \"iso\""), std::string::npos);
+    }
+    EXPECT_TRUE((*exports)->open("s", name, AccessMode::ro)) << name;
+  }
+  // A file that was put in its place is protected by its path.
+  directory.make_file("new.iso", kMiB);
+  std::filesystem::rename(directory / "new.iso", path);
+  EXPECT_EQ((*exports)->open("s", "a.iso", AccessMode::rw).error().error, EACCES);
+}
+
+TEST(Catalog, CheckOpensForWritingUnlessReadOnly) {
+  TestDirectory directory;
+  const std::string path = directory.make_file("a.img", kMiB);
+  ASSERT_EQ(::chmod(path.c_str(), 0444), 0);
+  if (::access(path.c_str(), W_OK) == 0) GTEST_SKIP() << "this user may write to files of mode 0444 (root)";
+  const auto problems = (*Catalog::create({{"a", path}}, std::nullopt))->check();
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_EQ(problems[0].error, EACCES);
+  EXPECT_NE(problems[0].sentence.find("cannot be opened for writing"), std::string::npos);
+  EXPECT_NE(problems[0].sentence.find(",ro"), std::string::npos);
+  EXPECT_TRUE((*Catalog::create({{"a", path, 0, true}}, std::nullopt))->check().empty());
+}
+
+TEST(Catalog, AnImageBelongsToOneServer) {
+  TestDirectory directory;
+  const std::string path = directory.make_file("a.img", kMiB);
+  auto one = std::move(*Catalog::create({{"a", path}}, std::nullopt));
+  auto other = std::move(*Catalog::create({{"b", path}}, directory.path()));
+  EXPECT_TRUE(other->check(Catalog::CheckLocks::yes).empty());
+  {
+    const auto writer = one->open("s", "a", AccessMode::rw);
+    ASSERT_TRUE(writer);
+    EXPECT_TRUE(one->open("t", "a", AccessMode::ro));
+    for (const char* name : {"b", "a.img"})
+      EXPECT_EQ(other->open("s", name, AccessMode::ro).error().error, EBUSY) << name;
+    EXPECT_EQ(other->check(Catalog::CheckLocks::yes).size(), 1U);
+    EXPECT_TRUE(other->check().empty());
+  }
+  EXPECT_TRUE(other->open("s", "b", AccessMode::rw));
+  EXPECT_TRUE(other->access().empty());
+}
+
+TEST(Catalog, OpensOfOneDeviceShareItsSlots) {
+  TestDirectory directory;
+  auto exports =
+      Catalog::create({{"a", directory.make_file("a.img", kMiB)}, {"ram", "", 4096}}, directory.path());
+  ASSERT_TRUE(exports);
+  const auto writer = (*exports)->open("s", "a", AccessMode::rw);
+  const auto reader = (*exports)->open("t", "a.img", AccessMode::ro);
+  const auto other = (*exports)->open("t", "ram", AccessMode::ro);
+  ASSERT_TRUE(writer && reader && other);
+  EXPECT_EQ(&writer->device->share(), &reader->device->share());
+  EXPECT_NE(&writer->device->share(), &other->device->share());
+  EXPECT_FALSE(writer->device->owns_share());
+  EXPECT_TRUE(other->device->owns_share());
+}
+
 TEST(Catalog, NamesAreUnique) {
   const auto exports = Catalog::create({{"a", "", 512}, {"/a", "", 512}}, std::nullopt);
   ASSERT_FALSE(exports);

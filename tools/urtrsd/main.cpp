@@ -1,30 +1,23 @@
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/io_context.hpp>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "backends/libfabric/ofi.hpp"
 #include "tools/fabric/open_fabric.hpp"
 #include "tools/urtrsd/daemon.hpp"
+#include "tools/urtrsd/log.hpp"
 
 namespace {
 
 using namespace rtrs;
 using namespace rtrs::daemon;
 
-void set_up_log(const std::string& level) {
-  spdlog::set_default_logger(spdlog::stderr_logger_st("urtrsd"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
-  spdlog::set_level(spdlog::level::from_str(level));
-  spdlog::flush_on(spdlog::level::info);
-}
-
 int serve(const DaemonConfig& config) {
-  set_up_log(config.log_level);
   auto catalog = Catalog::create(
       config.exports, config.dev_search_path.empty() ? std::nullopt : std::optional(config.dev_search_path));
   if (!catalog) {
@@ -32,7 +25,7 @@ int serve(const DaemonConfig& config) {
     return 3;
   }
   for (const std::string& warning : (*catalog)->warnings()) spdlog::warn("{}", warning);
-  const auto broken = (*catalog)->check();
+  const auto broken = (*catalog)->check(Catalog::CheckLocks::yes);
   for (const OpenError& error : broken) spdlog::error("{}", error.sentence);
   if (!broken.empty()) return 3;
   StorageEngine::Options options;
@@ -62,6 +55,10 @@ int serve(const DaemonConfig& config) {
   Daemon daemon(context, config, std::move(*fabric), std::move(*catalog), std::move(*engine));
   if (const int failed = daemon.start()) return failed;
   context.run();
+  if (daemon.was_forced()) {
+    finish_log(1);
+    std::_Exit(1);
+  }
   spdlog::info("stopped");
   return 0;
 }
@@ -78,10 +75,13 @@ int main(int argc, char** argv) {
   std::fputs(line.output.c_str(), stdout);
   std::fputs(line.errors.c_str(), stderr);
   if (!line.run) return line.exit_code;
+  set_up_log(line.run->log_level);
+  int code = 1;
   try {
-    return serve(*line.run);
+    code = serve(*line.run);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "urtrsd: %s\n", error.what());
-    return 1;
+    spdlog::error("{}", error.what());
   }
+  finish_log(code);
+  return code;
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 
 #include <array>
@@ -11,7 +12,9 @@
 namespace rtrs::daemon {
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffffU;
+constexpr std::uint32_t kNone = SlotShare::kNone;
+// Slices of long memory operations in one poll(), so that the network is not kept waiting.
+constexpr unsigned kLongSlices = 8;
 constexpr std::uint32_t kMaxDepth = 32768;  // the kernel's limit for the submission queue
 // What is done does not interrupt this thread, which comes to the kernel often enough by itself. Since
 // Linux 5.19.
@@ -34,25 +37,54 @@ std::string unavailable(int error) {
   return text;
 }
 
+// Carries out one slice.
+void execute(const StorageOp& op, MemoryProgress& progress) noexcept {
+  std::byte* place = op.target->memory().data() + progress.offset();
+  switch (progress.step()) {
+    case MemoryStep::read:
+      std::memcpy(op.buffer + progress.buffer_offset(), place, progress.length());
+      break;
+    case MemoryStep::write:
+      std::memcpy(place, op.buffer + progress.buffer_offset(), progress.length());
+      break;
+    case MemoryStep::zero:
+      std::memset(place, 0, progress.length());
+      break;
+    case MemoryStep::release:
+      if (::madvise(place, progress.length(), MADV_DONTNEED) != 0) return progress.on_not_released();
+      break;
+    case MemoryStep::done:
+      return;
+  }
+  progress.on_done();
+}
+
 }  // namespace
 
-StorageEngine::StorageEngine(const Options& options)
-    : options_(options),
-      slots_(std::make_unique<Slot[]>(options.depth)),
-      ready_head_(kNone),
-      ready_tail_(kNone) {
-  for (std::uint32_t i = 0; i < options_.depth; ++i) slots_[i].next = i + 1 < options_.depth ? i + 1 : kNone;
+StorageEngine::StorageEngine(const Options& options) : options_(options), fair_(options.depth) {
+  reserve(options.depth);
+}
+
+void StorageEngine::reserve(std::uint32_t operations) {
+  while (slots_.size() < operations) {
+    slots_.emplace_back();
+    append(vacant_, static_cast<std::uint32_t>(slots_.size() - 1));
+  }
 }
 
 tl::expected<std::unique_ptr<StorageEngine>, OpenError> StorageEngine::create(const Options& options) {
   if (options.depth == 0 || options.depth > kMaxDepth)
     return tl::unexpected(OpenError{EINVAL, "the depth of the storage queue must be 1..32768"});
   std::unique_ptr<StorageEngine> engine(new StorageEngine(options));
-  // Each slot has at most one request in the ring, so neither queue of the ring can overflow.
+  // Each slot that is at work has at most one request in the ring, so neither queue of the ring can overflow.
   int result = io_uring_queue_init(options.depth, &engine->ring_, kQuietly);
   if (result == -EINVAL) result = io_uring_queue_init(options.depth, &engine->ring_, 0);
   if (result < 0) return tl::unexpected(OpenError{-result, unavailable(-result)});
   engine->ring_ready_ = true;
+  // As many threads as there are slots: with the kernel's bound of four for each processor, a device that
+  // hangs would use up all of them. Threads come only when the others wait. Since Linux 5.15.
+  std::array<unsigned, 2> threads{options.depth, 0};
+  io_uring_register_iowq_max_workers(&engine->ring_, threads.data());
   return engine;
 }
 
@@ -75,10 +107,9 @@ std::int32_t StorageEngine::check(const StorageOp& op) const noexcept {
 }
 
 bool StorageEngine::submit(const StorageOp& op) noexcept {
-  if (free_head_ == kNone) return false;
-  const std::uint32_t index = free_head_;
+  if (vacant_.empty()) return false;
+  const std::uint32_t index = remove_first(vacant_);
   Slot& slot = slots_[index];
-  free_head_ = slot.next;
   ++in_flight_;
   op.target->begin_operation();
   slot.op = op;
@@ -86,21 +117,65 @@ bool StorageEngine::submit(const StorageOp& op) noexcept {
   slot.sync_failed = false;
   if (slot.error != 0) {
     make_ready(index, Phase::report);
-  } else if (op.target->delay_ms() != 0) {
-    prepare_delay(index);
-  } else {
+  } else if (op.target->kind() == ExportKind::memory && op.target->delay_ms() == 0) {
     start(index);
+  } else {
+    admit(index);
   }
   return true;
 }
 
+// Begins the operation, or queues it behind the others of its device.
+void StorageEngine::admit(std::uint32_t index) noexcept {
+  SlotShare& share = slots_[index].op.target->share();
+  fair_.enter(share);
+  if (fair_.may_start(share)) {
+    fair_.take(share);
+    begin(index);
+    return;
+  }
+  slots_[index].phase = Phase::waiting;
+  List waiting{share.first, share.last};
+  append(waiting, index);
+  share.first = waiting.first;
+  share.last = waiting.last;
+  fair_.wait(share);
+}
+
+void StorageEngine::begin(std::uint32_t index) noexcept {
+  if (slots_[index].op.target->delay_ms() != 0)
+    prepare_delay(index);
+  else
+    start(index);
+}
+
+// The kernel is done with the operation: others may have its place.
+void StorageEngine::release_slot(Slot& slot) noexcept {
+  fair_.give_back(slot.op.target->share());
+  while (SlotShare* share = fair_.turn()) {
+    List waiting{share->first, share->last};
+    const std::uint32_t index = remove_first(waiting);
+    share->first = waiting.first;
+    share->last = waiting.last;
+    fair_.take(*share);
+    if (waiting.empty()) fair_.done_waiting(*share);
+    begin(index);
+  }
+}
+
+void StorageEngine::leave(Export& target) noexcept {
+  if (target.owns_share()) fair_.leave(target.share());
+}
+
 void StorageEngine::start(std::uint32_t index) noexcept {
   Slot& slot = slots_[index];
+  const std::uint64_t offset = slot.op.sector * kSectorBytes;
   if (slot.op.target->kind() == ExportKind::memory) {
+    slot.memory = MemoryProgress(slot.op.opcode, offset, slot.op.bytes, slot.op.target->page_size(), false);
     make_ready(index, Phase::execute);
     return;
   }
-  slot.progress = OpProgress(slot.op.opcode, slot.op.sector * kSectorBytes, slot.op.bytes, slot.op.fua,
+  slot.progress = OpProgress(slot.op.opcode, offset, slot.op.bytes, slot.op.fua,
                              slot.op.target->kind() == ExportKind::block_device);
   prepare_step(index);
 }
@@ -125,6 +200,8 @@ void StorageEngine::prepare_step(std::uint32_t index) noexcept {
     case OpStep::read:
       io_uring_prep_read(sqe, fd, slot.op.buffer + progress.buffer_offset(), progress.length(),
                          progress.offset());
+      // Read-ahead is started where the read is, and waits for room in the queue of the disk.
+      if (slot.op.target->kind() == ExportKind::file) sqe->flags |= IOSQE_ASYNC;
       break;
     case OpStep::write:
       io_uring_prep_write(sqe, fd, slot.op.buffer + progress.buffer_offset(), progress.length(),
@@ -151,14 +228,22 @@ void StorageEngine::prepare_step(std::uint32_t index) noexcept {
   io_uring_sqe_set_data64(sqe, index);
 }
 
+void StorageEngine::append(List& list, std::uint32_t index) noexcept {
+  slots_[index].next = kNone;
+  (list.empty() ? list.first : slots_[list.last].next) = index;
+  list.last = index;
+}
+
+std::uint32_t StorageEngine::remove_first(List& list) noexcept {
+  const std::uint32_t index = list.first;
+  list.first = slots_[index].next;
+  if (list.empty()) list.last = kNone;
+  return index;
+}
+
 void StorageEngine::make_ready(std::uint32_t index, Phase phase) noexcept {
   slots_[index].phase = phase;
-  slots_[index].next = kNone;
-  if (ready_tail_ == kNone)
-    ready_head_ = index;
-  else
-    slots_[ready_tail_].next = index;
-  ready_tail_ = index;
+  append(ready_, index);
 }
 
 bool StorageEngine::kick() noexcept {
@@ -171,8 +256,8 @@ bool StorageEngine::kick() noexcept {
 }
 
 bool StorageEngine::has_news() const noexcept {
-  return ready_head_ != kNone || io_uring_cq_ready(&ring_) != 0 || io_uring_sq_ready(&ring_) != 0 ||
-         done_in_kernel();
+  return !ready_.empty() || !long_.empty() || io_uring_cq_ready(&ring_) != 0 ||
+         io_uring_sq_ready(&ring_) != 0 || done_in_kernel();
 }
 
 // The kernel has results that it puts into the ring when it is entered.
@@ -184,6 +269,7 @@ void StorageEngine::on_completion(std::uint32_t index, std::int32_t result) noex
   Slot& slot = slots_[index];
   if (slot.phase == Phase::delayed) {
     start(index);
+    if (slot.phase == Phase::execute) release_slot(slot);
     return;
   }
   slot.progress.on_result(result);
@@ -194,6 +280,7 @@ void StorageEngine::on_completion(std::uint32_t index, std::int32_t result) noex
   slot.error = slot.progress.error();
   slot.sync_failed = slot.progress.sync_failed();
   make_ready(index, Phase::report);
+  release_slot(slot);
 }
 
 void StorageEngine::reap() noexcept {
@@ -208,40 +295,34 @@ void StorageEngine::reap() noexcept {
   io_uring_cq_advance(&ring_, count);
 }
 
-void StorageEngine::execute_in_memory(Slot& slot) noexcept {
-  const StorageOp& op = slot.op;
-  if (op.opcode == StorageOpcode::flush) return;
-  std::byte* place = op.target->memory().data() + op.sector * kSectorBytes;
-  switch (op.opcode) {
-    case StorageOpcode::read:
-      std::memcpy(op.buffer, place, op.bytes);
-      break;
-    case StorageOpcode::write:
-      std::memcpy(place, op.buffer, op.bytes);
-      break;
-    case StorageOpcode::discard:
-    case StorageOpcode::write_zeroes:
-      std::memset(place, 0, op.bytes);
-      break;
-    case StorageOpcode::flush:
-      break;
-  }
+StorageDone StorageEngine::finish(std::uint32_t index) noexcept {
+  Slot& slot = slots_[index];
+  const StorageDone done{slot.op.cookie, slot.error, slot.sync_failed};
+  slot.op.target->end_operation();
+  slot.op.target = nullptr;
+  append(vacant_, index);
+  --in_flight_;
+  return done;
 }
 
 std::size_t StorageEngine::report(std::span<StorageDone> done) noexcept {
   std::size_t count = 0;
-  while (count < done.size() && ready_head_ != kNone) {
-    const std::uint32_t index = ready_head_;
+  while (count < done.size() && !ready_.empty()) {
+    const std::uint32_t index = remove_first(ready_);
     Slot& slot = slots_[index];
-    ready_head_ = slot.next;
-    if (ready_head_ == kNone) ready_tail_ = kNone;
-    if (slot.phase == Phase::execute) execute_in_memory(slot);
-    done[count++] = {slot.op.cookie, slot.error, slot.sync_failed};
-    slot.op.target->end_operation();
-    slot.op.target = nullptr;
-    slot.next = free_head_;
-    free_head_ = index;
-    --in_flight_;
+    if (slot.phase == Phase::execute) execute(slot.op, slot.memory);
+    if (slot.phase == Phase::execute && slot.memory.step() != MemoryStep::done)
+      append(long_, index);
+    else
+      done[count++] = finish(index);
+  }
+  for (unsigned slice = 0; slice < kLongSlices && count < done.size() && !long_.empty(); ++slice) {
+    const std::uint32_t index = remove_first(long_);
+    execute(slots_[index].op, slots_[index].memory);
+    if (slots_[index].memory.step() != MemoryStep::done)
+      append(long_, index);
+    else
+      done[count++] = finish(index);
   }
   return count;
 }
@@ -256,7 +337,7 @@ std::size_t StorageEngine::poll(std::span<StorageDone> done) noexcept {
 std::size_t StorageEngine::wait(std::span<StorageDone> done) noexcept {
   while (!done.empty() && in_flight_ != 0) {
     if (const std::size_t count = poll(done); count != 0) return count;
-    io_uring_submit_and_wait(&ring_, 1);
+    if (ready_.empty() && long_.empty()) io_uring_submit_and_wait(&ring_, 1);
   }
   return 0;
 }

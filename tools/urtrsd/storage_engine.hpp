@@ -5,11 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <tl/expected.hpp>
 
 #include "tools/urtrsd/export.hpp"
+#include "tools/urtrsd/fair_slots.hpp"
+#include "tools/urtrsd/memory_progress.hpp"
 #include "tools/urtrsd/op_progress.hpp"
 
 namespace rtrs::daemon {
@@ -37,13 +40,18 @@ struct StorageDone {
 // (change of a read-only export), EINVAL (not whole logical blocks), EOPNOTSUPP (discard the device cannot
 // do), ENOSPC and the others of peer_errno. A flush covers all writes reported before it was submitted.
 //
+// No call but wait() blocks, whatever a device does: reads of files begin in a thread of the kernel, because
+// the kernel may wait for the disk when it starts one; everything else is tried without waiting first. Slots
+// of the queue and threads are divided among the devices by FairSlots, so that operations of a device that
+// hangs hold up nobody else's.
+//
 // Event loop: wait until fd() is readable, then poll() until it returns less than the span
 // holds. After each batch of submit(), kick(); when that returns true, poll() without waiting. Busy polling:
 // only submit() and poll(), which kicks by itself.
 class StorageEngine {
  public:
   struct Options {
-    std::uint32_t depth = 1024;  // operations in flight, 1..32768
+    std::uint32_t depth = 2048;  // operations at work at a time, 1..32768; more wait for their turn
     bool pollable = true;        // false: fd() is -1, for callers that only poll
   };
 
@@ -54,8 +62,12 @@ class StorageEngine {
   // Waits for the operations in flight: the kernel still uses their buffers.
   ~StorageEngine();
 
-  // false: `depth` operations are in flight; the caller keeps this one. Errors are reported by poll() like
-  // everything else.
+  // Makes room for `operations` in flight, at work or waiting; at first there is room for `depth`. Allocates,
+  // and is never undone.
+  void reserve(std::uint32_t operations);
+
+  // false: there is no room; the caller keeps this operation. Errors are reported by poll() like everything
+  // else.
   bool submit(const StorageOp& op) noexcept;
 
   // Hands what was submitted to the kernel, one system call for all. True when poll() has something to do.
@@ -64,8 +76,11 @@ class StorageEngine {
   // True when poll() has something to do. No system call.
   bool has_news() const noexcept;
 
+  // To be called before an Export is destroyed; nothing of it is in flight. Other opens of its device go on.
+  void leave(Export& target) noexcept;
+
   // Reports up to done.size() finished operations, never blocks. Operations on memory exports are carried out
-  // here, in the order of their submission.
+  // here, a few slices of MemoryProgress at a time: poll() again while has_news().
   std::size_t poll(std::span<StorageDone> done) noexcept;
 
   // As poll(), but blocks until at least one operation is done; 0 only when none is in flight or `done` is
@@ -79,36 +94,48 @@ class StorageEngine {
   std::uint32_t depth() const noexcept { return options_.depth; }
 
  private:
-  enum class Phase : std::uint8_t { delayed, kernel, execute, report };
+  enum class Phase : std::uint8_t { waiting, delayed, kernel, execute, report };
   struct Slot {
     StorageOp op;
     OpProgress progress;
+    MemoryProgress memory;
     __kernel_timespec delay{};
     std::uint32_t next = 0;
     std::int32_t error = 0;
     bool sync_failed = false;
     Phase phase = Phase::report;
   };
+  struct List {
+    std::uint32_t first = SlotShare::kNone;
+    std::uint32_t last = SlotShare::kNone;
+    bool empty() const noexcept { return first == SlotShare::kNone; }
+  };
 
   explicit StorageEngine(const Options& options);
   std::int32_t check(const StorageOp& op) const noexcept;
+  void admit(std::uint32_t index) noexcept;
+  void begin(std::uint32_t index) noexcept;
   void start(std::uint32_t index) noexcept;
+  void release_slot(Slot& slot) noexcept;
   void prepare_step(std::uint32_t index) noexcept;
   void prepare_delay(std::uint32_t index) noexcept;
+  void append(List& list, std::uint32_t index) noexcept;
+  std::uint32_t remove_first(List& list) noexcept;
   void make_ready(std::uint32_t index, Phase phase) noexcept;
   bool done_in_kernel() const noexcept;
   void reap() noexcept;
   void on_completion(std::uint32_t index, std::int32_t result) noexcept;
-  void execute_in_memory(Slot& slot) noexcept;
   std::size_t report(std::span<StorageDone> done) noexcept;
+  StorageDone finish(std::uint32_t index) noexcept;
 
   Options options_;
   io_uring ring_{};
   bool ring_ready_ = false;
-  std::unique_ptr<Slot[]> slots_;
-  std::uint32_t free_head_ = 0;
-  std::uint32_t ready_head_;
-  std::uint32_t ready_tail_;
+  FairSlots fair_;
+  std::deque<Slot> slots_;  // grows only in reserve()
+  List vacant_;
+  List ready_;  // to be reported, and memory operations that have not begun
+  List long_;   // memory operations that have more slices to go
   std::uint32_t in_flight_ = 0;
 };
 

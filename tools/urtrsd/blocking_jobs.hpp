@@ -1,0 +1,47 @@
+// Threads for what may block for as long as a disk likes: opening and closing devices.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <thread>
+
+namespace rtrs::daemon {
+
+// Each job runs in a thread of its own, at most kThreads of one lane at a time; more of a lane wait, in
+// order. Used from the thread of the io_context only.
+class BlockingJobs {
+ public:
+  static constexpr unsigned kThreads = 4;
+  using Lane = std::uint64_t;
+  // Runs in a thread of its own; what it returns runs in the thread of the io_context afterwards.
+  using Job = std::function<std::function<void()>()>;
+
+  explicit BlockingJobs(boost::asio::io_context& context) : context_(context) {}
+  BlockingJobs(const BlockingJobs&) = delete;
+  BlockingJobs& operator=(const BlockingJobs&) = delete;
+  // All jobs have ended, or the process ends without destructors.
+  ~BlockingJobs();
+
+  void run(Lane lane, Job job);
+  std::size_t unfinished() const noexcept { return unfinished_; }
+
+ private:
+  struct Queue {
+    unsigned running = 0;
+    std::deque<Job> waiting;
+  };
+  void start(Lane lane, Job job);
+  void ended(Lane lane);
+
+  boost::asio::io_context& context_;
+  std::map<Lane, Queue> lanes_;
+  std::map<std::uint64_t, std::thread> threads_;
+  std::uint64_t next_thread_ = 0;
+  std::size_t unfinished_ = 0;
+};
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,104 @@
+// Devices of sessions: opened and closed in threads of their own, because either waits for as long as the
+// disk likes, and the thread of the network must not.
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "tools/urtrsd/daemon.hpp"
+
+namespace rtrs::daemon {
+namespace {
+
+rnbd::Geometry geometry_of(const Export& device) {
+  const ExportLimits& limits = device.limits();
+  rnbd::Geometry geometry;
+  geometry.nsectors = device.sectors();
+  geometry.logical_block_size = limits.logical_block_size;
+  geometry.physical_block_size = limits.physical_block_size;
+  geometry.max_hw_sectors = limits.max_hw_sectors;
+  geometry.max_segments = limits.max_segments;
+  geometry.max_discard_sectors = limits.max_discard_sectors;
+  geometry.max_write_zeroes_sectors = limits.max_write_zeroes_sectors;
+  geometry.discard_granularity = limits.discard_granularity;
+  geometry.discard_alignment = limits.discard_alignment;
+  geometry.write_cache = limits.write_cache;
+  geometry.fua = limits.fua;
+  return geometry;
+}
+
+}  // namespace
+
+// The session lives until the answer, because its request is not answered before.
+void Daemon::perform(std::uint16_t session, const rnbd::OpenExport& action) {
+  const auto mode = access_mode_from_wire(static_cast<std::uint8_t>(action.mode)).value_or(AccessMode::ro);
+  jobs_.run(sessions_[session]->serial, [this, session, mode, operation = action.operation,
+                                         asker = sessions_[session]->name, name = std::string(action.name)] {
+    auto found = std::make_shared<tl::expected<OpenedDevice, OpenError>>(catalog_->find(asker, name, mode));
+    return [this, session, mode, operation, name, found] {
+      opened(session, operation, name, mode, std::move(*found));
+      pump_.wake();
+    };
+  });
+}
+
+void Daemon::opened(std::uint16_t session, std::uint16_t operation, const std::string& name, AccessMode mode,
+                    tl::expected<OpenedDevice, OpenError> found) {
+  const Session& asker = *sessions_[session];
+  rnbd::ExportOpened answer;
+  answer.operation = operation;
+  tl::expected<void, OpenError> admitted;
+  if (found)
+    admitted = catalog_->admit(*found, asker.name, name, mode);
+  else
+    admitted = tl::unexpected(found.error());
+  if (!admitted) {
+    log_.write(LogKind::refused_open, spdlog::level::warn, "session={} name={} open {} refused: {}", session,
+               in_quotes(asker.name), in_quotes(name), admitted.error().sentence);
+    answer.error = admitted.error().error;  // ENOENT and EPERM mean something to the client: not translated
+    if (found) close(asker.serial, std::move(*found));
+  } else {
+    const Export& device = *found->device;
+    answer.handle = next_handle_++;
+    answer.geometry = geometry_of(device);
+    answer.instance = found->instance;
+    for (const std::string& warning : device.warnings()) spdlog::warn("{}", warning);
+    if (!found->lock.warning().empty()) spdlog::warn("{}", found->lock.warning());
+    log_.write(LogKind::device, spdlog::level::info, "session={} name={} opened {} {} ({} bytes)", session,
+               in_quotes(asker.name), in_quotes(name), to_string(mode), device.size_bytes());
+    devices_.emplace(answer.handle, std::move(*found));
+  }
+  feed(session, answer);
+}
+
+void Daemon::perform(std::uint16_t session, const rnbd::CloseExport& action) {
+  const auto found = devices_.find(action.handle);
+  log_.write(LogKind::device, spdlog::level::info, "session={} name={} closed a device", session,
+             in_quotes(sessions_[session]->name));
+  engine_->leave(*found->second.device);
+  close(sessions_[session]->serial, std::move(found->second));
+  devices_.erase(found);
+}
+
+void Daemon::perform(std::uint16_t session, const rnbd::CacheDamaged& action) {
+  const OpenedDevice& damaged = devices_.at(action.handle);
+  spdlog::error(
+      "session={} making {} durable failed: {}; what was written to it since the last flush may be lost, and "
+      "its "
+      "flushes fail in every session until it is closed and opened again",
+      session, in_quotes(damaged.name), errno_text(action.error));
+  catalog_->on_failed_sync(damaged.device->id());
+  damaged_.emplace_back(damaged.device->id(), action.error);
+}
+
+// The lease ends now, so that the next to open the device need not wait.
+void Daemon::close(BlockingJobs::Lane lane, OpenedDevice device) {
+  device.lease.release();
+  device.device->leave_share();
+  auto closing = std::make_shared<OpenedDevice>(std::move(device));
+  jobs_.run(lane, [this, closing] {
+    *closing = OpenedDevice{};
+    return [this] { pump_.wake(); };
+  });
+}
+
+}  // namespace rtrs::daemon

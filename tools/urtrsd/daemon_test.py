@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""urtrsd as a process: its exports, its signals, its log, and a disk that hangs.
+
+usage: daemon_test.py URTRSD [PLUGIN]
+"""
+import fcntl
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+URTRSD = os.path.abspath(sys.argv[1])
+PLUGIN = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
+BOUND = 60  # seconds for anything that takes less than one
+NOBODY = 65534
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def until(what, condition, seconds=BOUND):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"{what} did not happen within {seconds} s")
+        time.sleep(0.02)
+
+
+class Server:
+    """urtrsd with its log in a file."""
+
+    def __init__(self, log, *arguments, **options):
+        self.log = pathlib.Path(log)
+        self.port = free_port()
+        with open(log, "w", encoding="utf-8") as sink:
+            self.process = subprocess.Popen([URTRSD, f"--port={self.port}", *arguments], stdin=subprocess.DEVNULL,
+                                            stdout=sink, stderr=sink, **options)
+
+    def text(self):
+        return self.log.read_text(encoding="utf-8")
+
+    def wait_for(self, words):
+        until(f"{words!r} in the log", lambda: words in self.text() or self.process.poll() is not None)
+        assert words in self.text(), self.text()
+        return self
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+        return self.process.wait(BOUND)
+
+
+class Daemon(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        os.chmod(self.folder.name, 0o755)
+        self.number = 0
+
+    def file(self, name, size=None):
+        path = pathlib.Path(self.folder.name, name)
+        if size is not None:
+            path.write_bytes(os.urandom(size))
+        return path
+
+    def start(self, *arguments, **options):
+        self.number += 1
+        server = Server(self.file(f"log{self.number}"), *arguments, **options)
+        self.addCleanup(server.end)
+        return server
+
+    def test_a_hangup_ends_nothing(self):
+        server = self.start("--export=a=mem:1M").wait_for(" ready")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_for("SIGHUP: ignored")
+        self.assertEqual(server.end(), 0)
+
+    def test_an_image_has_one_server(self):
+        image = self.file("disk.img", 1 << 20)
+        first = self.start(f"--export=a={image}")
+        first.wait_for(" ready")
+        # The lock is taken for a session. Here a process that has it stands for a server with one.
+        with open(image, "r+b") as held:
+            fcntl.lockf(held, fcntl.LOCK_EX)
+            second = self.start(f"--export=b={image}")
+            self.assertEqual(second.process.wait(BOUND), 3)
+            self.assertRegex(second.text(), rf'export "b" .* is in use by process {os.getpid()} \(')
+        self.start(f"--export=b={image}").wait_for(" ready")
+
+    def test_a_file_that_cannot_be_written_is_exported_read_only_or_not_at_all(self):
+        image = self.file("disk.img", 1 << 20)
+        os.chmod(image, 0o444)
+        user = {}
+        if os.geteuid() == 0:
+            user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+            probe = subprocess.run(["test", "-x", URTRSD], check=False, **user)
+            if probe.returncode != 0:
+                self.skipTest("nobody cannot execute urtrsd here")
+        server = self.start(f"--export=a={image}", **user)
+        self.assertEqual(server.process.wait(BOUND), 3)
+        self.assertIn("cannot be opened for writing: Permission denied; to export it read-only", server.text())
+        self.start(f"--export=a={image},ro", **user).wait_for(" ready")
+
+    def test_a_log_that_nobody_reads_stops_nothing(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        os.write(writer, b"x" * 4096)
+        port = free_port()
+        process = subprocess.Popen([URTRSD, f"--port={port}", "--export=a=mem:1M"], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=writer)
+        os.close(writer)
+        try:
+            until("urtrsd listens", lambda: listens(port))
+            process.send_signal(signal.SIGHUP)  # one more line
+            process.terminate()
+            self.assertEqual(process.wait(BOUND), 0)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def listens(port):
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+class HungDisk(Daemon):
+    """A file of a file system in user space whose process is stopped."""
+
+    SIZE = 64 << 20
+
+    def setUp(self):
+        super().setUp()
+        if PLUGIN is None or not all(map(shutil.which, ("nbdfuse", "nbdkit", "nbdcopy", "fusermount3"))):
+            self.skipTest("needs nbdfuse, nbdkit, nbdcopy and fusermount3")
+        self.slow = self.file("slow", 0)
+        self.fuse = subprocess.Popen(["nbdfuse", self.slow, "--command", "nbdkit", "-s", "memory", str(self.SIZE)],
+                                     stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(self.end_fuse)
+        try:
+            until("the file system is there", lambda: self.slow.stat().st_size == self.SIZE, 10)
+        except AssertionError as error:
+            self.skipTest(str(error))
+
+    def end_fuse(self):
+        self.fuse.send_signal(signal.SIGCONT)
+        subprocess.run(["fusermount3", "-u", "-z", self.slow], stderr=subprocess.DEVNULL, check=False)
+        self.fuse.terminate()
+        self.fuse.wait(BOUND)
+
+    def client(self, server, device, script):
+        client = subprocess.Popen(["nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", f"port={server.port}",
+                                   f"device={device}", "--run", script], stdin=subprocess.DEVNULL)
+        self.addCleanup(client.kill)
+        return client
+
+    def test_other_exports_go_on(self):
+        good = self.file("good.img", 4 << 20)
+        data = self.file("data", 4 << 20)
+        copy = self.file("copy")
+        opened, begin = self.file("opened"), self.file("begin")
+        os.mkfifo(begin)
+        server = self.start(f"--export=slow={self.slow}", f"--export=good={good}").wait_for(" ready")
+        reads = self.client(server, "slow", f"touch {opened}; cat {begin}; nbdcopy --requests=64 $uri null:")
+        until("the slow device is open", opened.exists)
+        self.fuse.send_signal(signal.SIGSTOP)
+        begin.write_text("go")
+        opens = self.client(server, "slow", "true")
+        writes = self.client(server, "good", f"nbdcopy --flush {data} $uri && nbdcopy $uri {copy}")
+        self.assertEqual(writes.wait(BOUND), 0)
+        self.assertEqual(copy.read_bytes(), data.read_bytes())
+        self.assertIsNone(reads.poll(), "the disk did not hang")
+        self.fuse.send_signal(signal.SIGCONT)
+        self.assertEqual(reads.wait(BOUND), 0)
+        opens.wait(BOUND)
+        self.assertTrue(re.search(r"path=0 peer=127\.0\.0\.1:\d+ state=connected", server.text()), server.text())
+        self.assertNotIn("heartbeat_lost", server.text())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)

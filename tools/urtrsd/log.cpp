@@ -1,0 +1,117 @@
+#include "tools/urtrsd/log.hpp"
+
+#include <poll.h>
+#include <spdlog/async.h>
+#include <spdlog/details/null_mutex.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <thread>
+
+#include "backends/asio/fabric_pump.hpp"
+
+namespace rtrs::daemon {
+namespace {
+
+constexpr std::size_t kQueuedLines = 1024;
+constexpr std::chrono::seconds kPatienceAtEnd{2};
+
+void write_all(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    if (written > 0) {
+      text.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN) {  // whoever shares the descriptor may have set O_NONBLOCK
+      pollfd room{STDERR_FILENO, POLLOUT, 0};
+      ::poll(&room, 1, -1);
+    } else if (errno != EINTR) {
+      return;
+    }
+  }
+}
+
+// Only the log's own thread comes here.
+class StderrSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  // `pool`: whose thread comes here, and which therefore outlives each call.
+  explicit StderrSink(spdlog::details::thread_pool* pool) : pool_(pool) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    write_all({line.data(), line.size()});
+    const std::size_t dropped = pool_->overrun_counter();
+    if (dropped == told_) return;
+    const std::string text = fmt::format(
+        "{} lines of this log were dropped, because standard error was not read", dropped - told_);
+    told_ = dropped;
+    line.clear();
+    formatter_->format({spdlog::source_loc{}, message.logger_name, spdlog::level::warn, text}, line);
+    write_all({line.data(), line.size()});
+  }
+  void flush_() override {}
+
+ private:
+  spdlog::details::thread_pool* pool_;
+  std::size_t told_ = 0;
+};
+
+const char* lines_of(LogKind kind) {
+  switch (kind) {
+    case LogKind::stranger_path:
+      return "lines of paths without a session";
+    case LogKind::path_up:
+      return "lines of paths that come up";
+    case LogKind::path_down:
+      return "lines of paths that go down";
+    case LogKind::session:
+      return "lines of sessions";
+    case LogKind::device:
+      return "lines of opened and closed devices";
+    case LogKind::refused_open:
+      return "lines of devices that could not be opened";
+    case LogKind::count:
+      break;
+  }
+  return "lines";
+}
+
+}  // namespace
+
+void LimitedLog::tell() {
+  while (const auto summary = limiter_.due(asio::steady_now()))
+    spdlog::warn("... {} more {} in {} s", summary->more, lines_of(static_cast<LogKind>(summary->kind)),
+                 LogLimiter::kWindow / seconds(1));
+}
+
+bool LimitedLog::allow(LogKind kind) {
+  tell();
+  return limiter_.allow(static_cast<std::size_t>(kind), asio::steady_now());
+}
+
+void set_up_log(const std::string& level) {
+  spdlog::init_thread_pool(kQueuedLines, 1);
+  spdlog::set_default_logger(std::make_shared<spdlog::async_logger>(
+      "urtrsd", std::make_shared<StderrSink>(spdlog::thread_pool().get()), spdlog::thread_pool(),
+      spdlog::async_overflow_policy::overrun_oldest));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
+  spdlog::set_level(spdlog::level::from_str(level));
+}
+
+void finish_log(int exit_code) {
+  auto ended = std::make_shared<std::promise<void>>();
+  auto waited = ended->get_future();
+  std::thread([ended] {
+    spdlog::shutdown();
+    ended->set_value();
+  }).detach();
+  if (waited.wait_for(kPatienceAtEnd) != std::future_status::ready) std::_Exit(exit_code);
+}
+
+}  // namespace rtrs::daemon

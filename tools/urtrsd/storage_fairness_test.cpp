@@ -1,0 +1,131 @@
+// What one device or one long operation does to the others.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "tools/urtrsd/catalog.hpp"
+#include "tools/urtrsd/storage_engine.hpp"
+
+namespace rtrs::daemon {
+namespace {
+
+constexpr std::uint64_t kSize = 1 << 20;
+using Buffer = std::vector<std::byte>;
+
+std::unique_ptr<StorageEngine> make_engine(std::uint32_t depth = 64) {
+  auto engine = StorageEngine::create({depth, true});
+  EXPECT_TRUE(engine) << engine.error().sentence;
+  return std::move(*engine);
+}
+
+std::int32_t run(StorageEngine& engine, const StorageOp& op) {
+  EXPECT_TRUE(engine.submit(op));
+  std::array<StorageDone, 1> done;
+  EXPECT_EQ(engine.wait(done), 1U);
+  return done[0].error;
+}
+
+StorageOp io(Export& target, StorageOpcode opcode, std::uint64_t sector, Buffer& buffer) {
+  return {sector + 1, &target, opcode, sector, static_cast<std::uint32_t>(buffer.size()), buffer.data()};
+}
+StorageOp range(Export& target, StorageOpcode opcode, std::uint64_t sector, std::uint32_t bytes) {
+  return {sector + 1, &target, opcode, sector, bytes};
+}
+
+TEST(Fairness, OperationsBeyondTheDepthWaitTheirTurn) {
+  constexpr std::uint64_t kOperations = 40;
+  auto catalog = std::move(*Catalog::create({{"ram", "", kSize, false, 1}}, std::nullopt));
+  auto ram = std::move(*catalog->open("s", "ram", AccessMode::rw));
+  auto engine = make_engine(2);
+  engine->reserve(kOperations);
+  Buffer buffer(512, std::byte{7});
+  for (std::uint64_t i = 0; i < kOperations; ++i)
+    ASSERT_TRUE(engine->submit(io(*ram.device, StorageOpcode::write, i, buffer)));
+  EXPECT_FALSE(engine->submit(io(*ram.device, StorageOpcode::write, 0, buffer)));
+  std::array<StorageDone, 7> done;
+  std::size_t reported = 0;
+  while (const std::size_t count = engine->wait(done)) reported += count;
+  EXPECT_EQ(reported, kOperations);
+  const auto written = ram.device->memory().first(kOperations * 512);
+  EXPECT_TRUE(std::all_of(written.begin(), written.end(), [](std::byte one) { return one == std::byte{7}; }));
+  EXPECT_EQ(ram.device->share().used, 0U);
+  engine->leave(*ram.device);
+}
+
+// A device whose operations take long, in front of a good one: the good one's are reported first.
+TEST(Fairness, ASlowDeviceDoesNotHoldUpOthers) {
+  auto catalog = std::move(
+      *Catalog::create({{"slow", "", kSize, false, 2000}, {"good", "", kSize, false, 1}}, std::nullopt));
+  auto slow = std::move(*catalog->open("s", "slow", AccessMode::rw));
+  auto good = std::move(*catalog->open("s", "good", AccessMode::rw));
+  auto engine = make_engine(16);
+  engine->reserve(120);
+  Buffer buffer(512);
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    StorageOp op = io(*slow.device, StorageOpcode::read, i, buffer);
+    op.cookie = 1000 + i;
+    ASSERT_TRUE(engine->submit(op));
+  }
+  for (std::uint64_t i = 0; i < 20; ++i)
+    ASSERT_TRUE(engine->submit(io(*good.device, StorageOpcode::read, i, buffer)));
+  std::array<StorageDone, 1> done;
+  for (unsigned i = 0; i < 20; ++i) {
+    ASSERT_EQ(engine->wait(done), 1U);
+    EXPECT_LT(done[0].cookie, 1000U) << "an operation of the slow device came before the good one's";
+  }
+  EXPECT_EQ(slow.device->in_flight(), 100U);
+  while (engine->wait(done) != 0) {
+  }
+}
+
+// A long operation on memory takes many polls, and a short one that came later is reported before it.
+TEST(Fairness, ALongMemoryOperationLetsOthersPass) {
+  constexpr std::uint32_t kLong = 1U << 30;
+  auto catalog = std::move(*Catalog::create({{"ram", "", kLong}, {"good", "", kSize}}, std::nullopt));
+  auto ram = std::move(*catalog->open("s", "ram", AccessMode::rw));
+  auto good = std::move(*catalog->open("s", "good", AccessMode::rw));
+  auto engine = make_engine();
+  for (std::uint64_t i = 0; i < 8; ++i)
+    ASSERT_TRUE(engine->submit(range(*ram.device, StorageOpcode::write_zeroes, 0, kLong)));
+  std::array<StorageDone, 16> done;
+  EXPECT_EQ(engine->poll(done), 0U);
+  EXPECT_TRUE(engine->has_news());
+  Buffer buffer(512);
+  StorageOp op = io(*good.device, StorageOpcode::read, 100, buffer);
+  ASSERT_TRUE(engine->submit(op));
+  ASSERT_EQ(engine->poll(done), 1U);
+  EXPECT_EQ(done[0].cookie, op.cookie);
+  EXPECT_EQ(ram.device->in_flight(), 8U);
+  std::size_t reported = 0;
+  while (const std::size_t count = engine->wait(done)) reported += count;
+  EXPECT_EQ(reported, 8U);
+}
+
+TEST(Fairness, ZeroedMemoryIsGivenBackToTheSystem) {
+  constexpr std::uint32_t kBytes = 16U << 20;
+  auto catalog = std::move(*Catalog::create({{"ram", "", kBytes}}, std::nullopt));
+  auto ram = std::move(*catalog->open("s", "ram", AccessMode::rw));
+  auto engine = make_engine();
+  const auto resident = [&] {
+    std::vector<unsigned char> pages(kBytes / ram.device->page_size());
+    EXPECT_EQ(::mincore(ram.device->memory().data(), kBytes, pages.data()), 0);
+    return std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
+  };
+  for (const StorageOpcode opcode : {StorageOpcode::discard, StorageOpcode::write_zeroes}) {
+    std::fill(ram.device->memory().begin(), ram.device->memory().end(), std::byte{1});
+    ASSERT_GT(resident(), 0);
+    ASSERT_EQ(run(*engine, range(*ram.device, opcode, 1, kBytes - 1024)), 0);
+    EXPECT_LE(resident(), 2);
+    EXPECT_EQ(ram.device->memory()[511], std::byte{1});
+    EXPECT_EQ(ram.device->memory()[512], std::byte{0});
+    EXPECT_EQ(ram.device->memory()[kBytes - 513], std::byte{0});
+    EXPECT_EQ(ram.device->memory()[kBytes - 512], std::byte{1});
+  }
+}
+
+}  // namespace
+}  // namespace rtrs::daemon
