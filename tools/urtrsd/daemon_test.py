@@ -60,7 +60,7 @@ class Server:
         return self.process.wait(BOUND)
 
 
-class Daemon(unittest.TestCase):
+class Case(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
@@ -79,6 +79,8 @@ class Daemon(unittest.TestCase):
         self.addCleanup(server.end)
         return server
 
+
+class Daemon(Case):
     def test_a_hangup_ends_nothing(self):
         server = self.start("--export=a=mem:1M").wait_for(" ready")
         server.process.send_signal(signal.SIGHUP)
@@ -135,7 +137,7 @@ def listens(port):
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
-class HungDisk(Daemon):
+class HungDisk(Case):
     """A file of a file system in user space whose process is stopped."""
 
     SIZE = 64 << 20
