@@ -67,6 +67,7 @@ Daemon::~Daemon() {
 }
 
 int Daemon::start() {
+  wait_for_signals();  // before anybody can see that it listens
   if (config_.always_invalidate.value_or(false) && !fabric_->capabilities().invalidation) {
     spdlog::error("always_invalidate is asked for, and this fabric cannot take a key back; set it to false");
     return 3;
@@ -97,7 +98,6 @@ int Daemon::start() {
   for (const ExportSpec& spec : catalog_->specs())
     spdlog::info("exporting {} from {}{}", in_quotes(spec.name),
                  spec.path.empty() ? "memory" : in_quotes(spec.path), spec.read_only ? ", read-only" : "");
-  wait_for_signals();
   wait_for_storage();
   pump_.start();
   spdlog::info("ready");

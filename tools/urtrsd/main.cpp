@@ -71,6 +71,7 @@ int main(int argc, char** argv) {
   // process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGHUP, SIG_IGN);  // the daemon logs it once it runs
   const CommandLine line = parse_command_line({argv + 1, argv + argc});
   std::fputs(line.output.c_str(), stdout);
   std::fputs(line.errors.c_str(), stderr);
