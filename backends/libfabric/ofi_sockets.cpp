@@ -3,12 +3,15 @@
 #include <dirent.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 
 namespace rtrs::ofi {
 namespace {
@@ -17,11 +20,18 @@ struct DirectoryCloser {
   void operator()(DIR* directory) const noexcept { ::closedir(directory); }
 };
 
-// 0 when it is not a socket. Asks by name, because another thread may close the descriptor.
+// 0 when it is not a socket. Asks by name, because another thread may close the descriptor. Reads the text of
+// the link, "socket:[1234]" (proc(5)), because stat() asks the file system of each open file, and one that
+// hangs does not answer.
 ino_t socket_inode(DIR* directory, const char* name) {
-  struct stat status {};
-  const bool is_socket = ::fstatat(::dirfd(directory), name, &status, 0) == 0 && S_ISSOCK(status.st_mode);
-  return is_socket ? status.st_ino : 0;
+  constexpr std::string_view kSocket = "socket:[";
+  std::array<char, 64> link{};
+  const ssize_t size = ::readlinkat(::dirfd(directory), name, link.data(), link.size());
+  const std::string_view text(link.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+  if (text.substr(0, kSocket.size()) != kSocket) return 0;
+  ino_t inode = 0;
+  std::from_chars(text.data() + kSocket.size(), text.data() + text.size(), inode);
+  return inode;
 }
 
 template <class Visit>
