@@ -135,6 +135,14 @@ std::string to_text(const SocketAddress& address) {
   return "[" + std::string(text) + "]:" + port;
 }
 
+std::uint32_t host_digest(const SocketAddress& client) {
+  const AddressBytes bytes = canonical(client);
+  const std::size_t length = is_mapped(bytes) ? bytes.size() : 8;
+  std::uint32_t digest = 2166136261u;
+  for (std::size_t i = 0; i < length; ++i) digest = (digest ^ bytes[i]) * 16777619u;
+  return digest;
+}
+
 std::uint32_t address_pair_digest(const SocketAddress& client, const SocketAddress& server) {
   std::uint32_t digest = 2166136261u;
   for (const AddressBytes& bytes : {canonical(client), canonical(server)}) {

@@ -35,5 +35,8 @@ std::string to_text(const SocketAddress&);
 
 // Digest of both addresses without their ports.
 std::uint32_t address_pair_digest(const SocketAddress& client, const SocketAddress& server);
+// Digest of the host that a client counts as: its address without the port, of IPv6 the first 64 bits,
+// because one host may use any address behind them.
+std::uint32_t host_digest(const SocketAddress& client);
 
 }  // namespace rtrs::net

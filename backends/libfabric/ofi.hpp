@@ -20,11 +20,11 @@ struct OfiOptions {
   // Up to this many connections poll() asks each directly; with more it asks the kernel which are ready.
   // Direct questions are quicker when most are answered yes, as in busy polling.
   unsigned direct_poll_connections = 2;
-  // A client that connected must have sent its connect request after this time, and each of the two parts of
-  // the request must arrive at once within `handshake_stall_ms`, or its socket is closed.
+  // A client that connected must have sent its connect request after this time, and the whole request within
+  // `handshake_stall_ms` of its first byte, or its socket is closed.
   unsigned handshake_timeout_ms = 5000;
   unsigned handshake_stall_ms = 250;
-  // Clients that may be between the two at a time; beyond it the oldest are closed.
+  // Clients that may be between the two at a time; beyond it the oldest of the address with most are closed.
   unsigned max_handshakes = 256;
   // Called from the thread that owns the fabric and from the listener thread, never by two at once.
   std::function<void(LogLevel, const std::string&)> log;

@@ -6,10 +6,14 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <utility>
 
 #include "backends/libfabric/ofi_fabric.hpp"
+#include "backends/libfabric/ofi_listener.hpp"
 #include "backends/libfabric/ofi_status.hpp"
+#include "backends/libfabric/tcp_listener.hpp"
 
 namespace rtrs::ofi {
 namespace {
@@ -43,7 +47,21 @@ const char* connect_text(Reason reason) {
   }
 }
 
+// What the provider and this backend allocate for one connection, rounded up.
+constexpr std::size_t kMemoryOfConnection = std::size_t{4} << 20;
+
 }  // namespace
+
+Errc FabricImpl::open_listener() {
+  adopter_ = std::make_unique<Adopter>(*device_);
+  const bool own = options_.provider == "tcp" && adopter_->open() == Errc::ok;
+  if (own) {
+    listener_ = std::make_unique<TcpListener>(options_);
+  } else {
+    listener_ = std::make_unique<Listener>(options_, *device_);
+  }
+  return listener_->start();
+}
 
 Errc FabricImpl::listen(const PathAddress& local) {
   const std::string& text = local.source.empty() ? local.destination : local.source;
@@ -102,36 +120,57 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
     result =
         fi_connect(connection.endpoint(), &destination.storage, private_data.data(), private_data.size());
   }
+  if (result == 0) connection.set_begun();
   if (result != 0) {
     fail_connect(connection, address, connect_reason(-result, false), error_text(-result));
   }
 }
 
+void FabricImpl::refuse(ConnectRequest& request, std::span<const std::byte> private_data) {
+  if (private_data.size() > capabilities().reject_data) private_data = {};
+  // The socket outlives the endpoint that served it.
+  const bool by_socket = static_cast<bool>(request.socket);
+  if (by_socket) cm::send_reject(request.socket.get(), private_data.data(), private_data.size());
+  if (request.info != nullptr && request.passive != nullptr) {
+    fi_reject(request.passive, request.info->handle, by_socket ? nullptr : private_data.data(),
+              by_socket ? 0 : private_data.size());
+  }
+}
+
+int FabricImpl::serve(Connection& connection, ConnectRequest& from, std::span<const std::byte> private_data) {
+  int result = from.info != nullptr ? 0 : adopter_->adopt(from);
+  if (result == 0) result = open_endpoint(connection, *from.info);
+  if (result == 0) result = fi_accept(connection.endpoint(), private_data.data(), private_data.size());
+  if (result == 0) connection.set_begun();
+  return result;
+}
+
 void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
                         std::span<const std::byte> private_data) {
-  Connection& connection = create(key, params, false);
   auto node = requests_.extract(request);
+  // Provider tcp does not survive every failed allocation of its own, so the memory is asked for first.
+  const bool memory =
+      std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[kMemoryOfConnection]) != nullptr;
+  Connection& connection = create(key, memory ? params : ConnectionParams{}, false);
   if (node.empty() || private_data.size() > capabilities().accept_data) {
-    if (!node.empty()) fi_reject(node.mapped().passive, node.mapped().info->handle, nullptr, 0);
+    if (!node.empty()) refuse(node.mapped(), {});
     report_lost(connection, Reason::post_failed);
     return;
   }
   ConnectRequest& from = node.mapped();
   connection.set_addresses(from.client, from.server);
-  int result = open_endpoint(connection, *from.info);
-  if (result == 0) result = fi_accept(connection.endpoint(), private_data.data(), private_data.size());
-  if (result != 0) {
-    log(LogLevel::warning, connection.description() + ": cannot accept: " + error_text(-result));
-    fi_reject(from.passive, from.info->handle, nullptr, 0);
-    report_lost(connection, connect_reason(-result, false));
-  }
+  const int result = memory ? serve(connection, from, private_data) : -FI_ENOMEM;
+  if (result == 0) return;
+  log(LogLevel::warning, connection.description() + ": cannot accept: " + error_text(-result));
+  // The endpoint goes first: it uses what the reject frees.
+  const Reason reason = connect_reason(-result, false);
+  report_lost(connection, reason == Reason::transport_error ? Reason::no_resources : reason);
+  refuse(from, params.refusal);
 }
 
 void FabricImpl::reject(std::uint32_t request, std::span<const std::byte> private_data) {
   auto node = requests_.extract(request);
-  if (node.empty()) return;
-  if (private_data.size() > capabilities().reject_data) private_data = {};
-  fi_reject(node.mapped().passive, node.mapped().info->handle, private_data.data(), private_data.size());
+  if (!node.empty()) refuse(node.mapped(), private_data);
 }
 
 void FabricImpl::disconnect(ConKey key) {
@@ -198,6 +237,7 @@ void FabricImpl::take_requests() {
     event.kind = FabricEvent::Kind::connect_requested;
     event.request = ++next_request_;
     event.address_pair = address_pair_digest(request.client, request.server);
+    event.host = host_digest(request.client);
     report(event, request.private_data);
     requests_.emplace(event.request, std::move(request));
   }

@@ -53,7 +53,8 @@ int Connection::open(fi_info& info, fid_eq* events) {
 void Connection::close() noexcept {
   stage_ = Stage::lost;
   if (endpoint_ != nullptr) {
-    fi_shutdown(endpoint_.get(), 0);
+    // Provider tcp uses what is not bound yet when an endpoint is shut down that was never connected.
+    if (begun_) fi_shutdown(endpoint_.get(), 0);
     endpoint_.reset();
   }
   if (queue_ != nullptr) {

@@ -43,6 +43,8 @@ class Connection {
   // Makes the endpoint for `info`, which may be changed, bound to `events`. Returns 0 or a negative error of
   // libfabric.
   int open(fi_info& info, fid_eq* events);
+  // From now on the provider has the endpoint connected, and close() disconnects it.
+  void set_begun() noexcept { begun_ = true; }
   // Ends all use of the connection's memory by the provider. May be repeated.
   void close() noexcept;
 
@@ -102,6 +104,7 @@ class Connection {
   ConKey key_;
   ConnectionParams params_;
   bool is_client_;
+  bool begun_ = false;
   Stage stage_ = Stage::pending;
   Reason ending_ = Reason::none;
   int wait_fd_ = -1;

@@ -63,8 +63,7 @@ Errc FabricImpl::open() {
   events_.reset(events);
   result = fi_control(&events->fid, FI_GETWAIT, &events_fd_);
   if (result != 0) return to_errc(-result);
-  listener_ = std::make_unique<Listener>(options_, *device_);
-  if (const Errc error = listener_->start(); error != Errc::ok) return error;
+  if (const Errc error = open_listener(); error != Errc::ok) return error;
   epoll_fd_ = ::epoll_create1(EPOLL_CLOEXEC);
   if (epoll_fd_ < 0 || !watch(epoll_fd_, events_fd_, &events_) ||
       !watch(epoll_fd_, listener_->wait_fd(), &listener_)) {
@@ -76,13 +75,12 @@ Errc FabricImpl::open() {
 FabricImpl::~FabricImpl() {
   // Connections before the event queue and the memory that they use.
   for (auto& [key, connection] : connections_) connection->close();
-  for (auto& [number, request] : requests_) {
-    if (request.passive != nullptr) fi_reject(request.passive, request.info->handle, nullptr, 0);
-  }
+  for (auto& [number, request] : requests_) refuse(request, {});
   connections_.clear();
   graveyard_.clear();
   requests_.clear();
   listener_.reset();
+  adopter_.reset();
   if (epoll_fd_ >= 0) ::close(epoll_fd_);
 }
 

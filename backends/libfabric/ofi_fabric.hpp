@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "backends/libfabric/ofi.hpp"
+#include "backends/libfabric/ofi_admission.hpp"
+#include "backends/libfabric/ofi_adopt.hpp"
 #include "backends/libfabric/ofi_connection.hpp"
 #include "backends/libfabric/ofi_device.hpp"
-#include "backends/libfabric/ofi_listener.hpp"
 #include "backends/libfabric/ofi_memory.hpp"
 
 namespace rtrs::ofi {
@@ -87,6 +88,10 @@ class FabricImpl final : public OfiFabric {
   void mark_ready(Connection&) noexcept;
   void mark_unarmed(Connection&) noexcept;
   Connection* find_by_endpoint(const fid*) noexcept;
+  Errc open_listener();
+  // Makes the endpoint that answers the request. 0 or a negative error.
+  int serve(Connection&, ConnectRequest&, std::span<const std::byte> private_data);
+  void refuse(ConnectRequest&, std::span<const std::byte> private_data);
   void log(LogLevel level, const std::string& text) const { say(options_, level, text); }
 
   OfiOptions options_;
@@ -96,7 +101,8 @@ class FabricImpl final : public OfiFabric {
   EventQueue events_;
   int events_fd_ = -1;
   int epoll_fd_ = -1;
-  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<Adopter> adopter_;
+  std::unique_ptr<Admission> listener_;
 
   std::uint32_t next_request_ = 0;
   std::unordered_map<std::uint32_t, ConnectRequest> requests_;

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "backends/libfabric/ofi_status.hpp"
@@ -158,7 +159,9 @@ void Listener::hand_over(fi_eq_cm_entry& entry, std::size_t data_size) {
   // The request names the address that was listened on, which may be a wildcard; the socket knows the one
   // that the client used.
   const std::lock_guard lock(mutex_);
-  for (const AcceptedSocket& socket : accepted_sockets(ports_)) {
+  const auto sockets = accepted_sockets(ports_);
+  if (!sockets) unlisted_.push_back(request.client);
+  for (const AcceptedSocket& socket : sockets.value_or(std::vector<AcceptedSocket>{})) {
     if (!(socket.peer == request.client)) continue;
     request.server = socket.local;
     handed_over_.insert(socket.inode);
@@ -173,17 +176,20 @@ void Listener::hand_over(fi_eq_cm_entry& entry, std::size_t data_size) {
 
 void Listener::reap() {
   if (!can_reap_) return;
-  std::vector<AcceptedSocket> sockets;
+  std::optional<std::vector<AcceptedSocket>> listed;
   {
     const std::lock_guard lock(mutex_);
-    sockets = accepted_sockets(ports_);
+    listed = accepted_sockets(ports_);
   }
+  if (!listed) return;
+  const std::vector<AcceptedSocket>& sockets = *listed;
   const std::uint64_t now = now_ms();
   std::set<ino_t> handed_over;
   std::map<ino_t, std::uint64_t> silent_since;
   std::vector<std::pair<std::uint64_t, const AcceptedSocket*>> silent;
   for (const AcceptedSocket& socket : sockets) {
-    if (handed_over_.count(socket.inode) != 0) {
+    const bool unlisted = std::find(unlisted_.begin(), unlisted_.end(), socket.peer) != unlisted_.end();
+    if (unlisted || handed_over_.count(socket.inode) != 0) {
       handed_over.insert(socket.inode);
       continue;
     }
@@ -193,6 +199,7 @@ void Listener::reap() {
     // A request that waits because others hold up this thread does not make its client silent.
     if (!has_unread_bytes(socket.fd)) silent.emplace_back(since, &socket);
   }
+  unlisted_.clear();
   handed_over_ = std::move(handed_over);
   silent_since_ = std::move(silent_since);
   std::sort(silent.begin(), silent.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

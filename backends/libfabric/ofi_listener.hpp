@@ -1,4 +1,5 @@
-// Takes connect requests in a thread of its own and hands them over.
+// Takes connect requests from a provider that listens itself, in a thread of its own, and hands them over.
+// Provider tcp has tcp_listener.hpp instead.
 //
 // Reading a connect request blocks inside the provider for as long as the client cares to take, and a client
 // that connects and says nothing holds a descriptor for ever. So the reading is done where nobody waits for
@@ -16,35 +17,25 @@
 #include <vector>
 
 #include "backends/address/socket_address.hpp"
+#include "backends/libfabric/ofi_admission.hpp"
 #include "backends/libfabric/ofi_device.hpp"
 #include "backends/libfabric/ofi_handles.hpp"
 #include "backends/libfabric/ofi_sockets.hpp"
 
 namespace rtrs::ofi {
 
-struct ConnectRequest {
-  InfoHandle info;
-  fid_pep* passive = nullptr;  // to reject with; owned by the listener
-  net::SocketAddress client;
-  net::SocketAddress server;
-  std::string private_data;
-};
-
-class Listener {
+class Listener final : public Admission {
  public:
   // Both outlive the listener.
   Listener(const OfiOptions&, const Device&);
-  ~Listener();
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
+  ~Listener() override;
 
-  Errc start();  // of the machinery; called once, before listen()
-  Errc listen(const net::SocketAddress&);
-  std::uint16_t port() const noexcept { return port_; }
-  // Readable while requests wait.
-  int wait_fd() const noexcept { return arrived_fd_; }
-  std::vector<ConnectRequest> take();
-  std::uint64_t reaped() const noexcept { return reaped_.load(std::memory_order_relaxed); }
+  Errc start() override;
+  Errc listen(const net::SocketAddress&) override;
+  std::uint16_t port() const noexcept override { return port_; }
+  int wait_fd() const noexcept override { return arrived_fd_; }
+  std::vector<ConnectRequest> take() override;
+  std::uint64_t reaped() const noexcept override { return reaped_.load(std::memory_order_relaxed); }
 
  private:
   void run();
@@ -70,6 +61,7 @@ class Listener {
   // Only of the thread: sockets whose request was handed over, and when the others were first seen (ms).
   std::set<ino_t> handed_over_;
   std::map<ino_t, std::uint64_t> silent_since_;
+  std::vector<net::SocketAddress> unlisted_;  // clients handed over while sockets could not be listed
   bool can_reap_ = true;  // false once a provider named no client: nothing tells the silent from the others
   std::thread thread_;
 };

@@ -50,7 +50,8 @@ Memory::~Memory() {
 
 Errc Memory::expose_nothing() {
   if (device_.provider_keys) return Errc::ok;  // such providers do not look at the key of an empty write
-  return to_errc(-register_range(device_, &nothing_, 0, FI_REMOTE_WRITE, 0, nothing_handle_));
+  void* const nowhere = reinterpret_cast<void*>(~std::uintptr_t{0} - 4095);
+  return to_errc(-register_range(device_, nowhere, 0, FI_REMOTE_WRITE, 0, nothing_handle_));
 }
 
 Result<Region> Memory::allocate(std::size_t bytes) {

@@ -35,7 +35,9 @@ class Memory {
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Where keys are ours, makes (rkey 0, address 0) good for empty writes.
+  // Where keys are ours, makes (rkey 0, address 0) good for empty writes, and for nothing else: it names the
+  // end of the address space, where no process has memory. Provider tcp lets a length that wraps around reach
+  // whatever lies behind the start of a key.
   Errc expose_nothing();
 
   Result<Region> allocate(std::size_t bytes);
@@ -74,7 +76,6 @@ class Memory {
   std::vector<RegionId> free_regions_;
   std::vector<Exposed> exposed_;
   std::vector<ExposureId> free_exposures_;
-  std::byte nothing_{};
   MemoryHandle nothing_handle_;
 };
 

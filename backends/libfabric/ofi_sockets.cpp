@@ -34,10 +34,11 @@ ino_t socket_inode(DIR* directory, const char* name) {
   return inode;
 }
 
+// False: they could not be listed.
 template <class Visit>
-void for_each_internet_socket(Visit visit) {
+bool for_each_internet_socket(Visit visit) {
   const std::unique_ptr<DIR, DirectoryCloser> directory(::opendir("/proc/self/fd"));
-  if (directory == nullptr) return;
+  if (directory == nullptr) return false;
   while (const dirent* entry = ::readdir(directory.get())) {
     if (entry->d_name[0] == '.') continue;
     AcceptedSocket socket;
@@ -52,6 +53,7 @@ void for_each_internet_socket(Visit visit) {
     if (socket_inode(directory.get(), entry->d_name) != socket.inode) continue;
     if (socket.local.family() == AF_INET || socket.local.family() == AF_INET6) visit(socket);
   }
+  return true;
 }
 
 bool has_peer(const AcceptedSocket& socket) {
@@ -60,12 +62,13 @@ bool has_peer(const AcceptedSocket& socket) {
 
 }  // namespace
 
-std::vector<AcceptedSocket> accepted_sockets(const std::vector<std::uint16_t>& ports) {
+std::optional<std::vector<AcceptedSocket>> accepted_sockets(const std::vector<std::uint16_t>& ports) {
   std::vector<AcceptedSocket> found;
-  for_each_internet_socket([&](const AcceptedSocket& socket) {
+  const bool listed = for_each_internet_socket([&](const AcceptedSocket& socket) {
     const bool ours = std::find(ports.begin(), ports.end(), socket.local.port()) != ports.end();
     if (ours && has_peer(socket)) found.push_back(socket);
   });
+  if (!listed) return std::nullopt;
   return found;
 }
 

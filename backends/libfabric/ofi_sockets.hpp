@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "backends/address/socket_address.hpp"
@@ -18,8 +19,8 @@ struct AcceptedSocket {
 };
 
 // Connected sockets of this process whose local port is one of `ports`. Costs about 2 us for each descriptor
-// of the process.
-std::vector<AcceptedSocket> accepted_sockets(const std::vector<std::uint16_t>& ports);
+// of the process. Nothing when they could not be listed: /proc is not there, or no descriptor is left.
+std::optional<std::vector<AcceptedSocket>> accepted_sockets(const std::vector<std::uint16_t>& ports);
 
 // Sockets accepted by the unconnected socket bound to `name` give up a blocking read after this time.
 // False: there is no such socket, as with providers that use none.

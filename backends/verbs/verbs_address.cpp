@@ -61,6 +61,10 @@ std::string to_text(const sockaddr* address) {
   return (is_gid(address) ? "gid:" : "") + net::to_text(plain(address));
 }
 
+std::uint32_t host_digest(const sockaddr* client) {
+  return net::host_digest(plain(client));
+}
+
 std::uint32_t address_pair_digest(const sockaddr* client, const sockaddr* server) {
   return net::address_pair_digest(plain(client), plain(server));
 }

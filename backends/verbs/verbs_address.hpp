@@ -20,5 +20,7 @@ bool is_wildcard(const sockaddr*) noexcept;
 std::string to_text(const sockaddr*);
 // See net::address_pair_digest().
 std::uint32_t address_pair_digest(const sockaddr* client, const sockaddr* server);
+// Of the host that a client counts as: net::host_digest().
+std::uint32_t host_digest(const sockaddr* client);
 
 }  // namespace rtrs::verbs

@@ -63,6 +63,7 @@ void FabricImpl::handle_request(const CmEvent& event) {
   requested.kind = FabricEvent::Kind::connect_requested;
   requested.request = ++next_request_;
   requested.address_pair = address_pair_digest(rdma_get_peer_addr(event.id), rdma_get_local_addr(event.id));
+  requested.host = host_digest(rdma_get_peer_addr(event.id));
   report(requested, event.data);
   requests_.emplace(requested.request, std::move(request));
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -119,18 +120,51 @@ class LibfabricStalls : public FabricContract {
 // A server that would wait for ten minutes for the rest of a request.
 class LibfabricLongStalls : public LibfabricStalls {};
 
-TEST_P(LibfabricLongStalls, io_goes_on_while_a_client_holds_up_the_admission_of_others) {
+TEST_P(LibfabricLongStalls, clients_that_stall_hold_up_neither_io_nor_the_admission_of_others) {
   const std::string header = header_of_a_request();
   const Link link = open_link();
-  const int stalled = stalled_client(pair().server_address().port, header);
-  const ConKey waiting = fresh_key();
-  client().fabric().connect(waiting, pair().server_address(), params(), {});
+  const std::uint16_t port = pair().server_address().port;
+  const std::array<int, 3> stalled{stalled_client(port, header), stalled_client(port, header.substr(0, 4)),
+                                   tcp_client(port)};
   expect_io(link, 2000);
+  const Link admitted = open_link();
+  expect_io(admitted, 100);
   EXPECT_EQ(server().count(FabricEvent::Kind::connect_requested), 0u);
-  ::close(stalled);
-  const SeenEvent request = expect(server(), FabricEvent::Kind::connect_requested);
-  server().fabric().accept(request.request, fresh_key(), params(), {});
-  expect(client(), FabricEvent::Kind::connected, waiting);
+  for (const int fd : stalled) {
+    char byte = 0;
+    EXPECT_EQ(::recv(fd, &byte, 1, MSG_DONTWAIT), -1) << "it was closed before its time";
+    EXPECT_EQ(errno, EAGAIN);
+    ::close(fd);
+  }
+  close_link(admitted);
+  close_link(link);
+}
+
+TEST(LibfabricTraps, of_too_many_handshakes_the_oldest_is_closed_and_a_request_still_gets_through) {
+  ofi::OfiOptions options;
+  options.handshake_timeout_ms = 600'000;
+  options.max_handshakes = 4;
+  const auto pair = LibfabricPair::open("tcp", "127.0.0.1", options);
+  ASSERT_NE(pair, nullptr);
+  ASSERT_EQ(pair->server().listen(pair->listen_address()), Errc::ok);
+  std::array<int, 6> silent{};
+  for (int& fd : silent) fd = tcp_client(pair->server_address().port);
+  EXPECT_TRUE(closed_by_server(silent[0]));
+  EXPECT_TRUE(closed_by_server(silent[1]));
+  const ConKey key{.path = 0, .con = 0, .epoch = 1};
+  pair->client().connect(key, pair->server_address(), {.send_depth = 8, .receive_depth = 8}, {});
+  bool requested = false;
+  std::array<FabricEvent, 4> events;
+  for (unsigned round = 0; round < 5000 && !requested; ++round) {
+    pair->client().poll(steady_now(), events);
+    const std::size_t count = pair->server().poll(steady_now(), events);
+    for (const FabricEvent& event : std::span(events).first(count))
+      requested |= event.kind == FabricEvent::Kind::connect_requested;
+    if (!requested) ::poll(nullptr, 0, 1);
+  }
+  EXPECT_TRUE(requested);
+  EXPECT_GE(pair->server().stats().reaped_handshakes, 2u);
+  for (const int fd : silent) ::close(fd);
 }
 
 TEST_P(LibfabricStalls, clients_are_admitted_although_others_stall_behind_a_whole_header) {

@@ -35,6 +35,9 @@ struct ConnectionParams {
   std::uint32_t send_depth = 0;     // work requests that may be outstanding
   std::uint32_t receive_depth = 0;  // receives that may be posted
   std::uint32_t key_depth = 0;      // keys that may be made or killed on the connection at a time
+  // accept(): private data of a reject, sent where what the connection needs cannot be had. The key then ends
+  // as that of a lost connection.
+  std::span<const std::byte> refusal{};
 };
 
 // Memory that the fabric can send from and receive into, and that peers can be allowed to write to.

@@ -45,7 +45,7 @@ struct WorkRequest {
 
 struct FabricEvent {
   enum class Kind : std::uint8_t {
-    connect_requested,  // request, bytes = private data, address_pair
+    connect_requested,  // request, bytes = private data, address_pair, host
     connected,          // key, bytes = private data of the accept (client only)
     connect_failed,     // key, reason; for Reason::rejected bytes = private data of the reject
     connection_lost,    // key, reason: the first sign; at most one a key
@@ -65,6 +65,7 @@ struct FabricEvent {
   std::uint32_t rkey = 0;
   std::uint32_t request = 0;
   std::uint32_t address_pair = 0;
+  std::uint32_t host = 0;  // digest of the client's address, which limits count by
   std::uint64_t cookie = 0;
   // Owned by the fabric, valid until its next poll().
   std::span<const std::byte> bytes{};

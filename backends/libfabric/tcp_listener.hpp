@@ -1,0 +1,101 @@
+// Listens on TCP for provider tcp and reads connect requests without ever blocking, in a thread of its own.
+//
+// libfabric 1.17 reads a connect request with blocking calls, so that a client which sends half of one holds
+// up all others. Here a request is handed over when all of it has arrived; clients that send none, or stop in
+// the middle, cost a descriptor for a bounded time and hold up nobody. ofi_adopt.hpp then makes the provider
+// serve the socket.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backends/libfabric/ofi.hpp"
+#include "backends/libfabric/ofi_admission.hpp"
+
+namespace rtrs::ofi {
+
+// The provider's message of connection management: a header of 32 bytes, then private data.
+namespace cm {
+inline constexpr std::size_t kHeaderBytes = 32;
+inline constexpr std::size_t kMostData = 256;
+inline constexpr std::uint8_t kVersion = 3;
+inline constexpr std::uint8_t kRequest = 0;
+inline constexpr std::uint8_t kReject = 6;
+// Bytes of private data that the header announces.
+std::size_t data_size(const char* header) noexcept;
+// A reject, sent without blocking; whether the peer gets it is not known.
+void send_reject(int socket, const void* data, std::size_t size) noexcept;
+}  // namespace cm
+
+class TcpListener final : public Admission {
+ public:
+  explicit TcpListener(const OfiOptions&);  // which outlive the listener
+  ~TcpListener() override;
+
+  Errc start() override;
+  Errc listen(const net::SocketAddress&) override;
+  std::uint16_t port() const noexcept override { return port_; }
+  int wait_fd() const noexcept override { return arrived_.get(); }
+  std::vector<ConnectRequest> take() override;
+  std::uint64_t reaped() const noexcept override { return reaped_.load(std::memory_order_relaxed); }
+
+ private:
+  // A client whose request has not arrived in full.
+  struct Handshake {
+    net::UniqueFd socket;
+    net::SocketAddress client;
+    std::uint32_t host = 0;        // digest of its address
+    std::uint64_t began = 0;       // ms
+    std::uint64_t first_byte = 0;  // ms, 0: none yet
+    std::size_t size = 0;
+    std::array<char, cm::kHeaderBytes + cm::kMostData> bytes;
+  };
+  enum class Progress : std::uint8_t { waits, complete, broken };
+
+  void run() noexcept;
+  void turn();
+  void accept_clients(int listener);
+  // False: no descriptor is left for it.
+  bool accept_one(int listener);
+  // Frees a descriptor when there is none left. False: nothing more to accept now.
+  bool make_room(int listener);
+  void add(net::UniqueFd socket, const net::SocketAddress& client);
+  void read(int fd);
+  static Progress receive(Handshake&, std::uint64_t now) noexcept;
+  void hand_over(Handshake&);
+  void close_overdue(std::uint64_t now);
+  // The oldest handshake of the host that has the most.
+  void close_one_of_the_crowd();
+  void report(std::uint64_t now);
+  std::uint64_t deadline_of(const Handshake&) const noexcept;
+  int pause_ms(std::uint64_t now) const noexcept;
+  bool watch(int fd) noexcept;
+
+  const OfiOptions& options_;
+  net::UniqueFd epoll_;
+  net::UniqueFd stop_;
+  net::UniqueFd arrived_;
+  // Given up for a moment to accept and close a client when no other descriptor is left.
+  net::UniqueFd spare_;
+  std::uint16_t port_ = 0;
+  std::atomic<std::uint64_t> reaped_{0};
+
+  std::mutex mutex_;  // of the two below
+  std::vector<net::UniqueFd> listening_;
+  std::vector<ConnectRequest> requests_;
+
+  // Only of the thread.
+  std::map<int, Handshake> handshakes_;  // by descriptor
+  std::uint64_t closed_ = 0;             // not reported yet
+  std::uint64_t turned_away_ = 0;
+  std::string last_closed_;
+  std::uint64_t next_report_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace rtrs::ofi
