@@ -200,6 +200,7 @@ void Network::on_request(const Datagram& datagram, ChoiceSource& choice) {
   pending.event.request = client.request;
   pending.event.address_pair =
       (info.client * 31 + info.client_port) * 65537 + info.server * 257 + info.server_port + 1;
+  pending.event.host = info.client + 1;
   pending.payload = datagram.data;
 }
 

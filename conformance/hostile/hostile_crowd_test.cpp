@@ -51,7 +51,7 @@ class HostileCrowdTest : public testing::Test {
     made.protocol.send_depth = 8;
     return made;
   }
-  void start(std::uint16_t max_sessions) {
+  void start(std::uint16_t max_sessions, std::uint16_t max_half_open = 16) {
     network.add_node();
     server_party = std::make_unique<Party>(*this, network.add_node());
     liar = std::make_unique<sim::SimFabric>(network, 0, choice);
@@ -60,6 +60,7 @@ class HostileCrowdTest : public testing::Test {
     config.chunk_size = kChunk;
     config.send_depth = 8;
     config.max_sessions = max_sessions;
+    config.max_half_open = max_half_open;
     server = std::make_unique<Server>(fit(config, network.capabilities()), nullptr);
     ASSERT_EQ(server->listen(server_party->fabric, 0, PathAddress{}), Errc::ok);
   }
@@ -163,28 +164,63 @@ TEST_F(HostileCrowdTest, R01AHandshakeThatTakesItsTimeIsEndedByATimerThatNobodyR
   expect_nothing_left();
 }
 
-TEST_F(HostileCrowdTest, R26SessionsThatOneClientUsesUpAreMissedByNewcomersOnlyAndNotForEver) {
+TEST_F(HostileCrowdTest, R26SessionsThatOneClientUsesUpAreMissedByNobodyForLong) {
   start(4);
   Honest& early = join(options(1, 2));
   EXPECT_TRUE(run_until([&] { return is_whole(early) && early.client.link_up(); }));
   for (std::uint8_t session = 0; session < 8; ++session)
     connect({0, session, 1}, conn_req(0, static_cast<std::uint8_t>(0x40 + session),
                                       static_cast<std::uint8_t>(0x60 + session)));
-  EXPECT_TRUE(run_until([this] { return liar_heard.size() == 8; }, seconds(2)));
-  EXPECT_EQ(heard(FabricEvent::Kind::connected), 3U);
-  EXPECT_EQ(heard(FabricEvent::Kind::connect_failed), 5U);
+  pass(seconds(2));
+  EXPECT_GE(heard(FabricEvent::Kind::connected), 3U);
+  EXPECT_GE(heard(FabricEvent::Kind::connect_failed), 1U);
   Honest& late = join(options(2, 2));
-  pass(seconds(5));
-  EXPECT_FALSE(late.client.link_up());
-  EXPECT_NE(late.client.paths()[0].reason, Reason::none) << "says why";
   write(early);
   EXPECT_TRUE(run_until([&] { return early.ok == 1; }, seconds(2)));
-  // Half-open paths are not kept for ever.
-  EXPECT_TRUE(run_until([&] { return late.client.link_up(); }, seconds(90)));
+  // Sessions that are not used give way, long before the time that a handshake may take.
+  EXPECT_TRUE(run_until([&] { return late.client.link_up(); }, seconds(5)));
   write(late);
   EXPECT_TRUE(run_until([&] { return late.ok == 1; }, seconds(2)));
   EXPECT_EQ(early.client.paths()[0].reconnects, 0U);
   for (std::uint8_t session = 0; session < 8; ++session) liar->disconnect({0, session, 1});
+  expect_nothing_left();
+}
+
+TEST_F(HostileCrowdTest, R17AConnectRequestAloneCostsTheServerNoChunks) {
+  start(8);
+  for (std::uint8_t session = 0; session < 4; ++session)
+    connect({0, session, 1}, conn_req(0, static_cast<std::uint8_t>(0x40 + session),
+                                      static_cast<std::uint8_t>(0x60 + session)));
+  pass(seconds(2));
+  EXPECT_EQ(server->session_count(), 4U);
+  EXPECT_EQ(server_party->fabric.holdings().regions, 0);
+  Honest& honest = join(options(1, 1));
+  EXPECT_TRUE(run_until([&] { return is_whole(honest) && honest.client.link_up(); }));
+  EXPECT_EQ(server_party->fabric.holdings().regions, 1);
+  for (std::uint8_t session = 0; session < 4; ++session) liar->disconnect({0, session, 1});
+  expect_nothing_left();
+}
+
+// Connect requests of one address without end, 20 for each time that an honest client tries.
+TEST_F(HostileCrowdTest, R26ACrowdOfHalfOpenSessionsKeepsNobodyOut) {
+  start(16, 4);
+  std::vector<Honest*> honest;
+  std::uint16_t epoch = 0;
+  for (std::uint16_t round = 0; round < 200; ++round) {
+    const auto number = static_cast<std::uint8_t>(round);
+    connect({0, round, ++epoch}, conn_req(0, number, static_cast<std::uint8_t>(~number)));
+    if (round % 20 == 10) honest.push_back(&join(options(static_cast<std::uint16_t>(round), 2)));
+    pass(milliseconds(25));
+    EXPECT_LE(server->session_count(), 16U);
+  }
+  for (Honest* one : honest) {
+    EXPECT_TRUE(run_until([&] { return is_whole(*one) && one->client.link_up(); }, seconds(5)));
+    write(*one);
+    EXPECT_TRUE(run_until([&] { return one->ok == 1; }, seconds(2)));
+    EXPECT_EQ(one->client.paths()[0].reconnects, 0U);
+  }
+  EXPECT_GT(server->stats().crowded_out, 100U);
+  for (std::uint16_t round = 0; round < 200; ++round) liar->disconnect({0, round, round + 1U});
   expect_nothing_left();
 }
 

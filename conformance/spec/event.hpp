@@ -79,6 +79,7 @@ struct Key {
   X(EndSession, action)             \
   X(AdmitSession, action)           \
   X(AnswerName, action)             \
+  X(CrowdOut, action)               \
   X(WireSent, wire)                 \
   X(WireReceived, wire)             \
   X(WireCm, wire)                   \

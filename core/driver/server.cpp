@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 
 #include "core/driver/server_impl.hpp"
 #include "core/proto/fingerprint.hpp"
@@ -34,13 +35,16 @@ void Server::Impl::reserve_events() {
   event_capacity = capacity;
 }
 
-Server::Impl::Session* Server::Impl::create(Fabric& fabric, Nanos now, std::uint16_t index) {
-  const auto chunks = fabric.allocate(std::size_t{config.queue_depth} * config.chunk_size);
-  if (!chunks) return nullptr;
-  sessions[index] = std::make_unique<Session>(config, index);
-  sessions[index]->chunks = *chunks;
-  ++live;
-  reserve_events();
+Server::Impl::Session* Server::Impl::create(Nanos now, std::uint16_t index) {
+  try {
+    sessions[index] = std::make_unique<Session>(config, index);
+    ++live;
+    reserve_events();
+  } catch (const std::bad_alloc&) {
+    if (sessions[index] != nullptr) --live;
+    sessions[index] = nullptr;
+    return nullptr;
+  }
   if (recorder != nullptr) {
     const InstanceId instance = instance_of(*sessions[index]);
     recorder->begin(now, instance, MachineKind::server_session, config, index);
@@ -51,7 +55,7 @@ Server::Impl::Session* Server::Impl::create(Fabric& fabric, Nanos now, std::uint
 
 void Server::Impl::retire(Fabric& fabric, Nanos now, Session& session) {
   const std::uint16_t index = session.machine.index();
-  fabric.release(session.chunks.id);
+  if (session.chunks.id != kNoRegion) fabric.release(session.chunks.id);
   session.chunks = Region{};
   of_retired.stale_events += session.machine.counters().stale_events;
   of_retired.dropped_responses += session.machine.counters().dropped_responses;
@@ -138,7 +142,8 @@ Errc check(const ServerConfig& config, const Capabilities& fabric) noexcept {
                         std::has_single_bit(config.chunk_size) && config.chunk_size >= 8192 &&
                         config.max_hdr_size < config.chunk_size &&
                         wire::check_geometry(config.queue_depth, config.chunk_size) == wire::Refusal::none;
-  const bool rest = config.send_depth >= 8 && config.max_sessions >= 1 && config.heartbeat.interval > 0;
+  const bool rest = config.send_depth >= 8 && config.max_sessions >= 1 && config.max_half_open >= 1 &&
+                    config.heartbeat.interval > 0;
   if (!geometry || !rest) return Errc::invalid;
   const ServerConfig fitted = fit(config, fabric);
   const bool receives =

@@ -46,6 +46,7 @@ struct ServerStats {
   std::uint64_t requests = 0, responses = 0, error_responses = 0;
   std::uint64_t sessions_opened = 0, paths_connected = 0, paths_lost = 0;
   std::uint64_t rejected = 0;           // connect requests rejected
+  std::uint64_t crowded_out = 0;        // sessions closed before their INFO_REQ, for newer connect requests
   std::uint64_t refused_messages = 0;   // messages that did not parse; each closed its path
   std::uint64_t gated = 0;              // requests that waited for an older user of their chunk
   std::uint64_t fences = 0;             // fence requests answered

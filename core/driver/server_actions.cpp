@@ -1,8 +1,10 @@
 // What a server session asks for.
 #include <algorithm>
+#include <new>
 
 #include "core/driver/server_impl.hpp"
 #include "core/wire/imm.hpp"
+#include "core/wire/linux_errno.hpp"
 
 namespace rtrs {
 
@@ -99,12 +101,14 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Ac
   answer.max_hdr_size = config.max_hdr_size;
   answer.flags = action.flags;
   std::array<std::byte, wire::kConnRspBytes> bytes;
+  std::array<std::byte, wire::kConnRspBytes> refusal;
   // The receive of the INFO_REQ is posted before those of the connected path.
   ConnectionParams params;
   params.send_depth = config.send_depth;
   params.receive_depth = server_receives(config, action.key.con) + 1;
   // Each chunk loses its key when its request arrives and gets the next with the answer.
   params.key_depth = config.always_invalidate ? 2U * config.queue_depth : 0U;
+  params.refusal = encoded(wire::make_reject(wire::linux_errno::kEnomem), refusal);
   const auto message = encoded(answer, bytes);
   tap.cm(instance_of(session), now, action.key, trace::WireCmKind::rep, true, message);
   fabric.accept(action.request, action.key, params, message);
@@ -131,12 +135,23 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Di
   fabric.disconnect(action.key);
 }
 
+bool Server::Impl::provide_chunks(Fabric& fabric, Session& session) {
+  if (session.chunks.id != kNoRegion) return true;
+  const auto chunks = fabric.allocate(std::size_t{config.queue_depth} * config.chunk_size);
+  if (!chunks) return false;
+  session.chunks = *chunks;
+  session.requests = RequestStore(config.queue_depth, config.max_hdr_size);
+  return true;
+}
+
 // The session's chunks become writable for one path.
 bool Server::Impl::expose(Fabric& fabric, Session& session, ConKey key) {
+  if (!provide_chunks(fabric, session)) return false;
   const std::size_t parts = config.always_invalidate ? config.queue_depth : 1U;
   const std::size_t length = session.chunks.bytes.size() / parts;
   std::vector<Exposure>& exposed = session.exposed[key.path % kMaxPaths];
   runs.clear();
+  exposed.reserve(parts);
   for (std::size_t i = 0; i < parts; ++i) {
     const auto exposure = config.always_invalidate
                               ? fabric.expose_revocable(key, session.chunks.id, i * length, length)
@@ -150,11 +165,17 @@ bool Server::Impl::expose(Fabric& fabric, Session& session, ConKey key) {
 }
 
 void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const SendInfoRsp& action) {
-  if (!expose(fabric, session, action.key)) {
+  bool exposed = false;
+  try {
+    exposed = expose(fabric, session, action.key);
+    scratch.resize(wire::info_rsp_bytes(runs.size()));
+  } catch (const std::bad_alloc&) {
+    exposed = false;
+  }
+  if (!exposed) {
     session.failed = action.key;
     return;
   }
-  scratch.resize(wire::info_rsp_bytes(runs.size()));
   const std::size_t length = wire::encode_info_rsp(runs, scratch);
   RTRS_ASSERT(length != 0);
   WorkRequest work;

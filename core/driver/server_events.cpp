@@ -98,16 +98,24 @@ void Server::Impl::handle_connect(Fabric& fabric, Nanos now, const FabricEvent& 
   };
   if (!request || closing) return refused(wire::linux_errno::kEconnreset);
   ActionList answer;
-  ask_registry(SessionSought{now, event.request, request.value.paths_uuid, request.value.first_conn}, answer);
-  RTRS_ASSERT(answer.size() == 1);
-  const auto& action = std::get<ControlAction>(*answer.begin());
+  ask_registry(
+      SessionSought{now, event.request, request.value.paths_uuid, request.value.first_conn, event.host},
+      answer);
+  RTRS_ASSERT(!answer.empty());
+  for (const Action& one : answer) {
+    const auto* crowded = std::get_if<CrowdOut>(&std::get<ControlAction>(one));
+    if (crowded == nullptr) continue;
+    ++counted.crowded_out;
+    feed(fabric, *sessions[crowded->session], CloseRequested{now});
+  }
+  const auto& action = std::get<ControlAction>(*(answer.end() - 1));
   if (const auto* answered = std::get_if<Reject>(&action)) return refused(answered->peer_errno);
   admit(fabric, now, event, request.value, std::get<AdmitSession>(action));
 }
 
 void Server::Impl::admit(Fabric& fabric, Nanos now, const FabricEvent& event, const wire::ConnReq& request,
                          const AdmitSession& admission) {
-  Session* session = admission.create ? create(fabric, now, admission.session) : find(admission.session);
+  Session* session = admission.create ? create(now, admission.session) : find(admission.session);
   if (session == nullptr) {
     drop(now, admission.session);
     const ConKey asked{0, request.cid, 0};

@@ -26,10 +26,10 @@ struct Server::Impl {
   static constexpr std::size_t kFabricBatch = 64;
 
   struct Session {
-    Session(const ServerConfig& config, std::uint16_t index)
-        : machine(config, index), requests(config.queue_depth, config.max_hdr_size) {}
+    Session(const ServerConfig& config, std::uint16_t index) : machine(config, index) {}
     ServerSession machine;
-    RequestStore requests;
+    // Both are empty until the first INFO_REQ: a connect request is too cheap to be given memory for.
+    RequestStore requests{0, 0};
     Region chunks;                                         // queue_depth * chunk_size
     std::array<std::vector<Exposure>, kMaxPaths> exposed;  // one of all chunks, or one a chunk
     std::array<bool, kMaxPaths> up{};
@@ -119,6 +119,8 @@ struct Server::Impl {
   void control(Fabric&, Nanos, Session&, const OfClient&) {
     RTRS_ASSERT(false);
   }
+  // False: memory or keys cannot be had.
+  bool provide_chunks(Fabric&, Session&);
   bool expose(Fabric&, Session&, ConKey);
   // `instance` and `key` for the trace: the session that decided, or the registry.
   void reject(Fabric&, Nanos now, InstanceId instance, ConKey key, std::uint32_t request, int peer_errno);
@@ -131,7 +133,7 @@ struct Server::Impl {
   Session* find(std::uint16_t index) const noexcept {
     return index < sessions.size() ? sessions[index].get() : nullptr;
   }
-  Session* create(Fabric&, Nanos now, std::uint16_t index);
+  Session* create(Nanos now, std::uint16_t index);
   void retire(Fabric&, Nanos now, Session&);
   void drop(Nanos now, std::uint16_t index);
   void run_deadlines(Fabric&, Nanos now);

@@ -206,6 +206,11 @@ struct AdmitSession {
   bool create;
   RTRS_FIELDS(request, session, create)
 };
+// Registry: close a session that sent no INFO_REQ yet, to make room.
+struct CrowdOut {
+  std::uint16_t session;
+  RTRS_FIELDS(session)
+};
 // Registry: answer to NameClaimed, 0 or a positive errno.
 struct AnswerName {
   std::uint16_t session;
@@ -213,9 +218,9 @@ struct AnswerName {
   RTRS_FIELDS(session, refusal_errno)
 };
 
-using ControlAction =
-    std::variant<Connect, Accept, Reject, Disconnect, SendInfoReq, SendInfoRsp, SendFenceReq, SendFenceRsp,
-                 PathChanged, LinkChanged, FailedOver, ReleasePath, EndSession, AdmitSession, AnswerName>;
+using ControlAction = std::variant<Connect, Accept, Reject, Disconnect, SendInfoReq, SendInfoRsp,
+                                   SendFenceReq, SendFenceRsp, PathChanged, LinkChanged, FailedOver,
+                                   ReleasePath, EndSession, AdmitSession, AnswerName, CrowdOut>;
 
 // At most eleven alternatives, so that visiting stays a switch.
 using Action = std::variant<PostRequest, PostResponse, PostImm, PostReceive, Complete, Deliver, StoreKey,

@@ -68,6 +68,8 @@ struct ServerConfig {
   std::uint32_t max_hdr_size = 4096;
   std::uint16_t send_depth = 1024;  // send queue entries of a connection
   std::uint16_t max_sessions = 64;
+  std::uint16_t max_host_sessions = 0;  // of one client address; 0: max_sessions
+  std::uint16_t max_half_open = 16;     // of one client address: sessions without INFO_REQ yet; at least 1
   // Granted when asked for. Bit 3 (keys_stay): the keys of READs are left to a client that asks for it,
   // because its own invalidation costs less than a message.
   std::uint8_t extensions = 3;
@@ -79,8 +81,9 @@ struct ServerConfig {
   Nanos handshake_timeout = seconds(30);  // from the first connect request of a path to its INFO_REQ
   HeartbeatConfig heartbeat;
   bool operator==(const ServerConfig&) const = default;
-  RTRS_FIELDS(queue_depth, chunk_size, max_hdr_size, send_depth, max_sessions, extensions, always_invalidate,
-              imm_consumes_receive, send_invalidate, handshake_timeout, heartbeat)
+  RTRS_FIELDS(queue_depth, chunk_size, max_hdr_size, send_depth, max_sessions, max_host_sessions,
+              max_half_open, extensions, always_invalidate, imm_consumes_receive, send_invalidate,
+              handshake_timeout, heartbeat)
 };
 
 }  // namespace rtrs

@@ -239,7 +239,8 @@ struct SessionSought {
   std::uint32_t request;
   wire::Uuid paths_uuid;  // the session
   bool first_conn;
-  RTRS_FIELDS(now, request, paths_uuid, first_conn)
+  std::uint32_t host = 0;  // digest of the client's address
+  RTRS_FIELDS(now, request, paths_uuid, first_conn, host)
 };
 struct NameClaimed {
   Nanos now;

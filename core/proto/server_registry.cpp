@@ -9,7 +9,50 @@
 namespace rtrs {
 
 ServerRegistry::ServerRegistry(const ServerConfig& config) noexcept
-    : max_sessions_(static_cast<std::uint16_t>(std::min<unsigned>(config.max_sessions, kMaxSessions))) {}
+    : max_sessions_(static_cast<std::uint16_t>(std::min<unsigned>(config.max_sessions, kMaxSessions))),
+      max_host_sessions_(config.max_host_sessions == 0 ? max_sessions_ : config.max_host_sessions),
+      max_half_open_(std::max<std::uint16_t>(config.max_half_open, 1)) {}
+
+unsigned ServerRegistry::half_open_of(std::uint32_t host) const noexcept {
+  return static_cast<unsigned>(
+      std::count_if(half_open_.begin(), half_open_.end(),
+                    [&](std::uint16_t session) { return entries_[session].host == host; }));
+}
+
+unsigned ServerRegistry::sessions_of(std::uint32_t host) const noexcept {
+  return static_cast<unsigned>(std::count_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.live && entry.host == host;
+  }));
+}
+
+std::size_t ServerRegistry::oldest_of(std::uint32_t host) const noexcept {
+  std::size_t at = 0;
+  while (entries_[half_open_[at]].host != host) ++at;
+  return at;
+}
+
+std::uint32_t ServerRegistry::most_crowded_host() const noexcept {
+  std::uint32_t host = entries_[half_open_[0]].host;
+  unsigned most = 0;
+  for (const std::uint16_t session : half_open_) {
+    const unsigned crowd = half_open_of(entries_[session].host);
+    if (crowd > most) host = entries_[session].host;
+    most = std::max(most, crowd);
+  }
+  return host;
+}
+
+void ServerRegistry::crowd_out(std::uint32_t host, ActionList& out) noexcept {
+  const std::size_t at = oldest_of(host);
+  out.push(CrowdOut{half_open_[at]});
+  half_open_.erase_at(at);
+}
+
+void ServerRegistry::forget_half_open(std::uint16_t session) noexcept {
+  for (std::size_t i = half_open_.size(); i-- > 0;) {
+    if (half_open_[i] == session) half_open_.erase_at(i);
+  }
+}
 
 void ServerRegistry::on(const SessionSought& in, ActionList& out) noexcept {
   std::size_t unused = entries_.size();
@@ -25,12 +68,21 @@ void ServerRegistry::on(const SessionSought& in, ActionList& out) noexcept {
     out.push(Reject{in.request, Reason::unknown_session, wire::linux_errno::kEnxio});
     return;
   }
-  if (live_ >= max_sessions_) {
-    out.push(Reject{in.request, Reason::too_many_sessions, wire::linux_errno::kEnomem});
+  const bool crowded = half_open_of(in.host) >= max_half_open_;
+  if (crowded) crowd_out(in.host, out);
+  if (live_ >= max_sessions_ || sessions_of(in.host) >= max_host_sessions_) {
+    // Where nothing can give way, the limit holds until a session ends.
+    const bool own = half_open_of(in.host) != 0;
+    const bool room = crowded || own || (live_ >= max_sessions_ && !half_open_.empty());
+    if (room && !crowded) crowd_out(own ? in.host : most_crowded_host(), out);
+    out.push(
+        Reject{in.request, Reason::too_many_sessions,
+               static_cast<std::uint16_t>(room ? wire::linux_errno::kEbusy : wire::linux_errno::kEnomem)});
     return;
   }
   Entry entry;
   entry.uuid = in.paths_uuid;
+  entry.host = in.host;
   entry.live = true;
   if (unused == entries_.size()) {
     entries_.push_back(entry);
@@ -38,6 +90,7 @@ void ServerRegistry::on(const SessionSought& in, ActionList& out) noexcept {
     entries_[unused] = entry;
   }
   ++live_;
+  half_open_.push_back(static_cast<std::uint16_t>(unused));
   out.push(AdmitSession{in.request, static_cast<std::uint16_t>(unused), true});
 }
 
@@ -54,12 +107,14 @@ void ServerRegistry::on(const NameClaimed& in, ActionList& out) noexcept {
     claimant.digest_low = in.digest_low;
     claimant.digest_high = in.digest_high;
   }
+  if (granted) forget_half_open(in.session);
   out.push(AnswerName{in.session, static_cast<std::uint16_t>(granted ? 0 : wire::linux_errno::kEperm)});
 }
 
 void ServerRegistry::on(const SessionDropped& in, ActionList&) noexcept {
   RTRS_ASSERT(entries_[in.session].live);
   entries_[in.session] = Entry{};
+  forget_half_open(in.session);
   --live_;
   // Equal sets of sessions are equal values, whatever came before.
   std::size_t used = entries_.size();
@@ -70,6 +125,7 @@ void ServerRegistry::on(const SessionDropped& in, ActionList&) noexcept {
 std::uint64_t ServerRegistry::fingerprint() const noexcept {
   Fingerprint hash;
   hash.add(entries_);
+  hash.add(half_open_);
   hash.add(live_);
   return hash.value();
 }

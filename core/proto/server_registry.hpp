@@ -17,8 +17,13 @@ class ServerRegistry {
   // max_sessions above kMaxSessions counts as kMaxSessions.
   explicit ServerRegistry(const ServerConfig&) noexcept;
 
-  // Answered by AdmitSession, or by Reject: ENXIO for an additional path of an unknown session, ENOMEM beyond
-  // the limit. After `create` the session exists until SessionDropped, whatever becomes of the request.
+  // Answered last by AdmitSession, or by Reject: ENXIO for an additional path of an unknown session, ENOMEM
+  // beyond a limit, EBUSY where room is being made. After `create` the session exists until SessionDropped,
+  // whatever becomes of the request.
+  //
+  // A session is half open until it has a name, which INFO_REQ brings. Anybody can make such sessions with
+  // one small message each, so they give way (CrowdOut): the oldest of a client address with max_half_open of
+  // them; and, when there are max_sessions, the oldest of the address that has most.
   void on(const SessionSought&, ActionList&) noexcept;
   // Answered by AnswerName: EPERM when another session owns the name or this one has another.
   void on(const NameClaimed&, ActionList&) noexcept;
@@ -28,22 +33,35 @@ class ServerRegistry {
   unsigned session_count() const noexcept { return live_; }
   std::uint64_t fingerprint() const noexcept;
   bool operator==(const ServerRegistry&) const = default;
-  RTRS_FIELDS(entries_, live_, max_sessions_)
+  RTRS_FIELDS(entries_, half_open_, live_, max_sessions_, max_host_sessions_, max_half_open_)
 
  private:
   struct Entry {
     wire::Uuid uuid{};
     std::uint64_t digest_low = 0;
     std::uint64_t digest_high = 0;
+    std::uint32_t host = 0;
     bool live = false;
     bool named = false;
     bool operator==(const Entry&) const = default;
-    RTRS_FIELDS(uuid, digest_low, digest_high, live, named)
+    RTRS_FIELDS(uuid, digest_low, digest_high, host, live, named)
   };
+  using Indices = FixedVector<std::uint16_t, kMaxSessions>;
+
+  unsigned half_open_of(std::uint32_t host) const noexcept;
+  unsigned sessions_of(std::uint32_t host) const noexcept;
+  // Position in half_open_ of the oldest of `host`.
+  std::size_t oldest_of(std::uint32_t host) const noexcept;
+  std::uint32_t most_crowded_host() const noexcept;
+  void crowd_out(std::uint32_t host, ActionList&) noexcept;
+  void forget_half_open(std::uint16_t session) noexcept;
 
   FixedVector<Entry, kMaxSessions> entries_;  // by session index
+  Indices half_open_;                         // oldest first; not those that were crowded out
   std::uint16_t live_ = 0;
   std::uint16_t max_sessions_;
+  std::uint16_t max_host_sessions_;
+  std::uint16_t max_half_open_;
 };
 
 }  // namespace rtrs

@@ -16,11 +16,20 @@ namespace {
 class ServerRegistryTest : public testing::Test {
  protected:
   template <class Answer, class Input>
-  Answer ask(const Input& input) {
+  Answer ask(const Input& input, std::vector<std::uint16_t> crowded_out = {}) {
     ActionList out;
     registry.on(input, out);
-    EXPECT_EQ(out.size(), 1U);
-    return std::get<Answer>(std::get<ControlAction>(*out.begin()));
+    std::vector<std::uint16_t> given_way;
+    for (const Action& action : out) {
+      if (const auto* crowded = std::get_if<CrowdOut>(&std::get<ControlAction>(action)))
+        given_way.push_back(crowded->session);
+    }
+    EXPECT_EQ(given_way, crowded_out);
+    EXPECT_EQ(out.size(), crowded_out.size() + 1);
+    return std::get<Answer>(std::get<ControlAction>(*(out.end() - 1)));
+  }
+  static SessionSought from(std::uint32_t host, std::uint8_t session) {
+    return SessionSought{0, 77, uuid(session), true, host};
   }
   AdmitSession admit(std::uint8_t session, bool first = true) {
     return ask<AdmitSession>(SessionSought{0, 77, uuid(session), first});
@@ -75,12 +84,70 @@ TEST_F(ServerRegistryTest, R12L12ConcurrentFirstRequestsMeetInOneSession) {
 }
 
 TEST_F(ServerRegistryTest, R26SessionsAreBounded) {
-  admit(1);
-  admit(2);
+  claim(admit(1).session, 1);
+  claim(admit(2).session, 2);
   const Reject reject = refusal(3);
   EXPECT_EQ(reject.reason, Reason::too_many_sessions);
   EXPECT_EQ(reject.peer_errno, wire::linux_errno::kEnomem);
   EXPECT_FALSE(admit(2).create);
+}
+
+TEST_F(ServerRegistryTest, R26AHalfOpenSessionGivesWayWhenAllSessionsAreTaken) {
+  const auto named = admit(1).session;
+  claim(named, 1);
+  const auto half_open = admit(2).session;
+  const auto reject = ask<Reject>(from(9, 3), {half_open});
+  EXPECT_EQ(reject.reason, Reason::too_many_sessions);
+  EXPECT_EQ(reject.peer_errno, wire::linux_errno::kEbusy) << "the client tries again soon";
+  // Until it is dropped it has its place, and nothing else gives way for it.
+  EXPECT_EQ(ask<Reject>(from(9, 3)).peer_errno, wire::linux_errno::kEnomem);
+  drop(half_open);
+  EXPECT_EQ(ask<AdmitSession>(from(9, 3)).session, half_open);
+}
+
+class CrowdedRegistryTest : public ServerRegistryTest {
+ protected:
+  CrowdedRegistryTest() { registry = ServerRegistry(limits(6, 0, 2)); }
+  static ServerConfig limits(std::uint16_t sessions, std::uint16_t of_host, std::uint16_t half_open) {
+    ServerConfig config;
+    config.max_sessions = sessions;
+    config.max_host_sessions = of_host;
+    config.max_half_open = half_open;
+    return config;
+  }
+};
+
+TEST_F(CrowdedRegistryTest, TheOldestHalfOpenSessionOfAnAddressGivesWayToItsNext) {
+  const auto first = ask<AdmitSession>(from(1, 1)).session;
+  const auto other = ask<AdmitSession>(from(2, 2)).session;
+  const auto second = ask<AdmitSession>(from(1, 3)).session;
+  const auto third = ask<AdmitSession>(from(1, 4), {first}).session;
+  EXPECT_TRUE(third != first && third != second && third != other);
+  ask<AdmitSession>(from(1, 5), {second});
+  EXPECT_EQ(registry.session_count(), 5U) << "those that give way are there until they are dropped";
+}
+
+TEST_F(CrowdedRegistryTest, ASessionWithANameNeverGivesWay) {
+  for (std::uint8_t i = 1; i <= 6; ++i) claim(ask<AdmitSession>(from(1, i)).session, i);
+  EXPECT_EQ(ask<Reject>(from(1, 7)).peer_errno, wire::linux_errno::kEnomem);
+  EXPECT_EQ(ask<Reject>(from(2, 7)).peer_errno, wire::linux_errno::kEnomem);
+}
+
+TEST_F(CrowdedRegistryTest, OfAllAddressesTheOneWithMostHalfOpenSessionsGivesWay) {
+  for (std::uint8_t i = 1; i <= 3; ++i) claim(ask<AdmitSession>(from(1, i)).session, i);
+  ask<AdmitSession>(from(2, 4));
+  const auto crowd = ask<AdmitSession>(from(3, 5)).session;
+  ask<AdmitSession>(from(3, 6));
+  EXPECT_EQ(ask<Reject>(from(4, 7), {crowd}).peer_errno, wire::linux_errno::kEbusy);
+}
+
+TEST_F(CrowdedRegistryTest, OneAddressDoesNotGetMoreThanItsShare) {
+  registry = ServerRegistry(limits(6, 4, 2));
+  for (std::uint8_t i = 1; i <= 3; ++i) claim(ask<AdmitSession>(from(1, i)).session, i);
+  const auto half_open = ask<AdmitSession>(from(1, 4)).session;
+  EXPECT_EQ(ask<Reject>(from(1, 5), {half_open}).peer_errno, wire::linux_errno::kEbusy);
+  EXPECT_EQ(ask<Reject>(from(1, 5)).peer_errno, wire::linux_errno::kEnomem);
+  EXPECT_TRUE(ask<AdmitSession>(from(2, 5)).create) << "others have the rest";
 }
 
 TEST_F(ServerRegistryTest, IndexIsReusedOnlyAfterTheDrop) {

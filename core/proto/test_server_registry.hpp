@@ -1,10 +1,13 @@
 // A registry beside a plain account of what it must say: which sessions there are, who owns which name.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "core/proto/server_registry.hpp"
 #include "core/wire/linux_errno.hpp"
@@ -39,18 +42,25 @@ class CheckedRegistry {
   std::size_t names() const noexcept { return owners_.size(); }
 
  private:
-  static constexpr unsigned kIdentities = 12, kNames = 5;
+  static constexpr unsigned kIdentities = 12, kNames = 5, kHosts = 3;
   struct Session {
     unsigned who = 0;
     std::optional<unsigned> name;
+    bool leaving = false;  // it was crowded out
   };
 
   template <class Input>
   std::optional<Action> ask(const Input& input) {
     ActionList out;
     registry_.on(input, out);
-    if (out.size() != 1) return {};
-    return *out.begin();
+    crowded_out_.clear();
+    for (const Action& action : out) {
+      const auto* control = std::get_if<ControlAction>(&action);
+      const auto* crowded = control == nullptr ? nullptr : std::get_if<CrowdOut>(control);
+      if (crowded != nullptr) crowded_out_.push_back(crowded->session);
+    }
+    if (out.size() != crowded_out_.size() + 1) return {};
+    return *(out.end() - 1);
   }
   template <class Answer>
   static const Answer* as_answer(const std::optional<Action>& action) {
@@ -61,13 +71,15 @@ class CheckedRegistry {
   const char* seek(unsigned who, bool first) {
     wire::Uuid uuid;
     uuid.bytes.fill(static_cast<std::uint8_t>(who));
-    const auto answer = ask(SessionSought{0, ++request_, uuid, first});
+    const auto answer = ask(SessionSought{0, ++request_, uuid, first, who % kHosts});
     const auto* admit = as_answer<AdmitSession>(answer);
     const auto* reject = as_answer<Reject>(answer);
     if (admit == nullptr && reject == nullptr) return "a request is admitted or rejected, once";
     if ((admit != nullptr ? admit->request : reject->request) != request_) return "it answers what was asked";
+    const std::size_t given_way = crowded_out_.size();
     for (const auto& [index, session] : sessions_) {
       if (session.who != who) continue;
+      if (given_way != 0) return "only new sessions make others give way";
       const bool joined = admit != nullptr && !admit->create && admit->session == index;
       return joined ? nullptr : "a known identity joins its session";
     }
@@ -75,12 +87,30 @@ class CheckedRegistry {
       const bool refused = reject != nullptr && reject->peer_errno == wire::linux_errno::kEnxio;
       return refused ? nullptr : "an additional path of an unknown session is refused";
     }
+    if (const char* broken = give_way()) return broken;
     if (sessions_.size() >= max_sessions_) {
-      const bool refused = reject != nullptr && reject->peer_errno == wire::linux_errno::kEnomem;
+      const int expected = given_way == 0 ? wire::linux_errno::kEnomem : wire::linux_errno::kEbusy;
+      const bool refused = reject != nullptr && reject->peer_errno == expected;
       return refused ? nullptr : "no more sessions than there may be";
     }
+    if (given_way != 0) return "nobody gives way while there is room";
     if (admit == nullptr || !admit->create) return "a new identity makes a session";
     return sessions_.emplace(admit->session, Session{who, {}}).second ? nullptr : "an index has one session";
+  }
+  // Marks those that were crowded out: each is there, has no name and gives way once.
+  const char* give_way() {
+    if (crowded_out_.size() > 1) return "one gives way for one";
+    for (const std::uint16_t index : crowded_out_) {
+      const auto found = sessions_.find(index);
+      if (found == sessions_.end()) return "who gives way is there";
+      if (found->second.name) return "a session with a name does not give way";
+      if (std::exchange(found->second.leaving, true)) return "a session gives way once";
+    }
+    const bool may = std::any_of(sessions_.begin(), sessions_.end(),
+                                 [](const auto& one) { return !one.second.name && !one.second.leaving; });
+    const bool must = sessions_.size() >= max_sessions_ && may;
+    return must && crowded_out_.empty() ? "a session without a name gives way when there is no room"
+                                        : nullptr;
   }
   const char* claim(unsigned which, unsigned name) {
     if (sessions_.empty()) return nullptr;
@@ -106,6 +136,7 @@ class CheckedRegistry {
   }
 
   std::uint16_t max_sessions_;
+  std::vector<std::uint16_t> crowded_out_;  // by the last question
   ServerRegistry registry_;
   ServerRegistry empty_;
   std::map<std::uint16_t, Session> sessions_;  // by index

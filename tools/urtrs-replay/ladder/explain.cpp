@@ -93,7 +93,7 @@ Explainer::Known& Explainer::known(const Fields& record) {
   if (found != by_instance_.end()) return found->second;
   const std::string_view name = record.event();
   const bool registry = name == "SessionSought" || name == "NameClaimed" || name == "SessionDropped" ||
-                        name == "AdmitSession" || name == "AnswerName";
+                        name == "AdmitSession" || name == "AnswerName" || name == "CrowdOut";
   return begin(record, registry ? Side::server : guess_side(record), registry);
 }
 
