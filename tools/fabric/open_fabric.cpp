@@ -1,5 +1,7 @@
 #include "tools/fabric/open_fabric.hpp"
 
+#include <sys/resource.h>
+
 #include <memory>
 #include <utility>
 
@@ -72,6 +74,13 @@ const std::vector<std::string>& fabric_names() {
 const std::vector<std::string>& invalidation_names() {
   static const std::vector<std::string> names{"auto", "windows", "registration"};
   return names;
+}
+
+void raise_descriptor_limit() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 Opened open_fabric(const FabricChoice& choice) {

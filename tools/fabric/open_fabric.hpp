@@ -29,6 +29,10 @@ const std::vector<std::string>& fabric_names();
 // How verbs takes a key back: docs/security.md.
 const std::vector<std::string>& invalidation_names();
 
+// Raises the soft limit of file descriptors to the hard one, because a connection takes about six. Programs
+// that use select(2) must not call it.
+void raise_descriptor_limit() noexcept;
+
 // The error is a sentence for the user: what cannot be used, and why.
 tl::expected<std::unique_ptr<Fabric>, std::string> open_fabric(const FabricChoice&);
 

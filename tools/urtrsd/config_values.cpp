@@ -50,8 +50,6 @@ std::vector<Setting> make_settings() {
        IntegerRule{&C::heartbeat_interval_ms, 10, 3600000}},
       {"heartbeat.missed_max", "heartbeat-missed-max", "silent checks before a peer counts as dead",
        IntegerRule{&C::heartbeat_missed_max, 1, 1000}},
-      {"max_sessions", "max-sessions", "sessions at one time",
-       IntegerRule{&C::max_sessions, 1, kMaxSessions}},
       {"trace", "trace", "file that records every input", TextRule{&C::trace, {}, true}},
       {"trace_detail", "trace-detail",
        "what else the file has: what went over the wire, and user data with it",
@@ -73,6 +71,22 @@ std::vector<Setting> make_settings() {
   };
 }
 
+// What clients can use up.
+std::vector<Setting> make_limits() {
+  using C = DaemonConfig;
+  return {
+      {"max_sessions", "max-sessions", "sessions at one time",
+       IntegerRule{&C::max_sessions, 1, kMaxSessions}},
+      {"max_host_sessions", "max-host-sessions",
+       "sessions of one client address (IPv6: of its first 64 bits), each with sess_queue_depth x "
+       "max_chunk_size bytes; 0: all but an eighth of max_sessions",
+       IntegerRule{&C::max_host_sessions, 0, kMaxSessions}},
+      {"max_half_open", "max-half-open",
+       "sessions of one client address that are not complete yet; beyond it the oldest of them is closed",
+       IntegerRule{&C::max_half_open, 1, kMaxSessions}},
+  };
+}
+
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
@@ -91,7 +105,11 @@ std::string to_string(const ConfigProblem& problem) {
 }
 
 const std::vector<Setting>& settings() {
-  static const std::vector<Setting> all = make_settings();
+  static const std::vector<Setting> all = [] {
+    std::vector<Setting> both = make_settings();
+    for (Setting& limit : make_limits()) both.push_back(std::move(limit));
+    return both;
+  }();
   return all;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/ip/address.hpp>
 #include <csignal>
 #include <random>
 
@@ -22,6 +23,10 @@ ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fab
   protocol.queue_depth = static_cast<std::uint16_t>(config.sess_queue_depth);
   protocol.chunk_size = config.max_chunk_size;
   protocol.max_sessions = static_cast<std::uint16_t>(config.max_sessions);
+  protocol.max_host_sessions = static_cast<std::uint16_t>(
+      config.max_host_sessions != 0 ? config.max_host_sessions
+                                    : config.max_sessions - config.max_sessions / 8);
+  protocol.max_half_open = static_cast<std::uint16_t>(config.max_half_open);
   // By itself only where it is done without risk for the connections.
   protocol.always_invalidate =
       config.always_invalidate.value_or(fabric.invalidation && !fabric.invalidation_breaks_on_packet_loss);
@@ -33,6 +38,15 @@ ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fab
   protocol.heartbeat.interval = milliseconds(config.heartbeat_interval_ms);
   protocol.heartbeat.missed_max = config.heartbeat_missed_max;
   return protocol;
+}
+
+bool is_loopback(const std::string& address) {
+  boost::system::error_code error;
+  const auto parsed = boost::asio::ip::make_address(address, error);
+  if (error) return false;
+  const bool mapped = parsed.is_v6() && parsed.to_v6().is_v4_mapped();
+  return mapped ? boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, parsed.to_v6()).is_loopback()
+                : parsed.is_loopback();
 }
 
 std::uint64_t pack(const RequestId& id) {
@@ -93,6 +107,17 @@ int Daemon::start() {
     if (result != Errc::ok) {
       spdlog::error("cannot listen on {} port {}: {}", address, config_.port, to_string(result));
       return result == Errc::not_supported ? 3 : 1;
+    }
+  }
+  if (config_.fabric == "libfabric") {
+    for (const std::string& address : config_.listen) {
+      if (!is_loopback(address))
+        spdlog::warn(
+            "{} is no loopback address: whoever reaches port {} there can crash this process or write into "
+            "its "
+            "memory, because provider {} of libfabric does not check what it receives; use it on trusted "
+            "networks only (docs/security.md)",
+            address, fabric_->listening_port(), config_.provider);
     }
   }
   for (const ExportSpec& spec : catalog_->specs())

@@ -67,6 +67,7 @@ int serve(const DaemonConfig& config) {
 
 int main(int argc, char** argv) {
   ofi::restore_signal_handlers();
+  tools::raise_descriptor_limit();
   // A peer that goes away and a trace that reaches a size limit are errors of a call, not ends of the
   // process.
   std::signal(SIGPIPE, SIG_IGN);
