@@ -1,9 +1,11 @@
 // Connections come and go.
 #include <rdma/fi_errno.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -47,8 +49,22 @@ const char* connect_text(Reason reason) {
   }
 }
 
-// What the provider and this backend allocate for one connection, rounded up.
+// What the provider and this backend take for one connection, rounded up.
 constexpr std::size_t kMemoryOfConnection = std::size_t{4} << 20;
+constexpr std::size_t kDescriptorsOfConnection = 10;
+
+// Provider tcp does not survive every failure of its own to get memory or a descriptor, so that both are
+// asked for before it is. 0 or a negative error.
+int ask_for_resources() {
+  const std::unique_ptr<std::byte[]> memory(new (std::nothrow) std::byte[kMemoryOfConnection]);
+  if (memory == nullptr) return -FI_ENOMEM;
+  std::array<net::UniqueFd, kDescriptorsOfConnection> descriptors;
+  for (net::UniqueFd& one : descriptors) {
+    one.reset(::eventfd(0, EFD_CLOEXEC));
+    if (!one) return -errno;
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -148,10 +164,8 @@ int FabricImpl::serve(Connection& connection, ConnectRequest& from, std::span<co
 void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
                         std::span<const std::byte> private_data) {
   auto node = requests_.extract(request);
-  // Provider tcp does not survive every failed allocation of its own, so the memory is asked for first.
-  const bool memory =
-      std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[kMemoryOfConnection]) != nullptr;
-  Connection& connection = create(key, memory ? params : ConnectionParams{}, false);
+  int result = ask_for_resources();
+  Connection& connection = create(key, result == 0 ? params : ConnectionParams{}, false);
   if (node.empty() || private_data.size() > capabilities().accept_data) {
     if (!node.empty()) refuse(node.mapped(), {});
     report_lost(connection, Reason::post_failed);
@@ -159,7 +173,7 @@ void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParam
   }
   ConnectRequest& from = node.mapped();
   connection.set_addresses(from.client, from.server);
-  const int result = memory ? serve(connection, from, private_data) : -FI_ENOMEM;
+  if (result == 0) result = serve(connection, from, private_data);
   if (result == 0) return;
   log(LogLevel::warning, connection.description() + ": cannot accept: " + error_text(-result));
   // The endpoint goes first: it uses what the reject frees.
@@ -233,14 +247,25 @@ void FabricImpl::fail_connect(Connection& connection, const PathAddress& address
 
 void FabricImpl::take_requests() {
   for (ConnectRequest& request : listener_->take()) {
-    FabricEvent event;
-    event.kind = FabricEvent::Kind::connect_requested;
-    event.request = ++next_request_;
-    event.address_pair = address_pair_digest(request.client, request.server);
-    event.host = host_digest(request.client);
-    report(event, request.private_data);
-    requests_.emplace(event.request, std::move(request));
+    try {
+      take_request(request);
+    } catch (const std::bad_alloc&) {
+      refuse(request, {});
+    }
   }
+}
+
+// Leaves the request as it is when memory cannot be had.
+void FabricImpl::take_request(ConnectRequest& request) {
+  FabricEvent event;
+  event.kind = FabricEvent::Kind::connect_requested;
+  event.request = ++next_request_;
+  event.address_pair = address_pair_digest(request.client, request.server);
+  event.host = host_digest(request.client);
+  std::string bytes = request.private_data;
+  if (pending_.size() == pending_.capacity()) pending_.reserve(2 * pending_.size() + 8);
+  requests_.emplace(event.request, std::move(request));
+  report(event, std::move(bytes));
 }
 
 void FabricImpl::read_events() {

@@ -81,6 +81,7 @@ class FabricImpl final : public OfiFabric {
   void find_ready() noexcept;
   void look_at_kernel() noexcept;
   void take_requests();
+  void take_request(ConnectRequest&);
   void read_events();
   void handle_event(std::uint32_t event, const fi_eq_cm_entry&, std::size_t data_size);
   void handle_event_error();

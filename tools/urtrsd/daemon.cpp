@@ -6,10 +6,12 @@
 #include <array>
 #include <boost/asio/ip/address.hpp>
 #include <csignal>
+#include <new>
 #include <random>
 
 #include "core/base/assert.hpp"
 #include "core/base/assert_hook.hpp"
+#include "core/wire/linux_errno.hpp"
 
 namespace rtrs::daemon {
 
@@ -232,23 +234,17 @@ void Daemon::report_news() {
 
 void Daemon::handle(const ServerEvent& event) {
   switch (event.kind) {
-    case ServerEvent::Kind::session_opened: {
-      if (sessions_.size() <= event.session) sessions_.resize(event.session + 1U);
-      auto session = std::make_unique<Session>();
-      session->name = event.name;
-      session->serial = next_serial_++;
-      session->devices =
-          std::make_unique<rnbd::ServerDevices>(rnbd::ServerOptions{generation_, rnbd::kMaxGenerations});
-      session->requests.resize(config_.sess_queue_depth);
-      sessions_[event.session] = std::move(session);
-      generation_ = (generation_ + 1) % rnbd::kMaxGenerations;
-      ++open_sessions_;
-      engine_->reserve(open_sessions_ * config_.sess_queue_depth);
-      log_.write(LogKind::session, spdlog::level::info, "session={} name={} opened", event.session,
-                 in_quotes(event.name));
+    case ServerEvent::Kind::session_opened:
+      try {
+        open_session(event);
+      } catch (const std::bad_alloc&) {
+        log_.write(LogKind::session, spdlog::level::err, "session={} name={} is closed: no memory for it",
+                   event.session, in_quotes(event.name));
+        server_.close_session(*fabric_, asio::steady_now(), event.session);
+      }
       break;
-    }
     case ServerEvent::Kind::session_closed:
+      if (event.session >= sessions_.size() || sessions_[event.session] == nullptr) break;
       feed(event.session, rnbd::SessionClosed{});
       log_.write(LogKind::session, spdlog::level::info, "session={} name={} closed", event.session,
                  in_quotes(sessions_[event.session]->name));
@@ -256,9 +252,28 @@ void Daemon::handle(const ServerEvent& event) {
       --open_sessions_;
       break;
     case ServerEvent::Kind::request:
-      handle_request(event);
+      if (event.session < sessions_.size() && sessions_[event.session] != nullptr)
+        handle_request(event);
+      else
+        server_.respond(*fabric_, asio::steady_now(), event.id, wire::linux_errno::kEnomem);
       break;
   }
+}
+
+void Daemon::open_session(const ServerEvent& event) {
+  if (sessions_.size() <= event.session) sessions_.resize(event.session + 1U);
+  auto session = std::make_unique<Session>();
+  session->name = event.name;
+  session->serial = next_serial_++;
+  session->devices =
+      std::make_unique<rnbd::ServerDevices>(rnbd::ServerOptions{generation_, rnbd::kMaxGenerations});
+  session->requests.resize(config_.sess_queue_depth);
+  engine_->reserve((open_sessions_ + 1) * config_.sess_queue_depth);
+  sessions_[event.session] = std::move(session);
+  generation_ = (generation_ + 1) % rnbd::kMaxGenerations;
+  ++open_sessions_;
+  log_.write(LogKind::session, spdlog::level::info, "session={} name={} opened", event.session,
+             in_quotes(event.name));
 }
 
 void Daemon::handle_request(const ServerEvent& event) {

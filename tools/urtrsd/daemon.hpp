@@ -52,6 +52,7 @@ class Daemon {
 
   bool step(Nanos now);
   void handle(const ServerEvent&);
+  void open_session(const ServerEvent&);
   void handle_request(const ServerEvent&);
   template <class Input>
   void feed(std::uint16_t session, const Input&);
