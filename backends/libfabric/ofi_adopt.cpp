@@ -16,6 +16,7 @@
 #include <cstring>
 #include <utility>
 
+#include "backends/libfabric/listener_parts.hpp"
 #include "backends/libfabric/ofi_status.hpp"
 
 namespace rtrs::ofi {
@@ -31,16 +32,6 @@ net::SocketAddress loopback() {
   ip->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   address.length = sizeof(sockaddr_in);
   return address;
-}
-
-bool set_address(void*& target, std::size_t& length, const net::SocketAddress& address) {
-  void* copy = std::malloc(address.length);
-  if (copy == nullptr) return false;
-  std::memcpy(copy, &address.storage, address.length);
-  std::free(target);
-  target = copy;
-  length = address.length;
-  return true;
 }
 
 using NameOf = int (*)(int, sockaddr*, socklen_t*);  // getsockname or getpeername

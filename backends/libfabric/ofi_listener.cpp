@@ -6,46 +6,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <utility>
 
+#include "backends/libfabric/listener_parts.hpp"
 #include "backends/libfabric/ofi_status.hpp"
 
 namespace rtrs::ofi {
-namespace {
-
-std::uint64_t now_ms() {
-  const auto since_start = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(since_start).count());
-}
-
-void raise(int event_fd) {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(event_fd, &one, sizeof one);
-}
-
-// Replaces an address that libfabric will free.
-bool set_address(void*& target, std::size_t& length, const net::SocketAddress& address) {
-  void* copy = std::malloc(address.length);
-  if (copy == nullptr) return false;
-  std::memcpy(copy, &address.storage, address.length);
-  std::free(target);
-  target = copy;
-  length = address.length;
-  return true;
-}
-
-}  // namespace
 
 Listener::Listener(const OfiOptions& options, const Device& device) : options_(options), device_(device) {}
 
 Listener::~Listener() {
   if (thread_.joinable()) {
-    raise(stop_fd_);
+    raise_event(stop_fd_);
     thread_.join();
   }
   for (const ConnectRequest& request : requests_)
@@ -171,7 +145,7 @@ void Listener::hand_over(fi_eq_cm_entry& entry, std::size_t data_size) {
                                   [&](const PassiveEndpoint& p) { return &p->fid == entry.fid; });
   request.passive = owner == passive_.end() ? nullptr : owner->get();
   requests_.push_back(std::move(request));
-  raise(arrived_fd_);
+  raise_event(arrived_fd_);
 }
 
 void Listener::reap() {

@@ -10,11 +10,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <new>
 #include <utility>
 
+#include "backends/libfabric/listener_parts.hpp"
 #include "backends/libfabric/ofi_device.hpp"
 #include "backends/libfabric/ofi_status.hpp"
 
@@ -25,17 +25,6 @@ constexpr int kBacklog = 4096;
 constexpr unsigned kReportEveryMs = 1000;
 // After an error that accepting again would meet again.
 constexpr int kPauseMs = 50;
-
-std::uint64_t now_ms() {
-  const auto since_start = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(since_start).count());
-}
-
-void raise(int event_fd) {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(event_fd, &one, sizeof one);
-}
 
 net::UniqueFd open_spare() {
   return net::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -82,7 +71,7 @@ TcpListener::TcpListener(const OfiOptions& options) : options_(options) {}
 
 TcpListener::~TcpListener() {
   if (!thread_.joinable()) return;
-  raise(stop_.get());
+  raise_event(stop_.get());
   thread_.join();
 }
 
@@ -268,7 +257,7 @@ void TcpListener::hand_over(Handshake& one) {
   request.socket = std::move(one.socket);
   const std::lock_guard lock(mutex_);
   requests_.push_back(std::move(request));
-  raise(arrived_.get());
+  raise_event(arrived_.get());
 }
 
 std::uint64_t TcpListener::deadline_of(const Handshake& one) const noexcept {

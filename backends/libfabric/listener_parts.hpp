@@ -1,0 +1,36 @@
+// What all ways to listen share.
+#pragma once
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "backends/address/socket_address.hpp"
+
+namespace rtrs::ofi {
+
+inline std::uint64_t now_ms() {
+  const auto since_start = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(since_start).count());
+}
+
+inline void raise_event(int event_fd) {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(event_fd, &one, sizeof one);
+}
+
+// Replaces an address that libfabric will free. False: no memory.
+inline bool set_address(void*& target, std::size_t& length, const net::SocketAddress& address) {
+  void* copy = std::malloc(address.length);
+  if (copy == nullptr) return false;
+  std::memcpy(copy, &address.storage, address.length);
+  std::free(target);
+  target = copy;
+  length = address.length;
+  return true;
+}
+
+}  // namespace rtrs::ofi
