@@ -155,7 +155,8 @@ std::string SimFabric::describe(ConKey key) const {
   const QpInfo qp = network_.qp_info(id);
   if (qp.link == kNone) return "unresolved";
   const LinkInfo link = network_.link_info(qp.link);
-  return to_text({link.client, link.client_port}) + " > " + to_text({link.server, link.server_port});
+  return to_text(PortAddress{link.client, link.client_port}) + " > " +
+         to_text(PortAddress{link.server, link.server_port});
 }
 
 void SimFabric::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
