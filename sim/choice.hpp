@@ -76,7 +76,8 @@ namespace rtrs::sim {
   X(clock_rate)     /* a clock is fast or slow */                                                 \
   X(channel)        /* how much slower than the others the messages of one connection are */      \
   /* The same again, with a third stream. */                                                      \
-  X(dead_link) /* links that nothing heals */
+  X(dead_link) /* links that nothing heals */                                                     \
+  X(crowd)     /* connect requests of clients that never complete a path */
 
 enum class Label : std::uint16_t {
 #define RTRS_SIM_LABEL(name) name,

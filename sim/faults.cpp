@@ -8,56 +8,13 @@ namespace {
 
 constexpr std::uint32_t kBothWays = 3;
 constexpr auto kFirstRare = static_cast<unsigned>(FaultClass::black_hole);
+constexpr auto kFirstLate = static_cast<unsigned>(FaultClass::crowd);
 
 constexpr std::uint32_t bit(Way way) noexcept {
   return 1u << static_cast<unsigned>(way);
 }
 
 }  // namespace
-
-const char* to_string(FaultClass c) noexcept {
-  static constexpr auto kNames = std::to_array<const char*>({"cut_both",
-                                                             "cut_one_way",
-                                                             "cut_port",
-                                                             "break_qp",
-                                                             "break_path",
-                                                             "starve",
-                                                             "latency",
-                                                             "crash",
-                                                             "crash_orderly",
-                                                             "pause",
-                                                             "flap",
-                                                             "qp_error_at_step",
-                                                             "request_lost_or_late",
-                                                             "reply_lost_or_late",
-                                                             "reject_lost_or_late",
-                                                             "disconnect_lost_or_late",
-                                                             "info_cut",
-                                                             "torn_writes",
-                                                             "ghosts",
-                                                             "slow_drain",
-                                                             "black_hole",
-                                                             "device_gone",
-                                                             "resource_short",
-                                                             "resolve_failed",
-                                                             "accept_failed",
-                                                             "post_short"});
-  static_assert(kNames.size() == kFaultClasses);
-  const auto index = static_cast<std::size_t>(c);
-  return index < kNames.size() ? kNames[index] : "unknown";
-}
-
-std::string FaultOptions::describe() const {
-  std::string text;
-  for (unsigned i = 0; i < kFaultClasses; ++i) {
-    if (weight[i] == 0) continue;
-    text += std::string(text.empty() ? "" : " ") + to_string(static_cast<FaultClass>(i)) + "=" +
-            std::to_string(weight[i]);
-  }
-  if (text.empty()) text = "none";
-  if (bias > 1) text += " bias=" + std::to_string(bias);
-  return text + " budget=" + (budget == kUnlimited ? "unlimited" : std::to_string(budget));
-}
 
 FaultOptions draw_fault_options(ChoiceSource& choice, Nanos time_scale) {
   const ScopedSpan span(choice, Label::swarm);
@@ -78,13 +35,19 @@ FaultOptions draw_fault_options(ChoiceSource& choice, Nanos time_scale) {
 void draw_rare_faults(ChoiceSource& choice, FaultOptions& options) {
   const ScopedSpan span(choice, Label::rare_swarm);
   if (choice.draw(2, Label::rare_swarm) == 0) return;
-  for (std::uint32_t& weight : std::span(options.weight).subspan(kFirstRare)) {
+  for (std::uint32_t& weight : std::span(options.weight).subspan(kFirstRare, kFirstLate - kFirstRare)) {
     const ScopedSpan option(choice, Label::option);
     if (choice.draw(2, Label::rare_swarm) == 0) continue;
     weight = 1 + choice.draw(100, Label::rare_swarm);
   }
   static constexpr std::array<std::uint32_t, 4> kBiases{1, 1, 4, 16};
   options.bias = kBiases[choice.draw(kBiases.size(), Label::rare_swarm)];
+}
+
+void draw_crowd(ChoiceSource& choice, FaultOptions& options) {
+  const ScopedSpan span(choice, Label::crowd);
+  if (choice.draw(4, Label::crowd) == 3)
+    options.weight[static_cast<unsigned>(FaultClass::crowd)] = 1 + choice.draw(100, Label::crowd);
 }
 
 FaultDriver::FaultDriver(const FaultOptions& options, std::vector<NodeId> clients,
@@ -194,6 +157,11 @@ void FaultDriver::strike(Network& network, ChoiceSource& choice, std::vector<Wor
       break;
     case FaultClass::flap:
       strike_flap(network, choice, hold);
+      break;
+    case FaultClass::crowd:
+      strikes_.push_back({which, kNone, Way::to_server, network.now() + hold});
+      out.push_back(WorldFault{WorldFault::Kind::crowd, kNone, network.now() + hold});
+      quiet_since_ = std::max(quiet_since_, network.now() + hold);
       break;
     default:
       done = strike_link(which, network, choice, hold);

@@ -41,13 +41,15 @@ enum class FaultClass : std::uint8_t {
   resolve_failed,
   accept_failed,
   post_short,
+  crowd,  // somebody opens sessions without end and completes none, for a while
   count_,
 };
 inline constexpr unsigned kFaultClasses = static_cast<unsigned>(FaultClass::count_);
 const char* to_string(FaultClass) noexcept;
 // Strikes at drawn times.
 constexpr bool is_timed(FaultClass c) noexcept {
-  return c < FaultClass::qp_error_at_step || c == FaultClass::black_hole || c == FaultClass::device_gone;
+  return c < FaultClass::qp_error_at_step || c == FaultClass::black_hole || c == FaultClass::device_gone ||
+         c == FaultClass::crowd;
 }
 
 struct FaultOptions {
@@ -68,8 +70,10 @@ struct FaultOptions {
 // Swarm: each class off with p = 1/2, else a weight of 1..100; budget of 0, 1, 2, 3 or no bound. All calm
 // draws give no faults. `time_scale`: typical time between interesting things, e.g. the heartbeat interval.
 FaultOptions draw_fault_options(ChoiceSource&, Nanos time_scale);
-// The classes from black_hole on and the bias: none of them in half of all cases.
+// The classes from black_hole to post_short and the bias: none of them in half of all cases.
 void draw_rare_faults(ChoiceSource&, FaultOptions&);
+// Off in three quarters of all cases.
+void draw_crowd(ChoiceSource&, FaultOptions&);
 
 // What the network cannot do alone.
 struct WorldFault {
@@ -77,6 +81,7 @@ struct WorldFault {
     crash,    // destroy the node's driver; the network has been told already
     restart,  // make a new one; the network has been told already
     pause,    // do not poll the node before `until`
+    crowd,    // send connect requests that lead to nothing until `until`; no node
   };
   Kind kind = Kind::crash;
   NodeId node = kNone;

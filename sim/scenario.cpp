@@ -54,6 +54,7 @@ void draw_protocol(ChoiceSource& choice, Scenario& s) {
   server.chunk_size = one_of(choice, std::array<std::uint32_t, 3>{8192, 16384, 8192});
   server.max_hdr_size = 4096;
   server.max_sessions = 16;
+  server.max_half_open = 4;
   server.send_depth = one_of(choice, std::array<std::uint16_t, 4>{128, 8, 9, 16});
   server.always_invalidate = can.invalidation && chance(choice, 30);
   server.imm_consumes_receive = can.imm_consumes_receive;
@@ -178,6 +179,7 @@ Scenario draw_scenario(ChoiceSource& choice) {
              (s.can_fence() || s.client.kernel_peer == UnfencedReplay::wait);
   draw_rare_options(choice, s);
   draw_dead_links(choice, s);
+  draw_crowd(choice, s.faults);
   return s;
 }
 

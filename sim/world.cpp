@@ -180,7 +180,7 @@ Nanos World::next_time() {
     next = std::min(next, wake(server_, server_.driver->next_deadline(), server_.driver->next_timer()));
     if (!server_.answers.empty()) next = std::min(next, std::max(now(), server_.paused_until));
   }
-  next = std::min(next, script_time());
+  next = std::min({next, script_time(), crowd_time()});
   for (const auto& client : clients_) {
     if (!client->up) continue;
     next = std::min(next, wake(*client, client->driver->next_deadline(), client->driver->next_timer()));
@@ -206,6 +206,7 @@ bool World::step() {
   network_.run_until(next, choice_);
   judge_.count_event();
   if (faults_.next_time() <= now()) faults_due();
+  crowd_due();
   if (next_operation_ <= now()) operator_due();
   if (storage_.next_time() <= now() || !server_.answers.empty()) storage_due();
   poll_nodes();
@@ -254,39 +255,8 @@ void World::faults_due() {
   for (const WorldFault& fault : world_faults_) carry_out(fault);
 }
 
-// Where a fault struck, as the journal keeps it.
-std::uint64_t World::place_of(const Strike& strike) const {
-  constexpr std::uint64_t kAny = 0xffff;
-  const auto packed = [](std::uint64_t client, std::uint64_t path, std::uint64_t con, std::uint64_t way) {
-    return way << 48 | con << 32 | path << 16 | client;
-  };
-  if (strike.target == kNone) return packed(kAny, kAny, kAny, 0);
-  const auto at = [&](LinkId link, std::uint64_t con, std::uint64_t way) {
-    const LinkInfo info = network_.link_info(link);
-    return packed(info.client, info.client_port, con, way);
-  };
-  const std::uint64_t way = strike.way == Way::to_server ? 1 : 2;
-  switch (strike.which) {
-    case FaultClass::crash:
-    case FaultClass::crash_orderly:
-    case FaultClass::pause:
-      return strike.target == 0 ? packed(kAny, kAny, kAny, 0) : packed(strike.target, kAny, kAny, 0);
-    case FaultClass::break_qp:
-    case FaultClass::black_hole:
-    case FaultClass::break_path: {
-      const QpInfo qp = network_.qp_info(strike.target);
-      return at(qp.link, strike.which == FaultClass::break_path ? kAny : qp.key.con, way);
-    }
-    case FaultClass::cut_one_way:
-    case FaultClass::device_gone:
-    case FaultClass::starve:
-      return at(strike.target, kAny, way);
-    default:
-      return at(strike.target, kAny, 0);
-  }
-}
-
 void World::carry_out(const WorldFault& fault) {
+  if (fault.kind == WorldFault::Kind::crowd) return crowd_begins(fault.until);
   Node& node = fault.node == 0 ? static_cast<Node&>(server_) : *clients_[fault.node - 1];
   if (fault.kind == WorldFault::Kind::pause) {
     node.paused_until = std::max(node.paused_until, fault.until);

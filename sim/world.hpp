@@ -151,6 +151,16 @@ class World {
     bool retired = false;                 // a script had it close
   };
 
+  // Opens sessions while it lasts and completes none.
+  struct Stranger {
+    NodeId id = kNone;
+    std::unique_ptr<SimFabric> sim;  // null: there was no crowd yet
+    std::vector<ConKey> open;
+    std::uint32_t requests = 0;
+    Nanos next = kNever;
+    Nanos until = 0;
+  };
+
   // world.cpp: set-up and time
   void start_server();
   void start_client(std::uint32_t index);
@@ -162,7 +172,6 @@ class World {
   bool due(const Node&, Nanos deadline) const;
   Nanos wake(const Node&, Nanos deadline, Nanos timer) const;
   void faults_due();
-  std::uint64_t place_of(const Strike&) const;
   void carry_out(const WorldFault&);
   void operator_due();
   void operate(ClientNode&);
@@ -202,6 +211,12 @@ class World {
   void server_marks();
   std::uint32_t client_named(std::string_view name) const;
 
+  // world_crowd.cpp
+  void crowd_begins(Nanos until);
+  Nanos crowd_time() const noexcept;
+  void crowd_due();
+  void send_stray_request();
+
   // world_script.cpp
   LinkId link_of(const Step&);
   ClientNode* client_of(const Step&);
@@ -230,6 +245,7 @@ class World {
   bool honest() const noexcept { return scenario_.fenced && scenario_.liar == kNone; }
 
   // world_marks.cpp
+  std::uint64_t place_of(const Strike&) const;
   void counted_marks();
   void shape_marks();
   void load_marks(const BookedIo&, std::uint32_t io);
@@ -281,6 +297,7 @@ class World {
   StorageModel storage_;
   ServerNode server_;
   std::vector<std::unique_ptr<ClientNode>> clients_;
+  Stranger stranger_;
   std::vector<WorldFault> world_faults_;
   Nanos next_operation_ = kNever;
   bool script_on_ = false;

@@ -132,6 +132,7 @@ void World::heal() {
   faults_.stop_and_heal(network_, choice_, world_faults_);
   for (const WorldFault& fault : world_faults_) carry_out(fault);
   restart_all();
+  stranger_.until = now();
   for (const auto& client : clients_) client->left = std::min(client->left, scenario_.workload.window);
 }
 

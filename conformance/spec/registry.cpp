@@ -35,6 +35,12 @@ void RegistrySpec::on(const Event& event) {
       return admit();
     case Kind::AnswerName:
       return answer_name();
+    case Kind::CrowdOut: {
+      const Session& session = session_at(event.session);
+      sight().check(sought_ && (session.live ? !session.named : !whole_), Rule::session_admission,
+                    "a session is closed to make room", "only one that never had a name");
+      return;
+    }
     case Kind::Reject: {
       if (!sought_) return;
       const bool known = std::any_of(sessions_.begin(), sessions_.end(), [&](const Session& session) {

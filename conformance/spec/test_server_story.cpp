@@ -332,6 +332,12 @@ const std::vector<Spoiled> kRegistryCases = {
     {Rule::session_admission, "a living session's path is refused",
      [](Story& s) { s.at(Kind::AdmitSession, 1).kind = Kind::Reject; }},
     {Rule::session_admission, "no answer", [](Story& s) { s.drop(Kind::Reject); }},
+    {Rule::session_admission, "a session with a name gives way",
+     [](Story& s) {
+       s.add(Kind::SessionSought, [](Event& e) { e.first_conn = true; });
+       s.add(Kind::CrowdOut);
+       s.add(Kind::Reject, [](Event& e) { e.error = 16; });
+     }},
     {Rule::name_owner, "one name for two", [](Story& s) { s.at(Kind::AnswerName, 1).error = 0; }},
 };
 
