@@ -142,8 +142,7 @@ Errc check(const ServerConfig& config, const Capabilities& fabric) noexcept {
                         std::has_single_bit(config.chunk_size) && config.chunk_size >= 8192 &&
                         config.max_hdr_size < config.chunk_size &&
                         wire::check_geometry(config.queue_depth, config.chunk_size) == wire::Refusal::none;
-  const bool rest = config.send_depth >= 8 && config.max_sessions >= 1 && config.max_half_open >= 1 &&
-                    config.heartbeat.interval > 0;
+  const bool rest = config.send_depth >= 8 && config.max_sessions >= 1 && config.heartbeat.interval > 0;
   if (!geometry || !rest) return Errc::invalid;
   const ServerConfig fitted = fit(config, fabric);
   const bool receives =

@@ -69,7 +69,7 @@ struct ServerConfig {
   std::uint16_t send_depth = 1024;  // send queue entries of a connection
   std::uint16_t max_sessions = 64;
   std::uint16_t max_host_sessions = 0;  // of one client address; 0: max_sessions
-  std::uint16_t max_half_open = 16;     // of one client address: sessions without INFO_REQ yet; at least 1
+  std::uint16_t max_half_open = 0;  // of one client address, without INFO_REQ yet; 0: half of max_sessions
   // Granted when asked for. Bit 3 (keys_stay): the keys of READs are left to a client that asks for it,
   // because its own invalidation costs less than a message.
   std::uint8_t extensions = 3;

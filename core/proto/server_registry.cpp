@@ -11,15 +11,18 @@ namespace rtrs {
 ServerRegistry::ServerRegistry(const ServerConfig& config) noexcept
     : max_sessions_(static_cast<std::uint16_t>(std::min<unsigned>(config.max_sessions, kMaxSessions))),
       max_host_sessions_(config.max_host_sessions == 0 ? max_sessions_ : config.max_host_sessions),
-      max_half_open_(std::max<std::uint16_t>(config.max_half_open, 1)) {}
+      max_half_open_(config.max_half_open == 0 ? static_cast<std::uint16_t>((max_sessions_ + 1) / 2)
+                                               : config.max_half_open) {}
 
 unsigned ServerRegistry::half_open_of(std::uint32_t host) const noexcept {
+  if (host == 0) return 0;
   return static_cast<unsigned>(
       std::count_if(half_open_.begin(), half_open_.end(),
                     [&](std::uint16_t session) { return entries_[session].host == host; }));
 }
 
 unsigned ServerRegistry::sessions_of(std::uint32_t host) const noexcept {
+  if (host == 0) return 0;
   return static_cast<unsigned>(std::count_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     return entry.live && entry.host == host;
   }));

@@ -48,6 +48,7 @@ class ServerRegistry {
   };
   using Indices = FixedVector<std::uint16_t, kMaxSessions>;
 
+  // Of host 0, which is not known: 0.
   unsigned half_open_of(std::uint32_t host) const noexcept;
   unsigned sessions_of(std::uint32_t host) const noexcept;
   // Position in half_open_ of the oldest of `host`.

@@ -141,6 +141,19 @@ TEST_F(CrowdedRegistryTest, OfAllAddressesTheOneWithMostHalfOpenSessionsGivesWay
   EXPECT_EQ(ask<Reject>(from(4, 7), {crowd}).peer_errno, wire::linux_errno::kEbusy);
 }
 
+TEST_F(CrowdedRegistryTest, AnAddressThatIsNotKnownHasNoLimitOfItsOwn) {
+  registry = ServerRegistry(limits(6, 2, 2));
+  for (std::uint8_t i = 1; i <= 6; ++i) ask<AdmitSession>(from(0, i));
+}
+
+TEST_F(CrowdedRegistryTest, UnsetHalfOfAllSessionsOfAnAddressMayBeHalfOpen) {
+  registry = ServerRegistry(limits(6, 0, 0));
+  const auto first = ask<AdmitSession>(from(1, 1)).session;
+  ask<AdmitSession>(from(1, 2));
+  ask<AdmitSession>(from(1, 3));
+  ask<AdmitSession>(from(1, 4), {first});
+}
+
 TEST_F(CrowdedRegistryTest, OneAddressDoesNotGetMoreThanItsShare) {
   registry = ServerRegistry(limits(6, 4, 2));
   for (std::uint8_t i = 1; i <= 3; ++i) claim(ask<AdmitSession>(from(1, i)).session, i);

@@ -21,6 +21,7 @@ class CheckedRegistry {
         registry_([&] {
           ServerConfig config;
           config.max_sessions = max_sessions;
+          config.max_half_open = kIdentities;
           return config;
         }()),
         empty_(registry_) {}

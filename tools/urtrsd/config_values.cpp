@@ -82,8 +82,9 @@ std::vector<Setting> make_limits() {
        "max_chunk_size bytes; 0: all but an eighth of max_sessions",
        IntegerRule{&C::max_host_sessions, 0, kMaxSessions}},
       {"max_half_open", "max-half-open",
-       "sessions of one client address that are not complete yet; beyond it the oldest of them is closed",
-       IntegerRule{&C::max_half_open, 1, kMaxSessions}},
+       "sessions of one client address that are not complete yet; beyond it the oldest of them is closed; 0: "
+       "half of max_sessions",
+       IntegerRule{&C::max_half_open, 0, kMaxSessions}},
   };
 }
 
