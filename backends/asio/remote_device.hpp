@@ -65,6 +65,7 @@ struct DeviceIo {
   std::uint64_t length = 0;
   std::byte* data = nullptr;  // read, write: `length` bytes; a write only reads them
   bool fua = false;           // durable before it completes
+  bool nounmap = false;       // write_zeroes: the blocks stay allocated, see rnbd::IoPiece
 };
 
 class RemoteDevice {

@@ -92,6 +92,7 @@ boost::system::error_code RemoteDevice::next_piece(Request& request, Piece& piec
   piece.what.bytes = bytes;
   piece.what.fua =
       io.fua && io.opcode == Opcode::write && rnbd::durability(geometry_) == rnbd::Durability::fua;
+  piece.what.nounmap = io.nounmap;
   if (io.data != nullptr) piece.data = io.data + request.sent;
   if (bytes == 0) return of_errno(EOPNOTSUPP);
   if (const int error = rnbd::check_piece(geometry_, writable(), piece.what)) return of_errno(error);

@@ -32,6 +32,7 @@ class World {
   void act() {
     const std::uint32_t what = draws_.below(8);
     if (what <= 2) return arrive();
+    if (!measures_.empty() && what <= 6) return finish_measure(draws_.below(130));
     if (what == 3) return finish_open(draws_.below(6));
     if (what <= 5) return finish_storage(draws_.below(3) * 255);
     if (what == 6 && draws_.rarely(3)) return step(DeviceForceClosed{some_id()}, what);
@@ -39,7 +40,8 @@ class World {
   }
   void end() {
     if (!closed_) step(SessionClosed{}, 7);
-    while (!opens_.empty() || !storage_.empty()) {
+    while (!opens_.empty() || !storage_.empty() || !measures_.empty()) {
+      finish_measure(0);
       finish_open(0);
       finish_storage(0);
     }
@@ -56,7 +58,8 @@ class World {
     for (const ServerAction& action : actions_)
       std::visit([this](const auto& one) { this->perform(one); }, action);
     RTRS_FUZZ_CHECK(devices_.unanswered() == unanswered_.size());
-    std::uint64_t state = opens_.size() * 64 + storage_.size() * 8 + unanswered_.size();
+    std::uint64_t state =
+        opens_.size() * 64 + measures_.size() * 1024 + storage_.size() * 8 + unanswered_.size();
     for (const ServerDevices::Device& device : devices_)
       state = state * 5 + static_cast<std::uint64_t>(device.state);
     pairs_.reached(state, event);
@@ -73,9 +76,15 @@ class World {
     }
     RTRS_FUZZ_CHECK(action.opcode != Opcode::flush || !target.damaged);
     const bool has_data = action.opcode == Opcode::read || action.opcode == Opcode::write;
+    RTRS_FUZZ_CHECK(!action.nounmap || action.opcode == Opcode::write_zeroes);
     RTRS_FUZZ_CHECK(!has_data || action.bytes == unanswered_.at(action.request));
     ++target.in_flight;
     storage_.push_back(action);
+  }
+  void perform(const MeasureExport& action) {
+    RTRS_FUZZ_CHECK(exports_.count(action.handle) == 1);
+    ++exports_.at(action.handle).in_flight;
+    measures_.push_back(action);
   }
   void perform(const OpenExport& action) { opens_.push_back(action); }
   void perform(const CloseExport& action) {
@@ -152,6 +161,16 @@ class World {
     if (error == 0) exports_[++last_handle_] = OpenedExport{geometry, asked.mode, 0};
     step(ExportOpened{asked.operation, error, last_handle_, geometry}, 1);
   }
+  void finish_measure(std::uint64_t nsectors) {
+    if (measures_.empty()) return;
+    const MeasureExport asked = measures_.front();
+    measures_.erase(measures_.begin());
+    OpenedExport& target = exports_.at(asked.handle);
+    --target.in_flight;
+    const std::uint64_t block = target.geometry.logical_block_size / 512;
+    if (nsectors != 0) target.geometry.nsectors = nsectors - nsectors % block;
+    step(ExportMeasured{asked.operation, nsectors}, 3);
+  }
   void finish_storage(std::uint32_t error) {
     if (storage_.empty()) return;
     const auto at = draws_.below(static_cast<std::uint32_t>(storage_.size()));
@@ -172,6 +191,7 @@ class World {
   std::uint64_t last_handle_ = 0;
   std::map<std::uint64_t, std::uint32_t> unanswered_;  // request and its data length
   std::vector<OpenExport> opens_;
+  std::vector<MeasureExport> measures_;
   std::vector<Storage> storage_;
   std::map<std::uint64_t, OpenedExport> exports_;
   bool closed_ = false;

@@ -91,6 +91,11 @@ void MemoryService::perform(const Answering&, Session& session, const rnbd::Clos
   session.open.erase(found);
 }
 
+void MemoryService::perform(const Answering&, Session& session, const rnbd::MeasureExport& action) {
+  const std::size_t bytes = session.open.at(action.handle).disk->bytes.size();
+  session.answers.push_back(rnbd::ExportMeasured{action.operation, bytes / wire::rnbd::kSectorBytes});
+}
+
 void MemoryService::perform(const Answering&, Session& session, const rnbd::Storage& action) {
   session.answers.push_back(rnbd::StorageDone{action.operation, carry_out(session, action)});
 }

@@ -53,7 +53,7 @@ class MemoryService {
     std::map<std::uint64_t, Open> open;             // by handle
     std::uint64_t last_request = 0;
     // Answers of the storage, fed when the list that asked for them is performed to its end.
-    std::deque<std::variant<rnbd::ExportOpened, rnbd::StorageDone>> answers;
+    std::deque<std::variant<rnbd::ExportOpened, rnbd::StorageDone, rnbd::ExportMeasured>> answers;
   };
   struct Answering {  // to whom the machine's answers go
     Server& server;
@@ -71,6 +71,7 @@ class MemoryService {
   void perform(const Answering&, Session&, const rnbd::OpenExport&);
   void perform(const Answering&, Session&, const rnbd::CloseExport&);
   void perform(const Answering&, Session&, const rnbd::CacheDamaged&) {}
+  void perform(const Answering&, Session&, const rnbd::MeasureExport&);
   void perform(const Answering&, Session&, const rnbd::SessionDrained&) {}
   static int carry_out(Session&, const rnbd::Storage&);
 

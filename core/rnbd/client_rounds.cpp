@@ -145,6 +145,7 @@ void ClientDevices::accept_open(Device& device, const wire::rnbd::OpenRsp& respo
   }
   const Geometry before = device.geometry;
   device.geometry = geometry_of(response);
+  if (!extended_) device.geometry.features = 0;  // reserved bytes of a kernel server
   device.peer_errno = 0;
   if (device.needs_open || !link_up_) return;
   if (device.state == DeviceState::open && device.geometry == before) return;

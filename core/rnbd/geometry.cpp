@@ -57,6 +57,7 @@ wire::rnbd::OpenRsp make_open_rsp(std::uint32_t device_id, const Geometry& geome
   response.max_segments = to_u16(geometry.max_segments, 0xffff);
   response.cache_policy = static_cast<std::uint8_t>((geometry.fua ? wire::rnbd::kCacheFua : 0) |
                                                     (geometry.write_cache ? wire::rnbd::kCacheWriteback : 0));
+  response.features = geometry.features;
   return response;
 }
 
@@ -73,6 +74,7 @@ Geometry geometry_of(const wire::rnbd::OpenRsp& response) noexcept {
   geometry.discard_alignment = response.discard_alignment;
   geometry.write_cache = (response.cache_policy & wire::rnbd::kCacheWriteback) != 0;
   geometry.fua = geometry.write_cache && (response.cache_policy & wire::rnbd::kCacheFua) != 0;
+  geometry.features = response.features;
   return geometry;
 }
 

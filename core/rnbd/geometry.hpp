@@ -21,10 +21,12 @@ struct Geometry {
   std::uint32_t discard_alignment = 0;         // bytes
   bool write_cache = false;  // volatile: what was written needs a flush, or FUA, to be durable
   bool fua = false;          // a single write can be made durable
+  std::uint8_t features =
+      0;  // wire::rnbd::kFeature* bits: flags of IO that the server is known to understand
   bool operator==(const Geometry&) const = default;
   RTRS_FIELDS(nsectors, logical_block_size, physical_block_size, max_hw_sectors, max_segments,
               max_discard_sectors, max_write_zeroes_sectors, discard_granularity, discard_alignment,
-              write_cache, fua)
+              write_cache, fua, features)
 };
 
 // Block size and sector count have a wire form and a whole number of blocks.

@@ -15,6 +15,9 @@ struct IoPiece {
   std::uint64_t sector = 0;  // of 512 bytes
   std::uint32_t bytes = 0;
   bool fua = false;  // writes only
+  // write_zeroes only: the blocks stay allocated. A server that does not know it (Geometry::features, and any
+  // kernel server before RNBD minor version 2) zeroes them and may free them.
+  bool nounmap = false;
 };
 
 // Writes the 32-byte user header with the flags that a kernel client would send, and tells how it travels.

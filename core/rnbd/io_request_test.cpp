@@ -154,5 +154,13 @@ TEST(SlotId, NeverRepeatsAcrossItsRange) {
   EXPECT_EQ(make_slot_id(0, 5, 0), make_slot_id(0, 5, kMaxGenerations));
 }
 
+TEST(IoRequest, OnlyZeroesCarryNounmap) {
+  for (const Opcode opcode : {Opcode::write, Opcode::discard, Opcode::write_zeroes}) {
+    std::array<std::byte, wire::rnbd::kIoBytes> header{};
+    (void)encode_io(1, IoPiece{opcode, 0, 4096, false, true}, header);
+    EXPECT_EQ(wire::rnbd::parse_io(header).value.nounmap, opcode == Opcode::write_zeroes);
+  }
+}
+
 }  // namespace
 }  // namespace rtrs::rnbd

@@ -11,29 +11,17 @@ namespace {
 using namespace wire::linux_errno;
 using wire::Refusal;
 using wire::rnbd::MsgType;
-using wire::rnbd::Opcode;
-
-void respond(std::uint64_t request, int error, ServerActions& actions) noexcept {
-  actions.push_back(Respond{request, to_wire_errno(error)});
-}
 
 // A message of the session, not of a device, that must leave room for its answer.
 bool is_query(const RequestArrived& input, std::size_t answer_bytes) noexcept {
   return input.direction == wire::Direction::read && input.data_len >= answer_bytes;
 }
 
-int errno_of(Refusal why) noexcept {
-  switch (why) {
-    case Refusal::bad_opcode:
-      return kEopnotsupp;
-    case Refusal::bad_offset:
-      return kEio;  // as beyond the end of the device
-    default:
-      return kEinval;
-  }
-}
-
 }  // namespace
+
+void ServerDevices::respond(std::uint64_t request, int error, ServerActions& actions) noexcept {
+  actions.push_back(Respond{request, to_wire_errno(error)});
+}
 
 void fill(const WriteBack& answer, wire::MutableBytes data) noexcept {
   const std::size_t length = std::min<std::size_t>(answer.length, data.size());
@@ -116,7 +104,10 @@ void ServerDevices::open_known(const RequestArrived& input, std::uint16_t slot,
                                ServerActions& actions) noexcept {
   const Device& device = devices_[slot];
   if (device.state == DeviceState::open) {
-    return answer_open(input.request, input.data_len, device, actions);
+    const std::uint16_t operation = begin_operation(input, slot, Kind::reopen);
+    if (operation == kNone) return respond(input.request, kEbusy, actions);
+    actions.push_back(MeasureExport{device.handle, operation});
+    return;
   }
   if (device.waiters >= kMaxDeviceWaiters || begin_operation(input, slot, Kind::open) == kNone) {
     respond(input.request, kEbusy, actions);
@@ -217,60 +208,6 @@ void ServerDevices::vacate(std::uint16_t slot, ServerActions& actions) noexcept 
   devices_[next].state = DeviceState::vacant;
 }
 
-void ServerDevices::on_io(const RequestArrived& input, ServerActions& actions) noexcept {
-  const auto message = wire::rnbd::parse_io(input.user_header);
-  if (!message) return respond(input.request, errno_of(message.why), actions);
-  const wire::rnbd::Io& io = message.value;
-  const std::uint16_t slot = slot_by_id(io.device_id);
-  if (slot == kNone || devices_[slot].state != DeviceState::open) {
-    return respond(input.request, kEnotconn, actions);
-  }
-  if (wire::rnbd::check_io_framing(io, input.direction, input.data_len) != Refusal::none) {
-    return respond(input.request, kEinval, actions);
-  }
-  Device& device = devices_[slot];
-  if (const std::uint16_t error = check_io(device.geometry, is_writable(device.mode), io); error != 0) {
-    return respond(input.request, error, actions);
-  }
-  const bool flush = io.opcode == Opcode::flush;
-  if (flush && device.sync_error != 0) return respond(input.request, device.sync_error, actions);
-  const std::uint16_t operation = begin_operation(input, slot, Kind::storage);
-  if (operation == kNone) return respond(input.request, kEbusy, actions);
-  operations_[operation].flushes = flush;
-  const bool changes = !flush && io.opcode != Opcode::read;
-  actions.push_back(Storage{input.request, device.handle, flush ? 0 : io.sector, flush ? 0 : io.size,
-                            operation, version_ >= wire::rnbd::kProtoMajor ? io.prio : std::uint16_t{0},
-                            io.opcode, changes && io.fua});
-}
-
-void ServerDevices::on(const StorageDone& input, ServerActions& actions) noexcept {
-  RTRS_ASSERT(input.operation < operations_.size() && operations_[input.operation].kind == Kind::storage);
-  const Operation operation = operations_[input.operation];
-  end_operation(input.operation);
-  Device& device = devices_[operation.device];
-  int error = input.error == kEnotconn ? kEio : input.error;
-  if (error != 0 && input.sync_failed) {
-    if (device.sync_error == 0) device.sync_error = to_wire_errno(error);
-    actions.push_back(CacheDamaged{device.handle, to_wire_errno(error)});
-  }
-  // It went to storage before the failure was known, which was reported to another one.
-  if (error == 0 && operation.flushes) error = device.sync_error;
-  respond(operation.request, error, actions);
-  if (device.state == DeviceState::closing && device.in_flight == 0) {
-    finish_closing(operation.device, actions);
-  }
-  end_if_drained(actions);
-}
-
-void ServerDevices::on(const SyncFailed& input, ServerActions&) noexcept {
-  for (Device& device : devices_) {
-    const bool held = device.state == DeviceState::open || device.state == DeviceState::closing;
-    if (held && device.handle == input.handle && device.sync_error == 0) {
-      device.sync_error = input.error == 0 ? std::uint16_t{kEio} : to_wire_errno(input.error);
-    }
-  }
-}
-
 void ServerDevices::on(const DeviceForceClosed& input, ServerActions& actions) noexcept {
   const std::uint16_t slot = slot_by_id(input.device_id);
   if (slot == kNone) return;
@@ -341,12 +278,17 @@ std::uint16_t ServerDevices::begin_operation(const RequestArrived& input, std::u
     index = static_cast<std::uint16_t>(operations_.size());
     operations_.push_back(Operation{});
   }
-  operations_[index] = Operation{input.request, input.data_len, slot, kNone, kind};
+  Operation& begun = operations_[index];
+  begun.request = input.request;
+  begun.data_len = input.data_len;
+  begun.device = slot;
+  begun.next_vacant = kNone;
+  begun.kind = kind;
   ++unanswered_;
-  if (kind == Kind::storage) {
-    ++devices_[slot].in_flight;
-  } else {
+  if (kind == Kind::open || kind == Kind::close) {
     ++devices_[slot].waiters;
+  } else {
+    ++devices_[slot].in_flight;
   }
   return index;
 }
@@ -354,10 +296,10 @@ std::uint16_t ServerDevices::begin_operation(const RequestArrived& input, std::u
 void ServerDevices::end_operation(std::uint16_t operation) noexcept {
   Operation& ended = operations_[operation];
   Device& device = devices_[ended.device];
-  if (ended.kind == Kind::storage) {
-    --device.in_flight;
-  } else {
+  if (ended.kind == Kind::open || ended.kind == Kind::close) {
     --device.waiters;
+  } else {
+    --device.in_flight;
   }
   ended.kind = Kind::vacant;
   ended.next_vacant = first_vacant_;

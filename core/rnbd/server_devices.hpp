@@ -4,7 +4,8 @@
 // Rules for the caller
 //   - One thread. Clear the list before each input; perform its actions in order; feed no input from within.
 //   - Every RequestArrived leads to exactly one Respond, at the latest when each OpenExport was answered with
-//     ExportOpened and each Storage with StorageDone: exactly one each, in any order.
+//     ExportOpened, each Storage with StorageDone and each MeasureExport with ExportMeasured: exactly one
+//     each, in any order.
 //   - Nothing a peer sends is trusted (protocol section 9.3): lengths, direction, access mode and range are
 //     checked here, so that a Storage action always lies within its device.
 #pragma once
@@ -48,6 +49,12 @@ struct ExportOpened {
   // same number exactly when the second finds all that was written by the first, flushed or not.
   std::uint64_t instance = 0;
 };
+// The size of the export now, in sectors of 512 bytes; a rest that is no whole block is not exported. 0:
+// cannot be told, the size stays what it was.
+struct ExportMeasured {
+  std::uint16_t operation = 0;
+  std::uint64_t nsectors = 0;
+};
 // `error` is 0 or a positive errno. ENOTCONN becomes EIO: to a client it means that the device is not open.
 // `sync_failed`: the error is that of making durable what was written before, of this or of other requests.
 struct StorageDone {
@@ -81,6 +88,12 @@ struct OpenExport {
 struct CloseExport {
   std::uint64_t handle;
 };
+// How large is the export now? Asked when an IO ends behind the known end, when storage failed with EIO, and
+// when an open device is opened again: an export may grow and shrink while it is open.
+struct MeasureExport {
+  std::uint64_t handle;
+  std::uint16_t operation;
+};
 struct Storage {
   std::uint64_t request;
   std::uint64_t handle;
@@ -90,6 +103,8 @@ struct Storage {
   std::uint16_t prio;         // Linux ioprio; 0 from peers that do not speak version 2
   wire::rnbd::Opcode opcode;  // never secure_erase
   bool fua;                   // durable before StorageDone (write, discard, write_zeroes)
+  bool preflush;              // what was reported before is made durable first; never of a flush
+  bool nounmap;               // write_zeroes: the blocks stay allocated; else they may be freed
 };
 // Put the answer into the data of the request, see fill(). Always followed by its Respond with 0.
 struct WriteBack {
@@ -112,8 +127,8 @@ struct CacheDamaged {
 // Every device is closed and every request answered; the session takes no further input.
 struct SessionDrained {};
 
-using ServerAction =
-    std::variant<Storage, Respond, WriteBack, OpenExport, CloseExport, CacheDamaged, SessionDrained>;
+using ServerAction = std::variant<Storage, Respond, WriteBack, OpenExport, CloseExport, CacheDamaged,
+                                  MeasureExport, SessionDrained>;
 // Enough for the largest step, which closes every device at once.
 using ServerActions = FixedVector<ServerAction, kMaxServerDevices + 4 * kMaxDeviceWaiters>;
 
@@ -136,6 +151,7 @@ class ServerDevices {
   void on(const ExportOpened& input, ServerActions& actions) noexcept;
   void on(const StorageDone& input, ServerActions& actions) noexcept;
   void on(const SyncFailed& input, ServerActions& actions) noexcept;
+  void on(const ExportMeasured& input, ServerActions& actions) noexcept;
   void on(const DeviceForceClosed& input, ServerActions& actions) noexcept;
   void on(const SessionClosed& input, ServerActions& actions) noexcept;
 
@@ -165,13 +181,25 @@ class ServerDevices {
   [[nodiscard]] const Device* end() const noexcept { return devices_.end(); }
   [[nodiscard]] unsigned open_count() const noexcept;
   [[nodiscard]] unsigned unanswered() const noexcept { return unanswered_; }  // requests
+  // IO messages with flags of rw that nobody has defined. They are served without them: the flags of a newer
+  // kernel say how, not what, and those that must not be ignored come with an opcode of their own.
+  [[nodiscard]] std::uint64_t unknown_flags() const noexcept { return unknown_flags_; }
   // 0 until the client told.
   [[nodiscard]] std::uint8_t version() const noexcept { return version_; }
 
  private:
-  enum class Kind : std::uint8_t { vacant, storage, open, close };
+  enum class Kind : std::uint8_t {
+    vacant,
+    storage,
+    open,
+    close,
+    late,    // an IO behind the known end waits for ExportMeasured
+    failed,  // storage failed with EIO; answered after ExportMeasured
+    reopen,  // an OPEN of an open device waits for ExportMeasured
+  };
   struct Operation {
     std::uint64_t request = 0;
+    wire::rnbd::Io io{};  // late
     std::uint32_t data_len = 0;
     std::uint16_t device = 0;
     std::uint16_t next_vacant = 0;
@@ -180,10 +208,16 @@ class ServerDevices {
   };
   static constexpr std::uint16_t kNone = 0xffff;
 
+  static void respond(std::uint64_t request, int error, ServerActions& actions) noexcept;
   void on_sess_info(const RequestArrived& input, ServerActions& actions) noexcept;
   void on_open(const RequestArrived& input, ServerActions& actions) noexcept;
   void on_close(const RequestArrived& input, ServerActions& actions) noexcept;
   void on_io(const RequestArrived& input, ServerActions& actions) noexcept;
+
+  void start_storage(std::uint16_t operation, const wire::rnbd::Io& io, ServerActions& actions) noexcept;
+  // What waited for ExportMeasured goes on.
+  void finish_measured(std::uint16_t operation, ServerActions& actions) noexcept;
+  void closing_if_idle(std::uint16_t slot, ServerActions& actions) noexcept;
 
   void open_new(const RequestArrived& input, const wire::rnbd::Open& open, ServerActions& actions) noexcept;
   void open_known(const RequestArrived& input, std::uint16_t slot, ServerActions& actions) noexcept;
@@ -211,6 +245,7 @@ class ServerDevices {
   FixedVector<Operation, kMaxServerOperations> operations_;
   std::uint16_t first_vacant_ = kNone;  // list of vacant operations through next_vacant
   std::uint32_t unanswered_ = 0;
+  std::uint64_t unknown_flags_ = 0;
   std::uint8_t version_ = 0;
   bool session_closed_ = false;
   bool drained_ = false;

@@ -32,6 +32,7 @@ struct World {
   std::uint64_t last_handle = 0;
   std::map<std::uint64_t, std::uint32_t> unanswered;  // request -> its data length
   std::vector<OpenExport> opens;
+  std::vector<MeasureExport> measures;
   std::vector<Storage> storage;
   std::map<std::uint64_t, OpenedExport> exports;
   bool drained = false;
@@ -65,6 +66,10 @@ struct World {
     RC_ASSERT(!has_data || action.bytes == unanswered.at(action.request));
     ++target.in_flight;
     storage.push_back(action);
+  }
+  void perform(const MeasureExport& action) {
+    ++exports.at(action.handle).in_flight;
+    measures.push_back(action);
   }
   void perform(const OpenExport& action) { opens.push_back(action); }
   void perform(const CloseExport& action) {
@@ -100,8 +105,18 @@ struct World {
     target.damaged = target.damaged || sync_failed;
     step(StorageDone{asked.operation, error, sync_failed});
   }
+  // 0: the export cannot tell.
+  void finish_measure(std::size_t index, std::uint64_t nsectors) {
+    const MeasureExport asked = measures.at(index);
+    measures.erase(measures.begin() + static_cast<std::ptrdiff_t>(index));
+    OpenedExport& target = exports.at(asked.handle);
+    --target.in_flight;
+    if (nsectors != 0) target.geometry.nsectors = nsectors;
+    step(ExportMeasured{asked.operation, nsectors});
+  }
   void finish_all() {
-    while (!opens.empty() || !storage.empty()) {
+    while (!opens.empty() || !storage.empty() || !measures.empty()) {
+      if (!measures.empty()) finish_measure(0, 0);
       if (!opens.empty()) finish_open(0, 0);
       if (!storage.empty()) finish_storage(0, 0);
     }
@@ -157,7 +172,7 @@ Bytes some_header() {
 }
 
 void random_step(World& world) {
-  switch (*rc::gen::weightedElement<int>({{10, 0}, {3, 1}, {6, 2}, {1, 3}})) {
+  switch (*rc::gen::weightedElement<int>({{10, 0}, {3, 1}, {6, 2}, {3, 3}, {1, 4}})) {
     case 0: {
       const Direction direction = *rc::gen::element(Direction::read, Direction::write);
       const auto data_len = *rc::gen::element(0U, 36U, 56U, 512U, 4096U, 32768U);
@@ -174,6 +189,12 @@ void random_step(World& world) {
       if (!world.storage.empty()) {
         const auto index = *rc::gen::inRange<std::size_t>(0, world.storage.size());
         world.finish_storage(index, *rc::gen::element(0, 5, 512));
+      }
+      break;
+    case 3:
+      if (!world.measures.empty()) {
+        const auto index = *rc::gen::inRange<std::size_t>(0, world.measures.size());
+        world.finish_measure(index, *rc::gen::element<std::uint64_t>(0, 32, 64, 100));
       }
       break;
     default:

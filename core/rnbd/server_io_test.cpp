@@ -55,8 +55,9 @@ TEST(ServerIo, R81LengthComesFromTheMessageAndMustMatchThePayload) {
     const Direction direction = io_framing(message).direction;
     const bool has_data = opcode == Opcode::read || opcode == Opcode::write;
     for (const std::uint32_t payload : {0U, 4096U, 512U, 8192U}) {
-      const bool good =
-          opcode == Opcode::flush ? payload == 0 : payload == 4096 || (!has_data && payload == 0);
+      const bool good = opcode == Opcode::flush || opcode == Opcode::write_zeroes
+                            ? payload == 0
+                            : payload == 4096 || (!has_data && payload == 0);
       const std::size_t before = session.storage.size();
       const auto request = session.arrive(direction, payload, encoded(message));
       EXPECT_EQ(session.errno_of(request), good ? Session::kUnanswered : kEinval)
@@ -89,6 +90,110 @@ TEST(ServerIo, R82FuaAndFlushReachTheStorage) {
   kernel_flush.sector = ~std::uint64_t{0};
   session.io(kernel_flush);
   EXPECT_EQ(session.last_storage().sector, 0U);
+}
+
+TEST(ServerIo, FlagsOfNewerClientsReachTheStorage) {
+  Session session;
+  const auto id = session.opened("disk");
+  for (const Opcode opcode :
+       {Opcode::read, Opcode::write, Opcode::flush, Opcode::discard, Opcode::write_zeroes}) {
+    wire::rnbd::Io message;
+    message.device_id = id;
+    message.opcode = opcode;
+    message.size = opcode == Opcode::flush ? 0 : 4096;
+    message.preflush = message.nounmap = true;
+    session.io(message);
+    EXPECT_EQ(session.last_storage().preflush, opcode != Opcode::flush);
+    EXPECT_EQ(session.last_storage().nounmap, opcode == Opcode::write_zeroes);
+  }
+  EXPECT_EQ(session.devices.unknown_flags(), 0U);
+}
+
+TEST(ServerIo, UnknownFlagsAreCountedAndTheIoIsServed) {
+  Session session;
+  const auto id = session.opened("disk");
+  wire::rnbd::Io message;
+  message.device_id = id;
+  message.opcode = Opcode::write;
+  message.size = 4096;
+  Header header = encoded(message);
+  wire::store_le32(header, 16, 0x00040001U);
+  session.arrive(Direction::write, 4096, header);
+  EXPECT_EQ(session.last_storage().opcode, Opcode::write);
+  EXPECT_EQ(session.devices.unknown_flags(), 1U);
+}
+
+// WRITE_SAME of kernels up to 5.17 has the number that write_zeroes has now, and one block of data.
+TEST(ServerIo, ZeroesWithDataAreRefused) {
+  Session session;
+  const auto id = session.opened("disk");
+  wire::rnbd::Io message;
+  message.device_id = id;
+  message.opcode = Opcode::write_zeroes;
+  message.size = 4096;
+  for (const std::uint32_t payload : {512U, 4096U})
+    EXPECT_EQ(session.errno_of(session.arrive(Direction::write, payload, encoded(message))), kEinval);
+  EXPECT_TRUE(session.storage.empty());
+}
+
+TEST(ServerIo, R83IoBehindTheKnownEndAsksForTheSizeFirst) {
+  Session session;
+  session.measures_itself = false;
+  const auto id = session.opened("disk");
+  session.io(id, Opcode::read, 1016);
+  EXPECT_TRUE(session.measures.empty()) << "nothing is asked for IO within the known size";
+  session.storage_done(0);
+  const auto grown = session.io(id, Opcode::write, 1024);
+  const auto far = session.io(id, Opcode::read, 4096);
+  EXPECT_EQ(session.measures.size(), 2U);
+  EXPECT_TRUE(session.storage.empty());
+  session.measured(2048);
+  EXPECT_EQ(session.last_storage().sector, 1024U);
+  session.measured(2048);
+  EXPECT_EQ(session.errno_of(far), kEio);
+  session.storage_done(0);
+  EXPECT_EQ(session.errno_of(grown), 0);
+  session.io(id, Opcode::read, 2040);
+  EXPECT_TRUE(session.measures.empty());
+}
+
+TEST(ServerIo, R83AnOpenDeviceIsOpenedAgainWithItsSizeOfNow) {
+  Session session;
+  session.opened("disk");
+  session.sectors_now = 4096;
+  EXPECT_EQ(session.errno_of(session.open("disk")), 0);
+  EXPECT_EQ(session.response().nsectors, 4096U);
+}
+
+TEST(ServerIo, R83WhatShrankIsRefusedAfterTheFirstError) {
+  Session session;
+  const auto id = session.opened("disk");
+  const auto first = session.io(id, Opcode::read, 1000);
+  session.sectors_now = 512;
+  session.storage_done(kEio);
+  EXPECT_EQ(session.errno_of(first), kEio);
+  EXPECT_EQ(session.errno_of(session.io(id, Opcode::write, 1000)), kEio);
+  EXPECT_TRUE(session.storage.empty()) << "a write behind the end of a file would make it grow again";
+  session.sectors_now = 1024;
+  session.io(id, Opcode::write, 1000);
+  EXPECT_EQ(session.storage.size(), 1U);
+}
+
+TEST(ServerIo, R83CloseWaitsForTheSize) {
+  Session session;
+  session.measures_itself = false;
+  const auto id = session.opened("disk");
+  const auto late = session.io(id, Opcode::read, 4096);
+  const auto reopened = session.open("disk");
+  const auto closed = session.close(id);
+  EXPECT_EQ(session.errno_of(closed), Session::kUnanswered);
+  session.measured(0);
+  EXPECT_EQ(session.errno_of(late), kEio);
+  EXPECT_EQ(session.errno_of(closed), Session::kUnanswered);
+  session.measured(0);
+  EXPECT_EQ(session.errno_of(reopened), kEnotconn);
+  EXPECT_EQ(session.errno_of(closed), 0);
+  EXPECT_EQ(session.closed.size(), 1U);
 }
 
 TEST(ServerIo, UnsupportedOperationsSaySo) {

@@ -85,6 +85,13 @@ class Session {
     for (const ServerAction& action : actions) {
       std::visit([this](const auto& what) { this->perform(what); }, action);
     }
+    while (!measures.empty() && measures_itself) measured(sectors_now);
+  }
+  // The oldest MeasureExport.
+  void measured(std::uint64_t nsectors) {
+    const MeasureExport asked = measures[0];
+    measures.erase_at(0);
+    step(ExportMeasured{asked.operation, nsectors});
   }
   // The last answer with a body.
   wire::rnbd::OpenRsp response() const {
@@ -100,8 +107,11 @@ class Session {
 
   ServerDevices devices;
   ServerActions actions;
-  Geometry geometry;           // of the exports opened next
-  std::uint64_t instance = 0;  // of their cache
+  Geometry geometry;              // of the exports opened next
+  std::uint64_t instance = 0;     // of their cache
+  std::uint64_t sectors_now = 0;  // of every export, when asked; 0: unchanged
+  bool measures_itself = true;    // false: measured() answers
+  FixedVector<MeasureExport, 2048> measures;
   std::uint64_t next_handle = 100;
   FixedVector<OpenExport, 16> opens;
   FixedVector<Storage, 2048> storage;
@@ -112,6 +122,7 @@ class Session {
 
  private:
   void perform(const Storage& action) { storage.push_back(action); }
+  void perform(const MeasureExport& action) { measures.push_back(action); }
   void perform(const OpenExport& action) { opens.push_back(action); }
   void perform(const CloseExport& action) { closed.push_back(action.handle); }
   void perform(const WriteBack& action) { answers.push_back(action); }

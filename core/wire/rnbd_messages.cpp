@@ -26,8 +26,9 @@ constexpr std::size_t kLogicalBlock = 38;
 constexpr std::size_t kMaxSegments = 40;
 constexpr std::size_t kSecureDiscard = 42;
 constexpr std::size_t kCachePolicy = 45;
+constexpr std::size_t kFeatures = 46;
 constexpr std::size_t kInstance = 48;
-static_assert(kInstance + 8 == kOpenRspBytes);
+static_assert(kFeatures + 2 == kInstance && kInstance + 8 == kOpenRspBytes);
 }  // namespace open_rsp_at
 
 constexpr std::size_t kCloseDeviceIdAt = 4;
@@ -172,6 +173,7 @@ std::size_t encode(const OpenRsp& message, MutableBytes out) noexcept {
   store_le16(out, kSecureDiscard, message.secure_discard);
   store_u8(out, kCachePolicy, message.cache_policy);
   store_le64(out, kInstance, message.instance);
+  store_u8(out, kFeatures, message.features);
   return kOpenRspBytes;
 }
 
@@ -195,6 +197,7 @@ Parsed<OpenRsp> parse_open_rsp(Bytes bytes) noexcept {
   message.secure_discard = load_le16(bytes, kSecureDiscard);
   message.cache_policy = load_u8(bytes, kCachePolicy);
   message.instance = load_le64(bytes, kInstance);
+  message.features = load_u8(bytes, kFeatures);
   if (!valid_block_size(message.logical_block_size)) {
     parsed.why = Refusal::bad_block_size;
   } else if (message.nsectors >= kMaxSectors) {
@@ -220,7 +223,8 @@ std::size_t encode(const Io& message, MutableBytes out) noexcept {
   using namespace io_at;
   if (!begin(out, kIoBytes, MsgType::io)) return 0;
   const std::uint32_t rw = static_cast<std::uint32_t>(message.opcode) | (message.sync ? kRwSync : 0U) |
-                           (message.fua ? kRwFua : 0U);
+                           (message.fua ? kRwFua : 0U) | (message.preflush ? kRwPreflush : 0U) |
+                           (message.nounmap ? kRwNounmap : 0U) | (message.unknown_flags & kRwUnknown);
   store_le32(out, kDeviceId, message.device_id);
   store_le64(out, kSector, message.sector);
   store_le32(out, kRw, rw);
@@ -243,6 +247,9 @@ Parsed<Io> parse_io(Bytes bytes) noexcept {
   message.opcode = static_cast<Opcode>(rw & kOpcodeMask);
   message.sync = (rw & kRwSync) != 0;
   message.fua = (rw & kRwFua) != 0;
+  message.preflush = (rw & kRwPreflush) != 0;
+  message.nounmap = (rw & kRwNounmap) != 0;
+  message.unknown_flags = rw & kRwUnknown;
   message.size = load_le32(bytes, kSize);
   if (bytes.size() >= kIoBytes) message.prio = load_le16(bytes, kPrio);
   if (beyond_any_device(message)) return refuse<Io>(Refusal::bad_offset);
@@ -260,9 +267,11 @@ Refusal check_io_framing(const Io& io, Direction direction, std::uint32_t data_l
     case Opcode::write:
       if (read) return Refusal::bad_direction;
       return data_len == io.size ? Refusal::none : Refusal::bad_length;
+    case Opcode::write_zeroes:
+      if (read) return Refusal::bad_direction;
+      return data_len == 0 ? Refusal::none : Refusal::bad_length;
     case Opcode::discard:
     case Opcode::secure_erase:
-    case Opcode::write_zeroes:
       break;
   }
   if (read) return Refusal::bad_direction;

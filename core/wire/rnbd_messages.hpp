@@ -50,6 +50,13 @@ enum class AccessMode : std::uint8_t { read_only = 0, read_write = 1, migration 
 inline constexpr std::uint32_t kOpcodeMask = 0xff;
 inline constexpr std::uint32_t kRwSync = 0x100;
 inline constexpr std::uint32_t kRwFua = 0x200;
+inline constexpr std::uint32_t kRwPreflush = 0x400;  ///< RNBD minor version 1: flush first
+inline constexpr std::uint32_t kRwNounmap = 0x800;   ///< minor version 2: write_zeroes keeps blocks allocated
+inline constexpr std::uint32_t kRwUnknown = ~(kOpcodeMask | kRwSync | kRwFua | kRwPreflush | kRwNounmap);
+
+/// OpenRsp::features. Ours; a kernel server sends 0, whatever it understands.
+inline constexpr std::uint8_t kFeaturePreflush = 0x1;
+inline constexpr std::uint8_t kFeatureNounmap = 0x2;
 
 inline constexpr std::uint8_t kCacheFua = 0x1;
 inline constexpr std::uint8_t kCacheWriteback = 0x2;
@@ -104,6 +111,7 @@ struct OpenRsp {
   std::uint16_t max_segments = 0;
   std::uint16_t secure_discard = 0;  ///< non-zero: secure erase supported
   std::uint8_t cache_policy = 0;     ///< kCache* bits
+  std::uint8_t features = 0;         ///< kFeature* bits; unknown bits kept; to be trusted as `instance`
   /// Ours: which cache holds what was written and not flushed; another value: that cache is gone. 0: unknown.
   /// Reserved bytes to a kernel server, which before Linux 7.0 sends in them what its memory held: they count
   /// only from a peer that granted an extension.
@@ -131,14 +139,17 @@ struct Io {
   Opcode opcode = Opcode::read;
   bool sync = false;
   bool fua = false;
-  std::uint32_t size = 0;  ///< bytes
-  std::uint16_t prio = 0;  ///< Linux ioprio
+  bool preflush = false;
+  bool nounmap = false;
+  std::uint32_t unknown_flags = 0;  ///< bits of rw that nobody has defined
+  std::uint32_t size = 0;           ///< bytes
+  std::uint16_t prio = 0;           ///< Linux ioprio
   bool operator==(const Io&) const = default;
 };
 
 [[nodiscard]] std::size_t encode(const Io& message, MutableBytes out) noexcept;
 /// too_short (below 28 bytes), bad_type, bad_opcode, bad_offset (ends beyond 2^54 sectors). Unknown flag bits
-/// are ignored. Size and alignment against the device are the server's to judge.
+/// are kept in unknown_flags. Size and alignment against the device are the server's to judge.
 [[nodiscard]] Parsed<Io> parse_io(Bytes bytes) noexcept;
 
 /// An Io with the flags a kernel client would send (protocol section 9.2): reads always sync, flushes always
@@ -185,7 +196,8 @@ inline constexpr Framing kCloseFraming{Direction::write, 0, kCloseBytes, false, 
 
 /// What a server checks of an IO against the RTRS request that carried it, and the kernel's does not:
 /// bad_direction for a read carried by a write or a change carried by a read, bad_length when the data length
-/// is not the size (read, write), not 0 (flush), or neither (the others). A flush may come in either
+/// is not the size (read, write), not 0 (flush, write_zeroes: up to Linux 5.17 opcode 5 was WRITE_SAME, which
+/// carries one block), or neither (the others). A flush may come in either
 /// direction.
 [[nodiscard]] Refusal check_io_framing(const Io& io, Direction direction, std::uint32_t data_len) noexcept;
 

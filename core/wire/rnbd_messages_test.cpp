@@ -32,6 +32,7 @@ OpenRsp any_open_rsp() {
   m.max_segments = *rc::gen::arbitrary<std::uint16_t>();
   m.secure_discard = *rc::gen::arbitrary<std::uint16_t>();
   m.cache_policy = *rc::gen::arbitrary<std::uint8_t>();
+  m.features = *rc::gen::arbitrary<std::uint8_t>();
   return m;
 }
 
@@ -42,6 +43,8 @@ Io any_io() {
   io.opcode = static_cast<Opcode>(*rc::gen::inRange(0, 6));
   io.sync = *rc::gen::arbitrary<bool>();
   io.fua = *rc::gen::arbitrary<bool>();
+  io.preflush = *rc::gen::arbitrary<bool>();
+  io.nounmap = *rc::gen::arbitrary<bool>();
   io.size = *rc::gen::arbitrary<std::uint32_t>();
   io.prio = *rc::gen::arbitrary<std::uint16_t>();
   return io;
@@ -87,12 +90,15 @@ RC_GTEST_PROP(Rnbd, GarbageInReservedBytesIsIgnored, (std::uint8_t garbage)) {
     return bytes;
   };
   const Io io = any_io();
-  RC_ASSERT(parse_io(soil(test::encoded(io), {{2, 4}, {18, 20}, {26, 32}})).value == io);
+  RC_ASSERT(parse_io(soil(test::encoded(io), {{2, 4}, {26, 32}})).value == io);
+  Io unknown = io;
+  unknown.unknown_flags = garbage * 0x01010000U;
+  RC_ASSERT(parse_io(soil(test::encoded(io), {{18, 20}})).value == unknown);
   const Open open = any_open();
   const std::size_t after_nul = 6 + open.device_name.view().size() + 1;
   RC_ASSERT(parse_open(soil(test::encoded(open), {{2, 4}, {5, 6}, {after_nul, 264}})).value == open);
   const OpenRsp rsp = any_open_rsp();
-  RC_ASSERT(parse_open_rsp(soil(test::encoded(rsp), {{2, 4}, {44, 45}, {46, 56}})).value == rsp);
+  RC_ASSERT(parse_open_rsp(soil(test::encoded(rsp), {{2, 4}, {44, 45}, {47, 48}})).value == rsp);
   RC_ASSERT(parse_close(soil(test::encoded(Close{9}), {{2, 4}})).value == Close{9});
   RC_ASSERT(parse_sess_info(soil(test::encoded(SessInfo{2}), {{2, 4}, {5, 36}})).value == SessInfo{2});
 }
@@ -234,9 +240,37 @@ TEST(Rnbd, WrongFramingIsRefused) {
   for (const Opcode opcode : {Opcode::discard, Opcode::secure_erase, Opcode::write_zeroes}) {
     EXPECT_EQ(judge(opcode, Direction::read, 0), Refusal::bad_direction);
     EXPECT_EQ(judge(opcode, Direction::write, 0), Refusal::none);
-    EXPECT_EQ(judge(opcode, Direction::write, 4096), Refusal::none);
+    // Up to Linux 5.17 opcode 5 was WRITE_SAME: its one block of data is not what is to be written.
+    EXPECT_EQ(judge(opcode, Direction::write, 4096),
+              opcode == Opcode::write_zeroes ? Refusal::bad_length : Refusal::none);
     EXPECT_EQ(judge(opcode, Direction::write, 512), Refusal::bad_length);
   }
+}
+
+TEST(Rnbd, NewerFlagsAreKnownAndUnknownOnesKept) {
+  Io sent;
+  sent.opcode = Opcode::write_zeroes;
+  sent.size = 4096;
+  sent.nounmap = sent.preflush = true;
+  std::array<std::byte, kIoBytes> bytes{};
+  ASSERT_EQ(encode(sent, bytes), kIoBytes);
+  EXPECT_EQ(load_le32(bytes, 16), 0xc05U);
+  EXPECT_EQ(parse_io(bytes).value, sent);
+  store_le32(bytes, 16, 0x80001005U);
+  const auto received = parse_io(bytes);
+  ASSERT_TRUE(received);
+  EXPECT_EQ(received.value.unknown_flags, 0x80001000U);
+  EXPECT_FALSE(received.value.nounmap || received.value.preflush);
+}
+
+TEST(Rnbd, OpenRspTellsWhatTheServerUnderstands) {
+  OpenRsp sent;
+  sent.logical_block_size = 512;
+  sent.features = kFeatureNounmap;
+  std::array<std::byte, kOpenRspBytes> bytes{};
+  ASSERT_EQ(encode(sent, bytes), kOpenRspBytes);
+  EXPECT_EQ(load_u8(bytes, 46), 2);
+  EXPECT_EQ(parse_open_rsp(bytes).value, sent);
 }
 
 TEST(Rnbd, VersionsMeetAtTheLower) {

@@ -2,27 +2,13 @@
 
 #include <cerrno>
 
+#include "sim/blocks/block_plays.hpp"
+
 namespace rtrs::sim {
 
 namespace {
 
 using rnbd::DeviceState;
-constexpr std::uint32_t kSectors = 64;
-
-DeviceHandle open(BlockWorld& w, const std::string& name, AccessMode mode = AccessMode::read_write) {
-  const std::int64_t handle = w.map(name, mode);
-  w.expect(handle >= 0, "a map begins");
-  const auto device = static_cast<DeviceHandle>(handle);
-  w.until("the device is open", [&] { return w.state(device) == DeviceState::open; });
-  return device;
-}
-std::uint16_t done(BlockWorld& w, std::uint32_t io) {
-  w.until("an IO is over", [&] { return w.is_over(io); });
-  return w.result(io);
-}
-void good(BlockWorld& w, std::uint32_t io) {
-  w.expect(done(w, io) == 0, "an IO succeeds");
-}
 void told(BlockWorld& w, std::uint32_t io) {
   w.expect(done(w, io) == EIO, "an IO tells that something was lost");
 }
@@ -39,7 +25,7 @@ void good_in_the_end(BlockWorld& w, DeviceHandle device, Opcode opcode, std::uin
   w.expect(error == 0 || error == EIO, "an IO succeeds, or tells that something was lost");
   if (error != 0) good(w, w.submit(device, opcode, at, sectors, fua));
 }
-void load(BlockWorld& w, DeviceHandle device, unsigned count) {
+void mixed_load(BlockWorld& w, DeviceHandle device, unsigned count) {
   static constexpr Opcode kOpcodes[] = {Opcode::write, Opcode::read,    Opcode::write,
                                         Opcode::flush, Opcode::discard, Opcode::write_zeroes};
   for (unsigned io = 0; io < count && !w.failed(); ++io) {
@@ -49,9 +35,6 @@ void load(BlockWorld& w, DeviceHandle device, unsigned count) {
     w.submit(device, opcode, at, sectors, opcode == Opcode::write && w.draw(4) == 0);
     if (w.draw(3) == 0) w.pass(microseconds(w.draw(2000)));
   }
-}
-void over(BlockWorld& w) {
-  w.until("every IO is over", [&] { return w.all_over(); });
 }
 void restart(BlockWorld& w, Death death, Nanos down = milliseconds(100)) {
   w.crash_server(death);
@@ -73,7 +56,7 @@ void durable_writes(BlockWorld& w) {
     good_in_the_end(w, device, Opcode::write, w.draw(20), true);
     good(w, w.submit(device, Opcode::write, 30 + w.draw(20), 8));
     if (round % 2 == 0) good_in_the_end(w, device, Opcode::flush, 0, false);
-    load(w, device, 3);
+    mixed_load(w, device, 3);
     restart(w, Death::host);
   }
   over(w);
@@ -212,7 +195,7 @@ void anything_cached(BlockWorld& w) {
   const DeviceHandle file = open(w, "a");
   const DeviceHandle other = open(w, "b");
   for (unsigned round = 0; round < 12 && !w.failed(); ++round) {
-    load(w, w.draw(3) == 0 ? other : file, 1 + w.draw(6));
+    mixed_load(w, w.draw(3) == 0 ? other : file, 1 + w.draw(6));
     switch (w.draw(8)) {
       case 0:
       case 1:

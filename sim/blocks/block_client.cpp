@@ -57,6 +57,7 @@ std::uint32_t BlockWorld::submit(DeviceHandle device, Opcode opcode, std::uint64
   io.device = device;
   io.disk = disk;
   io.deaths = deaths_;
+  io.cuts = cuts_;
   io.moment = ++moment_;
   io.piece = rnbd::IoPiece{opcode, sector, static_cast<std::uint32_t>(sectors * kSector), fua};
   if (opcode == Opcode::read || opcode == Opcode::write) io.data.assign(sectors * kSector, std::byte{0xa5});
@@ -249,7 +250,7 @@ void BlockWorld::judge_read(const Io& io, std::uint32_t number) {
                               " what belongs there");
     // A write whose end nobody knows acted or not; from here on it is known, unless the answer left a server
     // that died meanwhile.
-    if (known.any_of.size() > 1 && io.deaths == deaths_) known.any_of = {words[0]};
+    if (known.any_of.size() > 1 && io.deaths == deaths_ && io.cuts == cuts_) known.any_of = {words[0]};
   }
 }
 
@@ -262,14 +263,15 @@ void BlockWorld::expect_change(const Io& io, std::uint32_t number, bool good) {
     Expected& known = expected_[io.disk][sector];
     ++known.changes;
     // An answer may have left a server that died with what it had not made durable.
-    const bool kept = io.deaths == deaths_ || io.piece.fua || !disks_[io.disk].volatile_cache;
+    const bool cut = io.cuts != cuts_;
+    const bool kept = !cut && (io.deaths == deaths_ || io.piece.fua || !disks_[io.disk].volatile_cache);
     if (good && kept)
       known.any_of = {content};
     else if (!good)
       known.any_of.push_back(content);
-    known.durable = good && (io.piece.fua || !disks_[io.disk].volatile_cache);
+    known.durable = good && !cut && (io.piece.fua || !disks_[io.disk].volatile_cache);
     known.acked = 0;
-    if (!good || known.durable) continue;
+    if (!good || known.durable || cut) continue;
     const bool there = disks_[io.disk].now.at(sector) == content && !disks_[io.disk].forgotten.at(sector);
     if (there) known.acked = moment_;
     if (!there) losses_[io.disk].push_back({io.device, moment_, deaths_});

@@ -10,4 +10,10 @@ void mapped_as_the_link_returns(BlockWorld&);
 void refused_for_a_while(BlockWorld&);
 void mapped_twice(BlockWorld&);
 
+// block_sizes.cpp
+void grown(BlockWorld&);
+void shrunk(BlockWorld&);
+void grown_under_load(BlockWorld&);
+void resized_under_load(BlockWorld&);
+
 }  // namespace rtrs::sim

@@ -5,54 +5,13 @@
 
 #include "sim/blocks/block_caches.hpp"
 #include "sim/blocks/block_lifecycles.hpp"
+#include "sim/blocks/block_plays.hpp"
 
 namespace rtrs::sim {
 
 namespace {
 
 using rnbd::DeviceState;
-constexpr std::uint32_t kSectors = 64;
-
-DeviceHandle open(BlockWorld& w, const std::string& name, AccessMode mode = AccessMode::read_write) {
-  const std::int64_t handle = w.map(name, mode);
-  w.expect(handle >= 0, "a map begins");
-  const auto device = static_cast<DeviceHandle>(handle);
-  w.until("the device is open", [&] { return w.state(device) == DeviceState::open; });
-  return device;
-}
-std::uint16_t done(BlockWorld& w, std::uint32_t io) {
-  w.until("an IO is over", [&] { return w.is_over(io); });
-  return w.result(io);
-}
-void good(BlockWorld& w, std::uint32_t io) {
-  w.expect(done(w, io) == 0, "an IO succeeds");
-}
-// Reads, writes and the others, of any place.
-void load(BlockWorld& w, DeviceHandle device, unsigned count) {
-  static constexpr Opcode kOpcodes[] = {Opcode::write, Opcode::read,    Opcode::write,       Opcode::read,
-                                        Opcode::flush, Opcode::discard, Opcode::write_zeroes};
-  for (unsigned io = 0; io < count && !w.failed(); ++io) {
-    const Opcode opcode = kOpcodes[w.draw(7)];
-    const std::uint32_t sectors = opcode == Opcode::flush ? 0 : 1 + w.draw(8);
-    const std::uint64_t at = opcode == Opcode::flush ? 0 : w.draw(kSectors - sectors);
-    w.submit(device, opcode, at, sectors, opcode == Opcode::write && w.draw(4) == 0);
-    if (w.draw(3) == 0) w.pass(microseconds(w.draw(2000)));
-  }
-}
-// Writes and reads, up to eight, that wait for nothing: of other sectors each.
-void spread(BlockWorld& w, DeviceHandle device, std::uint32_t count) {
-  w.until("every IO is over", [&] { return w.all_over(); });
-  for (std::uint32_t io = 0; io < count && !w.failed(); ++io)
-    w.submit(device, io % 3 == 2 ? Opcode::read : Opcode::write, 8 * io, 4, io % 2 == 0);
-}
-void over(BlockWorld& w) {
-  w.until("every IO is over", [&] { return w.all_over(); });
-}
-void restart(BlockWorld& w, Nanos down) {
-  w.crash_server();
-  w.pass(down);
-  w.start_server();
-}
 
 void io_before_open(BlockWorld& w) {
   const auto device = static_cast<DeviceHandle>(w.map("a"));
@@ -214,29 +173,6 @@ void without_data_over_failover(BlockWorld& w) {
     good(w, w.submit(device, Opcode::read, 0, 16));
   }
 }
-void grown(BlockWorld& w) {
-  const DeviceHandle device = open(w, "a");
-  w.expect(done(w, w.submit(device, Opcode::write, kSectors - 1, 2)) == EIO, "nothing is behind the end");
-  w.crash_server();
-  w.resize("a", 2 * kSectors);
-  w.start_server();
-  // A client that never was without a path learns of the new server by its IO.
-  good(w, w.submit(device, Opcode::read, 0, 1));
-  w.expect(w.times_opened(device) == 2, "it was opened again");
-  w.expect(w.geometry(device)->nsectors == 2 * kSectors, "the size is that of the last OPEN");
-  good(w, w.submit(device, Opcode::write, 2 * kSectors - 4, 4));
-  good(w, w.submit(device, Opcode::read, 2 * kSectors - 4, 4));
-}
-void shrunk(BlockWorld& w) {
-  const DeviceHandle device = open(w, "a");
-  good(w, w.submit(device, Opcode::write, kSectors - 8, 8));
-  w.crash_server();
-  w.resize("a", kSectors / 2);
-  const auto late = w.submit(device, Opcode::read, kSectors - 8, 8);
-  w.start_server();
-  w.expect(done(w, late) == EIO, "what is behind the new end is an error");
-  good(w, w.submit(device, Opcode::write, 0, 8));
-}
 void read_only(BlockWorld& w) {
   const DeviceHandle device = open(w, "a", AccessMode::read_only);
   good(w, w.submit(device, Opcode::read, 0, 8));
@@ -331,6 +267,9 @@ constexpr BlockScenario kScenarios[] = {
     {"R82b", "a flush that moves to another path is a flush", kSlow, flush_and_failover},
     {"R83a", "a disk grows while the server is down", kUsual, grown},
     {"R83b", "a disk shrinks while the server is down", kUsual, shrunk},
+    {"R83c", "a disk grows, shrinks and grows again while it is open", kUsual, grown_under_load},
+    {"R83d", "a disk changes its size at any time under load", kUsual, resized_under_load},
+    {"R83e", "the same with slow storage", kSlow, resized_under_load},
     {"L20", "a device that is opened read-only does not change, after a restart neither", kUsual, read_only},
     {"L21", "twelve devices and one permit: all come back after every restart", kOnePermit,
      more_devices_than_permits},

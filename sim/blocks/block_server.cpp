@@ -61,6 +61,11 @@ void BlockWorld::feed(std::uint16_t session, const Input& input) {
     opened_.pop_front();
     feed(opener, answer);
   }
+  while (!measured_.empty()) {
+    const auto [asker, answer] = measured_.front();
+    measured_.pop_front();
+    feed(asker, answer);
+  }
   tell_damage();
 }
 
@@ -171,6 +176,13 @@ void BlockWorld::perform(std::uint16_t session, const rnbd::CloseExport& action)
   exports_.erase(found);
 }
 
+void BlockWorld::perform(std::uint16_t session, const rnbd::MeasureExport& action) {
+  const auto found = exports_.find(action.handle);
+  if (found == exports_.end()) return expect(false, "only what is open is measured");
+  measured_.emplace_back(session,
+                         rnbd::ExportMeasured{action.operation, disks_[found->second.disk].now.size()});
+}
+
 void BlockWorld::perform(std::uint16_t session, const rnbd::SessionDrained&) {
   expect(sessions_[session].requests.empty(), "a drained session has answered every request");
 }
@@ -183,7 +195,7 @@ void BlockWorld::storage_due() {
     StorageOp op = *due;
     storage_.erase(due);
     const int error = act(op);
-    const bool sync_failed = error != 0 && op.what.opcode == Opcode::flush;
+    const bool sync_failed = error != 0 && (op.what.opcode == Opcode::flush || op.what.preflush);
     feed(op.session, rnbd::StorageDone{op.what.operation, error, sync_failed});
   }
 }
@@ -198,6 +210,9 @@ int BlockWorld::act(StorageOp& op) {
   BlockDisk& disk = disks_[device.disk];
   ++disk.operations;
   if (op.what.opcode == Opcode::flush) return sync(device.disk);
+  if (op.what.preflush) {
+    if (const int error = sync(device.disk); error != 0) return error;
+  }
   expect(op.what.opcode == Opcode::read || device.writable, "a device that is read-only does not change");
   if (op.what.sector + op.what.bytes / kSector > disk.now.size()) return EIO;  // it was cut short meanwhile
   for (std::size_t at = 0; at < op.what.bytes / kSector; ++at) {

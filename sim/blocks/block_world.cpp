@@ -109,6 +109,7 @@ void BlockWorld::crash_server(Death death) {
   exports_.clear();
   storage_.clear();
   opened_.clear();
+  measured_.clear();
   for (auto& [name, disk] : disks_) {
     disk.holders = 0;
     if (death == Death::host || disk.memory) revert(name, disk);
@@ -153,7 +154,16 @@ void BlockWorld::resize(const std::string& name, std::uint64_t sectors) {
   grown.now.resize(sectors, 0);
   grown.durable.resize(sectors, 0);
   grown.forgotten.resize(sectors, false);
-  expected_[name].resize(sectors, Expected{{0}, true});
+  std::vector<Expected>& expected = expected_[name];
+  if (sectors < expected.size()) ++cuts_;
+  // IO of what is cut off may still be under way; should the disk grow again, zeroes are there.
+  for (std::size_t gone = sectors; gone < expected.size(); ++gone) {
+    expected[gone].any_of.push_back(0);
+    expected[gone].durable = false;
+    expected[gone].acked = 0;  // nobody is told of what an operator cuts off
+    ++expected[gone].changes;
+  }
+  if (sectors > expected.size()) expected.resize(sectors, Expected{{0}, true, 0});
 }
 
 Nanos BlockWorld::next_time() {

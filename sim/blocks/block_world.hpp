@@ -96,6 +96,7 @@ class BlockWorld {
   void close_session() { client_->close(*client_fabric_, now()); }
   // An operator of the server takes the disk away from its session.
   void take_away(const std::string& name);
+  // At any time, also under IO. What is cut off is lost; what is added reads as zeroes.
   void resize(const std::string& name, std::uint64_t sectors);
 
   // --- waiting ---
@@ -136,6 +137,7 @@ class BlockWorld {
     rnbd::IoTicket ticket{};
     std::uint64_t moment = 0;  // when it was submitted
     unsigned deaths = 0;       // of servers, when it was submitted
+    unsigned cuts = 0;         // of disks, when it was submitted
     std::uint16_t error = 0;
     bool over = false;
     bool held = true;  // not with the transport
@@ -207,6 +209,7 @@ class BlockWorld {
   void perform(std::uint16_t session, const rnbd::OpenExport&);
   void perform(std::uint16_t session, const rnbd::CloseExport&);
   void perform(std::uint16_t session, const rnbd::CacheDamaged&);
+  void perform(std::uint16_t session, const rnbd::MeasureExport&);
   void perform(std::uint16_t session, const rnbd::SessionDrained&);
   std::uint64_t instance_of(const BlockDisk&) const;
   void forget_unsynced(const std::string& name);
@@ -246,11 +249,13 @@ class BlockWorld {
   std::map<std::uint16_t, Session> sessions_;
   std::map<std::uint64_t, Export> exports_;  // by handle
   std::deque<std::pair<std::uint16_t, rnbd::ExportOpened>> opened_;
+  std::deque<std::pair<std::uint16_t, rnbd::ExportMeasured>> measured_;
   std::deque<std::string> damaged_;  // disks whose other sessions are to be told
   std::vector<StorageOp> storage_;
   std::uint64_t next_handle_ = 1;
   std::uint32_t generation_ = 0;
   unsigned deaths_ = 0;  // of servers
+  unsigned cuts_ = 0;    // of disks that became shorter
   unsigned hosts_ = 1;   // that there were
   std::uint64_t steps_at_once_ = 0;
 };

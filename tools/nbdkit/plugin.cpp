@@ -150,6 +150,8 @@ int perform(Opcode opcode, uint64_t offset, uint64_t length, std::byte* data, ui
   io.length = length;
   io.data = data;
   io.fua = (flags & NBDKIT_FLAG_FUA) != 0;
+  // NBD's NO_HOLE, which nbdkit hands over as the absence of MAY_TRIM.
+  io.nounmap = opcode == Opcode::write_zeroes && (flags & NBDKIT_FLAG_MAY_TRIM) == 0;
   const int error = remote->io(io);
   if (error == 0) return 0;
   nbdkit_set_error(nbdkit::nbd_errno(error));

@@ -214,7 +214,7 @@ const char* const kSettingsHelp =
     "heartbeat_missed=N       heartbeats lost before a path is given up (default 5)\n"
     "reconnect_min=TIME, reconnect_max=TIME   between attempts (default 500ms, 30s)\n"
     "queue_timeout=TIME|never how long requests wait when no path is left (default 2m)\n"
-    "extensions=on|off        ask servers for the fence and generations (default on)\n"
+    "extensions=on|off        ask servers for the fence, generations and keys_stay (default on)\n"
     "offer_invalidation=on|off  READs by keys that die with the answer, where the fabric can (default off)\n"
     "trace=FILE               record the protocol, for urtrs-replay\n"
     "trace_detail=machines|wire|payload   also what goes over the wire (default machines)\n"

@@ -40,7 +40,8 @@ std::vector<Setting> make_settings() {
        "With "
        "an older client every READ hangs, and so does its map_device",
        BooleanRule{&C::assume_kernel_6_12_clients}},
-      {"extensions", "extensions", "offer the fence and generations to clients that know them",
+      {"extensions", "extensions",
+       "offer the fence, generations and, on soft-RoCE, keys_stay to clients that know them",
        BooleanRule{&C::extensions}},
       {"dev_search_path", "dev-search-path",
        "directory peers may open devices in, %SESSNAME% stands for the session; nothing outside it can be "

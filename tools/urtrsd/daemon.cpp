@@ -246,6 +246,10 @@ void Daemon::handle(const ServerEvent& event) {
     case ServerEvent::Kind::session_closed:
       if (event.session >= sessions_.size() || sessions_[event.session] == nullptr) break;
       feed(event.session, rnbd::SessionClosed{});
+      if (const std::uint64_t count = sessions_[event.session]->devices->unknown_flags(); count != 0)
+        log_.write(LogKind::session, spdlog::level::warn,
+                   "session={} sent {} IOs with flags that urtrsd does not know; they were served without",
+                   event.session, count);
       log_.write(LogKind::session, spdlog::level::info, "session={} name={} closed", event.session,
                  in_quotes(sessions_[event.session]->name));
       sessions_[event.session].reset();
@@ -322,6 +326,8 @@ void Daemon::perform(std::uint16_t session, const rnbd::Storage& action) {
   op.sector = action.sector;
   op.bytes = action.bytes;
   op.fua = action.fua;
+  op.preflush = action.preflush;
+  op.nounmap = action.nounmap;
   switch (action.opcode) {
     case wire::rnbd::Opcode::read:
       op.opcode = StorageOpcode::read;

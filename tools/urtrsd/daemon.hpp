@@ -62,6 +62,7 @@ class Daemon {
   void perform(std::uint16_t session, const rnbd::OpenExport&);
   void perform(std::uint16_t session, const rnbd::CloseExport&);
   void perform(std::uint16_t session, const rnbd::CacheDamaged&);
+  void perform(std::uint16_t session, const rnbd::MeasureExport&);
   void perform(std::uint16_t session, const rnbd::SessionDrained&);
   void tell_damage();
   // daemon_devices.cpp

@@ -23,6 +23,7 @@ rnbd::Geometry geometry_of(const Export& device) {
   geometry.discard_alignment = limits.discard_alignment;
   geometry.write_cache = limits.write_cache;
   geometry.fua = limits.fua;
+  geometry.features = wire::rnbd::kFeaturePreflush | wire::rnbd::kFeatureNounmap;
   return geometry;
 }
 
@@ -88,6 +89,24 @@ void Daemon::perform(std::uint16_t session, const rnbd::CacheDamaged& action) {
       session, in_quotes(damaged.name), errno_text(action.error));
   catalog_->on_failed_sync(damaged.device->id());
   damaged_.emplace_back(damaged.device->id(), action.error);
+}
+
+// The device is not closed before the answer, because its operation is under way.
+void Daemon::perform(std::uint16_t session, const rnbd::MeasureExport& action) {
+  Export* const device = devices_.at(action.handle).device.get();
+  jobs_.run(sessions_[session]->serial, [this, session, device, operation = action.operation] {
+    const std::uint64_t size = device->measure();
+    return [this, session, device, operation, size] {
+      const std::uint64_t before = device->size_bytes();
+      device->resize(size);
+      if (device->size_bytes() != before)
+        log_.write(LogKind::device, spdlog::level::info,
+                   "session={} name={} the size of a device changed from {} to {} bytes", session,
+                   in_quotes(sessions_[session]->name), before, device->size_bytes());
+      feed(session, rnbd::ExportMeasured{operation, device->sectors()});
+      pump_.wake();
+    };
+  });
 }
 
 // The lease ends now, so that the next to open the device need not wait.

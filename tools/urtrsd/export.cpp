@@ -1,6 +1,8 @@
 #include "tools/urtrsd/export.hpp"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -122,6 +124,19 @@ tl::expected<void, OpenError> Export::round_size(const std::string& described) {
                         std::to_string(limits_.logical_block_size) + ": the last " + std::to_string(excess) +
                         " bytes are not exported");
   return {};
+}
+
+std::uint64_t Export::measure() const noexcept {
+  std::uint64_t size = 0;
+  struct stat status {};
+  if (id_.kind == ExportKind::block_device && ::ioctl(fd_.get(), BLKGETSIZE64, &size) == 0) return size;
+  if (id_.kind == ExportKind::file && ::fstat(fd_.get(), &status) == 0)
+    return static_cast<std::uint64_t>(status.st_size);
+  return 0;
+}
+
+void Export::resize(std::uint64_t bytes) noexcept {
+  if (bytes != 0) size_ = bytes - bytes % limits_.logical_block_size;
 }
 
 Export::~Export() {

@@ -87,6 +87,11 @@ class Export {
   std::uint64_t sequence() const noexcept { return sequence_; }
   std::uint64_t size_bytes() const noexcept { return size_; }
   std::uint64_t sectors() const noexcept { return size_ / kSectorBytes; }
+  // Bytes of the file or device now, asked of the system, which may take as long as the disk likes: from any
+  // thread. 0 where it does not tell.
+  std::uint64_t measure() const noexcept;
+  // What measure() returned; 0 changes nothing. A rest that is no whole block is not exported.
+  void resize(std::uint64_t bytes) noexcept;
   bool read_only() const noexcept { return options_.read_only; }
   std::uint32_t delay_ms() const noexcept { return options_.delay_ms; }
   const ExportLimits& limits() const noexcept { return limits_; }

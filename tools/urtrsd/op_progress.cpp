@@ -6,10 +6,9 @@
 #include "tools/urtrsd/open_error.hpp"
 
 namespace rtrs::daemon {
-namespace {
 
-OpStep first_step(StorageOpcode opcode, bool block_device) noexcept {
-  switch (opcode) {
+OpStep OpProgress::first_step() const noexcept {
+  switch (opcode_) {
     case StorageOpcode::read:
       return OpStep::read;
     case StorageOpcode::write:
@@ -19,21 +18,17 @@ OpStep first_step(StorageOpcode opcode, bool block_device) noexcept {
     case StorageOpcode::discard:
       return OpStep::punch_hole;
     case StorageOpcode::write_zeroes:
-      return block_device ? OpStep::punch_hole : OpStep::zero_range;
+      break;
   }
-  return OpStep::done;
+  if (!manner_.nounmap) return OpStep::punch_hole;
+  return manner_.block_device ? OpStep::write_zero_bytes : OpStep::zero_range;
 }
 
-}  // namespace
-
-OpProgress::OpProgress(StorageOpcode opcode, std::uint64_t offset, std::uint32_t bytes, bool fua,
-                       bool block_device) noexcept
-    : offset_(offset),
-      bytes_(bytes),
-      opcode_(opcode),
-      step_(first_step(opcode, block_device)),
-      fua_(fua),
-      block_device_(block_device) {}
+OpProgress::OpProgress(StorageOpcode opcode, std::uint64_t offset, std::uint32_t bytes,
+                       const Manner& manner) noexcept
+    : offset_(offset), bytes_(bytes), opcode_(opcode), manner_(manner), flushing_(manner.preflush) {
+  step_ = flushing_ ? OpStep::sync_data : first_step();
+}
 
 std::uint32_t OpProgress::length() const noexcept {
   const std::uint32_t left = bytes_ - completed_;
@@ -59,16 +54,18 @@ void OpProgress::on_failed(std::int32_t error) noexcept {
     if (++stalls_ > kMaxStalls) finish(EAGAIN);
     return;
   }
-  if (error == EOPNOTSUPP && opcode_ == StorageOpcode::write_zeroes && step_ == OpStep::zero_range) {
-    step_ = OpStep::punch_hole;
+  const bool zeroes = error == EOPNOTSUPP && opcode_ == StorageOpcode::write_zeroes;
+  if (zeroes && step_ == OpStep::punch_hole && !manner_.block_device) {
+    step_ = OpStep::zero_range;
     return;
   }
-  if (error == EOPNOTSUPP && opcode_ == StorageOpcode::write_zeroes && step_ == OpStep::punch_hole) {
+  if (zeroes && (step_ == OpStep::punch_hole || step_ == OpStep::zero_range)) {
     step_ = OpStep::write_zero_bytes;
     return;
   }
   const bool writes = step_ == OpStep::write || step_ == OpStep::write_zero_bytes;
-  sync_failed_ = step_ == OpStep::sync_data || (writes && fua_ && !block_device_ && error == EIO);
+  sync_failed_ =
+      step_ == OpStep::sync_data || (writes && manner_.fua && !manner_.block_device && error == EIO);
   finish(peer_errno(error));
 }
 
@@ -86,12 +83,19 @@ void OpProgress::on_result(std::int32_t result) noexcept {
       return;
     case OpStep::punch_hole:
     case OpStep::zero_range:
-      if (fua_)
+      if (manner_.fua)
         step_ = OpStep::sync_data;
       else
         finish(0);
       return;
     case OpStep::sync_data:
+      if (flushing_) {
+        flushing_ = false;
+        step_ = first_step();
+        return;
+      }
+      finish(0);
+      return;
     case OpStep::done:
       finish(0);
       return;

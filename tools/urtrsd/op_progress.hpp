@@ -18,22 +18,26 @@ class OpProgress {
   static constexpr std::uint32_t kZeroBytes = 256 * 1024;
 
   OpProgress() = default;  // done, without error
-  // Bytes throughout. `fua`: durable before it is done. The range must lie within the device. `block_device`:
-  // write_zeroes begins with punch_hole, which allows the device to unmap, as the kernel server does; a
-  // device that cannot zero without unmapping would answer zero_range by giving up write_zeroes and discard
-  // for good.
-  OpProgress(StorageOpcode opcode, std::uint64_t offset, std::uint32_t bytes, bool fua,
-             bool block_device = false) noexcept;
+  // How the range is treated besides the opcode.
+  struct Manner {
+    bool fua = false;           // durable before it is done
+    bool block_device = false;  // never zero_range: a device that cannot zero without unmapping would answer
+                                // it by giving up write_zeroes and discard for good
+    bool nounmap = false;       // write_zeroes keeps the blocks allocated: never punch_hole
+    bool preflush = false;      // sync_data first
+  };
+  // Bytes throughout. The range must lie within the device.
+  OpProgress(StorageOpcode opcode, std::uint64_t offset, std::uint32_t bytes, const Manner& manner) noexcept;
 
   OpStep step() const noexcept { return step_; }
   std::uint64_t offset() const noexcept { return offset_ + completed_; }
   std::uint32_t length() const noexcept;  // of the call to make now
   std::uint32_t buffer_offset() const noexcept { return completed_; }
-  bool data_sync() const noexcept { return fua_; }  // the write itself must be durable (RWF_DSYNC)
+  bool data_sync() const noexcept { return manner_.fua; }  // the write itself must be durable (RWF_DSYNC)
 
   // `result`: what the call returned, a count or a negative errno. Short counts continue where they stopped,
-  // a count of zero is EIO (the file was cut behind our back), zero_range falls back to punch_hole and that
-  // to writing zeroes where the file system cannot.
+  // a count of zero is EIO (the file was cut behind our back). write_zeroes frees the blocks by punch_hole,
+  // and falls back to zero_range and to writing zeroes where the file system cannot.
   void on_result(std::int32_t result) noexcept;
 
   std::int32_t error() const noexcept { return error_; }  // 0 or a positive errno, see peer_errno
@@ -43,6 +47,7 @@ class OpProgress {
 
  private:
   void finish(std::int32_t error) noexcept;
+  OpStep first_step() const noexcept;
   void on_transferred(std::uint32_t count) noexcept;
   void on_failed(std::int32_t error) noexcept;
 
@@ -53,8 +58,8 @@ class OpProgress {
   std::uint32_t stalls_ = 0;
   StorageOpcode opcode_ = StorageOpcode::flush;
   OpStep step_ = OpStep::done;
-  bool fua_ = false;
-  bool block_device_ = false;
+  Manner manner_;
+  bool flushing_ = false;  // the sync_data under way is the one in front
   bool sync_failed_ = false;
 };
 

@@ -10,7 +10,7 @@ namespace rtrs::daemon {
 namespace {
 
 TEST(OpProgress, ShortReadContinuesWhereItStopped) {
-  OpProgress progress(StorageOpcode::read, 4096, 8192, false);
+  OpProgress progress(StorageOpcode::read, 4096, 8192, {false});
   EXPECT_EQ(progress.step(), OpStep::read);
   progress.on_result(1000);
   EXPECT_EQ(progress.offset(), 5096U);
@@ -23,7 +23,7 @@ TEST(OpProgress, ShortReadContinuesWhereItStopped) {
 
 TEST(OpProgress, AFailureToMakeDurableIsToldApart) {
   const auto failed = [](StorageOpcode opcode, bool fua, bool block_device, int error, bool zeroes_first) {
-    OpProgress progress(opcode, 0, 512, fua, block_device);
+    OpProgress progress(opcode, 0, 512, {fua, block_device});
     if (zeroes_first) progress.on_result(0);
     progress.on_result(-error);
     EXPECT_EQ(progress.step(), OpStep::done);
@@ -44,7 +44,7 @@ TEST(OpProgress, AFailureToMakeDurableIsToldApart) {
 
 TEST(OpProgress, NothingTransferredIsAnError) {
   for (const StorageOpcode opcode : {StorageOpcode::read, StorageOpcode::write}) {
-    OpProgress progress(opcode, 0, 512, false);
+    OpProgress progress(opcode, 0, 512, {false});
     progress.on_result(0);
     EXPECT_EQ(progress.step(), OpStep::done);
     EXPECT_EQ(progress.error(), EIO);
@@ -52,13 +52,13 @@ TEST(OpProgress, NothingTransferredIsAnError) {
 }
 
 TEST(OpProgress, MoreThanAskedForIsAnError) {
-  OpProgress progress(StorageOpcode::write, 0, 512, false);
+  OpProgress progress(StorageOpcode::write, 0, 512, {false});
   progress.on_result(513);
   EXPECT_EQ(progress.error(), EIO);
 }
 
 TEST(OpProgress, RetriesAreBoundedAndForgottenOnProgress) {
-  OpProgress progress(StorageOpcode::write, 0, 1024, false);
+  OpProgress progress(StorageOpcode::write, 0, 1024, {false});
   for (std::uint32_t i = 0; i < OpProgress::kMaxStalls; ++i) progress.on_result(i % 2 ? -EINTR : -EAGAIN);
   EXPECT_EQ(progress.step(), OpStep::write);
   progress.on_result(512);
@@ -71,10 +71,10 @@ TEST(OpProgress, RetriesAreBoundedAndForgottenOnProgress) {
 
 TEST(OpProgress, WriteZeroesFallsBackTwice) {
   const std::uint32_t bytes = OpProgress::kZeroBytes + 512;
-  OpProgress progress(StorageOpcode::write_zeroes, 512, bytes, true);
-  EXPECT_EQ(progress.step(), OpStep::zero_range);
-  progress.on_result(-EOPNOTSUPP);
+  OpProgress progress(StorageOpcode::write_zeroes, 512, bytes, {true});
   EXPECT_EQ(progress.step(), OpStep::punch_hole);
+  progress.on_result(-EOPNOTSUPP);
+  EXPECT_EQ(progress.step(), OpStep::zero_range);
   progress.on_result(-EOPNOTSUPP);
   EXPECT_EQ(progress.step(), OpStep::write_zero_bytes);
   EXPECT_TRUE(progress.data_sync());
@@ -88,7 +88,7 @@ TEST(OpProgress, WriteZeroesFallsBackTwice) {
 }
 
 TEST(OpProgress, WriteZeroesMayUnmapABlockDevice) {
-  OpProgress progress(StorageOpcode::write_zeroes, 0, 4096, false, true);
+  OpProgress progress(StorageOpcode::write_zeroes, 0, 4096, {false, true});
   EXPECT_EQ(progress.step(), OpStep::punch_hole);
   progress.on_result(-EOPNOTSUPP);
   EXPECT_EQ(progress.step(), OpStep::write_zero_bytes);
@@ -97,14 +97,38 @@ TEST(OpProgress, WriteZeroesMayUnmapABlockDevice) {
   EXPECT_EQ(progress.error(), 0);
 }
 
+TEST(OpProgress, NounmapNeverPunchesAHole) {
+  OpProgress file(StorageOpcode::write_zeroes, 0, 4096, {false, false, true});
+  EXPECT_EQ(file.step(), OpStep::zero_range);
+  file.on_result(-EOPNOTSUPP);
+  EXPECT_EQ(file.step(), OpStep::write_zero_bytes);
+  const OpProgress block_device(StorageOpcode::write_zeroes, 0, 4096, {false, true, true});
+  EXPECT_EQ(block_device.step(), OpStep::write_zero_bytes);
+}
+
+TEST(OpProgress, PreflushComesFirstAndItsErrorIsTheLast) {
+  for (const StorageOpcode opcode : {StorageOpcode::write, StorageOpcode::read}) {
+    OpProgress good(opcode, 0, 4096, {false, false, false, true});
+    EXPECT_EQ(good.step(), OpStep::sync_data);
+    good.on_result(0);
+    EXPECT_EQ(good.step(), opcode == StorageOpcode::write ? OpStep::write : OpStep::read);
+    good.on_result(4096);
+    EXPECT_EQ(good.step(), OpStep::done);
+    OpProgress bad(opcode, 0, 4096, {false, false, false, true});
+    bad.on_result(-EIO);
+    EXPECT_EQ(bad.step(), OpStep::done);
+    EXPECT_EQ(bad.error(), EIO);
+  }
+}
+
 TEST(OpProgress, RangesAreSyncedForFua) {
   for (const StorageOpcode opcode : {StorageOpcode::discard, StorageOpcode::write_zeroes}) {
-    OpProgress durable(opcode, 0, 4096, true);
+    OpProgress durable(opcode, 0, 4096, {true});
     durable.on_result(0);
     EXPECT_EQ(durable.step(), OpStep::sync_data);
     durable.on_result(0);
     EXPECT_EQ(durable.step(), OpStep::done);
-    OpProgress plain(opcode, 0, 4096, false);
+    OpProgress plain(opcode, 0, 4096, {false});
     plain.on_result(0);
     EXPECT_EQ(plain.step(), OpStep::done);
   }
@@ -112,7 +136,7 @@ TEST(OpProgress, RangesAreSyncedForFua) {
 
 TEST(OpProgress, ErrorsReachThePeerInItsVocabulary) {
   const auto outcome = [](StorageOpcode opcode, int error) {
-    OpProgress progress(opcode, 0, 4096, false);
+    OpProgress progress(opcode, 0, 4096, {false});
     progress.on_result(-error);
     EXPECT_EQ(progress.step(), OpStep::done);
     return progress.error();
@@ -128,7 +152,7 @@ TEST(OpProgress, ErrorsReachThePeerInItsVocabulary) {
 // Whatever the calls return, every byte is transferred exactly once and in order, or an error is reported.
 RC_GTEST_PROP(OpProgress, CoversTheRangeOnce, ()) {
   const auto bytes = *rc::gen::inRange<std::uint32_t>(1, 5000);
-  OpProgress progress(StorageOpcode::write, 100, bytes, false);
+  OpProgress progress(StorageOpcode::write, 100, bytes, {false});
   std::vector<int> touched(bytes, 0);
   while (progress.step() != OpStep::done) {
     RC_ASSERT(progress.offset() == 100 + progress.buffer_offset());

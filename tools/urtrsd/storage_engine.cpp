@@ -171,12 +171,14 @@ void StorageEngine::start(std::uint32_t index) noexcept {
   Slot& slot = slots_[index];
   const std::uint64_t offset = slot.op.sector * kSectorBytes;
   if (slot.op.target->kind() == ExportKind::memory) {
-    slot.memory = MemoryProgress(slot.op.opcode, offset, slot.op.bytes, slot.op.target->page_size(), false);
+    slot.memory =
+        MemoryProgress(slot.op.opcode, offset, slot.op.bytes, slot.op.target->page_size(), slot.op.nounmap);
     make_ready(index, Phase::execute);
     return;
   }
-  slot.progress = OpProgress(slot.op.opcode, offset, slot.op.bytes, slot.op.fua,
-                             slot.op.target->kind() == ExportKind::block_device);
+  const bool block_device = slot.op.target->kind() == ExportKind::block_device;
+  slot.progress = OpProgress(slot.op.opcode, offset, slot.op.bytes,
+                             {slot.op.fua, block_device, slot.op.nounmap, slot.op.preflush});
   prepare_step(index);
 }
 

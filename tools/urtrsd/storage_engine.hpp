@@ -26,7 +26,10 @@ struct StorageOp {
   // `bytes` long, for read and write; belongs to the engine until reported. For a block device it begins at a
   // multiple of 4096.
   std::byte* buffer = nullptr;
-  bool fua = false;  // write, discard, write_zeroes: durable before it is reported
+  bool fua = false;       // write, discard, write_zeroes: durable before it is reported
+  bool preflush = false;  // what was reported before is made durable first; not of a flush
+  bool nounmap =
+      false;  // write_zeroes: the blocks stay allocated; else they are freed where that is possible
 };
 
 struct StorageDone {

@@ -1,5 +1,6 @@
 #include "tools/urtrsd/storage_engine.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/loop.h>
 #include <poll.h>

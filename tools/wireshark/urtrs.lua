@@ -58,6 +58,7 @@ local f = {
   first_conn = ProtoField.bool("rtrs.first_conn", "First connection of the session"),
   ext_fence = ProtoField.bool("rtrs.extension.fence", "Extension: fence (urtrs)"),
   ext_generation = ProtoField.bool("rtrs.extension.generation", "Extension: permit generation (urtrs)"),
+  ext_keys_stay = ProtoField.bool("rtrs.extension.keys_stay", "Extension: the client invalidates its keys (urtrs)"),
   queue_depth = ProtoField.uint16("rtrs.queue_depth", "Queue depth"),
   max_io_size = ProtoField.uint32("rtrs.max_io_size", "Largest IO"),
   max_hdr_size = ProtoField.uint32("rtrs.max_hdr_size", "Room for headers"),
@@ -103,6 +104,8 @@ local n = {
   op = ProtoField.uint8("rnbd.op", "Operation", base.DEC, rnbd_ops),
   sync = ProtoField.bool("rnbd.sync", "Synchronous"),
   fua = ProtoField.bool("rnbd.fua", "Force unit access"),
+  preflush = ProtoField.bool("rnbd.preflush", "Flush first"),
+  nounmap = ProtoField.bool("rnbd.nounmap", "Keep blocks allocated"),
   size = ProtoField.uint32("rnbd.size", "Bytes"),
   prio = ProtoField.uint16("rnbd.prio", "Priority", base.HEX),
   nsectors = ProtoField.uint64("rnbd.nsectors", "Sectors of 512 bytes"),
@@ -635,6 +638,7 @@ local function show_con_req(tree, m, b)
   local extensions = m.bytes:byte(46)
   tree:add(f.ext_fence, b(45, 1), bit_set(extensions, 0))
   tree:add(f.ext_generation, b(45, 1), bit_set(extensions, 1))
+  tree:add(f.ext_keys_stay, b(45, 1), bit_set(extensions, 3))
   return string.format("cid %d of %d, attempt %d", m.cid, m.cid_num, m.recon)
 end
 
@@ -650,6 +654,7 @@ local function show_con_rsp(tree, m, b)
   flags:add(f.new_rkey, b(16, 4), bit_set(m.flags, 1))
   flags:add(f.ext_fence, b(16, 4), bit_set(m.flags, 8))
   flags:add(f.ext_generation, b(16, 4), bit_set(m.flags, 9))
+  flags:add(f.ext_keys_stay, b(16, 4), bit_set(m.flags, 11))
   return string.format("depth %d, chunks of %d bytes%s", m.depth, m.max_io + m.max_hdr, bit_set(m.flags, 1) and ", fresh keys" or "")
 end
 
@@ -719,6 +724,8 @@ local function show_rnbd(root, m, b)
     local bits = b(at + 17, 1):uint()
     tree:add(n.sync, b(at + 17, 1), bit_set(bits, 0))
     tree:add(n.fua, b(at + 17, 1), bit_set(bits, 1))
+    tree:add(n.preflush, b(at + 17, 1), bit_set(bits, 2))
+    tree:add(n.nounmap, b(at + 17, 1), bit_set(bits, 3))
     tree:add_le(n.size, b(at + 20, 4))
     tree:add_le(n.prio, b(at + 24, 2))
   elseif kind == 3 and size >= 56 then

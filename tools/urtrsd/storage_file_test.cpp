@@ -1,0 +1,110 @@
+// Files under the storage engine: the blocks that they keep, and sizes that change.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <vector>
+
+#include "tools/urtrsd/catalog.hpp"
+#include "tools/urtrsd/storage_engine.hpp"
+#include "tools/urtrsd/test_files.hpp"
+
+namespace rtrs::daemon {
+namespace {
+
+constexpr std::uint64_t kSize = 1 << 20;
+using Buffer = std::vector<std::byte>;
+
+Buffer filled(std::size_t size, std::uint8_t seed) {
+  Buffer buffer(size);
+  for (std::size_t i = 0; i < size; ++i) buffer[i] = static_cast<std::byte>(seed + i * 7 + (i >> 9));
+  return buffer;
+}
+
+std::unique_ptr<StorageEngine> make_engine(std::uint32_t depth = 64, bool pollable = true) {
+  auto engine = StorageEngine::create({depth, pollable});
+  EXPECT_TRUE(engine) << engine.error().sentence;
+  return std::move(*engine);
+}
+
+std::int32_t run(StorageEngine& engine, const StorageOp& op) {
+  EXPECT_TRUE(engine.submit(op));
+  std::array<StorageDone, 1> done;
+  EXPECT_EQ(engine.wait(done), 1U);
+  EXPECT_EQ(done[0].cookie, op.cookie);
+  return done[0].error;
+}
+
+StorageOp io(Export& target, StorageOpcode opcode, std::uint64_t sector, Buffer& buffer, bool fua = false) {
+  return {sector + 1, &target, opcode, sector, static_cast<std::uint32_t>(buffer.size()), buffer.data(), fua};
+}
+StorageOp range(Export& target, StorageOpcode opcode, std::uint64_t sector, std::uint32_t bytes,
+                bool fua = false) {
+  return {sector + 1, &target, opcode, sector, bytes, nullptr, fua};
+}
+
+// Blocks of 512 bytes that the file system keeps for the file, after what is written lies on the disk.
+blkcnt_t allocated(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  EXPECT_EQ(::fsync(fd.get()), 0);
+  EXPECT_EQ(::fstat(fd.get(), &status), 0);
+  return status.st_blocks;
+}
+
+TEST(EngineFile, ZeroesFreeTheirBlocksUnlessTheyAreToStay) {
+  TestDirectory directory;
+  const std::string path = directory.make_file("thin.img", kSize);
+  ASSERT_EQ(::truncate(path.c_str(), 0), 0);
+  ASSERT_EQ(::truncate(path.c_str(), kSize), 0);
+  const auto catalog = std::move(*Catalog::create({{"disk", path, 0, false, 0}}, std::nullopt));
+  auto opened = catalog->open("sess", "disk", AccessMode::rw);
+  ASSERT_TRUE(opened) << opened.error().sentence;
+  Export& device = *opened->device;
+  const auto engine = make_engine();
+  const blkcnt_t empty = allocated(path);
+  Buffer data = filled(kSize, 3);
+  ASSERT_EQ(run(*engine, io(device, StorageOpcode::write, 0, data)), 0);
+  const blkcnt_t full = allocated(path);
+  ASSERT_GE(full, empty + static_cast<blkcnt_t>(kSize / 512));
+  StorageOp zeroes = range(device, StorageOpcode::write_zeroes, 0, kSize);
+  zeroes.nounmap = true;
+  EXPECT_EQ(run(*engine, zeroes), 0);
+  EXPECT_GE(allocated(path), full) << "NOUNMAP keeps blocks";
+  zeroes.nounmap = false;
+  EXPECT_EQ(run(*engine, zeroes), 0);
+  EXPECT_LE(allocated(path), empty + 16) << "zeroes that may be trimmed free blocks";
+  zeroes.nounmap = true;
+  EXPECT_EQ(run(*engine, zeroes), 0);
+  EXPECT_GE(allocated(path), empty + static_cast<blkcnt_t>(kSize / 512)) << "NOUNMAP fills holes";
+  Buffer back = filled(kSize, 9);
+  EXPECT_EQ(run(*engine, io(device, StorageOpcode::read, 0, back)), 0);
+  EXPECT_EQ(back, Buffer(kSize));
+}
+
+TEST(EngineFile, ServesWhatWasAddedOnceMeasured) {
+  TestDirectory directory;
+  const std::string path = directory.make_file("grows.img", kSize);
+  const auto catalog = std::move(*Catalog::create({{"disk", path, 0, false, 0}}, std::nullopt));
+  auto opened = catalog->open("sess", "disk", AccessMode::rw);
+  ASSERT_TRUE(opened) << opened.error().sentence;
+  Export& device = *opened->device;
+  const auto engine = make_engine();
+  Buffer data = filled(4096, 3);
+  ASSERT_EQ(::truncate(path.c_str(), 2 * kSize + 100), 0);
+  EXPECT_EQ(run(*engine, io(device, StorageOpcode::write, kSize / 512, data)), EIO);
+  device.resize(device.measure());
+  EXPECT_EQ(device.sectors(), 2 * kSize / 512) << "the rest of a block is not exported";
+  EXPECT_EQ(run(*engine, io(device, StorageOpcode::write, kSize / 512, data)), 0);
+  ASSERT_EQ(::truncate(path.c_str(), kSize), 0);
+  device.resize(device.measure());
+  EXPECT_EQ(device.sectors(), kSize / 512);
+  EXPECT_EQ(run(*engine, io(device, StorageOpcode::write, kSize / 512, data)), EIO);
+}
+
+}  // namespace
+}  // namespace rtrs::daemon
