@@ -15,7 +15,7 @@ import sys
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-ROWS = [f"R{number:02}" for number in range(1, 87)] + [f"L{number:02}" for number in range(1, 36)]
+ROWS = [f"R{number:02}" for number in range(1, 87)] + [f"L{number:02}" for number in range(1, 37)]
 FIELDS = {"weight", "what", "scenarios", "tests", "cases", "instead", "not_applicable"}
 
 

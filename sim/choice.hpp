@@ -77,7 +77,9 @@ namespace rtrs::sim {
   X(channel)        /* how much slower than the others the messages of one connection are */      \
   /* The same again, with a third stream. */                                                      \
   X(dead_link) /* links that nothing heals */                                                     \
-  X(crowd)     /* connect requests of clients that never complete a path */
+  X(crowd)     /* connect requests of clients that never complete a path */                       \
+  /* And with a fourth. */                                                                        \
+  X(hang) /* connections that hang for good, and who knows the probe that finds them */
 
 enum class Label : std::uint16_t {
 #define RTRS_SIM_LABEL(name) name,
@@ -203,7 +205,10 @@ class ScopedSpan {
 class SeededChoice final : public ChoiceSource {
  public:
   explicit SeededChoice(std::uint64_t seed) noexcept
-      : state_(seed), rare_(~seed), late_(seed ^ 0x6c61746500000000ULL) {}
+      : state_(seed),
+        rare_(~seed),
+        late_(seed ^ 0x6c61746500000000ULL),
+        hang_(seed ^ 0x9e3779b97f4a7c15ULL) {}
 
  protected:
   std::uint32_t choose(std::uint32_t n, Label) override;
@@ -212,6 +217,7 @@ class SeededChoice final : public ChoiceSource {
   std::uint64_t state_;
   std::uint64_t rare_;  // of the labels from rare_swarm on
   std::uint64_t late_;  // of those from dead_link on
+  std::uint64_t hang_;  // of those from hang on
 };
 
 // Plays a tape, then only calm choices. The draws are not owned.

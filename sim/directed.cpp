@@ -20,7 +20,7 @@ Scenario common(ChoiceSource& choice) {
   s.paths = 2;
   s.client.con_num = 3;
   s.client.seed = choice.draw(1U << 30, Label::swarm);
-  s.client.extensions = s.server.extensions = 3;
+  s.client.extensions = s.server.extensions = 7;
   s.workload.requests = 40;
   s.workload.window = 4;
   s.workload.gap = s.interval / 10;

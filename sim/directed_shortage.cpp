@@ -18,6 +18,10 @@ void steady(Scenario& s, ChoiceSource&) {
   s.workload.requests = 400;
   s.workload.gap = s.interval / 5;
 }
+void steady_alone(Scenario& s, ChoiceSource& choice) {
+  steady(s, choice);
+  s.paths = 1;
+}
 // One request at a time, and a heartbeat so rare that nothing else wakes a process up.
 void one_by_one(Scenario& s, ChoiceSource&) {
   s.paths = 1;
@@ -149,6 +153,18 @@ constexpr Directed kScenarios[] = {
      "number=100\nreconnects path=1 number=0"},
     {"F20c", "shorter than the budget of retries: nothing happens", steady,
      "delivered number=20\nswallow con=1\npass time=500ms\nlet_through con=1\ncompleted "
+     "number=100\nunharmed"},
+    {"F20d", "one connection hangs for good under a living heartbeat: its requests fail over", steady,
+     "delivered number=20\nhang con=1\nended number=connection_silent\nconnected\ncompleted "
+     "number=100\nreconnects path=1 number=0"},
+    {"F20e", "the same with a single path", steady_alone,
+     "delivered number=20\nhang con=2\nended number=connection_silent\nconnected\ncompleted number=100"},
+    {"F20f", "the service connection hangs for good while a fence waits for its answer", steady,
+     "storage number=4 time=20s length=20s\nheld number=3\nhang con=0\nbreak_path path=1\nended "
+     "number=connection_silent\nconnected "
+     "path=0\nconnected path=1\ncompleted number=200"},
+    {"F20g", "storage takes three times the dead-peer time, and no path is lost", steady,
+     "delivered number=20\nstorage number=2 time=30s length=30s\npass time=60s\ncompleted "
      "number=100\nunharmed"},
     {"F38a", "INFO_REQ comes twice: the path ends and returns, the other client notices nothing",
      lying_client,

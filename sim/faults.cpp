@@ -145,6 +145,7 @@ void FaultDriver::strike(Network& network, ChoiceSource& choice, std::vector<Wor
     case FaultClass::break_qp:
     case FaultClass::break_path:
     case FaultClass::black_hole:
+    case FaultClass::hang:
       done = strike_qp(which, network, choice, hold);
       break;
     case FaultClass::device_gone:
@@ -236,6 +237,7 @@ bool FaultDriver::strike_qp(FaultClass which, Network& network, ChoiceSource& ch
       candidates[choice.draw(static_cast<std::uint32_t>(candidates.size()), Label::fault_target)];
   const bool hole = which == FaultClass::black_hole;
   strikes_.push_back({which, chosen, network.qp_info(chosen).way, hole ? network.now() + hold : 0});
+  if (which == FaultClass::hang) return network.hang(chosen, choice);
   if (hole) {
     network.swallow(chosen, true, choice);
     undo_at(Ending{network.now() + hold, Ending::Kind::pass, chosen, 0, 0});

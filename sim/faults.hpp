@@ -42,6 +42,7 @@ enum class FaultClass : std::uint8_t {
   accept_failed,
   post_short,
   crowd,  // somebody opens sessions without end and completes none, for a while
+  hang,   // one connection gets nothing through any more, for good, and nothing but the probe finds it
   count_,
 };
 inline constexpr unsigned kFaultClasses = static_cast<unsigned>(FaultClass::count_);
@@ -49,7 +50,7 @@ const char* to_string(FaultClass) noexcept;
 // Strikes at drawn times.
 constexpr bool is_timed(FaultClass c) noexcept {
   return c < FaultClass::qp_error_at_step || c == FaultClass::black_hole || c == FaultClass::device_gone ||
-         c == FaultClass::crowd;
+         c == FaultClass::crowd || c == FaultClass::hang;
 }
 
 struct FaultOptions {
@@ -74,6 +75,8 @@ FaultOptions draw_fault_options(ChoiceSource&, Nanos time_scale);
 void draw_rare_faults(ChoiceSource&, FaultOptions&);
 // Off in three quarters of all cases.
 void draw_crowd(ChoiceSource&, FaultOptions&);
+// The class hang: in a quarter of all cases. Only for worlds whose peers all know the probe.
+void draw_hangs(ChoiceSource&, FaultOptions&);
 
 // What the network cannot do alone.
 struct WorldFault {

@@ -30,7 +30,8 @@ const char* to_string(FaultClass c) noexcept {
                                                              "resolve_failed",
                                                              "accept_failed",
                                                              "post_short",
-                                                             "crowd"});
+                                                             "crowd",
+                                                             "hang"});
   static_assert(kNames.size() == kFaultClasses);
   const auto index = static_cast<std::size_t>(c);
   return index < kNames.size() ? kNames[index] : "unknown";

@@ -61,6 +61,13 @@ class Network {
   QpInfo qp_info(QpId) const noexcept;
   // One connection gets nothing through in either direction, whatever its link does. No effect on a dead one.
   void swallow(QpId, bool on, ChoiceSource&);
+  // The same for good, and without a budget of retries: neither end breaks, and no disconnect gets through.
+  // False for a dead one.
+  bool hang(QpId, ChoiceSource&);
+  // Whether this end of a hung connection has a request or a response that did not arrive.
+  bool withholds(QpId) const noexcept;
+  // Client ends of connections that hang and are still open there, oldest first.
+  const std::vector<QpId>& hung() noexcept;
   // An adapter is taken out of its node: what is open on the port breaks, nothing can be opened there, and
   // the port's links are cut. The memory of the node and its keys stay.
   void unplug(NodeId, std::uint32_t port, ChoiceSource&);
@@ -223,6 +230,7 @@ class Network {
     bool blocked = false;      // delivery gets no answer
     bool ack_blocked = false;  // acknowledgements get lost
     bool swallowed = false;    // see Network::swallow
+    bool hung = false;         // see Network::hang
     bool rnr_scheduled = false;
     NodeId node = kNone;
     QpId peer = kNone;
@@ -356,6 +364,7 @@ class Network {
   std::vector<Event> heap_;
   std::vector<Node> nodes_;
   std::vector<Link> links_;
+  std::vector<QpId> hung_;  // see hung()
   std::vector<Qp> qps_;
   std::vector<Request> requests_;
   std::vector<Ghost> ghosts_;

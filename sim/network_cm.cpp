@@ -302,7 +302,7 @@ void Network::send_reject(std::uint32_t request_id, ChoiceSource& choice) {
 // Tells the other side, as far as there is one, that this end is going away.
 void Network::say_goodbye(QpId id, ChoiceSource& choice) {
   const Qp& qp = qps_[id];
-  if (qp.link == kNone) return;
+  if (qp.link == kNone || qp.hung) return;
   QpId to = qp.peer;
   const bool gave_up = to == kNone && qp.request != kNone && qp.way == Way::to_server;
   if (gave_up) to = requests_[qp.request].server;

@@ -2,6 +2,7 @@
 // and single connections that get nothing through.
 #include <algorithm>
 
+#include "core/wire/imm.hpp"
 #include "sim/network.hpp"
 
 namespace rtrs::sim {
@@ -9,7 +10,7 @@ namespace rtrs::sim {
 void Network::swallow(QpId id, bool on, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   if (on && (qp.state != Qp::State::ready || qp.peer == kNone)) return;
-  if (qp.swallowed == on) return;
+  if (qp.swallowed == on || qp.hung) return;
   if (on) ++stats_.swallowed;
   const QpId peer = qp.peer != kNone && qps_[qp.peer].peer == id ? qp.peer : kNone;
   for (const QpId end : {id, peer}) {
@@ -28,6 +29,33 @@ void Network::swallow(QpId id, bool on, ChoiceSource& choice) {
     else
       unstick(end, choice);
   }
+}
+
+bool Network::hang(QpId id, ChoiceSource& choice) {
+  const Qp& qp = qps_[id];
+  if (qp.state != Qp::State::ready || qp.peer == kNone || qps_[qp.peer].peer != id || qp.hung) return false;
+  swallow(id, true, choice);
+  qps_[id].hung = qps_[qp.peer].hung = true;
+  hung_.push_back(qp.way == Way::to_server ? id : qp.peer);
+  return true;
+}
+
+bool Network::withholds(QpId id) const noexcept {
+  const Qp& qp = qps_[id];
+  if (qp.state != Qp::State::ready) return false;
+  for (std::uint64_t serial = qp.delivered; serial < qp.posted; ++serial) {
+    const Wr& wr = qp.ring[serial & (qp.ring.size() - 1)];
+    const bool imm = wr.op == WorkRequest::Op::write_imm || wr.op == WorkRequest::Op::send_imm;
+    if (imm && wire::imm_type(wr.imm) != wire::ImmType::hb_msg &&
+        wire::imm_type(wr.imm) != wire::ImmType::hb_ack)
+      return true;
+  }
+  return false;
+}
+
+const std::vector<QpId>& Network::hung() noexcept {
+  std::erase_if(hung_, [this](QpId id) { return qps_[id].state != Qp::State::ready; });
+  return hung_;
 }
 
 bool Network::is_unplugged(NodeId node, std::uint32_t port) const noexcept {

@@ -65,6 +65,7 @@ void Network::complete_until(QpId id, std::uint64_t until) {
 // No answer now: from the first such moment on, the retry budget runs.
 void Network::stuck(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
+  if (qp.hung) return;
   if (qp.stuck_since == kNever) qp.stuck_since = now_;
   const Nanos end = qp.stuck_since + qp.budget;
   if (now_ >= end) {

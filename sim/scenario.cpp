@@ -115,6 +115,14 @@ void draw_load(ChoiceSource& choice, Scenario& s) {
   storage.error_rate = one_of(choice, std::array<std::uint32_t, 3>{0, 0, 100'000});
 }
 
+// Who knows the probe: by default both. Then connections may hang for good.
+void draw_probe(ChoiceSource& choice, Scenario& s) {
+  const ScopedSpan span(choice, Label::hang);
+  for (std::uint8_t* extensions : {&s.client.extensions, &s.server.extensions})
+    if (choice.hits(15, 100, Label::hang)) *extensions ^= wire::kExtensionProbe;
+  if (s.can_probe()) draw_hangs(choice, s.faults);
+}
+
 bool rarely(ChoiceSource& choice, std::uint32_t percent) {
   const ScopedSpan span(choice, Label::option);
   return choice.hits(percent, 100, Label::rare_swarm);
@@ -180,6 +188,7 @@ Scenario draw_scenario(ChoiceSource& choice) {
   draw_rare_options(choice, s);
   draw_dead_links(choice, s);
   draw_crowd(choice, s.faults);
+  draw_probe(choice, s);
   return s;
 }
 

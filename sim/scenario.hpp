@@ -66,6 +66,7 @@ struct Scenario {
   // Both ends agree that READs with NEED_INVAL complete without an invalidation by the server.
   bool keys_stay() const noexcept { return (client.extensions & server.extensions & 8U) != 0; }
   bool can_fence() const noexcept { return (client.extensions & server.extensions & 1U) != 0; }
+  bool can_probe() const noexcept { return (client.extensions & server.extensions & 4U) != 0; }
   std::string describe() const;
 };
 Scenario draw_scenario(ChoiceSource&);

@@ -72,6 +72,7 @@ namespace rtrs::sim {
   X(unharmed, false)    /* a rule: no path of the client was ever lost */                                 \
   X(swallow, false)     /* connection `con` of the path gets nothing through any more */                  \
   X(let_through, false) /* and does again */                                                              \
+  X(hang, false)        /* the same as swallow, for good, and neither end ever breaks by itself */        \
   X(unplug, false)      /* the adapter of the path, at the client, or at the server for way 2 */          \
   X(plug, false)        /* it is back */                                                                  \
   X(by, false)          /* a rule: it is not later than `time` */                                         \

@@ -244,6 +244,7 @@ void World::poll_nodes() {
     state.fruitless = worked ? 0 : state.fruitless + 1;
     state.hearts->check(now());
   }
+  if (!network_.hung().empty()) watch_hung();
 }
 
 void World::faults_due() {

@@ -172,6 +172,8 @@ class World {
   bool due(const Node&, Nanos deadline) const;
   Nanos wake(const Node&, Nanos deadline, Nanos timer) const;
   void faults_due();
+  std::uint64_t place_of(const Strike&) const;
+  void watch_hung();
   void carry_out(const WorldFault&);
   void operator_due();
   void operate(ClientNode&);
@@ -309,6 +311,11 @@ class World {
   std::vector<std::uint32_t> open_ios_;  // of all clients
   std::array<std::array<bool, kPathStates>, kPathStates> pairs_{};
   std::uint64_t steps_at_once_ = 0;
+  struct Withheld {   // by a connection that hangs
+    QpId qp = kNone;  // the client's end
+    Nanos since = kNever;
+  };
+  std::vector<Withheld> withheld_;
   bool reconfigured_ = false;  // the server came back otherwise
   bool closing_ = false;       // the run is at its end
   bool stalled_ = false;

@@ -48,6 +48,7 @@ void World::counted_marks() {
   mark(stats.cm_lost, Mark::cm_lost);
   mark(stats.cm_late, Mark::cm_late);
   mark(stats.swallowed, Mark::swallowed);
+  mark(faults_.struck(FaultClass::hang), Mark::hung);
   mark(stats.unplugged, Mark::unplugged);
   mark(stats.shortages, Mark::shortage);
   mark(stats.unresolved, Mark::unresolved);
@@ -88,6 +89,8 @@ void World::client_reason(ClientNode& client, const PathChanged& path, bool was_
       return judge_.mark(Mark::connect_timeout);
     case Reason::info_timeout:
       return judge_.mark(Mark::info_timeout);
+    case Reason::connection_silent:
+      return judge_.mark(Mark::connection_silent);
     case Reason::peer_closed:
       return judge_.mark(Mark::peer_goodbye);
     case Reason::transport_error:

@@ -175,6 +175,10 @@ void World::network_step(const Step& step) {
       if (qp.key.con == step.con) network_.swallow(id, step.verb == Verb::swallow, choice_);
       continue;
     }
+    if (step.verb == Verb::hang) {
+      if (qp.key.con == step.con) network_.hang(id, choice_);
+      continue;
+    }
     if (step.verb == Step::Verb::break_con) judge_.mark(Mark::single_connection);
     if (step.verb == Verb::break_path || qp.key.con == step.con) network_.break_qp(id, choice_);
   }

@@ -38,6 +38,8 @@ int errno_of(Errc errc) noexcept {
       return EADDRINUSE;
     case Errc::no_permission:
       return EACCES;
+    case Errc::request_timeout:
+      return ETIMEDOUT;
     case Errc::bad_address:
     case Errc::no_such_path:
     case Errc::invalid:

@@ -26,6 +26,9 @@ struct OfiOptions {
   unsigned handshake_stall_ms = 250;
   // Clients that may be between the two at a time; beyond it the oldest of the address with most are closed.
   unsigned max_handshakes = 256;
+  // A TCP connection whose peer acknowledges nothing for this time breaks; 0: after what the kernel takes,
+  // many minutes. Has no effect with providers that use no sockets.
+  unsigned undelivered_timeout_ms = 30'000;
   // Called from the thread that owns the fabric and from the listener thread, never by two at once.
   std::function<void(LogLevel, const std::string&)> log;
 };

@@ -297,7 +297,7 @@ void FabricImpl::handle_event(std::uint32_t event, const fi_eq_cm_entry& entry, 
     connection->set_stage(Connection::Stage::up);
     mark_ready(*connection);
     if (!connection->is_client()) return;
-    connection->learn_addresses();
+    connection->learn_addresses(options_.undelivered_timeout_ms);
     FabricEvent connected;
     connected.kind = FabricEvent::Kind::connected;
     connected.key = connection->key();

@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 
+#include "backends/libfabric/ofi_sockets.hpp"
 #include "backends/libfabric/ofi_status.hpp"
 
 namespace rtrs::ofi {
@@ -76,7 +77,7 @@ void Connection::set_addresses(const net::SocketAddress& client, const net::Sock
   description_ = to_text(client) + " > " + to_text(server);
 }
 
-void Connection::learn_addresses() {
+void Connection::learn_addresses(unsigned undelivered_ms) {
   net::SocketAddress own;
   net::SocketAddress peer;
   std::size_t own_length = sizeof own.storage;
@@ -86,6 +87,9 @@ void Connection::learn_addresses() {
     return;
   }
   is_client_ ? set_addresses(own, peer) : set_addresses(peer, own);
+  own.length = static_cast<socklen_t>(own_length);
+  peer.length = static_cast<socklen_t>(peer_length);
+  limit_undelivered(own, peer, undelivered_ms);
 }
 
 FabricEvent Connection::lost(Reason reason) noexcept {

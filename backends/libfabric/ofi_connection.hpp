@@ -60,7 +60,7 @@ class Connection {
   std::uint32_t outstanding() const noexcept { return static_cast<std::uint32_t>(next_send_ - done_sends_); }
   void set_addresses(const net::SocketAddress& client, const net::SocketAddress& server);
   // Asks the endpoint for its addresses.
-  void learn_addresses();
+  void learn_addresses(unsigned undelivered_ms);
   const std::string& description() const noexcept { return description_; }
 
   Posted post(const WorkRequest&) noexcept;

@@ -62,6 +62,7 @@ Errc Listener::listen(const net::SocketAddress& address) {
   if (result == 0) {
     name.length = static_cast<socklen_t>(length);
     limit_blocking_reads(name, options_.handshake_stall_ms);
+    limit_undelivered(name, options_.undelivered_timeout_ms);
     result = fi_listen(passive);
   }
   if (result != 0) {

@@ -1,6 +1,8 @@
 #include "backends/libfabric/ofi_sockets.hpp"
 
 #include <dirent.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -60,6 +62,10 @@ bool has_peer(const AcceptedSocket& socket) {
   return socket.peer.length != 0;
 }
 
+bool set_user_timeout(int fd, unsigned milliseconds) {
+  return ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds) == 0;
+}
+
 }  // namespace
 
 std::optional<std::vector<AcceptedSocket>> accepted_sockets(const std::vector<std::uint16_t>& ports) {
@@ -80,6 +86,24 @@ bool limit_blocking_reads(const net::SocketAddress& name, unsigned milliseconds)
     if (!(socket.local == name) || has_peer(socket)) return;
     // Accepted sockets inherit the option from the one that listens.
     limited |= ::setsockopt(socket.fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0;
+  });
+  return limited;
+}
+
+bool limit_undelivered(const net::SocketAddress& name, unsigned milliseconds) {
+  bool limited = false;
+  for_each_internet_socket([&](const AcceptedSocket& socket) {
+    if (socket.local == name && !has_peer(socket)) limited |= set_user_timeout(socket.fd, milliseconds);
+  });
+  return limited;
+}
+
+bool limit_undelivered(const net::SocketAddress& local, const net::SocketAddress& peer,
+                       unsigned milliseconds) {
+  bool limited = false;
+  for_each_internet_socket([&](const AcceptedSocket& socket) {
+    if (has_peer(socket) && socket.local == local && socket.peer == peer)
+      limited |= set_user_timeout(socket.fd, milliseconds);
   });
   return limited;
 }

@@ -26,6 +26,13 @@ std::optional<std::vector<AcceptedSocket>> accepted_sockets(const std::vector<st
 // False: there is no such socket, as with providers that use none.
 bool limit_blocking_reads(const net::SocketAddress& name, unsigned milliseconds);
 
+// TCP_USER_TIMEOUT: the connection breaks when bytes stay without acknowledgement for this time. Of the
+// unconnected socket bound to `name`, whose accepted sockets inherit it, and of the connected socket between
+// two addresses. False: there is no such socket.
+bool limit_undelivered(const net::SocketAddress& name, unsigned milliseconds);
+bool limit_undelivered(const net::SocketAddress& local, const net::SocketAddress& peer,
+                       unsigned milliseconds);
+
 // True when bytes have arrived that nobody has read yet.
 bool has_unread_bytes(int fd) noexcept;
 

@@ -144,9 +144,9 @@ class View {
     const bool sent = permit.state == State::in_flight;
     if (!queued) hash_.add(permit.path);
     if (sent) hash_.add(names_.age(permit.path, permit.epoch));
-    if (!sent) since(permit.queued_since);
+    if (!sent) since(permit.since);
     Permit::visit_fields(permit, [&](std::string_view name, const auto& field) {
-      if (name == "path" || name == "epoch" || name == "queued_since" || name == "generation") return;
+      if (name == "path" || name == "epoch" || name == "since" || name == "generation") return;
       if (name == "next" && !queued) return;
       if ((name == "con" || name == "invalidated") && !sent) return;
       hash_.add(field);

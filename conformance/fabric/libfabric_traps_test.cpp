@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -230,6 +231,28 @@ TEST_P(LibfabricStalls, connecting_to_an_address_that_never_answers_blocks_nobod
   EXPECT_TRUE(client().events().empty());
   close_link(link);
   close_link(open_link());
+}
+
+// TCP sockets of this process by their TCP_USER_TIMEOUT in milliseconds; those that listen are left out.
+std::vector<unsigned> user_timeouts() {
+  std::vector<unsigned> found;
+  for (int fd = 0; fd < 1024; ++fd) {
+    unsigned timeout = 0;
+    socklen_t size = sizeof timeout;
+    sockaddr_storage peer{};
+    socklen_t length = sizeof peer;
+    if (::getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, &size) == 0 &&
+        ::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length) == 0)
+      found.push_back(timeout);
+  }
+  return found;
+}
+
+TEST_P(LibfabricStalls, both_ends_break_when_nothing_is_acknowledged_for_the_dead_peer_time) {
+  const Link link = open_link();
+  expect_io(link, 1000);
+  EXPECT_EQ(user_timeouts(), (std::vector<unsigned>{30'000, 30'000}));
+  close_link(link);
 }
 
 std::unique_ptr<FabricPair> make_strict_pair() {

@@ -24,6 +24,8 @@ ClientConfig drawn_config(fuzz::Draws& draws) {
   config.max_depth = static_cast<std::uint16_t>(1 + draws.below(4));
   config.send_depth = draws.below(2) == 0 ? 8 : 64;
   config.extensions = static_cast<std::uint8_t>(draws.below(4));
+  // Not drawn, so that what the corpus found stays what it was.
+  if ((config.extensions & wire::kExtensionGeneration) != 0) config.extensions |= wire::kExtensionProbe;
   config.imm_consumes_receive = draws.below(2) != 0;
   config.offer_invalidation = draws.below(2) != 0;
   config.policy = static_cast<MultipathPolicy>(draws.below(3));
@@ -153,7 +155,7 @@ class World {
     Connected in{now_, key, 65536, 4096, 0, kDepths[draws_.below(4)]};
     if (draws_.rarely(3)) in.flags |= wire::kConnRspNewRkey;
     if (!draws_.rarely(3)) in.flags |= wire::kConnRspFence;
-    if (!draws_.rarely(3)) in.flags |= wire::kConnRspGeneration;
+    if (!draws_.rarely(3)) in.flags |= wire::kConnRspGeneration | wire::kConnRspProbe;
     return in;
   }
   void close(ConKey key) {

@@ -23,6 +23,8 @@ ServerConfig drawn_config(fuzz::Draws& draws) {
   config.queue_depth = static_cast<std::uint16_t>(1 + draws.below(4));
   config.send_depth = draws.below(2) == 0 ? 8 : 64;
   config.extensions = static_cast<std::uint8_t>(draws.below(4));
+  // Not drawn, so that what the corpus found stays what it was.
+  if ((config.extensions & wire::kExtensionGeneration) != 0) config.extensions |= wire::kExtensionProbe;
   config.always_invalidate = draws.below(2) != 0;
   config.imm_consumes_receive = draws.below(2) != 0;
   const std::uint32_t keys = draws.below(4);
@@ -178,7 +180,7 @@ class World {
     in.address_pair = draws_.rarely(16) ? draws_.below(4) : path;
     in.recon_cnt =
         static_cast<std::uint16_t>(draws_.rarely(8) ? draws_.below(1U << 16) : 1 + draws_.rarely(6));
-    in.extensions = static_cast<std::uint8_t>(draws_.rarely(8) ? draws_.below(256) : 11);
+    in.extensions = static_cast<std::uint8_t>(draws_.rarely(8) ? draws_.below(256) : 15);
     in.first_conn = draws_.below(2) != 0;
     feed(in);
     RTRS_FUZZ_CHECK(asked_ == 0);

@@ -34,6 +34,7 @@ class ClientSpec {
     bool fresh_keys = false;
     bool fence = false;
     bool generations = false;
+    bool probe = false;
     std::uint32_t proven = 0;  // incarnations up to this one are dead at the server
     Heartbeat heartbeat;
     // Of the step under way:
@@ -51,6 +52,7 @@ class ClientSpec {
     std::uint32_t epoch = 0;
     std::uint16_t error = 0;  // answered
     Time since = 0;           // queued, held
+    Time sent = 0;            // flying, held
     bool operator==(const Slot&) const = default;
   };
   struct Permit {
@@ -107,10 +109,14 @@ class ClientSpec {
   void post_request();
   bool move_to_flight(Permit& permit);
   void check_request(const Path& path, Permit& permit);
+  bool result_fits(const Slot& slot) const;
+  bool given_up_in_time(const Slot& slot) const;
   void complete();
   void failed_over();
   void store_key();
   void post_imm();
+  bool outstanding(const Key& key) const;
+  void check_silence(const Path& path);
   void hold(unsigned path);
 
   Findings& findings_;

@@ -113,6 +113,7 @@ void ClientSpec::connected(Path& path) {
   path.fence = (event_.flags & kFenceFlag) != 0 && (settings_.extensions & kFenceExtension) != 0;
   path.generations =
       (event_.flags & kGenerationFlag) != 0 && (settings_.extensions & kGenerationExtension) != 0;
+  path.probe = (event_.flags & kProbeFlag) != 0 && (settings_.extensions & kProbeExtension) != 0;
 }
 
 void ClientSpec::info_accepted(Path& path) {
@@ -210,7 +211,9 @@ void ClientSpec::path_changed() {
     opened_ = true;
     if (path.epoch != 0 && path.proven < path.epoch - 1) path.proven = path.epoch - 1;
     path.heartbeat.start(event_.now, settings_);
+    for (Connection& con : path.cons) con.heard_at = event_.now;
   } else {
+    if (event_.reason == Reason::connection_silent && from == S::connected) check_silence(path);
     if (event_.reason == Reason::heartbeat_lost && from == S::connected) path.heartbeat.died(sight());
     path.heartbeat.stop();
   }
@@ -289,6 +292,7 @@ void ClientSpec::fence_asked() {
 void ClientSpec::fence_answered(Path& path) {
   if (path.state != S::connected) return;
   path.heartbeat.received(false);
+  if (Connection* con = find(event_.key)) con->heard_at = event_.now;
   for (std::size_t at = 0; at < questions_.size(); ++at) {
     const Question question = questions_[at];
     if (question.serial != event_.serial || question.over != event_.key) continue;

@@ -1,4 +1,6 @@
 // Requests of a client: from Submitted to Complete.
+#include <algorithm>
+
 #include "conformance/spec/client.hpp"
 #include "conformance/spec/immediate.hpp"
 
@@ -46,13 +48,13 @@ void ClientSpec::submitted() {
   Permit& permit = permit_at(event_.permit);
   const bool in_range = depth() == 0 || event_.permit < depth();
   const bool free = permit.slot.step([&](const Slot& slot, auto& next) {
-    if (slot.phase == Phase::free) next.push_back(Slot{Phase::queued, false, 0, 0, 0, 0, event_.now});
+    if (slot.phase == Phase::free) next.push_back(Slot{Phase::queued, false, 0, 0, 0, 0, event_.now, 0});
   });
   sight().check(
       free && in_range, Rule::permit_free,
       [&] { return "a request takes permit " + std::to_string(event_.permit); },
       [&] { return in_range ? allowed_now(permit) : "permits below " + std::to_string(depth()); });
-  permit.slot.set(Slot{Phase::queued, false, 0, 0, 0, 0, event_.now});
+  permit.slot.set(Slot{Phase::queued, false, 0, 0, 0, 0, event_.now, 0});
   permit.described = true;
   permit.service = event_.service;
   permit.offers_invalidation = event_.offers_invalidation;
@@ -65,6 +67,10 @@ void ClientSpec::imm_received(Path& path) {
   if (path.state != kConnected) return;
   const unsigned type = imm_type(event_.imm);
   path.heartbeat.received(type == kHbMsg);
+  if (Connection* con = find(event_.key)) {
+    con->heard_at = event_.now;
+    con->unanswered = con->unanswered && type != kHbAck;
+  }
   const bool is_response = type == kIoRsp || type == kIoRspInv;
   if (is_response && !path.fresh_keys) return response(path);
   if (is_response || (type != kHbMsg && type != kHbAck)) must_end(path, Rule::peer_violation);
@@ -73,6 +79,7 @@ void ClientSpec::imm_received(Path& path) {
 void ClientSpec::keyed_response(Path& path) {
   if (path.state != kConnected) return;
   path.heartbeat.received(false);
+  if (Connection* con = find(event_.key)) con->heard_at = event_.now;
   const unsigned type = imm_type(event_.imm);
   std::uint32_t id = response_id(event_.imm);
   if (path.generations && queue_depth_ != 0) id &= (1U << log2up(queue_depth_)) - 1;
@@ -89,6 +96,7 @@ void ClientSpec::keyed_response(Path& path) {
 void ClientSpec::key_invalidated(Path& path) {
   if (path.state != kConnected) return;
   path.heartbeat.received(false);
+  if (Connection* con = find(event_.key)) con->heard_at = event_.now;
   Permit* permit = event_.permit < permits_.size() ? &permits_[event_.permit] : nullptr;
   const bool ours = permit != nullptr && permit->slot.any([&](const Slot& slot) {
     return slot.phase == Phase::flying && slot.path == event_.key.path;
@@ -132,7 +140,7 @@ void ClientSpec::response(Path& path) {
   });
   if (!honest) return must_end(path, Rule::peer_violation);
   permit.slot.set(
-      Slot{Phase::answered, false, 0, 0, 0, static_cast<std::uint16_t>(response_errno(event_.imm)), 0});
+      Slot{Phase::answered, false, 0, 0, 0, static_cast<std::uint16_t>(response_errno(event_.imm)), 0, 0});
   answered_ = static_cast<std::uint16_t>(id);
 }
 
@@ -150,7 +158,8 @@ void ClientSpec::post_request() {
     sight().check(
         false, Rule::request_once, [&] { return "permit " + std::to_string(event_.permit) + " is posted"; },
         [&] { return allowed_now(permit); });
-    permit.slot.set(Slot{Phase::flying, false, event_.key.path, event_.key.con, event_.key.epoch, 0, 0});
+    permit.slot.set(
+        Slot{Phase::flying, false, event_.key.path, event_.key.con, event_.key.epoch, 0, 0, event_.now});
   }
   findings_.ambiguity(permit.slot.size());
   check_request(path, permit);
@@ -159,7 +168,8 @@ void ClientSpec::post_request() {
 }
 
 bool ClientSpec::move_to_flight(Permit& permit) {
-  const Slot flying{Phase::flying, false, event_.key.path, event_.key.con, event_.key.epoch, 0, 0};
+  const Slot flying{Phase::flying, false, event_.key.path, event_.key.con, event_.key.epoch, 0, 0,
+                    event_.now};
   if (permit.slot.anything()) {
     permit.slot.set(flying);
     return true;
@@ -191,43 +201,51 @@ void ClientSpec::check_request(const Path& path, Permit& permit) {
   }
 }
 
+// Whether the result under way can be that of a request in this state.
+bool ClientSpec::result_fits(const Slot& slot) const {
+  const bool waits = slot.phase == Phase::queued || slot.phase == Phase::held;
+  switch (event_.result) {
+    case Result::ok:
+      return slot.phase == Phase::answered && slot.error == 0 && event_.error == 0;
+    case Result::peer_error:
+      return slot.phase == Phase::answered && slot.error != 0 && event_.error == slot.error;
+    case Result::no_path:
+      return waits;
+    case Result::request_timeout:
+      return slot.phase == Phase::held;
+    case Result::session_closed:
+      return waits && closing_;
+    case Result::too_large:
+      return slot.phase == Phase::queued && just_submitted_ == event_.permit;
+    case Result::other:
+      return false;
+  }
+  return false;
+}
+
+// Whether a request was given up no earlier than its timeout allows.
+bool ClientSpec::given_up_in_time(const Slot& slot) const {
+  if (event_.result == Result::no_path) {
+    const bool idle = closing_ || connected_ == 0 || !counts_known_;
+    return idle &&
+           (settings_.queue_timeout == kNever ? !whole_ : event_.now >= slot.since + settings_.queue_timeout);
+  }
+  if (event_.result != Result::request_timeout) return true;
+  return settings_.request_timeout == kNever ? !whole_ : slot.since >= slot.sent + settings_.request_timeout;
+}
+
 void ClientSpec::complete() {
   Permit& permit = permit_at(event_.permit);
-  const bool idle = closing_ || connected_ == 0 || !counts_known_;
-  const auto overdue = [&](const Slot& slot) {
-    return settings_.queue_timeout == kNever ? !whole_ : event_.now >= slot.since + settings_.queue_timeout;
-  };
-  bool open = false, result_fits = false, in_time = true;
+  bool open = false, in_time = true;
   const bool moved = permit.slot.step([&](const Slot& slot, auto& next) {
-    const bool waits = slot.phase == Phase::queued || slot.phase == Phase::held;
-    open = open || waits || slot.phase == Phase::answered || slot.phase == Phase::flying;
-    bool fits = false;
-    switch (event_.result) {
-      case Result::ok:
-        fits = slot.phase == Phase::answered && slot.error == 0 && event_.error == 0;
-        break;
-      case Result::peer_error:
-        fits = slot.phase == Phase::answered && slot.error != 0 && event_.error == slot.error;
-        break;
-      case Result::no_path:
-        fits = waits;
-        if (fits && !(idle && overdue(slot))) in_time = false;
-        break;
-      case Result::session_closed:
-        fits = waits && closing_;
-        break;
-      case Result::too_large:
-        fits = slot.phase == Phase::queued && just_submitted_ == event_.permit;
-        break;
-      case Result::other:
-        break;
-    }
-    if (!fits) return;
-    result_fits = true;
+    open = open || slot.phase == Phase::queued || slot.phase == Phase::held ||
+           slot.phase == Phase::answered || slot.phase == Phase::flying;
+    if (!result_fits(slot)) return;
+    in_time = in_time && given_up_in_time(slot);
     next.push_back(Slot{});
     // Given up with its path lost, it stays out of use until the server's copy can no longer act.
-    if (slot.phase == Phase::held && event_.result == Result::no_path)
-      next.push_back(Slot{Phase::abandoned, false, slot.path, 0, slot.epoch, 0, 0});
+    if (slot.phase == Phase::held && event_.result != Result::session_closed)
+      next.push_back(Slot{Phase::abandoned, false, slot.path, 0, slot.epoch, 0, 0, 0});
   });
   const auto seen = [&] { return "permit " + std::to_string(event_.permit) + " is completed"; };
   const auto allowed = [&] { return allowed_now(permit); };
@@ -236,9 +254,11 @@ void ClientSpec::complete() {
   } else if (!moved) {
     sight().check(false, open ? Rule::complete_result : Rule::complete_once, seen, allowed);
     permit.slot.set(Slot{});
-  } else if (result_fits) {
+  } else {
     sight().check(in_time, Rule::no_path_early, seen, [] {
-      return std::string("no_path only while no path is connected, after the queue timeout");
+      return std::string(
+          "no_path while no path is connected, after the queue timeout; request_timeout "
+          "after the request's own");
     });
   }
   if (key_due_ && answered_ == event_.permit)
@@ -253,7 +273,7 @@ void ClientSpec::failed_over() {
   bool flying = false;
   std::uint32_t epoch = 0;
   const bool was_unknown = permit.slot.anything();
-  const Slot again{Phase::again, false, event_.to, 0, 0, 0, 0};
+  const Slot again{Phase::again, false, event_.to, 0, 0, 0, 0, 0};
   const bool moved = permit.slot.step([&](const Slot& slot, auto& next) {
     flying = flying || slot.phase == Phase::flying;
     if (slot.phase != Phase::held || slot.path != event_.from) return;
@@ -290,19 +310,65 @@ void ClientSpec::store_key() {
   key_due_ = false;
 }
 
+// Whether a request is in flight on the connection, or a fence waits for its answer there.
+bool ClientSpec::outstanding(const Key& key) const {
+  const auto flies = [&key](const Slot& slot) {
+    return slot.phase == Phase::flying && slot.path == key.path && slot.con == key.con &&
+           slot.epoch == key.epoch;
+  };
+  return std::any_of(permits_.begin(), permits_.end(),
+                     [&](const Permit& permit) { return permit.slot.any(flies); }) ||
+         std::any_of(questions_.begin(), questions_.end(),
+                     [&key](const Question& question) { return question.over == key; });
+}
+
 void ClientSpec::post_imm() {
   const Sight at = sight();
   const unsigned type = imm_type(event_.imm);
-  at.check(
-      event_.key.con == 0 && (type == kHbMsg || type == kHbAck) && imm_payload(event_.imm) == 0,
-      Rule::hb_connection,
-      [&] { return "immediate " + std::to_string(event_.imm) + " over " + to_string(event_.key); },
-      [] { return std::string("HB_MSG or HB_ACK over cid 0"); });
   Path& path = path_at(event_.key.path);
-  if (type == kHbMsg) path.heartbeat.message(at);
-  if (type == kHbAck) path.heartbeat.acknowledgement(at);
-  if (Connection* con = find(event_.key); con != nullptr && con->live(at))
-    con->post(at, 1, event_.cookie, settings_.send_depth);
+  Connection* con = find(event_.key);
+  const bool may_probe = type == kHbMsg && (path.probe || path.epoch == 0);
+  at.check((may_probe || event_.key.con == 0) && (type == kHbMsg || type == kHbAck) &&
+               imm_payload(event_.imm) == 0,
+           Rule::hb_connection,
+           [&] { return "immediate " + std::to_string(event_.imm) + " over " + to_string(event_.key); },
+           [] {
+             return std::string("HB_MSG or HB_ACK over cid 0; HB_MSG over others where the probe is agreed");
+           });
+  if (event_.key.con == 0) {
+    if (type == kHbMsg) path.heartbeat.message(at, path.probe && outstanding(event_.key));
+    if (type == kHbAck) path.heartbeat.acknowledgement(at);
+  } else if (con != nullptr) {
+    at.check(outstanding(event_.key) && !con->unanswered, Rule::probe_due,
+             con->unanswered ? "a probe while another has no answer" : "a probe without anything outstanding",
+             "one HB_MSG at a time while a request is in flight on the connection");
+    con->unanswered = true;
+  }
+  if (con != nullptr && con->live(at)) con->post(at, 1, event_.cookie, settings_.send_depth);
+}
+
+// The path was given up because one of its connections delivered nothing.
+void ClientSpec::check_silence(const Path& path) {
+  if (settings_.heartbeat_interval == 0) return;
+  const Time least = (settings_.heartbeat_missed_max + 1) * settings_.heartbeat_interval;
+  bool silent = path.epoch == 0;
+  for (const Connection& con : path.cons) {
+    Time since = kNever;
+    for (const Permit& permit : permits_) {
+      if (permit.slot.anything()) silent = true;
+      for (const Slot& slot : permit.slot.states())
+        if (slot.phase == Phase::flying && slot.path == con.key().path && slot.con == con.key().con &&
+            slot.epoch == con.key().epoch)
+          since = std::min(since, slot.sent);
+    }
+    for (const Question& question : questions_)
+      if (question.over == con.key()) since = 0;
+    silent = silent || (since != kNever && event_.now >= std::max(since, con.heard_at) + least);
+  }
+  sight().check(path.probe && silent, Rule::probe_dead_early,
+                "a path is given up for a silent connection, and every connection of it that has something "
+                "outstanding was heard of",
+                "silence of more than the tolerated intervals on one of them");
 }
 
 // The path is drained: no response can come any more.

@@ -37,6 +37,11 @@ class Connection {
 
   void post(const Sight& sight, std::uint32_t entries, std::uint64_t cookie, std::uint32_t depth);
   void completed(const Sight& sight);
+  // Server: an HB_MSG came over this connection, which is not the service connection.
+  bool owes_ack = false;
+  // Client: since its last arrival or when it was set up, and whether its last HB_MSG has no answer yet.
+  Time heard_at = 0;
+  bool unanswered = false;
   bool has_room(std::uint32_t depth) const noexcept { return depth == 0 || outstanding_ < depth; }
 
  private:

@@ -107,8 +107,16 @@ enum class PathState : std::uint8_t {
 };
 std::string_view name_of(PathState) noexcept;
 // Only the reasons that a rule asks for.
-enum class Reason : std::uint8_t { other, heartbeat_lost, other_path_leads };
-enum class Result : std::uint8_t { other, ok, peer_error, no_path, session_closed, too_large };
+enum class Reason : std::uint8_t { other, heartbeat_lost, other_path_leads, connection_silent };
+enum class Result : std::uint8_t {
+  other,
+  ok,
+  peer_error,
+  no_path,
+  session_closed,
+  too_large,
+  request_timeout,
+};
 enum class ReceiveKind : std::uint8_t { empty, message, info };
 enum class WireOp : std::uint8_t { write, write_imm, send, send_imm, send_inv };
 std::string_view name_of(WireOp) noexcept;
@@ -126,6 +134,7 @@ struct Settings {
   bool kernel_peer_replays = false;
   bool fence_failed_replays = false;
   Time queue_timeout = kNever;
+  Time request_timeout = kNever;
   Time fence_timeout = kNever;
   Time handshake_timeout = kNever;
   Time heartbeat_interval = 0;  // 0: unknown

@@ -44,10 +44,10 @@ void Heartbeat::deadline(Time now) {
   });
 }
 
-void Heartbeat::message(const Sight& sight) {
+void Heartbeat::message(const Sight& sight, bool probes) {
   if (!running_) return;
-  const bool due = states_.step([](State state, auto& next) {
-    if (!state.owes) return;
+  const bool due = states_.step([probes](State state, auto& next) {
+    if (!state.owes && !probes) return;
     state.owes = false;
     next.push_back(state);
   });

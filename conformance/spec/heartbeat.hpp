@@ -15,8 +15,8 @@ class Heartbeat {
   bool running() const noexcept { return running_; }
   void received(bool is_message);
   void deadline(Time now);
-  // Posted.
-  void message(const Sight& sight);
+  // Posted. `probes`: something else may ask for it.
+  void message(const Sight& sight, bool probes);
   void acknowledgement(const Sight& sight);
   // The path is given up for silence.
   void died(const Sight& sight);

@@ -48,7 +48,8 @@ constexpr bool newer(std::uint16_t a, std::uint16_t b) noexcept {
 }
 
 inline constexpr std::uint32_t kNewRkeyFlag = 0x2, kFenceFlag = 0x100, kGenerationFlag = 0x200,
-                               kKeysStayFlag = 0x800;
-inline constexpr std::uint8_t kFenceExtension = 1, kGenerationExtension = 2, kKeysStayExtension = 8;
+                               kProbeFlag = 0x400, kKeysStayFlag = 0x800;
+inline constexpr std::uint8_t kFenceExtension = 1, kGenerationExtension = 2, kProbeExtension = 4,
+                              kKeysStayExtension = 8;
 
 }  // namespace rtrs::spec

@@ -79,12 +79,16 @@ namespace rtrs::spec {
   X(send_order, "send-order", "O18", "core/fabric/fabric.hpp",                                           \
     "signalled work completes in post order, once, with its own cookie")                                 \
   X(hb_connection, "hb-connection", "O13", "protocol section 2.8",                                       \
-    "heartbeats go over cid 0 with payload 0")                                                           \
+    "heartbeats go over cid 0 with payload 0; where the probe is agreed, its own go over any")           \
   X(hb_period, "hb-period", "O8", "protocol section 7",                                                  \
     "HB_MSG is sent at a tick that finds nothing missed")                                                \
   X(hb_ack, "hb-ack", "O8", "protocol section 7", "HB_ACK answers an HB_MSG, each at most once")         \
   X(hb_ack_due, "hb-ack-due", "O8", "protocol section 7",                                                \
     "HB_MSG is answered at once, or as soon as the send queue has room")                                 \
+  X(probe_due, "probe-due", "O8", "docs/architecture.md",                                                \
+    "a connection is probed while something is outstanding on it, one HB_MSG at a time")                 \
+  X(probe_dead_early, "probe-dead-early", "O8", "docs/architecture.md",                                  \
+    "a path dies of one connection only when that has something outstanding and was silent for long")    \
   X(hb_dead_early, "hb-dead-early", "O8", "protocol section 7",                                          \
     "a path dies of silence only at a tick with more than missed_max missed")                            \
   X(hb_dead_late, "hb-dead-late", "O8", "protocol section 7",                                            \

@@ -159,6 +159,11 @@ void ServerSpec::end_path_step(Path& path, unsigned index) {
   path.must_end = path.ended = path.info_asked = false;
   if (path.heartbeat.running())
     path.heartbeat.end_step(sight(), !path.cons.empty() && path.cons[0].has_room(settings_.send_depth));
+  for (Connection& con : path.cons) {
+    sight().check(!con.owes_ack || !con.up() || !con.has_room(settings_.send_depth), Rule::hb_ack_due,
+                  "no HB_ACK over a connection that was probed, although the send queue has room",
+                  "PostImm of HB_ACK");
+  }
 }
 
 }  // namespace rtrs::spec

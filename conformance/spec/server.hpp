@@ -96,6 +96,7 @@ class ServerSpec {
   void send_fence_answer();
   void post_imm();
   void imm_received(Path& path);
+  bool probes(const Path& path) const noexcept;
 
   // server_chunks.cpp
   Possible<Chunk>& chunk_at(std::uint16_t index);

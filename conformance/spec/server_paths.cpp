@@ -104,6 +104,7 @@ void ServerSpec::accept() {
   const std::uint32_t expected = (settings_.always_invalidate ? kNewRkeyFlag : 0) |
                                  ((both & kFenceExtension) != 0 ? kFenceFlag : 0) |
                                  ((both & kGenerationExtension) != 0 ? kGenerationFlag : 0) |
+                                 ((both & kProbeExtension) != 0 ? kProbeFlag : 0) |
                                  ((both & kKeysStayExtension) != 0 ? kKeysStayFlag : 0);
   at.check(
       event_.flags == expected, Rule::accept_flags, [&] { return "flags " + std::to_string(event_.flags); },
@@ -244,16 +245,28 @@ void ServerSpec::send_fence_answer() {
 void ServerSpec::post_imm() {
   const Sight at = sight();
   const unsigned type = imm_type(event_.imm);
+  Path& path = path_at(event_.key.path);
+  Connection* con = find(event_.key);
+  const bool probed = event_.key.con != 0 && type == kHbAck && probes(path);
   at.check(
-      event_.key.con == 0 && (type == kHbMsg || type == kHbAck) && imm_payload(event_.imm) == 0,
+      (probed || event_.key.con == 0) && (type == kHbMsg || type == kHbAck) && imm_payload(event_.imm) == 0,
       Rule::hb_connection,
       [&] { return "immediate " + std::to_string(event_.imm) + " over " + to_string(event_.key); },
-      [] { return std::string("HB_MSG or HB_ACK over cid 0"); });
-  Path& path = path_at(event_.key.path);
-  if (type == kHbMsg) path.heartbeat.message(at);
-  if (type == kHbAck) path.heartbeat.acknowledgement(at);
-  if (Connection* con = find(event_.key); con != nullptr && con->live(at))
-    con->post(at, 1, event_.cookie, settings_.send_depth);
+      [] {
+        return std::string("HB_MSG or HB_ACK over cid 0; HB_ACK over others where the probe is agreed");
+      });
+  if (probed && con != nullptr) {
+    at.check(con->owes_ack || !whole_, Rule::hb_ack, "an HB_ACK without an HB_MSG over that connection",
+             "one HB_ACK for each HB_MSG");
+    con->owes_ack = false;
+  }
+  if (!probed && type == kHbMsg) path.heartbeat.message(at, false);
+  if (!probed && type == kHbAck) path.heartbeat.acknowledgement(at);
+  if (con != nullptr && con->live(at)) con->post(at, 1, event_.cookie, settings_.send_depth);
+}
+
+bool ServerSpec::probes(const Path& path) const noexcept {
+  return !whole_ || (path.extensions & kProbeExtension) != 0;
 }
 
 void ServerSpec::imm_received(Path& path) {
@@ -261,7 +274,9 @@ void ServerSpec::imm_received(Path& path) {
   const unsigned type = imm_type(event_.imm);
   if (path.state != S::connected || (type != kHbMsg && type != kHbAck))
     return must_end(path, Rule::peer_violation);
-  path.heartbeat.received(type == kHbMsg);
+  const bool probe = event_.key.con != 0 && type == kHbMsg && whole_ && probes(path);
+  path.heartbeat.received(type == kHbMsg && !probe);
+  if (Connection* con = find(event_.key); probe && con != nullptr) con->owes_ack = true;
 }
 
 }  // namespace rtrs::spec

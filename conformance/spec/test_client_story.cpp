@@ -11,7 +11,7 @@ Settings settings() {
   settings.con_num = 2;
   settings.depth = kDepth;
   settings.send_depth = 8;
-  settings.extensions = 3;
+  settings.extensions = 7;
   settings.queue_timeout = 60 * kSecond;
   settings.heartbeat_interval = 5 * kSecond;
   settings.heartbeat_missed_max = 5;
@@ -89,7 +89,7 @@ Story client_story() {
   Story story;
   story.add(Kind::BeginClient, [](Event& e) { e.settings = settings(); });
   story.add(Kind::PathAdded);
-  connect(story, 0, 1, kFenceFlag | kGenerationFlag, true);
+  connect(story, 0, 1, kFenceFlag | kGenerationFlag | kProbeFlag, true);
   story.add(Kind::LinkChanged, [](Event& e) { e.up = true; });
   story.add(Kind::PathAdded, [](Event& e) { e.path = 1; });
   connect(story, 1, 1, kFenceFlag | kGenerationFlag, false);
@@ -107,6 +107,7 @@ Story client_story() {
     story.add(Kind::DeadlineReached, [=](Event& e) { e.now = tick; });
     story.add(Kind::PostImm, heartbeat(path, 1, kHbMsg)).now = tick;
   }
+  story.add(Kind::PostImm, on(0, 1, 1, [](Event& e) { e.imm = kHbMsg << 28; })).now = tick;
   story.add(Kind::ImmReceived, heartbeat(1, 1, kHbAck));
   story.add(Kind::ImmReceived, heartbeat(1, 1, kHbMsg));
   story.add(Kind::PostImm, heartbeat(1, 1, kHbAck));
@@ -249,7 +250,7 @@ const std::vector<Spoiled> kClientCases = {
      }},
     {Rule::send_order, "completed twice", [](Story& s) { s.repeat(Kind::SendDone); }},
     {Rule::send_order, "another cookie", [](Story& s) { s.at(Kind::SendDone).cookie = 1; }},
-    {Rule::hb_connection, "over an IO connection", [](Story& s) { s.at(Kind::PostImm).key.con = 1; }},
+    {Rule::hb_connection, "over an IO connection", [](Story& s) { s.at(Kind::PostImm, 1).key.con = 1; }},
     {Rule::hb_connection, "with a payload", [](Story& s) { s.at(Kind::PostImm).imm |= 1; }},
     {Rule::hb_period, "before its time",
      [](Story& s) { s.insert_after(Kind::Complete, 0, Kind::PostImm, heartbeat(0, 1, kHbMsg)); }},
@@ -260,8 +261,15 @@ const std::vector<Spoiled> kClientCases = {
        s.end_after(Kind::DeadlineReached, 1);
        s.add(Kind::Continued);
      }},
-    {Rule::hb_ack, "an acknowledgement of nothing", [](Story& s) { s.repeat(Kind::PostImm, 2); }},
-    {Rule::hb_ack_due, "no acknowledgement", [](Story& s) { s.drop(Kind::PostImm, 2); }},
+    {Rule::hb_ack, "an acknowledgement of nothing", [](Story& s) { s.repeat(Kind::PostImm, 3); }},
+    {Rule::hb_ack_due, "no acknowledgement", [](Story& s) { s.drop(Kind::PostImm, 3); }},
+    {Rule::probe_due, "nothing is outstanding",
+     [](Story& s) {
+       s.insert_after(Kind::Complete, 0, Kind::PostImm, on(0, 1, 1, [](Event& e) { e.imm = kHbMsg << 28; }));
+     }},
+    {Rule::probe_due, "the last one has no answer yet", [](Story& s) { s.repeat(Kind::PostImm, 2); }},
+    {Rule::probe_dead_early, "dead after one interval",
+     [](Story& s) { s.at(Kind::PathChanged, 4).reason = Reason::connection_silent; }},
     {Rule::hb_dead_early, "dead after one interval",
      [](Story& s) { s.at(Kind::PathChanged, 4).reason = Reason::heartbeat_lost; }},
     {Rule::hb_dead_late, "silence for eight intervals",

@@ -206,8 +206,10 @@ void WireSpec::from_server(Connection& con, Path& path) {
 
 void WireSpec::heartbeat(Connection& con, Path& path) {
   const Sight at = sight();
-  at.check(event_->key.con == 0 && event_->length == 0 && imm_payload(event_->imm) == 0, Rule::hb_wire,
-           "a heartbeat with a payload or over an IO connection", "an empty WRITE_WITH_IMM over cid 0");
+  const bool anywhere = path.open || agreed(path, kProbeFlag, kProbeExtension);
+  at.check((anywhere || event_->key.con == 0) && event_->length == 0 && imm_payload(event_->imm) == 0,
+           Rule::hb_wire, "a heartbeat with a payload, or over an IO connection without the probe",
+           "an empty WRITE_WITH_IMM over cid 0, or over any connection where the probe is agreed");
   const unsigned own = sent() ? 0 : 1;
   if (imm_type(event_->imm) == kHbAck) {
     ++con.acknowledged[own];

@@ -264,6 +264,10 @@ std::span<const PathStatus> Client::paths() const noexcept {
   return std::span(impl_->status).first(impl_->path_limit);
 }
 
+bool Client::oldest_in_flight(OldestRequest& oldest) const noexcept {
+  return impl_->session.oldest_in_flight(oldest);
+}
+
 const ClientStats& Client::stats() const noexcept {
   impl_->stats.stale_events = impl_->session.counters().stale_events;
   impl_->stats.stale_responses = impl_->session.counters().stale_responses;

@@ -110,6 +110,9 @@ class Client {
   // News since the last call, oldest first: path states, link changes. False when there is none.
   bool take_news(PathNews&);
   std::span<const PathStatus> paths() const noexcept;
+  // The request that the server has not answered for longest: since when, and where. False: there is none.
+  // Linear in the depth.
+  bool oldest_in_flight(OldestRequest&) const noexcept;
   const ClientStats& stats() const noexcept;
   std::uint64_t fingerprint() const noexcept;  // of the protocol state
   // Name of the first broken rule of the protocol state, or null; linear in the depth. For tests and

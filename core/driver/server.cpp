@@ -146,7 +146,7 @@ Errc check(const ServerConfig& config, const Capabilities& fabric) noexcept {
   if (!geometry || !rest) return Errc::invalid;
   const ServerConfig fitted = fit(config, fabric);
   const bool receives =
-      fabric.max_receive_depth == 0 || server_receives(config, 0) < fabric.max_receive_depth;
+      fabric.max_receive_depth == 0 || server_receives(config, 0, false) < fabric.max_receive_depth;
   const bool fences = !config.always_invalidate || fabric.invalidation;
   return fitted == config && receives && fences ? Errc::ok : Errc::not_supported;
 }

@@ -27,12 +27,17 @@ bool leaves_traces(const Permit& permit) noexcept {
 void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
   ClientPath& path = paths_[index];
   bool held = false;
+  std::uint32_t failed_writes = 0;
   for (Permit& permit : permits_) {
     if (permit.state != Permit::State::in_flight || permit.path != index) continue;
-    permit.state = Permit::State::fenced;
+    // Sent again, an overdue one would wait for the same storage.
+    permit.overdue = is_overdue(permit, now);
+    overdue_ += permit.overdue ? 1 : 0;
+    failed_writes += permit.overdue && leaves_traces(permit) ? 1 : 0;
+    permit.state = permit.overdue ? Permit::State::abandoned : Permit::State::fenced;
     permit.failed_from = static_cast<std::uint8_t>(index);
-    permit.queued_since = now;
-    path.request_over();
+    permit.since = now;
+    path.request_over(permit.con);
     held = true;
   }
   if (!held) return;
@@ -42,7 +47,19 @@ void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
   fence.state = Fence::State::wanted;
   fence.upto_epoch = path.epoch();
   fence.deadline = now + config_.fence_timeout;
-  if (!path.can_fence() && config_.kernel_peer == UnfencedReplay::replay) release_requests(index, false, now);
+  fence.lingering = fence.lingering || failed_writes > 0;
+  if (path.can_fence() || config_.kernel_peer == UnfencedReplay::wait) return;
+  // Overdue requests are not sent again: their chunks stay out of use until the path's next incarnation.
+  Fence kept = fence;
+  release_requests(index, false, now);
+  const bool waits = std::any_of(permits_.begin(), permits_.end(), [index](const Permit& permit) {
+    return permit.state == Permit::State::abandoned && permit.path == index;
+  });
+  if (!waits) return;
+  counters_.unproven_failures += failed_writes;
+  kept.lingering = false;
+  kept.since = kNever;
+  fence = kept;
 }
 
 void ClientSession::release_requests(unsigned index, bool proven, Nanos now) noexcept {
@@ -52,7 +69,7 @@ void ClientSession::release_requests(unsigned index, bool proven, Nanos now) noe
   for (std::uint16_t id = 0; id < permits_.depth(); ++id) {
     Permit& permit = permits_[id];
     if (permit.path != index) continue;
-    if (permit.state == Permit::State::abandoned) {
+    if (permit.state == Permit::State::abandoned && !permit.overdue) {
       if (!proven && leaves_traces(permit)) ++counters_.unproven_failures;
       permits_.put(id);
     }
@@ -84,7 +101,7 @@ void ClientSession::drive_fences(Nanos now, ActionList& out) noexcept {
 void ClientSession::on(const FenceAnswered& in, ActionList& out) noexcept {
   ClientPath* path = current(in.key);
   if (path == nullptr || !path->connected()) return;
-  path->received();
+  path->received(in.key.con);
   out.push(PostReceive{in.key, 1, ReceiveKind::message});
   for (unsigned index = 0; index < kMaxPaths; ++index) {
     Fence& fence = fences_[index];
@@ -113,6 +130,51 @@ bool ClientSession::holds_new_requests() const noexcept {
   return std::any_of(fences_.begin(), fences_.end(), [](const Fence& fence) { return fence.lingering; });
 }
 
+bool ClientSession::is_overdue(const Permit& permit, Nanos now) const noexcept {
+  return config_.request_timeout != kNever && permit.since + config_.request_timeout <= now;
+}
+
+// Asked once a heartbeat interval.
+bool ClientSession::has_overdue(unsigned index, Nanos now) const noexcept {
+  if (config_.request_timeout == kNever || paths_[index].inflight() == 0) return false;
+  return std::any_of(permits_.begin(), permits_.end(), [&](const Permit& permit) {
+    return permit.state == Permit::State::in_flight && permit.path == index && is_overdue(permit, now);
+  });
+}
+
+// Fails the requests for which the server took too long. Their permits stay taken until the fence of their
+// path is over. False when the budget ran out.
+bool ClientSession::answer_overdue(unsigned& budget, ActionList& out) noexcept {
+  for (std::uint16_t id = 0; overdue_ > 0; ++id) {
+    Permit& permit = permits_[id];
+    if (!permit.overdue) continue;
+    if (budget == 0) return false;
+    --budget;
+    --overdue_;
+    permit.overdue = false;
+    out.push(Complete{id, Errc::request_timeout, 0});
+    if (fences_[permit.path].state == Fence::State::idle) permits_.put(id);
+  }
+  return true;
+}
+
+bool ClientSession::oldest_in_flight(OldestRequest& oldest) const noexcept {
+  const Permit* found = nullptr;
+  for (const Permit& permit : permits_) {
+    const bool older = found == nullptr || permit.since < found->since;
+    if (permit.state == Permit::State::in_flight && older) found = &permit;
+  }
+  if (found != nullptr) oldest = OldestRequest{found->since, found->path, found->con};
+  return found != nullptr;
+}
+
+// Whether an answer to a fence is outstanding on this connection.
+bool ClientSession::is_fencing_over(const ConKey& key) const noexcept {
+  return std::any_of(fences_.begin(), fences_.end(), [&key](const Fence& fence) {
+    return fence.state == Fence::State::asked && fence.asked_over == key;
+  });
+}
+
 void ClientSession::fence_deadlines(Nanos now) noexcept {
   for (unsigned index = 0; index < kMaxPaths; ++index) {
     Fence& fence = fences_[index];
@@ -131,9 +193,7 @@ void ClientSession::fence_deadlines(Nanos now) noexcept {
 
 // Requests that waited for too long without any path, or whose session closes. False when the budget ran out.
 bool ClientSession::fail_held(Nanos now, unsigned& budget, ActionList& out) noexcept {
-  const auto expired = [&](const Permit& permit) {
-    return closing_ || path_wait_ends(permit.queued_since) <= now;
-  };
+  const auto expired = [&](const Permit& permit) { return closing_ || path_wait_ends(permit.since) <= now; };
   const Errc result = closing_ ? Errc::session_closed : Errc::no_path;
   while (queued_ > 0 && expired(permits_[queue_head_])) {
     if (budget == 0) return false;
@@ -159,7 +219,7 @@ bool ClientSession::fail_held(Nanos now, unsigned& budget, ActionList& out) noex
       }
       if (permit.state != Permit::State::fenced) continue;
       if (!expired(permit)) {
-        oldest = std::min(oldest, permit.queued_since);
+        oldest = std::min(oldest, permit.since);
         continue;
       }
       if (budget == 0) return false;

@@ -10,6 +10,8 @@ namespace rtrs {
 namespace {
 // Receives of the service connection beyond those of responses: heartbeats, acknowledgements, fence answers.
 constexpr unsigned kServiceReceives = 64;
+// Of an IO connection: for the answer to a probe.
+constexpr unsigned kProbeReceives = 1;
 }  // namespace
 
 Nanos ClientPath::deadline() const noexcept {
@@ -19,6 +21,12 @@ Nanos ClientPath::deadline() const noexcept {
 bool ClientPath::owns(const ConKey& key) const noexcept {
   return key.epoch == epoch_ && key.con < cons_.size() &&
          cons_[key.con].state != ClientConnection::State::closed;
+}
+
+bool ClientPath::counts_add_up() const noexcept {
+  std::uint32_t sum = 0;
+  for (const ClientConnection& con : cons_) sum += con.inflight;
+  return sum == inflight_;
 }
 
 void ClientPath::add(std::uint16_t index) noexcept {
@@ -88,6 +96,7 @@ void ClientPath::connection_up(const Connected& in, const ClientConfig& config, 
     fence_ = (in.flags & wire::kConnRspFence) != 0 && (config.extensions & wire::kExtensionFence) != 0;
     generations_ =
         (in.flags & wire::kConnRspGeneration) != 0 && (config.extensions & wire::kExtensionGeneration) != 0;
+    probe_ = (in.flags & wire::kConnRspProbe) != 0 && (config.extensions & wire::kExtensionProbe) != 0;
     ever_established_ = true;
     unknown_since_ = kNever;
     foreign_ = false;
@@ -111,7 +120,7 @@ void ClientPath::come_up(Nanos now, const ClientConfig& config, unsigned depth, 
   // An invalidation takes a receive of its own before its response (protocol section 10.3).
   const unsigned per_request = config.offer_invalidation ? 2 : 1;
   for (std::uint16_t con = 0; con < cons_.size(); ++con) {
-    const unsigned extra = con == 0 ? kServiceReceives : 0;
+    const unsigned extra = con == 0 ? kServiceReceives : probe_ ? kProbeReceives : 0;
     out.push(
         PostReceive{key(con), static_cast<std::uint16_t>(depth * per_request + extra), receive_kind(con)});
   }
@@ -142,33 +151,39 @@ bool ClientPath::connection_closed(const ConKey& key) noexcept {
 
 void ClientPath::heartbeat_message(ActionList& out) noexcept {
   ack_owed_ = true;
-  send_owed_heartbeats(out);
+  send_owed_heartbeats(0, out);
 }
 
-bool ClientPath::heartbeat_due(Nanos now, const ClientConfig& config, ActionList& out) noexcept {
-  switch (heartbeat_.on_tick(now, config.heartbeat)) {
-    case Heartbeat::Tick::dead:
-      return false;
-    case Heartbeat::Tick::send:
-      message_owed_ = true;
-      send_owed_heartbeats(out);
-      break;
-    case Heartbeat::Tick::nothing:
-      break;
+Reason ClientPath::heartbeat_due(Nanos now, const ClientConfig& config, bool fencing,
+                                 ActionList& out) noexcept {
+  const Heartbeat::Tick tick = heartbeat_.on_tick(now, config.heartbeat);
+  if (tick == Heartbeat::Tick::dead) return Reason::heartbeat_lost;
+  if (tick == Heartbeat::Tick::send) message_owed_ = true;
+  if (probe_) {
+    // None is probed in the step that ends them all: both together exceed the action list.
+    for (std::uint16_t con = 0; con < cons_.size(); ++con)
+      if (cons_[con].probe.is_dead(outstanding(con, fencing), config.heartbeat))
+        return Reason::connection_silent;
+    for (std::uint16_t con = 0; con < cons_.size(); ++con)
+      cons_[con].probe.on_tick(outstanding(con, fencing));
   }
-  return true;
+  for (std::uint16_t con = 0; con < cons_.size(); ++con) send_owed_heartbeats(con, out);
+  return Reason::none;
 }
 
-void ClientPath::send_owed_heartbeats(ActionList& out) noexcept {
-  SendQueue& queue = cons_[0].queue;
-  if (ack_owed_ && queue.has_heartbeat_room()) {
+void ClientPath::send_owed_heartbeats(std::uint16_t con, ActionList& out) noexcept {
+  SendQueue& queue = cons_[con].queue;
+  if (con == 0 && ack_owed_ && queue.has_heartbeat_room()) {
     ack_owed_ = false;
-    out.push(PostImm{key(0), wire::encode_hb(wire::ImmType::hb_ack), queue.take(1)});
+    out.push(PostImm{key(con), wire::encode_hb(wire::ImmType::hb_ack), queue.take(1)});
   }
-  if (message_owed_ && queue.has_heartbeat_room()) {
-    message_owed_ = false;
-    out.push(PostImm{key(0), wire::encode_hb(wire::ImmType::hb_msg), queue.take(1)});
-  }
+  // On the service connection one HB_MSG serves the heartbeat and the probe.
+  Probe& probe = cons_[con].probe;
+  const bool owed = probe.owed() || (con == 0 && message_owed_);
+  if (!owed || !queue.has_heartbeat_room()) return;
+  probe.sent();
+  if (con == 0) message_owed_ = false;
+  out.push(PostImm{key(con), wire::encode_hb(wire::ImmType::hb_msg), queue.take(1)});
 }
 
 }  // namespace rtrs

@@ -13,6 +13,7 @@
 #include "core/proto/heartbeat.hpp"
 #include "core/proto/ids.hpp"
 #include "core/proto/inputs.hpp"
+#include "core/proto/probe.hpp"
 #include "core/proto/send_queue.hpp"
 
 namespace rtrs {
@@ -21,8 +22,10 @@ struct ClientConnection {
   enum class State : std::uint8_t { connecting, up, disconnecting, closed };
   SendQueue queue;
   State state = State::connecting;
+  std::uint16_t inflight = 0;  // requests
+  Probe probe;
   bool operator==(const ClientConnection&) const = default;
-  RTRS_FIELDS(queue, state)
+  RTRS_FIELDS(queue, state, inflight, probe)
 };
 
 class ClientPath {
@@ -40,9 +43,12 @@ class ClientPath {
   Nanos deadline() const noexcept;
   Nanos latency() const noexcept { return latency_; }
   std::uint32_t inflight() const noexcept { return inflight_; }
+  // An invariant: the requests of the path are those of its connections.
+  bool counts_add_up() const noexcept;
   bool fresh_keys() const noexcept { return fresh_keys_; }
   bool can_fence() const noexcept { return fence_; }
   bool has_generations() const noexcept { return generations_; }
+  bool has_probe() const noexcept { return probe_; }
   bool ever_established() const noexcept { return ever_established_; }
   // Waits because another path tries to create the session.
   bool held_back() const noexcept { return state_ == PathState::waiting && held_back_; }
@@ -107,25 +113,40 @@ class ClientPath {
   [[nodiscard]] bool retire(const ConKey& key, std::uint64_t cookie) noexcept {
     return cons_[key.con].queue.retire(cookie);
   }
-  void request_sent() noexcept { ++inflight_; }
-  void request_over() noexcept {
-    RTRS_ASSERT(inflight_ > 0);
+  void request_sent(std::uint16_t con) noexcept {
+    ++inflight_;
+    ++cons_[con].inflight;
+  }
+  void request_over(std::uint16_t con) noexcept {
+    RTRS_ASSERT(inflight_ > 0 && cons_[con].inflight > 0);
     --inflight_;
+    --cons_[con].inflight;
   }
 
-  void received() noexcept { heartbeat_.received(); }
+  void received(std::uint16_t con) noexcept {
+    heartbeat_.received();
+    cons_[con].probe.received();
+  }
   void heartbeat_message(ActionList&) noexcept;  // HB_MSG: answer
-  void heartbeat_acknowledged(Nanos now) noexcept { latency_ = heartbeat_.acknowledged(now); }
-  // False when the peer is dead.
-  [[nodiscard]] bool heartbeat_due(Nanos now, const ClientConfig&, ActionList&) noexcept;
-  void send_owed_heartbeats(ActionList&) noexcept;
+  void heartbeat_acknowledged(std::uint16_t con, Nanos now) noexcept {
+    cons_[con].probe.answered();
+    if (con == 0) latency_ = heartbeat_.acknowledged(now);
+  }
+  // `fencing`: an answer to a fence is outstanding on the service connection. Anything but none: the path is
+  // dead for this reason.
+  [[nodiscard]] Reason heartbeat_due(Nanos now, const ClientConfig&, bool fencing, ActionList&) noexcept;
+  // What waits for room in the send queue of `con`.
+  void send_owed_heartbeats(std::uint16_t con, ActionList&) noexcept;
 
   bool operator==(const ClientPath&) const = default;
   RTRS_FIELDS(index_, state_, goal_, reason_, peer_errno_, epoch_, attempts_, deadline_, heartbeat_, latency_,
-              inflight_, fresh_keys_, fence_, generations_, first_, leads_, held_back_, foreign_,
+              inflight_, fresh_keys_, fence_, generations_, probe_, first_, leads_, held_back_, foreign_,
               ever_established_, unknown_since_, ack_owed_, message_owed_, cons_)
 
  private:
+  bool outstanding(std::uint16_t con, bool fencing) const noexcept {
+    return cons_[con].inflight > 0 || (con == 0 && fencing);
+  }
   void connect_next(Nanos now, const ClientConfig&, ActionList&) noexcept;
 
   std::uint16_t index_ = 0;
@@ -142,6 +163,7 @@ class ClientPath {
   bool fresh_keys_ = false;
   bool fence_ = false;
   bool generations_ = false;
+  bool probe_ = false;
   bool first_ = false;
   bool leads_ = false;
   bool held_back_ = false;

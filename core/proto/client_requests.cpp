@@ -11,7 +11,7 @@ namespace rtrs {
 void ClientSession::enqueue(std::uint16_t id, Nanos now) noexcept {
   Permit& permit = permits_[id];
   permit.state = Permit::State::queued;
-  permit.queued_since = now;
+  permit.since = now;
   permit.next = kNoPermit;
   if (queued_++ == 0) {
     queue_head_ = id;
@@ -47,10 +47,10 @@ void ClientSession::on(const Submitted& in, ActionList& out) noexcept {
   if (in.data_len > max_io_size_ || in.usr_len + wire::kMaxIoHeaderBytes > max_hdr_size_)
     return complete(in.permit, Errc::too_large, 0, out);
   if (connected_ == 0 && config_.queue_timeout == 0) return complete(in.permit, Errc::no_path, 0, out);
-  if (queued_ > 0 || holds_new_requests() || !send(in.permit, out)) enqueue(in.permit, in.now);
+  if (queued_ > 0 || holds_new_requests() || !send(in.permit, in.now, out)) enqueue(in.permit, in.now);
 }
 
-bool ClientSession::send(std::uint16_t id, ActionList& out) noexcept {
+bool ClientSession::send(std::uint16_t id, Nanos now, ActionList& out) noexcept {
   Permit& permit = permits_[id];
   unsigned cursor = cursor_;
   const unsigned index =
@@ -59,6 +59,7 @@ bool ClientSession::send(std::uint16_t id, ActionList& out) noexcept {
   cursor_ = cursor;
   ClientPath& path = paths_[index];
   permit.state = Permit::State::in_flight;
+  permit.since = now;
   permit.path = static_cast<std::uint8_t>(index);
   permit.con = connection_for(path, permit.service, permit.affinity);
   permit.epoch = path.epoch();
@@ -69,7 +70,7 @@ bool ClientSession::send(std::uint16_t id, ActionList& out) noexcept {
     out.push(FailedOver{id, permit.failed_from, static_cast<std::uint16_t>(index), permit.proven});
     permit.failed_from = Permit::kNowhere;
   }
-  path.request_sent();
+  path.request_sent(permit.con);
   out.push(PostRequest{path.key(permit.con),
                        wire::encode_io_req(queue_depth_, id, permit.data_len + permit.usr_len), id,
                        path.has_generations() ? permit.generation : std::uint8_t{0},
@@ -86,7 +87,7 @@ void ClientSession::complete(std::uint16_t id, Errc result, std::uint16_t peer_e
 // Sends what waits, in order, a bounded batch a step.
 void ClientSession::pump(Nanos now, ActionList& out) noexcept {
   unsigned budget = kBatch;
-  pump_ = !fail_held(now, budget, out);
+  pump_ = !answer_overdue(budget, out) || !fail_held(now, budget, out);
   if (pump_ || closing_ || holds_new_requests()) return;
   while (queued_ > 0 && connected_ > 0) {
     if (budget == 0) {
@@ -95,7 +96,7 @@ void ClientSession::pump(Nanos now, ActionList& out) noexcept {
     }
     const std::uint16_t id = queue_head_;
     const std::uint16_t next = permits_[id].next;
-    if (!send(id, out)) return;
+    if (!send(id, now, out)) return;
     --budget;
     queue_head_ = next;
     if (--queued_ == 0) queue_head_ = queue_tail_ = kNoPermit;
@@ -141,7 +142,7 @@ Nanos ClientSession::path_wait_ends(Nanos since) const noexcept {
 }
 
 Nanos ClientSession::queue_deadline() const noexcept {
-  Nanos oldest = queued_ > 0 ? permits_[queue_head_].queued_since : kNever;
+  Nanos oldest = queued_ > 0 ? permits_[queue_head_].since : kNever;
   for (const Fence& fence : fences_)
     if (fence.state != Fence::State::idle) oldest = std::min(oldest, fence.since);
   return oldest == kNever ? kNever : path_wait_ends(oldest);
@@ -162,7 +163,7 @@ void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, Ac
   }
   // Another connection than the request's, or an invalidation that was claimed and did not happen.
   if (permit.con != key.con || (rsp.invalidated && !permit.invalidated)) return violation(key.path, now, out);
-  path.request_over();
+  path.request_over(permit.con);
   complete(static_cast<std::uint16_t>(id.buf_id), rsp.error == 0 ? Errc::ok : Errc::peer_error,
            static_cast<std::uint16_t>(rsp.error), out);
 }
@@ -170,7 +171,7 @@ void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, Ac
 void ClientSession::on(const ImmReceived& in, ActionList& out) noexcept {
   ClientPath* path = current(in.key);
   if (path == nullptr || !path->connected()) return;
-  path->received();
+  path->received(in.key.con);
   if (config_.imm_consumes_receive) out.push(PostReceive{in.key, 1, path->receive_kind(in.key.con)});
   switch (wire::imm_type(in.imm)) {
     case wire::ImmType::io_rsp:
@@ -185,7 +186,7 @@ void ClientSession::on(const ImmReceived& in, ActionList& out) noexcept {
       path->heartbeat_message(out);
       break;
     case wire::ImmType::hb_ack:
-      path->heartbeat_acknowledged(in.now);
+      path->heartbeat_acknowledged(in.key.con, in.now);
       break;
     default:
       violation(in.key.path, in.now, out);
@@ -196,7 +197,7 @@ void ClientSession::on(const ImmReceived& in, ActionList& out) noexcept {
 void ClientSession::on(const KeyedResponseReceived& in, ActionList& out) noexcept {
   ClientPath* path = current(in.key);
   if (path == nullptr || !path->connected()) return;
-  path->received();
+  path->received(in.key.con);
   const wire::ImmType type = wire::imm_type(in.imm);
   const bool is_response = type == wire::ImmType::io_rsp || type == wire::ImmType::io_rsp_w_inv;
   const std::uint32_t msg_id = wire::decode_io_rsp(in.imm).msg_id;
@@ -217,7 +218,7 @@ void ClientSession::on(const KeyedResponseReceived& in, ActionList& out) noexcep
 void ClientSession::on(const KeyInvalidated& in, ActionList& out) noexcept {
   ClientPath* path = current(in.key);
   if (path == nullptr || !path->connected()) return;
-  path->received();
+  path->received(in.key.con);
   out.push(PostReceive{in.key, 1, path->receive_kind(in.key.con)});
   const bool ours = in.permit < permits_.depth() && permits_[in.permit].state == Permit::State::in_flight &&
                     permits_[in.permit].path == in.key.path && permits_[in.permit].offers_invalidation;
@@ -237,7 +238,7 @@ void ClientSession::on(const SendDone& in, ActionList& out) noexcept {
     lose_path(in.key.path, in.now, Reason::transport_error, 0, out);
     return finish_step(in.now, out);
   }
-  if (path->connected()) path->send_owed_heartbeats(out);
+  if (path->connected()) path->send_owed_heartbeats(in.key.con, out);
   finish_step(in.now, out);
 }
 
@@ -249,11 +250,13 @@ const char* ClientSession::broken_invariant() const noexcept {
   std::array<unsigned, kMaxPaths> inflight{};
   unsigned used = 0;
   unsigned queued = 0;
+  unsigned overdue = 0;
   for (const Permit& permit : permits_) {
+    if (permit.overdue) ++overdue;
     if (permit.state != Permit::State::free) ++used;
     if (permit.state == Permit::State::queued) ++queued;
     const bool held = permit.state == Permit::State::fenced || permit.state == Permit::State::abandoned;
-    if (held && fences_[permit.path].state == Fence::State::idle)
+    if (held && !permit.overdue && fences_[permit.path].state == Fence::State::idle)
       return "a held request has a fence that will release it";
     if (permit.state != Permit::State::in_flight) continue;
     ++inflight[permit.path];
@@ -265,9 +268,11 @@ const char* ClientSession::broken_invariant() const noexcept {
       return "requests are in flight only on paths that are connected or draining";
   }
   if (used != permits_.used()) return "used permits are counted right";
+  if (overdue != overdue_) return "overdue requests are counted right";
   if (queued != queued_) return "queued requests are counted right";
   for (unsigned index = 0; index < kMaxPaths; ++index)
-    if (inflight[index] != paths_[index].inflight()) return "requests in flight are counted right";
+    if (inflight[index] != paths_[index].inflight() || !paths_[index].counts_add_up())
+      return "requests in flight are counted right";
   return nullptr;
 }
 

@@ -274,7 +274,11 @@ void ClientSession::path_deadline(unsigned index, Nanos now, ActionList& out) no
                 out);
       break;
     case PathState::connected:
-      if (!path.heartbeat_due(now, config_, out)) lose_path(index, now, Reason::heartbeat_lost, 0, out);
+      if (const Reason dead = path.heartbeat_due(now, config_, is_fencing_over(path.key(0)), out);
+          dead != Reason::none)
+        lose_path(index, now, dead, 0, out);
+      else if (has_overdue(index, now))
+        lose_path(index, now, Reason::request_timeout, 0, out);
       break;
     case PathState::waiting:
       start_path(index, now, out);

@@ -82,6 +82,8 @@ class ClientSession {
   std::uint32_t max_hdr_size() const noexcept { return max_hdr_size_; }
   const ClientPath& path(unsigned index) const noexcept { return paths_[index]; }
   const Permit& permit(std::uint16_t id) const noexcept { return permits_[id]; }
+  // The request that has been in flight for longest; false: there is none. Linear in the depth.
+  bool oldest_in_flight(OldestRequest&) const noexcept;
   const ClientConfig& config() const noexcept { return config_; }
   const ClientCounters& counters() const noexcept { return counters_; }
 
@@ -91,8 +93,8 @@ class ClientSession {
   bool operator==(const ClientSession&) const = default;
   RTRS_FIELDS(config_, jitter_, paths_, fences_, permits_, queue_depth_, max_io_size_, max_hdr_size_,
               connected_, down_since_, cursor_, next_fence_serial_, queue_head_, queue_tail_, queued_,
-              close_deadline_, link_since_, ever_connected_, pump_, giving_way_, closing_, closing_paths_,
-              ended_)
+              overdue_, close_deadline_, link_since_, ever_connected_, pump_, giving_way_, closing_,
+              closing_paths_, ended_)
 
  private:
   // The fence of one lost path: requests of it wait until the server's old incarnation is known to be dead.
@@ -136,7 +138,7 @@ class ClientSession {
   // client_requests.cpp: requests
   void enqueue(std::uint16_t id, Nanos now) noexcept;
   std::uint16_t dequeue() noexcept;
-  bool send(std::uint16_t id, ActionList&) noexcept;
+  bool send(std::uint16_t id, Nanos now, ActionList&) noexcept;
   void pump(Nanos now, ActionList&) noexcept;
   void complete(std::uint16_t id, Errc, std::uint16_t peer_errno, ActionList&) noexcept;
   void response(const ConKey&, Nanos now, std::uint32_t imm, ActionList&) noexcept;
@@ -149,6 +151,10 @@ class ClientSession {
   void drive_fences(Nanos now, ActionList&) noexcept;
   bool nobody_to_ask() const noexcept;
   bool holds_new_requests() const noexcept;
+  bool is_fencing_over(const ConKey&) const noexcept;
+  bool is_overdue(const Permit&, Nanos now) const noexcept;
+  bool has_overdue(unsigned index, Nanos now) const noexcept;
+  bool answer_overdue(unsigned& budget, ActionList&) noexcept;
   void fence_deadlines(Nanos now) noexcept;
   bool fail_held(Nanos now, unsigned& budget, ActionList&) noexcept;
 
@@ -167,6 +173,7 @@ class ClientSession {
   std::uint16_t queue_head_ = kNoPermit;
   std::uint16_t queue_tail_ = kNoPermit;
   std::uint32_t queued_ = 0;
+  std::uint32_t overdue_ = 0;  // permits
   Nanos close_deadline_ = kNever;
   Nanos link_since_ = 0;  // the last time that LinkChanged was reported
   bool ever_connected_ = false;

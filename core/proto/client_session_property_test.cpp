@@ -185,7 +185,8 @@ class Conversation {
   void connect(std::size_t which) {
     const auto key = taken(connecting, which);
     if (!key) return;
-    feed(Connected{now, *key, 126976, 4096, wire::kConnRspFence | wire::kConnRspGeneration, 4});
+    feed(Connected{now, *key, 126976, 4096,
+                   wire::kConnRspFence | wire::kConnRspGeneration | wire::kConnRspProbe, 4});
     if (key->con + 1 != session.config().con_num) return;
     proven[key->path] = std::max(proven[key->path], key->epoch - 1);
     feed(InfoAccepted{now, {key->path, 0, key->epoch}});

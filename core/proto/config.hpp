@@ -17,6 +17,10 @@ struct HeartbeatConfig {
   bool operator==(const HeartbeatConfig&) const = default;
   RTRS_FIELDS(interval, missed_max)
 };
+// A silent peer is dead after this time at the latest.
+constexpr Nanos dead_peer_time(const HeartbeatConfig& heartbeat) noexcept {
+  return (Nanos{heartbeat.missed_max} + 2) * heartbeat.interval;
+}
 
 // What to do with the requests of a lost path while nothing proves that the server will not execute them any
 // more.
@@ -28,11 +32,12 @@ enum class UnfencedReplay : std::uint8_t {
 };
 
 struct ClientConfig {
-  std::uint64_t seed = 1;            // of the reconnect jitter; another one for each session
-  std::uint16_t con_num = 3;         // connections a path: one for service, the rest for IO; 2 .. kMaxCons
-  std::uint16_t max_depth = 512;     // permits to use at most, 1 .. kMaxPermits; the server may offer less
-  std::uint16_t send_depth = 1024;   // send queue entries of a connection
-  std::uint8_t extensions = 11;      // offered: bit 0 fence, bit 1 generation, bit 3 keys_stay
+  std::uint64_t seed = 1;           // of the reconnect jitter; another one for each session
+  std::uint16_t con_num = 3;        // connections a path: one for service, the rest for IO; 2 .. kMaxCons
+  std::uint16_t max_depth = 512;    // permits to use at most, 1 .. kMaxPermits; the server may offer less
+  std::uint16_t send_depth = 1024;  // send queue entries of a connection
+  // Offered: bit 0 fence, bit 1 generation, bit 2 probe, bit 3 keys_stay.
+  std::uint8_t extensions = 15;
   bool imm_consumes_receive = true;  // of the fabric's capabilities
   bool offer_invalidation = false;   // READs offer keys of their own (needs per_io_keys)
   MultipathPolicy policy = MultipathPolicy::min_inflight;
@@ -54,11 +59,15 @@ struct ClientConfig {
   Nanos lead_head_start = seconds(1);
   std::int32_t max_reconnect_attempts = -1;  // -1: for ever; 0: never
   HeartbeatConfig heartbeat;
+  // How long the server may take to answer a request; kNever: for ever, as slow storage may need. A request
+  // that takes longer, by up to one heartbeat interval, closes its path and fails with request_timeout. The
+  // other requests of the path fail over.
+  Nanos request_timeout = kNever;
   bool operator==(const ClientConfig&) const = default;
   RTRS_FIELDS(seed, con_num, max_depth, send_depth, extensions, imm_consumes_receive, offer_invalidation,
               policy, kernel_peer, fence_failed, connect_timeout, info_timeout, fence_timeout, queue_timeout,
               close_timeout, reconnect_min, reconnect_max, reconnect_jitter, busy_retry, lead_head_start,
-              max_reconnect_attempts, heartbeat)
+              max_reconnect_attempts, heartbeat, request_timeout)
 };
 
 struct ServerConfig {
@@ -72,7 +81,7 @@ struct ServerConfig {
   std::uint16_t max_half_open = 0;  // of one client address, without INFO_REQ yet; 0: half of max_sessions
   // Granted when asked for. Bit 3 (keys_stay): the keys of READs are left to a client that asks for it,
   // because its own invalidation costs less than a message.
-  std::uint8_t extensions = 3;
+  std::uint8_t extensions = 7;
   bool always_invalidate = false;  // a fresh key for every IO (needs capability `invalidation`)
   bool imm_consumes_receive = true;
   // Honour NEED_INVAL unless the path agreed on keys_stay (needs the capability). False leaves the keys to

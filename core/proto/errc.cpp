@@ -37,6 +37,8 @@ const char* to_string(Errc errc) noexcept {
       return "invalid argument";
     case Errc::fabric_error:
       return "fabric error";
+    case Errc::request_timeout:
+      return "the server did not answer in time";
   }
   return "unknown error";
 }
@@ -109,6 +111,10 @@ const char* to_string(Reason reason) noexcept {
       return "fabric_gone";
     case Reason::other_path_leads:
       return "other_path_leads";
+    case Reason::connection_silent:
+      return "connection_silent";
+    case Reason::request_timeout:
+      return "request_timeout";
   }
   return "unknown";
 }

@@ -7,20 +7,21 @@ namespace rtrs {
 
 enum class Errc : std::uint8_t {
   ok,
-  peer_error,      // the server answered with an errno (see IoCompletion::peer_errno)
-  no_path,         // no path was connected within the configured queueing bound
-  queue_full,      // more requests submitted than the session may queue
-  too_large,       // data or headers do not fit a chunk
-  session_closed,  // the session was closed before the request was answered
-  not_open,        // the session has never been connected
-  no_memory,       // memory could not be allocated or registered
-  not_supported,   // the fabric cannot do this
-  bad_address,     // the address does not parse or cannot be used
-  address_in_use,  // another program listens there
-  no_permission,   // the operating system refused
-  no_such_path,    // no path with this index
-  invalid,         // an argument is out of its range
-  fabric_error,    // the fabric failed for another reason (its text is in the log)
+  peer_error,       // the server answered with an errno (see IoCompletion::peer_errno)
+  no_path,          // no path was connected within the configured queueing bound
+  queue_full,       // more requests submitted than the session may queue
+  too_large,        // data or headers do not fit a chunk
+  session_closed,   // the session was closed before the request was answered
+  not_open,         // the session has never been connected
+  no_memory,        // memory could not be allocated or registered
+  not_supported,    // the fabric cannot do this
+  bad_address,      // the address does not parse or cannot be used
+  address_in_use,   // another program listens there
+  no_permission,    // the operating system refused
+  no_such_path,     // no path with this index
+  invalid,          // an argument is out of its range
+  fabric_error,     // the fabric failed for another reason (its text is in the log)
+  request_timeout,  // no answer of the server within ClientConfig::request_timeout; a write may have acted
 };
 const char* to_string(Errc) noexcept;
 
@@ -58,8 +59,10 @@ enum class Reason : std::uint8_t {
   no_resources,        // memory or fabric objects could not be had
   fabric_gone,         // the device or provider went away
   other_path_leads,    // client: another path created the session meanwhile; this one joins it
+  connection_silent,   // client: one connection delivered nothing for the dead-peer time, others may have
+  request_timeout,     // client: a request was not answered within ClientConfig::request_timeout
 };
-inline constexpr unsigned kReasonCount = static_cast<unsigned>(Reason::other_path_leads) + 1;
+inline constexpr unsigned kReasonCount = static_cast<unsigned>(Reason::request_timeout) + 1;
 const char* to_string(Reason) noexcept;
 
 }  // namespace rtrs

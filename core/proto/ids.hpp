@@ -33,6 +33,13 @@ struct ConKey {
   RTRS_FIELDS(path, con, epoch)
 };
 
+// A request that the server has not answered yet.
+struct OldestRequest {
+  Nanos since = 0;  // when it was sent, by the clock of the inputs
+  std::uint16_t path = 0;
+  std::uint16_t con = 0;
+};
+
 enum class Direction : std::uint8_t { read = 0, write = 1 };
 
 }  // namespace rtrs

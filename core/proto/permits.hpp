@@ -24,7 +24,7 @@ struct Permit {
   };
   static constexpr std::uint8_t kNowhere = 0xff;
 
-  Nanos queued_since = 0;
+  Nanos since = 0;  // queued, in flight, fenced: when that began
   std::uint32_t data_len = 0;
   std::uint32_t usr_len = 0;
   std::uint32_t epoch = 0;
@@ -40,9 +40,10 @@ struct Permit {
   bool offers_invalidation = false;
   bool invalidated = false;  // the server invalidated the key of this request
   bool proven = true;        // failed over with proof
+  bool overdue = false;      // abandoned: has still to be answered with request_timeout
   bool operator==(const Permit&) const = default;
-  RTRS_FIELDS(queued_since, data_len, usr_len, epoch, con, affinity, next, path, failed_from, generation,
-              state, direction, service, offers_invalidation, invalidated, proven)
+  RTRS_FIELDS(since, data_len, usr_len, epoch, con, affinity, next, path, failed_from, generation, state,
+              direction, service, offers_invalidation, invalidated, proven, overdue)
 };
 
 class PermitPool {

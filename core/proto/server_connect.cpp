@@ -16,11 +16,12 @@ std::uint32_t accept_flags(const ServerConfig& config, std::uint8_t extensions) 
   if ((extensions & wire::kExtensionFence) != 0) flags |= wire::kConnRspFence;
   if ((extensions & wire::kExtensionGeneration) != 0) flags |= wire::kConnRspGeneration;
   if ((extensions & wire::kExtensionKeysStay) != 0) flags |= wire::kConnRspKeysStay;
+  if ((extensions & wire::kExtensionProbe) != 0) flags |= wire::kConnRspProbe;
   return flags;
 }
 
 constexpr std::uint8_t kKnownExtensions =
-    wire::kExtensionFence | wire::kExtensionGeneration | wire::kExtensionKeysStay;
+    wire::kExtensionFence | wire::kExtensionGeneration | wire::kExtensionProbe | wire::kExtensionKeysStay;
 
 }  // namespace
 
@@ -110,7 +111,8 @@ void ServerSession::on(const InfoRequested& in, ActionList& out) noexcept {
   path->heartbeat.start(in.now, config_.heartbeat);
   // Requests may arrive on every connection as soon as the answer is out.
   for (std::uint16_t cid = 0; cid < path->cons.size(); ++cid) {
-    const unsigned count = server_receives(config_, cid);
+    const bool probe = (path->extensions & wire::kExtensionProbe) != 0;
+    const unsigned count = server_receives(config_, cid, probe);
     if (count == 0) continue;
     out.push(PostReceive{key_of(index, cid), static_cast<std::uint16_t>(count),
                          cid == 0 ? ReceiveKind::message : ReceiveKind::empty});

@@ -21,11 +21,12 @@ namespace rtrs {
 inline constexpr std::uint16_t kNoChunk = 0xffff;
 
 // Receives of connection `cid` while its path is connected: what can arrive before the driver gets to post
-// the next. The service connection also takes heartbeats and fences beside requests.
-constexpr unsigned server_receives(const ServerConfig& config, std::uint16_t cid) noexcept {
+// the next. The service connection also takes heartbeats and fences beside requests. `probe`: was granted.
+constexpr unsigned server_receives(const ServerConfig& config, std::uint16_t cid, bool probe) noexcept {
   constexpr unsigned kServiceMessages = 64;
+  constexpr unsigned kProbes = 1;  // a client has at most one unanswered
   const unsigned requests = config.imm_consumes_receive ? config.queue_depth : 0U;
-  return requests + (cid == 0 ? kServiceMessages : 0U);
+  return requests + (cid == 0 ? kServiceMessages : probe && config.imm_consumes_receive ? kProbes : 0U);
 }
 
 // Whether attempt `a` came after attempt `b` of the same path; the counter wraps at 16 bits.
@@ -35,19 +36,20 @@ constexpr bool newer_attempt(std::uint16_t a, std::uint16_t b) noexcept {
 
 struct ServerCon {
   std::uint32_t epoch = 0;  // 0: no connection
+  bool owes_ack = false;    // the answer to a probe that found no room
   SendQueue queue;
   // Answers that wait for room in the send queue, first come first served, linked through the chunks.
   std::uint16_t first_waiting = kNoChunk;
   std::uint16_t last_waiting = kNoChunk;
   bool operator==(const ServerCon&) const = default;
-  RTRS_FIELDS(epoch, queue, first_waiting, last_waiting)
+  RTRS_FIELDS(epoch, owes_ack, queue, first_waiting, last_waiting)
 };
 
 struct ServerPath {
   PathState state = PathState::absent;  // absent, connecting, connected or closing
   Reason reason = Reason::none;         // why it closes
   std::uint8_t extensions = 0;          // granted
-  bool owes_ack = false;                // heartbeats that found no room
+  bool owes_ack = false;                // heartbeats of the path that found no room
   bool owes_heartbeat = false;
   std::uint16_t recon_cnt = 0;
   std::uint16_t open_cons = 0;    // connections that did not report ConnectionClosed

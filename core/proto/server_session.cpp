@@ -84,10 +84,10 @@ void ServerSession::on(const ImmReceived& in, ActionList& out) noexcept {
   }
   path->heartbeat.received();
   post_receive(in.key, out);
-  if (type == wire::ImmType::hb_msg) {
-    path->owes_ack = true;
-    send_owed(*path, out);
-  }
+  if (type != wire::ImmType::hb_msg) return;
+  const bool probe = in.key.con != 0 && (path->extensions & wire::kExtensionProbe) != 0;
+  (probe ? path->cons[in.key.con].owes_ack : path->owes_ack) = true;
+  send_owed(*path, probe ? in.key.con : 0U, out);
 }
 
 void ServerSession::on(const SendDone& in, ActionList& out) noexcept {
@@ -98,10 +98,8 @@ void ServerSession::on(const SendDone& in, ActionList& out) noexcept {
     return;
   }
   if (path->state != PathState::connected) return;
-  if (in.key.con == 0) {
-    send_owed(*path, out);
-    answer_fences(out);
-  }
+  send_owed(*path, in.key.con, out);
+  if (in.key.con == 0) answer_fences(out);
   drain_waiting(local(in.key), in.key.con, kBatch, out);
 }
 
@@ -124,7 +122,7 @@ bool ServerSession::tick(std::uint16_t index, Nanos now, ActionList& out) noexce
       return true;
     case Heartbeat::Tick::send:
       path.owes_heartbeat = true;
-      send_owed(path, out);
+      send_owed(path, 0, out);
       return true;
     case Heartbeat::Tick::dead:
       break;
@@ -192,6 +190,7 @@ void ServerSession::close_path(std::uint16_t index, Reason reason, ActionList& o
   path.handshake_deadline = kNever;
   path.heartbeat.stop();
   for (unsigned con = 0; con < path.cons.size(); ++con) {
+    path.cons[con].owes_ack = false;
     if (path.cons[con].epoch != 0) out.push(Disconnect{key_of(index, con), reason});
   }
   for (std::size_t i = state_.fences.size(); i-- > 0;) {
@@ -229,14 +228,15 @@ void ServerSession::post_receive(ConKey key, ActionList& out) const noexcept {
   out.push(PostReceive{key, 1, key.con == 0 ? ReceiveKind::message : ReceiveKind::empty});
 }
 
-void ServerSession::send_owed(ServerPath& path, ActionList& out) noexcept {
-  ServerCon& con = path.cons[0];
+void ServerSession::send_owed(ServerPath& path, unsigned cid, ActionList& out) noexcept {
+  ServerCon& con = path.cons[cid];
   const auto index = static_cast<unsigned>(&path - state_.paths.data());
   const auto send = [&](bool& owed, wire::ImmType type) {
     if (!owed || !con.queue.has_heartbeat_room()) return;
     owed = false;
-    out.push(PostImm{key_of(index, 0), wire::encode_hb(type), con.queue.take(1)});
+    out.push(PostImm{key_of(index, cid), wire::encode_hb(type), con.queue.take(1)});
   };
+  if (cid != 0) return send(con.owes_ack, wire::ImmType::hb_ack);
   send(path.owes_ack, wire::ImmType::hb_ack);
   send(path.owes_heartbeat, wire::ImmType::hb_msg);
 }

@@ -108,7 +108,8 @@ class ServerSession {
   void finish_path(std::uint16_t path, ActionList&) noexcept;
   void end_if_empty(Reason, ActionList&) noexcept;
   void post_receive(ConKey, ActionList&) const noexcept;
-  void send_owed(ServerPath&, ActionList&) noexcept;
+  // Heartbeats and answers to probes that wait for room on connection `cid`.
+  void send_owed(ServerPath&, unsigned cid, ActionList&) noexcept;
   void answer_fences(ActionList&) noexcept;
   // False when it closed the path.
   bool tick(std::uint16_t path, Nanos now, ActionList&) noexcept;

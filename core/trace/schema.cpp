@@ -60,6 +60,8 @@ const char* errc_word(Errc errc) noexcept {
       return "invalid";
     case Errc::fabric_error:
       return "fabric_error";
+    case Errc::request_timeout:
+      return "request_timeout";
   }
   return "unknown";
 }

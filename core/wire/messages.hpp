@@ -53,6 +53,7 @@ enum class Direction : std::uint8_t { write = 2, read = 3 };
 /// ConnReq::extensions; a kernel peer sends 0.
 inline constexpr std::uint8_t kExtensionFence = 0x1;
 inline constexpr std::uint8_t kExtensionGeneration = 0x2;
+inline constexpr std::uint8_t kExtensionProbe = 0x4;  ///< heartbeats on every connection
 inline constexpr std::uint8_t kExtensionKeysStay =
     0x8;  ///< READs with NEED_INVAL complete without SEND_WITH_INV
 
@@ -60,6 +61,7 @@ inline constexpr std::uint8_t kExtensionKeysStay =
 inline constexpr std::uint32_t kConnRspNewRkey = 0x2;
 inline constexpr std::uint32_t kConnRspFence = 0x100;
 inline constexpr std::uint32_t kConnRspGeneration = 0x200;
+inline constexpr std::uint32_t kConnRspProbe = 0x400;
 inline constexpr std::uint32_t kConnRspKeysStay = 0x800;
 
 /// Flag of the read header: the client asks for SEND_WITH_INV of its key.

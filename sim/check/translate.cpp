@@ -106,6 +106,7 @@ constexpr Named kFields[] = {
     RTRS_FIELD("config.kernel_peer", settings.kernel_peer_replays),
     RTRS_FIELD("config.fence_failed", settings.fence_failed_replays),
     RTRS_FIELD("config.queue_timeout", settings.queue_timeout),
+    RTRS_FIELD("config.request_timeout", settings.request_timeout),
     RTRS_FIELD("config.fence_timeout", settings.fence_timeout),
     RTRS_FIELD("config.handshake_timeout", settings.handshake_timeout),
     RTRS_FIELD("config.heartbeat.interval", settings.heartbeat_interval),
@@ -123,8 +124,9 @@ struct Words {
 };
 constexpr std::string_view kStates[] = {"",         "absent",  "connecting", "connected",
                                         "draining", "waiting", "closing",    "closed"};
-constexpr std::string_view kReasons[] = {"", "heartbeat_lost", "other_path_leads"};
-constexpr std::string_view kResults[] = {"", "ok", "peer_error", "no_path", "session_closed", "too_large"};
+constexpr std::string_view kReasons[] = {"", "heartbeat_lost", "other_path_leads", "connection_silent"};
+constexpr std::string_view kResults[] = {
+    "", "ok", "peer_error", "no_path", "session_closed", "too_large", "request_timeout"};
 constexpr std::string_view kReceives[] = {"empty", "message", "info"};
 constexpr std::string_view kOps[] = {"write", "write_imm", "send", "send_imm", "send_inv"};
 constexpr std::string_view kCms[] = {"req", "rep", "rej", "dreq", "closed"};

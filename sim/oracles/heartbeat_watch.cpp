@@ -25,15 +25,27 @@ void HeartbeatWatch::lost(std::size_t path, bool of_silence, Nanos now) {
                     std::to_string(config_.interval));
 }
 
+void HeartbeatWatch::withheld(std::size_t path, Nanos since, Nanos now) {
+  since = std::max(since, resumed_);
+  const Nanos bound = (config_.missed_max + 2) * config_.interval;
+  if (now > since + bound + rounding_)
+    judge_.fail(Oracle::heartbeat, now,
+                "path " + std::to_string(path) +
+                    " is still connected after one of its connections delivered "
+                    "nothing for " +
+                    std::to_string(now - since) + " ns, which is more than " +
+                    std::to_string(config_.missed_max + 2) + " x " + std::to_string(config_.interval));
+}
+
 void HeartbeatWatch::check(Nanos now) {
   const Nanos bound = (config_.missed_max + 2) * config_.interval;
   for (std::size_t path = 0; path < paths_.size(); ++path) {
     if (!paths_[path].connected) continue;
-    const Nanos since = std::max(paths_[path].heard, resumed_);
-    if (now > since + bound + rounding_)
+    const Nanos heard = std::max(paths_[path].heard, resumed_);
+    if (now > heard + bound + rounding_)
       judge_.fail(Oracle::heartbeat, now,
                   "path " + std::to_string(path) + " is still connected after " +
-                      std::to_string(now - since) + " ns of silence, which is more than " +
+                      std::to_string(now - heard) + " ns of silence, which is more than " +
                       std::to_string(config_.missed_max + 2) + " x " + std::to_string(config_.interval));
   }
 }

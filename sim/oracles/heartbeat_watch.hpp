@@ -23,6 +23,9 @@ class HeartbeatWatch {
     return path < paths_.size() && paths_[path].connected;
   }
   void resumed(Nanos now) { resumed_ = now; }
+  // Between peers that know the probe: one connection of the path gets nothing through, and has had a request
+  // or response to deliver since then.
+  void withheld(std::size_t path, Nanos since, Nanos now);
   // After the node has done everything that is due.
   void check(Nanos now);
   void clear() { paths_.clear(); }

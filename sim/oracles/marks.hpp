@@ -91,6 +91,8 @@ namespace rtrs::sim {
   X(round_robin, "the policy of turns")                                          \
   X(tampered, "a message was changed by a lying peer")                           \
   X(swallowed, "one connection of a path got nothing through")                   \
+  X(hung, "a connection hung for good")                                          \
+  X(connection_silent, "a path died because one of its connections was silent")  \
   X(unplugged, "an adapter was taken out")                                       \
   X(shortage, "memory, a key or a connection could not be had")                  \
   X(unresolved, "an address did not resolve")                                    \

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -33,6 +34,8 @@ Opened open_libfabric(const FabricChoice& choice) {
   const auto last = std::make_shared<std::string>();
   ofi::OfiOptions options;
   options.provider = choice.provider;
+  options.undelivered_timeout_ms =
+      static_cast<unsigned>(std::min<Nanos>(choice.undelivered_timeout / milliseconds(1), 0x7fffffff));
   options.log = keep_error<ofi::LogLevel>(choice, last);
   auto fabric = ofi::open_ofi_fabric(options);
   if (fabric) return std::move(*fabric);

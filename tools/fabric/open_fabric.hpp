@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/fabric/fabric.hpp"
+#include "core/proto/config.hpp"
 
 namespace rtrs::tools {
 
@@ -19,6 +20,8 @@ struct FabricChoice {
   std::string device;                 // of RDMA; empty: whichever has the address
   unsigned retry_count = 6;           // of verbs, 0 .. 7
   std::string invalidation = "auto";  // of verbs: one of invalidation_names()
+  // A TCP connection breaks when its peer acknowledges nothing for this time.
+  Nanos undelivered_timeout = dead_peer_time(HeartbeatConfig{});
   // May be called from another thread, but never by two at once.
   std::function<void(LogLevel, const std::string&)> log;
 };

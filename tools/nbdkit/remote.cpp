@@ -61,6 +61,7 @@ std::string Remote::start() {
   std::string why;
   loop_.run([&] {
     tools::FabricChoice choice = settings_.fabric;
+    choice.undelivered_timeout = dead_peer_time(settings_.protocol.heartbeat);
     choice.log = [this](tools::LogLevel, const std::string& text) { lines_(false, text); };
     auto fabric = tools::open_fabric(choice);
     if (!fabric) {
@@ -151,8 +152,11 @@ Error Remote::map() {
 }
 
 void Remote::tick() {
+  if (!timer_) return;
+  OldestRequest oldest;
+  const bool waits = device_ && device_->session().client().oldest_in_flight(oldest);
+  status_->on_oldest_request(asio::steady_now(), waits ? &oldest : nullptr);
   write_status();
-  if (settings_.status.empty()) return;
   timer_->expires_after(std::chrono::seconds(1));
   timer_->async_wait([this](Error error) {
     if (!error) tick();

@@ -39,6 +39,12 @@ Done set_duration(std::string_view key, std::string_view value, Nanos& out) {
   return {};
 }
 
+Done set_timeout(std::string_view key, std::string_view value, Nanos& out) {
+  if (value != "never") return set_duration(key, value, out);
+  out = kNever;
+  return {};
+}
+
 Done set_switch(std::string_view key, std::string_view value, bool& out) {
   if (value != "on" && value != "off") return refuse(key, value, "expected on or off");
   out = value == "on";
@@ -81,13 +87,8 @@ Done set_protocol(std::string_view key, std::string_view value, ClientConfig& pr
     if (done) protocol.extensions = wanted ? ClientConfig{}.extensions : 0;
     return done;
   }
-  if (key == "queue_timeout") {
-    if (value == "never") {
-      protocol.queue_timeout = kNever;
-      return {};
-    }
-    return set_duration(key, value, protocol.queue_timeout);
-  }
+  if (key == "queue_timeout") return set_timeout(key, value, protocol.queue_timeout);
+  if (key == "request_timeout") return set_timeout(key, value, protocol.request_timeout);
   return tl::unexpected("unknown parameter '" + std::string(key) +
                         "'; nbdkit --help and the plugin lists them all");
 }
@@ -214,7 +215,10 @@ const char* const kSettingsHelp =
     "heartbeat_missed=N       heartbeats lost before a path is given up (default 5)\n"
     "reconnect_min=TIME, reconnect_max=TIME   between attempts (default 500ms, 30s)\n"
     "queue_timeout=TIME|never how long requests wait when no path is left (default 2m)\n"
-    "extensions=on|off        ask servers for the fence, generations and keys_stay (default on)\n"
+    "request_timeout=TIME|never  how long the server may take to answer a request (default never);\n"
+    "                         one that takes longer closes its path and fails with ETIMEDOUT, and may still "
+    "act\n"
+    "extensions=on|off        ask servers for the fence, generations, keys_stay and the probe (default on)\n"
     "offer_invalidation=on|off  READs by keys that die with the answer, where the fabric can (default off)\n"
     "trace=FILE               record the protocol, for urtrs-replay\n"
     "trace_detail=machines|wire|payload   also what goes over the wire (default machines)\n"

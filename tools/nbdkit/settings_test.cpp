@@ -30,6 +30,7 @@ TEST(Settings, TakesEveryParameter) {
                                    {"reconnect_min", "100ms"},
                                    {"reconnect_max", "2s"},
                                    {"queue_timeout", "never"},
+                                   {"request_timeout", "90s"},
                                    {"extensions", "off"},
                                    {"offer_invalidation", "on"},
                                    {"connect_timeout", "1m"},
@@ -54,6 +55,7 @@ TEST(Settings, TakesEveryParameter) {
   EXPECT_EQ(settings.protocol.reconnect_min, milliseconds(100));
   EXPECT_EQ(settings.protocol.reconnect_max, seconds(2));
   EXPECT_EQ(settings.protocol.queue_timeout, kNever);
+  EXPECT_EQ(settings.protocol.request_timeout, seconds(90));
   EXPECT_EQ(settings.protocol.extensions, 0);
   EXPECT_TRUE(settings.protocol.offer_invalidation);
   EXPECT_EQ(settings.connect_timeout, seconds(60));

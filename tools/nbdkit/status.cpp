@@ -198,6 +198,22 @@ void Status::on_request_done(Phase began, Nanos latency, bool failed) noexcept {
   request_errors_ += failed ? 1 : 0;
 }
 
+void Status::on_oldest_request(Nanos now, const OldestRequest* oldest) {
+  oldest_ = oldest != nullptr ? std::optional(*oldest) : std::nullopt;
+  const Nanos age = oldest != nullptr && now > oldest->since ? now - oldest->since : 0;
+  if (age < kSlowRequest && next_warning_ > kSlowRequest) {
+    next_warning_ = kSlowRequest;
+    lines_(true, "the server answers again: no request waits for longer than " + in_seconds(kSlowRequest));
+  }
+  if (age < next_warning_) return;
+  next_warning_ = 2 * age;
+  const std::string path =
+      oldest->path < settings_.paths.size() ? " (" + settings_.paths[oldest->path] + ")" : "";
+  lines_(true, "the server has not answered a request for " + in_seconds(age) + ": path " +
+                   std::to_string(oldest->path) + path + ", connection " + std::to_string(oldest->con) +
+                   "; its storage may be slow, request_timeout= bounds the wait");
+}
+
 std::string Status::render(Nanos now, std::span<const PathStatus> paths, const ClientStats& stats) const {
   nlohmann::json out = {{"format", 1},
                         {"pid", ::getpid()},
@@ -217,6 +233,11 @@ std::string Status::render(Nanos now, std::span<const PathStatus> paths, const C
                         {"unfenced_failovers", stats.unfenced_failovers},
                         {"unproven_failures", stats.unproven_failures},
                         {"events_dropped", events_dropped_}};
+  out["oldest_request"] = nullptr;
+  if (oldest_)
+    out["oldest_request"] = {{"age_s", now > oldest_->since ? to_seconds(now - oldest_->since) : 0.0},
+                             {"path", oldest_->path},
+                             {"connection", oldest_->con}};
   out["paths"] = nlohmann::json::array();
   for (std::size_t i = 0; i < paths.size(); ++i) {
     nlohmann::json path = json_of(paths[i], started_);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,10 @@ class Status {
 
   void on_path(const PathNews&, std::span<const PathStatus>);
   void on_device(const asio::DeviceNews&);
+  // About once a second: the request that the server has not answered for longest, null without one. Says so
+  // after kSlowRequest, and again each time that its age has doubled.
+  static constexpr Nanos kSlowRequest = seconds(30);
+  void on_oldest_request(Nanos now, const OldestRequest*);
 
   Phase phase() const noexcept { return latency_.phase(); }
   // `began`: phase() when the request was started.
@@ -69,6 +74,8 @@ class Status {
   std::uint64_t events_dropped_ = 0;
   LatencyByPhase latency_;
   std::uint64_t request_errors_ = 0;
+  std::optional<OldestRequest> oldest_;
+  Nanos next_warning_ = kSlowRequest;  // age of the oldest request
   bool link_up_ = false;
   asio::DeviceNews device_;
 };

@@ -152,6 +152,27 @@ TEST_F(StatusTest, EveryFieldIsDocumented) {
       EXPECT_NE(docs.str().find("`" + field + "`"), std::string::npos) << field;
 }
 
+TEST_F(StatusTest, ARequestWithoutAnswerIsShownAndWarnedOfEachTimeItsAgeDoubles) {
+  const Nanos sent = asio::steady_now();
+  const OldestRequest oldest{sent, 0, 2};
+  EXPECT_TRUE(render()["oldest_request"].is_null());
+  status->on_oldest_request(sent + seconds(29), &oldest);
+  EXPECT_TRUE(lines.empty());
+  for (const Nanos age : {seconds(30), seconds(59), seconds(60), seconds(119), seconds(225)})
+    status->on_oldest_request(sent + age, &oldest);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_NE(lines[2].find("for 225.0 s: path 0 (10.0.0.2), connection 2"), std::string::npos) << lines[2];
+  const nlohmann::json shown =
+      nlohmann::json::parse(status->render(sent + seconds(225), {}, {}))["oldest_request"];
+  EXPECT_EQ(shown["age_s"], 225.0);
+  EXPECT_EQ(shown["path"], 0);
+  EXPECT_EQ(shown["connection"], 2);
+  status->on_oldest_request(sent + seconds(226), nullptr);
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_NE(lines[3].find("answers again"), std::string::npos);
+  EXPECT_TRUE(render()["oldest_request"].is_null());
+}
+
 TEST_F(StatusTest, TheFileIsReplacedAsAWhole) {
   settings.status = ::testing::TempDir() + "status_test.json";
   ASSERT_EQ(status->write(asio::steady_now(), {}, {}), 0);

@@ -41,6 +41,8 @@ int serve(const DaemonConfig& config) {
   choice.device = config.rdma_device;
   choice.retry_count = config.rdma_retry_count;
   choice.invalidation = config.rdma_invalidation;
+  choice.undelivered_timeout =
+      dead_peer_time({milliseconds(config.heartbeat_interval_ms), config.heartbeat_missed_max});
   choice.log = [](tools::LogLevel level, const std::string& text) {
     constexpr spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
                                                     spdlog::level::warn, spdlog::level::err};

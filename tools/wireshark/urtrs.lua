@@ -59,6 +59,7 @@ local f = {
   ext_fence = ProtoField.bool("rtrs.extension.fence", "Extension: fence (urtrs)"),
   ext_generation = ProtoField.bool("rtrs.extension.generation", "Extension: permit generation (urtrs)"),
   ext_keys_stay = ProtoField.bool("rtrs.extension.keys_stay", "Extension: the client invalidates its keys (urtrs)"),
+  ext_probe = ProtoField.bool("rtrs.extension.probe", "Extension: heartbeats on every connection (urtrs)"),
   queue_depth = ProtoField.uint16("rtrs.queue_depth", "Queue depth"),
   max_io_size = ProtoField.uint32("rtrs.max_io_size", "Largest IO"),
   max_hdr_size = ProtoField.uint32("rtrs.max_hdr_size", "Room for headers"),
@@ -639,6 +640,7 @@ local function show_con_req(tree, m, b)
   tree:add(f.ext_fence, b(45, 1), bit_set(extensions, 0))
   tree:add(f.ext_generation, b(45, 1), bit_set(extensions, 1))
   tree:add(f.ext_keys_stay, b(45, 1), bit_set(extensions, 3))
+  tree:add(f.ext_probe, b(45, 1), bit_set(extensions, 2))
   return string.format("cid %d of %d, attempt %d", m.cid, m.cid_num, m.recon)
 end
 
@@ -655,6 +657,7 @@ local function show_con_rsp(tree, m, b)
   flags:add(f.ext_fence, b(16, 4), bit_set(m.flags, 8))
   flags:add(f.ext_generation, b(16, 4), bit_set(m.flags, 9))
   flags:add(f.ext_keys_stay, b(16, 4), bit_set(m.flags, 11))
+  flags:add(f.ext_probe, b(16, 4), bit_set(m.flags, 10))
   return string.format("depth %d, chunks of %d bytes%s", m.depth, m.max_io + m.max_hdr, bit_set(m.flags, 1) and ", fresh keys" or "")
 end
 

@@ -31,6 +31,8 @@ CASES = [
          "run 1; drop 1 to-client; lost 1; run 1; heal 1; settle; run 1", lost=ONE),
     Case("both-ways", "a path is silent in both directions",
          "run 1; drop 1 both; lost 1; run 1; heal 1; settle; run 1", lost=ONE),
+    Case("one-connection", "one connection of a path delivers nothing, the others do",
+         "run 1; hole 1; lost 1; run 1; heal 1; settle; run 1", lost=ONE),
     Case("short-outage", "both paths are silent for less than the dead time",
          "run 1; drop all both; run 0.5; heal all; run 2"),
     Case("link-down", "a cable is pulled and put back",

@@ -82,6 +82,16 @@ class Network:
         self.faults[path][kind] = argument
         self._filter()
 
+    def busiest_connection(self, path):
+        """The client's port of the connection that sent most: one for IO."""
+        listing = command("ip", "netns", "exec", self.client, "ss", "-HOtni", "state", "established",
+                          "dst", server_address(path))
+        sent = {match[1]: int(match[2]) for match in
+                re.finditer(rf"{re.escape(client_address(path))}:(\d+)\s.*?bytes_sent:(\d+)", listing)}
+        if not sent:
+            raise Unavailable(f"ss shows no connection of path {path}")
+        return max(sent, key=sent.get)
+
     def rate(self, path, rate):
         for name, device in ((self.server, f"s{path}"), (self.client, f"c{path}")):
             command("ip", "netns", "exec", name, "tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate,
@@ -105,6 +115,8 @@ class Network:
             where = f"iifname {device}{path}"
             if faults.get("drop") in (f"to-{side}", "both"):
                 yield f"{where} drop"
+            if "hole" in faults:
+                yield f"{where} tcp {'sport' if side == 'server' else 'dport'} {faults['hole']} drop"
             if "lose" in faults:
                 yield f"{where} numgen random mod 100 < {faults['lose'].rstrip('%')} drop"
             if side == "server" and "refuse" in faults:

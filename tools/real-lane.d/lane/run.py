@@ -70,6 +70,11 @@ class Run:
     def do_drop(self, step):
         self.fault(step, "drop", step.arguments[1])
 
+    def do_hole(self, step):
+        for path in step.paths():
+            self.outages.begin(path, time.monotonic())
+            self.network.fault(path, "hole", self.network.busiest_connection(path))
+
     def do_lose(self, step):
         percent = int(step.arguments[1].rstrip("%"))
         # TCP sends again after 0.2 s, and twice as late each time; more than four losses in a row are rarer than 10^-8.

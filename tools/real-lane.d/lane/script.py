@@ -6,12 +6,13 @@ PATHS = 2
 WORDS = """
   run SECONDS                        the load runs on
   drop PATH to-server|to-client|both packets in this direction vanish
+  hole PATH                          packets of the busiest connection of the path vanish, both directions
   lose PATH PERCENT%                 each packet vanishes with this probability, both directions
   reset PATH                         packets to the server are answered by RST
   refuse PATH                        new connections vanish (SYN), those that exist go on
   rate PATH RATE                     a token bucket in both directions, as 20mbit
   link PATH down|up                  the server's end of the cable
-  heal PATH [drop|lose|reset|refuse|rate]   ends these faults, all of them without a word
+  heal PATH [drop|hole|lose|reset|refuse|rate] ends these faults, all of them without a word
   stop server|client, cont ...       SIGSTOP and SIGCONT
   kill server|client, term server    SIGKILL, SIGTERM
   start server [OPTION ...]          again, with these options of urtrsd after those it had
@@ -44,9 +45,9 @@ class Step:
 
 PATH = r"(0|1|all)"
 FORMS = {
-    "run": r"\d+(\.\d+)?", "drop": PATH + " (to-server|to-client|both)", "lose": PATH + r" ([1-9]|[1-9]\d)%",
+    "run": r"\d+(\.\d+)?", "drop": PATH + " (to-server|to-client|both)", "hole": PATH, "lose": PATH + r" ([1-9]|[1-9]\d)%",
     "reset": PATH, "refuse": PATH, "rate": PATH + r" \d+(kbit|mbit)", "link": PATH + " (down|up)",
-    "heal": PATH + "( (drop|lose|reset|refuse|rate))?", "stop": "(server|client)", "cont": "(server|client)",
+    "heal": PATH + "( (drop|hole|lose|reset|refuse|rate))?", "stop": "(server|client)", "cont": "(server|client)",
     "kill": "(server|client)", "term": "server", "start": r"(client|server( \S+)*)", "finish": "client",
     "remove": "[01]", "add": "[01]", "limit": "image", "unlimit": "image", "grow": "disk", "lost": PATH, "settle": "",
     "failed": "",

@@ -1,0 +1,98 @@
+// Requests that the server does not answer: which is the oldest, and what request_timeout does to it.
+#include "core/proto/test_client_session.hpp"
+
+namespace rtrs {
+namespace {
+
+ClientConfig impatient() {
+  ClientConfig config = small_config();
+  config.request_timeout = seconds(60);
+  return config;
+}
+
+class ClientOverdueTest : public ClientSessionFixture {
+ protected:
+  ClientOverdueTest() : ClientSessionFixture(impatient()) { flags |= wire::kConnRspProbe; }
+
+  // Time passes under a living heartbeat on every connection of every connected path.
+  void live_until(Nanos end) {
+    while (session.next_deadline() <= end) {
+      for (std::uint16_t path = 0; path < 2; ++path)
+        for (std::uint16_t con = 0; con < 2 && session.path(path).connected(); ++con)
+          feed(ImmReceived{now, key(path, con), wire::encode_hb(wire::ImmType::hb_ack)});
+      feed(DeadlineReached{session.next_deadline()});
+      for (const PostImm& post : asked<PostImm>())
+        if (post.cookie != 0) feed(SendDone{now, post.key, post.cookie});
+      if (!session.path(0).connected() || !session.path(1).connected()) return;
+    }
+  }
+};
+
+TEST_F(ClientOverdueTest, TheOldestRequestInFlightIsKnown) {
+  open(2);
+  OldestRequest oldest;
+  EXPECT_FALSE(session.oldest_in_flight(oldest));
+  submit();
+  const PostRequest first = only<PostRequest>();
+  const Nanos sent = now;
+  now += seconds(1);
+  submit();
+  ASSERT_TRUE(session.oldest_in_flight(oldest));
+  EXPECT_EQ(oldest.since, sent);
+  EXPECT_EQ(oldest.path, first.key.path);
+  EXPECT_EQ(oldest.con, first.key.con);
+  respond(first);
+  ASSERT_TRUE(session.oldest_in_flight(oldest));
+  EXPECT_EQ(oldest.since, sent + seconds(1));
+}
+
+TEST_F(ClientOverdueTest, ARequestThatTakesTooLongFailsAndTheOthersOfItsPathFailOver) {
+  open(2);
+  submit();
+  const PostRequest stuck = only<PostRequest>();
+  const Nanos sent = now;
+  live_until(sent + seconds(40));
+  // Two more: one of them over the path of the first.
+  submit();
+  submit();
+  live_until(sent + seconds(100));
+  EXPECT_EQ(session.path(stuck.key.path).reason(), Reason::request_timeout);
+  EXPECT_GE(now, sent + seconds(60));
+  EXPECT_LE(now, sent + seconds(60) + session.config().heartbeat.interval);
+  EXPECT_TRUE(asked<Complete>().empty()) << "its memory is the fabric's until the path is drained";
+  drain(stuck.key.path);
+  EXPECT_EQ(only<Complete>().permit, stuck.permit);
+  EXPECT_EQ(only<Complete>().result, Errc::request_timeout);
+  // Its chunk stays out of use until the fence is answered, and then the other request goes on.
+  EXPECT_EQ(session.permit(stuck.permit).state, Permit::State::abandoned);
+  const SendFenceReq fence = only<SendFenceReq>();
+  feed(FenceAnswered{now, fence.key, fence.serial, 0});
+  EXPECT_EQ(session.permit(stuck.permit).state, Permit::State::free);
+  EXPECT_EQ(only<FailedOver>().from, stuck.key.path);
+}
+
+TEST_F(ClientOverdueTest, WithAKernelServerTheChunkWaitsForThePathsNextIncarnation) {
+  flags = 0;
+  open(2);
+  submit();
+  const PostRequest stuck = only<PostRequest>();
+  live_until(now + seconds(100));
+  drain(stuck.key.path);
+  EXPECT_EQ(only<Complete>().result, Errc::request_timeout);
+  EXPECT_EQ(session.permit(stuck.permit).state, Permit::State::abandoned);
+  pass(seconds(10));
+  bring_up(stuck.key.path);
+  EXPECT_EQ(session.permit(stuck.permit).state, Permit::State::free);
+}
+
+TEST_F(ClientOverdueTest, IsOffByDefault) {
+  session = ClientSession(small_config());
+  open(2);
+  submit();
+  live_until(now + seconds(10'000));
+  EXPECT_TRUE(session.path(0).connected());
+  EXPECT_TRUE(session.path(1).connected());
+}
+
+}  // namespace
+}  // namespace rtrs
