@@ -223,11 +223,11 @@ std::string Scenario::describe() const {
   if (same_identity) text += ", clients that come back as the same";
   if (network.rnr_budget != 0) text += ", receives may be missing for " + ms(network.rnr_budget);
   if (network.channel_spread != 0) text += ", connections apart by up to " + ms(network.channel_spread);
-  for (std::uint32_t client = 0; client < clients && dead_links.any(); ++client)
+  for (std::uint32_t index = 0; index < clients && dead_links.any(); ++index)
     for (std::uint32_t path = 0; path < paths; ++path)
-      if (dead_links.holds(client, path))
+      if (dead_links.holds(index, path))
         text +=
-            ", path " + std::to_string(path) + " of client " + std::to_string(client + 1) + " dead for good";
+            ", path " + std::to_string(path) + " of client " + std::to_string(index + 1) + " dead for good";
   if (dead_links.any())
     text += std::string(dead_links.ways == 1   ? " to the server"
                         : dead_links.ways == 2 ? " to the client"
