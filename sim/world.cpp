@@ -77,6 +77,20 @@ PathAddress World::address(std::uint32_t client, std::uint32_t path) const {
   return {to_text(PortAddress{client + 1, path}), to_text(PortAddress{0, path}), 1234};
 }
 
+// The recorder of a node stays when the node restarts.
+void World::record(Node& node, const char* role, const std::string& file) {
+  if (node.recorder) return;
+  node.recorder = std::make_unique<Recorder>(kRingRecords);
+  node.recorder->check_invariants();
+  if (!options_.trace.empty()) {
+    const trace::Origin origin{"urtrs-sim", role, network_.capabilities().name, options_.seed, {}};
+    node.recorder->open_file((options_.trace + "." + file + ".trace").c_str(), origin,
+                             {trace::Detail::wire, 1});
+  } else if (options_.listeners != nullptr) {
+    node.recorder->open_listener(options_.listeners->of(node.id), trace::Detail::wire);
+  }
+}
+
 void World::start_server() {
   ServerNode& server = server_;
   server.up = true;
@@ -87,14 +101,7 @@ void World::start_server() {
   server.lies.reset();
   if (scenario_.liar == server.id) server.lies = std::make_unique<LyingFabric>(*server.sim, kUserHeaderBytes);
   server.fabric = std::make_unique<WatchedFabric>(outlet(server), *server.hearts, server.clock);
-  if (!server.recorder) {
-    server.recorder = std::make_unique<Recorder>(kRingRecords);
-    if (!options_.trace.empty()) {
-      const trace::Origin origin{"urtrs-sim", "server", network_.capabilities().name, options_.seed, {}};
-      server.recorder->open_file((options_.trace + ".server.trace").c_str(), origin,
-                                 {trace::Detail::wire, 1});
-    }
-  }
+  record(server, "server", "server");
   server.driver = std::make_unique<Server>(scenario_.server, server.recorder.get());
   server.session_of.assign(scenario_.server.max_sessions, kNone);
   server.session_up.assign(scenario_.server.max_sessions, false);
@@ -119,14 +126,7 @@ void World::start_client(std::uint32_t index) {
   client.lies.reset();
   if (scenario_.liar == client.id) client.lies = std::make_unique<LyingFabric>(*client.sim, kUserHeaderBytes);
   client.fabric = std::make_unique<WatchedFabric>(outlet(client), *client.hearts, client.clock);
-  if (!client.recorder) {
-    client.recorder = std::make_unique<Recorder>(kRingRecords);
-    if (!options_.trace.empty()) {
-      const trace::Origin origin{"urtrs-sim", "client", network_.capabilities().name, options_.seed, {}};
-      client.recorder->open_file((options_.trace + ".client" + std::to_string(client.id) + ".trace").c_str(),
-                                 origin, {trace::Detail::wire, 1});
-    }
-  }
+  record(client, "client", "client" + std::to_string(client.id));
   constexpr std::size_t kMaxIo = 8 * kSectorBytes;
   client.memory.push_back(
       std::make_unique<std::vector<std::byte>>(client.buffers.size() * kMaxIo, std::byte{0xa5}));

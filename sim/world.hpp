@@ -12,6 +12,7 @@
 
 #include "core/driver/client.hpp"
 #include "core/driver/server.hpp"
+#include "core/trace/live_records.hpp"
 #include "core/trace/recorder.hpp"
 #include "sim/choice.hpp"
 #include "sim/fault_filter.hpp"
@@ -37,10 +38,19 @@ namespace rtrs::sim {
 
 inline constexpr unsigned kPathStates = static_cast<unsigned>(PathState::closed) + 1;
 
+// Who hears what the nodes of a world record, while it plays.
+class NodeListeners {
+ public:
+  virtual ~NodeListeners() = default;
+  // Asked once for each node, 0 is the server. The listener has to outlive the world.
+  virtual trace::Listener& of(NodeId node) = 0;
+};
+
 struct WorldOptions {
   std::uint64_t seed = 0;
-  std::string trace;     // prefix of trace files, one a node; empty: none
-  bool verbose = false;  // print the journal as it grows
+  std::string trace;                   // prefix of trace files, one a node; empty: none
+  NodeListeners* listeners = nullptr;  // borrowed; null: none. Not asked where there are trace files
+  bool verbose = false;                // print the journal as it grows
   std::uint64_t max_events = 5'000'000;
   const Scenario* scenario = nullptr;  // borrowed; null: drawn from the choices
   // Borrowed; null: none. Only the classes: see run_seed() for the labels.
@@ -162,6 +172,7 @@ class World {
   };
 
   // world.cpp: set-up and time
+  void record(Node&, const char* role, const std::string& file);
   void start_server();
   void start_client(std::uint32_t index);
   Nanos next_time();
@@ -195,6 +206,8 @@ class World {
   void submit(ClientNode&, std::uint32_t index, Buffer&, const Wanted&);
   Buffer* free_buffer(ClientNode&);
   void failover_marks(ClientNode&);
+  // Of the state now, and of those between steps, where they are recorded.
+  void check_invariants(const Node&, const char* broken);
   void check_attempt(const Node&, std::size_t path, bool same_attempt);
   void client_reason(ClientNode&, const PathChanged&, bool was_connected);
 

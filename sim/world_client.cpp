@@ -55,8 +55,7 @@ bool World::poll_client(std::uint32_t index) {
   failover_marks(client);
   keys_.offered(client.id, client.fabric->offers(), client.reads_under_way, now());
   if (!lied_to(index)) keys_.left(client.id, client.fabric->left_keys(), now());
-  if (const char* broken = client.driver->broken_invariant())
-    judge_.fail(Oracle::legality, now(), std::string("client: not true that ") + broken);
+  check_invariants(client, client.driver->broken_invariant());
   return had_events || count > 0 || client.driver->next_deadline() != deadline;
 }
 

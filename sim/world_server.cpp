@@ -16,6 +16,7 @@ bool World::poll_server() {
   server_news();
   for (const ServerEvent& event : std::span(events).first(count)) on_server_event(event);
   server_marks();
+  check_invariants(server_, server_.driver->broken_invariant());
   return had_events || count > 0 || server_.driver->next_deadline() != deadline;
 }
 
@@ -179,7 +180,16 @@ void World::storage_due() {
     slots_.end(answer.data);
     server_.driver->respond(*server_.fabric, now(server_), answer.id, answer.error);
   }
+  if (server_.answers.empty()) return;
   server_.answers.clear();
+  check_invariants(server_, server_.driver->broken_invariant());
+}
+
+void World::check_invariants(const Node& node, const char* broken) {
+  if (broken == nullptr) broken = node.recorder->broken_invariant();
+  if (broken == nullptr) return;
+  judge_.fail(Oracle::legality, now(),
+              (node.id == 0 ? "server" : "client " + std::to_string(node.id)) + ": not true that " + broken);
 }
 
 void World::effect(const StorageModel::Op& op) {

@@ -199,6 +199,7 @@ struct Event {
   bool sent = false;
   std::uint64_t remote_addr = 0;
   std::uint32_t length = 0;
+  std::uint64_t digest = 0;  // of the user data that is not in `bytes`; 0: none
   std::string_view bytes;
   Settings settings;  // begin events
 };

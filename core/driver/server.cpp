@@ -6,6 +6,7 @@
 
 #include "core/driver/server_impl.hpp"
 #include "core/proto/fingerprint.hpp"
+#include "core/proto/server_invariants.hpp"
 
 namespace rtrs {
 
@@ -267,6 +268,14 @@ std::uint64_t Server::fingerprint() const noexcept {
     if (session != nullptr) hash.add(session->machine.fingerprint());
   }
   return hash.value();
+}
+
+const char* Server::broken_invariant() const noexcept {
+  for (const auto& session : impl_->sessions) {
+    if (session == nullptr) continue;
+    if (const char* rule = rtrs::broken_invariant(session->machine)) return rule;
+  }
+  return nullptr;
 }
 
 }  // namespace rtrs

@@ -99,6 +99,9 @@ class Server {
   bool take_news(PathNews&);
   const ServerStats& stats() const noexcept;
   std::uint64_t fingerprint() const noexcept;
+  // Name of a broken rule of a session's state (core/proto/server_invariants.hpp), or null. Linear in the
+  // depth of every session.
+  const char* broken_invariant() const noexcept;
 
  private:
   struct Impl;

@@ -256,6 +256,8 @@ const char* ClientSession::broken_invariant() const noexcept {
     if (permit.state != Permit::State::free) ++used;
     if (permit.state == Permit::State::queued) ++queued;
     const bool held = permit.state == Permit::State::fenced || permit.state == Permit::State::abandoned;
+    const bool placed = held || permit.state == Permit::State::in_flight;
+    if (placed && permit.path >= kMaxPaths) return "a request that was sent names a path that exists";
     if (held && !permit.overdue && fences_[permit.path].state == Fence::State::idle)
       return "a held request has a fence that will release it";
     if (permit.state != Permit::State::in_flight) continue;

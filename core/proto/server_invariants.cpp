@@ -1,6 +1,7 @@
 #include "core/proto/server_invariants.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace rtrs {
 
@@ -29,24 +30,32 @@ const char* broken_in_path(const ServerPath& path) noexcept {
   }
 }
 
-// Users and waiting answers of one path, counted from the chunks.
+// Users of every path, counted from the chunks in one pass.
 template <class State>
-const char* broken_in_chunks(const State& state, unsigned index) noexcept {
-  const ServerPath& path = state.paths[index];
-  unsigned users = 0;
+const char* broken_in_users(const State& state) noexcept {
+  std::array<unsigned, kMaxPaths> users{};
   for (const ServerChunk& chunk : state.chunks) {
     if (chunk.state == ServerChunk::State::idle) {
       if (chunk.has_parked) return "a request waits only for a chunk that is used";
       continue;
     }
-    if (index_of(chunk.user.key) != index) continue;
-    if (chunk.user.incarnation != path.incarnation) return "a used chunk belongs to a path that is there";
-    ++users;
+    const unsigned index = index_of(chunk.user.key);
+    if (chunk.user.incarnation != state.paths[index].incarnation)
+      return "a used chunk belongs to a path that is there";
+    ++users[index];
   }
-  if (users != path.in_use) return "chunks in use are counted right";
+  for (unsigned index = 0; index < kMaxPaths; ++index)
+    if (users[index] != state.paths[index].in_use) return "chunks in use are counted right";
+  return nullptr;
+}
+
+// The lists of answers that wait for room, of one path.
+template <class State>
+const char* broken_in_waiting(const State& state, const ServerPath& path) noexcept {
   unsigned waiting = 0;
   for (const ServerCon& con : path.cons) {
     for (std::uint16_t at = con.first_waiting; at != kNoChunk; at = state.chunks[at].next_waiting) {
+      if (at >= state.chunks.size()) return "a list of waiting answers names chunks that exist";
       if (++waiting > state.chunks.size()) return "a list of waiting answers ends";
       if (state.chunks[at].next_waiting == kNoChunk && con.last_waiting != at)
         return "a list of waiting answers knows its last";
@@ -59,7 +68,7 @@ template <class State>
 const char* broken_in_fences(const State& state) noexcept {
   for (const PendingFence& fence : state.fences) {
     const ServerPath& asker = state.paths[index_of(fence.asker)];
-    if (asker.state != PathState::connected || asker.cons[0].epoch != fence.asker.epoch)
+    if (asker.state != PathState::connected || asker.cons.empty() || asker.cons[0].epoch != fence.asker.epoch)
       return "who asked for a fence can be answered";
     if (fence.target < kMaxPaths && state.paths[fence.target].state != PathState::closing)
       return "a fence waits only for a path that closes";
@@ -74,13 +83,14 @@ const char* broken_in(const State& state) noexcept {
   for (unsigned index = 0; index < kMaxPaths; ++index) {
     const ServerPath& path = state.paths[index];
     if (const char* rule = broken_in_path(path)) return rule;
-    if (const char* rule = broken_in_chunks(state, index)) return rule;
+    if (const char* rule = broken_in_waiting(state, path)) return rule;
     if (state.ended && path.state != PathState::absent) return "a session that ended has no path";
     connected += path.state == PathState::connected ? 1U : 0U;
     waiting += path.waiting;
   }
   if (connected != state.connected) return "connected paths are counted right";
   if (waiting != state.waiting) return "waiting answers of a session are counted right";
+  if (const char* rule = broken_in_users(state)) return rule;
   return broken_in_fences(state);
 }
 

@@ -4,7 +4,8 @@
 
 namespace rtrs {
 
-// Name of the first broken rule, or null. Linear in the depth and in the connections.
+// Name of the first broken rule, or null. Linear in the depth and in the connections. Safe for any state,
+// also for one that was read from a damaged snapshot.
 const char* broken_invariant(const ServerSession&) noexcept;
 
 }  // namespace rtrs

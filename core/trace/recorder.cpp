@@ -7,6 +7,7 @@
 #include <new>
 #include <span>
 
+#include "core/trace/live_records.hpp"
 #include "core/trace/writer.hpp"
 
 namespace rtrs {
@@ -100,10 +101,21 @@ void Recorder::end(Nanos now, InstanceId instance) noexcept {
 }
 
 void Recorder::append(KindId kind, InstanceId instance, const void* value) noexcept {
+  if (live_) return live_->append(kind, instance, value);
   if (const int error = writer_->append(kind, instance, value)) stop_writing(error);
 }
 
+void Recorder::check_state(InstanceId instance) noexcept {
+  if (instance >= watched_.size() || watched_[instance].machine == nullptr) return;
+  broken_ = watched_[instance].broken(watched_[instance].machine);
+}
+
 void Recorder::append_actions(InstanceId instance, const ActionList& list) noexcept {
+  if (checking_ && broken_ == nullptr) check_state(instance);
+  if (live_) {
+    for (const Action& action : list) live_->append_action(instance, action);
+    return;
+  }
   for (const Action& action : list) {
     if (const int error = writer_->append_action(instance, action)) {
       stop_writing(error);
@@ -185,6 +197,7 @@ void Recorder::append_snapshots(Nanos now) noexcept {
 
 template <class Note>
 void Recorder::append_note(InstanceId instance, const Note& note) noexcept {
+  if (live_) return live_->append_note(instance, note);
   if (const int error = writer_->append_note(instance, note)) stop_writing(error);
 }
 template void Recorder::append_note(InstanceId, const trace::WireSent&) noexcept;
@@ -229,6 +242,16 @@ int Recorder::open_file(const char* path, const trace::Origin& origin, const tra
   return open_next(head_ != 0);
 }
 
+int Recorder::open_listener(trace::Listener& listener, trace::Detail detail) {
+  if (writing_) return EBUSY;
+  live_ = std::make_unique<trace::LiveRecords>(listener);
+  options_ = {};
+  detail_ = detail;
+  snapshots_owed_ = false;
+  writing_ = true;
+  return 0;
+}
+
 int Recorder::open_hash(const trace::Origin& origin) {
   if (writing_) return EBUSY;
   origin_ = origin;
@@ -270,11 +293,16 @@ int Recorder::rotate() noexcept {
 }
 
 void Recorder::flush_file() noexcept {
-  if (!writing_) return;
+  if (!writing_ || live_) return;
   if (const int error = writer_->flush()) stop_writing(error);
 }
 
 int Recorder::close_file() noexcept {
+  if (live_) {
+    live_.reset();
+    writing_ = false;
+    return 0;
+  }
   if (writing_) {
     if (const int error = writer_->finish()) {
       stop_writing(error);

@@ -31,6 +31,8 @@ namespace rtrs {
 
 namespace trace {
 
+class Listener;
+class LiveRecords;
 class Writer;
 
 // What goes into a file beside inputs and actions.
@@ -128,8 +130,16 @@ class Recorder {
   // Starts a file, which replaces what is at `path`. 0 or a positive errno: EBUSY when a file is open. Where
   // something was recorded before, the file says that its beginning is missing and has snapshots instead.
   int open_file(const char* path, const trace::Origin&, const trace::FileOptions& options = {});
+  // Hands every record to `listener` (borrowed) instead of a file, until close_file(). 0 or EBUSY when a file
+  // is open. Of a recorder that recorded something before, the listener gets only what follows.
+  int open_listener(trace::Listener& listener, trace::Detail detail);
   // Encodes and hashes as for a file but writes nothing: for chain_hash().
   int open_hash(const trace::Origin&);
+  // From now on the state of every watched machine is checked after each of its steps that is recorded to a
+  // file or a listener. Linear in the depth a step, so for simulation.
+  void check_invariants() noexcept { checking_ = true; }
+  // The first broken rule that was seen, or null.
+  const char* broken_invariant() const noexcept { return broken_; }
   // Writes what is buffered (up to 64 KiB) as a block of its own. Nothing without a file.
   void flush_file() noexcept;
   // Completes and closes the file. 0 or the errno of the first failure since it was opened.
@@ -187,6 +197,7 @@ class Recorder {
   void before_step(Nanos now) noexcept;
   void append_snapshots(Nanos now) noexcept;
   void hash_state(InstanceId instance) noexcept;
+  void check_state(InstanceId instance) noexcept;
   int rotate() noexcept;
   int open_next(bool partial);
   template <class Note>
@@ -201,13 +212,16 @@ class Recorder {
   std::uint64_t ring_begin_ = 0;  // records before it are overwritten
   std::uint64_t head_ = 0;
   bool writing_ = false;
+  bool checking_ = false;
+  const char* broken_ = nullptr;
   bool snapshots_owed_ = false;  // the file begins in the middle of a run
   trace::Detail detail_ = trace::Detail::machines;
   int file_errno_ = 0;
   std::uint64_t lost_ = 0;       // by the failure itself
   std::uint64_t failed_at_ = 0;  // head_ at that time
   std::unique_ptr<trace::Writer> writer_;
-  std::vector<trace::Watched> watched_;  // by instance
+  std::unique_ptr<trace::LiveRecords> live_;  // instead of the writer
+  std::vector<trace::Watched> watched_;       // by instance
   trace::FileOptions options_;
   std::string path_;
   trace::Origin origin_;

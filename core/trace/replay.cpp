@@ -251,8 +251,12 @@ bool Run::input(const Record& record) {
   live->next = 0;
   live->input_seq = record.seq;
   ++result_.inputs;
-  if (live->machine->feed(record, compatibility_->map(record.event->id), live->actions)) return true;
-  return refuse(record, "a machine of this kind takes no such input");
+  if (!live->machine->feed(record, compatibility_->map(record.event->id), live->actions))
+    return refuse(record, "a machine of this kind takes no such input");
+  const char* rule = live->machine->broken_invariant();
+  if (rule == nullptr) return true;
+  return diverge(record, *live, "no word on the state",
+                 std::string("a state of which it is not true that ") + rule);
 }
 
 bool Run::action(const Record& record) {

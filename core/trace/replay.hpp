@@ -20,6 +20,8 @@ class ReplayMachine {
   // False when machines of this kind do not take the event.
   virtual bool feed(const Record& input, const FieldMap& map, ActionList& actions) = 0;
   virtual std::uint64_t fingerprint() const = 0;
+  // Name of the first broken rule of the state, or null.
+  virtual const char* broken_invariant() const { return nullptr; }
   // Takes the state of a snapshot; else why not.
   virtual const char* load(std::string_view state, std::uint64_t layout) = 0;
   virtual StateText text() const = 0;
@@ -35,7 +37,7 @@ using BlankFactory = std::function<std::unique_ptr<ReplayMachine>(MachineKind)>;
 
 enum class Verdict : std::uint8_t {
   identical,
-  diverged,        // ReplayResult::divergence
+  diverged,        // ReplayResult::divergence; also of a machine whose state breaks an invariant
   damaged,         // identical as far as it could be read; ReplayResult::stop
   not_replayable,  // ReplayResult::why
 };

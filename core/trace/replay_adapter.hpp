@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/trace/invariants.hpp"
 #include "core/trace/replay.hpp"
 
 namespace rtrs::trace {
@@ -26,14 +27,14 @@ class ReplayAdapter<Machine, std::variant<Inputs...>> final : public ReplayMachi
     return true;
   }
   std::uint64_t fingerprint() const override { return machine_.fingerprint(); }
+  const char* broken_invariant() const override { return broken_rule(machine_); }
   const char* load(std::string_view bytes, std::uint64_t layout) override {
     if constexpr (Reflected<Machine>) {
       if (layout != state_layout(machine_)) return "the state has other fields than in this version";
       const auto* at = reinterpret_cast<const std::uint8_t*>(bytes.data());
       const std::uint8_t* const end = at + bytes.size();
       if (state::load(at, end, machine_) != end) return "the state is malformed";
-      if constexpr (requires { machine_.broken_invariant(); }) return machine_.broken_invariant();
-      return nullptr;
+      return broken_rule(machine_);
     } else {
       return "the machine has no state to load";
     }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/trace/invariants.hpp"
 #include "core/trace/kinds.hpp"
 #include "core/trace/state.hpp"
 
@@ -23,6 +24,8 @@ struct Watched {
   MachineKind kind = MachineKind::client_session;
   std::uint8_t* (*save)(const void* machine, std::uint8_t* out) noexcept = nullptr;
   std::uint64_t (*fingerprint)(const void* machine) noexcept = nullptr;
+  // Name of the first broken rule of the state, or null.
+  const char* (*broken)(const void* machine) noexcept = nullptr;
   std::size_t bound = 0;  // bytes of the longest state
   std::uint64_t layout = 0;
   std::uint64_t due = ~std::uint64_t{0};  // number of records when the next snapshot is to be taken
@@ -40,6 +43,9 @@ struct Watched {
     };
     watched.fingerprint = [](const void* from) noexcept {
       return static_cast<const Machine*>(from)->fingerprint();
+    };
+    watched.broken = [](const void* from) noexcept {
+      return broken_rule(*static_cast<const Machine*>(from));
     };
     watched.bound = state::bound(machine);
     watched.layout = state_layout(machine);

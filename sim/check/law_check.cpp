@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "conformance/spec/bytes.hpp"
+#include "core/trace/chain_hash.hpp"
 #include "sim/law_monitor.hpp"
 
 namespace rtrs::sim {
@@ -10,6 +11,7 @@ namespace rtrs::sim {
 namespace {
 
 constexpr std::size_t kKept = 64;
+constexpr unsigned kContentLaw = 17;  // nothing arrives that was not posted
 
 WorkRequest::Op op_of(spec::WireOp op) noexcept {
   switch (op) {
@@ -39,7 +41,7 @@ void LawCollector::on(unsigned machine, const spec::Event& event) {
                     spec::u16_at(event.bytes, 10), spec::u16_at(event.bytes, 6)};
     named_[name].push_back(ends_.size());
     current_[key] = ends_.size();
-    ends_.push_back(End{event.key, event.sent, {}, {}, false, false});
+    ends_.push_back(End{event.key, trace_, event.sent, {}, {}, false, false});
     return;
   }
   const auto found = current_.find(key);
@@ -51,7 +53,9 @@ void LawCollector::on(unsigned machine, const spec::Event& event) {
   }
   const bool unread =
       event.kind == spec::Kind::WireReceived && event.length == 0 && event.op == spec::WireOp::write_imm;
-  const Message message{event.op, event.has_imm ? event.imm : 0, event.length, !unread};
+  Message message{event.op, event.has_imm ? event.imm : 0, event.length, !unread, 0, 0, event.digest};
+  message.head_size = static_cast<std::uint32_t>(event.bytes.size());
+  message.head = trace::content_digest(event.bytes.data(), event.bytes.size());
   if (event.kind == spec::Kind::WireSent) end.sent.push_back(message);
   if (event.kind == spec::Kind::WireReceived && event.op != spec::WireOp::write)
     end.received.push_back(message);
@@ -91,6 +95,7 @@ class LawCollector::Direction {
       if (from_.cut && next == from_.sent.size()) break;
       effect(source_of(seen, next), seen);
       if (monitor_.violation_count() != 0) break;
+      compare(next, seen, check);
       ++next;
     }
     check.messages += to_.received.size();
@@ -100,6 +105,24 @@ class LawCollector::Direction {
   }
 
  private:
+  // The content of a message that arrived in its place. Recorded with user data in one trace and as digests
+  // in the other, the two cannot be compared.
+  void compare(std::size_t wr, const Message& seen, LawCheck& check) const {
+    if (!seen.known || seen.length == 0 || wr >= from_.sent.size()) return;
+    const Message& posted = from_.sent[wr];
+    if (posted.head_size != seen.head_size) return;
+    ++check.payloads;
+    const bool same_head = posted.head == seen.head;
+    const bool same_data = posted.data == seen.data || posted.data == 0 || seen.data == 0;
+    if (same_head && same_data) return;
+    ++check.violations;
+    if (check.findings.size() >= kKept) return;
+    check.findings.push_back(
+        {kContentLaw, std::string("message ") + std::to_string(wr) + " of " + std::to_string(seen.length) +
+                          " bytes arrived with " +
+                          (same_head ? "other user data than was sent" : "another header than was sent") +
+                          where()});
+  }
   template <class Change>
   void feed(Happening::Kind kind, Change change) {
     Happening happening;
@@ -144,6 +167,7 @@ class LawCollector::Direction {
 
 LawCheck LawCollector::judge() const {
   LawCheck check;
+  check.paired.assign(trace_ + std::size_t{1}, false);
   for (const auto& [name, ends] : named_) {
     const End* client = nullptr;
     const End* server = nullptr;
@@ -157,6 +181,7 @@ LawCheck LawCollector::judge() const {
     // end.
     if (clients != 1 || servers != 1 || client->gapped || server->gapped) continue;
     ++check.pairs;
+    check.paired[client->trace] = check.paired[server->trace] = true;
     Direction(*client, *server).judge(check);
     Direction(*server, *client).judge(check);
   }

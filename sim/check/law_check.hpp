@@ -21,6 +21,9 @@ struct LawFinding {
 struct LawCheck {
   std::uint64_t pairs = 0;     // connections of which both ends were seen
   std::uint64_t messages = 0;  // that arrived
+  std::uint64_t payloads = 0;  // of these, whose content was compared with what was sent
+  std::vector<bool> paired;    // by number of the trace, the first is 1: one of its connections has its other
+                               // end in another trace
   std::uint64_t violations = 0;
   std::vector<LawFinding> findings;  // the first ones
 };
@@ -33,6 +36,9 @@ class LawCollector {
     ++trace_;
     first_end_ = ends_.size();
   }
+  // Where the traces are recorded at the same time: the records that follow are of trace `trace`, counted
+  // from 0 in the order of first use. Such traces have no begin_trace() and end_trace(); all are whole.
+  void continue_trace(unsigned trace) noexcept { trace_ = trace; }
   // After them. Not whole: what its connections sent last may be missing.
   void end_trace(bool whole);
   void on(unsigned machine, const spec::Event&);
@@ -44,9 +50,14 @@ class LawCollector {
     std::uint32_t imm = 0;
     std::uint32_t length = 0;
     bool known = true;  // the length is
+    std::uint64_t head =
+        0;  // digest of what a machine parses: header, user header (RNBD: sector, length), message
+    std::uint32_t head_size = 0;
+    std::uint64_t data = 0;  // digest of the user data
   };
   struct End {
     spec::Key key;
+    unsigned trace = 0;
     bool client = false;
     std::vector<Message> sent;
     std::vector<Message> received;

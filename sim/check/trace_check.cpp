@@ -18,8 +18,16 @@ void weigh(TraceCheck& check, const trace::Header& header) {
   if ((header.flags & trace::action_counts) != 0)
     check.doubts.push_back(
         "it is a dump of the ring and has no actions: only its wire notes could be judged");
+  if (check.coverage.wire == 0 && check.status == Status::end && check.coverage.events != 0)
+    check.doubts.push_back(
+        "it has no wire notes, so messages were not judged; record it with the detail wire "
+        "(trace_detail=wire)");
+  if (check.coverage.machines + check.coverage.beginningless == 0 && check.coverage.wire != 0)
+    check.judged.push_back("a capture: only what was on the wire");
   if (check.wire.gaps != 0)
-    check.doubts.push_back(std::to_string(check.wire.gaps) + " gaps, where messages are missing");
+    check.doubts.push_back(std::to_string(check.wire.gaps) +
+                           " gaps, where messages or the setup of their connections are missing, or nothing "
+                           "tells whether they arrived");
   if (check.wire.excused != 0)
     check.doubts.push_back(std::to_string(check.wire.excused) +
                            " breaches of rules that missing messages may explain");
@@ -31,6 +39,13 @@ void weigh(TraceCheck& check, const trace::Header& header) {
                            " messages belong to connections whose connect request is missing");
   if (check.coverage.events == 0 && check.coverage.wire == 0)
     check.doubts.push_back("it has no event that a rule looks at");
+  if (check.coverage.events != 0)
+    check.judged.push_back(std::to_string(check.coverage.events) + " inputs and actions of " +
+                           std::to_string(check.coverage.machines + check.coverage.beginningless) +
+                           " machines");
+  if (check.coverage.wire != 0)
+    check.judged.push_back(std::to_string(check.coverage.wire) + " wire notes of " +
+                           std::to_string(check.wire.connections) + " connections");
   check.verdict = check.violations != 0  ? CheckVerdict::violating
                   : check.doubts.empty() ? CheckVerdict::conforming
                                          : CheckVerdict::inconclusive;
@@ -53,6 +68,7 @@ const char* to_string(CheckVerdict verdict) noexcept {
 TraceCheck check_trace(trace::Source& source, LawCollector* laws, const CheckProgress& progress,
                        std::uint64_t capture_heartbeat) {
   TraceCheck check;
+  if (laws != nullptr) laws->begin_trace();
   trace::Reader reader(source);
   check.status = reader.open();
   if (check.status != trace::Reader::Status::ok) {
@@ -62,7 +78,6 @@ TraceCheck check_trace(trace::Source& source, LawCollector* laws, const CheckPro
   }
   Translator translator(reader.header().schema);
   spec::Checker checker((reader.header().flags & trace::action_counts) == 0, capture_heartbeat);
-  if (laws != nullptr) laws->begin_trace();
   trace::Record record;
   while ((check.status = reader.next(record)) == trace::Reader::Status::ok) {
     if (const spec::Event* event = translator.translate(record)) {

@@ -25,6 +25,7 @@ struct TraceCheck {
   std::uint64_t records = 0;
   trace::Reader::Status status = trace::Reader::Status::ok;
   trace::Reader::Stop stop;
+  std::vector<std::string> judged;  // in words: what the verdict is about
   // Why a conforming trace proves less than it could. Not empty: inconclusive.
   std::vector<std::string> doubts;
 };

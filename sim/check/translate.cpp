@@ -93,6 +93,7 @@ constexpr Named kFields[] = {
     RTRS_FIELD("sent", sent),
     RTRS_FIELD("remote_addr", remote_addr),
     RTRS_FIELD("length", length),
+    RTRS_FIELD("digest", digest),
     RTRS_BYTES("head", bytes),
     RTRS_BYTES("private_data", bytes),
     RTRS_FIELD("config.con_num", settings.con_num),

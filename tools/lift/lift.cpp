@@ -67,7 +67,7 @@ Lifted lift(const LoadedTrace& trace, const LiftOptions& options) {
     lifted.error = "no memory to share with the runs";
     return lifted;
   }
-  runner.judge_traces();
+  runner.ask_specification();
   // The guesses side by side: a faithful one that never fails must not take all the time.
   for (std::uint64_t seed = 0; seed < options.seeds && !lifted.fails; ++seed) {
     for (const Guess& guess : guesses) {

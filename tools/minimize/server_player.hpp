@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "core/proto/server_invariants.hpp"
 #include "core/proto/server_session.hpp"
 #include "tools/minimize/machine_trace.hpp"
 
@@ -20,7 +21,7 @@ class ServerPlayer {
   // stands for counts as having happened, so step() has to follow.
   std::optional<ServerInput> prepare(const ServerInput&, std::uint32_t number, const InputMeta&);
   void step(const ServerInput&, ActionList&);
-  const char* broken_invariant() const { return nullptr; }
+  const char* broken_invariant() const { return rtrs::broken_invariant(machine_); }
   std::uint64_t fingerprint() const { return machine_.fingerprint(); }
   // As ClientPlayer::renamed().
   std::optional<Action> renamed(const Action&, const ServerPlayer& from) const;

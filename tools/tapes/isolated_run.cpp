@@ -93,15 +93,14 @@ IsolatedRunner::~IsolatedRunner() {
   if (stderr_ >= 0) close(stderr_);
 }
 
-bool IsolatedRunner::judge_traces() {
-  if (!traces_) traces_ = std::make_unique<TraceScratch>();
-  return !traces_->prefix().empty();
+void IsolatedRunner::ask_specification() {
+  if (!specification_) specification_ = std::make_unique<LiveJudge>();
 }
 
 void IsolatedRunner::child(sim::WorldOptions options, const MakeChoice& make) noexcept {
   if (stderr_ >= 0) dup2(stderr_, STDERR_FILENO);
   alarm(kMaxSeconds);
-  if (traces_ && options.trace.empty()) options.trace = traces_->prefix();
+  if (options.trace.empty()) options.listeners = specification_.get();
   SharedTape<Shared> tape(*shared_, longest_tape_);
   const std::unique_ptr<sim::ChoiceSource> choice = make();
   choice->observe(&tape);
@@ -126,8 +125,10 @@ void IsolatedRunner::child(sim::WorldOptions options, const MakeChoice& make) no
   shared_->events = result.events;
   shared_->hash = result.hash;
   keep_text(shared_->seen, result.failure.text);
-  if (traces_ && !result.failed && result.honest) {
-    if (const auto violation = rtrs::tools::judge_traces(options.trace)) {
+  if (specification_ && !result.failed && result.honest) {
+    const auto violation =
+        options.trace.empty() ? specification_->verdict() : rtrs::tools::judge_traces(options.trace);
+    if (violation) {
       shared_->failed = true;
       shared_->time = violation->time;
       keep_text(shared_->seen, violation->seen);
@@ -178,7 +179,6 @@ IsolatedResult IsolatedRunner::run(const sim::WorldOptions& options, const MakeC
       shared_->too_long = false;
   shared_->entry_count = 0;
   shared_->seen[0] = shared_->rule[0] = shared_->scenario[0] = 0;
-  if (traces_) traces_->clear();
   if (stderr_ >= 0 && ftruncate(stderr_, 0) == 0) lseek(stderr_, 0, SEEK_SET);
   std::fflush(stdout);
   const pid_t pid = fork();

@@ -8,7 +8,7 @@
 
 #include "sim/choice.hpp"
 #include "sim/world.hpp"
-#include "tools/tapes/trace_judge.hpp"
+#include "tools/tapes/live_judge.hpp"
 
 namespace rtrs::tools {
 
@@ -37,9 +37,8 @@ class IsolatedRunner {
   IsolatedRunner& operator=(const IsolatedRunner&) = delete;
   // False when the system gave no memory to share.
   bool works() const noexcept { return shared_ != nullptr; }
-  // From now on runs in which every oracle is content are recorded, and their traces judged by the
-  // specification. Takes about twice the time. False when there is no place for the traces.
-  bool judge_traces();
+  // From now on runs in which every oracle is content are judged by the specification as well.
+  void ask_specification();
 
   // From now on a run ends, without a failure, when its tape is longer than this: draws and spans.
   void set_longest_tape(std::uint64_t entries) noexcept { longest_tape_ = entries; }
@@ -54,8 +53,8 @@ class IsolatedRunner {
 
   Shared* shared_ = nullptr;
   std::uint64_t longest_tape_ = ~std::uint64_t{0};
-  int stderr_ = -1;  // of the child, a file in memory
-  std::unique_ptr<TraceScratch> traces_;
+  int stderr_ = -1;                           // of the child, a file in memory
+  std::unique_ptr<LiveJudge> specification_;  // null: not asked
 };
 
 }  // namespace rtrs::tools

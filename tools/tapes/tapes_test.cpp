@@ -4,8 +4,10 @@
 #include <cstdlib>
 #include <string>
 
+#include "sim/directed.hpp"
 #include "sim/span_tape.hpp"
 #include "tools/tapes/isolated_run.hpp"
+#include "tools/tapes/live_judge.hpp"
 #include "tools/tapes/shrink_run.hpp"
 #include "tools/tapes/tape_file.hpp"
 
@@ -49,6 +51,33 @@ TEST(IsolatedRun, ACrashIsAResultWithATape) {
   EXPECT_TRUE(result.failed);
   EXPECT_EQ(result.signature.substr(0, 8), "signal 6");
   EXPECT_EQ(result.tape.draws.size(), 40u);
+}
+
+// Also where a node violates the protocol, so that there is something to find.
+TEST(LiveJudge, FindsInTheRecordsWhatTheTraceFilesShow) {
+  LiveJudge live;
+  unsigned found = 0;
+  for (const sim::Directed& one : sim::directed_scenarios()) {
+    sim::SeededChoice shape(0);
+    const sim::Scenario scenario = sim::make_directed(one, shape);
+    const TraceScratch scratch;
+    sim::WorldOptions world;
+    world.scenario = &scenario;
+    world.listeners = &live;
+    const sim::WorldResult heard = sim::run_seed(world);
+    const auto verdict = live.verdict();
+    world.listeners = nullptr;
+    world.trace = scratch.prefix();
+    const sim::WorldResult written = sim::run_seed(world);
+    const auto judged = judge_traces(world.trace);
+    ASSERT_EQ(heard.hash, written.hash) << one.id;
+    ASSERT_EQ(verdict.has_value(), judged.has_value()) << one.id << (verdict ? verdict->seen : judged->seen);
+    if (!verdict) continue;
+    ++found;
+    EXPECT_EQ(verdict->seen, judged->seen) << one.id;
+    EXPECT_EQ(verdict->time, judged->time) << one.id;
+  }
+  EXPECT_GT(found, 5u);
 }
 
 TEST(ShrinkRun, ARunThatDoesNotFailIsLeftAlone) {

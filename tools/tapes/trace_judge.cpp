@@ -17,7 +17,8 @@ namespace rtrs::tools {
 
 namespace fs = std::filesystem;
 
-// A specification that thinks of more has stopped to say anything (docs/conformance.md).
+// Upper bound on the possible states of the specification. Beyond it almost any continuation would be
+// accepted (docs/conformance.md).
 constexpr std::size_t kMostStates = 64;
 
 // Memory is faster than a disk.
@@ -25,12 +26,6 @@ fs::path TraceScratch::base() {
   std::error_code error;
   const fs::path memory = "/dev/shm";
   return fs::is_directory(memory, error) ? memory : fs::temp_directory_path(error);
-}
-
-void TraceScratch::clear() {
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_.path(), error))
-    fs::remove(entry, error);
 }
 
 std::vector<std::string> traces_of(const std::string& prefix) {
@@ -49,20 +44,46 @@ std::vector<std::string> traces_of(const std::string& prefix) {
 
 namespace {
 
-TraceViolation of(const spec::Finding& finding, const fs::path& file) {
+TraceViolation of(const spec::Finding& finding, const std::string& trace) {
   const spec::RuleInfo& rule = spec::info_of(finding.rule);
   return {std::string(rule.id),
           std::string(rule.oracle),
           std::string(rule.text),
           std::string(rule.id) + ": " + finding.seen + "; allowed: " + finding.allowed,
-          file.filename().string() + " record " + std::to_string(finding.seq),
+          trace + " record " + std::to_string(finding.seq),
           finding.now};
 }
 
 }  // namespace
 
+void TraceVerdict::add(const std::vector<spec::Finding>& findings, std::size_t most_states,
+                       const std::string& trace) {
+  if (!first_ && most_states > kMostStates)
+    first_ = TraceViolation{"states",
+                            sim::id_of(sim::Oracle::specification),
+                            sim::rule_of(sim::Oracle::specification),
+                            std::to_string(most_states) + " states were possible at a time, more than " +
+                                std::to_string(kMostStates),
+                            trace,
+                            0};
+  if (findings.empty()) return;
+  if (!first_ || findings.front().now < first_->time) first_ = of(findings.front(), trace);
+}
+
+void TraceVerdict::add(const sim::LawCheck& laws) {
+  if (first_ || laws.findings.empty()) return;
+  const sim::LawFinding& finding = laws.findings.front();
+  const std::string id = "A" + std::to_string(finding.law);
+  first_ = TraceViolation{id,
+                          "O18",
+                          "the network keeps the laws of reliable connections",
+                          id + ": " + finding.text,
+                          "the notes of both sides",
+                          0};
+}
+
 std::optional<TraceViolation> judge_traces(const std::string& prefix) {
-  std::optional<TraceViolation> first;
+  TraceVerdict verdict;
   sim::LawCollector collector;
   for (const std::string& name : traces_of(prefix)) {
     const fs::path file(name);
@@ -71,30 +92,10 @@ std::optional<TraceViolation> judge_traces(const std::string& prefix) {
     trace::FdSource source(fd);
     const sim::TraceCheck check = sim::check_trace(source, &collector);
     ::close(fd);
-    if (!first && check.most_states > kMostStates)
-      first = TraceViolation{"states",
-                             sim::id_of(sim::Oracle::specification),
-                             sim::rule_of(sim::Oracle::specification),
-                             std::to_string(check.most_states) +
-                                 " states were possible at a time, more than " + std::to_string(kMostStates),
-                             file.filename().string(),
-                             0};
-    if (check.findings.empty()) continue;
-    const spec::Finding& finding = check.findings.front();
-    if (!first || finding.now < first->time) first = of(finding, file);
+    verdict.add(check.findings, check.most_states, file.filename().string());
   }
-  const sim::LawCheck laws = collector.judge();
-  if (!first && !laws.findings.empty()) {
-    const sim::LawFinding& finding = laws.findings.front();
-    const std::string id = "A" + std::to_string(finding.law);
-    first = TraceViolation{id,
-                           "O18",
-                           "the network keeps the laws of reliable connections",
-                           id + ": " + finding.text,
-                           "the notes of both sides",
-                           0};
-  }
-  return first;
+  verdict.add(collector.judge());
+  return verdict.first();
 }
 
 }  // namespace rtrs::tools

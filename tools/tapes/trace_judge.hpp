@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "conformance/spec/findings.hpp"
 #include "core/proto/ids.hpp"
 #include "core/trace/scratch_folder.hpp"
+#include "sim/check/law_check.hpp"
 
 namespace rtrs::tools {
 
@@ -15,8 +17,6 @@ class TraceScratch {
  public:
   // Of the trace files of a run; empty when no folder could be made.
   std::string prefix() const { return folder_.path().empty() ? std::string() : folder_ / "run"; }
-  // Takes the files of the run before away.
-  void clear();
 
  private:
   static std::filesystem::path base();
@@ -30,6 +30,17 @@ struct TraceViolation {
   std::string seen;    // with the rule's id, what was seen and what would have been allowed
   std::string where;   // file and record
   Nanos time = 0;
+};
+
+// The earliest violation of several traces of one run. Those of the laws count only where no trace has one.
+class TraceVerdict {
+ public:
+  void add(const std::vector<spec::Finding>& findings, std::size_t most_states, const std::string& trace);
+  void add(const sim::LawCheck& laws);
+  const std::optional<TraceViolation>& first() const noexcept { return first_; }
+
+ private:
+  std::optional<TraceViolation> first_;
 };
 
 // The traces that a run wrote to PREFIX.*.trace, in order of their names.

@@ -34,6 +34,7 @@ struct Arguments {
   bool verbose = false;
   bool no_fence = false;
   bool replay = false;
+  bool no_specification = false;
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
   unsigned determinism = 5;
 };
@@ -193,6 +194,7 @@ int many_seeds(const Arguments& given, Many what) {
   options.seeds = *range;
   options.jobs = given.jobs;
   options.determinism_percent = what == Many::sweep ? given.determinism : 0;
+  options.specification = what == Many::sweep && !given.no_specification;
   options.hash_only = options.quiet = what == Many::hash;
   options.replay = given.replay;
   options.traces = given.traces;
@@ -234,10 +236,12 @@ int main(int argc, char** argv) {
   many->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
   many->add_option("--time", given.time, "stop after this long: 60s, 5m, 1h");
   many->add_option("--check-determinism", given.determinism,
-                   "percent of the seeds to run again, with traces that the specification judges")
+                   "percent of the seeds to run again and compare, with traces")
       ->capture_default_str()
       ->check(CLI::Range(0, 100));
   filter_options(*many, given);
+  many->add_flag("--no-specification", given.no_specification,
+                 "the oracles alone: do not judge every run by the specification");
   many->add_flag("--replay-check", given.replay, "replay the traces of those seeds, every state compared");
   many->add_option("--traces", given.traces, "folder for the traces of a seed that fails")
       ->capture_default_str()

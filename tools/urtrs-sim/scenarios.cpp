@@ -110,6 +110,7 @@ int play_scenarios(const ScenarioOptions& given) {
     std::fprintf(stderr, "urtrs-sim: no memory to share with the runs\n");
     return kUsage;
   }
+  runner.ask_specification();
   std::vector<const sim::Directed*> all;
   std::vector<const sim::BlockScenario*> blocks;
   if (!chosen(given.only, all, blocks)) return kUsage;

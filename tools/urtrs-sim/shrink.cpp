@@ -90,8 +90,11 @@ int shrink_and_report(const ShrinkCommand& given) {
                    size.faults, size.spans());
     };
   ShrunkRun run = shrink_run(runner, world, choice, options);
-  // Every oracle was content; the traces may break a rule of the specification all the same.
-  if (!run.first.failed && runner.judge_traces()) run = shrink_run(runner, world, choice, options);
+  // Every oracle was content; the run may break a rule of the specification all the same.
+  if (!run.first.failed) {
+    runner.ask_specification();
+    run = shrink_run(runner, world, choice, options);
+  }
   if (tty) std::fprintf(stderr, "\r\033[K");
   const auto seed = static_cast<unsigned long long>(world.seed);
   if (!run.first.failed) {

@@ -15,7 +15,7 @@
 
 #include "sim/digest.hpp"
 #include "sim/world.hpp"
-#include "tools/tapes/trace_judge.hpp"
+#include "tools/tapes/live_judge.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/trace_replay.hpp"
 
@@ -75,7 +75,29 @@ bool same_again(Worker& worker, const std::string& prefix) {
   return replay.different.empty() && replay.traces != 0;
 }
 
+// Once more with traces: the same run, the same verdict of the specification, and the same when it is
+// replayed.
+bool second_run(Shared& shared, Worker& worker, sim::WorldOptions world, std::uint64_t hash, bool honest,
+                const SweepOptions& options) {
+  worker.rerun += 1;
+  const TraceScratch scratch;
+  world.listeners = nullptr;
+  world.trace = scratch.prefix();
+  Counter* wrong = nullptr;
+  if (sim::run_seed(world).hash != hash)
+    wrong = &worker.nondeterministic;
+  else if (honest && judge_traces(world.trace))
+    wrong = &worker.failed;
+  else if (options.replay && !same_again(worker, world.trace))
+    wrong = &worker.differs;
+  if (wrong == nullptr) return true;
+  *wrong = world.seed;
+  shared.stop = true;
+  return false;
+}
+
 void work(Shared& shared, Worker& worker, const SweepOptions& options) {
+  LiveJudge specification;
   while (!shared.stop) {
     const std::uint64_t seed = shared.next.fetch_add(1);
     if (seed >= options.seeds.end) return;
@@ -83,33 +105,18 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
     sim::WorldOptions world;
     world.seed = seed;
     world.filter = options.filter;
+    if (options.specification) world.listeners = &specification;
     const sim::WorldResult result = sim::run_seed(world);
     add(worker, seed, result);
-    if (result.failed) {
+    const bool broken = specification.verdict().has_value() && result.honest;
+    if (result.failed || broken) {
       worker.failed = seed;
       shared.stop = true;
       return;
     }
-    if (sim::mix(seed) % 100 < options.determinism_percent) {
-      worker.rerun += 1;
-      const TraceScratch scratch;
-      world.trace = scratch.prefix();
-      if (sim::run_seed(world).hash != result.hash) {
-        worker.nondeterministic = seed;
-        shared.stop = true;
-        return;
-      }
-      if (result.honest && judge_traces(world.trace)) {
-        worker.failed = seed;
-        shared.stop = true;
-        return;
-      }
-      if (options.replay && !same_again(worker, world.trace)) {
-        worker.differs = seed;
-        shared.stop = true;
-        return;
-      }
-    }
+    if (sim::mix(seed) % 100 < options.determinism_percent &&
+        !second_run(shared, worker, world, result.hash, result.honest, options))
+      return;
   }
 }
 
@@ -263,11 +270,11 @@ class Sweep {
     const std::uint64_t seeds = total(&Worker::seeds);
     const std::uint64_t events = total(&Worker::events);
     std::printf(
-        "%llu seeds (%llu run twice) in %.1f s: %.0f seeds/s, %llu events, %.2f M events/s, %llu requests, "
+        "%llu seeds (%s%llu run twice) in %.1f s: %.0f seeds/s, %llu events, %.2f M events/s, %llu requests, "
         "%.1f h of virtual time\n",
-        u(seeds), u(total(&Worker::rerun)), time, static_cast<double>(seeds) / time, u(events),
-        static_cast<double>(events) / time / 1e6, u(total(&Worker::requests)),
-        static_cast<double>(total(&Worker::virtual_ms)) / 3.6e6);
+        u(seeds), options_.specification ? "all judged by the specification, " : "", u(total(&Worker::rerun)),
+        time, static_cast<double>(seeds) / time, u(events), static_cast<double>(events) / time / 1e6,
+        u(total(&Worker::requests)), static_cast<double>(total(&Worker::virtual_ms)) / 3.6e6);
     if (options_.replay)
       std::printf("%llu traces replayed, %llu states compared: %llu records, %.2f M records/s a core\n",
                   u(total(&Worker::traces)), u(total(&Worker::state_hashes)), u(total(&Worker::records)),

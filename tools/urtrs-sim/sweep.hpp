@@ -14,6 +14,7 @@ struct SweepOptions {
   unsigned jobs = 1;
   double time_limit = 0;                     // seconds; 0: none
   unsigned determinism_percent = 1;          // of the seeds run twice
+  bool specification = false;                // ask it in every run
   bool replay = false;                       // their traces are replayed
   bool quiet = false;                        // only the verdict
   bool summary = true;                       // say what was done
