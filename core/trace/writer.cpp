@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -65,11 +66,15 @@ int FdSink::write(const void* bytes, std::size_t size) noexcept {
 }
 
 std::unique_ptr<FdSink> FdSink::create(const char* path, int& error) {
-  const int fd = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int fd = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) {
     error = errno;
     return nullptr;
   }
+  // A file that is replaced keeps its mode otherwise. Where that is not ours to change, the owner has chosen
+  // it.
+  struct stat status {};
+  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) (void)!::fchmod(fd, 0600);
   error = 0;
   return std::make_unique<FdSink>(fd);
 }

@@ -29,7 +29,8 @@ class FdSink final : public Sink {
   FdSink(const FdSink&) = delete;
   FdSink& operator=(const FdSink&) = delete;
   int write(const void* bytes, std::size_t size) noexcept override;
-  // Creates or replaces the file; null and `error` on failure.
+  // Creates or replaces the file, readable by its owner alone, because traces may hold user data. Null and
+  // `error` on failure.
   static std::unique_ptr<FdSink> create(const char* path, int& error);
 
  private:

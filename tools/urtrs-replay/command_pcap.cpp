@@ -32,7 +32,7 @@ class OutputBytes {
  public:
   explicit OutputBytes(const std::string& path)
       : fd_(path == "-" ? ::dup(STDOUT_FILENO)
-                        : ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+                        : ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) {
     if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "cannot write " + path);
   }
   ~OutputBytes() { ::close(fd_); }

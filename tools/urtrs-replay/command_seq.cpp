@@ -182,13 +182,14 @@ int seq(const SeqOptions& options) {
     const int written = write_page(options.html, ladder::story_page(story, window));
     return written == exit_ok ? code : written;
   }
-  Output out;
+  const bool color = !options.json && wants_color(options.color);
+  Output out(color);
   if (options.json) {
     out.line(ladder::story_json(story, window));
     return out.finish(code);
   }
   ladder::TextStyle style;
-  style.color = wants_color(options.color);
+  style.color = color;
   style.ascii = options.ascii;
   style.by_path = options.by_path;
   style.width = terminal_width();

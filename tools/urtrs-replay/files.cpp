@@ -12,8 +12,45 @@
 
 namespace rtrs::tool {
 
+namespace {
+
+// Bytes of a sequence at the beginning of `text` that chooses a colour; 0 where there is none.
+std::size_t color_bytes(std::string_view text) {
+  if (!text.starts_with("\x1b[")) return 0;
+  const std::size_t end = text.find_first_not_of("0123456789;", 2);
+  return end != text.npos && text[end] == 'm' ? end + 1 : 0;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text, bool colors) {
+  std::string out;
+  out.reserve(text.size());
+  const auto escape = [&out](unsigned char code) {
+    char word[8];
+    std::snprintf(word, sizeof word, "\\u%04x", code);
+    out += word;
+  };
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    const auto next = static_cast<unsigned char>(at + 1 < text.size() ? text[at + 1] : 0);
+    if (const std::size_t color = colors ? color_bytes(text.substr(at)) : 0; color != 0) {
+      out += text.substr(at, color);
+      at += color - 1;
+    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
+      escape(next);
+      ++at;
+    } else if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f) {
+      escape(byte);
+    } else {
+      out += text[at];
+    }
+  }
+  return out;
+}
+
 void error(const std::string& text) {
-  std::fprintf(stderr, "urtrs-replay: %s\n", text.c_str());
+  std::fprintf(stderr, "urtrs-replay: %s\n", printable(text).c_str());
 }
 
 InputFile::InputFile(const std::string& path) {
@@ -38,6 +75,8 @@ InputFile::~InputFile() {
 
 bool Output::line(std::string_view text) {
   if (errno_ != 0) return false;
+  const std::string clean = printable(text, colors_);
+  text = clean;
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fputc('\n', stdout) != EOF) {
     return true;
   }

@@ -25,15 +25,22 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-// Standard output, buffered. A reader that went away (cat | head) is no error.
+// The text with control characters (C0 but tab and line feed, DEL, C1) as \u001b, so that a name out of a
+// file cannot command a terminal. Valid within JSON too. `colors` leaves sequences that only choose a colour
+// as they are.
+std::string printable(std::string_view text, bool colors = false);
+
+// Standard output, buffered and printable(). A reader that went away (cat | head) is no error.
 class Output {
  public:
+  explicit Output(bool colors = false) : colors_(colors) {}
   // False when nothing more can be written.
   bool line(std::string_view text);
   // Exit code: `code`, or an error when the output could not be written.
   int finish(int code);
 
  private:
+  bool colors_ = false;
   int errno_ = 0;  // of the first failure
 };
 

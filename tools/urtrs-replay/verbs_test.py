@@ -218,5 +218,65 @@ class Merge(unittest.TestCase):
         run("merge", CLIENT, "/nonexistent", code=2)
 
 
+class Hostile(unittest.TestCase):
+    def test_a_trace_without_a_sound_header_is_refused(self):
+        with open(CLIENT, "rb") as file:
+            whole = file.read()
+        with tempfile.TemporaryDirectory() as folder:
+            cut = os.path.join(folder, "cut.rtrc")
+            for size in (0, 8, 16, 40, 1000):
+                with open(cut, "wb") as file:
+                    file.write(whole[:size])
+                for command in (("merge", cut, SERVER), ("merge", SERVER, cut), ("merge", cut),
+                                ("merge", SERVER, cut, "--output", os.path.join(folder, "both.rtrc")),
+                                ("seq", SERVER, cut)):
+                    with self.subTest(size=size, command=command):
+                        self.assertIn("urtrs-replay: ", run(*command, code=3))
+
+    def test_a_trace_without_a_sound_record_is_merged_as_an_empty_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            empty = os.path.join(folder, "empty.rtrc")
+            header = run("cat", CLIENT, "--json").splitlines()[0]
+            run("from-json", "-", empty, stdin=header + "\n")
+            with open(empty, "rb") as file:
+                whole = file.read()
+            with open(empty, "wb") as file:
+                file.write(whole[:-20])  # within the trailer
+            for command in (("merge", empty, SERVER), ("merge", SERVER, empty), ("merge", empty, empty)):
+                run(*command, code=1)
+
+    def test_names_out_of_a_trace_cannot_command_a_terminal(self):
+        with tempfile.TemporaryDirectory() as folder:
+            lines = run("cat", CLIENT, "--json").splitlines()
+            header = json.loads(lines[0])
+            text = json.dumps(header)
+            for name in ("PathChanged", "peer_errno", "urtrs-sim"):
+                self.assertIn(name, text)
+                text = text.replace(name, "n\\u001b[31m\\u009b1m\\u007f")
+            body = "\n".join(lines[1:40]).replace("PathChanged", "n\\u001b[31m\\u009b1m\\u007f")
+            body = body.replace("peer_errno", "n\\u001b[31m\\u009b1m\\u007f")
+            hostile = os.path.join(folder, "hostile.rtrc")
+            run("from-json", "-", hostile, stdin=text + "\n" + body + "\n")
+            for command in (("stat",), ("cat",), ("merge",), ("replay",), ("check",), ("grep",), ("seq",),
+                            ("stat", "--json"), ("merge", "--json"), ("seq", "--json")):
+                with self.subTest(command=command):
+                    ran = subprocess.run([PROGRAM, command[0], hostile, *command[1:]], capture_output=True, timeout=120,
+                                         check=False)
+                    self.assertIn(ran.returncode, (0, 1, 3))
+                    for raw in (b"\x1b", b"\xc2\x9b", b"\x7f"):
+                        self.assertNotIn(raw, ran.stdout + ran.stderr)
+
+    def test_a_trace_is_for_its_owner_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            both = os.path.join(folder, "both.rtrc")
+            with open(both, "w"):
+                os.chmod(both, 0o644)
+            run("merge", CLIENT, SERVER, "--output", both)
+            self.assertEqual(os.stat(both).st_mode & 0o777, 0o600)
+            new = os.path.join(folder, "new.rtrc")
+            run("merge", CLIENT, SERVER, "--output", new)
+            self.assertEqual(os.stat(new).st_mode & 0o777, 0o600)
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

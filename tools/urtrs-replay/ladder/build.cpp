@@ -16,7 +16,11 @@ int read_file(Story& story, const std::string& path) {
   trace::FdSource source(input.fd());
   trace::Reader reader(source);
   trace::Reader::Status status = reader.open();
-  if (status != trace::Reader::Status::ok) return report_stop(path, status, reader);
+  if (status != trace::Reader::Status::ok) {
+    // Without a sound header there is no file to tell of: the story's files are numbered like those given.
+    report_stop(path, status, reader);
+    return exit_cannot_read;
+  }
 
   const trace::Header& header = reader.header();
   TraceFile file;
