@@ -72,6 +72,11 @@ BothSides both_sides(const std::vector<Checked>& all, sim::LawCheck laws) {
         (one.coverage.wire == 0 ? ": it has no wire notes" : ", so it may be of another run") +
         "; the two sides were not compared");
   }
+  if (both.laws.overwritten != 0)
+    both.doubts.push_back(
+        std::to_string(both.laws.overwritten) +
+        " messages arrived with other content than was sent, in a session without a fence whose "
+        "requests were sent again: an older copy may have overwritten them");
   return both;
 }
 
@@ -116,8 +121,10 @@ nlohmann::json json_of(const BothSides& both) {
   nlohmann::json findings = nlohmann::json::array();
   for (const sim::LawFinding& finding : laws.findings)
     findings.push_back({{"law", "A" + std::to_string(finding.law)}, {"text", finding.text}});
-  return {{"connections", laws.pairs}, {"messages", laws.messages},     {"payloads", laws.payloads},
-          {"not_judged", both.doubts}, {"violations", laws.violations}, {"findings", findings}};
+  return {{"connections", laws.pairs}, {"messages", laws.messages},
+          {"payloads", laws.payloads}, {"overwritten", laws.overwritten},
+          {"not_judged", both.doubts}, {"violations", laws.violations},
+          {"findings", findings}};
 }
 
 // Violating before inconclusive before conforming.
