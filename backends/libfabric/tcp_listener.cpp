@@ -35,11 +35,15 @@ bool is_shortage(int error) {
 }
 
 // Listens on `address`; `name` becomes what the socket is bound to. 0 or an errno.
-int open_listener(const net::SocketAddress& address, net::UniqueFd& socket, net::SocketAddress& name) {
+// Accepted sockets inherit `undelivered_ms`: a connection whose bytes are not acknowledged for so long
+// breaks.
+int open_listener(const net::SocketAddress& address, unsigned undelivered_ms, net::UniqueFd& socket,
+                  net::SocketAddress& name) {
   socket.reset(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return errno;
   const int on = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &undelivered_ms, sizeof undelivered_ms);
   name.length = sizeof name.storage;
   if (::bind(socket.get(), address.get(), address.length) != 0 || ::listen(socket.get(), kBacklog) != 0 ||
       ::getsockname(socket.get(), name.get(), &name.length) != 0) {
@@ -94,7 +98,7 @@ Errc TcpListener::start() {
 Errc TcpListener::listen(const net::SocketAddress& address) {
   net::UniqueFd socket;
   net::SocketAddress name;
-  int error = open_listener(address, socket, name);
+  int error = open_listener(address, options_.undelivered_timeout_ms, socket, name);
   if (error == 0 && !watch(socket.get())) error = errno;
   if (error != 0) {
     say(options_, LogLevel::error, "cannot listen on " + to_text(address) + ": " + error_text(error));
