@@ -260,7 +260,6 @@ class World {
   bool honest() const noexcept { return scenario_.fenced && scenario_.liar == kNone; }
 
   // world_marks.cpp
-  std::uint64_t place_of(const Strike&) const;
   void counted_marks();
   void shape_marks();
   void load_marks(const BookedIo&, std::uint32_t io);
