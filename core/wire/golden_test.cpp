@@ -74,6 +74,8 @@ TEST(Golden, ConnReq) {
 TEST(Golden, ConnReqExtensions) {
   ConnReq message;
   message.cid_num = 1;
+  message.sess_uuid = counting_uuid(0x10);
+  message.paths_uuid = counting_uuid(0x20);
   message.extensions = kExtensionFence | kExtensionGeneration;
   const Buffer wire = encoded(message, kConnReqBytes);
   EXPECT_EQ(wire[44], std::byte{0});

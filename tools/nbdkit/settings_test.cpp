@@ -64,7 +64,7 @@ TEST(Settings, TakesEveryParameter) {
   EXPECT_EQ(settings.trace_options.rotate_bytes, 8U << 20);
   EXPECT_EQ(settings.trace_dump, "/home/me/d");
   EXPECT_EQ(settings.status, "/tmp/s");
-  EXPECT_EQ(settings.given.size(), 25U);
+  EXPECT_EQ(settings.given.size(), 26U);
 }
 
 TEST(Settings, SaysWhatIsWrongWithAValue) {
