@@ -114,8 +114,9 @@ class Run(unittest.TestCase):
         self.assertGreater(made["frames"], SIZE // 1024)
         self.assertEqual(tshark(capture, show="!infiniband || _ws.malformed || _ws.expert"), "")
         dissector = ("-X", f"lua_script:{LUA}")
-        self.assertEqual(tshark(capture, *dissector, show="!infiniband || _ws.malformed || _ws.expert || _ws.lua.error || "
-                                "rtrs.malformed || rtrs.type == UNKNOWN || rtrs.missing || rtrs.retransmission"), "")
+        self.assertEqual(tshark(capture, *dissector, show="!infiniband || _ws.malformed || _ws.lua.error || "
+                                # A server that came back does not know the device of the requests that were under way.
+                                "(_ws.expert && !(rtrs.errno == 107)) || rtrs.malformed || rtrs.type == UNKNOWN || rtrs.missing || rtrs.retransmission"), "")
         self.assertNotEqual(tshark(capture, *dissector, show="rtrs.type == IO_RSP && rtrs.response_to"), "")
         self.assertNotEqual(tshark(capture, *dissector, show="rnbd.op == 1"), "")
         found = json.loads(run(REPLAY, "import", capture, again, "--json").stdout)
@@ -144,10 +145,9 @@ class Run(unittest.TestCase):
         verdict = self.judged([client_trace, server_trace], "conforming")
         self.assertGreater(verdict["laws"]["connections"], 0)
         client, server = messages(client_trace, True), messages(server_trace, False)
-        # The plugin tries everything once before it goes to work; its trace is of the second time.
         # Both service connections; of those for IO the ones that had something to do.
         self.assertGreater(len(client), 2)
-        self.assertGreater(len(server), len(client))
+        self.assertEqual(server.keys(), client.keys())
         for name, told in client.items():
             self.assertEqual(server[name], told)
         self.assertEqual(messages(self.capture("by-client", client_trace), True), client)
@@ -161,7 +161,8 @@ class Run(unittest.TestCase):
                 self.assertEqual(told[1], server[key][1][:len(told[1])])
                 if key in client:
                     self.assertEqual(told, client[key])
-        self.judged([self.file(name + ".rtrc") for name in ("by-client", "by-server", "both")], "conforming")
+        for name in ("by-client", "by-server", "both"):
+            self.judged([self.file(name + ".rtrc")], "conforming")
 
     def test_a_server_that_was_killed(self):
         self.start_server("server1.rtrc")
