@@ -9,70 +9,21 @@ void Analyzer::packet(std::uint64_t time, Packet&& packet) {
   ++counters_.packets;
   now_ = std::max(now_, time);
   if (packet.bad_icrc) ++counters_.bad_icrc;
-  take_held(false);
-  const auto held = held_.find(packet.source);
-  if (held != held_.end() || is_early(packet)) {
-    ++counters_.reordered;
-    held_[packet.source].packets.push_back({now_, std::move(packet)});
+  if (packet.dest_qp == kCmQueuePair) {
+    if (auto message = decode_cm(packet)) cm(packet, std::move(*message));
   } else {
-    take(std::move(packet));
+    transport(std::move(packet));
   }
-  take_held(false);
   release(false);
 }
 
-void Analyzer::take(Packet&& packet) {
-  if (packet.dest_qp != kCmQueuePair) return transport(std::move(packet));
-  if (auto message = decode_cm(packet)) cm(packet, std::move(*message));
-}
-
-// Where the clocks of the two sides of a merged capture differ, an answer can stand before what it answers.
-bool Analyzer::is_early(const Packet& packet) const {
-  if (packet.dest_qp == kCmQueuePair) {
-    const auto message = decode_cm(packet);
-    return message && message->attribute == CmAttribute::reply &&
-           !by_client_id_.contains(QueuePair{packet.destination, message->remote_id});
-  }
-  const auto end = ends_.find(QueuePair{packet.destination, packet.dest_qp});
-  if (end == ends_.end()) {
-    const auto asked = unanswered_.find({packet.source, packet.destination});
-    return asked != unanswered_.end() && asked->second != 0;
-  }
-  if (!headers_of(packet.opcode).aeth) return false;
-  const Connection& connection = *connections_[end->second.connection];
-  const Stream& stream = end->second.at_server ? *connection.to_client : *connection.to_server;
-  return stream.beyond(packet.acknowledgement() == Acknowledgement::ack ? packet.psn + 1 : packet.psn);
-}
-
-// What one side was found to have said may be what the other side's packets wait for.
-void Analyzer::take_held(bool all) {
-  for (bool again = true; again;) {
-    again = false;
-    for (auto held = held_.begin(); held != held_.end();) {
-      std::deque<Held::One>& packets = held->second.packets;
-      const bool expired = all || packets.front().time + kSkew < now_ || packets.size() > kMaxHeld;
-      if (!expired && is_early(packets.front().packet)) {
-        ++held;
-        continue;
-      }
-      Packet packet = std::move(packets.front().packet);
-      packets.pop_front();
-      if (packets.empty()) held = held_.erase(held);
-      take(std::move(packet));
-      again = true;
-    }
-  }
-}
-
 void Analyzer::finish() {
-  take_held(true);
   release(true);
 }
 
 void Analyzer::add(WireEvent&& event, Stream::Psn last, bool waits) {
   event.time = now_;
-  const bool late = connections_[event.connection]->closed;
-  pending_.push_back(Pending{std::move(event), last, waits, late});
+  pending_.push_back(Pending{std::move(event), last, waits});
 }
 
 // In the order of the capture, so one that waits holds up all behind it.
@@ -81,16 +32,13 @@ void Analyzer::release(bool all) {
     Pending& first = pending_.front();
     bool lost = false;
     if (first.waits) {
-      Connection& connection = *connections_[first.event.connection];
-      const bool reply = first.event.kind == WireEvent::Kind::reply;
-      const bool arrived = reply ? connection.ready : connection.to_client->acknowledged() > first.last;
+      const Connection& connection = *connections_[first.event.connection];
+      const bool arrived = first.event.kind == WireEvent::Kind::reply
+                               ? connection.ready
+                               : connection.to_client->acknowledged() > first.last;
       if (!arrived) {
         if (!all && first.event.time + kPatience > now_) return;
         lost = true;
-        if (!reply && !first.late && counters_.acknowledgements == 0) {
-          lost = false;
-          doubt(first, connection);
-        }
       }
     }
     if (lost) {
@@ -100,19 +48,6 @@ void Analyzer::release(bool all) {
     }
     pending_.pop_front();
   }
-}
-
-// A capture without any acknowledgement does not tell what its clients received. They are taken to have
-// received all of it, and a gap says that this is not known.
-void Analyzer::doubt(const Pending& pending, Connection& connection) {
-  ++counters_.unproven;
-  if (std::exchange(connection.doubted, true)) return;
-  WireEvent gap;
-  gap.kind = WireEvent::Kind::gap;
-  gap.to_server = false;
-  gap.connection = pending.event.connection;
-  gap.time = pending.event.time;
-  sink_(gap);
 }
 
 std::unique_ptr<Stream> Analyzer::stream(ConnectionNumber number, bool to_server, std::uint32_t psn) {
@@ -178,7 +113,6 @@ void Analyzer::cm_request(const Packet& packet, CmMessage&& message) {
   connection->client_id = message.local_id;
   connections_.push_back(std::move(connection));
   by_client_id_[id] = number;
-  ++unanswered_[{packet.source, packet.destination}];
   WireEvent event;
   event.kind = WireEvent::Kind::request;
   event.connection = number;
@@ -199,7 +133,6 @@ void Analyzer::cm_reply(const Packet& packet, CmMessage&& message) {
     return;
   }
   connection.replied = true;
-  --unanswered_[{connection.info.client, connection.info.server}];
   connection.server_id = message.local_id;
   connection.info.server_qpn = message.qpn;
   // Each side names the number that it expects first.
@@ -235,7 +168,6 @@ void Analyzer::cm_reject(const Packet& packet, CmMessage&& message) {
     return;
   }
   connection.closed = true;
-  if (!connection.replied) --unanswered_[{connection.info.client, connection.info.server}];
   WireEvent event;
   event.kind = connection.replied ? WireEvent::Kind::closed : WireEvent::Kind::reject;
   event.to_server = !from_server;
@@ -282,7 +214,6 @@ void Analyzer::transport(Packet&& packet) {
 // An acknowledgement that goes to the server is about what the server sent.
 void Analyzer::acknowledge(Connection& connection, bool at_server, const Packet& packet) {
   Stream& stream = at_server ? *connection.to_client : *connection.to_server;
-  ++counters_.acknowledgements;
   switch (packet.acknowledgement()) {
     case Acknowledgement::ack:
       return stream.acknowledged_before(now_, packet.psn + 1);

@@ -55,11 +55,6 @@ struct AnalyzerCounters {
   std::uint64_t lost_packets = 0;
   std::uint64_t unacknowledged =
       0;  // messages and replies to a client that nothing in the capture acknowledges: left out
-  std::uint64_t acknowledgements = 0;  // positive and negative
-  std::uint64_t unproven =
-      0;  // messages to a client in a capture without acknowledgements: taken as received
-  std::uint64_t reordered =
-      0;  // packets that waited for an earlier one of the other side, which the capture has later
   std::uint64_t strangers = 0;  // packets of queue pairs whose connection request is not in the capture
 };
 
@@ -82,10 +77,6 @@ class Analyzer {
  private:
   // How long a message to a client may wait for its acknowledgement before it counts as lost.
   static constexpr std::uint64_t kPatience = 120'000'000'000;
-  // How far the clocks of the two sides of a merged capture may be apart, in ns. An acknowledgement of a
-  // packet that the capture does not have after this time shows that the capture misses the packet.
-  static constexpr std::uint64_t kSkew = 100'000'000;
-  static constexpr std::size_t kMaxHeld = 65536;  // packets of one address that wait
 
   struct Connection {
     ConnectionInfo info;
@@ -96,7 +87,6 @@ class Analyzer {
     bool replied = false;
     bool ready = false;  // the client has had the reply
     bool closed = false;
-    bool doubted = false;  // a gap says that what its client received is not known
     std::unique_ptr<Stream> to_server;
     std::unique_ptr<Stream> to_client;
   };
@@ -104,15 +94,6 @@ class Analyzer {
     WireEvent event;
     Stream::Psn last = 0;
     bool waits = false;  // for its acknowledgement, or for the client to be ready
-    bool late = false;   // sent after the connection's end was
-  };
-  // What an address sent from the first packet on that answers one that the capture does not have yet.
-  struct Held {
-    struct One {
-      std::uint64_t time = 0;
-      Packet packet;
-    };
-    std::deque<One> packets;
   };
   struct QueuePair {
     Address address;
@@ -124,10 +105,6 @@ class Analyzer {
     bool at_server = false;  // packets to this queue pair go to the server
   };
 
-  void take(Packet&& packet);
-  [[nodiscard]] bool is_early(const Packet& packet) const;
-  void take_held(bool all);
-  void doubt(const Pending& pending, Connection& connection);
   void cm(const Packet& packet, CmMessage&& message);
   void cm_request(const Packet& packet, CmMessage&& message);
   void cm_reply(const Packet& packet, CmMessage&& message);
@@ -148,9 +125,6 @@ class Analyzer {
   std::map<QueuePair, ConnectionNumber> by_client_id_;
   std::map<QueuePair, End> ends_;
   std::deque<Pending> pending_;
-  std::map<Address, Held> held_;
-  // Connect requests without an answer, by client and server.
-  std::map<std::pair<Address, Address>, std::uint64_t> unanswered_;
 };
 
 }  // namespace rtrs::roce

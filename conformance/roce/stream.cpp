@@ -11,7 +11,7 @@ constexpr std::uint64_t kBase = std::uint64_t{1} << 32;
 }  // namespace
 
 Stream::Stream(std::uint32_t first_psn, Sink sink)
-    : sink_(std::move(sink)), next_(kBase + (first_psn & kPsnMask)), acknowledged_(next_), seen_(next_) {}
+    : sink_(std::move(sink)), next_(kBase + (first_psn & kPsnMask)), acknowledged_(next_) {}
 
 // The nearest to what comes next: a window of 2^23 on both sides.
 Stream::Psn Stream::unwrap(std::uint32_t psn) const noexcept {
@@ -22,7 +22,6 @@ Stream::Psn Stream::unwrap(std::uint32_t psn) const noexcept {
 bool Stream::packet(std::uint64_t time, Packet&& packet) {
   const Psn psn = unwrap(packet.psn);
   if (psn < next_) return false;
-  if (psn >= seen_) seen_ = psn + 1;
   if (psn > next_) {
     if (!waiting_.emplace(psn, std::move(packet)).second) return false;
     if (waiting_.size() > kMaxWaiting) skip_to(time, waiting_.begin()->first);

@@ -29,8 +29,6 @@ class Stream {
   void acknowledged_before(std::uint64_t time, std::uint32_t psn);
   // First sequence number that is not known to have arrived.
   [[nodiscard]] Psn acknowledged() const noexcept { return acknowledged_; }
-  // Packets before `psn` (24 bits) are not all known, because the capture has nothing that far yet.
-  [[nodiscard]] bool beyond(std::uint32_t psn) const noexcept { return unwrap(psn) > seen_; }
   // Packets wait for one that was lost before the capture saw it.
   [[nodiscard]] bool incomplete() const noexcept { return !waiting_.empty() || open_; }
 
@@ -44,7 +42,6 @@ class Stream {
   Sink sink_;
   Psn next_;
   Psn acknowledged_;
-  Psn seen_;  // behind the last packet that the capture has
   std::map<Psn, Packet> waiting_;
   bool open_ = false;  // a message has begun and not ended
   bool whole_ = true;  // nothing of it was cut by the capture

@@ -1,10 +1,8 @@
 #include "sim/check/law_check.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 #include "conformance/spec/bytes.hpp"
-#include "conformance/spec/immediate.hpp"
 #include "core/trace/chain_hash.hpp"
 #include "sim/law_monitor.hpp"
 
@@ -37,17 +35,13 @@ void LawCollector::on(unsigned machine, const spec::Event& event) {
   const Place place{trace_, machine};
   const auto key = std::pair(place, event.key);
   if (event.kind == spec::Kind::WireCm) {
-    const auto answered = current_.find(key);
-    if (event.cm == spec::CmKind::rep && answered != current_.end() &&
-        event.bytes.size() >= spec::kConRspBytes)
-      ends_[answered->second].fenced = (spec::u32_at(event.bytes, 16) & spec::kFenceFlag) != 0;
     if (event.cm != spec::CmKind::req || event.key.epoch == 0 || event.bytes.size() < spec::kConReqBytes)
       return;
     const Name name{spec::uuid_at(event.bytes, 12), spec::uuid_at(event.bytes, 28),
                     spec::u16_at(event.bytes, 10), spec::u16_at(event.bytes, 6)};
     named_[name].push_back(ends_.size());
     current_[key] = ends_.size();
-    ends_.push_back(End{event.key, trace_, event.sent, {}, {}, false, false, false});
+    ends_.push_back(End{event.key, trace_, event.sent, {}, {}, false, false});
     return;
   }
   const auto found = current_.find(key);
@@ -74,7 +68,7 @@ void LawCollector::end_trace(bool whole) {
 // One direction of one connection, before a monitor of its own: the sender is queue pair 0 of node 0.
 class LawCollector::Direction {
  public:
-  Direction(const End& from, const End& to, bool excused) : from_(from), to_(to), excused_(excused) {
+  Direction(const End& from, const End& to) : from_(from), to_(to) {
     feed(Happening::Kind::qp_created, [](Happening& h) { h.qp = 0, h.node = 0; });
     feed(Happening::Kind::qp_created, [](Happening& h) { h.qp = 1, h.node = 1; });
     feed(Happening::Kind::qp_paired, [](Happening&) {});
@@ -121,10 +115,6 @@ class LawCollector::Direction {
     const bool same_head = posted.head == seen.head;
     const bool same_data = posted.data == seen.data || posted.data == 0 || seen.data == 0;
     if (same_head && same_data) return;
-    if (excused_) {
-      ++check.overwritten;
-      return;
-    }
     ++check.violations;
     if (check.findings.size() >= kKept) return;
     check.findings.push_back(
@@ -172,34 +162,10 @@ class LawCollector::Direction {
 
   const End& from_;
   const End& to_;
-  bool excused_;  // other content may come from an older copy of a request
   LawMonitor monitor_;
 };
 
-// Sessions whose server did not grant the fence and in which one request, the same immediate with the same
-// headers, went over two connections.
-std::set<spec::Uuid> LawCollector::sent_again_without_fence() const {
-  using Request = std::tuple<spec::Uuid, std::uint32_t, std::uint64_t, std::uint64_t>;
-  std::map<Request, const Name*> first;
-  std::set<spec::Uuid> fenced, again;
-  for (const auto& [name, ends] : named_) {
-    for (const std::size_t at : ends) {
-      if (ends_[at].fenced) fenced.insert(name.session);
-      if (!ends_[at].client) continue;
-      for (const Message& message : ends_[at].sent) {
-        if (message.op != spec::WireOp::write_imm || message.length == 0) continue;
-        const auto [known, added] =
-            first.try_emplace({name.session, message.imm, message.head, message.data}, &name);
-        if (!added && known->second != &name) again.insert(name.session);
-      }
-    }
-  }
-  for (const spec::Uuid& session : fenced) again.erase(session);
-  return again;
-}
-
 LawCheck LawCollector::judge() const {
-  const std::set<spec::Uuid> excused = sent_again_without_fence();
   LawCheck check;
   check.paired.assign(trace_ + std::size_t{1}, false);
   for (const auto& [name, ends] : named_) {
@@ -216,9 +182,8 @@ LawCheck LawCollector::judge() const {
     if (clients != 1 || servers != 1 || client->gapped || server->gapped) continue;
     ++check.pairs;
     check.paired[client->trace] = check.paired[server->trace] = true;
-    const bool may_differ = excused.contains(name.session);
-    Direction(*client, *server, may_differ).judge(check);
-    Direction(*server, *client, may_differ).judge(check);
+    Direction(*client, *server).judge(check);
+    Direction(*server, *client).judge(check);
   }
   return check;
 }

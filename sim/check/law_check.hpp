@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,10 +24,6 @@ struct LawCheck {
   std::uint64_t payloads = 0;  // of these, whose content was compared with what was sent
   std::vector<bool> paired;    // by number of the trace, the first is 1: one of its connections has its other
                                // end in another trace
-  // Of these, that arrived with other content than was sent, where a request of a session without a fence was
-  // sent again over another connection: its former copy may have overwritten what was sent after it. No
-  // violation of the fabric.
-  std::uint64_t overwritten = 0;
   std::uint64_t violations = 0;
   std::vector<LawFinding> findings;  // the first ones
 };
@@ -67,8 +62,7 @@ class LawCollector {
     std::vector<Message> sent;
     std::vector<Message> received;
     bool gapped = false;
-    bool cut = false;     // the trace ended before the process did
-    bool fenced = false;  // the server granted the fence
+    bool cut = false;  // the trace ended before the process did
   };
   // What names a connection at both ends: uuid of the path, counter, cid.
   struct Name {
@@ -81,7 +75,6 @@ class LawCollector {
   using Place = std::pair<unsigned, unsigned>;  // trace, machine
 
   class Direction;
-  std::set<spec::Uuid> sent_again_without_fence() const;
 
   unsigned trace_ = 0;
   std::size_t first_end_ = 0;  // of this trace

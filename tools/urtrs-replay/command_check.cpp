@@ -52,41 +52,14 @@ void print_file(Output& out, const Checked& checked, std::size_t show) {
   if (result.violations > show)
     out.line("  and " + std::to_string(result.violations - show) +
              " more violations, which may be consequences");
-  for (const std::string& judged : result.judged) out.line("  judged: " + judged);
-  for (const std::string& doubt : result.doubts) out.line("  not judged: " + doubt);
+  for (const std::string& doubt : result.doubts) out.line("  not proven: " + doubt);
 }
 
-// What only both ends of a connection can tell, and why it was not told.
-struct BothSides {
-  sim::LawCheck laws;
-  std::vector<std::string> doubts;
-};
-
-BothSides both_sides(const std::vector<Checked>& all, sim::LawCheck laws) {
-  BothSides both{std::move(laws), {}};
-  for (std::size_t at = 0; all.size() > 1 && at < all.size(); ++at) {
-    const sim::TraceCheck& one = all[at].result;
-    if (at + 1 < both.laws.paired.size() && both.laws.paired[at + 1]) continue;
-    both.doubts.push_back(
-        "no connection of " + all[at].file + " has its other end in another trace" +
-        (one.coverage.wire == 0 ? ": it has no wire notes" : ", so it may be of another run") +
-        "; the two sides were not compared");
-  }
-  if (both.laws.overwritten != 0)
-    both.doubts.push_back(
-        std::to_string(both.laws.overwritten) +
-        " messages arrived with other content than was sent, in a session without a fence whose "
-        "requests were sent again: an older copy may have overwritten them");
-  return both;
-}
-
-void print_laws(Output& out, const BothSides& both, std::size_t show) {
-  const sim::LawCheck& laws = both.laws;
-  for (const std::string& doubt : both.doubts) out.line("both sides: not judged: " + doubt);
+void print_laws(Output& out, const sim::LawCheck& laws, std::size_t show) {
   if (laws.pairs == 0) return;
   out.line("both sides: " + std::to_string(laws.pairs) + " connections, " + std::to_string(laws.messages) +
-           " messages, " + std::to_string(laws.payloads) + " of them with their content, " +
-           std::to_string(laws.violations) + " violations of the laws of reliable connections");
+           " messages, " + std::to_string(laws.violations) +
+           " violations of the laws of reliable connections");
   for (std::size_t at = 0; at < std::min(show, laws.findings.size()); ++at)
     out.line("  A" + std::to_string(laws.findings[at].law) + ": " + laws.findings[at].text);
 }
@@ -106,8 +79,7 @@ nlohmann::json json_of(const Checked& checked) {
           {"verdict", to_string(result.verdict)},
           {"violations", result.violations},
           {"findings", findings},
-          {"judged", result.judged},
-          {"not_judged", result.doubts},
+          {"not_proven", result.doubts},
           {"records", result.records},
           {"machines", result.coverage.machines},
           {"events", result.coverage.events},
@@ -116,26 +88,25 @@ nlohmann::json json_of(const Checked& checked) {
           {"most_states", result.most_states}};
 }
 
-nlohmann::json json_of(const BothSides& both) {
-  const sim::LawCheck& laws = both.laws;
+nlohmann::json json_of(const sim::LawCheck& laws) {
   nlohmann::json findings = nlohmann::json::array();
   for (const sim::LawFinding& finding : laws.findings)
     findings.push_back({{"law", "A" + std::to_string(finding.law)}, {"text", finding.text}});
-  return {{"connections", laws.pairs}, {"messages", laws.messages},
-          {"payloads", laws.payloads}, {"overwritten", laws.overwritten},
-          {"not_judged", both.doubts}, {"violations", laws.violations},
+  return {{"connections", laws.pairs},
+          {"messages", laws.messages},
+          {"violations", laws.violations},
           {"findings", findings}};
 }
 
 // Violating before inconclusive before conforming.
-sim::CheckVerdict overall(const std::vector<Checked>& all, const BothSides& both) {
+sim::CheckVerdict overall(const std::vector<Checked>& all, const sim::LawCheck& laws) {
   using Verdict = sim::CheckVerdict;
-  Verdict verdict = both.doubts.empty() ? Verdict::conforming : Verdict::inconclusive;
+  Verdict verdict = Verdict::conforming;
   for (const Checked& one : all) {
     if (one.result.verdict == Verdict::violating) return Verdict::violating;
     if (one.result.verdict == Verdict::inconclusive) verdict = Verdict::inconclusive;
   }
-  return both.laws.violations != 0 ? Verdict::violating : verdict;
+  return laws.violations != 0 ? Verdict::violating : verdict;
 }
 
 int code_of(sim::CheckVerdict verdict) {
@@ -173,17 +144,17 @@ int check(const CheckOptions& options) {
                              source, &collector, [&](std::uint64_t bytes) { progress.at(bytes); },
                              options.heartbeat_ms * 1'000'000)});
   }
-  const BothSides both = both_sides(all, collector.judge());
-  const sim::CheckVerdict verdict = overall(all, both);
+  const sim::LawCheck laws = collector.judge();
+  const sim::CheckVerdict verdict = overall(all, laws);
   Output out;
   if (options.json) {
     nlohmann::json traces = nlohmann::json::array();
     for (const Checked& one : all) traces.push_back(json_of(one));
     out.line(
-        nlohmann::json{{"verdict", to_string(verdict)}, {"traces", traces}, {"laws", json_of(both)}}.dump());
+        nlohmann::json{{"verdict", to_string(verdict)}, {"traces", traces}, {"laws", json_of(laws)}}.dump());
   } else {
     for (const Checked& one : all) print_file(out, one, options.show);
-    print_laws(out, both, options.show);
+    print_laws(out, laws, options.show);
     out.line(std::string("verdict: ") + to_string(verdict));
   }
   return out.finish(code_of(verdict));
