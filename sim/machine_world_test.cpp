@@ -163,7 +163,7 @@ void expect_all_well(const MachineConfig& config, unsigned connected, std::size_
   MachineWorld root(config);
   run_until_connected(root, connected);
   Search search;
-  search.run(root, 30'000);
+  search.run(root, 300'000);
   EXPECT_EQ(search.found, "");
   EXPECT_TRUE(search.exhausted);
   EXPECT_GE(search.nodes.size(), at_least);

@@ -24,7 +24,8 @@ struct OfiOptions {
   // `handshake_stall_ms` of its first byte, or its socket is closed.
   unsigned handshake_timeout_ms = 5000;
   unsigned handshake_stall_ms = 250;
-  // Clients that may be between the two at a time; beyond it the oldest of the address with most are closed.
+  // Clients that may be between the two at a time; beyond it, or beyond a quarter
+  // of the file descriptors that the process may have, the oldest of the address with most are closed.
   unsigned max_handshakes = 256;
   // A TCP connection whose peer acknowledges nothing for this time breaks; 0: after what the kernel takes,
   // many minutes. Has no effect with providers that use no sockets.

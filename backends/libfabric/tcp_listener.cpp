@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -28,6 +29,15 @@ constexpr int kPauseMs = 50;
 
 net::UniqueFd open_spare() {
   return net::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+// At most a quarter of the descriptors, so that a client whose request is whole still finds some.
+std::size_t handshake_limit(const OfiOptions& options) {
+  rlimit limit{};
+  std::size_t share = options.max_handshakes;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    share = std::min<std::size_t>(share, limit.rlim_cur / 4);
+  return std::max<std::size_t>(share, 1);
 }
 
 bool is_shortage(int error) {
@@ -199,7 +209,7 @@ bool TcpListener::make_room(int listener) {
 }
 
 void TcpListener::add(net::UniqueFd socket, const net::SocketAddress& client) {
-  while (handshakes_.size() >= std::max(options_.max_handshakes, 1u)) close_one_of_the_crowd();
+  while (handshakes_.size() >= handshake_limit(options_)) close_one_of_the_crowd();
   const int fd = socket.get();
   handshakes_.erase(fd);
   Handshake& one = handshakes_[fd];

@@ -17,7 +17,7 @@ import tempfile
 import time
 import tomllib
 
-LONG = 5000   # records of a trace that is to be made short
+LONG = 4000   # records of a trace that is to be made short
 SHORT = 50
 
 # The bug, the seed of a run whose client's trace is long, how the difference begins (what was recorded, what the sound

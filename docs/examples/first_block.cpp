@@ -34,8 +34,8 @@ int main(int argc, char** argv) {
     } catch (const std::exception& error) {
       std::fprintf(stderr, "first_block: %s\n", error.what());
       exit_code = 1;
-      context.stop();
     }
+    context.stop();  // the device's fabric keeps the context busy as long as it exists
   });
   context.run();
   return exit_code;

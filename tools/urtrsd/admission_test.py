@@ -357,12 +357,12 @@ def untrusted_network():
     check('trusted' not in loopback.text(), 'no warning on loopback')
     loopback.stop()
     everywhere = subprocess.Popen([URTRSD, '--port', '0', '--listen', '0.0.0.0', '--export', 'd=mem:1M'],
-                                  stderr=subprocess.PIPE, text=True)
+                                  stderr=subprocess.PIPE)
     seen = ''
     end = time.monotonic() + 30
     while ' ready' not in seen and time.monotonic() < end:
         if select.select([everywhere.stderr], [], [], 1)[0]:
-            seen += everywhere.stderr.readline()
+            seen += os.read(everywhere.stderr.fileno(), 65536).decode()
     everywhere.kill()
     everywhere.wait()
     check(re.search(r'warning .*0\.0\.0\.0.*trusted', seen) is not None, 'a warning on any other address')
