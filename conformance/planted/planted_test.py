@@ -17,15 +17,15 @@ import tempfile
 import time
 import tomllib
 
-LONG = 4000   # records of a trace that is to be made short
+LONG = 2500   # records of a trace that is to be made short
 SHORT = 50
 
 # The bug, the seed of a run whose client's trace is long, how the difference begins (what was recorded, what the sound
 # core does), and the rule that is broken.
 BUGS = [
-    ("M29", 73, "FailedOver", "SendFenceReq", "replay-proof"),
-    ("M20", 73, "FailedOver", "no further action", "replay-drained"),
-    ("M41", 336, "Disconnect", "Disconnect", "path-teardown"),
+    ("M29", 259, "FailedOver", "SendFenceReq", "replay-proof"),
+    ("M20", 237, "FailedOver", "no further action", "replay-drained"),
+    ("M41", 60, "Disconnect", "Disconnect", "path-teardown"),
 ]
 
 

@@ -185,7 +185,9 @@ class Run(unittest.TestCase):
         # What the first server had not written down when it was killed is missing, at most its last second.
         self.capture("by-server", self.file("server2.rtrc"))
         self.judged([self.file("server1.rtrc")], "conforming", "inconclusive")
-        self.judged([self.file("server2.rtrc"), self.file("by-server.rtrc")], "conforming")
+        # Each by itself: the user data of a capture that was made of digests is not what was sent.
+        for name in ("server2", "by-server"):
+            self.judged([self.file(name + ".rtrc")], "conforming")
 
 
 if __name__ == "__main__":
