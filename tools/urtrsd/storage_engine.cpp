@@ -202,8 +202,6 @@ void StorageEngine::prepare_step(std::uint32_t index) noexcept {
     case OpStep::read:
       io_uring_prep_read(sqe, fd, slot.op.buffer + progress.buffer_offset(), progress.length(),
                          progress.offset());
-      // Read-ahead is started where the read is, and waits for room in the queue of the disk.
-      if (slot.op.target->kind() == ExportKind::file) sqe->flags |= IOSQE_ASYNC;
       break;
     case OpStep::write:
       io_uring_prep_write(sqe, fd, slot.op.buffer + progress.buffer_offset(), progress.length(),
@@ -227,6 +225,9 @@ void StorageEngine::prepare_step(std::uint32_t index) noexcept {
       io_uring_prep_fsync(sqe, fd, IORING_FSYNC_DATASYNC);
       break;
   }
+  // The first attempt for a file may wait: read-ahead for room in the queue of the disk, and a file system
+  // in user space for the answer whether the file is ready. Block devices are not waited for.
+  if (slot.op.target->kind() == ExportKind::file) sqe->flags |= IOSQE_ASYNC;
   io_uring_sqe_set_data64(sqe, index);
 }
 

@@ -43,10 +43,10 @@ struct StorageDone {
 // (change of a read-only export), EINVAL (not whole logical blocks), EOPNOTSUPP (discard the device cannot
 // do), ENOSPC and the others of peer_errno. A flush covers all writes reported before it was submitted.
 //
-// No call but wait() blocks, whatever a device does: reads of files begin in a thread of the kernel, because
-// the kernel may wait for the disk when it starts one; everything else is tried without waiting first. Slots
-// of the queue and threads are divided among the devices by FairSlots, so that operations of a device that
-// hangs hold up nobody else's.
+// No call but wait() blocks, whatever a device does: operations on files begin in a thread of the kernel,
+// because the kernel's first attempt may wait for the file system; those on block devices are tried without
+// waiting. Slots of the queue and threads are divided among the devices by FairSlots, so that operations of a
+// device that hangs hold up nobody else's.
 //
 // Event loop: wait until fd() is readable, then poll() until it returns less than the span
 // holds. After each batch of submit(), kick(); when that returns true, poll() without waiting. Busy polling:
