@@ -21,7 +21,6 @@ struct LawFinding {
 struct LawCheck {
   std::uint64_t pairs = 0;     // connections of which both ends were seen
   std::uint64_t messages = 0;  // that arrived
-  std::uint64_t payloads = 0;  // of these, whose content was compared with what was sent
   std::vector<bool> paired;    // by number of the trace, the first is 1: one of its connections has its other
                                // end in another trace
   std::uint64_t violations = 0;
@@ -50,10 +49,6 @@ class LawCollector {
     std::uint32_t imm = 0;
     std::uint32_t length = 0;
     bool known = true;  // the length is
-    std::uint64_t head =
-        0;  // digest of what a machine parses: header, user header (RNBD: sector, length), message
-    std::uint32_t head_size = 0;
-    std::uint64_t data = 0;  // digest of the user data
   };
   struct End {
     spec::Key key;
