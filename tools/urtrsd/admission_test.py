@@ -118,7 +118,7 @@ class Daemon:
                 resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
         self.process = subprocess.Popen(inner, stderr=self.log, stdout=self.log, preexec_fn=limit)
         self.port = 0
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while not self.port and time.monotonic() < end and self.process.poll() is None:
             text = self.text()
             found = re.search(r'listening on 127\.0\.0\.1:(\d+)', text)
