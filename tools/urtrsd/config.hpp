@@ -24,7 +24,7 @@ struct DaemonConfig {
   std::string rdma_invalidation = "auto";
   std::uint32_t sess_queue_depth = 512;
   std::uint32_t max_chunk_size = 131072;
-  std::optional<bool> always_invalidate;  // unset: where the fabric does it safely
+  std::optional<bool> always_invalidate;  // unset: where it protects (docs/security.md)
   // Does not honour NEED_INVAL. Kernel clients before 6.12 hang then (protocol section 5.6).
   bool assume_kernel_6_12_clients = false;
   bool extensions = true;

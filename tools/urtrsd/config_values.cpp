@@ -34,7 +34,7 @@ std::vector<Setting> make_settings() {
       {"max_chunk_size", "max-chunk-size", "bytes of the buffer of one IO; the largest IO is 4096 less",
        IntegerRule{&C::max_chunk_size, 8192, 1U << 28, true}},
       {"always_invalidate", "always-invalidate", "give every IO a fresh remote key",
-       OptionalBooleanRule{&C::always_invalidate, "where the fabric does it safely"}},
+       OptionalBooleanRule{&C::always_invalidate, "where it protects"}},
       {"assume_kernel_6_12_clients", "assume-kernel-6-12-clients",
        "every kernel client is 6.12 or newer: leave the keys of READs to them, which saves a message a READ. "
        "With "

@@ -20,6 +20,12 @@ namespace {
 static_assert(rnbd::kMaxServerOperations >= kMaxPermits,
               "a session never has more requests than its devices can name");
 
+// Whether a fresh key for every IO protects memory on this fabric without risk for the connections. Where a
+// write in progress lands after its key died, the keys cost and guarantee nothing.
+bool fresh_keys_protect(const Capabilities& fabric) {
+  return fabric.invalidation && fabric.invalidation_fences && !fabric.invalidation_breaks_on_packet_loss;
+}
+
 ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fabric) {
   ServerConfig protocol;
   protocol.queue_depth = static_cast<std::uint16_t>(config.sess_queue_depth);
@@ -29,9 +35,7 @@ ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fab
       config.max_host_sessions != 0 ? config.max_host_sessions
                                     : config.max_sessions - config.max_sessions / 8);
   protocol.max_half_open = static_cast<std::uint16_t>(config.max_half_open);
-  // By itself only where it is done without risk for the connections.
-  protocol.always_invalidate =
-      config.always_invalidate.value_or(fabric.invalidation && !fabric.invalidation_breaks_on_packet_loss);
+  protocol.always_invalidate = config.always_invalidate.value_or(fresh_keys_protect(fabric));
   protocol.send_invalidate = !config.assume_kernel_6_12_clients;
   if (fabric.send_invalidate_is_slow) protocol.extensions |= wire::kExtensionKeysStay;
   if (!config.extensions) protocol.extensions = 0;
@@ -125,6 +129,9 @@ int Daemon::start() {
   for (const ExportSpec& spec : catalog_->specs())
     spdlog::info("exporting {} from {}{}", in_quotes(spec.name),
                  spec.path.empty() ? "memory" : in_quotes(spec.path), spec.read_only ? ", read-only" : "");
+  spdlog::info(
+      "always_invalidate is {}",
+      config_.always_invalidate.value_or(fresh_keys_protect(fabric_->capabilities())) ? "on" : "off");
   wait_for_storage();
   pump_.start();
   spdlog::info("ready");

@@ -81,6 +81,12 @@ class Case(unittest.TestCase):
 
 
 class Daemon(Case):
+    def test_keys_live_on_where_a_fresh_one_protects_nothing(self):
+        # Over provider tcp a write in progress lands after its key died.
+        self.start("--export=a=mem:1M").wait_for(" ready").wait_for("always_invalidate is off")
+        asked = self.start("--export=a=mem:1M", "--always-invalidate=yes")
+        asked.wait_for(" ready").wait_for("always_invalidate is on")
+
     def test_a_hangup_ends_nothing(self):
         server = self.start("--export=a=mem:1M").wait_for(" ready")
         server.process.send_signal(signal.SIGHUP)
