@@ -80,6 +80,9 @@ class LyingFabric final : public Fabric {
   }
   void disconnect(ConKey key) override { inner_.disconnect(key); }
   std::string describe(ConKey key) const override { return inner_.describe(key); }
+  std::string describe_request(std::uint32_t request) const override {
+    return inner_.describe_request(request);
+  }
   void post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept override {
     if (take(Lie::no_receives, key) == nullptr) inner_.post_receive(key, count, bytes_each);
   }

@@ -82,6 +82,7 @@ void World::client_news(ClientNode& client, std::uint32_t index) {
         note(Journal::Kind::link, client.id, 0);
         break;
       case PathNews::Kind::session_ended:
+      case PathNews::Kind::refused:
         break;
     }
   }

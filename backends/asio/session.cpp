@@ -107,6 +107,7 @@ void Session::tell(const PathNews& news) {
       if (!opening_.empty()) opening_.complete(to_error_code(Errc::session_closed));
       break;
     case PathNews::Kind::link_down:
+    case PathNews::Kind::refused:
       break;
   }
 }

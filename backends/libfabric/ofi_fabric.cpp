@@ -132,6 +132,12 @@ std::string FabricImpl::describe(ConKey key) const {
   return connection == nullptr ? "? > ?" : connection->description();
 }
 
+std::string FabricImpl::describe_request(std::uint32_t request) const {
+  const auto found = requests_.find(request);
+  return found == requests_.end() ? ""
+                                  : to_text(found->second.client) + " > " + to_text(found->second.server);
+}
+
 void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
   Connection* connection = find(key);
   if (connection == nullptr || connection->stage() == Connection::Stage::lost) return;

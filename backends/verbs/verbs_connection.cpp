@@ -39,7 +39,9 @@ Connection::~Connection() {
 
 std::string Connection::describe() const {
   if (id == nullptr) return "? > ?";
-  return to_text(rdma_get_local_addr(id.get())) + " > " + to_text(rdma_get_peer_addr(id.get()));
+  const std::string local = to_text(rdma_get_local_addr(id.get()));
+  const std::string peer = to_text(rdma_get_peer_addr(id.get()));
+  return is_client() ? local + " > " + peer : peer + " > " + local;
 }
 
 bool Connection::open(Device& device) {

@@ -147,6 +147,13 @@ std::string FabricImpl::describe(ConKey key) const {
   return connection == nullptr ? "? > ?" : connection->describe();
 }
 
+std::string FabricImpl::describe_request(std::uint32_t request) const {
+  const auto found = requests_.find(request);
+  if (found == requests_.end() || found->second->id == nullptr) return "";
+  rdma_cm_id* id = found->second->id.get();
+  return to_text(rdma_get_peer_addr(id)) + " > " + to_text(rdma_get_local_addr(id));
+}
+
 void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
   Connection* connection = find(key);
   if (connection == nullptr || connection->stage() == Connection::Stage::lost) return;

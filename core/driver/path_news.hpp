@@ -10,13 +10,21 @@
 namespace rtrs {
 
 struct PathNews {
-  enum class Kind : std::uint8_t { path, link_up, link_down, session_ended };
+  enum class Kind : std::uint8_t {
+    path,
+    link_up,
+    link_down,
+    session_ended,
+    refused,  // server: a connect request; it belongs to no session, or to one that did not take it
+  };
   Kind kind = Kind::path;
   Nanos at = 0;
   std::uint16_t session = 0;     // server: index of the session
   PathChanged path{};            // kind path
-  Reason reason = Reason::none;  // kind session_ended
-  std::string peer{};            // server, kind path: Fabric::describe() of its first connection
+  Reason reason = Reason::none;  // kinds session_ended and refused
+  std::uint16_t refusal = 0;     // kind refused: the Linux errno that the client is told
+  // Server, kind path: Fabric::describe() of its first connection. Kind refused: Fabric::describe_request().
+  std::string peer{};
 };
 
 struct PathStatus {

@@ -239,6 +239,18 @@ unsigned Server::session_count() const noexcept {
   return impl_->live;
 }
 
+std::string Server::peer(std::uint16_t session) const {
+  const auto& sessions = impl_->sessions;
+  if (session >= sessions.size() || sessions[session] == nullptr) return {};
+  const Impl::Session& asked = *sessions[session];
+  std::string last;
+  for (std::size_t path = 0; path < kMaxPaths; ++path) {
+    if (asked.up[path]) return asked.peers[path];
+    if (!asked.peers[path].empty()) last = asked.peers[path];
+  }
+  return last;
+}
+
 bool Server::take_news(PathNews& out) {
   if (impl_->news.empty()) return false;
   out = impl_->news.front();

@@ -96,6 +96,9 @@ class Server {
   bool closed() const noexcept;
 
   unsigned session_count() const noexcept;
+  // "10.0.0.7:40112 > 10.0.0.2:1234" of the first path that is up, else of the last that asked; empty for a
+  // session that is not there.
+  std::string peer(std::uint16_t session) const;
   bool take_news(PathNews&);
   const ServerStats& stats() const noexcept;
   std::uint64_t fingerprint() const noexcept;

@@ -117,15 +117,21 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Ac
 }
 
 void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Reject& action) {
-  reject(fabric, now, instance_of(session), judged, action.request, action.peer_errno);
+  reject(fabric, now, instance_of(session), judged, action);
 }
 
-void Server::Impl::reject(Fabric& fabric, Nanos now, InstanceId instance, ConKey key, std::uint32_t request,
-                          int peer_errno) {
+void Server::Impl::reject(Fabric& fabric, Nanos now, InstanceId instance, ConKey key, const Reject& answer) {
+  PathNews one;
+  one.kind = PathNews::Kind::refused;
+  one.at = now;
+  one.reason = answer.reason;
+  one.refusal = answer.peer_errno;
+  one.peer = fabric.describe_request(answer.request);
+  add_news(one);
   std::array<std::byte, wire::kConnRspBytes> bytes;
-  const auto message = encoded(wire::make_reject(peer_errno), bytes);
+  const auto message = encoded(wire::make_reject(answer.peer_errno), bytes);
   tap.cm(instance, now, key, trace::WireCmKind::rej, true, message);
-  fabric.reject(request, message);
+  fabric.reject(answer.request, message);
   ++counted.rejected;
 }
 

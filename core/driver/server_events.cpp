@@ -92,11 +92,12 @@ void Server::Impl::handle_connect(Fabric& fabric, Nanos now, const FabricEvent& 
   const auto request = wire::parse_conn_req(event.bytes);
   if (!request) ++counted.refused_messages;
   const ConKey asked{0, request ? request.value.cid : std::uint16_t{0}, 0};
-  const auto refused = [&, this](int peer_errno) {
+  const auto refused = [&, this](Reason reason, int peer_errno) {
     tap.cm(kRegistry, now, asked, trace::WireCmKind::req, false, event.bytes);
-    reject(fabric, now, kRegistry, asked, event.request, peer_errno);
+    reject(fabric, now, kRegistry, asked, {event.request, reason, static_cast<std::uint16_t>(peer_errno)});
   };
-  if (!request || closing) return refused(wire::linux_errno::kEconnreset);
+  if (!request) return refused(Reason::protocol_violation, wire::linux_errno::kEconnreset);
+  if (closing) return refused(Reason::requested, wire::linux_errno::kEconnreset);
   ActionList answer;
   ask_registry(
       SessionSought{now, event.request, request.value.paths_uuid, request.value.first_conn, event.host},
@@ -109,7 +110,8 @@ void Server::Impl::handle_connect(Fabric& fabric, Nanos now, const FabricEvent& 
     feed(fabric, *sessions[crowded->session], CloseRequested{now});
   }
   const auto& action = std::get<ControlAction>(*(answer.end() - 1));
-  if (const auto* answered = std::get_if<Reject>(&action)) return refused(answered->peer_errno);
+  if (const auto* answered = std::get_if<Reject>(&action))
+    return refused(answered->reason, answered->peer_errno);
   admit(fabric, now, event, request.value, std::get<AdmitSession>(action));
 }
 
@@ -120,7 +122,8 @@ void Server::Impl::admit(Fabric& fabric, Nanos now, const FabricEvent& event, co
     drop(now, admission.session);
     const ConKey asked{0, request.cid, 0};
     tap.cm(kRegistry, now, asked, trace::WireCmKind::req, false, event.bytes);
-    return reject(fabric, now, kRegistry, asked, event.request, wire::linux_errno::kEnomem);
+    return reject(fabric, now, kRegistry, asked,
+                  {event.request, Reason::no_resources, wire::linux_errno::kEnomem});
   }
   // A session without room rejects whatever the path.
   const unsigned path = session->machine.assign(request.sess_uuid) % kMaxPaths;
@@ -128,6 +131,8 @@ void Server::Impl::admit(Fabric& fabric, Nanos now, const FabricEvent& event, co
   input.now = now;
   input.key = ConKey{static_cast<std::uint16_t>(admission.session * kMaxPaths + path), request.cid, ++epoch};
   judged = input.key;
+  if (request.cid == 0 && session->machine.path_state(path) == PathState::absent)
+    session->peers[path] = fabric.describe_request(event.request);
   tap.cm(instance_of(*session), now, input.key, trace::WireCmKind::req, false, event.bytes);
   input.request = event.request;
   input.address_pair = event.address_pair;

@@ -123,7 +123,7 @@ struct Server::Impl {
   bool provide_chunks(Fabric&, Session&);
   bool expose(Fabric&, Session&, ConKey);
   // `instance` and `key` for the trace: the session that decided, or the registry.
-  void reject(Fabric&, Nanos now, InstanceId instance, ConKey key, std::uint32_t request, int peer_errno);
+  void reject(Fabric&, Nanos now, InstanceId instance, ConKey key, const Reject&);
   void push(const Fabric& fabric, Nanos now, const Session& session, const WorkRequest& work) {
     tap.sent(instance_of(session), now, fabric, work);
     posts.push(work);

@@ -105,6 +105,8 @@ class Fabric {
   virtual void disconnect(ConKey) = 0;
   // "1.2.3.4:5 > 1.2.3.4:1234" for logs.
   virtual std::string describe(ConKey) const = 0;
+  // The same of a connect request that was neither accepted nor rejected; empty where the fabric cannot tell.
+  virtual std::string describe_request(std::uint32_t /*request*/) const { return {}; }
 
   // --- IO path: no allocation, no blocking ---
   // `bytes_each` may be 0 for receives that only immediates and empty SENDs consume.

@@ -132,6 +132,12 @@ class Daemon:
         self.log.flush()
         return os.pread(self.log.fileno(), 1 << 22, 0).decode(errors='replace')
 
+    def logged(self, pattern):
+        end = time.monotonic() + 60
+        while not re.search(pattern, self.text()) and time.monotonic() < end:
+            time.sleep(0.02)
+        check(re.search(pattern, self.text()), 'the log has a line like ' + pattern)
+
     def alive(self):
         return self.process.poll() is None
 
@@ -272,6 +278,9 @@ def sessions_of_one_address():
     except Refused as refused:
         error = refused.error
     check(error == 12, 'the fourth session of an address that may have three: errno %s' % error)
+    daemon.logged(r'refused a connect request: peer=127\.0\.0\.1:\d+ reason=too_many_sessions errno=12')
+    daemon.logged(r'session=2 name="[^"]+" peer=127\.0\.0\.1:\d+ opened')
+    check('peer= ' not in daemon.text(), 'every line of a path names its peer')
     for one in held:
         one.beat()
         one.close()

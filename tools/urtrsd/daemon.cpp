@@ -55,6 +55,11 @@ bool is_loopback(const std::string& address) {
                 : parsed.is_loopback();
 }
 
+// Of "CLIENT > SERVER".
+std::string_view client_of(std::string_view ends) {
+  return ends.substr(0, ends.find(' '));
+}
+
 std::uint64_t pack(const RequestId& id) {
   return std::uint64_t{id.session} << 32 | std::uint64_t{id.chunk} << 16 | id.serial;
 }
@@ -218,6 +223,10 @@ void Daemon::begin_shutdown(const char* why) {
 void Daemon::report_news() {
   PathNews news;
   while (server_.take_news(news)) {
+    if (news.kind == PathNews::Kind::refused)
+      log_.write(LogKind::refused_connect, spdlog::level::warn,
+                 "refused a connect request: peer={} reason={} errno={}", client_of(news.peer),
+                 to_string(news.reason), news.refusal);
     if (news.kind != PathNews::Kind::path) continue;
     const std::string name =
         news.session < sessions_.size() && sessions_[news.session] ? sessions_[news.session]->name : "";
@@ -225,8 +234,8 @@ void Daemon::report_news() {
     const bool down = news.path.state == PathState::closing || news.path.state == PathState::draining;
     const LogKind kind = name.empty() ? LogKind::stranger_path : down ? LogKind::path_down : LogKind::path_up;
     log_.write(kind, level, "session={} name={} path={} peer={} state={} reason={}{}", news.session,
-               in_quotes(name), news.path.path % kMaxPaths, news.peer.substr(0, news.peer.find(' ')),
-               to_string(news.path.state), to_string(news.path.reason),
+               in_quotes(name), news.path.path % kMaxPaths, client_of(news.peer), to_string(news.path.state),
+               to_string(news.path.reason),
                news.path.peer_errno == 0 ? "" : " errno=" + std::to_string(news.path.peer_errno));
     report_trace(news);
   }
@@ -245,8 +254,9 @@ void Daemon::handle(const ServerEvent& event) {
       try {
         open_session(event);
       } catch (const std::bad_alloc&) {
-        log_.write(LogKind::session, spdlog::level::err, "session={} name={} is closed: no memory for it",
-                   event.session, in_quotes(event.name));
+        log_.write(LogKind::session, spdlog::level::err,
+                   "session={} name={} peer={} is closed: no memory for it", event.session,
+                   in_quotes(event.name), client_of(server_.peer(event.session)));
         server_.close_session(*fabric_, asio::steady_now(), event.session);
       }
       break;
@@ -255,10 +265,9 @@ void Daemon::handle(const ServerEvent& event) {
       feed(event.session, rnbd::SessionClosed{});
       if (const std::uint64_t count = sessions_[event.session]->devices->unknown_flags(); count != 0)
         log_.write(LogKind::session, spdlog::level::warn,
-                   "session={} sent {} IOs with flags that urtrsd does not know; they were served without",
-                   event.session, count);
-      log_.write(LogKind::session, spdlog::level::info, "session={} name={} closed", event.session,
-                 in_quotes(sessions_[event.session]->name));
+                   "{} sent {} IOs with flags that urtrsd does not know; they were served without",
+                   who(event.session), count);
+      log_.write(LogKind::session, spdlog::level::info, "{} closed", who(event.session));
       sessions_[event.session].reset();
       --open_sessions_;
       break;
@@ -275,6 +284,7 @@ void Daemon::open_session(const ServerEvent& event) {
   if (sessions_.size() <= event.session) sessions_.resize(event.session + 1U);
   auto session = std::make_unique<Session>();
   session->name = event.name;
+  session->peer = client_of(server_.peer(event.session));
   session->serial = next_serial_++;
   session->devices =
       std::make_unique<rnbd::ServerDevices>(rnbd::ServerOptions{generation_, rnbd::kMaxGenerations});
@@ -283,8 +293,12 @@ void Daemon::open_session(const ServerEvent& event) {
   sessions_[event.session] = std::move(session);
   generation_ = (generation_ + 1) % rnbd::kMaxGenerations;
   ++open_sessions_;
-  log_.write(LogKind::session, spdlog::level::info, "session={} name={} opened", event.session,
-             in_quotes(event.name));
+  log_.write(LogKind::session, spdlog::level::info, "{} opened", who(event.session));
+}
+
+std::string Daemon::who(std::uint16_t session) const {
+  const Session& asked = *sessions_[session];
+  return fmt::format("session={} name={} peer={}", session, in_quotes(asked.name), asked.peer);
 }
 
 void Daemon::handle_request(const ServerEvent& event) {

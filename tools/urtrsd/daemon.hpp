@@ -41,6 +41,7 @@ class Daemon {
   // One client session: its devices, and the memory of its requests by chunk.
   struct Session {
     std::string name;
+    std::string peer;          // client's address of the path that opened it
     std::uint64_t serial = 0;  // never used again, unlike the index
     std::unique_ptr<rnbd::ServerDevices> devices;
     struct Request {
@@ -53,6 +54,7 @@ class Daemon {
   bool step(Nanos now);
   void handle(const ServerEvent&);
   void open_session(const ServerEvent&);
+  std::string who(std::uint16_t session) const;  // for a line of the log
   void handle_request(const ServerEvent&);
   template <class Input>
   void feed(std::uint16_t session, const Input&);

@@ -53,8 +53,8 @@ void Daemon::opened(std::uint16_t session, std::uint16_t operation, const std::s
   else
     admitted = tl::unexpected(found.error());
   if (!admitted) {
-    log_.write(LogKind::refused_open, spdlog::level::warn, "session={} name={} open {} refused: {}", session,
-               in_quotes(asker.name), in_quotes(name), admitted.error().sentence);
+    log_.write(LogKind::refused_open, spdlog::level::warn, "{} open {} refused: {}", who(session),
+               in_quotes(name), admitted.error().sentence);
     answer.error = admitted.error().error;  // ENOENT and EPERM mean something to the client: not translated
     if (found) close(asker.serial, std::move(*found));
   } else {
@@ -64,8 +64,8 @@ void Daemon::opened(std::uint16_t session, std::uint16_t operation, const std::s
     answer.instance = found->instance;
     for (const std::string& warning : device.warnings()) spdlog::warn("{}", warning);
     if (!found->lock.warning().empty()) spdlog::warn("{}", found->lock.warning());
-    log_.write(LogKind::device, spdlog::level::info, "session={} name={} opened {} {} ({} bytes)", session,
-               in_quotes(asker.name), in_quotes(name), to_string(mode), device.size_bytes());
+    log_.write(LogKind::device, spdlog::level::info, "{} opened {} {} ({} bytes)", who(session),
+               in_quotes(name), to_string(mode), device.size_bytes());
     devices_.emplace(answer.handle, std::move(*found));
   }
   feed(session, answer);
@@ -73,8 +73,7 @@ void Daemon::opened(std::uint16_t session, std::uint16_t operation, const std::s
 
 void Daemon::perform(std::uint16_t session, const rnbd::CloseExport& action) {
   const auto found = devices_.find(action.handle);
-  log_.write(LogKind::device, spdlog::level::info, "session={} name={} closed a device", session,
-             in_quotes(sessions_[session]->name));
+  log_.write(LogKind::device, spdlog::level::info, "{} closed a device", who(session));
   engine_->leave(*found->second.device);
   close(sessions_[session]->serial, std::move(found->second));
   devices_.erase(found);
@@ -83,10 +82,10 @@ void Daemon::perform(std::uint16_t session, const rnbd::CloseExport& action) {
 void Daemon::perform(std::uint16_t session, const rnbd::CacheDamaged& action) {
   const OpenedDevice& damaged = devices_.at(action.handle);
   spdlog::error(
-      "session={} making {} durable failed: {}; what was written to it since the last flush may be lost, and "
+      "{} making {} durable failed: {}; what was written to it since the last flush may be lost, and "
       "its "
       "flushes fail in every session until it is closed and opened again",
-      session, in_quotes(damaged.name), errno_text(action.error));
+      who(session), in_quotes(damaged.name), errno_text(action.error));
   catalog_->on_failed_sync(damaged.device->id());
   damaged_.emplace_back(damaged.device->id(), action.error);
 }
@@ -101,8 +100,8 @@ void Daemon::perform(std::uint16_t session, const rnbd::MeasureExport& action) {
       device->resize(size);
       if (device->size_bytes() != before)
         log_.write(LogKind::device, spdlog::level::info,
-                   "session={} name={} the size of a device changed from {} to {} bytes", session,
-                   in_quotes(sessions_[session]->name), before, device->size_bytes());
+                   "{} the size of a device changed from {} to {} bytes", who(session), before,
+                   device->size_bytes());
       feed(session, rnbd::ExportMeasured{operation, device->sectors()});
       pump_.wake();
     };

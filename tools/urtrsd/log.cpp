@@ -76,6 +76,8 @@ const char* lines_of(LogKind kind) {
       return "lines of opened and closed devices";
     case LogKind::refused_open:
       return "lines of devices that could not be opened";
+    case LogKind::refused_connect:
+      return "refused connect requests";
     case LogKind::count:
       break;
   }

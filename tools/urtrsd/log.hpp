@@ -22,6 +22,7 @@ enum class LogKind : std::uint8_t {
   session,
   device,
   refused_open,
+  refused_connect,
   count,
 };
 
