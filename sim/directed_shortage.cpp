@@ -22,6 +22,16 @@ void steady_alone(Scenario& s, ChoiceSource& choice) {
   steady(s, choice);
   s.paths = 1;
 }
+void answers_in_time(Scenario& s, ChoiceSource& choice) {
+  steady(s, choice);
+  s.client.request_timeout = seconds(10);
+}
+void answers_in_time_without_fence(Scenario& s, ChoiceSource& choice) {
+  answers_in_time(s, choice);
+  s.client.extensions = s.server.extensions = 0;
+  s.client.kernel_peer = UnfencedReplay::replay;
+  s.fenced = false;
+}
 // One request at a time, and a heartbeat so rare that nothing else wakes a process up.
 void one_by_one(Scenario& s, ChoiceSource&) {
   s.paths = 1;
@@ -166,6 +176,13 @@ constexpr Directed kScenarios[] = {
     {"F20g", "storage takes three times the dead-peer time, and no path is lost", steady,
      "delivered number=20\nstorage number=2 time=30s length=30s\npass time=60s\ncompleted "
      "number=100\nunharmed"},
+    {"F20h", "storage takes longer than request_timeout: those requests fail, the others go on",
+     answers_in_time,
+     "delivered number=20\nstorage number=2 time=30s length=30s\nended number=request_timeout\nreached "
+     "number=request_timed_out\nconnected\ncompleted number=200"},
+    {"F20i", "the same with a server that knows no fence", answers_in_time_without_fence,
+     "delivered number=20\nstorage number=2 time=30s length=30s\nended number=request_timeout\nreached "
+     "number=request_timed_out\nconnected\ncompleted number=200"},
     {"F38a", "INFO_REQ comes twice: the path ends and returns, the other client notices nothing",
      lying_client,
      "lie number=message_twice\nreconnect\ndropped number=protocol_violation\nconnected\nunharmed client=2"},

@@ -63,12 +63,14 @@ class IoBook {
   // The client failed this write without an answer of the server, which may still execute it. Its window
   // stays open until end_failed() or close_windows().
   void failed_unanswered(std::uint32_t io, unsigned incarnation) { failed_.push_back({io, incarnation}); }
-  // A later request of this incarnation of the client succeeded. Failed writes must not take effect any more.
-  void end_failed(std::uint32_t client, unsigned incarnation) {
+  // A request of this incarnation of the client, given to it at `invoked`, succeeded. Writes that had failed
+  // by then must not take effect any more.
+  void end_failed(std::uint32_t client, unsigned incarnation, Tick invoked) {
     if (failed_.empty()) return;
     const Tick now = tick();
     std::erase_if(failed_, [&](const FailedWrite& one) {
-      if (ios_[one.io].client != client || one.incarnation != incarnation) return false;
+      const BookedIo& write = ios_[one.io];
+      if (write.client != client || one.incarnation != incarnation || write.answered > invoked) return false;
       ios_[one.io].window_end = std::min(ios_[one.io].window_end, now);
       return true;
     });

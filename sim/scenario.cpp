@@ -149,6 +149,8 @@ void draw_rare_options(ChoiceSource& choice, Scenario& s) {
   if (leaves) s.server.extensions |= wire::kExtensionKeysStay;
   if (!leaves || !agrees) s.client.extensions &= static_cast<std::uint8_t>(~wire::kExtensionKeysStay);
   if (leaves && agrees) s.client.extensions |= wire::kExtensionKeysStay;
+  // Nor is this a draw of its own.
+  if (s.client.seed % 16 == 7) s.client.request_timeout = i * (2 + s.client.seed / 16 % 38);
 }
 
 // Only where the requests of a dead path may go on over another: without a fence, a client that waits for the
@@ -220,6 +222,7 @@ std::string Scenario::describe() const {
   };
   if (client_clock != server_clock || client_clock != ClockRate{})
     text += ", clocks " + clock(client_clock) + " and " + clock(server_clock) + " as fast";
+  if (client.request_timeout != kNever) text += ", answers within " + ms(client.request_timeout);
   if (same_identity) text += ", clients that come back as the same";
   if (network.rnr_budget != 0) text += ", receives may be missing for " + ms(network.rnr_budget);
   if (network.channel_spread != 0) text += ", connections apart by up to " + ms(network.channel_spread);

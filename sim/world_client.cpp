@@ -157,14 +157,21 @@ void World::finished(ClientNode& client, std::uint32_t index, const IoCompletion
   booked.good = done.result == Errc::ok;
   // The server has said its last word, or the request may linger until its session is gone.
   if (done.result == Errc::ok || done.result == Errc::peer_error) booked.window_end = booked.answered;
-  if (done.result == Errc::no_path && booked.direction == Direction::write)
-    book_.failed_unanswered(io, client.incarnation);
-  if (done.result == Errc::ok) book_.end_failed(index, client.incarnation);
+  const bool unanswered = done.result == Errc::no_path || done.result == Errc::request_timeout;
+  if (unanswered && booked.direction == Direction::write) book_.failed_unanswered(io, client.incarnation);
+  if (done.result == Errc::ok) book_.end_failed(index, client.incarnation, booked.invoked);
   if (done.result == Errc::peer_error) judge_.mark(Mark::storage_error);
   if (done.result == Errc::no_path) {
     judge_.mark(Mark::queue_expired);
     if (scenario_.client.queue_timeout == kNever)
       judge_.fail(Oracle::liveness, now(), "request " + std::to_string(io) + " failed for want of a path");
+  }
+  if (done.result == Errc::request_timeout) {
+    judge_.mark(Mark::request_timed_out);
+    const Nanos limit = scenario_.client.request_timeout;
+    if (limit == kNever || now(client) - booked.submitted < limit)
+      judge_.fail(Oracle::liveness, now(),
+                  "request " + std::to_string(io) + " failed as unanswered before request_timeout was over");
   }
   moved_marks(booked);
   std::erase(open_ios_, io);

@@ -51,15 +51,16 @@ TEST(PathlessWait, BeginsWhenAPathThatWasConnectedIsDrained) {
 
 class FailedWrite : public testing::Test {
  protected:
-  FailedWrite() : failed(write()), later(write()) {
+  FailedWrite() : failed(write()), under_way(write()) {
     book[failed].answered = book.tick();
     book.failed_unanswered(failed, 1);
+    later = write();
   }
   std::uint32_t write() { return book.open(0, Direction::write, 0, 1); }
   void succeed(std::uint32_t io) {
     book[io].answered = book[io].window_end = book.tick();
     book[io].good = true;
-    book.end_failed(0, 1);
+    book.end_failed(0, 1, book[io].invoked);
   }
   void read(std::uint32_t value) {
     const std::uint32_t io = book.open(0, Direction::read, 0, 1);
@@ -70,7 +71,8 @@ class FailedWrite : public testing::Test {
 
   IoBook book;
   const std::uint32_t failed;
-  const std::uint32_t later;
+  const std::uint32_t under_way;  // when the write failed
+  std::uint32_t later = 0;
 };
 
 TEST_F(FailedWrite, MayActBeforeALaterRequestSucceeds) {
@@ -87,10 +89,17 @@ TEST_F(FailedWrite, ThatActsAfterALaterSuccessIsFound) {
   EXPECT_NE(book.check(1, false), std::nullopt);
 }
 
+TEST_F(FailedWrite, MayActAfterTheSuccessOfARequestThatWasUnderWay) {
+  succeed(under_way);
+  read(under_way);
+  read(failed);
+  EXPECT_EQ(book.check(1, false), std::nullopt);
+}
+
 TEST_F(FailedWrite, OfAnotherLifeOfTheClientSaysNothing) {
-  book.end_failed(0, 2);
+  book.end_failed(0, 2, book.tick());
   EXPECT_EQ(book[failed].window_end, kOpenEnd);
-  book.end_failed(1, 1);
+  book.end_failed(1, 1, book.tick());
   EXPECT_EQ(book[failed].window_end, kOpenEnd);
 }
 

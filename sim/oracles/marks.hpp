@@ -93,6 +93,7 @@ namespace rtrs::sim {
   X(swallowed, "one connection of a path got nothing through")                   \
   X(hung, "a connection hung for good")                                          \
   X(connection_silent, "a path died because one of its connections was silent")  \
+  X(request_timed_out, "a request failed because the server took too long")      \
   X(unplugged, "an adapter was taken out")                                       \
   X(shortage, "memory, a key or a connection could not be had")                  \
   X(unresolved, "an address did not resolve")                                    \
