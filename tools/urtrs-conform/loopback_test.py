@@ -91,7 +91,8 @@ def main():
             check_cases(port, folder)
         finally:
             server.terminate()
-            server.wait()
+            # A sanitizer that found something says so here.
+            expect(server.wait(LIMIT) == 0, "urtrsd ends well", server.returncode)
 
 
 main()
