@@ -11,9 +11,11 @@ import unittest.mock
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from lab import cells, environment, report, runner  # noqa: E402
+from lab import cells, command_line, environment, kernels, report, rnbd22, runner, tools  # noqa: E402
 
 CASES = cells.all_cases()
+IMAGES = {name: types.SimpleNamespace(kernel=kernel, version=f"{name}.99", modules=name)
+          for name, kernel in kernels.KERNELS.items()}
 
 
 def judge(code, log="", dmesg="", reset="", clean=True, why="", deviations=()):
@@ -25,7 +27,7 @@ def judge(code, log="", dmesg="", reset="", clean=True, why="", deviations=()):
         folder.mkdir(parents=True)
         for name, text in (("log", log), ("dmesg", dmesg), ("reset.log", reset), ("figures", "gap 1.5 s\n")):
             (folder / name).write_text(text)
-        lab = types.SimpleNamespace(work=work, kernel="6.12", programs_digest=lambda: "d", counted=False)
+        lab = types.SimpleNamespace(work=work, images=IMAGES, programs_digest=lambda: "d", counted=False)
         options = argparse.Namespace(build_dir=work, fast=False, minutes=None, seconds=None, jobs=1)
         judging = runner.Runner(lab, CASES, options, lambda text: None)
         judging.deviations = list(deviations)
@@ -42,6 +44,7 @@ class Cells(unittest.TestCase):
             for role, value in case.only:
                 self.assertIn(value, {"client": cells.PEERS, "server": cells.PEERS, "paths": ("1", "2"),
                                       "invalidate": ("on", "off")}[role], name)
+            self.assertLessEqual(set(case.kernels), set(kernels.KERNELS), name)
 
     def test_a_selection_is_the_product_of_its_roles_where_a_case_applies(self):
         roles = (("kernel", "urtrs"), ("kernel",), ("on", "off"), (1, 2), ("on",))
@@ -65,13 +68,46 @@ class Cells(unittest.TestCase):
         self.assertEqual([cell.name for cell in cells.select(CASES, ["verify"], roles)],
                          ["verify.urtrs-urtrs.on.1.client-off"])
 
-    def test_the_fast_selection_has_every_pair_and_nothing_slow(self):
+    def test_the_fast_selection_has_every_pair_both_kernels_and_nothing_slow(self):
         fast = cells.fast_cells(CASES)
-        self.assertEqual({cell.pair for cell in fast}, {(c, s) for c in cells.PEERS for s in cells.PEERS})
         self.assertTrue(all(CASES[cell.case].fast and CASES[cell.case].applies(cell) for cell in fast))
         self.assertEqual(len({cell.name for cell in fast}), len(fast))
         self.assertIn("cut-heal", {cell.case for cell in fast})
+        every = {(c, s) for c in cells.PEERS for s in cells.PEERS}
+        both_ways = {("kernel", "urtrs"), ("urtrs", "kernel")}
+        pairs = {name: {cell.pair for cell in fast if cell.kernel == name} for name in kernels.KERNELS}
+        self.assertEqual(pairs["6.12"], every)
+        for name in set(kernels.KERNELS) - {"6.12"}:
+            self.assertEqual(pairs[name], both_ways)
+        for pair in both_ways:
+            for name in ("6.12", "6.1"):
+                self.assertIn("verify", {cell.case for cell in fast if cell.kernel == name and cell.pair == pair})
+            # Every fast case meets the kernel's modules of some version in both directions.
+            met = {cell.case for cell in fast if cell.pair == pair}
+            self.assertIn("nounmap", {cell.case for cell in fast if cell.kernel == "6.12-rnbd2.2" and cell.pair == pair})
+            self.assertEqual(met, {name for name, case in CASES.items() if case.fast and not case.together})
 
+    def test_a_cell_of_another_kernel_ends_with_its_name(self):
+        roles = (("kernel",), ("urtrs",), ("on",), (1,), ("on",), ("6.12", "6.1"))
+        names = ["verify.kernel-urtrs.on.1", "verify.kernel-urtrs.on.1@6.1"]
+        self.assertEqual([cell.name for cell in cells.select(CASES, ["verify"], roles)], names)
+        # A pattern of whole cells is about the kernels that are asked for, unless it names one.
+        self.assertEqual([cell.name for cell in cells.select(CASES, [names[0]], roles)], names)
+        self.assertEqual([cell.name for cell in cells.select(CASES, [names[0]], roles[:5])], names[:1])
+        self.assertEqual([cell.name for cell in cells.select(CASES, [names[1]], roles[:5])], names[1:])
+
+    def test_a_cell_that_is_left_out_is_not_selected(self):
+        roles = (("kernel",), ("kernel",), ("on", "off"), (1,), ("on",), ("6.12", "6.1"))
+        self.assertEqual([cell.name for cell in cells.select(CASES, ["verify"], roles)],
+                         ["verify.kernel-kernel.on.1", "verify.kernel-kernel.off.1", "verify.kernel-kernel.off.1@6.1"])
+
+    def test_cells_run_the_programs_that_their_roles_and_their_case_name(self):
+        roles = (("kernel",), ("kernel",), (), (), ())
+        needed = {name: CASES[name.split(".")[0]].programs(cells.select(CASES, [name], roles)[0]) for name in (
+            "verify.kernel-kernel.on.1", "verify.kernel-urtrs.on.1", "conform-server.urtrs-kernel.on.2",
+            "throughput.kernel-kernel.on.1")}
+        ours = {*environment.UNDER_TEST, environment.REPLAY}
+        self.assertEqual(list(needed.values()), [set(), ours, {*ours, "tools/urtrs-conform/urtrs-conform"}, ours])
 
     def test_four_pairs_that_can_be_judged_at_one_time_are_one_boot(self):
         roles = (cells.PEERS, cells.PEERS, ("on", "off"), (1, 2), ("on",))
@@ -85,13 +121,28 @@ class Cells(unittest.TestCase):
 
 
 class FakeBoot:
-    """A guest that ends its plan at a cell whose name is in `bad`, as the real one does; judged cells are in `log`."""
-    bad, log, out_of_time, killed = set(), [], False, ""
+    """A guest that ends its plan at a cell whose name is in `bad`, as the real one does; judged cells are in `log`.
 
-    def __init__(self, lab, out, limits, end):
+    `dies` holds for a cell (or for "boot", before any) what the console says each time that the guest dies in it; `log`
+    has an entry for each try. In a cell of `oopses` the guest goes on after such a console, and the cell fails.
+    """
+    bad, log, out_of_time, killed = set(), [], False, ""
+    dies, oopses, kernels = {}, {}, []
+
+    def __init__(self, lab, image, out, limits, end):
         self.out, self.console = out, out / "console.log"
+        self.console.write_text("")
+        self.kernels.append(image.kernel.name)
+
+    def dead(self, place):
+        if not self.dies.get(place):
+            return False
+        self.console.write_text(self.dies[place].pop(0))
+        return True
 
     def events(self):
+        if self.dead("boot"):
+            return
         for line in (self.out / "plan").read_text().splitlines():
             name = line.split()[0]
             (self.out / name).mkdir()
@@ -99,21 +150,27 @@ class FakeBoot:
                 f"rounds:{c}-{s} {n} rounds\n" for n, (c, s) in enumerate(report.pairs())) if "all-all" in name else "")
             self.log.append(name)
             yield "begin", name
-            yield "end", name, 1 if name in self.bad else 0, 1.0, True
-            if name in self.bad:
+            if self.dead(name):
+                return
+            oops = self.oopses[name].pop(0) if self.oopses.get(name) else ""
+            (self.out / name / "dmesg").write_text(oops)
+            failed = name in self.bad or bool(oops)
+            yield "end", name, 1 if failed else 0, 1.0, not failed
+            if failed:
                 return
 
     def stop(self):
         pass
 
 
-def run(names, jobs, bad=()):
+def run(names, jobs, bad=(), dies=None, oopses=None):
     """What a run of these cells leaves in results.json."""
     with tempfile.TemporaryDirectory() as work, unittest.mock.patch.object(runner, "Boot", FakeBoot):
-        FakeBoot.bad, FakeBoot.log = set(bad), []
+        FakeBoot.bad, FakeBoot.log, FakeBoot.kernels = set(bad), [], []
+        FakeBoot.dies, FakeBoot.oopses = dies or {}, oopses or {}
         work = pathlib.Path(work)
-        lab = types.SimpleNamespace(work=work, kernel="6.12", programs=work, modules=work, noise=work,
-                                    programs_digest=lambda: "d", counted=False)
+        lab = types.SimpleNamespace(work=work, images=IMAGES, programs=work, noise=work, programs_digest=lambda: "d",
+                                    counted=False)
         options = argparse.Namespace(build_dir=work, fast=False, minutes=None, seconds=None, jobs=jobs, set=[],
                                      fabric="verbs", capture=False, verbose=False)
         roles = (cells.PEERS, cells.PEERS, ("on", "off"), (1, 2), ("on",))
@@ -142,6 +199,106 @@ class Runs(unittest.TestCase):
         self.assertEqual([name for name, result in results.items() if result["verdict"] == "fail"],
                          ["cut-heal.urtrs-kernel.on.2"])
         self.assertEqual(len(results), 8)
+
+
+EMULATOR = "[   41.0] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI\n[   41.0] RIP: 0010:sched_clock_cpu+0x1/0x20\n"
+PANIC = "[   41.0] BUG: unable to handle page fault\n[   41.0] rxe_invalidate_mw+0x5/0x80 [rdma_rxe]\n"
+
+
+class Deaths(unittest.TestCase):
+    """A guest that dies in the emulator is tried once more; then its cell fails. It is never skipped."""
+    CELL = "connect.kernel-urtrs.on.1"
+
+    def verdicts(self, **how):
+        return {name: result["verdict"] for name, result in run(["connect.kernel-urtrs.*"], 1, **how).items()}
+
+    def test_a_guest_that_dies_in_a_cell_once_is_started_again_and_the_verdict_says_so(self):
+        for console in (EMULATOR, ""):
+            results = run(["connect.kernel-urtrs.*"], 1, dies={self.CELL: [console]})
+            self.assertEqual({result["verdict"] for result in results.values()}, {"pass"})
+            self.assertEqual(FakeBoot.log.count(self.CELL), 2)
+            self.assertEqual([name for name, result in results.items() if "died" in result], [self.CELL])
+            self.assertIn("tried twice", report.text_table(results))
+
+    def test_a_guest_that_dies_twice_in_a_cell_fails_it_and_the_others_go_on(self):
+        verdicts = self.verdicts(dies={self.CELL: [EMULATOR, EMULATOR, EMULATOR]})
+        self.assertEqual(verdicts.pop(self.CELL), "fail")
+        self.assertEqual((set(verdicts.values()), len(verdicts)), ({"pass"}, 3))
+        self.assertEqual(FakeBoot.log.count(self.CELL), 2)
+
+    def test_a_panic_in_what_is_judged_fails_at_once(self):
+        verdicts = self.verdicts(dies={self.CELL: [PANIC]})
+        self.assertEqual((verdicts[self.CELL], FakeBoot.log.count(self.CELL)), ("fail", 1))
+
+    def test_an_oops_of_the_emulator_that_the_guest_survives_counts_as_a_death(self):
+        self.assertEqual(set(self.verdicts(oopses={self.CELL: [EMULATOR]}).values()), {"pass"})
+        self.assertEqual(self.verdicts(oopses={self.CELL: [EMULATOR, EMULATOR]})[self.CELL], "fail")
+        self.assertEqual(self.verdicts(oopses={self.CELL: [PANIC]})[self.CELL], "fail")
+
+    def test_a_kernel_that_does_not_boot_twice_fails_all_of_its_cells_and_no_others(self):
+        self.assertEqual(set(self.verdicts(dies={"boot": [EMULATOR]}).values()), {"pass"})
+        for console in (EMULATOR, ""):
+            verdicts = self.verdicts(dies={"boot": [console] * 9})
+            self.assertEqual((set(verdicts.values()), len(verdicts), FakeBoot.log), ({"fail"}, 4, []))
+            self.assertEqual(len(FakeBoot.kernels), 2)
+
+    def test_a_boot_has_cells_of_one_kernel(self):
+        results = run(["connect.kernel-urtrs.on.?", "connect.kernel-urtrs.on.?@6.1"], 1)
+        self.assertEqual(FakeBoot.kernels, ["6.12", "6.1"])
+        self.assertEqual({name: result["kernel"] for name, result in results.items()},
+                         {name: "6.1.99" if name.endswith("@6.1") else "6.12.99" for name in FakeBoot.log})
+
+
+class Kernels(unittest.TestCase):
+    def test_a_version_is_of_its_series_only(self):
+        names = ["linux-image-6.1.0-9-amd64", "linux-headers-6.1.0-9-amd64", "linux-image-6.1.0-56-amd64",
+                 "linux-headers-6.1.0-56-amd64", "linux-image-6.1.0-57-amd64", "linux-image-6.1.0-58-rt-amd64",
+                 "linux-headers-6.1.0-58-rt-amd64", "linux-image-6.12.117+deb12-amd64", "linux-headers-6.12.117+deb12-amd64"]
+        self.assertEqual(kernels.newest(kernels.versions_with_both("6.1", names)), "6.1.0-56-amd64")
+        self.assertEqual(kernels.newest(kernels.versions_with_both("6.12", names)), "6.12.117+deb12-amd64")
+        self.assertIsNone(kernels.newest(kernels.versions_with_both("6.2", names)))
+
+    def test_without_a_choice_selections_have_every_kernel_and_names_the_default(self):
+        def chosen(*words):
+            return command_line.kernels_of(command_line.parser().parse_args(["run", *words]))
+        self.assertEqual(chosen("--fast"), list(kernels.KERNELS))
+        self.assertEqual(chosen("--all"), list(kernels.KERNELS))
+        self.assertEqual(chosen("verify"), ["6.12"])
+        self.assertEqual(chosen("verify", "--kernel", "6.1"), ["6.1"])
+        self.assertNotIn("6.1", chosen("--all", "--counted"))
+        with self.assertRaises(ValueError):
+            chosen("verify", "--kernel", "6.1", "--counted")
+
+    def test_rnbd_2_2_is_made_of_a_source_that_has_all_places_to_change_and_of_no_other(self):
+        head = "#define RNBD_PROTO_VER_MINOR 0\nenum x {\n\tRNBD_F_FUA   = 1<<(RNBD_OP_BITS + 1),\n};\n"
+        server, client = "int a()\n{\n\n\treturn bio_opf;\n}\n", "int b()\n{\n\n\treturn rnbd_opf;\n}\n"
+        for text in (head + server + client, head + server, server + client, head + server + client + client):
+            with tempfile.TemporaryDirectory() as work:
+                path = pathlib.Path(work) / rnbd22.HEADER
+                path.parent.mkdir(parents=True)
+                path.write_text(text)
+                if text == head + server + client:
+                    rnbd22.edit(pathlib.Path(work))
+                    new = path.read_text()
+                    self.assertEqual(new.count("RNBD_F_NOUNMAP"), 3)
+                    self.assertIn("RNBD_PROTO_VER_MINOR 2\n", new)
+                else:
+                    with self.assertRaisesRegex(RuntimeError, "places instead of one"):
+                        rnbd22.edit(pathlib.Path(work))
+
+    def test_only_what_the_cells_run_is_built(self):
+        with tempfile.TemporaryDirectory() as work, unittest.mock.patch.object(environment, "run") as command:
+            build = pathlib.Path(work)
+            lab = unittest.mock.Mock(work=build)
+            (build / "CMakeCache.txt").write_text("")
+            environment.Lab.build_programs(lab, build, set(), print)
+            command.assert_not_called()
+            (build / "tools/urtrsd").mkdir(parents=True)
+            (build / "tools/urtrsd/urtrsd").write_text("")
+            environment.Lab.build_programs(lab, build, {"tools/urtrsd/urtrsd"}, lambda text: None)
+            self.assertEqual(command.call_args.args[0][-2:], ["--target", "urtrsd"])
+            with self.assertRaises(tools.Unavailable):
+                environment.Lab.build_programs(lab, build, {environment.REPLAY}, lambda text: None)
 
 
 class Verdicts(unittest.TestCase):
@@ -183,7 +340,7 @@ class Tables(unittest.TestCase):
             results[cell.name] = self.result(cell, verdict, lose_both_gap=gap)
         cell = cells.Cell("verify", "kernel", "urtrs", "on", 1)
         results[cell.name] = self.result(cell, "fail")
-        document = (environment.HERE.parent.parent / "docs/interop.md").read_text(encoding="utf-8")
+        document = (environment.ROOT / "docs/interop.md").read_text(encoding="utf-8")
         new = report.update(document, results, CASES)
         self.assertIn("| `verify` | · · · · | ✗ · · · |", new)
         self.assertIn("| `poll-queues` | · · · · | · · · · |  |  |", new)
@@ -193,6 +350,18 @@ class Tables(unittest.TestCase):
         self.assertEqual(new.splitlines()[0], document.splitlines()[0])
         with self.assertRaises(ValueError):
             report.update("no markers", results, CASES)
+
+    def test_each_kernel_has_a_table_of_its_own(self):
+        cell = cells.Cell("verify", "urtrs", "kernel", "off", 1, kernel="6.1")
+        results = {cell.name: self.result(cell, "fail")}
+        self.assertIn("| `verify` | - - · · | · · · · | · · ✗ · | · · · · |", report.matrix(results, CASES, "6.1"))
+        self.assertIn("Left out: soft-RoCE of 6.1", report.matrix(results, CASES, "6.1"))
+        self.assertIn("| `verify` | · · · · | · · · · | · · · · | · · · · |", report.matrix(results, CASES))
+        document = (environment.ROOT / "docs/interop.md").read_text(encoding="utf-8")
+        new = report.update(document, results, CASES, ["6.1"])
+        self.assertIn("`verify.urtrs-kernel.off.1@6.1`: fail: why not", new)
+        of_default = document.split("<!-- matrix begin -->")[1].split("<!-- matrix end -->")[0]
+        self.assertIn(of_default, new)
 
     def test_cut_heal_has_a_row_for_each_pair_that_was_run_with_its_figures(self):
         names = ("rounds", "blocks", "noticed_least", "noticed_most", "healed_least", "healed_most")

@@ -1,6 +1,7 @@
 # title: urtrs-conform judges the client, over verbs
 # only: server=urtrs paths=1
 # limit: 1800
+# runs: tools/urtrs-conform/urtrs-conform
 # The tool is the server. The client connects, opens a device and reads from it, and is begun again when it gave up.
 mapped() {
   case $CLIENT in

@@ -1,6 +1,7 @@
 # title: urtrs-conform judges the server, over verbs
 # only: client=urtrs paths=2
 # limit: 1800
+# runs: tools/urtrs-conform/urtrs-conform
 QUEUE_DEPTH=512
 server_start
 known=()

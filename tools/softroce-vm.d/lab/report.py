@@ -5,6 +5,7 @@ import re
 import statistics
 
 from . import cells as cell_rules
+from .kernels import DEFAULT, KERNELS
 
 MARK = {"pass": "✓", "known": "k", "fail": "✗", "skip": "s", None: "·"}
 NAMES = {"kernel": "kernel", "urtrs": "urtrs"}
@@ -36,6 +37,8 @@ def text_table(done):
     lines = []
     for name, result in done.items():
         reason = f"  {result['reason']}" if result["reason"] else ""
+        if "died" in result:
+            reason += f"  (tried twice; the first time: {result['died']})"
         lines.append(f"{result['verdict']:5} {result['seconds']:6.1f} s  {name}{reason[:160]}")
     counts = {}
     for result in done.values():
@@ -47,6 +50,10 @@ def text_table(done):
 
 def pairs():
     return list(itertools.product(cell_rules.PEERS, cell_rules.PEERS))
+
+
+def of_kernel(results, kernel):
+    return {name: result for name, result in results.items() if result.get("series", DEFAULT) == kernel}
 
 
 def build_of(result):
@@ -67,16 +74,19 @@ def mark(result, results):
     return "o" if result["verdict"] == "pass" and ours and build_of(result) != newest else MARK[result["verdict"]]
 
 
-def matrix(results, cases):
+def matrix(results, cases, kernel=DEFAULT):
     """Markdown: one row a case, one column a pair of peers; four marks: on/1, on/2, off/1, off/2."""
+    results = of_kernel(results, kernel)
     head = " | ".join(f"{NAMES[c]} → {NAMES[s]}" for c, s in pairs())
     lines = [f"| case | {head} |", "|---|" + "---|" * len(pairs())]
     for name, case in cases.items():
+        if kernel not in case.kernels:
+            continue
         row = []
         for client, server in pairs():
             marks = []
             for invalidate, paths in itertools.product(("on", "off"), (1, 2)):
-                cell = cell_rules.Cell(name, client, server, invalidate, paths)
+                cell = cell_rules.Cell(name, client, server, invalidate, paths, kernel=kernel)
                 if not case.applies(cell):
                     marks.append("-")
                     continue
@@ -89,6 +99,7 @@ def matrix(results, cases):
                   "| case | extensions | invalidate | paths | verdict |", "|---|---|---|---|---|"]
         lines += [f"| `{r['case']}` | {r['extension']} | {r['invalidate']} | {r['paths']} | {mark(r, results)} |"
                   for r in sorted(mixed, key=lambda r: (r["case"], r["extension"], r["invalidate"], r["paths"]))]
+    lines += [f"\nLeft out: {entry['name']}." for entry in cell_rules.LEFT_OUT if entry.get("kernel", kernel) == kernel]
     return "\n".join(lines)
 
 
@@ -174,18 +185,33 @@ def provenance(results):
     newest = list(builds.values())[-1:] or [0]
     counted = sum(r.get("counted", False) for r in results.values())
     longest = max((r.get("duration", 0) for r in results.values() if r["case"] == "cut-heal"), default=0)
-    return (f"{len(results)} cells, run {min(when)} to {max(when)} UTC, Linux {kernels}. Those with programs of ours ran {len(builds)} build(s) "
-            f"of them, {newest[0]} of these cells the newest; "
-            f"`cut-heal` ran for up to {longest} s. In {counted} cells the guest's clock counted instructions.")
+    heal = f"`cut-heal` ran for up to {longest} s. " if longest else ""
+    return (f"{len(results)} cells, run {min(when)} to {max(when)} UTC, Linux {kernels}. Those with programs of ours ran "
+            f"{len(builds)} build(s) of them, {newest[0]} of these cells the newest. {heal}"
+            f"In {counted} cells the guest's clock counted instructions.")
 
 
-def update(document, results, cases):
-    """The document's text with what stands between its markers made anew. ValueError: a marker is missing."""
-    parts = {"provenance": provenance(results), "matrix": matrix(results, cases), "figures": figures(results),
-             "throughput": throughput(results), "cut-heal": cut_heal(results),
-             "not-green": not_green(results)}
-    for name, text in parts.items():
-        pattern = re.compile(rf"(<!-- {name} begin -->\n).*?(<!-- {name} end -->)", re.DOTALL)
+def of_run(results, cases, kernels):
+    """Markdown: matrix and figures of these kernels."""
+    return "\n\n".join(f"Linux {kernel}\n\n{matrix(results, cases, kernel)}\n\n{figures(of_kernel(results, kernel))}"
+                       for kernel in kernels)
+
+
+def parts(results, cases, kernel):
+    """What a document has of a kernel: name of the markers and text."""
+    of_it = of_kernel(results, kernel)
+    found = {"provenance": provenance(of_it), "matrix": matrix(of_it, cases, kernel), "not-green": not_green(of_it)}
+    if kernel != DEFAULT:
+        if kernel in cell_rules.PLAIN:
+            found["figures"] = figures(of_it)
+        return {f"{name}-{kernel}": text for name, text in found.items()}
+    return found | {"figures": figures(of_it), "throughput": throughput(of_it), "cut-heal": cut_heal(of_it)}
+
+
+def update(document, results, cases, kernels=tuple(KERNELS)):
+    """The document's text with what stands between its markers about these kernels made anew. ValueError: one is missing."""
+    for name, text in (part for kernel in kernels for part in parts(results, cases, kernel).items()):
+        pattern = re.compile(rf"(<!-- {re.escape(name)} begin -->\n).*?(<!-- {re.escape(name)} end -->)", re.DOTALL)
         if not pattern.search(document):
             raise ValueError(f"the document has no '<!-- {name} begin -->'")
         document = pattern.sub(lambda match, text=text: f"{match[1]}{text}\n{match[2]}", document)

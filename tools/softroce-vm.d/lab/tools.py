@@ -1,0 +1,25 @@
+"""Running the tools of this machine."""
+import os
+import pathlib
+import shutil
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent.parent
+GUEST = HERE / "guest"
+
+
+class Unavailable(Exception):
+    """The lab cannot run here; the text says why and what would help."""
+
+
+def run(command, log, **more):
+    """Runs quietly, with its output in `log`; RuntimeError with the end of it when the command fails."""
+    with open(log, "ab") as output:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False, **more)
+    if done.returncode != 0:
+        tail = pathlib.Path(log).read_text(encoding="utf-8", errors="replace").splitlines()[-15:]
+        raise RuntimeError(f"{' '.join(map(str, command))} failed; whole output in {log}\n  " + "\n  ".join(tail))
+
+
+def which(program):
+    return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
