@@ -9,6 +9,7 @@ from .tools import GUEST, which
 
 BOOT_SECONDS = 120  # until the first cell begins
 RESET_SECONDS = 140  # cleaning up after a cell
+STARVED = 10  # times as long it may take a guest that other programs of this machine keep from running
 SLOWER = 8  # a guest that counts instructions, on a busy host
 
 
@@ -68,10 +69,27 @@ class Boot:
         self.console = self.out / "console.log"
         self.progress = self.out / "progress"
         self.progress.write_text("")
+        self.starved = 0.0  # seconds that a thread of the guest was ready to run and had no processor
         self.killed = ""  # why, when the guest had to be ended
         with open(self.console, "wb") as output:
             self.process = subprocess.Popen(command(lab, image, self.out, GUEST / "main"), stdin=subprocess.DEVNULL,
                                             stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def _now(self):
+        """Seconds in which the guest could run: one that other programs starve is not dead."""
+        waited = 0
+        for thread in pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/schedstat"):
+            try:
+                waited = max(waited, int(thread.read_text(encoding="ascii").split()[1]))
+            except OSError:  # the thread has ended
+                continue
+        self.starved = max(self.starved, waited / 1e9)
+        return time.monotonic() - self.starved
+
+    def _expect(self, seconds):
+        """From now on the guest has this long to say something."""
+        self.deadline = self._now() + self.patience * seconds
+        self.latest = time.monotonic() + STARVED * self.patience * seconds
 
     def stop(self):
         if self.process.poll() is None:
@@ -79,7 +97,8 @@ class Boot:
         self.process.wait()
 
     def events(self):
-        seen, deadline = 0, time.monotonic() + self.patience * BOOT_SECONDS
+        seen = 0
+        self._expect(BOOT_SECONDS)
         while True:
             ended = self.process.poll() is not None
             lines = self.progress.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -89,10 +108,10 @@ class Boot:
                 seen += 1
                 words = line.split()
                 if words[0] == "begin":
-                    deadline = time.monotonic() + self.patience * (self.limits[words[1]] + RESET_SECONDS)
+                    self._expect(self.limits[words[1]] + RESET_SECONDS)
                     yield "begin", words[1]
                 elif words[0] == "end":
-                    deadline = time.monotonic() + self.patience * BOOT_SECONDS
+                    self._expect(BOOT_SECONDS)
                     yield "end", words[1], int(words[2]), float(words[3]), words[4] == "clean"
             if ended:
                 return
@@ -100,7 +119,7 @@ class Boot:
                 self.out_of_time = True
                 self.stop()
                 return
-            if time.monotonic() > deadline:
+            if self._now() > self.deadline or time.monotonic() > self.latest:
                 self.killed = "the guest did not answer any more"
                 self.stop()
             time.sleep(0.2)

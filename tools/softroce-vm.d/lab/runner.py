@@ -140,13 +140,13 @@ class Runner:
             return count
         why = trouble or boot.killed or "the guest ended (kernel panic?); see console.log"
         if open_cell is not None:
-            if self._once_more(open_cell, read(boot.console), boot, why):
+            if self._once_more(open_cell, last_words(out, open_cell), boot, why):
                 return count
-            shutil.copy(boot.console, out / open_cell.name / "console.log")
+            (out / open_cell.name / "console.log").write_text(last_words(out, open_cell), encoding="utf-8")
             self._judge(open_cell, out, 254, 0.0, False, why)
             count += 1
-        elif count == 0 and not self._once_more(share[0], read(boot.console), boot, why):
-            return self._does_not_boot(share, out, boot, why)
+        elif count == 0 and not self._once_more(share[0], last_words(out, share[0]), boot, why):
+            return self._does_not_boot(share, out, why)
         return count
 
     def _once_more(self, cell, text, boot, why=""):
@@ -165,20 +165,18 @@ class Runner:
             self.died[cell.name] = why
         kept = self.lab.work / "died" / cell.name
         kept.mkdir(parents=True, exist_ok=True)
-        if boot.console.exists():
-            shutil.copy(boot.console, kept / "console.log")
-        self.say(f"      {cell.name}: {why}; it is tried once more (its console: {kept})")
+        (kept / "console.log").write_text(last_words(boot.out, cell), encoding="utf-8")
+        self.say(f"      {cell.name}: {why}; it is tried once more (its last words: {kept})")
         return True
 
-    def _does_not_boot(self, share, out, boot, why):
+    def _does_not_boot(self, share, out, why):
         """Two guests died before their first cell: those that wait for this kernel have failed."""
         with self.guard:
             waiting = [cell for cell in self.waiting if cell.kernel == share[0].kernel]
             self.waiting = [cell for cell in self.waiting if cell not in waiting]
         for cell in share + waiting:
             (out / cell.name).mkdir(exist_ok=True)
-            if boot.console.exists():
-                shutil.copy(boot.console, out / cell.name / "console.log")
+            (out / cell.name / "console.log").write_text(last_words(out, cell), encoding="utf-8")
             self._judge(cell, out, 254, 0.0, False, f"the guest does not boot, tried twice: {why}")
         return len(share)
 
@@ -278,6 +276,12 @@ class Runner:
 def vars_of(cell):
     return {"case": cell.case, "client": cell.client, "server": cell.server, "invalidate": cell.invalidate,
             "paths": cell.paths, "extension": cell.extension, "series": cell.kernel}
+
+
+def last_words(out, cell):
+    """Console of a guest that died, and what its kernel said since the cell began."""
+    kernel = read(out / "kernel.log").split(f"softroce-vm: {cell.name} begins")[-1]
+    return f"{read(out / 'console.log')}\n{kernel}"
 
 
 def read(path):
