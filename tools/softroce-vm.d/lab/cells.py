@@ -171,7 +171,7 @@ def fast_cells(cases):
             if pair == ("kernel", "kernel") and name != "verify" or cases[name].together and pair != ("urtrs", "urtrs"):
                 continue
             cells += [_fast_cell(cases[name], pair, index + turn + 2 * list(KERNELS).index(kernel), kernel)
-                      for kernel in _fast_kernels(cases[name], pair, index + turn)]
+                      for kernel in _fast_kernels(cases[name], pair, index // 2 + turn)]
     # Mixed versions of our own: one side does not know the extensions.
     cells += [Cell("verify", "urtrs", "urtrs", "on", 2, extension) for extension in ("client-off", "server-off")]
     return cells
