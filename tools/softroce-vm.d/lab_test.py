@@ -11,7 +11,7 @@ import unittest.mock
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from lab import cells, command_line, environment, kernels, report, rnbd22, runner, tools  # noqa: E402
+from lab import cells, environment, kernels, report, runner  # noqa: E402
 
 CASES = cells.all_cases()
 IMAGES = {name: types.SimpleNamespace(kernel=kernel, version=f"{name}.99", modules=name)
@@ -254,58 +254,6 @@ class Deaths(unittest.TestCase):
         self.assertEqual(FakeBoot.kernels, ["6.12", "6.1"])
         self.assertEqual({name: result["kernel"] for name, result in results.items()},
                          {name: "6.1.99" if name.endswith("@6.1") else "6.12.99" for name in FakeBoot.log})
-
-
-class Kernels(unittest.TestCase):
-    def test_a_version_is_of_its_series_only(self):
-        names = ["linux-image-6.1.0-9-amd64", "linux-headers-6.1.0-9-amd64", "linux-image-6.1.0-56-amd64",
-                 "linux-headers-6.1.0-56-amd64", "linux-image-6.1.0-57-amd64", "linux-image-6.1.0-58-rt-amd64",
-                 "linux-headers-6.1.0-58-rt-amd64", "linux-image-6.12.117+deb12-amd64", "linux-headers-6.12.117+deb12-amd64"]
-        self.assertEqual(kernels.newest(kernels.versions_with_both("6.1", names)), "6.1.0-56-amd64")
-        self.assertEqual(kernels.newest(kernels.versions_with_both("6.12", names)), "6.12.117+deb12-amd64")
-        self.assertIsNone(kernels.newest(kernels.versions_with_both("6.2", names)))
-
-    def test_without_a_choice_selections_have_every_kernel_and_names_the_default(self):
-        def chosen(*words):
-            return command_line.kernels_of(command_line.parser().parse_args(["run", *words]))
-        self.assertEqual(chosen("--fast"), list(kernels.KERNELS))
-        self.assertEqual(chosen("--all"), list(kernels.KERNELS))
-        self.assertEqual(chosen("verify"), ["6.12"])
-        self.assertEqual(chosen("verify", "--kernel", "6.1"), ["6.1"])
-        self.assertNotIn("6.1", chosen("--all", "--counted"))
-        with self.assertRaises(ValueError):
-            chosen("verify", "--kernel", "6.1", "--counted")
-
-    def test_rnbd_2_2_is_made_of_a_source_that_has_all_places_to_change_and_of_no_other(self):
-        head = "#define RNBD_PROTO_VER_MINOR 0\nenum x {\n\tRNBD_F_FUA   = 1<<(RNBD_OP_BITS + 1),\n};\n"
-        server, client = "int a()\n{\n\n\treturn bio_opf;\n}\n", "int b()\n{\n\n\treturn rnbd_opf;\n}\n"
-        for text in (head + server + client, head + server, server + client, head + server + client + client):
-            with tempfile.TemporaryDirectory() as work:
-                path = pathlib.Path(work) / rnbd22.HEADER
-                path.parent.mkdir(parents=True)
-                path.write_text(text)
-                if text == head + server + client:
-                    rnbd22.edit(pathlib.Path(work))
-                    new = path.read_text()
-                    self.assertEqual(new.count("RNBD_F_NOUNMAP"), 3)
-                    self.assertIn("RNBD_PROTO_VER_MINOR 2\n", new)
-                else:
-                    with self.assertRaisesRegex(RuntimeError, "places instead of one"):
-                        rnbd22.edit(pathlib.Path(work))
-
-    def test_only_what_the_cells_run_is_built(self):
-        with tempfile.TemporaryDirectory() as work, unittest.mock.patch.object(environment, "run") as command:
-            build = pathlib.Path(work)
-            lab = unittest.mock.Mock(work=build)
-            (build / "CMakeCache.txt").write_text("")
-            environment.Lab.build_programs(lab, build, set(), print)
-            command.assert_not_called()
-            (build / "tools/urtrsd").mkdir(parents=True)
-            (build / "tools/urtrsd/urtrsd").write_text("")
-            environment.Lab.build_programs(lab, build, {"tools/urtrsd/urtrsd"}, lambda text: None)
-            self.assertEqual(command.call_args.args[0][-2:], ["--target", "urtrsd"])
-            with self.assertRaises(tools.Unavailable):
-                environment.Lab.build_programs(lab, build, {environment.REPLAY}, lambda text: None)
 
 
 class Verdicts(unittest.TestCase):

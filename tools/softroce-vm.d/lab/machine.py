@@ -91,6 +91,9 @@ class Boot:
         self.deadline = self._now() + self.patience * seconds
         self.latest = time.monotonic() + STARVED * self.patience * seconds
 
+    def _is_late(self):
+        return self._now() > self.deadline or time.monotonic() > self.latest
+
     def stop(self):
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -119,7 +122,7 @@ class Boot:
                 self.out_of_time = True
                 self.stop()
                 return
-            if self._now() > self.deadline or time.monotonic() > self.latest:
+            if self._is_late():
                 self.killed = "the guest did not answer any more"
                 self.stop()
             time.sleep(0.2)
