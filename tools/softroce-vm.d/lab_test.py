@@ -83,7 +83,8 @@ class Cells(unittest.TestCase):
             for name in ("6.12", "6.1"):
                 met = [cell for cell in fast if cell.kernel == name and cell.pair == pair]
                 self.assertIn("verify", {cell.case for cell in met})
-                self.assertEqual({cell.invalidate for cell in met}, {"on", "off"})
+                self.assertEqual({cell.invalidate for cell in met},
+                                 {"off"} if (name, pair) == ("6.1", ("urtrs", "kernel")) else {"on", "off"})
             # Every fast case meets the kernel's modules of some version in both directions.
             met = {cell.case for cell in fast if cell.pair == pair}
             self.assertIn("nounmap", {cell.case for cell in fast if cell.kernel == "6.12-rnbd2.2" and cell.pair == pair})
@@ -309,8 +310,8 @@ class Tables(unittest.TestCase):
     def test_each_kernel_has_a_table_of_its_own(self):
         cell = cells.Cell("verify", "urtrs", "kernel", "off", 1, kernel="6.1")
         results = {cell.name: self.result(cell, "fail")}
-        self.assertIn("| `verify` | - - · · | · · · · | · · ✗ · | · · · · |", report.matrix(results, CASES, "6.1"))
-        self.assertIn("Left out: kernel → kernel with always_invalidate on 6.1", report.matrix(results, CASES, "6.1"))
+        self.assertIn("| `verify` | - - · · | · · · · | - - ✗ · | · · · · |", report.matrix(results, CASES, "6.1"))
+        self.assertIn("Left out: rtrs-server with always_invalidate on 6.1", report.matrix(results, CASES, "6.1"))
         self.assertIn("| `verify` | · · · · | · · · · | · · · · | · · · · |", report.matrix(results, CASES))
         document = (environment.ROOT / "docs/interop.md").read_text(encoding="utf-8")
         new = report.update(document, results, CASES, ["6.1"])
