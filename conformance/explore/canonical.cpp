@@ -94,7 +94,7 @@ class View {
     using Field = std::remove_cvref_t<decltype(field)>;
     if (name == "config_" || name == "jitter_" || name == "next_fence_serial_") return;
     // Read only where there is a head start.
-    if (name == "link_since_") return;
+    if (name == "link_since_" || name == "alive_at_") return;
     if constexpr (std::is_same_v<Field, PathTable>) {
       for (const ClientPath& path : field) client_path(path);
     } else if constexpr (std::is_same_v<Field, PermitPool>) {
@@ -117,7 +117,7 @@ class View {
     ClientPath::visit_fields(path, [&](std::string_view name, const auto& field) {
       using Field = std::remove_cvref_t<decltype(field)>;
       if (name == "epoch_" || name == "peer_errno_" || name == "latency_") return;
-      if (name == "unknown_since_" || name == "foreign_") return;
+      if (name == "unknown_since_" || name == "unknown_again_" || name == "foreign_") return;
       if (name == "leads_" && state != PathState::connecting) return;
       if constexpr (std::is_same_v<Field, Heartbeat>) {
         heartbeat(field);

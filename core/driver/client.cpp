@@ -28,6 +28,8 @@ Client& Client::operator=(Client&&) noexcept = default;
 
 Errc Client::open(Fabric& fabric, Nanos now) {
   Impl& impl = *impl_;
+  if (impl.options.protocol.send_depth < 8 || impl.options.protocol.heartbeat.interval == 0)
+    return Errc::invalid;
   if (impl.options.paths.empty() || impl.options.paths.size() > kMaxPaths) return Errc::invalid;
   if (!wire::valid_session_name(impl.options.session_name)) return Errc::invalid;
   if (impl.options.session_uuid == wire::Uuid{}) return Errc::invalid;

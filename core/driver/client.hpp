@@ -75,7 +75,7 @@ class Client {
   Client& operator=(Client&&) noexcept;
 
   // Starts to connect all configured paths. The session is usable when link_up(). Errors: invalid (no path or
-  // too many, a name that cannot be, an identity of all zeroes).
+  // too many, a name that cannot be, an identity of all zeroes, a send_depth below 8, no heartbeat interval).
   Errc open(Fabric&, Nanos now);
   // Queues a request. Errors: queue_full, too_large, session_closed, not_open (before the first path ever
   // connected, the session's limits are not known: submit is refused), invalid. On ok, exactly one

@@ -116,6 +116,15 @@ TEST_F(ClientPollTest, AnAnswerThatIsThereComesBeforeTheDeadlineThatMissesIt) {
   expect_answer_was_seen(client);
 }
 
+TEST_F(ClientPollTest, AConfigurationThatCannotWorkIsRefused) {
+  options.protocol.send_depth = 7;
+  EXPECT_EQ(Client(options, nullptr).open(fabric, seconds(1)), Errc::invalid);
+  options.protocol.send_depth = 8;
+  EXPECT_EQ(Client(options, nullptr).open(fabric, seconds(1)), Errc::ok);
+  options.protocol.heartbeat.interval = 0;
+  EXPECT_EQ(Client(options, nullptr).open(fabric, seconds(1)), Errc::invalid);
+}
+
 TEST_F(ClientPollTest, AlsoWhenTheFabricGivesItsEventsOneByOne) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);

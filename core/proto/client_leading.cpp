@@ -74,6 +74,13 @@ void ClientSession::give_way(Nanos now, ActionList& out) noexcept {
   giving_way_ = false;
 }
 
+// The server of this path said that it knows no such session while the session was served: what was sent
+// after its answer was answered over another path. The second refusal shows that the first one was not on its
+// way when the session began.
+bool ClientSession::refused_beside_session(const ClientPath& path) const noexcept {
+  return path.unknown_again() && link_since_ <= path.unknown_since() && path.unknown_since() <= alive_at_;
+}
+
 void ClientSession::unknown_at_server(unsigned index, Nanos now) noexcept {
   ClientPath& path = paths_[index];
   if (!path.joins()) return;
@@ -83,6 +90,7 @@ void ClientSession::unknown_at_server(unsigned index, Nanos now) noexcept {
   const bool lived = connected_ > 0 && path.unknown_since() != kNever &&
                      link_since_ <= path.unknown_since() && now >= path.unknown_since() + silence;
   path.not_known(now, lived);
+  if (connected_ > 0 && refused_beside_session(path)) path.set_foreign();
 }
 
 void ClientSession::start_waiting_paths(unsigned after, Nanos now, ActionList& out) noexcept {

@@ -150,6 +150,50 @@ TEST_F(ClientLeadingTest, AServerThatRefusedWhileTheSessionLivedNeverGetsOneOfIt
   }
 }
 
+// The same where the right server is away soon: what it answered after the refusal is proof enough.
+TEST_F(ClientLeadingTest, AServerThatRefusedBesideALivingOneIsForeignAtOnce) {
+  add_path(0);
+  bring_up(0);
+  add_path(1);
+  const auto refuse_next = [&] {
+    while (session.path(1).state() != PathState::connecting) pass(milliseconds(100));
+    refuse(1);
+  };
+  refuse_next();
+  refuse_next();
+  EXPECT_FALSE(session.path(1).foreign());
+  submit();
+  const PostRequest sent = only<PostRequest>();
+  pass(milliseconds(1));
+  respond(sent);
+  lose(0);
+  EXPECT_TRUE(session.path(1).foreign());
+  drain(0);
+  for (int i = 0; i < 20; ++i) {
+    pass(seconds(10));
+    if (session.path(1).state() != PathState::connecting) continue;
+    EXPECT_TRUE(session.path(1).joins());
+    refuse(1);
+  }
+}
+
+// A server that was restarted refuses all paths alike.
+TEST_F(ClientLeadingTest, ARestartedServerIsNotForeign) {
+  add_path(0);
+  bring_up(0);
+  submit();
+  const PostRequest sent = only<PostRequest>();
+  pass(milliseconds(1));
+  respond(sent);
+  add_path(1);
+  for (int i = 0; i < 2; ++i) {
+    while (session.path(1).state() != PathState::connecting) pass(milliseconds(100));
+    refuse(1);
+  }
+  lose(0);
+  EXPECT_FALSE(session.path(1).foreign());
+}
+
 TEST_F(ClientLeadingTest, TheCreatorGivesWayToAPathOfTheSessionThatIsBackFirst) {
   lose_the_only_home();
   refuse(1);

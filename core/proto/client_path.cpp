@@ -77,6 +77,7 @@ void ClientPath::hold_back(Nanos when) noexcept {
 
 void ClientPath::not_known(Nanos now, bool foreign) noexcept {
   foreign_ = foreign_ || foreign;
+  unknown_again_ = unknown_since_ != kNever;
   unknown_since_ = std::min(unknown_since_, now);
 }
 
@@ -99,7 +100,7 @@ void ClientPath::connection_up(const Connected& in, const ClientConfig& config, 
     probe_ = (in.flags & wire::kConnRspProbe) != 0 && (config.extensions & wire::kExtensionProbe) != 0;
     ever_established_ = true;
     unknown_since_ = kNever;
-    foreign_ = false;
+    unknown_again_ = foreign_ = false;
   }
   if (cons_.size() < config.con_num) return connect_next(in.now, config, out);
   deadline_ = in.now + config.info_timeout;

@@ -57,6 +57,8 @@ class ClientPath {
   // When the server first said that it does not know the session, of all answers since the path was last
   // accepted; kNever: it did not.
   Nanos unknown_since() const noexcept { return unknown_since_; }
+  // That it said so more than once.
+  bool unknown_again() const noexcept { return unknown_again_; }
   bool foreign() const noexcept { return foreign_; }
   std::uint16_t con_count() const noexcept { return static_cast<std::uint16_t>(cons_.size()); }
   ConKey key(std::uint16_t con) const noexcept { return {index_, con, epoch_}; }
@@ -79,6 +81,7 @@ class ClientPath {
   // The server rejected an attempt of a path that wanted to join: it has no such session. `foreign`: although
   // the session lives elsewhere.
   void not_known(Nanos now, bool foreign) noexcept;
+  void set_foreign() noexcept { foreign_ = true; }
   bool joins() const noexcept { return !first_; }
 
   // The peer accepted `in.key`: connects the next one, or asks for INFO after the last.
@@ -132,6 +135,8 @@ class ClientPath {
     cons_[con].probe.answered();
     if (con == 0) latency_ = heartbeat_.acknowledged(now);
   }
+  // When the HB_MSG was sent that was acknowledged last.
+  Nanos heartbeat_sent() const noexcept { return heartbeat_.last_sent(); }
   // `fencing`: an answer to a fence is outstanding on the service connection. Anything but none: the path is
   // dead for this reason.
   [[nodiscard]] Reason heartbeat_due(Nanos now, const ClientConfig&, bool fencing, ActionList&) noexcept;
@@ -141,7 +146,7 @@ class ClientPath {
   bool operator==(const ClientPath&) const = default;
   RTRS_FIELDS(index_, state_, goal_, reason_, peer_errno_, epoch_, attempts_, deadline_, heartbeat_, latency_,
               inflight_, fresh_keys_, fence_, generations_, probe_, first_, leads_, held_back_, foreign_,
-              ever_established_, unknown_since_, ack_owed_, message_owed_, cons_)
+              ever_established_, unknown_since_, unknown_again_, ack_owed_, message_owed_, cons_)
 
  private:
   bool outstanding(std::uint16_t con, bool fencing) const noexcept {
@@ -170,6 +175,7 @@ class ClientPath {
   bool foreign_ = false;
   bool ever_established_ = false;
   Nanos unknown_since_ = kNever;
+  bool unknown_again_ = false;
   bool ack_owed_ = false;
   bool message_owed_ = false;
   FixedVector<ClientConnection, kMaxCons> cons_;

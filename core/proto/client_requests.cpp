@@ -164,6 +164,7 @@ void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, Ac
   // Another connection than the request's, or an invalidation that was claimed and did not happen.
   if (permit.con != key.con || (rsp.invalidated && !permit.invalidated)) return violation(key.path, now, out);
   path.request_over(permit.con);
+  alive_at_ = std::max(alive_at_, permit.since);
   complete(static_cast<std::uint16_t>(id.buf_id), rsp.error == 0 ? Errc::ok : Errc::peer_error,
            static_cast<std::uint16_t>(rsp.error), out);
 }
@@ -187,6 +188,7 @@ void ClientSession::on(const ImmReceived& in, ActionList& out) noexcept {
       break;
     case wire::ImmType::hb_ack:
       path->heartbeat_acknowledged(in.key.con, in.now);
+      if (in.key.con == 0) alive_at_ = std::max(alive_at_, path->heartbeat_sent());
       break;
     default:
       violation(in.key.path, in.now, out);

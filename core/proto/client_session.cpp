@@ -40,6 +40,8 @@ void ClientSession::lose_path(unsigned index, Nanos now, Reason reason, std::uin
   const bool nothing_open = path.lose(now, reason, peer_errno, out);
   report(index, 0, out);
   if (was_connected && --connected_ == 0) {
+    for (ClientPath& other : paths_)
+      if (refused_beside_session(other)) other.set_foreign();
     down_since_ = link_since_ = now;
     out.push(LinkChanged{false});
   }

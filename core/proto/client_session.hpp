@@ -93,8 +93,8 @@ class ClientSession {
   bool operator==(const ClientSession&) const = default;
   RTRS_FIELDS(config_, jitter_, paths_, fences_, permits_, queue_depth_, max_io_size_, max_hdr_size_,
               connected_, down_since_, cursor_, next_fence_serial_, queue_head_, queue_tail_, queued_,
-              overdue_, close_deadline_, link_since_, ever_connected_, pump_, giving_way_, closing_,
-              closing_paths_, ended_)
+              overdue_, close_deadline_, link_since_, alive_at_, ever_connected_, pump_, giving_way_,
+              closing_, closing_paths_, ended_)
 
  private:
   // The fence of one lost path: requests of it wait until the server's old incarnation is known to be dead.
@@ -119,6 +119,7 @@ class ClientSession {
   void start_waiting_paths(unsigned after, Nanos now, ActionList&) noexcept;
   bool has_home(unsigned index) const noexcept;
   bool may_lead(unsigned index) const noexcept;
+  bool refused_beside_session(const ClientPath&) const noexcept;
   bool creates(unsigned index, Nanos now) const noexcept;
   Nanos turn_to_lead(unsigned index, Nanos now) const noexcept;
   void unknown_at_server(unsigned index, Nanos now) noexcept;
@@ -176,6 +177,7 @@ class ClientSession {
   std::uint32_t overdue_ = 0;  // permits
   Nanos close_deadline_ = kNever;
   Nanos link_since_ = 0;  // the last time that LinkChanged was reported
+  Nanos alive_at_ = 0;    // when the last of what the server has answered was sent: it had the session then
   bool ever_connected_ = false;
   bool pump_ = false;
   bool giving_way_ = false;  // a path came up: others that lead are not yet told

@@ -35,7 +35,7 @@ struct ClientConfig {
   std::uint64_t seed = 1;           // of the reconnect jitter; another one for each session
   std::uint16_t con_num = 3;        // connections a path: one for service, the rest for IO; 2 .. kMaxCons
   std::uint16_t max_depth = 512;    // permits to use at most, 1 .. kMaxPermits; the server may offer less
-  std::uint16_t send_depth = 1024;  // send queue entries of a connection
+  std::uint16_t send_depth = 1024;  // send queue entries of a connection, at least 8
   // Offered: bit 0 fence, bit 1 generation, bit 2 probe, bit 3 keys_stay.
   std::uint8_t extensions = 15;
   bool imm_consumes_receive = true;  // of the fabric's capabilities

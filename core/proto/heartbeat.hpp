@@ -36,6 +36,7 @@ class Heartbeat {
     return Tick::send;
   }
   void received() noexcept { missed_ = 0; }
+  Nanos last_sent() const noexcept { return last_sent_; }
   // HB_ACK: the round trip of the last HB_MSG.
   Nanos acknowledged(Nanos now) const noexcept { return now - last_sent_; }
 

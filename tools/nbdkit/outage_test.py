@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """nbdkit with the plugin when the server is gone for good: outage_test.py URTRSD PLUGIN"""
+import contextlib
+import fcntl
 import json
+import os
 import pathlib
 import signal
 import socket
@@ -136,6 +139,34 @@ class Outage(unittest.TestCase):
         clients[0].socket.close()
         nbdkit.send_signal(signal.SIGTERM)
         nbdkit.wait(timeout=PATIENCE)
+
+    def test_lines_that_nobody_reads_stop_no_io(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        nbdkit = subprocess.Popen(
+            ["nbdkit", "-f", "-U", str(self.socket), e2e.PLUGIN, "path=127.0.0.1", f"port={self.server.port}",
+             "device=slow", "reconnect_min=50ms", "reconnect_max=200ms", f"status={self.status}"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=writer)
+        self.addCleanup(nbdkit.wait)
+        self.addCleanup(nbdkit.kill)
+        self.lines = []
+        self.until(self.socket.exists, "nbdkit did not start")
+        os.set_blocking(writer, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writer, b"x")
+        os.set_blocking(writer, True)
+        os.close(writer)
+        self.server.end(signal.SIGKILL)
+        self.until(lambda: self.status.exists() and json.loads(self.status.read_text())["link"] == "down",
+                   "the link is still up")
+        self.server.start()
+        client = NbdClient(self.socket)
+        self.addCleanup(client.socket.close)
+        client.socket.settimeout(PATIENCE)
+        client.write(bytes(4096))
+        self.assertEqual(client.error(), 0)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@
 
 #include "backends/libfabric/ofi.hpp"
 #include "tools/nbdkit/explain.hpp"
+#include "tools/nbdkit/line_queue.hpp"
 #include "tools/nbdkit/own_command_line.hpp"
 #include "tools/nbdkit/remote.hpp"
 #include "tools/nbdkit/start_report.hpp"
@@ -26,21 +27,30 @@ using namespace rtrs;
 using wire::rnbd::Opcode;
 
 nbdkit::Settings settings;
+// From after_fork on. Before `remote`, which writes to it until its end.
+std::unique_ptr<nbdkit::LineQueue> lines;
 std::unique_ptr<nbdkit::Remote> remote;
 
 int fail(const std::string& why) {
-  nbdkit_error("%s", why.c_str());
+  if (lines)
+    lines->push(true, why);
+  else
+    nbdkit_error("%s", why.c_str());
   return -1;
 }
 
-// From the loop's thread, which nbdkit does not know.
-void show(bool important, const std::string& line) {
+// From a thread that nbdkit does not know.
+void print(bool important, const std::string& line) {
   // nbdkit_error and not stderr: an nbdkit in the background has no stderr and writes to syslog.
   if (important) {
     nbdkit_error("%s", line.c_str());
   } else {
     nbdkit_debug("%s", line.c_str());
   }
+}
+
+void show(bool important, const std::string& line) {
+  lines->push(important, line);
 }
 
 // Whether nbdkit shuts down. Called from the loop's thread, which serves no connection: there the sleep, of
@@ -56,6 +66,7 @@ void load() {
 
 void unload() {
   remote.reset();
+  lines.reset();
 }
 
 int config(const char* key, const char* value) {
@@ -83,9 +94,14 @@ int get_ready() {
 }
 
 int after_fork() {
+  lines = std::make_unique<nbdkit::LineQueue>(print);
   auto opened = nbdkit::Remote::open(settings, show, nbdkit_ends);
   const bool printed = nbdkit::report_start(opened ? std::string() : opened.error());
-  if (!opened) return printed ? -1 : fail(opened.error());
+  if (!opened) {
+    if (!printed) fail(opened.error());
+    lines.reset();
+    return -1;
+  }
   remote = std::move(*opened);
   return 0;
 }

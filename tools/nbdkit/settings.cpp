@@ -189,7 +189,8 @@ Done Settings::complete(const std::string& host, int process, const std::string&
   if (read_only_asked) access_mode = wire::rnbd::AccessMode::read_only;
   if (protocol.reconnect_min > protocol.reconnect_max)
     return tl::unexpected<std::string>("reconnect_min is longer than reconnect_max");
-  protocol.send_depth = static_cast<std::uint16_t>(2 * protocol.max_depth);
+  // A request and the messages of the session need room even where the depth is 1.
+  protocol.send_depth = static_cast<std::uint16_t>(std::max(64, 2 * protocol.max_depth));
   trace = absolute(trace, working_directory);
   trace_dump = absolute(trace_dump, working_directory);
   directory = working_directory;

@@ -49,6 +49,7 @@ TEST(Settings, TakesEveryParameter) {
   EXPECT_EQ(settings.fabric.device, "rxe0");
   EXPECT_EQ(settings.fabric.retry_count, 3U);
   EXPECT_EQ(settings.protocol.max_depth, 64);
+  EXPECT_GE(settings.protocol.send_depth, 128);
   EXPECT_EQ(settings.protocol.con_num, 5);
   EXPECT_EQ(settings.protocol.heartbeat.interval, milliseconds(200));
   EXPECT_EQ(settings.protocol.heartbeat.missed_max, 3U);

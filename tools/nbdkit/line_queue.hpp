@@ -1,0 +1,37 @@
+// Lines for the user, printed by a thread of their own: standard error that nobody reads, or a syslog that
+// hangs, stops neither IO nor the session.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace rtrs::nbdkit {
+
+class LineQueue {
+ public:
+  using Print = std::function<void(bool important, const std::string& line)>;
+  static constexpr std::size_t kCapacity = 256;
+
+  // `print` is called from the thread only, and may block for as long as it likes. Not before the last fork.
+  // The destructor waits at most `patience` for lines that are not printed yet.
+  explicit LineQueue(Print print, std::chrono::milliseconds patience = std::chrono::seconds(1));
+  ~LineQueue();
+  LineQueue(const LineQueue&) = delete;
+  LineQueue& operator=(const LineQueue&) = delete;
+
+  // From any thread; never blocks. Lines that find the queue full are left out, and their number is printed
+  // later.
+  void push(bool important, std::string line);
+
+ private:
+  struct State;
+  static void run(const std::shared_ptr<State>& state);
+
+  // Shared with the thread, which outlives the queue where print() does not return.
+  std::shared_ptr<State> state_;
+  std::chrono::milliseconds patience_;
+};
+
+}  // namespace rtrs::nbdkit
