@@ -48,7 +48,5 @@ urtrs_feature(NBDKIT RESULT NBDKIT PACKAGE nbdkit-plugin-dev PKG nbdkit
   GIVES "nbdkit plugin: remote devices for NBD clients")
 urtrs_feature(VERBS RESULT VERBS PACKAGE "libibverbs-dev librdmacm-dev" PKG libibverbs librdmacm
   GIVES "backends/verbs: RDMA hardware, the kernel peer")
-urtrs_feature(FUSE RESULT FUSE3 PACKAGE libfuse3-dev PKG fuse3
-  GIVES "urtrs-fs: a file view of sessions and paths")
 urtrs_feature(BENCHMARK RESULT benchmark PACKAGE libbenchmark-dev FIND benchmark
   GIVES "benchmarks of the core and the simulator")

@@ -81,6 +81,18 @@ net::UniqueFd open_ours(net::SocketAddress& name) {
   return socket;
 }
 
+// A signal interrupts connect(), not the connecting.
+int connect_through(int socket, const net::SocketAddress& to) {
+  if (::connect(socket, to.get(), to.length) == 0) return 0;
+  if (errno != EINTR) return errno;
+  pollfd waiting{.fd = socket, .events = POLLOUT, .revents = 0};
+  for (unsigned round = 0; ::poll(&waiting, 1, kRoundMs) <= 0; ++round)
+    if (round == kRounds) return ETIMEDOUT;
+  int error = 0;
+  socklen_t size = sizeof error;
+  return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
 }  // namespace
 
 Errc Adopter::open() {
@@ -125,7 +137,7 @@ int Adopter::offer(const std::string& message, Exchange& exchange) {
   const int listener = find_descriptor(&::getsockname, name, exchange.ours.get());
   if (listener < 0 || !let_in_only(exchange.name, listener)) return -FI_EOPNOTSUPP;
   if (result = fi_listen(passive); result != 0) return result;
-  if (::connect(exchange.ours.get(), name.get(), name.length) != 0) return -errno;
+  if (const int error = connect_through(exchange.ours.get(), name); error != 0) return -error;
   const ssize_t sent = ::send(exchange.ours.get(), message.data(), message.size(), MSG_NOSIGNAL);
   return sent == static_cast<ssize_t>(message.size()) ? 0 : -FI_EIO;
 }
@@ -145,6 +157,7 @@ int Adopter::receive(InfoHandle& info) {
       fi_eq_readerr(events_.get(), &error, 0);
       return error.err == 0 ? -FI_EIO : -error.err;
     }
+    if (size == -FI_EINTR) continue;
     if (size < 0) return static_cast<int>(size);
     if (event != FI_CONNREQ) continue;
     info.reset(reinterpret_cast<const fi_eq_cm_entry*>(space.data())->info);
