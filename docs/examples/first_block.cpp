@@ -10,7 +10,8 @@
 boost::asio::awaitable<void> copy_first_block(rtrs::asio::RemoteDevice& device) {
   using boost::asio::use_awaitable;
   std::vector<std::byte> block(4096);
-  co_await device.async_map(use_awaitable);  // connects and opens the device; waits for a server as long as it takes
+  // Connects and opens the device; waits for a server as long as it takes.
+  co_await device.async_map(use_awaitable);
   co_await device.async_read(0, block, use_awaitable);
   co_await device.async_write(4096, block, false, use_awaitable);
   co_await device.async_flush(use_awaitable);
