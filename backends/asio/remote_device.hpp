@@ -154,6 +154,7 @@ class RemoteDevice {
   struct Request {
     HandlerSlot handler;
     DeviceIo io;
+    rnbd::IoArrival arrival;
     std::uint64_t sent = 0;    // bytes of it that are in pieces already
     unsigned outstanding = 0;  // pieces
     bool all_sent = false;

@@ -39,6 +39,7 @@ void RemoteDevice::begin(Request& request) {
   if (request.error || request.all_sent) {
     finished_.push_back(&request);
   } else {
+    request.arrival = devices_.arrive(handle_);
     backlog_.push_back(&request);
     issue();
   }
@@ -116,6 +117,7 @@ bool RemoteDevice::submit(std::uint32_t index) {
   }
   std::array<std::byte, wire::rnbd::kIoBytes> header{};
   piece.ticket.nature = nature_of(piece);
+  piece.ticket.arrival = piece.request->arrival;
   const rnbd::IoStart start = devices_.begin_io(handle_, piece.ticket);
   piece.ticket = start.ticket;
   const auto framing = rnbd::encode_io(start.device_id, piece.what, header);

@@ -102,7 +102,8 @@ class World {
     if (client_.gate(device) != Gate::go) return;
     actions_.clear();
     constexpr std::array<IoNature, 4> kNatures{{{}, {true}, {true, true}, {false, false, true}}};
-    pending_.push_back({true, {}, device, client_.begin_io(device, {kNatures[draws_.below(4)]}).ticket});
+    const IoTicket fresh{kNatures[draws_.below(4)], client_.arrive(device)};
+    pending_.push_back({true, {}, device, client_.begin_io(device, fresh).ticket});
     perform(6);
   }
   void finish(std::size_t index, bool calm) {

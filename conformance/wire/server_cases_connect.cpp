@@ -135,6 +135,8 @@ void recon_cnt_any(ServerTester& tester) {
     expect_accepted(tester, [count](Message& m) { wire::store_le16(m, 10, count); });
   }
 }
+// A peer may do either: the kernel's server accepts such an identity, and urtrsd rejects it, because clients
+// that forgot theirs would share one session. That ours rejects each of the two is held by messages_test.
 void zero_uuids(ServerTester& tester) {
   const Con& con =
       outcome(tester, [](Message& m) { std::fill(m.begin() + 12, m.begin() + 44, std::byte{0}); });

@@ -23,7 +23,9 @@ class ClientCache : public testing::Test {
     ASSERT_TRUE(client_.answer_open(disk(7, 1024, instance)));
     ASSERT_EQ(client_.devices.state(device_), DeviceState::open);
   }
-  IoTicket begin(const IoNature& nature) { return client_.devices.begin_io(device_, {nature}).ticket; }
+  IoTicket arrive(const IoNature& nature) const { return {nature, client_.devices.arrive(device_)}; }
+  IoTicket begin(const IoTicket& ticket) { return client_.devices.begin_io(device_, ticket).ticket; }
+  IoTicket begin(const IoNature& nature) { return begin(arrive(nature)); }
   Disposition end(const IoTicket& ticket, std::uint16_t peer_errno = 0, bool delivered = true) {
     return client_.step(IoDone{device_, delivered, peer_errno, ticket});
   }
@@ -68,6 +70,30 @@ TEST_F(ClientCache, EveryFlushThatBeganBeforeOneToldTells) {
   EXPECT_EQ(io(kFlush), Disposition::ok) << "this one began after";
   EXPECT_EQ(end(second), Disposition::lost);
   EXPECT_EQ(end(fua), Disposition::lost);
+  EXPECT_EQ(io(kFlush), Disposition::ok);
+}
+
+// The first is answered while the others are held.
+TEST_F(ClientCache, EveryFlushThatArrivedBeforeOneToldTells) {
+  open_at(1);
+  io(kChange);
+  open_at(2);
+  const IoTicket first = begin(kFlush), held = arrive(kFlush), held_fua = arrive(kFua);
+  EXPECT_EQ(end(first), Disposition::lost);
+  EXPECT_EQ(io(kFlush), Disposition::ok) << "this one arrived after";
+  EXPECT_EQ(end(begin(held)), Disposition::lost);
+  EXPECT_EQ(end(begin(held_fua)), Disposition::lost);
+  EXPECT_EQ(io(kFlush), Disposition::ok);
+  EXPECT_EQ(io(kFua), Disposition::ok);
+}
+
+TEST_F(ClientCache, AFlushThatArrivedBeforeTheLossTells) {
+  open_at(1);
+  io(kChange);
+  const IoTicket held = arrive(kFlush);
+  open_at(2);
+  EXPECT_EQ(io(kFlush), Disposition::lost);
+  EXPECT_EQ(end(begin(held)), Disposition::lost);
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
@@ -116,6 +142,27 @@ TEST_F(ClientCache, AFlushCoversWhatEndedBeforeItBegan) {
   EXPECT_EQ(client_.devices.unflushed(device_), 1U);
   open_at(2);
   EXPECT_EQ(io(kFlush), Disposition::lost);
+}
+
+TEST_F(ClientCache, AFlushThatIsHeldCoversWhatEndedBeforeItArrived) {
+  open_at(1);
+  io(kChange);
+  const IoTicket held = arrive(kFlush);
+  io(kChange);
+  EXPECT_EQ(end(begin(held)), Disposition::ok);
+  EXPECT_EQ(client_.devices.unflushed(device_), 1U);
+}
+
+TEST_F(ClientCache, AFlushThatTellsOfALossCoversNothing) {
+  open_at(1);
+  io(kChange);
+  open_at(2);
+  io(kChange);
+  EXPECT_EQ(io(kFlush), Disposition::lost);
+  EXPECT_EQ(client_.devices.unflushed(device_), 1U);
+  open_at(3);
+  EXPECT_EQ(io(kFlush), Disposition::lost) << "the user was never told that the second change is durable";
+  EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
 TEST_F(ClientCache, AFlushThatEndsLateUncoversNothing) {

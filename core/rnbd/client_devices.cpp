@@ -172,24 +172,32 @@ std::uint16_t ClientDevices::refusal_errno(DeviceHandle handle) const noexcept {
   return device->peer_errno != 0 ? device->peer_errno : kEio;
 }
 
+IoArrival ClientDevices::arrive(DeviceHandle handle) const noexcept {
+  const Device* device = find(handle);
+  return device == nullptr ? IoArrival{} : IoArrival{device->flush_told, device->fua_told, device->changes};
+}
+
 IoStart ClientDevices::begin_io(DeviceHandle handle, const IoTicket& before) noexcept {
   RTRS_ASSERT(gate(handle) == Gate::go);
   Device* device = find(handle);
   ++device->in_flight;
   ++io_in_flight_;
-  const IoNature& nature = before.nature;
-  const bool doomed = before.doomed || (nature.flushes && device->flush_owes_loss) ||
-                      (nature.durable && device->fua_owes_loss);
-  return {device->device_id, {nature, doomed, device->changes}};
+  IoTicket ticket = before;
+  ticket.doomed = (ticket.nature.flushes && device->losses > ticket.arrival.flush_told) ||
+                  (ticket.nature.durable && device->losses > ticket.arrival.fua_told);
+  ticket.losses = device->losses;
+  return {device->device_id, ticket};
 }
 
 // No OPEN was answered since this IO began, so that it acted on the instance that is known now.
 Disposition ClientDevices::end_well(Device& device, const IoTicket& ticket) noexcept {
   if (ticket.nature.changes && !ticket.nature.durable) ++device.changes;
-  if (ticket.nature.flushes) device.flushed = std::max(device.flushed, ticket.covers);
-  if (!ticket.doomed) return Disposition::ok;
-  if (ticket.nature.flushes) device.flush_owes_loss = false;
-  device.fua_owes_loss = false;
+  if (!ticket.doomed) {
+    if (ticket.nature.flushes) device.flushed = std::max(device.flushed, ticket.arrival.changes);
+    return Disposition::ok;
+  }
+  if (ticket.nature.flushes) device.flush_told = std::max(device.flush_told, ticket.losses);
+  device.fua_told = std::max(device.fua_told, ticket.losses);
   return Disposition::lost;
 }
 

@@ -12,14 +12,19 @@
 // The second danger: a server acknowledges a write that only its cache holds, its host dies, and the FLUSH
 // that follows on the next server succeeds although the write is gone. Therefore OPEN_RSP tells the instance
 // of the export's cache, and a device counts the changes that ended well and were not flushed. When another
-// instance answers an OPEN while there are some, the FLUSHes and the FUA changes that begin until one of them
-// was told so fail with EIO (Disposition::lost); what ended well on the new instance is flushed by them all
-// the same. An IO ends well only at the server that gave out its id, hence only on the instance of the last
-// OPEN.
+// instance answers an OPEN while there are some, the FLUSHes and the FUA changes that arrive until one of
+// them was told so fail with EIO (Disposition::lost); what ended well on the new instance is flushed by them
+// all the same. An IO ends well only at the server that gave out its id, hence only on the instance of the
+// last OPEN.
+// A FLUSH covers what had ended well when it arrived, and only if the user is told that it succeeded: nothing
+// else was promised, and a memory export loses with its process what was flushed like everything else.
 //
 // Rules for the caller
 //   - One thread. Clear the list before each input; perform its actions in order; feed no input from within.
 //   - Every SendMessage leads to exactly one MessageDone.
+//   - When an IO arrives from the user, ask arrive() and keep the answer in the IO's ticket: the IO may be
+//   held
+//     for long, and a loss that another one is told of meanwhile is a loss for this one too.
 //   - Before an IO is submitted ask gate(); on Gate::go call begin_io() and submit it with that id. Each
 //     begin_io() leads to exactly one IoDone with its ticket, whose answer says what to do with the IO.
 //   - While the link is down IO goes to the transport, which queues it as long as its policy allows.
@@ -93,11 +98,18 @@ struct IoNature {
   const bool changes = !flush && opcode != wire::rnbd::Opcode::read;
   return {changes, changes && durable, flush};
 }
-// Of one begin_io(), for its IoDone.
+// What the user knew when an IO arrived. The default fails too much, never too little.
+struct IoArrival {
+  std::uint64_t flush_told = 0;  // losses of the device that a FLUSH had told
+  std::uint64_t fua_told = 0;    // and those that a FLUSH or a FUA change had told
+  std::uint64_t changes = 0;     // that had ended well
+};
+// Of one begin_io(), for its IoDone. The caller sets `nature` and `arrival`.
 struct IoTicket {
   IoNature nature{};
+  IoArrival arrival{};
   bool doomed = false;       // fails with EIO even if the server says that it is well
-  std::uint64_t covers = 0;  // changes that had ended well when it began
+  std::uint64_t losses = 0;  // that were known when it began
 };
 struct IoDone {
   DeviceHandle device = 0;
@@ -183,8 +195,10 @@ class ClientDevices {
   [[nodiscard]] Gate gate(DeviceHandle device) const noexcept;
   // Errno of a refused IO: ENODEV (not mapped), else what closed the device.
   [[nodiscard]] std::uint16_t refusal_errno(DeviceHandle device) const noexcept;
+  // Of an IO that arrives now, whatever gate() says; all zeroes for dead handles.
+  [[nodiscard]] IoArrival arrive(DeviceHandle device) const noexcept;
   // `before`: of an IO that is submitted anew after retry_after_remap, the ticket that it had; of another one
-  // its nature alone. Precondition: gate() says go.
+  // its nature and arrival alone. Precondition: gate() says go.
   [[nodiscard]] IoStart begin_io(DeviceHandle device, const IoTicket& before) noexcept;
 
   // A message failed although the link is up: feed RetryDue after a pause of the caller's choice. IO is held
@@ -211,6 +225,9 @@ class ClientDevices {
     std::uint64_t instance = 0;     // of the export's cache, as last told; 0: never
     std::uint64_t changes = 0;      // not durable by themselves, that ended well
     std::uint64_t flushed = 0;      // of which are flushed, or known to be lost
+    std::uint64_t losses = 0;       // times that another instance answered while some were not flushed
+    std::uint64_t flush_told = 0;   // of which a FLUSH has told
+    std::uint64_t fua_told = 0;     // and a FLUSH or a FUA change
     DeviceHandle handle = 0;
     std::uint32_t uses = 0;  // handles this slot has given out
     std::uint32_t device_id = 0;
@@ -219,12 +236,10 @@ class ClientDevices {
     std::uint8_t futile_reopens = 0;
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
     DeviceState state = DeviceState::unmapped;
-    bool id_known = false;         // device_id is that of the last server that answered
-    bool needs_open = false;       // in the next round
-    bool refused = false;          // until the link comes up again or somebody asks for a remap
-    bool close_due = false;        // once nothing of it is in flight and no OPEN is unanswered
-    bool flush_owes_loss = false;  // a FLUSH has yet to say that changes were lost
-    bool fua_owes_loss = false;    // and a FUA change
+    bool id_known = false;    // device_id is that of the last server that answered
+    bool needs_open = false;  // in the next round
+    bool refused = false;     // until the link comes up again or somebody asks for a remap
+    bool close_due = false;   // once nothing of it is in flight and no OPEN is unanswered
   };
 
   // Goes as far as possible without waiting: ends what is being unmapped, then starts a round.

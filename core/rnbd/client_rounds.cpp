@@ -159,7 +159,7 @@ void ClientDevices::note_instance(Device& device, std::uint64_t instance, Client
   if (before == 0 || before == instance) return;
   const std::uint64_t unflushed = device.changes - device.flushed;
   device.flushed = device.changes;
-  if (unflushed != 0) device.flush_owes_loss = device.fua_owes_loss = true;
+  if (unflushed != 0) ++device.losses;
   actions.push_back(CacheReplaced{device.handle, unflushed});
 }
 

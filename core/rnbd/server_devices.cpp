@@ -92,6 +92,7 @@ void ServerDevices::open_new(const RequestArrived& input, const wire::rnbd::Open
   device.handle = 0;
   device.instance = 0;
   device.sync_error = 0;
+  device.sync_failures = 0;
   device.doomed = false;
   device.id = make_slot_id(slot, options_.first_generation, device.uses);
   ++device.uses;
@@ -284,6 +285,7 @@ std::uint16_t ServerDevices::begin_operation(const RequestArrived& input, std::u
   begun.device = slot;
   begun.next_vacant = kNone;
   begun.kind = kind;
+  begun.flushes = begun.syncs = false;
   ++unanswered_;
   if (kind == Kind::open || kind == Kind::close) {
     ++devices_[slot].waiters;

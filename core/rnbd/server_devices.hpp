@@ -129,8 +129,9 @@ struct SessionDrained {};
 
 using ServerAction = std::variant<Storage, Respond, WriteBack, OpenExport, CloseExport, CacheDamaged,
                                   MeasureExport, SessionDrained>;
-// Enough for the largest step, which closes every device at once.
-using ServerActions = FixedVector<ServerAction, kMaxServerDevices + 4 * kMaxDeviceWaiters>;
+// Enough for the largest steps: one closes every device at once, one answers every request.
+using ServerActions =
+    FixedVector<ServerAction, kMaxServerDevices + 4 * kMaxDeviceWaiters + kMaxServerOperations>;
 
 // Copies the answer and zeroes the rest of `data`, all of which travels to the peer: without that it would be
 // told what the memory held before. `data` is the request's whole data area.
@@ -170,6 +171,10 @@ class ServerDevices {
     std::uint32_t id = 0;
     std::uint32_t uses = 0;  // ids this slot has given out
     std::uint32_t in_flight = 0;
+    std::uint64_t syncs_started = 0;
+    std::uint32_t syncs_running = 0;                                  // in storage now
+    std::uint32_t settling = 0;                                       // operations of Kind::settling
+    std::uint32_t sync_failures = 0;                                  // that storage told this device
     wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // of the first OPEN; the one enforced
     DeviceState state = DeviceState::vacant;
     std::uint16_t sync_error = 0;  // of every flush, until it is closed; 0: none
@@ -193,9 +198,10 @@ class ServerDevices {
     storage,
     open,
     close,
-    late,    // an IO behind the known end waits for ExportMeasured
-    failed,  // storage failed with EIO; answered after ExportMeasured
-    reopen,  // an OPEN of an open device waits for ExportMeasured
+    late,      // an IO behind the known end waits for ExportMeasured
+    failed,    // storage failed with EIO; answered after ExportMeasured
+    reopen,    // an OPEN of an open device waits for ExportMeasured
+    settling,  // a sync that succeeded waits for those that ran at the same time
   };
   struct Operation {
     std::uint64_t request = 0;
@@ -204,7 +210,11 @@ class ServerDevices {
     std::uint16_t device = 0;
     std::uint16_t next_vacant = 0;
     Kind kind = Kind::vacant;
-    bool flushes = false;
+    bool flushes = false;        // FLUSH or PREFLUSH
+    bool syncs = false;          // storage makes something durable: flushes, or a change with FUA
+    std::uint64_t sync = 0;      // storage: its number among the syncs of the device; settling: the last one
+                                 // that had started when it succeeded
+    std::uint32_t failures = 0;  // Device::sync_failures when it started
   };
   static constexpr std::uint16_t kNone = 0xffff;
 
@@ -215,6 +225,9 @@ class ServerDevices {
   void on_io(const RequestArrived& input, ServerActions& actions) noexcept;
 
   void start_storage(std::uint16_t operation, const wire::rnbd::Io& io, ServerActions& actions) noexcept;
+  void end_sync(std::uint16_t operation, ServerActions& actions) noexcept;
+  // Answers each settling operation of the device for which no sync of before its success runs any more.
+  void settle(std::uint16_t slot, ServerActions& actions) noexcept;
   // What waited for ExportMeasured goes on.
   void finish_measured(std::uint16_t operation, ServerActions& actions) noexcept;
   void closing_if_idle(std::uint16_t slot, ServerActions& actions) noexcept;

@@ -1,4 +1,8 @@
-// IO of an open device: what is checked before storage sees it, and what waits for the size of its export.
+// IO of an open device: what is checked before storage sees it, what waits for the size of its export, and
+// what waits for syncs that ran at the same time: a kernel tells a failed writeback to one sync of a file
+// description, and any other one that ends after that succeeds, although what it made durable is lost.
+#include <algorithm>
+
 #include "core/base/assert.hpp"
 #include "core/rnbd/server_devices.hpp"
 #include "core/wire/linux_errno.hpp"
@@ -51,13 +55,20 @@ void ServerDevices::on_io(const RequestArrived& input, ServerActions& actions) n
 
 void ServerDevices::start_storage(std::uint16_t operation, const wire::rnbd::Io& io,
                                   ServerActions& actions) noexcept {
-  const Operation& begun = operations_[operation];
+  Operation& begun = operations_[operation];
+  Device& device = devices_[begun.device];
   const bool flush = io.opcode == Opcode::flush;
   const bool changes = !flush && io.opcode != Opcode::read;
-  actions.push_back(
-      Storage{begun.request, devices_[begun.device].handle, flush ? 0 : io.sector, flush ? 0 : io.size,
-              operation, version_ >= wire::rnbd::kProtoMajor ? io.prio : std::uint16_t{0}, io.opcode,
-              changes && io.fua, !flush && io.preflush, io.opcode == Opcode::write_zeroes && io.nounmap});
+  begun.syncs = begun.flushes || (changes && io.fua);
+  if (begun.syncs) {
+    begun.sync = ++device.syncs_started;
+    begun.failures = device.sync_failures;
+    ++device.syncs_running;
+  }
+  actions.push_back(Storage{begun.request, device.handle, flush ? 0 : io.sector, flush ? 0 : io.size,
+                            operation, version_ >= wire::rnbd::kProtoMajor ? io.prio : std::uint16_t{0},
+                            io.opcode, changes && io.fua, !flush && io.preflush,
+                            io.opcode == Opcode::write_zeroes && io.nounmap});
 }
 
 void ServerDevices::on(const ExportMeasured& input, ServerActions& actions) noexcept {
@@ -105,25 +116,58 @@ void ServerDevices::closing_if_idle(std::uint16_t slot, ServerActions& actions) 
 
 void ServerDevices::on(const StorageDone& input, ServerActions& actions) noexcept {
   RTRS_ASSERT(input.operation < operations_.size() && operations_[input.operation].kind == Kind::storage);
-  const Operation operation = operations_[input.operation];
+  Operation& operation = operations_[input.operation];
   Device& device = devices_[operation.device];
+  if (operation.syncs) --device.syncs_running;
   if (input.error == kEio && !input.sync_failed) {
     // The export may have shrunk: what is gone is refused from now on, so that nothing is written behind the
     // end of a file, which would make it grow again.
-    operations_[input.operation].kind = Kind::failed;
+    operation.kind = Kind::failed;
     actions.push_back(MeasureExport{device.handle, input.operation});
+    if (operation.syncs) settle(operation.device, actions);
     return;
   }
-  end_operation(input.operation);
-  int error = input.error == kEnotconn ? kEio : input.error;
+  const int error = input.error == kEnotconn ? kEio : input.error;
   if (error != 0 && input.sync_failed) {
     if (device.sync_error == 0) device.sync_error = to_wire_errno(error);
+    ++device.sync_failures;
     actions.push_back(CacheDamaged{device.handle, to_wire_errno(error)});
   }
-  // It went to storage before the failure was known, which was reported to another one.
-  if (error == 0 && operation.flushes) error = device.sync_error;
-  respond(operation.request, error, actions);
-  closing_if_idle(operation.device, actions);
+  const std::uint16_t slot = operation.device;
+  if (error == 0 && operation.syncs) {
+    operation.kind = Kind::settling;
+    operation.sync = device.syncs_started;
+    ++device.settling;
+  } else {
+    const std::uint64_t request = operation.request;
+    end_operation(input.operation);
+    respond(request, error, actions);
+  }
+  settle(slot, actions);
+  closing_if_idle(slot, actions);
+}
+
+void ServerDevices::settle(std::uint16_t slot, ServerActions& actions) noexcept {
+  const Device& device = devices_[slot];
+  if (device.settling == 0) return;
+  std::uint64_t oldest = ~std::uint64_t{0};
+  for (const Operation& one : operations_) {
+    if (device.syncs_running == 0) break;
+    if (one.kind == Kind::storage && one.syncs && one.device == slot) oldest = std::min(oldest, one.sync);
+  }
+  for (std::uint16_t i = 0; i < operations_.size() && device.settling != 0; ++i) {
+    const Operation& one = operations_[i];
+    if (one.kind == Kind::settling && one.device == slot && one.sync < oldest) end_sync(i, actions);
+  }
+}
+
+void ServerDevices::end_sync(std::uint16_t index, ServerActions& actions) noexcept {
+  const Operation sync = operations_[index];
+  Device& device = devices_[sync.device];
+  --device.settling;
+  end_operation(index);
+  const bool failed = sync.flushes || sync.failures != device.sync_failures;
+  respond(sync.request, failed ? device.sync_error : std::uint16_t{0}, actions);
 }
 
 void ServerDevices::on(const SyncFailed& input, ServerActions&) noexcept {

@@ -58,6 +58,72 @@ TEST(ServerSync, AFlushThatStorageTookEarlierFailsToo) {
   EXPECT_EQ(session.errno_of(read), 0);
 }
 
+// Storage tells the failure to the first alone, and the success of the others overtakes that.
+TEST(ServerSync, AFlushThatEndsBeforeOneOfTheSameTimeFailsFailsToo) {
+  Session session;
+  const std::uint32_t id = session.opened("disk");
+  const auto first = session.io(id, Opcode::flush);
+  const auto second = session.io(id, Opcode::flush);
+  const auto durable = session.durable_write(id);
+  const auto write = session.io(id, Opcode::write);
+  session.storage_done_at(1, 0);
+  session.storage_done_at(1, 0);
+  EXPECT_EQ(session.errno_of(second), Session::kUnanswered);
+  EXPECT_EQ(session.errno_of(durable), Session::kUnanswered);
+  session.storage_done_at(1, 0);
+  EXPECT_EQ(session.errno_of(write), 0) << "what makes nothing durable waits for nothing";
+  session.storage_done(kEio, true);
+  EXPECT_EQ(session.errno_of(first), kEio);
+  EXPECT_EQ(session.errno_of(second), kEio);
+  EXPECT_EQ(session.errno_of(durable), kEio);
+  EXPECT_EQ(session.damaged.size(), 1U);
+  EXPECT_EQ(session.devices.unanswered(), 0U);
+}
+
+TEST(ServerSync, ADurableWriteFailsForAFailureOfItsTimeOnly) {
+  Session session;
+  const std::uint32_t id = session.opened("disk");
+  const auto early = session.durable_write(id);
+  session.io(id, Opcode::flush);
+  session.storage_done_at(1, kEio, true);
+  const auto late = session.durable_write(id);
+  session.storage_done(0);
+  session.storage_done(0);
+  EXPECT_EQ(session.errno_of(early), kEio) << "the failure was that of its time, told to the flush";
+  EXPECT_EQ(session.errno_of(late), 0);
+}
+
+TEST(ServerSync, ASuccessWaitsForSyncsOfBeforeAlone) {
+  Session session;
+  const std::uint32_t id = session.opened("disk");
+  const std::uint32_t other = session.opened("other");
+  session.io(other, Opcode::flush);
+  const auto first = session.io(id, Opcode::flush);
+  const auto second = session.io(id, Opcode::flush);
+  session.storage_done_at(2, 0);
+  const auto third = session.io(id, Opcode::flush);
+  EXPECT_EQ(session.errno_of(second), Session::kUnanswered);
+  session.storage_done_at(1, 0);
+  EXPECT_EQ(session.errno_of(second), 0);
+  EXPECT_EQ(session.errno_of(first), Session::kUnanswered) << "the third one began before it ended";
+  const auto closed = session.close(id);
+  EXPECT_TRUE(session.closed.empty());
+  session.storage_done_at(1, 0);
+  EXPECT_EQ(session.errno_of(first), 0);
+  EXPECT_EQ(session.errno_of(third), 0);
+  EXPECT_EQ(session.errno_of(closed), 0);
+}
+
+TEST(ServerSync, AllThatAreUnansweredCanBeAnsweredAtOnce) {
+  Session session;
+  const std::uint32_t id = session.opened("disk");
+  for (unsigned i = 0; i < kMaxServerOperations; ++i) session.io(id, Opcode::flush);
+  for (unsigned i = 1; i < kMaxServerOperations; ++i) session.storage_done_at(1, 0);
+  EXPECT_EQ(session.devices.unanswered(), kMaxServerOperations);
+  session.storage_done(kEio, true);
+  EXPECT_EQ(session.devices.unanswered(), 0U);
+}
+
 TEST(ServerSync, ADurableWriteThatFailedToSyncCounts) {
   Session session;
   const std::uint32_t id = session.opened("disk");

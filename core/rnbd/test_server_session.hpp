@@ -60,6 +60,14 @@ class Session {
     message.size = size;
     return io(message);
   }
+  Request durable_write(std::uint32_t id) {
+    wire::rnbd::Io message;
+    message.device_id = id;
+    message.opcode = Opcode::write;
+    message.size = 4096;
+    message.fua = true;
+    return io(message);
+  }
   // Opens and answers the export; the device id.
   std::uint32_t opened(std::string_view name, AccessMode mode = AccessMode::read_write) {
     const Request request = open(name, mode);
@@ -73,9 +81,10 @@ class Session {
     opens.erase_at(0);
     step(ExportOpened{asked.operation, error, next_handle++, geometry, instance});
   }
-  void storage_done(int error, bool sync_failed = false) {
-    const Storage asked = storage[0];
-    storage.erase_at(0);
+  void storage_done(int error, bool sync_failed = false) { storage_done_at(0, error, sync_failed); }
+  void storage_done_at(std::size_t index, int error, bool sync_failed = false) {
+    const Storage asked = storage[index];
+    storage.erase_at(index);
     step(StorageDone{asked.operation, error, sync_failed});
   }
   template <class Input>

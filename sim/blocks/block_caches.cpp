@@ -191,7 +191,48 @@ void sync_of_another_fails(BlockWorld& w) {
   good(w, flush(w, device));
 }
 
+void two_flushes_one_held(BlockWorld& w) {
+  w.add_disk("c", kSectors);
+  const DeviceHandle device = open(w, "a");
+  good(w, write(w, device));
+  restart(w, Death::host);
+  w.until("it is open again", [&] { return w.state(device) == DeviceState::open; });
+  const std::uint32_t first = flush(w, device);
+  w.pass(microseconds(w.draw(1000)));
+  const auto other = w.map("c");  // holds all IO until what is under way has ended
+  w.expect(other >= 0, "a map begins");
+  const std::uint32_t second = flush(w, device);
+  told(w, first);
+  told(w, second);
+  good(w, flush(w, device));
+}
+
+void two_flushes_one_failure(BlockWorld& w) {
+  const DeviceHandle device = open(w, "a");
+  good(w, write(w, device));
+  w.disk("a").next_sync_fails = true;
+  const std::uint32_t first = flush(w, device), second = flush(w, device);
+  for (const std::uint32_t io : {first, second}) told(w, io);
+}
+
+void syncs_of_two_processes_fail(BlockWorld& w) {
+  const DeviceHandle device = open(w, "a");
+  good(w, write(w, device));
+  w.fail_sync("a");
+  lose_session(w);
+  told(w, flush(w, device));
+  good(w, flush(w, device));
+  good(w, write(w, device));
+  w.crash_server(Death::process);
+  w.pass(milliseconds(100));
+  w.start_server();
+  w.fail_sync("a");
+  told(w, flush(w, device));
+  good(w, flush(w, device));
+}
+
 void anything_cached(BlockWorld& w) {
+  w.disk("b").memory = w.draw(2) == 0;
   const DeviceHandle file = open(w, "a");
   const DeviceHandle other = open(w, "b");
   for (unsigned round = 0; round < 12 && !w.failed(); ++round) {

@@ -14,6 +14,9 @@ void lost_under_way(BlockWorld&);
 void memory_lost(BlockWorld&);
 void sync_fails(BlockWorld&);
 void sync_of_another_fails(BlockWorld&);
+void two_flushes_one_held(BlockWorld&);
+void two_flushes_one_failure(BlockWorld&);
+void syncs_of_two_processes_fail(BlockWorld&);
 void anything_cached(BlockWorld&);
 
 }  // namespace rtrs::sim

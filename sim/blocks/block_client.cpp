@@ -59,6 +59,7 @@ std::uint32_t BlockWorld::submit(DeviceHandle device, Opcode opcode, std::uint64
   io.deaths = deaths_;
   io.cuts = cuts_;
   io.moment = ++moment_;
+  io.ticket.arrival = devices_.arrive(device);
   io.piece = rnbd::IoPiece{opcode, sector, static_cast<std::uint32_t>(sectors * kSector), fua};
   if (opcode == Opcode::read || opcode == Opcode::write) io.data.assign(sectors * kSector, std::byte{0xa5});
   for (std::uint32_t at = 0; opcode == Opcode::write && at < sectors; ++at) {
@@ -222,20 +223,30 @@ void BlockWorld::judge_flush(const Io& io, std::uint16_t error) {
   const BlockDisk& disk = disks_.at(io.disk);
   for (std::size_t sector = 0; sector < std::min(io.seen.size(), expected_[io.disk].size()); ++sector) {
     Expected& known = expected_[io.disk][sector];
+    // Of a sector whose content is one of several nobody can say that it is durable. Nor is a memory disk,
+    // which loses with its server what was flushed; nothing more is owed for what was acknowledged before the
+    // flush.
+    if (disk.memory && known.acked < io.moment) known.acked = 0;
     if (known.changes != io.seen[sector] || disk.forgotten[sector]) continue;
     known.durable = true;
     known.acked = 0;
   }
 }
 
-// Several IOs that began before the first of them told so may say the same.
+void BlockWorld::allow_alarm(BlockDisk& disk) {
+  disk.may_alarm = true;
+  disk.alarm_from = moment_;
+}
+
+// Several IOs that arrived before the first of them told so may say the same.
 void BlockWorld::judge_alarm(const Io& io) {
   BlockDisk& disk = disks_.at(io.disk);
   expect(disk.may_alarm || io.moment < disk.alarm_at,
          "nothing of " + io.disk + " was lost, and an IO says so");
   if (io.piece.opcode != Opcode::flush) return;
   if (disk.may_alarm) disk.alarm_at = moment_ + 1;
-  disk.may_alarm = false;
+  // One that was submitted before the last loss may have told of an earlier one.
+  if (io.moment > disk.alarm_from) disk.may_alarm = false;
 }
 
 void BlockWorld::judge_read(const Io& io, std::uint32_t number) {

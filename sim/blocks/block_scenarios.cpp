@@ -297,6 +297,12 @@ constexpr BlockScenario kScenarios[] = {
     {"BD17", "a sync of another session fails: this one's flush says so, over a reconnect too", kUsual,
      sync_of_another_fails},
     {"BD18", "anything, with hosts and processes that die and syncs that fail", kUsual, anything_cached},
+    {"BD19", "the host died, and a flush is told while another one is held: both are", kSlow,
+     two_flushes_one_held},
+    {"BD20", "a sync fails, and one that runs at the same time ends first: both flushes fail", kSlow,
+     two_flushes_one_failure},
+    {"BD21", "a sync fails in one process of the server, and one in the next: both losses are told", kUsual,
+     syncs_of_two_processes_fail},
 };
 
 }  // namespace

@@ -91,13 +91,15 @@ void BlockWorld::perform(std::uint16_t, const rnbd::CacheDamaged& action) {
 std::uint64_t BlockWorld::instance_of(const BlockDisk& disk) const {
   if (!disk.tells_instance) return 0;
   const std::uint64_t life = disk.memory ? deaths_ : hosts_;
-  return life << 32 | std::uint64_t{disk.number} << 16 | disk.sync_failures;
+  // Each process counts its failures from 0.
+  const std::uint64_t process = disk.sync_failures == 0 ? 0 : deaths_ + 1;
+  return life << 48 | std::uint64_t{disk.number} << 32 | process << 16 | disk.sync_failures;
 }
 
 // What the kernel does when it cannot write back: it says so once, and takes the pages for clean.
 void BlockWorld::forget_unsynced(const std::string& name) {
   BlockDisk& disk = disks_.at(name);
-  disk.may_alarm = true;
+  allow_alarm(disk);
   for (std::size_t sector = 0; sector < disk.now.size(); ++sector) {
     if (disk.now[sector] == disk.durable[sector]) continue;
     disk.forgotten[sector] = true;
@@ -124,7 +126,10 @@ int BlockWorld::sync(const std::string& name) {
 }
 
 void BlockWorld::perform(std::uint16_t session, const rnbd::Storage& action) {
-  StorageOp op{now() + draw_time(choice_, options_.storage, Label::storage_delay), session, action, {}};
+  StorageOp op;
+  op.due = now() + draw_time(choice_, options_.storage, Label::storage_delay);
+  op.session = session;
+  op.what = action;
   if (action.opcode == Opcode::read || action.opcode == Opcode::write)
     op.data = sessions_[session].requests.at(action.request).second.first(action.bytes);
   storage_.push_back(op);
@@ -194,9 +199,16 @@ void BlockWorld::storage_due() {
     if (due == storage_.end() || due->due > now()) return;
     StorageOp op = *due;
     storage_.erase(due);
-    const int error = act(op);
-    const bool sync_failed = error != 0 && (op.what.opcode == Opcode::flush || op.what.preflush);
-    feed(op.session, rnbd::StorageDone{op.what.operation, error, sync_failed});
+    const bool syncs = op.what.opcode == Opcode::flush || op.what.preflush;
+    if (!op.acted) {
+      op.error = act(op);
+      op.acted = true;
+      // A failure is told to one sync, and the success of another one may overtake its answer.
+      if (syncs) op.due = now() + draw_time(choice_, options_.storage, Label::storage_delay);
+      if (syncs) storage_.push_back(op);
+      if (syncs) continue;
+    }
+    feed(op.session, rnbd::StorageDone{op.what.operation, op.error, op.error != 0 && syncs});
   }
 }
 

@@ -106,6 +106,9 @@ void BlockWorld::crash_server(Death death) {
   server_.reset();
   server_fabric_.reset();
   sessions_.clear();
+  // A failure whose answer was under way is known to nobody.
+  for (const StorageOp& op : storage_)
+    if (op.acted && op.error != 0) ++disks_[exports_.at(op.what.handle).disk].sync_failures;
   exports_.clear();
   storage_.clear();
   opened_.clear();
@@ -116,13 +119,13 @@ void BlockWorld::crash_server(Death death) {
     // Only the process knew that a sync had failed: the next one knows nothing, and gives the instance of
     // before.
     if (std::exchange(disk.sync_failures, 0) == 0) continue;
-    disk.may_alarm = true;
+    allow_alarm(disk);
     for (Loss& loss : losses_[name]) loss.told = 0;
   }
 }
 
 void BlockWorld::revert(const std::string& name, BlockDisk& disk) {
-  disk.may_alarm = true;
+  allow_alarm(disk);
   for (std::size_t sector = 0; sector < disk.now.size(); ++sector) {
     std::uint64_t& content = disk.now[sector];
     const std::uint64_t before = content;

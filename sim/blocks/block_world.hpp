@@ -57,8 +57,9 @@ struct BlockDisk {
   std::vector<bool> forgotten;         // the host takes it for clean, since a sync of it failed
   std::uint64_t sync_failures = 0;     // that the server's process knows of
   bool next_sync_fails = false;
-  bool may_alarm = false;        // something may have been lost, and no flush has told so since
-  std::uint64_t alarm_at = 0;    // the moment when the last one did
+  bool may_alarm = false;        // something may have been lost, and no flush of after it has told so
+  std::uint64_t alarm_from = 0;  // the moment when it may have been lost
+  std::uint64_t alarm_at = 0;    // the moment when the last flush told so
   unsigned holders = 0;          // exports that are open
   std::uint64_t operations = 0;  // that acted on it
 };
@@ -180,6 +181,8 @@ class BlockWorld {
     std::uint16_t session = 0;
     rnbd::Storage what;
     std::span<std::byte> data;
+    int error = 0;
+    bool acted = false;  // and the answer is under way
   };
 
   bool step();
@@ -196,6 +199,7 @@ class BlockWorld {
   void expect_change(const Io&, std::uint32_t number, bool good);
   void judge_flush(const Io&, std::uint16_t error);
   void judge_alarm(const Io&);
+  void allow_alarm(BlockDisk&);
   void lose(const std::string& disk, std::size_t sector);
   bool overlaps(const std::string& disk, std::uint64_t sector, std::uint32_t sectors) const;
   // block_server.cpp

@@ -355,7 +355,8 @@ def write_behind_nothing(offset):
                     found += mem.read(end - start).count(mark)
                 except OSError:
                     pass
-    # The provider's receive buffer has them once.
+    # Not zero: the bytes of any message are in the provider's receive buffer before a key is looked at. A write that
+    # reached memory would be a second copy, and the provider that makes one itself ends the process at these offsets.
     check(found <= 1, 'a write through key 0, %d bytes behind its start, is in the memory %d times; urtrsd %s' % (
         offset, found, 'lives' if daemon.alive() else 'has ended'))
     daemon.stop()

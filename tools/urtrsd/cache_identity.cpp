@@ -53,7 +53,11 @@ std::uint64_t CacheIdentity::instance(const DeviceId& id, std::uint64_t sequence
   hash.add(id.minor);
   hash.add(sequence);
   const auto failed = failed_syncs_.find(id);
-  hash.add(failed == failed_syncs_.end() ? 0 : failed->second);
+  // Each process counts from 0, so the number of failures alone would be that of another process again.
+  if (failed != failed_syncs_.end()) {
+    hash.add(process_);
+    hash.add(failed->second);
+  }
   return std::max<std::uint64_t>(hash.value(), 1);
 }
 

@@ -46,6 +46,15 @@ TEST(CacheIdentity, AFailedSyncIsAnotherInstanceOfThatExportAlone) {
   EXPECT_NE(cache.instance(kFile, 0), once);
 }
 
+TEST(CacheIdentity, AFailedSyncOfAnotherProcessIsAnotherInstance) {
+  CacheIdentity before("boot", 1), after("boot", 2);
+  const std::uint64_t sound = before.instance(kFile, 0);
+  before.on_failed_sync(kFile);
+  EXPECT_EQ(after.instance(kFile, 0), sound) << "the process that knew is gone";
+  after.on_failed_sync(kFile);
+  EXPECT_NE(after.instance(kFile, 0), before.instance(kFile, 0));
+}
+
 TEST(CacheIdentity, WithoutANameOfTheHostNothingIsSaidOfIt) {
   const CacheIdentity cache("", 1);
   EXPECT_FALSE(cache.knows_host());
