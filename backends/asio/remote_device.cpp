@@ -1,5 +1,6 @@
 #include "backends/asio/remote_device.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 #include <utility>
@@ -13,6 +14,9 @@ namespace {
 constexpr std::chrono::seconds kUnmapGrace{5};
 // Between two attempts to open a device while the link stays up.
 constexpr std::chrono::milliseconds kReopenPause{250};
+// The same for a device that the server refused.
+constexpr std::chrono::seconds kRefusedPauseMin{1};
+constexpr std::chrono::seconds kRefusedPauseMax{15};
 
 wire::Uuid random_uuid(std::random_device& source) {
   wire::Uuid uuid;
@@ -48,6 +52,7 @@ RemoteDevice::RemoteDevice(boost::asio::io_context& context, std::unique_ptr<Fab
       session_(context, std::move(fabric),
                make_settings(options_, [this](const PathNews& news) { on_path_news(news); }), &recorder_),
       retry_timer_(context),
+      reopen_timer_(context),
       close_timer_(context) {}
 
 RemoteDevice::~RemoteDevice() {
@@ -100,6 +105,7 @@ void RemoteDevice::perform() {
       news_.push_back(DeviceNews{state(), 0, geometry_, true, replaced->unflushed});
   }
   if (devices_.retry_wanted()) arm_retry();
+  if (devices_.reopen_wanted()) arm_reopen();
 }
 
 void RemoteDevice::send(const rnbd::SendMessage& action) {
@@ -128,8 +134,14 @@ void RemoteDevice::on_message_done(std::unique_ptr<Message> message, const boost
 }
 
 void RemoteDevice::on_device_changed(const rnbd::DeviceChanged& change) {
-  news_.push_back(DeviceNews{change.state, change.peer_errno, change.geometry, false, 0});
+  const bool refused = change.state == rnbd::DeviceState::closed && change.peer_errno != 0;
+  // The same refusal again is no news.
+  if (!refused || change.peer_errno != refused_errno_)
+    news_.push_back(DeviceNews{change.state, change.peer_errno, change.geometry, false, 0});
+  if (refused) refused_errno_ = change.peer_errno;
   if (change.state == rnbd::DeviceState::open) {
+    refused_errno_ = 0;
+    refused_pause_ = kRefusedPauseMin;
     geometry_ = change.geometry;
     if (!mapping_.empty()) map_result_ = boost::system::error_code{};
   }
@@ -148,6 +160,19 @@ void RemoteDevice::arm_retry() {
     if (error || !*alive) return;
     retry_armed_ = false;
     feed(rnbd::RetryDue{});
+    settle();
+  });
+}
+
+void RemoteDevice::arm_reopen() {
+  if (reopen_armed_) return;
+  reopen_armed_ = true;
+  reopen_timer_.expires_after(refused_pause_);
+  refused_pause_ = std::min(2 * refused_pause_, kRefusedPauseMax);
+  reopen_timer_.async_wait([this, alive = alive_](const boost::system::error_code& error) {
+    if (error || !*alive) return;
+    reopen_armed_ = false;
+    feed(rnbd::ReopenDue{});
     settle();
   });
 }

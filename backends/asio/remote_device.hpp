@@ -187,6 +187,7 @@ class RemoteDevice {
   void on_message_done(std::unique_ptr<Message>, const boost::system::error_code&);
   void on_device_changed(const rnbd::DeviceChanged&);
   void arm_retry();
+  void arm_reopen();
   void settle();
   void settle_later();
 
@@ -221,8 +222,12 @@ class RemoteDevice {
   bool session_closing_ = false;
   bool closed_ = false;
   bool retry_armed_ = false;
+  bool reopen_armed_ = false;
+  std::uint16_t refused_errno_ = 0;  // that was told last, since the device was open
+  std::chrono::seconds refused_pause_{1};
   bool settle_posted_ = false;
   boost::asio::steady_timer retry_timer_;
+  boost::asio::steady_timer reopen_timer_;
   boost::asio::steady_timer close_timer_;
 
   std::vector<std::unique_ptr<Request>> requests_;

@@ -105,6 +105,23 @@ void ClientDevices::on(const RemapRequested& input, ClientActions& actions) noex
   advance(actions);
 }
 
+bool ClientDevices::reopen_wanted() const noexcept {
+  return link_up_ && std::any_of(devices_.begin(), devices_.end(), [](const Device& device) {
+           return is_mapped(device.state) && device.refused;
+         });
+}
+
+void ClientDevices::on(const ReopenDue&, ClientActions& actions) noexcept {
+  if (!reopen_wanted()) return;
+  for (Device& device : devices_) {
+    if (!is_mapped(device.state) || !device.refused) continue;
+    device.refused = false;
+    device.futile_reopens = 0;
+    device.needs_open = true;
+  }
+  advance(actions);
+}
+
 void ClientDevices::on(const RetryDue&, ClientActions& actions) noexcept {
   paused_ = false;
   advance(actions);

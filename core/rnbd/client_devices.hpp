@@ -119,6 +119,8 @@ struct IoDone {
 };
 // Send again what failed undelivered while the link was up; see retry_wanted().
 struct RetryDue {};
+// Open again what the server refused; see reopen_wanted().
+struct ReopenDue {};
 
 // --- actions ---
 
@@ -191,6 +193,7 @@ class ClientDevices {
   void on(const MessageDone& input, ClientActions& actions) noexcept;
   [[nodiscard]] Disposition on(const IoDone& input, ClientActions& actions) noexcept;
   void on(const RetryDue& input, ClientActions& actions) noexcept;
+  void on(const ReopenDue& input, ClientActions& actions) noexcept;
 
   [[nodiscard]] Gate gate(DeviceHandle device) const noexcept;
   // Errno of a refused IO: ENODEV (not mapped), else what closed the device.
@@ -204,6 +207,9 @@ class ClientDevices {
   // A message failed although the link is up: feed RetryDue after a pause of the caller's choice. IO is held
   // until then.
   [[nodiscard]] bool retry_wanted() const noexcept { return paused_; }
+  // The server refused a device that was open before: its file may be missing or locked for a moment only.
+  // Feed ReopenDue from time to time, at growing intervals, because each round holds the IO of all devices.
+  [[nodiscard]] bool reopen_wanted() const noexcept;
   [[nodiscard]] DeviceState state(DeviceHandle device) const noexcept;  // unmapped for dead handles
   // nullptr for dead handles; valid until the next input.
   [[nodiscard]] const Geometry* geometry(DeviceHandle device) const noexcept;

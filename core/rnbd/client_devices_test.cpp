@@ -226,6 +226,30 @@ TEST(ClientDevices, RefusedRemapStaysClosedUntilAskedAgain) {
   EXPECT_EQ(client.devices.gate(handle), Gate::go);
 }
 
+TEST(ClientDevices, ARefusedDeviceIsOpenedAgainWhenItsTimeComes) {
+  Client client;
+  const DeviceHandle handle = client.opened("a", 0);
+  EXPECT_FALSE(client.devices.reopen_wanted());
+  client.step(ReopenDue{});
+  EXPECT_EQ(client.devices.gate(handle), Gate::go);
+  client.step(LinkDown{});
+  client.step(LinkUp{});
+  client.answer_info();
+  client.answer(MessageKind::open, kEperm, {});
+  EXPECT_TRUE(client.devices.reopen_wanted());
+  client.step(ReopenDue{});
+  EXPECT_TRUE(client.only_message_is(MessageKind::open));
+  EXPECT_FALSE(client.devices.reopen_wanted());
+  client.answer(MessageKind::open, kEperm, {});
+  client.step(LinkDown{});
+  EXPECT_FALSE(client.devices.reopen_wanted());
+  client.step(LinkUp{});
+  client.answer_info();
+  client.answer_open(disk(3));
+  EXPECT_FALSE(client.devices.reopen_wanted());
+  EXPECT_EQ(client.devices.gate(handle), Gate::go);
+}
+
 TEST(ClientDevices, R79CutAtEveryStepOfARemapAlwaysComesBack) {
   for (int cut = 0; cut < 4; ++cut) {
     for (const bool answered_after_cut : {false, true}) {

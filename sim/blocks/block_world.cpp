@@ -170,7 +170,7 @@ void BlockWorld::resize(const std::string& name, std::uint64_t sectors) {
 }
 
 Nanos BlockWorld::next_time() {
-  Nanos next = std::min(network_.next_time(), retry_at_);
+  Nanos next = std::min({network_.next_time(), retry_at_, reopen_at_});
   for (const StorageOp& op : storage_) next = std::min(next, op.due);
   if (client_) next = std::min(next, client_->next_deadline());
   if (server_) next = std::min(next, server_->next_deadline());
@@ -193,6 +193,12 @@ bool BlockWorld::step() {
     retry_at_ = kNever;
     rnbd::ClientActions actions;
     devices_.on(rnbd::RetryDue{}, actions);
+    carry_out(actions);
+  }
+  if (reopen_at_ <= now()) {
+    reopen_at_ = kNever;
+    rnbd::ClientActions actions;
+    devices_.on(rnbd::ReopenDue{}, actions);
     carry_out(actions);
   }
   if (client_) send_held();

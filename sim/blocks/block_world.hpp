@@ -247,6 +247,7 @@ class BlockWorld {
   std::uint64_t next_message_ = std::uint64_t{1} << 63;
   unsigned ios_under_way_ = 0;
   Nanos retry_at_ = kNever;
+  Nanos reopen_at_ = kNever;
 
   std::unique_ptr<SimFabric> server_fabric_;
   std::unique_ptr<Server> server_;
