@@ -255,6 +255,13 @@ TEST_F(RoundTrip, OfDoubledRequestsTheOneCountsOnWhichTheSameWasSaid) {
   }
 }
 
+// A server's connection that never ends says two things that are more than the analyzer's patience before the
+// end of the trace, and less than that.
+TEST_F(RoundTrip, WhatASilentServerSaidLongAgoWasAcknowledged) {
+  const trace::ScratchFolder folder;
+  EXPECT_NO_THROW(check_server(play(folder, 25388), 256));
+}
+
 RC_GTEST_FIXTURE_PROP(RoundTrip, EventsOfSimulatedWorldsComeBack, ()) {
   const auto seed = *rc::gen::inRange<std::uint64_t>(0, 100'000);
   const auto mtu = *rc::gen::element<std::uint32_t>(256, 1024, 4096);

@@ -24,13 +24,14 @@ Synthesis::Synthesis(const Recordings& recordings, const SynthesisOptions& optio
 
 void Synthesis::run() {
   for (const Recordings::Told& told : recordings_.story()) {
+    const StoredNote& note = *told.note;
+    const bool ends =
+        note.kind == StoredNote::Kind::cm && (note.cm == WireCmKind::dreq || note.cm == WireCmKind::rej);
+    if (ends) links_[recordings_.halves()[note.half].connection].ends = true;
+  }
+  for (const Recordings::Told& told : recordings_.story()) {
     now_ = told.time;
     tell(*told.note);
-  }
-  // A server that fell silent had its last answers acknowledged like all others.
-  for (std::size_t i = 0; i < links_.size(); ++i) {
-    const bool server_only = recordings_.connections()[i].client == ConnectionEnds::kNone;
-    if (server_only && links_[i].known && !links_[i].closed) acknowledge_all(links_[i], false);
   }
 }
 

@@ -63,6 +63,7 @@ class Synthesis {
     bool replied = false;
     bool ready = false;   // the client has had the reply
     bool closed = false;  // rejected or disconnected
+    bool ends = false;    // the story tells of that, sooner or later
     Address client;
     Address server;
     std::uint32_t client_qpn = 0;

@@ -124,7 +124,13 @@ void Synthesis::client_was_there(const Link& link) {
 }
 
 void Synthesis::server_alone(Link& link, const StoredNote& note) {
-  if (note.kind == StoredNote::Kind::sent) return post(link, false, message_of(note), true);
+  if (note.kind == StoredNote::Kind::sent) {
+    post(link, false, message_of(note), true);
+    // A server that falls silent had its last answers acknowledged like all others. At once, because a reader
+    // takes a message for lost that nobody acknowledges for long, and the rest of the trace may take longer.
+    if (!link.ends) acknowledge_all(link, false);
+    return;
+  }
   // A client that speaks again has had what it was sent: a connection that fails takes its path along.
   client_was_there(link);
   Message message = message_of(note);
