@@ -2,10 +2,11 @@
 """A planted bug in a copy of the core: replay names the first divergence, min makes the trace short, lift makes a
 simulated run that fails with the bug and not without it.
 
-Usage: planted_test.py BUILD_DIR [BUG...]
+Usage: planted_test.py BUILD_DIR [scenarios | BUG...]
 
-Without BUG the bugs of the table below are used and everything must hold. With names out of bugs.txt, or "all", what
-holds for each is printed as a table instead, and nothing is demanded.
+Without BUG the bugs of the table below are used and everything must hold. "scenarios": `urtrs-sim scenarios` and `sweep`
+must find the bugs that only the specification or the server's invariants see. With names out of bugs.txt, or "all",
+what holds for each is printed as a table instead, and nothing is demanded.
 """
 
 import json
@@ -27,6 +28,25 @@ BUGS = [
     ("M20", 237, "FailedOver", "no further action", "replay-drained"),
     ("M41", 60, "Disconnect", "Disconnect", "path-teardown"),
 ]
+
+
+# Bugs that no oracle of the simulator sees in their directed scenario: the scenario, and the rule of the specification
+# that the run breaks.
+SPECIFIED = [
+    ("M06", "R03b", "post-on-live"),
+    ("M20", "R58", "replay-drained"),
+    ("M29", "L01e", "replay-proof"),
+    ("P2", "DP01", "first-conn"),
+    ("P5", "F20g", "hb-ack"),
+]
+# Bugs that break an invariant of the server: the scenario, and the invariant.
+INVARIANTS = [
+    ("M04", "R02", "a connected path has all its connections"),
+    ("M42", "L02a", "a used chunk belongs to a path that is there"),
+    ("M44", "L03", "a list of waiting answers ends"),
+]
+# A bug that only the specification finds in a sweep over these seeds.
+SWEPT = ("M20", "0..20")
 
 
 class Bench:
@@ -135,6 +155,28 @@ def show_last_records(bench, bug, seed):
     print(f"{bug}: the trace of an aborted run leads to its broken invariant")
 
 
+def show_scenarios(bench):
+    """`scenarios` and `sweep` ask the specification in every run."""
+    for bug, scenario, rule in SPECIFIED:
+        ran = bench.run(bug, "sim", "scenarios", "--only", scenario, "--seeds", "0..3")
+        demand(ran.returncode == 1 and f" {rule}" in ran.stdout, f"{bug}: {scenario} breaks {rule}", ran.returncode,
+               ran.stdout, ran.stderr)
+        print(f"{bug}: {scenario} breaks {rule}")
+    for bug, scenario, rule in INVARIANTS:
+        ran = bench.run(bug, "sim", "scenarios", "--only", scenario, "--seeds", "0..3")
+        demand(ran.returncode == 1 and f"server: not true that {rule}" in ran.stdout, f"{bug}: {scenario} breaks '{rule}'",
+               ran.returncode, ran.stdout, ran.stderr)
+        print(f"{bug}: in {scenario} it is not true that {rule}")
+    scenarios = ",".join(one[1] for one in SPECIFIED + INVARIANTS)
+    sound = bench.run("", "sim", "scenarios", "--only", scenarios, "--seeds", "0..3")
+    demand(sound.returncode == 0, "the sound core keeps all of them", sound.stdout)
+    bug, seeds = SWEPT
+    for options, code in (([], 1), (["--no-specification"], 0)):
+        ran = bench.run(bug, "sim", "sweep", "--seeds", seeds, "--jobs", 1, "--check-determinism", 0, *options)
+        demand(ran.returncode == code, f"{bug}: a sweep {options} over {seeds} ends with {code}", ran.stdout, ran.stderr)
+    print(f"{bug}: a sweep over {seeds} finds it by the specification alone")
+
+
 def test(bench):
     show_corpus(bench)
     show_last_records(bench, "M11", 1)
@@ -184,6 +226,8 @@ def main():
         bench = Bench(pathlib.Path(sys.argv[1]).resolve(), folder)
         if len(sys.argv) == 2:
             test(bench)
+        elif sys.argv[2] == "scenarios":
+            show_scenarios(bench)
         else:
             table(bench, bench.bugs() if sys.argv[2] == "all" else sys.argv[2:])
     return 0
