@@ -23,7 +23,8 @@ void Analyzer::finish() {
 
 void Analyzer::add(WireEvent&& event, Stream::Psn last, bool waits) {
   event.time = now_;
-  pending_.push_back(Pending{std::move(event), last, waits});
+  const bool late = connections_[event.connection]->closed;
+  pending_.push_back(Pending{std::move(event), last, waits, late});
 }
 
 // In the order of the capture, so one that waits holds up all behind it.
@@ -32,13 +33,16 @@ void Analyzer::release(bool all) {
     Pending& first = pending_.front();
     bool lost = false;
     if (first.waits) {
-      const Connection& connection = *connections_[first.event.connection];
-      const bool arrived = first.event.kind == WireEvent::Kind::reply
-                               ? connection.ready
-                               : connection.to_client->acknowledged() > first.last;
+      Connection& connection = *connections_[first.event.connection];
+      const bool reply = first.event.kind == WireEvent::Kind::reply;
+      const bool arrived = reply ? connection.ready : connection.to_client->acknowledged() > first.last;
       if (!arrived) {
         if (!all && first.event.time + kPatience > now_) return;
         lost = true;
+        if (!reply && !first.late && counters_.acknowledgements == 0) {
+          lost = false;
+          doubt(first, connection);
+        }
       }
     }
     if (lost) {
@@ -48,6 +52,19 @@ void Analyzer::release(bool all) {
     }
     pending_.pop_front();
   }
+}
+
+// A capture without any acknowledgement does not tell what its clients received. They are taken to have
+// received all of it, and a gap says that this is not known.
+void Analyzer::doubt(const Pending& pending, Connection& connection) {
+  ++counters_.unproven;
+  if (std::exchange(connection.doubted, true)) return;
+  WireEvent gap;
+  gap.kind = WireEvent::Kind::gap;
+  gap.to_server = false;
+  gap.connection = pending.event.connection;
+  gap.time = pending.event.time;
+  sink_(gap);
 }
 
 std::unique_ptr<Stream> Analyzer::stream(ConnectionNumber number, bool to_server, std::uint32_t psn) {
@@ -214,6 +231,7 @@ void Analyzer::transport(Packet&& packet) {
 // An acknowledgement that goes to the server is about what the server sent.
 void Analyzer::acknowledge(Connection& connection, bool at_server, const Packet& packet) {
   Stream& stream = at_server ? *connection.to_client : *connection.to_server;
+  ++counters_.acknowledgements;
   switch (packet.acknowledgement()) {
     case Acknowledgement::ack:
       return stream.acknowledged_before(now_, packet.psn + 1);

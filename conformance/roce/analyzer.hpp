@@ -55,6 +55,9 @@ struct AnalyzerCounters {
   std::uint64_t lost_packets = 0;
   std::uint64_t unacknowledged =
       0;  // messages and replies to a client that nothing in the capture acknowledges: left out
+  std::uint64_t acknowledgements = 0;  // positive and negative
+  std::uint64_t unproven =
+      0;  // messages to a client in a capture without acknowledgements: taken as received
   std::uint64_t strangers = 0;  // packets of queue pairs whose connection request is not in the capture
 };
 
@@ -87,6 +90,7 @@ class Analyzer {
     bool replied = false;
     bool ready = false;  // the client has had the reply
     bool closed = false;
+    bool doubted = false;  // a gap says that what its client received is not known
     std::unique_ptr<Stream> to_server;
     std::unique_ptr<Stream> to_client;
   };
@@ -94,6 +98,7 @@ class Analyzer {
     WireEvent event;
     Stream::Psn last = 0;
     bool waits = false;  // for its acknowledgement, or for the client to be ready
+    bool late = false;   // sent after the connection's end was
   };
   struct QueuePair {
     Address address;
@@ -105,6 +110,7 @@ class Analyzer {
     bool at_server = false;  // packets to this queue pair go to the server
   };
 
+  void doubt(const Pending& pending, Connection& connection);
   void cm(const Packet& packet, CmMessage&& message);
   void cm_request(const Packet& packet, CmMessage&& message);
   void cm_reply(const Packet& packet, CmMessage&& message);

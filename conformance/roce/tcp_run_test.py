@@ -130,7 +130,7 @@ class Run(unittest.TestCase):
         verdict = json.loads(done.stdout)
         self.assertIn(verdict["verdict"], allowed, verdict)
         for trace in verdict["traces"]:
-            self.assertEqual(trace["verdict"] == "inconclusive", bool(trace["not_proven"]), trace)
+            self.assertEqual(trace["verdict"] == "inconclusive", bool(trace["not_judged"]), trace)
         return verdict
 
     def test_a_copy_over_two_paths(self):

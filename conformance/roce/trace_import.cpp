@@ -88,6 +88,13 @@ void TraceImport::request(const Analyzer& analyzer, const WireEvent& event, Conn
   cm(event, connection);
 }
 
+void TraceImport::without_setup(std::uint64_t packets, std::uint64_t time) {
+  trace::WireGap note;
+  note.now = time - std::min(time, options_.time_zero);
+  note.packets = packets;
+  put(Connection{}, note);
+}
+
 // A new attempt begins with another count, or when a connection of the present one is asked for again.
 void TraceImport::place(const wire::ConnReq& request, Connection& connection) {
   Session& session = sessions_[request.paths_uuid];

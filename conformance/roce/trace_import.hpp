@@ -38,6 +38,9 @@ class TraceImport {
 
   // The next event of `analyzer`.
   void on(const Analyzer& analyzer, const WireEvent& event);
+  // Last of all: the capture has `packets` of connections whose setup it does not have. A gap of no known
+  // connection says so to whoever judges the trace. `time`: of the capture's last packet.
+  void without_setup(std::uint64_t packets, std::uint64_t time);
   [[nodiscard]] const ImportCounters& counters() const noexcept { return counters_; }
   // 0 or a positive errno: the trace could not be written.
   [[nodiscard]] int error() const noexcept { return error_; }

@@ -52,13 +52,40 @@ void print_file(Output& out, const Checked& checked, std::size_t show) {
   if (result.violations > show)
     out.line("  and " + std::to_string(result.violations - show) +
              " more violations, which may be consequences");
-  for (const std::string& doubt : result.doubts) out.line("  not proven: " + doubt);
+  for (const std::string& judged : result.judged) out.line("  judged: " + judged);
+  for (const std::string& doubt : result.doubts) out.line("  not judged: " + doubt);
 }
 
-void print_laws(Output& out, const sim::LawCheck& laws, std::size_t show) {
-  if (laws.pairs == 0) return;
+// What only both ends of a connection can tell, and why it was not told.
+struct BothSides {
+  sim::LawCheck laws;
+  std::vector<std::string> doubts;
+};
+
+BothSides both_sides(const std::vector<Checked>& all, sim::LawCheck laws) {
+  BothSides both{std::move(laws), {}};
+  for (const unsigned stranger : both.laws.strangers)
+    both.doubts.push_back(
+        "no connection of " + all[stranger].file +
+        " has its other end in another trace, so it may be of another run; the two sides were "
+        "not compared");
+  if (both.laws.unproven != 0)
+    both.doubts.push_back(std::to_string(both.laws.unproven) +
+                          " messages arrived with other content than was sent, which an older copy of a "
+                          "request, or one that the traces do not have, may have written over them");
+  return both;
+}
+
+void print_laws(Output& out, const BothSides& both, std::size_t show) {
+  const sim::LawCheck& laws = both.laws;
+  for (const std::string& doubt : both.doubts) out.line("both sides: not judged: " + doubt);
+  if (laws.pairs == 0) {
+    if (laws.one_sided) out.line("both sides: not compared, because all traces are of one side");
+    return;
+  }
   out.line("both sides: " + std::to_string(laws.pairs) + " connections, " + std::to_string(laws.messages) +
-           " messages, " + std::to_string(laws.violations) +
+           " messages, " + std::to_string(laws.contents) + " of them with their content, " +
+           std::to_string(laws.uncompared) + " without it, " + std::to_string(laws.violations) +
            " violations of the laws of reliable connections");
   for (std::size_t at = 0; at < std::min(show, laws.findings.size()); ++at)
     out.line("  A" + std::to_string(laws.findings[at].law) + ": " + laws.findings[at].text);
@@ -79,7 +106,8 @@ nlohmann::json json_of(const Checked& checked) {
           {"verdict", to_string(result.verdict)},
           {"violations", result.violations},
           {"findings", findings},
-          {"not_proven", result.doubts},
+          {"judged", result.judged},
+          {"not_judged", result.doubts},
           {"records", result.records},
           {"machines", result.coverage.machines},
           {"events", result.coverage.events},
@@ -88,25 +116,31 @@ nlohmann::json json_of(const Checked& checked) {
           {"most_states", result.most_states}};
 }
 
-nlohmann::json json_of(const sim::LawCheck& laws) {
+nlohmann::json json_of(const BothSides& both) {
+  const sim::LawCheck& laws = both.laws;
   nlohmann::json findings = nlohmann::json::array();
   for (const sim::LawFinding& finding : laws.findings)
     findings.push_back({{"law", "A" + std::to_string(finding.law)}, {"text", finding.text}});
   return {{"connections", laws.pairs},
           {"messages", laws.messages},
+          {"contents", laws.contents},
+          {"contents_not_judged", laws.uncompared},
+          {"contents_unproven", laws.unproven},
+          {"one_sided", laws.one_sided},
+          {"not_judged", both.doubts},
           {"violations", laws.violations},
           {"findings", findings}};
 }
 
 // Violating before inconclusive before conforming.
-sim::CheckVerdict overall(const std::vector<Checked>& all, const sim::LawCheck& laws) {
+sim::CheckVerdict overall(const std::vector<Checked>& all, const BothSides& both) {
   using Verdict = sim::CheckVerdict;
-  Verdict verdict = Verdict::conforming;
+  Verdict verdict = both.doubts.empty() ? Verdict::conforming : Verdict::inconclusive;
   for (const Checked& one : all) {
     if (one.result.verdict == Verdict::violating) return Verdict::violating;
     if (one.result.verdict == Verdict::inconclusive) verdict = Verdict::inconclusive;
   }
-  return laws.violations != 0 ? Verdict::violating : verdict;
+  return both.laws.violations != 0 ? Verdict::violating : verdict;
 }
 
 int code_of(sim::CheckVerdict verdict) {
@@ -144,17 +178,17 @@ int check(const CheckOptions& options) {
                              source, &collector, [&](std::uint64_t bytes) { progress.at(bytes); },
                              options.heartbeat_ms * 1'000'000)});
   }
-  const sim::LawCheck laws = collector.judge();
-  const sim::CheckVerdict verdict = overall(all, laws);
+  const BothSides both = both_sides(all, collector.judge());
+  const sim::CheckVerdict verdict = overall(all, both);
   Output out;
   if (options.json) {
     nlohmann::json traces = nlohmann::json::array();
     for (const Checked& one : all) traces.push_back(json_of(one));
     out.line(
-        nlohmann::json{{"verdict", to_string(verdict)}, {"traces", traces}, {"laws", json_of(laws)}}.dump());
+        nlohmann::json{{"verdict", to_string(verdict)}, {"traces", traces}, {"laws", json_of(both)}}.dump());
   } else {
     for (const Checked& one : all) print_file(out, one, options.show);
-    print_laws(out, laws, options.show);
+    print_laws(out, both, options.show);
     out.line(std::string("verdict: ") + to_string(verdict));
   }
   return out.finish(code_of(verdict));

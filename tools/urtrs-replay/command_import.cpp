@@ -106,6 +106,8 @@ nlohmann::ordered_json as_json(const Frames& frames, const roce::AnalyzerCounter
           {"rnr_naks", wire.rnr_naks},
           {"sequence_naks", wire.sequence_naks},
           {"fatal_naks", wire.fatal_naks},
+          {"acknowledgements", wire.acknowledgements},
+          {"messages_taken_as_received", wire.unproven},
           {"gaps", wire.gaps},
           {"lost_packets", wire.lost_packets},
           {"unacknowledged_messages", wire.unacknowledged},
@@ -212,6 +214,8 @@ class Import {
       return exit_cannot_read;
     }
     analyzer_->finish();
+    if (analyzer_->counters().strangers != 0)
+      trace_->without_setup(analyzer_->counters().strangers, frames_.last);
     int wrong = trace_->error();
     if (wrong == 0) wrong = writer_->finish();
     if (wrong != 0) return failed_to_write(wrong);
@@ -234,8 +238,13 @@ class Import {
       code = code == exit_ok ? exit_cannot_read : code;
     } else if (wire.strangers > 0) {
       error(std::to_string(wire.strangers) +
-            " packets belong to connections that were set up before the capture; they are left out");
+            " packets belong to connections whose setup is not in the capture, because it began later or has "
+            "one "
+            "direction only; they are left out, and check says inconclusive");
     }
+    if (wire.unproven > 0)
+      error("the capture has no acknowledgements (RC ACK frames), so " + std::to_string(wire.unproven) +
+            " messages to clients are taken as received, and check says inconclusive");
     if (wire.gaps > 0)
       error("the capture misses " + std::to_string(wire.lost_packets) + " packets in " +
             std::to_string(wire.gaps) + " places; they are marked WireGap, and check can only doubt there");

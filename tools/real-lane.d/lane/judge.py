@@ -149,7 +149,8 @@ def first_finding(said):
             return f"{trace['file']} record {finding['record']}: {finding['rule']}: {finding['seen']}"
     for finding in said["laws"]["findings"]:
         return f"{finding['law']}: {finding['text']}"
-    return "; ".join(str(doubt) for trace in said["traces"] for doubt in trace["not_proven"]) or "no reason given"
+    doubts = [doubt for trace in said["traces"] for doubt in trace["not_judged"]] + said["laws"]["not_judged"]
+    return "; ".join(str(doubt) for doubt in doubts) or "no reason given"
 
 
 def replays(said, code, was_cut):
