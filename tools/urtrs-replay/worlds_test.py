@@ -28,7 +28,8 @@ def check(*traces):
 
 
 def traces_of(seed, folder):
-    run(SIM, "run", "--seed", seed, "--trace", folder / f"world{seed}")
+    # A client that comes back with its former uuids breaks the protocol.
+    run(SIM, "run", "--seed", seed, "--without", "rare_swarm", "--trace", folder / f"world{seed}")
     return sorted(folder.glob(f"world{seed}.*.trace"))
 
 
