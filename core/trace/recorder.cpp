@@ -236,6 +236,10 @@ int Recorder::open_next(bool partial) {
 
 int Recorder::open_file(const char* path, const trace::Origin& origin, const trace::FileOptions& options) {
   if (writing_) return EBUSY;
+  // Those that rotation replaces, too.
+  for (unsigned number = 1; options.rotate_bytes != 0 && number < options.rotate_files; ++number)
+    if (const int error = trace::may_replace((std::string(path) + '.' + std::to_string(number)).c_str()))
+      return error;
   path_ = path;
   origin_ = origin;
   options_ = options;

@@ -127,8 +127,9 @@ class Recorder {
   bool records_wire() const noexcept { return writing_ && detail_ != trace::Detail::machines; }
   bool records_payload() const noexcept { return writing_ && detail_ == trace::Detail::payload; }
 
-  // Starts a file, which replaces what is at `path`. 0 or a positive errno: EBUSY when a file is open. Where
-  // something was recorded before, the file says that its beginning is missing and has snapshots instead.
+  // Starts a file, which replaces an empty file or a trace at `path`. 0 or a positive errno: EBUSY when a
+  // file is open, EEXIST when something else is at `path` or at a name of its rotated files. Where something
+  // was recorded before, the file says that its beginning is missing and has snapshots instead.
   int open_file(const char* path, const trace::Origin&, const trace::FileOptions& options = {});
   // Hands every record to `listener` (borrowed) instead of a file, until close_file(). 0 or EBUSY when a file
   // is open. Of a recorder that recorded something before, the listener gets only what follows.
@@ -150,7 +151,8 @@ class Recorder {
   // XXH3-64 over the encoded records since the last open.
   std::uint64_t chain_hash() const noexcept;
 
-  // Writes the ring as a trace file; the ring stays as it is. 0 or a positive errno. Between steps only.
+  // Writes the ring as a trace file; the ring stays as it is. 0 or a positive errno: EEXIST when something
+  // that is no trace is at `path`. Between steps only.
   int dump_ring(const char* path, const trace::Origin&) const;
   RecorderCounters counters() const noexcept;
 

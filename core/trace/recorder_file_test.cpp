@@ -1,6 +1,7 @@
 // Files that begin in the middle of a run, change while it goes on, or cannot be written: each is replayed.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <filesystem>
@@ -14,6 +15,7 @@
 #include "core/trace/replay_machines.hpp"
 #include "core/trace/scratch_folder.hpp"
 #include "core/trace/test_traces.hpp"
+#include "core/trace/writer.hpp"
 
 namespace rtrs::trace::test {
 namespace {
@@ -246,6 +248,48 @@ TEST_F(FileTest, BrokenInvariantLeavesADump) {
       "broken invariant: 1 \\+ 1 == 3");
   EXPECT_EQ(replayed(dump).verdict, Verdict::identical);
   EXPECT_EQ(replayed(dump).inputs, 10U);
+}
+
+TEST_F(FileTest, OnlyTracesAndEmptyFilesAreReplaced) {
+  Recorder recorder;
+  Client client(recorder);
+  const auto write = [this](const std::string& name, const std::string& bytes) {
+    std::ofstream(path(name), std::ios::binary) << bytes;
+  };
+  write("image", std::string(4096, '\0'));
+  write("short", "x");
+  write("empty", "");
+  write("begun", std::string(kMagic.substr(0, 5)));
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  for (const char* name : {"image", "short", "pipe"}) {
+    const auto before = std::filesystem::status(path(name)).permissions();
+    EXPECT_EQ(may_replace(path(name).c_str()), EEXIST) << name;
+    EXPECT_EQ(recorder.open_file(path(name).c_str(), {}), EEXIST) << name;
+    EXPECT_EQ(recorder.dump_ring(path(name).c_str(), {}), EEXIST) << name;
+    EXPECT_EQ(std::filesystem::status(path(name)).permissions(), before) << name;
+  }
+  EXPECT_EQ(recorder.dump_ring("/dev/null", {}), EEXIST);
+  EXPECT_EQ(bytes_of(path("image")), std::string(4096, '\0'));
+  EXPECT_EQ(bytes_of(path("short")), "x");
+  for (const char* name : {"empty", "begun", "new", "new"}) {
+    EXPECT_EQ(may_replace(path(name).c_str()), 0) << name;
+    EXPECT_EQ(recorder.dump_ring(path(name).c_str(), {}), 0) << name;
+    EXPECT_EQ(replayed(path(name)).verdict, Verdict::identical) << name;
+  }
+}
+
+TEST_F(FileTest, RotationReplacesTracesOnly) {
+  std::ofstream(path("t.2")) << "notes";
+  Recorder recorder;
+  FileOptions options;
+  options.rotate_bytes = 4096;
+  options.rotate_files = 3;
+  EXPECT_EQ(recorder.open_file(path("t").c_str(), {}, options), EEXIST);
+  EXPECT_FALSE(std::filesystem::exists(path("t")));
+  EXPECT_EQ(bytes_of(path("t.2")), "notes");
+  options.rotate_files = 2;
+  EXPECT_EQ(recorder.open_file(path("t").c_str(), {}, options), 0);
+  EXPECT_EQ(recorder.close_file(), 0);
 }
 
 TEST(State, TextAndDifferences) {

@@ -179,13 +179,21 @@ TEST_F(RecorderTest, NothingIsLostUpToTheLastFlush) {
 }
 
 TEST_F(RecorderTest, FullDiskEndsTheFileOnly) {
+  // No byte of a file is taken, as on a disk that is full.
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
   Recorder recorder(16);
-  const int opened = recorder.open_file("/dev/full", origin_);
-  EXPECT_EQ(opened, ENOSPC);
-  EXPECT_FALSE(recorder.recording());
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  const int opened = recorder.open_file(path("full").c_str(), origin_);
   feed(recorder, 0, 10);
+  const int dumped = recorder.dump_ring(path("full").c_str(), origin_);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(opened, EFBIG);
+  EXPECT_FALSE(recorder.recording());
   EXPECT_EQ(recorder.counters().ring_records, 10U);
-  EXPECT_EQ(recorder.dump_ring("/dev/full", origin_), ENOSPC);
+  EXPECT_EQ(dumped, EFBIG);
   EXPECT_EQ(recorder.open_file(path("no/such/folder").c_str(), origin_), ENOENT);
 }
 

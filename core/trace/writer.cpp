@@ -9,6 +9,8 @@
 #include <csignal>
 #include <cstring>
 #include <new>
+#include <string_view>
+#include <system_error>
 
 #include "core/trace/crc32c.hpp"
 
@@ -65,18 +67,59 @@ int FdSink::write(const void* bytes, std::size_t size) noexcept {
   return 0;
 }
 
+namespace {
+
+// What is there, when it may become a trace: a descriptor for reading and writing, or -1 and errno. ENOENT:
+// nothing is there. Anything but a file is not even opened, because that alone can block or change it.
+int open_replaceable(const char* path) noexcept {
+  struct stat status {};
+  if (::stat(path, &status) != 0) return -1;
+  errno = EEXIST;
+  if (!S_ISREG(status.st_mode)) return -1;
+  const int fd = ::open(path, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  char begin[kMagic.size()];
+  ssize_t size = -1;
+  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) size = ::pread(fd, begin, sizeof begin, 0);
+  // A trace whose disk was full at once may have less than all of the magic.
+  if (size >= 0 && kMagic.substr(0, static_cast<std::size_t>(size)) ==
+                       std::string_view(begin, static_cast<std::size_t>(size)))
+    return fd;
+  ::close(fd);
+  errno = EEXIST;
+  return -1;
+}
+
+}  // namespace
+
+int may_replace(const char* path) noexcept {
+  const int fd = open_replaceable(path);
+  if (fd < 0) return errno == ENOENT ? 0 : errno;
+  ::close(fd);
+  return 0;
+}
+
+std::string file_error_text(int error) {
+  if (error == EEXIST)
+    return "what is there is neither an empty file nor a trace, and is left as it is; name another file";
+  return std::generic_category().message(error);
+}
+
 std::unique_ptr<FdSink> FdSink::create(const char* path, int& error) {
-  const int fd = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  int fd = open_replaceable(path);
+  // Not O_EXCL, because the name may be a link to where nothing is yet.
+  if (fd < 0 && errno == ENOENT)
+    fd = ::open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
   if (fd < 0) {
     error = errno;
     return nullptr;
   }
   // A file that is replaced keeps its mode otherwise. Where that is not ours to change, the owner has chosen
   // it.
-  struct stat status {};
-  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) (void)!::fchmod(fd, 0600);
-  error = 0;
-  return std::make_unique<FdSink>(fd);
+  (void)!::fchmod(fd, 0600);
+  error = ::ftruncate(fd, 0) == 0 ? 0 : errno;
+  auto sink = std::make_unique<FdSink>(fd);
+  return error == 0 ? std::move(sink) : nullptr;
 }
 
 int StringSink::write(const void* bytes, std::size_t size) noexcept {

@@ -29,13 +29,21 @@ class FdSink final : public Sink {
   FdSink(const FdSink&) = delete;
   FdSink& operator=(const FdSink&) = delete;
   int write(const void* bytes, std::size_t size) noexcept override;
-  // Creates or replaces the file, readable by its owner alone, because traces may hold user data. Null and
-  // `error` on failure.
+  // Creates the file, or replaces an empty one or a trace, readable by its owner alone, because traces may
+  // hold user data. Null and `error` on failure: see may_replace().
   static std::unique_ptr<FdSink> create(const char* path, int& error);
 
  private:
   int fd_;
 };
+
+// 0 when a trace may be written to `path`: nothing is there, or an empty file, or a file that begins as a
+// trace does. EEXIST when anything else is there, a pipe or a device too, which is neither opened nor
+// changed; else the errno of looking at it.
+int may_replace(const char* path) noexcept;
+
+// What an error of creating or writing a trace means, for people.
+std::string file_error_text(int error);
 
 // Appends to a string that outlives it.
 class StringSink final : public Sink {

@@ -10,6 +10,7 @@
 
 #include "backends/asio/path_syntax.hpp"
 #include "core/base/assert_hook.hpp"
+#include "core/trace/writer.hpp"
 #include "tools/nbdkit/explain.hpp"
 
 namespace rtrs::nbdkit {
@@ -87,7 +88,7 @@ std::string Remote::start() {
     if (settings_.trace.empty()) return;
     const trace::Origin origin{kTool, "client", backend, settings_.protocol.seed, settings_.given};
     const int error = device_->open_trace(settings_.trace, origin, settings_.trace_options);
-    if (error != 0) why = "cannot write the trace " + settings_.trace + ": " + std::strerror(error);
+    if (error != 0) why = "cannot write the trace " + settings_.trace + ": " + trace::file_error_text(error);
   });
   return why;
 }
@@ -129,7 +130,7 @@ void Remote::dump_trace() {
   const int error = device_->dump_trace(file, origin);
   lines_(true, error == 0
                    ? "wrote the last records to " + file + "; look at them with: urtrs-replay cat " + file
-                   : "cannot write the last records to " + file + ": " + std::strerror(error) +
+                   : "cannot write the last records to " + file + ": " + trace::file_error_text(error) +
                          "; trace_dump= names another file");
 }
 

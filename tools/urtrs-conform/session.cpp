@@ -14,6 +14,7 @@
 #include "conformance/wire/report.hpp"
 #include "conformance/wire/server_runner.hpp"
 #include "core/trace/recorder.hpp"
+#include "core/trace/writer.hpp"
 #include "tools/fabric/open_fabric.hpp"
 #include "tools/urtrs-conform/real_bench.hpp"
 
@@ -49,7 +50,7 @@ ServerRunner::MakeRecorder recorders(const Options& options, const std::string& 
     trace::FileOptions file_options;
     file_options.detail = trace::Detail::wire;
     const int failed = recorder->open_file(file.c_str(), origin, file_options);
-    if (failed != 0) fmt::print(stderr, "urtrs-conform: {}: {}\n", file, std::strerror(failed));
+    if (failed != 0) fmt::print(stderr, "urtrs-conform: {}: {}\n", file, trace::file_error_text(failed));
     return recorder;
   };
 }

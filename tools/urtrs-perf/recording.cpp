@@ -1,16 +1,17 @@
 #include "tools/urtrs-perf/recording.hpp"
+#include "core/trace/writer.hpp"
 
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <cstring>
 
 namespace rtrs::perf {
 namespace {
 
 bool told(const Options& options, int error) {
   if (error != 0)
-    fmt::print(stderr, "urtrs-perf: cannot write the trace {}: {}\n", options.record, std::strerror(error));
+    fmt::print(stderr, "urtrs-perf: cannot write the trace {}: {}\n", options.record,
+               trace::file_error_text(error));
   return error == 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/trace/json.hpp"
 #include "core/trace/reader.hpp"
+#include "core/trace/writer.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/files.hpp"
 
@@ -22,7 +23,7 @@ int from_json(const FromJsonOptions& options) {
   int errno_of_create = 0;
   std::unique_ptr<trace::FdSink> sink = trace::FdSink::create(options.to.c_str(), errno_of_create);
   if (!sink) {
-    error("cannot create " + options.to + ": " + std::strerror(errno_of_create));
+    error("cannot create " + options.to + ": " + trace::file_error_text(errno_of_create));
     return exit_usage;
   }
   trace::JsonImporter importer(std::move(sink));

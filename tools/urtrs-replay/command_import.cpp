@@ -160,7 +160,7 @@ class Import {
     int failure = 0;
     auto sink = trace::FdSink::create(options_.to.c_str(), failure);
     if (sink == nullptr) {
-      error("cannot write " + options_.to + ": " + std::strerror(failure));
+      error("cannot write " + options_.to + ": " + trace::file_error_text(failure));
       return false;
     }
     frames_.first = frames_.last = first;

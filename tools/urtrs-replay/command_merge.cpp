@@ -62,7 +62,7 @@ class Destination {
     int errno_of_create = 0;
     auto sink = trace::FdSink::create(options_.output.c_str(), errno_of_create);
     if (!sink) {
-      error("cannot create " + options_.output + ": " + std::strerror(errno_of_create));
+      error("cannot create " + options_.output + ": " + trace::file_error_text(errno_of_create));
       return exit_usage;
     }
     trace::Header header = files_.front()->header();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/trace/scratch_folder.hpp"
+#include "core/trace/writer.hpp"
 #include "tools/minimize/minimize.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/files.hpp"
@@ -54,7 +55,7 @@ int rerun(const MinOptions& options, std::string_view bytes) {
   how.hashes = options.hashes;
   const Written written = write_run(trace->machines[0], all, options.out, how);
   if (written.error == 0) return exit_ok;
-  error("cannot write " + options.out + ": " + std::strerror(written.error));
+  error("cannot write " + options.out + ": " + trace::file_error_text(written.error));
   return exit_usage;
 }
 
