@@ -4,7 +4,10 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <utility>
+
+#include "tools/urtrsd/in_parallel.hpp"
 
 namespace rtrs::daemon {
 namespace {
@@ -46,6 +49,10 @@ std::string remedy(const ExportSpec& spec, int error) {
 
 }  // namespace
 
+bool same_export(std::string_view a, std::string_view b) {
+  return canonical(a) == canonical(b);
+}
+
 tl::expected<std::unique_ptr<Catalog>, OpenError> Catalog::create(
     std::vector<ExportSpec> specs, const std::optional<std::string>& search_path, Confinement how) {
   std::unique_ptr<Catalog> result(new Catalog);
@@ -54,18 +61,42 @@ tl::expected<std::unique_ptr<Catalog>, OpenError> Catalog::create(
     const ExportSpec& spec = result->specs_[i];
     if (!result->by_name_.emplace(canonical(spec.name), i).second)
       return refuse(EEXIST, "export " + in_quotes(spec.name) + " is configured twice");
-    if (spec.read_only && !spec.path.empty()) {
-      result->read_only_[i].path = real_path(spec.path);
-      const auto located = locate_configured(spec);
-      result->remember_read_only(i, located ? &located->id : nullptr);
-    }
+    if (spec.read_only && !spec.path.empty()) result->shared_->read_only[i];
   }
-  if (search_path) {
-    auto confined = SearchPath::create(*search_path, how);
-    if (!confined) return tl::unexpected(confined.error());
-    result->search_path_ = std::move(*confined);
-  }
+  result->has_search_path_ = search_path.has_value();
+  result->wait_for_answers(search_path, how);
+  const std::lock_guard guard(result->shared_->mutex);
+  const auto& confined = result->shared_->search_path;
+  if (confined && !*confined) return tl::unexpected(confined->error());
   return result;
+}
+
+// Until the search path is open and the read-only files are known.
+void Catalog::wait_for_answers(const std::optional<std::string>& search_path, Confinement how) {
+  std::vector<std::function<void()>> tasks;
+  for (const auto& [index, one] : shared_->read_only)
+    tasks.push_back(
+        [shared = shared_, index = index, spec = specs_[index]] { look_at(*shared, index, spec); });
+  if (search_path) {
+    tasks.push_back([shared = shared_, path = *search_path, how] {
+      auto confined = SearchPath::create(path, how);
+      const std::lock_guard guard(shared->mutex);
+      shared->search_path = std::move(confined);
+    });
+  }
+  const std::vector<bool> answered = in_parallel(std::move(tasks), kPatience);
+  if (search_path && !answered.back())
+    late_.push_back("dev_search_path " + in_quotes(*search_path) +
+                    ": it does not answer yet; what is below it is served when it does");
+}
+
+void Catalog::look_at(Shared& shared, std::size_t index, const ExportSpec& spec) {
+  const std::string path = real_path(spec.path);
+  const auto located = locate_configured(spec);
+  remember_read_only(shared, index, located ? &located->id : nullptr);
+  const std::lock_guard guard(shared.mutex);
+  shared.read_only[index].path = path;
+  shared.read_only[index].looked = true;
 }
 
 tl::expected<OpenedDevice, OpenError> Catalog::open(std::string_view session, std::string_view name,
@@ -80,21 +111,27 @@ tl::expected<OpenedDevice, OpenError> Catalog::find(std::string_view session, st
                                                     AccessMode mode) {
   if (const auto found = by_name_.find(canonical(name)); found != by_name_.end())
     return find_spec(found->second, session, mode);
-  if (!search_path_)
-    return refuse(ENOENT, "session " + in_quotes(session) + " asked for device " + in_quotes(name) +
-                              ", but no export has that name and dev_search_path is not set");
-  auto path_fd = search_path_->locate(session, name);
+  auto path_fd = locate(session, name);
   if (!path_fd) return tl::unexpected(path_fd.error());
   const std::string described = "device " + in_quotes(name);
   auto located = identify(std::move(*path_fd), described);
   if (!located) return tl::unexpected(located.error());
-  if (mode != AccessMode::ro) {
-    if (const ExportSpec* spec = exported_read_only(*located))
-      return refuse(EACCES, described + " is read-only, because it is exported read-only as " +
-                                in_quotes(spec->name) + "; session " + in_quotes(session) + " asked for " +
-                                to_string(mode));
-  }
+  if (auto may = may_write(*located, described, session, mode); !may) return tl::unexpected(may.error());
   return open_located(std::move(*located), {mode == AccessMode::ro, 0}, described);
+}
+
+tl::expected<UniqueFd, OpenError> Catalog::locate(std::string_view session, std::string_view name) {
+  const auto asked = [&] { return "session " + in_quotes(session) + " asked for device " + in_quotes(name); };
+  if (!has_search_path_)
+    return refuse(ENOENT, asked() + ", but no export has that name and dev_search_path is not set");
+  const SearchPath* confined = nullptr;
+  {
+    const std::lock_guard guard(shared_->mutex);
+    if (!shared_->search_path) return refuse(EBUSY, asked() + ", but dev_search_path does not answer yet");
+    if (!*shared_->search_path) return tl::unexpected(shared_->search_path->error());
+    confined = &**shared_->search_path;  // set once
+  }
+  return confined->locate(session, name);
 }
 
 tl::expected<OpenedDevice, OpenError> Catalog::find_spec(std::size_t index, std::string_view session,
@@ -107,10 +144,10 @@ tl::expected<OpenedDevice, OpenError> Catalog::find_spec(std::size_t index, std:
   if (spec.memory_bytes == 0) {
     auto located = locate_configured(spec);
     if (!located) return tl::unexpected(located.error());
-    if (spec.read_only) remember_read_only(index, &located->id);
+    if (spec.read_only) remember_read_only(*shared_, index, &located->id);
     return open_located(std::move(*located), options, "device " + in_quotes(spec.name));
   }
-  const std::lock_guard guard(mutex_);
+  const std::lock_guard guard(shared_->mutex);
   auto& region = memory_[index];
   if (!region) {
     auto created = MemoryRegion::create(spec.memory_bytes);
@@ -124,7 +161,7 @@ tl::expected<OpenedDevice, OpenError> Catalog::find_spec(std::size_t index, std:
 
 tl::expected<OpenedDevice, OpenError> Catalog::open_located(Located located, const Export::Options& options,
                                                             const std::string& described) {
-  auto lock = locks_.acquire(located, !options.read_only, described);
+  auto lock = shared_->locks.acquire(located, !options.read_only, described);
   if (!lock) return tl::unexpected(lock.error());
   auto device = Export::open(located, options, described);
   if (!device) return tl::unexpected(device.error());
@@ -147,51 +184,97 @@ tl::expected<void, OpenError> Catalog::admit(OpenedDevice& opened, std::string_v
   return {};
 }
 
-void Catalog::remember_read_only(std::size_t index, const DeviceId* id) {
-  const std::lock_guard guard(mutex_);
-  ReadOnly& one = read_only_[index];
+void Catalog::remember_read_only(Shared& shared, std::size_t index, const DeviceId* id) {
+  const std::lock_guard guard(shared.mutex);
+  ReadOnly& one = shared.read_only[index];
   one.known = id != nullptr;
   if (id != nullptr) one.id = *id;
 }
 
 // By identity, and by path for a file that was replaced since. Looks at no configured file, because that may
-// lie on a disk that hangs.
-const ExportSpec* Catalog::exported_read_only(const Located& located) {
+// lie on a disk that hangs; while one is not known for that reason, any file could be it.
+tl::expected<void, OpenError> Catalog::may_write(const Located& located, const std::string& described,
+                                                 std::string_view session, AccessMode mode) {
+  if (mode == AccessMode::ro) return {};
   const std::string path = path_of(located.path_fd);
-  const std::lock_guard guard(mutex_);
-  for (const auto& [index, one] : read_only_)
-    if ((one.known && one.id == located.id) || one.path == path) return &specs_[index];
-  return nullptr;
+  const std::lock_guard guard(shared_->mutex);
+  for (const auto& [index, one] : shared_->read_only) {
+    const std::string name = in_quotes(specs_[index].name);
+    if ((one.known && one.id == located.id) || (one.looked && one.path == path))
+      return refuse(EACCES, described + " is read-only, because it is exported read-only as " + name +
+                                "; session " + in_quotes(session) + " asked for " + to_string(mode));
+    if (!one.known && !one.looked)
+      return refuse(EBUSY, described + " cannot be opened for writing yet: it could be the file of export " +
+                               name + ", which is read-only and does not answer yet");
+  }
+  return {};
 }
 
 std::vector<OpenError> Catalog::check(CheckLocks locks) {
-  std::vector<OpenError> problems;
-  for (const ExportSpec& spec : specs_) {
+  std::vector<const ExportSpec*> asked;
+  std::vector<std::shared_ptr<std::optional<OpenError>>> answers;
+  std::vector<std::function<void()>> tasks;
+  for (std::size_t i = 0; i < specs_.size(); ++i) {
+    const ExportSpec& spec = specs_[i];
     if (spec.memory_bytes != 0) continue;
-    auto located = locate_configured(spec);
-    if (!located) {
-      problems.push_back(located.error());
-      continue;
-    }
-    ImageLocks::Hold hold;
-    if (locks == CheckLocks::yes) {
-      auto lock = locks_.acquire(*located, !spec.read_only, describe(spec));
-      if (lock) hold = std::move(*lock);
-      if (!lock && lock.error().error == EBUSY) {
-        problems.push_back(lock.error());
-        continue;
-      }
-    }
-    auto device = Export::open(*located, {spec.read_only, 0}, describe(spec));
-    if (device) continue;
-    problems.push_back(device.error());
-    problems.back().sentence += remedy(spec, device.error().error);
+    asked.push_back(&spec);
+    answers.push_back(std::make_shared<std::optional<OpenError>>());
+    tasks.push_back([shared = shared_, i, spec, locks, answer = answers.back()] {
+      *answer = check_one(*shared, i, spec, locks);
+    });
+  }
+  const std::vector<bool> answered = in_parallel(std::move(tasks), kPatience);
+  std::vector<OpenError> problems;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    if (!answered[i])
+      late_.push_back(describe(*asked[i]) + ": its file does not answer yet; it is served when it does");
+    else if (*answers[i])
+      problems.push_back(**answers[i]);
   }
   return problems;
 }
 
+std::optional<OpenError> Catalog::check_one(Shared& shared, std::size_t index, const ExportSpec& spec,
+                                            CheckLocks locks) {
+  auto located = locate_configured(spec);
+  if (!located) return located.error();
+  {
+    const std::lock_guard guard(shared.mutex);
+    shared.checked.emplace(located->id, index);
+  }
+  ImageLocks::Hold hold;
+  if (locks == CheckLocks::yes) {
+    auto lock = shared.locks.acquire(*located, !spec.read_only, describe(spec));
+    if (lock) hold = std::move(*lock);
+    if (!lock && lock.error().error == EBUSY) return lock.error();
+  }
+  auto device = Export::open(*located, {spec.read_only, 0}, describe(spec));
+  if (device) return std::nullopt;
+  return OpenError{device.error().error, device.error().sentence + remedy(spec, device.error().error)};
+}
+
+bool Catalog::takes_descriptors(std::string_view name) const {
+  const auto found = by_name_.find(canonical(name));
+  return found == by_name_.end() || specs_[found->second].memory_bytes == 0;
+}
+
+std::string Catalog::exported_as(const std::string& path) const {
+  UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!fd) return {};
+  const auto located = identify(std::move(fd), path);
+  if (!located) return {};
+  const std::lock_guard guard(shared_->mutex);
+  const auto found = shared_->checked.find(located->id);
+  return found == shared_->checked.end() ? std::string() : specs_[found->second].name;
+}
+
 std::vector<std::string> Catalog::warnings() const {
-  std::vector<std::string> all = search_path_ ? search_path_->warnings() : std::vector<std::string>();
+  std::vector<std::string> all;
+  {
+    const std::lock_guard guard(shared_->mutex);
+    if (shared_->search_path && *shared_->search_path) all = (*shared_->search_path)->warnings();
+  }
+  all.insert(all.end(), late_.begin(), late_.end());
   if (!cache_.knows_host())
     all.push_back(
         "/proc/sys/kernel/random/boot_id cannot be read: clients cannot learn that this host was restarted "

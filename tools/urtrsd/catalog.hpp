@@ -1,6 +1,7 @@
 // All that this daemon exports: configured devices by name, then whatever lies under dev_search_path.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -29,6 +30,9 @@ struct ExportSpec {
   bool operator==(const ExportSpec&) const = default;
 };
 
+// Peers mean the same export by both names: leading slashes do not count.
+bool same_export(std::string_view a, std::string_view b);
+
 // An open of one session. Lock and lease are given back when this is destroyed, after the device is closed;
 // that may block, but for the lease, which can be released before.
 struct OpenedDevice {
@@ -43,8 +47,12 @@ struct OpenedDevice {
 // content from the first open until the catalog is destroyed.
 class Catalog {
  public:
+  // Whatever is looked at before anybody asks for it has so long to answer.
+  static constexpr std::chrono::seconds kPatience{3};
+
   // nullopt as search_path: only configured devices can be opened. Fails when the search path cannot be used
-  // or a name is configured twice.
+  // or a name is configured twice. What does not answer within kPatience is served from when it does
+  // (warnings()).
   static tl::expected<std::unique_ptr<Catalog>, OpenError> create(
       std::vector<ExportSpec> specs, const std::optional<std::string>& search_path,
       Confinement how = Confinement::automatic);
@@ -64,15 +72,21 @@ class Catalog {
 
   // Tries every configured device as peers would open it, for writing too unless it is exported read-only,
   // without a lease: one error for each that peers could not open. `locked`: nor one that another process has
-  // locked.
+  // locked. Side by side: one that does not answer within kPatience is left to its thread, is no error, and
+  // has a warning.
   enum class CheckLocks : std::uint8_t { no, yes };
   std::vector<OpenError> check(CheckLocks locks = CheckLocks::no);
+  // The name of the export whose file has this path; empty: none that has answered a check().
+  std::string exported_as(const std::string& path) const;
   // Of this export, under whatever name: later opens get another instance.
   void on_failed_sync(const DeviceId& id) { cache_.on_failed_sync(id); }
+  // Opening it takes descriptors: it is no memory device.
+  bool takes_descriptors(std::string_view name) const;
   // The exports that peers can name without knowing the file system.
   const std::vector<ExportSpec>& specs() const { return specs_; }
   const AccessTable& access() const { return access_; }
-  std::vector<std::string> warnings() const;  // of the search path, and of what cannot be told to peers
+  // Of the search path, of what cannot be told to peers, and of what has not answered.
+  std::vector<std::string> warnings() const;
 
  private:
   Catalog() = default;
@@ -80,24 +94,39 @@ class Catalog {
                                                   AccessMode mode);
   tl::expected<OpenedDevice, OpenError> open_located(Located located, const Export::Options& options,
                                                      const std::string& described);
-  void remember_read_only(std::size_t index, const DeviceId* id);
-  const ExportSpec* exported_read_only(const Located& located);
+  tl::expected<void, OpenError> may_write(const Located& located, const std::string& described,
+                                          std::string_view session, AccessMode mode);
+  tl::expected<UniqueFd, OpenError> locate(std::string_view session, std::string_view name);
+  void wait_for_answers(const std::optional<std::string>& search_path, Confinement how);
 
   // What find() and admit() never change.
   std::vector<ExportSpec> specs_;
   std::map<std::string, std::size_t, std::less<>> by_name_;
-  std::optional<SearchPath> search_path_;
+  std::vector<std::string> late_;  // warnings
 
-  // For find(), which may run in several threads.
-  ImageLocks locks_;
-  std::mutex mutex_;
-  std::map<std::size_t, std::shared_ptr<MemoryRegion>> memory_;
+  // For find(), which may run in several threads, and for threads that wait for an answer even when the
+  // catalog is gone.
   struct ReadOnly {
     std::string path;  // without symbolic links
     DeviceId id;
-    bool known = false;  // the id is
+    bool known = false;   // the id is
+    bool looked = false;  // the path has been looked at
   };
-  std::map<std::size_t, ReadOnly> read_only_;  // the read-only exports
+  struct Shared {
+    ImageLocks locks;
+    std::mutex mutex;
+    std::map<std::size_t, ReadOnly> read_only;  // the read-only exports
+    std::map<DeviceId, std::size_t> checked;    // which export it is
+    // Not there before it has answered.
+    std::optional<tl::expected<SearchPath, OpenError>> search_path;
+  };
+  static void look_at(Shared& shared, std::size_t index, const ExportSpec& spec);
+  static void remember_read_only(Shared& shared, std::size_t index, const DeviceId* id);
+  static std::optional<OpenError> check_one(Shared& shared, std::size_t index, const ExportSpec& spec,
+                                            CheckLocks locks);
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  bool has_search_path_ = false;
+  std::map<std::size_t, std::shared_ptr<MemoryRegion>> memory_;
 
   // For admit().
   AccessTable access_;

@@ -1,7 +1,9 @@
 #include <fcntl.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "tools/urtrsd/config.hpp"
@@ -171,7 +173,53 @@ class TomlWalker {
   const std::string& file_name_;
 };
 
+namespace {
+
+// What the parser answers by recursion, as deep as a key has parts.
+constexpr std::size_t kMaxLine = 16384;  // bytes
+constexpr std::size_t kMaxKeyParts = 64;
+
+// Dots outside of strings and comments.
+std::size_t dots_of(std::string_view line) {
+  std::size_t dots = 0;
+  char quote = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (quote != 0) {
+      if (line[i] == '\\' && quote == '"')
+        ++i;
+      else if (line[i] == quote)
+        quote = 0;
+    } else if (line[i] == '"' || line[i] == '\'') {
+      quote = line[i];
+    } else if (line[i] == '#') {
+      break;
+    } else if (line[i] == '.') {
+      ++dots;
+    }
+  }
+  return dots;
+}
+
+// What is wrong with the first line that is no line of a configuration, and its number.
+std::optional<std::pair<std::size_t, std::string>> unfit_line(std::string_view text) {
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (line.size() > kMaxLine)
+      return std::pair(number, "a line of " + std::to_string(line.size()) + " bytes; at most " +
+                                   std::to_string(kMaxLine) + " are read");
+    if (const std::size_t dots = dots_of(line); dots >= kMaxKeyParts)
+      return std::pair(number, "a key of " + std::to_string(dots + 1) + " parts; at most " +
+                                   std::to_string(kMaxKeyParts) + " are read");
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 void ConfigReader::read_toml(std::string_view text, const std::string& file_name) {
+  if (const auto unfit = unfit_line(text))
+    return report(file_name + ":" + std::to_string(unfit->first) + ":1", unfit->second);
   try {
     const toml::table document = toml::parse(text, file_name);
     TomlWalker(*this, file_name).walk(document, "");

@@ -7,6 +7,7 @@
 #include "tools/urtrsd/config.hpp"
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/config_values.hpp"
+#include "tools/urtrsd/output_files.hpp"
 
 namespace rtrs::daemon {
 namespace {
@@ -29,7 +30,12 @@ constexpr const char* kExamples =
     "one\n"
     "may write, else for reading. At start, urtrsd ends with code 3 when another process has one of the "
     "exports\n"
-    "locked. A file that is exported with ,ro is read-only below --dev-search-path too.\n"
+    "locked. An export whose file does not answer within 3 s is named in a warning, and served when it "
+    "does.\n"
+    "A file that is exported with ,ro is read-only below --dev-search-path too. A trace replaces an empty "
+    "file "
+    "or\n"
+    "another trace, and nothing else.\n"
     "SIGTERM and SIGINT close all sessions and end urtrsd, a second one ends it at once. SIGUSR1 writes the "
     "last\n"
     "records to a file, SIGUSR2 begins and ends a trace, SIGHUP is ignored.\n"
@@ -118,9 +124,18 @@ void check_devices(const DaemonConfig& config, CommandLine& result) {
     problems = (*catalog)->check();
   else
     problems.push_back(catalog.error());
+  if (catalog)
+    for (const std::string& warning : (*catalog)->warnings())
+      result.errors += "urtrsd: warning: " + warning + "\n";
   for (const OpenError& problem : problems) result.errors += "urtrsd: " + problem.sentence + "\n";
   result.exit_code = problems.empty() ? 0 : kPrecondition;
-  if (problems.empty()) result.output += "urtrsd: the configuration is in order\n";
+  if (problems.empty()) {
+    for (const std::string& problem : output_file_problems(config, **catalog)) {
+      result.errors += "urtrsd: " + problem + "\n";
+      result.exit_code = kUsage;
+    }
+  }
+  if (result.exit_code == 0) result.output += "urtrsd: the configuration is in order\n";
 }
 
 }  // namespace
@@ -214,7 +229,8 @@ void ConfigReader::add_export_flag(const std::string& value) {
     spec.path = source;
   }
   // A flag replaces an export of the file, but not another flag.
-  const bool first = flag_exports_.insert(spec.name).second;
+  const std::size_t start = spec.name.find_first_not_of('/');
+  const bool first = flag_exports_.insert(start == std::string::npos ? "" : spec.name.substr(start)).second;
   add_export("--export", std::move(spec), first);
 }
 

@@ -279,9 +279,37 @@ TEST(CommandLine, ExportOptionsAreKnownWords) {
   EXPECT_EQ(odd.run->exports, (std::vector<ExportSpec>{{"a", "/srv/,x,,RO,", 0, true, 0}}));
 }
 
+TEST(ConfigFile, KeysHaveABoundOfPartsAndLinesOne) {
+  const auto problems = [](const std::string& text) {
+    ConfigReader reader;
+    reader.read_toml(text, "urtrsd.toml");
+    std::string all;
+    for (const ConfigProblem& problem : reader.problems()) all += to_string(problem) + "\n";
+    return all;
+  };
+  std::string deep = "a";
+  for (int i = 1; i < 300'000; ++i) deep += ".a";
+  EXPECT_EQ(problems("port = 1\n" + deep + " = 1\n"),
+            "urtrsd.toml:2:1: a line of 600003 bytes; at most 16384 are read\n");
+  EXPECT_EQ(problems(deep.substr(0, 129) + " = 1\n"),
+            "urtrsd.toml:1:1: a key of 65 parts; at most 64 are read\n");
+  EXPECT_EQ(problems(deep.substr(0, 127) + " = 1\n"), "urtrsd.toml:1:1: unknown key \"a\"\n");
+  const std::string dots(500, '.');
+  EXPECT_EQ(problems("trace = \"/" + dots + "\\\"" + dots + "\" # " + dots + "\n"), "");
+}
+
 TEST(CommandLine, ANameIsExportedOnce) {
   EXPECT_EQ(usage_error({"-e", "a=/srv/x.img,ro", "-e", "a=/srv/x.img"}),
             "--export: export \"a\" is configured twice\n");
+}
+
+TEST(CommandLine, OneThingInTwoSpellingsIsGivenTwice) {
+  EXPECT_EQ(usage_error({"-e", "a=mem:1M", "-e", "/a=mem:1M"}),
+            "--export: export \"/a\" is configured twice, first as \"a\"\n");
+  EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--listen", "::1", "--listen", "0:0:0:0:0:0:0:1"}),
+            "--listen: listen: 0:0:0:0:0:0:0:1 is given twice, first as ::1\n");
+  EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--listen", "127.0.0.1", "--listen", "::ffff:127.0.0.1"}),
+            "--listen: listen: ::ffff:127.0.0.1 is given twice, first as 127.0.0.1\n");
 }
 
 TEST(CommandLine, HelpShowsEverythingOnce) {

@@ -68,6 +68,18 @@ bool is_ip_address(const std::string& text) {
          ::inet_pton(AF_INET6, text.c_str(), address.data()) == 1;
 }
 
+std::string plain_address(const std::string& text) {
+  const std::string bare = text.rfind("gid:", 0) == 0 ? text.substr(4) : text;
+  in6_addr address{};
+  std::array<char, INET6_ADDRSTRLEN> plain{};
+  if (::inet_pton(AF_INET6, bare.c_str(), &address) != 1) return text;
+  if (IN6_IS_ADDR_V4MAPPED(&address) && bare == text)
+    ::inet_ntop(AF_INET, &address.s6_addr[12], plain.data(), plain.size());
+  else
+    ::inet_ntop(AF_INET6, &address, plain.data(), plain.size());
+  return (bare == text ? "" : "gid:") + std::string(plain.data());
+}
+
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   constexpr std::size_t kShortestPart = 4;
   const std::size_t tolerated = std::max<std::size_t>(1, word.size() / 3);

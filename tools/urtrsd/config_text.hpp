@@ -14,6 +14,9 @@ std::optional<bool> parse_boolean(std::string_view text);  // true false yes no 
 // Bytes: "4096", "64K", "1G", "1GiB", "2T"; powers of 1024. nullopt: not a size, or it does not fit.
 std::optional<std::uint64_t> parse_size(std::string_view text);
 bool is_ip_address(const std::string& text);
+// One spelling for each address: "::1" for "0:0:0:0:0:0:0:1", "10.0.0.1" for "::ffff:10.0.0.1". A gid stays
+// one.
+std::string plain_address(const std::string& text);
 
 // The candidate that was probably meant; empty when none is near. Near: few letters differ, or one contains
 // the other.

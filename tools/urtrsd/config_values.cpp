@@ -172,8 +172,9 @@ void ConfigReader::add_listen(const std::string& origin, const std::string& addr
            "names are not looked up; the port has its own setting");
     return;
   }
-  if (std::find(config_.listen.begin(), config_.listen.end(), bare) != config_.listen.end()) {
-    report(origin, "listen: " + bare + " is given twice");
+  for (const std::string& other : config_.listen) {
+    if (plain_address(other) != plain_address(bare)) continue;
+    report(origin, "listen: " + bare + " is given twice" + (other == bare ? "" : ", first as " + other));
     return;
   }
   config_.listen.push_back(bare);
@@ -189,13 +190,14 @@ void ConfigReader::add_export(const std::string& origin, ExportSpec spec, bool r
     return;
   }
   const auto same = std::find_if(config_.exports.begin(), config_.exports.end(),
-                                 [&](const ExportSpec& other) { return other.name == spec.name; });
+                                 [&](const ExportSpec& other) { return same_export(other.name, spec.name); });
   if (same == config_.exports.end()) {
     config_.exports.push_back(std::move(spec));
   } else if (replace) {
     *same = std::move(spec);
   } else {
-    report(origin, "export " + in_quotes(spec.name) + " is configured twice");
+    report(origin, "export " + in_quotes(spec.name) + " is configured twice" +
+                       (same->name == spec.name ? "" : ", first as " + in_quotes(same->name)));
   }
 }
 

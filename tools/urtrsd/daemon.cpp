@@ -1,10 +1,10 @@
 #include "tools/urtrsd/daemon.hpp"
 
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/ip/address.hpp>
 #include <csignal>
 #include <new>
 #include <random>
@@ -46,15 +46,6 @@ ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fab
   return protocol;
 }
 
-bool is_loopback(const std::string& address) {
-  boost::system::error_code error;
-  const auto parsed = boost::asio::ip::make_address(address, error);
-  if (error) return false;
-  const bool mapped = parsed.is_v6() && parsed.to_v6().is_v4_mapped();
-  return mapped ? boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, parsed.to_v6()).is_loopback()
-                : parsed.is_loopback();
-}
-
 // Of "CLIENT > SERVER".
 std::string_view client_of(std::string_view ends) {
   return ends.substr(0, ends.find(' '));
@@ -62,6 +53,11 @@ std::string_view client_of(std::string_view ends) {
 
 std::uint64_t pack(const RequestId& id) {
   return std::uint64_t{id.session} << 32 | std::uint64_t{id.chunk} << 16 | id.serial;
+}
+
+std::uint64_t descriptor_limit() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
 }
 
 }  // namespace
@@ -74,6 +70,7 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
       engine_(std::move(engine)),
       fabric_(std::move(fabric)),
       server_(fit(protocol_config(config, fabric_->capabilities()), fabric_->capabilities()), &recorder_),
+      descriptors_(descriptor_limit()),
       // Device ids of an earlier run must be unknown to this one, or a client that missed the restart could
       // write to another device than it opened.
       generation_(std::random_device{}() % rnbd::kMaxGenerations),
@@ -105,32 +102,7 @@ int Daemon::start() {
     };
     set_assert_hook(dump, this);
   }
-  for (const std::string& address : config_.listen) {
-    const PathAddress local{"", address, static_cast<std::uint16_t>(config_.port)};
-    const Errc result = server_.listen(*fabric_, asio::steady_now(), local);
-    if (result == Errc::address_in_use) {
-      spdlog::error(
-          "cannot listen on {} port {}: another program does; 'ss -ltnp sport = :{}' names it, and "
-          "--port chooses another port",
-          address, config_.port, config_.port);
-      return 1;
-    }
-    if (result != Errc::ok) {
-      spdlog::error("cannot listen on {} port {}: {}", address, config_.port, to_string(result));
-      return result == Errc::not_supported ? 3 : 1;
-    }
-  }
-  if (config_.fabric == "libfabric") {
-    for (const std::string& address : config_.listen) {
-      if (!is_loopback(address))
-        spdlog::warn(
-            "{} is no loopback address: whoever reaches port {} there can crash this process or write into "
-            "its "
-            "memory, because provider {} of libfabric does not check what it receives; use it on trusted "
-            "networks only (docs/security.md)",
-            address, fabric_->listening_port(), config_.provider);
-    }
-  }
+  if (!listen()) return 3;
   for (const ExportSpec& spec : catalog_->specs())
     spdlog::info("exporting {} from {}{}", in_quotes(spec.name),
                  spec.path.empty() ? "memory" : in_quotes(spec.path), spec.read_only ? ", read-only" : "");
@@ -170,6 +142,8 @@ bool Daemon::run_storage() {
   const Server::Together answers(server_, *fabric_);
   for (const StorageDone& one : std::span(done_).first(count)) {
     const auto session = static_cast<std::uint16_t>(one.cookie >> 16);
+    if (one.error != 0) [[unlikely]]
+      tell_failure(session, one);
     feed(session, rnbd::StorageDone{static_cast<std::uint16_t>(one.cookie), one.error, one.sync_failed});
   }
   return count != 0 || submitted_ || engine_->has_news();

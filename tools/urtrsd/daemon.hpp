@@ -19,6 +19,7 @@
 #include "tools/urtrsd/blocking_jobs.hpp"
 #include "tools/urtrsd/catalog.hpp"
 #include "tools/urtrsd/config.hpp"
+#include "tools/urtrsd/descriptor_budget.hpp"
 #include "tools/urtrsd/log.hpp"
 #include "tools/urtrsd/storage_engine.hpp"
 
@@ -71,8 +72,12 @@ class Daemon {
   void opened(std::uint16_t session, std::uint16_t operation, const std::string& name, AccessMode mode,
               tl::expected<OpenedDevice, OpenError> found);
   void close(BlockingJobs::Lane lane, OpenedDevice device);
+  void refuse_for_descriptors(std::uint16_t session, const rnbd::OpenExport&);
+  void tell_failure(std::uint16_t session, const StorageDone&);
   Session::Request& request(std::uint16_t session, std::uint64_t name);
 
+  bool listen();  // false: an error was logged (daemon_listen.cpp)
+  std::string why_not_listening(const std::string& address, Errc result) const;
   bool run_storage();
   void wait_for_storage();
   void wait_for_signals();
@@ -96,6 +101,7 @@ class Daemon {
   std::vector<std::unique_ptr<Session>> sessions_;
   std::deque<std::pair<DeviceId, int>> damaged_;  // exports, and the error that all who hold them are told
   LimitedLog log_;
+  DescriptorBudget descriptors_;  // of files that are open, being opened or being closed
   // Of one step. Kept, because initialising them anew costs more than an empty step.
   std::array<ServerEvent, 64> events_;
   std::array<StorageDone, 64> done_;

@@ -1,5 +1,8 @@
 // Devices of sessions: opened and closed in threads of their own, because either waits for as long as the
 // disk likes, and the thread of the network must not.
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <cerrno>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -31,15 +34,31 @@ rnbd::Geometry geometry_of(const Export& device) {
 
 // The session lives until the answer, because its request is not answered before.
 void Daemon::perform(std::uint16_t session, const rnbd::OpenExport& action) {
+  if (catalog_->takes_descriptors(action.name) && !descriptors_.take())
+    return refuse_for_descriptors(session, action);
   const auto mode = access_mode_from_wire(static_cast<std::uint8_t>(action.mode)).value_or(AccessMode::ro);
   jobs_.run(sessions_[session]->serial, [this, session, mode, operation = action.operation,
                                          asker = sessions_[session]->name, name = std::string(action.name)] {
     auto found = std::make_shared<tl::expected<OpenedDevice, OpenError>>(catalog_->find(asker, name, mode));
     return [this, session, mode, operation, name, found] {
+      if (!*found && catalog_->takes_descriptors(name)) descriptors_.give_back();
       opened(session, operation, name, mode, std::move(*found));
       pump_.wake();
     };
   });
+}
+
+// Answered later like the others, because the devices of the session are at work now.
+void Daemon::refuse_for_descriptors(std::uint16_t session, const rnbd::OpenExport& action) {
+  const std::string why = fmt::format(
+      "{} files are open, and the rest of the descriptors is for connections; ulimit -n, or LimitNOFILE= of "
+      "systemd, raises the bound",
+      descriptors_.files());
+  boost::asio::post(context_,
+                    [this, session, why, operation = action.operation, name = std::string(action.name)] {
+                      opened(session, operation, name, AccessMode::ro, refuse(EMFILE, why));
+                      pump_.wake();
+                    });
 }
 
 void Daemon::opened(std::uint16_t session, std::uint16_t operation, const std::string& name, AccessMode mode,
@@ -90,6 +109,18 @@ void Daemon::perform(std::uint16_t session, const rnbd::CacheDamaged& action) {
   damaged_.emplace_back(damaged.device->id(), action.error);
 }
 
+// A discard that the device cannot do is no failure.
+void Daemon::tell_failure(std::uint16_t session, const StorageDone& done) {
+  if (done.error == EOPNOTSUPP) return;
+  const auto of = std::find_if(devices_.begin(), devices_.end(),
+                               [&done](const auto& one) { return one.second.device.get() == done.target; });
+  const std::string device = of == devices_.end() ? "?" : in_quotes(of->second.name);
+  const int error = done.cause != 0 ? done.cause : done.error;
+  log_.write(LogKind::failed_io, spdlog::level::err, "{} {} {} offset={} length={} {}: {} ({})", who(session),
+             to_string(done.opcode), device, done.sector * kSectorBytes, done.bytes,
+             done.cause != 0 ? "failed" : "refused", errno_text(error), error);
+}
+
 // The device is not closed before the answer, because its operation is under way.
 void Daemon::perform(std::uint16_t session, const rnbd::MeasureExport& action) {
   Export* const device = devices_.at(action.handle).device.get();
@@ -112,10 +143,14 @@ void Daemon::perform(std::uint16_t session, const rnbd::MeasureExport& action) {
 void Daemon::close(BlockingJobs::Lane lane, OpenedDevice device) {
   device.lease.release();
   device.device->leave_share();
+  const bool file = device.device->fd() >= 0;
   auto closing = std::make_shared<OpenedDevice>(std::move(device));
-  jobs_.run(lane, [this, closing] {
+  jobs_.run(lane, [this, closing, file] {
     *closing = OpenedDevice{};
-    return [this] { pump_.wake(); };
+    return [this, file] {
+      if (file) descriptors_.give_back();
+      pump_.wake();
+    };
   });
 }
 

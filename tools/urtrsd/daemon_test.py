@@ -7,6 +7,7 @@ import fcntl
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -137,6 +138,58 @@ class Daemon(Case):
             process.kill()
             process.wait()
 
+    def test_what_is_missing_ends_it_with_3_and_a_reason(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = f"--port={taken.getsockname()[1]}"
+            few = [resource.RLIMIT_NOFILE, (16, 16)]
+            cases = [([port], {}, "another program does"),
+                     (["--listen=192.0.2.1"], {}, "this host does not have this address"),
+                     (["--listen=127.0.0.1", "--listen=0.0.0.0"], {}, "urtrsd itself listens on 127.0.0.1 already"),
+                     ([], {"preexec_fn": lambda: resource.setrlimit(*few)}, "may have 16 file descriptors")]
+            for arguments, options, words in cases:
+                server = self.start("--export=a=mem:1M", *arguments, **options)
+                self.assertEqual(server.process.wait(BOUND), 3, server.text())
+                self.assertIn(words, server.text())
+
+    def test_a_trace_replaces_nothing_else(self):
+        image, notes, pipe = self.file("disk.img", 1 << 20), self.file("notes", 100), self.file("pipe")
+        os.mkfifo(pipe)
+        export = f"--export=a={image}"
+        for flag in "--trace", "--trace-dump":
+            for path in image, notes, pipe, pathlib.Path("/dev/null"):
+                for check in [], ["--check-config"]:
+                    before = path.stat()
+                    server = self.start(export, f"{flag}={path}", *check)
+                    self.assertEqual(server.process.wait(BOUND), 2, server.text())
+                    self.assertIn(f'{flag[2:].replace("-", "_")}: "{path}" cannot be written: ', server.text())
+                    self.assertEqual((before.st_size, before.st_mode), (path.stat().st_size, path.stat().st_mode))
+        same = self.start(export, f"--trace={self.file('x')}", f"--trace-dump={self.folder.name}/./x")
+        self.assertEqual(same.process.wait(BOUND), 2)
+        self.assertIn("are the same file", same.text())
+
+    def test_an_export_that_looks_like_a_trace_is_kept(self):
+        image = self.file("disk.img", 1 << 20)
+        with open(image, "r+b") as disk:
+            disk.write(b"\x89RTRC\r\n\x1a")
+        server = self.start(f"--export=a={image}", f"--trace={image}")
+        self.assertEqual(server.process.wait(BOUND), 2)
+        self.assertIn('it is the file of export "a"', server.text())
+        self.assertEqual(image.stat().st_size, 1 << 20)
+
+    def test_traces_that_signals_ask_for_replace_nothing_else(self):
+        dump = self.file("dump")
+        server = self.start("--export=a=mem:1M", f"--trace-dump={dump}", cwd=self.folder.name).wait_for(" ready")
+        trace = self.file(f"urtrsd-{server.process.pid}-1.rtrc", 100)
+        before = trace.read_bytes(), self.file("dump", 100).read_bytes()
+        server.process.send_signal(signal.SIGUSR2)
+        server.wait_for("cannot write the trace")
+        server.process.send_signal(signal.SIGUSR1)
+        server.wait_for("cannot write the last records")
+        self.assertEqual((trace.read_bytes(), dump.read_bytes()), before)
+        self.assertEqual(server.end(), 0)
+
 
 def listens(port):
     with socket.socket() as client:
@@ -163,6 +216,7 @@ class HungDisk(Case):
 
     def end_fuse(self):
         self.fuse.send_signal(signal.SIGCONT)
+        self.slow.read_bytes()  # behind whatever waits; a signal beside a request can be lost
         self.fuse.terminate()  # unmounts
         self.fuse.wait(BOUND)
 
@@ -194,6 +248,27 @@ class HungDisk(Case):
         opens.wait(BOUND)
         self.assertTrue(re.search(r"path=0 peer=127\.0\.0\.1:\d+ state=connected", server.text()), server.text())
         self.assertNotIn("heartbeat_lost", server.text())
+
+    def test_a_start_does_not_wait_for_it(self):
+        good, data = self.file("good.img", 4 << 20), self.file("data", 4 << 20)
+        self.fuse.send_signal(signal.SIGSTOP)
+        exports = [f"--export=slow={self.slow}", f"--export=good={good}"]
+        server = self.start(*exports).wait_for(" ready")
+        self.assertIn(f'warning export "slow" ("{self.slow}"): its file does not answer yet', server.text())
+        self.assertEqual(self.client(server, "good", f"nbdcopy --flush {data} $uri").wait(BOUND), 0)
+        self.assertEqual(good.read_bytes(), data.read_bytes())
+        waits = self.client(server, "slow", f"nbdcopy --flush {data} $uri")
+        self.assertEqual(self.start(*exports).wait_for(" ready").end(), 0)
+        self.fuse.send_signal(signal.SIGCONT)
+        self.assertEqual(waits.wait(BOUND), 0)
+        self.assertEqual(server.end(), 0)
+
+    def test_a_start_tells_what_is_wrong_beside_it(self):
+        self.fuse.send_signal(signal.SIGSTOP)
+        server = self.start(f"--export=slow={self.slow},ro", "--export=gone=/nowhere/disk.img")
+        self.assertEqual(server.process.wait(BOUND), 3)
+        self.assertIn('export "gone" ("/nowhere/disk.img") cannot be opened: No such file', server.text())
+        self.assertIn('export "slow"', server.text())
 
 
 if __name__ == "__main__":

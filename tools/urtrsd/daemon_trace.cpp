@@ -3,8 +3,12 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cerrno>
+
+#include "core/trace/writer.hpp"
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/daemon.hpp"
+#include "tools/urtrsd/output_files.hpp"
 
 namespace rtrs::daemon {
 
@@ -46,15 +50,19 @@ int Daemon::open_trace(const std::string& path) {
   options.flush_every = seconds(1);
   options.rotate_bytes = std::uint64_t{config_.trace_size_mb} << 20;
   options.rotate_files = config_.trace_files;
-  const int error = recorder_.open_file(path.c_str(), origin(), options);
-  if (error != 0) spdlog::error("cannot write the trace {}: {}", in_quotes(path), errno_text(error));
+  const std::string refused = why_no_trace(*catalog_, path);
+  const int error = refused.empty() ? recorder_.open_file(path.c_str(), origin(), options) : EEXIST;
+  if (error != 0)
+    spdlog::error("cannot write the trace {}: {}", in_quotes(path),
+                  refused.empty() ? trace::file_error_text(error) : refused);
   return error;
 }
 
 void Daemon::dump_trace(const std::string& path) {
-  if (const int error = recorder_.dump_ring(path.c_str(), origin())) {
+  const std::string refused = why_no_trace(*catalog_, path);
+  if (const int error = refused.empty() ? recorder_.dump_ring(path.c_str(), origin()) : EEXIST) {
     spdlog::error("cannot write the last records to {}: {}; --trace-dump names another file", in_quotes(path),
-                  errno_text(error));
+                  refused.empty() ? trace::file_error_text(error) : refused);
   } else {
     spdlog::info("wrote the last records to {}; look at them with: urtrs-replay cat {}", path, path);
   }

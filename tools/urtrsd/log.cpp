@@ -78,6 +78,8 @@ const char* lines_of(LogKind kind) {
       return "lines of devices that could not be opened";
     case LogKind::refused_connect:
       return "refused connect requests";
+    case LogKind::failed_io:
+      return "lines of IOs that failed";
     case LogKind::count:
       break;
   }

@@ -23,6 +23,7 @@ enum class LogKind : std::uint8_t {
   device,
   refused_open,
   refused_connect,
+  failed_io,
   count,
 };
 

@@ -1,4 +1,5 @@
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 
 #include <boost/asio/io_context.hpp>
 #include <csignal>
@@ -11,23 +12,37 @@
 #include "tools/fabric/open_fabric.hpp"
 #include "tools/urtrsd/daemon.hpp"
 #include "tools/urtrsd/log.hpp"
+#include "tools/urtrsd/output_files.hpp"
 
 namespace {
 
 using namespace rtrs;
 using namespace rtrs::daemon;
 
+constexpr rlim_t kLeastDescriptors = 64;
+
 int serve(const DaemonConfig& config) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kLeastDescriptors) {
+    spdlog::error(
+        "this process may have {} file descriptors, and urtrsd needs {} and about six for each connection; "
+        "raise it with ulimit -n, or LimitNOFILE= of systemd",
+        limit.rlim_cur, kLeastDescriptors);
+    return 3;
+  }
   auto catalog = Catalog::create(
       config.exports, config.dev_search_path.empty() ? std::nullopt : std::optional(config.dev_search_path));
   if (!catalog) {
     spdlog::error("{}", catalog.error().sentence);
     return 3;
   }
-  for (const std::string& warning : (*catalog)->warnings()) spdlog::warn("{}", warning);
   const auto broken = (*catalog)->check(Catalog::CheckLocks::yes);
+  for (const std::string& warning : (*catalog)->warnings()) spdlog::warn("{}", warning);
   for (const OpenError& error : broken) spdlog::error("{}", error.sentence);
   if (!broken.empty()) return 3;
+  const auto unwritable = output_file_problems(config, **catalog);
+  for (const std::string& problem : unwritable) spdlog::error("{}", problem);
+  if (!unwritable.empty()) return 2;
   StorageEngine::Options options;
   options.pollable = !config.busy_poll;
   auto engine = StorageEngine::create(options);

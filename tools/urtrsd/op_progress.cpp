@@ -7,6 +7,22 @@
 
 namespace rtrs::daemon {
 
+const char* to_string(StorageOpcode opcode) noexcept {
+  switch (opcode) {
+    case StorageOpcode::read:
+      return "read";
+    case StorageOpcode::write:
+      return "write";
+    case StorageOpcode::flush:
+      return "flush";
+    case StorageOpcode::discard:
+      return "discard";
+    case StorageOpcode::write_zeroes:
+      return "write_zeroes";
+  }
+  return "?";
+}
+
 OpStep OpProgress::first_step() const noexcept {
   switch (opcode_) {
     case StorageOpcode::read:
@@ -66,6 +82,7 @@ void OpProgress::on_failed(std::int32_t error) noexcept {
   const bool writes = step_ == OpStep::write || step_ == OpStep::write_zero_bytes;
   sync_failed_ =
       step_ == OpStep::sync_data || (writes && manner_.fua && !manner_.block_device && error == EIO);
+  cause_ = error;
   finish(peer_errno(error));
 }
 

@@ -6,6 +6,7 @@
 namespace rtrs::daemon {
 
 enum class StorageOpcode : std::uint8_t { read, write, flush, discard, write_zeroes };
+const char* to_string(StorageOpcode opcode) noexcept;
 
 // The system call to make now. zero_range and punch_hole never change the size of a file.
 enum class OpStep : std::uint8_t { read, write, sync_data, punch_hole, zero_range, write_zero_bytes, done };
@@ -41,6 +42,7 @@ class OpProgress {
   void on_result(std::int32_t result) noexcept;
 
   std::int32_t error() const noexcept { return error_; }  // 0 or a positive errno, see peer_errno
+  std::int32_t cause() const noexcept { return cause_; }  // of it, as the system said
   // The error is that of making data durable, perhaps data of earlier operations: of a sync_data, or EIO of a
   // durable write to a file, behind which stands the writeback of the whole file. The kernel reports it once.
   bool sync_failed() const noexcept { return sync_failed_; }
@@ -55,6 +57,7 @@ class OpProgress {
   std::uint32_t bytes_ = 0;
   std::uint32_t completed_ = 0;
   std::int32_t error_ = 0;
+  std::int32_t cause_ = 0;
   std::uint32_t stalls_ = 0;
   StorageOpcode opcode_ = StorageOpcode::flush;
   OpStep step_ = OpStep::done;

@@ -114,6 +114,7 @@ bool StorageEngine::submit(const StorageOp& op) noexcept {
   op.target->begin_operation();
   slot.op = op;
   slot.error = check(op);
+  slot.cause = 0;
   slot.sync_failed = false;
   if (slot.error != 0) {
     make_ready(index, Phase::report);
@@ -281,6 +282,7 @@ void StorageEngine::on_completion(std::uint32_t index, std::int32_t result) noex
     return;
   }
   slot.error = slot.progress.error();
+  slot.cause = slot.progress.cause();
   slot.sync_failed = slot.progress.sync_failed();
   make_ready(index, Phase::report);
   release_slot(slot);
@@ -300,7 +302,14 @@ void StorageEngine::reap() noexcept {
 
 StorageDone StorageEngine::finish(std::uint32_t index) noexcept {
   Slot& slot = slots_[index];
-  const StorageDone done{slot.op.cookie, slot.error, slot.sync_failed};
+  StorageDone done{slot.op.cookie, slot.error, slot.sync_failed};
+  if (slot.error != 0) [[unlikely]] {
+    done.opcode = slot.op.opcode;
+    done.cause = slot.cause;
+    done.sector = slot.op.sector;
+    done.bytes = slot.op.bytes;
+    done.target = slot.op.target;
+  }
   slot.op.target->end_operation();
   slot.op.target = nullptr;
   append(vacant_, index);

@@ -36,6 +36,12 @@ struct StorageDone {
   std::uint64_t cookie = 0;
   std::int32_t error = 0;    // 0 or a positive errno out of peer_errno
   bool sync_failed = false;  // see OpProgress::sync_failed()
+  // Of a failed operation, for the log.
+  StorageOpcode opcode = StorageOpcode::read;
+  std::int32_t cause = 0;  // errno of the system; 0: refused, and nothing was done
+  std::uint64_t sector = 0;
+  std::uint32_t bytes = 0;
+  const Export* target = nullptr;  // as long as it is open
 };
 
 // One thread only. Every operation that submit() accepts is reported by poll() exactly once, in no particular
@@ -105,6 +111,7 @@ class StorageEngine {
     __kernel_timespec delay{};
     std::uint32_t next = 0;
     std::int32_t error = 0;
+    std::int32_t cause = 0;
     bool sync_failed = false;
     Phase phase = Phase::report;
   };

@@ -1,0 +1,71 @@
+// Where urtrsd listens, and why it cannot.
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/ip/address.hpp>
+#include <string>
+
+#include "backends/asio/fabric_pump.hpp"
+#include "tools/urtrsd/daemon.hpp"
+
+namespace rtrs::daemon {
+namespace {
+
+bool is_loopback(const std::string& address) {
+  boost::system::error_code error;
+  const auto parsed = boost::asio::ip::make_address(address, error);
+  if (error) return false;
+  const bool mapped = parsed.is_v6() && parsed.to_v6().is_v4_mapped();
+  return mapped ? boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, parsed.to_v6()).is_loopback()
+                : parsed.is_loopback();
+}
+
+bool is_any(const std::string& address) {
+  boost::system::error_code error;
+  const auto parsed = boost::asio::ip::make_address(address, error);
+  return !error && parsed.is_unspecified();
+}
+
+}  // namespace
+
+// `address` comes behind those on which it listens already.
+std::string Daemon::why_not_listening(const std::string& address, Errc result) const {
+  if (result == Errc::bad_address)
+    return "this host does not have this address; 'ip address' lists what it has";
+  if (result != Errc::address_in_use) return std::string(to_string(result));
+  for (const std::string& other : config_.listen) {
+    if (other == address) break;
+    if (is_any(other) || is_any(address))
+      return fmt::format(
+          "urtrsd itself listens on {} already, and 0.0.0.0 and :: include other addresses; leave one of the "
+          "two out",
+          other);
+  }
+  return fmt::format("another program does; 'ss -ltnp sport = :{}' names it, and --port chooses another port",
+                     config_.port);
+}
+
+bool Daemon::listen() {
+  for (const std::string& address : config_.listen) {
+    const PathAddress local{"", address, static_cast<std::uint16_t>(config_.port)};
+    const Errc result = server_.listen(*fabric_, asio::steady_now(), local);
+    if (result != Errc::ok) {
+      spdlog::error("cannot listen on {} port {}: {}", address, config_.port,
+                    why_not_listening(address, result));
+      return false;
+    }
+  }
+  if (config_.fabric == "libfabric") {
+    for (const std::string& address : config_.listen) {
+      if (!is_loopback(address))
+        spdlog::warn(
+            "{} is no loopback address: whoever reaches port {} there can crash this process or write into "
+            "its "
+            "memory, because provider {} of libfabric does not check what it receives; use it on trusted "
+            "networks only (docs/security.md)",
+            address, fabric_->listening_port(), config_.provider);
+    }
+  }
+  return true;
+}
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,42 @@
+#include "tools/urtrsd/output_files.hpp"
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "core/trace/writer.hpp"
+
+namespace rtrs::daemon {
+namespace {
+
+std::filesystem::path real(const std::string& path) {
+  std::error_code error;
+  auto result = std::filesystem::weakly_canonical(path, error);
+  return error ? std::filesystem::path(path) : result;
+}
+
+}  // namespace
+
+std::string why_no_trace(const Catalog& catalog, const std::string& path) {
+  if (const std::string name = catalog.exported_as(path); !name.empty())
+    return "it is the file of export " + in_quotes(name) + "; name another file";
+  const int error = trace::may_replace(path.c_str());
+  return error == 0 ? std::string() : trace::file_error_text(error);
+}
+
+std::vector<std::string> output_file_problems(const DaemonConfig& config, const Catalog& catalog) {
+  std::vector<std::string> problems;
+  const auto look_at = [&](const char* key, const std::string& path) {
+    if (path.empty()) return;
+    if (const std::string why = why_no_trace(catalog, path); !why.empty())
+      problems.push_back(std::string(key) + ": " + in_quotes(path) + " cannot be written: " + why);
+  };
+  look_at("trace", config.trace);
+  look_at("trace_dump", config.trace_dump);
+  if (!config.trace.empty() && !config.trace_dump.empty() && real(config.trace) == real(config.trace_dump))
+    problems.push_back("trace and trace_dump are the same file " + in_quotes(config.trace) +
+                       "; a dump would replace the trace while it is written");
+  return problems;
+}
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,102 @@
+"""A client for tests of urtrsd that speaks RTRS and RNBD over the frames of libfabric's provider tcp, on two plain
+sockets: it can open many devices, and shows every errno."""
+import os
+import socket
+import struct
+
+MSG, WRITE = 0, 4  # operations of a frame
+HAS_IMMEDIATE = 1
+HB_MSG, HB_ACK = 8 << 28, 9 << 28
+
+
+def exact(sock, size):
+    data = b""
+    while len(data) < size:
+        got = sock.recv(size - len(data))
+        if not got:
+            raise ConnectionResetError(f"closed after {len(data)} of {size} bytes")
+        data += got
+    return data
+
+
+class Client:
+    """One session of one path. Raises OSError when it is refused."""
+
+    def __init__(self, port, name="client", timeout=60):
+        self.sockets, self.chunks = [], []
+        session, paths = os.urandom(16), os.urandom(16)
+        for con in range(2):
+            request = struct.pack("<BBHHHHH16s16sBB10s", 0, 0, 0x1bbd, 0x0200, con, 2, 1, session, paths, 1, 0, b"")
+            sock = socket.create_connection(("127.0.0.1", port), timeout)
+            self.sockets.append(sock)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.sendall(struct.pack("<BB", 3, 0) + struct.pack(">H", len(request)) +
+                         struct.pack("<IQQQ", 0, 0, 0, 1) + request)
+            head = exact(sock, 32)
+            answer = exact(sock, struct.unpack(">H", head[2:4])[0])
+            if head[1] != 1:
+                raise ConnectionRefusedError("refused")
+            if con == 0:
+                self.depth, max_io, max_header = struct.unpack_from("<HII", answer, 6)
+        self.send_info(name, max_io + max_header)
+
+    def send_info(self, name, chunk_size):
+        message = struct.pack("<H", 0) + name.encode().ljust(255, b"\0") + bytes(15)
+        self.sockets[0].sendall(struct.pack("<BBHBBBBQ", 3, MSG, 0, 0, 0, 16, 0, 16 + len(message)) + message)
+        _, answer = self.receive(0)
+        for at in range(struct.unpack_from("<H", answer, 2)[0]):
+            address, key, length = struct.unpack_from("<QII", answer, 8 + 16 * at)
+            self.chunks += [[address + start, key] for start in range(0, length, chunk_size)]
+
+    def receive(self, con):
+        """(immediate or None, bytes) of the next frame."""
+        head = struct.unpack("<BBHBBBBQ", exact(self.sockets[con], 16))
+        rest = exact(self.sockets[con], head[5] - 16)
+        body = exact(self.sockets[con], head[7] - head[5])
+        return struct.unpack_from("<Q", rest)[0] & 0xffffffff if head[2] & HAS_IMMEDIATE else None, body
+
+    def write(self, con, address, key, immediate, payload):
+        self.sockets[con].sendall(struct.pack("<BBHBBBBQ", 3, WRITE, HAS_IMMEDIATE, 0, 1, 48, 0, 48 + len(payload)) +
+                                  struct.pack("<QQQQ", immediate, address, len(payload), key) + payload)
+
+    def call(self, user, data=b"", read=0):
+        """(errno, data that was read) of a request in the first chunk."""
+        address, key = self.chunks[0]
+        if read:
+            message = user + struct.pack("<HHHHQII", 3, len(user), 0, 1, 0, 0x1234, read)
+        else:
+            message = data + user + struct.pack("<HH", 2, len(user))
+        start = read or 0
+        offset = start + len(user) if read else len(data) + len(user)
+        self.write(1, address + start, key, offset, message)
+        got = b""
+        while True:
+            immediate, body = self.receive(1)
+            if immediate is None:
+                got += body
+            elif immediate == HB_MSG:
+                self.write(1, 0, 0, HB_ACK, b"")
+            elif immediate >> 28 in (1, 2):
+                if len(body) == 8:
+                    self.chunks[0][1] = struct.unpack_from("<I", body, 4)[0]
+                return immediate >> 19 & 0x1ff, got
+
+    def open(self, name, writable=True):
+        """(errno, device)"""
+        user = struct.pack("<HHBB255s3s", 2, 0, 1 if writable else 0, 0, name.encode().ljust(255, b"\0"), b"")
+        error, answer = self.call(user, read=56)
+        return (error, None) if error else (0, struct.unpack_from("<I", answer, 4)[0])
+
+    def write_device(self, device, sector, data):
+        """errno"""
+        return self.call(struct.pack("<HHIQIIH6s", 4, 0, device, sector, 1, len(data), 0, b""), data)[0]
+
+    def beat(self):
+        """Asks for a sign of life and waits for it."""
+        self.write(0, 0, 0, HB_MSG, b"")
+        while self.receive(0)[0] != HB_ACK:
+            pass
+
+    def close(self):
+        for sock in self.sockets:
+            sock.close()
