@@ -84,11 +84,17 @@ void World::record(Node& node, const char* role, const std::string& file) {
   node.recorder->check_invariants();
   if (!options_.trace.empty()) {
     const trace::Origin origin{"urtrs-sim", role, network_.capabilities().name, options_.seed, {}};
-    node.recorder->open_file((options_.trace + "." + file + ".trace").c_str(), origin,
-                             {trace::Detail::wire, 1});
+    const std::string path = trace_path(file);
+    note_trace(node.recorder->open_file(path.c_str(), origin, {trace::Detail::wire, 1}), path);
   } else if (options_.listeners != nullptr) {
     node.recorder->open_listener(options_.listeners->of(node.id), trace::Detail::wire);
   }
+}
+
+void World::note_trace(int error, const std::string& file) {
+  if (error == 0 || trace_errno_ != 0) return;
+  trace_errno_ = error;
+  trace_file_ = file;
 }
 
 void World::start_server() {

@@ -74,6 +74,9 @@ struct WorldResult {
   std::array<bool, kMarks> marks{};
   // Which states the two ends of a path were in at a time: [client's PathState][server's].
   std::array<std::array<bool, kPathStates>, kPathStates> pairs{};
+  // The first trace file that could not be written as a whole, and its errno; 0: none.
+  std::string trace_file;
+  int trace_errno = 0;
 };
 
 class World {
@@ -290,6 +293,9 @@ class World {
   void stalled(const std::string& what);
   void fold_final_state();
   void save_traces() noexcept;
+  void note_trace(int error, const std::string& file);
+  void complete_traces();
+  std::string trace_path(const std::string& node) const { return options_.trace + "." + node + ".trace"; }
 
   void note(Journal::Kind kind, std::uint32_t node, std::uint64_t a = 0, std::uint64_t b = 0,
             std::uint64_t c = 0) {
@@ -303,6 +309,8 @@ class World {
   FaultDriver faults_;
   Judge judge_;
   Journal journal_;
+  std::string trace_file_;  // the first that could not be written
+  int trace_errno_ = 0;
   IoBook book_;
   ExactlyOnce once_;
   SlotExclusivity slots_;

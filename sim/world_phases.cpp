@@ -280,6 +280,14 @@ void World::save_traces() noexcept {
     if (client->recorder) client->recorder->close_file();
 }
 
+void World::complete_traces() {
+  if (options_.trace.empty()) return;
+  if (server_.recorder) note_trace(server_.recorder->close_file(), trace_path("server"));
+  for (const auto& client : clients_)
+    if (client->recorder)
+      note_trace(client->recorder->close_file(), trace_path("client" + std::to_string(client->id)));
+}
+
 WorldResult World::run() {
   set_assert_hook([](void* world) noexcept { static_cast<World*>(world)->save_traces(); }, this);
   play();
@@ -288,7 +296,10 @@ WorldResult World::run() {
     if (const auto broken = book_.check(scenario_.storage.sectors, !scenario_.fenced))
       judge_.fail(Oracle::history, now(), *broken);
   fold_final_state();
+  complete_traces();
   WorldResult result;
+  result.trace_file = trace_file_;
+  result.trace_errno = trace_errno_;
   result.failed = judge_.failed();
   result.failure = judge_.failure();
   result.honest = scenario_.liar == kNone && !judge_.marks()[static_cast<unsigned>(Mark::same_identity)];

@@ -21,7 +21,8 @@ using Json = nlohmann::ordered_json;
 using sim::Draw;
 using sim::Label;
 
-constexpr std::uint64_t kMaxRepeats = 10'000'000;
+// Of a whole tape; 120 MB.
+constexpr std::uint64_t kMaxDraws = 10'000'000;
 
 std::optional<Label> label_named(const std::string& name) {
   static constexpr auto kLabels = std::to_array<Label>({
@@ -109,9 +110,10 @@ const char* read_line(const std::string& line, sim::Tape& tape, std::vector<std:
   std::uint64_t repeats = 1;
   if (words >> word) {
     const char* end = word.data() + word.size();
-    if (word[0] != 'x' || std::from_chars(word.data() + 1, end, repeats).ptr != end || repeats > kMaxRepeats)
+    if (word[0] != 'x' || std::from_chars(word.data() + 1, end, repeats).ptr != end || repeats > kMaxDraws)
       return "a repeat looks like x12";
   }
+  if (repeats > kMaxDraws - tape.draws.size()) return "a tape has at most 10,000,000 values";
   tape.draws.insert(tape.draws.end(), repeats,
                     Draw{*label, static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(value)});
   return nullptr;

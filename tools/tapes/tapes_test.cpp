@@ -131,6 +131,8 @@ TEST(TapeFile, WhatIsNoTapeIsRefusedWithAReason) {
   EXPECT_EQ(why(head + R"("test 4 4"]})"), "line 1 of the tape: a value must be below its range");
   EXPECT_EQ(why(head + R"("test 4 3 2"]})"), "line 1 of the tape: a repeat looks like x12");
   EXPECT_EQ(why(head + R"("test 4 3 x999999999999"]})"), "line 1 of the tape: a repeat looks like x12");
+  EXPECT_EQ(why(head + R"("test 4 3 x9999999","test 4 3 x2"]})"),
+            "line 2 of the tape: a tape has at most 10,000,000 values");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tools/urtrs-sim/report.hpp"
 
 #include <cstdio>
+#include <cstring>
 #include <memory>
 
 #include "sim/blocks/block_scenarios.hpp"
@@ -22,6 +23,14 @@ void print_failure(const sim::World& world, const sim::WorldResult& result, std:
   std::printf("  rule: %s\n  seen: %s\n  scenario: %s\n", sim::rule_of(failure.oracle), failure.text.c_str(),
               world.scenario().describe().c_str());
   std::printf("last events:\n%s", world.journal().tail(40).c_str());
+}
+
+int report_unwritten_trace(const sim::World& world, const sim::WorldResult& result, std::uint64_t seed) {
+  std::fprintf(stderr, "urtrs-sim: cannot write the trace %s: %s (errno %d)\n", result.trace_file.c_str(),
+               std::strerror(result.trace_errno), result.trace_errno);
+  if (!result.failed) return kUsage;
+  print_failure(world, result, seed);
+  return kViolated;
 }
 
 // What the run itself cannot see: whether its traces keep the protocol.
@@ -78,6 +87,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
   seed = options.seed;
   const sim::WorldResult result = world.run();
   honest = result.honest;
+  if (result.trace_errno != 0) return report_unwritten_trace(world, result, options.seed);
   if (!result.failed) {
     char text[192];
     std::snprintf(text, sizeof text, "ok seed=%llu hash=%016llx events=%llu requests=%llu virtual=%s\n",
@@ -107,7 +117,8 @@ int run_and_report(const ReportOptions& given) {
   std::uint64_t seed = given.seed;
   bool honest = true;
   int code = play_and_report(options, seed, ok, honest);
-  if (!given.trace.empty()) std::printf("traces: %s.{server,client*}.trace\n", given.trace.c_str());
+  if (!given.trace.empty() && code != kUsage)
+    std::printf("traces: %s.{server,client*}.trace\n", given.trace.c_str());
   // A liar breaks the specification; that is what it is there for.
   if (code == kOk && honest) code = judge_and_report(options.trace, seed);
   if (code == kOk) std::fputs(ok.c_str(), stdout);
