@@ -1,5 +1,7 @@
 #include "backends/asio/path_syntax.hpp"
 
+#include <arpa/inet.h>
+
 namespace rtrs::asio {
 namespace {
 
@@ -26,7 +28,31 @@ tl::expected<std::string, std::string> parse_address(std::string_view text, std:
   return std::string(text);
 }
 
+// One spelling of an address: IP addresses in binary, else the lower-case text.
+std::string canonical(std::string_view text) {
+  std::string kind;
+  if (text.substr(0, 4) == "gid:") {
+    kind = "gid:";
+    text.remove_prefix(4);
+  }
+  if (text.size() > 2 && text.front() == '[' && text.back() == ']') text = text.substr(1, text.size() - 2);
+  std::string address(text);
+  in_addr four{};
+  if (::inet_aton(address.c_str(), &four) != 0)
+    return kind + "4" + std::string(reinterpret_cast<const char*>(&four), sizeof four);
+  in6_addr six{};
+  if (::inet_pton(AF_INET6, address.c_str(), &six) == 1)
+    return kind + "6" + std::string(reinterpret_cast<const char*>(&six), sizeof six);
+  for (char& c : address) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return kind + "n" + address;
+}
+
 }  // namespace
+
+bool same_path(const PathAddress& a, const PathAddress& b) {
+  return a.port == b.port && canonical(a.destination) == canonical(b.destination) &&
+         a.source.empty() == b.source.empty() && canonical(a.source) == canonical(b.source);
+}
 
 tl::expected<PathAddress, std::string> parse_path(std::string_view text, std::uint16_t port) {
   if (text.empty()) return refuse(text, "expected [source@]destination, for example 10.0.0.1@10.0.0.2");

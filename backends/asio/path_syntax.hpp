@@ -16,6 +16,10 @@ namespace rtrs::asio {
 // The error is a sentence that quotes the text.
 tl::expected<PathAddress, std::string> parse_path(std::string_view text, std::uint16_t port);
 
+// Whether both name the same source, destination and port, in whatever spelling: fd00::1 and FD00:0::1.
+// Nothing is resolved.
+bool same_path(const PathAddress&, const PathAddress&);
+
 // "src@dst", or "dst" without a source.
 std::string to_text(const PathAddress&);
 

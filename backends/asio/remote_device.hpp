@@ -77,6 +77,8 @@ class RemoteDevice {
 
   // Records the session, from its beginning when it is called before async_map(). 0 or a positive errno.
   int open_trace(const std::string& file, const trace::Origin&, const trace::FileOptions& options = {});
+  // 0, or the errno that ended the trace before its end; IO goes on without it.
+  int trace_errno() const noexcept { return recorder_.file_errno(); }
   // Writes the last records, which are always kept in memory, as a trace. 0 or a positive errno.
   int dump_trace(const std::string& file, const trace::Origin&) const;
 

@@ -1,5 +1,7 @@
 #include "tools/urtrs-perf/options.hpp"
 
+#include <sched.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -7,6 +9,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "backends/asio/path_syntax.hpp"
 #include "core/proto/limits.hpp"
 #include "tools/fabric/open_fabric.hpp"
 
@@ -21,6 +24,8 @@ constexpr const char* kExamples =
     "  urtrs-perf 10.0.0.2 10.0.1.2 -q 32 --verify       two paths, every byte checked\n"
     "  urtrs-perf 10.0.0.2 -n 1000 --record client.rtrc  a trace of the run for urtrs-replay\n"
     "  urtrs-perf --compare-raw                          cost over the bare fabric, on this machine";
+
+constexpr std::uint64_t kMaxIterations = 1'000'000'000'000'000;  // 31 years of a million a second
 
 const std::map<std::string, Workload> kWorkloads{{"read", Workload::read},
                                                  {"write", Workload::write},
@@ -80,8 +85,8 @@ struct Texts {
   bool events = false;
   bool version = false;
   bool no_recorder = false;
-  int cpu = -1;
-  std::uint64_t iterations = 0;
+  std::string cpu;
+  std::string iterations;
 };
 
 void add_workload(CLI::App& app, Options& options, Texts& texts) {
@@ -155,6 +160,16 @@ class Judge {
     else
       refuse(flag, "a size from " + std::to_string(low) + " to " + std::to_string(high) + " like 4k", text);
   }
+  template <class T>
+  void whole(const char* flag, const std::string& text, T& into, std::uint64_t low, std::uint64_t high) {
+    std::uint64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, value);
+    if (!text.empty() && error == std::errc{} && at == end && value >= low && value <= high)
+      into = static_cast<T>(value);
+    else
+      refuse(flag, "a whole number from " + std::to_string(low) + " to " + std::to_string(high), text);
+  }
   void duration(const char* flag, const std::string& text, Nanos& into) {
     const auto value = parse_duration(text);
     if (value && *value > 0)
@@ -178,6 +193,19 @@ class Judge {
   std::string& errors_;
 };
 
+// The server takes one path for one pair of addresses.
+void judge_paths(const Options& options, Judge& judge) {
+  for (std::size_t i = 0; i < options.addresses.size(); ++i) {
+    const auto path = asio::parse_path(options.addresses[i], options.port);
+    for (std::size_t k = 0; k < i && path; ++k) {
+      const auto other = asio::parse_path(options.addresses[k], options.port);
+      if (!other || !asio::same_path(*path, *other)) continue;
+      return judge.refuse("address", "every path once", options.addresses[i],
+                          ", which is the same path as \"" + options.addresses[k] + "\"");
+    }
+  }
+}
+
 void judge(const CLI::App& app, const Texts& texts, Options& options, std::string& errors) {
   Judge judge(errors);
   judge.word("--rw", texts.rw, kWorkloads, options.rw);
@@ -190,17 +218,16 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
   judge.duration("--queue-timeout", texts.queue_timeout, options.queue_timeout);
   judge.duration("--heartbeat", texts.heartbeat, options.heartbeat);
   if (!texts.interval.empty()) judge.duration("--interval", texts.interval, options.interval.emplace());
-  if (app.count("--iterations") != 0) {
-    options.iterations = texts.iterations;
-    if (texts.iterations == 0) judge.refuse("--iterations", "at least 1", "0");
-  }
-  if (texts.cpu >= 0) options.cpu = static_cast<unsigned>(texts.cpu);
+  if (app.count("--iterations") != 0)
+    judge.whole("--iterations", texts.iterations, options.iterations.emplace(), 1, kMaxIterations);
+  if (app.count("--cpu") != 0) judge.whole("--cpu", texts.cpu, options.cpu.emplace(), 0, CPU_SETSIZE - 1);
   options.json = app.count("--json") != 0;
   options.recorder = !texts.no_recorder;
   options.wait = texts.events ? Wait::events : texts.pump ? Wait::pump : Wait::busy;
   options.addresses.insert(options.addresses.end(), texts.paths.begin(), texts.paths.end());
   if (options.addresses.size() > kMaxPaths)
     judge.refuse("address", "at most " + std::to_string(kMaxPaths), std::to_string(options.addresses.size()));
+  judge_paths(options, judge);
   if (options.json && options.csv) errors += "urtrs-perf: --json excludes --csv\n";
   if ((options.raw || options.compare_raw) && options.fabric != "libfabric")
     judge.refuse("--fabric", "libfabric with --raw and --compare-raw", options.fabric);

@@ -96,7 +96,17 @@ TEST(Options, MistakesAreNamed) {
                  "urtrs-perf: --bs: expected a size from 0 to 16777216 like 4k, got \"4x\"\n");
   expect_refused({"h", "-D", "soon"},
                  "urtrs-perf: --runtime: expected a duration like 10, 0.5 or 500ms, got \"soon\"\n");
-  expect_refused({"h", "-n", "0"}, "urtrs-perf: --iterations: expected at least 1, got \"0\"\n");
+  for (const std::string wrong : {"0", "-1", "99999999999999999999999", "1.5", "5x"})
+    expect_refused({"h", "-n", wrong},
+                   "urtrs-perf: --iterations: expected a whole number from 1 to 1000000000000000, got \"" +
+                       wrong + "\"\n");
+  for (const std::string wrong : {"-5", "1024", "first"})
+    expect_refused({"h", "--cpu", wrong},
+                   "urtrs-perf: --cpu: expected a whole number from 0 to 1023, got \"" + wrong + "\"\n");
+  expect_refused(
+      {"10.0.0.2", "10.0.1.2", "ip:10.0.0.2"},
+      "urtrs-perf: address: expected every path once, got \"ip:10.0.0.2\", which is the same path as "
+      "\"10.0.0.2\"\n");
   expect_refused({"h", "--json", "--csv"}, "urtrs-perf: --json excludes --csv\n");
   expect_refused({"h", "--compare-raw"},
                  "urtrs-perf: --compare-raw starts its own servers on this machine and takes no address\n");
