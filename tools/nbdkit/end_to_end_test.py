@@ -19,8 +19,8 @@ SIZE = 32 << 20
 class Server:
     """urtrsd on a port of its own; started again it takes the same one."""
 
-    def __init__(self, *exports):
-        self.exports = [f"--export={export}" for export in exports]
+    def __init__(self, *exports, options=()):
+        self.exports = [*(f"--export={export}" for export in exports), *options]
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]

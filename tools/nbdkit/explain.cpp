@@ -21,13 +21,14 @@ std::string advice(Reason reason, std::uint16_t peer_errno, const Settings& sett
     case Reason::connect_timeout:
       return "no answer: check the address, and that a firewall lets port " + port + " through";
     case Reason::rejected:
-      return peer_errno == EEXIST || peer_errno == EPERM
-                 ? "is another client using the session name '" + settings.session + "'?"
-                 : "the server refuses the connection; its log says why";
+      if (is_name_refusal(reason, peer_errno)) return taken_name_words(settings);
+      return peer_errno == ENOMEM ? "the server has no room for another session: its limit of sessions or "
+                                    "its memory is used up; "
+                                    "its log says which"
+                                  : "the server refuses the connection; its log says why";
     case Reason::info_timeout:
     case Reason::peer_closed:
-      return "the server ended the handshake: is the session name '" + settings.session +
-             "' in use by another client?";
+      return "the server ended the handshake; " + taken_name_words(settings);
     default:
       return {};
   }
@@ -49,6 +50,18 @@ std::string per_path(const Settings& settings, std::span<const PathStatus> paths
 }
 
 }  // namespace
+
+bool is_name_refusal(Reason reason, std::uint16_t peer_errno) {
+  return reason == Reason::info_timeout || reason == Reason::peer_closed ||
+         (reason == Reason::rejected && (peer_errno == EEXIST || peer_errno == EPERM));
+}
+
+std::string taken_name_words(const Settings& settings) {
+  const Nanos dead = std::max(dead_peer_time(settings.protocol.heartbeat), dead_peer_time(HeartbeatConfig{}));
+  return "another client probably holds the session name '" + settings.session +
+         "'; one that vanished holds it until the server's dead-peer time is over, " + duration_words(dead) +
+         " if its heartbeat is the default. End that client, or set session= to another name";
+}
 
 std::string errno_words(int error) {
   return std::string(std::strerror(error)) + " (errno " + std::to_string(error) + ")";
@@ -145,14 +158,14 @@ std::string explain_map_failure(const Settings& settings, const boost::system::e
   }
 }
 
-std::string explain_timeout(const Settings& settings, std::span<const PathStatus> paths) {
+std::string explain_timeout(const Settings& settings, Nanos waited, std::span<const PathStatus> paths) {
+  const std::string within =
+      " within " + duration_words(waited) + (waited == settings.connect_timeout ? " (connect_timeout)" : "");
   for (const PathStatus& path : paths) {
     if (path.state == PathState::connected)
-      return "the server is connected but did not open '" + settings.device + "' within " +
-             duration_words(settings.connect_timeout) + " (connect_timeout)";
+      return "the server is connected but did not open '" + settings.device + "'" + within;
   }
-  return "no path came up within " + duration_words(settings.connect_timeout) +
-         " (connect_timeout): " + per_path(settings, paths);
+  return "no path came up" + within + ": " + per_path(settings, paths);
 }
 
 }  // namespace rtrs::nbdkit

@@ -63,14 +63,45 @@ TEST(Explain, ATimeoutSaysWhatHappenedOnEachPath) {
   paths[0].state = PathState::waiting;
   paths[0].reason = Reason::connect_refused;
   paths[1].state = PathState::connecting;
-  EXPECT_EQ(explain_timeout(settings, paths),
+  EXPECT_EQ(explain_timeout(settings, settings.connect_timeout, paths),
             "no path came up within 15 s (connect_timeout): path 10.0.0.2: " +
                 reason_words(Reason::connect_refused, 0) +
                 " (nobody listens on port 1234 there: is the server running, is the port right?); path "
                 "10.0.1.2: " +
                 to_string(PathState::connecting));
   paths[1].state = PathState::connected;
-  EXPECT_NE(explain_timeout(settings, paths).find("did not open 'disk'"), std::string::npos);
+  EXPECT_NE(explain_timeout(settings, settings.connect_timeout, paths).find("did not open 'disk'"),
+            std::string::npos);
+}
+
+TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {
+  const Settings settings = some_settings();
+  std::vector<PathStatus> paths(2);
+  paths[0].state = paths[1].state = PathState::waiting;
+  paths[0].reason = Reason::peer_closed;
+  paths[1].reason = Reason::rejected;
+  paths[1].peer_errno = ENOMEM;
+  EXPECT_EQ(
+      explain_timeout(settings, settings.taken_name_timeout(), paths),
+      "no path came up within 75 s: path 10.0.0.2: disconnected by the server (the server ended the "
+      "handshake; another client probably holds the session name 'me'; one that vanished holds it until "
+      "the server's dead-peer time is over, 35 s if its heartbeat is the default. End that client, or set "
+      "session= to another name); path 10.0.1.2: rejected by the server: Cannot allocate memory (errno "
+      "12) (the server has no room for another session: its limit of sessions or its memory is used up; "
+      "its log says which)");
+  EXPECT_TRUE(is_name_refusal(Reason::info_timeout, 0));
+  EXPECT_TRUE(is_name_refusal(Reason::rejected, EEXIST));
+  EXPECT_FALSE(is_name_refusal(Reason::rejected, ENOMEM));
+  EXPECT_FALSE(is_name_refusal(Reason::connect_refused, 0));
+}
+
+TEST(Explain, ATakenNameIsTriedForLongerThanTheServerMayHoldItForAClientThatVanished) {
+  Settings settings = some_settings();
+  EXPECT_GE(settings.taken_name_timeout(), dead_peer_time(HeartbeatConfig{}) + seconds(10));
+  settings.protocol.heartbeat.interval = seconds(60);
+  EXPECT_GE(settings.taken_name_timeout(), dead_peer_time(settings.protocol.heartbeat) + seconds(10));
+  settings.connect_timeout = seconds(10'000);
+  EXPECT_EQ(settings.taken_name_timeout(), settings.connect_timeout);
 }
 
 TEST(Explain, AReasonCarriesTheErrnoOfThePeer) {

@@ -30,25 +30,59 @@ std::vector<std::string> own_command_line() {
   return arguments;
 }
 
-bool asks_for_read_only(const std::vector<std::string>& command_line) {
+namespace {
+
+struct Option {
+  std::string name;  // "-r", "--unix"
+  std::string value;
+};
+
+// Options of nbdkit up to "--", in order. A cluster such as -fr ends at the first option that takes a value.
+std::vector<Option> options_in(const std::vector<std::string>& command_line) {
+  std::vector<Option> options;
+  const auto next = [&](std::size_t& i) {
+    return ++i < command_line.size() ? command_line[i] : std::string();
+  };
   for (std::size_t i = 1; i < command_line.size(); ++i) {
-    const std::string_view argument = command_line[i];
-    if (argument == "--") return false;
-    if (argument == "--readonly" || argument == "--read-only") return true;
-    if (is_one_of(argument, kLongWithValue)) {
-      ++i;
+    const std::string& argument = command_line[i];
+    if (argument == "--") break;
+    if (argument.size() < 2 || argument[0] != '-') continue;
+    if (argument[1] == '-') {
+      const std::size_t equals = argument.find('=');
+      const bool apart = equals == std::string::npos;
+      const std::string name = argument.substr(0, equals);
+      if (apart)
+        options.push_back({name, is_one_of(name, kLongWithValue) ? next(i) : ""});
+      else
+        options.push_back({name, argument.substr(equals + 1)});
       continue;
     }
-    if (argument.size() < 2 || argument[0] != '-' || argument[1] == '-') continue;
-    // A cluster such as -fr: it ends at the first option that takes a value.
     for (std::size_t c = 1; c < argument.size(); ++c) {
-      if (argument[c] == 'r') return true;
+      options.push_back({std::string("-") + argument[c], ""});
       if (kShortWithValue.find(argument[c]) == std::string_view::npos) continue;
-      if (c + 1 == argument.size()) ++i;
+      options.back().value = c + 1 < argument.size() ? argument.substr(c + 1) : next(i);
       break;
     }
   }
+  return options;
+}
+
+}  // namespace
+
+bool asks_for_read_only(const std::vector<std::string>& command_line) {
+  for (const Option& option : options_in(command_line))
+    if (is_one_of(option.name, std::array<std::string_view, 3>{"-r", "--readonly", "--read-only"}))
+      return true;
   return false;
+}
+
+std::string unix_socket_of(const std::vector<std::string>& command_line,
+                           const std::string& working_directory) {
+  std::string path;
+  for (const Option& option : options_in(command_line))
+    if (option.name == "-U" || option.name == "--unix") path = option.value;
+  if (path.empty() || path == "-") return {};
+  return path.front() == '/' ? path : working_directory + "/" + path;
 }
 
 }  // namespace rtrs::nbdkit

@@ -11,4 +11,8 @@ std::vector<std::string> own_command_line();
 // Whether -r, --readonly or --read-only is given (nbdkit(1), version 1.32). Unknown options are skipped.
 bool asks_for_read_only(const std::vector<std::string>& command_line);
 
+// The socket of -U or --unix, made absolute; empty without one and for "-", where nbdkit chooses the name.
+std::string unix_socket_of(const std::vector<std::string>& command_line,
+                           const std::string& working_directory);
+
 }  // namespace rtrs::nbdkit

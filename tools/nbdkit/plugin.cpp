@@ -16,8 +16,10 @@
 #include "tools/nbdkit/explain.hpp"
 #include "tools/nbdkit/line_queue.hpp"
 #include "tools/nbdkit/own_command_line.hpp"
+#include "tools/nbdkit/own_socket.hpp"
 #include "tools/nbdkit/remote.hpp"
 #include "tools/nbdkit/start_report.hpp"
+#include "tools/nbdkit/status_file.hpp"
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 
@@ -81,14 +83,16 @@ int config_complete() {
   if (::getcwd(directory.data(), directory.size()) == nullptr) directory[0] = '\0';
   if (nbdkit::asks_for_read_only(nbdkit::own_command_line())) settings.read_only_asked = true;
   const auto done = settings.complete(host.data(), ::getpid(), directory.data());
-  return done ? 0 : fail(done.error());
+  if (!done) return fail(done.error());
+  const std::string why = settings.status.empty() ? "" : nbdkit::check_status_file(settings.status);
+  return why.empty() ? 0 : fail(why);
 }
 
 // A device is opened once, in after_fork: a server may allow one writer only, so a trial before would leave a
 // moment in which somebody else takes the device.
 int get_ready() {
-  // Opening ends after connect_timeout, closing what did not open after close_timeout.
-  const Nanos bound = settings.connect_timeout + settings.protocol.close_timeout + seconds(30);
+  // Opening ends after taken_name_timeout(), closing what did not open after close_timeout.
+  const Nanos bound = settings.taken_name_timeout() + settings.protocol.close_timeout + seconds(30);
   const int error = nbdkit::await_start_in_fork(bound, [](const char* why) { nbdkit_error("%s", why); });
   return error == 0 ? 0 : fail(std::string("cannot prepare for the fork: ") + std::strerror(error));
 }
@@ -98,6 +102,8 @@ int after_fork() {
   auto opened = nbdkit::Remote::open(settings, show, nbdkit_ends);
   const bool printed = nbdkit::report_start(opened ? std::string() : opened.error());
   if (!opened) {
+    // nbdkit leaves it where after_fork fails, and could not be started again for it.
+    nbdkit::remove_own_socket(nbdkit::unix_socket_of(nbdkit::own_command_line(), settings.directory));
     if (!printed) fail(opened.error());
     lines.reset();
     return -1;

@@ -49,7 +49,8 @@ tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const Settings& 
   if (!error) return remote;
   remote->loop_.run([&] {
     const auto paths = remote->device_->paths();
-    why = error == kTimedOut ? explain_timeout(settings, paths) : explain_map_failure(settings, error, paths);
+    why = error == kTimedOut ? explain_timeout(settings, remote->start_bound_, paths)
+                             : explain_map_failure(settings, error, paths);
   });
   return tl::unexpected(std::move(why));
 }
@@ -70,11 +71,15 @@ std::string Remote::start() {
       return;
     }
     status_ = std::make_unique<Status>(settings_, lines_);
+    if (!settings_.status.empty())
+      status_writer_ = std::make_unique<LatestWriter>(
+          [file = settings_.status](const std::string& content) { return replace_file(file, content); });
     timer_ = std::make_unique<boost::asio::steady_timer>(loop_.context());
     end_timer_ = std::make_unique<boost::asio::steady_timer>(loop_.context());
     asio::RemoteDeviceOptions options = options_of(settings_);
     options.on_path = [this](const PathNews& news) {
       status_->on_path(news, {});
+      note_name_refusal(news);
       on_lost_path(news);
       write_status();
     };
@@ -144,12 +149,36 @@ Error Remote::map() {
       if (!error) tick();
       done(error);
     };
-    timer_->expires_after(std::chrono::nanoseconds(settings_.connect_timeout));
-    timer_->async_wait([tell](Error error) {
-      if (!error) tell(kTimedOut);
-    });
+    await_start(settings_.connect_timeout, tell);
     device_->async_map(tell);
   });
+}
+
+// `bound`: since the start, which was start_bound_ ago.
+void Remote::await_start(Nanos bound, std::function<void(Error)> tell) {
+  timer_->expires_after(std::chrono::nanoseconds(bound - start_bound_));
+  start_bound_ = bound;
+  timer_->async_wait([this, tell = std::move(tell)](Error error) {
+    if (error) return;
+    const Nanos longer = settings_.taken_name_timeout();
+    if (name_refused_ == 0 || start_bound_ >= longer) return tell(kTimedOut);
+    lines_(true, "no path came up within " + duration_words(start_bound_) +
+                     " (connect_timeout): " + taken_name_words(settings_) + ". Goes on trying, for " +
+                     duration_words(longer) + " in all");
+    await_start(longer, tell);
+  });
+}
+
+void Remote::note_name_refusal(const PathNews& news) {
+  const bool failed = news.kind == PathNews::Kind::path && news.path.attempt != 0 &&
+                      news.path.state == PathState::waiting && news.path.path < kMaxPaths;
+  const std::uint32_t bit = 1U << (news.path.path % kMaxPaths);
+  if (failed && is_name_refusal(news.path.reason, news.path.peer_errno))
+    name_refused_ |= bit;
+  else if (failed)
+    name_refused_ &= ~bit;
+  else if (news.kind == PathNews::Kind::path && news.path.state == PathState::connected)
+    name_refused_ = 0;
 }
 
 void Remote::tick() {
@@ -158,6 +187,7 @@ void Remote::tick() {
   const bool waits = device_ && device_->session().client().oldest_in_flight(oldest);
   status_->on_oldest_request(asio::steady_now(), waits ? &oldest : nullptr);
   write_status();
+  report_trace();
   timer_->expires_after(std::chrono::seconds(1));
   timer_->async_wait([this](Error error) {
     if (!error) tick();
@@ -165,11 +195,20 @@ void Remote::tick() {
 }
 
 void Remote::write_status() {
-  if (!device_) return;
-  const int error = status_->write(asio::steady_now(), device_->paths(), device_->session().client().stats());
+  if (!device_ || !status_writer_) return;
+  status_writer_->put(
+      status_->render(asio::steady_now(), device_->paths(), device_->session().client().stats()));
+  const int error = status_writer_->last_error();
   if (error != 0 && error != status_errno_)
-    lines_(true, "cannot write the status file " + settings_.status + ": " + std::strerror(error));
+    lines_(true, "cannot write the status file " + settings_.status + ": " + errno_words(error) +
+                     (error == EEXIST ? "; it or the file .new beside it is not a regular file" : ""));
   status_errno_ = error;
+}
+
+void Remote::report_trace() {
+  const int error = device_ ? device_->trace_errno() : 0;
+  if (error == 0 || std::exchange(trace_ended_, true)) return;
+  lines_(true, "the trace " + settings_.trace + " ends here: " + errno_words(error) + "; IO goes on");
 }
 
 Remote::~Remote() {
@@ -189,10 +228,12 @@ Remote::~Remote() {
     if (timer_) timer_->cancel();
     if (end_timer_) end_timer_->cancel();
     write_status();
+    report_trace();
     device_.reset();
     timer_.reset();
     end_timer_.reset();
   });
+  status_writer_.reset();
 }
 
 // Runs while requests are under way.

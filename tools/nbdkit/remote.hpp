@@ -10,6 +10,7 @@
 #include "tools/nbdkit/loop_thread.hpp"
 #include "tools/nbdkit/settings.hpp"
 #include "tools/nbdkit/status.hpp"
+#include "tools/nbdkit/status_file.hpp"
 
 namespace rtrs::nbdkit {
 
@@ -42,8 +43,11 @@ class Remote {
   Remote(const Settings&, Status::Lines, std::function<bool()> ending);
   std::string start();
   boost::system::error_code map();
+  void await_start(Nanos bound, std::function<void(boost::system::error_code)> tell);
+  void note_name_refusal(const PathNews&);
   void tick();
   void write_status();
+  void report_trace();
   void watch_for_trouble();
   void await_signal();
   void on_lost_path(const PathNews&);
@@ -56,12 +60,16 @@ class Remote {
   LoopThread loop_;
   // Of the loop's thread.
   std::unique_ptr<Status> status_;
+  std::unique_ptr<LatestWriter> status_writer_;  // null without a status file
   std::function<bool()> ending_;
   std::unique_ptr<boost::asio::steady_timer> timer_;
   std::unique_ptr<boost::asio::steady_timer> end_timer_;
   std::unique_ptr<boost::asio::signal_set> signals_;
   std::unique_ptr<asio::RemoteDevice> device_;
   int status_errno_ = 0;
+  bool trace_ended_ = false;        // reported
+  std::uint32_t name_refused_ = 0;  // bit i: the last attempt of path i, before it was connected
+  Nanos start_bound_ = 0;           // of map()
   Nanos next_dump_ = 0;
   unsigned under_way_ = 0;  // io()
   bool watching_ = false;   // end_timer_ runs

@@ -1,10 +1,13 @@
 #include "tools/nbdkit/settings.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
 #include "backends/asio/path_syntax.hpp"
 #include "core/rnbd/geometry.hpp"
+#include "core/trace/format.hpp"
+#include "core/wire/messages.hpp"
 
 namespace rtrs::nbdkit {
 namespace {
@@ -98,6 +101,20 @@ Done check_name(std::string_view key, const std::string& name) {
   return {};
 }
 
+// The server takes one path for one pair of addresses and refuses the second for ever.
+Done check_paths(const std::vector<std::string>& paths, std::uint16_t port) {
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    for (std::size_t k = 0; k < i; ++k) {
+      const auto one = asio::parse_path(paths[k], port);
+      const auto other = asio::parse_path(paths[i], port);
+      if (!one || !other || !asio::same_path(*one, *other)) continue;
+      const std::string as = paths[k] == paths[i] ? "is given twice" : "is the same path as path=" + paths[k];
+      return refuse("path", paths[i], as + "; every path needs a pair of addresses of its own");
+    }
+  }
+  return {};
+}
+
 std::string absolute(const std::string& file, const std::string& directory) {
   return file.empty() || file.front() == '/' ? file : directory + "/" + file;
 }
@@ -134,6 +151,11 @@ tl::expected<Nanos, std::string> parse_duration(std::string_view text) {
   if (scale == 0 || !parse_whole(text.substr(0, digits), number) || number > 1'000'000)
     return tl::unexpected<std::string>("expected a duration such as 250ms, 5s or 2m");
   return number * scale;
+}
+
+Nanos Settings::taken_name_timeout() const {
+  const Nanos dead = std::max(dead_peer_time(protocol.heartbeat), dead_peer_time(HeartbeatConfig{}));
+  return std::max(connect_timeout, dead + seconds(10) + protocol.reconnect_max);
 }
 
 Done Settings::set(std::string_view key, std::string_view value) {
@@ -173,6 +195,7 @@ Done Settings::complete(const std::string& host, int process, const std::string&
     return tl::unexpected<std::string>("no path= is given: the address of the server, e.g. path=10.0.0.2");
   if (paths.size() > kMaxPaths)
     return tl::unexpected("more than " + std::to_string(kMaxPaths) + " paths are given");
+  if (const Done done = check_paths(paths, port); !done) return done;
   if (device.empty())
     return tl::unexpected<std::string>("no device= is given: the name under which the server exports it");
   if (session.empty()) {
@@ -182,6 +205,10 @@ Done Settings::complete(const std::string& host, int process, const std::string&
   if (const Done done = check_name("session", session); !done) return done;
   if (session.find_first_of("/.") != std::string::npos)
     return refuse("session", session, "'/' and '.' are not allowed");
+  if (!trace::is_utf8(session))
+    return refuse("session", trace::clean_text(session), "expected text in UTF-8");
+  if (!wire::valid_session_name(session))
+    return refuse("session", session, "control characters are not allowed");
   if (const Done done = check_name("device", device); !done) return done;
   if (read_only_asked && access_mode_given && rnbd::is_writable(access_mode))
     return refuse("access_mode", wire::rnbd::to_string(access_mode),
@@ -200,10 +227,11 @@ Done Settings::complete(const std::string& host, int process, const std::string&
 }
 
 const char* const kSettingsHelp =
-    "path=[SRC@]DST           (required, repeatable) address of the server, and of our side\n"
+    "path=[SRC@]DST           (required, repeatable) address of the server, and of our side; each once\n"
     "device=NAME              (required) as the server exports it\n"
     "port=N                   of the server (default 1234)\n"
-    "session=NAME             one client of the server; default nbdkit-HOST-PID\n"
+    "session=NAME             one client of the server; default nbdkit-HOST-PID. The name of a client that\n"
+    "                         vanished is free again after the dead-peer time of the server (35 s)\n"
     "access_mode=ro|rw|migration   (default rw; ro with nbdkit -r)\n"
     "fabric=libfabric|verbs   (default libfabric); verbs is RDMA hardware and soft-RoCE\n"
     "provider=NAME            of libfabric (default tcp)\n"
@@ -211,7 +239,9 @@ const char* const kSettingsHelp =
     "rdma_retry_count=N       of verbs: how often a packet is sent again (default 6)\n"
     "connections=N            for IO, per path (default 2)\n"
     "queue_depth=N            requests in flight at most (default 512)\n"
-    "connect_timeout=TIME     how long to try at the start (default 15s)\n"
+    "connect_timeout=TIME     how long to try at the start (default 15s); while the server refuses the "
+    "session\n"
+    "                         name as taken at least the dead-peer time, 10 s and reconnect_max (75 s)\n"
     "heartbeat_interval=TIME  (default 5s)\n"
     "heartbeat_missed=N       heartbeats lost before a path is given up (default 5)\n"
     "reconnect_min=TIME, reconnect_max=TIME   between attempts (default 500ms, 30s)\n"
@@ -226,7 +256,9 @@ const char* const kSettingsHelp =
     "trace_size=MIB           begin the next file at this size, keep FILE, FILE.1 .. FILE.3\n"
     "trace_dump=FILE          the last records, when a path is lost by an error, and on SIGUSR1\n"
     "                         (without it then nbdkit-urtrs-PID.rtrc where nbdkit was started)\n"
-    "status=FILE              keep the state of every path here, as JSON\n"
+    "status=FILE              keep the state of every path here, as JSON; a file that is there already has "
+    "to\n"
+    "                         be empty or an earlier status\n"
     "TIME is 250ms, 5s, 2m or a number of seconds.\n"
     "\n"
     "nbdkit urtrs path=10.0.0.1@10.0.0.2 path=10.0.1.1@10.0.1.2 device=disk.img\n"

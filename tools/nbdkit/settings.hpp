@@ -33,6 +33,11 @@ struct Settings {
   std::string status;              // likewise
   std::vector<std::string> given;  // "key=value", for the trace's header
 
+  // How long the start goes on, at least connect_timeout, while a server refuses the session name as taken: a
+  // client that vanished without a word holds its name until the server's dead-peer time is over, which is
+  // assumed to be the longer one of the default and ours. 10 s more, and one more attempt.
+  Nanos taken_name_timeout() const;
+
   // Errors are sentences that name the key.
   tl::expected<void, std::string> set(std::string_view key, std::string_view value);
   // Call once after the last set(). `working_directory`: trace and status are made absolute with it, because

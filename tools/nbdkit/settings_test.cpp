@@ -98,6 +98,46 @@ TEST(Settings, SaysWhatIsMissing) {
   EXPECT_EQ(why(settings.complete("h", 1, "/")), "session=a/b: '/' and '.' are not allowed");
 }
 
+TEST(Settings, APathThatIsGivenTwiceIsRefusedInEverySpelling) {
+  for (const auto& [one, other] : {std::pair{"10.0.0.2", "10.0.0.2"},
+                                   {"10.0.0.2", "ip:10.0.0.2"},
+                                   {"127.0.0.1", "127.1"},
+                                   {"10.0.0.1@10.0.0.2", "ip:10.0.0.1,ip:10.0.0.2"},
+                                   {"fd00::1@fd00::2", "FD00:0::1@[fd00::0:2]"},
+                                   {"Storage1", "storage1"},
+                                   {"gid:fe80::1", "gid:FE80::1"}}) {
+    Settings settings;
+    ASSERT_TRUE(settings.set("path", "10.9.9.9"));
+    ASSERT_TRUE(settings.set("path", one)) << one;
+    ASSERT_TRUE(settings.set("path", other)) << other;
+    ASSERT_TRUE(settings.set("device", "d"));
+    const std::string as =
+        one == std::string(other) ? "is given twice" : std::string("is the same path as path=") + one;
+    EXPECT_EQ(why(settings.complete("h", 1, "/")),
+              std::string("path=") + other + ": " + as + "; every path needs a pair of addresses of its own");
+  }
+  Settings settings;
+  for (const char* path :
+       {"10.0.0.2", "10.0.0.1@10.0.0.2", "10.0.0.3@10.0.0.2", "10.0.0.1@10.0.0.3", "10.0.0.20"})
+    ASSERT_TRUE(settings.set("path", path));
+  ASSERT_TRUE(settings.set("device", "d"));
+  EXPECT_EQ(why(settings.complete("h", 1, "/")), "accepted");
+}
+
+TEST(Settings, TheSessionNameIsUtf8) {
+  Settings settings;
+  ASSERT_TRUE(settings.set("path", "10.0.0.2"));
+  ASSERT_TRUE(settings.set("device", "d"));
+  ASSERT_TRUE(settings.set("session",
+                           "b\xc3\xbc"
+                           "ro"));
+  EXPECT_EQ(why(settings.complete("h", 1, "/")), "accepted");
+  ASSERT_TRUE(settings.set("session", "b\xfcro"));
+  EXPECT_EQ(why(settings.complete("h", 1, "/")), "session=b?ro: expected text in UTF-8");
+  ASSERT_TRUE(settings.set("session", "a\nb"));
+  EXPECT_EQ(why(settings.complete("h", 1, "/")), "session=a\nb: control characters are not allowed");
+}
+
 TEST(Settings, ReadOnlyOfNbdkitIsTheDefaultModeAndContradictsAWritableOne) {
   Settings settings;
   ASSERT_TRUE(settings.set("path", "10.0.0.2"));

@@ -261,22 +261,4 @@ std::string Status::render(Nanos now, std::span<const PathStatus> paths, const C
   return out.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-int Status::write(Nanos now, std::span<const PathStatus> paths, const ClientStats& stats) const {
-  return settings_.status.empty() ? 0 : replace_file(settings_.status, render(now, paths, stats));
-}
-
-int replace_file(const std::string& file, const std::string& content) {
-  const std::string beside = file + ".new";
-  std::FILE* const out = std::fopen(beside.c_str(), "we");
-  if (out == nullptr) return errno;
-  const bool written = std::fwrite(content.data(), 1, content.size(), out) == content.size();
-  const int write_errno = errno;
-  if (std::fclose(out) != 0 || !written) {
-    const int error = written ? errno : write_errno;
-    std::remove(beside.c_str());
-    return error;
-  }
-  return std::rename(beside.c_str(), file.c_str()) == 0 ? 0 : errno;
-}
-
 }  // namespace rtrs::nbdkit

@@ -37,8 +37,6 @@ class Status {
 
   // JSON, one object.
   std::string render(Nanos now, std::span<const PathStatus>, const ClientStats&) const;
-  // Replaces the status file as a whole. 0 or an errno; 0 without a file.
-  int write(Nanos now, std::span<const PathStatus>, const ClientStats&) const;
 
  private:
   struct Event {
@@ -79,8 +77,5 @@ class Status {
   bool link_up_ = false;
   asio::DeviceNews device_;
 };
-
-// Writes beside `file` and renames. 0 or an errno.
-int replace_file(const std::string& file, const std::string& content);
 
 }  // namespace rtrs::nbdkit

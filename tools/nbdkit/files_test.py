@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""nbdkit with the plugin: its files, its socket and its session name. files_test.py URTRSD PLUGIN"""
+import os
+import pathlib
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import end_to_end_test as e2e
+
+PATIENCE = 60
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.server = None
+
+    def start_server(self, *options):
+        self.server = e2e.Server("disk=mem:32M", options=options)
+        self.addCleanup(self.server.end)
+
+    def file(self, name):
+        return pathlib.Path(self.directory.name, name)
+
+    def nbdkit(self, *arguments, **more):
+        return subprocess.run(["nbdkit", "-f", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              check=False, timeout=2 * PATIENCE, **more)
+
+    def test_a_status_file_that_is_something_else_is_refused_and_stays(self):
+        self.start_server()
+        precious, fifo = self.file("precious"), self.file("fifo")
+        precious.write_text("precious")
+        os.mkfifo(fifo)
+        for path, why in (precious, "is not a status file of this plugin"), (fifo, "is not a regular file"):
+            done = e2e.nbdkit(self.server.port, "nbdinfo $uri", "device=disk", f"status={path}")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(f"status={path}: exists and {why}", done.stderr)
+        self.assertEqual(precious.read_text(), "precious")
+        self.assertTrue(stat.S_ISFIFO(fifo.lstat().st_mode))
+
+    def test_a_status_file_of_an_earlier_run_is_replaced(self):
+        self.start_server()
+        for _ in range(2):
+            done = e2e.nbdkit(self.server.port, "nbdinfo $uri", "device=disk", f"status={self.file('status')}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_trace_that_cannot_go_on_is_told_once_and_io_goes_on(self):
+        self.start_server()
+        trace = self.file("trace")
+        command = e2e.nbdkit_command(self.server.port, "nbdcopy $uri null: && nbdcopy $uri null:",
+                                     "device=disk", f"trace={trace}", "trace_detail=payload")
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = f"the trace {trace} ends here: File too large (errno 27); IO goes on"
+        self.assertEqual(done.stderr.count(told), 1, done.stderr)
+
+    def test_a_start_that_fails_leaves_no_socket(self):
+        self.start_server()
+        with e2e.socket.socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))
+            for arguments in ["-U", "socket"], [f"--unix={self.file('socket')}"]:
+                done = self.nbdkit(*arguments, e2e.PLUGIN, "path=127.0.0.1", f"port={nobody.getsockname()[1]}",
+                                   "device=disk", "connect_timeout=1s", cwd=self.directory.name)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn("no path came up", done.stderr)
+                self.assertFalse(self.file("socket").exists())
+
+    def test_a_name_that_a_vanished_client_holds_is_waited_for(self):
+        self.start_server("--heartbeat-interval-ms=3000")
+        os.mkfifo(self.file("pid"))
+        # The command runs when the device is open.
+        command = e2e.nbdkit_command(self.server.port, f"echo $$ > {self.file('pid')}; exec sleep {4 * PATIENCE}",
+                                     "device=disk", "session=me")
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True) as vanished:
+            try:
+                self.file("pid").read_text()
+                os.killpg(vanished.pid, signal.SIGSTOP)
+                done = e2e.nbdkit(self.server.port, "nbdinfo $uri", "device=disk", "session=me", "connect_timeout=1s")
+            finally:
+                os.killpg(vanished.pid, signal.SIGKILL)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("another client probably holds the session name 'me'", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
