@@ -1,9 +1,10 @@
 #include "tools/urtrs-perf/recording.hpp"
-#include "core/trace/writer.hpp"
 
 #include <fmt/format.h>
 
 #include <cstdio>
+
+#include "core/trace/writer.hpp"
 
 namespace rtrs::perf {
 namespace {
