@@ -177,6 +177,20 @@ TEST_F(ClientLeadingTest, AServerThatRefusedBesideALivingOneIsForeignAtOnce) {
   }
 }
 
+// One refusal may have been on its way when the session began.
+TEST_F(ClientLeadingTest, OneRefusalProvesNothing) {
+  add_path(0);
+  bring_up(0);
+  add_path(1);
+  refuse(1);
+  submit();
+  const PostRequest sent = only<PostRequest>();
+  pass(milliseconds(1));
+  respond(sent);
+  lose(0);
+  EXPECT_FALSE(session.path(1).foreign());
+}
+
 // A server that was restarted refuses all paths alike.
 TEST_F(ClientLeadingTest, ARestartedServerIsNotForeign) {
   add_path(0);

@@ -85,6 +85,27 @@ TEST_F(ClientOutageTest, RequestsThatWaitedForAPathWaitForTheFenceToo) {
   EXPECT_EQ(asked<PostRequest>().size(), 1U);
 }
 
+// In either order of the two.
+class MixedOutageTest : public ClientOutageTest, public ::testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(ReadFirst, MixedOutageTest, ::testing::Bool());
+
+TEST_P(MixedOutageTest, AFailedWriteBesideAFailedReadHoldsNewRequests) {
+  open(2);
+  submit(GetParam() ? Direction::read : Direction::write);
+  const std::uint16_t stranded = only<PostRequest>().key.path;
+  submit(Direction::read);
+  submit(GetParam() ? Direction::write : Direction::read);
+  lose(stranded);
+  drain(stranded);
+  const auto other = static_cast<std::uint16_t>(1 - stranded);
+  lose(other);
+  drain(other);
+  wait_for_failures(3);
+  come_back(other);
+  submit();
+  EXPECT_TRUE(asked<PostRequest>().empty());
+}
+
 TEST_F(ClientOutageTest, AFailedReadHoldsNothingBack) {
   open(2);
   const std::uint16_t stranded = strand(Direction::read);
