@@ -201,8 +201,10 @@ void ClientSpec::path_changed() {
                   "InfoAccepted first");
   // It asks for the session that another path has created: the next attempt joins.
   if (event_.reason == Reason::other_path_leads) {
-    sight().check(connected_ > 0, Rule::first_conn, "a path gives way and no other is connected",
-                  "the attempt goes on");
+    // The path that leads may be lost again before this one has drained.
+    if (from == S::connecting)
+      sight().check(connected_ > 0, Rule::first_conn, "a path gives way and no other is connected",
+                    "the attempt goes on");
     path.ever_answered = false;
   }
   path.state = to;
