@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "backends/verbs/verbs_address.hpp"
 #include "backends/verbs/verbs_status.hpp"
 #include "core/base/assert.hpp"
 
