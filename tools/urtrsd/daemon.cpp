@@ -309,6 +309,7 @@ void Daemon::tell_damage() {
 }
 
 template void Daemon::feed(std::uint16_t, const rnbd::ExportOpened&);  // of daemon_devices.cpp
+template void Daemon::feed(std::uint16_t, const rnbd::ExportMeasured&);
 
 Daemon::Session::Request& Daemon::request(std::uint16_t session, std::uint64_t name) {
   return sessions_[session]->requests[static_cast<std::uint16_t>(name >> 16)];
