@@ -13,18 +13,20 @@
 namespace rtrs {
 namespace {
 
-// Holds events until they are asked for, a few at a time; nothing else works.
+// Holds events until they are asked for, a few at a time. Its memory is that of the process, and what is
+// posted reaches nobody.
 class HeldFabric final : public Fabric {
  public:
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
-  Result<Region> allocate(std::size_t) override { return tl::make_unexpected(Errc::no_memory); }
+  Result<Region> allocate(std::size_t size) override {
+    memory_.emplace_back(size);
+    return Region{static_cast<RegionId>(memory_.size() - 1), memory_.back()};
+  }
   Result<Region> register_memory(std::span<std::byte>) override {
     return tl::make_unexpected(Errc::no_memory);
   }
   void release(RegionId) override {}
-  Result<Exposure> expose(RegionId, std::size_t, std::size_t) override {
-    return tl::make_unexpected(Errc::no_memory);
-  }
+  Result<Exposure> expose(RegionId, std::size_t, std::size_t) override { return Exposure{0, 1, 0}; }
   void unexpose(ExposureId) override {}
   void invalidate(ConKey, ExposureId, std::uint64_t) override {}
   Result<std::uint32_t> renew(ConKey, ExposureId) override {
@@ -63,10 +65,13 @@ class HeldFabric final : public Fabric {
 
  private:
   Capabilities capabilities_;
+  std::deque<std::vector<std::byte>> memory_;
 };
 
 class ClientPollTest : public testing::Test {
  protected:
+  static constexpr std::uint16_t kDepth = 8;
+
   ClientPollTest() {
     options.session_name = "poll";
     options.paths = {PathAddress{"", "held", 1}};
@@ -76,10 +81,12 @@ class ClientPollTest : public testing::Test {
       options.path_uuids.back().bytes[0] = static_cast<std::uint8_t>(path + 2);
     }
     wire::ConnRsp accept;
-    accept.queue_depth = 8;
+    accept.queue_depth = kDepth;
     accept.max_io_size = 61440;
     accept.max_hdr_size = 4096;
     accepted.resize(wire::encode(accept, accepted));
+    const wire::Descriptor all{0x10000, 77, kDepth * static_cast<std::uint32_t>(accept.chunk_size())};
+    chunks.resize(wire::encode_info_rsp(std::span(&all, 1), chunks));
   }
   // `others` events that nobody waits for, then the answer to the first connect request.
   void answer_behind(std::size_t others) {
@@ -97,6 +104,48 @@ class ClientPollTest : public testing::Test {
     std::array<IoCompletion, 8> done;
     client.poll(fabric, seconds(1) + options.protocol.connect_timeout + seconds(7), done);
   }
+  std::vector<IoCompletion> poll(Client& client, Nanos now) {
+    std::array<IoCompletion, 64> done;
+    const std::size_t count = client.poll(fabric, now, done);
+    return {done.begin(), done.begin() + static_cast<std::ptrdiff_t>(count)};
+  }
+  // Answers every connect request and the INFO request of the only path.
+  void bring_up(Client& client, Nanos now) {
+    FabricEvent event;
+    event.kind = FabricEvent::Kind::connected;
+    event.bytes = accepted;
+    for (std::size_t con = 0; con < fabric.connects.size(); ++con) {
+      event.key = fabric.connects[con];
+      fabric.events.push_back(event);
+      poll(client, now);
+    }
+    event.kind = FabricEvent::Kind::message_received;
+    event.key = fabric.connects.front();
+    event.bytes = chunks;
+    fabric.events.push_back(event);
+    poll(client, now);
+    ASSERT_TRUE(client.link_up());
+  }
+  // All connections break, and are drained.
+  void lose_path(Client& client, Nanos now) {
+    FabricEvent event;
+    event.reason = Reason::peer_closed;
+    for (const auto kind : {FabricEvent::Kind::connection_lost, FabricEvent::Kind::connection_closed}) {
+      event.kind = kind;
+      for (const ConKey key : fabric.connects) {
+        event.key = key;
+        fabric.events.push_back(event);
+      }
+      poll(client, now);
+    }
+    ASSERT_FALSE(client.link_up());
+  }
+  void write(Client& client, Nanos now) {
+    IoRequest request;
+    request.direction = Direction::write;
+    request.data = data;
+    ASSERT_EQ(client.submit(fabric, now, request), Errc::ok);
+  }
   void expect_answer_was_seen(const Client& client) {
     EXPECT_EQ(client.paths()[0].state, PathState::connecting);
     ASSERT_EQ(fabric.connects.size(), 2U);
@@ -106,6 +155,8 @@ class ClientPollTest : public testing::Test {
   HeldFabric fabric;
   ClientOptions options;
   std::vector<std::byte> accepted = std::vector<std::byte>(wire::kConnRspBytes);
+  std::vector<std::byte> chunks = std::vector<std::byte>(wire::info_rsp_bytes(1));
+  std::array<std::byte, 512> data{};
 };
 
 TEST_F(ClientPollTest, AnAnswerThatIsThereComesBeforeTheDeadlineThatMissesIt) {
@@ -149,6 +200,28 @@ TEST_F(ClientPollTest, AFloodDoesNotPutDeadlinesOffForEver) {
   answer_behind(100'000);
   poll_late(client);
   EXPECT_EQ(client.paths()[0].reason, Reason::connect_timeout);
+}
+
+// The permits stay with writes that failed without an answer, so the last request gets none. The path is not
+// tried again before its wait ends.
+TEST_F(ClientPollTest, ARequestThatWaitsForAPermitHasATimer) {
+  options.protocol.queue_timeout = seconds(20);
+  options.protocol.kernel_peer = UnfencedReplay::wait;
+  options.protocol.reconnect_min = options.protocol.reconnect_max = seconds(1000);
+  Client client(options, nullptr);
+  ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+  bring_up(client, seconds(1));
+  for (unsigned i = 0; i < kDepth; ++i) write(client, seconds(2));
+  lose_path(client, seconds(3));
+  EXPECT_EQ(poll(client, seconds(23)).size(), kDepth);
+  write(client, seconds(30));
+  EXPECT_TRUE(poll(client, seconds(30)).empty());
+  EXPECT_EQ(client.next_timer(), seconds(50));
+  EXPECT_EQ(client.next_deadline(), seconds(50));
+  const auto done = poll(client, seconds(50));
+  ASSERT_EQ(done.size(), 1U);
+  EXPECT_EQ(done[0].result, Errc::no_path);
+  EXPECT_GT(client.next_timer(), seconds(50));
 }
 
 TEST_F(ClientPollTest, AnIdentityOfAllZeroesIsNotOpened) {

@@ -225,6 +225,21 @@ TEST_F(ClientCache, ThePeerThatGrantedNoExtensionIsNotAsked) {
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
+TEST_F(ClientCache, FeaturesOfAPeerThatGrantedNoExtensionAreNotBelieved) {
+  for (const bool extended : {false, true}) {
+    Client client;
+    client.step(LinkUp{extended});
+    const DeviceHandle device = client.map("disk");
+    client.answer_info();
+    wire::rnbd::OpenRsp answer = disk(7);
+    answer.features = 0xff;
+    ASSERT_TRUE(client.answer_open(answer));
+    ASSERT_EQ(client.devices.state(device), DeviceState::open);
+    EXPECT_EQ(client.last_news().geometry.features != 0, extended);
+    EXPECT_EQ(client.devices.geometry(device)->features != 0, extended);
+  }
+}
+
 TEST_F(ClientCache, AnotherMappingOfTheNameKnowsNothingOfIt) {
   open_at(1);
   io(kChange);

@@ -80,6 +80,33 @@ TEST(ServerSync, AFlushThatEndsBeforeOneOfTheSameTimeFailsFailsToo) {
   EXPECT_EQ(session.devices.unanswered(), 0U);
 }
 
+// PREFLUSH makes durable what was reported before, so it is a sync whatever the operation behind it is.
+TEST(ServerSync, AnOperationWithPreflushFailsForTheFlushOfTheSameTime) {
+  for (const Opcode opcode : {Opcode::write, Opcode::discard, Opcode::write_zeroes}) {
+    Session session;
+    const std::uint32_t id = session.opened("disk");
+    session.io(id, Opcode::flush);
+    const auto preflush = session.preflush(id, opcode);
+    session.storage_done_at(1, 0);
+    EXPECT_EQ(session.errno_of(preflush), Session::kUnanswered) << "the flush may still fail";
+    session.storage_done(kEio, true);
+    EXPECT_EQ(session.errno_of(preflush), kEio);
+    EXPECT_EQ(session.errno_of(session.preflush(id, opcode)), kEio);
+    EXPECT_TRUE(session.storage.empty()) << "storage would say that all is well";
+  }
+}
+
+TEST(ServerSync, AFlushFailsForThePreflushOfTheSameTime) {
+  Session session;
+  const std::uint32_t id = session.opened("disk");
+  session.preflush(id);
+  const auto flush = session.io(id, Opcode::flush);
+  session.storage_done_at(1, 0);
+  EXPECT_EQ(session.errno_of(flush), Session::kUnanswered) << "the preflush may still fail";
+  session.storage_done(kEio, true);
+  EXPECT_EQ(session.errno_of(flush), kEio);
+}
+
 TEST(ServerSync, ADurableWriteFailsForAFailureOfItsTimeOnly) {
   Session session;
   const std::uint32_t id = session.opened("disk");

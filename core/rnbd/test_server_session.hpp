@@ -68,6 +68,14 @@ class Session {
     message.fua = true;
     return io(message);
   }
+  Request preflush(std::uint32_t id, Opcode opcode = Opcode::write) {
+    wire::rnbd::Io message;
+    message.device_id = id;
+    message.opcode = opcode;
+    message.size = 4096;
+    message.preflush = true;
+    return io(message);
+  }
   // Opens and answers the export; the device id.
   std::uint32_t opened(std::string_view name, AccessMode mode = AccessMode::read_write) {
     const Request request = open(name, mode);

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 
 #include "core/proto/server_session.hpp"
@@ -127,6 +128,28 @@ TEST_F(RecorderTest, RingGrowsWithTheMachinesThatAreWatched) {
   for (InstanceId instance = 0; instance < kMachines; ++instance) recorder.forget(instance, &machine);
   ASSERT_EQ(recorder.dump_ring(path("ring").c_str(), origin_), 0);
   EXPECT_EQ(read_all(content(path("ring"))).status, Reader::Status::end);
+}
+
+TEST_F(RecorderTest, RingThatGrowsAfterItWrappedKeepsItsRecordsInOrder) {
+  constexpr unsigned kRing = 64, kBefore = 1000, kAfter = 30;
+  Recorder recorder(kRing);
+  feed(recorder, 0, kBefore);
+  const ServerSession machine(ServerConfig{}, 0);
+  for (InstanceId instance = 0; instance <= Recorder::kMachinesOfARing; ++instance)
+    recorder.watch(instance, MachineKind::server_session, machine);
+  for (InstanceId instance = 0; instance <= Recorder::kMachinesOfARing; ++instance)
+    recorder.forget(instance, &machine);
+  feed(recorder, kBefore, kBefore + kAfter);
+  EXPECT_EQ(recorder.counters().ring_overwritten, kBefore - kRing);
+  ASSERT_EQ(recorder.dump_ring(path("ring").c_str(), origin_), 0);
+  const ReadBack back = read_all(content(path("ring")));
+  ASSERT_EQ(back.status, Reader::Status::end) << back.stop.reason;
+  std::vector<Nanos> times;
+  for (const Written& one : back.records)
+    if (one.kind == kKindOf<ImmReceived>) times.push_back(one.time);
+  std::vector<Nanos> expected(kRing + kAfter);
+  std::iota(expected.begin(), expected.end(), Nanos{kBefore - kRing});
+  EXPECT_EQ(times, expected);
 }
 
 TEST_F(RecorderTest, RingWithItsBeginningIsWhole) {

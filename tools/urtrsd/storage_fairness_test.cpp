@@ -56,6 +56,33 @@ TEST(Fairness, OperationsBeyondTheDepthWaitTheirTurn) {
   engine->leave(*ram.device);
 }
 
+// Half of 16 slots are for two devices at a time. A third one has slots of its own when one of these closed.
+TEST(Fairness, SlotsOfClosedDevicesComeBack) {
+  auto catalog = std::move(*Catalog::create({{"ram", "", kSize, false, 1}}, std::nullopt));
+  auto engine = make_engine(16);
+  Buffer buffer(512);
+  for (unsigned round = 0; round < 5; ++round) {
+    auto ram = std::move(*catalog->open("s", "ram", AccessMode::rw));
+    ASSERT_EQ(run(*engine, io(*ram.device, StorageOpcode::write, 0, buffer)), 0);
+    EXPECT_EQ(ram.device->share().own, FairSlots::kOwnSlots) << "device " << round;
+    engine->leave(*ram.device);
+  }
+}
+
+TEST(Fairness, ADeviceKeepsItsSlotsUntilItsLastOpenCloses) {
+  auto catalog = std::move(*Catalog::create({{"ram", "", kSize, false, 1}}, std::nullopt));
+  auto engine = make_engine(16);
+  Buffer buffer(512);
+  auto first = std::move(*catalog->open("s", "ram", AccessMode::rw));
+  auto second = std::move(*catalog->open("s", "ram", AccessMode::ro));
+  ASSERT_EQ(run(*engine, io(*first.device, StorageOpcode::write, 0, buffer)), 0);
+  engine->leave(*first.device);
+  first.device->leave_share();
+  EXPECT_EQ(second.device->share().own, FairSlots::kOwnSlots);
+  engine->leave(*second.device);
+  EXPECT_EQ(second.device->share().own, 0U);
+}
+
 // A device whose operations take long, in front of a good one: the good one's are reported first.
 TEST(Fairness, ASlowDeviceDoesNotHoldUpOthers) {
   auto catalog = std::move(
