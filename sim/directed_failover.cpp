@@ -294,6 +294,29 @@ break_path path=1
 link_down
 completed number=4
 spared)"},
+    {"L28h", "a request that waits for a permit fails in time though nothing else is under way",
+     scripted_few_permits,
+     R"(storage number=2 time=60s length=60s
+cut path=1
+pass time=10s
+write number=1
+write number=1 time=1
+held number=2
+heal path=1
+connected path=1
+cut path=0
+pass time=10s
+cut path=1
+errors number=2
+heal path=1
+connected path=1
+write number=1 time=2
+submitted number=3
+cut path=1
+errors number=3
+by time=120s
+heal path=0
+heal path=1)"},
     {"L24", "answers of a path that is lost and found again come late", busy,
      "rate number=9 time=500000\ndelivered number=8\nbreak_path ways=2\nconnected\nbreak_path "
      "ways=2\nconnected\ncompleted number=200"},

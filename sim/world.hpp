@@ -201,7 +201,7 @@ class World {
   void client_path_news(ClientNode&, std::uint32_t index, const PathNews&);
   bool path_in_motion() const;
   void finished(ClientNode&, std::uint32_t index, const IoCompletion&);
-  void check_waits(ClientNode&, std::uint32_t index);
+  void check_waits(ClientNode&, std::uint32_t index, Nanos slack);
   void check_read(Buffer&, BookedIo&, std::uint32_t io);
   void submit_due(std::uint32_t index);
   bool submit_one(ClientNode&, std::uint32_t index);
