@@ -14,6 +14,8 @@ class Reader {
  public:
   void take(bool important, const std::string& line) {
     std::unique_lock lock(mutex_);
+    ++offered_;
+    changed_.notify_all();
     changed_.wait(lock, [this] { return reads_; });
     lines_.push_back((important ? "! " : "  ") + line);
     changed_.notify_all();
@@ -22,6 +24,15 @@ class Reader {
     const std::lock_guard lock(mutex_);
     reads_ = true;
     changed_.notify_all();
+  }
+  void stop_reading() {
+    const std::lock_guard lock(mutex_);
+    reads_ = false;
+  }
+  // Until the queue has handed over so many lines, of which the last may not be read yet.
+  void wait_until_offered(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return offered_ >= count; });
   }
   std::vector<std::string> wait_for(std::size_t count) {
     std::unique_lock lock(mutex_);
@@ -34,6 +45,7 @@ class Reader {
   std::condition_variable changed_;
   std::vector<std::string> lines_;
   bool reads_ = false;
+  std::size_t offered_ = 0;
 };
 
 LineQueue::Print into(const std::shared_ptr<Reader>& reader) {
@@ -64,6 +76,29 @@ TEST(LineQueueTest, PushReturnsWhereNobodyReadsAndWhatWasLeftOutIsCounted) {
       all.back().find("more lines were left out") != std::string::npos ||
       reader->wait_for(LineQueue::kCapacity + 2).back().find("more lines were left out") != std::string::npos;
   EXPECT_TRUE(counted);
+}
+
+TEST(LineQueueTest, EachLineThatIsLeftOutIsCountedOnce) {
+  const auto reader = std::make_shared<Reader>();
+  LineQueue queue(into(reader));
+  std::size_t printed = 0;
+  for (const std::size_t left_out : {100U, 7U}) {
+    reader->stop_reading();
+    queue.push(false, "first");
+    reader->wait_until_offered(printed + 1);
+    for (std::size_t i = 0; i < LineQueue::kCapacity + left_out; ++i) queue.push(false, "line");
+    reader->read();
+    printed += 1 + LineQueue::kCapacity + 1;
+    EXPECT_EQ(
+        reader->wait_for(printed).at(printed - 1),
+        "! " + std::to_string(left_out) + " more lines were left out, because they were not read in time");
+    // One by one, so that the queue is empty behind each.
+    for (const std::string later : {"second", "third"}) {
+      queue.push(false, later);
+      ++printed;
+      EXPECT_EQ(reader->wait_for(printed).at(printed - 1), "  " + later);
+    }
+  }
 }
 
 TEST(LineQueueTest, EndsWithLinesThatNobodyReads) {

@@ -129,6 +129,8 @@ class Outage(unittest.TestCase):
             # nbdkit waits for clients that are idle.
             client.socket.close()
         nbdkit.wait(timeout=PATIENCE)
+        self.until(lambda: any("no path is connected: requests" in line for line in self.lines),
+                   "the requests did not fail because no path is connected")
 
     def test_a_signal_ends_nbdkit_when_the_client_that_waited_is_gone(self):
         nbdkit = self.start("queue_timeout=never")

@@ -248,7 +248,10 @@ void Remote::watch_for_end() {
     if (end_by_ == kNever && ending_()) end_by_ = now + kEndGrace;
     const bool hopeless = end_by_ != kNever && !device_->session().client().link_up();
     if (!hopeless && now < end_by_) return watch_for_end();
-    lines_(true, "the program is asked to end: requests that are not answered yet fail");
+    lines_(true, hopeless ? "the program is asked to end and no path is connected: requests that are not "
+                            "answered yet fail at once"
+                          : "the program is asked to end and the server did not answer within " +
+                                duration_words(kEndGrace) + ": requests that are not answered yet fail");
     close_device();
   });
 }

@@ -63,6 +63,21 @@ TEST_F(StatusTest, ALostPathItsAttemptsAndItsReturnAreToldWithWhatIsLeft) {
   EXPECT_EQ(shown["events"][4]["attempt"], 1);
 }
 
+TEST_F(StatusTest, AttemptsOfAnEarlierOutageDoNotCount) {
+  status->on_path(change(0, PathState::connected), {});
+  for (const std::uint32_t failed : {3U, 0U, 1U}) {
+    status->on_path(change(0, PathState::draining, Reason::heartbeat_lost), {});
+    for (std::uint32_t attempt = 1; attempt <= failed; ++attempt)
+      status->on_path(change(0, PathState::waiting, Reason::connect_refused, attempt), {});
+    lines.clear();
+    status->on_path(change(0, PathState::connected), {});
+    ASSERT_EQ(lines.size(), 1U);
+    const std::string attempts =
+        failed == 0 ? " s (1 attempt);" : " s (" + std::to_string(failed + 1) + " attempts);";
+    EXPECT_NE(lines[0].find(attempts), std::string::npos) << lines[0];
+  }
+}
+
 TEST_F(StatusTest, APathThatIsRefusedForEverIsToldEverMoreRarely) {
   status->on_path(change(0, PathState::connected), {});
   for (std::uint32_t attempt = 1; attempt <= 1000; ++attempt)

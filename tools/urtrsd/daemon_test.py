@@ -3,11 +3,14 @@
 
 usage: daemon_test.py URTRSD [PLUGIN]
 """
+import contextlib
+import errno
 import fcntl
 import os
 import pathlib
 import re
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -16,6 +19,8 @@ import sys
 import tempfile
 import time
 import unittest
+
+import wire_client
 
 URTRSD = os.path.abspath(sys.argv[1])
 PLUGIN = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
@@ -138,6 +143,49 @@ class Daemon(Case):
             process.kill()
             process.wait()
 
+    def test_lines_that_the_log_dropped_are_counted_once(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        process = subprocess.Popen([URTRSD, f"--port={free_port()}", "--export=a=mem:1M"], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=writer)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        os.close(writer)
+        text = ""
+
+        def read():
+            nonlocal text
+            if select.select([reader], [], [], 1)[0]:
+                part = os.read(reader, 65536).decode()
+                text += part
+                return part
+            return None
+
+        def told():
+            return [int(lines) for lines in re.findall(r"(\d+) lines of this log were dropped", text)]
+
+        def pending():
+            status = pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+            return int(re.search(r"ShdPnd:\s*(\w+)", status).group(1), 16) & 1 << signal.SIGHUP - 1
+
+        until("urtrsd is ready", lambda: read() and " ready" in text)
+        sent = reports = 0
+        for _ in range(2):
+            for _ in range(1500):  # more than the queue of the log holds
+                process.send_signal(signal.SIGHUP)
+                end = time.monotonic() + BOUND
+                while pending():
+                    self.assertLess(time.monotonic(), end, "the signal is not taken")
+                sent += 1
+            until("every line is read or counted",
+                  lambda: read() and text.count("SIGHUP: ignored") + sum(told()) >= sent)
+            self.assertGreater(len(told()), reports)
+            reports = len(told())
+        process.terminate()
+        until("the log ends", lambda: read() == "")
+        self.assertEqual(text.count("SIGHUP: ignored") + sum(told()), sent)
+
     def test_what_is_missing_ends_it_with_3_and_a_reason(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
@@ -196,6 +244,16 @@ def listens(port):
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
+def open_files(server):
+    """The path behind each of its descriptors."""
+    paths = []
+    folder = f"/proc/{server.process.pid}/fd"
+    for descriptor in os.listdir(folder):
+        with contextlib.suppress(FileNotFoundError):
+            paths.append(os.readlink(f"{folder}/{descriptor}"))
+    return paths
+
+
 class HungDisk(Case):
     """A file of a file system in user space whose process is stopped."""
 
@@ -248,6 +306,27 @@ class HungDisk(Case):
         opens.wait(BOUND)
         self.assertTrue(re.search(r"path=0 peer=127\.0\.0\.1:\d+ state=connected", server.text()), server.text())
         self.assertNotIn("heartbeat_lost", server.text())
+
+    def test_a_closed_device_can_be_opened_while_its_file_is_not_closed_yet(self):
+        good = self.file("good.img", 1 << 20)
+        slow = [f"slow{number}" for number in range(8)]
+        server = self.start(f"--export=good={good}", *(f"--export={name}={self.slow},ro" for name in slow))
+        self.addCleanup(self.fuse.send_signal, signal.SIGCONT)  # the server waits for its files
+        server.wait_for(" ready")
+        first, second = wire_client.Client(server.port, "first"), wire_client.Client(server.port, "second")
+        self.addCleanup(first.close)
+        self.addCleanup(second.close)
+        error, device = first.open("good")
+        self.assertEqual(error, 0)
+        self.assertEqual(second.open("good")[0], errno.EPERM)
+        held = open_files(server).count(os.path.realpath(good))
+        self.fuse.send_signal(signal.SIGSTOP)
+        # The session's threads for files wait for the slow one, so the file of the other stays open for now.
+        for chunk, name in enumerate(slow, 1):
+            first.send_open(name, False, chunk)
+        self.assertEqual(first.close_device(device), 0)
+        self.assertEqual(second.open("good")[0], 0)
+        self.assertGreater(open_files(server).count(os.path.realpath(good)), held, "the first one is closed already")
 
     def test_a_start_does_not_wait_for_it(self):
         good, data = self.file("good.img", 4 << 20), self.file("data", 4 << 20)

@@ -59,16 +59,19 @@ class Client:
         self.sockets[con].sendall(struct.pack("<BBHBBBBQ", 3, WRITE, HAS_IMMEDIATE, 0, 1, 48, 0, 48 + len(payload)) +
                                   struct.pack("<QQQQ", immediate, address, len(payload), key) + payload)
 
-    def call(self, user, data=b"", read=0):
-        """(errno, data that was read) of a request in the first chunk."""
-        address, key = self.chunks[0]
+    def send(self, user, data=b"", read=0, chunk=0):
+        """A request; read_answer() has its answer."""
+        address, key = self.chunks[chunk]
         if read:
             message = user + struct.pack("<HHHHQII", 3, len(user), 0, 1, 0, 0x1234, read)
         else:
             message = data + user + struct.pack("<HH", 2, len(user))
         start = read or 0
         offset = start + len(user) if read else len(data) + len(user)
-        self.write(1, address + start, key, offset, message)
+        self.write(1, address + start, key, (chunk << 28 - (self.depth - 1).bit_length()) + offset, message)
+
+    def read_answer(self):
+        """(chunk, errno, data that was read) of the next request that is answered."""
         got = b""
         while True:
             immediate, body = self.receive(1)
@@ -77,15 +80,34 @@ class Client:
             elif immediate == HB_MSG:
                 self.write(1, 0, 0, HB_ACK, b"")
             elif immediate >> 28 in (1, 2):
+                chunk = immediate & 0x7ffff
                 if len(body) == 8:
-                    self.chunks[0][1] = struct.unpack_from("<I", body, 4)[0]
-                return immediate >> 19 & 0x1ff, got
+                    self.chunks[chunk][1] = struct.unpack_from("<I", body, 4)[0]
+                return chunk, immediate >> 19 & 0x1ff, got
+
+    def call(self, user, data=b"", read=0):
+        """(errno, data that was read) of a request in the first chunk. Answers of other chunks are dropped."""
+        self.send(user, data, read)
+        while True:
+            chunk, error, got = self.read_answer()
+            if chunk == 0:
+                return error, got
+
+    @staticmethod
+    def open_message(name, writable=True):
+        return struct.pack("<HHBB255s3s", 2, 0, 1 if writable else 0, 0, name.encode().ljust(255, b"\0"), b"")
 
     def open(self, name, writable=True):
         """(errno, device)"""
-        user = struct.pack("<HHBB255s3s", 2, 0, 1 if writable else 0, 0, name.encode().ljust(255, b"\0"), b"")
-        error, answer = self.call(user, read=56)
+        error, answer = self.call(self.open_message(name, writable), read=56)
         return (error, None) if error else (0, struct.unpack_from("<I", answer, 4)[0])
+
+    def send_open(self, name, writable, chunk):
+        self.send(self.open_message(name, writable), read=56, chunk=chunk)
+
+    def close_device(self, device):
+        """errno"""
+        return self.call(struct.pack("<HHI", 5, 0, device))[0]
 
     def write_device(self, device, sector, data):
         """errno"""
