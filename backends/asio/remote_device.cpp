@@ -14,9 +14,6 @@ namespace {
 constexpr std::chrono::seconds kUnmapGrace{5};
 // Between two attempts to open a device while the link stays up.
 constexpr std::chrono::milliseconds kReopenPause{250};
-// The same for a device that the server refused.
-constexpr std::chrono::seconds kRefusedPauseMin{1};
-constexpr std::chrono::seconds kRefusedPauseMax{15};
 
 wire::Uuid random_uuid(std::random_device& source) {
   wire::Uuid uuid;
@@ -141,7 +138,6 @@ void RemoteDevice::on_device_changed(const rnbd::DeviceChanged& change) {
   if (refused) refused_errno_ = change.peer_errno;
   if (change.state == rnbd::DeviceState::open) {
     refused_errno_ = 0;
-    refused_pause_ = kRefusedPauseMin;
     geometry_ = change.geometry;
     if (!mapping_.empty()) map_result_ = boost::system::error_code{};
   }
@@ -167,8 +163,7 @@ void RemoteDevice::arm_retry() {
 void RemoteDevice::arm_reopen() {
   if (reopen_armed_) return;
   reopen_armed_ = true;
-  reopen_timer_.expires_after(refused_pause_);
-  refused_pause_ = std::min(2 * refused_pause_, kRefusedPauseMax);
+  reopen_timer_.expires_after(std::chrono::seconds(devices_.reopen_pause_s()));
   reopen_timer_.async_wait([this, alive = alive_](const boost::system::error_code& error) {
     if (error || !*alive) return;
     reopen_armed_ = false;

@@ -226,7 +226,6 @@ class RemoteDevice {
   bool retry_armed_ = false;
   bool reopen_armed_ = false;
   std::uint16_t refused_errno_ = 0;  // that was told last, since the device was open
-  std::chrono::seconds refused_pause_{1};
   bool settle_posted_ = false;
   boost::asio::steady_timer retry_timer_;
   boost::asio::steady_timer reopen_timer_;

@@ -111,8 +111,13 @@ bool ClientDevices::reopen_wanted() const noexcept {
          });
 }
 
+unsigned ClientDevices::reopen_pause_s() const noexcept {
+  return std::min(1U << reopens_, kReopenPauseMax);
+}
+
 void ClientDevices::on(const ReopenDue&, ClientActions& actions) noexcept {
   if (!reopen_wanted()) return;
+  if (reopen_pause_s() < kReopenPauseMax) ++reopens_;
   for (Device& device : devices_) {
     if (!is_mapped(device.state) || !device.refused) continue;
     device.refused = false;

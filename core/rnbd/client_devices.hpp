@@ -208,8 +208,12 @@ class ClientDevices {
   // until then.
   [[nodiscard]] bool retry_wanted() const noexcept { return paused_; }
   // The server refused a device that was open before: its file may be missing or locked for a moment only.
-  // Feed ReopenDue from time to time, at growing intervals, because each round holds the IO of all devices.
+  // Feed ReopenDue after reopen_pause_s().
   [[nodiscard]] bool reopen_wanted() const noexcept;
+  // Seconds until the next ReopenDue, 1 .. kReopenPauseMax: twice as long after each, because each round
+  // holds the IO of all devices. When a device opens, it is 1 s again.
+  static constexpr unsigned kReopenPauseMax = 15;
+  [[nodiscard]] unsigned reopen_pause_s() const noexcept;
   [[nodiscard]] DeviceState state(DeviceHandle device) const noexcept;  // unmapped for dead handles
   // nullptr for dead handles; valid until the next input.
   [[nodiscard]] const Geometry* geometry(DeviceHandle device) const noexcept;
@@ -276,6 +280,7 @@ class ClientDevices {
   std::uint64_t info_token_ = 0;  // 0: none unanswered
   std::uint32_t io_in_flight_ = 0;
   std::uint8_t version_ = 0;
+  std::uint8_t reopens_ = 0;  // in vain, since a device opened; at most kReopenPauseMax
   bool link_up_ = false;
   bool extended_ = false;
   bool needs_info_ = true;  // before the next OPEN

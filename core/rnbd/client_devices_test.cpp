@@ -226,6 +226,25 @@ TEST(ClientDevices, RefusedRemapStaysClosedUntilAskedAgain) {
   EXPECT_EQ(client.devices.gate(handle), Gate::go);
 }
 
+TEST(ClientDevices, ThePauseBeforeARefusedDeviceIsOpenedAgainGrowsUntilADeviceOpens) {
+  Client client;
+  const DeviceHandle handle = client.opened("a", 0);
+  for (unsigned outage = 0; outage < 2; ++outage) {
+    client.step(LinkDown{});
+    client.step(LinkUp{});
+    client.answer_info();
+    for (const unsigned pause : {1U, 2U, 4U, 8U, 15U, 15U, 15U}) {
+      client.answer(MessageKind::open, kEperm, {});
+      ASSERT_TRUE(client.devices.reopen_wanted());
+      EXPECT_EQ(client.devices.reopen_pause_s(), pause);
+      client.step(ReopenDue{});
+    }
+    client.answer_open(disk(3));
+    EXPECT_EQ(client.devices.gate(handle), Gate::go);
+    EXPECT_EQ(client.devices.reopen_pause_s(), 1U);
+  }
+}
+
 TEST(ClientDevices, ARefusedDeviceIsOpenedAgainWhenItsTimeComes) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);

@@ -210,6 +210,7 @@ void ClientDevices::end_device(Device& device, std::uint16_t peer_errno, ClientA
 void ClientDevices::change(Device& device, DeviceState state, std::uint16_t peer_errno,
                            ClientActions& actions) noexcept {
   device.state = state;
+  if (state == DeviceState::open) reopens_ = 0;
   actions.push_back(DeviceChanged{device.handle, state, peer_errno, device.geometry});
 }
 

@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::uint64_t kChanging = ~std::uint64_t{0};
 constexpr Nanos kRetryPause = milliseconds(250);
-constexpr Nanos kReopenPause = seconds(1);
 
 bool changes(Opcode opcode) {
   return opcode == Opcode::write || opcode == Opcode::discard || opcode == Opcode::write_zeroes;
@@ -130,7 +129,8 @@ void BlockWorld::carry_out(const rnbd::ClientActions& actions) {
     if (change->state == rnbd::DeviceState::open) ++mapped.opened;
   }
   if (devices_.retry_wanted() && retry_at_ == kNever) retry_at_ = now() + kRetryPause;
-  if (devices_.reopen_wanted() && reopen_at_ == kNever) reopen_at_ = now() + kReopenPause;
+  if (devices_.reopen_wanted() && reopen_at_ == kNever)
+    reopen_at_ = now() + seconds(devices_.reopen_pause_s());
 }
 
 void BlockWorld::send(const rnbd::SendMessage& action) {
