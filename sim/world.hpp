@@ -284,6 +284,8 @@ class World {
   std::uint32_t living_paths(const ClientNode&) const;
   bool all_connected();
   bool nothing_under_way();
+  std::size_t backlog() const;
+  bool work_off_backlog(Nanos each);
   void liveness();
   void probe();
   void disconnect_dead();

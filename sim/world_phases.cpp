@@ -136,6 +136,26 @@ void World::heal() {
   for (const auto& client : clients_) client->left = std::min(client->left, scenario_.workload.window);
 }
 
+// Requests of the script that wait for a buffer of their application.
+std::size_t World::backlog() const {
+  std::size_t count = 0;
+  for (const auto& client : clients_) count += client->wanted.size();
+  return count;
+}
+
+// A script may ask for more requests than its applications have buffers. Then the time that they take all
+// together has no bound that is known before, but the next one has to begin within the time of one request.
+bool World::work_off_backlog(Nanos each) {
+  for (std::size_t left = backlog(); left != 0; left = backlog()) {
+    const Nanos since = now();
+    if (run_while(since + each, [this, left] { return backlog() < left; })) continue;
+    stalled("no request of the " + std::to_string(left) + " that wait begins within " +
+            to_seconds(now() - since));
+    return false;
+  }
+  return true;
+}
+
 void World::liveness() {
   const LivenessBound bound = liveness_bound(scenario_);
   Nanos from = std::max(now(), faults_.quiet_since());
@@ -143,6 +163,10 @@ void World::liveness() {
   for (const auto& client : clients_) from = std::max(from, client->paused_until);
   if (!run_while(from + bound.paths(), [this] { return all_connected(); }))
     return stalled("not every path is connected " + to_seconds(now() - from) + " after the last fault");
+  if (backlog() != 0) {
+    if (!work_off_backlog(bound.requests())) return;
+    from = now();
+  }
   if (!run_while(from + bound.requests(), [this] { return nothing_under_way(); }))
     return stalled("not every request is over " + to_seconds(now() - from) + " after the last fault");
   // Requests may have kept a path's news back; all is well now and stays so.

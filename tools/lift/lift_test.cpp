@@ -8,13 +8,16 @@
 #include <string>
 
 #include "core/trace/scratch_folder.hpp"
+#include "sim/directed.hpp"
 
 namespace rtrs::tool {
 namespace {
 
-LoadedTrace trace_of(std::uint64_t seed, const std::string& directory) {
+LoadedTrace trace_of(std::uint64_t seed, const std::string& directory,
+                     const sim::Scenario* scenario = nullptr) {
   sim::WorldOptions options;
   options.seed = seed;
+  options.scenario = scenario;
   options.trace = directory + "/run";
   const sim::WorldResult result = sim::run_seed(options);
   EXPECT_FALSE(result.failed) << result.failure.text;
@@ -59,6 +62,51 @@ TEST_F(LiftTest, WorldsOfSoundRunsAreSound) {
     EXPECT_FALSE(lifted.fails) << "seed " << seed << ": " << lifted.words << ": " << lifted.run.last.seen;
     EXPECT_GE(lifted.tried, 6u);
   }
+}
+
+// Twice the server dies and is started again while requests are under way.
+sim::Scenario two_outages(std::uint64_t seed) {
+  sim::Directed directed;
+  directed.shape = [](sim::Scenario& s, sim::ChoiceSource&) {
+    s.workload.requests = 1'500;
+    s.workload.gap = s.interval / 100;
+  };
+  directed.script =
+      "completed number=400\ncrash client=0\nlink_down\npass time=2s\nrestart client=0\nlink_up\n"
+      "completed number=900\ncrash client=0\nlink_down\npass time=2s\nrestart client=0\nlink_up\n"
+      "completed number=1400";
+  sim::SeededChoice choice(seed);
+  return sim::make_directed(directed, choice);
+}
+
+TEST_F(LiftTest, AWorldOfMoreRequestsThanItsTimeHasRoomForIsSound) {
+  const sim::Scenario scenario = two_outages(1);
+  const LoadedTrace trace = trace_of(1, directory, &scenario);
+  LiftOptions options;
+  options.seeds = 1;
+  options.seconds = 600;
+  const Lifted lifted = lift(trace, options);
+  EXPECT_EQ(lifted.error, "");
+  EXPECT_FALSE(lifted.fails) << lifted.words << ": " << lifted.run.last.seen;
+  EXPECT_TRUE(lifted.sound) << lifted.why;
+  EXPECT_EQ(lifted.tried, 3u) << "as they were lost, a rough network, the server crashed";
+}
+
+// Storage that never answers, below more requests than the application has buffers.
+TEST_F(LiftTest, ABacklogThatDoesNotMoveFails) {
+  sim::Scenario scenario = two_outages(1);
+  scenario.workload.requests = 0;
+  scenario.script.clear();
+  std::string why;
+  scenario.script.push_back(*sim::parse_step("storage number=64 time=900000s length=900000s", why));
+  for (int i = 0; i < 64; ++i) scenario.script.push_back(*sim::parse_step("write number=1", why));
+  sim::WorldOptions options;
+  options.seed = 1;
+  options.scenario = &scenario;
+  const sim::WorldResult result = sim::run_seed(options);
+  EXPECT_TRUE(result.failed);
+  EXPECT_EQ(result.failure.oracle, sim::Oracle::liveness);
+  EXPECT_NE(result.failure.text.find("that wait begins"), std::string::npos) << result.failure.text;
 }
 
 }  // namespace
