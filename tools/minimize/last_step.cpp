@@ -148,34 +148,27 @@ struct LastStep::Search {
   std::uint32_t last = 0;              // the input that is answered differently
   std::optional<std::uint32_t> cause;  // the input after which the states differ first
   Actions recorded, rerun;             // its answers
+  bool out_of_time = false;
 };
+
+// Inputs between two looks at the clock.
+constexpr std::uint32_t kBetweenLooks = 256;
 
 namespace {
 
 template <class Base, class Machine>
 class SearchIn final : public Base {
  public:
-  explicit SearchIn(const Machine& trace) : before_(player_of(trace)) {
+  // Two passes and no copy of the player at each input, because a player knows all requests so far.
+  SearchIn(const Machine& trace, const std::function<bool()>& over) : before_(player_of(trace)) {
+    find_parting(trace, over);
+    if (!this->parting) return;
     ActionList list;
-    for (std::uint32_t number = 0; number < trace.inputs.size(); ++number) {
-      const InputMeta& meta = trace.metas[number];
-      const auto fed = before_.prepare(trace.inputs[number], number, meta);
-      if (!fed) return;  // it cannot be followed any further
-      const auto before = before_;
+    for (std::uint32_t number = 0; number <= this->last; ++number) {
+      const auto fed = before_.prepare(trace.inputs[number], number, trace.metas[number]);
+      if (number == this->last) return;
       list.clear();
       before_.step(*fed, list);
-      this->rerun.assign(list.begin(), list.end());
-      this->recorded = recorded_actions(trace, number);
-      this->parting = parting_of(this->recorded, this->rerun);
-      if (this->parting) {
-        this->last = number;
-        before_ = before;
-        return;
-      }
-      if (meta.state && *meta.state != before_.fingerprint() && !this->cause) {
-        this->cause = number;
-        this->hidden_since = meta.record;
-      }
     }
   }
 
@@ -200,6 +193,31 @@ class SearchIn final : public Base {
 
  private:
   using Player = decltype(player_of(std::declval<const Machine&>()));
+
+  void find_parting(const Machine& trace, const std::function<bool()>& over) {
+    Player player = player_of(trace);
+    ActionList list;
+    for (std::uint32_t number = 0; number < trace.inputs.size(); ++number) {
+      this->out_of_time = over && number % kBetweenLooks == kBetweenLooks - 1 && over();
+      if (this->out_of_time) return;
+      const InputMeta& meta = trace.metas[number];
+      const auto fed = player.prepare(trace.inputs[number], number, meta);
+      if (!fed) return;  // it cannot be followed any further
+      list.clear();
+      player.step(*fed, list);
+      this->rerun.assign(list.begin(), list.end());
+      this->recorded = recorded_actions(trace, number);
+      this->parting = parting_of(this->recorded, this->rerun);
+      if (this->parting) {
+        this->last = number;
+        return;
+      }
+      if (meta.state && *meta.state != player.fingerprint() && !this->cause) {
+        this->cause = number;
+        this->hidden_since = meta.record;
+      }
+    }
+  }
 
   // Of a connection that the configuration does not have.
   static bool is_beyond([[maybe_unused]] const Action& action, [[maybe_unused]] const Machine& trace) {
@@ -246,10 +264,10 @@ class SearchIn final : public Base {
 
 }  // namespace
 
-LastStep::LastStep(const MachineTrace& machine) {
+LastStep::LastStep(const MachineTrace& machine, const std::function<bool()>& over) {
   std::visit(
-      [this](const auto& trace) {
-        search_ = std::make_unique<SearchIn<Search, std::remove_cvref_t<decltype(trace)>>>(trace);
+      [this, &over](const auto& trace) {
+        search_ = std::make_unique<SearchIn<Search, std::remove_cvref_t<decltype(trace)>>>(trace, over);
       },
       machine.machine);
 }
@@ -257,6 +275,9 @@ LastStep::~LastStep() = default;
 
 bool LastStep::differs() const {
   return search_->parting.has_value();
+}
+bool LastStep::out_of_time() const {
+  return search_->out_of_time;
 }
 std::optional<std::uint64_t> LastStep::hidden_since() const {
   return search_->parting ? std::nullopt : search_->hidden_since;

@@ -2,6 +2,7 @@
 // other core is not there to be asked: this one takes the steps before the difference, which both take alike,
 // and the step that differs is kept as it was recorded, under the names that things have in the shorter run.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,12 +14,15 @@ namespace rtrs::tool {
 class LastStep {
  public:
   // Looks for the first action of the machine that this core would not take.
-  explicit LastStep(const MachineTrace&);
+  // `over` is asked now and then: true ends the search, and out_of_time() tells it. May be empty.
+  explicit LastStep(const MachineTrace&, const std::function<bool()>& over = {});
   ~LastStep();
   LastStep(const LastStep&) = delete;
   LastStep& operator=(const LastStep&) = delete;
 
   bool differs() const;
+  // Time was over before all inputs were compared, and those that were do not differ.
+  bool out_of_time() const;
   // Only hashes of the state differ, from this record on: no action shows it.
   std::optional<std::uint64_t> hidden_since() const;
   // In words: what was recorded, what this core does.

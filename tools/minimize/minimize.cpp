@@ -94,7 +94,7 @@ class Minimizer {
  private:
   using Clock = std::chrono::steady_clock;
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - began_).count(); }
-  bool over() const { return elapsed() > options_.seconds; }
+  bool over() const { return elapsed() >= options_.seconds; }
   std::string path() const { return options_.directory + "/candidate.rtrc"; }
   void tell(std::size_t left) {
     if (options_.progress) options_.progress(left, runs_);
@@ -200,7 +200,11 @@ class Minimizer {
         result_.error = stops->failure + "; --for invariant makes that small";
         return false;
       }
-      const LastStep last(machine);
+      const LastStep last(machine, [this] { return over(); });
+      if (last.out_of_time()) {
+        result_.error = "time ran out before the first step that differs was found; give a longer --time";
+        return false;
+      }
       if (const auto record = last.hidden_since(); record && hidden_.empty())
         hidden_ = "from record " + std::to_string(*record) +
                   " on its states are not those of this core, but no action shows it; give --reference, the "

@@ -16,6 +16,7 @@
 #include "core/trace/replay_machines.hpp"
 #include "core/trace/scratch_folder.hpp"
 #include "core/wire/imm.hpp"
+#include "tools/minimize/last_step.hpp"
 
 namespace rtrs::tool {
 namespace {
@@ -192,6 +193,49 @@ TEST_F(MinimizeTest, AStepOfAnotherCoreIsKeptAsItWasRecorded) {
   const auto replay = replayed(result.file);
   EXPECT_EQ(replay.verdict, trace::Verdict::diverged);
   EXPECT_EQ(replay.divergence.rerun.substr(0, 8), "Complete");
+}
+
+TEST_F(MinimizeTest, WhereTimeIsOverTheFailureIsWrittenAsLongAsItIs) {
+  {
+    Conversation talk(directory + "/a.rtrc");
+    converse(talk);
+    const ImmReceived response = talk.submitted(0, 2);
+    talk.feed_forgetting(response);
+  }
+  MinimizeOptions options;
+  options.directory = directory;
+  options.looks = MinimizeOptions::Looks::replay;
+  options.seconds = 0;
+  const Minimized result = minimize(bytes_of(directory + "/a.rtrc"), options);
+  ASSERT_TRUE(result.fails) << result.error;
+  EXPECT_FALSE(result.complete);
+  EXPECT_EQ(result.runs, 0u) << "attempts to take something away";
+  EXPECT_EQ(result.inputs, result.inputs_before);
+  EXPECT_EQ(replayed(result.file).verdict, trace::Verdict::diverged);
+}
+
+TEST_F(MinimizeTest, TheSearchForTheStepThatDiffersEndsWhenTimeIsOver) {
+  {
+    Conversation talk(directory + "/a.rtrc");
+    talk.feed(PathAdded{0, 0});
+    talk.connect(0, 1);
+    for (int i = 0; i < 200; ++i) {
+      const ImmReceived response = talk.submitted(0, 1);
+      talk.feed(response);
+    }
+  }
+  const MachineTrace machine = load(directory + "/a.rtrc").machines.at(0);
+  EXPECT_FALSE(LastStep(machine).out_of_time());
+  unsigned looks = 0;
+  EXPECT_TRUE(LastStep(machine, [&looks] { return ++looks == 1; }).out_of_time());
+  EXPECT_EQ(looks, 1u);
+  MinimizeOptions options;
+  options.directory = directory;
+  options.looks = MinimizeOptions::Looks::replay;
+  options.seconds = 0;
+  const Minimized result = minimize(bytes_of(directory + "/a.rtrc"), options);
+  EXPECT_FALSE(result.fails);
+  EXPECT_NE(result.error.find("time ran out"), std::string::npos) << result.error;
 }
 
 TEST_F(MinimizeTest, MarksAreKeptInTheirOrder) {

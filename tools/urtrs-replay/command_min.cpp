@@ -107,7 +107,7 @@ void print(const MinOptions& options, const Minimized& result) {
     if (!result.seen.empty()) out.line("  " + result.seen);
     out.line(thousands(result.records_before) + " records -> " + thousands(result.records) + ", " +
              thousands(result.runs) + " attempts, " + took +
-             (result.complete ? "" : "; more is possible with a longer --time"));
+             (result.complete ? "" : "; time ran out, more is possible with a longer --time"));
     if (result.recorded && result.inputs != 0)
       out.line("the last step is as it was recorded: this core does something else");
     out.line("written: " + options.out + "; see urtrs-replay cat " + options.out);
@@ -206,7 +206,8 @@ void add_min(CLI::App& app, Runner& runner) {
             ->expected(1)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
             ->type_name("MARK");
-        command.add_option("--time", options.seconds, "Stop after so many seconds")->capture_default_str();
+        command.add_option("--time", options.seconds, "Stop after so many seconds and write what there is")
+            ->capture_default_str();
         command.add_flag("--hashes", options.hashes, "Write the state after every input too");
         command.add_flag("--rerun", options.rerun, "Only write what this core does on the inputs");
         command.add_flag("--json", options.json, "The result as a JSON object");
