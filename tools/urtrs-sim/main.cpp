@@ -108,6 +108,9 @@ int shrink(const Arguments& given) {
   ShrinkCommand command;
   command.scenario = given.scenario;
   command.tape = given.tape;
+  command.no_fence = given.no_fence;
+  if (given.no_fence && given.scenario.empty())
+    return usage("--no-fence is for scenarios; a tape has its world with or without the fence already");
   command.out = given.out;
   if (!given.seed.empty()) {
     const auto range = parse_seed_range(given.seed);
@@ -228,6 +231,8 @@ int main(int argc, char** argv) {
   CLI::App* small = app.add_subcommand("shrink", "make a failing run small and write it as a tape");
   small->add_option("--seed", given.seed, "the failing seed");
   small->add_option("--scenario", given.scenario, "of this directed scenario");
+  small->add_flag("--no-fence", given.no_fence,
+                  "of a scenario: without the fence, judged as if it were there");
   small->add_option("--tape", given.tape, "or a failing tape");
   small->add_option("--out", given.out, "the tape to write; default urtrs-sim-SEED.tape");
   small->add_option("--time", given.time, "stop after this long: 10s, 1m; default 30s");

@@ -59,6 +59,7 @@ int shrink_and_report(const ShrinkCommand& given) {
   if (!given.scenario.empty()) {
     scenario = directed_world(given.scenario, given.seed);
     if (!scenario) return kUsage;
+    if (given.no_fence) sim::take_fence_away(*scenario);
     world.scenario = &*scenario;
   }
   if (!given.tape.empty()) {
