@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 
+#include <charconv>
+
 namespace rtrs::asio {
 namespace {
 
@@ -28,6 +30,33 @@ tl::expected<std::string, std::string> parse_address(std::string_view text, std:
   return std::string(text);
 }
 
+struct Endpoint {
+  std::string host;  // without brackets
+  std::uint16_t port = 0;
+};
+
+bool parse_port(std::string_view text, std::uint16_t& port) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+// As the fabrics split it: "[::1]:7", "[::1]", "1.2.3.4:7", "name:7"; several colons without brackets are
+// IPv6. What is not well formed stays the host.
+Endpoint endpoint_of(const PathAddress& path) {
+  const std::string_view text = path.destination;
+  Endpoint endpoint{path.destination, path.port};
+  if (text.substr(0, 4) == "gid:") return endpoint;
+  const bool brackets = !text.empty() && text.front() == '[';
+  const std::size_t end = brackets ? text.find(']') : text.find(':');
+  if (end == std::string_view::npos) return endpoint;
+  const std::size_t colon = brackets ? end + 1 : end;
+  if (!brackets && text.find(':', colon + 1) != std::string_view::npos) return endpoint;
+  const bool has_port = colon < text.size();
+  std::uint16_t port = path.port;
+  if (has_port && (text[colon] != ':' || !parse_port(text.substr(colon + 1), port))) return endpoint;
+  return {std::string(brackets ? text.substr(1, end - 1) : text.substr(0, end)), port};
+}
+
 // One spelling of an address: IP addresses in binary, else the lower-case text.
 std::string canonical(std::string_view text) {
   std::string kind;
@@ -50,7 +79,8 @@ std::string canonical(std::string_view text) {
 }  // namespace
 
 bool same_path(const PathAddress& a, const PathAddress& b) {
-  return a.port == b.port && canonical(a.destination) == canonical(b.destination) &&
+  const Endpoint one = endpoint_of(a), other = endpoint_of(b);
+  return one.port == other.port && canonical(one.host) == canonical(other.host) &&
          a.source.empty() == b.source.empty() && canonical(a.source) == canonical(b.source);
 }
 
@@ -71,6 +101,16 @@ tl::expected<PathAddress, std::string> parse_path(std::string_view text, std::ui
   if (!destination) return refuse(text, destination.error());
   path.destination = std::move(*destination);
   return path;
+}
+
+std::string endpoint_text(const PathAddress& path) {
+  const Endpoint endpoint = endpoint_of(path);
+  const bool brackets = endpoint.host.find(':') != std::string::npos;
+  return (brackets ? "[" + endpoint.host + "]" : endpoint.host) + ":" + std::to_string(endpoint.port);
+}
+
+std::uint16_t port_of(const PathAddress& path) {
+  return endpoint_of(path).port;
 }
 
 std::string to_text(const PathAddress& path) {

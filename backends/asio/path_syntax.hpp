@@ -20,6 +20,12 @@ tl::expected<PathAddress, std::string> parse_path(std::string_view text, std::ui
 // Nothing is resolved.
 bool same_path(const PathAddress&, const PathAddress&);
 
+// Where the path connects to: "10.0.0.2:1234", "[fd00::2]:1234". A port behind the address, as in 10.0.0.2:7
+// and [fd00::2]:7, has precedence over PathAddress::port, as in the fabrics.
+std::string endpoint_text(const PathAddress&);
+// The port of that.
+std::uint16_t port_of(const PathAddress&);
+
 // "src@dst", or "dst" without a source.
 std::string to_text(const PathAddress&);
 

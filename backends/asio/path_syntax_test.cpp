@@ -43,6 +43,21 @@ TEST(PathSyntax, SaysWhatIsWrong) {
   EXPECT_EQ(why("gid:"), "path 'gid:': the destination address is empty");
 }
 
+TEST(PathSyntax, APortBehindTheAddressHasPrecedence) {
+  const auto endpoint = [](const char* text) { return endpoint_text(*parse_path(text, 1234)); };
+  EXPECT_EQ(endpoint("10.0.0.1@10.0.0.2"), "10.0.0.2:1234");
+  EXPECT_EQ(endpoint("10.0.0.2:7"), "10.0.0.2:7");
+  EXPECT_EQ(endpoint("storage1:7"), "storage1:7");
+  EXPECT_EQ(endpoint("fd00::2"), "[fd00::2]:1234");
+  EXPECT_EQ(endpoint("[fd00::2]"), "[fd00::2]:1234");
+  EXPECT_EQ(endpoint("[fd00::2]:7"), "[fd00::2]:7");
+  EXPECT_EQ(endpoint("gid:fe80::2"), "[gid:fe80::2]:1234");
+  EXPECT_EQ(port_of(*parse_path("10.0.0.2:7", 1234)), 7);
+  EXPECT_TRUE(same_path(*parse_path("10.0.0.2:1234", 7), *parse_path("10.0.0.2", 1234)));
+  EXPECT_TRUE(same_path(*parse_path("[fd00::2]:1234", 7), *parse_path("FD00:0::2", 1234)));
+  EXPECT_FALSE(same_path(*parse_path("10.0.0.2:7", 1234), *parse_path("10.0.0.2", 1234)));
+}
+
 TEST(PathSyntax, WritesWhatItReads) {
   for (const char* text : {"10.0.0.2", "10.0.0.1@10.0.0.2", "fd00::1@fd00::2"})
     EXPECT_EQ(to_text(*parse_path(text, 1)), text);

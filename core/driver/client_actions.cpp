@@ -185,8 +185,11 @@ void Client::Impl::control(Fabric&, Nanos at, const PathChanged& action) {
   if (action.state == PathState::connected) path.ever_connected = true;
   if (action.state == PathState::draining && path.state == PathState::connecting) ++path.failed_attempts;
   path.state = action.state;
-  path.reason = action.reason;
-  path.peer_errno = action.peer_errno;
+  // An attempt that is under way does not hide why the last one failed.
+  if (action.reason != Reason::none || action.state == PathState::connected) {
+    path.reason = action.reason;
+    path.peer_errno = action.peer_errno;
+  }
   path.attempt = action.attempt;
   path.since = at;
   news_of(PathNews::Kind::path, at);

@@ -167,6 +167,26 @@ TEST_F(ClientPollTest, AnAnswerThatIsThereComesBeforeTheDeadlineThatMissesIt) {
   expect_answer_was_seen(client);
 }
 
+TEST_F(ClientPollTest, TheReasonOfAFailedAttemptStaysWhileTheNextOneIsUnderWay) {
+  Client client(options, nullptr);
+  ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+  FabricEvent event;
+  event.kind = FabricEvent::Kind::connect_failed;
+  event.key = fabric.connects.front();
+  event.reason = Reason::connect_refused;
+  fabric.events.push_back(event);
+  event.kind = FabricEvent::Kind::connection_closed;
+  fabric.events.push_back(event);
+  std::array<IoCompletion, 8> done;
+  client.poll(fabric, seconds(2), done);
+  EXPECT_EQ(client.paths()[0].state, PathState::waiting);
+  EXPECT_EQ(client.paths()[0].reason, Reason::connect_refused);
+  client.poll(fabric, seconds(120), done);
+  ASSERT_EQ(fabric.connects.size(), 2U);
+  EXPECT_EQ(client.paths()[0].state, PathState::connecting);
+  EXPECT_EQ(client.paths()[0].reason, Reason::connect_refused);
+}
+
 TEST_F(ClientPollTest, AConfigurationThatCannotWorkIsRefused) {
   options.protocol.send_depth = 7;
   EXPECT_EQ(Client(options, nullptr).open(fabric, seconds(1)), Errc::invalid);

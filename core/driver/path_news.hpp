@@ -30,7 +30,7 @@ struct PathNews {
 struct PathStatus {
   PathState state = PathState::absent;
   bool ever_connected = false;
-  Reason reason = Reason::none;  // of the last change
+  Reason reason = Reason::none;  // why it was last lost or refused; none once it is connected again
   std::uint16_t peer_errno = 0;
   std::uint32_t attempt = 0;     // since it was last connected
   std::uint64_t reconnects = 0;  // times it came back after having been connected

@@ -5,21 +5,27 @@
 #include <cstring>
 
 #include "backends/asio/error.hpp"
+#include "backends/asio/path_syntax.hpp"
 #include "core/rnbd/geometry.hpp"
 
 namespace rtrs::nbdkit {
 namespace {
 
-// What a user can do about it; empty when the reason says it all.
-std::string advice(Reason reason, std::uint16_t peer_errno, const Settings& settings) {
-  const std::string port = std::to_string(settings.port);
+const char* const kNoAnswer = "check the address, that the server runs, and that a firewall lets port ";
+
+// What a user can do about it; empty when the reason says it all. `text`: that of path=.
+std::string advice(Reason reason, std::uint16_t peer_errno, const Settings& settings,
+                   const std::string& text) {
+  const auto path = asio::parse_path(text, settings.port);
+  const std::string endpoint = path ? asio::endpoint_text(*path) : text;
+  const std::string port = std::to_string(path ? asio::port_of(*path) : settings.port);
   switch (reason) {
     case Reason::connect_refused:
-      return "nobody listens on port " + port + " there: is the server running, is the port right?";
+      return "nobody listens at " + endpoint + ": is the server running, are address and port right?";
     case Reason::address_unresolved:
       return "the address does not resolve or has no route: check path=, and that the source address is ours";
     case Reason::connect_timeout:
-      return "no answer: check the address, and that a firewall lets port " + port + " through";
+      return "nobody answered at " + endpoint + ": " + kNoAnswer + port + " through";
     case Reason::rejected:
       if (is_name_refusal(reason, peer_errno)) return taken_name_words(settings);
       return peer_errno == ENOMEM ? "the server has no room for another session: its limit of sessions or "
@@ -34,16 +40,29 @@ std::string advice(Reason reason, std::uint16_t peer_errno, const Settings& sett
   }
 }
 
-std::string per_path(const Settings& settings, std::span<const PathStatus> paths) {
+// A path whose first attempt is under way.
+std::string unanswered(const Settings& settings, const std::string& text, const std::string& within) {
+  return "no answer to the connect request" + within + " (" +
+         advice(Reason::connect_timeout, 0, settings, text) + ")";
+}
+
+// `within`: how long they were tried, " within 2 s", or empty.
+std::string per_path(const Settings& settings, std::span<const PathStatus> paths,
+                     const std::string& within = {}) {
   std::string text;
   for (std::size_t i = 0; i < settings.paths.size(); ++i) {
     text += (i == 0 ? "" : "; ") + std::string("path ") + settings.paths[i] + ": ";
-    if (i >= paths.size() || paths[i].reason == Reason::none) {
-      text += i < paths.size() ? to_string(paths[i].state) : "not tried";
+    if (i >= paths.size()) {
+      text += "not tried";
+      continue;
+    }
+    if (paths[i].reason == Reason::none) {
+      text += paths[i].state == PathState::connecting ? unanswered(settings, settings.paths[i], within)
+                                                      : to_string(paths[i].state);
       continue;
     }
     text += reason_words(paths[i].reason, paths[i].peer_errno);
-    const std::string hint = advice(paths[i].reason, paths[i].peer_errno, settings);
+    const std::string hint = advice(paths[i].reason, paths[i].peer_errno, settings, settings.paths[i]);
     if (!hint.empty()) text += " (" + hint + ")";
   }
   return text;
@@ -165,7 +184,7 @@ std::string explain_timeout(const Settings& settings, Nanos waited, std::span<co
     if (path.state == PathState::connected)
       return "the server is connected but did not open '" + settings.device + "'" + within;
   }
-  return "no path came up" + within + ": " + per_path(settings, paths);
+  return "no path came up" + within + ": " + per_path(settings, paths, " within " + duration_words(waited));
 }
 
 }  // namespace rtrs::nbdkit

@@ -63,15 +63,31 @@ TEST(Explain, ATimeoutSaysWhatHappenedOnEachPath) {
   paths[0].state = PathState::waiting;
   paths[0].reason = Reason::connect_refused;
   paths[1].state = PathState::connecting;
-  EXPECT_EQ(explain_timeout(settings, settings.connect_timeout, paths),
-            "no path came up within 15 s (connect_timeout): path 10.0.0.2: " +
-                reason_words(Reason::connect_refused, 0) +
-                " (nobody listens on port 1234 there: is the server running, is the port right?); path "
-                "10.0.1.2: " +
-                to_string(PathState::connecting));
+  EXPECT_EQ(
+      explain_timeout(settings, settings.connect_timeout, paths),
+      "no path came up within 15 s (connect_timeout): path 10.0.0.2: " +
+          reason_words(Reason::connect_refused, 0) +
+          " (nobody listens at 10.0.0.2:1234: is the server running, are address and port right?); path "
+          "10.0.1.2: no answer to the connect request within 15 s (nobody answered at 10.0.1.2:1234: "
+          "check the address, that the server runs, and that a firewall lets port 1234 through)");
   paths[1].state = PathState::connected;
   EXPECT_NE(explain_timeout(settings, settings.connect_timeout, paths).find("did not open 'disk'"),
             std::string::npos);
+}
+
+TEST(Explain, APortInThePathIsTheOneThatIsNamed) {
+  Settings settings = some_settings();
+  settings.paths = {"10.0.0.2:7", "[fd00::2]:8"};
+  std::vector<PathStatus> paths(2);
+  paths[0].state = PathState::waiting;
+  paths[0].reason = Reason::connect_refused;
+  paths[1].state = PathState::waiting;
+  paths[1].reason = Reason::connect_timeout;
+  const std::string text = explain_timeout(settings, seconds(2), paths);
+  EXPECT_NE(text.find("nobody listens at 10.0.0.2:7:"), std::string::npos) << text;
+  EXPECT_NE(text.find("nobody answered at [fd00::2]:8: "), std::string::npos) << text;
+  EXPECT_NE(text.find("lets port 8 through"), std::string::npos) << text;
+  EXPECT_EQ(text.find("1234"), std::string::npos) << text;
 }
 
 TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {

@@ -8,6 +8,7 @@
 #include "core/rnbd/geometry.hpp"
 #include "core/trace/format.hpp"
 #include "core/wire/messages.hpp"
+#include "tools/nearest_word.hpp"
 
 namespace rtrs::nbdkit {
 namespace {
@@ -71,6 +72,40 @@ Done set_fabric(std::string_view value, std::string& out) {
   return out == value ? Done{} : refuse("fabric", value, "expected libfabric or verbs");
 }
 
+// Every parameter of the plugin.
+const std::vector<std::string_view> kKeys{"path",
+                                          "device",
+                                          "port",
+                                          "session",
+                                          "access_mode",
+                                          "fabric",
+                                          "provider",
+                                          "rdma_device",
+                                          "rdma_retry_count",
+                                          "connections",
+                                          "queue_depth",
+                                          "connect_timeout",
+                                          "heartbeat_interval",
+                                          "heartbeat_missed",
+                                          "reconnect_min",
+                                          "reconnect_max",
+                                          "queue_timeout",
+                                          "request_timeout",
+                                          "extensions",
+                                          "offer_invalidation",
+                                          "trace",
+                                          "trace_detail",
+                                          "trace_size",
+                                          "trace_dump",
+                                          "status"};
+
+Done refuse_key(std::string_view key) {
+  const std::string meant = tools::nearest_word(key, kKeys);
+  return tl::unexpected("unknown parameter '" + std::string(key) + "'; " +
+                        (meant.empty() ? "" : "did you mean " + meant + "=? ") +
+                        "nbdkit --help and the plugin lists them all");
+}
+
 Done set_protocol(std::string_view key, std::string_view value, ClientConfig& protocol) {
   if (key == "queue_depth") return set_number(key, value, 1, kMaxPermits, protocol.max_depth);
   if (key == "connections") {
@@ -92,8 +127,7 @@ Done set_protocol(std::string_view key, std::string_view value, ClientConfig& pr
   }
   if (key == "queue_timeout") return set_timeout(key, value, protocol.queue_timeout);
   if (key == "request_timeout") return set_timeout(key, value, protocol.request_timeout);
-  return tl::unexpected("unknown parameter '" + std::string(key) +
-                        "'; nbdkit --help and the plugin lists them all");
+  return refuse_key(key);
 }
 
 Done check_name(std::string_view key, const std::string& name) {
@@ -227,9 +261,10 @@ Done Settings::complete(const std::string& host, int process, const std::string&
 }
 
 const char* const kSettingsHelp =
-    "path=[SRC@]DST           (required, repeatable) address of the server, and of our side; each once\n"
+    "path=[SRC@]DST[:PORT]    (required, repeatable) address of the server, and of our side; each once;\n"
+    "                         a PORT here has precedence over port=; IPv6 with a port: [fd00::2]:PORT\n"
     "device=NAME              (required) as the server exports it\n"
-    "port=N                   of the server (default 1234)\n"
+    "port=N                   of the server, for every path= without one (default 1234)\n"
     "session=NAME             one client of the server; default nbdkit-HOST-PID. The name of a client that\n"
     "                         vanished is free again after the dead-peer time of the server (35 s)\n"
     "access_mode=ro|rw|migration   (default rw; ro with nbdkit -r)\n"

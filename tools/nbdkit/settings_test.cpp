@@ -83,7 +83,27 @@ TEST(Settings, SaysWhatIsWrongWithAValue) {
   EXPECT_EQ(why(settings.set("path", "a@b@c")),
             "path 'a@b@c': more than one '@' or ','; give every path on its own");
   EXPECT_EQ(why(settings.set("devcie", "d")),
-            "unknown parameter 'devcie'; nbdkit --help and the plugin lists them all");
+            "unknown parameter 'devcie'; did you mean device=? nbdkit --help and the plugin lists them all");
+  EXPECT_EQ(why(settings.set("sesion", "a")),
+            "unknown parameter 'sesion'; did you mean session=? nbdkit --help and the plugin lists them all");
+  EXPECT_EQ(why(settings.set("xyzzy", "a")),
+            "unknown parameter 'xyzzy'; nbdkit --help and the plugin lists them all");
+}
+
+// The help begins the description of a parameter with its name, or after the one of the line.
+TEST(Settings, EveryParameterOfTheHelpIsSuggestedForItsMisspelling) {
+  const std::string help = kSettingsHelp;
+  unsigned count = 0;
+  for (std::size_t line = 0; line < help.find("TIME is"); line = help.find('\n', line) + 1) {
+    const std::size_t end = help.find_first_not_of("abcdefghijklmnopqrstuvwxyz_", line);
+    if (end == line || help[end] != '=') continue;
+    const std::string key = help.substr(line, end - line);
+    Settings settings;
+    const std::string answer = settings.set(key + "x", "1").error();
+    EXPECT_NE(answer.find("did you mean " + key + "=?"), std::string::npos) << answer;
+    ++count;
+  }
+  EXPECT_GE(count, 20U);
 }
 
 TEST(Settings, SaysWhatIsMissing) {

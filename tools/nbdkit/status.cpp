@@ -126,8 +126,13 @@ void Status::on_path_changed(Nanos at, const PathChanged& change) {
   } else if (change.state == PathState::closed && !is_wanted(change.reason)) {
     lines_(true, name + " is closed and will not be tried again: " + reason + "; " + what_is_left());
   } else {
-    lines_(false, name + ": " + to_string(change.state));
+    const bool known = change.reason == Reason::none && !path.reason.empty();
+    lines_(false, name + ": " + to_string(change.state) + (known ? ", last: " + path.reason : ""));
   }
+  if (connected)
+    path.reason.clear();
+  else if (change.reason != Reason::none)
+    path.reason = reason;
   Event event;
   event.at = at;
   event.path = change.path;

@@ -54,6 +54,7 @@ class Status {
     bool ever = false;
     Nanos lost_at = 0;
     std::uint32_t failed = 0;  // attempts since it was last connected
+    std::string reason;        // why it was last lost or refused, in words; empty while it is connected
   };
 
   void note(Event event);

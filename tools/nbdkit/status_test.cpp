@@ -90,6 +90,17 @@ TEST_F(StatusTest, APathThatIsRefusedForEverIsToldEverMoreRarely) {
             "paths");
 }
 
+TEST_F(StatusTest, AnAttemptThatBeginsIsToldWithTheLastReason) {
+  std::vector<std::string> all;
+  Status told(settings, [&all](bool, const std::string& line) { all.push_back(line); });
+  told.on_path(change(0, PathState::waiting, Reason::connect_refused, 1), {});
+  told.on_path(change(0, PathState::connecting), {});
+  told.on_path(change(0, PathState::connected), {});
+  told.on_path(change(0, PathState::draining, Reason::requested), {});
+  ASSERT_EQ(all.size(), 4U);
+  EXPECT_EQ(all[1], "path 10.0.0.2: connecting, last: connection refused");
+}
+
 TEST_F(StatusTest, AStartWithoutAnyPathSaysThatNoneIsConnectedYet) {
   status->on_path(change(1, PathState::waiting, Reason::connect_timeout, 1), {});
   ASSERT_EQ(lines.size(), 1U);
