@@ -38,23 +38,28 @@ void add_peer(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("--target", texts.targets,
                  "address of the server, again for a second path; --role client: address to listen on");
   app.add_option("--role", texts.role, "what the peer is: server or client");
-  app.add_option("-p,--port", texts.port, "port");
-  app.add_option("--fabric", options.fabric, "libfabric or verbs");
-  app.add_option("--provider", options.provider, "of libfabric");
+  app.add_option("-p,--port", texts.port, "port")->capture_default_str();
+  app.add_option("--fabric", options.fabric, "libfabric or verbs")->capture_default_str();
+  app.add_option("--provider", options.provider, "of libfabric")->capture_default_str();
   app.add_option("--rdma-device", options.rdma_device, "of verbs; default: whichever has the address");
-  app.add_option("--device", options.device, "a device that the server exports, for the cases with IO");
+  app.add_option("--device", options.device,
+                 "a device that the server exports, for the cases with IO; default none");
   app.add_flag("--scratch", options.scratch, "its content may be overwritten");
-  app.add_option("--wait", texts.wait, "--role client: seconds until the client has to come");
+  app.add_option("--wait", texts.wait, "--role client: seconds until the client has to come")
+      ->capture_default_str();
 }
 
 void add_selection(CLI::App& app, Options& options, Texts& texts) {
   app.add_flag("--list", options.list, "print the cases and leave");
-  app.add_option("--case", texts.cases, "only cases whose id begins with or contains this; may be repeated");
+  app.add_option("--case", texts.cases,
+                 "only cases whose id begins with or contains this; may be repeated; "
+                 "default all");
   app.add_flag("--quick", texts.quick, "leave out the cases that wait for heartbeats and the like");
   app.add_flag("--hazardous", options.hazardous,
                "also the cases that the peer does not survive, as its baseline says");
   app.add_option("--time-scale", options.time_scale,
-                 "factor on all deadlines, for peers with shorter or longer intervals");
+                 "factor on all deadlines, for peers with shorter or longer intervals")
+      ->capture_default_str();
   app.add_option("--seed", options.seed, "of the identities; default: random");
 }
 

@@ -74,6 +74,20 @@ nlohmann::ordered_json json_of(const Metric& metric) {
   return json;
 }
 
+// Says on stderr which figure has no round that counts.
+int code_of(const std::vector<Metric>& metrics) {
+  std::vector<Verdict> verdicts;
+  for (const Metric& metric : metrics) {
+    verdicts.push_back(judge(metric.rounds));
+    if (verdicts.back().valid != 0) continue;
+    fmt::print(stderr,
+               "urtrs-perf: no verdict on QD{} {}: in each of the {} rounds the two raw runs differ by more "
+               "than 15 %; measure on an idle machine, or with more --rounds or a longer --runtime\n",
+               metric.iodepth, metric.name, metric.rounds.size());
+  }
+  return comparison_code(verdicts);
+}
+
 int publish(const Options& options, const std::vector<Metric>& metrics) {
   nlohmann::ordered_json json{{"schema_version", 1},
                               {"tool", "urtrs-perf"},
@@ -113,6 +127,11 @@ Verdict judge(const std::vector<Round>& rounds) {
   return {median, ratios.front(), ratios.back(), static_cast<unsigned>(ratios.size())};
 }
 
+int comparison_code(const std::vector<Verdict>& verdicts) {
+  const auto counts = [](const Verdict& verdict) { return verdict.valid != 0; };
+  return std::all_of(verdicts.begin(), verdicts.end(), counts) ? kOk : kNoVerdict;
+}
+
 int run_comparison(const Options& options) {
   const bool table = !options.json || !options.json_file.empty();
   std::vector<Metric> metrics{
@@ -133,7 +152,8 @@ int run_comparison(const Options& options) {
   }
   if (table)
     for (const Metric& metric : metrics) fmt::print("{}", sentence(metric));
-  return options.json ? publish(options, metrics) : kOk;
+  const int published = options.json ? publish(options, metrics) : kOk;
+  return published != kOk ? published : code_of(metrics);
 }
 
 }  // namespace rtrs::perf

@@ -24,6 +24,8 @@ struct Verdict {
 };
 // Of the rounds that are not noisy; all zero when every one is.
 Verdict judge(const std::vector<Round>&);
+// kNoVerdict where one of the figures has no round that counts, else kOk.
+int comparison_code(const std::vector<Verdict>&);
 
 int run_comparison(const Options&);
 

@@ -23,7 +23,11 @@ constexpr const char* kExamples =
     "  urtrs-perf 10.0.0.2 --rw=randread -s 64k -q 32    throughput\n"
     "  urtrs-perf 10.0.0.2 10.0.1.2 -q 32 --verify       two paths, every byte checked\n"
     "  urtrs-perf 10.0.0.2 -n 1000 --record client.rtrc  a trace of the run for urtrs-replay\n"
-    "  urtrs-perf --compare-raw                          cost over the bare fabric, on this machine";
+    "  urtrs-perf --compare-raw                          cost over the bare fabric, on this machine\n"
+    "\n"
+    "Exit codes: 0 measured, 1 the measurement failed, 2 wrong usage, 3 it cannot be done here, or\n"
+    "            --compare-raw has no verdict because every round was too noisy, 4 no server, or it\n"
+    "            stopped to answer, 128 and the number of the signal that ended it.";
 
 constexpr std::uint64_t kMaxIterations = 1'000'000'000'000'000;  // 31 years of a million a second
 
@@ -92,34 +96,45 @@ struct Texts {
 void add_workload(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("address", options.addresses, "server, one address a path; none: be the server");
   app.add_option("--paths", texts.paths, "more addresses, separated by commas")->delimiter(',');
-  app.add_option("--rw", texts.rw, "read, write, randread, randwrite, rw (mixed)");
-  app.add_option("--rwmixread", options.read_percent, "percent of reads in rw")->check(CLI::Range(0, 100));
-  app.add_option("-s,--bs,--size", texts.block_size, "bytes of each IO; suffixes k, m");
+  app.add_option("--rw", texts.rw, "read, write, randread, randwrite, rw (mixed)")->capture_default_str();
+  app.add_option("--rwmixread", options.read_percent, "percent of reads in rw")
+      ->check(CLI::Range(0, 100))
+      ->capture_default_str();
+  app.add_option("-s,--bs,--size", texts.block_size, "bytes of each IO; suffixes k, m")
+      ->capture_default_str();
   app.add_flag("-a,--all", options.all_sizes, "all sizes from 2 up to what the server takes");
-  app.add_option("-q,-t,--iodepth", options.iodepth, "IOs in flight")->check(CLI::Range(1u, kMaxPermits));
-  app.add_option("-D,--runtime", texts.runtime, "how long, in seconds or with ms, s, m");
+  app.add_option("-q,-t,--iodepth", options.iodepth, "IOs in flight")
+      ->check(CLI::Range(1u, kMaxPermits))
+      ->capture_default_str();
+  app.add_option("-D,--runtime", texts.runtime,
+                 "how long, in seconds or with ms, s, m; 0.5 with --compare-raw")
+      ->capture_default_str();
   app.add_option("-n,--iterations", texts.iterations, "count IOs instead of time");
-  app.add_option("--span", texts.span, "offsets stay below it");
+  app.add_option("--span", texts.span, "offsets stay below it")->capture_default_str();
   app.add_flag("--verify", options.verify, "check the data at both ends");
 }
 
 void add_transport(CLI::App& app, Options& options, Texts& texts) {
-  app.add_option("-p,--port", options.port, "server port; 0 at the server: any");
+  app.add_option("-p,--port", options.port, "server port; 0 at the server: any")->capture_default_str();
   app.add_option("--fabric", options.fabric, "libfabric, or verbs: RDMA hardware and soft-RoCE")
-      ->check(CLI::IsMember(tools::fabric_names()));
-  app.add_option("--provider", options.provider, "libfabric provider");
+      ->check(CLI::IsMember(tools::fabric_names()))
+      ->capture_default_str();
+  app.add_option("--provider", options.provider, "libfabric provider")->capture_default_str();
   app.add_option("--connections", options.connections, "IO connections of a path")
-      ->check(CLI::Range(1u, kMaxCons - 1));
-  app.add_option("--policy", texts.policy, "round-robin, min-inflight, min-latency");
+      ->check(CLI::Range(1u, kMaxCons - 1))
+      ->capture_default_str();
+  app.add_option("--policy", texts.policy, "round-robin, min-inflight, min-latency")->capture_default_str();
   auto* busy = app.add_flag("--busy-poll", texts.busy, "poll without pause (default)");
   auto* events = app.add_flag("-e,--events", texts.events, "sleep between events")->excludes(busy);
   app.add_flag("--pump", texts.pump, "poll without pause through the event loop")
       ->excludes(busy)
       ->excludes(events);
-  app.add_option("--cpu", texts.cpu, "processor to run on");
-  app.add_option("--connect-timeout", texts.connect_timeout, "give up without a server after this");
-  app.add_option("--queue-timeout", texts.queue_timeout, "an IO waits this long for a path");
-  app.add_option("--heartbeat", texts.heartbeat, "heartbeat interval");
+  app.add_option("--cpu", texts.cpu, "processor to run on; default any");
+  app.add_option("--connect-timeout", texts.connect_timeout, "give up without a server after this")
+      ->capture_default_str();
+  app.add_option("--queue-timeout", texts.queue_timeout, "an IO waits this long for a path")
+      ->capture_default_str();
+  app.add_option("--heartbeat", texts.heartbeat, "heartbeat interval")->capture_default_str();
   auto* none =
       app.add_flag("--no-recorder", texts.no_recorder, "do not record the protocol's inputs in memory");
   auto* record = app.add_option("--record", options.record, "record a trace for urtrs-replay")
@@ -128,20 +143,25 @@ void add_transport(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("--record-detail", options.record_detail,
                  "also what goes over the wire (wire), with the data (payload)")
       ->needs(record)
-      ->check(CLI::IsMember({"machines", "wire", "payload"}));
-  app.add_option("--listen", options.listen, "server: address to listen on");
-  app.add_option("--queue-depth", options.queue_depth, "server: IOs a session may have in flight");
-  app.add_option("--chunk-size", texts.chunk_size, "server: bytes for each of them");
+      ->check(CLI::IsMember({"machines", "wire", "payload"}))
+      ->capture_default_str();
+  app.add_option("--listen", options.listen, "server: address to listen on; default every one");
+  app.add_option("--queue-depth", options.queue_depth, "server: IOs a session may have in flight")
+      ->capture_default_str();
+  app.add_option("--chunk-size", texts.chunk_size, "server: bytes for each of them")->capture_default_str();
 }
 
 void add_output(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("--json", options.json_file, "results as JSON, to a file when one is given")->expected(0, 1);
   app.add_flag("--csv", options.csv, "results as CSV");
-  app.add_option("--interval", texts.interval, "a progress line this often");
+  app.add_option("--interval", texts.interval,
+                 "a progress line this often; default 1 s on a terminal, else none");
   app.add_flag("--raw", options.raw, "the bare libfabric ping-pong of the same two messages");
   app.add_flag("--compare-raw", options.compare_raw,
                "run the bare ping-pong and urtrs in turn; print ratios");
-  app.add_option("--rounds", options.rounds, "of --compare-raw")->check(CLI::Range(1u, 100u));
+  app.add_option("--rounds", options.rounds, "of --compare-raw")
+      ->check(CLI::Range(1u, 100u))
+      ->capture_default_str();
   app.add_flag("--version", texts.version, "print the version");
 }
 

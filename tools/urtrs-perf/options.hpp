@@ -15,6 +15,7 @@ inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;  // the measurement failed: wrong data, an error of the server
 inline constexpr int kUsage = 2;
 inline constexpr int kPrecondition = 3;  // no such provider, port in use, no permission
+inline constexpr int kNoVerdict = 3;     // --compare-raw: every round was too noisy
 inline constexpr int kTimedOut = 4;      // no server, or it stopped to answer
 inline constexpr int kSignalBase = 128;
 

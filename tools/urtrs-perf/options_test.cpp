@@ -114,6 +114,15 @@ TEST(Options, MistakesAreNamed) {
                  "urtrs-perf: address: expected at most 8, got \"9\"\n");
 }
 
+TEST(Options, HelpHasTheDefaultOfEveryOptionWithAValue) {
+  const std::string help = parse_command_line({"--help"}).output;
+  for (const char* part : {"[write]", "[50]", "[4k]", "[1]", "[5]", "[1g]", "[18515]", "[libfabric]", "[tcp]",
+                           "[min-inflight]", "[10]", "[machines]", "[512]", "[256k]", "[3]", "default any",
+                           "default every one", "default 1 s on a terminal"})
+    EXPECT_NE(help.find(part), std::string::npos) << part;
+  EXPECT_NE(help.find("Exit codes:"), std::string::npos);
+}
+
 TEST(Options, HelpAndVersionLeaveWell) {
   EXPECT_EQ(parse_command_line({"--help"}).exit_code, kOk);
   EXPECT_NE(parse_command_line({"--help"}).output.find("--compare-raw"), std::string::npos);

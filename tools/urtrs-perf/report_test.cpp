@@ -30,6 +30,15 @@ TEST(Compare, NoisyRoundsDoNotCount) {
   EXPECT_EQ(judge({{10, 50, 20}}).valid, 0u);
 }
 
+TEST(Compare, AFigureWithoutARoundThatCountsIsNoSuccess) {
+  const Verdict good = judge({{10, 11, 10}});
+  const Verdict none = judge({{10, 50, 20}});
+  EXPECT_EQ(comparison_code({good, good}), kOk);
+  EXPECT_EQ(comparison_code({good, none}), kNoVerdict);
+  EXPECT_EQ(comparison_code({none, none}), kNoVerdict);
+  EXPECT_EQ(kNoVerdict, 3);
+}
+
 TEST(Pattern, AnyChangedByteIsFound) {
   for (const std::size_t size : {1u, 7u, 8u, 9u, 64u, 100u}) {
     std::vector<std::byte> data(size);
