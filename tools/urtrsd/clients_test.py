@@ -78,6 +78,22 @@ class Descriptors(Case):
             time.sleep(0.05)
 
 
+class DeviceLines(Case):
+    def test_a_new_size_and_the_end_of_a_device_name_the_device(self):
+        disk = self.folder / "disk"
+        disk.write_bytes(bytes(1 << 20))
+        self.start(f"--export=d={disk}")
+        client = self.client("owner")
+        error, device = client.open("d")
+        self.assertEqual(error, 0)
+        os.truncate(disk, 2 << 20)
+        self.assertEqual(client.write_device(device, (1 << 20) // 512, bytes(4096)), 0)
+        self.logged(r'name="owner" peer=\S+ the size of "d" changed from 1048576 to 2097152 bytes')
+        client.beat()
+        client.close()
+        self.logged(r'closed "d"')
+
+
 class FailedIo(Case):
     def test_each_failed_io_is_a_line_until_there_are_many(self):
         disk = self.folder / "disk"

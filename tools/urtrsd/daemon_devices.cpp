@@ -92,7 +92,8 @@ void Daemon::opened(std::uint16_t session, std::uint16_t operation, const std::s
 
 void Daemon::perform(std::uint16_t session, const rnbd::CloseExport& action) {
   const auto found = devices_.find(action.handle);
-  log_.write(LogKind::device, spdlog::level::info, "{} closed a device", who(session));
+  log_.write(LogKind::device, spdlog::level::info, "{} closed {}", who(session),
+             in_quotes(found->second.name));
   engine_->leave(*found->second.device);
   close(sessions_[session]->serial, std::move(found->second));
   devices_.erase(found);
@@ -123,20 +124,21 @@ void Daemon::tell_failure(std::uint16_t session, const StorageDone& done) {
 
 // The device is not closed before the answer, because its operation is under way.
 void Daemon::perform(std::uint16_t session, const rnbd::MeasureExport& action) {
-  Export* const device = devices_.at(action.handle).device.get();
-  jobs_.run(sessions_[session]->serial, [this, session, device, operation = action.operation] {
-    const std::uint64_t size = device->measure();
-    return [this, session, device, operation, size] {
-      const std::uint64_t before = device->size_bytes();
-      device->resize(size);
-      if (device->size_bytes() != before)
-        log_.write(LogKind::device, spdlog::level::info,
-                   "{} the size of a device changed from {} to {} bytes", who(session), before,
-                   device->size_bytes());
-      feed(session, rnbd::ExportMeasured{operation, device->sectors()});
-      pump_.wake();
-    };
-  });
+  const OpenedDevice& opened = devices_.at(action.handle);
+  Export* const device = opened.device.get();
+  jobs_.run(
+      sessions_[session]->serial, [this, session, device, name = opened.name, operation = action.operation] {
+        const std::uint64_t size = device->measure();
+        return [this, session, device, name, operation, size] {
+          const std::uint64_t before = device->size_bytes();
+          device->resize(size);
+          if (device->size_bytes() != before)
+            log_.write(LogKind::device, spdlog::level::info, "{} the size of {} changed from {} to {} bytes",
+                       who(session), in_quotes(name), before, device->size_bytes());
+          feed(session, rnbd::ExportMeasured{operation, device->sectors()});
+          pump_.wake();
+        };
+      });
 }
 
 // The lease ends now, so that the next to open the device need not wait.
