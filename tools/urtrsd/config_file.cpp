@@ -164,8 +164,9 @@ class TomlWalker {
       else
         spec.delay_ms = static_cast<std::uint32_t>(integer->get());
     } else {
+      const std::string meant = did_you_mean(key, {"name", "path", "mem", "read_only", "delay_ms"});
       reader_.report(at(where), "unknown key " + in_quotes("export." + key),
-                     did_you_mean(key, {"name", "path", "mem", "read_only", "delay_ms"}));
+                     meant.empty() ? "an export has name, path or mem, read_only, delay_ms" : meant);
     }
   }
 

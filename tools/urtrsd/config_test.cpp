@@ -88,6 +88,9 @@ INSTANTIATE_TEST_SUITE_P(
                "example \"64M\"\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\nreadonly = true\n",
                "urtrsd.toml:4:1: unknown key \"export.readonly\"; did you mean \"read_only\"?\n"},
+        Golden{"[[export]]\nname = \"a\"\nmem = 512\nfile = \"x\"\n",
+               "urtrsd.toml:4:1: unknown key \"export.file\"; an export has name, path or mem, read_only, "
+               "delay_ms\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\ndelay_ms = 600001\n",
                "urtrsd.toml:4:12: export.delay_ms: expected integer 0..600000, got integer 600001\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\n[[export]]\nname = \"a\"\nmem = 512\n",
