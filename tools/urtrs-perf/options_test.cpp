@@ -116,11 +116,32 @@ TEST(Options, MistakesAreNamed) {
 
 TEST(Options, HelpHasTheDefaultOfEveryOptionWithAValue) {
   const std::string help = parse_command_line({"--help"}).output;
-  for (const char* part : {"[write]", "[50]", "[4k]", "[1]", "[5]", "[1g]", "[18515]", "[libfabric]", "[tcp]",
-                           "[min-inflight]", "[10]", "[machines]", "[512]", "[256k]", "[3]", "default any",
-                           "default every one", "default 1 s on a terminal"})
+  for (const auto& [option, value] :
+       std::vector<std::pair<std::string, std::string>>{{"--rw ", "write"},
+                                                        {"--rwmixread ", "50"},
+                                                        {"--size ", "4k"},
+                                                        {"--iodepth ", "1"},
+                                                        {"--runtime ", "5"},
+                                                        {"--span ", "1g"},
+                                                        {"--port ", "18515"},
+                                                        {"--fabric ", "libfabric"},
+                                                        {"--provider ", "tcp"},
+                                                        {"--connections ", "1"},
+                                                        {"--policy ", "min-inflight"},
+                                                        {"--connect-timeout ", "5"},
+                                                        {"--queue-timeout ", "10"},
+                                                        {"--heartbeat ", "1"},
+                                                        {"--record-detail ", "machines"},
+                                                        {"--queue-depth ", "512"},
+                                                        {"--chunk-size ", "256k"},
+                                                        {"--rounds ", "3"}}) {
+    const std::size_t at = help.find(option);
+    ASSERT_NE(at, std::string::npos) << option;
+    std::string line = help.substr(at, help.find('\n', at) - at) + " ";
+    EXPECT_NE(line.find("=" + value + " "), std::string::npos) << line;
+  }
+  for (const char* part : {"default any", "default every one", "default 1 s on a terminal", "Exit codes:"})
     EXPECT_NE(help.find(part), std::string::npos) << part;
-  EXPECT_NE(help.find("Exit codes:"), std::string::npos);
 }
 
 TEST(Options, HelpAndVersionLeaveWell) {
