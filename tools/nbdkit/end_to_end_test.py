@@ -187,7 +187,7 @@ class EndToEnd(unittest.TestCase):
         self.server.start()
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("no path came up within 1 s (connect_timeout)", done.stderr)
-        self.assertIn(f"nobody listens on port {self.server.port} there", done.stderr)
+        self.assertIn(f"nobody listens at 127.0.0.1:{self.server.port}", done.stderr)
 
 
 if __name__ == "__main__":
