@@ -32,6 +32,23 @@ void answers_in_time_without_fence(Scenario& s, ChoiceSource& choice) {
   s.client.kernel_peer = UnfencedReplay::replay;
   s.fenced = false;
 }
+// Peers without extensions of which one is like the kernel's: it probes nothing.
+void only_the_server_probes(Scenario& s, ChoiceSource& choice) {
+  steady(s, choice);
+  s.client.extensions = s.server.extensions = 0;
+  s.client.kernel_peer = UnfencedReplay::replay;
+  s.fenced = false;
+  s.server.probe_deliveries = true;
+  s.client.probe_deliveries = false;
+}
+void only_the_client_probes(Scenario& s, ChoiceSource& choice) {
+  only_the_server_probes(s, choice);
+  std::swap(s.client.probe_deliveries, s.server.probe_deliveries);
+}
+void only_the_server_probes_fresh_keys(Scenario& s, ChoiceSource& choice) {
+  only_the_server_probes(s, choice);
+  s.server.always_invalidate = true;
+}
 // One request at a time, and a heartbeat so rare that nothing else wakes a process up.
 void one_by_one(Scenario& s, ChoiceSource&) {
   s.paths = 1;
@@ -183,6 +200,26 @@ constexpr Directed kScenarios[] = {
     {"F20i", "the same with a server that knows no fence", answers_in_time_without_fence,
      "delivered number=20\nstorage number=2 time=30s length=30s\nended number=request_timeout\nreached "
      "number=request_timed_out\nconnected\ncompleted number=200"},
+    {"F20j", "answers to a kernel client hang on one connection, and the server ends the path",
+     only_the_server_probes,
+     "storage number=4 time=1s length=2s\nheld number=3\nhang con=1\ndropped "
+     "number=connection_silent\nconnected\ncompleted number=200\nreconnects path=1 number=0"},
+    {"F20k", "the same where chunks wait for the end of their keys", only_the_server_probes_fresh_keys,
+     "storage number=4 time=1s length=2s\nheld number=3\nhang con=1\ndropped "
+     "number=connection_silent\nconnected\ncompleted number=200\nreconnects path=1 number=0"},
+    {"F20l", "requests to a kernel server hang on one connection, and the client ends the path",
+     only_the_client_probes,
+     "delivered number=20\nhang con=1\nended number=connection_silent\nconnected\ncompleted "
+     "number=200\nreconnects "
+     "path=1 number=0"},
+    {"F20m",
+     "storage takes three times the dead-peer time: a server that probes keeps the paths of a kernel client",
+     only_the_server_probes,
+     "delivered number=20\nstorage number=2 time=30s length=30s\npass time=60s\ncompleted "
+     "number=100\nunharmed"},
+    {"F20n", "the same with a client that probes and a kernel server", only_the_client_probes,
+     "delivered number=20\nstorage number=2 time=30s length=30s\npass time=60s\ncompleted "
+     "number=100\nunharmed"},
     {"F38a", "INFO_REQ comes twice: the path ends and returns, the other client notices nothing",
      lying_client,
      "lie number=message_twice\nreconnect\ndropped number=protocol_violation\nconnected\nunharmed client=2"},

@@ -42,7 +42,7 @@ enum class FaultClass : std::uint8_t {
   accept_failed,
   post_short,
   crowd,  // somebody opens sessions without end and completes none, for a while
-  hang,   // one connection gets nothing through any more, for good, and nothing but the probe finds it
+  hang,   // one connection gets nothing through any more, for good, and nothing but a probe finds it
   count_,
 };
 inline constexpr unsigned kFaultClasses = static_cast<unsigned>(FaultClass::count_);
@@ -75,7 +75,7 @@ FaultOptions draw_fault_options(ChoiceSource&, Nanos time_scale);
 void draw_rare_faults(ChoiceSource&, FaultOptions&);
 // Off in three quarters of all cases.
 void draw_crowd(ChoiceSource&, FaultOptions&);
-// The class hang: in a quarter of all cases. Only for worlds whose peers all know the probe.
+// The class hang: in a quarter of all cases. Only for worlds in which every hang is found.
 void draw_hangs(ChoiceSource&, FaultOptions&);
 
 // What the network cannot do alone.

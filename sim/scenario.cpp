@@ -115,12 +115,17 @@ void draw_load(ChoiceSource& choice, Scenario& s) {
   storage.error_rate = one_of(choice, std::array<std::uint32_t, 3>{0, 0, 100'000});
 }
 
-// Who knows the probe: by default both. Then connections may hang for good.
+// Who knows the probe: by default both. Otherwise, where completions prove delivery, both probe deliveries,
+// or one of them is like a kernel peer, which probes nothing. Connections may hang for good where every hang
+// is found.
 void draw_probe(ChoiceSource& choice, Scenario& s) {
   const ScopedSpan span(choice, Label::hang);
   for (std::uint8_t* extensions : {&s.client.extensions, &s.server.extensions})
     if (choice.hits(15, 100, Label::hang)) *extensions ^= wire::kExtensionProbe;
-  if (s.can_probe()) draw_hangs(choice, s.faults);
+  s.client.probe_deliveries = s.server.probe_deliveries = s.network.capabilities.done_means_delivered;
+  if (!s.can_probe() && choice.hits(40, 100, Label::hang))
+    (choice.hits(50, 100, Label::hang) ? s.client.probe_deliveries : s.server.probe_deliveries) = false;
+  if (s.can_probe() || (s.client.probe_deliveries && s.server.probe_deliveries)) draw_hangs(choice, s.faults);
 }
 
 bool rarely(ChoiceSource& choice, std::uint32_t percent) {

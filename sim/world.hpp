@@ -335,7 +335,9 @@ class World {
   std::uint64_t steps_at_once_ = 0;
   struct Withheld {   // by a connection that hangs
     QpId qp = kNone;  // the client's end
-    Nanos since = kNever;
+    // Since when what each side has to notice is withheld; kNever: nothing.
+    Nanos by_client = kNever;
+    Nanos by_server = kNever;
   };
   std::vector<Withheld> withheld_;
   bool reconfigured_ = false;  // the server came back otherwise

@@ -38,27 +38,31 @@ std::uint64_t World::place_of(const Strike& strike) const {
   }
 }
 
-// Between peers that know the probe, a request or response that a hung connection withholds ends the path
-// within the dead-peer time.
+// What a hung connection withholds is noticed within the dead-peer time: by the client between peers that
+// know the probe, otherwise by the side that posted it, when that one probes deliveries.
 void World::watch_hung() {
-  if (!scenario_.can_probe()) return;
   std::erase_if(withheld_, [this](const Withheld& one) {
     const auto& hung = network_.hung();
     return std::find(hung.begin(), hung.end(), one.qp) == hung.end();
   });
   for (const QpId qp : network_.hung()) {
     const QpInfo info = network_.qp_info(qp);
+    if (info.node > clients_.size()) continue;  // a stranger's
     const ClientNode& client = *clients_[info.node - 1];
     auto at =
         std::find_if(withheld_.begin(), withheld_.end(), [qp](const Withheld& one) { return one.qp == qp; });
-    if (at == withheld_.end()) at = withheld_.insert(at, Withheld{qp, kNever});
-    const bool withholds = network_.withholds(qp) || network_.withholds(info.peer);
-    if (!withholds || !client.up || !client.hearts->is_connected(info.key.path)) {
-      at->since = kNever;
-      continue;
-    }
-    if (at->since == kNever) at->since = now();
-    client.hearts->withheld(info.key.path, at->since, now());
+    if (at == withheld_.end()) at = withheld_.insert(at, Withheld{qp, kNever, kNever});
+    const bool connected = client.up && client.hearts->is_connected(info.key.path);
+    const bool asks = connected && network_.withholds(qp);
+    const bool answers = network_.withholds(info.peer);
+    const bool probes = scenario_.can_probe();
+    const bool by_client =
+        probes ? connected && (asks || answers) : asks && scenario_.client.probe_deliveries;
+    const bool by_server = !probes && server_.up && answers && scenario_.server.probe_deliveries;
+    at->by_client = by_client ? std::min(at->by_client, now()) : kNever;
+    at->by_server = by_server ? std::min(at->by_server, now()) : kNever;
+    if (by_client) client.hearts->withheld(info.key.path, at->by_client, now());
+    if (by_server) server_.hearts->withheld(info.key.path, at->by_server, now());
   }
 }
 

@@ -21,6 +21,7 @@ ClientOptions fit(const ClientOptions& wanted, const Capabilities& fabric) {
   ClientConfig& protocol = options.protocol;
   protocol.imm_consumes_receive = fabric.imm_consumes_receive;
   protocol.offer_invalidation = protocol.offer_invalidation && fabric.per_io_keys;
+  protocol.probe_deliveries = fabric.done_means_delivered;
   if (fabric.max_send_depth != 0 && fabric.max_send_depth < protocol.send_depth)
     protocol.send_depth = static_cast<std::uint16_t>(fabric.max_send_depth);
   // A request takes a receive, with invalidation two; the rest is for service messages.

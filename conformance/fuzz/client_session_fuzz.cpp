@@ -27,6 +27,7 @@ ClientConfig drawn_config(fuzz::Draws& draws) {
   // Not drawn, so that what the corpus found stays what it was.
   if ((config.extensions & wire::kExtensionGeneration) != 0) config.extensions |= wire::kExtensionProbe;
   config.imm_consumes_receive = draws.below(2) != 0;
+  config.probe_deliveries = config.imm_consumes_receive;
   config.offer_invalidation = draws.below(2) != 0;
   config.policy = static_cast<MultipathPolicy>(draws.below(3));
   config.kernel_peer = static_cast<UnfencedReplay>(draws.below(2));
@@ -137,6 +138,7 @@ class World {
   void perform(const SendInfoReq& action) { ledger_.posted(action.key, action.cookie); }
   void perform(const SendFenceReq& action) { ledger_.posted(action.key, action.cookie); }
   void perform(const PostImm& action) { ledger_.posted(action.key, action.cookie); }
+  void perform(const ProbeDelivery& action) { ledger_.posted(action.key, action.cookie); }
   void perform(const PostReceive& action) { ledger_.posted(action.key, 0); }
   void perform(const PostRequest& action) {
     RTRS_FUZZ_CHECK(open_.count(action.permit) == 1);

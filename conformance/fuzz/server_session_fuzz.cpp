@@ -27,6 +27,7 @@ ServerConfig drawn_config(fuzz::Draws& draws) {
   if ((config.extensions & wire::kExtensionGeneration) != 0) config.extensions |= wire::kExtensionProbe;
   config.always_invalidate = draws.below(2) != 0;
   config.imm_consumes_receive = draws.below(2) != 0;
+  config.probe_deliveries = config.imm_consumes_receive;
   const std::uint32_t keys = draws.below(4);
   config.send_invalidate = (keys & 1) != 0;
   if ((keys & 2) != 0) config.extensions |= wire::kExtensionKeysStay;
@@ -131,6 +132,7 @@ class World {
   void perform(const SendInfoRsp& action) { ledger_.posted(action.key, action.cookie); }
   void perform(const SendFenceRsp& action) { ledger_.posted(action.key, action.cookie); }
   void perform(const PostImm& action) { ledger_.posted(action.key, action.cookie); }
+  void perform(const ProbeDelivery& action) { ledger_.posted(action.key, action.cookie); }
   void perform(const PostReceive& action) { ledger_.posted(action.key, 0); }
   void perform(const Deliver& action) {
     ledger_.posted(action.key, 0);

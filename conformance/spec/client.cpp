@@ -117,6 +117,8 @@ void ClientSpec::action() {
       return store_key();
     case Kind::PostImm:
       return post_imm();
+    case Kind::ProbeDelivery:
+      return probe_delivery();
     case Kind::PostReceive:
       if (Connection* con = find(event_.key); con != nullptr && con->live(sight()))
         con->post_receives(event_.count);

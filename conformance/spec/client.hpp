@@ -115,6 +115,7 @@ class ClientSpec {
   void failed_over();
   void store_key();
   void post_imm();
+  void probe_delivery();
   bool outstanding(const Key& key) const;
   void check_silence(const Path& path);
   void hold(unsigned path);

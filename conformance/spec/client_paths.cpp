@@ -75,6 +75,7 @@ void ClientSpec::on_connection_input() {
       return must_end(path, Rule::peer_violation);
     case Kind::SendDone:
       con->heard(sight());
+      if (!path.probe) con->heard_at = event_.now;
       return con->completed(sight());
     case Kind::InfoAccepted:
       con->heard(sight());

@@ -347,6 +347,22 @@ void ClientSpec::post_imm() {
   if (con != nullptr && con->live(at)) con->post(at, 1, event_.cookie, settings_.send_depth);
 }
 
+void ClientSpec::probe_delivery() {
+  const Sight at = sight();
+  const Path& path = path_at(event_.key.path);
+  at.check(
+      event_.key.con != 0 && (path.epoch == 0 || !path.probe) && settings_.probe_deliveries,
+      Rule::probe_delivery, [&] { return "over " + to_string(event_.key); },
+      [] {
+        return std::string(
+            "over an IO connection, while the probe is not agreed and completions prove delivery");
+      });
+  at.check(outstanding(event_.key), Rule::probe_due, "a probe without anything outstanding",
+           "while a request is in flight on the connection");
+  if (Connection* con = find(event_.key); con != nullptr && con->live(at))
+    con->post(at, 1, event_.cookie, settings_.send_depth);
+}
+
 // The path was given up because one of its connections delivered nothing.
 void ClientSpec::check_silence(const Path& path) {
   if (settings_.heartbeat_interval == 0) return;
@@ -365,7 +381,7 @@ void ClientSpec::check_silence(const Path& path) {
       if (question.over == con.key()) since = 0;
     silent = silent || (since != kNever && event_.now >= std::max(since, con.heard_at) + least);
   }
-  sight().check(path.probe && silent, Rule::probe_dead_early,
+  sight().check((path.probe || settings_.probe_deliveries) && silent, Rule::probe_dead_early,
                 "a path is given up for a silent connection, and every connection of it that has something "
                 "outstanding was heard of",
                 "silence of more than the tolerated intervals on one of them");

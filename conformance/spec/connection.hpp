@@ -39,8 +39,9 @@ class Connection {
   void completed(const Sight& sight);
   // Server: an HB_MSG came over this connection, which is not the service connection.
   bool owes_ack = false;
-  // Client: since its last arrival or when it was set up, and whether its last HB_MSG has no answer yet.
+  // Its last arrival, or completion where deliveries are probed, or when it was set up.
   Time heard_at = 0;
+  // Client: whether its last HB_MSG has no answer yet.
   bool unanswered = false;
   bool has_room(std::uint32_t depth) const noexcept { return depth == 0 || outstanding_ < depth; }
 

@@ -80,6 +80,7 @@ struct Key {
   X(AdmitSession, action)           \
   X(AnswerName, action)             \
   X(CrowdOut, action)               \
+  X(ProbeDelivery, action)          \
   X(WireSent, wire)                 \
   X(WireReceived, wire)             \
   X(WireCm, wire)                   \
@@ -131,6 +132,7 @@ struct Settings {
   bool imm_consumes_receive = true;
   bool always_invalidate = false;
   bool send_invalidate = true;
+  bool probe_deliveries = false;
   bool kernel_peer_replays = false;
   bool fence_failed_replays = false;
   Time queue_timeout = kNever;

@@ -111,6 +111,8 @@ void ServerSpec::action() {
       return post_response();
     case Kind::PostImm:
       return post_imm();
+    case Kind::ProbeDelivery:
+      return probe_delivery();
     case Kind::PostReceive:
       if (Connection* con = find(event_.key); con != nullptr && con->live(sight()))
         con->post_receives(event_.count);

@@ -95,6 +95,8 @@ class ServerSpec {
   void fence_requested(Path& path);
   void send_fence_answer();
   void post_imm();
+  void probe_delivery();
+  void check_silence(const Path&);
   void imm_received(Path& path);
   bool probes(const Path& path) const noexcept;
 

@@ -30,6 +30,7 @@ void ServerSpec::on_connection_input() {
       return must_end(path, Rule::peer_violation);
     case Kind::SendDone:
       con->heard(sight());
+      con->heard_at = event_.now;
       return con->completed(sight());
     case Kind::ChunkInvalidated:
       return chunk_invalidated();
@@ -145,8 +146,12 @@ void ServerSpec::path_changed() {
                     "ConnectRequested first");
     }
   }
-  if (to == S::connected) path.heartbeat.start(event_.now, settings_);
+  if (to == S::connected) {
+    path.heartbeat.start(event_.now, settings_);
+    for (Connection& con : path.cons) con.heard_at = event_.now;
+  }
   if (to == S::closing) {
+    if (event_.reason == Reason::connection_silent) check_silence(path);
     if (event_.reason == Reason::heartbeat_lost && from == S::connected) path.heartbeat.died(sight());
     path.heartbeat.stop();
     path_gone(event_.path);
@@ -263,6 +268,34 @@ void ServerSpec::post_imm() {
   if (!probed && type == kHbMsg) path.heartbeat.message(at, false);
   if (!probed && type == kHbAck) path.heartbeat.acknowledgement(at);
   if (con != nullptr && con->live(at)) con->post(at, 1, event_.cookie, settings_.send_depth);
+}
+
+void ServerSpec::probe_delivery() {
+  const Sight at = sight();
+  const Path& path = path_at(event_.key.path);
+  const bool agreed = whole_ && probes(path);
+  at.check(
+      event_.key.con != 0 && !agreed && settings_.probe_deliveries, Rule::probe_delivery,
+      [&] { return "over " + to_string(event_.key); },
+      [] {
+        return std::string(
+            "over an IO connection, while the probe is not agreed and completions prove delivery");
+      });
+  if (Connection* con = find(event_.key); con != nullptr && con->live(at))
+    con->post(at, 1, event_.cookie, settings_.send_depth);
+}
+
+// The path was given up because one of its connections delivered nothing.
+void ServerSpec::check_silence(const Path& path) {
+  if (settings_.heartbeat_interval == 0) return;
+  const Time least = (settings_.heartbeat_missed_max + 1) * settings_.heartbeat_interval;
+  bool silent = !whole_;
+  for (const Connection& con : path.cons)
+    silent = silent || (con.key().con != 0 && event_.now >= con.heard_at + least);
+  const bool agreed = whole_ && probes(path);
+  sight().check(settings_.probe_deliveries && !agreed && silent, Rule::probe_dead_early,
+                "a path is given up for a silent connection, and completions came on every connection of it",
+                "no completion for more than the tolerated intervals on one of them");
 }
 
 bool ServerSpec::probes(const Path& path) const noexcept {

@@ -95,6 +95,15 @@ void Client::Impl::perform(Fabric& fabric, Nanos now, const PostImm& action) {
   push(fabric, now, work);
 }
 
+void Client::Impl::control(Fabric& fabric, Nanos now, const ProbeDelivery& action) {
+  WorkRequest work;
+  work.key = action.key;
+  work.op = WorkRequest::Op::write;
+  work.signalled = true;
+  work.cookie = action.cookie;
+  push(fabric, now, work);
+}
+
 void Client::Impl::perform(Fabric& fabric, Nanos, const PostReceive& action) {
   const std::size_t bytes = action.kind == ReceiveKind::info ? wire::info_rsp_bytes(session.queue_depth())
                             : action.kind == ReceiveKind::message ? wire::kFenceBytes

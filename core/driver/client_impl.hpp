@@ -93,6 +93,7 @@ struct Client::Impl {
   void control(Fabric&, Nanos, const FailedOver&);
   void control(Fabric&, Nanos, const ReleasePath&);
   void control(Fabric&, Nanos, const EndSession&);
+  void control(Fabric&, Nanos, const ProbeDelivery&);
   template <class OfServer>
   void control(Fabric&, Nanos, const OfServer&) {
     RTRS_ASSERT(false);

@@ -71,6 +71,15 @@ void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const Po
   push(fabric, now, session, work);
 }
 
+void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const ProbeDelivery& action) {
+  WorkRequest work;
+  work.key = action.key;
+  work.op = WorkRequest::Op::write;
+  work.cookie = action.cookie;
+  work.signalled = true;
+  push(fabric, now, session, work);
+}
+
 void Server::Impl::perform(Fabric& fabric, Nanos, Session&, const PostReceive& action) {
   // INFO_REQ is the longest message that a server takes.
   const bool empty = action.kind == ReceiveKind::empty;

@@ -115,6 +115,7 @@ struct Server::Impl {
   void control(Fabric&, Nanos, Session&, const LinkChanged&);
   void control(Fabric&, Nanos, Session&, const ReleasePath&);
   void control(Fabric&, Nanos, Session&, const EndSession&);
+  void control(Fabric&, Nanos, Session&, const ProbeDelivery&);
   template <class OfClient>
   void control(Fabric&, Nanos, Session&, const OfClient&) {
     RTRS_ASSERT(false);

@@ -155,6 +155,14 @@ struct SendFenceRsp {
   wire::Uuid sess_uuid;
   RTRS_FIELDS(key, cookie, serial, peer_errno, sess_uuid)
 };
+// A zero-length write without immediate, always signalled. It takes no receive of the peer, changes nothing
+// there and needs no key (InfiniBand specification C9-88), so that every peer takes it, the kernel's too. Its
+// completion proves that the connection delivers (Capabilities::done_means_delivered).
+struct ProbeDelivery {
+  ConKey key;
+  std::uint64_t cookie;
+  RTRS_FIELDS(key, cookie)
+};
 enum class PathState : std::uint8_t {
   absent,      // no such path
   connecting,  // connections and INFO exchange under way
@@ -218,9 +226,10 @@ struct AnswerName {
   RTRS_FIELDS(session, refusal_errno)
 };
 
-using ControlAction = std::variant<Connect, Accept, Reject, Disconnect, SendInfoReq, SendInfoRsp,
-                                   SendFenceReq, SendFenceRsp, PathChanged, LinkChanged, FailedOver,
-                                   ReleasePath, EndSession, AdmitSession, AnswerName, CrowdOut>;
+using ControlAction =
+    std::variant<Connect, Accept, Reject, Disconnect, SendInfoReq, SendInfoRsp, SendFenceReq, SendFenceRsp,
+                 PathChanged, LinkChanged, FailedOver, ReleasePath, EndSession, AdmitSession, AnswerName,
+                 CrowdOut, ProbeDelivery>;
 
 // At most eleven alternatives, so that visiting stays a switch.
 using Action = std::variant<PostRequest, PostResponse, PostImm, PostReceive, Complete, Deliver, StoreKey,

@@ -160,12 +160,14 @@ Reason ClientPath::heartbeat_due(Nanos now, const ClientConfig& config, bool fen
   const Heartbeat::Tick tick = heartbeat_.on_tick(now, config.heartbeat);
   if (tick == Heartbeat::Tick::dead) return Reason::heartbeat_lost;
   if (tick == Heartbeat::Tick::send) message_owed_ = true;
-  if (probe_) {
+  if (probe_ || config.probe_deliveries) {
     // None is probed in the step that ends them all: both together exceed the action list.
-    for (std::uint16_t con = 0; con < cons_.size(); ++con)
+    // The heartbeat itself proves what a completion on the service connection would.
+    const std::uint16_t first = probe_ ? 0 : 1;
+    for (std::uint16_t con = first; con < cons_.size(); ++con)
       if (cons_[con].probe.is_dead(outstanding(con, fencing), config.heartbeat))
         return Reason::connection_silent;
-    for (std::uint16_t con = 0; con < cons_.size(); ++con)
+    for (std::uint16_t con = first; con < cons_.size(); ++con)
       cons_[con].probe.on_tick(outstanding(con, fencing));
   }
   for (std::uint16_t con = 0; con < cons_.size(); ++con) send_owed_heartbeats(con, out);
@@ -184,6 +186,7 @@ void ClientPath::send_owed_heartbeats(std::uint16_t con, ActionList& out) noexce
   if (!owed || !queue.has_heartbeat_room()) return;
   probe.sent();
   if (con == 0) message_owed_ = false;
+  if (con != 0 && !probe_) return out.push(ProbeDelivery{key(con), queue.take_signalled()});
   out.push(PostImm{key(con), wire::encode_hb(wire::ImmType::hb_msg), queue.take(1)});
 }
 

@@ -114,7 +114,12 @@ class ClientPath {
   bool has_room(std::uint16_t con) const noexcept { return cons_[con].queue.has_room(1); }
   std::uint64_t take(std::uint16_t con) noexcept { return cons_[con].queue.take(1); }
   [[nodiscard]] bool retire(const ConKey& key, std::uint64_t cookie) noexcept {
-    return cons_[key.con].queue.retire(cookie);
+    ClientConnection& con = cons_[key.con];
+    if (!probe_) {
+      con.probe.received();
+      con.probe.answered();
+    }
+    return con.queue.retire(cookie);
   }
   void request_sent(std::uint16_t con) noexcept {
     ++inflight_;

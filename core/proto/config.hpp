@@ -63,11 +63,14 @@ struct ClientConfig {
   // that takes longer, by up to one heartbeat interval, closes its path and fails with request_timeout. The
   // other requests of the path fail over.
   Nanos request_timeout = kNever;
+  // Of the fabric's capabilities (done_means_delivered): ProbeDelivery finds a connection that delivers
+  // nothing to a server that does not know the probe extension.
+  bool probe_deliveries = false;
   bool operator==(const ClientConfig&) const = default;
   RTRS_FIELDS(seed, con_num, max_depth, send_depth, extensions, imm_consumes_receive, offer_invalidation,
               policy, kernel_peer, fence_failed, connect_timeout, info_timeout, fence_timeout, queue_timeout,
               close_timeout, reconnect_min, reconnect_max, reconnect_jitter, busy_retry, lead_head_start,
-              max_reconnect_attempts, heartbeat, request_timeout)
+              max_reconnect_attempts, heartbeat, request_timeout, probe_deliveries)
 };
 
 struct ServerConfig {
@@ -89,10 +92,11 @@ struct ServerConfig {
   bool send_invalidate = true;
   Nanos handshake_timeout = seconds(30);  // from the first connect request of a path to its INFO_REQ
   HeartbeatConfig heartbeat;
+  bool probe_deliveries = false;  // the same as of a client
   bool operator==(const ServerConfig&) const = default;
   RTRS_FIELDS(queue_depth, chunk_size, max_hdr_size, send_depth, max_sessions, max_host_sessions,
               max_half_open, extensions, always_invalidate, imm_consumes_receive, send_invalidate,
-              handshake_timeout, heartbeat)
+              handshake_timeout, heartbeat, probe_deliveries)
 };
 
 }  // namespace rtrs

@@ -1,8 +1,9 @@
-// Whether one connection of a path still delivers (the probe extension, docs/architecture.md). The heartbeat
-// speaks for the whole path, so that a single connection that delivers nothing stays unnoticed under it.
-// While something is outstanding on a connection, a silent interval makes the client send one HB_MSG over it,
-// which the server answers by HB_ACK over the same connection. A value, driven by the ticks of the path's
-// heartbeat.
+// Whether one connection of a path still delivers (docs/architecture.md). The heartbeat speaks for the whole
+// path, so that a single connection that delivers nothing stays unnoticed under it. While something is
+// outstanding on a connection, a silent interval makes this side send a probe over it. Between peers that
+// agreed on the probe extension the client sends HB_MSG, which the server answers by HB_ACK over the same
+// connection. Otherwise, where a completion proves delivery, either side posts ProbeDelivery, and completions
+// are the answers. A value, driven by the ticks of the path's heartbeat.
 #pragma once
 #include <cstdint>
 
@@ -18,7 +19,8 @@ class Probe {
   bool is_dead(bool outstanding, const HeartbeatConfig& config) const noexcept {
     return outstanding && missed_ > config.missed_max;
   }
-  // A tick that did not find it dead. At most one HB_MSG is unanswered, so that one receive suffices for it.
+  // A tick that did not find it dead. At most one probe is unanswered, so that one receive suffices for
+  // HB_MSG.
   void on_tick(bool outstanding) noexcept {
     if (!outstanding) {
       missed_ = 0;
@@ -29,7 +31,7 @@ class Probe {
   }
   void received() noexcept { missed_ = 0; }
   void answered() noexcept { unanswered_ = false; }
-  // An HB_MSG that waits for room in the send queue.
+  // A probe that waits for room in the send queue.
   bool owed() const noexcept { return owed_; }
   void sent() noexcept { owed_ = false; }
 

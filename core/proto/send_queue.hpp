@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "core/base/assert.hpp"
 #include "core/base/reflect.hpp"
@@ -37,12 +38,20 @@ class SendQueue {
     unsignalled_ = 0;
     return retired;
   }
+  // The same for one entry that is signalled whatever else is.
+  std::uint64_t take_signalled() noexcept {
+    RTRS_ASSERT(room_ >= 1);
+    --room_;
+    return static_cast<std::uint64_t>(std::exchange(unsignalled_, std::uint16_t{0})) + 1;
+  }
   // False when the cookie cannot be one of take(): the entries would exceed the queue.
   [[nodiscard]] bool retire(std::uint64_t cookie) noexcept {
     if (cookie == 0 || cookie > static_cast<unsigned>(depth_ - room_ - unsignalled_)) return false;
     room_ = static_cast<std::uint16_t>(room_ + cookie);
     return true;
   }
+  // Whether every entry ever taken is retired: all that was posted is done.
+  bool all_done() const noexcept { return room_ == depth_; }
   bool idle() const noexcept { return room_ + unsignalled_ == depth_; }
 
   bool operator==(const SendQueue&) const = default;

@@ -12,6 +12,7 @@
 #include "core/proto/ids.hpp"
 #include "core/proto/inputs.hpp"
 #include "core/proto/limits.hpp"
+#include "core/proto/probe.hpp"
 #include "core/proto/send_queue.hpp"
 #include "core/wire/bytes.hpp"
 #include "core/wire/messages.hpp"
@@ -38,11 +39,12 @@ struct ServerCon {
   std::uint32_t epoch = 0;  // 0: no connection
   bool owes_ack = false;    // the answer to a probe that found no room
   SendQueue queue;
+  Probe probe;  // of deliveries
   // Answers that wait for room in the send queue, first come first served, linked through the chunks.
   std::uint16_t first_waiting = kNoChunk;
   std::uint16_t last_waiting = kNoChunk;
   bool operator==(const ServerCon&) const = default;
-  RTRS_FIELDS(epoch, owes_ack, queue, first_waiting, last_waiting)
+  RTRS_FIELDS(epoch, owes_ack, queue, probe, first_waiting, last_waiting)
 };
 
 struct ServerPath {

@@ -65,5 +65,86 @@ TEST_F(ServerProbeTest, IsOwedToNobodyOnceThePathCloses) {
   EXPECT_TRUE(none<PostImm>());
 }
 
+// Clients without the probe extension, as the kernel's.
+class ServerDeliveryProbeTest : public ServerSessionTest {
+ protected:
+  ServerDeliveryProbeTest() {
+    extensions = 0;
+    config.probe_deliveries = true;
+    remake();
+  }
+  // One interval later, with a heartbeat of the client.
+  std::vector<ProbeDelivery> tick(const Keys& keys) {
+    feed(ImmReceived{0, keys.service, wire::encode_hb(wire::ImmType::hb_msg)});
+    now = session->next_deadline();
+    feed(DeadlineReached{});
+    std::vector<ProbeDelivery> probes = all<ProbeDelivery>();
+    // Owed when the queue of the service connection was full.
+    for (const PostImm& post : all<PostImm>())
+      if (post.cookie != 0) feed(SendDone{0, post.key, post.cookie});
+    return probes;
+  }
+  void answer(const Keys& keys, std::uint16_t chunk) { respond(serve(write(keys.io, chunk))); }
+};
+
+TEST_F(ServerDeliveryProbeTest, AnAnswerThatIsNotDeliveredEndsThePathWithinTheDeadPeerBound) {
+  const Keys keys = bring_up(1);
+  const Nanos since = now;
+  answer(keys, 0);
+  unsigned sent = 0;
+  while (state(keys.io) == PathState::connected && now - since < seconds(60)) {
+    for (const ProbeDelivery& probe : tick(keys)) {
+      EXPECT_EQ(probe.key, keys.io);
+      EXPECT_EQ(probe.cookie, retiring(2)) << "with the answer before it";
+      ++sent;
+    }
+  }
+  EXPECT_EQ(sent, 1U);
+  EXPECT_EQ(state(keys.io), PathState::closing);
+  EXPECT_GE(now - since, (config.heartbeat.missed_max + 1) * config.heartbeat.interval);
+  EXPECT_LE(now - since, (config.heartbeat.missed_max + 2) * config.heartbeat.interval);
+}
+
+TEST_F(ServerDeliveryProbeTest, AProbeThatCompletesIsTheLastUntilSomethingIsPosted) {
+  const Keys keys = bring_up(1);
+  answer(keys, 0);
+  const auto probes = tick(keys);
+  ASSERT_EQ(probes.size(), 1U);
+  feed(SendDone{0, keys.io, probes[0].cookie});
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(tick(keys).empty());
+  EXPECT_EQ(state(keys.io), PathState::connected);
+  answer(keys, 1);
+  EXPECT_EQ(tick(keys).size(), 1U);
+}
+
+TEST_F(ServerDeliveryProbeTest, ARequestInServiceIsProbedAndMayTakeAsLongAsStorageDoes) {
+  const Keys keys = bring_up(1);
+  feed(write(keys.io, 0));
+  for (int i = 0; i < 60; ++i) {
+    const auto probes = tick(keys);
+    ASSERT_EQ(probes.size(), 1U);
+    feed(SendDone{0, keys.io, probes[0].cookie});
+  }
+  EXPECT_EQ(state(keys.io), PathState::connected);
+}
+
+TEST_F(ServerDeliveryProbeTest, AKeyThatDoesNotDieEndsThePath) {
+  config.always_invalidate = true;
+  remake();
+  const Keys keys = bring_up(1);
+  feed(write(keys.io, 0));
+  only<InvalidateChunk>();
+  const Nanos since = now;
+  while (state(keys.io) == PathState::connected && now - since < seconds(60)) tick(keys);
+  EXPECT_EQ(state(keys.io), PathState::closing);
+}
+
+TEST_F(ServerDeliveryProbeTest, NothingIsPostedToAClientThatProbesByItself) {
+  extensions = wire::kExtensionProbe;
+  const Keys keys = bring_up(1);
+  answer(keys, 0);
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(tick(keys).empty());
+}
+
 }  // namespace
 }  // namespace rtrs

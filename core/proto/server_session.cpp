@@ -93,10 +93,13 @@ void ServerSession::on(const ImmReceived& in, ActionList& out) noexcept {
 void ServerSession::on(const SendDone& in, ActionList& out) noexcept {
   ServerPath* path = current(in.key);
   if (path == nullptr) return;
-  if (!path->cons[in.key.con].queue.retire(in.cookie)) {
+  ServerCon& con = path->cons[in.key.con];
+  if (!con.queue.retire(in.cookie)) {
     close_path(local(in.key), Reason::transport_error, out);
     return;
   }
+  con.probe.received();
+  con.probe.answered();
   if (path->state != PathState::connected) return;
   send_owed(*path, in.key.con, out);
   if (in.key.con == 0) answer_fences(out);
@@ -119,16 +122,33 @@ bool ServerSession::tick(std::uint16_t index, Nanos now, ActionList& out) noexce
   ServerPath& path = state_.paths[index];
   switch (path.heartbeat.on_tick(now, config_.heartbeat)) {
     case Heartbeat::Tick::nothing:
-      return true;
+      break;
     case Heartbeat::Tick::send:
       path.owes_heartbeat = true;
-      send_owed(path, 0, out);
-      return true;
-    case Heartbeat::Tick::dead:
       break;
+    case Heartbeat::Tick::dead:
+      close_path(index, Reason::heartbeat_lost, out);
+      return false;
   }
-  close_path(index, Reason::heartbeat_lost, out);
-  return false;
+  if (!probe_deliveries(path)) {
+    close_path(index, Reason::connection_silent, out);
+    return false;
+  }
+  const std::size_t before = out.size();
+  for (unsigned con = 0; con < path.cons.size(); ++con) send_owed(path, con, out);
+  return out.size() - before <= 2;
+}
+
+// A client that knows the probe extension probes both directions. The heartbeat proves what a completion on
+// the service connection would. False: a connection is dead.
+bool ServerSession::probe_deliveries(ServerPath& path) const noexcept {
+  if (!config_.probe_deliveries || (path.extensions & wire::kExtensionProbe) != 0) return true;
+  const auto outstanding = [&](const ServerCon& con) { return path.in_use > 0 || !con.queue.all_done(); };
+  for (unsigned con = 1; con < path.cons.size(); ++con)
+    if (path.cons[con].probe.is_dead(outstanding(path.cons[con]), config_.heartbeat)) return false;
+  for (unsigned con = 1; con < path.cons.size(); ++con)
+    path.cons[con].probe.on_tick(outstanding(path.cons[con]));
+  return true;
 }
 
 void ServerSession::on(const Continued&, ActionList& out) noexcept {
@@ -236,6 +256,10 @@ void ServerSession::send_owed(ServerPath& path, unsigned cid, ActionList& out) n
     owed = false;
     out.push(PostImm{key_of(index, cid), wire::encode_hb(type), con.queue.take(1)});
   };
+  if (cid != 0 && con.probe.owed() && con.queue.has_heartbeat_room()) {
+    con.probe.sent();
+    out.push(ProbeDelivery{key_of(index, cid), con.queue.take_signalled()});
+  }
   if (cid != 0) return send(con.owes_ack, wire::ImmType::hb_ack);
   send(path.owes_ack, wire::ImmType::hb_ack);
   send(path.owes_heartbeat, wire::ImmType::hb_msg);

@@ -113,6 +113,7 @@ class ServerSession {
   void answer_fences(ActionList&) noexcept;
   // False when it closed the path.
   bool tick(std::uint16_t path, Nanos now, ActionList&) noexcept;
+  [[nodiscard]] bool probe_deliveries(ServerPath&) const noexcept;
 
   bool live(const ChunkUser&) const noexcept;
   // Of a request whose chunk is in use: none when it waits, else why its path must end.

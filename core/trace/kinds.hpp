@@ -141,7 +141,8 @@ struct ActionCount {
   X(84, action, EndSession)             \
   X(85, action, AdmitSession)           \
   X(86, action, AnswerName)             \
-  X(87, action, CrowdOut)
+  X(87, action, CrowdOut)               \
+  X(88, action, ProbeDelivery)
 
 // Not in slots of the ring, because they are as long as the bytes in them.
 #define RTRS_TRACE_NOTES(X) \

@@ -104,6 +104,7 @@ constexpr Named kFields[] = {
     RTRS_FIELD("config.imm_consumes_receive", settings.imm_consumes_receive),
     RTRS_FIELD("config.always_invalidate", settings.always_invalidate),
     RTRS_FIELD("config.send_invalidate", settings.send_invalidate),
+    RTRS_FIELD("config.probe_deliveries", settings.probe_deliveries),
     RTRS_FIELD("config.kernel_peer", settings.kernel_peer_replays),
     RTRS_FIELD("config.fence_failed", settings.fence_failed_replays),
     RTRS_FIELD("config.queue_timeout", settings.queue_timeout),

@@ -255,6 +255,8 @@ void ClientPlayer::observe(const ActionList& actions) {
       } else if (const auto* fence = std::get_if<SendFenceReq>(control)) {
         posted(fence->key, fence->cookie);
         connections_[fence->key].fence = fences_ = fence->serial;
+      } else if (const auto* probe = std::get_if<ProbeDelivery>(control)) {
+        posted(probe->key, probe->cookie);
       }
     }
   }

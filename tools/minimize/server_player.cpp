@@ -195,6 +195,8 @@ void ServerPlayer::observe(const ActionList& actions) {
         posted(info->key, info->cookie);
       } else if (const auto* fence = std::get_if<SendFenceRsp>(control)) {
         posted(fence->key, fence->cookie);
+      } else if (const auto* probe = std::get_if<ProbeDelivery>(control)) {
+        posted(probe->key, probe->cookie);
       }
     }
   }

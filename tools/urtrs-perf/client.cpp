@@ -37,6 +37,7 @@ ClientOptions client_options(const Options& options, const Capabilities& fabric,
   protocol.seed = std::random_device{}();
   protocol.con_num = static_cast<std::uint16_t>(options.connections + 1);
   protocol.imm_consumes_receive = fabric.imm_consumes_receive;
+  protocol.probe_deliveries = fabric.done_means_delivered;
   protocol.send_depth =
       static_cast<std::uint16_t>(std::min<std::uint32_t>(protocol.send_depth, fabric.max_send_depth));
   protocol.policy = options.policy;

@@ -217,6 +217,7 @@ const std::map<std::string_view, Explainer::Handler>& Explainer::handlers() {
       {"Responded", &E::on_responded},
       {"PostResponse", &E::on_post_response},
       {"PostImm", &E::on_post_imm},
+      {"ProbeDelivery", &E::on_probe_delivery},
       {"ImmReceived", &E::on_imm},
       {"KeyedResponseReceived", &E::on_imm},
       {"Complete", &E::on_complete},

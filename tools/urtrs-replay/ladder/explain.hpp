@@ -73,6 +73,7 @@ class Explainer {
   void on_responded(const Fields&, Step&);
   void on_post_response(const Fields&, Step&);
   void on_post_imm(const Fields&, Step&);
+  void on_probe_delivery(const Fields&, Step&);
   void on_imm(const Fields&, Step&);
   void on_complete(const Fields&, Step&);
   void on_failed_over(const Fields&, Step&);

@@ -65,6 +65,12 @@ void Explainer::on_post_imm(const Fields& record, Step& step) {
   send(step, signature('M', imm));
 }
 
+// Nothing arrives at the peer.
+void Explainer::on_probe_delivery(const Fields&, Step& step) {
+  step.group = Group::heartbeat;
+  step.title = "empty WRITE, to see whether the connection delivers";
+}
+
 void Explainer::on_imm(const Fields& record, Step& step) {
   const auto imm = static_cast<std::uint32_t>(record.number("imm"));
   const bool keyed = step.event == "KeyedResponseReceived";

@@ -1,0 +1,84 @@
+// ProbeDelivery: a connection whose work does not complete, under a living heartbeat, to a server that does
+// not know the probe extension.
+#include "core/proto/test_client_session.hpp"
+
+namespace rtrs {
+namespace {
+
+ClientConfig probing_deliveries() {
+  ClientConfig config = small_config();
+  config.probe_deliveries = true;
+  return config;
+}
+
+class ClientDeliveryProbeTest : public ClientSessionFixture {
+ protected:
+  ClientDeliveryProbeTest() : ClientSessionFixture(probing_deliveries()) { flags = 0; }
+
+  const HeartbeatConfig& heartbeat() const { return session.config().heartbeat; }
+  // One interval later; heartbeats arrive and complete on the service connection, as of a path that is alive.
+  std::vector<ProbeDelivery> tick() {
+    feed(ImmReceived{now, key(0, 0), wire::encode_hb(wire::ImmType::hb_msg)});
+    complete_heartbeats();
+    feed(DeadlineReached{session.next_deadline()});
+    const std::vector<ProbeDelivery> probes = asked<ProbeDelivery>();
+    complete_heartbeats();
+    return probes;
+  }
+  void complete_heartbeats() {
+    for (const PostImm& post : asked<PostImm>())
+      if (post.cookie != 0) feed(SendDone{now, post.key, post.cookie});
+  }
+};
+
+TEST_F(ClientDeliveryProbeTest, ARequestThatIsNotDeliveredEndsThePathWithinTheDeadPeerBound) {
+  open(1);
+  const Nanos since = now;
+  submit();
+  const PostRequest request = only<PostRequest>();
+  unsigned sent = 0;
+  while (session.path(0).connected() && now - since < seconds(60)) {
+    for (const ProbeDelivery& probe : tick()) {
+      EXPECT_EQ(probe.key, request.key);
+      EXPECT_NE(probe.cookie, 0U) << "it is for its completion";
+      ++sent;
+    }
+  }
+  EXPECT_EQ(sent, 1U);
+  EXPECT_EQ(session.path(0).reason(), Reason::connection_silent);
+  EXPECT_GE(now - since, (heartbeat().missed_max + 1) * heartbeat().interval);
+  EXPECT_LE(now - since, (heartbeat().missed_max + 2) * heartbeat().interval);
+}
+
+TEST_F(ClientDeliveryProbeTest, AServerThatTakesLongKeepsThePathWhileProbesComplete) {
+  open(1);
+  submit();
+  const PostRequest request = only<PostRequest>();
+  for (int i = 0; i < 60; ++i) {
+    const auto probes = tick();
+    ASSERT_EQ(probes.size(), 1U) << "one each interval";
+    feed(SendDone{now, probes[0].key, probes[0].cookie});
+    ASSERT_TRUE(session.path(0).connected());
+  }
+  respond(request);
+  EXPECT_EQ(only<Complete>().result, Errc::ok);
+  EXPECT_TRUE(tick().empty()) << "nothing is outstanding";
+}
+
+TEST_F(ClientDeliveryProbeTest, NothingIsPostedToAServerThatKnowsTheProbe) {
+  flags = wire::kConnRspProbe;
+  open(1);
+  submit();
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(tick().empty());
+}
+
+TEST_F(ClientDeliveryProbeTest, AdministrativeRequestsAreSpokenForByTheHeartbeat) {
+  open(1);
+  feed(Submitted{now, session.next_permit(), Direction::write, true, false, 0, 512, 32});
+  ASSERT_EQ(only<PostRequest>().key.con, 0);
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(tick().empty());
+  EXPECT_TRUE(session.path(0).connected());
+}
+
+}  // namespace
+}  // namespace rtrs
