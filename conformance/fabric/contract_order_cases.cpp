@@ -104,6 +104,24 @@ TEST_P(FabricContract, signalled_work_of_all_kinds_completes_in_the_order_of_pos
   close_link(link);
 }
 
+TEST_P(FabricContract, an_empty_write_needs_no_key_and_no_receive) {
+  if (!capabilities().done_means_delivered) GTEST_SKIP() << "no capability done_means_delivered";
+  const Link link = open_link();
+  for (std::uint64_t round = 1; round <= 16; ++round) {
+    WorkRequest work;
+    work.key = link.client;
+    work.op = WorkRequest::Op::write;
+    work.signalled = true;
+    work.cookie = round;
+    post_one(client(), work);
+    EXPECT_EQ(expect(client(), Kind::send_done, link.client).cookie, round);
+    work.key = link.server;
+    post_one(server(), work);
+    EXPECT_EQ(expect(server(), Kind::send_done, link.server).cookie, round);
+  }
+  close_link(link);
+}
+
 TEST_P(FabricContract, a_done_write_is_at_the_peer) {
   if (!capabilities().done_means_delivered) GTEST_SKIP() << "no capability done_means_delivered";
   constexpr std::size_t kSize = 64 * 1024;

@@ -268,6 +268,11 @@ const std::vector<Spoiled> kClientCases = {
        s.insert_after(Kind::Complete, 0, Kind::PostImm, on(0, 1, 1, [](Event& e) { e.imm = kHbMsg << 28; }));
      }},
     {Rule::probe_due, "the last one has no answer yet", [](Story& s) { s.repeat(Kind::PostImm, 2); }},
+    {Rule::probe_delivery, "where the probe is agreed",
+     [](Story& s) {
+       s.at(Kind::BeginClient).settings.probe_deliveries = true;
+       s.insert_after(Kind::PostRequest, 0, Kind::ProbeDelivery, on(0, 1, 1, [](Event& e) { e.cookie = 2; }));
+     }},
     {Rule::probe_dead_early, "dead after one interval",
      [](Story& s) { s.at(Kind::PathChanged, 4).reason = Reason::connection_silent; }},
     {Rule::hb_dead_early, "dead after one interval",

@@ -177,7 +177,7 @@ TEST(Reader, SkipsFramesOfALaterVersion) {
 TEST(Compatibility, OlderTracesLackFields) {
   Schema older = builtin_schema();
   auto& fields = older.events[0].fields;  // BeginClient
-  ASSERT_EQ(fields.back().name, "config.request_timeout");
+  ASSERT_EQ(fields.back().name, "config.probe_deliveries");
   fields.pop_back();
   Compatibility compatibility(older);
   EXPECT_EQ(compatibility.problem(kKindOf<BeginClient>), nullptr);
