@@ -142,6 +142,11 @@ void Synthesis::disconnect(Link& link, bool from_client) {
     message.reason = kRejectTimeout;
     return send_cm(link, true, std::move(message));
   }
+  if (!link.held.empty()) {  // their responses did not arrive
+    for (const Message& invalidation : link.held) post(link, false, invalidation, true);
+    link.held.clear();
+    acknowledge_all(link, false);
+  }
   message.attribute = CmAttribute::disconnect_request;
   message.qpn = from_client ? link.server_qpn : link.client_qpn;
   send_cm(link, from_client, std::move(message));
