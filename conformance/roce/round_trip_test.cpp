@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "conformance/roce/analyzer.hpp"
+#include "conformance/roce/clock_offsets.hpp"
+#include "conformance/roce/cm.hpp"
 #include "conformance/roce/recordings.hpp"
 #include "conformance/roce/synthesis.hpp"
 #include "conformance/roce/trace_import.hpp"
@@ -241,6 +243,82 @@ void check_server(const Files& files, std::uint32_t mtu) {
     RC_ASSERT(requests.size() == only(lines, true, false).size());
     RC_ASSERT(is_prefix(requests, only(client->second, true, false)));
     RC_ASSERT(is_prefix(only(back.at(name), false, false), only(lines, false, false)));
+  }
+}
+
+using Frames = std::vector<std::pair<std::uint64_t, Packet>>;
+
+Frames frames_of(const Recordings& recordings) {
+  Frames frames;
+  Synthesis synthesis(recordings, SynthesisOptions{1024, 1234}, [&](Nanos time, Bytes frame) {
+    Packet packet;
+    ASSERT_EQ(decode(link_ethernet, frame, frame.size(), packet), Decoded::packet);
+    frames.emplace_back(static_cast<std::uint64_t>(time) + 1'000'000'000, std::move(packet));
+  });
+  synthesis.run();
+  return frames;
+}
+
+// As a capture of two hosts that somebody merged.
+Frames with_server_clock_ahead(Frames frames, std::int64_t ahead) {
+  std::set<Address> servers;
+  for (const auto& [time, packet] : frames)
+    if (packet.dest_qp == kCmQueuePair)
+      if (const auto message = decode_cm(packet); message && message->attribute == CmAttribute::reply)
+        servers.insert(packet.source);
+  for (auto& [time, packet] : frames)
+    if (servers.contains(packet.source)) time += static_cast<std::uint64_t>(ahead);
+  std::stable_sort(frames.begin(), frames.end(),
+                   [](const auto& one, const auto& other) { return one.first < other.first; });
+  return frames;
+}
+
+Story imported(const Frames& frames, AnalyzerCounters& counters) {
+  std::string text;
+  trace::Writer writer(std::make_unique<trace::StringSink>(text));
+  trace::Header header;
+  header.schema = trace::builtin_schema();
+  EXPECT_EQ(writer.start(header), 0);
+  TraceImport import(writer, ImportOptions{});
+  Analyzer* self = nullptr;
+  Analyzer analyzer([&](const WireEvent& event) { import.on(*self, event); });
+  self = &analyzer;
+  ClockOffsets clocks;
+  for (const auto& [time, packet] : frames) clocks.look(time, packet);
+  clocks.finish();
+  FrameOrder order(static_cast<std::uint64_t>(std::abs(clocks.largest())));
+  const auto take = [&](std::uint64_t time, Packet&& packet) { analyzer.packet(time, std::move(packet)); };
+  for (const auto& [time, packet] : frames)
+    order.add(time + static_cast<std::uint64_t>(clocks.correction(packet)), Packet(packet), take);
+  order.finish(take);
+  analyzer.finish();
+  EXPECT_EQ(writer.finish(), 0);
+  counters = analyzer.counters();
+  return told_by(load_text(text), true);
+}
+
+TEST_F(RoundTrip, FramesOfAServerWhoseClockIsAheadOrBehindAreReadInTheirOrder) {
+  for (const std::uint64_t seed : {2U, 7U, 11U}) {
+    const trace::ScratchFolder folder;
+    const Files files = play(folder, seed);
+    std::vector<std::string> all = files.clients;
+    all.insert(all.end(), files.servers.begin(), files.servers.end());
+    const Frames frames = frames_of(load(all));
+    AnalyzerCounters plain;
+    const Story original = imported(frames, plain);
+    for (const std::int64_t ahead : {3'000'000, -3'000'000, 90'000'000, -90'000'000}) {
+      SCOPED_TRACE(std::to_string(seed) + ", ahead by " + std::to_string(ahead));
+      AnalyzerCounters shifted;
+      const Story back = imported(with_server_clock_ahead(frames, ahead), shifted);
+      EXPECT_EQ(shifted.gaps, plain.gaps);
+      EXPECT_EQ(shifted.lost_packets, plain.lost_packets);
+      EXPECT_EQ(shifted.unacknowledged, plain.unacknowledged);
+      ASSERT_EQ(back.size(), original.size());
+      for (const auto& [name, lines] : original) {
+        EXPECT_EQ(only(back.at(name), true, false), only(lines, true, false));
+        EXPECT_EQ(only(back.at(name), false, false), only(lines, false, false));
+      }
+    }
   }
 }
 

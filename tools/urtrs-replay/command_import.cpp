@@ -13,6 +13,7 @@
 
 #include "conformance/roce/analyzer.hpp"
 #include "conformance/roce/capture_reader.hpp"
+#include "conformance/roce/clock_offsets.hpp"
 #include "conformance/roce/trace_import.hpp"
 #include "core/trace/format.hpp"
 #include "core/trace/schema.hpp"
@@ -137,6 +138,7 @@ class Import {
 
   int run() {
     if (!file_.is_open()) return exit_usage;
+    if (::lseek(file_.fd(), 0, SEEK_CUR) == 0) look_at_clocks();
     FileBytes source(file_.fd());
     roce::CaptureReader reader(source);
     if (reader.open() != roce::CaptureReader::Status::ok) {
@@ -147,6 +149,7 @@ class Import {
     auto status = reader.next(frame);
     if (status == roce::CaptureReader::Status::ok && !start(frame.time)) return exit_usage;
     Progress progress(file_.size(), true);
+    order_ = roce::FrameOrder(static_cast<std::uint64_t>(std::abs(clocks_.largest())));
     while (status == roce::CaptureReader::Status::ok && trace_->error() == 0) {
       take(frame);
       progress.at(reader.offset());
@@ -156,6 +159,27 @@ class Import {
   }
 
  private:
+  // A first reading, for which a pipe has no second.
+  void look_at_clocks() {
+    FileBytes source(file_.fd());
+    roce::CaptureReader reader(source);
+    roce::CapturedFrame frame;
+    if (reader.open() == roce::CaptureReader::Status::ok) {
+      while (reader.next(frame) == roce::CaptureReader::Status::ok) {
+        roce::Packet packet;
+        if (roce::decode(frame.link, frame.bytes, frame.original, packet) == roce::Decoded::packet)
+          clocks_.look(frame.time, packet);
+      }
+    }
+    clocks_.finish();
+    ::lseek(file_.fd(), 0, SEEK_SET);
+  }
+
+  // In the order of the corrected stamps, and none before the first frame of the capture.
+  void in_order(std::uint64_t time, roce::Packet&& packet) {
+    analyzer_->packet(std::max(time, frames_.first), std::move(packet));
+  }
+
   bool start(std::uint64_t first) {
     int failure = 0;
     auto sink = trace::FdSink::create(options_.to.c_str(), failure);
@@ -192,8 +216,14 @@ class Import {
     }
     roce::Packet packet;
     switch (roce::decode(frame.link, frame.bytes, frame.original, packet)) {
-      case roce::Decoded::packet:
-        return analyzer_->packet(std::max(frame.time, frames_.first), std::move(packet));
+      case roce::Decoded::packet: {
+        const std::int64_t more = clocks_.correction(packet);
+        const std::uint64_t earlier = more < 0 ? std::min(frame.time, static_cast<std::uint64_t>(-more)) : 0U;
+        const std::uint64_t time =
+            frame.time - earlier + static_cast<std::uint64_t>(std::max(more, std::int64_t{0}));
+        return order_.add(time, std::move(packet),
+                          [this](std::uint64_t at, roce::Packet&& next) { in_order(at, std::move(next)); });
+      }
       case roce::Decoded::other:
         ++frames_.other;
         return;
@@ -213,6 +243,7 @@ class Import {
       error(options_.from + ": the capture has no frames");
       return exit_cannot_read;
     }
+    order_.finish([this](std::uint64_t at, roce::Packet&& next) { in_order(at, std::move(next)); });
     analyzer_->finish();
     if (analyzer_->counters().strangers != 0)
       trace_->without_setup(analyzer_->counters().strangers, frames_.last);
@@ -242,13 +273,18 @@ class Import {
             "one "
             "direction only; they are left out, and check says inconclusive");
     }
+    if (const std::int64_t most = clocks_.largest(); most != 0)
+      error("the two ends were stamped by clocks that differ by up to " +
+            std::to_string(std::abs(most) / 1000) +
+            " us; the frames of one end were moved by that, so that no answer stands before what it answers");
     if (wire.unproven > 0)
       error("the capture has no acknowledgements (RC ACK frames), so " + std::to_string(wire.unproven) +
             " messages to clients are taken as received, and check says inconclusive");
     if (wire.gaps > 0)
       error("the capture misses " + std::to_string(wire.lost_packets) + " packets in " +
             std::to_string(wire.gaps) + " places; they are marked WireGap, and check can only doubt there");
-    const auto numbers = as_json(frames_, wire, trace);
+    auto numbers = as_json(frames_, wire, trace);
+    numbers["clock_correction_ns"] = clocks_.largest();
     Output out;
     if (options_.json) {
       out.line(numbers.dump());
@@ -261,6 +297,8 @@ class Import {
   const ImportCommand& options_;
   InputFile file_;
   Frames frames_;
+  roce::ClockOffsets clocks_;
+  roce::FrameOrder order_{0};
   std::unique_ptr<trace::Writer> writer_;
   std::unique_ptr<roce::TraceImport> trace_;
   std::unique_ptr<roce::Analyzer> analyzer_;
@@ -288,7 +326,10 @@ void add_import(CLI::App& app, Runner& runner) {
       std::string("Examples:\n"
                   "  urtrs-replay import capture.pcapng capture.rtrc\n"
                   "  urtrs-replay import capture.pcapng capture.rtrc --json\n\n"
-                  "The trace has the messages as the clients saw them, rebuilt by sequence number.\n"
+                  "The trace has the messages as the clients saw them, rebuilt by sequence number. A file is "
+                  "read twice: where\n"
+                  "the two ends were captured with clocks that differ (by up to 100 ms), stamps are "
+                  "corrected first.\n"
                   "Exit codes: 0 imported, 1 damaged capture, 2 wrong usage, 3 no capture or no RTRS in it."),
       bind, import);
 }
