@@ -77,6 +77,8 @@ class Bench:
         return sorted(self.folder.glob("run.*.trace"))
 
     def json(self, bug, *words):
+        if "--out" in words:
+            (self.folder / words[words.index("--out") + 1]).unlink(missing_ok=True)
         ran = self.run(bug, "replay", *words, "--json")
         try:
             return ran.returncode, json.loads(ran.stdout)

@@ -88,7 +88,7 @@ def simulated_worlds(folder, has_tshark):
                 wireshark(capture)
             replay("import", capture, capture + ".rtrc")
             replay("check", capture + ".rtrc")
-            exact = os.path.join(folder, "exact.pcapng")
+            exact = os.path.join(folder, f"seed{seed}-{label}-exact.pcapng")
             replay("pcap", *traces, "-o", exact, "--exact")
             replay("import", exact, exact + ".rtrc")
             assert notes(exact + ".rtrc") == notes(capture + ".rtrc"), (seed, label)

@@ -61,8 +61,9 @@ def make(build, entry, rehash):
         if "planted" in entry:
             program = build / "conformance/planted/planted-urtrs-replay"
             environment["URTRS_MUTANT"] = entry["planted"]
-        out = run([program, "min", source, *min_words(entry), "--hashes", "--out", HERE / entry["file"]], (1,),
-                  cwd=folder, env=environment)
+        out = run([program, "min", source, *min_words(entry), "--hashes", "--out", "small.rtrc"], (1,), cwd=folder,
+                  env=environment)
+        shutil.copy(f"{folder}/small.rtrc", HERE / entry["file"])
         if rehash:
             same_records(replay, HERE / entry["file"], f"{folder}/{source}")
     run([replay, "replay", HERE / entry["file"]], (0,))

@@ -61,6 +61,7 @@ void print(const LiftCommandOptions& options, const Lifted& lifted) {
 }
 
 int lift_file(const LiftCommandOptions& options) {
+  if (!may_write(options.out)) return exit_usage;
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
   trace::FdSource source(file.fd());
@@ -81,6 +82,7 @@ int lift_file(const LiftCommandOptions& options) {
     return exit_cannot_read;
   }
   if (lifted.fails) {
+    if (!may_write(options.out)) return exit_usage;
     const tools::TapeFile tape{lifted.seed, lifted.run.last.signature, lifted.run.last.seen,
                                lifted.run.shrunk.tape, lifted.scenario};
     if (const int failed = tools::write_tape(options.out, tape)) {
@@ -108,7 +110,7 @@ void add_lift(CLI::App& app, Runner& runner) {
           "2 wrong usage, 3 no judgement, 4 something is wrong with the trace, but no world shows it."),
       [](CLI::App& command, LiftCommandOptions& options) {
         command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
-        command.add_option("--out", options.out, "Tape to write")->required();
+        command.add_option("--out", options.out, "Tape to write; no file is replaced")->required();
         command.add_option("--seeds", options.seeds, "Delays to try for each guess")->capture_default_str();
         command.add_option("--time", options.seconds, "Stop after so many seconds")->capture_default_str();
         command.add_flag("--json", options.json, "The result as a JSON object");

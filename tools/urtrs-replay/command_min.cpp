@@ -60,9 +60,9 @@ int rerun(const MinOptions& options, std::string_view bytes) {
 }
 
 // The shortest trace with what the reference does on it, so that this core diverges from it.
-bool told_by_reference(const MinOptions& options, const std::string& from) {
+bool told_by_reference(const MinOptions& options, const std::string& from, const std::string& to) {
   const std::string command = options.reference + " min --rerun " + (options.hashes ? "--hashes " : "") +
-                              quoted(from) + " --out " + quoted(options.out);
+                              quoted(from) + " --out " + quoted(to);
   return std::system(command.c_str()) == 0;
 }
 
@@ -143,16 +143,27 @@ MinimizeOptions how_to(const MinOptions& options, const std::string& directory) 
 
 // Brings the result to where it was asked for.
 bool keep(const MinOptions& options, const Minimized& result) {
-  if (!options.reference.empty() && told_by_reference(options, result.file)) return true;
-  std::error_code failed;
-  std::filesystem::copy_file(result.file, options.out, std::filesystem::copy_options::overwrite_existing,
-                             failed);
-  if (failed) error("cannot write " + options.out + ": " + failed.message());
-  return !failed;
+  std::string from = result.file;
+  const std::string told = result.file + ".reference";
+  if (!options.reference.empty() && told_by_reference(options, result.file, told)) from = told;
+  const InputFile file(from);
+  if (!file.is_open()) return false;
+  const int fd = create_output(options.out, 0600);
+  if (fd < 0) return false;
+  trace::FdSource source(file.fd());
+  trace::FdSink sink(fd);
+  char part[1 << 16];
+  std::ptrdiff_t got = 0;
+  int wrong = 0;
+  while (wrong == 0 && (got = source.read(part, sizeof part)) > 0)
+    wrong = sink.write(part, static_cast<std::size_t>(got));
+  if (got < 0) wrong = static_cast<int>(-got);
+  if (wrong != 0) error("cannot write " + options.out + ": " + std::strerror(wrong));
+  return wrong == 0;
 }
 
 int minimize_file(const MinOptions& options) {
-  if (!is_clear(options)) return exit_usage;
+  if (!is_clear(options) || !may_write(options.out)) return exit_usage;
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
   std::string bytes;
@@ -186,14 +197,14 @@ void add_min(CLI::App& app, Runner& runner) {
           "result=ok'.\n\n"
           "Examples:\n"
           "  urtrs-replay min run.rtrc --out short.rtrc\n"
-          "  urtrs-replay min run.rtrc --out short.rtrc --shows Complete\n"
-          "  urtrs-replay min run.rtrc --out short.rtrc --predicate 'urtrs-replay grep {} --event Complete'\n"
+          "  urtrs-replay min run.rtrc --out shown.rtrc --shows Complete\n"
+          "  urtrs-replay min run.rtrc --out asked.rtrc --predicate 'urtrs-replay grep {} --event Complete'\n"
           "\n"
           "Exit codes: 0 nothing fails, 1 it fails and the short trace is written, 2 wrong usage,\n"
           "3 no judgement."),
       [](CLI::App& command, MinOptions& options) {
         command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
-        command.add_option("--out", options.out, "Trace file to write")->required();
+        command.add_option("--out", options.out, "Trace file to write; no file is replaced")->required();
         command.add_option("--for", options.looks, "Which failure to look for")
             ->check(CLI::IsMember({"all", "invariant", "check", "replay"}))
             ->capture_default_str();

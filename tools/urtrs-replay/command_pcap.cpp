@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,15 +26,15 @@ struct PcapOptions {
   bool json = false;
 };
 
-// The file to write, "-" is standard output. Throws when it cannot be written.
+// The file to write, "-" is standard output. Says on stderr when it cannot be opened, throws when it cannot
+// be written.
 class OutputBytes {
  public:
-  explicit OutputBytes(const std::string& path)
-      : fd_(path == "-" ? ::dup(STDOUT_FILENO)
-                        : ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) {
-    if (fd_ < 0) throw std::system_error(errno, std::generic_category(), "cannot write " + path);
+  explicit OutputBytes(const std::string& path) : fd_(create_output(path, 0600, true)) {}
+  ~OutputBytes() {
+    if (fd_ >= 0) ::close(fd_);
   }
-  ~OutputBytes() { ::close(fd_); }
+  bool is_open() const { return fd_ >= 0; }
   OutputBytes(const OutputBytes&) = delete;
   OutputBytes& operator=(const OutputBytes&) = delete;
 
@@ -91,6 +90,7 @@ nlohmann::ordered_json as_json(const roce::Recordings& recordings, const roce::S
 }
 
 int pcap(const PcapOptions& options) {
+  if (!may_write(options.to, true)) return exit_usage;
   roce::Recordings recordings;
   int code = exit_ok;
   for (const std::string& path : options.traces) {
@@ -103,6 +103,7 @@ int pcap(const PcapOptions& options) {
   if (recordings.drifting() > 0)
     error("the clocks of the traces drift apart; the times of some frames are wrong by that much");
   OutputBytes file(options.to);
+  if (!file.is_open()) return exit_usage;
   roce::CaptureWriter writer([&file](roce::Bytes bytes) { file.put(bytes); }, "urtrs-replay pcap");
   roce::Synthesis synthesis(recordings, roce::SynthesisOptions{options.mtu, options.port, options.exact},
                             [&writer](Nanos time, roce::Bytes frame) { writer.frame(time, frame); });
@@ -133,7 +134,9 @@ void add_pcap(CLI::App& app, Runner& runner) {
         .add_option("TRACE", options.traces,
                     "Traces of one run: client, server, or both; - for standard input")
         ->required();
-    command.add_option("-o,--output", options.to, "Capture to write, - for standard output")->required();
+    command
+        .add_option("-o,--output", options.to, "Capture to write, - for standard output; no file is replaced")
+        ->required();
     command.add_option("--mtu", options.mtu, "Bytes of payload a packet")
         ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
         ->capture_default_str();

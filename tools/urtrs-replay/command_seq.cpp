@@ -140,7 +140,9 @@ std::size_t terminal_width() {
 }
 
 int write_page(const std::string& path, const std::string& page) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
+  const int fd = create_output(path, 0666);
+  if (fd < 0) return exit_usage;
+  std::FILE* file = ::fdopen(fd, "wb");
   bool good = file != nullptr && std::fwrite(page.data(), 1, page.size(), file) == page.size();
   if (file != nullptr) good = std::fclose(file) == 0 && good;
   if (good) return exit_ok;
@@ -149,6 +151,7 @@ int write_page(const std::string& path, const std::string& page) {
 }
 
 int seq(const SeqOptions& options) {
+  if (!options.html.empty() && !may_write(options.html)) return exit_usage;
   std::vector<WantedMark> marks;
   for (const std::string& text : options.marks) {
     const auto mark = parse_mark(text, options.files.size());
@@ -200,7 +203,9 @@ int seq(const SeqOptions& options) {
 void bind(CLI::App& command, SeqOptions& options) {
   command.add_option("FILE", options.files, "Trace files: of one side, or of the server and its clients")
       ->required();
-  command.add_option("--html", options.html, "Write one self-contained page instead of text")
+  command
+      .add_option("--html", options.html,
+                  "Write one self-contained page instead of text; no file is replaced")
       ->type_name("OUT");
   command.add_flag("--json", options.json, "What the page is drawn from, as JSON");
   command.add_option("--mark", options.marks, "Show a violation at this record: [LETTER]RECORD[:TEXT]")

@@ -73,6 +73,50 @@ InputFile::~InputFile() {
   if (fd_ >= 0) ::close(fd_);
 }
 
+namespace {
+
+bool is_writable(const std::string& path, const struct stat& status, bool pipes) {
+  if (S_ISREG(status.st_mode) && status.st_size == 0) return true;
+  if (pipes && S_ISFIFO(status.st_mode)) return true;
+  error("cannot write " + path +
+        ": what is there is not an empty file, and is left as it is; name another file");
+  return false;
+}
+
+}  // namespace
+
+bool may_write(const std::string& path, bool pipes) {
+  if (path == "-" && pipes) return true;
+  if (path == "-") return error("cannot write to standard output here; name a file"), false;
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) return is_writable(path, status, pipes);
+  if (errno == ENOENT) return true;
+  error("cannot write " + path + ": " + std::strerror(errno));
+  return false;
+}
+
+int create_output(const std::string& path, unsigned mode, bool pipes) {
+  if (!may_write(path, pipes)) return -1;
+  // Not O_EXCL, because the name may be a link to where nothing is yet. A pipe is waited for until it is
+  // read.
+  const int fd =
+      path == "-"
+          ? ::dup(STDOUT_FILENO)
+          : ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC | (pipes ? 0 : O_NONBLOCK), mode);
+  if (fd < 0) {
+    error("cannot write " + path + ": " + std::strerror(errno));
+    return -1;
+  }
+  struct stat status {};
+  if (path == "-" || (::fstat(fd, &status) == 0 && is_writable(path, status, pipes))) {
+    // Where the mode is not ours to change, the owner has chosen it.
+    if (mode == 0600 && S_ISREG(status.st_mode)) (void)!::fchmod(fd, 0600);
+    return fd;
+  }
+  ::close(fd);
+  return -1;
+}
+
 bool Output::line(std::string_view text) {
   if (errno_ != 0) return false;
   const std::string clean = printable(text, colors_);

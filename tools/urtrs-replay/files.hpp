@@ -30,6 +30,13 @@ class InputFile {
 // as they are.
 std::string printable(std::string_view text, bool colors = false);
 
+// Whether a result may be written to `path`: nothing is there, or an empty file. Says on stderr why not. With
+// `pipes`, "-" (standard output) and a named pipe too. Opens and changes nothing.
+bool may_write(const std::string& path, bool pipes = false);
+// A descriptor for writing there, or -1 and the reason on stderr: what may_write() refuses is never changed.
+// 0600 is the mode of an empty file that is there as well.
+int create_output(const std::string& path, unsigned mode, bool pipes = false);
+
 // Standard output, buffered and printable(). A reader that went away (cat | head) is no error.
 class Output {
  public:
