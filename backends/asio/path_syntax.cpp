@@ -19,6 +19,35 @@ bool is_plain(std::string_view address) {
   return true;
 }
 
+bool is_ipv6(std::string_view address) {
+  const std::string text(address.substr(0, address.find('%')));  // without the interface
+  in6_addr six{};
+  return ::inet_pton(AF_INET6, text.c_str(), &six) == 1;
+}
+
+bool parse_port(std::string_view text, std::uint16_t& port) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+// What is wrong with an address and the port behind it; nothing: empty.
+std::string trouble_with(std::string_view text, bool takes_port) {
+  const bool brackets = text.front() == '[';
+  const std::size_t end = brackets ? text.find(']') : text.find(':');
+  if (!brackets && end != std::string_view::npos && text.find(':', end + 1) != std::string_view::npos)
+    return is_ipv6(text) ? "" : "is no IPv6 address; with a port it is written [ADDRESS]:PORT";
+  if (brackets && (end == std::string_view::npos || !is_ipv6(text.substr(1, end - 1))))
+    return "has no IPv6 address in brackets";
+  const std::size_t colon = brackets ? end + 1 : end;
+  if (colon == std::string_view::npos || colon == text.size()) return "";
+  if (!takes_port) return "has a port; only the destination takes one";
+  if (colon == 0) return "is empty before its port";
+  std::uint16_t port = 0;
+  if (text[colon] != ':' || !parse_port(text.substr(colon + 1), port) || port == 0)
+    return "has a port that is not 1 .. 65535";
+  return "";
+}
+
 // The address without its prefix, or what is wrong with it.
 tl::expected<std::string, std::string> parse_address(std::string_view text, std::string_view which) {
   const bool gid = text.substr(0, 4) == "gid:";
@@ -27,6 +56,8 @@ tl::expected<std::string, std::string> parse_address(std::string_view text, std:
     return tl::unexpected("the " + std::string(which) + " address is empty");
   if (!is_plain(text))
     return tl::unexpected("the " + std::string(which) + " address has a character that no address has");
+  if (const std::string trouble = gid ? "" : trouble_with(text, which == "destination"); !trouble.empty())
+    return tl::unexpected("the " + std::string(which) + " address " + trouble);
   return std::string(text);
 }
 
@@ -34,11 +65,6 @@ struct Endpoint {
   std::string host;  // without brackets
   std::uint16_t port = 0;
 };
-
-bool parse_port(std::string_view text, std::uint16_t& port) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return error == std::errc{} && end == text.data() + text.size();
-}
 
 // As the fabrics split it: "[::1]:7", "[::1]", "1.2.3.4:7", "name:7"; several colons without brackets are
 // IPv6. What is not well formed stays the host.

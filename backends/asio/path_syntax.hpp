@@ -1,6 +1,6 @@
 // Paths as people write them: `[src(,|@)]dst`, as the kernel's map_device and the rnbd tool take them.
 //     10.0.0.2    ip:10.0.0.1@ip:10.0.0.2    10.0.0.1,10.0.0.2    fd00::1@fd00::2    storage1
-//     gid:fe80::1@gid:fe80::2
+//     10.0.0.2:7    [fd00::2]:7    gid:fe80::1@gid:fe80::2
 #pragma once
 #include <cstdint>
 #include <string>

@@ -41,6 +41,19 @@ TEST(PathSyntax, SaysWhatIsWrong) {
   EXPECT_EQ(why("10.0.0.1 "),
             "path '10.0.0.1 ': the destination address has a character that no address has");
   EXPECT_EQ(why("gid:"), "path 'gid:': the destination address is empty");
+  for (const char* text : {"127.0.0.1:65536", "127.0.0.1:-1", "a:b", "127.0.0.1:", "127.0.0.1:0", "[::1]:0",
+                           "[::1]:", "127.0.0.1:18446744073709551617", "[::1]x"})
+    EXPECT_EQ(why(text),
+              "path '" + std::string(text) + "': the destination address has a port that is not 1 .. 65535");
+  EXPECT_EQ(why("127.0.0.1:1:2"),
+            "path '127.0.0.1:1:2': the destination address is no IPv6 address; with a port it is written "
+            "[ADDRESS]:PORT");
+  for (const char* text : {"[::1", "[]:5", "[1.2.3.4]"})
+    EXPECT_EQ(why(text),
+              "path '" + std::string(text) + "': the destination address has no IPv6 address in brackets");
+  EXPECT_EQ(why(":1234"), "path ':1234': the destination address is empty before its port");
+  EXPECT_EQ(why("10.0.0.1:7@10.0.0.2"),
+            "path '10.0.0.1:7@10.0.0.2': the source address has a port; only the destination takes one");
 }
 
 TEST(PathSyntax, APortBehindTheAddressHasPrecedence) {
