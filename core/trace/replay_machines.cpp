@@ -38,13 +38,12 @@ std::unique_ptr<ReplayMachine> make(const Record& record, const FieldMap& map, s
   switch (record.event->id) {
     case kKindOf<BeginClient>: {
       const auto begin = get_struct<BeginClient>(record, map);
-      if (refused(problem_of(begin.config))) return nullptr;
+      if (refused(problem_of(begin))) return nullptr;
       return std::make_unique<ReplayAdapter<ClientSession, ClientInput>>(begin.config);
     }
     case kKindOf<BeginServerSession>: {
       const auto begin = get_struct<BeginServerSession>(record, map);
-      if (refused(problem_of(begin.config))) return nullptr;
-      if (refused(begin.session < kMaxSessions ? nullptr : "session is out of range")) return nullptr;
+      if (refused(problem_of(begin))) return nullptr;
       return std::make_unique<ReplayAdapter<ServerSession, ServerInput>>(begin.config, begin.session);
     }
     case kKindOf<BeginServerRegistry>: {
@@ -69,6 +68,15 @@ std::unique_ptr<ReplayMachine> blank(MachineKind kind) {
 }
 
 }  // namespace
+
+const char* problem_of(const BeginClient& begin) {
+  return problem_of(begin.config);
+}
+
+const char* problem_of(const BeginServerSession& begin) {
+  if (const char* problem = problem_of(begin.config)) return problem;
+  return begin.session < kMaxSessions ? nullptr : "session is out of range";
+}
 
 BlankFactory blank_core_machines() {
   return &blank;

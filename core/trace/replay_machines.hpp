@@ -10,4 +10,8 @@ namespace rtrs::trace {
 MachineFactory core_machines();
 BlankFactory blank_core_machines();
 
+// Why no machine can be made from what the record says; null where one can.
+const char* problem_of(const BeginClient&);
+const char* problem_of(const BeginServerSession&);
+
 }  // namespace rtrs::trace

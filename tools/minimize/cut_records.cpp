@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/trace/writer.hpp"
+#include "tools/minimize/machine_trace.hpp"
 #include "tools/minimize/thin_out.hpp"
 
 namespace rtrs::tool {
@@ -38,7 +39,8 @@ tl::expected<RecordCut, std::string> RecordCut::load(trace::Source& source) {
   cut.header_ = reader.header();
   std::map<Place, std::uint32_t> connections;
   trace::Record record;
-  while (reader.next(record) == trace::Reader::Status::ok) {
+  trace::Reader::Status status;
+  while ((status = reader.next(record)) == trace::Reader::Status::ok) {
     Kept kept;
     kept.event = record.event->id;
     kept.instance = record.instance;
@@ -59,6 +61,9 @@ tl::expected<RecordCut, std::string> RecordCut::load(trace::Source& source) {
     if (kept.removable) cut.removable_.push_back(static_cast<std::uint32_t>(cut.records_.size()));
     cut.records_.push_back(std::move(kept));
   }
+  if (status == trace::Reader::Status::damaged) cut.damage_ = damage_text(reader);
+  if (!cut.damage_.empty() && cut.records_.empty())
+    return tl::make_unexpected(cut.damage_ + "; no record of it can be read");
   return cut;
 }
 

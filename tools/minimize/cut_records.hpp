@@ -17,6 +17,10 @@ class RecordCut {
   // The error says why the trace cannot be read.
   static tl::expected<RecordCut, std::string> load(trace::Source&);
 
+  // Where and why the trace can be read no further; empty: it is whole.
+  const std::string& damage() const { return damage_; }
+  std::size_t records() const { return records_.size(); }  // all that can be read
+
   // Records that may be left out: all but the beginnings and ends of machines, which go when nothing of the
   // machine is left. By their index among them.
   std::size_t size() const { return removable_.size(); }
@@ -41,6 +45,7 @@ class RecordCut {
   std::vector<std::uint32_t> selected(const std::vector<std::uint32_t>& kept) const;
 
   trace::Header header_;
+  std::string damage_;
   std::deque<std::string> bytes_;
   std::vector<Kept> records_;
   std::vector<std::uint32_t> removable_;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/trace/codec.hpp"
+#include "core/trace/replay_machines.hpp"
 #include "core/wire/imm.hpp"
 
 namespace rtrs::tool {
@@ -115,10 +116,14 @@ class Loader {
       const bool known =
           record.event->category != trace::EventClass::note && record.event->id < trace::kKindLimit;
       if (known && problem == nullptr) take(record);
+      if (!refused_.empty()) return wrong(refused_);
     }
     if (status != trace::Reader::Status::end && status != trace::Reader::Status::damaged)
       return wrong(reader_.stop().reason);
     loaded_.records = reader_.records();
+    if (status == trace::Reader::Status::damaged) loaded_.damage = damage_text(reader_);
+    if (!loaded_.damage.empty() && loaded_.records == 0)
+      return wrong(loaded_.damage + "; no record of it can be read");
     return std::move(loaded_);
   }
 
@@ -128,13 +133,21 @@ class Loader {
     return trace::get_struct<Begin>(record, compatibility_->map(record.event->id));
   }
 
+  template <class Begin>
+  void check(const Record& record, const Begin& begin) {
+    if (const char* problem = trace::problem_of(begin))
+      refused_ = "record " + std::to_string(record.seq) + " (" + record.event->name + "): " + problem;
+  }
+
   void take(const Record& record) {
     switch (record.event->id) {
       case kKindOf<trace::BeginClient>:
+        check(record, get<trace::BeginClient>(record));
         add(record).machine = ClientInputs{get<trace::BeginClient>(record).config, 0, {}, {}, {}};
         return;
       case kKindOf<trace::BeginServerSession>: {
         const auto begin = get<trace::BeginServerSession>(record);
+        check(record, begin);
         add(record).machine = ServerInputs{begin.config, begin.session, {}, {}, {}};
         return;
       }
@@ -190,11 +203,16 @@ class Loader {
   trace::Reader reader_;
   std::unique_ptr<trace::Compatibility> compatibility_;
   LoadedTrace loaded_;
+  std::string refused_;              // why a machine cannot be made
   std::vector<Follower> followers_;  // by machine
   std::map<InstanceId, std::size_t> live_;
 };
 
 }  // namespace
+
+std::string damage_text(const trace::Reader& reader) {
+  return "byte " + std::to_string(reader.stop().offset) + ": " + reader.stop().reason;
+}
 
 tl::expected<LoadedTrace, std::string> load_machines(trace::Source& source) {
   return Loader(source).run();

@@ -52,8 +52,12 @@ struct MachineTrace {
 struct LoadedTrace {
   std::vector<MachineTrace> machines;  // sessions in the order they began; registries are left out
   std::uint64_t records = 0;
+  std::string damage;  // where and why no more of it can be read; empty: it is whole
 };
-// The error says why the trace cannot be made smaller.
+// The byte where the reader stopped, and why.
+std::string damage_text(const trace::Reader&);
+// The error says why the trace cannot be made smaller: a machine that no core can be made from, too, as for
+// replay, and a damaged trace without a sound record.
 tl::expected<LoadedTrace, std::string> load_machines(trace::Source&);
 
 }  // namespace rtrs::tool

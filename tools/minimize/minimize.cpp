@@ -75,9 +75,10 @@ class Minimizer {
     bool found = false;
     if (loaded) {
       result_.records_before = loaded->records;
+      result_.damage = loaded->damage;
       if (options_.looks != Looks::replay) found = by_rerun(*loaded);
       if (!found && may_differ()) found = by_last_step(*loaded);
-    } else if (options_.judge || !by_records) {
+    } else if (options_.judge || !by_records || !begins_in_the_middle()) {
       result_.error = loaded.error();
     }
     // Records of machines depend on one another; only what no machine does is found by taking them away.
@@ -101,6 +102,14 @@ class Minimizer {
   }
   bool may_differ() const {
     return !options_.judge && (options_.looks == Looks::all || options_.looks == Looks::replay);
+  }
+
+  // Then no core can be run on it, and the specification can still object to it.
+  bool begins_in_the_middle() const {
+    trace::MemorySource source(bytes_);
+    trace::Reader reader(source);
+    return reader.open() == trace::Reader::Status::ok &&
+           (reader.header().flags & (trace::partial | trace::action_counts)) != 0;
   }
 
   bool by_rerun(const LoadedTrace& trace) {
@@ -263,6 +272,8 @@ class Minimizer {
       result_.error = cut.error();
       return false;
     }
+    result_.damage = cut->damage();
+    result_.records_before = cut->records();
     const Judge judge = judge_by_check();
     const auto judged = [&](const Inputs& candidate) -> std::optional<Fault> {
       ++runs_;

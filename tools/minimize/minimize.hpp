@@ -43,6 +43,7 @@ struct Minimized {
   std::string file;         // the shortest trace, in MinimizeOptions::directory
   std::uint64_t records_before = 0, records = 0;
   std::uint64_t inputs_before = 0, inputs = 0;  // of that machine; 0 where records were taken away
+  std::string damage;  // where and why the trace can be read no further; empty: it is whole
   std::uint64_t runs = 0;
   double seconds = 0;
   bool complete = false;  // nothing more can be taken away; else time was over

@@ -70,6 +70,7 @@ int lift_file(const LiftCommandOptions& options) {
     error(options.file + ": " + trace.error());
     return exit_cannot_read;
   }
+  warn_of_damage(options.file, trace->damage, trace->records);
   LiftOptions how;
   how.seeds = options.seeds;
   how.seconds = options.seconds;

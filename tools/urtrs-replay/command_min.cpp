@@ -45,6 +45,7 @@ int rerun(const MinOptions& options, std::string_view bytes) {
     error(options.file + ": " + trace.error());
     return exit_cannot_read;
   }
+  warn_of_damage(options.file, trace->damage, trace->records);
   if (trace->machines.size() != 1) {
     error("--rerun takes a trace of one session");
     return exit_usage;
@@ -96,9 +97,10 @@ void print(const MinOptions& options, const Minimized& result) {
                                  {"records", result.records},   {"inputs_before", result.inputs_before},
                                  {"inputs", result.inputs},     {"runs", result.runs},
                                  {"seconds", result.seconds},   {"complete", result.complete},
-                                 {"file", options.out}};
+                                 {"damage", result.damage},     {"file", options.out}};
     out.line(json.dump());
   } else if (!result.fails) {
+    if (!result.damage.empty()) out.line("the trace is damaged; of what can be read of it:");
     print_sound(out, options);
   } else {
     char took[32];
@@ -177,6 +179,7 @@ int minimize_file(const MinOptions& options) {
     error(options.file + ": " + result.error);
     return exit_cannot_read;
   }
+  warn_of_damage(options.file, result.damage, result.records_before);
   if (result.fails && !keep(options, result)) return exit_usage;
   print(options, result);
   return result.fails ? exit_bad_trace : exit_ok;

@@ -53,6 +53,12 @@ void error(const std::string& text) {
   std::fprintf(stderr, "urtrs-replay: %s\n", printable(text).c_str());
 }
 
+void warn_of_damage(const std::string& path, const std::string& damage, std::uint64_t records) {
+  if (damage.empty()) return;
+  error(path + ", " + damage + "; the trace is damaged: only the " + std::to_string(records) +
+        " records before it are looked at");
+}
+
 InputFile::InputFile(const std::string& path) {
   if (path == "-") {
     fd_ = ::dup(STDIN_FILENO);

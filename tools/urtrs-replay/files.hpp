@@ -70,5 +70,7 @@ class Progress {
 // Says why a trace could not be read to its end, and what that means. Answers the exit code.
 int report_stop(const std::string& path, trace::Reader::Status status, const trace::Reader& reader);
 void error(const std::string& text);
+// Says that only the records before the damage are looked at; nothing where `damage` is empty.
+void warn_of_damage(const std::string& path, const std::string& damage, std::uint64_t records);
 
 }  // namespace rtrs::tool

@@ -280,6 +280,58 @@ class Hostile(unittest.TestCase):
                     with self.subTest(size=size, command=command):
                         self.assertIn("urtrs-replay: ", run(*command, code=3))
 
+    def test_min_and_lift_say_that_a_trace_is_damaged(self):
+        with open(CLIENT, "rb") as file:
+            whole = file.read()
+        with tempfile.TemporaryDirectory() as folder:
+            bad, out = os.path.join(folder, "bad.rtrc"), os.path.join(folder, "out")
+            first = whole.index(b"BLK1")
+            for data in (whole[:first + 60] + bytes([whole[first + 60] ^ 1]) + whole[first + 61:], whole[:first + 60]):
+                with open(bad, "wb") as file:
+                    file.write(data)
+                for command in (("min", bad, "--out", out), ("min", bad, "--out", out, "--json"),
+                                ("min", bad, "--out", out, "--for", "check"), ("min", bad, "--out", out, "--rerun"),
+                                ("min", bad, "--out", out, "--shows", "Complete"), ("lift", bad, "--out", out)):
+                    with self.subTest(size=len(data), command=command):
+                        self.assertRegex(run(*command, code=3), r"bad.rtrc: byte \d+: .*; no record of it can be read")
+            self.assertFalse(os.path.exists(out))
+
+    def test_min_goes_on_with_what_can_be_read(self):
+        with open(CLIENT, "rb") as file:
+            whole = file.read()
+        with tempfile.TemporaryDirectory() as folder:
+            cut = os.path.join(folder, "cut.rtrc")
+            with open(cut, "wb") as file:
+                file.write(whole[:-20])
+            ran = subprocess.run([PROGRAM, "min", cut, "--out", os.path.join(folder, "o")], capture_output=True,
+                                 text=True, timeout=120, check=False)
+            count = len(everything(CLIENT))
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assertIn(f"the trace is damaged: only the {count} records before it are looked at", ran.stderr)
+            self.assertIn("the trace is damaged; of what can be read of it:", ran.stdout)
+            found = records("min", cut, "--out", os.path.join(folder, "p"), "--shows", "Complete", code=1)[0]
+            self.assertTrue(found["fails"] and found["damage"].startswith("byte "), found)
+
+    def test_min_and_lift_refuse_configurations_as_replay_does(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for trace, event, field, value in ((CLIENT, "BeginClient", "max_depth", 65535),
+                                               (CLIENT, "BeginClient", "con_num", 65535),
+                                               (SERVER, "BeginServerSession", "queue_depth", 0),
+                                               (SERVER, "BeginServerSession", "queue_depth", 65535)):
+                lines = [json.loads(line) for line in run("cat", trace, "--json").splitlines()]
+                begins = [line for line in lines if line.get("event") == event]
+                self.assertTrue(begins)
+                begins[0]["fields"]["config." + field] = value
+                bad = os.path.join(folder, f"{event}-{field}-{value}.rtrc")
+                run("from-json", "-", bad, stdin="\n".join(json.dumps(line) for line in lines if "end" not in line) + "\n")
+                why = f"record {begins[0]['seq']} ({event}): config.{field} is out of range"
+                self.assertIn(why, run("replay", bad, code=3))
+                out = os.path.join(folder, "out")
+                for command in (("min", bad, "--out", out), ("min", bad, "--out", out, "--rerun"),
+                                ("min", bad, "--out", out, "--for", "invariant"), ("lift", bad, "--out", out)):
+                    with self.subTest(command=command, field=field, value=value):
+                        self.assertIn(why, run(*command, code=3))
+
     def test_a_trace_without_a_sound_record_is_merged_as_an_empty_one(self):
         with tempfile.TemporaryDirectory() as folder:
             empty = os.path.join(folder, "empty.rtrc")
