@@ -1,15 +1,20 @@
 #include "tools/minimize/judges.hpp"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "core/trace/reader.hpp"
 #include "core/trace/text.hpp"
@@ -50,6 +55,41 @@ tl::expected<std::string, std::string> output_of(const std::string& command) {
     text.append(buffer, got);
   pclose(pipe);
   return text;
+}
+
+using Clock = std::chrono::steady_clock;
+
+// In a process group of its own, without input and output, and gone with this program.
+[[noreturn]] void become(const std::string& command) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const int none = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(none, fd);
+  ::execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
+  ::_exit(127);
+}
+
+// What waitpid() says of the shell, -1 when there is none. Nothing when it had to be killed at `end`.
+std::optional<int> status_of(const std::string& command, Clock::time_point end) {
+  std::fflush(stdout);
+  const pid_t pid = ::fork();
+  if (pid == 0) become(command);
+  if (pid < 0) return -1;
+  ::setpgid(pid, pid);  // Here too, because the kill below may come before that of the child.
+  int status = 0;
+  auto pause = std::chrono::microseconds(100);
+  for (;;) {
+    const pid_t ended = ::waitpid(pid, &status, WNOHANG);
+    if (ended == pid) return status;
+    if (ended < 0 && errno != EINTR) return -1;
+    if (Clock::now() >= end) break;
+    std::this_thread::sleep_for(std::min<Clock::duration>(pause, end - Clock::now()));
+    pause = std::min(pause * 2, std::chrono::microseconds(10'000));
+  }
+  ::kill(-pid, SIGKILL);
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return std::nullopt;
 }
 
 // Event and fields of a mark.
@@ -105,19 +145,21 @@ Judge judge_by_reference(std::string command) {
   };
 }
 
-Judge judge_by_command(std::string command) {
-  return [command = std::move(command)](const std::string& path) -> Judged {
+Judge judge_by_command(std::string command, double seconds) {
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                      std::chrono::duration<double>(std::min(seconds, 1e9)));
+  return [command = std::move(command), end](const std::string& path) -> Judged {
     std::string whole = command;
     const std::size_t place = whole.find("{}");
     if (place == std::string::npos)
       whole += " " + quoted(path);
     else
       whole.replace(place, 2, quoted(path));
-    std::fflush(stdout);
-    const int status = std::system((whole + " >/dev/null 2>&1").c_str());
-    if (status == -1 || !WIFEXITED(status) || WEXITSTATUS(status) == 127)
+    const auto status = status_of(whole, end);
+    if (!status) return tl::make_unexpected("time ran out while " + command + " ran; give a longer --time");
+    if (*status == -1 || !WIFEXITED(*status) || WEXITSTATUS(*status) == 127)
       return tl::make_unexpected("cannot run " + command);
-    if (WEXITSTATUS(status) != 0) return std::nullopt;
+    if (WEXITSTATUS(*status) != 0) return std::nullopt;
     return Fault{"the predicate holds", Fault::kLast, command};
   };
 }

@@ -25,8 +25,8 @@ Judge judge_by_check();
 // The first difference between it and what `command`, another build of urtrs-replay, does on its inputs.
 Judge judge_by_reference(std::string command);
 // Fails when the shell says that `command` ends with 0; {} in it stands for the path, which otherwise
-// follows.
-Judge judge_by_command(std::string command);
+// follows. `seconds` from now on what runs of it, with its process group, is killed, and nothing is judged.
+Judge judge_by_command(std::string command, double seconds);
 // Fails when it has records of these kinds in this order: EVENT, or EVENT FIELD=VALUE..., as `cat` prints
 // them.
 Judge judge_by_marks(std::vector<std::string> marks);

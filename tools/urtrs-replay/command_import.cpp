@@ -305,6 +305,7 @@ class Import {
 };
 
 int import(const ImportCommand& options) {
+  if (options.to == "-") return error("cannot write a trace to standard output; name a file"), exit_usage;
   return Import(options).run();
 }
 
@@ -314,9 +315,11 @@ void add_import(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, ImportCommand& options) {
     command.add_option("CAPTURE", options.from, "pcap or pcapng file with RoCEv2, - for standard input")
         ->required();
-    command.add_option("TRACE", options.to, "Trace file to write")->required();
+    command.add_option("TRACE", options.to, "Trace file to write, standard output is not possible")
+        ->required();
     command.add_option("--port", options.port, "Port of the RTRS servers")
         ->capture_default_str()
+        ->check(CLI::Range(1, 65535))
         ->type_name("PORT");
     command.add_flag("--payload", options.payload, "Keep user data, not only its digest");
     command.add_flag("--json", options.json, "What was found as a JSON object");

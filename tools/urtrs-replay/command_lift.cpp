@@ -113,7 +113,9 @@ void add_lift(CLI::App& app, Runner& runner) {
         command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
         command.add_option("--out", options.out, "Tape to write; no file is replaced")->required();
         command.add_option("--seeds", options.seeds, "Delays to try for each guess")->capture_default_str();
-        command.add_option("--time", options.seconds, "Stop after so many seconds")->capture_default_str();
+        command.add_option("--time", options.seconds, "Stop after so many seconds")
+            ->check(check_seconds)
+            ->capture_default_str();
         command.add_flag("--json", options.json, "The result as a JSON object");
       },
       lift_file);

@@ -134,7 +134,7 @@ MinimizeOptions how_to(const MinOptions& options, const std::string& directory) 
   if (options.looks == "check") how.looks = MinimizeOptions::Looks::check;
   if (options.looks == "replay") how.looks = MinimizeOptions::Looks::replay;
   if (!options.reference.empty()) how.judge = judge_by_reference(options.reference);
-  if (!options.predicate.empty()) how.judge = judge_by_command(options.predicate);
+  if (!options.predicate.empty()) how.judge = judge_by_command(options.predicate, options.seconds);
   if (!options.shows.empty()) how.judge = judge_by_marks(options.shows);
   if (::isatty(STDERR_FILENO) == 1)
     how.progress = [](std::size_t left, std::uint64_t runs) {
@@ -221,6 +221,7 @@ void add_min(CLI::App& app, Runner& runner) {
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
             ->type_name("MARK");
         command.add_option("--time", options.seconds, "Stop after so many seconds and write what there is")
+            ->check(check_seconds)
             ->capture_default_str();
         command.add_flag("--hashes", options.hashes, "Write the state after every input too");
         command.add_flag("--rerun", options.rerun, "Only write what this core does on the inputs");

@@ -141,6 +141,7 @@ void add_pcap(CLI::App& app, Runner& runner) {
         ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}))
         ->capture_default_str();
     command.add_option("--port", options.port, "Port of the server")
+        ->check(CLI::Range(1, 65535))
         ->type_name("PORT")
         ->capture_default_str();
     command.add_flag(

@@ -41,6 +41,13 @@ inline constexpr const char* kExitCodes =
     "Exit codes: 0 identical or fine, 1 divergence, violation or damaged trace, 2 wrong usage,\n"
     "3 no judgement (no trace, another version, or what is needed is missing).";
 
+// For options that are a number of seconds: 0 to 1e9. CLI::Range takes nan.
+inline std::string check_seconds(const std::string& text) {
+  double seconds = -1;
+  if (CLI::detail::lexical_cast(text, seconds) && seconds >= 0 && seconds <= 1e9) return {};
+  return "'" + text + "' is no number of seconds from 0 to 1e9";
+}
+
 // commands.cpp: adds all of them.
 void add_commands(CLI::App& app, Runner& runner);
 

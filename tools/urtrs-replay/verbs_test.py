@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM, TRACES = (os.path.abspath(argument) for argument in sys.argv[1:3])
@@ -263,6 +264,49 @@ class Outputs(unittest.TestCase):
                                      check=False)
                 self.assertEqual((ran.returncode, os.listdir(folder)), (2, []), ran.stderr)
                 self.assertIn("cannot write to standard output here; name a file", ran.stderr)
+
+
+class Arguments(unittest.TestCase):
+    def test_numbers_that_are_none(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "out")
+            for seconds in ("nan", "-1", "1e300", "inf", "x"):
+                for command in ("min", "lift"):
+                    with self.subTest(seconds=seconds, command=command):
+                        self.assertIn("--time", run(command, CLIENT, "--out", out, "--time=" + seconds, code=2))
+            for port in ("0", "65536", "-1"):
+                self.assertIn("--port", run("import", CLIENT, out, "--port=" + port, code=2))
+                self.assertIn("--port", run("pcap", CLIENT, "-o", out, "--port=" + port, code=2))
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_no_trace_goes_to_standard_output(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for command in ("import", "from-json"):
+                ran = subprocess.run([PROGRAM, command, CLIENT, "-"], cwd=folder, capture_output=True, text=True,
+                                     timeout=120, check=False)
+                self.assertEqual((ran.returncode, os.listdir(folder)), (2, []), ran.stderr)
+                self.assertIn("cannot write a trace to standard output; name a file", ran.stderr)
+
+    def test_a_predicate_ends_with_the_time(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pids, out = os.path.join(folder, "pids"), os.path.join(folder, "out")
+            hangs = f"echo $$ >> {pids}; sleep 1000 & echo $! >> {pids}; wait; :"
+            self.assertIn("time ran out while", run("min", CLIENT, "--out", out, "--time", "1", "--predicate", hangs,
+                                                    code=3))
+            with open(pids, encoding="utf-8") as file:
+                numbers = file.read().split()
+            self.assertEqual(len(numbers), 2)
+            # A killed process that is not min's child may take a moment to be gone.
+            end = time.monotonic() + 30
+            while any(self.runs(number) for number in numbers):
+                self.assertLess(time.monotonic(), end, numbers)
+
+    def runs(self, number):
+        try:
+            with open(f"/proc/{number}/stat", encoding="utf-8") as file:
+                return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+        except (FileNotFoundError, ProcessLookupError):
+            return False
 
 
 class Hostile(unittest.TestCase):
