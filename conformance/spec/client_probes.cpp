@@ -47,13 +47,9 @@ void ClientSpec::post_imm() {
 void ClientSpec::probe_delivery() {
   const Sight at = sight();
   const Path& path = path_at(event_.key.path);
-  at.check(
-      event_.key.con != 0 && (path.epoch == 0 || !path.probe) && settings_.probe_deliveries,
-      Rule::probe_delivery, [&] { return "over " + to_string(event_.key); },
-      [] {
-        return std::string(
-            "over an IO connection, while the probe is not agreed and completions prove delivery");
-      });
+  at.check((path.epoch == 0 || !path.probe) && settings_.probe_deliveries, Rule::probe_delivery,
+           [&] { return "over " + to_string(event_.key); },
+           [] { return std::string("while the probe is not agreed and completions prove delivery"); });
   at.check(outstanding(event_.key), Rule::probe_due, "a probe without anything outstanding",
            "while a request is in flight on the connection");
   if (Connection* con = find(event_.key); con != nullptr && con->live(at))

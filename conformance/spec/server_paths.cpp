@@ -275,12 +275,9 @@ void ServerSpec::probe_delivery() {
   const Path& path = path_at(event_.key.path);
   const bool agreed = whole_ && probes(path);
   at.check(
-      event_.key.con != 0 && !agreed && settings_.probe_deliveries, Rule::probe_delivery,
+      !agreed && settings_.probe_deliveries, Rule::probe_delivery,
       [&] { return "over " + to_string(event_.key); },
-      [] {
-        return std::string(
-            "over an IO connection, while the probe is not agreed and completions prove delivery");
-      });
+      [] { return std::string("while the probe is not agreed and completions prove delivery"); });
   if (Connection* con = find(event_.key); con != nullptr && con->live(at))
     con->post(at, 1, event_.cookie, settings_.send_depth);
 }
@@ -290,8 +287,7 @@ void ServerSpec::check_silence(const Path& path) {
   if (settings_.heartbeat_interval == 0) return;
   const Time least = (settings_.heartbeat_missed_max + 1) * settings_.heartbeat_interval;
   bool silent = !whole_;
-  for (const Connection& con : path.cons)
-    silent = silent || (con.key().con != 0 && event_.now >= con.heard_at + least);
+  for (const Connection& con : path.cons) silent = silent || event_.now >= con.heard_at + least;
   const bool agreed = whole_ && probes(path);
   sight().check(settings_.probe_deliveries && !agreed && silent, Rule::probe_dead_early,
                 "a path is given up for a silent connection, and completions came on every connection of it",

@@ -284,11 +284,6 @@ const std::vector<Spoiled> kServerCases = {
      [](Story& s) { s.at(Kind::ImmReceived).imm = 5U << 28; }},
     {Rule::peer_violation, "a request before INFO is borne",
      [](Story& s) { s.insert_after(Kind::Accept, 1, Kind::RequestArrived, arrival(0, 11, 0, false)); }},
-    {Rule::probe_delivery, "over the service connection",
-     [](Story& s) {
-       s.at(Kind::BeginServerSession).settings.probe_deliveries = true;
-       s.insert_after(Kind::Deliver, 0, Kind::ProbeDelivery, on(0, 0, 10, [](Event& e) { e.cookie = 2; }));
-     }},
     {Rule::probe_delivery, "where completions prove nothing",
      [](Story& s) {
        s.insert_after(Kind::Deliver, 0, Kind::ProbeDelivery, on(0, 1, 11, [](Event& e) { e.cookie = 1; }));

@@ -72,12 +72,21 @@ TEST_F(ClientDeliveryProbeTest, NothingIsPostedToAServerThatKnowsTheProbe) {
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(tick().empty());
 }
 
-TEST_F(ClientDeliveryProbeTest, AdministrativeRequestsAreSpokenForByTheHeartbeat) {
+// Other connections keep the heartbeat of the path alive.
+TEST_F(ClientDeliveryProbeTest, AnAdministrativeRequestThatIsNotDeliveredEndsThePathUnderTrafficOnOthers) {
   open(1);
   feed(Submitted{now, session.next_permit(), Direction::write, true, false, 0, 512, 32});
   ASSERT_EQ(only<PostRequest>().key.con, 0);
-  for (int i = 0; i < 20; ++i) EXPECT_TRUE(tick().empty());
-  EXPECT_TRUE(session.path(0).connected());
+  const Nanos since = now;
+  unsigned sent = 0;
+  while (session.path(0).connected() && now - since < seconds(60)) {
+    feed(ImmReceived{now, key(0, 1), wire::encode_io_rsp(wire::ImmType::io_rsp, 3, 0)});
+    feed(DeadlineReached{session.next_deadline()});
+    for (const ProbeDelivery& probe : asked<ProbeDelivery>()) sent += probe.key == key(0, 0) ? 1U : 0U;
+  }
+  EXPECT_EQ(sent, 1U);
+  EXPECT_EQ(session.path(0).reason(), Reason::connection_silent);
+  EXPECT_LE(now - since, (heartbeat().missed_max + 2) * heartbeat().interval);
 }
 
 }  // namespace

@@ -162,12 +162,10 @@ Reason ClientPath::heartbeat_due(Nanos now, const ClientConfig& config, bool fen
   if (tick == Heartbeat::Tick::send) message_owed_ = true;
   if (probe_ || config.probe_deliveries) {
     // None is probed in the step that ends them all: both together exceed the action list.
-    // The heartbeat itself proves what a completion on the service connection would.
-    const std::uint16_t first = probe_ ? 0 : 1;
-    for (std::uint16_t con = first; con < cons_.size(); ++con)
+    for (std::uint16_t con = 0; con < cons_.size(); ++con)
       if (cons_[con].probe.is_dead(outstanding(con, fencing), config.heartbeat))
         return Reason::connection_silent;
-    for (std::uint16_t con = first; con < cons_.size(); ++con)
+    for (std::uint16_t con = 0; con < cons_.size(); ++con)
       cons_[con].probe.on_tick(outstanding(con, fencing));
   }
   for (std::uint16_t con = 0; con < cons_.size(); ++con) send_owed_heartbeats(con, out);
@@ -180,13 +178,16 @@ void ClientPath::send_owed_heartbeats(std::uint16_t con, ActionList& out) noexce
     ack_owed_ = false;
     out.push(PostImm{key(con), wire::encode_hb(wire::ImmType::hb_ack), queue.take(1)});
   }
-  // On the service connection one HB_MSG serves the heartbeat and the probe.
   Probe& probe = cons_[con].probe;
-  const bool owed = probe.owed() || (con == 0 && message_owed_);
+  if (!probe_ && probe.owed() && queue.has_heartbeat_room()) {
+    probe.sent();
+    out.push(ProbeDelivery{key(con), queue.take_signalled()});
+  }
+  // On the service connection one HB_MSG serves the heartbeat and the probe.
+  const bool owed = (probe_ && probe.owed()) || (con == 0 && message_owed_);
   if (!owed || !queue.has_heartbeat_room()) return;
-  probe.sent();
+  if (probe_) probe.sent();
   if (con == 0) message_owed_ = false;
-  if (con != 0 && !probe_) return out.push(ProbeDelivery{key(con), queue.take_signalled()});
   out.push(PostImm{key(con), wire::encode_hb(wire::ImmType::hb_msg), queue.take(1)});
 }
 

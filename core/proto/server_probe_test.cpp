@@ -79,9 +79,15 @@ class ServerDeliveryProbeTest : public ServerSessionTest {
     now = session->next_deadline();
     feed(DeadlineReached{});
     std::vector<ProbeDelivery> probes = all<ProbeDelivery>();
-    // Owed when the queue of the service connection was full.
+    std::vector<SendDone> done;
     for (const PostImm& post : all<PostImm>())
-      if (post.cookie != 0) feed(SendDone{0, post.key, post.cookie});
+      if (post.cookie != 0) done.push_back(SendDone{0, post.key, post.cookie});
+    // The service connection delivers.
+    std::erase_if(probes, [&](const ProbeDelivery& probe) {
+      if (probe.key.con == 0) done.push_back(SendDone{0, probe.key, probe.cookie});
+      return probe.key.con == 0;
+    });
+    for (const SendDone& one : done) feed(one);
     return probes;
   }
   void answer(const Keys& keys, std::uint16_t chunk) { respond(serve(write(keys.io, chunk))); }

@@ -136,17 +136,16 @@ bool ServerSession::tick(std::uint16_t index, Nanos now, ActionList& out) noexce
   }
   const std::size_t before = out.size();
   for (unsigned con = 0; con < path.cons.size(); ++con) send_owed(path, con, out);
-  return out.size() - before <= 2;
+  return out.size() - before <= 3;
 }
 
-// A client that knows the probe extension probes both directions. The heartbeat proves what a completion on
-// the service connection would. False: a connection is dead.
+// A client that knows the probe extension probes both directions. False: a connection is dead.
 bool ServerSession::probe_deliveries(ServerPath& path) const noexcept {
   if (!config_.probe_deliveries || (path.extensions & wire::kExtensionProbe) != 0) return true;
   const auto outstanding = [&](const ServerCon& con) { return path.in_use > 0 || !con.queue.all_done(); };
-  for (unsigned con = 1; con < path.cons.size(); ++con)
+  for (unsigned con = 0; con < path.cons.size(); ++con)
     if (path.cons[con].probe.is_dead(outstanding(path.cons[con]), config_.heartbeat)) return false;
-  for (unsigned con = 1; con < path.cons.size(); ++con)
+  for (unsigned con = 0; con < path.cons.size(); ++con)
     path.cons[con].probe.on_tick(outstanding(path.cons[con]));
   return true;
 }
@@ -256,7 +255,7 @@ void ServerSession::send_owed(ServerPath& path, unsigned cid, ActionList& out) n
     owed = false;
     out.push(PostImm{key_of(index, cid), wire::encode_hb(type), con.queue.take(1)});
   };
-  if (cid != 0 && con.probe.owed() && con.queue.has_heartbeat_room()) {
+  if (con.probe.owed() && con.queue.has_heartbeat_room()) {
     con.probe.sent();
     out.push(ProbeDelivery{key_of(index, cid), con.queue.take_signalled()});
   }
