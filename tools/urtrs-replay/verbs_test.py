@@ -219,53 +219,6 @@ class Merge(unittest.TestCase):
         run("merge", CLIENT, "/nonexistent", code=2)
 
 
-class Outputs(unittest.TestCase):
-    """What is there is not replaced, neither by name nor through a link."""
-
-    def commands(self, trace, out):
-        return (("min", trace, "--out", out, "--shows", "Complete"), ("min", trace, "--out", out, "--rerun"),
-                ("pcap", trace, "--output", out), ("seq", trace, "--html", out), ("lift", trace, "--out", out))
-
-    def test_what_is_there_stays(self):
-        with tempfile.TemporaryDirectory() as folder:
-            trace, other, link = (os.path.join(folder, name) for name in ("a.rtrc", "other", "link"))
-            with open(CLIENT, "rb") as whole, open(trace, "wb") as copy:
-                copy.write(whole.read())
-            with open(other, "w", encoding="utf-8") as file:
-                file.write("mine")
-            os.symlink(trace, link)
-            before = everything(trace)
-            for out in (trace, other, link, folder, "/dev/null"):
-                for command in self.commands(trace, out):
-                    with self.subTest(command=command):
-                        said = run(*command, code=2)
-                        self.assertIn(f"{out}: what is there is not an empty file, and is left as it is", said)
-            self.assertEqual(everything(trace), before)
-            with open(other, encoding="utf-8") as file:
-                self.assertEqual(file.read(), "mine")
-
-    def test_an_empty_file_and_a_dangling_link_are_written(self):
-        with tempfile.TemporaryDirectory() as folder:
-            for name in ("page", "trace"):
-                os.symlink(name, os.path.join(folder, name + ".link"))
-            page, short = (os.path.join(folder, name + ".link") for name in ("page", "trace"))
-            with open(page, "w", encoding="utf-8"):
-                pass
-            run("seq", CLIENT, "--html", page)
-            self.assertGreater(os.path.getsize(page), 1000)
-            run("min", CLIENT, "--out", short, "--shows", "Complete", code=1)
-            self.assertTrue(everything(short))
-            self.assertEqual(os.stat(short).st_mode & 0o777, 0o600)
-
-    def test_standard_output_is_refused_where_it_is_not_documented(self):
-        with tempfile.TemporaryDirectory() as folder:
-            for command in (("min", CLIENT, "--out", "-"), ("seq", CLIENT, "--html", "-"), ("lift", CLIENT, "--out", "-")):
-                ran = subprocess.run([PROGRAM, *command], cwd=folder, capture_output=True, text=True, timeout=120,
-                                     check=False)
-                self.assertEqual((ran.returncode, os.listdir(folder)), (2, []), ran.stderr)
-                self.assertIn("cannot write to standard output here; name a file", ran.stderr)
-
-
 class Arguments(unittest.TestCase):
     def test_numbers_that_are_none(self):
         with tempfile.TemporaryDirectory() as folder:
