@@ -318,15 +318,20 @@ class HungDisk(Case):
         self.addCleanup(second.close)
         error, device = first.open("good")
         self.assertEqual(error, 0)
+
+        def opened():
+            return open_files(server).count(os.path.realpath(good))
+
+        held = opened()
         self.assertEqual(second.open("good")[0], errno.EPERM)
-        held = open_files(server).count(os.path.realpath(good))
+        until("what the refused open had opened is closed", lambda: opened() == held, BOUND)
         self.fuse.send_signal(signal.SIGSTOP)
         # The session's threads for files wait for the slow one, so the file of the other stays open for now.
         for chunk, name in enumerate(slow, 1):
             first.send_open(name, False, chunk)
         self.assertEqual(first.close_device(device), 0)
         self.assertEqual(second.open("good")[0], 0)
-        self.assertGreater(open_files(server).count(os.path.realpath(good)), held, "the first one is closed already")
+        self.assertGreater(opened(), held, "the first one is closed already")
 
     def test_a_start_does_not_wait_for_it(self):
         good, data = self.file("good.img", 4 << 20), self.file("data", 4 << 20)
