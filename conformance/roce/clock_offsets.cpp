@@ -47,7 +47,7 @@ void ClockOffsets::finish() {
 
 void ClockOffsets::caused(const Address& by, std::uint64_t cause, const Address& at, std::uint64_t effect) {
   const auto ahead = static_cast<std::int64_t>(cause - effect);
-  if (by == at || std::abs(ahead) > kTogether) return;
+  if (by == at || ahead > kTogether || ahead < -kTogether) return;
   Bounds& bounds = bounds_[std::minmax(by, at)];
   if (ahead > 0) ++bounds.reversed;
   if (by < at) {

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <numeric>
 #include <sstream>
 
 #include "backends/asio/path_syntax.hpp"
 #include "core/proto/limits.hpp"
 #include "tools/fabric/open_fabric.hpp"
+#include "tools/nearest_word.hpp"
 
 namespace rtrs::perf {
 namespace {
@@ -40,25 +40,11 @@ const std::map<std::string, MultipathPolicy> kPolicies{{"round-robin", Multipath
                                                        {"min-inflight", MultipathPolicy::min_inflight},
                                                        {"min-latency", MultipathPolicy::min_latency}};
 
-std::size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
-
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
   std::string best;
   std::size_t least = std::max<std::size_t>(word.size() / 3, 1) + 1;
   for (const std::string& candidate : known) {
-    const std::size_t distance = edit_distance(word, candidate);
+    const std::size_t distance = tools::edit_distance(word, candidate);
     if (distance < least) least = distance, best = candidate;
   }
   return best.empty() ? "" : "; did you mean \"" + best + "\"?";
