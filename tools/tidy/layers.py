@@ -12,7 +12,7 @@ LAYERS = {
     "core/proto": ["core/base", "core/wire"],
     "core/fabric": ["core/base", "core/wire", "core/proto"],
     "core/trace": ["core/base", "core/wire", "core/proto", "core/fabric"],
-    "core/driver": ["core/base", "core/wire", "core/proto", "core/fabric", "core/trace"],
+    "core/driver": ["core/base", "core/wire", "core/rnbd", "core/proto", "core/fabric", "core/trace"],
     "core": ["core"],
     "backends": ["core"],
     "conformance/spec": [],

@@ -1,0 +1,99 @@
+// What a BlockServer asks of its caller, and with which results the caller answers. Sectors are of 512 bytes.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "core/rnbd/server_devices.hpp"
+
+namespace rtrs::block {
+
+// Names one operation (StartStorage, OpenExport, MeasureExport) until its result is given. No other operation
+// of the same BlockServer gets the same id before 2^32 further ones have begun. A caller may keep it as a
+// plain number, for example in the user data of an IO queue.
+enum class OpId : std::uint64_t {};
+
+// --- actions ---
+// An export handle is the caller's: it comes back as ExportOpened::handle named it.
+
+// Carry this out on storage; ends with storage_done().
+struct StartStorage {
+  OpId id{};
+  std::uint64_t handle = 0;
+  std::uint64_t sector = 0;  // whole logical blocks inside the export's size; 0 for flush
+  std::uint32_t bytes = 0;   // > 0; 0 for flush
+  std::uint16_t session = 0;
+  std::uint16_t prio = 0;  // Linux ioprio; 0 from clients that do not speak RNBD version 2
+  wire::rnbd::Opcode opcode = wire::rnbd::Opcode::read;  // never secure_erase
+  bool fua = false;       // durable before storage_done() (write, discard, write_zeroes)
+  bool preflush = false;  // what was reported before is made durable first; never of a flush
+  bool nounmap = false;   // write_zeroes: the blocks stay allocated; otherwise they may be freed
+  // Memory of the session, `bytes` long: where a read puts its data, and the data of a write; empty for
+  // others. It is the caller's until storage_done(), also when the client or its connections are gone.
+  std::span<std::byte> data{};
+};
+// Ends with export_opened().
+struct OpenExport {
+  OpId id{};
+  std::uint16_t session = 0;
+  wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;
+  std::string_view name{};  // as the peer sent it: confine it. Valid until export_opened()
+};
+// No operation of the export is under way, and none follows. The handle is the caller's again.
+struct CloseExport {
+  std::uint16_t session = 0;
+  std::uint64_t handle = 0;
+};
+// How large is the export now? Ends with export_measured().
+struct MeasureExport {
+  OpId id{};
+  std::uint16_t session = 0;
+  std::uint64_t handle = 0;
+};
+// Storage could not make durable what was written before. The BlockServer has told every session that has the
+// export open: each flush there fails until the device is closed. Later opens need another instance.
+struct CacheDamaged {
+  std::uint16_t session = 0;  // that met the error
+  std::uint16_t error = 0;    // errno, 1..511
+  std::uint64_t handle = 0;
+  std::uint64_t export_id = 0;
+};
+// The first path of a session is up.
+struct SessionOpened {
+  std::uint16_t session = 0;
+  std::uint64_t serial = 0;  // of the session, from 1; never used again, unlike its index
+  std::string_view name{};   // valid until the next poll()
+};
+// No memory for its devices. The session is being closed, and its requests are answered with ENOMEM. Neither
+// SessionOpened nor SessionClosed tells of it.
+struct SessionRefused {
+  std::uint16_t session = 0;
+  std::string_view name{};  // valid until the next poll()
+};
+// Nothing of the session is left: each of its exports was closed by a CloseExport before this.
+struct SessionClosed {
+  std::uint16_t session = 0;
+  std::uint64_t serial = 0;
+  std::uint64_t unknown_flags = 0;  // IOs with flags of rw that nobody has defined; served without them
+};
+
+using Action = std::variant<StartStorage, OpenExport, CloseExport, MeasureExport, CacheDamaged, SessionOpened,
+                            SessionRefused, SessionClosed>;
+
+// --- results ---
+
+// Of OpenExport. With an error (a positive errno) the rest is not read.
+struct ExportOpened {
+  int error = 0;
+  // The caller's name of this open; no two exports that are open have the same. Free again after CloseExport.
+  std::uint64_t handle = 0;
+  // Which export it is: opens of the same storage have the same number, under whatever name and session.
+  std::uint64_t export_id = 0;
+  // Of its cache, see rnbd::ExportOpened::instance; after all CacheDamaged that were handed out.
+  std::uint64_t instance = 0;
+  rnbd::Geometry geometry{};
+};
+
+}  // namespace rtrs::block

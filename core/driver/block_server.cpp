@@ -1,0 +1,170 @@
+#include "core/driver/block_server.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "core/base/assert.hpp"
+#include "core/driver/block_server_impl.hpp"
+
+namespace rtrs {
+
+static_assert(rnbd::kMaxServerOperations >= kMaxPermits,
+              "a session never has more requests than its devices can name");
+
+namespace {
+
+std::uint64_t pack(const RequestId& id) noexcept {
+  return std::uint64_t{id.session} << 32 | std::uint64_t{id.chunk} << 16 | id.serial;
+}
+
+}  // namespace
+
+// Results may be given without a poll() between them. Each request then leads to one action at most (one more
+// of the same chunk needs its operation handed out first), each open export to its CloseExport, and one event
+// of the transport, besides closing exports, to few.
+void BlockServer::Impl::reserve_actions() {
+  constexpr std::size_t kSpare = 64;
+  const std::size_t needed = kSpare + std::size_t{live + 1U} * (depth + 2U) + exports.size() + 1;
+  if (needed <= capacity) return;
+  const std::size_t larger = std::max(needed, 2 * capacity);
+  Ring<block::Action> grown;
+  grown.open(larger);
+  for (; !waiting.empty(); waiting.pop()) grown.push() = waiting.front();
+  waiting = std::move(grown);
+  capacity = larger;
+}
+
+void BlockServer::Impl::hand_out_waiting() noexcept {
+  for (; !waiting.empty() && handed < out.size(); waiting.pop()) {
+    out[handed++] = waiting.front();
+    // They are told in their order.
+    if (std::holds_alternative<block::CacheDamaged>(waiting.front())) untold.erase(untold.begin());
+  }
+}
+
+std::size_t BlockServer::Impl::poll(Fabric& fabric, Nanos now, std::span<block::Action> into) {
+  out = into;
+  handed = 0;
+  hand_out_waiting();
+  if (next == count && handed < out.size()) {
+    next = 0;
+    count = server.poll(fabric, now, events);
+  }
+  if (next < count && handed < out.size()) {
+    const Server::Together answers(server, fabric);
+    while (next < count && handed < out.size() && waiting.empty()) handle(fabric, now, events[next++]);
+  }
+  out = {};
+  return handed;
+}
+
+void BlockServer::Impl::handle(Fabric& fabric, Nanos now, const ServerEvent& event) {
+  switch (event.kind) {
+    case ServerEvent::Kind::request:
+      return handle_request(fabric, now, event);
+    case ServerEvent::Kind::session_opened:
+      return open_session(fabric, now, event);
+    case ServerEvent::Kind::session_closed:
+      return close_session(fabric, now, event.session);
+  }
+}
+
+void BlockServer::Impl::open_session(Fabric& fabric, Nanos now, const ServerEvent& event) {
+  try {
+    if (sessions.size() <= event.session) sessions.resize(event.session + 1U);
+    ++live;
+    reserve_actions();
+    sessions[event.session] = std::make_unique<Session>(event.session, last_session + 1, generation, depth);
+  } catch (const std::bad_alloc&) {
+    --live;
+    auto& refused = emit<block::SessionRefused>();
+    refused.session = event.session;
+    refused.name = event.name;
+    return server.close_session(fabric, now, event.session);
+  }
+  generation = (generation + 1) % rnbd::kMaxGenerations;
+  auto& opened = emit<block::SessionOpened>();
+  opened.session = event.session;
+  opened.serial = ++last_session;
+  opened.name = event.name;
+}
+
+// The transport ends a session when its last request is answered, so that nothing of it is with the caller.
+void BlockServer::Impl::close_session(Fabric& fabric, Nanos now, std::uint16_t index) {
+  Session* session = find(index);
+  if (session == nullptr) return;  // it was refused
+  feed(fabric, now, *session, rnbd::SessionClosed{});
+  RTRS_ASSERT(session->drained);
+  auto& closed = emit<block::SessionClosed>();
+  closed.session = index;
+  closed.serial = session->serial;
+  closed.unknown_flags = session->devices.unknown_flags();
+  sessions[index].reset();
+  --live;
+}
+
+void BlockServer::Impl::handle_request(Fabric& fabric, Nanos now, const ServerEvent& event) {
+  Session* session = find(event.session);
+  if (session == nullptr) return server.respond(fabric, now, event.id, wire::linux_errno::kEnomem);
+  session->requests[event.id.chunk] = {event.id, event.data};
+  rnbd::RequestArrived input;
+  input.request = pack(event.id);
+  input.direction = event.direction == Direction::read ? wire::Direction::read : wire::Direction::write;
+  input.data_len = static_cast<std::uint32_t>(event.data.size());
+  input.user_header = event.user_header;
+  feed(fabric, now, *session, input);
+}
+
+BlockServer::BlockServer(const ServerConfig& config, std::uint32_t first_generation, Recorder* recorder)
+    : impl_(std::make_unique<Impl>(config, first_generation, recorder)) {}
+BlockServer::~BlockServer() = default;
+BlockServer::BlockServer(BlockServer&&) noexcept = default;
+BlockServer& BlockServer::operator=(BlockServer&&) noexcept = default;
+
+Errc BlockServer::listen(Fabric& fabric, Nanos now, const PathAddress& local) {
+  return impl_->server.listen(fabric, now, local);
+}
+
+std::size_t BlockServer::poll(Fabric& fabric, Nanos now, std::span<block::Action> out) {
+  return impl_->poll(fabric, now, out);
+}
+
+Nanos BlockServer::next_deadline() const noexcept {
+  const bool more = !impl_->waiting.empty() || impl_->next < impl_->count;
+  return more ? 0 : impl_->server.next_deadline();
+}
+
+Server::Together BlockServer::gather(Fabric& fabric) noexcept {
+  return Server::Together(impl_->server, fabric);
+}
+
+void BlockServer::close_session(Fabric& fabric, Nanos now, std::uint16_t session) {
+  impl_->server.close_session(fabric, now, session);
+}
+
+void BlockServer::close(Fabric& fabric, Nanos now) {
+  impl_->server.close(fabric, now);
+}
+
+bool BlockServer::closed() const noexcept {
+  return impl_->server.closed() && impl_->live == 0 && impl_->waiting.empty();
+}
+
+const Server& BlockServer::transport() const noexcept {
+  return impl_->server;
+}
+
+bool BlockServer::take_news(PathNews& news) {
+  return impl_->server.take_news(news);
+}
+
+const rnbd::ServerDevices* BlockServer::devices(std::uint16_t session) const noexcept {
+  const Impl::Session* found = impl_->find(session);
+  return found == nullptr ? nullptr : &found->devices;
+}
+
+const BlockServerStats& BlockServer::stats() const noexcept {
+  return impl_->counted;
+}
+
+}  // namespace rtrs

@@ -1,0 +1,164 @@
+// What the devices of a block server's sessions ask for, and the results of the caller.
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "core/base/assert.hpp"
+#include "core/driver/block_server_impl.hpp"
+
+namespace rtrs {
+
+using rnbd::ServerDevices;
+
+BlockServer::Impl::Session* BlockServer::Impl::end(block::OpId id, OpKind kind) noexcept {
+  const auto bits = static_cast<std::uint64_t>(id);
+  Session* session = find(static_cast<std::uint16_t>(bits >> 48));
+  const std::uint16_t operation = operation_of(id);
+  if (session != nullptr && operation < session->operations.size()) {
+    Session::Operation& waiting_for = session->operations[operation];
+    if (waiting_for.serial == static_cast<std::uint32_t>(bits) && waiting_for.kind == kind) {
+      waiting_for.kind = OpKind::none;
+      return session;
+    }
+  }
+  ++counted.stale_results;
+  return nullptr;
+}
+
+std::vector<BlockServer::Impl::Export>::iterator BlockServer::Impl::export_of(std::uint64_t handle) noexcept {
+  return std::find_if(exports.begin(), exports.end(),
+                      [handle](const Export& one) { return one.handle == handle; });
+}
+
+void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Storage& action) {
+  ++counted.storage_operations;
+  auto& start = emit<block::StartStorage>();
+  start.id = begin(session, action.operation, OpKind::storage);
+  start.handle = action.handle;
+  start.sector = action.sector;
+  start.bytes = action.bytes;
+  start.session = session.index;
+  start.prio = action.prio;
+  start.opcode = action.opcode;
+  start.fua = action.fua;
+  start.preflush = action.preflush;
+  start.nounmap = action.nounmap;
+  if (action.opcode == wire::rnbd::Opcode::read || action.opcode == wire::rnbd::Opcode::write)
+    start.data = request(session, action.request).data.first(action.bytes);
+}
+
+void BlockServer::Impl::perform(Fabric& fabric, Nanos now, Session& session, const rnbd::Respond& action) {
+  server.respond(fabric, now, request(session, action.request).id, action.peer_errno);
+}
+
+void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::WriteBack& action) {
+  rnbd::fill(action, request(session, action.request).data);
+}
+
+void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::OpenExport& action) {
+  auto& open = emit<block::OpenExport>();
+  open.id = begin(session, action.operation, OpKind::open);
+  open.session = session.index;
+  open.mode = action.mode;
+  open.name = action.name;
+}
+
+void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::CloseExport& action) {
+  const auto found = export_of(action.handle);
+  RTRS_ASSERT(found != exports.end());
+  *found = exports.back();
+  exports.pop_back();
+  auto& close = emit<block::CloseExport>();
+  close.session = session.index;
+  close.handle = action.handle;
+}
+
+void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::MeasureExport& action) {
+  auto& measure = emit<block::MeasureExport>();
+  measure.id = begin(session, action.operation, OpKind::measure);
+  measure.session = session.index;
+  measure.handle = action.handle;
+}
+
+void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::CacheDamaged& action) {
+  ++counted.sync_failures;
+  const auto found = export_of(action.handle);
+  RTRS_ASSERT(found != exports.end());
+  auto& damaged = emit<block::CacheDamaged>();
+  damaged.session = session.index;
+  damaged.error = action.error;
+  damaged.handle = action.handle;
+  damaged.export_id = found->id;
+  untold.push_back({found->id, action.error});
+  tell_damage(found->id, action.error);
+}
+
+void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::SessionDrained&) {
+  session.drained = true;
+}
+
+// Every session that has the export open. The one that met the error knows already and ignores it.
+void BlockServer::Impl::tell_damage(std::uint64_t export_id, int error) noexcept {
+  rnbd::ServerActions none;
+  for (const Export& one : exports)
+    if (one.id == export_id) sessions[one.session]->devices.on(rnbd::SyncFailed{one.handle, error}, none);
+}
+
+bool BlockServer::Impl::opened(Fabric& fabric, Nanos now, block::OpId id, const block::ExportOpened& result) {
+  Session* session = end(id, OpKind::open);
+  if (session == nullptr) return false;
+  rnbd::ExportOpened input{operation_of(id), result.error, result.handle, result.geometry, result.instance};
+  if (result.error == 0) {
+    RTRS_ASSERT(export_of(result.handle) == exports.end());
+    try {
+      exports.push_back({result.handle, result.export_id, session->index});
+      reserve_actions();
+    } catch (const std::bad_alloc&) {
+      if (export_of(result.handle) != exports.end()) exports.pop_back();
+      input.error = wire::linux_errno::kEnomem;
+    }
+  }
+  feed(fabric, now, *session, input);
+  // The caller does not know of these yet, and gave the instance of before.
+  for (const Damage& damage : untold)
+    if (input.error == 0 && damage.export_id == result.export_id)
+      session->devices.on(rnbd::SyncFailed{result.handle, damage.error}, actions);
+  return input.error == 0 || result.error != 0;
+}
+
+bool BlockServer::storage_done(Fabric& fabric, Nanos now, block::OpId id, int error, bool sync_failed) {
+  Impl::Session* session = impl_->end(id, Impl::OpKind::storage);
+  if (session == nullptr) return false;
+  impl_->feed(fabric, now, *session, rnbd::StorageDone{Impl::operation_of(id), error, sync_failed});
+  return true;
+}
+
+bool BlockServer::export_opened(Fabric& fabric, Nanos now, block::OpId id,
+                                const block::ExportOpened& result) {
+  return impl_->opened(fabric, now, id, result);
+}
+
+bool BlockServer::export_measured(Fabric& fabric, Nanos now, block::OpId id, std::uint64_t nsectors) {
+  Impl::Session* session = impl_->end(id, Impl::OpKind::measure);
+  if (session == nullptr) return false;
+  impl_->feed(fabric, now, *session, rnbd::ExportMeasured{Impl::operation_of(id), nsectors});
+  return true;
+}
+
+void BlockServer::sync_failed(std::uint64_t export_id, int error) noexcept {
+  impl_->tell_damage(export_id, error);
+}
+
+bool BlockServer::force_close(Fabric& fabric, Nanos now, std::uint64_t handle) {
+  const auto found = impl_->export_of(handle);
+  if (found == impl_->exports.end()) return false;
+  Impl::Session& session = *impl_->sessions[found->session];
+  for (const ServerDevices::Device& device : session.devices) {
+    if (device.state != ServerDevices::DeviceState::open || device.handle != handle) continue;
+    impl_->feed(fabric, now, session, rnbd::DeviceForceClosed{device.id});
+    return true;
+  }
+  return true;  // it is being closed
+}
+
+}  // namespace rtrs

@@ -1,0 +1,135 @@
+// What is behind rtrs::BlockServer.
+#pragma once
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "core/driver/block_server.hpp"
+#include "core/driver/ring.hpp"
+#include "core/proto/limits.hpp"
+#include "core/wire/linux_errno.hpp"
+
+namespace rtrs {
+
+struct BlockServer::Impl {
+  enum class OpKind : std::uint8_t { none, storage, open, measure };
+
+  struct Session {
+    Session(std::uint16_t index_, std::uint64_t serial_, std::uint32_t generation, std::uint16_t depth)
+        : devices({generation, rnbd::kMaxGenerations}),
+          requests(depth),
+          operations(depth),
+          serial(serial_),
+          index(index_) {}
+    struct Request {
+      RequestId id;
+      std::span<std::byte> data;
+    };
+    // With the caller, by rnbd's number of the operation. There is at most one a request.
+    struct Operation {
+      std::uint32_t serial = 0;
+      OpKind kind = OpKind::none;
+    };
+    rnbd::ServerDevices devices;
+    std::vector<Request> requests;  // by chunk
+    std::vector<Operation> operations;
+    std::uint64_t serial;
+    std::uint16_t index;
+    bool drained = false;
+  };
+  struct Export {
+    std::uint64_t handle = 0;
+    std::uint64_t id = 0;
+    std::uint16_t session = 0;
+  };
+  struct Damage {
+    std::uint64_t export_id = 0;
+    std::uint16_t error = 0;
+  };
+
+  Impl(const ServerConfig& config, std::uint32_t first_generation, Recorder* recorder)
+      : server(config, recorder), depth(config.queue_depth), generation(first_generation) {
+    reserve_actions();
+  }
+
+  // --- events of the transport ---
+  std::size_t poll(Fabric&, Nanos now, std::span<block::Action>);
+  void handle(Fabric&, Nanos now, const ServerEvent&);
+  void open_session(Fabric&, Nanos now, const ServerEvent&);
+  void close_session(Fabric&, Nanos now, std::uint16_t index);
+  void handle_request(Fabric&, Nanos now, const ServerEvent&);
+
+  // --- devices ---
+  template <class Input>
+  void feed(Fabric& fabric, Nanos now, Session& session, const Input& input) {
+    actions.clear();
+    session.devices.on(input, actions);
+    for (const rnbd::ServerAction& action : actions)
+      std::visit([&, this](const auto& one) { this->perform(fabric, now, session, one); }, action);
+  }
+  void perform(Fabric&, Nanos, Session&, const rnbd::Storage&);
+  void perform(Fabric&, Nanos, Session&, const rnbd::Respond&);
+  void perform(Fabric&, Nanos, Session&, const rnbd::WriteBack&);
+  void perform(Fabric&, Nanos, Session&, const rnbd::OpenExport&);
+  void perform(Fabric&, Nanos, Session&, const rnbd::CloseExport&);
+  void perform(Fabric&, Nanos, Session&, const rnbd::CacheDamaged&);
+  void perform(Fabric&, Nanos, Session&, const rnbd::MeasureExport&);
+  void perform(Fabric&, Nanos, Session&, const rnbd::SessionDrained&);
+  void tell_damage(std::uint64_t export_id, int error) noexcept;
+  bool opened(Fabric&, Nanos now, block::OpId, const block::ExportOpened&);
+
+  Session* find(std::uint16_t index) noexcept {
+    return index < sessions.size() ? sessions[index].get() : nullptr;
+  }
+  Session::Request& request(Session& session, std::uint64_t name) noexcept {
+    return session.requests[static_cast<std::uint16_t>(name >> 16)];
+  }
+  // The operation is with the caller from now on.
+  block::OpId begin(Session& session, std::uint16_t operation, OpKind kind) noexcept {
+    session.operations[operation] = {++last_operation, kind};
+    return block::OpId{std::uint64_t{session.index} << 48 | std::uint64_t{operation} << 32 | last_operation};
+  }
+  // The session that waits for this result, and no longer does; null when there is none.
+  Session* end(block::OpId id, OpKind kind) noexcept;
+  static std::uint16_t operation_of(block::OpId id) noexcept {
+    return static_cast<std::uint16_t>(static_cast<std::uint64_t>(id) >> 32);
+  }
+  std::vector<Export>::iterator export_of(std::uint64_t handle) noexcept;
+
+  // The place of the next action: in what poll() was given, or where it waits for the next poll().
+  template <class One>
+  One& emit() {
+    block::Action& place = waiting.empty() && handed < out.size() ? out[handed++] : waiting.push();
+    return place.emplace<One>();
+  }
+  void hand_out_waiting() noexcept;
+  void reserve_actions();
+
+  Server server;
+  std::uint16_t depth;
+  std::uint32_t generation;
+  std::uint32_t last_operation = 0;
+  std::uint64_t last_session = 0;
+  unsigned live = 0;
+  std::vector<std::unique_ptr<Session>> sessions;  // by index
+  std::vector<Export> exports;                     // open
+  std::vector<Damage> untold;                      // of the CacheDamaged that wait
+
+  // Of one poll().
+  std::span<block::Action> out;
+  std::size_t handed = 0;
+
+  // Actions that wait for the next poll(), see reserve_actions().
+  Ring<block::Action> waiting;
+  std::size_t capacity = 0;
+
+  // Events of the transport: those before `next` are dealt with.
+  std::array<ServerEvent, 64> events;
+  std::size_t next = 0;
+  std::size_t count = 0;
+
+  rnbd::ServerActions actions;  // of one step of one session
+  BlockServerStats counted;
+};
+
+}  // namespace rtrs

@@ -1,0 +1,346 @@
+// What a block server hands out, and what becomes of results that come late, out of order or never.
+#include "core/driver/block_server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cerrno>
+#include <map>
+#include <vector>
+
+#include "core/driver/test_block_client.hpp"
+
+namespace rtrs {
+namespace {
+
+using block::StartStorage;
+using test::RawClient;
+using wire::rnbd::Opcode;
+
+ServerConfig config() {
+  ServerConfig config;
+  config.queue_depth = test::kTestDepth;
+  config.chunk_size = test::kTestChunk;
+  config.max_sessions = 4;
+  config.extensions = 0;
+  config.send_invalidate = false;
+  return config;
+}
+
+class BlockServerTest : public testing::Test {
+ protected:
+  BlockServerTest() { EXPECT_EQ(server.listen(fabric, now, {}), Errc::ok); }
+
+  // Opens are answered at once with an export named `name`; all else is kept.
+  void turn() {
+    std::array<block::Action, 3> out;
+    do {
+      const std::size_t count = server.poll(fabric, ++now, std::span(out).first(at_a_time));
+      for (const block::Action& action : std::span(out).first(count))
+        std::visit([this](const auto& one) { this->take(one); }, action);
+    } while (server.next_deadline() <= now || !fabric.events.empty());
+  }
+  RawClient connect() {
+    return RawClient(fabric, ++clients, [this] { turn(); });
+  }
+  // The id of the device.
+  std::uint32_t opened(RawClient& client, std::string_view name) {
+    client.open(0, name);
+    turn();
+    EXPECT_EQ(client.answer(0), 0);
+    return client.device_id(0);
+  }
+  block::ExportOpened good(std::string_view name) {
+    block::ExportOpened result;
+    result.handle = ++last_handle;
+    result.export_id = static_cast<std::uint64_t>(name[0]);
+    result.geometry.nsectors = 1024;
+    return result;
+  }
+  bool done(block::OpId id, int error = 0, bool sync_failed = false) {
+    return server.storage_done(fabric, now, id, error, sync_failed);
+  }
+
+  void take(const StartStorage& one) { storage.push_back(one); }
+  void take(const block::OpenExport& one) {
+    if (holds_opens) return opens.push_back(one);
+    EXPECT_TRUE(server.export_opened(fabric, now, one.id, good(one.name)));
+  }
+  void take(const block::CloseExport& one) { closed.push_back(one.handle); }
+  void take(const block::MeasureExport& one) { measures.push_back(one); }
+  void take(const block::CacheDamaged& one) { damaged.push_back(one); }
+  void take(const block::SessionOpened& one) { sessions.push_back(one); }
+  void take(const block::SessionRefused&) { FAIL() << "there is memory"; }
+  void take(const block::SessionClosed& one) { ended.push_back(one); }
+
+  test::ServerSideFabric fabric;
+  BlockServer server{fit(config(), fabric.capabilities()), 5, nullptr};
+  Nanos now = 1;
+  std::size_t at_a_time = 3;  // actions that one poll may hand out
+  std::uint8_t clients = 0;
+  std::uint64_t last_handle = 0;
+  bool holds_opens = false;
+  std::vector<StartStorage> storage;
+  std::vector<block::OpenExport> opens;
+  std::vector<std::uint64_t> closed;
+  std::vector<block::MeasureExport> measures;
+  std::vector<block::CacheDamaged> damaged;
+  std::vector<block::SessionOpened> sessions;
+  std::vector<block::SessionClosed> ended;
+};
+
+TEST_F(BlockServerTest, ARequestGoesToStorageAndItsResultToTheClient) {
+  RawClient client = connect();
+  const std::uint32_t device = opened(client, "disk");
+  client.chunk(3)[4095] = std::byte{42};
+  client.io(3, device, Opcode::write);
+  turn();
+  ASSERT_EQ(storage.size(), 1U);
+  EXPECT_EQ(storage[0].opcode, Opcode::write);
+  EXPECT_EQ(storage[0].handle, last_handle);
+  EXPECT_EQ(storage[0].bytes, 4096U);
+  EXPECT_EQ(storage[0].data.data(), client.chunk(3).data());
+  ASSERT_EQ(storage[0].data.size(), 4096U);
+  EXPECT_EQ(storage[0].data[4095], std::byte{42});
+  EXPECT_EQ(client.answer(3), std::nullopt);
+  EXPECT_TRUE(done(storage[0].id, ENOSPC));
+  EXPECT_EQ(client.answer(3), ENOSPC);
+  EXPECT_EQ(server.stats().storage_operations, 1U);
+  EXPECT_EQ(server.stats().stale_results, 0U);
+}
+
+TEST_F(BlockServerTest, ResultsComeInAnyOrderAndEachCountsOnce) {
+  RawClient client = connect();
+  const std::uint32_t device = opened(client, "disk");
+  for (std::uint16_t chunk = 0; chunk < 4; ++chunk) client.io(chunk, device, Opcode::read);
+  turn();
+  ASSERT_EQ(storage.size(), 4U);
+  for (const std::size_t at : {2U, 0U, 3U, 1U}) {
+    EXPECT_TRUE(done(storage[at].id));
+    EXPECT_EQ(client.answer(static_cast<std::uint16_t>(at)), 0);
+    EXPECT_FALSE(done(storage[at].id)) << "a second time";
+    EXPECT_EQ(client.answer(static_cast<std::uint16_t>(at)), std::nullopt);
+  }
+  EXPECT_EQ(server.stats().stale_results, 4U);
+}
+
+TEST_F(BlockServerTest, TheIdOfAnOperationThatIsOverNeverMeansAnother) {
+  RawClient client = connect();
+  const std::uint32_t device = opened(client, "disk");
+  client.io(1, device, Opcode::read);
+  turn();
+  EXPECT_TRUE(done(storage[0].id));
+  EXPECT_EQ(client.answer(1), 0);
+  client.io(1, device, Opcode::write);
+  turn();
+  ASSERT_EQ(storage.size(), 2U);
+  EXPECT_NE(storage[0].id, storage[1].id);
+  EXPECT_FALSE(done(storage[0].id));
+  EXPECT_FALSE(server.export_measured(fabric, now, storage[1].id, 5)) << "it is no measurement";
+  EXPECT_FALSE(server.export_opened(fabric, now, storage[1].id, good("x"))) << "and opens nothing";
+  EXPECT_EQ(client.answer(1), std::nullopt);
+  EXPECT_TRUE(done(storage[1].id));
+  EXPECT_EQ(client.answer(1), 0);
+}
+
+TEST_F(BlockServerTest, MemoryOfASessionStaysUntilStorageIsDoneWithIt) {
+  RawClient client = connect();
+  const std::uint32_t device = opened(client, "disk");
+  client.io(2, device, Opcode::read);
+  client.io(3, device, Opcode::read);
+  turn();
+  ASSERT_EQ(storage.size(), 2U);
+  client.drop();
+  turn();
+  EXPECT_TRUE(fabric.released.empty());
+  EXPECT_TRUE(closed.empty() && ended.empty());
+  std::fill(storage[0].data.begin(), storage[0].data.end(), std::byte{1});
+  EXPECT_TRUE(done(storage[0].id));
+  turn();
+  EXPECT_TRUE(fabric.released.empty());
+  EXPECT_TRUE(closed.empty());
+  EXPECT_TRUE(done(storage[1].id, EIO));
+  turn();
+  // How large the export is now is asked when storage failed; the session waits for that too.
+  ASSERT_EQ(measures.size(), 1U);
+  EXPECT_TRUE(ended.empty());
+  EXPECT_TRUE(server.export_measured(fabric, now, measures[0].id, 1024));
+  turn();
+  EXPECT_EQ(fabric.released, std::vector<RegionId>{client.region()});
+  EXPECT_EQ(closed, std::vector<std::uint64_t>{last_handle});
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended[0].serial, sessions[0].serial);
+  EXPECT_EQ(server.devices(0), nullptr);
+}
+
+TEST_F(BlockServerTest, AResultAfterItsSessionIsIgnored) {
+  RawClient first = connect();
+  const std::uint32_t device = opened(first, "disk");
+  first.io(0, device, Opcode::read);
+  turn();
+  EXPECT_TRUE(done(storage[0].id));
+  first.drop();
+  turn();
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_FALSE(done(storage[0].id));
+  EXPECT_FALSE(server.export_measured(fabric, now, storage[0].id, 7));
+  // The next session has the index of the first, and its operation the same number.
+  RawClient second = connect();
+  ASSERT_EQ(sessions.size(), 2U);
+  EXPECT_EQ(sessions[1].session, sessions[0].session);
+  EXPECT_NE(sessions[1].serial, sessions[0].serial);
+  const std::uint32_t other = opened(second, "disk");
+  EXPECT_NE(other, device);
+  second.io(0, other, Opcode::read);
+  turn();
+  ASSERT_EQ(storage.size(), 2U);
+  EXPECT_FALSE(done(storage[0].id));
+  EXPECT_EQ(second.answer(0), std::nullopt);
+  EXPECT_TRUE(done(storage[1].id));
+  EXPECT_EQ(second.answer(0), 0);
+  EXPECT_EQ(server.stats().stale_results, 3U);
+}
+
+TEST_F(BlockServerTest, AnExportThatOpensAfterItsClientLeftIsClosed) {
+  holds_opens = true;
+  RawClient client = connect();
+  client.open(0, "disk");
+  turn();
+  ASSERT_EQ(opens.size(), 1U);
+  client.drop();
+  turn();
+  EXPECT_TRUE(ended.empty());
+  EXPECT_EQ(opens[0].name, "disk");
+  EXPECT_TRUE(server.export_opened(fabric, now, opens[0].id, good("disk")));
+  turn();
+  EXPECT_EQ(closed, std::vector<std::uint64_t>{last_handle});
+  EXPECT_EQ(ended.size(), 1U);
+  EXPECT_FALSE(server.export_opened(fabric, now, opens[0].id, good("disk"))) << "the caller closes it";
+}
+
+TEST_F(BlockServerTest, ADeviceIsClosedWhenItsLastOperationIsOver) {
+  RawClient client = connect();
+  const std::uint32_t device = opened(client, "disk");
+  client.io(1, device, Opcode::write);
+  client.close(2, device);
+  client.io(3, device, Opcode::write);
+  turn();
+  ASSERT_EQ(storage.size(), 1U);
+  EXPECT_EQ(client.answer(3), ENOTCONN) << "nothing new after the close";
+  EXPECT_EQ(client.answer(2), std::nullopt);
+  EXPECT_TRUE(closed.empty());
+  EXPECT_TRUE(done(storage[0].id));
+  EXPECT_EQ(server.next_deadline(), 0U);
+  turn();
+  EXPECT_EQ(client.answer(1), 0);
+  EXPECT_EQ(client.answer(2), 0);
+  EXPECT_EQ(closed, std::vector<std::uint64_t>{last_handle});
+}
+
+TEST_F(BlockServerTest, ForceCloseTakesTheDeviceFromItsClient) {
+  RawClient client = connect();
+  const std::uint32_t device = opened(client, "disk");
+  const std::uint64_t handle = last_handle;
+  client.io(1, device, Opcode::write);
+  turn();
+  EXPECT_FALSE(server.force_close(fabric, now, handle + 1));
+  EXPECT_TRUE(server.force_close(fabric, now, handle));
+  client.io(2, device, Opcode::read);
+  turn();
+  EXPECT_EQ(client.answer(2), ENOTCONN);
+  EXPECT_TRUE(closed.empty());
+  EXPECT_TRUE(done(storage[0].id));
+  turn();
+  EXPECT_EQ(client.answer(1), 0);
+  EXPECT_EQ(closed, std::vector<std::uint64_t>{handle});
+  EXPECT_FALSE(server.force_close(fabric, now, handle));
+  EXPECT_NE(opened(client, "disk"), device);
+}
+
+TEST_F(BlockServerTest, EverySessionLearnsThatTheCacheOfItsExportIsDamaged) {
+  RawClient met = connect(), same = connect(), other = connect();
+  const std::uint32_t device = opened(met, "disk");
+  const std::uint32_t same_device = opened(same, "d");  // another name of the same export
+  const std::uint32_t other_device = opened(other, "else");
+  met.io(1, device, Opcode::flush);
+  turn();
+  ASSERT_EQ(storage.size(), 1U);
+  EXPECT_TRUE(done(storage[0].id, ENOSPC, true));
+  turn();
+  ASSERT_EQ(damaged.size(), 1U);
+  EXPECT_EQ(damaged[0].error, ENOSPC);
+  EXPECT_EQ(damaged[0].export_id, static_cast<std::uint64_t>('d'));
+  EXPECT_EQ(met.answer(1), ENOSPC);
+  met.io(1, device, Opcode::flush);
+  same.io(1, same_device, Opcode::flush);
+  other.io(1, other_device, Opcode::flush);
+  turn();
+  EXPECT_EQ(met.answer(1), ENOSPC);
+  EXPECT_EQ(same.answer(1), ENOSPC);
+  ASSERT_EQ(storage.size(), 2U) << "only that of the other export";
+  EXPECT_EQ(storage[1].session, sessions[2].session);
+  // Closed and opened again it works.
+  same.close(2, same_device);
+  turn();
+  same.io(1, opened(same, "d"), Opcode::flush);
+  turn();
+  EXPECT_EQ(storage.size(), 3U);
+  EXPECT_EQ(server.stats().sync_failures, 1U);
+}
+
+TEST_F(BlockServerTest, AnExportOpenedBesideADamageThatIsNotHandedOutIsDamagedToo) {
+  RawClient met = connect(), late = connect();
+  const std::uint32_t device = opened(met, "disk");
+  met.io(1, device, Opcode::flush);
+  holds_opens = true;
+  late.open(0, "disk");
+  turn();
+  ASSERT_EQ(opens.size(), 1U);
+  EXPECT_TRUE(done(storage[0].id, EIO, true));
+  // The caller gives the instance of before, because it does not know yet.
+  EXPECT_TRUE(server.export_opened(fabric, now, opens[0].id, good("disk")));
+  turn();
+  EXPECT_EQ(late.answer(0), 0);
+  late.io(1, late.device_id(0), Opcode::flush);
+  turn();
+  EXPECT_EQ(late.answer(1), EIO);
+  // Opened once more it has the new instance.
+  late.close(2, late.device_id(0));
+  turn();
+  holds_opens = false;
+  late.io(1, opened(late, "disk"), Opcode::flush);
+  turn();
+  EXPECT_EQ(storage.size(), 2U);
+}
+
+TEST_F(BlockServerTest, ASyncThatFailedOutsideAnyRequestReachesAllWhoHaveTheExport) {
+  RawClient client = connect();
+  const std::uint32_t device = opened(client, "disk");
+  server.sync_failed('x', ENOSPC);
+  client.io(1, device, Opcode::flush);
+  turn();
+  ASSERT_EQ(storage.size(), 1U) << "that was another export";
+  EXPECT_TRUE(done(storage[0].id));
+  EXPECT_EQ(client.answer(1), 0);
+  server.sync_failed('d', ENOSPC);
+  client.io(1, device, Opcode::flush);
+  turn();
+  EXPECT_EQ(client.answer(1), ENOSPC);
+}
+
+// One action a poll, and every session closes many devices at once.
+TEST_F(BlockServerTest, ActionsWaitInTheirOrderForACallerWithLittleRoom) {
+  at_a_time = 1;
+  std::vector<RawClient> several{connect(), connect(), connect()};
+  for (RawClient& client : several)
+    for (const char* name : {"a", "b", "c", "d", "e"}) opened(client, name);
+  for (RawClient& client : several) client.drop();
+  server.close(fabric, now);
+  turn();
+  EXPECT_EQ(closed.size(), 15U);
+  EXPECT_EQ(ended.size(), 3U);
+  EXPECT_TRUE(server.closed());
+}
+
+}  // namespace
+}  // namespace rtrs
