@@ -109,6 +109,18 @@ TEST_F(BlockServerTest, ARequestGoesToStorageAndItsResultToTheClient) {
   EXPECT_EQ(server.stats().stale_results, 0U);
 }
 
+TEST_F(BlockServerTest, BehindAnAnswerNothingOfTheOldMemoryGoesOut) {
+  RawClient client = connect();
+  constexpr std::size_t kRoom = 4096;
+  const auto room = client.chunk(0).first(kRoom);
+  std::fill(room.begin(), room.end(), std::byte{0xee});
+  client.open(0, "disk", kRoom);
+  turn();
+  EXPECT_EQ(client.answer(0), 0);
+  EXPECT_NE(client.device_id(0), 0U);
+  for (const std::byte left : room.subspan(wire::rnbd::kOpenRspBytes)) ASSERT_EQ(left, std::byte{0});
+}
+
 TEST_F(BlockServerTest, ResultsComeInAnyOrderAndEachCountsOnce) {
   RawClient client = connect();
   const std::uint32_t device = opened(client, "disk");

@@ -158,10 +158,11 @@ class RawClient {
     event.imm = wire::encode_io_req(kTestDepth, index, off);
     fabric_.events.push_back(event);
   }
-  void open(std::uint16_t index, std::string_view name) {
+  // `room`: bytes for the answer.
+  void open(std::uint16_t index, std::string_view name, std::uint32_t room = wire::rnbd::kOpenRspBytes) {
     std::array<std::byte, wire::rnbd::kOpenBytes> header;
     write_message(wire::rnbd::Open{wire::rnbd::AccessMode::read_write, wire::make_name(name).value}, header);
-    request(index, wire::Direction::read, wire::rnbd::kOpenRspBytes, header);
+    request(index, wire::Direction::read, room, header);
   }
   // That the answer in this chunk names.
   std::uint32_t device_id(std::uint16_t index) {

@@ -1,5 +1,6 @@
-// The server's half of a block world: what urtrsd does, over memory.
+// What the server of a block world keeps its exports on: disks in memory, and storage that takes its time.
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -8,84 +9,18 @@
 
 namespace rtrs::sim {
 
-namespace {
-
-std::uint64_t pack(RequestId id) {
-  return std::uint64_t{id.session} << 32 | std::uint64_t{id.chunk} << 16 | id.serial;
-}
-
-}  // namespace
-
 void BlockWorld::poll_server() {
-  std::array<ServerEvent, 64> events;
-  const std::size_t count = server_->poll(*server_fabric_, now(), events);
-  for (const ServerEvent& event : std::span(events).first(count)) server_event(event);
+  std::array<block::Action, 64> actions;
+  const std::size_t count = server_->poll(*server_fabric_, now(), actions);
+  for (const block::Action& action : std::span(actions).first(count))
+    std::visit([this](const auto& one) { this->perform(one); }, action);
   PathNews news;
   while (server_->take_news(news)) {
   }
 }
 
-void BlockWorld::server_event(const ServerEvent& event) {
-  switch (event.kind) {
-    case ServerEvent::Kind::session_opened:
-      sessions_[event.session].devices =
-          std::make_unique<rnbd::ServerDevices>(rnbd::ServerOptions{generation_++, rnbd::kMaxGenerations});
-      break;
-    case ServerEvent::Kind::session_closed:
-      feed(event.session, rnbd::SessionClosed{});
-      sessions_.erase(event.session);
-      break;
-    case ServerEvent::Kind::request: {
-      const std::uint64_t name = pack(event.id);
-      sessions_[event.id.session].requests[name] = {event.id, event.data};
-      rnbd::RequestArrived input;
-      input.request = name;
-      input.direction = event.direction == Direction::read ? wire::Direction::read : wire::Direction::write;
-      input.data_len = static_cast<std::uint32_t>(event.data.size());
-      input.user_header = event.user_header;
-      feed(event.id.session, input);
-      break;
-    }
-  }
-}
-
-template <class Input>
-void BlockWorld::feed(std::uint16_t session, const Input& input) {
-  rnbd::ServerActions actions;
-  sessions_[session].devices->on(input, actions);
-  for (const rnbd::ServerAction& action : actions)
-    std::visit([this, session](const auto& one) { this->perform(session, one); }, action);
-  // Only now: the devices take no input while their actions are being performed.
-  while (!opened_.empty()) {
-    const auto [opener, answer] = opened_.front();
-    opened_.pop_front();
-    feed(opener, answer);
-  }
-  while (!measured_.empty()) {
-    const auto [asker, answer] = measured_.front();
-    measured_.pop_front();
-    feed(asker, answer);
-  }
-  tell_damage();
-}
-
-// Every session that has such a disk open, the one that met the error too: it knows already.
-void BlockWorld::tell_damage() {
-  while (!damaged_.empty()) {
-    const std::string name = damaged_.front();
-    damaged_.pop_front();
-    for (const auto& [handle, device] : exports_) {
-      if (device.disk != name) continue;
-      rnbd::ServerActions none;
-      for (auto& [index, session] : sessions_) session.devices->on(rnbd::SyncFailed{handle, EIO}, none);
-    }
-  }
-}
-
-void BlockWorld::perform(std::uint16_t, const rnbd::CacheDamaged& action) {
-  const std::string& name = exports_.at(action.handle).disk;
-  ++disks_.at(name).sync_failures;
-  damaged_.push_back(name);
+void BlockWorld::perform(const block::CacheDamaged& action) {
+  ++disks_.at(exports_.at(action.handle).disk).sync_failures;
 }
 
 std::uint64_t BlockWorld::instance_of(const BlockDisk& disk) const {
@@ -109,9 +44,9 @@ void BlockWorld::forget_unsynced(const std::string& name) {
 
 void BlockWorld::fail_sync(const std::string& name) {
   forget_unsynced(name);
-  ++disks_.at(name).sync_failures;
-  damaged_.push_back(name);
-  tell_damage();
+  BlockDisk& disk = disks_.at(name);
+  ++disk.sync_failures;
+  if (server_) server_->sync_failed(disk.number, EIO);
 }
 
 int BlockWorld::sync(const std::string& name) {
@@ -125,34 +60,15 @@ int BlockWorld::sync(const std::string& name) {
   return 0;
 }
 
-void BlockWorld::perform(std::uint16_t session, const rnbd::Storage& action) {
+void BlockWorld::perform(const block::StartStorage& action) {
   StorageOp op;
   op.due = now() + draw_time(choice_, options_.storage, Label::storage_delay);
-  op.session = session;
   op.what = action;
-  if (action.opcode == Opcode::read || action.opcode == Opcode::write)
-    op.data = sessions_[session].requests.at(action.request).second.first(action.bytes);
   storage_.push_back(op);
 }
 
-void BlockWorld::perform(std::uint16_t session, const rnbd::Respond& action) {
-  const auto found = sessions_[session].requests.find(action.request);
-  if (found == sessions_[session].requests.end()) return expect(false, "a request is answered once");
-  const RequestId id = found->second.first;
-  sessions_[session].requests.erase(found);
-  server_->respond(*server_fabric_, now(), id, action.peer_errno);
-}
-
-void BlockWorld::perform(std::uint16_t session, const rnbd::WriteBack& action) {
-  const auto data = sessions_[session].requests.at(action.request).second;
-  rnbd::fill(action, data);
-  for (const std::byte byte : data.subspan(action.length))
-    expect(byte == std::byte{0}, "behind an answer nothing of the old memory goes out");
-}
-
-void BlockWorld::perform(std::uint16_t session, const rnbd::OpenExport& action) {
-  rnbd::ExportOpened answer;
-  answer.operation = action.operation;
+void BlockWorld::perform(const block::OpenExport& action) {
+  block::ExportOpened answer;
   const auto found = disks_.find(std::string(action.name));
   if (found == disks_.end()) {
     answer.error = ENOENT;
@@ -162,6 +78,7 @@ void BlockWorld::perform(std::uint16_t session, const rnbd::OpenExport& action) 
     BlockDisk& disk = found->second;
     ++disk.holders;
     answer.handle = next_handle_++;
+    answer.export_id = disk.number;
     exports_[answer.handle] = Export{found->first, rnbd::is_writable(action.mode)};
     answer.geometry.nsectors = disk.now.size();
     answer.geometry.max_discard_sectors = answer.geometry.max_write_zeroes_sectors = 1U << 16;
@@ -169,27 +86,29 @@ void BlockWorld::perform(std::uint16_t session, const rnbd::OpenExport& action) 
     answer.geometry.write_cache = answer.geometry.fua = disk.volatile_cache && !disk.memory;
     answer.instance = instance_of(disk);
   }
-  opened_.emplace_back(session, answer);
+  expect(server_->export_opened(*server_fabric_, now(), action.id, answer), "an open waits for its export");
 }
 
-void BlockWorld::perform(std::uint16_t session, const rnbd::CloseExport& action) {
+void BlockWorld::perform(const block::CloseExport& action) {
   const auto found = exports_.find(action.handle);
   if (found == exports_.end()) return expect(false, "an export is closed once");
   for (const StorageOp& op : storage_)
-    expect(op.session != session || op.what.handle != action.handle, "an export that is closed has no IO");
+    expect(op.what.handle != action.handle, "an export that is closed has no IO");
   --disks_[found->second.disk].holders;
   exports_.erase(found);
 }
 
-void BlockWorld::perform(std::uint16_t session, const rnbd::MeasureExport& action) {
+void BlockWorld::perform(const block::MeasureExport& action) {
   const auto found = exports_.find(action.handle);
   if (found == exports_.end()) return expect(false, "only what is open is measured");
-  measured_.emplace_back(session,
-                         rnbd::ExportMeasured{action.operation, disks_[found->second.disk].now.size()});
+  const std::uint64_t sectors = disks_[found->second.disk].now.size();
+  expect(server_->export_measured(*server_fabric_, now(), action.id, sectors), "a measurement is waited for");
 }
 
-void BlockWorld::perform(std::uint16_t session, const rnbd::SessionDrained&) {
-  expect(sessions_[session].requests.empty(), "a drained session has answered every request");
+void BlockWorld::perform(const block::SessionClosed& action) {
+  --sessions_;
+  for (const StorageOp& op : storage_)
+    expect(op.what.session != action.session, "a session that is closed has no IO");
 }
 
 void BlockWorld::storage_due() {
@@ -208,7 +127,8 @@ void BlockWorld::storage_due() {
       if (syncs) storage_.push_back(op);
       if (syncs) continue;
     }
-    feed(op.session, rnbd::StorageDone{op.what.operation, op.error, op.error != 0 && syncs});
+    expect(server_->storage_done(*server_fabric_, now(), op.what.id, op.error, op.error != 0 && syncs),
+           "an operation waits for its result");
   }
 }
 
@@ -231,12 +151,12 @@ int BlockWorld::act(StorageOp& op) {
     std::uint64_t& content = disk.now[op.what.sector + at];
     if (op.what.opcode == Opcode::read) {
       for (std::size_t word = 0; word < kSector; word += sizeof content)
-        std::memcpy(op.data.data() + at * kSector + word, &content, sizeof content);
+        std::memcpy(op.what.data.data() + at * kSector + word, &content, sizeof content);
       continue;
     }
     std::uint64_t fresh = 0;
     if (op.what.opcode == Opcode::write) {
-      std::memcpy(&fresh, op.data.data() + at * kSector, sizeof fresh);
+      std::memcpy(&fresh, op.what.data.data() + at * kSector, sizeof fresh);
       expect(fresh >> 56 == disk.number, "what is written to a disk is meant for it");
     }
     content = fresh;
@@ -247,15 +167,10 @@ int BlockWorld::act(StorageOp& op) {
 }
 
 void BlockWorld::take_away(const std::string& name) {
-  for (auto& [index, session] : sessions_) {
-    std::uint32_t id = 0;
-    bool held = false;
-    for (const auto& device : *session.devices) {
-      if (device.state != rnbd::ServerDevices::DeviceState::open || device.name.view() != name) continue;
-      id = device.id;
-      held = true;
-    }
-    if (held) feed(index, rnbd::DeviceForceClosed{id});
+  for (const auto& [handle, device] : exports_) {
+    if (device.disk != name) continue;
+    server_->force_close(*server_fabric_, now(), handle);
+    return;
   }
 }
 

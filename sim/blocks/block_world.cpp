@@ -49,7 +49,8 @@ void BlockWorld::start_server() {
   config.max_hdr_size = 4096;
   config.heartbeat.interval = seconds(1);
   config.handshake_timeout = seconds(6);
-  server_ = std::make_unique<Server>(config, nullptr);
+  server_ = std::make_unique<BlockServer>(config, generation_, nullptr);
+  generation_ += 1000;  // sessions of one server take one each
   const Errc listening = server_->listen(*server_fabric_, now(), PathAddress{});
   expect(listening == Errc::ok, "the server listens");
 }
@@ -105,14 +106,12 @@ void BlockWorld::crash_server(Death death) {
   network_.crash(kServer, draw(2) == 1, choice_);
   server_.reset();
   server_fabric_.reset();
-  sessions_.clear();
+  sessions_ = 0;
   // A failure whose answer was under way is known to nobody.
   for (const StorageOp& op : storage_)
     if (op.acted && op.error != 0) ++disks_[exports_.at(op.what.handle).disk].sync_failures;
   exports_.clear();
   storage_.clear();
-  opened_.clear();
-  measured_.clear();
   for (auto& [name, disk] : disks_) {
     disk.holders = 0;
     if (death == Death::host || disk.memory) revert(name, disk);
@@ -236,10 +235,11 @@ void BlockWorld::finish() {
   until("every device is unmapped", [this] { return devices_.mapped_count() == 0; });
   if (failed()) return;
   close_session();
-  until("the session is closed", [this] { return client_->closed() && server_->session_count() == 0; });
+  until("the session is closed",
+        [this] { return client_->closed() && server_->transport().session_count() == 0; });
   for (const auto& [name, disk] : disks_)
     expect(disk.holders == 0, "nobody holds " + name + " open any more");
-  expect(sessions_.empty() && exports_.empty(), "the server keeps nothing");
+  expect(sessions_ == 0 && exports_.empty() && storage_.empty(), "the server keeps nothing");
 }
 
 }  // namespace rtrs::sim

@@ -22,11 +22,10 @@
 #include <string_view>
 #include <vector>
 
+#include "core/driver/block_server.hpp"
 #include "core/driver/client.hpp"
-#include "core/driver/server.hpp"
 #include "core/rnbd/client_devices.hpp"
 #include "core/rnbd/io_request.hpp"
-#include "core/rnbd/server_devices.hpp"
 #include "sim/choice.hpp"
 #include "sim/network.hpp"
 #include "sim/sim_fabric.hpp"
@@ -172,15 +171,9 @@ class BlockWorld {
     std::string disk;
     bool writable = false;
   };
-  struct Session {
-    std::unique_ptr<rnbd::ServerDevices> devices;
-    std::map<std::uint64_t, std::pair<RequestId, std::span<std::byte>>> requests;
-  };
   struct StorageOp {
     Nanos due = 0;
-    std::uint16_t session = 0;
-    rnbd::Storage what;
-    std::span<std::byte> data;
+    block::StartStorage what;
     int error = 0;
     bool acted = false;  // and the answer is under way
   };
@@ -204,21 +197,17 @@ class BlockWorld {
   bool overlaps(const std::string& disk, std::uint64_t sector, std::uint32_t sectors) const;
   // block_server.cpp
   void poll_server();
-  void server_event(const ServerEvent&);
-  template <class Input>
-  void feed(std::uint16_t session, const Input&);
-  void perform(std::uint16_t session, const rnbd::Storage&);
-  void perform(std::uint16_t session, const rnbd::Respond&);
-  void perform(std::uint16_t session, const rnbd::WriteBack&);
-  void perform(std::uint16_t session, const rnbd::OpenExport&);
-  void perform(std::uint16_t session, const rnbd::CloseExport&);
-  void perform(std::uint16_t session, const rnbd::CacheDamaged&);
-  void perform(std::uint16_t session, const rnbd::MeasureExport&);
-  void perform(std::uint16_t session, const rnbd::SessionDrained&);
+  void perform(const block::StartStorage&);
+  void perform(const block::OpenExport&);
+  void perform(const block::CloseExport&);
+  void perform(const block::MeasureExport&);
+  void perform(const block::CacheDamaged&);
+  void perform(const block::SessionOpened&) { ++sessions_; }
+  void perform(const block::SessionRefused&) { expect(false, "there is memory for a session"); }
+  void perform(const block::SessionClosed&);
   std::uint64_t instance_of(const BlockDisk&) const;
   void forget_unsynced(const std::string& name);
   void revert(const std::string& name, BlockDisk&);
-  void tell_damage();
   void storage_due();
   int act(StorageOp&);
   int sync(const std::string& name);
@@ -250,12 +239,9 @@ class BlockWorld {
   Nanos reopen_at_ = kNever;
 
   std::unique_ptr<SimFabric> server_fabric_;
-  std::unique_ptr<Server> server_;
-  std::map<std::uint16_t, Session> sessions_;
+  std::unique_ptr<BlockServer> server_;
+  unsigned sessions_ = 0;                    // of the server, that are open
   std::map<std::uint64_t, Export> exports_;  // by handle
-  std::deque<std::pair<std::uint16_t, rnbd::ExportOpened>> opened_;
-  std::deque<std::pair<std::uint16_t, rnbd::ExportMeasured>> measured_;
-  std::deque<std::string> damaged_;  // disks whose other sessions are to be told
   std::vector<StorageOp> storage_;
   std::uint64_t next_handle_ = 1;
   std::uint32_t generation_ = 0;
