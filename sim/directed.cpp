@@ -32,9 +32,10 @@ Scenario common(ChoiceSource& choice) {
 std::span<const Directed> directed_scenarios() {
   static const std::vector<Directed> all = [] {
     std::vector<Directed> joined;
-    for (const auto& table : {connecting_scenarios(), failover_scenarios(), load_scenarios(),
-                              teardown_scenarios(), process_scenarios(), silence_scenarios(),
-                              shortage_scenarios(), lying_client_scenarios(), lying_server_scenarios()})
+    for (const auto& table :
+         {connecting_scenarios(), failover_scenarios(), permit_scenarios(), load_scenarios(),
+          teardown_scenarios(), process_scenarios(), silence_scenarios(), shortage_scenarios(),
+          lying_client_scenarios(), lying_server_scenarios()})
       joined.insert(joined.end(), table.begin(), table.end());
     std::sort(joined.begin(), joined.end(), [](const Directed& a, const Directed& b) { return a.id < b.id; });
     return joined;

@@ -94,11 +94,6 @@ void scripted_short_wait_patient(Scenario& s, ChoiceSource& choice) {
   scripted_short_wait_kernel_peer(s, choice);
   s.client.kernel_peer = UnfencedReplay::wait;
 }
-void scripted_few_permits(Scenario& s, ChoiceSource& choice) {
-  scripted_short_wait(s, choice);
-  s.server.queue_depth = 2;
-  s.workload.window = 8;
-}
 
 constexpr Directed kScenarios[] = {
     {"L01a", "a write that storage still holds when its path dies must not undo the write that came after it",
@@ -264,59 +259,6 @@ heal path=0)"},
     {"L28c", "for a minute", busy,
      "delivered number=4\ncut path=0\ncut path=1\npass time=60s\nheal path=0\nheal path=1\ncompleted "
      "number=200"},
-    {"L28f", "requests that wait for a permit fail within queue_timeout, also when all permits are given up",
-     scripted_few_permits,
-     R"(storage number=2 time=5s length=5s
-write number=1
-write number=1 time=1
-write number=1 time=2
-write number=1 time=3
-submitted number=4
-held number=2
-cut path=0
-cut path=1
-errors number=4
-by time=60s
-heal path=0
-heal path=1)"},
-    {"L28g", "time that a request waited for a permit while a path was connected does not count",
-     scripted_few_permits,
-     R"(storage number=2 time=10s length=10s
-write number=1
-write number=1 time=1
-write number=1 time=2
-write number=1 time=3
-submitted number=4
-held number=2
-pass time=8s
-break_path path=0
-break_path path=1
-link_down
-completed number=4
-spared)"},
-    {"L28h", "a request that waits for a permit fails in time though nothing else is under way",
-     scripted_few_permits,
-     R"(storage number=2 time=60s length=60s
-cut path=1
-pass time=10s
-write number=1
-write number=1 time=1
-held number=2
-heal path=1
-connected path=1
-cut path=0
-pass time=10s
-cut path=1
-errors number=2
-heal path=1
-connected path=1
-write number=1 time=2
-submitted number=3
-cut path=1
-errors number=3
-by time=120s
-heal path=0
-heal path=1)"},
     {"L24", "answers of a path that is lost and found again come late", busy,
      "rate number=9 time=500000\ndelivered number=8\nbreak_path ways=2\nconnected\nbreak_path "
      "ways=2\nconnected\ncompleted number=200"},

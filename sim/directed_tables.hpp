@@ -8,6 +8,7 @@ namespace rtrs::sim {
 
 std::span<const Directed> connecting_scenarios();  // handshake, reconnect, sessions
 std::span<const Directed> failover_scenarios();    // lost paths and what becomes of their requests
+std::span<const Directed> permit_scenarios();      // requests that wait for a permit
 std::span<const Directed> load_scenarios();        // heartbeats, queues, permits, storage, operators
 std::span<const Directed> teardown_scenarios();    // sessions, paths and servers that are closed
 std::span<const Directed> process_scenarios();     // processes that die, stop and come back otherwise

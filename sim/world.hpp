@@ -130,6 +130,7 @@ class World {
     std::unique_ptr<Client> driver;
     std::unique_ptr<LinkWatch> links;
     PathlessWait without_path;
+    Nanos without_permits_since = kNever;  // all of them are given up
     std::vector<Buffer> buffers;
     std::vector<std::unique_ptr<std::vector<std::byte>>>
         memory;  // of every incarnation: late writes may land
@@ -286,6 +287,10 @@ class World {
   bool nothing_under_way();
   std::size_t backlog() const;
   bool work_off_backlog(Nanos each);
+  bool exhausted(const ClientNode&) const;
+  bool keeps_permits(const ClientNode&, unsigned path) const;
+  bool remove_path_that_keeps_permits();
+  bool requests_end(Nanos each);
   void liveness();
   void probe();
   void disconnect_dead();

@@ -169,6 +169,14 @@ void World::finished(ClientNode& client, std::uint32_t index, const IoCompletion
     if (scenario_.client.queue_timeout == kNever)
       judge_.fail(Oracle::liveness, now(), "request " + std::to_string(io) + " failed for want of a path");
   }
+  if (done.result == Errc::no_permit) {
+    judge_.mark(Mark::no_permit);
+    const Nanos limit = scenario_.client.queue_timeout;
+    if (limit == kNever || now(client) - booked.submitted < limit)
+      judge_.fail(
+          Oracle::liveness, now(),
+          "request " + std::to_string(io) + " failed for want of a permit before queue_timeout was over");
+  }
   if (done.result == Errc::request_timeout) {
     judge_.mark(Mark::request_timed_out);
     const Nanos limit = scenario_.client.request_timeout;
@@ -196,13 +204,24 @@ void World::finished(ClientNode& client, std::uint32_t index, const IoCompletion
 
 void World::check_waits(ClientNode& client, std::uint32_t index, Nanos slack) {
   const Nanos limit = scenario_.client.queue_timeout;
-  if (limit == kNever || client.driver->link_up() || open_ios_.empty()) return;
+  if (!exhausted(client)) {
+    client.without_permits_since = kNever;
+  } else if (client.without_permits_since == kNever) {
+    client.without_permits_since = now(client);
+    judge_.mark(Mark::permits_exhausted);
+  }
+  const bool without_permits = client.without_permits_since != kNever;
+  if (limit == kNever || (client.driver->link_up() && !without_permits) || open_ios_.empty()) return;
   for (const std::uint32_t io : open_ios_) {
     if (book_[io].client != index) continue;
-    const Nanos since = client.without_path.since(book_[io].submitted);
+    const Nanos submitted = book_[io].submitted;
+    const Nanos without_path = client.driver->link_up() ? kNever : client.without_path.since(submitted);
+    const Nanos since =
+        std::min(without_path, without_permits ? std::max(submitted, client.without_permits_since) : kNever);
     if (since == kNever || now(client) - since <= limit + slack) continue;
-    return judge_.fail(Oracle::liveness, now(),
-                       "request " + std::to_string(io) + " waits for a path for longer than queue_timeout");
+    return judge_.fail(
+        Oracle::liveness, now(),
+        "request " + std::to_string(io) + " waits for a path or a permit for longer than queue_timeout");
   }
 }
 

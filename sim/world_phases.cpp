@@ -156,6 +156,45 @@ bool World::work_off_backlog(Nanos each) {
   return true;
 }
 
+bool World::exhausted(const ClientNode& client) const {
+  const std::uint32_t depth = client.driver->depth();
+  return depth != 0 && client.driver->stats().permits_given_up == depth;
+}
+
+// Whether only an operator can give the client permits again, by removing this path: it is dead, and the
+// server cannot be asked.
+bool World::keeps_permits(const ClientNode& client, unsigned path) const {
+  if (scenario_.can_fence() || !is_dead(client, path) || !exhausted(client)) return false;
+  const PathState state = client.driver->paths()[path].state;
+  return state != PathState::absent && state != PathState::closing;
+}
+
+bool World::remove_path_that_keeps_permits() {
+  for (const auto& client : clients_) {
+    for (unsigned path = 0; path < client->driver->paths().size(); ++path) {
+      if (!keeps_permits(*client, path)) continue;
+      client->missing.push_back(client->address_of[path]);
+      client->driver->remove_path(*client->fabric, now(*client), path);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool World::requests_end(Nanos each) {
+  Nanos until = now() + each;
+  bool removed = false;
+  const auto over = [&] {
+    removed = remove_path_that_keeps_permits();
+    return removed || nothing_under_way();
+  };
+  while (run_while(until, over)) {
+    if (!removed) return true;
+    until = now() + each;
+  }
+  return false;
+}
+
 void World::liveness() {
   const LivenessBound bound = liveness_bound(scenario_);
   Nanos from = std::max(now(), faults_.quiet_since());
@@ -167,7 +206,7 @@ void World::liveness() {
     if (!work_off_backlog(bound.requests())) return;
     from = now();
   }
-  if (!run_while(from + bound.requests(), [this] { return nothing_under_way(); }))
+  if (!requests_end(from + bound.requests() - now()))
     return stalled("not every request is over " + to_seconds(now() - from) + " after the last fault");
   // Requests may have kept a path's news back; all is well now and stays so.
   if (!run_while(now() + bound.paths(), [this] { return all_connected(); }))

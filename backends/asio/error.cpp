@@ -46,6 +46,7 @@ int errno_of(Errc errc) noexcept {
       return EINVAL;
     case Errc::peer_error:
     case Errc::no_path:
+    case Errc::no_permit:
     case Errc::fabric_error:
       break;
   }

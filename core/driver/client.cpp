@@ -161,7 +161,8 @@ void Client::Impl::start_waiting(Fabric& fabric, Nanos now) {
 // The permits may belong to requests that failed and that the server may still execute: those free none.
 void Client::Impl::fail_waiting(Nanos now) noexcept {
   while (waiting_deadline() <= now) {
-    finish(waiting.front().request.user_data, Errc::no_path, 0);
+    const Errc result = session.connected_paths() > 0 ? Errc::no_permit : Errc::no_path;
+    finish(waiting.front().request.user_data, result, 0);
     waiting.pop();
   }
 }
@@ -274,6 +275,7 @@ const ClientStats& Client::stats() const noexcept {
   impl_->stats.stale_events = impl_->session.counters().stale_events;
   impl_->stats.stale_responses = impl_->session.counters().stale_responses;
   impl_->stats.unproven_failures = impl_->session.counters().unproven_failures;
+  impl_->stats.permits_given_up = impl_->session.permits_given_up();
   return impl_->stats;
 }
 std::uint64_t Client::fingerprint() const noexcept {

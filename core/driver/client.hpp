@@ -60,6 +60,10 @@ struct ClientStats {
   // later requests too: a kernel server with kernel_peer=replay, or no answer to a fence with
   // fence_failed=replay
   std::uint64_t unproven_failures = 0;
+  // Now, not a count: permits of requests that failed and that the server may still execute. They come back
+  // when their path does, when the server answers for it over another one, or, with a server that cannot be
+  // asked, fence_timeout after the path was removed.
+  std::uint64_t permits_given_up = 0;
   std::uint64_t stale_events = 0;      // events of older incarnations, dropped
   std::uint64_t refused_messages = 0;  // messages of the server that did not parse
   std::uint64_t stale_responses = 0;   // responses to requests that no longer waited for them, dropped
@@ -80,7 +84,8 @@ class Client {
   // Queues a request. Errors: queue_full, too_large, session_closed, not_open (before the first path ever
   // connected, the session's limits are not known: submit is refused), invalid. On ok, exactly one
   // IoCompletion follows. While no path is connected, requests wait for queue_timeout at most, those that
-  // wait for a permit too, and then complete with no_path.
+  // wait for a permit too, and then complete with no_path. While all permits are given up
+  // (permits_given_up()), requests wait for that long too, and then complete with no_permit.
   Errc submit(Fabric&, Nanos now, const IoRequest&);
   // Takes events from the fabric and runs due timers; returns finished requests, oldest first. Call again at
   // once when the span came back full, and at the latest at next_deadline().

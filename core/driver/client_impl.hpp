@@ -105,7 +105,7 @@ struct Client::Impl {
   void start(Fabric&, Nanos now, const IoRequest&, std::span<const std::byte> header);
   void start_waiting(Fabric&, Nanos now);
   void fail_waiting(Nanos now) noexcept;
-  // When the oldest request without a permit fails for want of a path.
+  // When the oldest request without a permit fails.
   Nanos waiting_deadline() noexcept {
     return waiting.empty() ? kNever : session.path_wait_ends(waiting.front().since);
   }

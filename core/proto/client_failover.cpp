@@ -28,13 +28,15 @@ void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
   ClientPath& path = paths_[index];
   bool held = false;
   std::uint32_t failed_writes = 0;
-  for (Permit& permit : permits_) {
+  for (std::uint16_t id = 0; id < permits_.depth(); ++id) {
+    Permit& permit = permits_[id];
     if (permit.state != Permit::State::in_flight || permit.path != index) continue;
     // Sent again, an overdue one would wait for the same storage.
     permit.overdue = is_overdue(permit, now);
     overdue_ += permit.overdue ? 1 : 0;
     failed_writes += permit.overdue && leaves_traces(permit) ? 1 : 0;
-    permit.state = permit.overdue ? Permit::State::abandoned : Permit::State::fenced;
+    permit.state = Permit::State::fenced;
+    if (permit.overdue) permits_.give_up(id);
     permit.failed_from = static_cast<std::uint8_t>(index);
     permit.since = now;
     path.request_over(permit.con);
@@ -228,7 +230,7 @@ bool ClientSession::fail_held(Nanos now, unsigned& budget, ActionList& out) noex
         complete(id, result, 0, out);
       } else {
         // The permit stays taken: another request in its chunk would meet this one at the server.
-        permit.state = Permit::State::abandoned;
+        permits_.give_up(id);
         fence.lingering = fence.lingering || leaves_traces(permit);
         kept = true;
         out.push(Complete{id, result, 0});

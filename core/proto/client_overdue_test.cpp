@@ -85,6 +85,48 @@ TEST_F(ClientOverdueTest, WithAKernelServerTheChunkWaitsForThePathsNextIncarnati
   EXPECT_EQ(session.permit(stuck.permit).state, Permit::State::free);
 }
 
+TEST_F(ClientOverdueTest, WhileAllPermitsAreGivenUpRequestsWaitForQueueTimeoutAtMost) {  // seed 91221
+  ClientConfig config = impatient();
+  config.max_depth = 1;
+  session = ClientSession(config);
+  flags = 0;
+  open(2);
+  submit();
+  const PostRequest stuck = only<PostRequest>();
+  EXPECT_EQ(session.path_wait_ends(now), kNever);
+  live_until(now + seconds(100));
+  EXPECT_EQ(session.path_wait_ends(now), kNever) << "the path is not drained yet";
+  drain(stuck.key.path);
+  ASSERT_EQ(session.connected_paths(), 1U);
+  EXPECT_EQ(session.permits_given_up(), 1U);
+  EXPECT_EQ(session.path_wait_ends(0), now + config.queue_timeout);
+  EXPECT_EQ(session.path_wait_ends(now + 7), now + 7 + config.queue_timeout);
+  // The loss of the last path does not begin the wait anew.
+  const Nanos ends = now + config.queue_timeout;
+  pass(seconds(10));
+  const auto other = static_cast<std::uint16_t>(1 - stuck.key.path);
+  lose(other);
+  EXPECT_EQ(session.path_wait_ends(0), ends);
+  bring_up(stuck.key.path);
+  EXPECT_EQ(session.permits_given_up(), 0U);
+  EXPECT_EQ(session.path_wait_ends(0), kNever);
+}
+
+TEST_F(ClientOverdueTest, ARemovedPathOfAKernelServerGivesItsPermitsBack) {
+  flags = 0;
+  open(2);
+  submit();
+  const PostRequest stuck = only<PostRequest>();
+  live_until(now + seconds(100));
+  drain(stuck.key.path);
+  ASSERT_EQ(session.permits_given_up(), 1U);
+  feed(PathRemoveRequested{now, stuck.key.path});
+  EXPECT_EQ(session.permits_given_up(), 1U);
+  now += session.config().fence_timeout;
+  feed(DeadlineReached{now});
+  EXPECT_EQ(session.permits_given_up(), 0U);
+}
+
 TEST_F(ClientOverdueTest, IsOffByDefault) {
   session = ClientSession(small_config());
   open(2);

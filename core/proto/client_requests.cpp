@@ -106,6 +106,11 @@ void ClientSession::pump(Nanos now, ActionList& out) noexcept {
 void ClientSession::finish_step(Nanos now, ActionList& out) noexcept {
   drive_fences(now, out);
   pump(now, out);
+  if (!permits_exhausted()) {
+    exhausted_since_ = kNever;
+  } else if (exhausted_since_ == kNever) {
+    exhausted_since_ = now;
+  }
   pump_ = pump_ || giving_way_;
   if (!closing_ || pump_) return;
   if (permits_.used() == 0) closing_paths_ = true;
@@ -137,8 +142,9 @@ void ClientSession::end_if_drained(ActionList& out) noexcept {
 }
 
 Nanos ClientSession::path_wait_ends(Nanos since) const noexcept {
-  if (connected_ > 0 || config_.queue_timeout == kNever || closing_) return kNever;
-  return std::max(since, down_since_) + config_.queue_timeout;
+  const Nanos blocked = std::min(connected_ > 0 ? kNever : down_since_, exhausted_since_);
+  if (blocked == kNever || config_.queue_timeout == kNever || closing_) return kNever;
+  return std::max(since, blocked) + config_.queue_timeout;
 }
 
 Nanos ClientSession::queue_deadline() const noexcept {
@@ -253,8 +259,10 @@ const char* ClientSession::broken_invariant() const noexcept {
   unsigned used = 0;
   unsigned queued = 0;
   unsigned overdue = 0;
+  unsigned given_up = 0;
   for (const Permit& permit : permits_) {
     if (permit.overdue) ++overdue;
+    if (permit.state == Permit::State::abandoned) ++given_up;
     if (permit.state != Permit::State::free) ++used;
     if (permit.state == Permit::State::queued) ++queued;
     const bool held = permit.state == Permit::State::fenced || permit.state == Permit::State::abandoned;
@@ -271,6 +279,8 @@ const char* ClientSession::broken_invariant() const noexcept {
         path.state() != PathState::closing)
       return "requests are in flight only on paths that are connected or draining";
   }
+  if (given_up != permits_.given_up()) return "permits that are given up are counted right";
+  if (permits_exhausted() != (exhausted_since_ != kNever)) return "the lack of permits is timed";
   if (used != permits_.used()) return "used permits are counted right";
   if (overdue != overdue_) return "overdue requests are counted right";
   if (queued != queued_) return "queued requests are counted right";

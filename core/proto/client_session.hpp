@@ -64,10 +64,10 @@ class ClientSession {
   // The permit that the next Submitted must name; kNoPermit when all are in use or the session was never
   // connected.
   std::uint16_t next_permit() const noexcept { return closing_ ? kNoPermit : permits_.next(); }
-  // When a request that waits since `since` fails with no_path if no path is connected before: queue_timeout
-  // after it began to wait, or after the last path was lost if that came later. kNever while a path is
-  // connected, and where requests wait for ever. Holds for requests that the caller keeps because there is no
-  // permit, too.
+  // When a request that waits since `since` fails if no path and no permit comes before: queue_timeout after
+  // it began to wait, or after the last path was lost, or all permits were given up, if that came later.
+  // kNever while a path is connected and not all permits are given up, and where requests wait for ever.
+  // Holds for requests that the caller keeps because there is no permit, too.
   Nanos path_wait_ends(Nanos since) const noexcept;
   bool opened() const noexcept { return permits_.depth() != 0; }
   bool closing() const noexcept { return closing_; }
@@ -76,6 +76,10 @@ class ClientSession {
   // The server of a connected path granted an extension, hence is no kernel.
   bool peer_extends() const noexcept;
   unsigned permits_used() const noexcept { return permits_.used(); }
+  // Of requests that failed and that the server may still execute: their chunks are not used before there is
+  // proof that it does not.
+  unsigned permits_given_up() const noexcept { return permits_.given_up(); }
+  bool permits_exhausted() const noexcept { return opened() && permits_.given_up() == permits_.depth(); }
   unsigned depth() const noexcept { return permits_.depth(); }
   std::uint32_t queue_depth() const noexcept { return queue_depth_; }  // announced; of the immediate encoding
   std::uint32_t max_io_size() const noexcept { return max_io_size_; }
@@ -92,9 +96,9 @@ class ClientSession {
   const char* broken_invariant() const noexcept;
   bool operator==(const ClientSession&) const = default;
   RTRS_FIELDS(config_, jitter_, paths_, fences_, permits_, queue_depth_, max_io_size_, max_hdr_size_,
-              connected_, down_since_, cursor_, next_fence_serial_, queue_head_, queue_tail_, queued_,
-              overdue_, close_deadline_, link_since_, alive_at_, ever_connected_, pump_, giving_way_,
-              closing_, closing_paths_, ended_)
+              connected_, down_since_, exhausted_since_, cursor_, next_fence_serial_, queue_head_,
+              queue_tail_, queued_, overdue_, close_deadline_, link_since_, alive_at_, ever_connected_, pump_,
+              giving_way_, closing_, closing_paths_, ended_)
 
  private:
   // The fence of one lost path: requests of it wait until the server's old incarnation is known to be dead.
@@ -168,7 +172,8 @@ class ClientSession {
   std::uint32_t max_io_size_ = 0;
   std::uint32_t max_hdr_size_ = 0;
   std::uint32_t connected_ = 0;
-  Nanos down_since_ = 0;  // when the last path was lost; 0 while one is connected
+  Nanos down_since_ = 0;            // when the last path was lost; 0 while one is connected
+  Nanos exhausted_since_ = kNever;  // when the last permit was given up; kNever: one is not
   std::uint32_t cursor_ = 0;
   std::uint32_t next_fence_serial_ = 1;
   std::uint16_t queue_head_ = kNoPermit;

@@ -39,6 +39,8 @@ const char* to_string(Errc errc) noexcept {
       return "fabric error";
     case Errc::request_timeout:
       return "the server did not answer in time";
+    case Errc::no_permit:
+      return "all permits belong to failed requests that the server may still execute";
   }
   return "unknown error";
 }

@@ -66,11 +66,19 @@ class PermitPool {
   }
   void put(std::uint16_t id) noexcept {
     RTRS_ASSERT(permits_[id].state != Permit::State::free && used_ > 0);
+    if (permits_[id].state == Permit::State::abandoned) --given_up_;
     permits_[id].state = Permit::State::free;
     free_[id / 64] |= std::uint64_t{1} << (id % 64);
     --used_;
   }
+  // The permit stays in use though its request is, or will soon be, answered.
+  void give_up(std::uint16_t id) noexcept {
+    RTRS_ASSERT(permits_[id].state != Permit::State::free && permits_[id].state != Permit::State::abandoned);
+    permits_[id].state = Permit::State::abandoned;
+    ++given_up_;
+  }
   unsigned used() const noexcept { return used_; }
+  unsigned given_up() const noexcept { return given_up_; }
   Permit& operator[](std::size_t id) noexcept { return permits_[id]; }
   const Permit& operator[](std::size_t id) const noexcept { return permits_[id]; }
   auto begin() noexcept { return permits_.begin(); }
@@ -79,11 +87,12 @@ class PermitPool {
   auto end() const noexcept { return permits_.end(); }
 
   bool operator==(const PermitPool&) const = default;
-  RTRS_FIELDS(free_, used_, permits_)
+  RTRS_FIELDS(free_, used_, given_up_, permits_)
 
  private:
   std::array<std::uint64_t, (kMaxPermits + 63) / 64> free_{};
   std::uint32_t used_ = 0;
+  std::uint32_t given_up_ = 0;
   FixedVector<Permit, kMaxPermits> permits_;
 };
 

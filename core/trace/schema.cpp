@@ -62,6 +62,8 @@ const char* errc_word(Errc errc) noexcept {
       return "fabric_error";
     case Errc::request_timeout:
       return "request_timeout";
+    case Errc::no_permit:
+      return "no_permit";
   }
   return "unknown";
 }

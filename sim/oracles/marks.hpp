@@ -94,6 +94,8 @@ namespace rtrs::sim {
   X(hung, "a connection hung for good")                                          \
   X(connection_silent, "a path died because one of its connections was silent")  \
   X(request_timed_out, "a request failed because the server took too long")      \
+  X(permits_exhausted, "all permits were given up")                              \
+  X(no_permit, "a request failed because all permits were given up")             \
   X(unplugged, "an adapter was taken out")                                       \
   X(shortage, "memory, a key or a connection could not be had")                  \
   X(unresolved, "an address did not resolve")                                    \

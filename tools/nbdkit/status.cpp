@@ -237,6 +237,7 @@ std::string Status::render(Nanos now, std::span<const PathStatus> paths, const C
                         {"failovers", stats.failovers},
                         {"unfenced_failovers", stats.unfenced_failovers},
                         {"unproven_failures", stats.unproven_failures},
+                        {"permits_given_up", stats.permits_given_up},
                         {"events_dropped", events_dropped_}};
   out["oldest_request"] = nullptr;
   if (oldest_)

@@ -94,7 +94,7 @@ void Load::finish(Nanos now, const IoCompletion& done) {
   --inflight_;
   if (done.result != Errc::ok) {
     if (failed()) return;
-    const bool late = done.result == Errc::no_path;
+    const bool late = done.result == Errc::no_path || done.result == Errc::no_permit;
     const double waited = static_cast<double>(now - slot.submitted) / 1e9;
     return stop(now, late ? kTimedOut : kFailed,
                 fmt::format("a {} at offset {} failed after {:.3f} s: {}",
