@@ -18,41 +18,6 @@ class Category final : public boost::system::error_category {
 };
 #pragma GCC diagnostic pop
 
-int errno_of(Errc errc) noexcept {
-  switch (errc) {
-    case Errc::ok:
-      return 0;
-    case Errc::queue_full:
-      return EAGAIN;
-    case Errc::too_large:
-      return EMSGSIZE;
-    case Errc::session_closed:
-      return ESHUTDOWN;
-    case Errc::not_open:
-      return ENOTCONN;
-    case Errc::no_memory:
-      return ENOMEM;
-    case Errc::not_supported:
-      return EOPNOTSUPP;
-    case Errc::address_in_use:
-      return EADDRINUSE;
-    case Errc::no_permission:
-      return EACCES;
-    case Errc::request_timeout:
-      return ETIMEDOUT;
-    case Errc::bad_address:
-    case Errc::no_such_path:
-    case Errc::invalid:
-      return EINVAL;
-    case Errc::peer_error:
-    case Errc::no_path:
-    case Errc::no_permit:
-    case Errc::fabric_error:
-      break;
-  }
-  return EIO;
-}
-
 }  // namespace
 
 const boost::system::error_category& category() noexcept {
@@ -68,7 +33,7 @@ boost::system::error_code to_error_code(Errc errc, std::uint16_t peer_errno) noe
 
 int to_errno(const boost::system::error_code& error) noexcept {
   if (!error) return 0;
-  if (error.category() == category()) return errno_of(static_cast<Errc>(error.value()));
+  if (error.category() == category()) return to_linux_errno(static_cast<Errc>(error.value()));
   return error.value() > 0 ? error.value() : EIO;
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/proto/actions.hpp"
 #include "core/proto/multipath_policy.hpp"
+#include "core/wire/linux_errno.hpp"
 
 namespace rtrs {
 
@@ -41,8 +42,47 @@ const char* to_string(Errc errc) noexcept {
       return "the server did not answer in time";
     case Errc::no_permit:
       return "all permits belong to failed requests that the server may still execute";
+    case Errc::cache_lost:
+      return "the server's cache was replaced, acknowledged changes may be lost";
   }
   return "unknown error";
+}
+
+std::uint16_t to_linux_errno(Errc errc) noexcept {
+  using namespace wire::linux_errno;
+  switch (errc) {
+    case Errc::ok:
+      return 0;
+    case Errc::queue_full:
+      return kEagain;
+    case Errc::too_large:
+      return kEmsgsize;
+    case Errc::session_closed:
+      return kEshutdown;
+    case Errc::not_open:
+      return kEnotconn;
+    case Errc::no_memory:
+      return kEnomem;
+    case Errc::not_supported:
+      return kEopnotsupp;
+    case Errc::address_in_use:
+      return kEaddrinuse;
+    case Errc::no_permission:
+      return kEacces;
+    case Errc::request_timeout:
+      return kEtimedout;
+    case Errc::bad_address:
+    case Errc::no_such_path:
+    case Errc::invalid:
+      return kEinval;
+    case Errc::peer_error:
+    case Errc::no_path:
+    case Errc::no_permit:
+    case Errc::cache_lost:
+    case Errc::fabric_error:
+      break;
+  }
+  return kEio;
 }
 
 const char* to_string(Reason reason) noexcept {

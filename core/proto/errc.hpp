@@ -23,8 +23,12 @@ enum class Errc : std::uint8_t {
   fabric_error,     // the fabric failed for another reason (its text is in the log)
   request_timeout,  // no answer of the server within ClientConfig::request_timeout; a write may have acted
   no_permit,        // all permits were given up for the configured queueing bound (permits_given_up)
+  cache_lost,       // the server's cache was replaced: changes that were acknowledged may be gone
 };
 const char* to_string(Errc) noexcept;
+// The Linux errno that stands for it where only an errno can be told; 0 for ok. Of peer_error, whose errno is
+// the server's, EIO.
+std::uint16_t to_linux_errno(Errc) noexcept;
 
 enum class Reason : std::uint8_t {
   none,

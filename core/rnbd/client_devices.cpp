@@ -205,8 +205,10 @@ IoStart ClientDevices::begin_io(DeviceHandle handle, const IoTicket& before) noe
   ++device->in_flight;
   ++io_in_flight_;
   IoTicket ticket = before;
-  ticket.doomed = (ticket.nature.flushes && device->losses > ticket.arrival.flush_told) ||
-                  (ticket.nature.durable && device->losses > ticket.arrival.fua_told);
+  const std::uint64_t told = ticket.nature.durable   ? ticket.arrival.fua_told
+                             : ticket.nature.flushes ? ticket.arrival.flush_told
+                                                     : device->losses;
+  ticket.doomed = device->losses > told;
   ticket.losses = device->losses;
   return {device->device_id, ticket};
 }
@@ -218,7 +220,8 @@ Disposition ClientDevices::end_well(Device& device, const IoTicket& ticket) noex
     if (ticket.nature.flushes) device.flushed = std::max(device.flushed, ticket.arrival.changes);
     return Disposition::ok;
   }
-  if (ticket.nature.flushes) device.flush_told = std::max(device.flush_told, ticket.losses);
+  if (ticket.nature.flushes && !ticket.nature.durable)
+    device.flush_told = std::max(device.flush_told, ticket.losses);
   device.fua_told = std::max(device.fua_told, ticket.losses);
   return Disposition::lost;
 }

@@ -91,7 +91,9 @@ struct MessageDone {
 struct IoNature {
   bool changes = false;  // write, discard, write-zeroes
   bool durable = false;  // a change of which the user was promised that it is durable when it ends well
-  bool flushes = false;  // makes every change durable that ended well before it began
+  // Makes every change durable that ended well before it began. With `durable` it is the end of a change with
+  // FUA to a device that cannot do that: it tells of losses as that change would, not as a FLUSH of the user.
+  bool flushes = false;
 };
 [[nodiscard]] constexpr IoNature nature_of(wire::rnbd::Opcode opcode, bool durable) noexcept {
   const bool flush = opcode == wire::rnbd::Opcode::flush;

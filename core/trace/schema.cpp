@@ -64,6 +64,8 @@ const char* errc_word(Errc errc) noexcept {
       return "request_timeout";
     case Errc::no_permit:
       return "no_permit";
+    case Errc::cache_lost:
+      return "cache_lost";
   }
   return "unknown";
 }

@@ -63,6 +63,11 @@ void durable_writes(BlockWorld& w) {
   good(w, w.submit(device, Opcode::read, 0, 20));
 }
 
+void durable_writes_by_flush(BlockWorld& w) {
+  w.disk("a").fua = false;
+  durable_writes(w);
+}
+
 void flush_and_failover(BlockWorld& w) {
   const DeviceHandle device = open(w, "a");
   for (unsigned round = 0; round < 6 && !w.failed(); ++round) {

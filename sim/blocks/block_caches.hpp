@@ -6,6 +6,7 @@
 namespace rtrs::sim {
 
 void durable_writes(BlockWorld&);
+void durable_writes_by_flush(BlockWorld&);
 void flush_and_failover(BlockWorld&);
 void lost_with_the_host(BlockWorld&);
 void told_by_fua_and_by_all_that_wait(BlockWorld&);

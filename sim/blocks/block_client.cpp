@@ -10,35 +10,28 @@ namespace rtrs::sim {
 namespace {
 
 constexpr std::uint64_t kChanging = ~std::uint64_t{0};
-constexpr Nanos kRetryPause = milliseconds(250);
 
 bool changes(Opcode opcode) {
   return opcode == Opcode::write || opcode == Opcode::discard || opcode == Opcode::write_zeroes;
-}
-bool was_delivered(Errc result) {
-  return result == Errc::ok || result == Errc::peer_error;
 }
 
 }  // namespace
 
 std::int64_t BlockWorld::map(const std::string& name, AccessMode mode) {
-  rnbd::ClientActions actions;
-  const rnbd::MapOutcome outcome = devices_.on(rnbd::MapRequested{name, mode}, actions);
+  const rnbd::MapOutcome outcome = client_->map(*client_fabric_, now(), name, mode);
   if (outcome.error == 0) mapped_[outcome.device] = Mapped{name, mode, 0, 0};
-  carry_out(actions);
+  take_events();
   return outcome.error != 0 ? -std::int64_t{outcome.error} : std::int64_t{outcome.device};
 }
 
 void BlockWorld::unmap(DeviceHandle device) {
-  rnbd::ClientActions actions;
-  devices_.on(rnbd::UnmapRequested{device}, actions);
-  carry_out(actions);
+  client_->unmap(*client_fabric_, now(), device);
+  take_events();
 }
 
 void BlockWorld::remap(DeviceHandle device) {
-  rnbd::ClientActions actions;
-  devices_.on(rnbd::RemapRequested{device}, actions);
-  carry_out(actions);
+  client_->remap(*client_fabric_, now(), device);
+  take_events();
 }
 
 bool BlockWorld::overlaps(const std::string& disk, std::uint64_t sector, std::uint32_t sectors) const {
@@ -59,7 +52,6 @@ std::uint32_t BlockWorld::submit(DeviceHandle device, Opcode opcode, std::uint64
   io.deaths = deaths_;
   io.cuts = cuts_;
   io.moment = ++moment_;
-  io.ticket.arrival = devices_.arrive(device);
   io.piece = rnbd::IoPiece{opcode, sector, static_cast<std::uint32_t>(sectors * kSector), fua};
   if (opcode == Opcode::read || opcode == Opcode::write) io.data.assign(sectors * kSector, std::byte{0xa5});
   for (std::uint32_t at = 0; opcode == Opcode::write && at < sectors; ++at) {
@@ -72,140 +64,53 @@ std::uint32_t BlockWorld::submit(DeviceHandle device, Opcode opcode, std::uint64
   // It may act at any time from now on.
   if (changes(opcode)) expect_change(io, number, false);
   ++ios_under_way_;
-  held_.push_back(number);
-  send_held();
+  BlockRequest request;
+  request.opcode = opcode;
+  request.offset = sector * kSector;
+  request.length = sectors * kSector;
+  request.data = io.data.data();
+  request.fua = fua;
+  request.user_data = number;
+  const Errc taken = client_->submit(*client_fabric_, now(), device, request);
+  expect(taken == Errc::ok, std::string("the client takes an IO, and says ") + to_string(taken));
   return number;
 }
 
 void BlockWorld::poll_client() {
-  std::array<IoCompletion, 64> done;
+  std::array<BlockCompletion, 64> done;
   const std::size_t count = client_->poll(*client_fabric_, now(), done);
-  PathNews news;
-  while (client_->take_news(news)) {
-    rnbd::ClientActions actions;
-    if (news.kind == PathNews::Kind::link_up) devices_.on(rnbd::LinkUp{client_->peer_extends()}, actions);
-    if (news.kind == PathNews::Kind::link_down) devices_.on(rnbd::LinkDown{}, actions);
-    carry_out(actions);
-  }
-  for (const IoCompletion& one : std::span(done).first(count)) client_event(one);
-  const char* broken = client_->broken_invariant();
+  take_events();
+  for (const BlockCompletion& one : std::span(done).first(count)) end_io(one);
+  const char* broken = client_->session().broken_invariant();
   expect(broken == nullptr, broken == nullptr ? "" : broken);
 }
 
-void BlockWorld::client_event(const IoCompletion& done) {
-  rnbd::ClientActions actions;
-  if (const auto found = messages_.find(done.user_data); found != messages_.end()) {
-    const Message message = std::move(found->second);
-    messages_.erase(found);
-    devices_.on(
-        rnbd::MessageDone{message.token, was_delivered(done.result), done.peer_errno, message.response},
-        actions);
-    return carry_out(actions);
-  }
-  const auto number = static_cast<std::uint32_t>(done.user_data);
-  const Io& io = ios_.at(number);
-  const rnbd::Disposition end =
-      devices_.on(rnbd::IoDone{io.device, was_delivered(done.result), done.peer_errno, io.ticket}, actions);
-  if (end == rnbd::Disposition::retry_after_remap) {
-    ios_[number].held = true;
-    held_.push_front(number);
-  } else if (end == rnbd::Disposition::lost) {
-    judge_alarm(io);
-    end_io(number, EIO);
-  } else {
-    const std::uint16_t error = done.result == Errc::peer_error ? done.peer_errno : std::uint16_t{EIO};
-    end_io(number, end == rnbd::Disposition::ok ? std::uint16_t{0} : error);
-  }
-  carry_out(actions);
-}
-
-void BlockWorld::carry_out(const rnbd::ClientActions& actions) {
-  for (const rnbd::ClientAction& action : actions) {
-    if (const auto* message = std::get_if<rnbd::SendMessage>(&action)) send(*message);
-    const auto* change = std::get_if<rnbd::DeviceChanged>(&action);
+void BlockWorld::take_events() {
+  BlockEvent event;
+  while (client_->take_event(event)) {
+    const auto* change = std::get_if<rnbd::DeviceChanged>(&event);
     if (change == nullptr) continue;
     Mapped& mapped = mapped_[change->device];
     mapped.refusal = change->peer_errno;
     if (change->state == rnbd::DeviceState::open) ++mapped.opened;
   }
-  if (devices_.retry_wanted() && retry_at_ == kNever) retry_at_ = now() + kRetryPause;
-  if (devices_.reopen_wanted() && reopen_at_ == kNever)
-    reopen_at_ = now() + seconds(devices_.reopen_pause_s());
 }
 
-void BlockWorld::send(const rnbd::SendMessage& action) {
-  const std::uint64_t name = next_message_++;
-  Message& message = messages_[name];
-  message.token = action.token;
-  message.response.assign(action.response_length, std::byte{0xee});
-  IoRequest request;
-  request.direction = action.direction == wire::Direction::read ? Direction::read : Direction::write;
-  request.service = true;
-  request.user_header = action.user_header();
-  request.data = message.response;
-  request.user_data = name;
-  const Errc taken = client_->submit(*client_fabric_, now(), request);
-  expect(taken == Errc::ok || taken == Errc::session_closed || taken == Errc::not_open,
-         "the transport takes a message");
-  if (taken == Errc::ok) return;
-  const std::uint64_t token = message.token;
-  messages_.erase(name);
-  rnbd::ClientActions actions;
-  devices_.on(rnbd::MessageDone{token, false, 0, {}}, actions);
-  carry_out(actions);
-}
-
-void BlockWorld::send_held() {
-  for (std::size_t left = held_.size(); left != 0 && !failed(); --left) {
-    const std::uint32_t number = held_.front();
-    held_.pop_front();
-    if (!send_io(number)) held_.push_back(number);
-  }
-}
-
-// False: not now.
-bool BlockWorld::send_io(std::uint32_t number) {
-  Io& io = ios_[number];
-  const rnbd::Gate gate = devices_.gate(io.device);
-  if (gate == rnbd::Gate::hold) return false;
-  if (gate == rnbd::Gate::refuse) {
-    end_io(number, devices_.refusal_errno(io.device));
-    return true;
-  }
-  const bool writable = rnbd::is_writable(mapped_.at(io.device).mode);
-  if (const auto error = rnbd::check_piece(*devices_.geometry(io.device), writable, io.piece)) {
-    end_io(number, error);
-    return true;
-  }
-  std::array<std::byte, wire::rnbd::kIoBytes> header{};
-  io.ticket.nature = rnbd::nature_of(io.piece.opcode, io.piece.fua);
-  const rnbd::IoStart start = devices_.begin_io(io.device, io.ticket);
-  io.ticket = start.ticket;
-  const auto framing = rnbd::encode_io(start.device_id, io.piece, header);
-  IoRequest request;
-  request.direction = framing.direction == wire::Direction::read ? Direction::read : Direction::write;
-  request.affinity = static_cast<std::uint16_t>(number);
-  request.user_header = header;
-  request.data = std::span(io.data).first(framing.data_len);
-  request.user_data = number;
-  io.held = false;
-  const Errc taken = client_->submit(*client_fabric_, now(), request);
-  expect(taken == Errc::ok, std::string("the transport takes an IO, and says ") + to_string(taken));
-  return true;
-}
-
-void BlockWorld::end_io(std::uint32_t number, std::uint16_t error) {
-  Io& io = ios_[number];
+void BlockWorld::end_io(const BlockCompletion& done) {
+  const auto number = static_cast<std::uint32_t>(done.user_data);
+  Io& io = ios_.at(number);
   expect(!io.over, "an IO ends once");
+  expect((done.error == 0) == (done.result == Errc::ok), "a failure has an errno");
   io.over = true;
-  io.error = error;
+  io.error = done.error;
   --ios_under_way_;
-  if (error == 0 && io.piece.opcode == Opcode::read) judge_read(io, number);
-  if (error == 0 && changes(io.piece.opcode)) {
+  if (done.result == Errc::cache_lost) judge_alarm(io);
+  if (done.error == 0 && io.piece.opcode == Opcode::read) judge_read(io, number);
+  if (done.error == 0 && changes(io.piece.opcode)) {
     ++moment_;
     expect_change(io, number, true);
   }
-  if (io.piece.opcode == Opcode::flush) judge_flush(io, error);
+  if (io.piece.opcode == Opcode::flush) judge_flush(io, done.error);
 }
 
 void BlockWorld::judge_flush(const Io& io, std::uint16_t error) {

@@ -115,4 +115,30 @@ void mapped_twice(BlockWorld& w) {
   works(w, next);
 }
 
+// A message carries 24 sectors at most. Of a request some messages are over, some are sent again to the next
+// server, and some were never sent.
+void requests_of_several_messages(BlockWorld& w) {
+  static constexpr Opcode kOpcodes[] = {Opcode::write, Opcode::read,    Opcode::write,
+                                        Opcode::flush, Opcode::discard, Opcode::write_zeroes};
+  const DeviceHandle devices[] = {mapped(w, "a"), mapped(w, "b")};
+  for (unsigned round = 0; round < 8 && !w.failed(); ++round) {
+    for (unsigned io = 0; io < 3 && !w.failed(); ++io) {
+      const Opcode opcode = kOpcodes[w.draw(6)];
+      const std::uint32_t sectors = opcode == Opcode::flush ? 0 : 20 + w.draw(44);
+      const std::uint64_t at = opcode == Opcode::flush ? 0 : w.draw(65 - sectors);
+      w.submit(devices[w.draw(2)], opcode, at, sectors, opcode == Opcode::write && w.draw(3) == 0);
+    }
+    w.pass(microseconds(w.draw(3000)));
+    const std::uint32_t event = w.draw(5);
+    if (event == 0 || event == 1) {
+      w.crash_server(event == 0 ? Death::host : Death::process);
+      w.pass(milliseconds(w.draw(1000)));
+      w.start_server();
+    }
+    if (event == 2) w.break_path(w.draw(2));
+    if (event == 3) w.take_away("a");
+  }
+  w.until("every IO is over", [&] { return w.all_over(); });
+}
+
 }  // namespace rtrs::sim

@@ -9,6 +9,7 @@ void unmapped_under_io(BlockWorld&);
 void mapped_as_the_link_returns(BlockWorld&);
 void refused_for_a_while(BlockWorld&);
 void mapped_twice(BlockWorld&);
+void requests_of_several_messages(BlockWorld&);
 
 // block_sizes.cpp
 void grown(BlockWorld&);

@@ -303,6 +303,10 @@ constexpr BlockScenario kScenarios[] = {
      two_flushes_one_failure},
     {"BD21", "a sync fails in one process of the server, and one in the next: both losses are told", kUsual,
      syncs_of_two_processes_fail},
+    {"BD22", "requests of several messages, while servers die and devices are taken away", kSlow,
+     requests_of_several_messages},
+    {"BD23", "durable writes to a device that cannot write durably: a flush follows each", kUsual,
+     durable_writes_by_flush},
 };
 
 }  // namespace

@@ -83,7 +83,8 @@ void BlockWorld::perform(const block::OpenExport& action) {
     answer.geometry.nsectors = disk.now.size();
     answer.geometry.max_discard_sectors = answer.geometry.max_write_zeroes_sectors = 1U << 16;
     answer.geometry.discard_granularity = kSector;
-    answer.geometry.write_cache = answer.geometry.fua = disk.volatile_cache && !disk.memory;
+    answer.geometry.write_cache = disk.volatile_cache && !disk.memory;
+    answer.geometry.fua = answer.geometry.write_cache && disk.fua;
     answer.instance = instance_of(disk);
   }
   expect(server_->export_opened(*server_fabric_, now(), action.id, answer), "an open waits for its export");

@@ -57,7 +57,8 @@ void BlockWorld::start_server() {
 
 void BlockWorld::start_client() {
   client_fabric_ = std::make_unique<SimFabric>(network_, kClient, choice_);
-  ClientOptions options;
+  BlockClientOptions block_options;
+  ClientOptions& options = block_options.session;
   options.protocol.seed = choice_.draw(1U << 30, Label::swarm);
   options.protocol.queue_timeout = options_.queue_timeout;
   options.protocol.heartbeat.interval = seconds(1);
@@ -74,7 +75,7 @@ void BlockWorld::start_client() {
   }
   for (std::uint32_t path = 0; path < kPaths; ++path)
     options.paths.push_back({to_text(PortAddress{kClient, path}), to_text(PortAddress{kServer, path}), 1234});
-  client_ = std::make_unique<Client>(options, nullptr);
+  client_ = std::make_unique<BlockClient>(block_options, nullptr);
   expect(client_->open(*client_fabric_, now()) == Errc::ok, "the client opens");
 }
 
@@ -169,7 +170,7 @@ void BlockWorld::resize(const std::string& name, std::uint64_t sectors) {
 }
 
 Nanos BlockWorld::next_time() {
-  Nanos next = std::min({network_.next_time(), retry_at_, reopen_at_});
+  Nanos next = network_.next_time();
   for (const StorageOp& op : storage_) next = std::min(next, op.due);
   if (client_) next = std::min(next, client_->next_deadline());
   if (server_) next = std::min(next, server_->next_deadline());
@@ -188,19 +189,6 @@ bool BlockWorld::step() {
   storage_due();
   if (server_) poll_server();
   if (client_) poll_client();
-  if (retry_at_ <= now()) {
-    retry_at_ = kNever;
-    rnbd::ClientActions actions;
-    devices_.on(rnbd::RetryDue{}, actions);
-    carry_out(actions);
-  }
-  if (reopen_at_ <= now()) {
-    reopen_at_ = kNever;
-    rnbd::ClientActions actions;
-    devices_.on(rnbd::ReopenDue{}, actions);
-    carry_out(actions);
-  }
-  if (client_) send_held();
   if (network_.monitor().violation_count() != 0)
     expect(false, "the network keeps its laws: " + network_.monitor().violations().front().text);
   return !failed();
@@ -232,7 +220,7 @@ void BlockWorld::finish() {
   until("every IO is over", [this] { return all_over(); });
   if (failed()) return;
   for (const auto& [handle, mapped] : mapped_) unmap(handle);
-  until("every device is unmapped", [this] { return devices_.mapped_count() == 0; });
+  until("every device is unmapped", [this] { return client_->mapped_count() == 0; });
   if (failed()) return;
   close_session();
   until("the session is closed",

@@ -22,10 +22,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/driver/block_client.hpp"
 #include "core/driver/block_server.hpp"
-#include "core/driver/client.hpp"
-#include "core/rnbd/client_devices.hpp"
-#include "core/rnbd/io_request.hpp"
 #include "sim/choice.hpp"
 #include "sim/network.hpp"
 #include "sim/sim_fabric.hpp"
@@ -49,6 +47,7 @@ struct BlockDisk {
   std::uint32_t number = 0;  // in what is written to it
   bool writable = true;      // false: refused when it is opened for writing
   bool volatile_cache = true;
+  bool fua = true;                     // a single write can be made durable, where there is a cache
   bool memory = false;                 // of the server's process, and gone with it
   bool tells_instance = true;          // of its cache, when it is opened
   std::vector<std::uint64_t> now;      // by sector: what a read sees; see BlockWorld::stamp()
@@ -107,12 +106,12 @@ class BlockWorld {
   bool is_over(std::uint32_t io) const { return ios_.at(io).over; }
   // Of one that is over: 0 or an errno.
   std::uint16_t result(std::uint32_t io) const { return ios_.at(io).error; }
-  rnbd::DeviceState state(DeviceHandle device) const { return devices_.state(device); }
-  const rnbd::Geometry* geometry(DeviceHandle device) const { return devices_.geometry(device); }
+  rnbd::DeviceState state(DeviceHandle device) const { return client_->state(device); }
+  const rnbd::Geometry* geometry(DeviceHandle device) const { return client_->geometry(device); }
   // Why the device was refused, or ended, the last time.
   std::uint16_t refusal(DeviceHandle device) const;
   unsigned times_opened(DeviceHandle device) const;
-  bool link_up() const { return client_->link_up(); }
+  bool link_up() const { return client_->session().link_up(); }
   // Everything is closed, and nothing is left of it.
   void finish();
 
@@ -124,7 +123,7 @@ class BlockWorld {
   std::uint64_t hash() const noexcept { return network_.hash(); }
   std::uint64_t ios() const noexcept { return ios_.size() - 1; }
   unsigned storage_under_way() const noexcept { return static_cast<unsigned>(storage_.size()); }
-  unsigned messages_under_way() const noexcept { return devices_.messages_in_flight(); }
+  unsigned messages_under_way() const noexcept { return client_->messages_in_flight(); }
 
  private:
   struct Io {
@@ -133,18 +132,12 @@ class BlockWorld {
     rnbd::IoPiece piece;
     std::vector<std::byte> data;
     std::vector<std::uint64_t>
-        seen;  // of a flush: `changes` of the sectors that nothing changed when it began
-    rnbd::IoTicket ticket{};
+        seen;                  // of a flush: `changes` of the sectors that nothing changed when it began
     std::uint64_t moment = 0;  // when it was submitted
     unsigned deaths = 0;       // of servers, when it was submitted
     unsigned cuts = 0;         // of disks, when it was submitted
     std::uint16_t error = 0;
     bool over = false;
-    bool held = true;  // not with the transport
-  };
-  struct Message {
-    std::uint64_t token = 0;
-    std::vector<std::byte> response;
   };
   struct Mapped {
     std::string disk;
@@ -182,12 +175,8 @@ class BlockWorld {
   Nanos next_time();
   // block_client.cpp
   void poll_client();
-  void client_event(const IoCompletion&);
-  void carry_out(const rnbd::ClientActions&);
-  void send(const rnbd::SendMessage&);
-  void send_held();
-  bool send_io(std::uint32_t number);
-  void end_io(std::uint32_t number, std::uint16_t error);
+  void take_events();
+  void end_io(const BlockCompletion&);
   void judge_read(const Io&, std::uint32_t number);
   void expect_change(const Io&, std::uint32_t number, bool good);
   void judge_flush(const Io&, std::uint16_t error);
@@ -227,16 +216,10 @@ class BlockWorld {
   std::string failure_;
 
   std::unique_ptr<SimFabric> client_fabric_;
-  std::unique_ptr<Client> client_;
-  rnbd::ClientDevices devices_;
+  std::unique_ptr<BlockClient> client_;
   std::map<DeviceHandle, Mapped> mapped_;
-  std::map<std::uint64_t, Message> messages_;  // by user_data
-  std::vector<Io> ios_{1};                     // by number
-  std::deque<std::uint32_t> held_;
-  std::uint64_t next_message_ = std::uint64_t{1} << 63;
+  std::vector<Io> ios_{1};  // by number
   unsigned ios_under_way_ = 0;
-  Nanos retry_at_ = kNever;
-  Nanos reopen_at_ = kNever;
 
   std::unique_ptr<SimFabric> server_fabric_;
   std::unique_ptr<BlockServer> server_;

@@ -1,0 +1,115 @@
+// What is behind rtrs::BlockClient.
+#pragma once
+#include <array>
+#include <vector>
+
+#include "core/driver/block_client.hpp"
+#include "core/driver/index_queue.hpp"
+#include "core/driver/ring.hpp"
+
+namespace rtrs {
+
+struct BlockClient::Impl {
+  // SESS_INFO, and an OPEN or a CLOSE of each device, are unanswered at most.
+  static constexpr unsigned kMaxMessages = 1 + 2 * rnbd::kMaxClientDevices;
+  static constexpr std::uint64_t kMessage = std::uint64_t{1} << 63;  // in user_data of the session's requests
+  static constexpr std::size_t kEvents = 1024;
+
+  struct Result {
+    Errc result = Errc::ok;
+    std::uint16_t error = 0;
+    explicit operator bool() const noexcept { return result != Errc::ok; }  // it failed
+  };
+  struct Request {
+    BlockRequest io;
+    rnbd::IoArrival arrival;
+    rnbd::DeviceHandle device = 0;
+    std::uint64_t sent = 0;         // bytes of it that are in pieces already
+    std::uint32_t outstanding = 0;  // pieces
+    std::uint32_t next = kNoIndex;
+    bool all_sent = false;
+    bool all_fua = true;  // every piece of it made itself durable
+    bool sealed = false;  // became a flush, which makes its pieces durable
+    Result result;
+  };
+  struct Piece {
+    std::uint32_t request = kNoIndex;
+    std::uint32_t next = kNoIndex;
+    rnbd::IoPiece what;
+    rnbd::IoTicket ticket;
+    std::uint64_t at = 0;  // bytes into the request's data
+  };
+  struct Message {
+    std::array<std::byte, wire::rnbd::kOpenRspBytes> response{};
+    std::uint64_t token = 0;  // 0: free
+    std::uint16_t length = 0;
+  };
+  struct Device {
+    rnbd::DeviceHandle handle = 0;
+    bool writable = false;
+    IndexQueue again;    // pieces to be sent again, before anything new
+    IndexQueue backlog;  // requests with pieces that are not sent yet
+  };
+
+  Impl(const BlockClientOptions&, Recorder*);
+
+  // block_client.cpp: session and devices
+  template <class Input>
+  void feed(Fabric&, Nanos now, const Input&);
+  void perform(Fabric&, Nanos now);
+  bool send(Fabric&, Nanos now, const rnbd::SendMessage&);
+  void on_news(Fabric&, Nanos now, const PathNews&);
+  void on_done(Fabric&, Nanos now, const IoCompletion&);
+  void on_message_done(Fabric&, Nanos now, std::size_t message, const IoCompletion&);
+  void run_timers(Fabric&, Nanos now);
+  void close_session(Fabric&, Nanos now);
+  void tell(BlockEvent&&);
+
+  // block_client_io.cpp: requests and their pieces
+  std::uint32_t take_request(rnbd::DeviceHandle, const BlockRequest&);
+  void begin(Fabric&, Nanos now, std::uint32_t request);
+  void issue(Fabric&, Nanos now);
+  bool issue_one(Fabric&, Nanos now, Device&);
+  void issue_next(Fabric&, Nanos now, Device&);
+  Result next_piece(Request&, Piece&) const;
+  bool send_piece(Fabric&, Nanos now, std::uint32_t piece);
+  rnbd::IoNature nature_of(const Piece&) const;
+  Result refusal(rnbd::DeviceHandle) const noexcept;
+  std::uint32_t take_piece(const Piece&);
+  void on_piece_done(Fabric&, Nanos now, std::uint32_t piece, Errc, std::uint16_t peer_errno);
+  void end_piece(std::uint32_t piece, const Result&);
+  void finish_if_done(std::uint32_t request);
+  void finish(std::uint32_t request);
+  void abandon(Device&, const Result&);
+  Device& device_of(rnbd::DeviceHandle handle) noexcept { return devices_by_slot[rnbd::slot_of(handle)]; }
+
+  Client session;
+  std::uint32_t max_requests;
+  std::uint32_t max_pieces;  // at the session, so that messages of the devices find room there
+  bool can_open;
+  rnbd::ClientDevices devices;
+  rnbd::ClientActions actions;
+  FixedVector<std::uint64_t, kMaxMessages> unsent;  // tokens of messages that the session did not take
+  std::array<Message, kMaxMessages> messages;
+  std::array<Device, rnbd::kMaxClientDevices> devices_by_slot;
+  unsigned slots = 0;  // of devices_by_slot that were ever used
+  unsigned turn = 0;   // the slot that issues first
+  std::vector<Request> requests;
+  std::vector<Piece> pieces;
+  IndexQueue free_requests;
+  IndexQueue free_pieces;
+  IndexQueue finished;          // requests
+  std::uint32_t queued = 0;     // in `again` and `backlog` of all devices
+  std::uint32_t in_flight = 0;  // pieces
+  std::uint32_t under_way = 0;  // requests
+  std::uint16_t next_affinity = 0;
+  Ring<BlockEvent> events;
+  Nanos retry_at = kNever;
+  Nanos reopen_at = kNever;
+  Nanos grace_ends = kNever;
+  bool opened = false;
+  bool close_begun = false;
+  bool session_closing = false;
+};
+
+}  // namespace rtrs

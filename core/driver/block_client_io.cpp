@@ -1,0 +1,248 @@
+// Requests of the user and the messages they are made of.
+#include <algorithm>
+
+#include "core/driver/block_client_impl.hpp"
+#include "core/wire/linux_errno.hpp"
+
+namespace rtrs {
+
+using wire::rnbd::Opcode;
+using namespace wire::linux_errno;
+
+std::uint32_t BlockClient::Impl::take_request(rnbd::DeviceHandle device, const BlockRequest& io) {
+  if (free_requests.empty()) {
+    requests.emplace_back();
+    free_requests.push_back(requests, static_cast<std::uint32_t>(requests.size() - 1));
+  }
+  const std::uint32_t index = free_requests.pop_front(requests);
+  Request& request = requests[index];
+  request = Request{};
+  request.io = io;
+  request.device = device;
+  request.all_sent = io.length == 0 && io.opcode != Opcode::flush;
+  ++under_way;
+  return index;
+}
+
+void BlockClient::Impl::begin(Fabric& fabric, Nanos now, std::uint32_t index) {
+  Request& request = requests[index];
+  if (devices.state(request.device) == rnbd::DeviceState::unmapped) {
+    request.result = {Errc::not_open, kEnodev};
+    request.all_sent = true;
+  }
+  if (request.all_sent) return finish(index);
+  request.arrival = devices.arrive(request.device);
+  device_of(request.device).backlog.push_back(requests, index);
+  ++queued;
+  issue(fabric, now);
+}
+
+// Sends as much as the devices and the session take now, a piece of each device in turn.
+void BlockClient::Impl::issue(Fabric& fabric, Nanos now) {
+  bool goes_on = true;
+  while (goes_on && queued != 0 && in_flight < max_pieces) {
+    goes_on = false;
+    for (unsigned count = 0; count < slots && in_flight < max_pieces; ++count) {
+      turn = turn + 1 < slots ? turn + 1 : 0;
+      goes_on = issue_one(fabric, now, devices_by_slot[turn]) || goes_on;
+    }
+  }
+}
+
+// False: nothing of the device can be sent now.
+bool BlockClient::Impl::issue_one(Fabric& fabric, Nanos now, Device& device) {
+  if (!device.again.empty()) {
+    const std::uint32_t piece = device.again.front();
+    if (devices.gate(requests[pieces[piece].request].device) == rnbd::Gate::hold) return false;
+    device.again.pop_front(pieces);
+    --queued;
+    return send_piece(fabric, now, piece);
+  }
+  if (device.backlog.empty()) return false;
+  if (devices.gate(requests[device.backlog.front()].device) == rnbd::Gate::hold) return false;
+  issue_next(fabric, now, device);
+  return true;
+}
+
+// Sends one more piece of the request at the head of the backlog, or ends its sending.
+void BlockClient::Impl::issue_next(Fabric& fabric, Nanos now, Device& device) {
+  const std::uint32_t index = device.backlog.front();
+  Request& request = requests[index];
+  Result failed = request.result;
+  if (!failed && devices.gate(request.device) == rnbd::Gate::refuse) failed = refusal(request.device);
+  Piece piece;
+  piece.request = index;
+  if (!failed) failed = next_piece(request, piece);
+  if (failed) {
+    request.result = failed;
+    request.all_sent = true;
+  } else {
+    ++request.outstanding;
+  }
+  // Off the backlog before the piece is sent: one that the session does not take may end the request.
+  if (request.all_sent) {
+    device.backlog.pop_front(requests);
+    --queued;
+  }
+  if (failed) return finish_if_done(index);
+  send_piece(fabric, now, take_piece(piece));
+}
+
+BlockClient::Impl::Result BlockClient::Impl::next_piece(Request& request, Piece& piece) const {
+  const BlockRequest& io = request.io;
+  const rnbd::Geometry& geometry = *devices.geometry(request.device);
+  piece.what.opcode = io.opcode;
+  if (io.opcode == Opcode::flush) {
+    request.all_sent = true;
+    return {};
+  }
+  const std::uint32_t block = geometry.logical_block_size;
+  const std::uint64_t size = geometry.nsectors * wire::rnbd::kSectorBytes;
+  if (io.offset % block != 0 || io.length % block != 0) return {Errc::invalid, kEinval};
+  if (io.offset > size || io.length > size - io.offset) return {Errc::invalid, kEio};
+  const std::uint32_t bytes =
+      rnbd::next_piece(geometry, session.max_io_size(), io.opcode, io.length - request.sent);
+  if (bytes == 0) return {Errc::invalid, kEopnotsupp};
+  piece.at = request.sent;
+  piece.what.sector = (io.offset + request.sent) / wire::rnbd::kSectorBytes;
+  piece.what.bytes = bytes;
+  piece.what.fua =
+      io.fua && io.opcode == Opcode::write && rnbd::durability(geometry) == rnbd::Durability::fua;
+  piece.what.nounmap = io.nounmap;
+  const bool writable = devices_by_slot[rnbd::slot_of(request.device)].writable;
+  if (const std::uint16_t error = rnbd::check_piece(geometry, writable, piece.what))
+    return {Errc::invalid, error};
+  request.all_fua = request.all_fua && piece.what.fua;
+  request.sent += bytes;
+  request.all_sent = request.sent == io.length;
+  return {};
+}
+
+BlockClient::Impl::Result BlockClient::Impl::refusal(rnbd::DeviceHandle device) const noexcept {
+  const rnbd::DeviceState state = devices.state(device);
+  const bool mapped = state != rnbd::DeviceState::unmapped && state != rnbd::DeviceState::unmapping;
+  return {mapped ? Errc::peer_error : Errc::not_open, devices.refusal_errno(device)};
+}
+
+// Precondition: the gate does not hold. False: it was refused.
+bool BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t index) {
+  Piece& piece = pieces[index];
+  const Request& request = requests[piece.request];
+  if (devices.gate(request.device) == rnbd::Gate::refuse) {
+    end_piece(index, refusal(request.device));
+    return true;
+  }
+  std::array<std::byte, wire::rnbd::kIoBytes> header{};
+  piece.ticket.nature = nature_of(piece);
+  piece.ticket.arrival = request.arrival;
+  const rnbd::IoStart start = devices.begin_io(request.device, piece.ticket);
+  piece.ticket = start.ticket;
+  const auto framing = rnbd::encode_io(start.device_id, piece.what, header);
+  IoRequest message;
+  message.direction = framing.direction == wire::Direction::read ? Direction::read : Direction::write;
+  message.affinity = next_affinity++;
+  message.user_header = header;
+  message.data = {framing.data_len == 0 ? nullptr : request.io.data + piece.at, framing.data_len};
+  if (framing.data_len != 0) message.region = request.io.region;
+  message.region_offset = request.io.region_offset + static_cast<std::uint32_t>(piece.at);
+  message.user_data = index;
+  const Errc taken = session.submit(fabric, now, message);
+  if (taken == Errc::ok) {
+    ++in_flight;
+  } else {
+    on_piece_done(fabric, now, index, taken, 0);
+  }
+  return true;
+}
+
+// A write with FUA to a device without a volatile cache is sent as a plain one, and promises the same.
+rnbd::IoNature BlockClient::Impl::nature_of(const Piece& piece) const {
+  const Request& request = requests[piece.request];
+  if (request.sealed) return {false, true, true};
+  const bool as_written = rnbd::durability(*devices.geometry(request.device)) == rnbd::Durability::as_written;
+  return rnbd::nature_of(piece.what.opcode, piece.what.fua || (request.io.fua && as_written));
+}
+
+std::uint32_t BlockClient::Impl::take_piece(const Piece& piece) {
+  if (free_pieces.empty()) {
+    pieces.emplace_back();
+    free_pieces.push_back(pieces, static_cast<std::uint32_t>(pieces.size() - 1));
+  }
+  const std::uint32_t index = free_pieces.pop_front(pieces);
+  pieces[index] = piece;
+  return index;
+}
+
+void BlockClient::Impl::on_piece_done(Fabric& fabric, Nanos now, std::uint32_t index, Errc result,
+                                      std::uint16_t peer_errno) {
+  const rnbd::DeviceHandle device = requests[pieces[index].request].device;
+  rnbd::IoDone done;
+  done.device = device;
+  done.delivered = result == Errc::ok || result == Errc::peer_error;
+  done.peer_errno = peer_errno;
+  done.ticket = pieces[index].ticket;
+  actions.clear();
+  const rnbd::Disposition disposition = devices.on(done, actions);
+  if (disposition == rnbd::Disposition::retry_after_remap && !close_begun) {
+    device_of(device).again.push_back(pieces, index);
+    ++queued;
+  } else if (disposition == rnbd::Disposition::lost) {
+    end_piece(index, {Errc::cache_lost, kEio});
+  } else {
+    const std::uint16_t error = result == Errc::peer_error ? peer_errno : to_linux_errno(result);
+    end_piece(index, {result, error});
+  }
+  perform(fabric, now);
+}
+
+void BlockClient::Impl::end_piece(std::uint32_t index, const Result& result) {
+  const std::uint32_t owner = pieces[index].request;
+  Request& request = requests[owner];
+  free_pieces.push_back(pieces, index);
+  --request.outstanding;
+  if (result && !request.result) request.result = result;
+  finish_if_done(owner);
+}
+
+void BlockClient::Impl::finish_if_done(std::uint32_t index) {
+  Request& request = requests[index];
+  if (!request.all_sent || request.outstanding != 0) return;
+  const rnbd::Geometry* geometry = devices.geometry(request.device);
+  const bool flush = request.io.fua && !request.result && !request.all_fua && geometry != nullptr &&
+                     rnbd::durability(*geometry) != rnbd::Durability::as_written;
+  if (!flush) return finish(index);
+  request.io.opcode = Opcode::flush;
+  request.io.fua = false;
+  request.sealed = true;
+  // What was told of losses counts from the arrival of the request; what the flush covers, from now.
+  request.arrival.changes = devices.arrive(request.device).changes;
+  if (close_begun) {
+    request.result = {Errc::session_closed, kEshutdown};
+    return finish(index);
+  }
+  request.all_sent = false;
+  device_of(request.device).backlog.push_front(requests, index);
+  ++queued;
+}
+
+void BlockClient::Impl::finish(std::uint32_t index) {
+  finished.push_back(requests, index);
+}
+
+// Ends the sending of everything that was not sent yet.
+void BlockClient::Impl::abandon(Device& device, const Result& result) {
+  while (!device.again.empty()) {
+    end_piece(device.again.pop_front(pieces), result);
+    --queued;
+  }
+  while (!device.backlog.empty()) {
+    const std::uint32_t index = device.backlog.pop_front(requests);
+    --queued;
+    Request& request = requests[index];
+    if (!request.result) request.result = result;
+    request.all_sent = true;
+    finish_if_done(index);
+  }
+}
+
+}  // namespace rtrs
