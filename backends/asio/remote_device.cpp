@@ -1,7 +1,7 @@
 #include "backends/asio/remote_device.hpp"
 
 #include <algorithm>
-#include <chrono>
+#include <boost/asio/post.hpp>
 #include <random>
 #include <utility>
 
@@ -10,34 +10,37 @@
 namespace rtrs::asio {
 namespace {
 
-// A server answers a CLOSE at once or is gone; a device that is not unmapped is closed with the session.
-constexpr std::chrono::seconds kUnmapGrace{5};
-// Between two attempts to open a device while the link stays up.
-constexpr std::chrono::milliseconds kReopenPause{250};
-
 wire::Uuid random_uuid(std::random_device& source) {
   wire::Uuid uuid;
   for (std::uint8_t& byte : uuid.bytes) byte = static_cast<std::uint8_t>(source());
   return uuid;
 }
 
-SessionSettings make_settings(const RemoteDeviceOptions& options,
-                              std::function<void(const PathNews&)> on_news) {
-  SessionSettings settings;
-  settings.client.protocol = options.protocol;
-  settings.client.session_name = options.session_name;
-  settings.client.paths = options.paths;
+BlockClientOptions make_options(const RemoteDeviceOptions& given, const Capabilities& fabric) {
+  BlockClientOptions options;
+  ClientOptions& session = options.session;
+  session.protocol = given.protocol;
+  session.session_name = given.session_name;
+  session.paths = given.paths;
   std::random_device source;
-  settings.client.session_uuid = random_uuid(source);
-  for (unsigned path = 0; path < kMaxPaths; ++path) settings.client.path_uuids.push_back(random_uuid(source));
-  settings.wait = options.wait;
-  settings.on_news = std::move(on_news);
-  return settings;
+  session.session_uuid = random_uuid(source);
+  for (unsigned path = 0; path < kMaxPaths; ++path) session.path_uuids.push_back(random_uuid(source));
+  session = clamp_to(session, fabric);
+  return options;
 }
 
-// What the peer answered: its errno, or 0. Other errors mean that nothing was delivered.
-bool was_delivered(const boost::system::error_code& error) {
-  return !error || error.category() == boost::system::generic_category();
+// What was decided by an errno, here or at the server, is a code of the generic category.
+boost::system::error_code error_of(const BlockCompletion& done) {
+  switch (done.result) {
+    case Errc::ok:
+      return {};
+    case Errc::peer_error:
+    case Errc::invalid:
+    case Errc::cache_lost:
+      return of_errno(done.error);
+    default:
+      return to_error_code(done.result);
+  }
 }
 
 }  // namespace
@@ -45,12 +48,11 @@ bool was_delivered(const boost::system::error_code& error) {
 RemoteDevice::RemoteDevice(boost::asio::io_context& context, std::unique_ptr<Fabric> fabric,
                            RemoteDeviceOptions options)
     : context_(context),
+      fabric_(std::move(fabric)),
       options_(std::move(options)),
-      session_(context, std::move(fabric),
-               make_settings(options_, [this](const PathNews& news) { on_path_news(news); }), &recorder_),
-      retry_timer_(context),
-      reopen_timer_(context),
-      close_timer_(context) {}
+      client_(make_options(options_, fabric_->capabilities()), &recorder_),
+      pump_(context, *fabric_, options_.wait,
+            {[this](Nanos now) { return this->step(now); }, [this] { return client_.next_deadline(); }}) {}
 
 RemoteDevice::~RemoteDevice() {
   *alive_ = false;
@@ -65,69 +67,75 @@ int RemoteDevice::dump_trace(const std::string& file, const trace::Origin& origi
   return recorder_.dump_ring(file.c_str(), origin);
 }
 
-template <class Input>
-void RemoteDevice::feed(const Input& input) {
-  actions_.clear();
-  devices_.on(input, actions_);
-  perform();
-}
-
 void RemoteDevice::begin_map() {
   map_begun_ = true;
-  session_.async_open([this](const boost::system::error_code& error) { on_opened(error); });
-}
-
-void RemoteDevice::on_opened(const boost::system::error_code& error) {
-  if (error) {
-    map_result_ = error;
-    return settle();
+  const Nanos now = steady_now();
+  if (const Errc opened = client_.open(*fabric_, now); opened != Errc::ok) {
+    map_result_ = to_error_code(opened);
+    return settle_later();
   }
-  actions_.clear();
-  const auto outcome = devices_.on(rnbd::MapRequested{options_.device, options_.access_mode}, actions_);
+  const rnbd::MapOutcome outcome = client_.map(*fabric_, now, options_.device, options_.access_mode);
   if (outcome.error != 0) {
     map_result_ = of_errno(outcome.error);
-  } else {
-    handle_ = outcome.device;
-    has_handle_ = true;
-    perform();
+    settle_later();
   }
-  settle();
+  handle_ = outcome.device;
+  pump_.start();
 }
 
-void RemoteDevice::perform() {
-  for (const rnbd::ClientAction& action : actions_) {
-    if (const auto* message = std::get_if<rnbd::SendMessage>(&action)) send(*message);
-    if (const auto* change = std::get_if<rnbd::DeviceChanged>(&action)) on_device_changed(*change);
-    if (const auto* replaced = std::get_if<rnbd::CacheReplaced>(&action))
+void RemoteDevice::begin(std::uint32_t slot, const DeviceIo& io) {
+  BlockRequest request;
+  request.opcode = io.opcode;
+  request.offset = io.offset;
+  request.length = io.length;
+  request.data = io.data;
+  request.fua = io.fua;
+  request.nounmap = io.nounmap;
+  request.user_data = slot;
+  const bool open = map_begun_ || close_begun_;
+  const Errc taken = open ? client_.submit(*fabric_, steady_now(), handle_, request) : Errc::not_open;
+  if (taken == Errc::ok) return pump_.kick();
+  finished_.push_back({slot, to_error_code(taken)});
+  settle_later();
+}
+
+void RemoteDevice::begin_close() {
+  close_begun_ = true;
+  client_.close(*fabric_, steady_now());
+  if (map_begun_) pump_.wake();
+  settle_later();
+}
+
+bool RemoteDevice::step(Nanos now) {
+  std::array<BlockCompletion, 64> done;
+  const std::size_t count = client_.poll(*fabric_, now, done);
+  for (const BlockCompletion& one : std::span(done).first(count))
+    finished_.push_back({static_cast<std::uint32_t>(one.user_data), error_of(one)});
+  const auto alive = alive_;
+  settle();
+  return *alive && count != 0;
+}
+
+void RemoteDevice::take_events() {
+  BlockEvent event;
+  while (client_.take_event(event)) {
+    if (const auto* path = std::get_if<PathNews>(&event)) on_path_event(*path);
+    if (const auto* change = std::get_if<rnbd::DeviceChanged>(&event)) on_device_changed(*change);
+    if (const auto* replaced = std::get_if<rnbd::CacheReplaced>(&event))
       news_.push_back(DeviceNews{state(), 0, geometry_, true, replaced->unflushed});
   }
-  if (devices_.retry_wanted()) arm_retry();
-  if (devices_.reopen_wanted()) arm_reopen();
 }
 
-void RemoteDevice::send(const rnbd::SendMessage& action) {
-  auto message = std::make_unique<Message>();
-  message->token = action.token;
-  message->length = action.response_length;
-  IoRequest request;
-  request.direction = action.direction == wire::Direction::read ? Direction::read : Direction::write;
-  request.service = true;
-  request.user_header = action.user_header();
-  request.data = std::span(message->response).first(message->length);
-  session_.async_request(request,
-                         [this, owned = std::move(message)](const boost::system::error_code& error) mutable {
-                           on_message_done(std::move(owned), error);
-                         });
+void RemoteDevice::on_path_event(const PathNews& news) {
+  if (news.kind == PathNews::Kind::path && !close_begun_ && !mapping_.empty() && hopeless())
+    map_result_ = to_error_code(Errc::no_path);
+  news_.push_back(news);
 }
 
-void RemoteDevice::on_message_done(std::unique_ptr<Message> message, const boost::system::error_code& error) {
-  rnbd::MessageDone done;
-  done.token = message->token;
-  done.delivered = was_delivered(error);
-  if (done.delivered) done.peer_errno = static_cast<std::uint16_t>(error.value());
-  done.response = std::span(message->response).first(message->length);
-  feed(done);
-  settle();
+bool RemoteDevice::hopeless() const {
+  return std::all_of(paths().begin(), paths().end(), [](const PathStatus& path) {
+    return path.state == PathState::closed || path.state == PathState::absent;
+  });
 }
 
 void RemoteDevice::on_device_changed(const rnbd::DeviceChanged& change) {
@@ -141,80 +149,8 @@ void RemoteDevice::on_device_changed(const rnbd::DeviceChanged& change) {
     geometry_ = change.geometry;
     if (!mapping_.empty()) map_result_ = boost::system::error_code{};
   }
-  if (change.state != rnbd::DeviceState::unmapped) return;
-  has_handle_ = false;
-  if (!mapping_.empty())
+  if (change.state == rnbd::DeviceState::unmapped && !mapping_.empty())
     map_result_ = change.peer_errno != 0 ? of_errno(change.peer_errno) : to_error_code(Errc::session_closed);
-  if (close_begun_) close_session();
-}
-
-void RemoteDevice::arm_retry() {
-  if (retry_armed_) return;
-  retry_armed_ = true;
-  retry_timer_.expires_after(kReopenPause);
-  retry_timer_.async_wait([this, alive = alive_](const boost::system::error_code& error) {
-    if (error || !*alive) return;
-    retry_armed_ = false;
-    feed(rnbd::RetryDue{});
-    settle();
-  });
-}
-
-void RemoteDevice::arm_reopen() {
-  if (reopen_armed_) return;
-  reopen_armed_ = true;
-  reopen_timer_.expires_after(std::chrono::seconds(devices_.reopen_pause_s()));
-  reopen_timer_.async_wait([this, alive = alive_](const boost::system::error_code& error) {
-    if (error || !*alive) return;
-    reopen_armed_ = false;
-    feed(rnbd::ReopenDue{});
-    settle();
-  });
-}
-
-void RemoteDevice::on_path_news(const PathNews& news) {
-  if (news.kind == PathNews::Kind::link_up) feed(rnbd::LinkUp{session_.client().peer_extends()});
-  if (news.kind == PathNews::Kind::link_down) {
-    feed(rnbd::LinkDown{});
-    if (close_begun_) close_session();
-  }
-  const auto alive = alive_;
-  if (options_.on_path) options_.on_path(news);
-  if (*alive) settle();
-}
-
-void RemoteDevice::begin_close() {
-  close_begun_ = true;
-  abandon(to_error_code(Errc::session_closed));
-  if (!has_handle_ || !session_.client().link_up()) {
-    close_session();
-    return settle_later();
-  }
-  close_timer_.expires_after(kUnmapGrace);
-  close_timer_.async_wait([this, alive = alive_](const boost::system::error_code& error) {
-    if (error || !*alive) return;
-    close_session();
-    settle();
-  });
-  feed(rnbd::UnmapRequested{handle_});
-  settle_later();
-}
-
-void RemoteDevice::close_session() {
-  if (session_closing_) return;
-  session_closing_ = true;
-  close_timer_.cancel();
-  if (!map_begun_) return on_session_closed();
-  session_.async_close([this](const boost::system::error_code&) {
-    on_session_closed();
-    settle();
-  });
-}
-
-void RemoteDevice::on_session_closed() {
-  recorder_.close_file();
-  if (!mapping_.empty()) map_result_ = to_error_code(Errc::session_closed);
-  closed_ = true;
 }
 
 void RemoteDevice::settle_later() {
@@ -229,26 +165,64 @@ void RemoteDevice::settle_later() {
 
 // The only place where code of the user runs, hence the last thing every event does.
 void RemoteDevice::settle() {
-  issue();
+  take_events();
   const auto alive = alive_;
   while (!news_.empty()) {
-    const DeviceNews news = news_.front();
+    const auto news = std::move(news_.front());
     news_.pop_front();
-    if (options_.on_device) options_.on_device(news);
+    const auto* path = std::get_if<PathNews>(&news);
+    if (path != nullptr && options_.on_path) options_.on_path(*path);
+    if (path == nullptr && options_.on_device) options_.on_device(std::get<DeviceNews>(news));
     if (!*alive) return;
   }
   while (!finished_.empty()) {
-    Request& request = *finished_.front();
+    const Finished done = finished_.front();
     finished_.pop_front();
-    free_requests_.push_back(&request);
-    request.handler.complete(request.error);
+    free_slots_.push_back(done.slot);
+    slots_[done.slot]->complete(done.error);
     if (!*alive) return;
+  }
+  if (close_begun_ && !closed_ && client_.closed()) {
+    closed_ = true;
+    recorder_.close_file();
+    if (!mapping_.empty()) map_result_ = to_error_code(Errc::session_closed);
   }
   if (map_result_ && !mapping_.empty()) {
     mapping_.complete(*std::exchange(map_result_, std::nullopt));
     if (!*alive) return;
   }
-  if (closed_ && finished_.empty() && !closing_.empty()) closing_.complete({});
+  if (closed_ && client_.under_way() == 0 && finished_.empty() && !closing_.empty()) closing_.complete({});
+}
+
+std::uint32_t RemoteDevice::take_slot() {
+  if (free_slots_.empty()) {
+    slots_.push_back(std::make_unique<HandlerSlot>());
+    free_slots_.push_back(static_cast<std::uint32_t>(slots_.size() - 1));
+  }
+  const std::uint32_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  return slot;
+}
+
+Errc RemoteDevice::add_path(const PathAddress& address) {
+  const Errc result = client_.session().add_path(*fabric_, steady_now(), address);
+  pump_.wake();
+  return result;
+}
+Errc RemoteDevice::reconnect_path(unsigned path) {
+  const Errc result = client_.session().reconnect_path(*fabric_, steady_now(), path);
+  pump_.wake();
+  return result;
+}
+Errc RemoteDevice::disconnect_path(unsigned path) {
+  const Errc result = client_.session().disconnect_path(*fabric_, steady_now(), path);
+  pump_.wake();
+  return result;
+}
+Errc RemoteDevice::remove_path(unsigned path) {
+  const Errc result = client_.session().remove_path(*fabric_, steady_now(), path);
+  pump_.wake();
+  return result;
 }
 
 }  // namespace rtrs::asio

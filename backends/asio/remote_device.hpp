@@ -12,13 +12,12 @@
 // no order between requests that are in flight together; a flush covers every write that completed before it
 // was started. It fails once with EIO when the server's cache, and with it such a write, was lost meanwhile;
 // so does a write with FUA. While no path is connected requests wait, at most queue_timeout; at most twice
-// that when the last path was lost while the device was being opened again, or when more than 4,000 pieces
+// that when the last path was lost while the device was being opened again, or when more than 3,900 pieces
 // are under way, because those requests are handed to the session only then. When a server restarted the
 // device is opened again, and requests that the new server did not know are sent again under the new id.
 #pragma once
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/system/error_code.hpp>
 #include <cstdint>
 #include <deque>
@@ -27,12 +26,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "backends/asio/error.hpp"
+#include "backends/asio/fabric_pump.hpp"
 #include "backends/asio/handler_slot.hpp"
-#include "backends/asio/session.hpp"
-#include "core/rnbd/client_devices.hpp"
-#include "core/rnbd/io_request.hpp"
+#include "core/driver/block_client.hpp"
 #include "core/trace/recorder.hpp"
 
 namespace rtrs::asio {
@@ -112,9 +112,9 @@ class RemoteDevice {
   auto async_io(const DeviceIo& io, Token&& token) {
     return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
         [this](auto handler, const DeviceIo& copy) {
-          Request& request = this->take_request(copy);
-          request.handler.store(context_.get_executor(), std::move(handler));
-          this->begin(request);
+          const std::uint32_t slot = this->take_slot();
+          slots_[slot]->store(context_.get_executor(), std::move(handler));
+          this->begin(slot, copy);
         },
         token, io);
   }
@@ -147,101 +147,56 @@ class RemoteDevice {
   const rnbd::Geometry& geometry() const noexcept { return geometry_; }
   std::uint64_t size_bytes() const noexcept { return geometry_.nsectors * wire::rnbd::kSectorBytes; }
   bool writable() const noexcept { return rnbd::is_writable(options_.access_mode); }
-  rnbd::DeviceState state() const noexcept { return devices_.state(handle_); }
+  rnbd::DeviceState state() const noexcept { return client_.state(handle_); }
   const RemoteDeviceOptions& options() const noexcept { return options_; }
-  Session& session() noexcept { return session_; }
-  std::span<const PathStatus> paths() noexcept { return session_.client().paths(); }
+  std::span<const PathStatus> paths() const noexcept { return session().paths(); }
+  // Link, limits, statistics.
+  const Client& session() const noexcept { return client_.session(); }
+  // Errors: what the functions of Client say.
+  Errc add_path(const PathAddress&);
+  Errc reconnect_path(unsigned path);
+  Errc disconnect_path(unsigned path);
+  Errc remove_path(unsigned path);
 
  private:
-  struct Request {
-    HandlerSlot handler;
-    DeviceIo io;
-    rnbd::IoArrival arrival;
-    std::uint64_t sent = 0;    // bytes of it that are in pieces already
-    unsigned outstanding = 0;  // pieces
-    bool all_sent = false;
-    bool all_fua = true;  // every piece of it made itself durable
-    boost::system::error_code error;
-  };
-  struct Piece {
-    Request* request = nullptr;
-    rnbd::IoPiece what;
-    rnbd::IoTicket ticket;
-    std::byte* data = nullptr;
-  };
-  struct Message {
-    std::array<std::byte, wire::rnbd::kOpenRspBytes> response{};
-    std::uint64_t token = 0;
-    std::uint16_t length = 0;
-  };
-
-  // remote_device.cpp: session and device
   void begin_map();
-  void on_opened(const boost::system::error_code&);
   void begin_close();
-  void close_session();
-  void on_session_closed();
-  void on_path_news(const PathNews&);
-  template <class Input>
-  void feed(const Input& input);
-  void perform();
-  void send(const rnbd::SendMessage&);
-  void on_message_done(std::unique_ptr<Message>, const boost::system::error_code&);
+  void begin(std::uint32_t slot, const DeviceIo&);
+  bool step(Nanos now);
+  void take_events();
+  void on_path_event(const PathNews&);
   void on_device_changed(const rnbd::DeviceChanged&);
-  void arm_retry();
-  void arm_reopen();
+  bool hopeless() const;
   void settle();
   void settle_later();
+  std::uint32_t take_slot();
 
-  // remote_device_io.cpp: requests and their pieces
-  Request& take_request(const DeviceIo&);
-  void begin(Request&);
-  void issue();
-  void issue_next(Request&);
-  boost::system::error_code next_piece(Request&, Piece&);
-  bool submit(std::uint32_t piece);
-  rnbd::IoNature nature_of(const Piece&) const;
-  std::uint32_t take_piece(const Piece&);
-  void on_piece_done(std::uint32_t piece, const boost::system::error_code&);
-  void end_piece(std::uint32_t piece, const boost::system::error_code&);
-  void finish_if_done(Request&);
-  void abandon(const boost::system::error_code&);
+  struct Finished {
+    std::uint32_t slot = 0;
+    boost::system::error_code error;
+  };
 
   boost::asio::io_context& context_;
+  std::unique_ptr<Fabric> fabric_;
   RemoteDeviceOptions options_;
   Recorder recorder_;
-  Session session_;
-  rnbd::ClientDevices devices_;
-  rnbd::ClientActions actions_;
+  BlockClient client_;
   rnbd::DeviceHandle handle_ = 0;
   rnbd::Geometry geometry_;
   HandlerSlot mapping_;
   HandlerSlot closing_;
   std::optional<boost::system::error_code> map_result_;
   bool map_begun_ = false;
-  bool has_handle_ = false;
   bool close_begun_ = false;
-  bool session_closing_ = false;
   bool closed_ = false;
-  bool retry_armed_ = false;
-  bool reopen_armed_ = false;
   std::uint16_t refused_errno_ = 0;  // that was told last, since the device was open
   bool settle_posted_ = false;
-  boost::asio::steady_timer retry_timer_;
-  boost::asio::steady_timer reopen_timer_;
-  boost::asio::steady_timer close_timer_;
-
-  std::vector<std::unique_ptr<Request>> requests_;
-  std::vector<Request*> free_requests_;
-  std::vector<Piece> pieces_;
-  std::vector<std::uint32_t> free_pieces_;
-  std::deque<std::uint32_t> again_;  // pieces to be sent again, before anything new
-  std::deque<Request*> backlog_;     // requests with pieces not sent yet
-  std::deque<Request*> finished_;
-  std::deque<DeviceNews> news_;
-  std::uint32_t in_flight_ = 0;  // pieces
-  std::uint16_t next_affinity_ = 0;
+  std::vector<std::unique_ptr<HandlerSlot>> slots_;  // by user_data of a request
+  std::vector<std::uint32_t> free_slots_;
+  std::deque<std::variant<PathNews, DeviceNews>> news_;
+  std::deque<Finished> finished_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  FabricPump pump_;
 };
 
 }  // namespace rtrs::asio

@@ -2,47 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 namespace rtrs::asio {
-
-namespace {
-
-// Every session needs delays of its own, or clients that lose their server in one moment come back in one.
-// The uuid is random; a seed that somebody chose, to repeat a run, stays.
-void seed_jitter(ClientOptions& options) {
-  if (options.protocol.seed != ClientConfig{}.seed) return;
-  std::memcpy(&options.protocol.seed, options.session_uuid.bytes.data(), sizeof options.protocol.seed);
-}
-
-// What the fabric dictates.
-ClientOptions fit(const ClientOptions& wanted, const Capabilities& fabric) {
-  ClientOptions options = wanted;
-  ClientConfig& protocol = options.protocol;
-  protocol.imm_consumes_receive = fabric.imm_consumes_receive;
-  protocol.offer_invalidation = protocol.offer_invalidation && fabric.per_io_keys;
-  protocol.probe_deliveries = fabric.done_means_delivered;
-  if (fabric.max_send_depth != 0 && fabric.max_send_depth < protocol.send_depth)
-    protocol.send_depth = static_cast<std::uint16_t>(fabric.max_send_depth);
-  // A request takes a receive, with invalidation two; the rest is for service messages.
-  constexpr std::uint32_t kServiceReceives = 128;
-  const std::uint32_t per_request = protocol.offer_invalidation ? 2 : 1;
-  if (fabric.max_receive_depth > kServiceReceives) {
-    const std::uint32_t most = (fabric.max_receive_depth - kServiceReceives) / per_request;
-    if (most < protocol.max_depth) protocol.max_depth = static_cast<std::uint16_t>(most);
-  }
-  seed_jitter(options);
-  return options;
-}
-
-}  // namespace
 
 Session::Session(boost::asio::io_context& context, std::unique_ptr<Fabric> fabric, SessionSettings settings,
                  Recorder* recorder)
     : context_(context),
       fabric_(std::move(fabric)),
       settings_(std::move(settings)),
-      client_(fit(settings_.client, fabric_->capabilities()), recorder),
+      client_(clamp_to(settings_.client, fabric_->capabilities()), recorder),
       pump_(context, *fabric_, settings_.wait,
             {[this](Nanos now) { return this->step(now); }, [this] { return client_.next_deadline(); }}) {}
 

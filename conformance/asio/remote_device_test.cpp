@@ -81,7 +81,7 @@ TEST_F(RemoteDeviceTest, ReadsBackWhatItWroteInPiecesLargerThanTheSessionTakes) 
   run(context, [&]() -> awaitable<void> {
     co_await remote.async_map(use_awaitable);
     EXPECT_EQ(remote.size_bytes(), kDiskBytes);
-    EXPECT_LT(remote.session().client().max_io_size(), written.size());
+    EXPECT_LT(remote.session().max_io_size(), written.size());
     co_await remote.async_write(4096, written, false, use_awaitable);
     co_await remote.async_flush(use_awaitable);
     co_await remote.async_read(4096, read, use_awaitable);
@@ -257,12 +257,12 @@ TEST_F(RemoteDeviceTest, LosingOneOfTwoPathsIsNoError) {
   std::vector<std::byte> read(data.size());
   std::optional<Error> written;
   remote.async_write(0, data, false, [&](Error error) { written = error; });
-  remote.session().disconnect_path(0);
+  remote.disconnect_path(0);
   run_until(context, [&] { return written.has_value(); });
   EXPECT_FALSE(*written) << written->message();
   EXPECT_FALSE(wait([&](auto done) { remote.async_read(0, read, done); }));
   EXPECT_EQ(read, data);
-  remote.session().reconnect_path(0);
+  remote.reconnect_path(0);
   run_until(context, [&] { return connected(0); });
   EXPECT_EQ(disks["disk"].opens, 1U);
   EXPECT_FALSE(close());

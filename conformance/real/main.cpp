@@ -172,10 +172,15 @@ class Runner {
     const std::string word = line.substr(0, space);
     const std::string rest = space == std::string::npos ? "" : line.substr(space + 1);
     const auto path = asio::parse_path(rest, given_.port);
-    if (word == "add" && path) return device_->session().add_path(*path);
+    if (word == "add" && path) {
+      device_->add_path(*path);
+      return;
+    }
     if (word == "remove" && !rest.empty() && rest.find_first_not_of("0123456789") == std::string::npos &&
-        rest.size() < 3)
-      return device_->session().remove_path(static_cast<unsigned>(std::stoul(rest)));
+        rest.size() < 3) {
+      device_->remove_path(static_cast<unsigned>(std::stoul(rest)));
+      return;
+    }
     say({{"event", "order refused"}, {"order", line}});
   }
 
@@ -191,7 +196,7 @@ class Runner {
   }
   void summarize() {
     nlohmann::json summary = load_->summary();
-    const ClientStats& stats = device_->session().client().stats();
+    const ClientStats& stats = device_->session().stats();
     summary["event"] = "done";
     summary["failovers"] = stats.failovers;
     summary["unfenced_failovers"] = stats.unfenced_failovers;

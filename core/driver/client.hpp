@@ -31,6 +31,11 @@ struct ClientOptions {
   std::uint32_t max_queued = 4096;  // requests that wait for a permit
 };
 
+// The options as far as the fabric can do what they ask for: credits, keys of single requests, depth of
+// queues. A protocol.seed at its default is replaced by one from session_uuid, so that clients which lose
+// their server in one moment do not come back in one.
+ClientOptions clamp_to(const ClientOptions& wanted, const Capabilities& fabric);
+
 struct IoRequest {
   Direction direction = Direction::read;
   bool service = false;        // administrative message, over the service connection; at most 4 KiB of data

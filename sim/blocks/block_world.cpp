@@ -58,6 +58,7 @@ void BlockWorld::start_server() {
 void BlockWorld::start_client() {
   client_fabric_ = std::make_unique<SimFabric>(network_, kClient, choice_);
   BlockClientOptions block_options;
+  block_options.max_requests = options_.max_requests;
   ClientOptions& options = block_options.session;
   options.protocol.seed = choice_.draw(1U << 30, Label::swarm);
   options.protocol.queue_timeout = options_.queue_timeout;

@@ -39,6 +39,7 @@ struct BlockOptions {
   Nanos queue_timeout = kNever;     // of the client's requests
   Nanos storage = milliseconds(1);  // an operation takes up to
   std::uint32_t post_short = 0;     // chance per million
+  std::uint32_t max_requests = 65536;
   bool operator==(const BlockOptions&) const = default;
 };
 
@@ -111,6 +112,11 @@ class BlockWorld {
   // Why the device was refused, or ended, the last time.
   std::uint16_t refusal(DeviceHandle device) const;
   unsigned times_opened(DeviceHandle device) const;
+  // For requests that the world does not judge: their `user_data` is 0.
+  BlockClient& client() { return *client_; }
+  Fabric& client_fabric() { return *client_fabric_; }
+  // Results of those, oldest first.
+  std::deque<BlockCompletion>& unjudged() { return unjudged_; }
   bool link_up() const { return client_->session().link_up(); }
   // Everything is closed, and nothing is left of it.
   void finish();
@@ -220,6 +226,7 @@ class BlockWorld {
   std::map<DeviceHandle, Mapped> mapped_;
   std::vector<Io> ios_{1};  // by number
   unsigned ios_under_way_ = 0;
+  std::deque<BlockCompletion> unjudged_;
 
   std::unique_ptr<SimFabric> server_fabric_;
   std::unique_ptr<BlockServer> server_;

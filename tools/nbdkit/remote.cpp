@@ -184,7 +184,7 @@ void Remote::note_name_refusal(const PathNews& news) {
 void Remote::tick() {
   if (!timer_) return;
   OldestRequest oldest;
-  const bool waits = device_ && device_->session().client().oldest_in_flight(oldest);
+  const bool waits = device_ && device_->session().oldest_in_flight(oldest);
   status_->on_oldest_request(asio::steady_now(), waits ? &oldest : nullptr);
   write_status();
   report_trace();
@@ -196,8 +196,7 @@ void Remote::tick() {
 
 void Remote::write_status() {
   if (!device_ || !status_writer_) return;
-  status_writer_->put(
-      status_->render(asio::steady_now(), device_->paths(), device_->session().client().stats()));
+  status_writer_->put(status_->render(asio::steady_now(), device_->paths(), device_->session().stats()));
   const int error = status_writer_->last_error();
   if (error != 0 && error != status_errno_)
     lines_(true, "cannot write the status file " + settings_.status + ": " + errno_words(error) +
@@ -246,7 +245,7 @@ void Remote::watch_for_end() {
     if (error || under_way_ == 0) return;
     const Nanos now = asio::steady_now();
     if (end_by_ == kNever && ending_()) end_by_ = now + kEndGrace;
-    const bool hopeless = end_by_ != kNever && !device_->session().client().link_up();
+    const bool hopeless = end_by_ != kNever && !device_->session().link_up();
     if (!hopeless && now < end_by_) return watch_for_end();
     lines_(true, hopeless ? "the program is asked to end and no path is connected: requests that are not "
                             "answered yet fail at once"
@@ -283,7 +282,7 @@ Remote::Shape Remote::shape() {
   Shape shape;
   loop_.run([&] {
     shape.geometry = device_->geometry();
-    shape.max_io_size = device_->session().client().max_io_size();
+    shape.max_io_size = device_->session().max_io_size();
     shape.writable = device_->writable();
   });
   return shape;

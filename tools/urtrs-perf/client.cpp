@@ -36,10 +36,6 @@ ClientOptions client_options(const Options& options, const Capabilities& fabric,
   ClientConfig& protocol = client.protocol;
   protocol.seed = std::random_device{}();
   protocol.con_num = static_cast<std::uint16_t>(options.connections + 1);
-  protocol.imm_consumes_receive = fabric.imm_consumes_receive;
-  protocol.probe_deliveries = fabric.done_means_delivered;
-  protocol.send_depth =
-      static_cast<std::uint16_t>(std::min<std::uint32_t>(protocol.send_depth, fabric.max_send_depth));
   protocol.policy = options.policy;
   protocol.connect_timeout = options.connect_timeout;
   protocol.info_timeout = options.connect_timeout;
@@ -48,7 +44,7 @@ ClientOptions client_options(const Options& options, const Capabilities& fabric,
   protocol.reconnect_min = milliseconds(100);
   protocol.reconnect_max = seconds(1);
   protocol.reconnect_jitter = milliseconds(50);
-  return client;
+  return clamp_to(client, fabric);
 }
 
 class PerfClient {

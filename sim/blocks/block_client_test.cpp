@@ -1,0 +1,121 @@
+// What a BlockClient says of requests that it refuses, and how it shares the session between its devices.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "sim/blocks/block_plays.hpp"
+
+namespace rtrs::sim {
+namespace {
+
+class BlockClientTest : public testing::Test {
+ protected:
+  explicit BlockClientTest(const BlockOptions& options = {}) : w(1, options) {
+    w.add_disk("a", kSectors);
+    w.add_disk("b", kSectors);
+    w.start_server();
+    w.start_client();
+    w.until("the session is up", [&] { return w.link_up(); });
+  }
+  Errc submit(DeviceHandle device, BlockRequest request) {
+    request.data = data.data();
+    return w.client().submit(w.client_fabric(), w.now(), device, request);
+  }
+  BlockCompletion result_of(DeviceHandle device, const BlockRequest& request) {
+    EXPECT_EQ(submit(device, request), Errc::ok);
+    return next();
+  }
+  BlockCompletion next() {
+    w.until("a request is over", [&] { return !w.unjudged().empty(); });
+    EXPECT_EQ(w.failure(), "");
+    if (w.unjudged().empty()) return {};
+    const BlockCompletion done = w.unjudged().front();
+    w.unjudged().pop_front();
+    return done;
+  }
+  void expect(const BlockCompletion& done, Errc result, int error) {
+    EXPECT_EQ(done.result, result);
+    EXPECT_EQ(done.error, error);
+  }
+
+  BlockWorld w;
+  std::vector<std::byte> data = std::vector<std::byte>(kSectors * 512);
+};
+
+TEST_F(BlockClientTest, WhatDoesNotFitTheDeviceIsRefusedWithItsErrno) {
+  const DeviceHandle device = open(w, "a");
+  expect(result_of(device, {.offset = 1, .length = 512}), Errc::invalid, EINVAL);
+  expect(result_of(device, {.offset = 0, .length = 511}), Errc::invalid, EINVAL);
+  expect(result_of(device, {.offset = 63 * 512, .length = 1024}), Errc::invalid, EIO);
+  expect(result_of(device, {.offset = 64 * 512, .length = 512}), Errc::invalid, EIO);
+  expect(result_of(device, {.offset = ~std::uint64_t{511}, .length = 1024}), Errc::invalid, EIO);
+  expect(result_of(device, {.offset = 0, .length = 0}), Errc::ok, 0);
+  expect(result_of(device, {.offset = 0, .length = 64 * 512}), Errc::ok, 0);
+  const DeviceHandle reader = open(w, "b", AccessMode::read_only);
+  expect(result_of(reader, {.opcode = Opcode::write, .length = 512}), Errc::invalid, EPERM);
+  expect(result_of(reader, {.opcode = Opcode::secure_erase, .length = 512}), Errc::invalid, EOPNOTSUPP);
+  EXPECT_TRUE(w.client().writable(device));
+  EXPECT_FALSE(w.client().writable(reader));
+}
+
+TEST_F(BlockClientTest, RequestsOfAnUnmappedDeviceFail) {
+  const DeviceHandle device = open(w, "a");
+  EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
+  w.client().unmap(w.client_fabric(), w.now(), device);
+  expect(result_of(device, {.length = 512}), Errc::not_open, ENODEV);
+  expect(next(), Errc::ok, 0);
+  w.until("it is unmapped", [&] { return w.state(device) == rnbd::DeviceState::unmapped; });
+  expect(result_of(device, {.length = 512}), Errc::not_open, ENODEV);
+  // Its slot is another device's now.
+  const DeviceHandle next_device = open(w, "b", AccessMode::read_only);
+  expect(result_of(device, {.length = 512}), Errc::not_open, ENODEV);
+  expect(result_of(next_device, {.opcode = Opcode::write, .length = 512}), Errc::invalid, EPERM);
+  EXPECT_EQ(w.client().geometry(device), nullptr);
+  EXPECT_FALSE(w.client().writable(device));
+}
+
+TEST_F(BlockClientTest, AfterCloseNothingIsTaken) {
+  const DeviceHandle device = open(w, "a");
+  for (unsigned io = 0; io < 20; ++io) EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
+  w.close_session();
+  EXPECT_EQ(submit(device, {.length = 512}), Errc::session_closed);
+  EXPECT_EQ(w.client().map(w.client_fabric(), w.now(), "b", AccessMode::read_only).error, ESHUTDOWN);
+  unsigned good = 0;
+  for (unsigned io = 0; io < 20; ++io) good += next().result == Errc::ok ? 1U : 0U;
+  EXPECT_EQ(good, 20U) << "what is at the session ends";
+  w.until("it is closed", [&] { return w.client().closed(); });
+  EXPECT_EQ(w.client().under_way(), 0U);
+}
+
+class FewRequestsTest : public BlockClientTest {
+ protected:
+  FewRequestsTest() : BlockClientTest(BlockOptions{.max_requests = 3}) {}
+};
+
+TEST_F(FewRequestsTest, AreTakenAtATime) {
+  const DeviceHandle device = open(w, "a");
+  for (unsigned io = 0; io < 3; ++io) EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
+  EXPECT_EQ(submit(device, {.length = 512}), Errc::queue_full);
+  for (unsigned io = 0; io < 3; ++io) expect(next(), Errc::ok, 0);
+  EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
+}
+
+// While one device waits to be opened for the first time, the other one works.
+TEST_F(BlockClientTest, ADeviceThatWaitsHoldsUpNoOther) {
+  const DeviceHandle device = open(w, "a");
+  w.cut(0);
+  w.cut(1);
+  w.until("the link is down", [&] { return !w.link_up(); });
+  const auto waiting = static_cast<DeviceHandle>(w.map("b"));
+  EXPECT_EQ(submit(waiting, {.length = 512}), Errc::ok);
+  EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
+  w.pass(seconds(1));
+  EXPECT_EQ(w.client().session().inflight(), 1U) << "it waits for a path, the other one for its OPEN";
+  w.heal(0);
+  w.heal(1);
+  expect(next(), Errc::ok, 0);
+  expect(next(), Errc::ok, 0);
+}
+
+}  // namespace
+}  // namespace rtrs::sim
