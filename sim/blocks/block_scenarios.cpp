@@ -6,6 +6,7 @@
 #include "sim/blocks/block_caches.hpp"
 #include "sim/blocks/block_lifecycles.hpp"
 #include "sim/blocks/block_plays.hpp"
+#include "sim/blocks/random_blocks.hpp"
 
 namespace rtrs::sim {
 
@@ -307,6 +308,7 @@ constexpr BlockScenario kScenarios[] = {
      requests_of_several_messages},
     {"BD23", "durable writes to a device that cannot write durably: a flush follows each", kUsual,
      durable_writes_by_flush},
+    {kRandomBlocks, "random options, disks, load, faults and operators", {}, play_random_blocks, true},
 };
 
 }  // namespace
@@ -322,9 +324,10 @@ const BlockScenario* find_block_scenario(std::string_view id) {
 }
 
 BlockResult play_blocks(const BlockScenario& scenario, std::uint64_t seed) {
-  BlockWorld world(seed, scenario.options);
+  BlockWorld world(seed, scenario.random ? draw_block_options(seed) : scenario.options);
   world.add_disk("a", kSectors);
   world.add_disk("b", kSectors);
+  if (scenario.random) world.add_disk("c", kSectors);
   world.start_server();
   world.start_client();
   world.until("the session is up", [&] { return world.link_up(); });

@@ -15,7 +15,10 @@ struct BlockScenario {
   std::string_view title;
   BlockOptions options;
   void (*play)(BlockWorld&);  // from a session that is up, with the disks "a" and "b" of 64 sectors
+  bool random = false;        // the options are drawn from the seed, and there is a disk "c"
 };
+// The one in which everything is drawn: `urtrs-sim sweep` plays it for each seed.
+inline constexpr std::string_view kRandomBlocks = "BD24";
 std::span<const BlockScenario> block_scenarios();
 // Null for an unknown id.
 const BlockScenario* find_block_scenario(std::string_view id);

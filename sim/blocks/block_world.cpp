@@ -8,7 +8,6 @@ namespace rtrs::sim {
 namespace {
 
 constexpr NodeId kServer = 0, kClient = 1;
-constexpr std::uint32_t kPaths = 2;
 
 NetworkConfig network_of() {
   NetworkConfig config{default_capabilities()};

@@ -74,6 +74,7 @@ class BlockWorld {
   BlockWorld& operator=(const BlockWorld&) = delete;
 
   static constexpr std::size_t kSector = 512;
+  static constexpr std::uint32_t kPaths = 2;
 
   // --- what a scenario does ---
   BlockDisk& add_disk(const std::string& name, std::uint64_t sectors);
@@ -86,6 +87,10 @@ class BlockWorld {
   void remap(DeviceHandle);
   // The number of the IO. Waits first until no other IO touches its sectors.
   std::uint32_t submit(DeviceHandle, Opcode, std::uint64_t sector, std::uint32_t sectors, bool fua = false);
+  // An IO that is not over touches them.
+  bool overlaps(const std::string& disk, std::uint64_t sector, std::uint32_t sectors) const;
+  // max_requests is not reached.
+  bool has_room() const { return client_->under_way() < options_.max_requests; }
   void cut(std::uint32_t path);
   void heal(std::uint32_t path);
   void break_path(std::uint32_t path);
@@ -189,7 +194,6 @@ class BlockWorld {
   void judge_alarm(const Io&);
   void allow_alarm(BlockDisk&);
   void lose(const std::string& disk, std::size_t sector);
-  bool overlaps(const std::string& disk, std::uint64_t sector, std::uint32_t sectors) const;
   // block_server.cpp
   void poll_server();
   void perform(const block::StartStorage&);

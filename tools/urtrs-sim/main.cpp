@@ -35,6 +35,7 @@ struct Arguments {
   bool no_fence = false;
   bool replay = false;
   bool no_specification = false;
+  bool no_block_devices = false;
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
   unsigned determinism = 5;
 };
@@ -198,6 +199,7 @@ int many_seeds(const Arguments& given, Many what) {
   options.jobs = given.jobs;
   options.determinism_percent = what == Many::sweep ? given.determinism : 0;
   options.specification = what == Many::sweep && !given.no_specification;
+  options.block_devices = what == Many::sweep && !given.no_block_devices && !filter;
   options.hash_only = options.quiet = what == Many::hash;
   options.replay = given.replay;
   options.traces = given.traces;
@@ -247,6 +249,8 @@ int main(int argc, char** argv) {
   filter_options(*many, given);
   many->add_flag("--no-specification", given.no_specification,
                  "the oracles alone: do not judge every run by the specification");
+  many->add_flag("--no-block-devices", given.no_block_devices,
+                 "do not play a world of block devices for each seed; nor with --without or --only-faults");
   many->add_flag("--replay-check", given.replay, "replay the traces of those seeds, every state compared");
   many->add_option("--traces", given.traces, "folder for the traces of a seed that fails")
       ->capture_default_str()

@@ -13,10 +13,12 @@
 #include <thread>
 #include <vector>
 
+#include "sim/blocks/block_scenarios.hpp"
 #include "sim/digest.hpp"
 #include "sim/world.hpp"
 #include "tools/tapes/live_judge.hpp"
 #include "tools/urtrs-sim/report.hpp"
+#include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/trace_replay.hpp"
 
 namespace rtrs::tools {
@@ -32,8 +34,11 @@ struct Worker {
   Counter current{kNoSeed};  // the seed it is at
   Counter failed{kNoSeed};
   Counter nondeterministic{kNoSeed};
+  Counter blocks_failed{kNoSeed};
+  std::atomic<bool> at_blocks{false};
   Counter differs{kNoSeed};  // its traces are not the same when they are replayed
   Counter seeds{0}, events{0}, requests{0}, virtual_ms{0}, rerun{0}, hash{0};
+  Counter block_ios{0};
   Counter traces{0}, records{0}, state_hashes{0}, replay_ns{0};  // that were replayed
   Counter faults[sim::kFaultClasses]{};
   Counter marks[sim::kMarks]{};
@@ -96,6 +101,20 @@ bool second_run(Shared& shared, Worker& worker, sim::WorldOptions world, std::ui
   return false;
 }
 
+// The block devices of this seed. A determinism check plays them twice.
+bool play_block_devices(Shared& shared, Worker& worker, std::uint64_t seed, bool twice) {
+  worker.at_blocks = true;
+  const sim::BlockScenario& random = *sim::find_block_scenario(sim::kRandomBlocks);
+  const sim::BlockResult result = sim::play_blocks(random, seed);
+  worker.block_ios += result.ios;
+  const bool same = !twice || sim::play_blocks(random, seed).hash == result.hash;
+  worker.at_blocks = false;
+  if (result.failure.empty() && same) return true;
+  (result.failure.empty() ? worker.nondeterministic : worker.blocks_failed) = seed;
+  shared.stop = true;
+  return false;
+}
+
 void work(Shared& shared, Worker& worker, const SweepOptions& options) {
   LiveJudge specification;
   while (!shared.stop) {
@@ -114,9 +133,9 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
       shared.stop = true;
       return;
     }
-    if (sim::mix(seed) % 100 < options.determinism_percent &&
-        !second_run(shared, worker, world, result.hash, result.honest, options))
-      return;
+    const bool twice = sim::mix(seed) % 100 < options.determinism_percent;
+    if (twice && !second_run(shared, worker, world, result.hash, result.honest, options)) return;
+    if (options.block_devices && !play_block_devices(shared, worker, seed, twice)) return;
   }
 }
 
@@ -173,7 +192,7 @@ class Sweep {
       --alive_;
       if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
       Worker& worker = shared_.workers[job];
-      worker.failed = worker.current.load();
+      (worker.at_blocks ? worker.blocks_failed : worker.failed) = worker.current.load();
       shared_.stop = true;
     }
   }
@@ -213,6 +232,11 @@ class Sweep {
   int verdict() {
     const std::uint64_t failed = first(&Worker::failed);
     if (failed != kNoSeed) return report(failed);
+    const std::uint64_t blocks = first(&Worker::blocks_failed);
+    if (blocks != kNoSeed) {
+      summary();
+      return report_blocks(blocks);
+    }
     const std::uint64_t differing = first(&Worker::nondeterministic);
     if (options_.hash_only) {
       std::printf("%016llx\n", static_cast<unsigned long long>(total(&Worker::hash)));
@@ -233,6 +257,27 @@ class Sweep {
                 static_cast<unsigned long long>(differing), sim::rule_of(sim::Oracle::determinism),
                 static_cast<unsigned long long>(differing));
     return kNondeterministic;
+  }
+
+  int report_blocks(std::uint64_t seed) {
+    const std::string id(sim::kRandomBlocks);
+    std::fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      const int code = run_blocks(id, seed);
+      std::fflush(stdout);
+      _exit(code);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) != kOk) return WEXITSTATUS(status);
+    const auto number = static_cast<unsigned long long>(seed);
+    if (WIFSIGNALED(status))
+      std::printf("FAIL %s seed=%llu: the run ended with signal %d\n", id.c_str(), number, WTERMSIG(status));
+    else
+      std::printf("FAIL %s seed=%llu failed in the sweep and not alone\n", id.c_str(), number);
+    std::printf("  reproduce: urtrs-sim run --scenario %s --seed %llu\n", id.c_str(), number);
+    return WIFSIGNALED(status) ? kViolated : kNondeterministic;
   }
 
   // Again, in a process of its own: it may crash.
@@ -275,6 +320,8 @@ class Sweep {
         u(seeds), options_.specification ? "all judged by the specification, " : "", u(total(&Worker::rerun)),
         time, static_cast<double>(seeds) / time, u(events), static_cast<double>(events) / time / 1e6,
         u(total(&Worker::requests)), static_cast<double>(total(&Worker::virtual_ms)) / 3.6e6);
+    if (options_.block_devices)
+      std::printf("block devices: %llu worlds, %llu requests\n", u(seeds), u(total(&Worker::block_ios)));
     if (options_.replay)
       std::printf("%llu traces replayed, %llu states compared: %llu records, %.2f M records/s a core\n",
                   u(total(&Worker::traces)), u(total(&Worker::state_hashes)), u(total(&Worker::records)),
