@@ -14,6 +14,7 @@ struct BlockClient::Impl {
   static constexpr unsigned kMaxMessages = 1 + 2 * rnbd::kMaxClientDevices;
   static constexpr std::uint64_t kMessage = std::uint64_t{1} << 63;  // in user_data of the session's requests
   static constexpr std::size_t kEvents = 1024;
+  static constexpr std::uint32_t kNoCache = 0xffffffff;
 
   struct Result {
     Errc result = Errc::ok;
@@ -28,8 +29,9 @@ struct BlockClient::Impl {
     std::uint32_t outstanding = 0;  // pieces
     std::uint32_t next = kNoIndex;
     bool all_sent = false;
-    bool all_fua = true;  // every piece of it made itself durable
-    bool sealed = false;  // became a flush, which makes its pieces durable
+    bool all_fua = true;             // every piece of it made itself durable
+    std::uint32_t cache = kNoCache;  // the oldest in which a piece of it changed something, see IoTicket
+    bool sealed = false;             // became a flush, which makes its pieces durable
     Result result;
   };
   struct Piece {
@@ -79,6 +81,8 @@ struct BlockClient::Impl {
   void on_piece_done(Fabric&, Nanos now, std::uint32_t piece, Errc, std::uint16_t peer_errno);
   void end_piece(std::uint32_t piece, const Result&);
   void finish_if_done(std::uint32_t request);
+  bool lost_a_part(const Request&) const noexcept;
+  void start_again(std::uint32_t request);
   void finish(std::uint32_t request);
   void abandon(Device&, const Result&);
   Device& device_of(rnbd::DeviceHandle handle) noexcept { return devices_by_slot[rnbd::slot_of(handle)]; }

@@ -189,6 +189,10 @@ void BlockClient::Impl::on_piece_done(Fabric& fabric, Nanos now, std::uint32_t i
   } else if (disposition == rnbd::Disposition::lost) {
     end_piece(index, {Errc::cache_lost, kEio});
   } else {
+    const rnbd::IoTicket& ticket = pieces[index].ticket;
+    Request& request = requests[pieces[index].request];
+    if (disposition == rnbd::Disposition::ok && ticket.nature.changes)
+      request.cache = std::min(request.cache, ticket.cache);
     const std::uint16_t error = result == Errc::peer_error ? peer_errno : to_linux_errno(result);
     end_piece(index, {result, error});
   }
@@ -207,6 +211,7 @@ void BlockClient::Impl::end_piece(std::uint32_t index, const Result& result) {
 void BlockClient::Impl::finish_if_done(std::uint32_t index) {
   Request& request = requests[index];
   if (!request.all_sent || request.outstanding != 0) return;
+  if (lost_a_part(request)) return start_again(index);
   const rnbd::Geometry* geometry = devices.geometry(request.device);
   const bool flush = request.io.fua && !request.result && !request.all_fua && geometry != nullptr &&
                      rnbd::durability(*geometry) != rnbd::Durability::as_written;
@@ -221,6 +226,27 @@ void BlockClient::Impl::finish_if_done(std::uint32_t index) {
     return finish(index);
   }
   request.all_sent = false;
+  device_of(request.device).backlog.push_front(requests, index);
+  ++queued;
+}
+
+// A piece of it ended well in a cache that was replaced since: a FLUSH may have told so already, and would
+// not again after the request is over.
+bool BlockClient::Impl::lost_a_part(const Request& request) const noexcept {
+  return !request.result && !request.sealed && request.cache != kNoCache &&
+         request.cache != devices.caches(request.device);
+}
+
+void BlockClient::Impl::start_again(std::uint32_t index) {
+  Request& request = requests[index];
+  if (close_begun) {
+    request.result = {Errc::session_closed, kEshutdown};
+    return finish(index);
+  }
+  request.sent = 0;
+  request.all_sent = false;
+  request.all_fua = true;
+  request.cache = kNoCache;
   device_of(request.device).backlog.push_front(requests, index);
   ++queued;
 }

@@ -210,6 +210,7 @@ IoStart ClientDevices::begin_io(DeviceHandle handle, const IoTicket& before) noe
                                                      : device->losses;
   ticket.doomed = device->losses > told;
   ticket.losses = device->losses;
+  ticket.cache = device->caches;
   return {device->device_id, ticket};
 }
 
@@ -224,6 +225,11 @@ Disposition ClientDevices::end_well(Device& device, const IoTicket& ticket) noex
     device.flush_told = std::max(device.flush_told, ticket.losses);
   device.fua_told = std::max(device.fua_told, ticket.losses);
   return Disposition::lost;
+}
+
+std::uint32_t ClientDevices::caches(DeviceHandle handle) const noexcept {
+  const Device* device = find(handle);
+  return device == nullptr ? 0 : device->caches;
 }
 
 std::uint64_t ClientDevices::unflushed(DeviceHandle handle) const noexcept {

@@ -112,6 +112,7 @@ struct IoTicket {
   IoArrival arrival{};
   bool doomed = false;       // fails with EIO even if the server says that it is well
   std::uint64_t losses = 0;  // that were known when it began
+  std::uint32_t cache = 0;   // caches() when it began
 };
 struct IoDone {
   DeviceHandle device = 0;
@@ -222,6 +223,9 @@ class ClientDevices {
   [[nodiscard]] bool link_up() const noexcept { return link_up_; }
   [[nodiscard]] unsigned mapped_count() const noexcept;  // those being unmapped included
   [[nodiscard]] unsigned io_in_flight() const noexcept { return io_in_flight_; }
+  // How often another instance of the export's cache answered an OPEN; 0 for dead handles. What ended well
+  // with another number in its ticket may be gone.
+  [[nodiscard]] std::uint32_t caches(DeviceHandle device) const noexcept;
   // Changes that ended well and that no FLUSH covers yet; 0 for dead handles.
   [[nodiscard]] std::uint64_t unflushed(DeviceHandle device) const noexcept;
   [[nodiscard]] unsigned messages_in_flight() const noexcept;
@@ -241,7 +245,8 @@ class ClientDevices {
     std::uint64_t flush_told = 0;   // of which a FLUSH has told
     std::uint64_t fua_told = 0;     // and a FLUSH or a FUA change
     DeviceHandle handle = 0;
-    std::uint32_t uses = 0;  // handles this slot has given out
+    std::uint32_t caches = 0;  // instances that were replaced
+    std::uint32_t uses = 0;    // handles this slot has given out
     std::uint32_t device_id = 0;
     std::uint32_t in_flight = 0;
     std::uint16_t peer_errno = 0;  // of `refused`

@@ -160,6 +160,7 @@ void ClientDevices::note_instance(Device& device, std::uint64_t instance, Client
   const std::uint64_t unflushed = device.changes - device.flushed;
   device.flushed = device.changes;
   if (unflushed != 0) ++device.losses;
+  ++device.caches;
   actions.push_back(CacheReplaced{device.handle, unflushed});
 }
 

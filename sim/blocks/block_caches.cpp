@@ -163,6 +163,21 @@ void memory_lost(BlockWorld& w) {
   }
 }
 
+void lost_in_part(BlockWorld& w) {
+  w.disk("a").memory = true;
+  const DeviceHandle device = open(w, "a");
+  const std::uint32_t io = w.submit(device, Opcode::write, 0, 60);
+  w.until("its first message has acted", [&] { return w.disk("a").operations == 1; });
+  w.pass(milliseconds(1));
+  w.crash_server(Death::process);
+  const std::uint32_t first = flush(w, device);
+  w.start_server();
+  told(w, first);
+  good(w, io);
+  good(w, flush(w, device));
+  good(w, w.submit(device, Opcode::read, 0, 60));
+}
+
 void sync_fails(BlockWorld& w) {
   DeviceHandle device = open(w, "a");
   good(w, write(w, device));

@@ -13,6 +13,7 @@ void told_by_fua_and_by_all_that_wait(BlockWorld&);
 void nothing_lost(BlockWorld&);
 void lost_under_way(BlockWorld&);
 void memory_lost(BlockWorld&);
+void lost_in_part(BlockWorld&);
 void sync_fails(BlockWorld&);
 void sync_of_another_fails(BlockWorld&);
 void two_flushes_one_held(BlockWorld&);

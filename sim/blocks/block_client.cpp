@@ -183,7 +183,9 @@ void BlockWorld::expect_change(const Io& io, std::uint32_t number, bool good) {
     ++known.changes;
     // An answer may have left a server that died with what it had not made durable.
     const bool cut = io.cuts != cuts_;
-    const bool kept = !cut && (io.deaths == deaths_ || io.piece.fua || !disks_[io.disk].volatile_cache);
+    const BlockDisk& disk = disks_[io.disk];
+    const bool safe = !disk.memory && (io.piece.fua || !disk.volatile_cache);
+    const bool kept = !cut && (io.deaths == deaths_ || safe);
     if (good && kept)
       known.any_of = {content};
     else if (!good)

@@ -308,6 +308,10 @@ constexpr BlockScenario kScenarios[] = {
      requests_of_several_messages},
     {"BD23", "durable writes to a device that cannot write durably: a flush follows each", kUsual,
      durable_writes_by_flush},
+    {"BD25",
+     "the first message of a write is lost with its server, and a flush tells so before the write is over",
+     {1, kNever, milliseconds(400), 0, 65536},
+     lost_in_part},
     {kRandomBlocks, "random options, disks, load, faults and operators", {}, play_random_blocks, true},
 };
 

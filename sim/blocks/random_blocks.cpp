@@ -37,14 +37,14 @@ class RandomPlay {
   }
 
   void run() {
-    const unsigned steps = 20 + w.draw(60);
+    const unsigned steps = 30 + w.draw(120);
     for (unsigned step = 0; step < steps && !w.failed(); ++step) {
       const std::uint32_t kind = w.draw(100);
-      if (kind < 55) {
+      if (kind < 50) {
         io();
-      } else if (kind < 70) {
-        w.pass(kind < 65 ? microseconds(w.draw(3000)) : milliseconds(w.draw(3000)));
-      } else if (kind < 82) {
+      } else if (kind < 75) {
+        w.pass(kind < 68 ? microseconds(w.draw(3000)) : milliseconds(w.draw(3000)));
+      } else if (kind < 85) {
         trouble();
       } else {
         operate();
@@ -84,6 +84,7 @@ class RandomPlay {
         if (server_up_) w.crash_server(w.draw(2) == 0 ? Death::host : Death::process);
         if (!server_up_) w.start_server();
         server_up_ = !server_up_;
+        if (server_up_ && w.draw(2) == 0) after_restart();
         break;
       case 2:
         if (cut_[path]) w.heal(path);
@@ -102,6 +103,19 @@ class RandomPlay {
       default:
         if (server_up_) w.fail_sync(draw_name());
         break;
+    }
+  }
+
+  // Who is told what of changes that died with the server?
+  void after_restart() {
+    for (const auto& [name, device] : devices_) {
+      for (const Opcode opcode : {Opcode::write, Opcode::flush, Opcode::flush}) {
+        const std::uint32_t sectors = opcode == Opcode::write ? 8 : 0;
+        const std::uint32_t sector = opcode == Opcode::write ? w.draw(kSectors - 8) : 0;
+        if (w.draw(2) == 0 && w.has_room() && !w.overlaps(name, sector, sectors))
+          w.submit(device, opcode, sector, sectors, opcode == Opcode::write);
+        if (w.draw(2) == 0) w.pass(milliseconds(w.draw(1000)));
+      }
     }
   }
 
