@@ -15,6 +15,11 @@ namespace rtrs::block {
 // plain number, for example in the user data of an IO queue.
 enum class OpId : std::uint64_t {};
 
+// Index of the session that it belongs to.
+constexpr std::uint16_t session_of(OpId id) noexcept {
+  return static_cast<std::uint16_t>(static_cast<std::uint64_t>(id) >> 48);
+}
+
 // --- actions ---
 // An export handle is the caller's: it comes back as ExportOpened::handle named it.
 

@@ -11,12 +11,11 @@ namespace rtrs {
 using rnbd::ServerDevices;
 
 BlockServer::Impl::Session* BlockServer::Impl::end(block::OpId id, OpKind kind) noexcept {
-  const auto bits = static_cast<std::uint64_t>(id);
-  Session* session = find(static_cast<std::uint16_t>(bits >> 48));
+  Session* session = find(block::session_of(id));
   const std::uint16_t operation = operation_of(id);
   if (session != nullptr && operation < session->operations.size()) {
     Session::Operation& waiting_for = session->operations[operation];
-    if (waiting_for.serial == static_cast<std::uint32_t>(bits) && waiting_for.kind == kind) {
+    if (waiting_for.serial == static_cast<std::uint32_t>(id) && waiting_for.kind == kind) {
       waiting_for.kind = OpKind::none;
       return session;
     }

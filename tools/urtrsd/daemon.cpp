@@ -17,9 +17,6 @@ namespace rtrs::daemon {
 
 namespace {
 
-static_assert(rnbd::kMaxServerOperations >= kMaxPermits,
-              "a session never has more requests than its devices can name");
-
 // Whether a fresh key for every IO protects memory on this fabric without risk for the connections. Where a
 // write in progress lands after its key died, the keys cost and guarantee nothing.
 bool fresh_keys_protect(const Capabilities& fabric) {
@@ -51,8 +48,22 @@ std::string_view client_of(std::string_view ends) {
   return ends.substr(0, ends.find(' '));
 }
 
-std::uint64_t pack(const RequestId& id) {
-  return std::uint64_t{id.session} << 32 | std::uint64_t{id.chunk} << 16 | id.serial;
+StorageOpcode storage_opcode(wire::rnbd::Opcode opcode) {
+  switch (opcode) {
+    case wire::rnbd::Opcode::read:
+      return StorageOpcode::read;
+    case wire::rnbd::Opcode::write:
+      return StorageOpcode::write;
+    case wire::rnbd::Opcode::flush:
+      return StorageOpcode::flush;
+    case wire::rnbd::Opcode::discard:
+      return StorageOpcode::discard;
+    case wire::rnbd::Opcode::write_zeroes:
+      return StorageOpcode::write_zeroes;
+    case wire::rnbd::Opcode::secure_erase:
+      break;
+  }
+  RTRS_ASSERT(false);
 }
 
 std::uint64_t descriptor_limit() {
@@ -69,11 +80,9 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
       catalog_(std::move(catalog)),
       engine_(std::move(engine)),
       fabric_(std::move(fabric)),
-      server_(fit(protocol_config(config, fabric_->capabilities()), fabric_->capabilities()), &recorder_),
+      server_(fit(protocol_config(config, fabric_->capabilities()), fabric_->capabilities()),
+              std::random_device{}(), &recorder_),
       descriptors_(descriptor_limit()),
-      // Device ids of an earlier run must be unknown to this one, or a client that missed the restart could
-      // write to another device than it opened.
-      generation_(std::random_device{}() % rnbd::kMaxGenerations),
       engine_events_(context),
       signals_(context),
       pump_(context, *fabric_, config.busy_poll ? asio::WaitMode::busy_poll : asio::WaitMode::events,
@@ -119,11 +128,9 @@ int Daemon::start() {
 // --- the loop ---
 
 bool Daemon::step(Nanos now) {
-  const std::size_t count = server_.poll(*fabric_, now, events_);
-  if (count != 0) {
-    const Server::Together answers(server_, *fabric_);
-    for (const ServerEvent& event : std::span(events_).first(count)) handle(event);
-  }
+  const std::size_t count = server_.poll(*fabric_, now, actions_);
+  for (const block::Action& action : std::span(actions_).first(count))
+    std::visit([this](const auto& one) { this->perform(one); }, action);
   report_news();
   if (log_.next_due() <= now) log_.tell();
   const bool more = run_storage();
@@ -139,12 +146,12 @@ bool Daemon::run_storage() {
   if (std::exchange(submitted_, false)) engine_->kick();
   if (!engine_->has_news()) return false;
   const std::size_t count = engine_->poll(done_);
-  const Server::Together answers(server_, *fabric_);
+  const Nanos now = asio::steady_now();
+  const Server::Together answers = server_.gather(*fabric_);
   for (const StorageDone& one : std::span(done_).first(count)) {
-    const auto session = static_cast<std::uint16_t>(one.cookie >> 16);
     if (one.error != 0) [[unlikely]]
-      tell_failure(session, one);
-    feed(session, rnbd::StorageDone{static_cast<std::uint16_t>(one.cookie), one.error, one.sync_failed});
+      tell_failure(one);
+    server_.storage_done(*fabric_, now, block::OpId{one.cookie}, one.error, one.sync_failed);
   }
   return count != 0 || submitted_ || engine_->has_news();
 }
@@ -188,7 +195,8 @@ void Daemon::wait_for_signals() {
 }
 
 void Daemon::begin_shutdown(const char* why) {
-  spdlog::info("{}: closing {} sessions; once more to leave at once", why, server_.session_count());
+  spdlog::info("{}: closing {} sessions; once more to leave at once", why,
+               server_.transport().session_count());
   stopping_ = true;
   server_.close(*fabric_, asio::steady_now());
   pump_.wake();
@@ -220,54 +228,41 @@ void Daemon::report_news() {
   }
 }
 
-// --- sessions and requests ---
+// --- what the block server asks for ---
 
-void Daemon::handle(const ServerEvent& event) {
-  switch (event.kind) {
-    case ServerEvent::Kind::session_opened:
-      try {
-        open_session(event);
-      } catch (const std::bad_alloc&) {
-        log_.write(LogKind::session, spdlog::level::err,
-                   "session={} name={} peer={} is closed: no memory for it", event.session,
-                   in_quotes(event.name), client_of(server_.peer(event.session)));
-        server_.close_session(*fabric_, asio::steady_now(), event.session);
-      }
-      break;
-    case ServerEvent::Kind::session_closed:
-      if (event.session >= sessions_.size() || sessions_[event.session] == nullptr) break;
-      feed(event.session, rnbd::SessionClosed{});
-      if (const std::uint64_t count = sessions_[event.session]->devices->unknown_flags(); count != 0)
-        log_.write(LogKind::session, spdlog::level::warn,
-                   "{} sent {} IOs with flags that urtrsd does not know; they were served without",
-                   who(event.session), count);
-      log_.write(LogKind::session, spdlog::level::info, "{} closed", who(event.session));
-      sessions_[event.session].reset();
-      --open_sessions_;
-      break;
-    case ServerEvent::Kind::request:
-      if (event.session < sessions_.size() && sessions_[event.session] != nullptr)
-        handle_request(event);
-      else
-        server_.respond(*fabric_, asio::steady_now(), event.id, wire::linux_errno::kEnomem);
-      break;
+void Daemon::perform(const block::SessionOpened& action) {
+  try {
+    if (sessions_.size() <= action.session) sessions_.resize(action.session + 1U);
+    engine_->reserve((open_sessions_ + 1) * config_.sess_queue_depth);
+    sessions_[action.session] = std::make_unique<Session>(
+        std::string(action.name), std::string(client_of(server_.transport().peer(action.session))),
+        action.serial);
+  } catch (const std::bad_alloc&) {
+    no_memory_for(action.session, action.name);
+    return server_.close_session(*fabric_, asio::steady_now(), action.session);
   }
+  ++open_sessions_;
+  log_.write(LogKind::session, spdlog::level::info, "{} opened", who(action.session));
 }
 
-void Daemon::open_session(const ServerEvent& event) {
-  if (sessions_.size() <= event.session) sessions_.resize(event.session + 1U);
-  auto session = std::make_unique<Session>();
-  session->name = event.name;
-  session->peer = client_of(server_.peer(event.session));
-  session->serial = next_serial_++;
-  session->devices =
-      std::make_unique<rnbd::ServerDevices>(rnbd::ServerOptions{generation_, rnbd::kMaxGenerations});
-  session->requests.resize(config_.sess_queue_depth);
-  engine_->reserve((open_sessions_ + 1) * config_.sess_queue_depth);
-  sessions_[event.session] = std::move(session);
-  generation_ = (generation_ + 1) % rnbd::kMaxGenerations;
-  ++open_sessions_;
-  log_.write(LogKind::session, spdlog::level::info, "{} opened", who(event.session));
+void Daemon::perform(const block::SessionRefused& action) {
+  no_memory_for(action.session, action.name);
+}
+
+void Daemon::no_memory_for(std::uint16_t session, std::string_view name) {
+  log_.write(LogKind::session, spdlog::level::err, "session={} name={} peer={} is closed: no memory for it",
+             session, in_quotes(std::string(name)), client_of(server_.transport().peer(session)));
+}
+
+void Daemon::perform(const block::SessionClosed& action) {
+  if (action.session >= sessions_.size() || sessions_[action.session] == nullptr) return;
+  if (action.unknown_flags != 0)
+    log_.write(LogKind::session, spdlog::level::warn,
+               "{} sent {} IOs with flags that urtrsd does not know; they were served without",
+               who(action.session), action.unknown_flags);
+  log_.write(LogKind::session, spdlog::level::info, "{} closed", who(action.session));
+  sessions_[action.session].reset();
+  --open_sessions_;
 }
 
 std::string Daemon::who(std::uint16_t session) const {
@@ -275,90 +270,21 @@ std::string Daemon::who(std::uint16_t session) const {
   return fmt::format("session={} name={} peer={}", session, in_quotes(asked.name), asked.peer);
 }
 
-void Daemon::handle_request(const ServerEvent& event) {
-  sessions_[event.id.session]->requests[event.id.chunk] = {event.id, event.data};
-  rnbd::RequestArrived input;
-  input.request = pack(event.id);
-  input.direction = event.direction == Direction::read ? wire::Direction::read : wire::Direction::write;
-  input.data_len = static_cast<std::uint32_t>(event.data.size());
-  input.user_header = event.user_header;
-  feed(event.id.session, input);
-}
-
-template <class Input>
-void Daemon::feed(std::uint16_t session, const Input& input) {
-  rnbd::ServerActions actions;
-  sessions_[session]->devices->on(input, actions);
-  for (const rnbd::ServerAction& action : actions)
-    std::visit([this, session](const auto& one) { this->perform(session, one); }, action);
-  tell_damage();
-}
-
-// Whoever has the export open, the session that met the error too, which knows already.
-void Daemon::tell_damage() {
-  while (!damaged_.empty()) {
-    const auto [id, error] = damaged_.front();
-    damaged_.pop_front();
-    rnbd::ServerActions none;
-    for (const auto& [handle, opened] : devices_) {
-      if (opened.device->id() != id) continue;
-      for (const auto& session : sessions_)
-        if (session) session->devices->on(rnbd::SyncFailed{handle, error}, none);
-    }
-  }
-}
-
-template void Daemon::feed(std::uint16_t, const rnbd::ExportOpened&);  // of daemon_devices.cpp
-template void Daemon::feed(std::uint16_t, const rnbd::ExportMeasured&);
-
-Daemon::Session::Request& Daemon::request(std::uint16_t session, std::uint64_t name) {
-  return sessions_[session]->requests[static_cast<std::uint16_t>(name >> 16)];
-}
-
-void Daemon::perform(std::uint16_t session, const rnbd::Storage& action) {
+void Daemon::perform(const block::StartStorage& action) {
   StorageOp op;
-  op.cookie = std::uint64_t{session} << 16 | action.operation;
-  op.target = devices_.at(action.handle).device.get();
+  op.cookie = static_cast<std::uint64_t>(action.id);
+  op.target = devices_.at(action.handle).opened.device.get();
+  op.opcode = storage_opcode(action.opcode);
   op.sector = action.sector;
   op.bytes = action.bytes;
+  op.buffer = action.data.data();
   op.fua = action.fua;
   op.preflush = action.preflush;
   op.nounmap = action.nounmap;
-  switch (action.opcode) {
-    case wire::rnbd::Opcode::read:
-      op.opcode = StorageOpcode::read;
-      break;
-    case wire::rnbd::Opcode::write:
-      op.opcode = StorageOpcode::write;
-      break;
-    case wire::rnbd::Opcode::flush:
-      op.opcode = StorageOpcode::flush;
-      break;
-    case wire::rnbd::Opcode::discard:
-      op.opcode = StorageOpcode::discard;
-      break;
-    case wire::rnbd::Opcode::write_zeroes:
-      op.opcode = StorageOpcode::write_zeroes;
-      break;
-    case wire::rnbd::Opcode::secure_erase:
-      RTRS_ASSERT(false);
-  }
-  if (op.opcode == StorageOpcode::read || op.opcode == StorageOpcode::write)
-    op.buffer = request(session, action.request).data.data();
   submitted_ = true;
   // There is room for all that the sessions can have in flight.
   const bool accepted = engine_->submit(op);
   RTRS_ASSERT(accepted);
 }
-
-void Daemon::perform(std::uint16_t session, const rnbd::Respond& action) {
-  server_.respond(*fabric_, asio::steady_now(), request(session, action.request).id, action.peer_errno);
-}
-
-void Daemon::perform(std::uint16_t session, const rnbd::WriteBack& action) {
-  rnbd::fill(action, request(session, action.request).data);
-}
-
-void Daemon::perform(std::uint16_t, const rnbd::SessionDrained&) {}
 
 }  // namespace rtrs::daemon

@@ -1,20 +1,18 @@
-// urtrsd at work: an RTRS server on one fabric, RNBD on top, storage behind. One thread, one io_context.
+// urtrsd at work: a BlockServer on one fabric, and what it asks for carried out: exports from the catalog, IO
+// by the storage engine, lines of the log. One thread, one io_context.
 #pragma once
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "backends/asio/fabric_pump.hpp"
-#include "core/driver/server.hpp"
-#include "core/rnbd/server_devices.hpp"
+#include "core/driver/block_server.hpp"
 #include "core/trace/recorder.hpp"
 #include "tools/urtrsd/blocking_jobs.hpp"
 #include "tools/urtrsd/catalog.hpp"
@@ -39,42 +37,33 @@ class Daemon {
   bool was_forced() const noexcept { return forced_; }
 
  private:
-  // One client session: its devices, and the memory of its requests by chunk.
   struct Session {
     std::string name;
     std::string peer;          // client's address of the path that opened it
     std::uint64_t serial = 0;  // never used again, unlike the index
-    std::unique_ptr<rnbd::ServerDevices> devices;
-    struct Request {
-      RequestId id;
-      std::span<std::byte> data;
-    };
-    std::vector<Request> requests;
+  };
+  struct Device {
+    OpenedDevice opened;
+    std::uint64_t export_id = 0;  // as block::ExportOpened::export_id
   };
 
   bool step(Nanos now);
-  void handle(const ServerEvent&);
-  void open_session(const ServerEvent&);
+  void perform(const block::StartStorage&);
+  void perform(const block::OpenExport&);
+  void perform(const block::CloseExport&);
+  void perform(const block::MeasureExport&);
+  void perform(const block::CacheDamaged&);
+  void perform(const block::SessionOpened&);
+  void perform(const block::SessionRefused&);
+  void perform(const block::SessionClosed&);
+  void no_memory_for(std::uint16_t session, std::string_view name);
   std::string who(std::uint16_t session) const;  // for a line of the log
-  void handle_request(const ServerEvent&);
-  template <class Input>
-  void feed(std::uint16_t session, const Input&);
-  void perform(std::uint16_t session, const rnbd::Storage&);
-  void perform(std::uint16_t session, const rnbd::Respond&);
-  void perform(std::uint16_t session, const rnbd::WriteBack&);
-  void perform(std::uint16_t session, const rnbd::OpenExport&);
-  void perform(std::uint16_t session, const rnbd::CloseExport&);
-  void perform(std::uint16_t session, const rnbd::CacheDamaged&);
-  void perform(std::uint16_t session, const rnbd::MeasureExport&);
-  void perform(std::uint16_t session, const rnbd::SessionDrained&);
-  void tell_damage();
   // daemon_devices.cpp
-  void opened(std::uint16_t session, std::uint16_t operation, const std::string& name, AccessMode mode,
+  void opened(const block::OpenExport& asked, const std::string& name, AccessMode mode,
               tl::expected<OpenedDevice, OpenError> found);
+  block::ExportOpened keep(const block::OpenExport& asked, AccessMode mode, OpenedDevice device);
   void close(BlockingJobs::Lane lane, OpenedDevice device);
-  void refuse_for_descriptors(std::uint16_t session, const rnbd::OpenExport&);
-  void tell_failure(std::uint16_t session, const StorageDone&);
-  Session::Request& request(std::uint16_t session, std::uint64_t name);
+  void tell_failure(const StorageDone&);
 
   bool listen();  // false: an error was logged (daemon_listen.cpp)
   std::string why_not_listening(const std::string& address, Errc result) const;
@@ -94,21 +83,19 @@ class Daemon {
   DaemonConfig config_;
   Recorder recorder_;
   std::unique_ptr<Catalog> catalog_;
-  std::map<std::uint64_t, OpenedDevice> devices_;  // by export handle
-  std::unique_ptr<StorageEngine> engine_;          // destroyed before the devices that it works on
-  std::unique_ptr<Fabric> fabric_;                 // its memory is what the engine reads and fills
-  Server server_;
+  std::map<std::uint64_t, Device> devices_;  // by export handle
+  std::unique_ptr<StorageEngine> engine_;    // destroyed before the devices that it works on
+  std::unique_ptr<Fabric> fabric_;           // its memory is what the engine reads and fills
+  BlockServer server_;
   std::vector<std::unique_ptr<Session>> sessions_;
-  std::deque<std::pair<DeviceId, int>> damaged_;  // exports, and the error that all who hold them are told
   LimitedLog log_;
   DescriptorBudget descriptors_;  // of files that are open, being opened or being closed
   // Of one step. Kept, because initialising them anew costs more than an empty step.
-  std::array<ServerEvent, 64> events_;
+  std::array<block::Action, 64> actions_;
   std::array<StorageDone, 64> done_;
   std::uint64_t next_handle_ = 1;
-  std::uint64_t next_serial_ = 1;
+  std::uint64_t next_export_ = 1;
   std::uint32_t open_sessions_ = 0;
-  std::uint32_t generation_;
   bool submitted_ = false;
   bool stopping_ = false;
   bool forced_ = false;

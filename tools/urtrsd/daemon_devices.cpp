@@ -1,7 +1,6 @@
 // Devices of sessions: opened and closed in threads of their own, because either waits for as long as the
 // disk likes, and the thread of the network must not.
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <functional>
 #include <memory>
@@ -33,89 +32,103 @@ rnbd::Geometry geometry_of(const Export& device) {
 }  // namespace
 
 // The session lives until the answer, because its request is not answered before.
-void Daemon::perform(std::uint16_t session, const rnbd::OpenExport& action) {
-  if (catalog_->takes_descriptors(action.name) && !descriptors_.take())
-    return refuse_for_descriptors(session, action);
+void Daemon::perform(const block::OpenExport& action) {
   const auto mode = access_mode_from_wire(static_cast<std::uint8_t>(action.mode)).value_or(AccessMode::ro);
-  jobs_.run(sessions_[session]->serial, [this, session, mode, operation = action.operation,
-                                         asker = sessions_[session]->name, name = std::string(action.name)] {
+  const std::string name(action.name);
+  if (action.session >= sessions_.size() || sessions_[action.session] == nullptr) {
+    block::ExportOpened refused;
+    refused.error = ENOMEM;
+    server_.export_opened(*fabric_, asio::steady_now(), action.id, refused);
+    return;
+  }
+  if (catalog_->takes_descriptors(name) && !descriptors_.take())
+    return opened(
+        action, name, mode,
+        refuse(EMFILE, fmt::format("{} files are open, and the rest of the descriptors is for connections; "
+                                   "ulimit -n, or LimitNOFILE= of systemd, raises the bound",
+                                   descriptors_.files())));
+  const Session& asker = *sessions_[action.session];
+  jobs_.run(asker.serial, [this, action, mode, asker = asker.name, name] {
     auto found = std::make_shared<tl::expected<OpenedDevice, OpenError>>(catalog_->find(asker, name, mode));
-    return [this, session, mode, operation, name, found] {
+    return [this, action, mode, name, found] {
       if (!*found && catalog_->takes_descriptors(name)) descriptors_.give_back();
-      opened(session, operation, name, mode, std::move(*found));
+      opened(action, name, mode, std::move(*found));
       pump_.wake();
     };
   });
 }
 
-// Answered later like the others, because the devices of the session are at work now.
-void Daemon::refuse_for_descriptors(std::uint16_t session, const rnbd::OpenExport& action) {
-  const std::string why = fmt::format(
-      "{} files are open, and the rest of the descriptors is for connections; ulimit -n, or LimitNOFILE= of "
-      "systemd, raises the bound",
-      descriptors_.files());
-  boost::asio::post(context_,
-                    [this, session, why, operation = action.operation, name = std::string(action.name)] {
-                      opened(session, operation, name, AccessMode::ro, refuse(EMFILE, why));
-                      pump_.wake();
-                    });
-}
-
-void Daemon::opened(std::uint16_t session, std::uint16_t operation, const std::string& name, AccessMode mode,
+void Daemon::opened(const block::OpenExport& asked, const std::string& name, AccessMode mode,
                     tl::expected<OpenedDevice, OpenError> found) {
-  const Session& asker = *sessions_[session];
-  rnbd::ExportOpened answer;
-  answer.operation = operation;
+  const Session& asker = *sessions_[asked.session];
+  block::ExportOpened answer;
   tl::expected<void, OpenError> admitted;
   if (found)
     admitted = catalog_->admit(*found, asker.name, name, mode);
   else
     admitted = tl::unexpected(found.error());
   if (!admitted) {
-    log_.write(LogKind::refused_open, spdlog::level::warn, "{} open {} refused: {}", who(session),
+    log_.write(LogKind::refused_open, spdlog::level::warn, "{} open {} refused: {}", who(asked.session),
                in_quotes(name), admitted.error().sentence);
     answer.error = admitted.error().error;  // ENOENT and EPERM mean something to the client: not translated
     if (found) close(asker.serial, std::move(*found));
   } else {
-    const Export& device = *found->device;
-    answer.handle = next_handle_++;
-    answer.geometry = geometry_of(device);
-    answer.instance = found->instance;
-    for (const std::string& warning : device.warnings()) spdlog::warn("{}", warning);
-    if (!found->lock.warning().empty()) spdlog::warn("{}", found->lock.warning());
-    log_.write(LogKind::device, spdlog::level::info, "{} opened {} {} ({} bytes)", who(session),
-               in_quotes(name), to_string(mode), device.size_bytes());
-    devices_.emplace(answer.handle, std::move(*found));
+    answer = keep(asked, mode, std::move(*found));
   }
-  feed(session, answer);
+  const bool kept = server_.export_opened(*fabric_, asio::steady_now(), asked.id, answer);
+  if (kept || answer.error != 0) return;
+  // There was no memory to open it.
+  const auto lost = devices_.find(answer.handle);
+  close(asker.serial, std::move(lost->second.opened));
+  devices_.erase(lost);
 }
 
-void Daemon::perform(std::uint16_t session, const rnbd::CloseExport& action) {
+block::ExportOpened Daemon::keep(const block::OpenExport& asked, AccessMode mode, OpenedDevice opened) {
+  const Export& device = *opened.device;
+  block::ExportOpened answer;
+  answer.handle = next_handle_++;
+  answer.geometry = geometry_of(device);
+  answer.instance = opened.instance;
+  const auto same = std::find_if(devices_.begin(), devices_.end(), [&device](const auto& one) {
+    return one.second.opened.device->id() == device.id();
+  });
+  answer.export_id = same == devices_.end() ? next_export_++ : same->second.export_id;
+  for (const std::string& warning : device.warnings()) spdlog::warn("{}", warning);
+  if (!opened.lock.warning().empty()) spdlog::warn("{}", opened.lock.warning());
+  log_.write(LogKind::device, spdlog::level::info, "{} opened {} {} ({} bytes)", who(asked.session),
+             in_quotes(opened.name), to_string(mode), device.size_bytes());
+  devices_.emplace(answer.handle, Device{std::move(opened), answer.export_id});
+  return answer;
+}
+
+void Daemon::perform(const block::CloseExport& action) {
   const auto found = devices_.find(action.handle);
-  log_.write(LogKind::device, spdlog::level::info, "{} closed {}", who(session),
-             in_quotes(found->second.name));
-  engine_->leave(*found->second.device);
-  close(sessions_[session]->serial, std::move(found->second));
+  OpenedDevice& opened = found->second.opened;
+  log_.write(LogKind::device, spdlog::level::info, "{} closed {}", who(action.session),
+             in_quotes(opened.name));
+  engine_->leave(*opened.device);
+  close(sessions_[action.session]->serial, std::move(opened));
   devices_.erase(found);
 }
 
-void Daemon::perform(std::uint16_t session, const rnbd::CacheDamaged& action) {
-  const OpenedDevice& damaged = devices_.at(action.handle);
+void Daemon::perform(const block::CacheDamaged& action) {
+  const OpenedDevice& damaged = devices_.at(action.handle).opened;
   spdlog::error(
       "{} making {} durable failed: {}; what was written to it since the last flush may be lost, and "
       "its "
       "flushes fail in every session until it is closed and opened again",
-      who(session), in_quotes(damaged.name), errno_text(action.error));
+      who(action.session), in_quotes(damaged.name), errno_text(action.error));
   catalog_->on_failed_sync(damaged.device->id());
-  damaged_.emplace_back(damaged.device->id(), action.error);
 }
 
 // A discard that the device cannot do is no failure.
-void Daemon::tell_failure(std::uint16_t session, const StorageDone& done) {
+void Daemon::tell_failure(const StorageDone& done) {
   if (done.error == EOPNOTSUPP) return;
-  const auto of = std::find_if(devices_.begin(), devices_.end(),
-                               [&done](const auto& one) { return one.second.device.get() == done.target; });
-  const std::string device = of == devices_.end() ? "?" : in_quotes(of->second.name);
+  const auto of = std::find_if(devices_.begin(), devices_.end(), [&done](const auto& one) {
+    return one.second.opened.device.get() == done.target;
+  });
+  const std::string device = of == devices_.end() ? "?" : in_quotes(of->second.opened.name);
+  const std::uint16_t session = block::session_of(block::OpId{done.cookie});
   const int error = done.cause != 0 ? done.cause : done.error;
   log_.write(LogKind::failed_io, spdlog::level::err, "{} {} {} offset={} length={} {}: {} ({})", who(session),
              to_string(done.opcode), device, done.sector * kSectorBytes, done.bytes,
@@ -123,22 +136,21 @@ void Daemon::tell_failure(std::uint16_t session, const StorageDone& done) {
 }
 
 // The device is not closed before the answer, because its operation is under way.
-void Daemon::perform(std::uint16_t session, const rnbd::MeasureExport& action) {
-  const OpenedDevice& opened = devices_.at(action.handle);
+void Daemon::perform(const block::MeasureExport& action) {
+  const OpenedDevice& opened = devices_.at(action.handle).opened;
   Export* const device = opened.device.get();
-  jobs_.run(
-      sessions_[session]->serial, [this, session, device, name = opened.name, operation = action.operation] {
-        const std::uint64_t size = device->measure();
-        return [this, session, device, name, operation, size] {
-          const std::uint64_t before = device->size_bytes();
-          device->resize(size);
-          if (device->size_bytes() != before)
-            log_.write(LogKind::device, spdlog::level::info, "{} the size of {} changed from {} to {} bytes",
-                       who(session), in_quotes(name), before, device->size_bytes());
-          feed(session, rnbd::ExportMeasured{operation, device->sectors()});
-          pump_.wake();
-        };
-      });
+  jobs_.run(sessions_[action.session]->serial, [this, action, device, name = opened.name] {
+    const std::uint64_t size = device->measure();
+    return [this, action, device, name, size] {
+      const std::uint64_t before = device->size_bytes();
+      device->resize(size);
+      if (device->size_bytes() != before)
+        log_.write(LogKind::device, spdlog::level::info, "{} the size of {} changed from {} to {} bytes",
+                   who(action.session), in_quotes(name), before, device->size_bytes());
+      server_.export_measured(*fabric_, asio::steady_now(), action.id, device->sectors());
+      pump_.wake();
+    };
+  });
 }
 
 // The lease ends now, so that the next to open the device need not wait.
