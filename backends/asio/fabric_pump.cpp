@@ -1,10 +1,13 @@
 #include "backends/asio/fabric_pump.hpp"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <optional>
 #include <thread>
 #include <utility>
+
+#include "backends/asio/background.hpp"
 
 namespace rtrs::asio {
 
@@ -15,6 +18,8 @@ Nanos steady_now() noexcept {
 
 namespace {
 constexpr unsigned kStepsInARow = 16;
+// Between two steps when nobody waits and the fabric has no descriptor.
+constexpr Nanos kIdlePause = milliseconds(1);
 }  // namespace
 
 struct FabricPump::State : std::enable_shared_from_this<State> {
@@ -29,7 +34,7 @@ struct FabricPump::State : std::enable_shared_from_this<State> {
   void start() {
     if (running) return;
     running = true;
-    if (mode == WaitMode::events && fabric.wait_fd() >= 0) descriptor.emplace(context, fabric.wait_fd());
+    if (fabric.wait_fd() >= 0) descriptor.emplace(context, fabric.wait_fd());
     schedule();
   }
 
@@ -57,13 +62,17 @@ struct FabricPump::State : std::enable_shared_from_this<State> {
       again = hooks.step(steady_now());
       if (!running) return;
     }
-    if (again || mode == WaitMode::busy_poll || !descriptor) return schedule();
-    if (patience > 0 && news_comes_soon()) return schedule();
+    if (again || (polls() && !(hooks.idle && hooks.idle()))) return schedule();
+    if (patience > 0 && !polls() && news_comes_soon()) return schedule();
     if (!running) return;
-    if (!fabric.try_wait()) return schedule();
-    wait_for_event();
+    if (descriptor) {
+      if (!fabric.try_wait()) return schedule();
+      wait_for_event();
+    }
     wait_for_deadline();
   }
+
+  bool polls() const { return mode == WaitMode::busy_poll || !descriptor; }
 
   bool news_comes_soon() {
     const Nanos end = steady_now() + patience;
@@ -78,25 +87,32 @@ struct FabricPump::State : std::enable_shared_from_this<State> {
   void wait_for_event() {
     if (waiting) return;
     waiting = true;
-    descriptor->async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                           [self = shared_from_this()](const boost::system::error_code& error) {
-                             self->waiting = false;
-                             if (!error) self->run_unless_scheduled();
-                           });
+    wait_in_background(
+        context,
+        [this](auto handler) {
+          descriptor->async_wait(boost::asio::posix::stream_descriptor::wait_read, std::move(handler));
+        },
+        [self = shared_from_this()](const boost::system::error_code& error) {
+          self->waiting = false;
+          if (!error) self->run_unless_scheduled();
+        });
   }
 
   void wait_for_deadline() {
-    const Nanos deadline = hooks.next_deadline();
+    Nanos deadline = hooks.next_deadline();
+    if (!descriptor) deadline = std::min(deadline, steady_now() + kIdlePause);
     if (deadline == armed) return;
     armed = deadline;
     timer.cancel();
     if (deadline == kNever) return;
     timer.expires_at(std::chrono::steady_clock::time_point(std::chrono::nanoseconds(deadline)));
-    timer.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-      if (error) return;
-      self->armed = kNever;
-      self->run_unless_scheduled();
-    });
+    wait_in_background(
+        context, [this](auto handler) { timer.async_wait(std::move(handler)); },
+        [self = shared_from_this()](const boost::system::error_code& error) {
+          if (error) return;
+          self->armed = kNever;
+          self->run_unless_scheduled();
+        });
   }
 
   void run_unless_scheduled() {
@@ -130,7 +146,7 @@ void FabricPump::stop() {
 }
 
 void FabricPump::kick() {
-  if (state_->hooks.next_deadline() < state_->armed) state_->schedule();
+  if (state_->polls() || state_->hooks.next_deadline() < state_->armed) state_->schedule();
 }
 
 void FabricPump::wake() {

@@ -1,6 +1,9 @@
 // Keeps one fabric and the drivers on it going on a Boost.Asio io_context: sleeps until the fabric has news
 // or a deadline comes (WaitMode::events), or polls without pause (WaitMode::busy_poll). Everything runs on
 // the thread that runs the io_context, which must be one at a time.
+//
+// Its waits are no work of the io_context: run() returns unless somebody holds a work guard, as every
+// operation of a session does. A program that serves others holds one itself.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -27,6 +30,8 @@ class FabricPump {
   struct Hooks {
     std::function<bool(Nanos now)> step;   // polls the drivers; true: call again at once
     std::function<Nanos()> next_deadline;  // of all drivers
+    // Whether nobody waits for anything: WaitMode::busy_poll sleeps then. Empty: never.
+    std::function<bool()> idle = {};
   };
 
   // `patience`: how long it goes on asking after the last step that found something, before it sleeps

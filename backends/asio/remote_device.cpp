@@ -48,11 +48,13 @@ boost::system::error_code error_of(const BlockCompletion& done) {
 RemoteDevice::RemoteDevice(boost::asio::io_context& context, std::unique_ptr<Fabric> fabric,
                            RemoteDeviceOptions options)
     : context_(context),
+      pending_(boost::asio::use_service<PendingOperations>(context)),
       fabric_(std::move(fabric)),
       options_(std::move(options)),
       client_(make_options(options_, fabric_->capabilities()), &recorder_),
       pump_(context, *fabric_, options_.wait,
-            {[this](Nanos now) { return this->step(now); }, [this] { return client_.next_deadline(); }}) {}
+            {[this](Nanos now) { return this->step(now); }, [this] { return client_.next_deadline(); },
+             [this] { return mapping_.empty() && closing_.empty() && session().inflight() == 0; }}) {}
 
 RemoteDevice::~RemoteDevice() {
   *alive_ = false;
@@ -68,7 +70,10 @@ int RemoteDevice::dump_trace(const std::string& file, const trace::Origin& origi
 }
 
 void RemoteDevice::begin_map() {
-  map_begun_ = true;
+  if (close_begun_ || (map_begun_ && !map_pending_))
+    return mapping_.complete_later(to_error_code(close_begun_ ? Errc::session_closed : Errc::invalid));
+  if (map_begun_) return settle_later();  // the map before was cancelled
+  map_begun_ = map_pending_ = true;
   const Nanos now = steady_now();
   if (const Errc opened = client_.open(*fabric_, now); opened != Errc::ok) {
     map_result_ = to_error_code(opened);
@@ -100,7 +105,7 @@ void RemoteDevice::begin(std::uint32_t slot, const DeviceIo& io) {
 }
 
 void RemoteDevice::begin_close() {
-  close_begun_ = true;
+  if (std::exchange(close_begun_, true)) return settle_later();  // the close before was cancelled
   client_.close(*fabric_, steady_now());
   if (map_begun_) pump_.wake();
   settle_later();
@@ -127,7 +132,7 @@ void RemoteDevice::take_events() {
 }
 
 void RemoteDevice::on_path_event(const PathNews& news) {
-  if (news.kind == PathNews::Kind::path && !close_begun_ && !mapping_.empty() && hopeless())
+  if (news.kind == PathNews::Kind::path && !close_begun_ && map_pending_ && hopeless())
     map_result_ = to_error_code(Errc::no_path);
   news_.push_back(news);
 }
@@ -147,9 +152,9 @@ void RemoteDevice::on_device_changed(const rnbd::DeviceChanged& change) {
   if (change.state == rnbd::DeviceState::open) {
     refused_errno_ = 0;
     geometry_ = change.geometry;
-    if (!mapping_.empty()) map_result_ = boost::system::error_code{};
+    if (map_pending_) map_result_ = boost::system::error_code{};
   }
-  if (change.state == rnbd::DeviceState::unmapped && !mapping_.empty())
+  if (change.state == rnbd::DeviceState::unmapped && map_pending_)
     map_result_ = change.peer_errno != 0 ? of_errno(change.peer_errno) : to_error_code(Errc::session_closed);
 }
 
@@ -178,30 +183,20 @@ void RemoteDevice::settle() {
   while (!finished_.empty()) {
     const Finished done = finished_.front();
     finished_.pop_front();
-    free_slots_.push_back(done.slot);
-    slots_[done.slot]->complete(done.error);
+    requests_.complete(done.slot, done.error);
     if (!*alive) return;
   }
   if (close_begun_ && !closed_ && client_.closed()) {
     closed_ = true;
     recorder_.close_file();
-    if (!mapping_.empty()) map_result_ = to_error_code(Errc::session_closed);
+    if (map_pending_) map_result_ = to_error_code(Errc::session_closed);
   }
   if (map_result_ && !mapping_.empty()) {
+    map_pending_ = false;
     mapping_.complete(*std::exchange(map_result_, std::nullopt));
     if (!*alive) return;
   }
   if (closed_ && client_.under_way() == 0 && finished_.empty() && !closing_.empty()) closing_.complete({});
-}
-
-std::uint32_t RemoteDevice::take_slot() {
-  if (free_slots_.empty()) {
-    slots_.push_back(std::make_unique<HandlerSlot>());
-    free_slots_.push_back(static_cast<std::uint32_t>(slots_.size() - 1));
-  }
-  const std::uint32_t slot = free_slots_.back();
-  free_slots_.pop_back();
-  return slot;
 }
 
 Errc RemoteDevice::add_path(const PathAddress& address) {

@@ -4,9 +4,15 @@
 //     co_await device.async_read(0, buffer, use_awaitable);
 //
 // Signature of every operation: void(boost::system::error_code), completion token or plain callback; an errno
-// of the server is a code of the generic category. All calls and handlers belong to the one thread that runs
-// the io_context. Handlers never run inside the call that started the operation, and may destroy the device.
-// Memory given to an operation belongs to it until its handler runs.
+// of the server is a code of the generic category. Threads, handlers, memory, run() and destruction: as for a
+// session (backends/asio/session.hpp). Handlers may destroy the device.
+//
+// Cancellation:
+//  * async_map, async_close: `terminal` and `partial` complete the operation with operation_aborted at once.
+//  What it
+//    began goes on; the same call again waits for its end.
+//  * Requests are not cancelled: they complete with their own result. No path within queue_timeout is a
+//  result.
 //
 // Requests of any length (whole logical blocks) are split to what the session and the device take. There is
 // no order between requests that are in flight together; a flush covers every write that completed before it
@@ -16,7 +22,6 @@
 // are under way, because those requests are handed to the session only then. When a server restarted the
 // device is opened again, and requests that the new server did not know are sent again under the new id.
 #pragma once
-#include <boost/asio/async_result.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/system/error_code.hpp>
 #include <cstdint>
@@ -31,7 +36,8 @@
 
 #include "backends/asio/error.hpp"
 #include "backends/asio/fabric_pump.hpp"
-#include "backends/asio/handler_slot.hpp"
+#include "backends/asio/initiation.hpp"
+#include "backends/asio/operation.hpp"
 #include "core/driver/block_client.hpp"
 #include "core/trace/recorder.hpp"
 
@@ -70,10 +76,14 @@ struct DeviceIo {
 
 class RemoteDevice {
  public:
+  using executor_type = boost::asio::io_context::executor_type;
+
   RemoteDevice(boost::asio::io_context&, std::unique_ptr<Fabric>, RemoteDeviceOptions);
   ~RemoteDevice();
   RemoteDevice(const RemoteDevice&) = delete;
   RemoteDevice& operator=(const RemoteDevice&) = delete;
+
+  executor_type get_executor() const noexcept { return context_.get_executor(); }
 
   // Records the session, from its beginning when it is called before async_map(). 0 or a positive errno.
   int open_trace(const std::string& file, const trace::Origin&, const trace::FileOptions& options = {});
@@ -87,36 +97,36 @@ class RemoteDevice {
   // no_path (every path gave up for good), session_closed, and what Client::open() says. Once only.
   template <class Token>
   auto async_map(Token&& token) {
-    return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
-        [this](auto handler) {
-          mapping_.store(context_.get_executor(), std::move(handler));
-          begin_map();
-        },
-        token);
+    return initiate(*this, std::forward<Token>(token), [](RemoteDevice& self, auto&& handler) {
+      if (begin_single(self.mapping_, self.pending_, self.get_executor(),
+                       std::forward<decltype(handler)>(handler), to_error_code(Errc::invalid)))
+        self.begin_map();
+    });
   }
   // Lets what is in flight end, unmaps, disconnects, completes the trace. Requests that were not sent yet
   // fail. Once only; allowed at any time, also while async_map() is under way, which then fails.
   template <class Token>
   auto async_close(Token&& token) {
-    return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
-        [this](auto handler) {
-          closing_.store(context_.get_executor(), std::move(handler));
-          begin_close();
-        },
-        token);
+    return initiate(*this, std::forward<Token>(token), [](RemoteDevice& self, auto&& handler) {
+      if (begin_single(self.closing_, self.pending_, self.get_executor(),
+                       std::forward<decltype(handler)>(handler), to_error_code(Errc::invalid)))
+        self.begin_close();
+    });
   }
 
   // Errors: EINVAL (not whole blocks), EIO (beyond the end), EPERM (mapped read-only), EOPNOTSUPP, the
   // server's errno, no_path (none came within queue_timeout), session_closed. No bytes is a success.
   template <class Token>
   auto async_io(const DeviceIo& io, Token&& token) {
-    return boost::asio::async_initiate<Token, void(boost::system::error_code)>(
-        [this](auto handler, const DeviceIo& copy) {
-          const std::uint32_t slot = this->take_slot();
-          slots_[slot]->store(context_.get_executor(), std::move(handler));
-          this->begin(slot, copy);
+    return initiate(
+        *this, std::forward<Token>(token),
+        [](RemoteDevice& self, auto&& handler, const DeviceIo& copy) {
+          self.requests_.next().begin(self.pending_, self.get_executor(),
+                                      std::forward<decltype(handler)>(handler),
+                                      [](boost::asio::cancellation_type_t) {});
+          self.begin(self.requests_.take(), copy);
         },
-        token, io);
+        DeviceIo(io));
   }
   template <class Token>
   auto async_read(std::uint64_t offset, std::span<std::byte> data, Token&& token) {
@@ -169,7 +179,6 @@ class RemoteDevice {
   bool hopeless() const;
   void settle();
   void settle_later();
-  std::uint32_t take_slot();
 
   struct Finished {
     std::uint32_t slot = 0;
@@ -177,22 +186,24 @@ class RemoteDevice {
   };
 
   boost::asio::io_context& context_;
+  PendingOperations& pending_;
+  // Before the fabric, so that handlers are told that they are aborted when it no longer uses their memory.
+  Operation mapping_;
+  Operation closing_;
+  OperationTable requests_;  // by user_data
   std::unique_ptr<Fabric> fabric_;
   RemoteDeviceOptions options_;
   Recorder recorder_;
   BlockClient client_;
   rnbd::DeviceHandle handle_ = 0;
   rnbd::Geometry geometry_;
-  HandlerSlot mapping_;
-  HandlerSlot closing_;
   std::optional<boost::system::error_code> map_result_;
   bool map_begun_ = false;
+  bool map_pending_ = false;  // begun, and no handler was given the result
   bool close_begun_ = false;
   bool closed_ = false;
   std::uint16_t refused_errno_ = 0;  // that was told last, since the device was open
   bool settle_posted_ = false;
-  std::vector<std::unique_ptr<HandlerSlot>> slots_;  // by user_data of a request
-  std::vector<std::uint32_t> free_slots_;
   std::deque<std::variant<PathNews, DeviceNews>> news_;
   std::deque<Finished> finished_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

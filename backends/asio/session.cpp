@@ -8,33 +8,40 @@ namespace rtrs::asio {
 Session::Session(boost::asio::io_context& context, std::unique_ptr<Fabric> fabric, SessionSettings settings,
                  Recorder* recorder)
     : context_(context),
+      pending_(boost::asio::use_service<PendingOperations>(context)),
       fabric_(std::move(fabric)),
       settings_(std::move(settings)),
       client_(clamp_to(settings_.client, fabric_->capabilities()), recorder),
       pump_(context, *fabric_, settings_.wait,
-            {[this](Nanos now) { return this->step(now); }, [this] { return client_.next_deadline(); }}) {}
+            {[this](Nanos now) { return this->step(now); }, [this] { return client_.next_deadline(); },
+             [this] { return client_.inflight() == 0 && opening_.empty() && closing_.empty(); }}) {}
 
 Session::~Session() {
   *alive_ = false;
 }
 
 void Session::start() {
-  started_ = true;
+  if (std::exchange(started_, true)) {
+    // The open before was cancelled.
+    if (ended_) return finish_later(&Session::opening_, to_error_code(Errc::session_closed));
+    if (client_.link_up()) return finish_later(&Session::opening_, {});
+    if (hopeless()) finish_later(&Session::opening_, to_error_code(Errc::no_path));
+    return;
+  }
   const Errc opened = client_.open(*fabric_, steady_now());
   pump_.start();
-  if (opened == Errc::ok) return;
-  boost::asio::post(context_, [this, alive = alive_, opened] {
-    if (*alive && !opening_.empty()) opening_.complete(to_error_code(opened));
-  });
+  if (opened != Errc::ok) finish_later(&Session::opening_, to_error_code(opened));
 }
 
 void Session::begin_close() {
-  if (started_ && !client_.closed()) {
-    client_.close(*fabric_, steady_now());
-    return pump_.wake();
-  }
-  boost::asio::post(context_, [this, alive = alive_] {
-    if (*alive && !closing_.empty()) closing_.complete({});
+  if (!started_ || client_.closed()) return finish_later(&Session::closing_, {});
+  client_.close(*fabric_, steady_now());
+  pump_.wake();
+}
+
+void Session::finish_later(Operation Session::*operation, const boost::system::error_code& error) {
+  boost::asio::post(context_, [this, alive = alive_, operation, error] {
+    if (*alive && !(this->*operation).empty()) (this->*operation).complete(error);
   });
 }
 
@@ -43,7 +50,7 @@ bool Session::step(Nanos now) {
   const std::size_t count = client_.poll(*fabric_, now, done);
   const auto alive = alive_;
   for (const IoCompletion& one : std::span(done).first(count)) {
-    finish(static_cast<std::uint32_t>(one.user_data), to_error_code(one.result, one.peer_errno));
+    requests_.complete(static_cast<std::uint32_t>(one.user_data), to_error_code(one.result, one.peer_errno));
     if (!*alive) return false;
   }
   PathNews news;
@@ -88,26 +95,16 @@ bool Session::hopeless() const {
   });
 }
 
-std::uint32_t Session::take_slot() {
-  if (free_slots_.empty()) {
-    free_slots_.push_back(static_cast<std::uint32_t>(slots_.size()));
-    slots_.push_back(std::make_unique<HandlerSlot>());
-    free_slots_.reserve(slots_.capacity());
-  }
-  const std::uint32_t slot = free_slots_.back();
-  free_slots_.pop_back();
-  return slot;
-}
-
-void Session::finish(std::uint32_t slot, const boost::system::error_code& error) {
-  HandlerSlot& handler = *slots_[slot];
-  free_slots_.push_back(slot);
-  handler.complete(error);
+void Session::submit(std::uint32_t slot, IoRequest request) {
+  request.user_data = slot;
+  const Errc result = client_.submit(*fabric_, steady_now(), request);
+  if (result != Errc::ok) return fail_later(slot, result);
+  pump_.kick();
 }
 
 void Session::fail_later(std::uint32_t slot, Errc errc) {
   boost::asio::post(context_, [this, alive = alive_, slot, errc] {
-    if (*alive) finish(slot, to_error_code(errc));
+    if (*alive) requests_.complete(slot, to_error_code(errc));
   });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -18,9 +19,10 @@ inline auto into(Error& error) {
   return boost::asio::redirect_error(boost::asio::use_awaitable, error);
 }
 
-// Runs the loop until `done` is true.
+// Runs the loop until `done` is true, also while no operation is outstanding.
 template <class Done>
 void run_until(boost::asio::io_context& context, Done done) {
+  const auto work = boost::asio::make_work_guard(context);
   while (!done()) {
     context.restart();
     context.run_one();

@@ -283,6 +283,31 @@ TEST_F(RemoteDeviceTest, AHandlerMayDestroyTheDevice) {
   run_until(context, [&] { return gone; });
 }
 
+TEST_F(RemoteDeviceTest, RunReturnsWhenNoOperationIsOutstanding) {
+  start_server();
+  for (const asio::WaitMode mode : {asio::WaitMode::events, asio::WaitMode::busy_poll}) {
+    auto options = options_for("disk");
+    options.wait = mode;
+    make(std::move(options));
+    std::vector<std::byte> data(4096);
+    std::vector<Error> results;
+    const auto keep = [&results](Error error) { results.push_back(error); };
+    const auto run_to_the_end = [this] {
+      context.restart();
+      context.run();
+    };
+    device->async_map(keep);
+    run_to_the_end();
+    device->async_write(0, data, true, keep);
+    device->async_read(0, data, keep);
+    run_to_the_end();
+    EXPECT_EQ(results, std::vector<Error>(3));
+    device->async_close(keep);
+    run_to_the_end();
+    EXPECT_EQ(results, std::vector<Error>(4));
+  }
+}
+
 TEST_F(RemoteDeviceTest, ATraceIsCompleteWhenTheDeviceIsClosed) {
   start_server();
   asio::RemoteDevice& remote = make(options_for("disk"));

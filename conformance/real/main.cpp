@@ -211,7 +211,7 @@ class Runner {
   }
   void end() {
     orders_.stop();
-    context_.stop();  // the fabric would go on waiting for news
+    context_.stop();
   }
 
   Given given_;

@@ -28,16 +28,13 @@ int main(int argc, char** argv) {
   options.device = argv[3];
   boost::asio::io_context context;
   rtrs::asio::RemoteDevice device(context, std::move(*fabric), options);
-  int exit_code = 0;
-  boost::asio::co_spawn(context, copy_first_block(device), [&](std::exception_ptr failure) {
-    try {
-      if (failure) std::rethrow_exception(failure);
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "first_block: %s\n", error.what());
-      exit_code = 1;
-    }
-    context.stop();  // the device's fabric keeps the context busy as long as it exists
-  });
-  context.run();
-  return exit_code;
+  auto copied = boost::asio::co_spawn(context, copy_first_block(device), boost::asio::use_future);
+  context.run();  // returns when no operation is outstanding
+  try {
+    copied.get();
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "first_block: %s\n", error.what());
+    return 1;
+  }
 }

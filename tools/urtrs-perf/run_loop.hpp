@@ -1,5 +1,6 @@
 // Runs a driver until it is done, in each of the ways to wait.
 #pragma once
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 
 #include "backends/asio/fabric_pump.hpp"
@@ -29,6 +30,7 @@ void run_until(Fabric& fabric, Wait wait, Step step, Deadline deadline, Done don
                          },
                          deadline});
   pump.start();
+  const auto work = boost::asio::make_work_guard(context);
   context.run();
 }
 
