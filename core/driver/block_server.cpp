@@ -45,7 +45,8 @@ void BlockServer::Impl::hand_out_waiting() noexcept {
 std::size_t BlockServer::Impl::poll(Fabric& fabric, Nanos now, std::span<block::Action> into) {
   out = into;
   handed = 0;
-  hand_out_waiting();
+  if (!waiting.empty()) [[unlikely]]
+    hand_out_waiting();
   if (next == count && handed < out.size()) {
     next = 0;
     count = server.poll(fabric, now, events);

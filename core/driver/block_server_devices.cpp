@@ -31,19 +31,11 @@ std::vector<BlockServer::Impl::Export>::iterator BlockServer::Impl::export_of(st
 
 void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Storage& action) {
   ++counted.storage_operations;
-  auto& start = emit<block::StartStorage>();
-  start.id = begin(session, action.operation, OpKind::storage);
-  start.handle = action.handle;
-  start.sector = action.sector;
-  start.bytes = action.bytes;
-  start.session = session.index;
-  start.prio = action.prio;
-  start.opcode = action.opcode;
-  start.fua = action.fua;
-  start.preflush = action.preflush;
-  start.nounmap = action.nounmap;
-  if (action.opcode == wire::rnbd::Opcode::read || action.opcode == wire::rnbd::Opcode::write)
-    start.data = request(session, action.request).data.first(action.bytes);
+  const bool data = action.opcode == wire::rnbd::Opcode::read || action.opcode == wire::rnbd::Opcode::write;
+  place().emplace<block::StartStorage>(
+      begin(session, action.operation, OpKind::storage), action.handle, action.sector, action.bytes,
+      session.index, action.prio, action.opcode, action.fua, action.preflush, action.nounmap,
+      data ? request(session, action.request).data.first(action.bytes) : std::span<std::byte>());
 }
 
 void BlockServer::Impl::perform(Fabric& fabric, Nanos now, Session& session, const rnbd::Respond& action) {

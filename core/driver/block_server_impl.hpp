@@ -64,8 +64,15 @@ struct BlockServer::Impl {
   void feed(Fabric& fabric, Nanos now, Session& session, const Input& input) {
     actions.clear();
     session.devices.on(input, actions);
-    for (const rnbd::ServerAction& action : actions)
-      std::visit([&, this](const auto& one) { this->perform(fabric, now, session, one); }, action);
+    for (const rnbd::ServerAction& action : actions) {
+      // The two of every IO come first.
+      if (const auto* storage = std::get_if<rnbd::Storage>(&action))
+        perform(fabric, now, session, *storage);
+      else if (const auto* respond = std::get_if<rnbd::Respond>(&action))
+        perform(fabric, now, session, *respond);
+      else
+        std::visit([&, this](const auto& one) { this->perform(fabric, now, session, one); }, action);
+    }
   }
   void perform(Fabric&, Nanos, Session&, const rnbd::Storage&);
   void perform(Fabric&, Nanos, Session&, const rnbd::Respond&);
@@ -97,10 +104,12 @@ struct BlockServer::Impl {
   std::vector<Export>::iterator export_of(std::uint64_t handle) noexcept;
 
   // The place of the next action: in what poll() was given, or where it waits for the next poll().
+  block::Action& place() noexcept {
+    return waiting.empty() && handed < out.size() ? out[handed++] : waiting.push();
+  }
   template <class One>
-  One& emit() {
-    block::Action& place = waiting.empty() && handed < out.size() ? out[handed++] : waiting.push();
-    return place.emplace<One>();
+  One& emit() noexcept {
+    return place().emplace<One>();
   }
   void hand_out_waiting() noexcept;
   void reserve_actions();
