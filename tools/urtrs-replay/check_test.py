@@ -49,6 +49,7 @@ def killed_processes(folder):
         lines = [line for line in run("cat", "--json", one).stdout.splitlines() if '"end"' not in line[:8]]
         for count in random.sample(range(2, len(lines)), 60):
             text.write_text("\n".join(lines[:count]) + "\n")
+            cut.unlink(missing_ok=True)
             run("from-json", text, cut)
             verdict = check(f"{one.name} up to line {count}", [cut, *others], 3)
             judged += verdict["laws"]["connections"]
@@ -68,6 +69,7 @@ def tampered(folder, event, change, rule):
     lines = [line for line in lines if '"end"' not in line[:8]]
     text, trace = folder / "t.jsonl", folder / "t.rtrc"
     text.write_text("\n".join(lines) + "\n")
+    trace.unlink(missing_ok=True)
     made = run("from-json", text, trace)
     if made.returncode != 0:
         failures.append(f"{event}: from-json: {made.stderr}")
@@ -126,6 +128,7 @@ def strip(trace, folder, keeps):
     for at, line in enumerate(kept[1:]):
         kept[at + 1] = json.dumps({**json.loads(line), "seq": at})
     text.write_text("\n".join(kept) + "\n")
+    made.unlink(missing_ok=True)
     done = run("from-json", text, made)
     if done.returncode != 0:
         failures.append(f"from-json of {trace.name}: {done.stderr}")
@@ -165,6 +168,7 @@ def corrupted(folder):
             failures.append("no write with data in the trace")
         text, made = folder / "corrupted.jsonl", folder / "corrupted.rtrc"
         text.write_text("\n".join(line for line in lines if '"end"' not in line[:8]) + "\n")
+        made.unlink(missing_ok=True)
         run("from-json", text, made)
         verdict = check(f"another {field} than was sent", [client, made], 1)
         if verdict["laws"]["violations"] == 0:

@@ -21,13 +21,9 @@ int from_json(const FromJsonOptions& options) {
   if (options.to == "-") return error("cannot write a trace to standard output; name a file"), exit_usage;
   InputFile file(options.from);
   if (!file.is_open()) return exit_usage;
-  int errno_of_create = 0;
-  std::unique_ptr<trace::FdSink> sink = trace::FdSink::create(options.to.c_str(), errno_of_create);
-  if (!sink) {
-    error("cannot create " + options.to + ": " + trace::file_error_text(errno_of_create));
-    return exit_usage;
-  }
-  trace::JsonImporter importer(std::move(sink));
+  const int fd = create_output(options.to, 0600);
+  if (fd < 0) return exit_usage;
+  trace::JsonImporter importer(std::make_unique<trace::FdSink>(fd));
   trace::FdSource source(file.fd());
   std::string pending;
   std::uint64_t number = 0;

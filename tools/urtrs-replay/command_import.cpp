@@ -181,12 +181,9 @@ class Import {
   }
 
   bool start(std::uint64_t first) {
-    int failure = 0;
-    auto sink = trace::FdSink::create(options_.to.c_str(), failure);
-    if (sink == nullptr) {
-      error("cannot write " + options_.to + ": " + trace::file_error_text(failure));
-      return false;
-    }
+    const int fd = create_output(options_.to, 0600);
+    if (fd < 0) return false;
+    auto sink = std::make_unique<trace::FdSink>(fd);
     frames_.first = frames_.last = first;
     writer_ = std::make_unique<trace::Writer>(std::move(sink));
     trace::Header header;

@@ -59,12 +59,9 @@ class Destination {
         return exit_cannot_read;
       }
     }
-    int errno_of_create = 0;
-    auto sink = trace::FdSink::create(options_.output.c_str(), errno_of_create);
-    if (!sink) {
-      error("cannot create " + options_.output + ": " + trace::file_error_text(errno_of_create));
-      return exit_usage;
-    }
+    const int fd = create_output(options_.output, 0600);
+    if (fd < 0) return exit_usage;
+    auto sink = std::make_unique<trace::FdSink>(fd);
     trace::Header header = files_.front()->header();
     header.origin.role = "both";
     header.origin.options.clear();

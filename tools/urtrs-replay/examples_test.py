@@ -3,6 +3,7 @@
 usage: examples_test.py URTRS_REPLAY TRACES CAPTURES
 """
 
+import contextlib
 import json
 import os
 import re
@@ -34,6 +35,11 @@ def can_run(line):
     return all(shutil.which(part.split()[0]) for part in line.split("|")[1:])
 
 
+def remove(folder, name):
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, name))
+
+
 def lay_out(folder, program, traces, captures):
     sides = {"run.rtrc": "seed-420-client1.rtrc", "client.rtrc": "seed-420-client1.rtrc",
              "server.rtrc": "seed-420-server.rtrc", "other.rtrc": "seed-0-client1.rtrc"}
@@ -43,6 +49,7 @@ def lay_out(folder, program, traces, captures):
         if name.endswith((".pcap", ".pcapng")):
             shutil.copy(os.path.join(captures, name), folder)
             shutil.copy(os.path.join(captures, name), os.path.join(folder, "capture.pcapng"))
+            remove(folder, "capture.rtrc")
             subprocess.run([program, "import", "capture.pcapng", "capture.rtrc"], cwd=folder, check=True,
                            stdout=subprocess.DEVNULL)
 
@@ -77,6 +84,9 @@ def main():
                 if not can_run(line):
                     print(f"left out, for want of a program: {line}")
                     continue
+                # An output that is there already is left alone.
+                if command == "import":
+                    remove(folder, "capture.rtrc")
                 result = shell(line, folder, program)
                 ran += 1
                 why = wrong_with(line, result)

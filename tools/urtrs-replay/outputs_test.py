@@ -27,9 +27,19 @@ def everything(path):
 class Outputs(unittest.TestCase):
     """What is there is not replaced, neither by name nor through a link."""
 
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.capture, cls.json = (os.path.join(cls.folder.name, name) for name in ("capture.pcap", "trace.json"))
+        run("pcap", CLIENT, "--output", cls.capture)
+        with open(cls.json, "w", encoding="utf-8") as file:
+            file.write(run("cat", CLIENT, "--json"))
+
     def commands(self, trace, out):
         return (("min", trace, "--out", out, "--shows", "Complete"), ("min", trace, "--out", out, "--rerun"),
-                ("pcap", trace, "--output", out), ("seq", trace, "--html", out), ("lift", trace, "--out", out))
+                ("pcap", trace, "--output", out), ("seq", trace, "--html", out), ("lift", trace, "--out", out),
+                ("merge", trace, CLIENT, "--output", out), ("import", self.capture, out), ("from-json", self.json, out))
 
     def test_what_is_there_stays(self):
         with tempfile.TemporaryDirectory() as folder:
