@@ -96,7 +96,7 @@ def simulated_worlds(folder, has_tshark):
 
 def streams_and_mtu(folder):
     """Both ends of a pipe, other packet sizes."""
-    trace = os.path.join(folder, "rnr_nak.rtrc")
+    trace = os.path.join(folder, "piped.rtrc")
     with open(os.path.join(CAPTURES, "rnr_nak.pcapng"), "rb") as capture:
         piped = subprocess.run([REPLAY, "import", "-", trace], stdin=capture, capture_output=True, timeout=60)
     assert piped.returncode == 0, piped
