@@ -121,11 +121,11 @@ def bad_input(folder):
     cut = os.path.join(folder, "cut.pcapng")
     with open(os.path.join(CAPTURES, "rnr_nak.pcapng"), "rb") as whole, open(cut, "wb") as part:
         part.write(whole.read(20001))
-    assert "the file ends inside" in replay("import", cut, out, code=1).stderr
+    assert "the file ends inside" in replay("import", cut, out + ".cut", code=1).stderr
     # A capture that begins too late.
     if shutil.which("editcap"):
         run("editcap", "-r", os.path.join(CAPTURES, "rnr_nak.pcapng"), cut, "40-98")
-        assert "no RTRS connection is set up" in replay("import", cut, out, code=3).stderr
+        assert "no RTRS connection is set up" in replay("import", cut, out + ".late", code=3).stderr
         run("editcap", os.path.join(CAPTURES, "rnr_nak.pcapng"), cut, "12")
         assert "misses 1 packets in 1 places" in replay("import", cut, out).stderr
         assert "WireGap" in replay("cat", out).stdout
