@@ -1,5 +1,7 @@
 // ProbeDelivery: a connection whose work does not complete, under a living heartbeat, to a server that does
 // not know the probe extension.
+#include <algorithm>
+
 #include "core/proto/test_client_session.hpp"
 
 namespace rtrs {
@@ -87,6 +89,27 @@ TEST_F(ClientDeliveryProbeTest, AnAdministrativeRequestThatIsNotDeliveredEndsThe
   EXPECT_EQ(sent, 1U);
   EXPECT_EQ(session.path(0).reason(), Reason::connection_silent);
   EXPECT_LE(now - since, (heartbeat().missed_max + 2) * heartbeat().interval);
+}
+
+TEST_F(ClientDeliveryProbeTest, WaitsForRoomInTheSendQueue) {
+  ClientConfig config = probing_deliveries();
+  config.send_depth = 8;
+  session = ClientSession(config);
+  open(1);
+  feed(Submitted{now, session.next_permit(), Direction::write, true, false, 0, 512, 32});
+  // Answers to heartbeats fill the queue, and nothing completes.
+  std::uint64_t cookie = 0;
+  for (int i = 0; i < 20; ++i) {
+    feed(ImmReceived{now, key(0, 0), wire::encode_hb(wire::ImmType::hb_msg)});
+    for (const PostImm& post : asked<PostImm>()) cookie = std::max(cookie, post.cookie);
+  }
+  ASSERT_NE(cookie, 0U);
+  for (int i = 0; i < 2; ++i) {
+    feed(DeadlineReached{session.next_deadline()});
+    EXPECT_TRUE(asked<ProbeDelivery>().empty());
+  }
+  feed(SendDone{now, key(0, 0), cookie});
+  EXPECT_EQ(only<ProbeDelivery>().key, key(0, 0));
 }
 
 }  // namespace

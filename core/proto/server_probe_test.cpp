@@ -1,4 +1,7 @@
 // The probe at the server: HB_MSG over any connection is answered over that connection.
+#include <algorithm>
+#include <vector>
+
 #include "core/proto/test_server_session.hpp"
 
 namespace rtrs {
@@ -143,6 +146,48 @@ TEST_F(ServerDeliveryProbeTest, AKeyThatDoesNotDieEndsThePath) {
   const Nanos since = now;
   while (state(keys.io) == PathState::connected && now - since < seconds(60)) tick(keys);
   EXPECT_EQ(state(keys.io), PathState::closing);
+}
+
+TEST_F(ServerDeliveryProbeTest, WaitsForRoomInTheSendQueue) {
+  config.send_depth = 8;
+  remake();
+  const Keys keys = bring_up(1);
+  feed(write(keys.io, 0));
+  // Answers to heartbeats fill the queue of the service connection, and nothing completes.
+  std::uint64_t cookie = 0;
+  for (int i = 0; i < 20; ++i) {
+    feed(ImmReceived{0, keys.service, wire::encode_hb(wire::ImmType::hb_msg)});
+    for (const PostImm& post : all<PostImm>()) cookie = std::max(cookie, post.cookie);
+  }
+  ASSERT_NE(cookie, 0U);
+  now = session->next_deadline();
+  feed(DeadlineReached{});
+  EXPECT_EQ(only<ProbeDelivery>().key, keys.io) << "the other connection has room";
+  feed(SendDone{0, keys.service, cookie});
+  EXPECT_EQ(only<ProbeDelivery>().key, keys.service);
+}
+
+// Every connection of every path at once.
+TEST_F(ServerDeliveryProbeTest, EveryConnectionIsProbedThoughPathsTakeTurns) {
+  constexpr std::uint16_t kCons = kMaxCons;
+  std::vector<ConKey> service;
+  for (std::uint8_t path = 1; path <= kMaxPaths; ++path) {
+    for (std::uint16_t con = 0; con < kCons; ++con) {
+      ConnectRequested in = request(path, con);
+      in.cid_num = kCons;
+      feed(in);
+      if (con == 0) service.push_back(in.key);
+    }
+    feed(InfoRequested{0, service.back(), 0});
+    feed(write(service.back(), path % config.queue_depth));
+  }
+  std::size_t probes = 0;
+  now = session->next_deadline();
+  while (session->next_deadline() <= now) {
+    feed(DeadlineReached{});
+    probes += all<ProbeDelivery>().size();
+  }
+  EXPECT_EQ(probes, std::size_t{kMaxPaths} * kCons);
 }
 
 TEST_F(ServerDeliveryProbeTest, NothingIsPostedToAClientThatProbesByItself) {
