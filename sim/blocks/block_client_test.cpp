@@ -1,6 +1,7 @@
 // What a BlockClient says of requests that it refuses, and how it shares the session between its devices.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "sim/blocks/block_plays.hpp"
@@ -65,6 +66,7 @@ TEST_F(BlockClientTest, RequestsOfAnUnmappedDeviceFail) {
   expect(result_of(device, {.length = 512}), Errc::not_open, ENODEV);
   expect(next(), Errc::ok, 0);
   w.until("it is unmapped", [&] { return w.state(device) == rnbd::DeviceState::unmapped; });
+  EXPECT_FALSE(w.client().writable(device)) << "it was";
   expect(result_of(device, {.length = 512}), Errc::not_open, ENODEV);
   // Its slot is another device's now.
   const DeviceHandle next_device = open(w, "b", AccessMode::read_only);
@@ -85,6 +87,63 @@ TEST_F(BlockClientTest, AfterCloseNothingIsTaken) {
   EXPECT_EQ(good, 20U) << "what is at the session ends";
   w.until("it is closed", [&] { return w.client().closed(); });
   EXPECT_EQ(w.client().under_way(), 0U);
+}
+
+TEST_F(BlockClientTest, APieceOfARequestFindsItsPlaceInTheRegion) {
+  const DeviceHandle device = open(w, "a");
+  ASSERT_LT(w.client().session().max_io_size(), kSectors * 512);
+  for (unsigned sector = 0; sector < kSectors; sector += 8)
+    good(w, w.submit(device, Opcode::write, sector, 8));
+  const auto region = w.client_fabric().allocate(kSectors * 512 + 512);
+  ASSERT_TRUE(region);
+  const auto memory = region->bytes.subspan(512, kSectors * 512);
+  BlockRequest request{.length = kSectors * 512, .data = memory.data()};
+  request.region = region->id;
+  request.region_offset = 512;
+  EXPECT_EQ(w.client().submit(w.client_fabric(), w.now(), device, request), Errc::ok);
+  expect(next(), Errc::ok, 0);
+  expect(result_of(device, {.length = kSectors * 512}), Errc::ok, 0);
+  EXPECT_TRUE(std::equal(memory.begin(), memory.end(), data.begin()));
+  w.client_fabric().release(region->id);
+}
+
+TEST_F(BlockClientTest, WhatIsOverIsDueAtOnce) {
+  const DeviceHandle device = open(w, "a");
+  EXPECT_GT(w.client().next_deadline(), w.now());
+  EXPECT_EQ(submit(device, {.length = 0}), Errc::ok);
+  EXPECT_EQ(w.client().next_deadline(), 0U);
+  expect(next(), Errc::ok, 0);
+}
+
+TEST_F(BlockClientTest, OfManyEventsTheOldestAreDropped) {
+  BlockClient idle(BlockClientOptions{}, nullptr);
+  DeviceHandle last = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const rnbd::MapOutcome outcome = idle.map(w.client_fabric(), w.now(), "a", AccessMode::read_write);
+    ASSERT_EQ(outcome.error, 0);
+    last = outcome.device;
+    idle.unmap(w.client_fabric(), w.now(), last);
+  }
+  unsigned count = 0;
+  BlockEvent event;
+  for (; idle.take_event(event); ++count) {
+  }
+  EXPECT_EQ(count, 1024U);
+  EXPECT_EQ(std::get<rnbd::DeviceChanged>(event).device, last);
+}
+
+class SlowStorageTest : public BlockClientTest {
+ protected:
+  SlowStorageTest() : BlockClientTest(BlockOptions{.storage = seconds(1000)}) {}
+};
+
+// The server answers CLOSE behind the last request of the device.
+TEST_F(SlowStorageTest, HoldsUpTheEndForAWhileOnly) {
+  const DeviceHandle device = open(w, "a");
+  for (unsigned io = 0; io < 4; ++io) EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
+  w.close_session();
+  w.pass(BlockClient::kUnmapGrace + ClientConfig{}.close_timeout + seconds(1));
+  EXPECT_TRUE(w.client().closed());
 }
 
 class FewRequestsTest : public BlockClientTest {
