@@ -340,6 +340,24 @@ TEST_F(BlockServerTest, ASyncThatFailedOutsideAnyRequestReachesAllWhoHaveTheExpo
   EXPECT_EQ(client.answer(1), ENOSPC);
 }
 
+TEST_F(BlockServerTest, ADamageThatIsNotHandedOutIsOfItsExportOnly) {
+  RawClient met = connect(), late = connect();
+  met.io(1, opened(met, "disk"), Opcode::flush);
+  holds_opens = true;
+  late.open(0, "other");
+  turn();
+  ASSERT_EQ(opens.size(), 1U);
+  EXPECT_TRUE(done(storage[0].id, EIO, true));
+  EXPECT_TRUE(server.export_opened(fabric, now, opens[0].id, good("other")));
+  EXPECT_FALSE(server.closed());
+  turn();
+  EXPECT_EQ(late.answer(0), 0);
+  late.io(1, late.device_id(0), Opcode::flush);
+  turn();
+  EXPECT_EQ(late.answer(1), std::nullopt);
+  EXPECT_EQ(storage.size(), 2U);
+}
+
 // One action a poll, and every session closes many devices at once.
 TEST_F(BlockServerTest, ActionsWaitInTheirOrderForACallerWithLittleRoom) {
   at_a_time = 1;

@@ -1,0 +1,72 @@
+// What a client asks for, and what is left of it on a fabric that can do less.
+#include <gtest/gtest.h>
+
+#include "core/driver/client.hpp"
+
+namespace rtrs {
+namespace {
+
+ClientConfig clamped(const ClientConfig& wanted, const Capabilities& fabric) {
+  ClientOptions options;
+  options.protocol = wanted;
+  return clamp_to(options, fabric).protocol;
+}
+
+TEST(Clamp, SendQueuesAreAsDeepAsTheFabricAllowsAtMost) {
+  ClientConfig wanted;
+  wanted.send_depth = 100;
+  Capabilities fabric;
+  EXPECT_EQ(clamped(wanted, fabric).send_depth, 100) << "0: no bound";
+  fabric.max_send_depth = 99;
+  EXPECT_EQ(clamped(wanted, fabric).send_depth, 99);
+  fabric.max_send_depth = 200'000;
+  EXPECT_EQ(clamped(wanted, fabric).send_depth, 100);
+}
+
+TEST(Clamp, EachRequestFindsItsReceives) {
+  ClientConfig wanted;
+  wanted.max_depth = 512;
+  Capabilities fabric;
+  fabric.per_io_keys = true;
+  EXPECT_EQ(clamped(wanted, fabric).max_depth, 512) << "0: no bound";
+  fabric.max_receive_depth = 128 + 512;
+  EXPECT_EQ(clamped(wanted, fabric).max_depth, 512);
+  fabric.max_receive_depth = 128 + 511;
+  EXPECT_EQ(clamped(wanted, fabric).max_depth, 511);
+  // A request whose key the server invalidates takes two.
+  wanted.offer_invalidation = true;
+  fabric.max_receive_depth = 128 + 1024;
+  EXPECT_EQ(clamped(wanted, fabric).max_depth, 512);
+  fabric.max_receive_depth = 128 + 1023;
+  EXPECT_EQ(clamped(wanted, fabric).max_depth, 511);
+  fabric.per_io_keys = false;
+  EXPECT_EQ(clamped(wanted, fabric).max_depth, 512);
+}
+
+TEST(Clamp, NothingIsOfferedThatTheFabricDoesNotHave) {
+  ClientConfig wanted;
+  wanted.offer_invalidation = true;
+  Capabilities fabric;
+  EXPECT_FALSE(clamped(wanted, fabric).offer_invalidation);
+  EXPECT_FALSE(clamped(wanted, fabric).probe_deliveries);
+  EXPECT_FALSE(clamped(wanted, fabric).imm_consumes_receive);
+  fabric.per_io_keys = fabric.done_means_delivered = fabric.imm_consumes_receive = true;
+  EXPECT_TRUE(clamped(wanted, fabric).offer_invalidation);
+  EXPECT_TRUE(clamped(wanted, fabric).probe_deliveries);
+  EXPECT_TRUE(clamped(wanted, fabric).imm_consumes_receive);
+  wanted.offer_invalidation = false;
+  EXPECT_FALSE(clamped(wanted, fabric).offer_invalidation);
+}
+
+TEST(Clamp, ASeedThatNobodyChoseComesFromTheSession) {
+  ClientOptions options;
+  options.session_uuid.bytes[3] = 9;
+  const std::uint64_t one = clamp_to(options, {}).protocol.seed;
+  options.session_uuid.bytes[3] = 10;
+  EXPECT_NE(clamp_to(options, {}).protocol.seed, one);
+  options.protocol.seed = 77;
+  EXPECT_EQ(clamp_to(options, {}).protocol.seed, 77U);
+}
+
+}  // namespace
+}  // namespace rtrs
