@@ -179,7 +179,7 @@ TEST_F(ServerDeliveryProbeTest, EveryConnectionIsProbedThoughPathsTakeTurns) {
       if (con == 0) service.push_back(in.key);
     }
     feed(InfoRequested{0, service.back(), 0});
-    feed(write(service.back(), path % config.queue_depth));
+    feed(write(service.back(), static_cast<std::uint16_t>(path % config.queue_depth)));
   }
   std::size_t probes = 0;
   now = session->next_deadline();
