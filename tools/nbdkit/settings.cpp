@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <utility>
 
 #include "backends/asio/path_syntax.hpp"
@@ -98,6 +99,23 @@ const std::vector<std::string_view> kKeys{"path",
                                           "trace_size",
                                           "trace_dump",
                                           "status"};
+
+// Each replaces what is there, the trace that is being written too.
+Done check_outputs(const Settings& given) {
+  const auto real = [](const std::string& path) {
+    std::error_code error;
+    auto result = std::filesystem::weakly_canonical(path, error);
+    return error ? std::filesystem::path(path) : result;
+  };
+  const std::pair<const char*, const std::string*> files[] = {
+      {"trace", &given.trace}, {"trace_dump", &given.trace_dump}, {"status", &given.status}};
+  for (const auto& one : files)
+    for (const auto& other : files)
+      if (&one < &other && !one.second->empty() && real(*one.second) == real(*other.second))
+        return refuse(other.first, *other.second,
+                      std::string("is the file of ") + one.first + "= too; name another file");
+  return {};
+}
 
 Done refuse_key(std::string_view key) {
   const std::string meant = tools::nearest_word(key, kKeys);
@@ -257,7 +275,7 @@ Done Settings::complete(const std::string& host, int process, const std::string&
   directory = working_directory;
   trace_options.flush_every = seconds(1);
   status = absolute(status, working_directory);
-  return {};
+  return check_outputs(*this);
 }
 
 const char* const kSettingsHelp =

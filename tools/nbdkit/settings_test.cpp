@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tools/nbdkit/own_command_line.hpp"
 
 namespace rtrs::nbdkit {
@@ -116,6 +118,19 @@ TEST(Settings, SaysWhatIsMissing) {
   ASSERT_TRUE(settings.set("device", "d"));
   ASSERT_TRUE(settings.set("session", "a/b"));
   EXPECT_EQ(why(settings.complete("h", 1, "/")), "session=a/b: '/' and '.' are not allowed");
+}
+
+TEST(Settings, AFileServesOnePurpose) {
+  using Two = std::array<const char*, 2>;
+  for (const Two& keys : {Two{"trace", "trace_dump"}, Two{"trace", "status"}, Two{"trace_dump", "status"}}) {
+    Settings settings;
+    ASSERT_TRUE(settings.set("path", "10.0.0.2"));
+    ASSERT_TRUE(settings.set("device", "d"));
+    ASSERT_TRUE(settings.set(keys[0], "x/../f"));
+    ASSERT_TRUE(settings.set(keys[1], "/home/me/f"));
+    EXPECT_EQ(why(settings.complete("h", 1, "/home/me")),
+              std::string(keys[1]) + "=/home/me/f: is the file of " + keys[0] + "= too; name another file");
+  }
 }
 
 TEST(Settings, APathThatIsGivenTwiceIsRefusedInEverySpelling) {
