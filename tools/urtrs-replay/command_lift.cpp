@@ -112,7 +112,9 @@ void add_lift(CLI::App& app, Runner& runner) {
       [](CLI::App& command, LiftCommandOptions& options) {
         command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
         command.add_option("--out", options.out, "Tape to write; no file is replaced")->required();
-        command.add_option("--seeds", options.seeds, "Delays to try for each guess")->capture_default_str();
+        command.add_option("--seeds", options.seeds, "Delays to try for each guess")
+            ->capture_default_str()
+            ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
         command.add_option("--time", options.seconds, "Stop after so many seconds")
             ->check(check_seconds)
             ->capture_default_str();
