@@ -8,11 +8,9 @@
 // session (backends/asio/session.hpp). Handlers may destroy the device.
 //
 // Cancellation:
-//  * async_map, async_close: `terminal` and `partial` complete the operation with operation_aborted at once.
-//  What it
-//    began goes on; the same call again waits for its end.
-//  * Requests are not cancelled: they complete with their own result. No path within queue_timeout is a
-//  result.
+//  * async_map, async_close: `terminal` and `partial` complete the operation with operation_aborted at
+//    once. What it began goes on; the same call again waits for its end.
+//  * Requests are not cancelled: they complete with their own result, no_path among them.
 //
 // Requests of any length (whole logical blocks) are split to what the session and the device take. There is
 // no order between requests that are in flight together; a flush covers every write that completed before it

@@ -10,11 +10,9 @@
 // not answer the server, which closes it after its dead-peer time.
 //
 // Destroying the session completes outstanding operations with operation_aborted. Cancellation:
-//  * async_open, async_close: `terminal` and `partial` complete the operation with operation_aborted at once.
-//  What it
-//    began goes on; the same call again waits for its end.
-//  * Requests are not cancelled: they complete with their own result. No path within queue_timeout is a
-//  result.
+//  * async_open, async_close: `terminal` and `partial` complete the operation with operation_aborted at
+//    once. What it began goes on; the same call again waits for its end.
+//  * Requests are not cancelled: they complete with their own result, no_path among them.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -132,8 +130,8 @@ class Session {
    private:
     IoRequest request_;
     std::size_t header_bytes_;
-    std::array<std::byte, kMaxUserHeader + 1>
-        header_;  // one more, so that the client refuses what is too long
+    // One more, so that the client refuses what is too long.
+    std::array<std::byte, kMaxUserHeader + 1> header_;
   };
 
   void start();

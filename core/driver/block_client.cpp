@@ -14,11 +14,6 @@ constexpr std::uint32_t kMinQueued = 256;
 constexpr std::uint32_t kRoomForMessages = 1 + 2 * rnbd::kMaxClientDevices;
 static_assert(kRoomForMessages < kMinQueued);
 
-// What the peer answered: its errno, or 0. Other results mean that nobody knows what it did.
-bool was_delivered(Errc result) {
-  return result == Errc::ok || result == Errc::peer_error;
-}
-
 }  // namespace
 
 BlockClient::Impl::Impl(const BlockClientOptions& options, Recorder* recorder)

@@ -21,6 +21,8 @@ struct BlockClient::Impl {
     std::uint16_t error = 0;
     explicit operator bool() const noexcept { return result != Errc::ok; }  // it failed
   };
+  // The peer answered, with 0 or an errno. Otherwise nobody knows what it did.
+  static bool was_delivered(Errc result) noexcept { return result == Errc::ok || result == Errc::peer_error; }
   struct Request {
     BlockRequest io;
     rnbd::IoArrival arrival;
@@ -31,7 +33,7 @@ struct BlockClient::Impl {
     bool all_sent = false;
     bool all_fua = true;             // every piece of it made itself durable
     std::uint32_t cache = kNoCache;  // the oldest in which a piece of it changed something, see IoTicket
-    bool sealed = false;             // became a flush, which makes its pieces durable
+    bool flushing = false;           // its pieces are written, and it is the flush behind them
     Result result;
   };
   struct Piece {

@@ -158,7 +158,7 @@ bool BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t inde
 // A write with FUA to a device without a volatile cache is sent as a plain one, and promises the same.
 rnbd::IoNature BlockClient::Impl::nature_of(const Piece& piece) const {
   const Request& request = requests[piece.request];
-  if (request.sealed) return {false, true, true};
+  if (request.flushing) return {false, true, true};
   const bool as_written = rnbd::durability(*devices.geometry(request.device)) == rnbd::Durability::as_written;
   return rnbd::nature_of(piece.what.opcode, piece.what.fua || (request.io.fua && as_written));
 }
@@ -178,7 +178,7 @@ void BlockClient::Impl::on_piece_done(Fabric& fabric, Nanos now, std::uint32_t i
   const rnbd::DeviceHandle device = requests[pieces[index].request].device;
   rnbd::IoDone done;
   done.device = device;
-  done.delivered = result == Errc::ok || result == Errc::peer_error;
+  done.delivered = was_delivered(result);
   done.peer_errno = peer_errno;
   done.ticket = pieces[index].ticket;
   actions.clear();
@@ -218,7 +218,7 @@ void BlockClient::Impl::finish_if_done(std::uint32_t index) {
   if (!flush) return finish(index);
   request.io.opcode = Opcode::flush;
   request.io.fua = false;
-  request.sealed = true;
+  request.flushing = true;
   // What was told of losses counts from the arrival of the request; what the flush covers, from now.
   request.arrival.changes = devices.arrive(request.device).changes;
   if (close_begun) {
@@ -233,7 +233,7 @@ void BlockClient::Impl::finish_if_done(std::uint32_t index) {
 // A piece of it ended well in a cache that was replaced since: a FLUSH may have told so already, and would
 // not again after the request is over.
 bool BlockClient::Impl::lost_a_part(const Request& request) const noexcept {
-  return !request.result && !request.sealed && request.cache != kNoCache &&
+  return !request.result && !request.flushing && request.cache != kNoCache &&
          request.cache != devices.caches(request.device);
 }
 

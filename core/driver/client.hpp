@@ -90,7 +90,7 @@ class Client {
   // connected, the session's limits are not known: submit is refused), invalid. On ok, exactly one
   // IoCompletion follows. While no path is connected, requests wait for queue_timeout at most, those that
   // wait for a permit too, and then complete with no_path. While all permits are given up
-  // (permits_given_up()), requests wait for that long too, and then complete with no_permit.
+  // (ClientStats::permits_given_up), requests wait for that long too, and then complete with no_permit.
   Errc submit(Fabric&, Nanos now, const IoRequest&);
   // Takes events from the fabric and runs due timers; returns finished requests, oldest first. Call again at
   // once when the span came back full, and at the latest at next_deadline().

@@ -22,7 +22,7 @@ enum class Errc : std::uint8_t {
   invalid,          // an argument is out of its range
   fabric_error,     // the fabric failed for another reason (its text is in the log)
   request_timeout,  // no answer of the server within ClientConfig::request_timeout; a write may have acted
-  no_permit,        // all permits were given up for the configured queueing bound (permits_given_up)
+  no_permit,        // all permits belong to failed requests that the server may still execute
   cache_lost,       // the server's cache was replaced: changes that were acknowledged may be gone
 };
 const char* to_string(Errc) noexcept;

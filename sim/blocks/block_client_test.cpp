@@ -146,6 +146,15 @@ TEST_F(SlowStorageTest, HoldsUpTheEndForAWhileOnly) {
   EXPECT_TRUE(w.client().closed());
 }
 
+TEST_F(BlockClientTest, ADurableChangeWhoseFlushWasNotSentBeforeCloseFails) {
+  w.disk("a").fua = false;
+  const DeviceHandle device = open(w, "a");
+  EXPECT_EQ(submit(device, {.opcode = Opcode::write_zeroes, .length = 512, .fua = true}), Errc::ok);
+  w.close_session();
+  expect(next(), Errc::session_closed, ESHUTDOWN);
+  EXPECT_EQ(w.disk("a").operations, 1U) << "it acted, and nothing made it durable";
+}
+
 class FewRequestsTest : public BlockClientTest {
  protected:
   FewRequestsTest() : BlockClientTest(BlockOptions{.max_requests = 3}) {}

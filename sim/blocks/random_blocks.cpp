@@ -106,7 +106,7 @@ class RandomPlay {
     }
   }
 
-  // Who is told what of changes that died with the server?
+  // Requests that tell of changes which died with the server.
   void after_restart() {
     for (const auto& [name, device] : devices_) {
       for (const Opcode opcode : {Opcode::write, Opcode::flush, Opcode::flush}) {

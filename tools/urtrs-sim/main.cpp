@@ -250,7 +250,8 @@ int main(int argc, char** argv) {
   many->add_flag("--no-specification", given.no_specification,
                  "the oracles alone: do not judge every run by the specification");
   many->add_flag("--no-block-devices", given.no_block_devices,
-                 "do not play a world of block devices for each seed; nor with --without or --only-faults");
+                 "leave out the world of block devices that each seed plays; --without and --only-faults "
+                 "leave it out too");
   many->add_flag("--replay-check", given.replay, "replay the traces of those seeds, every state compared");
   many->add_option("--traces", given.traces, "folder for the traces of a seed that fails")
       ->capture_default_str()
