@@ -118,7 +118,7 @@ class Session {
   class OwnedRequest {
    public:
     explicit OwnedRequest(const IoRequest& request)
-        : request_(request), header_bytes_(std::min(request.user_header.size(), header_.size())) {
+        : request_(request), header_bytes_(std::min(request.user_header.size(), kMaxUserHeader + 1)) {
       std::copy_n(request.user_header.begin(), header_bytes_, header_.begin());
     }
     IoRequest get() const {

@@ -32,10 +32,18 @@ std::vector<BlockServer::Impl::Export>::iterator BlockServer::Impl::export_of(st
 void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Storage& action) {
   ++counted.storage_operations;
   const bool data = action.opcode == wire::rnbd::Opcode::read || action.opcode == wire::rnbd::Opcode::write;
-  place().emplace<block::StartStorage>(
-      begin(session, action.operation, OpKind::storage), action.handle, action.sector, action.bytes,
-      session.index, action.prio, action.opcode, action.fua, action.preflush, action.nounmap,
-      data ? request(session, action.request).data.first(action.bytes) : std::span<std::byte>());
+  place() = block::StartStorage{
+      begin(session, action.operation, OpKind::storage),
+      action.handle,
+      action.sector,
+      action.bytes,
+      session.index,
+      action.prio,
+      action.opcode,
+      action.fua,
+      action.preflush,
+      action.nounmap,
+      data ? request(session, action.request).data.first(action.bytes) : std::span<std::byte>()};
 }
 
 void BlockServer::Impl::perform(Fabric& fabric, Nanos now, Session& session, const rnbd::Respond& action) {

@@ -235,8 +235,8 @@ void Daemon::perform(const block::SessionOpened& action) {
     if (sessions_.size() <= action.session) sessions_.resize(action.session + 1U);
     engine_->reserve((open_sessions_ + 1) * config_.sess_queue_depth);
     sessions_[action.session] = std::make_unique<Session>(
-        std::string(action.name), std::string(client_of(server_.transport().peer(action.session))),
-        action.serial);
+        Session{std::string(action.name), std::string(client_of(server_.transport().peer(action.session))),
+                action.serial});
   } catch (const std::bad_alloc&) {
     no_memory_for(action.session, action.name);
     return server_.close_session(*fabric_, asio::steady_now(), action.session);
