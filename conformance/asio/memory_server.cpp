@@ -1,20 +1,19 @@
 #include "conformance/asio/memory_server.hpp"
 
-#include <array>
-#include <span>
 #include <stdexcept>
 
 namespace rtrs::conformance {
 
 MemoryServer::MemoryServer(boost::asio::io_context& context, MemoryDisks& disks, const Options& options)
-    : disks_(disks), service_(disks, options.first_generation) {
+    : store_(disks) {
   auto fabric = ofi::open_ofi_fabric({});
   if (!fabric) throw std::runtime_error(std::string("no fabric: ") + to_string(fabric.error()));
   fabric_ = std::move(*fabric);
   ServerConfig config;
   config.queue_depth = 64;
   config.heartbeat = options.heartbeat;
-  server_ = std::make_unique<Server>(fit(config, fabric_->capabilities()), nullptr);
+  server_ =
+      std::make_unique<BlockServer>(fit(config, fabric_->capabilities()), options.first_generation, nullptr);
   port_ = options.port;
   for (const std::string& address : options.listen) {
     const Errc listening = server_->listen(*fabric_, asio::steady_now(), PathAddress{"", address, port_});
@@ -29,18 +28,8 @@ MemoryServer::MemoryServer(boost::asio::io_context& context, MemoryDisks& disks,
   pump_->start();
 }
 
-// Nobody tells the service that its sessions end: the disks forget their writers here.
-MemoryServer::~MemoryServer() {
-  for (auto& [name, disk] : disks_) disk.writers = 0;
-}
-
 bool MemoryServer::step(Nanos now) {
-  std::array<ServerEvent, 32> events;
-  const std::size_t count = server_->poll(*fabric_, now, events);
-  for (const ServerEvent& event : std::span(events).first(count)) {
-    service_.handle(*server_, *fabric_, now, event);
-  }
-  return count != 0;
+  return store_.serve(*server_, *fabric_, now);
 }
 
 }  // namespace rtrs::conformance

@@ -1,5 +1,5 @@
-// A server of memory disks for tests: the real server driver and RNBD machine over libfabric, in the same
-// event loop as the test. Destroying it is what a killed server looks like: nobody is told goodbye.
+// A server of memory disks for tests: a BlockServer over libfabric, in the same event loop as the test.
+// Destroying it is what a killed server looks like: nobody is told goodbye.
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
@@ -9,8 +9,7 @@
 
 #include "backends/asio/fabric_pump.hpp"
 #include "backends/libfabric/ofi.hpp"
-#include "conformance/memory/memory_service.hpp"
-#include "core/driver/server.hpp"
+#include "conformance/memory/memory_store.hpp"
 
 namespace rtrs::conformance {
 
@@ -25,20 +24,18 @@ class MemoryServer {
 
   // `disks` must outlive the server. Throws std::runtime_error when it cannot listen.
   MemoryServer(boost::asio::io_context&, MemoryDisks& disks, const Options&);
-  ~MemoryServer();
   MemoryServer(const MemoryServer&) = delete;
   MemoryServer& operator=(const MemoryServer&) = delete;
 
   std::uint16_t port() const noexcept { return port_; }
-  unsigned session_count() const noexcept { return server_->session_count(); }
+  unsigned session_count() const noexcept { return server_->transport().session_count(); }
 
  private:
   bool step(Nanos now);
 
-  MemoryDisks& disks_;
-  MemoryService service_;
+  MemoryStore store_;
   std::unique_ptr<ofi::OfiFabric> fabric_;
-  std::unique_ptr<Server> server_;
+  std::unique_ptr<BlockServer> server_;
   std::uint16_t port_ = 0;
   std::unique_ptr<asio::FabricPump> pump_;
 };

@@ -26,23 +26,18 @@ void SimBench::rest(Fabric&, Nanos until) {
   network.run_until(std::max(next, network.now()), choice);
 }
 
-SimServer::SimServer(SimBench& bench, Fabric& fabric, const Change& change) : service(disks) {
+SimServer::SimServer(SimBench& bench, Fabric& fabric, const Change& change) : store(disks) {
   disks["disk"].bytes.resize(std::size_t{1} << 20);
   ServerConfig config;
   config.queue_depth = 24;
   config.chunk_size = 65536;
   config.send_depth = 128;
   if (change) change(config);
-  server = std::make_unique<Server>(fit(config, bench.network.capabilities()), nullptr);
+  server = std::make_unique<BlockServer>(fit(config, bench.network.capabilities()), 0, nullptr);
   for (const char* port : {"n1.p0", "n1.p1"}) {
     EXPECT_EQ(server->listen(fabric, bench.now(), PathAddress{"", port, 1234}), Errc::ok);
   }
-  bench.step = [this, &fabric](Nanos now) {
-    std::array<ServerEvent, 16> events;
-    const std::size_t count = server->poll(fabric, now, events);
-    for (const ServerEvent& event : std::span(events).first(count))
-      service.handle(*server, fabric, now, event);
-  };
+  bench.step = [this, &fabric](Nanos now) { store.serve(*server, fabric, now); };
   bench.deadline = [this] { return server->next_deadline(); };
 }
 

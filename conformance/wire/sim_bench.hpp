@@ -4,11 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include "conformance/memory/memory_service.hpp"
+#include "conformance/memory/memory_store.hpp"
 #include "conformance/wire/bench.hpp"
 #include "conformance/wire/server_tester.hpp"
 #include "core/driver/client.hpp"
-#include "core/driver/server.hpp"
 #include "sim/sim_fabric.hpp"
 
 namespace rtrs::conform {
@@ -39,8 +38,8 @@ class SimServer {
   ServerSetup setup() const;
 
   conformance::MemoryDisks disks;
-  std::unique_ptr<Server> server;
-  conformance::MemoryService service;
+  std::unique_ptr<BlockServer> server;
+  conformance::MemoryStore store;
 };
 
 // Our client as the peer, with a device opened; reads and writes, at most two at a time, a hundred a second.

@@ -1,0 +1,56 @@
+// Memory disks behind a BlockServer, on any fabric: what urtrsd's exports and storage engine are for tests.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/driver/block_server.hpp"
+
+namespace rtrs::conformance {
+
+// Content that outlives a server, as a disk does.
+struct MemoryDisk {
+  std::vector<std::byte> bytes;
+  std::uint32_t logical_block_size = 512;
+  std::uint32_t max_discard_sectors = 4096;
+  std::uint32_t max_write_zeroes_sectors = 4096;
+  bool write_cache = true;
+  bool fua = true;
+  unsigned flushes = 0;
+  unsigned fua_writes = 0;
+  unsigned opens = 0;
+  unsigned writers = 0;  // now; at most one
+  int next_error = 0;    // errno for the next request on its data, then 0 again
+};
+using MemoryDisks = std::map<std::string, MemoryDisk>;
+
+class MemoryStore {
+ public:
+  // `disks` must outlive the store.
+  explicit MemoryStore(MemoryDisks& disks) : disks_(disks) {}
+  // Closes what is open: no disk keeps a writer of a server that is gone.
+  ~MemoryStore();
+  MemoryStore(const MemoryStore&) = delete;
+  MemoryStore& operator=(const MemoryStore&) = delete;
+
+  // Polls the server once and carries out what it asks for, completely. False: it asked for nothing.
+  bool serve(BlockServer&, Fabric&, Nanos now);
+
+ private:
+  struct Open {
+    MemoryDisk* disk = nullptr;
+    bool writes = false;
+  };
+
+  block::ExportOpened open(const block::OpenExport&);
+  void close(std::uint64_t handle);
+  static int carry_out(MemoryDisk&, const block::StartStorage&);
+
+  MemoryDisks& disks_;
+  std::map<std::uint64_t, Open> open_;  // by handle
+  std::uint64_t last_handle_ = 0;
+};
+
+}  // namespace rtrs::conformance
