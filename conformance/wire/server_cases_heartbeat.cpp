@@ -97,7 +97,7 @@ constexpr const char* kSource = "protocol.md section 7";
 constexpr Case kCases[] = {
     {"C301-heartbeat-answered", "heartbeat: HB_MSG is answered with HB_ACK", kSource, Level::must, false,
      answered},
-    {"C302-heartbeat-payload", "heartbeat: its payload is ignored", "protocol.md section 2.8", Level::must,
+    {"C302-heartbeat-payload", "heartbeat: its payload is ignored", "protocol.md section 1.3", Level::must,
      false, payload_ignored},
     {"C303-heartbeat-io", "heartbeat: HB_MSG on an IO connection does no harm", kSource, Level::should, false,
      on_io_connection},

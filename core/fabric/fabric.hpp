@@ -5,6 +5,16 @@
 // disconnect(key) and only when no work request of the connection is outstanding and none of its memory is in
 // use by the fabric. Events of one connection are reported in order; there is no order between connections.
 // After connection_closed nothing is ever reported for that key again.
+//
+// In Linux this is the verbs interface of the kernel, which rtrs.c wraps: rtrs_cq_qp_create,
+// rtrs_iu_post_recv, rtrs_post_recv_empty, rtrs_iu_post_send, rtrs_iu_post_rdma_write_imm,
+// rtrs_post_rdma_write_imm_empty; and rdma_cm, whose events rtrs_clt_rdma_cm_handler and
+// rtrs_srv_rdma_cm_handler take.
+//   protocol section 1.2   depth of the queues (ConnectionParams)
+//   protocol section 3.6   events after a connection is established
+//   protocol section 10.1  what replaces the facilities of the kernel
+//   protocol section 10.4  what providers can do (Capabilities)
+// docs/fabric.md lists every promise made here with the test that holds it.
 #pragma once
 #include <cstddef>
 #include <cstdint>

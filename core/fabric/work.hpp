@@ -1,4 +1,8 @@
 // What is posted to a fabric, and what it reports.
+//
+// Which messages RTRS makes of these work requests: protocol section 2.8; in Linux rtrs_post_rdma_write_sg
+// and rtrs_post_send_rdma (rtrs-clt.c), rdma_write_sg and send_io_resp_imm (rtrs-srv.c). What the two sides
+// do with the completions: rtrs_clt_rdma_done, rtrs_srv_rdma_done.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -26,7 +30,7 @@ struct WorkRequest {
     write_imm,  // RDMA write with immediate; may be empty
     send,       // SEND of `inline_bytes`
     send_imm,   // SEND of `inline_bytes` with immediate
-    send_inv,   // empty SEND that invalidates `rkey` at the peer
+    send_inv,   // empty SEND that invalidates `rkey` at the peer (protocol section 5.5)
   };
   ConKey key;
   Op op = Op::write;

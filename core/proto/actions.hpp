@@ -1,6 +1,24 @@
 // Everything that a protocol state machine can ask for, one struct an action, in the imperative. All are
 // trivially copyable. Actions are performed in order after the step; user code runs only when the list is
 // empty.
+//
+// What they put on the wire, and the function of Linux 6.12 that does it (rtrs-clt.c, rtrs-srv.c, rtrs.c):
+//   Connect                 protocol section 2.1: rtrs_rdma_route_resolved
+//   Accept, Reject          protocol section 2.2: rtrs_rdma_do_accept, rtrs_rdma_do_reject
+//   SendInfoReq             protocol section 2.3: rtrs_send_path_info
+//   SendInfoRsp             protocol section 2.4: process_info_req
+//   PostRequest             protocol section 5.3: rtrs_clt_write_req, rtrs_clt_read_req
+//   PostResponse            protocol section 5.5: rdma_write_sg, send_io_resp_imm
+//   PostImm                 protocol section 7: hb_work, rtrs_send_hb_ack
+//   PostReceive             protocol section 1.2: rtrs_iu_post_recv, rtrs_post_recv_empty
+//   InvalidateChunk         protocol section 5.5: rtrs_srv_inv_rkey
+//   StoreKey                protocol section 2.5: rtrs_clt_rkey_rsp_done
+//   Disconnect              protocol section 3.6: rtrs_clt_stop_and_destroy_conns, rtrs_srv_close_work
+//   Complete                protocol section 5.6: complete_rdma_req
+//   Deliver                 protocol section 5.7: process_read, process_write
+//   FailedOver              protocol section 6.2: rtrs_clt_failover_req
+//   LinkChanged             protocol section 6.4: rtrs_clt_path_up, rtrs_srv_path_up and their opposites
+//   SendFenceReq, SendFenceRsp, ProbeDelivery  ours, protocol section 12
 #pragma once
 #include <array>
 #include <cstdint>

@@ -6,6 +6,23 @@
 // again on another one only when the old one is drained here and, with a peer that knows the fence, when the
 // old incarnation is known to be closed and drained there too. A write that failed for want of a path holds
 // all later requests back until the same is known of it: it must not act after one of them was acknowledged.
+//
+// The same in Linux 6.12 is drivers/infiniband/ulp/rtrs/rtrs-clt.c, and rtrs.c for the heartbeat:
+//   protocol section 3.1  connections and INFO: init_conns, rtrs_rdma_conn_established, process_info_rsp
+//   protocol section 3.4  first_conn, 3.5 recon_cnt: rtrs_rdma_route_resolved, init_conns
+//   protocol section 4.1  states of a path: rtrs_clt_change_state, rtrs_rdma_error_recovery,
+//                         rtrs_clt_reconnect_work
+//   protocol section 4.2  order of the teardown: rtrs_clt_stop_and_destroy_conns
+//   protocol section 5.1  permits: rtrs_clt_get_permit, rtrs_clt_put_permit
+//   protocol section 5.2  submission: rtrs_clt_request
+//   protocol section 5.6  responses: process_io_rsp, rtrs_clt_rkey_rsp_done, complete_rdma_req
+//   protocol section 6.1  policies: get_next_path_rr, get_next_path_min_inflight, get_next_path_min_latency
+//   protocol section 6.2  failover: fail_all_outstanding_reqs, rtrs_clt_failover_req
+//   protocol section 6.3  operators: rtrs_clt_create_path_from_sysfs, rtrs_clt_reconnect_from_sysfs,
+//                         rtrs_clt_remove_path_from_sysfs
+//   protocol section 6.4  link events: rtrs_clt_path_up, rtrs_clt_path_down
+//   protocol section 7    heartbeat: hb_work, rtrs_send_hb_ack
+// The fence, generations and the probe are ours (protocol section 12).
 #pragma once
 #include <array>
 #include <cstdint>

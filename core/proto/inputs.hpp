@@ -2,6 +2,23 @@
 // trivially copyable and at most 64 bytes. `now` never decreases from one input to the next of one machine;
 // inputs with equal `now` may come in any order. Bytes of the peer are parsed at the edge (core/wire): what
 // does not parse arrives as PeerBroke.
+//
+// What they stand for, and the function of Linux 6.12 that handles it (rtrs-clt.c, rtrs-srv.c):
+//   Connected, ConnectFailed  protocol section 2.2: rtrs_rdma_conn_established, rtrs_rdma_conn_rejected
+//   InfoAccepted              protocol section 2.4: process_info_rsp
+//   KeyedResponseReceived     protocol section 2.5: rtrs_clt_rkey_rsp_done
+//   ImmReceived               protocol section 2.8: rtrs_clt_rdma_done, rtrs_srv_rdma_done
+//   KeyInvalidated            protocol section 5.6: rtrs_clt_rdma_done
+//   ConnectionLost            protocol section 3.6: rtrs_clt_rdma_cm_handler, rtrs_srv_rdma_cm_handler
+//   Submitted                 protocol section 5.2: rtrs_clt_request
+//   ConnectRequested          protocol sections 2.1 and 3.2: rtrs_rdma_connect
+//   InfoRequested             protocol section 2.3: process_info_req
+//   RequestArrived            protocol sections 2.6, 2.7 and 5.3: process_io_req, process_read, process_write
+//   ChunkInvalidated          protocol section 5.5: rtrs_srv_inv_rkey_done
+//   Responded                 protocol section 5.7: rtrs_srv_resp_rdma
+//   SessionSought             protocol sections 3.3 and 3.4: get_or_create_srv
+//   NameClaimed               protocol section 2.3: exist_pathname
+//   FenceRequested, FenceAnswered  ours, protocol section 12
 #pragma once
 #include <cstdint>
 #include <variant>

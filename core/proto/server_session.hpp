@@ -5,6 +5,20 @@
 // A chunk belongs to the session and is reachable over every path. It has one user at a time. A request for a
 // chunk that is still used by another path incarnation waits (the gate), so that a replay never overtakes the
 // request that it replaces; a second request of the same incarnation breaks the protocol and its path.
+//
+// The same in Linux 6.12 is drivers/infiniband/ulp/rtrs/rtrs-srv.c, and rtrs.c for the heartbeat:
+//   protocol section 2.3  INFO_REQ: process_info_req
+//   protocol section 2.7  checks of a request: rtrs_srv_rdma_done, process_io_req
+//   protocol section 3.2  connect requests: rtrs_rdma_connect, rtrs_rdma_do_accept, rtrs_rdma_do_reject
+//   protocol section 4.3  states of a path, closing: rtrs_srv_change_state, close_path, rtrs_srv_close_work
+//   protocol section 5.5  answers: rdma_write_sg, send_io_resp_imm; keys: rtrs_srv_inv_rkey
+//   protocol section 5.7  the upper layer: process_read, process_write, rtrs_srv_resp_rdma
+//   protocol section 5.8  requests in service, answers without room: rtrs_srv_get_ops_ids,
+//                         rtrs_srv_put_ops_ids, rtrs_rdma_process_wr_wait_list
+//   protocol section 6.4  link events: rtrs_srv_path_up, rtrs_srv_path_down
+//   protocol section 7    heartbeat: hb_work, rtrs_send_hb_ack
+// Linux has no gate (protocol section 6.2), no time limit for the handshake (protocol section 3.2) and no
+// fence (protocol section 12).
 #pragma once
 #include <array>
 #include <cstdint>

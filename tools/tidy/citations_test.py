@@ -8,7 +8,7 @@ import unittest
 TREE = pathlib.Path(__file__).resolve().parents[2]
 SUFFIXES = {".cpp", ".hpp", ".md", ".toml", ".py", ".txt", ".lua", ".json"}
 NUMBER = r"\d+(?:\.\d+)?"
-CITATION = re.compile(rf"protocol(?:\.md)?,? sections? ({NUMBER}(?:(?:, and |, | and | to ){NUMBER})*)"
+CITATION = re.compile(rf"[Pp]rotocol(?:\.md)?(?:\]\([^)]*\))?,? sections? ({NUMBER}(?:(?:, and |, | and | to ){NUMBER})*)"
                       r"((?:,)? invariants? \d+)?")
 
 
@@ -45,6 +45,10 @@ class Citations(unittest.TestCase):
         self.assertEqual(citations("// a (protocol\n// section 2.5) b"), ({"2.5"}, set()))
         self.assertEqual(citations("protocol.md sections 2.1 to 2.4 and 3"), ({"2.1", "2.4", "3"}, set()))
         self.assertEqual(citations("protocol section 11, invariant 16"), ({"11"}, {"16"}))
+
+    def test_a_citation_is_found_at_the_start_of_a_sentence_and_behind_a_link(self):
+        self.assertEqual(citations("Protocol section 7. A peer"), ({"7"}, set()))
+        self.assertEqual(citations("([protocol.md](../docs/protocol.md), section 12)"), ({"12"}, set()))
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ class ConfigReader {
   // `text` is the content of the file called `file_name`.
   void read_toml(std::string_view text, const std::string& file_name);
   void read_file(const std::string& path);
-  // Relations between settings (protocol section 1.2: log2up(queue depth) + log2up(chunk size) <= 28;
+  // Relations between settings (protocol section 1.3: log2up(queue depth) + log2up(chunk size) <= 28;
   // something to export). Call it last.
   void check_relations();
 

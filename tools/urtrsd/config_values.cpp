@@ -10,7 +10,7 @@
 namespace rtrs::daemon {
 namespace {
 
-constexpr std::uint32_t kImmediateBits = 28;  // protocol section 1.2
+constexpr std::uint32_t kImmediateBits = 28;  // protocol section 1.3
 
 std::uint32_t log2up(std::uint32_t value) {
   return static_cast<std::uint32_t>(std::bit_width(value - 1));
