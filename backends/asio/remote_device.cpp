@@ -100,8 +100,14 @@ void RemoteDevice::begin(std::uint32_t slot, const DeviceIo& io) {
   const bool open = map_begun_ || close_begun_;
   const Errc taken = open ? client_.submit(*fabric_, steady_now(), handle_, request) : Errc::not_open;
   if (taken == Errc::ok) return pump_.kick();
-  finished_.push_back({slot, to_error_code(taken)});
+  finish(slot, to_error_code(taken));
   settle_later();
+}
+
+void RemoteDevice::finish(std::uint32_t slot, const boost::system::error_code& error) {
+  if (results_.size() <= slot) results_.resize(slot + 1U);
+  results_[slot].error = error;
+  finished_.push_back(results_, slot);
 }
 
 void RemoteDevice::begin_close() {
@@ -115,7 +121,7 @@ bool RemoteDevice::step(Nanos now) {
   std::array<BlockCompletion, 64> done;
   const std::size_t count = client_.poll(*fabric_, now, done);
   for (const BlockCompletion& one : std::span(done).first(count))
-    finished_.push_back({static_cast<std::uint32_t>(one.user_data), error_of(one)});
+    finish(static_cast<std::uint32_t>(one.user_data), error_of(one));
   const auto alive = alive_;
   settle();
   return *alive && count != 0;
@@ -181,9 +187,8 @@ void RemoteDevice::settle() {
     if (!*alive) return;
   }
   while (!finished_.empty()) {
-    const Finished done = finished_.front();
-    finished_.pop_front();
-    requests_.complete(done.slot, done.error);
+    const std::uint32_t slot = finished_.pop_front(results_);
+    requests_.complete(slot, results_[slot].error);
     if (!*alive) return;
   }
   if (close_begun_ && !closed_ && client_.closed()) {

@@ -37,6 +37,7 @@
 #include "backends/asio/initiation.hpp"
 #include "backends/asio/operation.hpp"
 #include "core/driver/block_client.hpp"
+#include "core/driver/index_queue.hpp"
 #include "core/trace/recorder.hpp"
 
 namespace rtrs::asio {
@@ -170,6 +171,7 @@ class RemoteDevice {
   void begin_map();
   void begin_close();
   void begin(std::uint32_t slot, const DeviceIo&);
+  void finish(std::uint32_t slot, const boost::system::error_code&);
   bool step(Nanos now);
   void take_events();
   void on_path_event(const PathNews&);
@@ -179,8 +181,8 @@ class RemoteDevice {
   void settle_later();
 
   struct Finished {
-    std::uint32_t slot = 0;
     boost::system::error_code error;
+    std::uint32_t next = kNoIndex;
   };
 
   boost::asio::io_context& context_;
@@ -203,7 +205,8 @@ class RemoteDevice {
   std::uint16_t refused_errno_ = 0;  // that was told last, since the device was open
   bool settle_posted_ = false;
   std::deque<std::variant<PathNews, DeviceNews>> news_;
-  std::deque<Finished> finished_;
+  std::vector<Finished> results_;  // by slot
+  IndexQueue finished_;            // slots whose handler is due
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   FabricPump pump_;
 };

@@ -1,58 +1,17 @@
 // Once a connection is warm, posting and polling allocate nothing.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <new>
 #include <string>
 #include <vector>
 
+#include "conformance/bench/count_allocations.hpp"
 #include "conformance/fabric/libfabric_pair.hpp"
-
-namespace {
-// Of this thread: the listener thread may allocate.
-thread_local std::size_t allocations = 0;
-
-void* counted(std::size_t size) noexcept {
-  ++allocations;
-  return std::malloc(std::max<std::size_t>(size, 1));
-}
-
-void* counted_or_throw(std::size_t size) {
-  if (void* memory = counted(size)) return memory;
-  throw std::bad_alloc();
-}
-}  // namespace
-
-void* operator new(std::size_t size) {
-  return counted_or_throw(size);
-}
-void* operator new[](std::size_t size) {
-  return counted_or_throw(size);
-}
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  return counted(size);
-}
-void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
-  return counted(size);
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
 
 namespace rtrs::conformance {
 namespace {
 
+using bench::allocations;
 using Kind = FabricEvent::Kind;
 
 std::unique_ptr<FabricPair> make_tcp_pair() {
@@ -95,9 +54,9 @@ class LibfabricAllocation : public FabricContract {
     const Region source = make_source(client(), std::string(512, 'a'));
     const Target target = make_target(server(), 512);
     ASSERT_TRUE(run_io(links, source, target, 1000));
-    const std::size_t before = allocations;
+    const std::size_t before = allocations();
     const bool finished = run_io(links, source, target, 5000);
-    const std::size_t during = allocations - before;
+    const std::size_t during = allocations() - before;
     ASSERT_TRUE(finished);
     EXPECT_EQ(during, 0u);
     for (const Link& link : links) close_link(link);
@@ -108,9 +67,9 @@ class LibfabricAllocation : public FabricContract {
 };
 
 TEST_P(LibfabricAllocation, the_counter_counts) {
-  const std::size_t before = allocations;
+  const std::size_t before = allocations();
   make_source(client(), "something");
-  EXPECT_GT(allocations, before);
+  EXPECT_GT(allocations(), before);
 }
 
 TEST_P(LibfabricAllocation, io_on_connections_that_are_asked_directly_allocates_nothing) {
