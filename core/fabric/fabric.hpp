@@ -1,4 +1,5 @@
-// What a backend implements. One thread owns a fabric; no call blocks for a peer; it never calls up.
+// The interface of a backend. One thread owns a fabric. No call waits for a peer, and a fabric makes no
+// callbacks: poll() returns the events.
 //
 // A connection is named by its ConKey, which the caller chooses and never reuses. Whatever happens, a key
 // given to connect() or accept() ends with exactly one connection_closed event, which comes only after
@@ -6,10 +7,9 @@
 // use by the fabric. Events of one connection are reported in order; there is no order between connections.
 // After connection_closed nothing is ever reported for that key again.
 //
-// In Linux this is the verbs interface of the kernel, which rtrs.c wraps: rtrs_cq_qp_create,
-// rtrs_iu_post_recv, rtrs_post_recv_empty, rtrs_iu_post_send, rtrs_iu_post_rdma_write_imm,
-// rtrs_post_rdma_write_imm_empty; and rdma_cm, whose events rtrs_clt_rdma_cm_handler and
-// rtrs_srv_rdma_cm_handler take.
+// In Linux this is the kernel's verbs interface, which rtrs.c wraps (rtrs_cq_qp_create, rtrs_iu_post_recv,
+// rtrs_iu_post_send, rtrs_iu_post_rdma_write_imm, rtrs_post_rdma_write_imm_empty), and rdma_cm
+// (rtrs_clt_rdma_cm_handler, rtrs_srv_rdma_cm_handler).
 //   protocol section 1.2   depth of the queues (ConnectionParams)
 //   protocol section 3.6   events after a connection is established
 //   protocol section 10.1  what replaces the facilities of the kernel
@@ -121,8 +121,8 @@ class Fabric {
   // --- IO path: no allocation, no blocking ---
   // `bytes_each` may be 0 for receives that only immediates and empty SENDs consume.
   virtual void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept = 0;
-  // Accepts a prefix and returns its length; 0 means try again after the next poll(). A work request for a
-  // connection that is lost is accepted and dropped: its connection_lost is on the way or was reported.
+  // Accepts a prefix and returns its length; 0 means try again after the next poll(). Accepts and discards
+  // work requests of a connection whose connection_lost is pending or was reported.
   virtual std::size_t post(std::span<const WorkRequest>) noexcept = 0;
   // Makes progress and reports what happened.
   virtual std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept = 0;

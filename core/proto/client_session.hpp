@@ -1,11 +1,11 @@
-// The client of a session: its paths, its permits, where each request goes and what becomes of it when a path
-// is lost. A value: no clock, no memory, no pointers; time and news come in with the inputs, work goes out as
-// actions.
+// The client side of one session: paths, permits, the path of each request, and failover. A value: it reads
+// no clock, allocates nothing and has no pointers; time and events come in as inputs, work goes out as
+// actions (inputs.hpp, actions.hpp).
 //
 // Every accepted request (Submitted) is answered by exactly one Complete. A request of a lost path is sent
 // again on another one only when the old one is drained here and, with a peer that knows the fence, when the
-// old incarnation is known to be closed and drained there too. A write that failed for want of a path holds
-// all later requests back until the same is known of it: it must not act after one of them was acknowledged.
+// old incarnation is known to be closed and drained there too. After a write failed for want of a path, no
+// later request is sent before the same proof, because the write must not act after that was acknowledged.
 //
 // The same in Linux 6.12 is drivers/infiniband/ulp/rtrs/rtrs-clt.c, and rtrs.c for the heartbeat:
 //   protocol section 3.1  connections and INFO: init_conns, rtrs_rdma_conn_established, process_info_rsp

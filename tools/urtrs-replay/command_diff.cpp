@@ -77,7 +77,7 @@ void add_diff(CLI::App& app, Runner& runner) {
         ->option_text("{canonical,exact,state}=canonical");
     command.add_flag("--json", options.json, "The result as a JSON object");
   };
-  add_command<DiffOptions>(app, runner, "diff", "Where two traces part",
+  add_command<DiffOptions>(app, runner, "diff", "Print the first difference of two traces that has a cause",
                            "Examples:\n"
                            "  urtrs-replay diff run.rtrc other.rtrc\n"
                            "  urtrs-replay diff --mode exact run.rtrc run.rtrc\n"

@@ -104,7 +104,7 @@ void add_grep(CLI::App& app, Runner& runner) {
     command.add_flag("--json", options.json, "One JSON object a record, as cat --json");
   };
   add_command<GrepOptions>(
-      app, runner, "grep", "Print the records that somebody looks for",
+      app, runner, "grep", "Print the records that match",
       "Examples:\n"
       "  urtrs-replay grep run.rtrc --event 'Path*' --path 0\n"
       "  urtrs-replay grep run.rtrc --permit 3 --from 0 --to 100\n"

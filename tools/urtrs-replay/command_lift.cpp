@@ -100,7 +100,7 @@ int lift_file(const LiftCommandOptions& options) {
 
 void add_lift(CLI::App& app, Runner& runner) {
   add_command<LiftCommandOptions>(
-      app, runner, "lift", "Turn the trace of a client into a failing world of urtrs-sim",
+      app, runner, "lift", "Search for a simulated run that fails as the trace of a client does",
       std::string(
           "Its requests, path losses and operators are played to real drivers over a simulated network, "
           "with\n"

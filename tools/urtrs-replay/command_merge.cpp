@@ -157,7 +157,7 @@ void add_merge(CLI::App& app, Runner& runner) {
     command.add_flag("--json", options.json, "One JSON object a record");
   };
   add_command<MergeOptions>(
-      app, runner, "merge", "One view of client and server, by what caused what",
+      app, runner, "merge", "Print the traces of client and server as one, each effect behind its cause",
       "Examples:\n"
       "  urtrs-replay merge client.rtrc server.rtrc\n"
       "  urtrs-replay merge client.rtrc server.rtrc --output both.rtrc\n\n"

@@ -215,7 +215,7 @@ void add_stat(CLI::App& app, Runner& runner) {
     command.add_flag("--json", options.json, "A JSON object");
   };
   add_command<StatOptions>(
-      app, runner, "stat", "Who recorded a trace, what is in it, how fast were the requests",
+      app, runner, "stat", "Print who recorded a trace, what it holds, and the latency of its requests",
       "Examples:\n"
       "  urtrs-replay stat run.rtrc\n"
       "  urtrs-replay stat run.rtrc --json\n\n"

@@ -153,7 +153,7 @@ CLI::App* scenarios_options(CLI::App& app, Arguments& given) {
 }
 
 CLI::App* coverage_options(CLI::App& app, Arguments& given) {
-  CLI::App* covered = app.add_subcommand("coverage", "which marks and pairs of states a sweep reaches");
+  CLI::App* covered = app.add_subcommand("coverage", "count the marks and pairs of states of a sweep");
   covered->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
   covered->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
   covered->add_option("--rare", given.rare,
@@ -163,7 +163,7 @@ CLI::App* coverage_options(CLI::App& app, Arguments& given) {
 
 CLI::App* explore_options(CLI::App& app, ExploreCommand& command) {
   CLI::App* all =
-      app.add_subcommand("explore", "every order of everything in small worlds of the real machines");
+      app.add_subcommand("explore", "play every order of events in small systems of the real machines");
   all->add_option("--config", command.configuration, "one world by name, with the ladders of what it breaks")
       ->capture_default_str();
   all->add_option("--fence", command.fence, "on, off or both")

@@ -50,7 +50,7 @@ def say(text):
 def parser():
     top = argparse.ArgumentParser(prog="tools/real-lane", epilog=EXAMPLES,
                                   formatter_class=argparse.RawDescriptionHelpFormatter,
-                                  description="Real servers and clients over TCP, through faults, judged.")
+                                  description="Runs urtrsd and clients as processes over TCP, makes faults between them, and judges data, stalls and traces.")
     top.add_argument("--list", action="store_true", help="the cases and their scripts")
     top.add_argument("--only", metavar="NAME,...", help="only these cases")
     top.add_argument("--short", action="store_true", help=f"only {' and '.join(SHORT)}")

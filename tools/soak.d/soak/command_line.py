@@ -34,7 +34,7 @@ def say(text):
 
 
 def parser():
-    top = argparse.ArgumentParser(prog="tools/soak", description="The long form of conformance.", epilog=EXAMPLES,
+    top = argparse.ArgumentParser(prog="tools/soak", description="Runs seeds, searches, fuzzers, planted bugs and real processes for hours; can be interrupted and continued.", epilog=EXAMPLES,
                                   formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("--hours", type=float, metavar="H", help="about how long; default: 1")
     top.add_argument("--only", metavar="ITEM,...", help="only these items; fuzz is all of its kind")

@@ -43,7 +43,7 @@ def items():
              size=5_000),
         Item("scenarios", "every directed scenario", "release", ("urtrs-sim",), (sim, "scenarios", *seeds), 60, share=0.10,
              size=20),
-        Item("explore", "every order of everything in small worlds", "release", ("urtrs-sim",),
+        Item("explore", "every order of events in small systems", "release", ("urtrs-sim",),
              (sim, "explore", "--threads", "{jobs}"), 150),
         Item("asan-sweep", "random worlds with address and undefined-behaviour sanitizers", "debug", ("urtrs-sim",),
              (sim, "sweep", *seeds, "--jobs", "{jobs}"), 60, share=0.15, size=1_000),
