@@ -118,9 +118,8 @@ void RemoteDevice::begin_close() {
 }
 
 bool RemoteDevice::step(Nanos now) {
-  std::array<BlockCompletion, 64> done;
-  const std::size_t count = client_.poll(*fabric_, now, done);
-  for (const BlockCompletion& one : std::span(done).first(count))
+  const std::size_t count = client_.poll(*fabric_, now, completions_);
+  for (const BlockCompletion& one : std::span(completions_).first(count))
     finish(static_cast<std::uint32_t>(one.user_data), error_of(one));
   const auto alive = alive_;
   settle();
@@ -128,11 +127,10 @@ bool RemoteDevice::step(Nanos now) {
 }
 
 void RemoteDevice::take_events() {
-  BlockEvent event;
-  while (client_.take_event(event)) {
-    if (const auto* path = std::get_if<PathNews>(&event)) on_path_event(*path);
-    if (const auto* change = std::get_if<rnbd::DeviceChanged>(&event)) on_device_changed(*change);
-    if (const auto* replaced = std::get_if<rnbd::CacheReplaced>(&event))
+  while (client_.take_event(event_)) {
+    if (const auto* path = std::get_if<PathNews>(&event_)) on_path_event(*path);
+    if (const auto* change = std::get_if<rnbd::DeviceChanged>(&event_)) on_device_changed(*change);
+    if (const auto* replaced = std::get_if<rnbd::CacheReplaced>(&event_))
       news_.push_back(DeviceNews{state(), 0, geometry_, true, replaced->unflushed});
   }
 }

@@ -20,6 +20,7 @@
 // are under way, because those requests are handed to the session only then. When a server restarted the
 // device is opened again, and requests that the new server did not know are sent again under the new id.
 #pragma once
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/system/error_code.hpp>
 #include <cstdint>
@@ -204,6 +205,9 @@ class RemoteDevice {
   bool closed_ = false;
   std::uint16_t refused_errno_ = 0;  // that was told last, since the device was open
   bool settle_posted_ = false;
+  // Of one step. Kept, because initialising them anew costs more than an empty step.
+  std::array<BlockCompletion, 64> completions_;
+  BlockEvent event_;
   std::deque<std::variant<PathNews, DeviceNews>> news_;
   std::vector<Finished> results_;  // by slot
   IndexQueue finished_;            // slots whose handler is due

@@ -68,20 +68,18 @@ Errc BlockClient::submit(Fabric& fabric, Nanos now, rnbd::DeviceHandle device, c
   return Errc::ok;
 }
 
-std::size_t BlockClient::poll(Fabric& fabric, Nanos now, std::span<BlockCompletion> completions) {
+std::size_t BlockClient::poll(Fabric& fabric, Nanos now, std::span<BlockCompletion> out) {
   Impl& impl = *impl_;
-  std::array<IoCompletion, 64> done;
-  const std::size_t count = impl.session.poll(fabric, now, done);
-  for (const IoCompletion& one : std::span(done).first(count)) impl.on_done(fabric, now, one);
-  PathNews news;
-  while (impl.session.take_news(news)) impl.on_news(fabric, now, news);
+  const std::size_t count = impl.session.poll(fabric, now, impl.completions);
+  for (const IoCompletion& one : std::span(impl.completions).first(count)) impl.on_done(fabric, now, one);
+  while (impl.session.take_news(impl.news)) impl.on_news(fabric, now, impl.news);
   impl.run_timers(fabric, now);
   impl.issue(fabric, now);
   std::size_t taken = 0;
-  while (taken < completions.size() && !impl.finished.empty()) {
+  while (taken < out.size() && !impl.finished.empty()) {
     const std::uint32_t index = impl.finished.pop_front(impl.requests);
     const Impl::Request& request = impl.requests[index];
-    completions[taken++] = BlockCompletion{request.io.user_data, request.result.result, request.result.error};
+    out[taken++] = BlockCompletion{request.io.user_data, request.result.result, request.result.error};
     impl.free_requests.push_back(impl.requests, index);
   }
   impl.under_way -= static_cast<std::uint32_t>(taken);

@@ -74,9 +74,9 @@ struct BlockClient::Impl {
   void begin(Fabric&, Nanos now, std::uint32_t request);
   void issue(Fabric&, Nanos now);
   bool issue_one(Fabric&, Nanos now, Device&);
-  void issue_next(Fabric&, Nanos now, Device&);
+  void issue_next(Fabric&, Nanos now, Device&, rnbd::Gate);
   Result next_piece(Request&, Piece&) const;
-  bool send_piece(Fabric&, Nanos now, std::uint32_t piece);
+  void send_piece(Fabric&, Nanos now, std::uint32_t piece);
   rnbd::IoNature nature_of(const Piece&) const;
   Result refusal(rnbd::DeviceHandle) const noexcept;
   std::uint32_t take_piece(const Piece&);
@@ -110,6 +110,9 @@ struct BlockClient::Impl {
   std::uint32_t under_way = 0;  // requests
   std::uint16_t next_affinity = 0;
   Ring<BlockEvent> events;
+  // Of one poll(). Kept, because initialising them anew costs more than an empty poll.
+  std::array<IoCompletion, 64> completions;
+  PathNews news;
   Nanos retry_at = kNever;
   Nanos reopen_at = kNever;
   Nanos grace_ends = kNever;

@@ -53,23 +53,30 @@ void BlockClient::Impl::issue(Fabric& fabric, Nanos now) {
 bool BlockClient::Impl::issue_one(Fabric& fabric, Nanos now, Device& device) {
   if (!device.again.empty()) {
     const std::uint32_t piece = device.again.front();
-    if (devices.gate(requests[pieces[piece].request].device) == rnbd::Gate::hold) return false;
+    const rnbd::DeviceHandle handle = requests[pieces[piece].request].device;
+    const rnbd::Gate gate = devices.gate(handle);
+    if (gate == rnbd::Gate::hold) return false;
     device.again.pop_front(pieces);
     --queued;
-    return send_piece(fabric, now, piece);
+    if (gate == rnbd::Gate::refuse)
+      end_piece(piece, refusal(handle));
+    else
+      send_piece(fabric, now, piece);
+    return true;
   }
   if (device.backlog.empty()) return false;
-  if (devices.gate(requests[device.backlog.front()].device) == rnbd::Gate::hold) return false;
-  issue_next(fabric, now, device);
+  const rnbd::Gate gate = devices.gate(requests[device.backlog.front()].device);
+  if (gate == rnbd::Gate::hold) return false;
+  issue_next(fabric, now, device, gate);
   return true;
 }
 
 // Sends one more piece of the request at the head of the backlog, or ends its sending.
-void BlockClient::Impl::issue_next(Fabric& fabric, Nanos now, Device& device) {
+void BlockClient::Impl::issue_next(Fabric& fabric, Nanos now, Device& device, rnbd::Gate gate) {
   const std::uint32_t index = device.backlog.front();
   Request& request = requests[index];
   Result failed = request.result;
-  if (!failed && devices.gate(request.device) == rnbd::Gate::refuse) failed = refusal(request.device);
+  if (!failed && gate == rnbd::Gate::refuse) failed = refusal(request.device);
   Piece piece;
   piece.request = index;
   if (!failed) failed = next_piece(request, piece);
@@ -124,14 +131,10 @@ BlockClient::Impl::Result BlockClient::Impl::refusal(rnbd::DeviceHandle device) 
   return {mapped ? Errc::peer_error : Errc::not_open, devices.refusal_errno(device)};
 }
 
-// Precondition: the gate does not hold. False: it was refused.
-bool BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t index) {
+// Precondition: the gate of its device is open.
+void BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t index) {
   Piece& piece = pieces[index];
   const Request& request = requests[piece.request];
-  if (devices.gate(request.device) == rnbd::Gate::refuse) {
-    end_piece(index, refusal(request.device));
-    return true;
-  }
   std::array<std::byte, wire::rnbd::kIoBytes> header{};
   piece.ticket.nature = nature_of(piece);
   piece.ticket.arrival = request.arrival;
@@ -152,7 +155,6 @@ bool BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t inde
   } else {
     on_piece_done(fabric, now, index, taken, 0);
   }
-  return true;
 }
 
 // A write with FUA to a device without a volatile cache is sent as a plain one, and promises the same.
