@@ -72,7 +72,7 @@ std::size_t BlockClient::poll(Fabric& fabric, Nanos now, std::span<BlockCompleti
   Impl& impl = *impl_;
   const std::size_t count = impl.session.poll(fabric, now, impl.completions);
   for (const IoCompletion& one : std::span(impl.completions).first(count)) impl.on_done(fabric, now, one);
-  while (impl.session.take_news(impl.news)) impl.on_news(fabric, now, impl.news);
+  while (impl.session.take_news(impl.path_news)) impl.on_news(fabric, now, impl.path_news);
   impl.run_timers(fabric, now);
   impl.issue(fabric, now);
   std::size_t taken = 0;

@@ -112,7 +112,7 @@ struct BlockClient::Impl {
   Ring<BlockEvent> events;
   // Of one poll(). Kept, because initialising them anew costs more than an empty poll.
   std::array<IoCompletion, 64> completions;
-  PathNews news;
+  PathNews path_news;
   Nanos retry_at = kNever;
   Nanos reopen_at = kNever;
   Nanos grace_ends = kNever;
