@@ -20,13 +20,14 @@ bool for_each_name(std::string_view names, std::string& why, Named&& named) {
   return true;
 }
 
-// The switch of a class or of one of the other three; null: there is none.
+// The switch of a class or of one of the others; null: there is none.
 bool* switch_of(FaultFilter& filter, std::string_view name) {
   for (unsigned fault = 0; fault < kFaultClasses; ++fault)
     if (name == to_string(static_cast<FaultClass>(fault))) return &filter.off[fault];
   if (name == "operator") return &filter.operators;
   if (name == "storage_slow") return &filter.slow_storage;
   if (name == "storage_error") return &filter.storage_errors;
+  if (name == "block_device") return &filter.block_device;
   return nullptr;
 }
 
@@ -67,6 +68,7 @@ void take_out(const FaultFilter& filter, Scenario& scenario) {
   if (filter.operators) scenario.admin_gap = kNever;
   if (filter.slow_storage) scenario.storage.slow_rate = 0;
   if (filter.storage_errors) scenario.storage.error_rate = 0;
+  if (filter.block_device) take_block_device_away(scenario);
 }
 
 }  // namespace rtrs::sim

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "core/wire/messages.hpp"
+#include "sim/endpoints.hpp"
 
 namespace rtrs::sim {
 
 namespace {
+
+constexpr std::uint32_t kHeaderBytes = 4096;
 
 // Each option is a span of its own, so that a tape stays in step when one of them is changed.
 template <class T, std::size_t N>
@@ -52,7 +56,7 @@ void draw_protocol(ChoiceSource& choice, Scenario& s) {
   ClientConfig& client = s.client;
   server.queue_depth = one_of(choice, std::array<std::uint16_t, 8>{8, 1, 2, 3, 5, 16, 64, 4});
   server.chunk_size = one_of(choice, std::array<std::uint32_t, 3>{8192, 16384, 8192});
-  server.max_hdr_size = 4096;
+  server.max_hdr_size = kHeaderBytes;
   server.max_sessions = 16;
   server.max_half_open = 4;
   server.send_depth = one_of(choice, std::array<std::uint16_t, 4>{128, 8, 9, 16});
@@ -128,6 +132,16 @@ void draw_probe(ChoiceSource& choice, Scenario& s) {
   if (s.can_probe() || (s.client.probe_deliveries && s.server.probe_deliveries)) draw_hangs(choice, s.faults);
 }
 
+// A third of the worlds reads and writes a block device; in half of them a large request takes four messages.
+// Not a draw of its own either: see draw_rare_options().
+void draw_block_device(Scenario& s) {
+  if (s.client.seed / 64 % 3 != 1) return;
+  s.workload.block_device = true;
+  s.storage.sectors *= kSectorsPerBlock;
+  if (s.client.seed / 192 % 2 == 0)
+    s.server.max_hdr_size = s.server.chunk_size - 2 * wire::rnbd::kSectorBytes;
+}
+
 bool rarely(ChoiceSource& choice, std::uint32_t percent) {
   const ScopedSpan span(choice, Label::option);
   return choice.hits(percent, 100, Label::rare_swarm);
@@ -196,7 +210,14 @@ Scenario draw_scenario(ChoiceSource& choice) {
   draw_dead_links(choice, s);
   draw_crowd(choice, s.faults);
   draw_probe(choice, s);
+  draw_block_device(s);
   return s;
+}
+
+void take_block_device_away(Scenario& s) {
+  if (!std::exchange(s.workload.block_device, false)) return;
+  s.storage.sectors /= kSectorsPerBlock;
+  s.server.max_hdr_size = kHeaderBytes;
 }
 
 void take_fence_away(Scenario& s) {
@@ -243,9 +264,9 @@ std::string Scenario::describe() const {
             (dead_links.from_start    ? " from the start"
              : dead_links.others_late ? " after the faults, the others cut until then"
                                       : " after the faults");
-  text += "; load: " + std::to_string(workload.requests) + " requests, window " +
-          std::to_string(workload.window) + ", " + std::to_string(storage.sectors) +
-          " sectors, storage up to " +
+  text += (workload.block_device ? "; load of a block device: " : "; load: ") +
+          std::to_string(workload.requests) + " requests, window " + std::to_string(workload.window) + ", " +
+          std::to_string(storage.sectors) + " sectors, storage up to " +
           std::to_string((storage.latency + storage.slow_latency) / microseconds(1)) + " us";
   text += "; faults: " + faults.describe();
   return text;

@@ -23,6 +23,8 @@ struct WorkloadOptions {
   std::uint32_t service_rate = 0;  // per million: over the service connection
   std::uint32_t write_percent = 50;
   bool own_region = false;  // the application registers its memory
+  // Requests go through a block device of a block client and a block server; otherwise to the session itself.
+  bool block_device = false;
 };
 
 // Links that nothing heals. At least one link of each client lives, and what is left has to work.
@@ -70,6 +72,8 @@ struct Scenario {
   std::string describe() const;
 };
 Scenario draw_scenario(ChoiceSource&);
+// The same world with requests that go to the session itself.
+void take_block_device_away(Scenario&);
 // The same world with the fence taken away, and judged as if it were there.
 void take_fence_away(Scenario&);
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "core/driver/block_actions.hpp"
 #include "core/driver/server.hpp"
 #include "sim/choice.hpp"
 #include "sim/oracles/data_integrity.hpp"
@@ -27,8 +28,10 @@ struct StorageOptions {
 class StorageModel {
  public:
   struct Op {
-    RequestId id{};
+    RequestId id{};           // of a raw request
+    block::OpId operation{};  // of a block server
     std::uint32_t io = 0;
+    bool nameless = false;  // `io` is one of those that it can belong to
     Direction direction = Direction::read;
     std::uint64_t lba = 0;
     std::span<std::byte> data{};

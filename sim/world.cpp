@@ -108,12 +108,15 @@ void World::start_server() {
   if (scenario_.liar == server.id) server.lies = std::make_unique<LyingFabric>(*server.sim, kUserHeaderBytes);
   server.fabric = std::make_unique<WatchedFabric>(outlet(server), *server.hearts, server.clock);
   record(server, "server", "server");
-  server.driver = std::make_unique<Server>(scenario_.server, server.recorder.get());
+  server.driver = scenario_.workload.block_device
+                      ? make_block_server(scenario_.server, server.recorder.get(), server.incarnation,
+                                          scenario_.storage.sectors)
+                      : make_raw_server(scenario_.server, server.recorder.get());
   server.session_of.assign(scenario_.server.max_sessions, kNone);
   server.session_up.assign(scenario_.server.max_sessions, false);
   server.path_state.assign(std::size_t{scenario_.server.max_sessions} * kMaxPaths, PathState::absent);
   server.retired = false;
-  const Errc listening = server.driver->listen(*server.fabric, now(server), PathAddress{});
+  const Errc listening = server.driver->listen(*server.fabric, now(server));
   if (listening != Errc::ok)
     judge_.fail(Oracle::legality, now(), std::string("the server cannot listen: ") + to_string(listening));
 }
@@ -133,9 +136,8 @@ void World::start_client(std::uint32_t index) {
   if (scenario_.liar == client.id) client.lies = std::make_unique<LyingFabric>(*client.sim, kUserHeaderBytes);
   client.fabric = std::make_unique<WatchedFabric>(outlet(client), *client.hearts, client.clock);
   record(client, "client", "client" + std::to_string(client.id));
-  constexpr std::size_t kMaxIo = 8 * kSectorBytes;
   client.memory.push_back(
-      std::make_unique<std::vector<std::byte>>(client.buffers.size() * kMaxIo, std::byte{0xa5}));
+      std::make_unique<std::vector<std::byte>>(client.buffers.size() * max_io_bytes(), std::byte{0xa5}));
   for (Buffer& buffer : client.buffers) buffer = Buffer{};
   client.region = kNoRegion;
   if (scenario_.workload.own_region) {
@@ -154,7 +156,8 @@ void World::start_client(std::uint32_t index) {
     options.paths.push_back(address(index, path));
     client.address_of[path] = options.paths.back();
   }
-  client.driver = std::make_unique<Client>(options, client.recorder.get());
+  client.driver = scenario_.workload.block_device ? make_block_client(options, client.recorder.get())
+                                                  : make_raw_client(options, client.recorder.get());
   const Errc opened = client.driver->open(*client.fabric, now(client));
   if (opened != Errc::ok)
     judge_.fail(Oracle::legality, now(), std::string("the client cannot open: ") + to_string(opened));
@@ -183,16 +186,18 @@ Nanos World::wake(const Node& node, Nanos deadline, Nanos timer) const {
 Nanos World::next_time() {
   Nanos next = std::min({network_.next_time(), storage_.next_time(), faults_.next_time(), next_operation_});
   if (server_.up) {
-    next = std::min(next, wake(server_, server_.driver->next_deadline(), server_.driver->next_timer()));
+    next = std::min(next,
+                    wake(server_, server_.driver->next_deadline(), server_.driver->transport().next_timer()));
     if (!server_.answers.empty()) next = std::min(next, std::max(now(), server_.paused_until));
   }
   next = std::min({next, script_time(), crowd_time()});
   for (const auto& client : clients_) {
     if (!client->up) continue;
     next = std::min(next, wake(*client, client->driver->next_deadline(), client->driver->next_timer()));
-    if (!client->wanted.empty() && client->under_way < client->buffers.size() && client->driver->link_up())
+    if (!client->wanted.empty() && client->under_way < client->buffers.size() &&
+        client->driver->session().link_up())
       next = std::min(next, std::max(now(), client->paused_until));
-    if (client->next_submit != kNever && (client->left > 0) && client->driver->link_up())
+    if (client->next_submit != kNever && (client->left > 0) && client->driver->session().link_up())
       next = std::min(next, std::max({now(), client->next_submit, client->paused_until}));
   }
   return next;
@@ -319,14 +324,15 @@ void World::operator_due() {
   const ScopedSpan span(choice_, Label::admin);
   const auto which = choice_.draw(static_cast<std::uint32_t>(clients_.size()), Label::admin);
   ClientNode& client = *clients_[which];
-  if (client.up && client.paused_until <= now() && client.driver->link_up()) operate(client);
+  if (client.up && client.paused_until <= now() && client.driver->session().link_up()) operate(client);
 }
 
 void World::add_missing(ClientNode& client) {
-  const auto paths = client.driver->paths();
+  const auto paths = client.driver->session().paths();
   std::size_t index = 0;
   while (index < paths.size() && paths[index].state != PathState::absent) ++index;
-  if (client.driver->add_path(*client.fabric, now(client), client.missing.back()) != Errc::ok) return;
+  if (client.driver->session().add_path(*client.fabric, now(client), client.missing.back()) != Errc::ok)
+    return;
   client.address_of[index] = client.missing.back();
   client.missing.pop_back();
   judge_.mark(Mark::path_removed);
@@ -342,19 +348,20 @@ void World::operate(ClientNode& client, Operation operation, std::uint32_t path)
   note(Journal::Kind::operated, client.id, static_cast<std::uint64_t>(operation), path);
   switch (operation) {
     case Operation::disconnect:
-      if (client.driver->disconnect_path(*client.fabric, now(client), path) == Errc::ok)
+      if (client.driver->session().disconnect_path(*client.fabric, now(client), path) == Errc::ok)
         judge_.mark(Mark::operator_disconnect);
       break;
     case Operation::reconnect:
-      if (client.driver->reconnect_path(*client.fabric, now(client), path) == Errc::ok)
+      if (client.driver->session().reconnect_path(*client.fabric, now(client), path) == Errc::ok)
         judge_.mark(Mark::operator_reconnect);
       break;
     case Operation::remove:
       if (!scenario_.directed && (!client.missing.empty() || scenario_.paths == 1)) break;
       // Without a fence only the path itself can bring the proof that its requests wait for.
       if (!scenario_.can_fence() && scenario_.fenced) break;
-      if (client.driver->paths()[path].state == PathState::connecting) judge_.mark(Mark::removed_connecting);
-      if (client.driver->remove_path(*client.fabric, now(client), path) == Errc::ok)
+      if (client.driver->session().paths()[path].state == PathState::connecting)
+        judge_.mark(Mark::removed_connecting);
+      if (client.driver->session().remove_path(*client.fabric, now(client), path) == Errc::ok)
         client.missing.push_back(client.address_of[path]);
       if (client.missing.size() == scenario_.paths) judge_.mark(Mark::all_removed);
       break;
@@ -362,7 +369,8 @@ void World::operate(ClientNode& client, Operation operation, std::uint32_t path)
       if (!client.missing.empty()) add_missing(client);
       break;
     case Operation::policy:
-      client.driver->set_policy(*client.fabric, now(client), static_cast<MultipathPolicy>(path % 3));
+      client.driver->session().set_policy(*client.fabric, now(client),
+                                          static_cast<MultipathPolicy>(path % 3));
       judge_.mark(Mark::policy_changed);
       break;
     case Operation::drop:

@@ -10,11 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "core/driver/client.hpp"
-#include "core/driver/server.hpp"
 #include "core/trace/live_records.hpp"
 #include "core/trace/recorder.hpp"
 #include "sim/choice.hpp"
+#include "sim/endpoints.hpp"
 #include "sim/fault_filter.hpp"
 #include "sim/faults.hpp"
 #include "sim/io_book.hpp"
@@ -79,12 +78,12 @@ struct WorldResult {
   int trace_errno = 0;
 };
 
-class World {
+class World : private ServerUser {
  public:
   World(const WorldOptions&, ChoiceSource&);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
-  ~World();
+  ~World() override;
 
   // A broken invariant of a machine ends the program; the traces are complete up to the step that broke it.
   // Only one world runs at a time in a process.
@@ -111,23 +110,24 @@ class World {
     std::unique_ptr<HeartbeatWatch> hearts;
     unsigned incarnation = 0;
   };
+  static constexpr std::uint32_t kMaxUnits = 8;  // of a request
   struct Buffer {
     std::uint32_t io = 0;  // the last user; 0: none yet
     bool busy = false;
     std::uint64_t left = 0;  // digest when its last request was over
     std::span<std::byte> bytes;
   };
-  // A request that a script asks for.
+  // A request that a script asks for, in sectors or, on a block device, in blocks.
   struct Wanted {
     Direction direction = Direction::write;
-    std::uint32_t sectors = 1;
-    std::uint32_t lba = 0;
+    std::uint32_t units = 1;
+    std::uint32_t first = 0;
     bool service = false;
     std::uint16_t affinity = 0;
   };
   enum class Operation : std::uint8_t { disconnect, reconnect, remove, add, policy, drop };
   struct ClientNode : Node {
-    std::unique_ptr<Client> driver;
+    std::unique_ptr<ClientEnd> driver;
     std::unique_ptr<LinkWatch> links;
     PathlessWait without_path;
     Nanos without_permits_since = kNever;  // all of them are given up
@@ -150,14 +150,8 @@ class World {
     bool leaving = false;  // a script had it close
   };
   struct ServerNode : Node {
-    std::unique_ptr<Server> driver;
-    struct Answer {
-      RequestId id;
-      std::uint16_t error;
-      std::uint32_t io;
-      std::span<std::byte> data;
-    };
-    std::vector<Answer> answers;            // of storage, while the process was paused
+    std::unique_ptr<ServerEnd> driver;
+    std::vector<StorageModel::Op> answers;  // of storage, while the process was paused
     std::vector<std::uint32_t> session_of;  // client by session index
     std::vector<bool> session_up;
     std::vector<PathState> path_state;    // by the path of its ConKeys
@@ -206,6 +200,9 @@ class World {
   void check_read(Buffer&, BookedIo&, std::uint32_t io);
   void submit_due(std::uint32_t index);
   bool submit_one(ClientNode&, std::uint32_t index);
+  // What requests are made of: a sector, or a block.
+  std::uint32_t unit() const noexcept { return scenario_.workload.block_device ? kSectorsPerBlock : 1; }
+  std::size_t max_io_bytes() const noexcept { return std::size_t{kMaxUnits} * unit() * kSectorBytes; }
   Wanted draw_request();
   void submit(ClientNode&, std::uint32_t index, Buffer&, const Wanted&);
   Buffer* free_buffer(ClientNode&);
@@ -221,11 +218,17 @@ class World {
   void server_path_news(const PathNews&);
   void server_reason(std::size_t path, Reason, Nanos at);
   LinkId server_link(std::size_t path) const;
-  void on_server_event(const ServerEvent&);
-  void on_request(const ServerEvent&);
+  void session_opened(std::uint16_t session, std::string_view name) override;
+  void session_closed(std::uint16_t session) override;
+  void raw_request(const ServerEvent&) override;
+  void block_request(const block::StartStorage&) override;
+  void begin_storage(const StorageModel::Op&);
+  void served_nameless(const StorageModel::Op&);
+  bool belongs_to(const block::StartStorage&, std::uint32_t io) const;
+  std::uint32_t request_of(const block::StartStorage&) const;
   void storage_due();
   void effect(const StorageModel::Op&);
-  void respond(RequestId, std::uint16_t error);
+  void refuse(const StorageModel::Op&, std::uint16_t error);
   bool is_written_by(std::span<const std::byte> data, std::uint64_t lba, std::uint32_t io) const;
   void server_marks();
   std::uint32_t client_named(std::string_view name) const;

@@ -24,7 +24,7 @@ bool World::has_happened(const Step& step) {
     case Verb::held:
       return storage_.under_way() >= step.number;
     case Verb::sessions:
-      return server_.up && server_.driver->session_count() == step.number;
+      return server_.up && server_.driver->transport().session_count() == step.number;
     case Verb::gone:
       return client != nullptr && client->driver->closed();
     case Verb::retired:
@@ -100,7 +100,7 @@ void World::leave(ClientNode& client) {
 // What an application gives back when its session has closed; nothing is left then.
 void World::let_go(ClientNode& client) {
   if (client.region != kNoRegion) {
-    client.driver->forget_region(*client.fabric, client.region);
+    client.driver->session().forget_region(*client.fabric, client.region);
     client.fabric->release(client.region);
     client.region = kNoRegion;
   }

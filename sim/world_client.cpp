@@ -9,16 +9,6 @@ namespace rtrs::sim {
 
 namespace {
 
-constexpr std::size_t kMaxSectors = 8;
-// The user header of a simulated request: operation, length, address and number, 24 bytes.
-struct Header {
-  std::uint32_t operation = 0;
-  std::uint32_t sectors = 0;
-  std::uint64_t lba = 0;
-  std::uint64_t io = 0;
-};
-static_assert(sizeof(Header) == 24);
-
 // What two peers that keep the protocol never say of each other.
 bool accuses(Reason reason) {
   switch (reason) {
@@ -56,9 +46,9 @@ bool World::poll_client(std::uint32_t index) {
   // With a full batch, more results may be waiting.
   if (count < done.size()) check_waits(client, index, 0);
   failover_marks(client);
-  keys_.offered(client.id, client.fabric->offers(), client.reads_under_way, now());
+  keys_.offered(client.id, client.fabric->offers(), client.driver->most_reads(client.reads_under_way), now());
   if (!lied_to(index)) keys_.left(client.id, client.fabric->left_keys(), now());
-  check_invariants(client, client.driver->broken_invariant());
+  check_invariants(client, client.driver->broken());
   return had_events || count > 0 || client.driver->next_deadline() != deadline;
 }
 
@@ -99,7 +89,7 @@ void World::client_news(ClientNode& client, std::uint32_t index) {
 bool World::path_in_motion() const {
   for (const auto& client : clients_) {
     if (!client->up) continue;
-    for (const PathStatus& path : client->driver->paths())
+    for (const PathStatus& path : client->driver->session().paths())
       if (path.state == PathState::connecting || path.state == PathState::draining) return true;
   }
   return false;
@@ -114,7 +104,7 @@ void World::client_path_news(ClientNode& client, std::uint32_t index, const Path
     client.links->path_connected();
     check_attempt(client, path.path, false);
     if (client.next_submit == kNever) client.next_submit = now();
-    if (client.driver->paths()[path.path].reconnects >= 5) judge_.mark(Mark::fifth_return);
+    if (client.driver->session().paths()[path.path].reconnects >= 5) judge_.mark(Mark::fifth_return);
   } else if (path.state == PathState::draining || path.state == PathState::closing) {
     const bool was_connected = client.hearts->is_connected(path.path);
     if (was_connected) client.links->path_lost();
@@ -211,11 +201,13 @@ void World::check_waits(ClientNode& client, std::uint32_t index, Nanos slack) {
     judge_.mark(Mark::permits_exhausted);
   }
   const bool without_permits = client.without_permits_since != kNever;
-  if (limit == kNever || (client.driver->link_up() && !without_permits) || open_ios_.empty()) return;
+  if (limit == kNever || (client.driver->session().link_up() && !without_permits) || open_ios_.empty())
+    return;
   for (const std::uint32_t io : open_ios_) {
     if (book_[io].client != index) continue;
     const Nanos submitted = book_[io].submitted;
-    const Nanos without_path = client.driver->link_up() ? kNever : client.without_path.since(submitted);
+    const Nanos without_path =
+        client.driver->session().link_up() ? kNever : client.without_path.since(submitted);
     const Nanos since =
         std::min(without_path, without_permits ? std::max(submitted, client.without_permits_since) : kNever);
     if (since == kNever || now(client) - since <= limit + slack) continue;
@@ -235,7 +227,7 @@ void World::check_read(Buffer& buffer, BookedIo& booked, std::uint32_t io) {
 }
 
 void World::failover_marks(ClientNode& client) {
-  const ClientStats& stats = client.driver->stats();
+  const ClientStats& stats = client.driver->session().stats();
   if (stats.refused_messages != 0 && !lied_to(client.id - 1))
     judge_.fail(Oracle::legality, now(), "the client refused a message of the server");
   if (stats.stale_responses != 0) judge_.mark(Mark::stale_response);
@@ -249,7 +241,7 @@ void World::failover_marks(ClientNode& client) {
   if (moved == 0) return;
   client.failovers_seen = stats.failovers;
   if (moved == 1) judge_.mark(Mark::failover_of_one);
-  if (moved == client.driver->depth()) judge_.mark(Mark::failover_of_all);
+  if (moved == client.driver->session().depth()) judge_.mark(Mark::failover_of_all);
   if (stats.unfenced_failovers != 0) {
     judge_.mark(Mark::unfenced_failover);
     if (scenario_.fenced && !scenario_.fence_off)
@@ -266,7 +258,7 @@ World::Buffer* World::free_buffer(ClientNode& client) {
 void World::submit_due(std::uint32_t index) {
   ClientNode& client = *clients_[index];
   while (!client.wanted.empty() && client.up && !client.leaving && client.paused_until <= now() &&
-         client.driver->link_up()) {
+         client.driver->session().link_up()) {
     Buffer* buffer = free_buffer(client);
     if (buffer == nullptr) break;
     const Wanted wanted = client.wanted.front();
@@ -275,7 +267,7 @@ void World::submit_due(std::uint32_t index) {
   }
   if (client.leaving) return;
   if (!client.up || client.left == 0 || client.next_submit > now() || client.paused_until > now()) return;
-  if (!client.driver->link_up()) return;
+  if (!client.driver->session().link_up()) return;
   const ScopedSpan span(choice_, Label::workload);
   const bool burst = client.probing || choice_.fires(scenario_.workload.burst_rate, Label::workload_gap);
   do {
@@ -306,8 +298,8 @@ World::Wanted World::draw_request() {
   Wanted wanted;
   wanted.direction =
       choice_.draw(100, Label::workload_op) < load.write_percent ? Direction::write : Direction::read;
-  wanted.sectors = 1 + choice_.draw(kMaxSectors, Label::workload_length);
-  wanted.lba = choice_.draw(scenario_.storage.sectors - wanted.sectors + 1, Label::workload_block);
+  wanted.units = 1 + choice_.draw(kMaxUnits, Label::workload_length);
+  wanted.first = choice_.draw(scenario_.storage.sectors / unit() - wanted.units + 1, Label::workload_block);
   wanted.service = choice_.fires(load.service_rate, Label::workload_op);
   wanted.affinity = static_cast<std::uint16_t>(choice_.draw(8, Label::workload_op));
   return wanted;
@@ -316,13 +308,13 @@ World::Wanted World::draw_request() {
 void World::submit(ClientNode& client, std::uint32_t index, Buffer& buffer, const Wanted& wanted) {
   const auto at = static_cast<std::size_t>(&buffer - client.buffers.data());
   const Direction direction = wanted.direction;
-  const std::uint32_t sectors = std::clamp<std::uint32_t>(wanted.sectors, 1, kMaxSectors);
-  const std::uint32_t lba = std::min(wanted.lba, scenario_.storage.sectors - sectors);
+  const std::uint32_t sectors = std::clamp<std::uint32_t>(wanted.units, 1, kMaxUnits) * unit();
+  const std::uint32_t lba = std::min(wanted.first * unit(), scenario_.storage.sectors - sectors);
   const std::uint32_t io = book_.open(index, direction, lba, sectors);
   book_[io].submitted = now(client);
   if (buffer.io != 0) integrity_.private_memory(buffer.left, digest_of(buffer.bytes), buffer.io, now());
-  constexpr std::size_t kStride = kMaxSectors * kSectorBytes;
-  buffer.bytes = std::span(*client.memory.back()).subspan(at * kStride, sectors * kSectorBytes);
+  const std::size_t stride = max_io_bytes();
+  buffer.bytes = std::span(*client.memory.back()).subspan(at * stride, sectors * kSectorBytes);
   for (std::uint32_t sector = 0; sector < sectors; ++sector) {
     const auto bytes = buffer.bytes.subspan(sector * kSectorBytes, kSectorBytes);
     if (direction == Direction::write)
@@ -330,16 +322,16 @@ void World::submit(ClientNode& client, std::uint32_t index, Buffer& buffer, cons
     else
       std::fill(bytes.begin(), bytes.end(), std::byte{0x5a});
   }
-  const Header header{direction == Direction::write ? 1U : 0U, sectors, lba, io};
-  IoRequest request;
+  SectorRequest request;
   request.direction = direction;
   request.service = wanted.service;
   request.affinity = wanted.affinity;
-  request.user_header = std::as_bytes(std::span(&header, 1));
+  request.io = io;
+  request.lba = lba;
+  request.sectors = sectors;
   request.data = buffer.bytes;
   request.region = client.region;
-  request.region_offset = static_cast<std::uint32_t>(at * kStride);
-  request.user_data = io;
+  request.region_offset = static_cast<std::uint32_t>(at * stride);
   once_.accepted(io, now());
   note(Journal::Kind::submitted, client.id, io, lba,
        std::uint64_t{sectors} | std::uint64_t{direction == Direction::write} << 32);
@@ -350,8 +342,8 @@ void World::submit(ClientNode& client, std::uint32_t index, Buffer& buffer, cons
   buffer.busy = true;
   ++client.under_way;
   if (direction == Direction::read) ++client.reads_under_way;
-  if (client.under_way == client.driver->depth()) judge_.mark(Mark::full_depth);
-  if (client.under_way > client.driver->depth()) judge_.mark(Mark::permit_waiter);
+  if (client.under_way == client.driver->session().depth()) judge_.mark(Mark::full_depth);
+  if (client.under_way > client.driver->session().depth()) judge_.mark(Mark::permit_waiter);
   if (wanted.service) judge_.mark(Mark::service_request);
   load_marks(book_[io], io);
   open_ios_.push_back(io);

@@ -154,7 +154,7 @@ PathState World::server_state(LinkId link) {
 void World::note_pairs() {
   for (const auto& client : clients_) {
     if (!client->up) continue;
-    const auto paths = client->driver->paths();
+    const auto paths = client->driver->session().paths();
     for (std::uint32_t path = 0; path < paths.size() && path < scenario_.paths; ++path) {
       const LinkId link = network_.link(client->id, path, server_.id, path);
       pairs_[static_cast<std::size_t>(paths[path].state)][static_cast<std::size_t>(server_state(link))] =

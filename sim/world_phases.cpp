@@ -85,14 +85,14 @@ bool World::all_connected() {
     }
     if (!client->missing.empty()) add_missing(*client);
     std::uint32_t connected = 0;
-    const auto paths = client->driver->paths();
+    const auto paths = client->driver->session().paths();
     for (unsigned path = 0; path < paths.size(); ++path) {
       if (paths[path].state == PathState::connected) {
         if (is_dead(*client, path)) all = false;  // it is found out in time
         ++connected;
       }
       if (paths[path].state == PathState::closed)
-        client->driver->reconnect_path(*client->fabric, now(*client), path);
+        client->driver->session().reconnect_path(*client->fabric, now(*client), path);
     }
     all = all && connected == living_paths(*client);
   }
@@ -114,14 +114,15 @@ std::string World::unfinished() {
       continue;
     }
     text += std::to_string(client->under_way) + " requests under way, paths";
-    for (const PathStatus& path : client->driver->paths())
+    for (const PathStatus& path : client->driver->session().paths())
       text += std::string(" ") + to_string(path.state) + "(" + to_string(path.reason) + ", attempt " +
               std::to_string(path.attempt) + ", " + std::to_string(path.inflight) + " in flight)";
     text += "\n";
   }
-  text += std::string("  server: ") +
-          (server_.up ? std::to_string(server_.driver->session_count()) + " sessions, " : "down, ") +
-          std::to_string(storage_.under_way()) + " requests in storage";
+  text +=
+      std::string("  server: ") +
+      (server_.up ? std::to_string(server_.driver->transport().session_count()) + " sessions, " : "down, ") +
+      std::to_string(storage_.under_way()) + " requests in storage";
   return text;
 }
 
@@ -157,24 +158,24 @@ bool World::work_off_backlog(Nanos each) {
 }
 
 bool World::exhausted(const ClientNode& client) const {
-  const std::uint32_t depth = client.driver->depth();
-  return depth != 0 && client.driver->stats().permits_given_up == depth;
+  const std::uint32_t depth = client.driver->session().depth();
+  return depth != 0 && client.driver->session().stats().permits_given_up == depth;
 }
 
 // Whether only an operator can give the client permits again, by removing this path: it is dead, and the
 // server cannot be asked.
 bool World::keeps_permits(const ClientNode& client, unsigned path) const {
   if (scenario_.can_fence() || !is_dead(client, path) || !exhausted(client)) return false;
-  const PathState state = client.driver->paths()[path].state;
+  const PathState state = client.driver->session().paths()[path].state;
   return state != PathState::absent && state != PathState::closing;
 }
 
 bool World::remove_path_that_keeps_permits() {
   for (const auto& client : clients_) {
-    for (unsigned path = 0; path < client->driver->paths().size(); ++path) {
+    for (unsigned path = 0; path < client->driver->session().paths().size(); ++path) {
       if (!keeps_permits(*client, path)) continue;
       client->missing.push_back(client->address_of[path]);
-      client->driver->remove_path(*client->fabric, now(*client), path);
+      client->driver->session().remove_path(*client->fabric, now(*client), path);
       return true;
     }
   }
@@ -217,7 +218,7 @@ void World::liveness() {
 void World::probe() {
   note(Journal::Kind::phase, 0, 3);
   for (const auto& client : clients_) {
-    client->left = std::min<std::uint32_t>(2 * client->driver->depth(), 16);
+    client->left = std::min<std::uint32_t>(2 * client->driver->session().depth(), 16);
     client->probing = true;
     client->next_submit = now();
   }
@@ -229,8 +230,9 @@ void World::probe() {
 // A path over a dead link holds now nothing and now a connection that it tries: an operator takes those away.
 void World::disconnect_dead() {
   for (const auto& client : clients_)
-    for (unsigned path = 0; path < client->driver->paths().size(); ++path)
-      if (is_dead(*client, path)) client->driver->disconnect_path(*client->fabric, now(*client), path);
+    for (unsigned path = 0; path < client->driver->session().paths().size(); ++path)
+      if (is_dead(*client, path))
+        client->driver->session().disconnect_path(*client->fabric, now(*client), path);
 }
 
 void World::check_books() {
@@ -253,20 +255,24 @@ void World::check_books() {
   const auto balanced = [&] {
     // Half-open sessions of crashed clients can hold just what a path that is being replaced lacks.
     bool all = server_.fabric->holdings() == server && storage_.under_way() == 0 &&
-               server_.driver->session_count() == scenario_.clients;
-    for (const auto& client : clients_) all = all && client->fabric->holdings() == expected(*client);
+               server_.driver->transport().session_count() == scenario_.clients;
+    // A block client may still be opening its device again.
+    for (const auto& client : clients_)
+      all =
+          all && client->driver->session().inflight() == 0 && client->fabric->holdings() == expected(*client);
     return all;
   };
   run_while(now() + liveness_bound(scenario_).stale, balanced);
   if (judge_.failed()) return;
   check_holdings(judge_, now(), "server", server_.fabric->holdings(), server);
   check_balance(judge_, now(), "requests in storage", storage_.under_way(), 0);
-  check_balance(judge_, now(), "sessions of the server", server_.driver->session_count(), scenario_.clients);
+  check_balance(judge_, now(), "sessions of the server", server_.driver->transport().session_count(),
+                scenario_.clients);
   for (const auto& client : clients_) {
     const std::string who = "client " + std::to_string(client->id);
     check_holdings(judge_, now(), who, client->fabric->holdings(), expected(*client));
-    check_balance(judge_, now(), who + ": requests accepted", client->driver->inflight(), 0);
-    for (const PathStatus& path : client->driver->paths())
+    check_balance(judge_, now(), who + ": requests accepted", client->driver->session().inflight(), 0);
+    for (const PathStatus& path : client->driver->session().paths())
       check_balance(judge_, now(), who + ": requests in flight on a path", path.inflight, 0);
   }
   check_balance(judge_, now(), "requests without an answer", once_.open(), 0);
@@ -283,7 +289,7 @@ void World::close() {
   };
   if (!run_while(now() + bound.paths(), closed)) return stalled("a client does not close");
   for (const auto& client : clients_) let_go(*client);
-  const auto empty = [this] { return server_.driver->session_count() == 0; };
+  const auto empty = [this] { return server_.driver->transport().session_count() == 0; };
   if (!run_while(now() + bound.stale + bound.detect, empty))
     return stalled("the server keeps sessions of closed clients");
   server_.driver->close(*server_.fabric, now(server_));
@@ -334,9 +340,9 @@ void World::fold_final_state() {
   hash_ = fold(hash_, network_.hash());
   hash_ = fold(hash_, judge_.events());
   hash_ = fold(hash_, now());
-  if (server_.up) hash_ = fold(hash_, server_.driver->fingerprint());
+  if (server_.up) hash_ = fold(hash_, server_.driver->transport().fingerprint());
   for (const auto& client : clients_)
-    if (client->up) hash_ = fold(hash_, client->driver->fingerprint());
+    if (client->up) hash_ = fold(hash_, client->driver->session().fingerprint());
 }
 
 void World::save_traces() noexcept {

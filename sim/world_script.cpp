@@ -34,7 +34,7 @@ bool World::has_come(const Step& step) {
   using Verb = Step::Verb;
   ClientNode* client = client_of(step);
   const auto state = [&] {
-    const auto paths = client->driver->paths();
+    const auto paths = client->driver->session().paths();
     return step.path < paths.size() ? paths[step.path].state : PathState::absent;
   };
   switch (step.verb) {
@@ -59,9 +59,9 @@ bool World::has_come(const Step& step) {
     case Verb::completed:
       return completions_ >= step.number;
     case Verb::link_up:
-      return client != nullptr && client->driver->link_up();
+      return client != nullptr && client->driver->session().link_up();
     case Verb::link_down:
-      return client == nullptr || !client->driver->link_up();
+      return client == nullptr || !client->driver->session().link_up();
     default:
       return has_happened(step);
   }
@@ -205,7 +205,7 @@ void World::operator_step(const Step& step) {
   if (client == nullptr) return;
   switch (step.verb) {
     case Verb::reconnects: {
-      const auto paths = client->driver->paths();
+      const auto paths = client->driver->session().paths();
       const auto count = step.path < paths.size() ? paths[step.path].reconnects : 0;
       if (count != step.number)
         judge_.fail(Oracle::legality, now(),

@@ -24,7 +24,7 @@ SHORT = 50
 # The bug, the seed of a run whose client's trace is long, how the difference begins (what was recorded, what the sound
 # core does), and the rule that is broken.
 BUGS = [
-    ("M29", 313, "FailedOver", "SendFenceReq", "replay-proof"),
+    ("M29", 411, "FailedOver", "SendFenceReq", "replay-proof"),
     ("M20", 237, "FailedOver", "no further action", "replay-drained"),
     ("M41", 60, "Disconnect", "Disconnect", "path-teardown"),
 ]

@@ -67,6 +67,24 @@ TEST(FaultFilter, AnUnknownNameIsAnErrorThatSaysWhereTheNamesAre) {
   EXPECT_FALSE(without("crash,,flap", why));
 }
 
+TEST(FaultFilter, ABlockDeviceIsTakenOutOfAWorldThatHasOne) {
+  std::string why;
+  const auto filter = without("block_device", why);
+  ASSERT_TRUE(filter) << why;
+  unsigned devices = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SeededChoice choice(seed);
+    Scenario scenario = draw_scenario(choice);
+    if (!scenario.workload.block_device) continue;
+    ++devices;
+    const std::uint32_t sectors = scenario.storage.sectors;
+    take_out(*filter, scenario);
+    EXPECT_FALSE(scenario.workload.block_device);
+    EXPECT_LT(scenario.storage.sectors, sectors);
+  }
+  EXPECT_GE(devices, 15U);
+}
+
 TEST(FaultFilter, ALabelThatIsCalmDrawsNothingElseDifferently) {
   SeededChoice plain(5), inner(5);
   const Label calm[] = {Label::torn_write};

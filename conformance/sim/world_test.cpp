@@ -15,6 +15,15 @@ WorldResult play(std::uint64_t seed) {
   options.seed = seed;
   return run_seed(options);
 }
+// The load goes to the session itself, also where the seed has a block device.
+WorldResult play_without_block_device(std::uint64_t seed) {
+  FaultFilter filter;
+  filter.block_device = true;
+  WorldOptions options;
+  options.seed = seed;
+  options.filter = &filter;
+  return run_seed(options);
+}
 
 }  // namespace
 
@@ -53,6 +62,8 @@ TEST(World, SeedsThatOnceFailedPass) {
     ASSERT_TRUE(words >> seed) << line;
     const WorldResult result = play(seed);
     EXPECT_FALSE(result.failed) << line << ": " << result.failure.text;
+    const WorldResult plain = play_without_block_device(seed);
+    EXPECT_FALSE(plain.failed) << line << ", without block_device: " << plain.failure.text;
     ++played;
   }
   EXPECT_GE(played, 8U);

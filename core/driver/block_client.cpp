@@ -64,7 +64,7 @@ Errc BlockClient::submit(Fabric& fabric, Nanos now, rnbd::DeviceHandle device, c
   Impl& impl = *impl_;
   if (impl.close_begun) return Errc::session_closed;
   if (impl.under_way == impl.max_requests) return Errc::queue_full;
-  impl.begin(fabric, now, impl.take_request(device, request));
+  impl.begin(fabric, now, impl.take_request(device, now, request));
   return Errc::ok;
 }
 
@@ -89,7 +89,13 @@ std::size_t BlockClient::poll(Fabric& fabric, Nanos now, std::span<BlockCompleti
 Nanos BlockClient::next_deadline() const noexcept {
   const Impl& impl = *impl_;
   if (!impl.finished.empty()) return 0;
-  return std::min({impl.session.next_deadline(), impl.retry_at, impl.reopen_at, impl.grace_ends});
+  return std::min(impl.session.next_deadline(), next_timer());
+}
+
+Nanos BlockClient::next_timer() const noexcept {
+  const Impl& impl = *impl_;
+  return std::min(
+      {impl.session.next_timer(), impl.retry_at, impl.reopen_at, impl.grace_ends, impl.held_until()});
 }
 
 bool BlockClient::take_event(BlockEvent& into) {
@@ -221,6 +227,7 @@ void BlockClient::Impl::run_timers(Fabric& fabric, Nanos now) {
     reopen_at = kNever;
     feed(fabric, now, rnbd::ReopenDue{});
   }
+  if (held_until() <= now) end_held(now);
   if (grace_ends <= now) close_session(fabric, now);
 }
 

@@ -39,6 +39,7 @@ struct BlockRequest {
   std::uint32_t region_offset = 0;  // bytes
   bool fua = false;                 // durable before it completes
   bool nounmap = false;             // write_zeroes: the blocks stay allocated, see rnbd::IoPiece
+  std::uint16_t prio = 0;           // Linux ioprio, for the server's storage; 0: none
   std::uint64_t user_data = 0;      // comes back with the completion
 };
 
@@ -50,6 +51,8 @@ struct BlockRequest {
 //                each change with FUA
 //   not_open     ENODEV: the handle is dead, or being unmapped
 //   no_path, no_permit, request_timeout, session_closed: of the session, see Client::submit()
+// A request of several messages has the first error of one; but one that nobody answered goes first, because
+// a server may still execute it.
 struct BlockCompletion {
   std::uint64_t user_data = 0;
   Errc result = Errc::ok;
@@ -89,6 +92,8 @@ class BlockClient {
   // once when the span came back full, and at the latest at next_deadline().
   std::size_t poll(Fabric&, Nanos now, std::span<BlockCompletion>);
   Nanos next_deadline() const noexcept;
+  // The same without what waits for the fabric, as Client::next_timer().
+  Nanos next_timer() const noexcept;
   // Events since the last call, oldest first; false: there is none. Take them after every call above; of more
   // than 1,024 the oldest are dropped.
   bool take_event(BlockEvent& into);

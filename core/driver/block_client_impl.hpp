@@ -23,10 +23,15 @@ struct BlockClient::Impl {
   };
   // The peer answered, with 0 or an errno. Otherwise nobody knows what it did.
   static bool was_delivered(Errc result) noexcept { return result == Errc::ok || result == Errc::peer_error; }
+  // Nobody answered the message, and a server may still execute it.
+  static bool may_still_act(Errc result) noexcept {
+    return result == Errc::no_path || result == Errc::request_timeout || result == Errc::session_closed;
+  }
   struct Request {
     BlockRequest io;
     rnbd::IoArrival arrival;
     rnbd::DeviceHandle device = 0;
+    Nanos since = 0;                // it was submitted
     std::uint64_t sent = 0;         // bytes of it that are in pieces already
     std::uint32_t outstanding = 0;  // pieces
     std::uint32_t next = kNoIndex;
@@ -70,9 +75,10 @@ struct BlockClient::Impl {
   void tell(BlockEvent&&);
 
   // block_client_io.cpp: requests and their pieces
-  std::uint32_t take_request(rnbd::DeviceHandle, const BlockRequest&);
+  std::uint32_t take_request(rnbd::DeviceHandle, Nanos now, const BlockRequest&);
   void begin(Fabric&, Nanos now, std::uint32_t request);
   void issue(Fabric&, Nanos now);
+  rnbd::Gate gate_of(Nanos now, std::uint32_t request) const noexcept;
   bool issue_one(Fabric&, Nanos now, Device&);
   void issue_next(Fabric&, Nanos now, Device&, rnbd::Gate);
   Result next_piece(Request&, Piece&) const;
@@ -87,6 +93,9 @@ struct BlockClient::Impl {
   void start_again(std::uint32_t request);
   void finish(std::uint32_t request);
   void abandon(Device&, const Result&);
+  void note_held(const Request&) noexcept;
+  Nanos held_until() const noexcept;
+  void end_held(Nanos now);
   Device& device_of(rnbd::DeviceHandle handle) noexcept { return devices_by_slot[rnbd::slot_of(handle)]; }
 
   Client session;
@@ -106,6 +115,7 @@ struct BlockClient::Impl {
   IndexQueue free_pieces;
   IndexQueue finished;          // requests
   std::uint32_t queued = 0;     // in `again` and `backlog` of all devices
+  Nanos oldest_held = kNever;   // none of those was submitted before
   std::uint32_t in_flight = 0;  // pieces
   std::uint32_t under_way = 0;  // requests
   std::uint16_t next_affinity = 0;

@@ -1,5 +1,6 @@
 // Requests of the user and the messages they are made of.
 #include <algorithm>
+#include <utility>
 
 #include "core/driver/block_client_impl.hpp"
 #include "core/wire/linux_errno.hpp"
@@ -9,7 +10,7 @@ namespace rtrs {
 using wire::rnbd::Opcode;
 using namespace wire::linux_errno;
 
-std::uint32_t BlockClient::Impl::take_request(rnbd::DeviceHandle device, const BlockRequest& io) {
+std::uint32_t BlockClient::Impl::take_request(rnbd::DeviceHandle device, Nanos now, const BlockRequest& io) {
   if (free_requests.empty()) {
     requests.emplace_back();
     free_requests.push_back(requests, static_cast<std::uint32_t>(requests.size() - 1));
@@ -19,6 +20,7 @@ std::uint32_t BlockClient::Impl::take_request(rnbd::DeviceHandle device, const B
   request = Request{};
   request.io = io;
   request.device = device;
+  request.since = now;
   request.all_sent = io.length == 0 && io.opcode != Opcode::flush;
   ++under_way;
   return index;
@@ -33,7 +35,7 @@ void BlockClient::Impl::begin(Fabric& fabric, Nanos now, std::uint32_t index) {
   if (request.all_sent) return finish(index);
   request.arrival = devices.arrive(request.device);
   device_of(request.device).backlog.push_back(requests, index);
-  ++queued;
+  note_held(request);
   issue(fabric, now);
 }
 
@@ -49,23 +51,30 @@ void BlockClient::Impl::issue(Fabric& fabric, Nanos now) {
   }
 }
 
+// What waits for a path or a permit waits here: at the session its time would count from anew.
+rnbd::Gate BlockClient::Impl::gate_of(Nanos now, std::uint32_t request) const noexcept {
+  const rnbd::Gate gate = devices.gate(requests[request].device);
+  const bool blocked = session.queue_ends(now) != kNever;
+  return gate == rnbd::Gate::go && blocked ? rnbd::Gate::hold : gate;
+}
+
 // False: nothing of the device can be sent now.
 bool BlockClient::Impl::issue_one(Fabric& fabric, Nanos now, Device& device) {
   if (!device.again.empty()) {
     const std::uint32_t piece = device.again.front();
-    const rnbd::DeviceHandle handle = requests[pieces[piece].request].device;
-    const rnbd::Gate gate = devices.gate(handle);
+    const std::uint32_t owner = pieces[piece].request;
+    const rnbd::Gate gate = gate_of(now, owner);
     if (gate == rnbd::Gate::hold) return false;
     device.again.pop_front(pieces);
     --queued;
     if (gate == rnbd::Gate::refuse)
-      end_piece(piece, refusal(handle));
+      end_piece(piece, refusal(requests[owner].device));
     else
       send_piece(fabric, now, piece);
     return true;
   }
   if (device.backlog.empty()) return false;
-  const rnbd::Gate gate = devices.gate(requests[device.backlog.front()].device);
+  const rnbd::Gate gate = gate_of(now, device.backlog.front());
   if (gate == rnbd::Gate::hold) return false;
   issue_next(fabric, now, device, gate);
   return true;
@@ -99,6 +108,7 @@ BlockClient::Impl::Result BlockClient::Impl::next_piece(Request& request, Piece&
   const BlockRequest& io = request.io;
   const rnbd::Geometry& geometry = *devices.geometry(request.device);
   piece.what.opcode = io.opcode;
+  piece.what.prio = io.prio;
   if (io.opcode == Opcode::flush) {
     request.all_sent = true;
     return {};
@@ -187,7 +197,7 @@ void BlockClient::Impl::on_piece_done(Fabric& fabric, Nanos now, std::uint32_t i
   const rnbd::Disposition disposition = devices.on(done, actions);
   if (disposition == rnbd::Disposition::retry_after_remap && !close_begun) {
     device_of(device).again.push_back(pieces, index);
-    ++queued;
+    note_held(requests[pieces[index].request]);
   } else if (disposition == rnbd::Disposition::lost) {
     end_piece(index, {Errc::cache_lost, kEio});
   } else {
@@ -206,7 +216,8 @@ void BlockClient::Impl::end_piece(std::uint32_t index, const Result& result) {
   Request& request = requests[owner];
   free_pieces.push_back(pieces, index);
   --request.outstanding;
-  if (result && !request.result) request.result = result;
+  const bool worse = may_still_act(result.result) && !may_still_act(request.result.result);
+  if (result && (!request.result || worse)) request.result = result;
   finish_if_done(owner);
 }
 
@@ -229,7 +240,7 @@ void BlockClient::Impl::finish_if_done(std::uint32_t index) {
   }
   request.all_sent = false;
   device_of(request.device).backlog.push_front(requests, index);
-  ++queued;
+  note_held(request);
 }
 
 // A piece of it ended well in a cache that was replaced since: a FLUSH may have told so already, and would
@@ -250,7 +261,7 @@ void BlockClient::Impl::start_again(std::uint32_t index) {
   request.all_fua = true;
   request.cache = kNoCache;
   device_of(request.device).backlog.push_front(requests, index);
-  ++queued;
+  note_held(request);
 }
 
 void BlockClient::Impl::finish(std::uint32_t index) {
@@ -270,6 +281,49 @@ void BlockClient::Impl::abandon(Device& device, const Result& result) {
     if (!request.result) request.result = result;
     request.all_sent = true;
     finish_if_done(index);
+  }
+}
+
+void BlockClient::Impl::note_held(const Request& request) noexcept {
+  oldest_held = queued == 0 ? request.since : std::min(oldest_held, request.since);
+  ++queued;
+}
+
+Nanos BlockClient::Impl::held_until() const noexcept {
+  return queued == 0 ? kNever : session.queue_ends(oldest_held);
+}
+
+void BlockClient::Impl::end_held(Nanos now) {
+  const Errc why = session.link_up() ? Errc::no_permit : Errc::no_path;
+  const Result result{why, to_linux_errno(why)};
+  oldest_held = kNever;
+  const auto over = [&](const Request& request) {
+    if (session.queue_ends(request.since) <= now) return true;
+    oldest_held = std::min(oldest_held, request.since);
+    return false;
+  };
+  for (Device& device : std::span(devices_by_slot).first(slots)) {
+    for (IndexQueue held = std::exchange(device.again, {}); !held.empty();) {
+      const std::uint32_t piece = held.pop_front(pieces);
+      if (!over(requests[pieces[piece].request])) {
+        device.again.push_back(pieces, piece);
+        continue;
+      }
+      --queued;
+      end_piece(piece, result);
+    }
+    for (IndexQueue held = std::exchange(device.backlog, {}); !held.empty();) {
+      const std::uint32_t index = held.pop_front(requests);
+      Request& request = requests[index];
+      if (!over(request)) {
+        device.backlog.push_back(requests, index);
+        continue;
+      }
+      --queued;
+      if (!request.result) request.result = result;
+      request.all_sent = true;
+      finish_if_done(index);
+    }
   }
 }
 

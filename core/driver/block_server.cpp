@@ -139,6 +139,10 @@ Server::Together BlockServer::gather(Fabric& fabric) noexcept {
   return Server::Together(impl_->server, fabric);
 }
 
+Errc BlockServer::disconnect_path(Fabric& fabric, Nanos now, std::uint16_t session, unsigned path) {
+  return impl_->server.disconnect_path(fabric, now, session, path);
+}
+
 void BlockServer::close_session(Fabric& fabric, Nanos now, std::uint16_t session) {
   impl_->server.close_session(fabric, now, session);
 }

@@ -69,6 +69,8 @@ class BlockServer {
   // Takes an open device away: its id is answered with ENOTCONN from now on, and the export is closed when
   // nothing of it is in flight. False: no export is open under this handle.
   bool force_close(Fabric&, Nanos now, std::uint64_t handle);
+  // As Server::disconnect_path().
+  Errc disconnect_path(Fabric&, Nanos now, std::uint16_t session, unsigned path);
   void close_session(Fabric&, Nanos now, std::uint16_t session);
   // Closes every session, accepts no more. closed() tells when all is drained and handed out.
   void close(Fabric&, Nanos now);

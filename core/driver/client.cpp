@@ -232,6 +232,10 @@ Nanos Client::next_timer() const noexcept {
   return std::min(impl_->next_deadline(), impl_->waiting_deadline());
 }
 
+Nanos Client::queue_ends(Nanos since) const noexcept {
+  return impl_->session.path_wait_ends(since);
+}
+
 bool Client::link_up() const noexcept {
   return impl_->session.connected_paths() > 0;
 }

@@ -98,6 +98,9 @@ class Client {
   Nanos next_deadline() const noexcept;
   // The same without what waits for the fabric: when the protocol's next timer is due.
   Nanos next_timer() const noexcept;
+  // When a request that the user holds back since then has waited for a path or a permit as long as
+  // queue_timeout allows; kNever: it waits for neither.
+  Nanos queue_ends(Nanos since) const noexcept;
 
   Errc add_path(Fabric&, Nanos now,
                 const PathAddress&);  // its index: path_count() - 1 afterwards, or a free one

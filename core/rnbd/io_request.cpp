@@ -19,6 +19,7 @@ wire::rnbd::Io message_of(std::uint32_t device_id, const IoPiece& piece) noexcep
   io.sector = piece.sector;
   io.size = piece.bytes;
   io.fua = piece.fua;
+  io.prio = piece.prio;
   io.nounmap = piece.nounmap && piece.opcode == Opcode::write_zeroes;
   return wire::rnbd::with_kernel_flags(io);
 }

@@ -18,6 +18,7 @@ struct IoPiece {
   // write_zeroes only: the blocks stay allocated. A server that does not know it (Geometry::features, and any
   // kernel server before RNBD minor version 2) zeroes them and may free them.
   bool nounmap = false;
+  std::uint16_t prio = 0;  // Linux ioprio; a server of RNBD version 1 does not honour it
 };
 
 // Writes the 32-byte user header with the flags that a kernel client would send, and tells how it travels.

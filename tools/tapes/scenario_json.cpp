@@ -63,6 +63,7 @@ void visit_workload(W& w, Visit&& visit) {
   visit("service_rate", w.service_rate);
   visit("write_percent", w.write_percent);
   visit("own_region", w.own_region);
+  visit("block_device", w.block_device);
 }
 template <class S, class Visit>
 void visit_storage(S& s, Visit&& visit) {
