@@ -81,8 +81,7 @@ class DiskClient final : public ClientEnd {
     // The server's storage hands it back: so the world knows which request a message belongs to.
     request.prio = static_cast<std::uint16_t>(wanted.io);
     request.user_data = wanted.io;
-    if (const std::uint64_t most = client_.session().max_io_size(); most != 0)
-      most_pieces_ = std::max(most_pieces_, (request.length + most - 1) / most);
+    largest_ = std::max(largest_, request.length);
     return client_.submit(fabric, now, device_, request);
   }
   std::size_t poll(Fabric& fabric, Nanos now, std::span<IoCompletion> done) override {
@@ -121,7 +120,9 @@ class DiskClient final : public ClientEnd {
   }
   bool closed() const noexcept override { return client_.closed(); }
   std::uint64_t most_reads(std::uint32_t reads) const noexcept override {
-    return client_.messages_in_flight() + std::uint64_t{reads} * most_pieces_;
+    // Before the session knows its limits, no request was sent.
+    const std::uint64_t message = std::max<std::uint64_t>(client_.session().max_io_size(), 1);
+    return client_.messages_in_flight() + reads * ((largest_ + message - 1) / message);
   }
   const char* broken() const noexcept override {
     const char* session = client_.session().broken_invariant();
@@ -131,7 +132,7 @@ class DiskClient final : public ClientEnd {
  private:
   BlockClient client_;
   rnbd::DeviceHandle device_ = 0;
-  std::uint64_t most_pieces_ = 1;
+  std::uint64_t largest_ = 0;  // bytes of a request
   const char* broken_ = nullptr;
   bool closing_ = false;
 };

@@ -200,6 +200,10 @@ class World : private ServerUser {
   void check_read(Buffer&, BookedIo&, std::uint32_t io);
   void submit_due(std::uint32_t index);
   bool submit_one(ClientNode&, std::uint32_t index);
+  // Whether its application submits now: the session itself takes requests only while a path is connected.
+  bool takes_requests(const ClientNode& client) const {
+    return scenario_.workload.block_device || client.driver->session().link_up();
+  }
   // What requests are made of: a sector, or a block.
   std::uint32_t unit() const noexcept { return scenario_.workload.block_device ? kSectorsPerBlock : 1; }
   std::size_t max_io_bytes() const noexcept { return std::size_t{kMaxUnits} * unit() * kSectorBytes; }

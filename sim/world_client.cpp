@@ -258,7 +258,7 @@ World::Buffer* World::free_buffer(ClientNode& client) {
 void World::submit_due(std::uint32_t index) {
   ClientNode& client = *clients_[index];
   while (!client.wanted.empty() && client.up && !client.leaving && client.paused_until <= now() &&
-         client.driver->session().link_up()) {
+         takes_requests(client)) {
     Buffer* buffer = free_buffer(client);
     if (buffer == nullptr) break;
     const Wanted wanted = client.wanted.front();
@@ -267,7 +267,7 @@ void World::submit_due(std::uint32_t index) {
   }
   if (client.leaving) return;
   if (!client.up || client.left == 0 || client.next_submit > now() || client.paused_until > now()) return;
-  if (!client.driver->session().link_up()) return;
+  if (!takes_requests(client)) return;
   const ScopedSpan span(choice_, Label::workload);
   const bool burst = client.probing || choice_.fires(scenario_.workload.burst_rate, Label::workload_gap);
   do {

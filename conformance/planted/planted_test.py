@@ -26,7 +26,7 @@ SHORT = 50
 BUGS = [
     ("M29", 411, "FailedOver", "SendFenceReq", "replay-proof"),
     ("M20", 237, "FailedOver", "no further action", "replay-drained"),
-    ("M41", 60, "Disconnect", "Disconnect", "path-teardown"),
+    ("M41", 201, "Disconnect", "Disconnect", "path-teardown"),
 ]
 
 

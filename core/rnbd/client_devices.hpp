@@ -271,7 +271,7 @@ class ClientDevices {
   [[nodiscard]] static Disposition end_well(Device& device, const IoTicket& ticket) noexcept;
   void distrust_ids() noexcept;
   void refuse_device(Device& device, std::uint16_t peer_errno, ClientActions& actions) noexcept;
-  void undelivered_open(const Device& device, ClientActions& actions) noexcept;
+  void undelivered_open(const Device& device) noexcept;
   void require_reopen_of_all() noexcept;
   void end_device(Device& device, std::uint16_t peer_errno, ClientActions& actions) noexcept;
   void change(Device& device, DeviceState state, std::uint16_t peer_errno, ClientActions& actions) noexcept;

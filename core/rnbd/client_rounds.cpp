@@ -110,7 +110,7 @@ void ClientDevices::finish_sess_info(const MessageDone& input, ClientActions& ac
 }
 
 void ClientDevices::finish_open(Device& device, const MessageDone& input, ClientActions& actions) noexcept {
-  if (!input.delivered) return undelivered_open(device, actions);
+  if (!input.delivered) return undelivered_open(device);
   if (input.peer_errno != 0) {
     // Asked before the link came up again: the next round counts.
     if (!device.needs_open) refuse_device(device, input.peer_errno, actions);
@@ -185,14 +185,9 @@ void ClientDevices::refuse_device(Device& device, std::uint16_t peer_errno, Clie
 }
 
 // Nobody knows whether the device is open now, at which server and with which id: perhaps that of another.
-void ClientDevices::undelivered_open(const Device& device, ClientActions& actions) noexcept {
+void ClientDevices::undelivered_open(const Device& device) noexcept {
   if (!device.needs_open) paused_ = link_up_;
   distrust_ids();
-  if (link_up_) return;
-  // The transport has waited as long as its policy allows: held IO need not wait longer.
-  for (Device& other : devices_) {
-    if (other.state == DeviceState::closed && !other.refused) refuse_device(other, kEio, actions);
-  }
 }
 
 void ClientDevices::require_reopen_of_all() noexcept {

@@ -160,6 +160,34 @@ class FewRequestsTest : public BlockClientTest {
   FewRequestsTest() : BlockClientTest(BlockOptions{.max_requests = 3}) {}
 };
 
+// queue_timeout of the session.
+class PatientTest : public BlockClientTest {
+ protected:
+  static constexpr Nanos kPatience = seconds(3);
+  PatientTest() : BlockClientTest(options()) {}
+  static BlockOptions options() {
+    BlockOptions made;
+    made.queue_timeout = kPatience;
+    return made;
+  }
+};
+
+// Whatever the device waits for, its requests wait as long as any other request does, and then say that there
+// is no path.
+TEST_F(PatientTest, R78WhatWaitsForItsDeviceFailsAfterQueueTimeout) {
+  const auto device = static_cast<DeviceHandle>(w.map("a"));
+  w.until("the device is open", [&] { return w.state(device) == rnbd::DeviceState::open; });
+  for (std::uint32_t path = 0; path < BlockWorld::kPaths; ++path) w.cut(path);
+  w.until("the link is lost", [&] { return !w.link_up(); });
+  for (unsigned round = 0; round < 2; ++round) {
+    const Nanos begin = w.now();
+    expect(result_of(device, {.opcode = Opcode::write, .length = 4096}), Errc::no_path, EIO);
+    EXPECT_GE(w.now() - begin, kPatience);
+    EXPECT_LE(w.now() - begin, kPatience + seconds(1));
+    w.pass(seconds(1));
+  }
+}
+
 TEST_F(FewRequestsTest, AreTakenAtATime) {
   const DeviceHandle device = open(w, "a");
   for (unsigned io = 0; io < 3; ++io) EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);

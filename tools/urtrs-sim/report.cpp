@@ -133,7 +133,7 @@ void print_catalogue() {
   std::printf("faults:\n");
   for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
     std::printf("  %s\n", sim::to_string(static_cast<sim::FaultClass>(fault)));
-  std::printf("  operator\n  storage_slow\n  storage_error\n  block_device\nlabels:\n");
+  std::printf("  operator\n  storage_slow\n  storage_error\nload:\n  block_device\nlabels:\n");
   for (std::size_t label = 1; label < sim::kLabels; ++label)
     std::printf("  %s\n", sim::to_string(static_cast<sim::Label>(label)));
   std::printf("scenarios:\n");
