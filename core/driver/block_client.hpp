@@ -39,8 +39,9 @@ struct BlockRequest {
   std::uint32_t region_offset = 0;  // bytes
   bool fua = false;                 // durable before it completes
   bool nounmap = false;             // write_zeroes: the blocks stay allocated, see rnbd::IoPiece
-  std::uint16_t prio = 0;           // Linux ioprio, for the server's storage; 0: none
-  std::uint64_t user_data = 0;      // comes back with the completion
+  // Linux ioprio, for the server's storage; 0: none. A server ignores it until it has SESS_INFO.
+  std::uint16_t prio = 0;
+  std::uint64_t user_data = 0;  // comes back with the completion
 };
 
 // `error`: 0 with Errc::ok, otherwise the Linux errno to report, positive. Result and errno:

@@ -75,8 +75,10 @@ std::string filter_text(const Arguments& given) {
 }
 
 void filter_options(CLI::App& app, Arguments& given) {
-  auto* without = app.add_option("--without", given.without,
-                                 "leave out these classes of faults, or make these labels calm (see list)");
+  auto* without = app.add_option(
+      "--without", given.without,
+      "leave out these classes of faults, make these labels calm, or block_device: give requests to "
+      "the session itself (see list)");
   app.add_option("--only-faults", given.only_faults, "leave out all but these")->excludes(without);
 }
 
@@ -250,7 +252,7 @@ int main(int argc, char** argv) {
   many->add_flag("--no-specification", given.no_specification,
                  "the oracles alone: do not judge every run by the specification");
   many->add_flag("--no-block-devices", given.no_block_devices,
-                 "leave out the world of block devices that each seed plays; --without and --only-faults "
+                 "leave out the world BD24 that each seed plays besides its own; --without and --only-faults "
                  "leave it out too");
   many->add_flag("--replay-check", given.replay, "replay the traces of those seeds, every state compared");
   many->add_option("--traces", given.traces, "folder for the traces of a seed that fails")
