@@ -25,6 +25,8 @@ class WatchedFabric final : public Fabric {
   void clear_fresh() noexcept { fresh_.clear(); }
   // Keys of single requests that have not ended.
   std::size_t offers() const noexcept { return offers_.size(); }
+  // Calls so far with which the user does something: it connects, posts, ends.
+  std::uint64_t acts() const noexcept { return acts_; }
   // Keys that the peer left alive although it was asked to invalidate them and nothing else was agreed.
   std::uint64_t left_keys() const noexcept { return left_keys_.left(); }
 
@@ -34,6 +36,7 @@ class WatchedFabric final : public Fabric {
     return booked(inner_.register_memory(memory));
   }
   void release(RegionId id) override {
+    ++acts_;
     --holdings_.regions;
     inner_.release(id);
   }
@@ -63,12 +66,14 @@ class WatchedFabric final : public Fabric {
   Errc listen(const PathAddress& local) override { return inner_.listen(local); }
   void connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
                std::span<const std::byte> data) override {
+    ++acts_;
     opened(key);
     left_keys_.asked(key, data);
     inner_.connect(key, address, params, data);
   }
   void accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
               std::span<const std::byte> data) override {
+    ++acts_;
     opened(key);
     inner_.accept(request, key, params, data);
   }
@@ -76,6 +81,7 @@ class WatchedFabric final : public Fabric {
     inner_.reject(request, data);
   }
   void disconnect(ConKey key) override {
+    ++acts_;
     left_keys_.lost(key);
     inner_.disconnect(key);
   }
@@ -86,7 +92,10 @@ class WatchedFabric final : public Fabric {
   void post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept override {
     inner_.post_receive(key, count, bytes_each);
   }
-  std::size_t post(std::span<const WorkRequest> work) noexcept override { return inner_.post(work); }
+  std::size_t post(std::span<const WorkRequest> work) noexcept override {
+    ++acts_;
+    return inner_.post(work);
+  }
   std::size_t poll(Nanos now, std::span<FabricEvent> events) noexcept override;
   bool try_wait() noexcept override { return inner_.try_wait(); }
 
@@ -106,6 +115,7 @@ class WatchedFabric final : public Fabric {
   std::vector<ConKey> fresh_;
   std::vector<ExposureId> offers_;
   LeftKeys left_keys_;
+  std::uint64_t acts_ = 0;
 };
 
 }  // namespace rtrs::sim

@@ -219,6 +219,7 @@ bool World::step() {
     stalled("no end of work at one instant");
     return false;
   }
+  check_idle(next);
   network_.run_until(next, choice_);
   judge_.count_event();
   if (faults_.next_time() <= now()) faults_due();

@@ -183,6 +183,8 @@ class World : private ServerUser {
   void faults_due();
   std::uint64_t place_of(const Strike&) const;
   void watch_hung();
+  bool has_nothing_to_do(const Node&, Nanos deadline) const;
+  void check_idle(Nanos until);
   void carry_out(const WorldFault&);
   void operator_due();
   void operate(ClientNode&);

@@ -184,6 +184,7 @@ class BlockWorld {
 
   bool step();
   Nanos next_time();
+  void check_idle(Nanos until);
   // block_client.cpp
   void poll_client();
   void take_events();
