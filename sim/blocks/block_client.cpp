@@ -19,7 +19,11 @@ bool changes(Opcode opcode) {
 
 std::int64_t BlockWorld::map(const std::string& name, AccessMode mode) {
   const rnbd::MapOutcome outcome = client_->map(*client_fabric_, now(), name, mode);
-  if (outcome.error == 0) mapped_[outcome.device] = Mapped{name, mode, 0, 0};
+  if (outcome.error == 0) {
+    Mapped& mapped = mapped_[outcome.device] = Mapped{};
+    mapped.disk = name;
+    mapped.mode = mode;
+  }
   take_events();
   return outcome.error != 0 ? -std::int64_t{outcome.error} : std::int64_t{outcome.device};
 }
@@ -42,7 +46,7 @@ bool BlockWorld::overlaps(const std::string& disk, std::uint64_t sector, std::ui
 }
 
 std::uint32_t BlockWorld::submit(DeviceHandle device, Opcode opcode, std::uint64_t sector,
-                                 std::uint32_t sectors, bool fua) {
+                                 std::uint32_t sectors, bool fua, bool nounmap) {
   const std::string disk = mapped_.at(device).disk;
   until("other IO of these sectors is over", [&] { return !overlaps(disk, sector, sectors); });
   const auto number = static_cast<std::uint32_t>(ios_.size());
@@ -52,7 +56,10 @@ std::uint32_t BlockWorld::submit(DeviceHandle device, Opcode opcode, std::uint64
   io.deaths = deaths_;
   io.cuts = cuts_;
   io.moment = ++moment_;
+  io.submitted = now();
+  io.losses = losses_noted_;
   io.piece = rnbd::IoPiece{opcode, sector, static_cast<std::uint32_t>(sectors * kSector), fua};
+  io.piece.nounmap = nounmap;
   if (opcode == Opcode::read || opcode == Opcode::write) io.data.assign(sectors * kSector, std::byte{0xa5});
   for (std::uint32_t at = 0; opcode == Opcode::write && at < sectors; ++at) {
     const std::uint64_t content = stamp(disks_[disk].number, sector + at, number);
@@ -70,6 +77,8 @@ std::uint32_t BlockWorld::submit(DeviceHandle device, Opcode opcode, std::uint64
   request.length = sectors * kSector;
   request.data = io.data.data();
   request.fua = fua;
+  request.nounmap = nounmap;
+  request.prio = static_cast<std::uint16_t>(number);  // storage tells by it which request it sees
   request.user_data = number;
   const Errc taken = client_->submit(*client_fabric_, now(), device, request);
   expect(taken == Errc::ok, std::string("the client takes an IO, and says ") + to_string(taken));
@@ -77,10 +86,12 @@ std::uint32_t BlockWorld::submit(DeviceHandle device, Opcode opcode, std::uint64
 }
 
 void BlockWorld::poll_client() {
+  check_waits();
   std::array<BlockCompletion, 64> done;
   const std::size_t count = client_->poll(*client_fabric_, now(), done);
-  take_events();
   for (const BlockCompletion& one : std::span(done).first(count)) end_io(one);
+  take_events();
+  if (count < done.size()) check_closing();
   const char* broken = client_->session().broken_invariant();
   expect(broken == nullptr, broken == nullptr ? "" : broken);
 }
@@ -88,6 +99,14 @@ void BlockWorld::poll_client() {
 void BlockWorld::take_events() {
   BlockEvent event;
   while (client_->take_event(event)) {
+    if (const auto* news = std::get_if<PathNews>(&event)) {
+      without_path_.note(*news);
+      // The next session knows no device.
+      if (news->kind == PathNews::Kind::link_down)
+        for (auto& [handle, mapped] : mapped_) disrupt(mapped);
+      if (news->kind == PathNews::Kind::path && news->path.state != PathState::connected) note_loss();
+    }
+    if (const auto* replaced = std::get_if<rnbd::CacheReplaced>(&event)) judge_replaced(*replaced);
     const auto* change = std::get_if<rnbd::DeviceChanged>(&event);
     if (change == nullptr) continue;
     Mapped& mapped = mapped_[change->device];
@@ -105,6 +124,7 @@ void BlockWorld::end_io(const BlockCompletion& done) {
   io.over = true;
   io.error = done.error;
   --ios_under_way_;
+  judge_result(io, done);
   if (done.result == Errc::cache_lost) judge_alarm(io);
   if (done.error == 0 && io.piece.opcode == Opcode::read) judge_read(io, number);
   if (done.error == 0 && changes(io.piece.opcode)) {
@@ -112,6 +132,7 @@ void BlockWorld::end_io(const BlockCompletion& done) {
     expect_change(io, number, true);
   }
   if (io.piece.opcode == Opcode::flush) judge_flush(io, done.error);
+  note_changes(io, done.error);
 }
 
 void BlockWorld::judge_flush(const Io& io, std::uint16_t error) {

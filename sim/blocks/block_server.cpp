@@ -11,12 +11,16 @@ namespace rtrs::sim {
 
 void BlockWorld::poll_server() {
   std::array<block::Action, 64> actions;
-  const std::size_t count = server_->poll(*server_fabric_, now(), actions);
+  const std::size_t room = std::min<std::size_t>(options_.actions, actions.size());
+  const std::size_t count = server_->poll(*server_fabric_, now(), std::span(actions).first(room));
   for (const block::Action& action : std::span(actions).first(count))
     std::visit([this](const auto& one) { this->perform(one); }, action);
   PathNews news;
   while (server_->take_news(news)) {
   }
+  if (server_->next_deadline() == 0) return;  // some wait to be handed out
+  for (const auto& [handle, one] : exports_)
+    expect(!one.shrunk, "a server asks how large " + one.disk + " is when storage failed");
 }
 
 void BlockWorld::perform(const block::CacheDamaged& action) {
@@ -35,6 +39,7 @@ std::uint64_t BlockWorld::instance_of(const BlockDisk& disk) const {
 void BlockWorld::forget_unsynced(const std::string& name) {
   BlockDisk& disk = disks_.at(name);
   allow_alarm(disk);
+  note_loss();
   for (std::size_t sector = 0; sector < disk.now.size(); ++sector) {
     if (disk.now[sector] == disk.durable[sector]) continue;
     disk.forgotten[sector] = true;
@@ -61,6 +66,10 @@ int BlockWorld::sync(const std::string& name) {
 }
 
 void BlockWorld::perform(const block::StartStorage& action) {
+  const auto device = exports_.find(action.handle);
+  if (device == exports_.end()) return expect(false, "IO reaches only what is open");
+  expect(!device->second.taken_away, "storage sees nothing new of a device that was taken away");
+  judge_request(action, device->second.disk);
   StorageOp op;
   op.due = now() + draw_time(choice_, options_.storage, Label::storage_delay);
   op.what = action;
@@ -68,18 +77,37 @@ void BlockWorld::perform(const block::StartStorage& action) {
 }
 
 void BlockWorld::perform(const block::OpenExport& action) {
+  Opening opening{now(), action.id, std::string(action.name), action.mode};
+  if (options_.opening == 0) return finish_opening(opening);
+  opening.due = now() + draw_time(choice_, options_.opening, Label::storage_delay);
+  openings_.push_back(opening);
+}
+
+void BlockWorld::openings_due() {
+  for (std::size_t at = 0; at < openings_.size();) {
+    if (openings_[at].due > now()) {
+      ++at;
+      continue;
+    }
+    const Opening opening = openings_[at];
+    openings_.erase(openings_.begin() + static_cast<std::ptrdiff_t>(at));
+    finish_opening(opening);
+  }
+}
+
+void BlockWorld::finish_opening(const Opening& opening) {
   block::ExportOpened answer;
-  const auto found = disks_.find(std::string(action.name));
+  const auto found = disks_.find(opening.disk);
   if (found == disks_.end()) {
     answer.error = ENOENT;
-  } else if (rnbd::is_writable(action.mode) && !found->second.writable) {
+  } else if (rnbd::is_writable(opening.mode) && !found->second.writable) {
     answer.error = EPERM;
   } else {
     BlockDisk& disk = found->second;
     ++disk.holders;
     answer.handle = next_handle_++;
     answer.export_id = disk.number;
-    exports_[answer.handle] = Export{found->first, rnbd::is_writable(action.mode)};
+    exports_[answer.handle] = Export{found->first, rnbd::is_writable(opening.mode)};
     answer.geometry.nsectors = disk.now.size();
     answer.geometry.max_discard_sectors = answer.geometry.max_write_zeroes_sectors = 1U << 16;
     answer.geometry.discard_granularity = kSector;
@@ -87,7 +115,7 @@ void BlockWorld::perform(const block::OpenExport& action) {
     answer.geometry.fua = answer.geometry.write_cache && disk.fua;
     answer.instance = instance_of(disk);
   }
-  expect(server_->export_opened(*server_fabric_, now(), action.id, answer), "an open waits for its export");
+  expect(server_->export_opened(*server_fabric_, now(), opening.id, answer), "an open waits for its export");
 }
 
 void BlockWorld::perform(const block::CloseExport& action) {
@@ -102,6 +130,7 @@ void BlockWorld::perform(const block::CloseExport& action) {
 void BlockWorld::perform(const block::MeasureExport& action) {
   const auto found = exports_.find(action.handle);
   if (found == exports_.end()) return expect(false, "only what is open is measured");
+  found->second.shrunk = false;
   const std::uint64_t sectors = disks_[found->second.disk].now.size();
   expect(server_->export_measured(*server_fabric_, now(), action.id, sectors), "a measurement is waited for");
 }
@@ -128,6 +157,8 @@ void BlockWorld::storage_due() {
       if (syncs) storage_.push_back(op);
       if (syncs) continue;
     }
+    done_.insert({op.what.prio, op.what.sector});
+    if (op.error == EIO && !syncs) exports_.at(op.what.handle).shrunk = true;
     expect(server_->storage_done(*server_fabric_, now(), op.what.id, op.error, op.error != 0 && syncs),
            "an operation waits for its result");
   }
@@ -170,7 +201,12 @@ int BlockWorld::act(StorageOp& op) {
 void BlockWorld::take_away(const std::string& name) {
   for (const auto& [handle, device] : exports_) {
     if (device.disk != name) continue;
+    // What it has begun may still be handed out.
+    const bool nothing_waits = server_->next_deadline() != 0;
     server_->force_close(*server_fabric_, now(), handle);
+    if (nothing_waits) exports_.at(handle).taken_away = true;
+    for (auto& [number, mapped] : mapped_)
+      if (mapped.disk == name) disrupt(mapped);
     return;
   }
 }

@@ -62,6 +62,8 @@ void BlockWorld::start_client() {
   ClientOptions& options = block_options.session;
   options.protocol.seed = choice_.draw(1U << 30, Label::swarm);
   options.protocol.queue_timeout = options_.queue_timeout;
+  options.protocol.request_timeout = options_.request_timeout;
+  options.max_queued = options_.max_queued;
   options.protocol.heartbeat.interval = seconds(1);
   options.protocol.reconnect_min = milliseconds(100);
   options.protocol.reconnect_max = seconds(2);
@@ -101,9 +103,18 @@ void BlockWorld::break_path(std::uint32_t path) {
   }
 }
 
+void BlockWorld::disrupt(Mapped& mapped) {
+  ++mapped.disruptions;
+  mapped.disrupted = now();
+}
+
 void BlockWorld::crash_server(Death death) {
   if (!server_) return;
   ++deaths_;
+  note_loss();
+  for (auto& [handle, mapped] : mapped_) disrupt(mapped);
+  server_paused_until_ = 0;
+  openings_.clear();
   if (death == Death::host) ++hosts_;
   network_.crash(kServer, draw(2) == 1, choice_);
   server_.reset();
@@ -171,11 +182,13 @@ void BlockWorld::resize(const std::string& name, std::uint64_t sectors) {
 }
 
 Nanos BlockWorld::next_time() {
-  Nanos next = network_.next_time();
+  Nanos next = kNever;
   for (const StorageOp& op : storage_) next = std::min(next, op.due);
+  for (const Opening& one : openings_) next = std::min(next, one.due);
+  if (server_) next = std::min(next, network_.has_events(kServer) ? now() : server_->next_deadline());
+  next = std::min(std::max(next, server_paused_until_), network_.next_time());
   if (client_) next = std::min(next, client_->next_deadline());
-  if (server_) next = std::min(next, server_->next_deadline());
-  if (network_.has_events(kClient) || (server_ && network_.has_events(kServer))) next = now();
+  if (network_.has_events(kClient)) next = now();
   return std::max(next, now());
 }
 
@@ -188,8 +201,11 @@ bool BlockWorld::step() {
   if (steps_at_once_ > kLivelock) expect(false, "no end of work at one instant");
   check_idle(next);
   network_.run_until(next, choice_);
-  storage_due();
-  if (server_) poll_server();
+  if (server_runs()) {
+    storage_due();
+    openings_due();
+    poll_server();
+  }
   if (client_) poll_client();
   if (network_.monitor().violation_count() != 0)
     expect(false, "the network keeps its laws: " + network_.monitor().violations().front().text);
@@ -207,10 +223,18 @@ void BlockWorld::check_idle(Nanos until) {
     const std::size_t count = client_->poll(*client_fabric_, now(), done);
     expect(count == 0 && at_work() == before, "a client to which nothing happens waits for next_deadline()");
   }
-  if (!server_ || network_.has_events(kServer) || server_->next_deadline() <= now()) return;
+  if (!server_runs() || network_.has_events(kServer) || server_->next_deadline() <= now()) return;
   std::array<block::Action, 1> action;
   expect(server_->poll(*server_fabric_, now(), action) == 0,
          "a server to which nothing happens waits for next_deadline()");
+}
+
+// Of a path, a server or a cache: what it had may be asked for again, and its messages may be under way for
+// some time.
+void BlockWorld::note_loss() {
+  ++losses_noted_;
+  last_loss_ = now();
+  done_.clear();
 }
 
 bool BlockWorld::until(const std::string& what, const std::function<bool()>& done) {
@@ -232,21 +256,41 @@ void BlockWorld::expect(bool holds, const std::string& what) {
   if (!holds && failure_.empty()) failure_ = "not so at " + std::to_string(now() / 1000) + " us: " + what;
 }
 
+void BlockWorld::unmap_all() {
+  std::vector<std::string> open;
+  for (const auto& [handle, mapped] : mapped_)
+    if (state(handle) == rnbd::DeviceState::open) open.push_back(mapped.disk);
+  const std::uint64_t losses = losses_noted_;
+  for (const auto& [handle, mapped] : mapped_) unmap(handle);
+  until("every device is unmapped", [this] { return client_->mapped_count() == 0; });
+  for (const std::string& name : open) until_closed(name, losses);
+}
+
+// What was lost with a path may be the CLOSE; then the end of the session closes the device.
+void BlockWorld::until_closed(const std::string& name, std::uint64_t losses) {
+  until(name + " is closed", [&, this] { return disk(name).holders == 0 || losses_noted_ != losses; });
+}
+
+void BlockWorld::close_session() {
+  client_->close(*client_fabric_, now());
+  take_events();
+}
+
 void BlockWorld::finish() {
   if (failed()) return;
   for (std::uint32_t path = 0; path < kPaths; ++path) heal(path);
   if (!server_) start_server();
   until("every IO is over", [this] { return all_over(); });
   if (failed()) return;
-  for (const auto& [handle, mapped] : mapped_) unmap(handle);
-  until("every device is unmapped", [this] { return client_->mapped_count() == 0; });
+  unmap_all();
   if (failed()) return;
   close_session();
   until("the session is closed",
-        [this] { return client_->closed() && server_->transport().session_count() == 0; });
+        [this] { return client_->closed() && server_->transport().session_count() + sessions_ == 0; });
   for (const auto& [name, disk] : disks_)
     expect(disk.holders == 0, "nobody holds " + name + " open any more");
-  expect(sessions_ == 0 && exports_.empty() && storage_.empty(), "the server keeps nothing");
+  expect(sessions_ == 0 && exports_.empty() && storage_.empty() && openings_.empty(),
+         "the server keeps nothing");
 }
 
 }  // namespace rtrs::sim

@@ -11,13 +11,20 @@
 //     before it, unless an earlier flush told that some do not; none says so for the death of the server's
 //     process alone
 //   - a disk opened read-only does not change
-//   - nothing is left open when the session is gone
+//   - nothing is left open when the session is gone, nor a device that was open when it was unmapped
+//   - storage sees a request as it was made, nothing new of a device that was taken away, and no request
+//   twice
+//     unless a path, a server or a cache was lost in between
+//   - a request waits for a path for queue_timeout and no longer; the server's ENOTCONN is not the end of one
+//     unless its device was taken away again and again
+//   - changes are said to be lost only when there were some that no flush had covered
 #pragma once
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +33,7 @@
 #include "core/driver/block_server.hpp"
 #include "sim/choice.hpp"
 #include "sim/network.hpp"
+#include "sim/oracles/pathless_wait.hpp"
 #include "sim/sim_fabric.hpp"
 
 namespace rtrs::sim {
@@ -40,6 +48,10 @@ struct BlockOptions {
   Nanos storage = milliseconds(1);  // an operation takes up to
   std::uint32_t post_short = 0;     // chance per million
   std::uint32_t max_requests = 65536;
+  Nanos opening = 0;               // an export takes up to this until it is open; 0: it is at once
+  Nanos request_timeout = kNever;  // of the client's requests
+  std::uint32_t max_queued = 4096;
+  std::uint32_t actions = 64;  // that one poll of the server may hand out
   bool operator==(const BlockOptions&) const = default;
 };
 
@@ -86,7 +98,8 @@ class BlockWorld {
   void unmap(DeviceHandle);
   void remap(DeviceHandle);
   // The number of the IO. Waits first until no other IO touches its sectors.
-  std::uint32_t submit(DeviceHandle, Opcode, std::uint64_t sector, std::uint32_t sectors, bool fua = false);
+  std::uint32_t submit(DeviceHandle, Opcode, std::uint64_t sector, std::uint32_t sectors, bool fua = false,
+                       bool nounmap = false);
   // An IO that is not over touches them.
   bool overlaps(const std::string& disk, std::uint64_t sector, std::uint32_t sectors) const;
   // max_requests is not reached.
@@ -98,7 +111,9 @@ class BlockWorld {
   void crash_server(Death = Death::host);
   // A flush by another session of the server fails, and with it everything that is not durable yet.
   void fail_sync(const std::string& name);
-  void close_session() { client_->close(*client_fabric_, now()); }
+  void close_session();
+  // The server's process stands still for as long.
+  void pause_server(Nanos time) { server_paused_until_ = now() + time; }
   // An operator of the server takes the disk away from its session.
   void take_away(const std::string& name);
   // At any time, also under IO. What is cut off is lost; what is added reads as zeroes.
@@ -123,6 +138,13 @@ class BlockWorld {
   // Results of those, oldest first.
   std::deque<BlockCompletion>& unjudged() { return unjudged_; }
   bool link_up() const { return client_->session().link_up(); }
+  bool closed() const { return client_->closed(); }
+  const BlockOptions& options() const { return options_; }
+  void unmap_all();
+  // Of a disk that was unmapped after losses() said so: nobody holds it open any more.
+  void until_closed(const std::string& name, std::uint64_t losses);
+  // Of paths, servers and caches.
+  std::uint64_t losses() const noexcept { return losses_noted_; }
   // Everything is closed, and nothing is left of it.
   void finish();
 
@@ -147,6 +169,8 @@ class BlockWorld {
     std::uint64_t moment = 0;  // when it was submitted
     unsigned deaths = 0;       // of servers, when it was submitted
     unsigned cuts = 0;         // of disks, when it was submitted
+    std::uint64_t losses = 0;  // noted until then
+    Nanos submitted = 0;
     std::uint16_t error = 0;
     bool over = false;
   };
@@ -155,6 +179,10 @@ class BlockWorld {
     AccessMode mode = AccessMode::read_write;
     std::uint16_t refusal = 0;
     unsigned opened = 0;
+    unsigned disruptions = 0;  // of the disk, since an IO that was submitted after them ended well
+    Nanos disrupted = 0;       // the last time
+    // When changes ended that are not durable by themselves and that no flush covers, see `moment_`.
+    std::vector<std::uint64_t> unflushed;
   };
   // What the application may find in a sector.
   struct Expected {
@@ -174,6 +202,14 @@ class BlockWorld {
   struct Export {
     std::string disk;
     bool writable = false;
+    bool taken_away = false;
+    bool shrunk = false;  // storage said so, and the server has not measured it since
+  };
+  struct Opening {
+    Nanos due = 0;
+    block::OpId id{};
+    std::string disk;
+    AccessMode mode = AccessMode::read_only;
   };
   struct StorageOp {
     Nanos due = 0;
@@ -183,12 +219,20 @@ class BlockWorld {
   };
 
   bool step();
+  bool server_runs() const noexcept { return server_ != nullptr && server_paused_until_ <= now(); }
   Nanos next_time();
   void check_idle(Nanos until);
+  void note_loss();
+  void disrupt(Mapped&);
   // block_client.cpp
   void poll_client();
   void take_events();
   void end_io(const BlockCompletion&);
+  void check_waits();
+  void check_closing();
+  void judge_result(const Io&, const BlockCompletion&);
+  void note_changes(const Io&, std::uint16_t error);
+  void judge_replaced(const rnbd::CacheReplaced&);
   void judge_read(const Io&, std::uint32_t number);
   void expect_change(const Io&, std::uint32_t number, bool good);
   void judge_flush(const Io&, std::uint16_t error);
@@ -198,6 +242,7 @@ class BlockWorld {
   // block_server.cpp
   void poll_server();
   void perform(const block::StartStorage&);
+  void judge_request(const block::StartStorage&, const std::string& disk);
   void perform(const block::OpenExport&);
   void perform(const block::CloseExport&);
   void perform(const block::MeasureExport&);
@@ -205,6 +250,8 @@ class BlockWorld {
   void perform(const block::SessionOpened&) { ++sessions_; }
   void perform(const block::SessionRefused&) { expect(false, "there is memory for a session"); }
   void perform(const block::SessionClosed&);
+  void finish_opening(const Opening&);
+  void openings_due();
   std::uint64_t instance_of(const BlockDisk&) const;
   void forget_unsynced(const std::string& name);
   void revert(const std::string& name, BlockDisk&);
@@ -232,12 +279,19 @@ class BlockWorld {
   std::vector<Io> ios_{1};  // by number
   unsigned ios_under_way_ = 0;
   std::deque<BlockCompletion> unjudged_;
+  PathlessWait without_path_;
 
   std::unique_ptr<SimFabric> server_fabric_;
   std::unique_ptr<BlockServer> server_;
   unsigned sessions_ = 0;                    // of the server, that are open
   std::map<std::uint64_t, Export> exports_;  // by handle
   std::vector<StorageOp> storage_;
+  std::vector<Opening> openings_;
+  Nanos server_paused_until_ = 0;
+  // Parts of IOs that storage has done since the last loss, by number and sector.
+  std::set<std::pair<std::uint32_t, std::uint64_t>> done_;
+  std::uint64_t losses_noted_ = 0;  // of paths, servers and caches
+  Nanos last_loss_ = 0;
   std::uint64_t next_handle_ = 1;
   std::uint32_t generation_ = 0;
   unsigned deaths_ = 0;  // of servers

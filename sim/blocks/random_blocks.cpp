@@ -1,5 +1,6 @@
 #include "sim/blocks/random_blocks.hpp"
 
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -12,6 +13,7 @@ namespace {
 using rnbd::DeviceState;
 
 constexpr std::array<const char*, 3> kNames{"a", "b", "c"};
+constexpr unsigned kCrowd = 400;
 
 BlockOptions draw_options(SeededChoice& choice) {
   const auto draw = [&choice](std::uint32_t n) { return choice.draw(n, Label::swarm); };
@@ -22,6 +24,10 @@ BlockOptions draw_options(SeededChoice& choice) {
   options.storage = microseconds(kStorage[draw(4)]);
   if (draw(4) == 0) options.post_short = 300'000;
   if (draw(8) == 0) options.max_requests = 1 + draw(4);
+  if (draw(3) == 0) options.opening = milliseconds(1 + draw(draw(2) == 0 ? 20 : 4000));
+  if (draw(6) == 0) options.request_timeout = milliseconds(500 + draw(6000));
+  if (draw(4) == 0) options.actions = 1 + draw(3);
+  if (draw(6) == 0) options.max_queued = 256;
   return options;
 }
 
@@ -34,6 +40,7 @@ class RandomPlay {
       disk.volatile_cache = w.draw(5) != 0;
       disk.fua = w.draw(3) != 0;
     }
+    greedy_operator_ = w.draw(8) == 0;
   }
 
   void run() {
@@ -50,7 +57,11 @@ class RandomPlay {
         operate();
       }
     }
+    if (w.draw(5) == 0) return leave();
     heal();
+    reopen();
+    if (w.options().max_queued == 256) crowd();
+    end_in_an_open();
   }
 
  private:
@@ -73,11 +84,12 @@ class RandomPlay {
     const bool fua = opcode != Opcode::read && opcode != Opcode::flush && w.draw(4) == 0;
     // To wait for another IO of these sectors could take until the trouble is over.
     if (w.has_room() && !w.overlaps(at->first, sector, sectors))
-      w.submit(at->second, opcode, sector, sectors, fua);
+      w.submit(at->second, opcode, sector, sectors, fua, opcode == Opcode::write_zeroes && w.draw(2) == 0);
   }
 
   void trouble() {
     const std::uint32_t path = w.draw(BlockWorld::kPaths);
+    if (greedy_operator_ && server_up_) return w.take_away(draw_name());
     switch (w.draw(7)) {
       case 0:
       case 1:
@@ -154,13 +166,75 @@ class RandomPlay {
     for (std::uint32_t path = 0; path < BlockWorld::kPaths; ++path)
       if (cut_[path]) w.heal(path);
     if (!server_up_) w.start_server();
+    server_up_ = true;
     over(w);
   }
 
+  // Devices that the server refused come back by themselves.
+  void reopen() {
+    w.until("every device is open", [this] {
+      return std::all_of(devices_.begin(), devices_.end(), [this](const auto& one) {
+        const DeviceState state = w.state(one.second);
+        return state == DeviceState::open || state == DeviceState::unmapped;
+      });
+    });
+    over(w);
+  }
+
+  // Many requests of one device keep no request of another one waiting, nor its CLOSE.
+  void crowd() {
+    std::erase_if(devices_, [this](const auto& one) { return w.state(one.second) != DeviceState::open; });
+    if (devices_.size() < 2 || w.options().max_requests < kCrowd || w.failed()) return;
+    const DeviceHandle busy = devices_.begin()->second;
+    const auto other = std::next(devices_.begin());
+    BlockRequest read;
+    read.length = crowd_bytes_.size();
+    read.data = crowd_bytes_.data();
+    for (unsigned count = 0; count < kCrowd; ++count)
+      w.expect(w.client().submit(w.client_fabric(), w.now(), busy, read) == Errc::ok, "a crowd is taken");
+    const std::uint32_t last = w.submit(other->second, Opcode::read, 0, 1);
+    w.until("the other device is read", [&] { return w.is_over(last); });
+    w.expect(w.unjudged().size() < kCrowd * 3 / 4, "a busy device leaves the others their turn");
+    const std::uint64_t losses = w.losses();
+    for (auto at = other; at != devices_.end(); ++at) w.unmap(at->second);
+    w.until("the crowd is over", [this] { return w.unjudged().size() == kCrowd; });
+    for (const BlockCompletion& one : w.unjudged()) w.expect(one.error == 0, "reads of a crowd end well");
+    const std::string& name = other->first;
+    w.until("the other device is unmapped", [&] { return w.state(other->second) == DeviceState::unmapped; });
+    w.until_closed(name, losses);
+    devices_.erase(other, devices_.end());
+  }
+
+  // A device that is unmapped while its OPEN is under way is not left open.
+  void end_in_an_open() {
+    if (w.options().opening == 0 || w.failed() || !w.link_up()) return;
+    for (const char* name : kNames) {
+      if (devices_.contains(name) || w.disk(name).holders != 0) continue;
+      map(name);
+      const DeviceHandle device = devices_[name];
+      w.pass(microseconds(w.draw(3000)));
+      const std::uint64_t losses = w.losses();
+      w.unmap(device);
+      devices_.erase(name);
+      w.until("it is unmapped", [&] { return w.state(device) == DeviceState::unmapped; });
+      // Of an OPEN that nobody answers in time it is not known what it opened.
+      if (w.options().request_timeout == kNever) w.until_closed(name, losses);
+    }
+  }
+
+  // The session closes under load.
+  void leave() {
+    if (w.draw(2) == 0 && server_up_) w.pause_server(seconds(8));
+    w.close_session();
+    w.until("the session is closed", [this] { return w.closed(); });
+  }
+
   BlockWorld& w;
+  std::array<std::byte, BlockWorld::kSector> crowd_bytes_{};
   std::map<std::string, DeviceHandle> devices_;
   std::array<bool, BlockWorld::kPaths> cut_{};
   bool server_up_ = true;
+  bool greedy_operator_ = false;  // takes devices away and does nothing else
 };
 
 }  // namespace

@@ -1,0 +1,89 @@
+// What a block world asks of single requests and of waits, besides the content of its disks.
+#include <algorithm>
+#include <cerrno>
+
+#include "sim/blocks/block_world.hpp"
+
+namespace rtrs::sim {
+
+namespace {
+
+bool changes(Opcode opcode) {
+  return opcode == Opcode::write || opcode == Opcode::discard || opcode == Opcode::write_zeroes;
+}
+
+}  // namespace
+
+// Before a poll, which fails what is overdue.
+void BlockWorld::check_waits() {
+  if (options_.queue_timeout == kNever || link_up()) return;
+  for (const Io& io : ios_) {
+    if (io.over || io.submitted == 0) continue;
+    const Nanos since = without_path_.since(io.submitted);
+    expect(since == kNever || now() - since <= options_.queue_timeout + milliseconds(1),
+           "a request waits for a path for queue_timeout and no longer");
+  }
+}
+
+void BlockWorld::check_closing() {
+  if (client_->closed()) expect(all_over(), "every request is over when the session is closed");
+}
+
+void BlockWorld::judge_result(const Io& io, const BlockCompletion& done) {
+  Mapped& mapped = mapped_.at(io.device);
+  if (done.result == Errc::no_path)
+    expect(options_.queue_timeout != kNever && now() - io.submitted >= options_.queue_timeout,
+           "a request fails for want of a path after queue_timeout");
+  const rnbd::DeviceState now_is = state(io.device);
+  const bool mapped_still = now_is != rnbd::DeviceState::unmapping && now_is != rnbd::DeviceState::unmapped;
+  // One that is being unmapped is not opened again; with paths the server loses the session.
+  const bool lost = losses_noted_ != io.losses || mapped.disruptions != 0;
+  if (done.result == Errc::peer_error && done.error == ENOTCONN)
+    expect(mapped_still ? mapped.disruptions >= rnbd::kMaxFutileReopens : lost,
+           "a request does not fail because its device was taken away once");
+  if (done.error == 0 && io.submitted > mapped.disrupted) mapped.disruptions = 0;
+}
+
+// A change that failed may have come to nothing, and a part of it may have ended well.
+void BlockWorld::note_changes(const Io& io, std::uint16_t error) {
+  Mapped& mapped = mapped_.at(io.device);
+  const rnbd::Geometry* geometry = client_->geometry(io.device);
+  const bool changed = changes(io.piece.opcode);
+  // Where a write cannot be made durable by itself, a flush follows it.
+  const bool alone = io.piece.opcode == Opcode::write && geometry != nullptr && geometry->fua;
+  const bool cached = geometry != nullptr && geometry->write_cache;
+  const bool flushes = io.piece.opcode == Opcode::flush || (changed && io.piece.fua && cached && !alone);
+  if (error == 0 && flushes)
+    std::erase_if(mapped.unflushed, [&io](std::uint64_t acked) { return acked < io.moment; });
+  if (changed && !(error == 0 && io.piece.fua)) mapped.unflushed.push_back(++moment_);
+}
+
+void BlockWorld::judge_replaced(const rnbd::CacheReplaced& event) {
+  Mapped& mapped = mapped_.at(event.device);
+  // Of one that is under way, a part may have ended well.
+  const bool under_way = std::any_of(ios_.begin() + 1, ios_.end(), [&](const Io& io) {
+    const bool several = io.piece.fua || io.piece.bytes > client_->session().max_io_size();
+    return !io.over && io.device == event.device && changes(io.piece.opcode) && several;
+  });
+  expect(event.unflushed == 0 || under_way || !mapped.unflushed.empty(),
+         "changes are lost only where there are some that no flush covers");
+  mapped.unflushed.clear();
+}
+
+void BlockWorld::judge_request(const block::StartStorage& action, const std::string& disk) {
+  // Not judged; or the server does not know the client's version yet and says no priority.
+  if (action.prio == 0 || action.prio >= ios_.size()) return;
+  const Io& io = ios_[action.prio];
+  const std::uint64_t end = io.piece.sector + io.piece.bytes / kSector;
+  const bool inside = action.sector >= io.piece.sector && action.sector + action.bytes / kSector <= end;
+  const bool flush = action.opcode == Opcode::flush;
+  expect(io.disk == disk && !action.preflush &&
+             (flush ? io.piece.opcode == Opcode::flush || io.piece.fua
+                    : action.opcode == io.piece.opcode && inside && action.nounmap == io.piece.nounmap),
+         "storage sees request " + std::to_string(action.prio) + " as it was made");
+  const bool calm = now() - last_loss_ > seconds(10);
+  expect(flush || !calm || !done_.contains({action.prio, action.sector}),
+         "storage sees request " + std::to_string(action.prio) + " once");
+}
+
+}  // namespace rtrs::sim
