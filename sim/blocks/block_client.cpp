@@ -29,6 +29,7 @@ std::int64_t BlockWorld::map(const std::string& name, AccessMode mode) {
 }
 
 void BlockWorld::unmap(DeviceHandle device) {
+  mapped_[device].unmapped = true;
   client_->unmap(*client_fabric_, now(), device);
   take_events();
 }
@@ -101,6 +102,7 @@ void BlockWorld::take_events() {
   while (client_->take_event(event)) {
     if (const auto* news = std::get_if<PathNews>(&event)) {
       without_path_.note(*news);
+      if (news->kind == PathNews::Kind::link_up) pathless_until_ = news->at;
       // The next session knows no device.
       if (news->kind == PathNews::Kind::link_down)
         for (auto& [handle, mapped] : mapped_) disrupt(mapped);

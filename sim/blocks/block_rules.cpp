@@ -26,14 +26,24 @@ void BlockWorld::check_waits() {
 }
 
 void BlockWorld::check_closing() {
-  if (client_->closed()) expect(all_over(), "every request is over when the session is closed");
+  if (!client_->closed()) return;
+  expect(all_over() && client_->under_way() == 0, "every request is over when the session is closed");
 }
 
 void BlockWorld::judge_result(const Io& io, const BlockCompletion& done) {
   Mapped& mapped = mapped_.at(io.device);
-  if (done.result == Errc::no_path)
+  if (done.result == Errc::no_path || done.result == Errc::no_permit)
     expect(options_.queue_timeout != kNever && now() - io.submitted >= options_.queue_timeout,
-           "a request fails for want of a path after queue_timeout");
+           "a request fails for want of a path or a permit after queue_timeout");
+  if (done.result == Errc::no_path)
+    expect(!link_up() || pathless_until_ >= io.submitted, "a request fails for want of a path without one");
+  if (done.result == Errc::not_open)
+    expect(mapped.unmapped || mapped.opened == 0,
+           "a request for a device that its user did not unmap reaches it or says why not");
+  const BlockDisk& disk = disks_.at(io.disk);
+  if (done.result == Errc::peer_error && io.piece.opcode == Opcode::flush && done.error == EIO)
+    expect(io.submitted <= disk.opened_at || (disk.damaged_at != kNever && disk.damaged_at >= disk.opened_at),
+           "a flush of " + io.disk + " fails because a sync failed since it was opened");
   const rnbd::DeviceState now_is = state(io.device);
   const bool mapped_still = now_is != rnbd::DeviceState::unmapping && now_is != rnbd::DeviceState::unmapped;
   // One that is being unmapped is not opened again; with paths the server loses the session.

@@ -24,7 +24,9 @@ void BlockWorld::poll_server() {
 }
 
 void BlockWorld::perform(const block::CacheDamaged& action) {
-  ++disks_.at(exports_.at(action.handle).disk).sync_failures;
+  BlockDisk& disk = disks_.at(exports_.at(action.handle).disk);
+  ++disk.sync_failures;
+  disk.damaged_at = now();
 }
 
 std::uint64_t BlockWorld::instance_of(const BlockDisk& disk) const {
@@ -38,6 +40,7 @@ std::uint64_t BlockWorld::instance_of(const BlockDisk& disk) const {
 // What the kernel does when it cannot write back: it says so once, and takes the pages for clean.
 void BlockWorld::forget_unsynced(const std::string& name) {
   BlockDisk& disk = disks_.at(name);
+  disk.damaged_at = now();
   allow_alarm(disk);
   note_loss();
   for (std::size_t sector = 0; sector < disk.now.size(); ++sector) {
@@ -105,6 +108,7 @@ void BlockWorld::finish_opening(const Opening& opening) {
   } else {
     BlockDisk& disk = found->second;
     ++disk.holders;
+    disk.opened_at = now();
     answer.handle = next_handle_++;
     answer.export_id = disk.number;
     exports_[answer.handle] = Export{found->first, rnbd::is_writable(opening.mode)};
@@ -196,6 +200,16 @@ int BlockWorld::act(StorageOp& op) {
     if (op.what.fua || !disk.volatile_cache) disk.durable[op.what.sector + at] = fresh;
   }
   return 0;
+}
+
+void BlockWorld::replace_server() {
+  if (!server_) return;
+  server_->close(*server_fabric_, now());
+  until("the server ends", [this] { return server_->closed(); });
+  expect(sessions_ == 0 && exports_.empty() && storage_.empty() && openings_.empty(),
+         "a server that has ended keeps nothing");
+  crash_server(Death::process);
+  start_server();
 }
 
 void BlockWorld::take_away(const std::string& name) {

@@ -73,6 +73,8 @@ struct BlockDisk {
   std::uint64_t alarm_at = 0;    // the moment when the last flush told so
   unsigned holders = 0;          // exports that are open
   std::uint64_t operations = 0;  // that acted on it
+  Nanos opened_at = 0;           // the last time
+  Nanos damaged_at = kNever;     // when a sync of it failed, or its server learnt so, the last time
 };
 
 // Of the server. With its process die the memory disks and what it knew, with its host also what was cached.
@@ -114,6 +116,8 @@ class BlockWorld {
   void close_session();
   // The server's process stands still for as long.
   void pause_server(Nanos time) { server_paused_until_ = now() + time; }
+  // It ends by itself, as for an update, and another process takes its place.
+  void replace_server();
   // An operator of the server takes the disk away from its session.
   void take_away(const std::string& name);
   // At any time, also under IO. What is cut off is lost; what is added reads as zeroes.
@@ -181,6 +185,7 @@ class BlockWorld {
     unsigned opened = 0;
     unsigned disruptions = 0;  // of the disk, since an IO that was submitted after them ended well
     Nanos disrupted = 0;       // the last time
+    bool unmapped = false;     // by its user
     // When changes ended that are not durable by themselves and that no flush covers, see `moment_`.
     std::vector<std::uint64_t> unflushed;
   };
@@ -280,6 +285,7 @@ class BlockWorld {
   unsigned ios_under_way_ = 0;
   std::deque<BlockCompletion> unjudged_;
   PathlessWait without_path_;
+  Nanos pathless_until_ = 0;  // the last time that a path came back
 
   std::unique_ptr<SimFabric> server_fabric_;
   std::unique_ptr<BlockServer> server_;

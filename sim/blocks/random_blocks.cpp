@@ -19,6 +19,7 @@ BlockOptions draw_options(SeededChoice& choice) {
   const auto draw = [&choice](std::uint32_t n) { return choice.draw(n, Label::swarm); };
   BlockOptions options;
   options.depth = static_cast<std::uint16_t>(1 + draw(draw(2) == 0 ? 3 : 16));
+  if (draw(10) == 0) options.depth = 128;
   if (draw(4) == 0) options.queue_timeout = milliseconds(500 + draw(8000));
   static constexpr std::array<std::uint32_t, 4> kStorage{50, 1000, 20'000, 400'000};
   options.storage = microseconds(kStorage[draw(4)]);
@@ -61,6 +62,7 @@ class RandomPlay {
     heal();
     reopen();
     if (w.options().max_queued == 256) crowd();
+    if (w.options().depth >= 64) fail_together();
     end_in_an_open();
   }
 
@@ -90,7 +92,10 @@ class RandomPlay {
   void trouble() {
     const std::uint32_t path = w.draw(BlockWorld::kPaths);
     if (greedy_operator_ && server_up_) return w.take_away(draw_name());
-    switch (w.draw(7)) {
+    switch (w.draw(8)) {
+      case 6:
+        if (server_up_) w.replace_server();
+        break;
       case 0:
       case 1:
         if (server_up_) w.crash_server(w.draw(2) == 0 ? Death::host : Death::process);
@@ -185,13 +190,8 @@ class RandomPlay {
   void crowd() {
     std::erase_if(devices_, [this](const auto& one) { return w.state(one.second) != DeviceState::open; });
     if (devices_.size() < 2 || w.options().max_requests < kCrowd || w.failed()) return;
-    const DeviceHandle busy = devices_.begin()->second;
     const auto other = std::next(devices_.begin());
-    BlockRequest read;
-    read.length = crowd_bytes_.size();
-    read.data = crowd_bytes_.data();
-    for (unsigned count = 0; count < kCrowd; ++count)
-      w.expect(w.client().submit(w.client_fabric(), w.now(), busy, read) == Errc::ok, "a crowd is taken");
+    gather(devices_.begin()->second, 0);
     const std::uint32_t last = w.submit(other->second, Opcode::read, 0, 1);
     w.until("the other device is read", [&] { return w.is_over(last); });
     w.expect(w.unjudged().size() < kCrowd * 3 / 4, "a busy device leaves the others their turn");
@@ -203,6 +203,29 @@ class RandomPlay {
     w.until("the other device is unmapped", [&] { return w.state(other->second) == DeviceState::unmapped; });
     w.until_closed(name, losses);
     devices_.erase(other, devices_.end());
+  }
+
+  void gather(DeviceHandle device, std::uint64_t sector) {
+    BlockRequest read;
+    read.offset = sector * BlockWorld::kSector;
+    read.length = crowd_bytes_.size();
+    read.data = crowd_bytes_.data();
+    for (unsigned count = 0; count < kCrowd && w.has_room(); ++count)
+      w.expect(w.client().submit(w.client_fabric(), w.now(), device, read) == Errc::ok, "a crowd is taken");
+  }
+
+  // Storage fails all that it has at one moment, because the disk was cut short.
+  void fail_together() {
+    if (devices_.empty() || w.state(devices_.begin()->second) != DeviceState::open || w.failed()) return;
+    const auto& [name, device] = *devices_.begin();
+    const std::size_t before = w.unjudged().size();
+    w.resize(name, kSectors);
+    gather(device, kSectors - 1);
+    w.pass(microseconds(w.draw(2000)));
+    w.resize(name, kSectors / 2);
+    w.pause_server(seconds(1));
+    w.until("all that failed is over", [this] { return w.client().under_way() == 0; });
+    w.expect(w.unjudged().size() > before, "a crowd is there");
   }
 
   // A device that is unmapped while its OPEN is under way is not left open.
@@ -224,6 +247,9 @@ class RandomPlay {
 
   // The session closes under load.
   void leave() {
+    if (!devices_.empty() && w.draw(3) == 0) gather(devices_.begin()->second, 0);
+    if (w.draw(2) == 0) w.pass(microseconds(w.draw(1000)));
+    if (!devices_.empty() && w.draw(2) == 0 && server_up_) w.take_away(devices_.begin()->first);
     if (w.draw(2) == 0 && server_up_) w.pause_server(seconds(8));
     w.close_session();
     w.until("the session is closed", [this] { return w.closed(); });
