@@ -121,9 +121,7 @@ bool RemoteDevice::step(Nanos now) {
   const std::size_t count = client_.poll(*fabric_, now, completions_);
   for (const BlockCompletion& one : std::span(completions_).first(count))
     finish(static_cast<std::uint32_t>(one.user_data), error_of(one));
-  const auto alive = alive_;
-  settle();
-  return *alive && count != 0;
+  return settle() && count != 0;
 }
 
 void RemoteDevice::take_events() {
@@ -172,8 +170,9 @@ void RemoteDevice::settle_later() {
   });
 }
 
-// The only place where code of the user runs, hence the last thing every event does.
-void RemoteDevice::settle() {
+// The only place where code of the user runs, hence the last thing every event does. False: that code
+// destroyed this object.
+bool RemoteDevice::settle() {
   take_events();
   const auto alive = alive_;
   while (!news_.empty()) {
@@ -182,12 +181,12 @@ void RemoteDevice::settle() {
     const auto* path = std::get_if<PathNews>(&news);
     if (path != nullptr && options_.on_path) options_.on_path(*path);
     if (path == nullptr && options_.on_device) options_.on_device(std::get<DeviceNews>(news));
-    if (!*alive) return;
+    if (!*alive) return false;
   }
   while (!finished_.empty()) {
     const std::uint32_t slot = finished_.pop_front(results_);
     requests_.complete(slot, results_[slot].error);
-    if (!*alive) return;
+    if (!*alive) return false;
   }
   if (close_begun_ && !closed_ && client_.closed()) {
     closed_ = true;
@@ -197,9 +196,10 @@ void RemoteDevice::settle() {
   if (map_result_ && !mapping_.empty()) {
     map_pending_ = false;
     mapping_.complete(*std::exchange(map_result_, std::nullopt));
-    if (!*alive) return;
+    if (!*alive) return false;
   }
   if (closed_ && client_.under_way() == 0 && finished_.empty() && !closing_.empty()) closing_.complete({});
+  return *alive;
 }
 
 Errc RemoteDevice::add_path(const PathAddress& address) {

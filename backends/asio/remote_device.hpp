@@ -178,7 +178,7 @@ class RemoteDevice {
   void on_path_event(const PathNews&);
   void on_device_changed(const rnbd::DeviceChanged&);
   bool hopeless() const;
-  void settle();
+  bool settle();
   void settle_later();
 
   struct Finished {

@@ -74,7 +74,7 @@ std::size_t BlockClient::poll(Fabric& fabric, Nanos now, std::span<BlockCompleti
   for (const IoCompletion& one : std::span(impl.completions).first(count)) impl.on_done(fabric, now, one);
   while (impl.session.take_news(impl.path_news)) impl.on_news(fabric, now, impl.path_news);
   impl.run_timers(fabric, now);
-  impl.issue(fabric, now);
+  if (impl.queued != 0) impl.issue(fabric, now);
   std::size_t taken = 0;
   while (taken < out.size() && !impl.finished.empty()) {
     const std::uint32_t index = impl.finished.pop_front(impl.requests);

@@ -29,7 +29,7 @@ struct BlockClient::Impl {
   }
   struct Request {
     BlockRequest io;
-    rnbd::IoArrival arrival;
+    rnbd::IoArrival arrival{};
     rnbd::DeviceHandle device = 0;
     Nanos since = 0;                // it was submitted
     std::uint64_t sent = 0;         // bytes of it that are in pieces already
@@ -39,7 +39,7 @@ struct BlockClient::Impl {
     bool all_fua = true;             // every piece of it made itself durable
     std::uint32_t cache = kNoCache;  // the oldest in which a piece of it changed something, see IoTicket
     bool flushing = false;           // its pieces are written, and it is the flush behind them
-    Result result;
+    Result result{};
   };
   struct Piece {
     std::uint32_t request = kNoIndex;
@@ -85,7 +85,7 @@ struct BlockClient::Impl {
   void send_piece(Fabric&, Nanos now, std::uint32_t piece);
   rnbd::IoNature nature_of(const Piece&) const;
   Result refusal(rnbd::DeviceHandle) const noexcept;
-  std::uint32_t take_piece(const Piece&);
+  std::uint32_t take_piece(std::uint32_t request);
   void on_piece_done(Fabric&, Nanos now, std::uint32_t piece, Errc, std::uint16_t peer_errno);
   void end_piece(std::uint32_t piece, const Result&);
   void finish_if_done(std::uint32_t request);

@@ -17,11 +17,8 @@ std::uint32_t BlockClient::Impl::take_request(rnbd::DeviceHandle device, Nanos n
   }
   const std::uint32_t index = free_requests.pop_front(requests);
   Request& request = requests[index];
-  request = Request{};
-  request.io = io;
-  request.device = device;
-  request.since = now;
-  request.all_sent = io.length == 0 && io.opcode != Opcode::flush;
+  const bool empty = io.length == 0 && io.opcode != Opcode::flush;
+  request = Request{.io = io, .device = device, .since = now, .all_sent = empty};
   ++under_way;
   return index;
 }
@@ -54,8 +51,8 @@ void BlockClient::Impl::issue(Fabric& fabric, Nanos now) {
 // What waits for a path or a permit waits here: at the session its time would count from anew.
 rnbd::Gate BlockClient::Impl::gate_of(Nanos now, std::uint32_t request) const noexcept {
   const rnbd::Gate gate = devices.gate(requests[request].device);
-  const bool blocked = session.queue_ends(now) != kNever;
-  return gate == rnbd::Gate::go && blocked ? rnbd::Gate::hold : gate;
+  const bool blocked = gate == rnbd::Gate::go && session.queue_ends(now) != kNever;
+  return blocked ? rnbd::Gate::hold : gate;
 }
 
 // False: nothing of the device can be sent now.
@@ -86,10 +83,10 @@ void BlockClient::Impl::issue_next(Fabric& fabric, Nanos now, Device& device, rn
   Request& request = requests[index];
   Result failed = request.result;
   if (!failed && gate == rnbd::Gate::refuse) failed = refusal(request.device);
-  Piece piece;
-  piece.request = index;
-  if (!failed) failed = next_piece(request, piece);
+  const std::uint32_t piece = take_piece(index);
+  if (!failed) failed = next_piece(request, pieces[piece]);
   if (failed) {
+    free_pieces.push_back(pieces, piece);
     request.result = failed;
     request.all_sent = true;
   } else {
@@ -101,7 +98,7 @@ void BlockClient::Impl::issue_next(Fabric& fabric, Nanos now, Device& device, rn
     --queued;
   }
   if (failed) return finish_if_done(index);
-  send_piece(fabric, now, take_piece(piece));
+  send_piece(fabric, now, piece);
 }
 
 BlockClient::Impl::Result BlockClient::Impl::next_piece(Request& request, Piece& piece) const {
@@ -171,17 +168,19 @@ void BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t inde
 rnbd::IoNature BlockClient::Impl::nature_of(const Piece& piece) const {
   const Request& request = requests[piece.request];
   if (request.flushing) return {false, true, true};
-  const bool as_written = rnbd::durability(*devices.geometry(request.device)) == rnbd::Durability::as_written;
-  return rnbd::nature_of(piece.what.opcode, piece.what.fua || (request.io.fua && as_written));
+  const bool as_written =
+      request.io.fua && rnbd::durability(*devices.geometry(request.device)) == rnbd::Durability::as_written;
+  return rnbd::nature_of(piece.what.opcode, piece.what.fua || as_written);
 }
 
-std::uint32_t BlockClient::Impl::take_piece(const Piece& piece) {
+std::uint32_t BlockClient::Impl::take_piece(std::uint32_t request) {
   if (free_pieces.empty()) {
     pieces.emplace_back();
     free_pieces.push_back(pieces, static_cast<std::uint32_t>(pieces.size() - 1));
   }
   const std::uint32_t index = free_pieces.pop_front(pieces);
-  pieces[index] = piece;
+  pieces[index] = Piece{};
+  pieces[index].request = request;
   return index;
 }
 
@@ -208,7 +207,8 @@ void BlockClient::Impl::on_piece_done(Fabric& fabric, Nanos now, std::uint32_t i
     const std::uint16_t error = result == Errc::peer_error ? peer_errno : to_linux_errno(result);
     end_piece(index, {result, error});
   }
-  perform(fabric, now);
+  // An IO that ended well and asks for nothing changed nothing of what perform() looks at.
+  if (disposition != rnbd::Disposition::ok || !actions.empty()) perform(fabric, now);
 }
 
 void BlockClient::Impl::end_piece(std::uint32_t index, const Result& result) {
@@ -225,10 +225,10 @@ void BlockClient::Impl::finish_if_done(std::uint32_t index) {
   Request& request = requests[index];
   if (!request.all_sent || request.outstanding != 0) return;
   if (lost_a_part(request)) return start_again(index);
-  const rnbd::Geometry* geometry = devices.geometry(request.device);
-  const bool flush = request.io.fua && !request.result && !request.all_fua && geometry != nullptr &&
-                     rnbd::durability(*geometry) != rnbd::Durability::as_written;
-  if (!flush) return finish(index);
+  const bool flush = request.io.fua && !request.result && !request.all_fua;
+  const rnbd::Geometry* geometry = flush ? devices.geometry(request.device) : nullptr;
+  if (geometry == nullptr || rnbd::durability(*geometry) == rnbd::Durability::as_written)
+    return finish(index);
   request.io.opcode = Opcode::flush;
   request.io.fua = false;
   request.flushing = true;

@@ -32,7 +32,7 @@ std::vector<BlockServer::Impl::Export>::iterator BlockServer::Impl::export_of(st
 void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Storage& action) {
   ++counted.storage_operations;
   const bool data = action.opcode == wire::rnbd::Opcode::read || action.opcode == wire::rnbd::Opcode::write;
-  place() = block::StartStorage{
+  emit<block::StartStorage>() = {
       begin(session, action.operation, OpKind::storage),
       action.handle,
       action.sector,

@@ -71,8 +71,15 @@ struct Server::Impl {
     ActionList actions;
     session.machine.on(input, actions);
     if (recorder != nullptr) recorder->actions(instance, actions);
-    for (const Action& action : actions)
-      std::visit([&, this](const auto& one) { this->perform(fabric, input.now, session, one); }, action);
+    for (const Action& action : actions) {
+      // The two of every request come first.
+      if (const auto* deliver = std::get_if<Deliver>(&action))
+        perform(fabric, input.now, session, *deliver);
+      else if (const auto* respond = std::get_if<PostResponse>(&action))
+        perform(fabric, input.now, session, *respond);
+      else
+        std::visit([&, this](const auto& one) { this->perform(fabric, input.now, session, one); }, action);
+    }
   }
   static InstanceId instance_of(const Session& session) noexcept {
     return static_cast<InstanceId>(session.machine.index() + 1);

@@ -147,13 +147,6 @@ Nanos ClientSession::path_wait_ends(Nanos since) const noexcept {
   return std::max(since, blocked) + config_.queue_timeout;
 }
 
-Nanos ClientSession::queue_deadline() const noexcept {
-  Nanos oldest = queued_ > 0 ? permits_[queue_head_].since : kNever;
-  for (const Fence& fence : fences_)
-    if (fence.state != Fence::State::idle) oldest = std::min(oldest, fence.since);
-  return oldest == kNever ? kNever : path_wait_ends(oldest);
-}
-
 void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, ActionList& out) noexcept {
   ClientPath& path = paths_[key.path];
   const wire::IoRspImm rsp = wire::decode_io_rsp(imm);

@@ -311,11 +311,15 @@ void ClientSession::on(const Continued& in, ActionList& out) noexcept {
 }
 
 Nanos ClientSession::next_deadline() const noexcept {
-  Nanos next = std::min(close_deadline_, queue_deadline());
+  Nanos next = close_deadline_;
+  Nanos oldest = queued_ > 0 ? permits_[queue_head_].since : kNever;  // that waits for a path
   for (const ClientPath& path : paths_) next = std::min(next, path.deadline());
-  for (const Fence& fence : fences_)
-    if (fence.state != Fence::State::idle) next = std::min(next, fence.deadline);
-  return next;
+  for (const Fence& fence : fences_) {
+    if (fence.state == Fence::State::idle) continue;
+    next = std::min(next, fence.deadline);
+    oldest = std::min(oldest, fence.since);
+  }
+  return oldest == kNever ? next : std::min(next, path_wait_ends(oldest));
 }
 
 bool ClientSession::peer_extends() const noexcept {

@@ -164,7 +164,6 @@ class ClientSession {
   void pump(Nanos now, ActionList&) noexcept;
   void complete(std::uint16_t id, Errc, std::uint16_t peer_errno, ActionList&) noexcept;
   void response(const ConKey&, Nanos now, std::uint32_t imm, ActionList&) noexcept;
-  Nanos queue_deadline() const noexcept;
   void end_if_drained(ActionList&) noexcept;
 
   // client_failover.cpp: the fence

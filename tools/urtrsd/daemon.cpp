@@ -129,8 +129,13 @@ int Daemon::start() {
 
 bool Daemon::step(Nanos now) {
   const std::size_t count = server_.poll(*fabric_, now, actions_);
-  for (const block::Action& action : std::span(actions_).first(count))
-    std::visit([this](const auto& one) { this->perform(one); }, action);
+  for (const block::Action& action : std::span(actions_).first(count)) {
+    // That of every IO comes first.
+    if (const auto* storage = std::get_if<block::StartStorage>(&action))
+      perform(*storage);
+    else
+      std::visit([this](const auto& one) { this->perform(one); }, action);
+  }
   report_news();
   if (log_.next_due() <= now) log_.tell();
   const bool more = run_storage();
@@ -203,8 +208,8 @@ void Daemon::begin_shutdown(const char* why) {
 }
 
 void Daemon::report_news() {
-  PathNews news;
-  while (server_.take_news(news)) {
+  while (server_.take_news(path_news_)) {
+    const PathNews& news = path_news_;
     if (news.kind == PathNews::Kind::refused)
       log_.write(LogKind::refused_connect, spdlog::level::warn,
                  "refused a connect request: peer={} reason={} errno={}", client_of(news.peer),

@@ -93,6 +93,7 @@ class Daemon {
   // Of one step. Kept, because initialising them anew costs more than an empty step.
   std::array<block::Action, 64> actions_;
   std::array<StorageDone, 64> done_;
+  PathNews path_news_;
   std::uint64_t next_handle_ = 1;
   std::uint64_t next_export_ = 1;
   std::uint32_t open_sessions_ = 0;

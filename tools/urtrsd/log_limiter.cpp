@@ -9,6 +9,7 @@ bool LogLimiter::allow(std::size_t kind, Nanos now) noexcept {
   if (one.lines == 0 || (one.more == 0 && now - one.begun >= kWindow)) one = {now, 0, 0};
   if (one.lines == kLines) {
     ++one.more;
+    next_due_ = std::min(next_due_, one.begun + kWindow);
     return false;
   }
   ++one.lines;
@@ -21,16 +22,12 @@ std::optional<LogLimiter::Summary> LogLimiter::due(Nanos now) noexcept {
     if (one.more == 0 || now - one.begun < kWindow) continue;
     const Summary summary{i, one.more};
     one = Kind{};
+    next_due_ = kNever;
+    for (const Kind& other : kinds_)
+      if (other.more != 0) next_due_ = std::min(next_due_, other.begun + kWindow);
     return summary;
   }
   return std::nullopt;
-}
-
-Nanos LogLimiter::next_due() const noexcept {
-  Nanos next = kNever;
-  for (const Kind& one : kinds_)
-    if (one.more != 0) next = std::min(next, one.begun + kWindow);
-  return next;
 }
 
 }  // namespace rtrs::daemon

@@ -27,7 +27,7 @@ class LogLimiter {
   // A window that has ended and counted lines; to be told once. Call it until there is none.
   std::optional<Summary> due(Nanos now) noexcept;
   // When due() has something at the latest; kNever: nothing was counted.
-  Nanos next_due() const noexcept;
+  Nanos next_due() const noexcept { return next_due_; }
 
  private:
   struct Kind {
@@ -36,6 +36,7 @@ class LogLimiter {
     std::uint64_t more = 0;
   };
   std::vector<Kind> kinds_;
+  Nanos next_due_ = kNever;
 };
 
 }  // namespace rtrs::daemon
