@@ -133,6 +133,12 @@ class RandomPlay {
           w.submit(device, opcode, sector, sectors, opcode == Opcode::write);
         if (w.draw(2) == 0) w.pass(milliseconds(w.draw(1000)));
       }
+      // One flush tells, and another one that is as old goes out only when the device is open again.
+      if (w.draw(2) != 0 || !w.has_room()) continue;
+      w.submit(device, Opcode::flush, 0, 0);
+      if (w.has_room()) w.submit(device, Opcode::flush, 0, 0);
+      w.pass(w.options().storage / 2);
+      w.take_away(name);
     }
   }
 
