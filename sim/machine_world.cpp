@@ -4,7 +4,7 @@
 #include <variant>
 
 #include "core/base/assert.hpp"
-#include "core/proto/fingerprint.hpp"
+#include "core/base/fingerprint.hpp"
 
 namespace rtrs::sim {
 

@@ -8,7 +8,7 @@
 
 #include "conformance/explore/renaming.hpp"
 #include "core/base/assert.hpp"
-#include "core/proto/fingerprint.hpp"
+#include "core/base/fingerprint.hpp"
 #include "core/proto/generation.hpp"
 #include "core/wire/imm.hpp"
 

@@ -4,8 +4,8 @@
 #include <bit>
 #include <new>
 
+#include "core/base/fingerprint.hpp"
 #include "core/driver/server_impl.hpp"
-#include "core/proto/fingerprint.hpp"
 #include "core/proto/server_invariants.hpp"
 
 namespace rtrs {

@@ -2,8 +2,8 @@
 // path.
 #include <algorithm>
 
+#include "core/base/fingerprint.hpp"
 #include "core/driver/server_impl.hpp"
-#include "core/proto/fingerprint.hpp"
 #include "core/wire/imm.hpp"
 #include "core/wire/linux_errno.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/assert.hpp"
-#include "core/proto/fingerprint.hpp"
+#include "core/base/fingerprint.hpp"
 #include "core/wire/imm.hpp"
 
 namespace rtrs {

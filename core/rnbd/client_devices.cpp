@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/assert.hpp"
+#include "core/base/fingerprint.hpp"
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs::rnbd {
@@ -273,6 +274,12 @@ const ClientDevices::Device* ClientDevices::find(DeviceHandle handle) const noex
   if (slot >= devices_.size()) return nullptr;
   const Device& device = devices_[slot];
   return device.handle == handle && device.state != DeviceState::unmapped ? &device : nullptr;
+}
+
+std::uint64_t ClientDevices::fingerprint() const noexcept {
+  Fingerprint hash;
+  hash.add(*this);
+  return hash.value();
 }
 
 }  // namespace rtrs::rnbd

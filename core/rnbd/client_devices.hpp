@@ -36,6 +36,7 @@
 #include <variant>
 
 #include "core/base/fixed_vector.hpp"
+#include "core/base/reflect.hpp"
 #include "core/rnbd/geometry.hpp"
 #include "core/rnbd/slot_id.hpp"
 #include "core/wire/bytes.hpp"
@@ -232,6 +233,12 @@ class ClientDevices {
   // 0 until the server told.
   [[nodiscard]] std::uint8_t version() const noexcept { return version_; }
 
+  // Of the whole state. Equal states have equal ones, on every compiler.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept;
+  bool operator==(const ClientDevices&) const = default;
+  RTRS_FIELDS(devices_, last_token_, info_token_, io_in_flight_, version_, reopens_, link_up_, extended_,
+              needs_info_, paused_, holding_, ending_)
+
  private:
   struct Device {
     wire::Name name{};
@@ -257,6 +264,10 @@ class ClientDevices {
     bool needs_open = false;  // in the next round
     bool refused = false;     // until the link comes up again or somebody asks for a remap
     bool close_due = false;   // once nothing of it is in flight and no OPEN is unanswered
+    bool operator==(const Device&) const = default;
+    RTRS_FIELDS(name, geometry, open_token, close_token, instance, changes, flushed, losses, flush_told,
+                fua_told, handle, caches, uses, device_id, in_flight, peer_errno, futile_reopens, mode, state,
+                id_known, needs_open, refused, close_due)
   };
 
   // Goes as far as possible without waiting: ends what is being unmapped, then starts a round.

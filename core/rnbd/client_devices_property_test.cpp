@@ -190,7 +190,12 @@ RC_GTEST_PROP(ClientDevicesProperty, NoIoReachesAnotherDeviceAndAllComeBack, ())
   for (const char* name : {"a", "b"}) world.map(name);
   heal(world);
   const int steps = *rc::gen::inRange(0, 250);
-  for (int i = 0; i < steps; ++i) random_step(world);
+  for (int i = 0; i < steps; ++i) {
+    const ClientDevices before = world.client;
+    random_step(world);
+    // A field that one of the two leaves out would show.
+    RC_ASSERT((before == world.client) == (before.fingerprint() == world.client.fingerprint()));
+  }
   heal(world);
   RC_ASSERT(world.pending.empty());
   RC_ASSERT(world.client.io_in_flight() == 0U && world.client.messages_in_flight() == 0U);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/assert.hpp"
+#include "core/base/fingerprint.hpp"
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs::rnbd {
@@ -307,6 +308,12 @@ void ServerDevices::end_operation(std::uint16_t operation) noexcept {
   ended.next_vacant = first_vacant_;
   first_vacant_ = operation;
   --unanswered_;
+}
+
+std::uint64_t ServerDevices::fingerprint() const noexcept {
+  Fingerprint hash;
+  hash.add(*this);
+  return hash.value();
 }
 
 }  // namespace rtrs::rnbd

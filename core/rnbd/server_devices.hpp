@@ -16,6 +16,7 @@
 #include <variant>
 
 #include "core/base/fixed_vector.hpp"
+#include "core/base/reflect.hpp"
 #include "core/rnbd/geometry.hpp"
 #include "core/rnbd/slot_id.hpp"
 #include "core/wire/bytes.hpp"
@@ -142,6 +143,8 @@ struct ServerOptions {
   // are then unknown instead of naming some other device.
   std::uint32_t first_generation = 0;
   std::uint32_t generations = kMaxGenerations;  // 1..kMaxGenerations ids a slot, then it is retired
+  bool operator==(const ServerOptions&) const = default;
+  RTRS_FIELDS(first_generation, generations)
 };
 
 class ServerDevices {
@@ -180,6 +183,9 @@ class ServerDevices {
     std::uint16_t sync_error = 0;  // of every flush, until it is closed; 0: none
     std::uint8_t waiters = 0;
     bool doomed = false;  // taken away while it was being opened
+    bool operator==(const Device&) const = default;
+    RTRS_FIELDS(name, geometry, handle, instance, id, uses, in_flight, syncs_started, syncs_running, settling,
+                sync_failures, mode, state, sync_error, waiters, doomed)
   };
   // Slots in order; those vacant are to be skipped.
   [[nodiscard]] const Device* begin() const noexcept { return devices_.begin(); }
@@ -191,6 +197,12 @@ class ServerDevices {
   [[nodiscard]] std::uint64_t unknown_flags() const noexcept { return unknown_flags_; }
   // 0 until the client told.
   [[nodiscard]] std::uint8_t version() const noexcept { return version_; }
+
+  // Of the whole state. Equal states have equal ones, on every compiler.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept;
+  bool operator==(const ServerDevices&) const = default;
+  RTRS_FIELDS(options_, devices_, operations_, first_vacant_, unanswered_, unknown_flags_, version_,
+              session_closed_, drained_)
 
  private:
   enum class Kind : std::uint8_t {
@@ -215,6 +227,8 @@ class ServerDevices {
     std::uint64_t sync = 0;      // storage: its number among the syncs of the device; settling: the last one
                                  // that had started when it succeeded
     std::uint32_t failures = 0;  // Device::sync_failures when it started
+    bool operator==(const Operation&) const = default;
+    RTRS_FIELDS(request, io, data_len, device, next_vacant, kind, flushes, syncs, sync, failures)
   };
   static constexpr std::uint16_t kNone = 0xffff;
 

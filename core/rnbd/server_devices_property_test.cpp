@@ -222,7 +222,12 @@ RC_GTEST_PROP(ServerDevicesProperty, EveryRequestIsAnsweredOnceAndStorageStaysIn
     world.finish_open(0, 0);
   }
   const int steps = *rc::gen::inRange(0, 150);
-  for (int i = 0; i < steps; ++i) random_step(world);
+  for (int i = 0; i < steps; ++i) {
+    const ServerDevices before = world.devices;
+    random_step(world);
+    // A field that one of the two leaves out would show.
+    RC_ASSERT((before == world.devices) == (before.fingerprint() == world.devices.fingerprint()));
+  }
   const bool lost_early = *rc::gen::arbitrary<bool>();
   if (lost_early) world.step(SessionClosed{});
   world.finish_all();

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/fingerprint.hpp"
 #include "core/base/reflect.hpp"
-#include "core/proto/fingerprint.hpp"
 #include "core/trace/varint.hpp"
 #include "core/wire/bytes.hpp"
 

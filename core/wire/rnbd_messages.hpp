@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/base/reflect.hpp"
 #include "core/wire/bytes.hpp"
 #include "core/wire/messages.hpp"
 #include "core/wire/refusal.hpp"
@@ -145,6 +146,7 @@ struct Io {
   std::uint32_t size = 0;           ///< bytes
   std::uint16_t prio = 0;           ///< Linux ioprio
   bool operator==(const Io&) const = default;
+  RTRS_FIELDS(device_id, sector, opcode, sync, fua, preflush, nounmap, unknown_flags, size, prio)
 };
 
 [[nodiscard]] std::size_t encode(const Io& message, MutableBytes out) noexcept;

@@ -19,6 +19,9 @@ class Fingerprint {
       mix(static_cast<std::uint64_t>(value));
     } else if constexpr (std::is_integral_v<T>) {
       mix(static_cast<std::uint64_t>(value));
+    } else if constexpr (requires { value.view(); }) {
+      mix(value.view().size());
+      for (const char letter : value.view()) mix(static_cast<unsigned char>(letter));
     } else if constexpr (requires { value.bytes; }) {
       for (const auto byte : value.bytes) mix(static_cast<std::uint64_t>(byte));
     } else {
