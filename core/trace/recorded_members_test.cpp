@@ -5,36 +5,16 @@
 #include <cstddef>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 #include "core/base/reflect.hpp"
+#include "core/base/test_members.hpp"
 #include "core/proto/config.hpp"
 #include "core/trace/kinds.hpp"
 
 namespace rtrs::trace {
 namespace {
 
-struct Anything {
-  template <class T>
-  operator T() const;  // only named in unevaluated operands
-};
-
-template <class T, std::size_t... I>
-consteval bool takes(std::index_sequence<I...>) {
-  return requires {
-    T{(static_cast<void>(I), Anything{})...};
-  };
-}
-
-// How many members the aggregate T has.
-template <class T, std::size_t N = 0>
-consteval std::size_t members() {
-  if constexpr (takes<T>(std::make_index_sequence<N + 1>{})) {
-    return members<T, N + 1>();
-  } else {
-    return N;
-  }
-}
+using test::members;
 
 // Names of the events, and of the structs in them, whose fields are not all of their members.
 class Incomplete {
