@@ -39,7 +39,7 @@
 #include "backends/asio/operation.hpp"
 #include "core/driver/block_client.hpp"
 #include "core/driver/index_queue.hpp"
-#include "core/trace/recorder.hpp"
+#include "core/record/recorder.hpp"
 
 namespace rtrs::asio {
 

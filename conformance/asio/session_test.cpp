@@ -10,9 +10,9 @@
 
 #include "conformance/asio/loop.hpp"
 #include "conformance/asio/memory_server.hpp"
-#include "core/trace/reader.hpp"
-#include "core/trace/recorder.hpp"
+#include "core/record/recorder.hpp"
 #include "core/wire/rnbd_messages.hpp"
+#include "tools/lib/trace/reader.hpp"
 
 namespace rtrs::conformance {
 namespace {

@@ -12,10 +12,10 @@
 
 #include "core/proto/client_session.hpp"
 #include "core/proto/server_session.hpp"
-#include "core/trace/recorder.hpp"
-#include "core/trace/replay.hpp"
-#include "core/trace/replay_machines.hpp"
+#include "core/record/recorder.hpp"
 #include "core/wire/messages.hpp"
+#include "tools/lib/trace/replay.hpp"
+#include "tools/lib/trace/replay_machines.hpp"
 
 namespace {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/driver/server.hpp"
-#include "core/trace/recorder.hpp"
+#include "core/record/recorder.hpp"
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/trace/recorder.hpp"
+#include "core/record/recorder.hpp"
 
 namespace rtrs {
 namespace {

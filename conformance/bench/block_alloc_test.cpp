@@ -11,8 +11,8 @@
 #include "conformance/bench/loop_fabric.hpp"
 #include "conformance/memory/memory_store.hpp"
 #include "core/driver/block_client.hpp"
-#include "core/trace/recorder.hpp"
-#include "sim/sim_fabric.hpp"
+#include "core/record/recorder.hpp"
+#include "sim/network/sim_fabric.hpp"
 
 namespace rtrs::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include "conformance/bench/loop_fabric.hpp"
 #include "core/driver/client.hpp"
 #include "core/driver/server.hpp"
-#include "core/trace/recorder.hpp"
+#include "core/record/recorder.hpp"
 
 namespace rtrs::bench {
 

@@ -13,7 +13,7 @@
 #pragma once
 #include <cstdint>
 
-#include "sim/machine_world.hpp"
+#include "sim/model/machine_world.hpp"
 
 namespace rtrs::explore {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/machine_world.hpp"
+#include "sim/model/machine_world.hpp"
 
 namespace rtrs::explore {
 

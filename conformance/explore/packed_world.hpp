@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/machine_world.hpp"
+#include "sim/model/machine_world.hpp"
 
 namespace rtrs::explore {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/fixed_vector.hpp"
-#include "sim/machine_world.hpp"
+#include "sim/model/machine_world.hpp"
 
 namespace rtrs::explore {
 

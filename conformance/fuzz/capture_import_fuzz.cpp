@@ -6,13 +6,13 @@
 #include <string>
 
 #include "conformance/fuzz/fuzz.hpp"
-#include "conformance/roce/analyzer.hpp"
-#include "conformance/roce/capture_reader.hpp"
-#include "conformance/roce/recordings.hpp"
-#include "conformance/roce/synthesis.hpp"
-#include "conformance/roce/trace_import.hpp"
-#include "core/trace/schema.hpp"
-#include "sim/check/trace_check.hpp"
+#include "core/record/schema.hpp"
+#include "tools/lib/judge/trace_check.hpp"
+#include "tools/lib/roce/analyzer.hpp"
+#include "tools/lib/roce/capture_reader.hpp"
+#include "tools/lib/roce/recordings.hpp"
+#include "tools/lib/roce/synthesis.hpp"
+#include "tools/lib/roce/trace_import.hpp"
 
 using namespace rtrs;
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <span>
 
-#include "sim/choice_sources.hpp"
+#include "sim/choices/choice_sources.hpp"
 
 namespace rtrs::fuzz {
 

@@ -1,6 +1,6 @@
 // Any order of what may happen between a client and its server, longer than a search can look: no rule
 // breaks, and when nothing else goes wrong every request is answered.
-#include "sim/machine_world.hpp"
+#include "sim/model/machine_world.hpp"
 
 #include "conformance/fuzz/draws.hpp"
 #include "conformance/fuzz/fuzz.hpp"

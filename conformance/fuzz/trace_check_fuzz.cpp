@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "conformance/fuzz/fuzz.hpp"
-#include "core/trace/json.hpp"
-#include "sim/check/trace_check.hpp"
+#include "tools/lib/judge/trace_check.hpp"
+#include "tools/lib/trace/json.hpp"
 
 using namespace rtrs;
 

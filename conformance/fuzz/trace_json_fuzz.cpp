@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "conformance/fuzz/fuzz.hpp"
-#include "core/trace/json.hpp"
-#include "core/trace/reader.hpp"
+#include "tools/lib/trace/json.hpp"
+#include "tools/lib/trace/reader.hpp"
 
 using namespace rtrs::trace;
 

@@ -2,11 +2,11 @@
 #include <string>
 
 #include "conformance/fuzz/fuzz.hpp"
-#include "core/trace/json.hpp"
-#include "core/trace/reader.hpp"
-#include "core/trace/text.hpp"
-#include "core/trace/wire_reader.hpp"
-#include "core/trace/writer.hpp"
+#include "core/record/writer.hpp"
+#include "tools/lib/trace/json.hpp"
+#include "tools/lib/trace/reader.hpp"
+#include "tools/lib/trace/text.hpp"
+#include "tools/lib/trace/wire_reader.hpp"
 
 using namespace rtrs::trace;
 

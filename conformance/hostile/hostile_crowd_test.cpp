@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "conformance/hostile/test_hostile.hpp"
-#include "sim/watched_fabric.hpp"
+#include "sim/cluster/watched_fabric.hpp"
 
 namespace rtrs::hostile {
 namespace {

@@ -14,7 +14,7 @@
 #include "core/driver/server.hpp"
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
-#include "sim/sim_fabric.hpp"
+#include "sim/network/sim_fabric.hpp"
 
 namespace rtrs::hostile {
 

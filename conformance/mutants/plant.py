@@ -31,7 +31,7 @@ def main():
     files = set(sys.argv[2:])
     mutants = run.catalogue()
     for name in sorted({edit["file"] for mutant in mutants for edit in mutant["edit"]} - files):
-        sys.exit(f"a bug changes {name}, which is not in the list of conformance/planted/CMakeLists.txt")
+        sys.exit(f"a bug changes {name}, which is not in the list of conformance/mutants/CMakeLists.txt")
     places = run.places_of(run.ROOT, mutants)
     for name in sorted(files):
         copy = out / name

@@ -1,13 +1,13 @@
 // Every directed scenario can be played and breaks no rule; their scripts are text that comes back as
 // written.
-#include "sim/directed.hpp"
+#include "sim/scenarios/directed.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
 
-#include "sim/world.hpp"
+#include "sim/cluster/world.hpp"
 
 namespace rtrs::sim {
 namespace {

@@ -1,11 +1,11 @@
 // Leaving faults out by name, and clocks that are slow or fast.
-#include "sim/fault_filter.hpp"
+#include "sim/cluster/fault_filter.hpp"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "sim/world.hpp"
+#include "sim/cluster/world.hpp"
 
 namespace rtrs::sim {
 namespace {

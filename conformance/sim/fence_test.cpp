@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "sim/directed.hpp"
-#include "sim/world.hpp"
+#include "sim/cluster/world.hpp"
+#include "sim/scenarios/directed.hpp"
 
 namespace rtrs::sim {
 namespace {

@@ -1,7 +1,7 @@
 // The rules for requests without a path: how long they wait, and when a write that failed must be over.
 #include <gtest/gtest.h>
 
-#include "sim/io_book.hpp"
+#include "sim/oracles/io_book.hpp"
 #include "sim/oracles/pathless_wait.hpp"
 
 namespace rtrs::sim {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/driver/server.hpp"
-#include "sim/directed.hpp"
-#include "sim/world.hpp"
+#include "sim/cluster/world.hpp"
+#include "sim/scenarios/directed.hpp"
 
 namespace rtrs::sim {
 namespace {

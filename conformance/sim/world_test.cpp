@@ -1,4 +1,4 @@
-#include "sim/world.hpp"
+#include "sim/cluster/world.hpp"
 
 #include <gtest/gtest.h>
 

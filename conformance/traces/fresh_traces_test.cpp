@@ -7,8 +7,8 @@
 #include <cstdio>
 
 #include "conformance/traces/replayed.hpp"
-#include "core/trace/scratch_folder.hpp"
-#include "sim/world.hpp"
+#include "sim/cluster/world.hpp"
+#include "tools/lib/testing/scratch_folder.hpp"
 
 namespace rtrs::trace::test {
 namespace {

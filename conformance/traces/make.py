@@ -59,7 +59,7 @@ def make(build, entry, rehash):
             run([build / "tools/urtrs-sim/urtrs-sim", "run", *entry["run"].split(), "--trace", "run"], (0,), cwd=folder)
         program, environment = replay, dict(os.environ, PATH=f"{replay.parent}:{os.environ['PATH']}")
         if "planted" in entry:
-            program = build / "conformance/planted/planted-urtrs-replay"
+            program = build / "conformance/mutants/planted-urtrs-replay"
             environment["URTRS_MUTANT"] = entry["planted"]
         out = run([program, "min", source, *min_words(entry), "--hashes", "--out", "small.rtrc"], (1,), cwd=folder,
                   env=environment)

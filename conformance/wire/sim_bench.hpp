@@ -8,7 +8,7 @@
 #include "conformance/wire/bench.hpp"
 #include "conformance/wire/server_tester.hpp"
 #include "core/driver/client.hpp"
-#include "sim/sim_fabric.hpp"
+#include "sim/network/sim_fabric.hpp"
 
 namespace rtrs::conform {
 

@@ -9,7 +9,7 @@
 #include "core/driver/ring.hpp"
 #include "core/driver/wire_tap.hpp"
 #include "core/proto/client_session.hpp"
-#include "core/trace/recorder.hpp"
+#include "core/record/recorder.hpp"
 #include "core/wire/messages.hpp"
 
 namespace rtrs {

@@ -16,7 +16,7 @@
 #include "core/driver/wire_tap.hpp"
 #include "core/proto/server_registry.hpp"
 #include "core/proto/server_session.hpp"
-#include "core/trace/recorder.hpp"
+#include "core/record/recorder.hpp"
 
 namespace rtrs {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/trace/chain_hash.hpp"
+#include "core/record/chain_hash.hpp"
 
 namespace rtrs {
 

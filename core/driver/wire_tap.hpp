@@ -1,9 +1,9 @@
-// Notes of what goes over the wire, for a recorder whose file wants them (core/trace/wire_notes.hpp). Where
+// Notes of what goes over the wire, for a recorder whose file wants them (core/record/wire_notes.hpp). Where
 // no file does, on() is all that happens.
 #pragma once
 #include "core/fabric/fabric.hpp"
-#include "core/trace/recorder.hpp"
-#include "core/trace/wire_notes.hpp"
+#include "core/record/recorder.hpp"
+#include "core/record/wire_notes.hpp"
 
 namespace rtrs {
 

@@ -1,5 +1,5 @@
-// Directed scenarios of block devices, and random ones. Their ids are beside those of sim/directed.hpp and
-// never the same.
+// Directed scenarios of block devices, and random ones. Their ids are beside those of
+// sim/scenarios/directed.hpp and never the same.
 #pragma once
 #include <cstdint>
 #include <span>

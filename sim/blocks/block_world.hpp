@@ -31,10 +31,10 @@
 
 #include "core/driver/block_client.hpp"
 #include "core/driver/block_server.hpp"
-#include "sim/choice.hpp"
-#include "sim/network.hpp"
+#include "sim/choices/choice.hpp"
+#include "sim/network/network.hpp"
+#include "sim/network/sim_fabric.hpp"
 #include "sim/oracles/pathless_wait.hpp"
-#include "sim/sim_fabric.hpp"
 
 namespace rtrs::sim {
 

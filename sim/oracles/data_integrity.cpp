@@ -3,7 +3,7 @@
 #include <array>
 #include <cstring>
 
-#include "sim/digest.hpp"
+#include "sim/oracles/digest.hpp"
 
 namespace rtrs::sim {
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "sim/digest.hpp"
+#include "sim/oracles/digest.hpp"
 
 namespace rtrs::sim {
 

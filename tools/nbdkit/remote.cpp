@@ -10,7 +10,7 @@
 
 #include "backends/asio/path_syntax.hpp"
 #include "core/base/assert_hook.hpp"
-#include "core/trace/writer.hpp"
+#include "core/record/writer.hpp"
 #include "tools/nbdkit/explain.hpp"
 
 namespace rtrs::nbdkit {

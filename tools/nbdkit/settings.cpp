@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "backends/asio/path_syntax.hpp"
+#include "core/record/format.hpp"
 #include "core/rnbd/geometry.hpp"
-#include "core/trace/format.hpp"
 #include "core/wire/messages.hpp"
-#include "tools/nearest_word.hpp"
+#include "tools/lib/text/nearest_word.hpp"
 
 namespace rtrs::nbdkit {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "core/proto/config.hpp"
-#include "core/trace/recorder.hpp"
+#include "core/record/recorder.hpp"
 #include "core/wire/rnbd_messages.hpp"
-#include "tools/fabric/open_fabric.hpp"
+#include "tools/lib/fabric/open_fabric.hpp"
 
 namespace rtrs::nbdkit {
 

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "backends/asio/path_syntax.hpp"
-#include "tools/fabric/open_fabric.hpp"
+#include "tools/lib/fabric/open_fabric.hpp"
 
 namespace rtrs::conform {
 namespace {

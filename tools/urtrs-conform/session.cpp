@@ -13,9 +13,9 @@
 #include "conformance/wire/client_runner.hpp"
 #include "conformance/wire/report.hpp"
 #include "conformance/wire/server_runner.hpp"
-#include "core/trace/recorder.hpp"
-#include "core/trace/writer.hpp"
-#include "tools/fabric/open_fabric.hpp"
+#include "core/record/recorder.hpp"
+#include "core/record/writer.hpp"
+#include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/urtrs-conform/real_bench.hpp"
 
 namespace rtrs::conform {

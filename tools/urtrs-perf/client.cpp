@@ -8,7 +8,7 @@
 #include <random>
 
 #include "backends/asio/path_syntax.hpp"
-#include "core/trace/recorder.hpp"
+#include "core/record/recorder.hpp"
 #include "tools/urtrs-perf/fabric.hpp"
 #include "tools/urtrs-perf/interrupt.hpp"
 #include "tools/urtrs-perf/load.hpp"

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "tools/fabric/open_fabric.hpp"
+#include "tools/lib/fabric/open_fabric.hpp"
 
 namespace rtrs::perf {
 

@@ -10,8 +10,8 @@
 
 #include "backends/asio/path_syntax.hpp"
 #include "core/proto/limits.hpp"
-#include "tools/fabric/open_fabric.hpp"
-#include "tools/nearest_word.hpp"
+#include "tools/lib/fabric/open_fabric.hpp"
+#include "tools/lib/text/nearest_word.hpp"
 
 namespace rtrs::perf {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "core/trace/writer.hpp"
+#include "core/record/writer.hpp"
 
 namespace rtrs::perf {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "core/trace/recorder.hpp"
+#include "core/record/recorder.hpp"
 #include "tools/urtrs-perf/options.hpp"
 
 namespace rtrs::perf {

@@ -8,7 +8,7 @@
 #include <cstdio>
 
 #include "core/driver/server.hpp"
-#include "core/trace/recorder.hpp"
+#include "core/record/recorder.hpp"
 #include "tools/urtrs-perf/fabric.hpp"
 #include "tools/urtrs-perf/interrupt.hpp"
 #include "tools/urtrs-perf/pattern.hpp"

@@ -4,11 +4,11 @@
 #include <optional>
 #include <string>
 
-#include "core/trace/json.hpp"
-#include "core/trace/reader.hpp"
-#include "core/trace/text.hpp"
+#include "tools/lib/command/files.hpp"
+#include "tools/lib/trace/json.hpp"
+#include "tools/lib/trace/reader.hpp"
+#include "tools/lib/trace/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
-#include "tools/urtrs-replay/files.hpp"
 
 namespace rtrs::tool {
 namespace {

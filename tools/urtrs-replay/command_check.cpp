@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "core/trace/text.hpp"
-#include "sim/check/law_check.hpp"
-#include "sim/check/trace_check.hpp"
+#include "tools/lib/command/files.hpp"
+#include "tools/lib/judge/law_check.hpp"
+#include "tools/lib/judge/trace_check.hpp"
+#include "tools/lib/trace/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
-#include "tools/urtrs-replay/files.hpp"
 
 namespace rtrs::tool {
 namespace {

@@ -2,9 +2,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tools/lib/command/files.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/compare.hpp"
-#include "tools/urtrs-replay/files.hpp"
 
 namespace rtrs::tool {
 namespace {

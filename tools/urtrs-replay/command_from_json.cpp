@@ -2,11 +2,11 @@
 #include <memory>
 #include <string>
 
-#include "core/trace/json.hpp"
-#include "core/trace/reader.hpp"
-#include "core/trace/writer.hpp"
+#include "core/record/writer.hpp"
+#include "tools/lib/command/files.hpp"
+#include "tools/lib/trace/json.hpp"
+#include "tools/lib/trace/reader.hpp"
 #include "tools/urtrs-replay/commands.hpp"
-#include "tools/urtrs-replay/files.hpp"
 
 namespace rtrs::tool {
 namespace {

@@ -11,15 +11,15 @@
 #include <system_error>
 #include <vector>
 
-#include "conformance/roce/analyzer.hpp"
-#include "conformance/roce/capture_reader.hpp"
-#include "conformance/roce/clock_offsets.hpp"
-#include "conformance/roce/trace_import.hpp"
-#include "core/trace/format.hpp"
-#include "core/trace/schema.hpp"
-#include "core/trace/writer.hpp"
+#include "core/record/format.hpp"
+#include "core/record/schema.hpp"
+#include "core/record/writer.hpp"
+#include "tools/lib/command/files.hpp"
+#include "tools/lib/roce/analyzer.hpp"
+#include "tools/lib/roce/capture_reader.hpp"
+#include "tools/lib/roce/clock_offsets.hpp"
+#include "tools/lib/roce/trace_import.hpp"
 #include "tools/urtrs-replay/commands.hpp"
-#include "tools/urtrs-replay/files.hpp"
 
 namespace rtrs::tool {
 namespace {

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "sim/journal.hpp"
-#include "tools/lift/lift.hpp"
-#include "tools/tapes/tape_file.hpp"
+#include "sim/cluster/journal.hpp"
+#include "tools/lib/choice_log/tape_file.hpp"
+#include "tools/lib/command/files.hpp"
+#include "tools/lib/trace_to_scenario/lift.hpp"
 #include "tools/urtrs-replay/commands.hpp"
-#include "tools/urtrs-replay/files.hpp"
 
 namespace rtrs::tool {
 namespace {

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "core/trace/json.hpp"
-#include "core/trace/reader.hpp"
-#include "core/trace/text.hpp"
-#include "core/trace/writer.hpp"
+#include "core/record/writer.hpp"
+#include "tools/lib/command/files.hpp"
+#include "tools/lib/sequence/build.hpp"
+#include "tools/lib/trace/json.hpp"
+#include "tools/lib/trace/reader.hpp"
+#include "tools/lib/trace/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
-#include "tools/urtrs-replay/files.hpp"
-#include "tools/urtrs-replay/ladder/build.hpp"
 
 namespace rtrs::tool {
 namespace {

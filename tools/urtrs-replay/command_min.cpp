@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "core/trace/scratch_folder.hpp"
-#include "core/trace/writer.hpp"
-#include "tools/minimize/minimize.hpp"
+#include "core/record/writer.hpp"
+#include "tools/lib/command/files.hpp"
+#include "tools/lib/minimize/minimize.hpp"
+#include "tools/lib/testing/scratch_folder.hpp"
 #include "tools/urtrs-replay/commands.hpp"
-#include "tools/urtrs-replay/files.hpp"
 
 namespace rtrs::tool {
 namespace {

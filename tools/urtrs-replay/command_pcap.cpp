@@ -8,11 +8,11 @@
 #include <system_error>
 #include <vector>
 
-#include "conformance/roce/capture_writer.hpp"
-#include "conformance/roce/recordings.hpp"
-#include "conformance/roce/synthesis.hpp"
+#include "tools/lib/command/files.hpp"
+#include "tools/lib/roce/capture_writer.hpp"
+#include "tools/lib/roce/recordings.hpp"
+#include "tools/lib/roce/synthesis.hpp"
 #include "tools/urtrs-replay/commands.hpp"
-#include "tools/urtrs-replay/files.hpp"
 
 namespace rtrs::tool {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/trace/replay.hpp"
+#include "tools/lib/trace/replay.hpp"
 
 #include <unistd.h>
 
@@ -12,10 +12,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/trace/replay_machines.hpp"
-#include "core/trace/text.hpp"
+#include "tools/lib/command/files.hpp"
+#include "tools/lib/trace/replay_machines.hpp"
+#include "tools/lib/trace/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
-#include "tools/urtrs-replay/files.hpp"
 
 namespace rtrs::tool {
 namespace {

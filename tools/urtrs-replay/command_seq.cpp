@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "sim/check/trace_check.hpp"
+#include "tools/lib/command/files.hpp"
+#include "tools/lib/judge/trace_check.hpp"
+#include "tools/lib/sequence/build.hpp"
+#include "tools/lib/sequence/page.hpp"
+#include "tools/lib/sequence/text_ladder.hpp"
 #include "tools/urtrs-replay/commands.hpp"
-#include "tools/urtrs-replay/files.hpp"
-#include "tools/urtrs-replay/ladder/build.hpp"
-#include "tools/urtrs-replay/ladder/page.hpp"
-#include "tools/urtrs-replay/ladder/text_ladder.hpp"
 
 namespace rtrs::tool {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "core/trace/reader.hpp"
-#include "core/trace/text.hpp"
+#include "tools/lib/command/files.hpp"
+#include "tools/lib/trace/reader.hpp"
+#include "tools/lib/trace/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
-#include "tools/urtrs-replay/files.hpp"
 #include "tools/urtrs-replay/latency.hpp"
 
 namespace rtrs::tool {

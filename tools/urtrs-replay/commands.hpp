@@ -7,15 +7,9 @@
 #include <string>
 #include <utility>
 
-namespace rtrs::tool {
+#include "tools/lib/command/exit_codes.hpp"
 
-// What every subcommand answers.
-enum ExitCode : int {
-  exit_ok = 0,
-  exit_bad_trace = 1,    // the judgement is bad: diverged, violating, different, damaged
-  exit_usage = 2,        // wrong arguments, or a file that cannot be opened
-  exit_cannot_read = 3,  // no judgement: no trace, another version, or something that is needed is missing
-};
+namespace rtrs::tool {
 
 // Holds what the chosen subcommand will do.
 struct Runner {

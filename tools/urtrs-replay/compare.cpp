@@ -5,9 +5,9 @@
 #include <map>
 #include <string_view>
 
-#include "core/trace/text.hpp"
+#include "tools/lib/command/files.hpp"
+#include "tools/lib/trace/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
-#include "tools/urtrs-replay/files.hpp"
 
 namespace rtrs::tool {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/trace/codec.hpp"
-#include "core/trace/schema.hpp"
+#include "core/record/codec.hpp"
+#include "core/record/schema.hpp"
 
 namespace rtrs::tool {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/lib/command/files.hpp"
 #include "tools/urtrs-replay/commands.hpp"
-#include "tools/urtrs-replay/files.hpp"
 
 namespace {
 

@@ -4,9 +4,9 @@
 #include <charconv>
 
 #include "core/proto/limits.hpp"
-#include "core/trace/text.hpp"
 #include "core/wire/imm.hpp"
-#include "tools/urtrs-replay/ladder/fields.hpp"
+#include "tools/lib/sequence/fields.hpp"
+#include "tools/lib/trace/text.hpp"
 
 namespace rtrs::tool {
 

@@ -9,8 +9,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "core/trace/codec.hpp"
-#include "core/trace/schema.hpp"
+#include "core/record/codec.hpp"
+#include "core/record/schema.hpp"
 
 namespace rtrs::tool {
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "core/proto/client_session.hpp"
-#include "core/trace/recorder.hpp"
-#include "core/trace/scratch_folder.hpp"
+#include "core/record/recorder.hpp"
+#include "tools/lib/testing/scratch_folder.hpp"
 
 namespace rtrs::tool {
 namespace {

@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "sim/blocks/block_scenarios.hpp"
-#include "sim/span_tape.hpp"
-#include "tools/tapes/schedule.hpp"
-#include "tools/tapes/tape_file.hpp"
-#include "tools/tapes/trace_judge.hpp"
+#include "sim/choices/span_tape.hpp"
+#include "tools/lib/choice_log/schedule.hpp"
+#include "tools/lib/choice_log/tape_file.hpp"
+#include "tools/lib/choice_log/trace_judge.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 
 namespace rtrs::tools {

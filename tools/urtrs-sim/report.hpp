@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sim/world.hpp"
+#include "sim/cluster/world.hpp"
 
 namespace rtrs::tools {
 

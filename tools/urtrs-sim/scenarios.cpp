@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "sim/blocks/block_scenarios.hpp"
-#include "tools/tapes/isolated_run.hpp"
+#include "tools/lib/choice_log/isolated_run.hpp"
 #include "tools/urtrs-sim/report.hpp"
 
 namespace rtrs::tools {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/directed.hpp"
+#include "sim/scenarios/directed.hpp"
 #include "tools/urtrs-sim/seed_range.hpp"
 
 namespace rtrs::tools {

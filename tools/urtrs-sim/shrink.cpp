@@ -6,9 +6,9 @@
 #include <cstring>
 #include <optional>
 
-#include "sim/span_tape.hpp"
-#include "tools/tapes/shrink_run.hpp"
-#include "tools/tapes/tape_file.hpp"
+#include "sim/choices/span_tape.hpp"
+#include "tools/lib/choice_log/shrink_run.hpp"
+#include "tools/lib/choice_log/tape_file.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 

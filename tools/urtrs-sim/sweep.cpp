@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "sim/blocks/block_scenarios.hpp"
-#include "sim/digest.hpp"
-#include "sim/world.hpp"
-#include "tools/tapes/live_judge.hpp"
+#include "sim/cluster/world.hpp"
+#include "sim/oracles/digest.hpp"
+#include "tools/lib/choice_log/live_judge.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/trace_replay.hpp"

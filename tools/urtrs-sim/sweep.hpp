@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sim/world.hpp"
+#include "sim/cluster/world.hpp"
 #include "tools/urtrs-sim/seed_range.hpp"
 
 namespace rtrs::tools {

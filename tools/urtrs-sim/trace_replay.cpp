@@ -4,9 +4,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "core/trace/replay.hpp"
-#include "core/trace/replay_machines.hpp"
-#include "tools/tapes/trace_judge.hpp"
+#include "tools/lib/choice_log/trace_judge.hpp"
+#include "tools/lib/trace/replay.hpp"
+#include "tools/lib/trace/replay_machines.hpp"
 
 namespace rtrs::tools {
 

@@ -13,7 +13,7 @@
 
 #include "backends/asio/fabric_pump.hpp"
 #include "core/driver/block_server.hpp"
-#include "core/trace/recorder.hpp"
+#include "core/record/recorder.hpp"
 #include "tools/urtrsd/blocking_jobs.hpp"
 #include "tools/urtrsd/catalog.hpp"
 #include "tools/urtrsd/config.hpp"

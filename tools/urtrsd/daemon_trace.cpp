@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "core/trace/writer.hpp"
+#include "core/record/writer.hpp"
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/daemon.hpp"
 #include "tools/urtrsd/output_files.hpp"

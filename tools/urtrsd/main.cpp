@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backends/libfabric/ofi.hpp"
-#include "tools/fabric/open_fabric.hpp"
+#include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/urtrsd/daemon.hpp"
 #include "tools/urtrsd/log.hpp"
 #include "tools/urtrsd/output_files.hpp"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "core/trace/writer.hpp"
+#include "core/record/writer.hpp"
 
 namespace rtrs::daemon {
 namespace {

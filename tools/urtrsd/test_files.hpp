@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/trace/scratch_folder.hpp"
+#include "tools/lib/testing/scratch_folder.hpp"
 #include "tools/urtrsd/unique_fd.hpp"
 
 namespace rtrs::daemon {

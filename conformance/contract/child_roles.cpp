@@ -1,0 +1,81 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <string_view>
+
+#include "conformance/contract/child_process.hpp"
+#include "conformance/contract/libfabric_pair.hpp"
+
+namespace rtrs::conformance {
+namespace {
+
+// Sleeps until a descriptor of the fabric is readable; gives up for good when nothing comes.
+bool await(ofi::OfiFabric& fabric) {
+  if (!fabric.try_wait()) return true;
+  pollfd waiting{.fd = fabric.wait_fd(), .events = POLLIN, .revents = 0};
+  return ::poll(&waiting, 1, 10000) == 1;
+}
+
+[[noreturn]] void wait_for_the_end() {
+  for (;;) ::pause();
+}
+
+// Has a fabric open and does nothing. Says how many handlers of signals were PSM's.
+int hold() {
+  const unsigned handlers = ofi::restore_signal_handlers();
+  const auto fabric = ofi::open_ofi_fabric({});
+  if (!fabric) return 1;
+  std::printf("%u\n", handlers);
+  std::fflush(stdout);
+  wait_for_the_end();
+}
+
+// Accepts one connection, tells its client where to write, and is never heard of again once it got an
+// immediate.
+int go_deaf() {
+  const auto opened = ofi::open_ofi_fabric({});
+  if (!opened) return 1;
+  ofi::OfiFabric& fabric = **opened;
+  const auto region = fabric.allocate(1 << 20);
+  if (!region) return 1;
+  const auto exposure = fabric.expose(region->id, 0, region->bytes.size());
+  if (!exposure || fabric.listen({.source = {}, .destination = "127.0.0.1", .port = 0}) != Errc::ok) return 1;
+  std::printf("%u\n", fabric.listening_port());
+  std::fflush(stdout);
+  const ConKey key{.path = 0, .con = 0, .epoch = 1};
+  std::array<FabricEvent, 16> events;
+  do {
+    for (const FabricEvent& event : std::span(events).first(fabric.poll(steady_now(), events))) {
+      if (event.kind == FabricEvent::Kind::imm_received) wait_for_the_end();
+      if (event.kind != FabricEvent::Kind::connect_requested) continue;
+      fabric.accept(event.request, key, {.send_depth = 16, .receive_depth = 16},
+                    std::as_bytes(std::span(&*exposure, 1)));
+      fabric.post_receive(key, 16, 256);
+    }
+  } while (await(fabric));
+  return 1;
+}
+
+}  // namespace
+
+int play_child_role(const std::string& role) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const rlimit no_core{};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  if (role == "hold") return hold();
+  if (role == "go-deaf") return go_deaf();
+  return 2;
+}
+
+}  // namespace rtrs::conformance
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::string_view(argv[1]) == "--child") return rtrs::conformance::play_child_role(argv[2]);
+  ::testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,87 @@
+// Once a connection is warm, posting and polling allocate nothing.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "conformance/bench/count_allocations.hpp"
+#include "conformance/contract/libfabric_pair.hpp"
+
+namespace rtrs::conformance {
+namespace {
+
+using bench::allocations;
+using Kind = FabricEvent::Kind;
+
+std::unique_ptr<FabricPair> make_tcp_pair() {
+  return LibfabricPair::open("tcp", "127.0.0.1");
+}
+
+class LibfabricAllocation : public FabricContract {
+ protected:
+  // Each link in turn: a write with an immediate and a signal, and a message of more bytes than are injected,
+  // until `count` of each have arrived. False when they do not.
+  bool run_io(const std::vector<Link>& links, const Region& source, const Target& target, unsigned count) {
+    std::array<FabricEvent, 16> events;
+    unsigned posted = 0;
+    unsigned arrived = 0;
+    unsigned fruitless = 0;
+    while (arrived < 2 * count && fruitless < 10'000'000) {
+      ++fruitless;
+      if (posted < count && posted * 2 < arrived + 16) {
+        const Link& link = links[posted % links.size()];
+        WorkRequest pair_of[2] = {write_imm(link.client, source, 512, target, 0, posted), {}};
+        pair_of[0].signalled = true;
+        pair_of[1] = message(link.client, text_);
+        if (client().fabric().post(pair_of) != 2) return false;
+        ++posted;
+      }
+      client().fabric().poll(pair().now(), events);
+      const std::size_t got = server().fabric().poll(pair().now(), events);
+      for (const FabricEvent& event : std::span(events).first(got)) {
+        if (event.kind == Kind::message_received) server().fabric().post_receive(event.key, 1, 1024);
+        arrived += event.kind == Kind::message_received || event.kind == Kind::imm_received;
+        fruitless = 0;
+      }
+    }
+    return arrived == 2 * count;
+  }
+
+  void expect_no_allocation(unsigned connections) {
+    std::vector<Link> links;
+    for (unsigned i = 0; i < connections; ++i) links.push_back(open_link(params(64, 32), 32, 1024));
+    const Region source = make_source(client(), std::string(512, 'a'));
+    const Target target = make_target(server(), 512);
+    ASSERT_TRUE(run_io(links, source, target, 1000));
+    const std::size_t before = allocations();
+    const bool finished = run_io(links, source, target, 5000);
+    const std::size_t during = allocations() - before;
+    ASSERT_TRUE(finished);
+    EXPECT_EQ(during, 0u);
+    for (const Link& link : links) close_link(link);
+  }
+
+ private:
+  const std::string text_ = std::string(1000, 't');
+};
+
+TEST_P(LibfabricAllocation, the_counter_counts) {
+  const std::size_t before = allocations();
+  make_source(client(), "something");
+  EXPECT_GT(allocations(), before);
+}
+
+TEST_P(LibfabricAllocation, io_on_connections_that_are_asked_directly_allocates_nothing) {
+  expect_no_allocation(1);
+}
+
+TEST_P(LibfabricAllocation, io_on_connections_that_the_kernel_names_allocates_nothing) {
+  expect_no_allocation(6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Libfabric, LibfabricAllocation, ::testing::Values(FabricCase{"tcp", make_tcp_pair}),
+                         case_name);
+
+}  // namespace
+}  // namespace rtrs::conformance

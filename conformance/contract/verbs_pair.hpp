@@ -1,0 +1,40 @@
+// Two verbs fabrics in one process.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "backends/verbs/verbs.hpp"
+#include "conformance/contract/contract.hpp"
+
+namespace rtrs::conformance {
+
+// An address of this family (AF_INET or AF_INET6) that belongs to an RDMA device of this machine; empty when
+// there is none. Link-local ones do not count.
+std::string verbs_address(int family);
+
+class VerbsPair final : public FabricPair {
+ public:
+  static std::unique_ptr<VerbsPair> open(const std::string& host, const verbs::VerbsOptions& = {});
+
+  verbs::VerbsFabric& client() override { return *client_; }
+  verbs::VerbsFabric& server() override { return *server_; }
+  PathAddress listen_address() override { return {.source = {}, .destination = host_, .port = 0}; }
+  PathAddress server_address() override {
+    return {.source = {}, .destination = host_, .port = server_->listening_port()};
+  }
+  PathAddress nobody_address() override;
+  Nanos now() override;
+  bool idle() override;
+  unsigned patience() const override { return 400; }
+  bool kill_server() override {
+    server_.reset();
+    return true;
+  }
+
+ private:
+  std::string host_;
+  std::unique_ptr<verbs::VerbsFabric> client_;
+  std::unique_ptr<verbs::VerbsFabric> server_;
+};
+
+}  // namespace rtrs::conformance

@@ -1,0 +1,177 @@
+// The numbers of all recorded events, in one table. A trace stores the number; a tool of another version
+// finds the name and fields in the trace's own header. Append only: a number is never changed or used again.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "core/base/reflect.hpp"
+#include "core/proto/actions.hpp"
+#include "core/proto/config.hpp"
+#include "core/proto/ids.hpp"
+#include "core/proto/inputs.hpp"
+#include "core/record/wire_notes.hpp"
+
+namespace rtrs {
+
+// One recorded machine. The driver chooses the numbers, unique within a recorder among the machines that
+// live.
+using InstanceId = std::uint16_t;
+enum class MachineKind : std::uint8_t { client_session, server_session, server_registry };
+const char* to_string(MachineKind) noexcept;
+
+namespace trace {
+
+using KindId = std::uint16_t;
+// Readers print events of other classes that a later version adds.
+enum class EventClass : std::uint8_t { control = 0, input = 1, action = 2, note = 3 };
+
+// --- control events: written by the recorder itself ---
+
+// A machine is made. A second begin of a living instance replaces it.
+struct BeginClient {
+  Nanos now = 0;
+  ClientConfig config;
+  // Older versions let one path at a time create the session.
+  static BeginClient of_older_version() noexcept {
+    BeginClient begin{};
+    begin.config.lead_head_start = kNever;
+    return begin;
+  }
+  RTRS_FIELDS(now, config)
+};
+struct BeginServerSession {
+  Nanos now = 0;
+  std::uint16_t session = 0;
+  ServerConfig config;
+  RTRS_FIELDS(now, session, config)
+};
+struct BeginServerRegistry {
+  Nanos now = 0;
+  ServerConfig config;
+  RTRS_FIELDS(now, config)
+};
+// The machine is gone.
+struct End {
+  Nanos now = 0;
+  RTRS_FIELDS(now)
+};
+// fingerprint() of the machine after all inputs before this event.
+struct StateHash {
+  std::uint64_t fingerprint = 0;
+  RTRS_FIELDS(fingerprint)
+};
+// The whole state of a machine before its next input (core/record/state.hpp), in parts of at most
+// kMaxStatePart bytes that follow one another. `layout` names the fields that it is made of.
+struct Snapshot {
+  Nanos now = 0;
+  MachineKind machine = MachineKind::client_session;
+  std::uint64_t layout = 0;
+  std::uint32_t size = 0;    // of the whole
+  std::uint32_t offset = 0;  // of this part
+  wire::Bytes part;          // borrowed
+  RTRS_FIELDS(now, machine, layout, size, offset, part)
+};
+inline constexpr std::size_t kMaxStatePart = 32 * 1024;
+// In dumps of the ring instead of actions: how many the input before caused.
+struct ActionCount {
+  std::uint16_t count = 0;
+  RTRS_FIELDS(count)
+};
+
+// X(number, class, type). 1..15 control, 16..47 inputs, 48..63 notes, 64..127 actions; numbers below 128 take
+// one byte.
+#define RTRS_TRACE_EVENTS(X)            \
+  X(1, control, BeginClient)            \
+  X(2, control, BeginServerSession)     \
+  X(3, control, BeginServerRegistry)    \
+  X(4, control, End)                    \
+  X(5, control, StateHash)              \
+  X(6, control, ActionCount)            \
+  X(16, input, PathAdded)               \
+  X(17, input, PathRemoveRequested)     \
+  X(18, input, PathDisconnectRequested) \
+  X(19, input, PathReconnectRequested)  \
+  X(20, input, PolicyChanged)           \
+  X(21, input, CloseRequested)          \
+  X(22, input, Connected)               \
+  X(23, input, ConnectFailed)           \
+  X(24, input, ConnectionLost)          \
+  X(25, input, ConnectionClosed)        \
+  X(26, input, InfoAccepted)            \
+  X(27, input, ImmReceived)             \
+  X(28, input, KeyedResponseReceived)   \
+  X(29, input, KeyInvalidated)          \
+  X(30, input, FenceAnswered)           \
+  X(31, input, SendDone)                \
+  X(32, input, PeerBroke)               \
+  X(33, input, Submitted)               \
+  X(34, input, DeadlineReached)         \
+  X(35, input, Continued)               \
+  X(36, input, ConnectRequested)        \
+  X(37, input, InfoRequested)           \
+  X(38, input, RequestArrived)          \
+  X(39, input, ChunkInvalidated)        \
+  X(40, input, FenceRequested)          \
+  X(41, input, Responded)               \
+  X(42, input, SessionSought)           \
+  X(43, input, NameClaimed)             \
+  X(44, input, SessionDropped)          \
+  X(64, action, PostRequest)            \
+  X(65, action, PostResponse)           \
+  X(66, action, PostImm)                \
+  X(67, action, PostReceive)            \
+  X(68, action, Complete)               \
+  X(69, action, Deliver)                \
+  X(70, action, StoreKey)               \
+  X(71, action, InvalidateChunk)        \
+  X(72, action, Connect)                \
+  X(73, action, Accept)                 \
+  X(74, action, Reject)                 \
+  X(75, action, Disconnect)             \
+  X(76, action, SendInfoReq)            \
+  X(77, action, SendInfoRsp)            \
+  X(78, action, SendFenceReq)           \
+  X(79, action, SendFenceRsp)           \
+  X(80, action, PathChanged)            \
+  X(81, action, LinkChanged)            \
+  X(82, action, FailedOver)             \
+  X(83, action, ReleasePath)            \
+  X(84, action, EndSession)             \
+  X(85, action, AdmitSession)           \
+  X(86, action, AnswerName)             \
+  X(87, action, CrowdOut)               \
+  X(88, action, ProbeDelivery)
+
+// Not in slots of the ring, because they are as long as the bytes in them.
+#define RTRS_TRACE_NOTES(X) \
+  X(48, note, WireSent)     \
+  X(49, note, WireReceived) \
+  X(50, note, WireCm)       \
+  X(51, note, WireGap)
+#define RTRS_TRACE_LONG(X) \
+  RTRS_TRACE_NOTES(X)      \
+  X(7, control, Snapshot)
+
+// Built-in events have numbers below this.
+inline constexpr KindId kKindLimit = 128;
+
+template <class T>
+struct KindOf;
+#define RTRS_TRACE_KIND_OF(number, event_class, type)               \
+  template <>                                                       \
+  struct KindOf<type> {                                             \
+    static constexpr KindId id = number;                            \
+    static constexpr EventClass category = EventClass::event_class; \
+    static constexpr std::string_view name = #type;                 \
+  };
+RTRS_TRACE_EVENTS(RTRS_TRACE_KIND_OF)
+RTRS_TRACE_LONG(RTRS_TRACE_KIND_OF)
+#undef RTRS_TRACE_KIND_OF
+
+template <class T>
+inline constexpr KindId kKindOf = KindOf<T>::id;
+
+}  // namespace trace
+}  // namespace rtrs

@@ -1,0 +1,236 @@
+// Records everything that a protocol machine is fed, always: into a ring in memory, and on request, together
+// with every action, into a file (docs/trace_format.md). The ring never allocates and never fails. A file
+// that cannot be written is given up and recording goes on in the ring; the machines never notice.
+//
+// Of watched machines it also keeps the state, now and then: where a dump of the ring or a file begins in the
+// middle of a run, replay begins with such a snapshot.
+//
+// Order of calls for one machine: begin, watch, then for every step input and, before anything else is
+// recorded, actions; at last end. A machine may be begun again after or without end. Actions belong to the
+// machine's last input. One thread at a time uses a recorder; machines of one recorder share one clock.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "core/proto/actions.hpp"
+#include "core/proto/config.hpp"
+#include "core/proto/ids.hpp"
+#include "core/record/kinds.hpp"
+#include "core/record/origin.hpp"
+#include "core/record/watched.hpp"
+#include "core/record/wire_notes.hpp"
+
+namespace rtrs {
+
+namespace trace {
+
+class Listener;
+class LiveRecords;
+class Writer;
+
+// What goes into a file beside inputs and actions.
+enum class Detail : std::uint8_t {
+  machines,  // nothing
+  wire,      // notes of what went over the wire, user data as digests
+  payload,   // the same with the user data
+};
+
+struct FileOptions {
+  Detail detail = Detail::machines;
+  std::uint32_t state_every = 4096;  // inputs of a watched machine from one hash of its state to the next
+  Nanos flush_every = 0;             // a block is written when it is older than this; 0: when it is full
+  // 0: one file without bound. Else a file of this size is completed and renamed to PATH.1, PATH.1 to PATH.2
+  // and so on; the last of rotate_files is deleted. Each of them can be replayed on its own.
+  std::uint64_t rotate_bytes = 0;
+  unsigned rotate_files = 4;
+};
+
+}  // namespace trace
+
+struct RecorderCounters {
+  std::uint64_t ring_records = 0;       // slots written since the recorder was made
+  std::uint64_t ring_overwritten = 0;   // of which lost to newer ones
+  std::uint64_t file_records = 0;       // inputs, actions and control events of the current or last file
+  std::uint64_t file_bytes = 0;         // handed to the operating system
+  std::uint64_t file_records_lost = 0;  // not written since the file failed; later actions do not count
+  std::uint64_t files_rotated = 0;
+  std::uint64_t snapshots = 0;  // of machines
+};
+
+class Recorder {
+ public:
+  static constexpr std::size_t kDefaultRingRecords = std::size_t{1} << 14;
+  static constexpr std::size_t kMachinesOfARing = 16;
+
+  // `ring_records` is rounded up to a power of two, at least 16; each takes 64 bytes. The ring grows by as
+  // much for every kMachinesOfARing machines that are watched beyond the first so many, so that the snapshots
+  // of many machines cost an input no more than those of few.
+  explicit Recorder(std::size_t ring_records = kDefaultRingRecords);
+  ~Recorder();  // closes an open file
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  // A machine is made from this configuration. `kind` is client_session.
+  void begin(Nanos now, InstanceId, MachineKind kind, const ClientConfig&) noexcept;
+  // `kind` is server_session, made with index `session`, or server_registry.
+  void begin(Nanos now, InstanceId, MachineKind kind, const ServerConfig&,
+             std::uint16_t session = 0) noexcept;
+  void end(Nanos now, InstanceId) noexcept;
+
+  // The machine behind an instance that was begun. It is looked at between its steps until end(), forget() or
+  // another begin(). Allocates.
+  template <class Machine>
+  void watch(InstanceId instance, MachineKind kind, const Machine& machine) {
+    watch(instance, trace::Watched::of(kind, machine));
+  }
+  // Before a watched machine that did not end is destroyed; nothing when another one is watched by now.
+  void forget(InstanceId instance, const void* machine) noexcept;
+
+  // What the machine is fed; call it before the step.
+  template <class Input>
+  void input(InstanceId instance, const Input& value) noexcept {
+    static_assert(trace::KindOf<Input>::category == trace::EventClass::input);
+    if (instance < watched_.size() && head_ >= watched_[instance].due) [[unlikely]]
+      take_snapshot(value.now, watched_[instance]);
+    if (writing_) [[unlikely]]
+      before_step(value.now);
+    put(trace::kKindOf<Input>, instance, value);
+  }
+  template <class... Inputs>
+  void input(InstanceId instance, const std::variant<Inputs...>& value) noexcept {
+    std::visit([this, instance](const auto& one) { this->input(instance, one); }, value);
+  }
+  // What the machine asked for in that step. The ring keeps only the number.
+  void actions(InstanceId instance, const ActionList& list) noexcept {
+    slots_[(head_ - 1) & mask_].actions = static_cast<std::uint32_t>(list.size());
+    if (writing_) [[unlikely]]
+      append_actions(instance, list);
+  }
+  // The machine's fingerprint() now, for replay to compare.
+  void state(InstanceId instance, std::uint64_t fingerprint) noexcept {
+    put(trace::kKindOf<trace::StateHash>, instance, trace::StateHash{fingerprint});
+  }
+
+  // Of a file alone, never in the ring; only to be called when records_wire().
+  template <class Note>
+  void note(InstanceId instance, const Note& value) noexcept {
+    static_assert(trace::KindOf<Note>::category == trace::EventClass::note);
+    if (records_wire()) append_note(instance, value);
+  }
+  bool records_wire() const noexcept { return writing_ && detail_ != trace::Detail::machines; }
+  bool records_payload() const noexcept { return writing_ && detail_ == trace::Detail::payload; }
+
+  // Starts a file, which replaces an empty file or a trace at `path`. 0 or a positive errno: EBUSY when a
+  // file is open, EEXIST when something else is at `path` or at a name of its rotated files. Where something
+  // was recorded before, the file says that its beginning is missing and has snapshots instead.
+  int open_file(const char* path, const trace::Origin&, const trace::FileOptions& options = {});
+  // Hands every record to `listener` (borrowed) instead of a file, until close_file(). 0 or EBUSY when a file
+  // is open. Of a recorder that recorded something before, the listener gets only what follows.
+  int open_listener(trace::Listener& listener, trace::Detail detail);
+  // Encodes and hashes as for a file but writes nothing: for chain_hash().
+  int open_hash(const trace::Origin&);
+  // From now on the state of every watched machine is checked after each of its steps that is recorded to a
+  // file or a listener. Linear in the depth a step, so for simulation.
+  void check_invariants() noexcept { checking_ = true; }
+  // The first broken rule that was seen, or null.
+  const char* broken_invariant() const noexcept { return broken_; }
+  // Writes what is buffered (up to 64 KiB) as a block of its own. Nothing without a file.
+  void flush_file() noexcept;
+  // Completes and closes the file. 0 or the errno of the first failure since it was opened.
+  int close_file() noexcept;
+  bool recording() const noexcept { return writing_; }
+  bool file_failed() const noexcept { return file_errno_ != 0; }
+  int file_errno() const noexcept { return file_errno_; }
+  // XXH3-64 over the encoded records since the last open.
+  std::uint64_t chain_hash() const noexcept;
+
+  // Writes the ring as a trace file; the ring stays as it is. 0 or a positive errno: EEXIST when something
+  // that is no trace is at `path`. Between steps only.
+  int dump_ring(const char* path, const trace::Origin&) const;
+  RecorderCounters counters() const noexcept;
+
+ private:
+  static constexpr std::size_t kSlotBytes = 56;
+  struct alignas(64) Slot {
+    trace::KindId kind;
+    InstanceId instance;
+    std::uint32_t actions;  // caused by this input
+    std::byte bytes[kSlotBytes];
+  };
+  static_assert(sizeof(Slot) == 64);
+  // A record longer than a slot goes on in slots of this kind.
+  static constexpr trace::KindId kContinuation = 0;
+
+  template <class T>
+  void put(trace::KindId kind, InstanceId instance, const T& value) noexcept {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kSlotBytes);
+    Slot& slot = slots_[head_++ & mask_];
+    slot.kind = kind;
+    slot.instance = instance;
+    slot.actions = 0;
+    std::memcpy(slot.bytes, &value, sizeof(T));
+    if (writing_) [[unlikely]]
+      append(kind, instance, &value);
+  }
+  template <class T>
+  void put_large(InstanceId instance, const T& value) noexcept;
+  void append(trace::KindId kind, InstanceId instance, const void* value) noexcept;
+  void append_actions(InstanceId instance, const ActionList& list) noexcept;
+  struct KeptAt {
+    InstanceId instance;
+    const trace::Watched::Kept* kept;
+  };
+  std::vector<KeptAt> kept_since(std::uint64_t first) const;
+  void watch(InstanceId instance, trace::Watched watched);
+  void forget(InstanceId instance) noexcept;
+  void take_snapshot(Nanos now, trace::Watched&) noexcept;
+  void grow_ring(std::size_t records);
+  // Number of the oldest record that the ring holds.
+  std::uint64_t ring_first() const noexcept {
+    return std::max(ring_begin_, head_ > mask_ + 1 ? head_ - (mask_ + 1) : 0);
+  }
+  void before_step(Nanos now) noexcept;
+  void append_snapshots(Nanos now) noexcept;
+  void hash_state(InstanceId instance) noexcept;
+  void check_state(InstanceId instance) noexcept;
+  int rotate() noexcept;
+  int open_next(bool partial);
+  template <class Note>
+  void append_note(InstanceId instance, const Note& note) noexcept;
+  int start(std::unique_ptr<trace::Writer> writer, bool partial);
+  void stop_writing(int error) noexcept;
+
+  std::unique_ptr<Slot[]> slots_;
+  std::size_t mask_ = 0;
+  std::size_t first_ring_ = 0;  // records that the ring was made with
+  std::size_t watched_count_ = 0;
+  std::uint64_t ring_begin_ = 0;  // records before it are overwritten
+  std::uint64_t head_ = 0;
+  bool writing_ = false;
+  bool checking_ = false;
+  const char* broken_ = nullptr;
+  bool snapshots_owed_ = false;  // the file begins in the middle of a run
+  trace::Detail detail_ = trace::Detail::machines;
+  int file_errno_ = 0;
+  std::uint64_t lost_ = 0;       // by the failure itself
+  std::uint64_t failed_at_ = 0;  // head_ at that time
+  std::unique_ptr<trace::Writer> writer_;
+  std::unique_ptr<trace::LiveRecords> live_;  // instead of the writer
+  std::vector<trace::Watched> watched_;       // by instance
+  trace::FileOptions options_;
+  std::string path_;
+  trace::Origin origin_;
+  std::size_t blocks_seen_ = 0;
+  Nanos block_since_ = 0;
+  std::uint64_t rotated_ = 0;
+  std::uint64_t snapshots_ = 0;
+};
+
+}  // namespace rtrs

@@ -1,0 +1,56 @@
+// A machine whose state a recorder may look at between its steps.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "core/record/invariants.hpp"
+#include "core/record/kinds.hpp"
+#include "core/record/state.hpp"
+
+namespace rtrs::trace {
+
+struct Watched {
+  // A snapshot of the state.
+  struct Kept {
+    std::unique_ptr<std::uint8_t[]> bytes;  // `bound` of them; only those that were used take memory
+    std::size_t size = 0;                   // 0: there is none
+    std::uint64_t at = 0;                   // records before it
+    Nanos now = 0;                          // of the input after it
+  };
+
+  const void* machine = nullptr;
+  MachineKind kind = MachineKind::client_session;
+  std::uint8_t* (*save)(const void* machine, std::uint8_t* out) noexcept = nullptr;
+  std::uint64_t (*fingerprint)(const void* machine) noexcept = nullptr;
+  // Name of the first broken rule of the state, or null.
+  const char* (*broken)(const void* machine) noexcept = nullptr;
+  std::size_t bound = 0;  // bytes of the longest state
+  std::uint64_t layout = 0;
+  std::uint64_t due = ~std::uint64_t{0};  // number of records when the next snapshot is to be taken
+  std::uint32_t steps = 0;                // since the last hash of the state
+  unsigned next = 0;                      // which of the two is replaced
+  std::array<Kept, 2> kept;
+
+  template <class Machine>
+  static Watched of(MachineKind kind, const Machine& machine) {
+    Watched watched;
+    watched.machine = &machine;
+    watched.kind = kind;
+    watched.save = [](const void* from, std::uint8_t* out) noexcept {
+      return state::save(out, *static_cast<const Machine*>(from));
+    };
+    watched.fingerprint = [](const void* from) noexcept {
+      return static_cast<const Machine*>(from)->fingerprint();
+    };
+    watched.broken = [](const void* from) noexcept {
+      return broken_rule(*static_cast<const Machine*>(from));
+    };
+    watched.bound = state::bound(machine);
+    watched.layout = state_layout(machine);
+    return watched;
+  }
+};
+
+}  // namespace rtrs::trace

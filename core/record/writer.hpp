@@ -1,0 +1,114 @@
+// Writes a trace: header, blocks of at most 64 KiB, trailer. The same records always give the same bytes.
+#pragma once
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/record/chain_hash.hpp"
+#include "core/record/codec.hpp"
+#include "core/record/format.hpp"
+
+namespace rtrs::trace {
+
+// Where the bytes go. write() takes all of them or answers a positive errno.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual int write(const void* bytes, std::size_t size) noexcept = 0;
+};
+
+// Owns the descriptor.
+class FdSink final : public Sink {
+ public:
+  explicit FdSink(int fd) noexcept : fd_(fd) {}
+  ~FdSink() override;
+  FdSink(const FdSink&) = delete;
+  FdSink& operator=(const FdSink&) = delete;
+  int write(const void* bytes, std::size_t size) noexcept override;
+  // Creates the file, or replaces an empty one or a trace, readable by its owner alone, because traces may
+  // hold user data. Null and `error` on failure: see may_replace().
+  static std::unique_ptr<FdSink> create(const char* path, int& error);
+
+ private:
+  int fd_;
+};
+
+// 0 when a trace may be written to `path`: nothing is there, or an empty file, or a file that begins as a
+// trace does. EEXIST when anything else is there, a pipe or a device too, which is neither opened nor
+// changed; else the errno of looking at it.
+int may_replace(const char* path) noexcept;
+
+// What an error of creating or writing a trace means, for people.
+std::string file_error_text(int error);
+
+// Appends to a string that outlives it.
+class StringSink final : public Sink {
+ public:
+  explicit StringSink(std::string& to) noexcept : to_(to) {}
+  int write(const void* bytes, std::size_t size) noexcept override;
+
+ private:
+  std::string& to_;
+};
+
+// Every function answers 0 or a positive errno; after an error nothing more may be written.
+class Writer {
+ public:
+  // Without a sink everything is encoded and hashed, and nothing is kept.
+  explicit Writer(std::unique_ptr<Sink> sink);
+  // First of all. EOVERFLOW when the header exceeds the bounds of the format.
+  int start(const Header& header);
+  // A value of built-in kind `kind`. An event without `now` happens at the time of the one before.
+  int append(KindId kind, InstanceId instance, const void* value) noexcept;
+  int append_action(InstanceId instance, const Action& action) noexcept;
+  // A note of the wire or a Snapshot. EOVERFLOW when its bytes are longer than kMaxHead.
+  template <class Note>
+  int append_note(InstanceId instance, const Note& note) noexcept {
+    std::size_t size = 0;
+    visit_leaves(note, [&size](const auto& field) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, wire::Bytes>) size += field.size();
+    });
+    if (size > kMaxHead) return EOVERFLOW;
+    if (note_.empty() && !reserve_note()) return ENOMEM;
+    const std::uint8_t* end = put_record(note_.data(), instance, note, last_time_);
+    return commit(note_.data(), static_cast<std::size_t>(end - note_.data()));
+  }
+  // Any event of the header's schema. EINVAL when the values do not fit, EOVERFLOW when they fill a block.
+  int append_values(const EventInfo& event, InstanceId instance, Nanos time, std::span<const Value> values);
+  // Ends the block.
+  int flush() noexcept;
+  // Ends the block and writes the trailer.
+  int finish() noexcept;
+  // Lets go of the sink; hash and counters stay.
+  void release() noexcept { sink_.reset(); }
+
+  std::uint64_t records() const noexcept { return first_seq_ + count_; }
+  std::uint64_t unflushed() const noexcept { return count_; }  // records
+  std::uint64_t bytes() const noexcept { return offset_; }     // written
+  std::size_t blocks() const noexcept { return index_.size(); }
+  std::uint64_t chain_hash() const noexcept { return chain_.value_with(payload(), used_); }
+
+ private:
+  const std::uint8_t* payload() const noexcept { return frame_.data() + kFrameHeadSize; }
+  int commit(const void* record, std::size_t size) noexcept;
+  int write(const void* bytes, std::size_t size) noexcept;
+  bool reserve_note() noexcept;
+
+  std::unique_ptr<Sink> sink_;
+  std::vector<std::uint8_t> note_;   // one record; made with the first note
+  std::vector<std::uint8_t> frame_;  // head, payload and CRC of the block that is being filled
+  std::size_t used_ = 0;             // of the payload
+  std::uint32_t count_ = 0;
+  std::uint64_t first_seq_ = 0;
+  Nanos base_time_ = 0;  // of the last record of the block before
+  Nanos last_time_ = 0;
+  std::uint64_t offset_ = 0;
+  std::vector<IndexEntry> index_;
+  ChainHash chain_;
+};
+
+}  // namespace rtrs::trace

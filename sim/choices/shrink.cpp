@@ -1,0 +1,264 @@
+#include "sim/choices/shrink.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace rtrs::sim {
+
+namespace {
+
+bool may_be_left_out(Label label) noexcept {
+  return label == Label::fault_span || label == Label::request || label == Label::admin ||
+         label == Label::planned;
+}
+bool is_calm(const Tape& tape, const ChoiceSpan& span) {
+  return std::all_of(tape.draws.begin() + static_cast<std::ptrdiff_t>(span.begin),
+                     tape.draws.begin() + static_cast<std::ptrdiff_t>(span.end),
+                     [](const Draw& draw) { return draw.value == 0; });
+}
+
+// Draws inside a span that is shown as a whole.
+std::vector<bool> covered_draws(const Tape& tape) {
+  std::vector<bool> covered(tape.draws.size());
+  for (const ChoiceSpan& span : tape.spans)
+    if (may_be_left_out(span.label) || span.label == Label::option)
+      std::fill(covered.begin() + static_cast<std::ptrdiff_t>(span.begin),
+                covered.begin() + static_cast<std::ptrdiff_t>(span.end), true);
+  return covered;
+}
+
+constexpr auto kLabels = static_cast<unsigned>(Label::planned) + 1;
+
+class Shrinker {
+ public:
+  Shrinker(const TapeTrial& trial, const ShrinkOptions& options) : trial_(trial), options_(options) {}
+
+  ShrinkResult run(const Tape& failing) {
+    ShrinkResult result;
+    result.before = size_of(failing);
+    result.tape = best_ = failing;
+    // The tape as recorded has to fail to begin with.
+    if (attempt(failing)) {
+      while (!over() && round()) {
+      }
+      result.complete = !over();
+    }
+    result.tape = best_;
+    result.after = size_of(best_);
+    result.runs = runs_;
+    return result;
+  }
+
+ private:
+  using Ids = std::vector<std::size_t>;
+  using Edit = void (Shrinker::*)(Tape&, std::size_t) const;
+
+  bool over() const { return runs_ >= options_.max_runs || (options_.out_of_time && options_.out_of_time()); }
+
+  // How good a tape is, the most important first.
+  static std::array<std::uint64_t, 4> cost(const Tape& tape) {
+    const TapeSize size = size_of(tape);
+    std::uint64_t sum = 0;
+    for (const Draw& draw : tape.draws) sum += draw.value;
+    return {size.faults + size.operations + size.requests, size.spans(), tape.draws.size(), sum};
+  }
+
+  bool attempt(const Tape& candidate) {
+    if (over()) return false;
+    ++runs_;
+    std::optional<Tape> drawn = trial_(candidate);
+    if (!drawn) return false;
+    if (runs_ > 1 && cost(*drawn) >= cost(best_)) return false;
+    best_ = std::move(*drawn);
+    if (options_.better) options_.better(best_);
+    return true;
+  }
+
+  void leave_out(Tape& tape, std::size_t span) const { tape.spans[span].left_out = true; }
+  void make_calm(Tape& tape, std::size_t span) const {
+    for (std::size_t at = tape.spans[span].begin; at < tape.spans[span].end; ++at) tape.draws[at].value = 0;
+  }
+  void zero(Tape& tape, std::size_t draw) const { tape.draws[draw].value = 0; }
+
+  // Edits as many of the items that `list` finds as possible: all, halves, quarters, ... single ones. A
+  // success renumbers everything, so the search goes on where it was, from the end of the run to its
+  // beginning.
+  template <class List>
+  bool thin_out(List list, Edit edit) {
+    bool any = false;
+    std::size_t left = list(best_).size();
+    for (std::size_t step = left; step != 0 && !over(); step = step == 1 ? 0 : (step + 1) / 2) {
+      std::size_t kept = 0;  // items at the end that have to stay
+      while (!over()) {
+        const Ids items = list(best_);
+        if (kept >= items.size()) break;
+        const std::size_t end = items.size() - kept;
+        const std::size_t begin = end > step ? end - step : 0;
+        Tape candidate = best_;
+        for (std::size_t at = begin; at < end; ++at) (this->*edit)(candidate, items[at]);
+        if (attempt(candidate)) {
+          any = true;
+          // What was edited is gone from the list.
+          continue;
+        }
+        kept += end - begin;
+      }
+      left = list(best_).size();
+      step = std::min(step, std::max<std::size_t>(left, 1));
+    }
+    return any;
+  }
+
+  static Ids optional_spans(const Tape& tape, std::initializer_list<Label> labels) {
+    Ids ids;
+    for (std::size_t at = 0; at < tape.spans.size(); ++at)
+      if (!tape.spans[at].left_out &&
+          std::find(labels.begin(), labels.end(), tape.spans[at].label) != labels.end())
+        ids.push_back(at);
+    return ids;
+  }
+  static Ids options_of(const Tape& tape) {
+    Ids ids;
+    for (std::size_t at = 0; at < tape.spans.size(); ++at)
+      if (tape.spans[at].label == Label::option && !is_calm(tape, tape.spans[at])) ids.push_back(at);
+    return ids;
+  }
+  static Ids fired(const Tape& tape) {
+    Ids ids;
+    for (std::size_t at = 0; at < tape.draws.size(); ++at)
+      if (is_fault(tape.draws[at])) ids.push_back(at);
+    return ids;
+  }
+  template <class Chosen>
+  static Ids uncovered(const Tape& tape, Chosen chosen) {
+    const std::vector<bool> covered = covered_draws(tape);
+    Ids ids;
+    for (std::size_t at = 0; at < tape.draws.size(); ++at)
+      if (tape.draws[at].value != 0 && !covered[at] && chosen(tape.draws[at])) ids.push_back(at);
+    return ids;
+  }
+
+  // Delays and orders, all of a kind at once.
+  template <class Chosen>
+  bool calm_noise(Chosen chosen) {
+    const Ids ids = uncovered(best_, chosen);
+    if (ids.empty()) return false;
+    Tape candidate = best_;
+    for (const std::size_t at : ids) candidate.draws[at].value = 0;
+    return attempt(candidate);
+  }
+
+  // Each value alone, as low as it goes.
+  bool lower_values() {
+    bool any = false;
+    for (std::size_t at = 0; at < best_.draws.size() && !over(); ++at) {
+      const std::uint32_t value = best_.draws[at].value;
+      if (value == 0 || best_.draws[at].n == ChoiceSource::kMillion) continue;
+      std::uint32_t low = 0;
+      std::uint32_t high = value;  // fails as it should
+      while (low < high && !over()) {
+        const std::uint32_t middle = low == 0 && high == value ? 0 : low + (high - low) / 2;
+        Tape candidate = best_;
+        candidate.draws[at].value = middle;
+        if (attempt(candidate)) {
+          any = true;
+          if (at >= best_.draws.size() || best_.draws[at].value != middle) break;
+          high = middle;
+        } else {
+          low = middle + 1;
+          // A handful of steps finds what matters.
+          if (high - low < high / 16 + 1) break;
+        }
+      }
+    }
+    return any;
+  }
+
+  bool round() {
+    bool any = calm_noise([](const Draw&) { return true; });
+    for (unsigned label = 0; label < kLabels && !over(); ++label)
+      any = calm_noise([&](const Draw& draw) { return draw.label == static_cast<Label>(label); }) || any;
+    any = thin_out([](const Tape& tape) { return optional_spans(tape, {Label::fault_span}); },
+                   &Shrinker::leave_out) ||
+          any;
+    any = thin_out(fired, &Shrinker::zero) || any;
+    any = thin_out(
+              [](const Tape& tape) {
+                return optional_spans(tape, {Label::admin, Label::planned});
+              },
+              &Shrinker::leave_out) ||
+          any;
+    any = thin_out([](const Tape& tape) { return optional_spans(tape, {Label::request}); },
+                   &Shrinker::leave_out) ||
+          any;
+    any = thin_out(options_of, &Shrinker::make_calm) || any;
+    any = thin_out([](const Tape& tape) { return uncovered(tape, [](const Draw&) { return true; }); },
+                   &Shrinker::zero) ||
+          any;
+    any = lower_values() || any;
+    return any;
+  }
+
+  const TapeTrial& trial_;
+  const ShrinkOptions& options_;
+  Tape best_;
+  std::uint64_t runs_ = 0;
+};
+
+}  // namespace
+
+bool is_fault(const Draw& draw) noexcept {
+  if (draw.value == 0 || draw.n != ChoiceSource::kMillion) return false;
+  switch (draw.label) {
+    case Label::torn_write:
+    case Label::rnr_placement:
+    case Label::source_read:
+    case Label::ghost_delay:
+    case Label::drain_delay:
+    case Label::late_placement:
+    case Label::qp_error:
+    case Label::cm_lost:
+    case Label::cm_late:
+    case Label::info_cut:
+    case Label::storage_error:
+    case Label::storage_order:
+      return true;
+    default:
+      return false;
+  }
+}
+
+TapeSize size_of(const Tape& tape) {
+  TapeSize size;
+  for (std::size_t at = 0; at < tape.spans.size(); ++at) {
+    const ChoiceSpan& span = tape.spans[at];
+    if (span.left_out) continue;
+    size.faults += span.label == Label::fault_span ? 1 : 0;
+    size.requests += span.label == Label::request ? 1 : 0;
+    size.operations += span.label == Label::admin || span.label == Label::planned ? 1 : 0;
+    // Of nested ones only the innermost.
+    const bool innermost = at + 1 == tape.spans.size() || tape.spans[at + 1].depth <= span.depth;
+    size.options += span.label == Label::option && innermost && !is_calm(tape, span) ? 1 : 0;
+  }
+  const std::vector<bool> covered = covered_draws(tape);
+  for (std::size_t at = 0; at < tape.draws.size(); ++at) {
+    if (is_fault(tape.draws[at])) {
+      ++size.faults;
+    } else if (tape.draws[at].value != 0 && !covered[at]) {
+      ++size.others;
+    }
+  }
+  return size;
+}
+
+std::string to_text(const TapeSize& size) {
+  return std::to_string(size.faults) + " faults, " + std::to_string(size.requests) + " requests, " +
+         std::to_string(size.operations) + " operations, " + std::to_string(size.options) + " options, " +
+         std::to_string(size.others) + " delays and orders";
+}
+
+ShrinkResult shrink(const Tape& failing, const TapeTrial& trial, const ShrinkOptions& options) {
+  return Shrinker(trial, options).run(failing);
+}
+
+}  // namespace rtrs::sim

@@ -1,0 +1,311 @@
+#include "sim/cluster/scenario.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/wire/messages.hpp"
+#include "sim/cluster/endpoints.hpp"
+
+namespace rtrs::sim {
+
+namespace {
+
+constexpr std::uint32_t kHeaderBytes = 4096;
+
+// Each option is a span of its own, so that a tape stays in step when one of them is changed.
+template <class T, std::size_t N>
+T one_of(ChoiceSource& choice, const std::array<T, N>& values) {
+  const ScopedSpan span(choice, Label::option);
+  return values[choice.draw(static_cast<std::uint32_t>(N), Label::swarm)];
+}
+std::uint32_t number(ChoiceSource& choice, std::uint32_t below) {
+  const ScopedSpan span(choice, Label::option);
+  return choice.draw(below, Label::swarm);
+}
+bool chance(ChoiceSource& choice, std::uint32_t percent) {
+  const ScopedSpan span(choice, Label::option);
+  return choice.hits(percent, 100, Label::swarm);
+}
+// `value` in some of the runs.
+template <class Value, class T>
+void sometimes(ChoiceSource& choice, std::uint32_t percent, T& option, Value value) {
+  const ScopedSpan span(choice, Label::option);
+  if (chance(choice, percent)) option = value();
+}
+
+void draw_network(ChoiceSource& choice, Scenario& s) {
+  NetworkConfig& net = s.network;
+  net.capabilities = chance(choice, 25) ? weak_capabilities() : default_capabilities();
+  const Nanos i = s.interval;
+  net.retry_budget = i * (1 + number(choice, 4));
+  net.retry_spread = net.retry_budget / 2;
+  net.retransmit = i / 50;
+  net.torn_hold = i / 100;
+  net.ghost_hold = i * (1 + number(choice, 4));
+  net.slow_drain_hold = i / 2;
+  net.cm_late_hold = 2 * i;
+  net.cm_timeout = i / 2;
+  net.info_cut_hold = i;
+}
+
+void draw_protocol(ChoiceSource& choice, Scenario& s) {
+  const Capabilities& can = s.network.capabilities;
+  const Nanos i = s.interval;
+  ServerConfig& server = s.server;
+  ClientConfig& client = s.client;
+  server.queue_depth = one_of(choice, std::array<std::uint16_t, 8>{8, 1, 2, 3, 5, 16, 64, 4});
+  server.chunk_size = one_of(choice, std::array<std::uint32_t, 3>{8192, 16384, 8192});
+  server.max_hdr_size = kHeaderBytes;
+  server.max_sessions = 16;
+  server.max_half_open = 4;
+  server.send_depth = one_of(choice, std::array<std::uint16_t, 4>{128, 8, 9, 16});
+  server.always_invalidate = can.invalidation && chance(choice, 30);
+  server.imm_consumes_receive = can.imm_consumes_receive;
+  server.send_invalidate = can.send_invalidate;
+  server.handshake_timeout = 6 * i;
+  server.heartbeat.interval = i;
+  server.heartbeat.missed_max = one_of(choice, std::array<std::uint32_t, 4>{5, 3, 2, 5});
+  client.seed = number(choice, 1U << 30);
+  client.con_num = static_cast<std::uint16_t>(2 + number(choice, 4));
+  client.max_depth = chance(choice, 10) ? 2 : 512;
+  client.send_depth = one_of(choice, std::array<std::uint16_t, 4>{128, 8, 9, 16});
+  client.imm_consumes_receive = can.imm_consumes_receive;
+  client.offer_invalidation = can.per_io_keys && can.send_invalidate && chance(choice, 30);
+  client.policy = static_cast<MultipathPolicy>(number(choice, 3));
+  client.connect_timeout = 6 * i;
+  client.info_timeout = 2 * i;
+  client.fence_timeout = 12 * i;
+  client.queue_timeout = kNever;
+  sometimes(choice, 15, client.queue_timeout, [&] { return i * number(choice, 20); });
+  client.close_timeout = 60 * i;
+  client.reconnect_min = i / 10;
+  client.reconnect_max = 2 * i;
+  client.reconnect_jitter = i / 3;
+  client.busy_retry = i / 20;
+  client.lead_head_start = i / 2;
+  client.heartbeat = server.heartbeat;
+  // Peers of one configuration may differ: a slower or faster heart at the other side.
+  sometimes(choice, 20, client.heartbeat.missed_max, [&] {
+    return one_of(choice, std::array<std::uint32_t, 3>{5, 3, 2});
+  });
+  sometimes(choice, 20, client.extensions, [&] { return static_cast<std::uint8_t>(number(choice, 4)); });
+  sometimes(choice, 20, server.extensions, [&] { return static_cast<std::uint8_t>(number(choice, 4)); });
+  if (chance(choice, 50)) client.kernel_peer = UnfencedReplay::wait;
+  if (chance(choice, 5)) client.fence_failed = UnfencedReplay::replay;
+}
+
+void draw_load(ChoiceSource& choice, Scenario& s) {
+  const Nanos i = s.interval;
+  const std::uint32_t depth = std::min<std::uint32_t>(s.server.queue_depth, s.client.max_depth);
+  WorkloadOptions& load = s.workload;
+  load.requests = 10 + number(choice, 60);
+  load.window = 1 + number(choice, depth + depth / 2 + 1);
+  load.gap = one_of(choice, std::array<Nanos, 4>{i / 2, i / 10, microseconds(50), i * 2});
+  load.burst_rate = one_of(choice, std::array<std::uint32_t, 3>{0, 100'000, 500'000});
+  load.service_rate = chance(choice, 20) ? 100'000 : 0;
+  load.write_percent = one_of(choice, std::array<std::uint32_t, 4>{50, 90, 20, 60});
+  load.own_region = chance(choice, 40);
+  StorageOptions& storage = s.storage;
+  storage.sectors = one_of(choice, std::array<std::uint32_t, 3>{24, 8, 64});
+  storage.latency = one_of(choice, std::array<Nanos, 3>{microseconds(50), milliseconds(1), i / 20});
+  const Nanos dead = (s.server.heartbeat.missed_max + 2) * i;
+  {
+    const ScopedSpan span(choice, Label::option);
+    storage.slow_rate = one_of(choice, std::array<std::uint32_t, 4>{0, 0, 100'000, 400'000});
+    if (storage.slow_rate != 0)
+      storage.slow_latency = one_of(choice, std::array<Nanos, 3>{i, dead / 2, dead + dead / 2});
+  }
+  storage.error_rate = one_of(choice, std::array<std::uint32_t, 3>{0, 0, 100'000});
+}
+
+// Who knows the probe: by default both. Otherwise, where completions prove delivery, both probe deliveries,
+// or one of them is like a kernel peer, which probes nothing. Connections may hang for good where every hang
+// is found.
+void draw_probe(ChoiceSource& choice, Scenario& s) {
+  const ScopedSpan span(choice, Label::hang);
+  for (std::uint8_t* extensions : {&s.client.extensions, &s.server.extensions})
+    if (choice.hits(15, 100, Label::hang)) *extensions ^= wire::kExtensionProbe;
+  s.client.probe_deliveries = s.server.probe_deliveries = s.network.capabilities.done_means_delivered;
+  if (!s.can_probe() && choice.hits(40, 100, Label::hang))
+    (choice.hits(50, 100, Label::hang) ? s.client.probe_deliveries : s.server.probe_deliveries) = false;
+  if (s.can_probe() || (s.client.probe_deliveries && s.server.probe_deliveries)) draw_hangs(choice, s.faults);
+}
+
+// A third of the worlds reads and writes a block device; in half of them a large request takes four messages.
+// Not a draw of its own either: see draw_rare_options().
+void draw_block_device(Scenario& s) {
+  if (s.client.seed / 64 % 3 != 1) return;
+  s.workload.block_device = true;
+  s.storage.sectors *= kSectorsPerBlock;
+  if (s.client.seed / 192 % 2 == 0)
+    s.server.max_hdr_size = s.server.chunk_size - 2 * wire::rnbd::kSectorBytes;
+}
+
+bool rarely(ChoiceSource& choice, std::uint32_t percent) {
+  const ScopedSpan span(choice, Label::option);
+  return choice.hits(percent, 100, Label::rare_swarm);
+}
+
+// What most runs do without; drawn last, so that a seed is otherwise what it was without it.
+void draw_rare_options(ChoiceSource& choice, Scenario& s) {
+  const ScopedSpan span(choice, Label::rare_swarm);
+  const Nanos i = s.interval;
+  draw_rare_faults(choice, s.faults);
+  if (rarely(choice, 20)) s.network.rnr_budget = i / 10 * (1 + choice.draw(40, Label::rare_swarm));
+  static constexpr std::array<ClockRate, 6> kClocks{{{1, 1}, {1, 1}, {1, 2}, {2, 1}, {4, 5}, {9, 8}}};
+  if (rarely(choice, 20)) {
+    s.client_clock = kClocks[choice.draw(kClocks.size(), Label::clock_rate)];
+    s.server_clock = kClocks[choice.draw(kClocks.size(), Label::clock_rate)];
+  }
+  s.same_identity = rarely(choice, 10);
+  if (rarely(choice, 15)) s.network.channel_spread = i / 40 * (1 + choice.draw(20, Label::rare_swarm));
+  // A server that leaves the keys of READs to clients that agree to it, as urtrsd over soft-RoCE. A draw of
+  // its own would move all later ones. Half of the clients agree; the others are as strict as old kernels
+  // are.
+  const bool leaves = s.client.offer_invalidation && s.client.seed % 4 == 0;
+  const bool agrees = s.client.seed % 8 == 0;
+  if (leaves) s.server.extensions |= wire::kExtensionKeysStay;
+  if (!leaves || !agrees) s.client.extensions &= static_cast<std::uint8_t>(~wire::kExtensionKeysStay);
+  if (leaves && agrees) s.client.extensions |= wire::kExtensionKeysStay;
+  // Nor is this a draw of its own.
+  if (s.client.seed % 16 == 7) s.client.request_timeout = i * (2 + s.client.seed / 16 % 38);
+}
+
+// Only where the requests of a dead path may go on over another: without a fence, a client that waits for the
+// path itself waits for ever.
+void draw_dead_links(ChoiceSource& choice, Scenario& s) {
+  const ScopedSpan span(choice, Label::option);
+  if (!choice.hits(20, 100, Label::dead_link)) return;
+  if (s.paths < 2 || !(s.can_fence() || s.client.kernel_peer == UnfencedReplay::replay)) return;
+  static constexpr std::array<std::uint32_t, 4> kWays{3, 3, 1, 2};
+  for (std::uint32_t client = 0; client < s.clients; ++client)
+    s.dead_links.paths[client] = 1 + choice.draw((1U << s.paths) - 2, Label::dead_link);
+  s.dead_links.ways = kWays[choice.draw(kWays.size(), Label::dead_link)];
+  s.dead_links.from_start = choice.hits(40, 100, Label::dead_link);
+  s.dead_links.others_late = !s.dead_links.from_start && choice.hits(50, 100, Label::dead_link);
+  // The links that are there at the beginning are gone at the end, so nobody waits for all of them.
+  s.faults_from_start = s.faults_from_start || s.dead_links.others_late;
+}
+
+}  // namespace
+
+Scenario draw_scenario(ChoiceSource& choice) {
+  ScopedSpan span(choice, Label::swarm);
+  Scenario s;
+  s.paths = 1 + number(choice, 4);
+  s.clients = chance(choice, 25) ? 2 : 1;
+  s.interval =
+      one_of(choice, std::array<Nanos, 4>{seconds(1), milliseconds(100), seconds(5), milliseconds(20)});
+  draw_network(choice, s);
+  draw_protocol(choice, s);
+  draw_load(choice, s);
+  s.faults = draw_fault_options(choice, s.interval);
+  s.safety = s.interval * (10 + number(choice, 30));
+  s.faults_from_start = chance(choice, 40);
+  sometimes(choice, 25, s.admin_gap, [&] { return s.interval * (1 + number(choice, 6)); });
+  s.fenced = s.client.fence_failed == UnfencedReplay::wait &&
+             (s.can_fence() || s.client.kernel_peer == UnfencedReplay::wait);
+  draw_rare_options(choice, s);
+  draw_dead_links(choice, s);
+  draw_crowd(choice, s.faults);
+  draw_probe(choice, s);
+  draw_block_device(s);
+  return s;
+}
+
+void take_block_device_away(Scenario& s) {
+  if (!std::exchange(s.workload.block_device, false)) return;
+  s.storage.sectors /= kSectorsPerBlock;
+  s.server.max_hdr_size = kHeaderBytes;
+}
+
+void take_fence_away(Scenario& s) {
+  s.client.extensions &= 0xfeU;
+  s.server.extensions &= 0xfeU;
+  s.client.kernel_peer = UnfencedReplay::replay;
+  s.fenced = s.fence_off = true;
+}
+
+std::string Scenario::describe() const {
+  std::string text =
+      std::to_string(clients) + " clients, " + std::to_string(paths) + " paths of " +
+      std::to_string(client.con_num) + " connections, depth " + std::to_string(server.queue_depth) +
+      " (client up to " + std::to_string(client.max_depth) + "), chunks of " +
+      std::to_string(server.chunk_size) + ", policy " + to_string(client.policy) + ", network " +
+      network.capabilities.name + ", send queues " + std::to_string(client.send_depth) + "/" +
+      std::to_string(server.send_depth) + ", heartbeat " + std::to_string(interval / milliseconds(1)) +
+      " ms x " + std::to_string(client.heartbeat.missed_max) + "/" +
+      std::to_string(server.heartbeat.missed_max) + ", extensions " + std::to_string(client.extensions) +
+      "/" + std::to_string(server.extensions);
+  text += fence_off ? ", the fence taken away" : fenced ? ", fenced" : ", not fenced";
+  if (liar != kNone) text += liar == 0 ? ", the server lies" : ", client " + std::to_string(liar) + " lies";
+  if (server.always_invalidate) text += ", fresh keys";
+  if (client.offer_invalidation) text += ", remote invalidation";
+  const auto ms = [](Nanos time) { return std::to_string(time / milliseconds(1)) + " ms"; };
+  const auto clock = [](const ClockRate& rate) {
+    return std::to_string(rate.num) + "/" + std::to_string(rate.den);
+  };
+  if (client_clock != server_clock || client_clock != ClockRate{})
+    text += ", clocks " + clock(client_clock) + " and " + clock(server_clock) + " as fast";
+  if (client.request_timeout != kNever) text += ", answers within " + ms(client.request_timeout);
+  if (same_identity) text += ", clients that come back as the same";
+  if (network.rnr_budget != 0) text += ", receives may be missing for " + ms(network.rnr_budget);
+  if (network.channel_spread != 0) text += ", connections apart by up to " + ms(network.channel_spread);
+  for (std::uint32_t index = 0; index < clients && dead_links.any(); ++index)
+    for (std::uint32_t path = 0; path < paths; ++path)
+      if (dead_links.holds(index, path))
+        text +=
+            ", path " + std::to_string(path) + " of client " + std::to_string(index + 1) + " dead for good";
+  if (dead_links.any())
+    text += std::string(dead_links.ways == 1   ? " to the server"
+                        : dead_links.ways == 2 ? " to the client"
+                                               : "") +
+            (dead_links.from_start    ? " from the start"
+             : dead_links.others_late ? " after the faults, the others cut until then"
+                                      : " after the faults");
+  text += (workload.block_device ? "; load of a block device: " : "; load: ") +
+          std::to_string(workload.requests) + " requests, window " + std::to_string(workload.window) + ", " +
+          std::to_string(storage.sectors) + " sectors, storage up to " +
+          std::to_string((storage.latency + storage.slow_latency) / microseconds(1)) + " us";
+  text += "; faults: " + faults.describe();
+  return text;
+}
+
+LivenessBound liveness_bound(const Scenario& s) {
+  // Exponential draws reach at most eight means beyond their minimum.
+  constexpr Nanos kTail = 9;
+  LivenessBound bound;
+  const auto dead = [](const HeartbeatConfig& h) { return (h.missed_max + 2) * h.interval; };
+  const Nanos silence = std::max(dead(s.client.heartbeat), dead(s.server.heartbeat));
+  const Nanos budget = s.network.retry_budget + s.network.retry_spread + s.network.retransmit;
+  const Nanos storage = s.storage.longest();
+  const Nanos apart = s.network.channel_spread;
+  bound.detect = std::max(budget, silence) + s.network.rnr_budget + apart;
+  bound.teardown = kTail * s.network.slow_drain_hold + s.network.drain + storage + apart;
+  bound.stale = std::max(silence, s.server.handshake_timeout) + bound.teardown;
+  bound.lead = s.client.lead_head_start == kNever ? 0 : s.paths * s.client.lead_head_start;
+  bound.attempt = s.client.reconnect_max + s.client.reconnect_jitter + s.client.connect_timeout +
+                  s.client.info_timeout + kTail * s.network.cm_latency + bound.teardown;
+  // Each permit may be held by a request that waited for storage and one behind it for the chunk.
+  const std::uint32_t depth = std::min<std::uint32_t>(s.server.queue_depth, s.client.max_depth);
+  const Nanos turns = 3 + s.workload.window / depth;
+  const auto slow = [](const ClockRate& rate) { return (rate.den + rate.num - 1) / rate.num; };
+  const Nanos stretch = std::max(slow(s.client_clock), slow(s.server_clock));
+  bound.detect *= stretch;
+  bound.stale *= stretch;
+  bound.lead *= stretch;
+  bound.attempt *= stretch;
+  bound.request = 2 * stretch * s.client.fence_timeout +
+                  turns * (storage + milliseconds(10) + 2 * apart) * s.clients + 4 * apart;
+  return bound;
+}
+
+std::string LivenessBound::describe() const {
+  const auto ms = [](Nanos time) { return std::to_string(time / milliseconds(1)) + " ms"; };
+  return "detect " + ms(detect) + " + teardown " + ms(teardown) + " + stale " + ms(stale) + " + lead " +
+         ms(lead) + " + 3 x attempt " + ms(attempt) + " = " + ms(paths()) + " for the paths, + " +
+         ms(request) + " for the requests";
+}
+
+}  // namespace rtrs::sim

@@ -1,0 +1,94 @@
+// What one seed plays: the shape of the system, its timers, its load and its faults, all drawn. Calm choices
+// give one path, one client, no faults.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "core/proto/config.hpp"
+#include "sim/choices/choice.hpp"
+#include "sim/cluster/clock_rate.hpp"
+#include "sim/cluster/script.hpp"
+#include "sim/cluster/storage_model.hpp"
+#include "sim/faults/faults.hpp"
+#include "sim/network/network.hpp"
+
+namespace rtrs::sim {
+
+struct WorkloadOptions {
+  std::uint32_t requests = 20;     // of each client during the faults
+  std::uint32_t window = 1;        // under way or waiting for a permit, at most
+  Nanos gap = 0;                   // between submissions, up to
+  std::uint32_t burst_rate = 0;    // per million: the whole window at once
+  std::uint32_t service_rate = 0;  // per million: over the service connection
+  std::uint32_t write_percent = 50;
+  bool own_region = false;  // the application registers its memory
+  // Requests go through a block device of a block client and a block server; otherwise to the session itself.
+  bool block_device = false;
+};
+
+// Links that nothing heals. At least one link of each client lives, and what is left has to work.
+struct DeadLinks {
+  std::array<std::uint32_t, 2> paths{};  // by client: bit i stands for its path i
+  std::uint32_t ways = 3;                // 1: nothing goes to the server, 2: nothing to the client, 3: both
+  bool from_start = false;               // otherwise from the end of the other faults on
+  bool others_late = false;              // the links that live are cut until then
+  bool any() const noexcept { return (paths[0] | paths[1]) != 0; }
+  bool holds(std::uint32_t client, std::uint32_t path) const noexcept {
+    return (paths[client] >> path & 1U) != 0;
+  }
+};
+
+struct Scenario {
+  std::uint32_t paths = 1;
+  std::uint32_t clients = 1;
+  Nanos interval = seconds(1);  // of the heartbeat: the unit of all other times
+  NetworkConfig network;
+  ClientConfig client;
+  ServerConfig server;
+  StorageOptions storage;
+  WorkloadOptions workload;
+  FaultOptions faults;
+  DeadLinks dead_links;
+  Nanos safety = 0;  // length of the phase with faults
+  bool faults_from_start = false;
+  ClockRate client_clock, server_clock;
+  bool same_identity = false;  // a client that died comes back with the uuids that it had
+  Nanos admin_gap = kNever;    // between operations of an operator, mean
+  // The server never executes a request after the client gave its path up: replays wait for proof.
+  bool fenced = true;
+  // A directed world: what happens besides the load. `safety` bounds how long its waits may take.
+  Script script;
+  bool directed = false;
+  // This node says what its protocol machine does not (see sim/network/lying_fabric.hpp). kNone: nobody.
+  NodeId liar = kNone;
+  // Judged as strictly as with a fence although there is none: the data must show what the fence is for.
+  bool fence_off = false;
+
+  // Both ends agree that READs with NEED_INVAL complete without an invalidation by the server.
+  bool keys_stay() const noexcept { return (client.extensions & server.extensions & 8U) != 0; }
+  bool can_fence() const noexcept { return (client.extensions & server.extensions & 1U) != 0; }
+  bool can_probe() const noexcept { return (client.extensions & server.extensions & 4U) != 0; }
+  std::string describe() const;
+};
+Scenario draw_scenario(ChoiceSource&);
+// The same world with requests that go to the session itself.
+void take_block_device_away(Scenario&);
+// The same world with the fence taken away, and judged as if it were there.
+void take_fence_away(Scenario&);
+
+// When, after the last fault, everything has to be well again, term by term.
+struct LivenessBound {
+  Nanos detect = 0;    // the longer of retry budget and dead-peer time
+  Nanos teardown = 0;  // slow drains, storage
+  Nanos stale = 0;     // the server lets go of a half-open or dead path
+  Nanos lead = 0;      // the turn to create the session, behind all other paths
+  Nanos attempt = 0;   // one more attempt, with the wait before it and one that fails
+  Nanos request = 0;   // a held request: fence, storage, those before it in the queue
+  Nanos paths() const noexcept { return detect + teardown + stale + lead + 3 * attempt; }
+  Nanos requests() const noexcept { return paths() + request; }
+  std::string describe() const;
+};
+LivenessBound liveness_bound(const Scenario&);
+
+}  // namespace rtrs::sim

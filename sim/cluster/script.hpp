@@ -1,0 +1,114 @@
+// What happens to a directed world, step by step. A step waits for something or does something; a wait holds
+// back all steps behind it. Written as one line of text each: the verb, then what is not at its default:
+//   connections path=1 number=2      wait until the server holds 2 connections of path 1
+//   cut path=1 ways=1                nothing goes to the server any more on path 1
+//   pass time=40s                    wait 40 s
+// `number` may be the name of a chance, a reason, a mark or a lie where the verb has one.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/reflect.hpp"
+#include "core/proto/ids.hpp"
+#include "sim/network/network.hpp"
+
+namespace rtrs::sim {
+
+// X(verb, waits)
+#define RTRS_SIM_VERBS(X)                                                                                    \
+  X(until, true)       /* the virtual time is `time` */                                                      \
+  X(pass, true)        /* `time` has passed since the step before */                                         \
+  X(connected, true)   /* the client's path is connected */                                                  \
+  X(lost, true)        /* it is not */                                                                       \
+  X(serving, true)     /* the server's end of the path is connected */                                       \
+  X(forgotten, true)   /* the server has no connection of the path */                                        \
+  X(connections, true) /* the server has at least `number` connections of the path */                        \
+  X(submitted, true)   /* the clients have submitted `number` requests since the start */                    \
+  X(delivered, true)   /* `number` requests have reached storage since the start */                          \
+  X(completed, true)   /* `number` requests are over */                                                      \
+  X(errors, true)      /* `number` of them with something else than success */                               \
+  X(link_up, true)     /* of the client */                                                                   \
+  X(link_down, true)                                                                                         \
+  X(ended, true)    /* the client's path was lost for the reason `number` */                                 \
+  X(dropped, true)  /* the server's end of it was */                                                         \
+  X(reached, true)  /* the mark `number` */                                                                  \
+  X(held, true)     /* storage works for `number` requests at least */                                       \
+  X(sessions, true) /* the server has `number` sessions */                                                   \
+  X(gone, true)     /* the client has closed */                                                              \
+  X(retired, true)  /* the server has */                                                                     \
+  X(cut, false)     /* `ways` of the path: 1 to the server, 2 to the client, 3 both */                       \
+  X(heal, false)                                                                                             \
+  X(break_con, false)  /* connection `con` of the path, at the client (1) or server (2) */                   \
+  X(break_path, false) /* all its connections */                                                             \
+  X(starve, false)     /* heartbeats of the path wait for `time` */                                          \
+  X(slow, false)       /* every message of the path takes `time` longer */                                   \
+  X(crash, false)      /* client `client`, or the server for 0; `number` 1: orderly */                       \
+  X(restart, false)                                                                                          \
+  X(pause, false) /* for `time` */                                                                           \
+  X(write, false) /* `number` sectors from sector `time`, of fresh content */                                \
+  X(read, false)                                                                                             \
+  X(storage, false)       /* the next `number` requests act after `time`, end after `length` */              \
+  X(storage_fails, false) /* the next `number` requests fail with errno `time` */                            \
+  X(rate, false)          /* chance `number` of the network (see rate_named) is `time` a million */          \
+  X(disconnect, false)    /* operator: the path */                                                           \
+  X(reconnect, false)                                                                                        \
+  X(remove, false)                                                                                           \
+  X(add, false)        /* the path that was removed */                                                       \
+  X(policy, false)     /* becomes `number` */                                                                \
+  X(drop, false)       /* operator of the server: disconnects the path */                                    \
+  X(leave, false)      /* the client closes its session */                                                   \
+  X(rejoin, false)     /* and opens another */                                                               \
+  X(retire, false)     /* the server closes */                                                               \
+  X(expel, false)      /* the server closes the session of the client */                                     \
+  X(depth, false)      /* the server's, `number`, from its next start on */                                  \
+  X(fresh_keys, false) /* the same for always_invalidate: 1 or 0 */                                          \
+  X(lie, false)        /* `count` messages that `number` names (sim/network/lying_fabric.hpp) are changed */ \
+  X(inject, false)     /* the immediate `value` goes out on a connection of node `client` */                 \
+  X(reconnects, false) /* a rule: the client's path came back `number` times since the client started */     \
+  X(spared, false)     /* a rule: no request failed */                                                       \
+  X(unharmed, false)   /* a rule: no path of the client was ever lost */                                     \
+  X(swallow, false)    /* connection `con` of the path gets nothing through any more */                      \
+  X(let_through, false) /* and does again */                                                                 \
+  X(hang, false)        /* the same as swallow, for good, and neither end ever breaks by itself */           \
+  X(unplug, false)      /* the adapter of the path, at the client, or at the server for way 2 */             \
+  X(plug, false)        /* it is back */                                                                     \
+  X(by, false)          /* a rule: it is not later than `time` */                                            \
+  X(shortage, false)    /* node `client` cannot have `count` of what it needs, after `number` things */
+
+struct Step {
+  enum class Verb : std::uint8_t {
+#define RTRS_SIM_VERB(name, waits) name,
+    RTRS_SIM_VERBS(RTRS_SIM_VERB)
+#undef RTRS_SIM_VERB
+  };
+  Verb verb = Verb::pass;
+  std::uint32_t client = 1;  // node; the first client
+  std::uint32_t path = 0;
+  std::uint32_t con = 0;
+  std::uint32_t ways = 3;
+  std::uint32_t number = 0;
+  Nanos time = 0;
+  Nanos length = 0;
+  std::uint32_t at = 0;  // byte of a message
+  std::uint32_t size = 0;
+  std::uint64_t value = 0;
+  std::uint32_t count = 1;
+
+  bool waits() const noexcept;
+  bool operator==(const Step&) const = default;
+  RTRS_FIELDS(client, path, con, ways, number, time, length, at, size, value, count)
+};
+using Script = std::vector<Step>;
+
+std::string to_text(const Step&);
+// Nothing for a line that is no step; `why` says what is wrong with it.
+std::optional<Step> parse_step(std::string_view line, std::string& why);
+
+// The chances of the network by name and by the number that a step has; nothing, null: there is none.
+std::optional<std::uint32_t> rate_named(std::string_view name);
+std::uint32_t Rates::*rate_at(std::uint32_t number);
+
+}  // namespace rtrs::sim

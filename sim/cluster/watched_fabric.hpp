@@ -1,0 +1,121 @@
+// A fabric that passes everything through and keeps the books: what its user holds, which connections live,
+// and who was heard when. The fabric behind it must outlive it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/fabric/fabric.hpp"
+#include "sim/cluster/clock_rate.hpp"
+#include "sim/oracles/heartbeat_watch.hpp"
+#include "sim/oracles/ledger.hpp"
+#include "sim/oracles/left_keys.hpp"
+
+namespace rtrs::sim {
+
+class WatchedFabric final : public Fabric {
+ public:
+  // `clock`: of the process that calls.
+  WatchedFabric(Fabric& inner, HeartbeatWatch& watch, const ClockRate& clock)
+      : inner_(inner), watch_(watch), clock_(clock) {}
+  const Holdings& holdings() const noexcept { return holdings_; }
+  const std::vector<ConKey>& live() const noexcept { return live_; }
+  // Connections opened since the last clear_fresh().
+  const std::vector<ConKey>& fresh() const noexcept { return fresh_; }
+  void clear_fresh() noexcept { fresh_.clear(); }
+  // Keys of single requests that have not ended.
+  std::size_t offers() const noexcept { return offers_.size(); }
+  // Calls so far with which the user does something: it connects, posts, ends.
+  std::uint64_t acts() const noexcept { return acts_; }
+  // Keys that the peer left alive although it was asked to invalidate them and nothing else was agreed.
+  std::uint64_t left_keys() const noexcept { return left_keys_.left(); }
+
+  const Capabilities& capabilities() const noexcept override { return inner_.capabilities(); }
+  Result<Region> allocate(std::size_t bytes) override { return booked(inner_.allocate(bytes)); }
+  Result<Region> register_memory(std::span<std::byte> memory) override {
+    return booked(inner_.register_memory(memory));
+  }
+  void release(RegionId id) override {
+    ++acts_;
+    --holdings_.regions;
+    inner_.release(id);
+  }
+  Result<Exposure> expose(RegionId region, std::size_t offset, std::size_t length) override {
+    auto exposure = inner_.expose(region, offset, length);
+    if (exposure) ++holdings_.exposures;
+    return exposure;
+  }
+  Result<Exposure> offer(ConKey key, RegionId region, std::size_t offset, std::size_t length) override {
+    auto exposure = inner_.offer(key, region, offset, length);
+    if (!exposure) return exposure;
+    ++holdings_.exposures;
+    offers_.push_back(exposure->id);
+    left_keys_.offered(key, exposure->id, exposure->rkey);
+    return exposure;
+  }
+  void unexpose(ExposureId id) override {
+    --holdings_.exposures;
+    std::erase(offers_, id);
+    left_keys_.ended(id);
+    inner_.unexpose(id);
+  }
+  void invalidate(ConKey key, ExposureId id, std::uint64_t cookie) override {
+    inner_.invalidate(key, id, cookie);
+  }
+  Result<std::uint32_t> renew(ConKey key, ExposureId id) override { return inner_.renew(key, id); }
+  Errc listen(const PathAddress& local) override { return inner_.listen(local); }
+  void connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
+               std::span<const std::byte> data) override {
+    ++acts_;
+    opened(key);
+    left_keys_.asked(key, data);
+    inner_.connect(key, address, params, data);
+  }
+  void accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
+              std::span<const std::byte> data) override {
+    ++acts_;
+    opened(key);
+    inner_.accept(request, key, params, data);
+  }
+  void reject(std::uint32_t request, std::span<const std::byte> data) override {
+    inner_.reject(request, data);
+  }
+  void disconnect(ConKey key) override {
+    ++acts_;
+    left_keys_.lost(key);
+    inner_.disconnect(key);
+  }
+  std::string describe(ConKey key) const override { return inner_.describe(key); }
+  std::string describe_request(std::uint32_t request) const override {
+    return inner_.describe_request(request);
+  }
+  void post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept override {
+    inner_.post_receive(key, count, bytes_each);
+  }
+  std::size_t post(std::span<const WorkRequest> work) noexcept override {
+    ++acts_;
+    return inner_.post(work);
+  }
+  std::size_t poll(Nanos now, std::span<FabricEvent> events) noexcept override;
+  bool try_wait() noexcept override { return inner_.try_wait(); }
+
+ private:
+  Result<Region> booked(Result<Region> region);
+  void opened(ConKey key) {
+    ++holdings_.connections;
+    live_.push_back(key);
+    fresh_.push_back(key);
+  }
+
+  Fabric& inner_;
+  HeartbeatWatch& watch_;
+  ClockRate clock_;
+  Holdings holdings_;
+  std::vector<ConKey> live_;
+  std::vector<ConKey> fresh_;
+  std::vector<ExposureId> offers_;
+  LeftKeys left_keys_;
+  std::uint64_t acts_ = 0;
+};
+
+}  // namespace rtrs::sim

@@ -1,0 +1,391 @@
+#include "sim/cluster/world.hpp"
+
+#include <algorithm>
+
+#include "sim/oracles/digest.hpp"
+
+namespace rtrs::sim {
+
+namespace {
+
+constexpr std::size_t kRingRecords = 256;
+// Of every simulated request (world_client.cpp).
+constexpr std::uint32_t kUserHeaderBytes = 24;
+
+NetworkConfig network_config(Scenario& scenario, const WorldOptions& options, ChoiceSource& choice) {
+  scenario = options.scenario != nullptr ? *options.scenario : draw_scenario(choice);
+  if (options.filter != nullptr) take_out(*options.filter, scenario);
+  return scenario.network;
+}
+std::vector<NodeId> client_nodes(const Scenario& scenario) {
+  std::vector<NodeId> nodes;
+  for (std::uint32_t client = 0; client < scenario.clients; ++client) nodes.push_back(client + 1);
+  return nodes;
+}
+wire::Uuid uuid_of(std::uint64_t seed, std::uint64_t client, std::uint64_t incarnation, std::uint64_t path) {
+  wire::Uuid uuid{};
+  std::uint64_t word = mix(seed ^ client << 56 ^ incarnation << 40 ^ path << 32);
+  for (std::size_t at = 0; at < uuid.bytes.size(); ++at) {
+    if (at == 8) word = mix(word);
+    uuid.bytes[at] = static_cast<std::uint8_t>(word >> (at % 8 * 8));
+  }
+  return uuid;
+}
+
+// What a node's books are kept in front of.
+template <class Node>
+Fabric& outlet(Node& node) {
+  return node.lies ? static_cast<Fabric&>(*node.lies) : *node.sim;
+}
+
+}  // namespace
+
+World::World(const WorldOptions& options, ChoiceSource& choice)
+    : options_(options),
+      choice_(choice),
+      network_(network_config(scenario_, options, choice)),
+      faults_(scenario_.faults, client_nodes(scenario_), {0}),
+      once_(judge_),
+      slots_(judge_),
+      integrity_(judge_, options.seed),
+      keys_(judge_),
+      storage_(scenario_.storage) {
+  journal_.print_all(options.verbose);
+  for (std::uint32_t node = 0; node <= scenario_.clients; ++node) network_.add_node();
+  for (std::uint32_t index = 0; index < scenario_.clients; ++index) {
+    clients_.push_back(std::make_unique<ClientNode>());
+    ClientNode& client = *clients_.back();
+    client.id = index + 1;
+    client.links = std::make_unique<LinkWatch>(judge_);
+    client.clock = scenario_.client_clock;
+    client.left = scenario_.workload.requests;
+    client.buffers.resize(scenario_.workload.window);
+  }
+  server_.clock = scenario_.server_clock;
+  // The header of a READ is where a write that is given up without proof has its data: a session that opens
+  // its device again sends READs at once, and storage may take one for that data.
+  if (scenario_.workload.block_device && !scenario_.fenced) {
+    judge_.excuse(Oracle::data_integrity);
+    judge_.excuse(Oracle::history);
+  }
+  shape_marks();
+}
+
+World::~World() = default;
+
+// Its bounds are in true time.
+std::unique_ptr<HeartbeatWatch> World::watch_of(const Node& node, HeartbeatConfig heartbeat) {
+  heartbeat.interval = node.clock.true_time(heartbeat.interval);
+  return std::make_unique<HeartbeatWatch>(judge_, heartbeat, node.clock.rounding());
+}
+
+PathAddress World::address(std::uint32_t client, std::uint32_t path) const {
+  return {to_text(PortAddress{client + 1, path}), to_text(PortAddress{0, path}), 1234};
+}
+
+// The recorder of a node stays when the node restarts.
+void World::record(Node& node, const char* role, const std::string& file) {
+  if (node.recorder) return;
+  node.recorder = std::make_unique<Recorder>(kRingRecords);
+  node.recorder->check_invariants();
+  if (!options_.trace.empty()) {
+    const trace::Origin origin{"urtrs-sim", role, network_.capabilities().name, options_.seed, {}};
+    const std::string path = trace_path(file);
+    note_trace(node.recorder->open_file(path.c_str(), origin, {trace::Detail::wire, 1}), path);
+  } else if (options_.listeners != nullptr) {
+    node.recorder->open_listener(options_.listeners->of(node.id), trace::Detail::wire);
+  }
+}
+
+void World::note_trace(int error, const std::string& file) {
+  if (error == 0 || trace_errno_ != 0) return;
+  trace_errno_ = error;
+  trace_file_ = file;
+}
+
+void World::start_server() {
+  ServerNode& server = server_;
+  server.up = true;
+  server.paused_until = 0;
+  ++server.incarnation;
+  server.hearts = watch_of(server, scenario_.server.heartbeat);
+  server.sim = std::make_unique<SimFabric>(network_, server.id, choice_);
+  server.lies.reset();
+  if (scenario_.liar == server.id) server.lies = std::make_unique<LyingFabric>(*server.sim, kUserHeaderBytes);
+  server.fabric = std::make_unique<WatchedFabric>(outlet(server), *server.hearts, server.clock);
+  record(server, "server", "server");
+  server.driver = scenario_.workload.block_device
+                      ? make_block_server(scenario_.server, server.recorder.get(), server.incarnation,
+                                          scenario_.storage.sectors)
+                      : make_raw_server(scenario_.server, server.recorder.get());
+  server.session_of.assign(scenario_.server.max_sessions, kNone);
+  server.session_up.assign(scenario_.server.max_sessions, false);
+  server.path_state.assign(std::size_t{scenario_.server.max_sessions} * kMaxPaths, PathState::absent);
+  server.retired = false;
+  const Errc listening = server.driver->listen(*server.fabric, now(server));
+  if (listening != Errc::ok)
+    judge_.fail(Oracle::legality, now(), std::string("the server cannot listen: ") + to_string(listening));
+}
+
+void World::start_client(std::uint32_t index) {
+  ClientNode& client = *clients_[index];
+  client.up = true;
+  client.paused_until = client.failovers_seen = 0;
+  ++client.incarnation;
+  client.without_path = {};
+  client.leaving = false;
+  client.missing.clear();
+  client.hearts = watch_of(client, scenario_.client.heartbeat);
+  client.links->clear();
+  client.sim = std::make_unique<SimFabric>(network_, client.id, choice_);
+  client.lies.reset();
+  if (scenario_.liar == client.id) client.lies = std::make_unique<LyingFabric>(*client.sim, kUserHeaderBytes);
+  client.fabric = std::make_unique<WatchedFabric>(outlet(client), *client.hearts, client.clock);
+  record(client, "client", "client" + std::to_string(client.id));
+  client.memory.push_back(
+      std::make_unique<std::vector<std::byte>>(client.buffers.size() * max_io_bytes(), std::byte{0xa5}));
+  for (Buffer& buffer : client.buffers) buffer = Buffer{};
+  client.region = kNoRegion;
+  if (scenario_.workload.own_region) {
+    const auto region = client.fabric->register_memory(*client.memory.back());
+    if (region) client.region = region->id;
+  }
+  ClientOptions options;
+  options.protocol = scenario_.client;
+  options.protocol.seed += client.incarnation * 1000 + index;
+  options.session_name = "client" + std::to_string(index);
+  const unsigned identity = scenario_.same_identity ? 1 : client.incarnation;
+  options.session_uuid = uuid_of(options_.seed, index, identity, 99);
+  for (std::uint32_t path = 0; path < kMaxPaths; ++path)
+    options.path_uuids.push_back(uuid_of(options_.seed, index, identity, path));
+  for (std::uint32_t path = 0; path < scenario_.paths; ++path) {
+    options.paths.push_back(address(index, path));
+    client.address_of[path] = options.paths.back();
+  }
+  client.driver = scenario_.workload.block_device ? make_block_client(options, client.recorder.get())
+                                                  : make_raw_client(options, client.recorder.get());
+  const Errc opened = client.driver->open(*client.fabric, now(client));
+  if (opened != Errc::ok)
+    judge_.fail(Oracle::legality, now(), std::string("the client cannot open: ") + to_string(opened));
+}
+
+bool World::due(const Node& node, Nanos deadline) const {
+  deadline = node.clock.true_time(deadline);
+  if (!node.up || node.paused_until > now()) return false;
+  return network_.has_events(node.id) || deadline <= now();
+}
+
+// When the node wants to run next.
+Nanos World::wake(const Node& node, Nanos deadline, Nanos timer) const {
+  constexpr unsigned kFruitless = 4;
+  deadline = node.clock.true_time(deadline);
+  if (!node.up) return kNever;
+  if (node.paused_until > now()) return node.paused_until;
+  if (network_.has_events(node.id)) return std::max(now(), node.paused_until);
+  // A driver that asks to be polled at once and cannot go on waits for the network, or for its next timer.
+  const bool stuck = deadline <= now() && node.fruitless >= kFruitless;
+  if (stuck) deadline = node.clock.true_time(timer);
+  if (stuck && deadline <= now()) return kNever;
+  return deadline == kNever ? kNever : std::max({deadline, now(), node.paused_until});
+}
+
+Nanos World::next_time() {
+  Nanos next = std::min({network_.next_time(), storage_.next_time(), faults_.next_time(), next_operation_});
+  if (server_.up) {
+    next = std::min(next,
+                    wake(server_, server_.driver->next_deadline(), server_.driver->transport().next_timer()));
+    if (!server_.answers.empty()) next = std::min(next, std::max(now(), server_.paused_until));
+  }
+  next = std::min({next, script_time(), crowd_time()});
+  for (const auto& client : clients_) {
+    if (!client->up) continue;
+    next = std::min(next, wake(*client, client->driver->next_deadline(), client->driver->next_timer()));
+    if (!client->wanted.empty() && client->under_way < client->buffers.size() && takes_requests(*client))
+      next = std::min(next, std::max(now(), client->paused_until));
+    if (client->next_submit != kNever && (client->left > 0) && takes_requests(*client))
+      next = std::min(next, std::max({now(), client->next_submit, client->paused_until}));
+  }
+  return next;
+}
+
+// Goes to the next thing that happens and does all that is due then. False when nothing ever will.
+bool World::step() {
+  const Nanos next = next_time();
+  if (next == kNever) return false;
+  constexpr std::uint64_t kLivelock = 200'000;
+  if (next > now()) {
+    steps_at_once_ = 0;
+  } else if (++steps_at_once_ > kLivelock) {
+    stalled("no end of work at one instant");
+    return false;
+  }
+  check_idle(next);
+  network_.run_until(next, choice_);
+  judge_.count_event();
+  if (faults_.next_time() <= now()) faults_due();
+  crowd_due();
+  if (next_operation_ <= now()) operator_due();
+  if (storage_.next_time() <= now() || !server_.answers.empty()) storage_due();
+  poll_nodes();
+  script_due();
+  for (std::uint32_t index = 0; index < clients_.size(); ++index) submit_due(index);
+  if (scenario_.liar == kNone) keys_.refused(network_.stats().refused, now());
+  if (network_.monitor().violation_count() != 0) {
+    const Violation& violation = network_.monitor().violations().front();
+    judge_.fail(Oracle::laws, violation.time, "A" + std::to_string(violation.law) + ": " + violation.text);
+  }
+  if (judge_.events() > options_.max_events) {
+    exhausted_ = !judge_.failed();
+    stalled("more events than a run of this size can need");
+    return false;
+  }
+  return !judge_.failed();
+}
+
+void World::poll_nodes() {
+  bool ready[3] = {};
+  unsigned count = 0;
+  const auto nodes = static_cast<std::uint32_t>(1 + clients_.size());
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    ready[node] = node == 0 ? server_.up && due(server_, server_.driver->next_deadline())
+                            : clients_[node - 1]->up &&
+                                  due(*clients_[node - 1], clients_[node - 1]->driver->next_deadline());
+    count += ready[node] ? 1 : 0;
+  }
+  const std::uint32_t first = count > 1 ? choice_.draw(nodes, Label::poll_order) : 0;
+  for (std::uint32_t step = 0; step < nodes; ++step) {
+    const std::uint32_t node = (first + step) % nodes;
+    if (!ready[node]) continue;
+    Node& state = node == 0 ? static_cast<Node&>(server_) : *clients_[node - 1];
+    const bool worked = node == 0 ? poll_server() : poll_client(node - 1);
+    state.fruitless = worked ? 0 : state.fruitless + 1;
+    state.hearts->check(now());
+  }
+  if (!network_.hung().empty()) watch_hung();
+}
+
+void World::faults_due() {
+  world_faults_.clear();
+  faults_.advance(network_, choice_, world_faults_);
+  for (const Strike& strike : faults_.strikes())
+    note(Journal::Kind::struck, kNone, static_cast<std::uint64_t>(strike.which), strike.until,
+         place_of(strike));
+  for (const WorldFault& fault : world_faults_) carry_out(fault);
+}
+
+void World::carry_out(const WorldFault& fault) {
+  if (fault.kind == WorldFault::Kind::crowd) return crowd_begins(fault.until);
+  Node& node = fault.node == 0 ? static_cast<Node&>(server_) : *clients_[fault.node - 1];
+  if (fault.kind == WorldFault::Kind::pause) {
+    node.paused_until = std::max(node.paused_until, fault.until);
+    node.hearts->resumed(node.paused_until);
+    const auto& heart = fault.node == 0 ? scenario_.server.heartbeat : scenario_.client.heartbeat;
+    const bool dead = fault.until - now() > (heart.missed_max + 2) * heart.interval;
+    judge_.mark(dead ? Mark::paused_dead_time : Mark::short_pause);
+    return note(Journal::Kind::paused, fault.node, fault.until);
+  }
+  if (fault.kind == WorldFault::Kind::restart) {
+    note(Journal::Kind::restarted, fault.node);
+    judge_.mark(fault.node == 0 ? Mark::server_restart : Mark::client_restart);
+    if (fault.node != 0 && scenario_.same_identity) {
+      judge_.mark(Mark::same_identity);
+      // The server takes both lives for one session: what the former has under way shares the chunks, and
+      // storage may read them while the latter writes.
+      scenario_.fenced = false;
+      judge_.excuse(Oracle::data_integrity);
+      judge_.excuse(Oracle::history);
+    }
+    return fault.node == 0 ? start_server() : start_client(fault.node - 1);
+  }
+  note(Journal::Kind::crashed, fault.node);
+  node.up = false;
+  if (fault.node == 0) {
+    if (storage_.under_way() != 0) judge_.mark(Mark::work_lost);
+    server_.driver.reset();
+    server_.answers.clear();
+    storage_.crash();
+    slots_.clear();
+    for (std::uint32_t client = 0; client < clients_.size(); ++client) book_.close_windows(client);
+  } else {
+    ClientNode& client = *clients_[fault.node - 1];
+    if (client.under_way != 0) judge_.mark(Mark::client_died_busy);
+    client.driver.reset();
+    const Tick tick = book_.tick();
+    for (std::size_t io = 1; io <= book_.count(); ++io) {
+      if (book_[io].client != fault.node - 1 || book_[io].answered != kOpenEnd) continue;
+      book_[io].answered = tick;
+      once_.abandoned(static_cast<std::uint32_t>(io));
+    }
+    std::erase_if(open_ios_, [&](std::uint32_t io) { return book_[io].client == fault.node - 1; });
+    client.under_way = client.reads_under_way = 0;
+  }
+  node.fabric.reset();
+  node.lies.reset();
+  node.sim.reset();
+}
+
+void World::operator_due() {
+  next_operation_ = now() + draw_exponential(choice_, microseconds(1), scenario_.admin_gap, Label::admin);
+  if (choice_.skips(Label::admin)) return;
+  const ScopedSpan span(choice_, Label::admin);
+  const auto which = choice_.draw(static_cast<std::uint32_t>(clients_.size()), Label::admin);
+  ClientNode& client = *clients_[which];
+  if (client.up && client.paused_until <= now() && client.driver->session().link_up()) operate(client);
+}
+
+void World::add_missing(ClientNode& client) {
+  const auto paths = client.driver->session().paths();
+  std::size_t index = 0;
+  while (index < paths.size() && paths[index].state != PathState::absent) ++index;
+  if (client.driver->session().add_path(*client.fabric, now(client), client.missing.back()) != Errc::ok)
+    return;
+  client.address_of[index] = client.missing.back();
+  client.missing.pop_back();
+  judge_.mark(Mark::path_removed);
+}
+
+void World::operate(ClientNode& client) {
+  const std::uint32_t operation = choice_.draw(6, Label::admin);
+  const std::uint32_t path = choice_.draw(scenario_.paths, Label::admin);
+  operate(client, static_cast<Operation>(operation), path);
+}
+
+void World::operate(ClientNode& client, Operation operation, std::uint32_t path) {
+  note(Journal::Kind::operated, client.id, static_cast<std::uint64_t>(operation), path);
+  switch (operation) {
+    case Operation::disconnect:
+      if (client.driver->session().disconnect_path(*client.fabric, now(client), path) == Errc::ok)
+        judge_.mark(Mark::operator_disconnect);
+      break;
+    case Operation::reconnect:
+      if (client.driver->session().reconnect_path(*client.fabric, now(client), path) == Errc::ok)
+        judge_.mark(Mark::operator_reconnect);
+      break;
+    case Operation::remove:
+      if (!scenario_.directed && (!client.missing.empty() || scenario_.paths == 1)) break;
+      // Without a fence only the path itself can bring the proof that its requests wait for.
+      if (!scenario_.can_fence() && scenario_.fenced) break;
+      if (client.driver->session().paths()[path].state == PathState::connecting)
+        judge_.mark(Mark::removed_connecting);
+      if (client.driver->session().remove_path(*client.fabric, now(client), path) == Errc::ok)
+        client.missing.push_back(client.address_of[path]);
+      if (client.missing.size() == scenario_.paths) judge_.mark(Mark::all_removed);
+      break;
+    case Operation::add:
+      if (!client.missing.empty()) add_missing(client);
+      break;
+    case Operation::policy:
+      client.driver->session().set_policy(*client.fabric, now(client),
+                                          static_cast<MultipathPolicy>(path % 3));
+      judge_.mark(Mark::policy_changed);
+      break;
+    case Operation::drop:
+      if (!server_.up || server_.paused_until > now()) break;
+      for (std::uint16_t session = 0; session < server_.session_of.size(); ++session)
+        if (server_.session_of[session] == client.id - 1 &&
+            server_.driver->disconnect_path(*server_.fabric, now(server_), session, path) == Errc::ok)
+          judge_.mark(Mark::operator_drop);
+  }
+}
+
+}  // namespace rtrs::sim

@@ -1,0 +1,68 @@
+// A crowd of clients of one address, each of which opens a session with one connect request and never
+// completes it.
+#include <algorithm>
+#include <array>
+
+#include "core/wire/messages.hpp"
+#include "sim/cluster/world.hpp"
+#include "sim/oracles/digest.hpp"
+
+namespace rtrs::sim {
+
+void World::crowd_begins(Nanos until) {
+  if (stranger_.sim == nullptr) {
+    stranger_.id = network_.add_node();
+    stranger_.sim = std::make_unique<SimFabric>(network_, stranger_.id, choice_);
+  }
+  stranger_.until = std::max(stranger_.until, until);
+  stranger_.next = now();
+}
+
+Nanos World::crowd_time() const noexcept {
+  if (stranger_.sim == nullptr) return kNever;
+  if (network_.has_events(stranger_.id)) return now();
+  if (!stranger_.open.empty()) return std::max(now(), std::min(stranger_.next, stranger_.until));
+  return stranger_.next;
+}
+
+void World::crowd_due() {
+  Stranger& stranger = stranger_;
+  if (stranger.sim == nullptr) return;
+  std::array<FabricEvent, 16> events;
+  const std::size_t count = stranger.sim->poll(now(), events);
+  for (const FabricEvent& event : std::span(events).first(count)) {
+    const bool over =
+        event.kind == FabricEvent::Kind::connect_failed || event.kind == FabricEvent::Kind::connection_lost;
+    if (over && std::erase(stranger.open, event.key) != 0) stranger.sim->disconnect(event.key);
+  }
+  if (now() >= stranger.until) {
+    stranger.next = kNever;
+    for (const ConKey& key : stranger.open) stranger.sim->disconnect(key);
+    stranger.open.clear();
+  } else if (stranger.next <= now()) {
+    send_stray_request();
+    stranger.next = now() + 1 + draw_time(choice_, scenario_.interval / 10, Label::crowd);
+  }
+}
+
+void World::send_stray_request() {
+  wire::ConnReq request;
+  request.cid_num = static_cast<std::uint16_t>(2 + choice_.draw(3, Label::crowd));
+  request.recon_cnt = 1;
+  request.first_conn = true;
+  const std::uint64_t number = mix(options_.seed ^ ++stranger_.requests);
+  for (std::size_t at = 0; at < request.sess_uuid.bytes.size(); ++at) {
+    const auto byte = static_cast<std::uint8_t>(number >> (at % 8 * 8));
+    request.sess_uuid.bytes[at] = static_cast<std::uint8_t>(byte ^ at);
+    request.paths_uuid.bytes[at] = static_cast<std::uint8_t>(byte + at);
+  }
+  std::array<std::byte, wire::kConnReqBytes> bytes;
+  const std::size_t length = wire::encode(request, bytes);
+  RTRS_ASSERT(length == bytes.size());
+  const ConKey key{0, 0, stranger_.requests};
+  const PathAddress address{to_text(PortAddress{stranger_.id, 0}), to_text(PortAddress{0, 0}), 1234};
+  stranger_.open.push_back(key);
+  stranger_.sim->connect(key, address, ConnectionParams{4, 4}, bytes);
+}
+
+}  // namespace rtrs::sim

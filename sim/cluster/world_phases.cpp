@@ -1,0 +1,399 @@
+// The phases of a world, and what must hold at the end of each.
+#include <algorithm>
+
+#include "core/base/assert_hook.hpp"
+#include "sim/cluster/world.hpp"
+#include "sim/oracles/digest.hpp"
+#include "sim/oracles/ledger.hpp"
+
+namespace rtrs::sim {
+
+void World::stalled(const std::string& what) {
+  if (judge_.failed()) return;
+  stalled_ = true;
+  judge_.fail(Oracle::liveness, now(), what + "\n  " + unfinished());
+}
+
+// Plays until `done` or `deadline`. True when done.
+template <class Done>
+bool World::run_while(Nanos deadline, Done done) {
+  while (!judge_.failed()) {
+    if (done()) return true;
+    const Nanos next = next_time();
+    if (next > deadline) {
+      network_.run_until(deadline, choice_);
+      return done();
+    }
+    if (!step()) return false;
+  }
+  return false;
+}
+
+bool World::run_until(Nanos time) {
+  run_while(time, [] { return false; });
+  return !judge_.failed();
+}
+
+bool World::is_dead(const ClientNode& client, unsigned path) const {
+  if (!links_killed_) return false;
+  for (std::uint32_t port = 0; port < scenario_.paths; ++port)
+    if (client.address_of[path].source == address(client.id - 1, port).source)
+      return scenario_.dead_links.holds(client.id - 1, port);
+  return false;
+}
+
+std::uint32_t World::living_paths(const ClientNode& client) const {
+  std::uint32_t living = scenario_.paths;
+  for (std::uint32_t path = 0; links_killed_ && path < scenario_.paths; ++path)
+    living -= scenario_.dead_links.holds(client.id - 1, path) ? 1 : 0;
+  return living;
+}
+
+void World::kill_links() {
+  const DeadLinks& dead = scenario_.dead_links;
+  links_killed_ = dead.any();
+  for (const auto& client : clients_) {
+    for (std::uint32_t path = 0; path < scenario_.paths; ++path) {
+      if (!dead.holds(client->id - 1, path)) continue;
+      const LinkId link = network_.link(client->id, path, server_.id, path);
+      if ((dead.ways & 1U) != 0) network_.kill(link, Way::to_server);
+      if ((dead.ways & 2U) != 0) network_.kill(link, Way::to_client);
+    }
+  }
+}
+
+void World::cut_living() {
+  for (const auto& client : clients_) {
+    for (std::uint32_t path = 0; path < scenario_.paths; ++path) {
+      if (scenario_.dead_links.holds(client->id - 1, path)) continue;
+      const LinkId link = network_.link(client->id, path, server_.id, path);
+      network_.cut(link, Way::to_server);
+      network_.cut(link, Way::to_client);
+    }
+  }
+}
+
+// Paths that an operator took away come back as soon as they can.
+bool World::all_connected() {
+  if (!server_.up) return false;
+  bool all = true;
+  for (const auto& client : clients_) {
+    if (!client->up) return false;
+    if (client->paused_until > now()) {
+      all = false;
+      continue;
+    }
+    if (!client->missing.empty()) add_missing(*client);
+    std::uint32_t connected = 0;
+    const auto paths = client->driver->session().paths();
+    for (unsigned path = 0; path < paths.size(); ++path) {
+      if (paths[path].state == PathState::connected) {
+        if (is_dead(*client, path)) all = false;  // it is found out in time
+        ++connected;
+      }
+      if (paths[path].state == PathState::closed)
+        client->driver->session().reconnect_path(*client->fabric, now(*client), path);
+    }
+    all = all && connected == living_paths(*client);
+  }
+  return all;
+}
+
+bool World::nothing_under_way() {
+  return std::all_of(clients_.begin(), clients_.end(), [](const auto& client) {
+    return client->under_way == 0 && client->left == 0 && client->wanted.empty();
+  });
+}
+
+std::string World::unfinished() {
+  std::string text = "bounds: " + liveness_bound(scenario_).describe() + "\n";
+  for (const auto& client : clients_) {
+    text += "  client " + std::to_string(client->id) + ": ";
+    if (!client->up) {
+      text += "down\n";
+      continue;
+    }
+    text += std::to_string(client->under_way) + " requests under way, paths";
+    for (const PathStatus& path : client->driver->session().paths())
+      text += std::string(" ") + to_string(path.state) + "(" + to_string(path.reason) + ", attempt " +
+              std::to_string(path.attempt) + ", " + std::to_string(path.inflight) + " in flight)";
+    text += "\n";
+  }
+  text +=
+      std::string("  server: ") +
+      (server_.up ? std::to_string(server_.driver->transport().session_count()) + " sessions, " : "down, ") +
+      std::to_string(storage_.under_way()) + " requests in storage";
+  return text;
+}
+
+void World::heal() {
+  next_operation_ = kNever;
+  kill_links();
+  world_faults_.clear();
+  faults_.stop_and_heal(network_, choice_, world_faults_);
+  for (const WorldFault& fault : world_faults_) carry_out(fault);
+  restart_all();
+  stranger_.until = now();
+  for (const auto& client : clients_) client->left = std::min(client->left, scenario_.workload.window);
+}
+
+// Requests of the script that wait for a buffer of their application.
+std::size_t World::backlog() const {
+  std::size_t count = 0;
+  for (const auto& client : clients_) count += client->wanted.size();
+  return count;
+}
+
+// A script may ask for more requests than its applications have buffers. Then the time that they take all
+// together has no bound that is known before, but the next one has to begin within the time of one request.
+bool World::work_off_backlog(Nanos each) {
+  for (std::size_t left = backlog(); left != 0; left = backlog()) {
+    const Nanos since = now();
+    if (run_while(since + each, [this, left] { return backlog() < left; })) continue;
+    stalled("no request of the " + std::to_string(left) + " that wait begins within " +
+            to_seconds(now() - since));
+    return false;
+  }
+  return true;
+}
+
+bool World::exhausted(const ClientNode& client) const {
+  const std::uint32_t depth = client.driver->session().depth();
+  return depth != 0 && client.driver->session().stats().permits_given_up == depth;
+}
+
+// Whether only an operator can give the client permits again, by removing this path: it is dead, and the
+// server cannot be asked.
+bool World::keeps_permits(const ClientNode& client, unsigned path) const {
+  if (scenario_.can_fence() || !is_dead(client, path) || !exhausted(client)) return false;
+  const PathState state = client.driver->session().paths()[path].state;
+  return state != PathState::absent && state != PathState::closing;
+}
+
+bool World::remove_path_that_keeps_permits() {
+  for (const auto& client : clients_) {
+    for (unsigned path = 0; path < client->driver->session().paths().size(); ++path) {
+      if (!keeps_permits(*client, path)) continue;
+      client->missing.push_back(client->address_of[path]);
+      client->driver->session().remove_path(*client->fabric, now(*client), path);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool World::requests_end(Nanos each) {
+  Nanos until = now() + each;
+  bool removed = false;
+  const auto over = [&] {
+    removed = remove_path_that_keeps_permits();
+    return removed || nothing_under_way();
+  };
+  while (run_while(until, over)) {
+    if (!removed) return true;
+    until = now() + each;
+  }
+  return false;
+}
+
+void World::liveness() {
+  const LivenessBound bound = liveness_bound(scenario_);
+  Nanos from = std::max(now(), faults_.quiet_since());
+  from = std::max(from, server_.paused_until);
+  for (const auto& client : clients_) from = std::max(from, client->paused_until);
+  if (!run_while(from + bound.paths(), [this] { return all_connected(); }))
+    return stalled("not every path is connected " + to_seconds(now() - from) + " after the last fault");
+  if (backlog() != 0) {
+    if (!work_off_backlog(bound.requests())) return;
+    from = now();
+  }
+  if (!requests_end(from + bound.requests() - now()))
+    return stalled("not every request is over " + to_seconds(now() - from) + " after the last fault");
+  // Requests may have kept a path's news back; all is well now and stays so.
+  if (!run_while(now() + bound.paths(), [this] { return all_connected(); }))
+    stalled("a path was lost without any fault");
+}
+
+// Fresh requests after everything is well: each must succeed unless storage says otherwise.
+void World::probe() {
+  note(Journal::Kind::phase, 0, 3);
+  for (const auto& client : clients_) {
+    client->left = std::min<std::uint32_t>(2 * client->driver->session().depth(), 16);
+    client->probing = true;
+    client->next_submit = now();
+  }
+  const LivenessBound bound = liveness_bound(scenario_);
+  if (!run_while(now() + 2 * bound.request, [this] { return nothing_under_way(); }))
+    stalled("requests do not complete although every path is connected");
+}
+
+// A path over a dead link holds now nothing and now a connection that it tries: an operator takes those away.
+void World::disconnect_dead() {
+  for (const auto& client : clients_)
+    for (unsigned path = 0; path < client->driver->session().paths().size(); ++path)
+      if (is_dead(*client, path))
+        client->driver->session().disconnect_path(*client->fabric, now(*client), path);
+}
+
+void World::check_books() {
+  disconnect_dead();
+  const auto sessions = static_cast<std::int64_t>(scenario_.clients);
+  const auto connections = [&](const ClientNode& client) {
+    return std::int64_t{living_paths(client)} * scenario_.client.con_num;
+  };
+  const std::int64_t keys = scenario_.server.always_invalidate ? scenario_.server.queue_depth : 1;
+  Holdings server{0, sessions, 0};
+  for (const auto& client : clients_) {
+    server.connections += connections(*client);
+    server.exposures += std::int64_t{living_paths(*client)} * keys;
+  }
+  const auto expected = [&](const ClientNode& client) {
+    const bool own = client.region != kNoRegion;
+    const std::int64_t exposures = own && client.fabric->holdings().exposures == 2 ? 2 : 1;
+    return Holdings{connections(client), own ? 3 : 2, exposures};
+  };
+  const auto balanced = [&] {
+    // Half-open sessions of crashed clients can hold just what a path that is being replaced lacks.
+    bool all = server_.fabric->holdings() == server && storage_.under_way() == 0 &&
+               server_.driver->transport().session_count() == scenario_.clients;
+    // A block client may still be opening its device again.
+    for (const auto& client : clients_)
+      all =
+          all && client->driver->session().inflight() == 0 && client->fabric->holdings() == expected(*client);
+    return all;
+  };
+  run_while(now() + liveness_bound(scenario_).stale, balanced);
+  if (judge_.failed()) return;
+  check_holdings(judge_, now(), "server", server_.fabric->holdings(), server);
+  check_balance(judge_, now(), "requests in storage", storage_.under_way(), 0);
+  check_balance(judge_, now(), "sessions of the server", server_.driver->transport().session_count(),
+                scenario_.clients);
+  for (const auto& client : clients_) {
+    const std::string who = "client " + std::to_string(client->id);
+    check_holdings(judge_, now(), who, client->fabric->holdings(), expected(*client));
+    check_balance(judge_, now(), who + ": requests accepted", client->driver->session().inflight(), 0);
+    for (const PathStatus& path : client->driver->session().paths())
+      check_balance(judge_, now(), who + ": requests in flight on a path", path.inflight, 0);
+  }
+  check_balance(judge_, now(), "requests without an answer", once_.open(), 0);
+}
+
+void World::close() {
+  note(Journal::Kind::phase, 0, 4);
+  closing_ = true;
+  const LivenessBound bound = liveness_bound(scenario_);
+  for (const auto& client : clients_) client->driver->close(*client->fabric, now(*client));
+  const auto closed = [this] {
+    return std::all_of(clients_.begin(), clients_.end(),
+                       [](const auto& client) { return client->driver->closed(); });
+  };
+  if (!run_while(now() + bound.paths(), closed)) return stalled("a client does not close");
+  for (const auto& client : clients_) let_go(*client);
+  const auto empty = [this] { return server_.driver->transport().session_count() == 0; };
+  if (!run_while(now() + bound.stale + bound.detect, empty))
+    return stalled("the server keeps sessions of closed clients");
+  server_.driver->close(*server_.fabric, now(server_));
+  if (!run_while(now() + bound.stale, [this] { return server_.driver->closed(); }))
+    return stalled("the server does not close");
+  check_holdings(judge_, now(), "closed server", server_.fabric->holdings(), Holdings{});
+}
+
+// Plays the script. False when a step never came or a rule was broken.
+bool World::follow_script() {
+  if (!run_while(now() + scenario_.safety, [this] { return script_at_ == scenario_.script.size(); })) {
+    if (judge_.failed()) return false;
+    script_stuck_ = true;
+    stalled("step " + std::to_string(script_at_ + 1) + " of the scenario never came: " +
+            to_text(scenario_.script[std::min(script_at_, scenario_.script.size() - 1)]));
+    return false;
+  }
+  return true;
+}
+
+void World::play() {
+  start_server();
+  for (std::uint32_t index = 0; index < clients_.size(); ++index) start_client(index);
+  if (scenario_.dead_links.from_start) kill_links();
+  if (scenario_.dead_links.others_late) cut_living();
+  const LivenessBound bound = liveness_bound(scenario_);
+  script_on_ = scenario_.faults_from_start;
+  if (!scenario_.faults_from_start && !run_while(bound.paths(), [this] { return all_connected(); }))
+    return stalled("not every path connects on a network without faults");
+  note(Journal::Kind::phase, 0, 1);
+  faults_.arm(network_, choice_);
+  if (scenario_.admin_gap != kNever) next_operation_ = now() + scenario_.admin_gap;
+  script_on_ = true;
+  if (!scenario_.faults_from_start) script_since_ = now();
+  if (scenario_.directed ? !follow_script() : !run_until(now() + scenario_.safety)) return;
+  note(Journal::Kind::phase, 0, 2);
+  heal();
+  liveness();
+  if (judge_.failed()) return;
+  probe();
+  if (judge_.failed()) return;
+  check_books();
+  if (judge_.failed()) return;
+  close();
+}
+
+void World::fold_final_state() {
+  hash_ = fold(hash_, network_.hash());
+  hash_ = fold(hash_, judge_.events());
+  hash_ = fold(hash_, now());
+  if (server_.up) hash_ = fold(hash_, server_.driver->transport().fingerprint());
+  for (const auto& client : clients_)
+    if (client->up) hash_ = fold(hash_, client->driver->session().fingerprint());
+}
+
+void World::save_traces() noexcept {
+  if (server_.recorder) server_.recorder->close_file();
+  for (const auto& client : clients_)
+    if (client->recorder) client->recorder->close_file();
+}
+
+void World::complete_traces() {
+  if (options_.trace.empty()) return;
+  if (server_.recorder) note_trace(server_.recorder->close_file(), trace_path("server"));
+  for (const auto& client : clients_)
+    if (client->recorder)
+      note_trace(client->recorder->close_file(), trace_path("client" + std::to_string(client->id)));
+}
+
+WorldResult World::run() {
+  set_assert_hook([](void* world) noexcept { static_cast<World*>(world)->save_traces(); }, this);
+  play();
+  set_assert_hook(nullptr, nullptr);
+  if (!judge_.failed())
+    if (const auto broken = book_.check(scenario_.storage.sectors, !scenario_.fenced))
+      judge_.fail(Oracle::history, now(), *broken);
+  fold_final_state();
+  complete_traces();
+  WorldResult result;
+  result.trace_file = trace_file_;
+  result.trace_errno = trace_errno_;
+  result.failed = judge_.failed();
+  result.failure = judge_.failure();
+  result.honest = scenario_.liar == kNone && !judge_.marks()[static_cast<unsigned>(Mark::same_identity)];
+  result.stalled = stalled_;
+  result.exhausted = exhausted_;
+  result.script_stuck = script_stuck_;
+  result.hash = hash_;
+  result.events = judge_.events() + network_.stats().events;
+  result.virtual_time = now();
+  result.requests = book_.count();
+  for (unsigned fault = 0; fault < kFaultClasses; ++fault)
+    result.faults[fault] = faults_.struck(static_cast<FaultClass>(fault));
+  counted_marks();
+  result.marks = judge_.marks();
+  result.pairs = pairs_;
+  return result;
+}
+
+WorldResult run_seed(const WorldOptions& options) {
+  SeededChoice seeded(options.seed);
+  if (options.filter == nullptr) return World(options, seeded).run();
+  CalmedChoice choice(seeded, options.filter->calm);
+  return World(options, choice).run();
+}
+
+}  // namespace rtrs::sim

@@ -1,0 +1,132 @@
+// Whole runs under faults: the laws hold, data arrives as sent, equal seeds give equal runs, a copy goes on
+// like its original.
+#include <gtest/gtest.h>
+
+#include "sim/faults/test_chaos.hpp"
+
+namespace rtrs::sim {
+namespace {
+
+NetworkConfig quick(bool weak) {
+  NetworkConfig config;
+  config.capabilities = weak ? weak_capabilities() : default_capabilities();
+  config.strict_send_queue = !weak;
+  config.retry_budget = milliseconds(40);
+  config.retry_spread = milliseconds(40);
+  config.retransmit = milliseconds(3);
+  config.cm_timeout = milliseconds(10);
+  config.cm_late_hold = milliseconds(40);
+  config.ghost_hold = milliseconds(40);
+  config.slow_drain_hold = milliseconds(20);
+  config.info_cut_hold = milliseconds(20);
+  config.torn_hold = microseconds(300);
+  return config;
+}
+
+Chaos make(std::uint64_t seed, ChoiceSource& choice) {
+  FaultOptions options = draw_fault_options(choice, milliseconds(40));
+  return Chaos(quick(seed % 3 == 2), options);
+}
+
+void expect_lawful(const Chaos& chaos, std::uint64_t seed) {
+  for (const Violation& violation : chaos.network.monitor().violations()) {
+    ADD_FAILURE() << "seed " << seed << ", law A" << violation.law << ": " << violation.text << " at "
+                  << violation.time;
+  }
+  EXPECT_EQ(chaos.corrupt, 0u) << "seed " << seed;
+  EXPECT_EQ(chaos.out_of_order, 0u) << "seed " << seed;
+  EXPECT_EQ(chaos.after_closed, 0u) << "seed " << seed;
+}
+
+std::uint64_t run_seed(std::uint64_t seed) {
+  SeededChoice choice(seed);
+  Chaos chaos = make(seed, choice);
+  chaos.arm(choice);
+  chaos.run(400, choice);
+  chaos.heal(choice);
+  const std::uint64_t before = chaos.arrived;
+  chaos.run(300, choice);
+  expect_lawful(chaos, seed);
+  EXPECT_GT(chaos.arrived, before) << "seed " << seed << ": nothing arrives after all faults ended";
+  return chaos.network.hash();
+}
+
+TEST(Chaos, LawsHoldAndDataArrivesUnderAllFaults) {
+  for (std::uint64_t seed = 0; seed < 300 && !::testing::Test::HasFailure(); ++seed) run_seed(seed);
+}
+
+TEST(Chaos, EveryFaultStrikesInSomeRun) {
+  std::array<std::uint64_t, kFaultClasses> struck{};
+  NetworkStats sum;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SeededChoice choice(seed);
+    Chaos chaos = make(seed, choice);
+    chaos.arm(choice);
+    chaos.run(400, choice);
+    for (unsigned i = 0; i < kFaultClasses; ++i) struck[i] += chaos.faults.struck(static_cast<FaultClass>(i));
+    const NetworkStats& stats = chaos.network.stats();
+    sum.torn += stats.torn;
+    sum.ghosts += stats.ghosts;
+    sum.rnr_waits += stats.rnr_waits;
+    sum.retry_exceeded += stats.retry_exceeded;
+    sum.cm_lost += stats.cm_lost;
+    sum.cm_late += stats.cm_late;
+    sum.qp_errors += stats.qp_errors;
+    sum.late_placements += stats.late_placements;
+  }
+  for (unsigned i = 0; i < static_cast<unsigned>(FaultClass::qp_error_at_step); ++i) {
+    EXPECT_GT(struck[i], 0u) << to_string(static_cast<FaultClass>(i));
+  }
+  EXPECT_GT(sum.torn, 0u);
+  EXPECT_GT(sum.ghosts, 0u);
+  EXPECT_GT(sum.rnr_waits, 0u);
+  EXPECT_GT(sum.retry_exceeded, 0u);
+  EXPECT_GT(sum.cm_lost, 0u);
+  EXPECT_GT(sum.cm_late, 0u);
+  EXPECT_GT(sum.qp_errors, 0u);
+  EXPECT_GT(sum.late_placements, 0u);
+}
+
+TEST(Chaos, SameSeedSameRun) {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) EXPECT_EQ(run_seed(seed), run_seed(seed));
+  EXPECT_NE(run_seed(1), run_seed(2));
+}
+
+TEST(Chaos, CopyGoesOnLikeTheOriginal) {
+  SeededChoice choice(11);
+  Chaos original = make(0, choice);
+  original.arm(choice);
+  original.run(150, choice);
+  Chaos copy = original;
+  SeededChoice copied_choice = choice;
+  original.run(150, choice);
+  EXPECT_NE(copy.network.hash(), original.network.hash());
+  copy.run(150, copied_choice);
+  EXPECT_EQ(copy.network.hash(), original.network.hash());
+  EXPECT_EQ(copy.arrived, original.arrived);
+  expect_lawful(copy, 11);
+}
+
+TEST(Chaos, TapeRepeatsTheRun) {
+  SeededChoice seeded(5);
+  seeded.record(true);
+  Chaos first = make(5, seeded);
+  first.arm(seeded);
+  first.run(200, seeded);
+  TapeChoice tape(seeded.tape().draws);
+  Chaos second = make(5, tape);
+  second.arm(tape);
+  second.run(200, tape);
+  EXPECT_EQ(first.network.hash(), second.network.hash());
+  EXPECT_EQ(tape.mismatches(), 0u);
+}
+
+TEST(Chaos, CalmChoicesMeanNoFaults) {
+  CalmChoice calm;
+  const FaultOptions options = draw_fault_options(calm, seconds(1));
+  EXPECT_EQ(options.budget, 0u);
+  EXPECT_EQ(options.describe(), "none budget=0");
+}
+
+}  // namespace
+}  // namespace rtrs::sim

@@ -1,0 +1,379 @@
+// The simulated network of reliable connections: a copyable value. It holds nodes with their memory, links,
+// queue pairs and everything under way, and has a virtual clock of its own. A copy goes on exactly as the
+// original would, given the same choices. (Memory a caller registered, as opposed to allocated, is shared.)
+//
+// Addresses: a node has ports; a link is a pair (port of the client, port of the server), made at first use.
+// Each direction of a link can be cut. Time moves only in step() and run_until().
+//
+// What a queue pair may and may not do is law (sim/network/law_monitor.hpp); which of the allowed things
+// happens is drawn from the ChoiceSource that each call gets. The Network keeps no reference to it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/fabric/fabric.hpp"
+#include "sim/choices/choice.hpp"
+#include "sim/network/happening.hpp"
+#include "sim/network/law_monitor.hpp"
+#include "sim/network/network_config.hpp"
+#include "sim/network/payload_pool.hpp"
+
+namespace rtrs::sim {
+
+class Network {
+ public:
+  Network() : Network(NetworkConfig{default_capabilities()}) {}
+  explicit Network(const NetworkConfig&);
+
+  // --- topology and time ---
+  NodeId add_node();
+  std::size_t node_count() const noexcept { return nodes_.size(); }
+  Nanos now() const noexcept { return now_; }
+  // When the next event is due; kNever when nothing is under way.
+  Nanos next_time() const noexcept { return heap_.empty() ? kNever : heap_.front().time; }
+  // Processes the next event and moves the clock to it. False when there was none.
+  bool step(ChoiceSource&);
+  // Processes everything due at or before `time`, then sets the clock to it (never back).
+  void run_until(Nanos time, ChoiceSource&);
+  // True when poll() of this node would report something.
+  bool has_events(NodeId node) const noexcept { return nodes_[node].first != nodes_[node].events.size(); }
+
+  // --- faults ---
+  Rates& rates() noexcept { return rates_; }
+  const NetworkConfig& config() const noexcept { return config_; }
+  // The link between two ports, made when it does not exist.
+  LinkId link(NodeId client, std::uint32_t client_port, NodeId server, std::uint32_t server_port);
+  std::size_t link_count() const noexcept { return links_.size(); }
+  LinkInfo link_info(LinkId) const noexcept;
+  void cut(LinkId, Way);
+  void heal(LinkId, Way, ChoiceSource&);
+  void heal_all(ChoiceSource&);
+  // Cuts the link for good: heal() and heal_all() leave it cut.
+  void kill(LinkId, Way);
+  void set_latency(LinkId, Nanos latency, Nanos jitter);
+  // Empty immediates on connection 0 (heartbeats), and what is behind them, wait until `until`.
+  void starve(LinkId, Way, Nanos until);
+  std::size_t qp_count() const noexcept { return qps_.size(); }
+  QpInfo qp_info(QpId) const noexcept;
+  // One connection gets nothing through in either direction, whatever its link does. No effect on a dead one.
+  void swallow(QpId, bool on, ChoiceSource&);
+  // The same for good, and without a budget of retries: neither end breaks, and no disconnect gets through.
+  // False for a dead one.
+  bool hang(QpId, ChoiceSource&);
+  // Whether this end of a hung connection has a request or a response that did not arrive.
+  bool withholds(QpId) const noexcept;
+  // Client ends of connections that hang and are still open there, oldest first.
+  const std::vector<QpId>& hung() noexcept;
+  // An adapter is taken out of its node: what is open on the port breaks, nothing can be opened there, and
+  // the port's links are cut. The memory of the node and its keys stay.
+  void unplug(NodeId, std::uint32_t port, ChoiceSource&);
+  void plug(NodeId, std::uint32_t port, ChoiceSource&);
+  bool is_unplugged(NodeId, std::uint32_t port) const noexcept;
+  // Of what the node asks for from now on, `count` in a row cannot be had after `skip` that can.
+  void plan_shortage(NodeId, std::uint32_t skip, std::uint32_t count);
+  // Asked before memory, a key or a connection is made: true when it cannot be had.
+  bool falls_short(NodeId, ChoiceSource&);
+  // An address does not resolve this time; accept() cannot make its queue pair.
+  bool unresolved(ChoiceSource&);
+  bool refuses_accept(NodeId, std::uint32_t request, ChoiceSource&);
+  // How many of `offered` work requests post() takes.
+  std::size_t takes(NodeId, std::size_t offered, ChoiceSource&);
+  // Breaks one end now; the other learns by its own means. No effect on a dead one.
+  void break_qp(QpId, ChoiceSource&);
+  // Crash: everything of the node is gone and nobody is told. With `orderly` the operating system lives on:
+  // it disconnects and refuses new connections; without, the node is silent. The memory stays readable until
+  // restart(), so that drivers can be destroyed in between; SimFabric objects made before the crash are
+  // inert.
+  void crash(NodeId, bool orderly, ChoiceSource&);
+  void restart(NodeId);
+  bool is_up(NodeId node) const noexcept { return nodes_[node].up; }
+  std::uint32_t incarnation(NodeId node) const noexcept { return nodes_[node].incarnation; }
+
+  // --- what a fabric calls; `node` is up ---
+  const Capabilities& capabilities() const noexcept { return config_.capabilities; }
+  Region allocate(NodeId, std::size_t bytes);
+  Region register_memory(NodeId, std::span<std::byte>);
+  void release(NodeId, RegionId);
+  std::span<std::byte> memory_of(NodeId, RegionId) noexcept;
+  Exposure expose(NodeId, RegionId, std::size_t offset, std::size_t length);
+  void unexpose(NodeId, ExposureId);
+  void invalidate(NodeId, ConKey, ExposureId, std::uint64_t cookie, ChoiceSource&);
+  std::uint32_t renew(NodeId, ExposureId);
+  // port kNone: any port of the node.
+  Errc listen(NodeId, std::uint32_t port, std::uint16_t service);
+  void connect(NodeId, ConKey, std::uint32_t port, NodeId peer, std::uint32_t peer_port,
+               std::uint16_t service, const ConnectionParams&, std::span<const std::byte> data,
+               ChoiceSource&);
+  // Reports connect_failed without a network having been asked.
+  void fail_connect(NodeId, ConKey, Reason, ChoiceSource&);
+  void accept(NodeId, std::uint32_t request, ConKey, const ConnectionParams&, std::span<const std::byte> data,
+              ChoiceSource&);
+  // Refuses the request, if it is open, and reports `key` lost: an accept that could not be carried out.
+  void fail_accept(NodeId, std::uint32_t request, ConKey, Reason, ChoiceSource&);
+  // Seen by this node, neither accepted nor rejected.
+  bool is_open_request(NodeId, std::uint32_t request) const noexcept;
+  void reject(NodeId, std::uint32_t request, std::span<const std::byte> data, ChoiceSource&);
+  void disconnect(NodeId, ConKey, ChoiceSource&);
+  void post_receive(NodeId, ConKey, unsigned count, std::uint32_t bytes_each, ChoiceSource&);
+  std::size_t post(NodeId, std::span<const WorkRequest>, ChoiceSource&);
+  std::size_t poll(NodeId, std::span<FabricEvent>);
+  QpId find_qp(NodeId, ConKey) const noexcept;  // kNone when there is none
+
+  // --- observation ---
+  // Of every happening so far, in order, with times and payload digests.
+  std::uint64_t hash() const noexcept { return hash_; }
+  LawMonitor& monitor() noexcept { return monitor_; }
+  const LawMonitor& monitor() const noexcept { return monitor_; }
+  const NetworkStats& stats() const noexcept { return stats_; }
+
+ private:
+  struct Event {
+    enum class Kind : std::uint8_t {
+      deliver,      // next message of qp
+      acknowledge,  // of what qp sent
+      budget,       // qp may have run out of retries
+      ghost,        // ghosts_[arg]
+      datagram,     // datagrams_[arg]
+      cm_retry,     // connect request of qp
+      close,        // qp: report connection_closed
+      heal,         // link `qp`, way `arg`
+      broken_peer,  // qp learns that the peer refused it
+      rnr,          // qp may have waited too long for a receive of the peer
+    };
+    Nanos time;
+    std::uint64_t serial;  // order among equal times
+    Kind kind;
+    std::uint32_t qp;
+    std::uint32_t arg;
+  };
+  struct Memory {
+    std::vector<std::byte> owned;
+    std::span<std::byte> external_bytes;
+    bool external = false;
+    bool used = false;
+  };
+  struct Key {
+    std::uint32_t rkey = 0;
+    RegionId region = kNoRegion;
+    std::uint64_t address = 0;
+    std::uint32_t offset = 0;
+    std::uint32_t length = 0;
+    std::uint16_t generation = 0;
+    bool used = false;
+    bool valid = false;
+  };
+  struct Listener {
+    std::uint32_t port;
+    std::uint16_t service;
+  };
+  struct Pending {  // an event to be polled
+    FabricEvent event;
+    QpId qp = kNone;
+    PayloadId payload = kNoPayload;
+    bool arrival = false;      // of a message, and then:
+    std::uint64_t serial = 0;  // among the arrivals of the queue pair
+    WorkRequest::Op op = WorkRequest::Op::write;
+    std::uint32_t length = 0;
+  };
+  struct Node {
+    bool up = true;
+    bool silent = false;
+    std::uint32_t incarnation = 1;
+    std::vector<Memory> memory;
+    std::vector<Key> keys;  // by ExposureId
+    std::vector<ExposureId> free_keys;
+    std::vector<Listener> listeners;
+    std::unordered_map<std::uint64_t, QpId> by_key;  // looked up, never iterated
+    std::vector<Pending> events;                     // [first, end) wait for poll()
+    std::size_t first = 0;
+    std::vector<PayloadId> held;           // of the events of the last poll()
+    std::vector<std::uint32_t> unplugged;  // ports
+    std::uint32_t shortage_after = 0, shortage_count = 0;
+    unsigned short_posts = 0;  // in a row
+  };
+  struct Link {
+    LinkInfo info;
+    Nanos latency = 0, jitter = 0;
+    Nanos starved[2] = {0, 0};
+    unsigned unplugged = 0;  // of its two ports
+    std::vector<QpId> qps;   // of both ends; closed ones are dropped now and then
+  };
+  struct Wr {
+    WorkRequest::Op op = WorkRequest::Op::write;
+    std::uint8_t part_count = 0;
+    bool signalled = false;
+    bool local_invalidate = false;
+    bool torn = false;  // its key was checked and some of its bytes are in place
+    std::uint32_t imm = 0;
+    std::uint32_t rkey = 0;  // local_invalidate: the ExposureId
+    std::uint32_t length = 0;
+    std::uint64_t remote_addr = 0;
+    std::uint64_t cookie = 0;
+    std::array<LocalPart, 2> parts{};
+    PayloadId payload = kNoPayload;  // bytes that are no longer read from `parts`
+    Nanos due = 0;                   // earliest delivery
+  };
+  struct Qp {
+    enum class State : std::uint8_t { connecting, ready, broken, closing, closed };
+    State state = State::connecting;
+    bool established = false;  // can take messages of its peer
+    bool lost_reported = false;
+    bool late_placement = false;
+    bool rnr_waiting = false;  // the next message waits for a receive at the peer
+    bool deliver_scheduled = false;
+    bool ack_scheduled = false;
+    bool budget_scheduled = false;
+    bool blocked = false;      // delivery gets no answer
+    bool ack_blocked = false;  // acknowledgements get lost
+    bool swallowed = false;    // see Network::swallow
+    bool hung = false;         // see Network::hang
+    bool rnr_scheduled = false;
+    NodeId node = kNone;
+    QpId peer = kNone;
+    LinkId link = kNone;
+    Way way = Way::to_server;
+    ConKey key{};
+    std::uint32_t send_depth = 0;
+    std::uint16_t service = 0;
+    // Serials of work requests: retired <= completed, delivered <= posted. What is retired has freed its
+    // slot.
+    std::uint64_t retired = 0, completed = 0, delivered = 0, posted = 0;
+    std::uint64_t ack_until = 0;
+    std::uint64_t first_failed = kNever;  // of a broken one: the work request that has the cause
+    Ending cause = Ending::flushed;
+    std::uint64_t arrivals = 0;  // reported or to be reported to the application
+    std::vector<Wr> ring;        // power of two
+    Nanos stuck_since = kNever;
+    Nanos rnr_since = kNever;
+    Nanos budget = 0;
+    Nanos last_due = 0;
+    Nanos slower = 0;  // see NetworkConfig::channel_spread
+    // Receives are used up in order; runs of equal size are kept together.
+    struct Receives {
+      std::uint32_t count;
+      std::uint32_t bytes;
+    };
+    std::vector<Receives> receives;
+    std::size_t first_receives = 0;
+    // Connection management.
+    std::uint32_t request = kNone;  // client: at the server, once seen; server: its own
+    std::uint32_t cm_attempts = 0;
+    PayloadId cm_data = kNoPayload;  // client: of the request; server: of the reply
+  };
+  struct Ghost {
+    QpId from = kNone;
+    std::uint64_t serial = 0;
+    Wr wr;
+  };
+  struct Datagram {
+    enum class Kind : std::uint8_t { request, reply, reject, stale, refuse, disconnect };
+    Kind kind = Kind::request;
+    QpId from = kNone;  // the queue pair it speaks of at the sending side; the client's for reject and refuse
+    QpId to = kNone;
+    LinkId link = kNone;
+    Way way = Way::to_server;
+    PayloadId data = kNoPayload;
+  };
+  struct Request {  // as the server's side sees it
+    QpId client = kNone;
+    NodeId node = kNone;
+    std::uint32_t incarnation = 0;
+    enum class State : std::uint8_t { open, accepted, rejected, refused } state = State::open;
+    QpId server = kNone;
+    PayloadId reject_data = kNoPayload;
+  };
+
+  static std::uint64_t packed(ConKey key) noexcept {
+    return std::uint64_t{key.epoch} << 32 | std::uint64_t{key.path} << 16 | key.con;
+  }
+  // network.cpp
+  void schedule(Nanos time, Event::Kind, std::uint32_t qp, std::uint32_t arg = 0);
+  void happened(Happening);
+  Pending& report(NodeId, FabricEvent::Kind, QpId);
+  void report_lost(QpId, Reason);
+  Nanos draw_latency(const Link&, ChoiceSource&, Label);
+  bool is_cut(LinkId link, Way way) const noexcept {
+    return links_[link].info.cut[static_cast<unsigned>(way)] || links_[link].unplugged != 0;
+  }
+  void link_changed(LinkId, Way, bool cut);
+  // network_memory.cpp
+  std::uint32_t fresh_key(NodeId, ExposureId);
+  void revoke(NodeId, ExposureId);
+  const Key* find_key(NodeId, const Wr&) const noexcept;  // null: access refused
+  void gather(NodeId, const Wr&, std::uint32_t begin, std::uint32_t end, std::byte* to);
+  PayloadId snapshot(NodeId, const Wr&);
+  void place(QpId responder, QpId requester, std::uint64_t serial, const Wr&, std::uint32_t begin,
+             std::uint32_t end, const Key&);
+  // network_transport.cpp
+  Wr& wr_at(Qp& qp, std::uint64_t serial) noexcept { return qp.ring[serial & (qp.ring.size() - 1)]; }
+  bool enqueue(QpId, const WorkRequest&, ChoiceSource&);
+  void push_wr(QpId, Wr&, ChoiceSource&);
+  void schedule_delivery(QpId, Nanos not_before);
+  void schedule_ack(QpId, ChoiceSource&);
+  void on_deliver(QpId, ChoiceSource&);
+  bool reaches_peer(QpId) const noexcept;
+  void stuck(QpId, ChoiceSource&);
+  void unstick(QpId, ChoiceSource&);
+  void poke_rnr(QpId);
+  void on_refusal(QpId, ChoiceSource&);
+  enum class Outcome : std::uint8_t { done, wait_receive, refused, torn };
+  Outcome execute(QpId responder, QpId requester, std::uint64_t serial, Wr&, ChoiceSource&);
+  Outcome place_payload(QpId responder, QpId requester, std::uint64_t serial, Wr&, ChoiceSource&);
+  bool take_receive(Qp&, std::uint32_t& bytes);
+  void arrived(QpId responder, QpId requester, std::uint64_t serial, Wr&);
+  void run_local(QpId, ChoiceSource&);
+  void deliver(QpId, ChoiceSource&);
+  void refuse(QpId responder, QpId requester, std::uint64_t serial, ChoiceSource&);
+  void grow(Qp&, std::uint64_t oldest);
+  void on_acknowledge(QpId, ChoiceSource&);
+  void complete_until(QpId, std::uint64_t until);
+  void on_budget(QpId, ChoiceSource&);
+  void wait_for_receive(QpId);
+  void on_rnr(QpId, ChoiceSource&);
+  void draw_channel(Qp&, ChoiceSource&);
+  void on_ghost(std::uint32_t index, ChoiceSource&);
+  // network_failure.cpp
+  void fail(QpId, Ending cause, std::uint64_t first_failed, ChoiceSource&);
+  void spawn_ghosts(QpId, ChoiceSource&);
+  void flush(QpId);
+  void place_late(QpId, ChoiceSource&);
+  void on_close(QpId, ChoiceSource&);
+  void drop_queue(QpId);
+  // network_cm.cpp
+  void send_datagram(const Datagram&, ChoiceSource&);
+  void on_datagram(std::uint32_t index, ChoiceSource&);
+  void on_request(const Datagram&, ChoiceSource&);
+  void on_reply(const Datagram&, ChoiceSource&);
+  void on_cm_retry(QpId, ChoiceSource&);
+  void connect_failed(QpId, Reason, PayloadId data);
+  void send_reply(QpId server, ChoiceSource&);
+  void send_reject(std::uint32_t request, ChoiceSource&);
+  void send_refusal(QpId client, ChoiceSource&);
+  void say_goodbye(QpId, ChoiceSource&);
+  QpId make_qp(NodeId, ConKey, LinkId, Way, const ConnectionParams&, ChoiceSource&);
+
+  NetworkConfig config_;
+  Rates rates_;
+  Nanos now_ = 0;
+  std::uint64_t next_serial_ = 0;
+  std::uint64_t hash_ = 0x7572747273ULL;
+  std::vector<Event> heap_;
+  std::vector<Node> nodes_;
+  std::vector<Link> links_;
+  std::vector<QpId> hung_;  // see hung()
+  std::vector<Qp> qps_;
+  std::vector<Request> requests_;
+  std::vector<Ghost> ghosts_;
+  std::vector<std::uint32_t> free_ghosts_;
+  std::vector<Datagram> datagrams_;
+  std::vector<std::uint32_t> free_datagrams_;
+  PayloadPool pool_;
+  NetworkStats stats_;
+  LawMonitor monitor_;
+};
+
+}  // namespace rtrs::sim

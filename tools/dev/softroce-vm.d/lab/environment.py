@@ -1,0 +1,110 @@
+"""What the lab needs on this machine: packages, the kernels' modules, our programs. Made once, then re-used."""
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+
+from . import kernels, quick
+from .tools import GUEST, HERE, Unavailable, run, which
+
+ROOT = HERE.parent.parent.parent
+PROGRAMS = {  # program: package
+    "qemu-system-x86_64": "qemu-system-x86", "cpio": "cpio", "modprobe": "kmod", "xz": "xz-utils", "make": "make",
+    "gcc": "gcc", "strip": "binutils", "rdma": "iproute2", "ip": "iproute2", "iptables": "iptables", "tcpdump": "tcpdump", "fio": "fio",
+    "nbdkit": "nbdkit", "nbd-client": "nbd-client", "mkfs.ext4": "e2fsprogs", "pkill": "procps", "gzip": "gzip"}
+LIBRARIES = ("rdma-core", "ibverbs-providers", "librdmacm1", "libibverbs1", "busybox-static")
+
+UNDER_TEST = ("tools/urtrsd/urtrsd", "tools/nbdkit/nbdkit-urtrs-plugin.so")
+REPLAY = "tools/urtrs-replay/urtrs-replay"  # of the host: judges the traces that programs under test wrote
+TARGETS = {"nbdkit-urtrs-plugin.so": "nbdkit-urtrs-plugin"}  # of the build, where it is not called as the program
+
+
+def missing_packages(wanted):
+    missing = {package for program, package in PROGRAMS.items() if not which(program)}
+    for package in LIBRARIES:
+        state = subprocess.run(["dpkg-query", "-W", "-f=${db:Status-Status}", package], capture_output=True, text=True,
+                               check=False).stdout
+        if state != "installed":
+            missing.add(package)
+    for kernel in wanted:
+        missing.update(kernels.missing_packages(kernel))
+    return sorted(missing)
+
+
+def install_packages(wanted, say, log):
+    if not which("dpkg-query"):
+        raise Unavailable("not a Debian system; the lab needs Debian's kernels with their source")
+    apt = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=120"]
+    environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
+    if os.geteuid() != 0:
+        apt = ["sudo", "-n", "env", "DEBIAN_FRONTEND=noninteractive", *apt]
+    try:
+        missing = missing_packages(wanted)
+    except Unavailable:
+        # Lists that were never fetched, or are too old.
+        subprocess.run([*apt, "update"], stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False)
+        missing = missing_packages(wanted)
+    if not missing:
+        return
+    if os.geteuid() != 0 and subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode != 0:
+        raise Unavailable("packages are missing and this is not root; install them once:\n  apt-get install "
+                          "--no-install-recommends " + " ".join(missing))
+    say(f"installing {' '.join(missing)} (log: {log})")
+    try:
+        subprocess.run([*apt, "update"], stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False)
+        run([*apt, "install", "--no-install-recommends", *missing_packages(wanted)], log, env=environment)
+    except (OSError, RuntimeError) as error:
+        raise Unavailable(f"packages cannot be had: {error}") from error
+
+
+class Lab:
+    """Everything that guests with these kernels need."""
+
+    def __init__(self, work, names, say):
+        self.work = work.resolve()
+        self.work.mkdir(parents=True, exist_ok=True)
+        wanted = [kernels.KERNELS[name] for name in names]
+        install_packages(wanted, say, self.work / "packages.log")
+        self.images = {kernel.name: kernels.prepare(self.work, kernel, say) for kernel in wanted}
+        self.programs = self.work / "programs"
+        self.quick = self.work / "quick.tar"
+        self.noise = self.work / "noise"
+        self.counted = False  # the guest's time is that of its instructions
+
+    def build_programs(self, build_dir, programs, say):
+        """Brings these programs of a build directory up to date, and nothing else. One without a build is taken as it is."""
+        build_dir = pathlib.Path(build_dir)
+        if not programs:
+            return
+        if build_dir.resolve() == ROOT / "build/release" and not (build_dir / "CMakeCache.txt").exists():
+            say(f"configuring {build_dir}")
+            run(["cmake", "-S", ROOT, "--preset", "release"], self.work / "build.log")
+        if (build_dir / "CMakeCache.txt").exists():
+            targets = sorted(TARGETS.get(os.path.basename(name), os.path.basename(name)) for name in programs)
+            say(f"building {' '.join(targets)} in {build_dir}")
+            run(["cmake", "--build", build_dir, "-j", str(os.cpu_count()), "--target", *targets], self.work / "build.log")
+        missing = sorted(name for name in programs if not (build_dir / name).exists())
+        if missing:
+            raise Unavailable(f"not in {build_dir}: {', '.join(missing)}; give --build-dir a build directory of urtrs")
+
+    def take_programs(self, build_dir, programs):
+        """Copies of ours without symbols: the guest reads them in a tenth of the time, and a build may go on."""
+        shutil.rmtree(self.programs, ignore_errors=True)
+        in_guest = sorted(set(programs) - {REPLAY})
+        for name in in_guest:
+            target = self.programs / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            run(["strip", "-o", target, pathlib.Path(build_dir) / name], self.work / "programs.log")
+            target.chmod(0o755)
+        quick.make_noise(self.noise)
+        quick.pack(self.quick, [self.programs / name for name in in_guest],
+                   [self.noise, GUEST, HERE / "cases", *(image.modules for image in self.images.values())])
+
+    def programs_digest(self):
+        """Names what is under test: the same code, built the same way, has the same one."""
+        digest = hashlib.sha256()
+        for name in UNDER_TEST:
+            if (self.programs / name).exists():
+                digest.update((self.programs / name).read_bytes())
+        return digest.hexdigest()[:12]

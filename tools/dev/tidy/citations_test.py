@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Every section and invariant of docs/protocol.md that the tree cites is there, and every file that a document names."""
+import pathlib
+import re
+import subprocess
+import unittest
+
+TREE = pathlib.Path(__file__).resolve().parents[3]
+SUFFIXES = {".cpp", ".hpp", ".md", ".toml", ".py", ".txt", ".lua", ".json"}
+NUMBER = r"\d+(?:\.\d+)?"
+CITATION = re.compile(rf"[Pp]rotocol(?:\.md)?(?:\]\([^)]*\))?,? sections? ({NUMBER}(?:(?:, and |, | and | to ){NUMBER})*)"
+                      r"((?:,)? invariants? \d+)?")
+
+
+def citations(text):
+    """Sections and invariants that a text cites; a citation may go on in the next line of a comment."""
+    flat = re.sub(r"\s*\n\s*(?:///?|#)?\s*", " ", text)
+    sections, invariants = set(), set()
+    for found in CITATION.finditer(flat):
+        sections.update(re.findall(NUMBER, found[1]))
+        if found[2]:
+            invariants.update(re.findall(r"\d+", found[2]))
+    return sections, invariants
+
+
+LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+NAMED = re.compile(r"`((?:backends|cmake|conformance|core|docs|sim|tools)/[\w./*{},-]+)`")
+
+
+def tracked():
+    names = subprocess.run(["git", "ls-files"], cwd=TREE, capture_output=True, text=True, check=True).stdout
+    return [name for name in names.splitlines() if (TREE / name).is_file()]
+
+
+def without_braces(name):
+    """a/{b,c} as a/b and a/c."""
+    found = re.search(r"\{([^}]*)\}", name)
+    if not found:
+        return [name]
+    parts = (name[:found.start()] + part + name[found.end():] for part in found[1].split(","))
+    return [one for part in parts for one in without_braces(part)]
+
+
+def missing(names):
+    """Of names that may have wildcards and may lack the suffix of a source; NAME stands for any word."""
+    for name in names:
+        for one in without_braces(name):
+            if "NAME" not in one and not any(any(TREE.glob(one.rstrip("/") + suffix)) for suffix in ("", ".hpp", ".cpp")):
+                yield one
+
+
+class Documents(unittest.TestCase):
+    def test_what_they_link_to_and_name_is_there(self):
+        links = named = 0
+        for name in tracked():
+            if not name.endswith(".md") or name.startswith("conformance/mutants/"):
+                continue
+            text = (TREE / name).read_text(encoding="utf-8")
+            for link in LINK.findall(text):
+                self.assertTrue((TREE / name).parent.joinpath(link).exists(), f"{name} links to {link}")
+                links += 1
+            found = NAMED.findall(text)
+            self.assertEqual(list(missing(found)), [], name)
+            named += len(found)
+        self.assertGreater(links, 50)
+        self.assertGreater(named, 100)
+
+    def test_a_name_of_nothing_is_found(self):
+        self.assertEqual(list(missing(["core/proto/inputs.hpp", "core/{wire,proto}", "sim/network/network*.cpp", "sim/cluster/script"])), [])
+        self.assertEqual(list(missing(["core/nothing.hpp", "core/{wire,nothing}", "sim/nothing*.cpp"])),
+                         ["core/nothing.hpp", "core/nothing", "sim/nothing*.cpp"])
+
+
+class Citations(unittest.TestCase):
+    def test_they_resolve(self):
+        protocol = (TREE / "docs/protocol.md").read_text(encoding="utf-8")
+        headings = set(re.findall(rf"^##+ ({NUMBER})\.? ", protocol, re.MULTILINE))
+        listed = set(re.findall(r"^(\d+)\. ", protocol[protocol.index("\n## 11."):protocol.index("\n## 12.")],
+                                re.MULTILINE))
+        count = 0
+        for name in tracked():
+            path = TREE / name
+            if path.suffix not in SUFFIXES:
+                continue
+            sections, invariants = citations(path.read_text(encoding="utf-8", errors="replace"))
+            self.assertLessEqual(sections, headings, name)
+            self.assertLessEqual(invariants, listed, name)
+            count += len(sections)
+        self.assertGreater(count, 100)
+
+    def test_a_citation_is_found_across_lines(self):
+        self.assertEqual(citations("// a (protocol\n// section 2.5) b"), ({"2.5"}, set()))
+        self.assertEqual(citations("protocol.md sections 2.1 to 2.4 and 3"), ({"2.1", "2.4", "3"}, set()))
+        self.assertEqual(citations("protocol section 11, invariant 16"), ({"11"}, {"16"}))
+
+    def test_a_citation_is_found_at_the_start_of_a_sentence_and_behind_a_link(self):
+        self.assertEqual(citations("Protocol section 7. A peer"), ({"7"}, set()))
+        self.assertEqual(citations("([protocol.md](../docs/protocol.md), section 12)"), ({"12"}, set()))
+
+
+if __name__ == "__main__":
+    unittest.main()

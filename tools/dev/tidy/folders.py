@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""The folders of the tree and who includes whom: one folder is one idea, no two folders include each other, in whatever
+many steps, and docs/tree.md has a line for each and the drawing.
+
+Usage: folders.py [--root DIR] [--draw | --write]
+  (nothing)  lists each folder with its number of C++ files and the folders that it includes
+  --draw     prints the drawing (Mermaid): an arrow goes from a folder to one that it includes; arrows that follow from
+             others are left out
+  --write    puts the drawing into docs/tree.md
+"""
+
+import argparse
+import collections
+import os
+import posixpath
+import re
+import sys
+
+import layers
+from source import Finding, is_code, read, tree_files
+
+PAGE = "docs/tree.md"
+BEGIN = "<!-- drawn by tools/dev/tidy/folders.py --write -->\n"
+END = "<!-- end of the drawing -->\n"
+_ROW = re.compile(r"^\| `([a-z][\w./-]*)/?` \|", re.MULTILINE)
+
+
+def graph(sources):
+    """sources: path -> text. Folder -> the other folders that its files include."""
+    seen = collections.defaultdict(set)
+    for path, text in sources.items():
+        folder = posixpath.dirname(path)
+        seen[folder]  # one that includes nothing counts too
+        for _, _, target in layers.includes(text):
+            if target in sources and posixpath.dirname(target) != folder:
+                seen[folder].add(posixpath.dirname(target))
+    return dict(seen)
+
+
+def reachable(edges, start):
+    found, todo = set(), [start]
+    while todo:
+        for folder in edges.get(todo.pop(), ()):
+            if folder not in found:
+                found.add(folder)
+                todo.append(folder)
+    return found
+
+
+def circles(edges):
+    """Groups of folders that include each other, in whatever many steps."""
+    behind = {folder: reachable(edges, folder) for folder in edges}
+    groups = {frozenset(other for other in behind[folder] if folder in behind.get(other, ())) for folder in edges
+              if folder in behind[folder]}
+    return sorted(sorted(group) for group in groups)
+
+
+def needed(edges):
+    """The arrows that do not follow from others. There is no circle."""
+    behind = {folder: reachable(edges, folder) for folder in edges}
+    return [(folder, target) for folder in sorted(edges) for target in sorted(edges[folder])
+            if not any(target in behind[other] for other in edges[folder] if other != target)]
+
+
+def draw(edges):
+    def name(folder):
+        return re.sub(r"\W", "_", folder)
+    lines = ["```mermaid", "flowchart TD"]
+    for top in sorted({folder.split("/")[0] for folder in edges}):
+        lines.append(f"  subgraph {top}")
+        lines += [f'    {name(folder)}["{folder}"]' for folder in sorted(edges) if folder.split("/")[0] == top]
+        lines.append("  end")
+    lines += [f"  {name(folder)} --> {name(target)}" for folder, target in needed(edges)]
+    return "\n".join(lines + ["```", ""])
+
+
+def sources_below(root, paths):
+    return {path: read(root, path) for path in paths if is_code(path) and not path.startswith("cmake/")}
+
+
+def findings(sources, page):
+    edges = graph(sources)
+    for group in circles(edges):
+        yield Finding(PAGE, 1, f"the folders {', '.join(group)} include each other")
+    rows = set(_ROW.findall(page))
+    for folder in sorted(set(edges) - rows):
+        yield Finding(PAGE, 1, f"no line for {folder}")
+    for folder in sorted(rows - set(edges)):
+        if not any(path.startswith(folder + "/") for path in sources):
+            yield Finding(PAGE, 1, f"{folder} has no C++ file any more")
+    if not circles(edges) and BEGIN + draw(edges) + END not in page:
+        yield Finding(PAGE, 1, "the drawing is not that of this tree: tools/dev/tidy/folders.py --write")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".."))
+    parser.add_argument("--draw", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args()
+    root = os.path.realpath(given.root)
+    sources = sources_below(root, tree_files(root))
+    edges = graph(sources)
+    if given.draw:
+        print(draw(edges), end="")
+    elif given.write:
+        page = read(root, PAGE)
+        head, rest = page.split(BEGIN)
+        with open(os.path.join(root, PAGE), "w", encoding="utf-8") as file:
+            file.write(head + BEGIN + draw(edges) + END + rest.split(END)[1])
+    else:
+        count = collections.Counter(posixpath.dirname(path) for path in sources)
+        for folder in sorted(edges):
+            print(f"{folder} ({count[folder]}): {' '.join(sorted(edges[folder])) or 'nothing'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""tools/test runs the same stages on every machine: no stage is left out because time has gone by or because the machine
+lacks something. Compilers, CTest and the lab are replaced by programs that note how they were called.
+
+Usage: stages_test.py
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+STAGES = ["deps", "release", "tidy", "sweep", "debug", "clang", "tsan", "interop"]
+
+CMAKE = r"""#!/bin/bash
+echo "cmake $*" >>"$CALLS"
+for word in "$@"; do last="$word"; done
+previous=""
+for word in "$@"; do
+  if [[ "$previous" == -B ]]; then mkdir -p "$word"; fi
+  if [[ "$previous" == --build ]]; then cp "$STUBS/urtrs-sim" "$word/urtrs-sim"; fi
+  previous="$word"
+done
+"""
+CTEST = r"""#!/bin/bash
+echo "ctest $*" >>"$CALLS"
+if [[ " $* " == *" -N "* ]]; then echo "Total Tests: 1"; exit; fi
+previous=""
+for word in "$@"; do
+  if [[ "$previous" == --output-junit ]]; then
+    if [[ -e "$STUBS/no-tests" ]]; then
+      echo '<testsuite/>' >"$word"
+    else
+      echo '<testsuite><testcase name="one" status="run"/></testsuite>' >"$word"
+    fi
+  fi
+  previous="$word"
+done
+"""
+LAB = r"""#!/bin/bash
+echo "lab $*" >>"$CALLS"
+if [[ -e "$STUBS/no-lab" ]]; then echo "tools/dev/softroce-vm: no qemu" >&2; exit 3; fi
+previous=""
+for word in "$@"; do
+  if [[ "$previous" == --json ]]; then echo '{"verify": {"verdict": "pass"}}' >"$word"; fi
+  previous="$word"
+done
+"""
+NOTE = """#!/bin/bash
+echo "$(basename "$0") $*" >>"$CALLS"
+"""
+
+
+class Stages(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="urtrs-stages-")
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        self.stubs = self.folder / "stubs"
+        tools = self.folder / "tree/tools"
+        (tools / "dev").mkdir(parents=True)
+        self.stubs.mkdir()
+        self.program = shutil.copy(ROOT / "tools/test", tools / "test")
+        for path, text in ((self.stubs / "cmake", CMAKE), (self.stubs / "ctest", CTEST), (tools / "dev/softroce-vm", LAB),
+                           (tools / "install-deps", NOTE), (tools / "dev/compare-hashes", NOTE),
+                           (self.stubs / "urtrs-sim", NOTE)):
+            path.write_text(text)
+            path.chmod(0o755)
+
+    def run_test(self, *words, minutes=0, code=0):
+        """All calls in their order, and the output. `minutes` have gone by when it begins."""
+        calls = self.folder / "calls"
+        calls.unlink(missing_ok=True)
+        environment = dict(os.environ, PATH=f"{self.stubs}:{os.environ['PATH']}", STUBS=str(self.stubs), CALLS=str(calls),
+                           SECONDS=str(60 * minutes))
+        ran = subprocess.run(["bash", str(self.program), *words], capture_output=True, text=True, env=environment,
+                             timeout=60, check=False)
+        self.assertEqual(ran.returncode, code, ran.stdout + ran.stderr)
+        return calls.read_text(), ran.stdout
+
+    def test_the_hour_does_not_matter(self):
+        early, _ = self.run_test()
+        late, output = self.run_test(minutes=600)
+        self.assertEqual(early, late)
+        for wanted in ("--preset tsan", "--preset debug", "--target asan_tests", "--preset clang-release",
+                       "urtrs-sim sweep --seeds 0..2000", "run --fast"):
+            self.assertIn(wanted, late)
+        self.assertIn("[600:", output)
+        self.assertRegex(output.splitlines()[-1], r"^[1-9][0-9]* passed, 0 failed, 0 skipped$")
+
+    def test_a_stage_that_cannot_run_has_failed(self):
+        (self.stubs / "no-lab").touch()
+        _, output = self.run_test(code=1)
+        self.assertIn("FAILED: interop: the lab cannot run here", output)
+        self.assertRegex(output.splitlines()[-1], r" 1 failed, 0 skipped$")
+
+    def test_a_stage_without_tests_has_failed(self):
+        (self.stubs / "no-tests").touch()
+        _, output = self.run_test(code=1)
+        for stage in ("release", "tidy", "debug", "clang", "tsan"):
+            self.assertIn(f"FAILED: {stage}: there is no test to run", output)
+
+    def test_without_is_part_of_the_verdict(self):
+        calls, output = self.run_test("--without", "interop", "--without", "tsan")
+        self.assertNotIn("lab run", calls)
+        self.assertNotIn("--preset tsan", calls)
+        self.assertEqual(output.splitlines()[-2], "Left out by --without: tsan interop")
+        self.assertRegex(output.splitlines()[-1], r"^[0-9]+ passed, 0 failed, 2 skipped$")
+
+    def test_without_takes_stages_only(self):
+        ran = subprocess.run(["bash", str(self.program), "--without", "lunch"], capture_output=True, text=True, check=False)
+        self.assertEqual(ran.returncode, 2)
+        for stage in STAGES:
+            self.assertIn(stage, ran.stderr + ran.stdout)
+
+    def test_full_builds_and_runs_everything(self):
+        calls, _ = self.run_test("--full")
+        self.assertNotIn("asan_tests", calls)
+        self.assertNotIn("hash_tests", calls)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Each rule, shown to fire on a breach and to stay silent otherwise."""
+
+import unittest
+
+import folders
+import layers
+import shape
+
+
+def layer_messages(path, text):
+    return [str(finding) for finding in layers.check(path, text)]
+
+
+def text_messages(path, text):
+    return [str(finding) for finding in shape.text_findings(path, text)]
+
+
+def body(lines, head="void f() {"):
+    return head + "\n" + "  g();\n" * (lines - 2) + "}\n"
+
+
+class FoldersTest(unittest.TestCase):
+    SOURCES = {"a/one.hpp": '#include "b/two.hpp"\n', "b/two.hpp": '#include "c/three.hpp"\n', "c/three.hpp": ""}
+
+    def page(self, sources, rows):
+        drawing = folders.draw(folders.graph(sources))
+        return "".join(f"| `{row}` | what it is |\n" for row in rows) + folders.BEGIN + drawing + folders.END
+
+    def messages(self, sources, page):
+        return [str(finding) for finding in folders.findings(sources, page)]
+
+    def test_a_tree_with_its_page(self):
+        self.assertEqual(self.messages(self.SOURCES, self.page(self.SOURCES, "abc")), [])
+
+    def test_circles_are_found_over_several_folders(self):
+        sources = dict(self.SOURCES, **{"c/three.hpp": '#include "a/one.hpp"\n'})
+        self.assertEqual(folders.circles(folders.graph(sources)), [["a", "b", "c"]])
+        self.assertIn("the folders a, b, c include each other", self.messages(sources, self.page(self.SOURCES, "abc"))[0])
+
+    def test_each_folder_has_a_line_and_each_line_a_folder(self):
+        self.assertIn("no line for b", self.messages(self.SOURCES, self.page(self.SOURCES, "ac"))[0])
+        self.assertIn("d has no C++ file", self.messages(self.SOURCES, self.page(self.SOURCES, "abcd"))[0])
+
+    def test_an_old_drawing(self):
+        sources = dict(self.SOURCES, **{"d/four.cpp": '#include "a/one.hpp"\n'})
+        self.assertIn("not that of this tree", self.messages(sources, self.page(self.SOURCES, "abcd"))[0])
+
+    def test_an_arrow_that_follows_from_others_is_left_out(self):
+        sources = dict(self.SOURCES, **{"a/one.hpp": '#include "b/two.hpp"\n#include "c/three.hpp"\n'})
+        self.assertEqual(folders.needed(folders.graph(sources)), [("a", "b"), ("b", "c")])
+
+
+class LayersTest(unittest.TestCase):
+    def assert_refused(self, path, include, part):
+        messages = layer_messages(path, f"#pragma once\n#include {include}\n")
+        self.assertEqual(len(messages), 1, messages)
+        self.assertTrue(messages[0].startswith(f"{path}:2: "), messages)
+        self.assertIn(part, messages[0])
+
+    def assert_accepted(self, path, include):
+        self.assertEqual(layer_messages(path, f"#include {include}\n"), [])
+
+    def test_dependencies_run_one_way(self):
+        self.assert_refused("core/wire/imm.hpp", '"core/proto/ids.hpp"', "core/wire must not include")
+        self.assert_refused("core/rnbd/client.cpp", '"core/proto/ids.hpp"', "core/rnbd must not include")
+        self.assert_refused("core/proto/path.cpp", '"core/driver/client.hpp"', "must not include")
+        self.assert_refused("core/driver/client.cpp", '"sim/cluster/world.hpp"', "must not include")
+        self.assert_refused("core/fabric/fabric.hpp", '"backends/asio/ops.hpp"', "must not include")
+        self.assert_refused("backends/asio/ops.cpp", '"sim/cluster/world.hpp"', "must not include")
+        self.assert_refused("sim/cluster/world.cpp", '"backends/libfabric/cm.hpp"', "must not include")
+        self.assert_refused("sim/cluster/world.cpp", '"tools/urtrs-sim/options.hpp"', "must not include")
+
+    def test_the_other_way_is_free(self):
+        self.assert_accepted("core/proto/path.cpp", '"core/wire/imm.hpp"')
+        self.assert_accepted("core/driver/client.cpp", '"core/record/format.hpp"')
+        self.assert_accepted("backends/asio/ops.cpp", '"core/driver/client.hpp"')
+        self.assert_accepted("tools/urtrsd/main.cpp", '"backends/libfabric/cm.hpp"')
+        self.assert_accepted("conformance/alloc_test.cpp", '"sim/cluster/world.hpp"')
+
+    def test_angle_brackets_are_no_way_around(self):
+        self.assert_refused("core/wire/imm.hpp", "<core/proto/ids.hpp>", "core/wire must not include")
+
+    def test_pure_layers_see_only_harmless_headers(self):
+        for banned in ("chrono", "random", "thread", "mutex", "iostream", "string", "vector", "functional", "unistd.h",
+                       "sys/socket.h", "boost/asio.hpp", "rdma/fabric.h", "infiniband/verbs.h", "gtest/gtest.h"):
+            for layer in layers.PURE:
+                self.assert_refused(f"{layer}/a.cpp", f"<{banned}>", layer)
+        self.assert_accepted("core/proto/a.cpp", "<span>")
+        self.assert_accepted("core/proto/a_test.cpp", "<vector>")
+        self.assert_accepted("core/proto/test_support.hpp", "<vector>")
+        self.assert_accepted("core/driver/a.cpp", "<vector>")
+
+    def test_outside_libraries_have_their_places(self):
+        self.assert_refused("core/driver/client.cpp", "<boost/asio.hpp>", "its own place")
+        self.assert_refused("backends/libfabric/cm.cpp", "<boost/asio.hpp>", "its own place")
+        self.assert_refused("sim/fabric.cpp", "<rdma/fabric.h>", "its own place")
+        self.assert_accepted("backends/asio/ops.cpp", "<boost/asio.hpp>")
+        self.assert_accepted("backends/libfabric/cm.cpp", "<rdma/fabric.h>")
+
+    def test_core_and_simulation_know_no_clock_and_no_chance(self):
+        for banned in ("chrono", "thread", "random", "mutex"):
+            self.assert_refused("sim/cluster/world.cpp", f"<{banned}>", "come in from outside")
+            self.assert_refused("core/driver/client.cpp", f"<{banned}>", "come in from outside")
+        self.assert_accepted("backends/asio/ops.cpp", "<chrono>")
+        self.assert_accepted("tools/urtrs-sim/sweep.cpp", "<chrono>")
+
+    def test_quoted_includes_are_written_from_the_root(self):
+        self.assert_refused("core/proto/a.cpp", '"ids.hpp"', "from the repository root")
+
+
+class TextTest(unittest.TestCase):
+    def test_leftovers(self):
+        for word in ("TO" "DO", "FIX" "ME"):
+            self.assertEqual(len(text_messages("a.md", f"one\n{word}: later\n")), 1)
+        self.assertEqual(text_messages("a.md", "A method of todos\n"), [])
+
+    def test_trailing_space_tab_and_last_newline(self):
+        self.assertEqual(text_messages("a.cpp", "one \ntwo\n"), ["a.cpp:1: trailing space"])
+        self.assertEqual(text_messages("a.cpp", "\tone\n"), ["a.cpp:1: tab"])
+        self.assertEqual(len(text_messages("a.cpp", "one")), 1)
+
+    def test_headers_have_pragma_once(self):
+        self.assertEqual(len(text_messages("a.hpp", "int x;\n")), 1)
+        self.assertEqual(text_messages("a.hpp", "#pragma once\nint x;\n"), [])
+
+    def test_file_length(self):
+        self.assertEqual(text_messages("a.cpp", "x\n" * shape.MAX_FILE_LINES), [])
+        self.assertEqual(len(text_messages("a.cpp", "x\n" * (shape.MAX_FILE_LINES + 1))), 1)
+
+
+class FunctionsTest(unittest.TestCase):
+    def found(self, text):
+        return [(name, lines) for name, _, lines in shape.functions(text)]
+
+    def test_finds_bodies_and_not_types(self):
+        self.assertEqual(self.found("namespace a {\nstruct S {\n  int f() const { return 1; }\n};\n}\n"), [("f", 1)])
+        self.assertEqual(self.found("enum class E : int { a, b };\nint x[] = {1, 2};\nconst A b{f(1)};\n"), [])
+
+    def test_counts_the_outermost_body_with_what_is_in_it(self):
+        text = "int f(int x) {\n  auto g = [&](int y) {\n    return y;\n  };\n  if (x) {\n    return g(x);\n  }\n}\n"
+        self.assertEqual(self.found(text), [("f", 8)])
+
+    def test_sees_through_comments_strings_and_macros(self):
+        text = '#define OPEN {\nint f() {\n  // }\n  const char* s = "}";\n  char c = \'}\';\n  return 1\'000;\n}\n'
+        self.assertEqual(self.found(text), [("f", 6)])
+
+    def test_names_members_operators_and_tests(self):
+        text = "bool A::on(int x) noexcept {\n}\nbool operator==(A a, A b) {\n}\nTEST(ImmTest, Roundtrip) {\n}\n"
+        self.assertEqual([name for name, _ in self.found(text)], ["A::on", "operator==", "TEST(ImmTest, Roundtrip)"])
+
+    def test_constructor_with_initialisers(self):
+        self.assertEqual(self.found("A::A(int x)\n    : x_(x),\n      y_(2) {\n  go();\n}\n"), [("A::A", 5)])
+
+    def test_length_rule(self):
+        limit = shape.MAX_FUNCTION_LINES
+        self.assertEqual(list(shape.function_findings("a.cpp", body(limit), {})), [])
+        findings = list(shape.function_findings("a.cpp", "\n\n" + body(limit + 1), {}))
+        self.assertEqual([str(f) for f in findings], [f"a.cpp:3: f has {limit + 1} lines, at most {limit}"])
+
+    def test_a_table_may_be_long(self):
+        head, tail = "const char* to_string(E e) {\n  switch (e) {\n", "  }\n  return \"?\";\n}\n"
+        cases = "    case E::one:\n      return \"one\";\n" * 100
+        self.assertEqual(list(shape.function_findings("a.cpp", head + cases + tail, {})), [])
+        work = head + cases + "    case E::two:\n      go();\n      return \"two\";\n" + tail
+        self.assertEqual(len(list(shape.function_findings("a.cpp", work, {}))), 1)
+
+    def test_ratchet_only_goes_down(self):
+        ratchet = shape.read_ratchet("a.cpp f 80  # a table\n")
+        self.assertEqual(list(shape.function_findings("a.cpp", body(80), dict(ratchet))), [])
+        self.assertIn("at most 80", str(list(shape.function_findings("a.cpp", body(81), dict(ratchet)))[0]))
+        self.assertIn("shrank to 70", str(list(shape.function_findings("a.cpp", body(70), dict(ratchet)))[0]))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,178 @@
+#include "tools/lib/choice_log/tape_file.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/choices/span_tape.hpp"
+#include "tools/lib/choice_log/scenario_json.hpp"
+
+namespace rtrs::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using sim::Draw;
+using sim::Label;
+
+// Of a whole tape; 120 MB.
+constexpr std::uint64_t kMaxDraws = 10'000'000;
+
+std::optional<Label> label_named(const std::string& name) {
+  static constexpr auto kLabels = std::to_array<Label>({
+#define RTRS_SIM_LABEL(one) Label::one,
+      RTRS_SIM_LABELS(RTRS_SIM_LABEL)
+#undef RTRS_SIM_LABEL
+  });
+  for (const Label label : kLabels)
+    if (name == to_string(label)) return label;
+  return std::nullopt;
+}
+
+// Lines of a tape, in the order it was drawn.
+class Lines {
+ public:
+  explicit Lines(const sim::Tape& tape) : tape_(tape) {}
+  std::vector<std::string> all() {
+    std::vector<std::size_t> ends;
+    for (const sim::ChoiceSpan& span : tape_.spans) {
+      while (ends.size() > span.depth) close(ends);
+      draws(span.begin);
+      if (span.left_out) {
+        lines_.push_back(std::string("- ") + to_string(span.label));
+        continue;
+      }
+      lines_.push_back(std::string("( ") + to_string(span.label));
+      ends.push_back(span.end);
+    }
+    while (!ends.empty()) close(ends);
+    draws(tape_.draws.size());
+    return std::move(lines_);
+  }
+
+ private:
+  void close(std::vector<std::size_t>& ends) {
+    draws(ends.back());
+    ends.pop_back();
+    lines_.emplace_back(")");
+  }
+  void draws(std::size_t end) {
+    while (next_ < end) {
+      const Draw& draw = tape_.draws[next_];
+      std::size_t same = next_;
+      while (same < end && tape_.draws[same] == draw) ++same;
+      std::string line = std::string(to_string(draw.label)) + " " + std::to_string(draw.n) + " " +
+                         std::to_string(draw.value);
+      if (same - next_ > 1) line += " x" + std::to_string(same - next_);
+      lines_.push_back(std::move(line));
+      next_ = same;
+    }
+  }
+
+  const sim::Tape& tape_;
+  std::vector<std::string> lines_;
+  std::size_t next_ = 0;
+};
+
+// Null when the line is one of a tape.
+const char* read_line(const std::string& line, sim::Tape& tape, std::vector<std::size_t>& open) {
+  std::istringstream words(line);
+  std::string word;
+  words >> word;
+  const std::size_t at = tape.draws.size();
+  if (word == ")") {
+    if (open.empty()) return "no span is open";
+    tape.spans[open.back()].end = at;
+    open.pop_back();
+    return nullptr;
+  }
+  const bool span = word == "(" || word == "-";
+  const bool left_out = word == "-";
+  if (span && !(words >> word)) return "a span needs a label";
+  const std::optional<Label> label = label_named(word);
+  if (!label) return "unknown label";
+  if (span) {
+    if (!left_out) open.push_back(tape.spans.size());
+    const auto depth = static_cast<std::uint32_t>(open.size() - (left_out ? 0 : 1));
+    tape.spans.push_back({*label, depth, at, at, left_out});
+    return nullptr;
+  }
+  std::uint64_t n = 0;
+  std::uint64_t value = 0;
+  if (!(words >> n >> value) || n == 0 || n > 0xffff'ffff || value >= n)
+    return "a value must be below its range";
+  std::uint64_t repeats = 1;
+  if (words >> word) {
+    const char* end = word.data() + word.size();
+    if (word[0] != 'x' || std::from_chars(word.data() + 1, end, repeats).ptr != end || repeats > kMaxDraws)
+      return "a repeat looks like x12";
+  }
+  if (repeats > kMaxDraws - tape.draws.size()) return "a tape has at most 10,000,000 values";
+  tape.draws.insert(tape.draws.end(), repeats,
+                    Draw{*label, static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(value)});
+  return nullptr;
+}
+
+}  // namespace
+
+std::string to_json(const TapeFile& file) {
+  Json json = {
+      {"urtrs_tape", TapeFile::kVersion}, {"seed", file.seed}, {"oracle", file.oracle}, {"seen", file.seen}};
+  if (file.scenario) json["scenario"] = scenario_json(*file.scenario);
+  json["tape"] = Lines(sim::trimmed(file.tape)).all();
+  return json.dump(1) + "\n";
+}
+
+tl::expected<TapeFile, std::string> parse_tape(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  const auto wrong = [](std::string why) { return tl::make_unexpected(std::move(why)); };
+  if (!json.is_object() || !json.contains("urtrs_tape")) return wrong("this is not a tape of urtrs-sim");
+  if (json["urtrs_tape"] != TapeFile::kVersion) return wrong("this tape is of another version");
+  TapeFile file;
+  if (!json.contains("seed") || !json["seed"].is_number_unsigned()) return wrong("\"seed\" must be a number");
+  file.seed = json["seed"].get<std::uint64_t>();
+  for (const auto& [name, member] : {std::pair{"oracle", &file.oracle}, {"seen", &file.seen}})
+    if (json.contains(name) && json[name].is_string()) *member = json[name].get<std::string>();
+  if (json.contains("scenario")) {
+    auto scenario = parse_scenario(json["scenario"]);
+    if (!scenario) return wrong(scenario.error());
+    file.scenario = std::move(*scenario);
+  }
+  if (!json.contains("tape") || !json["tape"].is_array()) return wrong("\"tape\" must be a list of lines");
+  std::vector<std::size_t> open;
+  std::size_t number = 0;
+  for (const Json& line : json["tape"]) {
+    ++number;
+    const char* why = line.is_string() ? read_line(line.get<std::string>(), file.tape, open) : "not a text";
+    if (why != nullptr) return wrong("line " + std::to_string(number) + " of the tape: " + why);
+  }
+  for (const std::size_t span : open) file.tape.spans[span].end = file.tape.draws.size();
+  return file;
+}
+
+int write_tape(const std::string& path, const TapeFile& file) {
+  errno = 0;
+  std::ofstream out(path, std::ios::trunc);
+  out << to_json(file);
+  out.close();
+  return out ? 0 : (errno != 0 ? errno : EIO);
+}
+
+tl::expected<TapeFile, std::string> read_tape(const std::string& path) {
+  errno = 0;
+  std::ifstream in(path);
+  if (!in) return tl::make_unexpected(path + ": " + std::strerror(errno != 0 ? errno : EIO));
+  std::stringstream text;
+  text << in.rdbuf();
+  auto file = parse_tape(text.str());
+  if (!file) return tl::make_unexpected(path + ": " + file.error());
+  return file;
+}
+
+}  // namespace rtrs::tools

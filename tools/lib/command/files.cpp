@@ -1,0 +1,189 @@
+#include "tools/lib/command/files.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "tools/lib/command/exit_codes.hpp"
+
+namespace rtrs::tool {
+
+namespace {
+
+// Bytes of a sequence at the beginning of `text` that chooses a colour; 0 where there is none.
+std::size_t color_bytes(std::string_view text) {
+  if (!text.starts_with("\x1b[")) return 0;
+  const std::size_t end = text.find_first_not_of("0123456789;", 2);
+  return end != text.npos && text[end] == 'm' ? end + 1 : 0;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text, bool colors) {
+  std::string out;
+  out.reserve(text.size());
+  const auto escape = [&out](unsigned char code) {
+    char word[8];
+    std::snprintf(word, sizeof word, "\\u%04x", code);
+    out += word;
+  };
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    const auto next = static_cast<unsigned char>(at + 1 < text.size() ? text[at + 1] : 0);
+    if (const std::size_t color = colors ? color_bytes(text.substr(at)) : 0; color != 0) {
+      out += text.substr(at, color);
+      at += color - 1;
+    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
+      escape(next);
+      ++at;
+    } else if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f) {
+      escape(byte);
+    } else {
+      out += text[at];
+    }
+  }
+  return out;
+}
+
+void error(const std::string& text) {
+  std::fprintf(stderr, "urtrs-replay: %s\n", printable(text).c_str());
+}
+
+void warn_of_damage(const std::string& path, const std::string& damage, std::uint64_t records) {
+  if (damage.empty()) return;
+  error(path + ", " + damage + "; the trace is damaged: only the " + std::to_string(records) +
+        " records before it are looked at");
+}
+
+InputFile::InputFile(const std::string& path) {
+  if (path == "-") {
+    fd_ = ::dup(STDIN_FILENO);
+  } else {
+    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  }
+  if (fd_ < 0) {
+    error("cannot open " + path + ": " + std::strerror(errno) +
+          "; give the path of a trace file, or - for stdin");
+    return;
+  }
+  struct stat status {};
+  if (::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode))
+    size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+InputFile::~InputFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+namespace {
+
+bool is_writable(const std::string& path, const struct stat& status, bool pipes) {
+  if (S_ISREG(status.st_mode) && status.st_size == 0) return true;
+  if (pipes && S_ISFIFO(status.st_mode)) return true;
+  error("cannot write " + path +
+        ": what is there is not an empty file, and is left as it is; name another file");
+  return false;
+}
+
+}  // namespace
+
+bool may_write(const std::string& path, bool pipes) {
+  if (path == "-" && pipes) return true;
+  if (path == "-") return error("cannot write to standard output here; name a file"), false;
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) return is_writable(path, status, pipes);
+  if (errno == ENOENT) return true;
+  error("cannot write " + path + ": " + std::strerror(errno));
+  return false;
+}
+
+int create_output(const std::string& path, unsigned mode, bool pipes) {
+  if (!may_write(path, pipes)) return -1;
+  // Not O_EXCL, because the name may be a link to where nothing is yet. A pipe is waited for until it is
+  // read.
+  const int fd =
+      path == "-"
+          ? ::dup(STDOUT_FILENO)
+          : ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC | (pipes ? 0 : O_NONBLOCK), mode);
+  if (fd < 0) {
+    error("cannot write " + path + ": " + std::strerror(errno));
+    return -1;
+  }
+  struct stat status {};
+  if (path == "-" || (::fstat(fd, &status) == 0 && is_writable(path, status, pipes))) {
+    // Where the mode is not ours to change, the owner has chosen it.
+    if (mode == 0600 && S_ISREG(status.st_mode)) (void)!::fchmod(fd, 0600);
+    return fd;
+  }
+  ::close(fd);
+  return -1;
+}
+
+bool Output::line(std::string_view text) {
+  if (errno_ != 0) return false;
+  const std::string clean = printable(text, colors_);
+  text = clean;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fputc('\n', stdout) != EOF) {
+    return true;
+  }
+  errno_ = errno;
+  return false;
+}
+
+int Output::finish(int code) {
+  if (errno_ == 0 && std::fflush(stdout) != 0) errno_ = errno;
+  if (errno_ == 0 || errno_ == EPIPE) return code;
+  error(std::string("cannot write to standard output: ") + std::strerror(errno_));
+  return exit_bad_trace;
+}
+
+namespace {
+constexpr std::uint64_t kBigFile = std::uint64_t{16} << 20;
+}
+
+Progress::Progress(std::uint64_t size, bool wanted)
+    : size_(size), on_(wanted && size >= kBigFile && ::isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() {
+  if (shown_) std::fputs("\r\x1b[K", stderr);
+}
+
+void Progress::at(std::uint64_t bytes) {
+  if (!on_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_ < std::chrono::milliseconds(100)) return;
+  last_ = now;
+  shown_ = true;
+  std::fprintf(stderr, "\r%3u %%  %llu of %llu MiB", static_cast<unsigned>(bytes * 100 / size_),
+               static_cast<unsigned long long>(bytes >> 20), static_cast<unsigned long long>(size_ >> 20));
+}
+
+int report_stop(const std::string& path, trace::Reader::Status status, const trace::Reader& reader) {
+  using Status = trace::Reader::Status;
+  const std::string where =
+      path + ", byte " + std::to_string(reader.stop().offset) + ": " + reader.stop().reason;
+  switch (status) {
+    case Status::ok:
+    case Status::end:
+      return exit_ok;
+    case Status::damaged:
+      error(where + "; the " + std::to_string(reader.records()) + " records before it are sound");
+      return exit_bad_trace;
+    case Status::io_error:
+      error(where);
+      return exit_bad_trace;
+    case Status::not_a_trace:
+      error(path + ": " + reader.stop().reason + "; traces are written by urtrsd, urtrs-sim and urtrs-perf");
+      return exit_cannot_read;
+    case Status::unknown_version:
+      error(path + ": " + reader.stop().reason + "; use the urtrs-replay of the version that recorded it");
+      return exit_cannot_read;
+  }
+  return exit_bad_trace;
+}
+
+}  // namespace rtrs::tool

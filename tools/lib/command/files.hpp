@@ -1,0 +1,76 @@
+// Files, output and progress as all subcommands need them.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "tools/lib/trace/reader.hpp"
+
+namespace rtrs::tool {
+
+// A file to read, "-" is standard input. Says on stderr when it cannot be opened.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+  bool is_open() const { return fd_ >= 0; }
+  int fd() const { return fd_; }
+  std::uint64_t size() const { return size_; }  // 0: unknown
+
+ private:
+  int fd_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+// The text with control characters (C0 but tab and line feed, DEL, C1) as \u001b, so that a name out of a
+// file cannot command a terminal. Valid within JSON too. `colors` leaves sequences that only choose a colour
+// as they are.
+std::string printable(std::string_view text, bool colors = false);
+
+// Whether a result may be written to `path`: nothing is there, or an empty file. Says on stderr why not. With
+// `pipes`, "-" (standard output) and a named pipe too. Opens and changes nothing.
+bool may_write(const std::string& path, bool pipes = false);
+// A descriptor for writing there, or -1 and the reason on stderr: what may_write() refuses is never changed.
+// 0600 is the mode of an empty file that is there as well.
+int create_output(const std::string& path, unsigned mode, bool pipes = false);
+
+// Standard output, buffered and printable(). A reader that went away (cat | head) is no error.
+class Output {
+ public:
+  explicit Output(bool colors = false) : colors_(colors) {}
+  // False when nothing more can be written.
+  bool line(std::string_view text);
+  // Exit code: `code`, or an error when the output could not be written.
+  int finish(int code);
+
+ private:
+  bool colors_ = false;
+  int errno_ = 0;  // of the first failure
+};
+
+// Percent on stderr, when that is a terminal and the file is big.
+class Progress {
+ public:
+  Progress(std::uint64_t size, bool wanted);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void at(std::uint64_t bytes);
+
+ private:
+  std::uint64_t size_;
+  bool on_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point last_{};
+};
+
+// Says why a trace could not be read to its end, and what that means. Answers the exit code.
+int report_stop(const std::string& path, trace::Reader::Status status, const trace::Reader& reader);
+void error(const std::string& text);
+// Says that only the records before the damage are looked at; nothing where `damage` is empty.
+void warn_of_damage(const std::string& path, const std::string& damage, std::uint64_t records);
+
+}  // namespace rtrs::tool

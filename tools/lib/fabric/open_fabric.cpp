@@ -1,0 +1,95 @@
+#include "tools/lib/fabric/open_fabric.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "backends/libfabric/ofi.hpp"
+#ifdef URTRS_HAS_VERBS
+#include "backends/verbs/verbs.hpp"
+#endif
+
+namespace rtrs::tools {
+namespace {
+
+using Opened = tl::expected<std::unique_ptr<Fabric>, std::string>;
+
+// Passes the log on and keeps its last error, which tells more than a code.
+template <class Level>
+std::function<void(Level, const std::string&)> keep_error(const FabricChoice& choice,
+                                                          std::shared_ptr<std::string> last) {
+  return [log = choice.log, last = std::move(last)](Level level, const std::string& text) {
+    if (level == Level::error) *last = text;
+    if (log) log(static_cast<LogLevel>(level), text);
+  };
+}
+
+std::string why(const std::string& logged, Errc error) {
+  return logged.empty() ? std::string(to_string(error)) : logged;
+}
+
+Opened open_libfabric(const FabricChoice& choice) {
+  const auto last = std::make_shared<std::string>();
+  ofi::OfiOptions options;
+  options.provider = choice.provider;
+  options.undelivered_timeout_ms =
+      static_cast<unsigned>(std::min<Nanos>(choice.undelivered_timeout / milliseconds(1), 0x7fffffff));
+  options.log = keep_error<ofi::LogLevel>(choice, last);
+  auto fabric = ofi::open_ofi_fabric(options);
+  if (fabric) return std::move(*fabric);
+  return tl::unexpected("cannot use the libfabric provider '" + choice.provider +
+                        "': " + why(*last, fabric.error()) + "; fi_info -l lists what there is");
+}
+
+#ifdef URTRS_HAS_VERBS
+verbs::Invalidation invalidation_of(const std::string& name) {
+  if (name == "windows") return verbs::Invalidation::windows;
+  return name == "registration" ? verbs::Invalidation::registration : verbs::Invalidation::automatic;
+}
+
+Opened open_verbs(const FabricChoice& choice) {
+  const auto last = std::make_shared<std::string>();
+  verbs::VerbsOptions options;
+  options.device = choice.device;
+  options.invalidation = invalidation_of(choice.invalidation);
+  options.retry_count = static_cast<std::uint8_t>(choice.retry_count);
+  options.log = keep_error<verbs::LogLevel>(choice, last);
+  auto fabric = verbs::open_verbs_fabric(options);
+  if (fabric) return std::move(*fabric);
+  return tl::unexpected("cannot use verbs: " + why(*last, fabric.error()));
+}
+#else
+Opened open_verbs(const FabricChoice&) {
+  return tl::unexpected<std::string>(
+      "this build has no verbs; configure it where libibverbs-dev and librdmacm-dev are installed");
+}
+#endif
+
+}  // namespace
+
+const std::vector<std::string>& fabric_names() {
+  static const std::vector<std::string> names{"libfabric", "verbs"};
+  return names;
+}
+
+const std::vector<std::string>& invalidation_names() {
+  static const std::vector<std::string> names{"auto", "windows", "registration"};
+  return names;
+}
+
+void raise_descriptor_limit() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+Opened open_fabric(const FabricChoice& choice) {
+  if (choice.fabric == "libfabric") return open_libfabric(choice);
+  if (choice.fabric == "verbs") return open_verbs(choice);
+  return tl::unexpected("there is no fabric '" + choice.fabric + "'; choose libfabric or verbs");
+}
+
+}  // namespace rtrs::tools

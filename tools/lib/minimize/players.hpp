@@ -1,0 +1,15 @@
+// The player of a machine's inputs, by the kind of machine.
+#pragma once
+#include "tools/lib/minimize/client_player.hpp"
+#include "tools/lib/minimize/server_player.hpp"
+
+namespace rtrs::tool {
+
+inline ClientPlayer player_of(const ClientInputs& trace) {
+  return ClientPlayer(trace);
+}
+inline ServerPlayer player_of(const ServerInputs& trace) {
+  return ServerPlayer(trace);
+}
+
+}  // namespace rtrs::tool

@@ -1,0 +1,63 @@
+// A member that is missing in RTRS_FIELDS is not recorded: the machine that replay makes has another value
+// there.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <string>
+#include <type_traits>
+
+#include "core/base/reflect.hpp"
+#include "core/base/test_members.hpp"
+#include "core/proto/config.hpp"
+#include "core/record/kinds.hpp"
+
+namespace rtrs::trace {
+namespace {
+
+using test::members;
+
+// Names of the events, and of the structs in them, whose fields are not all of their members.
+class Incomplete {
+ public:
+  template <class T>
+  void look(const std::string& name) {
+    static_assert(std::is_aggregate_v<T>);
+    T value{};
+    std::size_t listed = 0;
+    T::visit_fields(value, [&]<class Field>(const char* field, Field&) {
+      ++listed;
+      if constexpr (Reflected<Field>) look<Field>(name + "." + field);
+    });
+    if (listed != members<T>()) {
+      names +=
+          name + ": " + std::to_string(members<T>()) + " members, " + std::to_string(listed) + " recorded\n";
+    }
+  }
+
+  std::string names;
+};
+
+struct Forgetful {
+  int first = 0;
+  HeartbeatConfig nested;
+  int forgotten = 0;
+  RTRS_FIELDS(first, nested)
+};
+
+TEST(RecordedMembers, EveryMemberOfEveryEventIsRecorded) {
+  Incomplete incomplete;
+#define LOOK(number, event_class, type) incomplete.look<type>(#type);
+  RTRS_TRACE_EVENTS(LOOK)
+  RTRS_TRACE_LONG(LOOK)
+#undef LOOK
+  EXPECT_EQ(incomplete.names, "");
+}
+
+TEST(RecordedMembers, AForgottenOneIsSeen) {
+  Incomplete incomplete;
+  incomplete.look<Forgetful>("Forgetful");
+  EXPECT_EQ(incomplete.names, "Forgetful: 3 members, 2 recorded\n");
+}
+
+}  // namespace
+}  // namespace rtrs::trace

@@ -1,0 +1,63 @@
+// Makes a ReplayMachine of any class with `void on(const Input&, ActionList&)` for each alternative of a
+// variant and `fingerprint()`.
+#pragma once
+#include <array>
+#include <utility>
+#include <variant>
+
+#include "core/record/invariants.hpp"
+#include "tools/lib/trace/replay.hpp"
+
+namespace rtrs::trace {
+
+template <class Machine, class Inputs>
+class ReplayAdapter;
+
+template <class Machine, class... Inputs>
+class ReplayAdapter<Machine, std::variant<Inputs...>> final : public ReplayMachine {
+ public:
+  template <class... Arguments>
+  explicit ReplayAdapter(Arguments&&... arguments) : machine_(std::forward<Arguments>(arguments)...) {}
+
+  bool feed(const Record& input, const FieldMap& map, ActionList& actions) override {
+    static constexpr Table kTable = make_table();
+    const KindId kind = input.event->id;
+    if (kind >= kKindLimit || kTable[kind] == nullptr) return false;
+    kTable[kind](machine_, input, map, actions);
+    return true;
+  }
+  std::uint64_t fingerprint() const override { return machine_.fingerprint(); }
+  const char* broken_invariant() const override { return broken_rule(machine_); }
+  const char* load(std::string_view bytes, std::uint64_t layout) override {
+    if constexpr (Reflected<Machine>) {
+      if (layout != state_layout(machine_)) return "the state has other fields than in this version";
+      const auto* at = reinterpret_cast<const std::uint8_t*>(bytes.data());
+      const std::uint8_t* const end = at + bytes.size();
+      if (state::load(at, end, machine_) != end) return "the state is malformed";
+      return broken_rule(machine_);
+    } else {
+      return "the machine has no state to load";
+    }
+  }
+  StateText text() const override {
+    if constexpr (Reflected<Machine>) return state_text(machine_);
+    return {};
+  }
+
+ private:
+  using Step = void (*)(Machine&, const Record&, const FieldMap&, ActionList&);
+  using Table = std::array<Step, kKindLimit>;
+  template <class Input>
+  static void step(Machine& machine, const Record& record, const FieldMap& map, ActionList& actions) {
+    machine.on(get_struct<Input>(record, map), actions);
+  }
+  static constexpr Table make_table() {
+    Table table{};
+    ((table[kKindOf<Inputs>] = &step<Inputs>), ...);
+    return table;
+  }
+
+  Machine machine_;
+};
+
+}  // namespace rtrs::trace

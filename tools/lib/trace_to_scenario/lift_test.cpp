@@ -1,0 +1,113 @@
+// Worlds made from traces of simulated clients.
+#include "tools/lib/trace_to_scenario/lift.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "sim/scenarios/directed.hpp"
+#include "tools/lib/testing/scratch_folder.hpp"
+
+namespace rtrs::tool {
+namespace {
+
+LoadedTrace trace_of(std::uint64_t seed, const std::string& directory,
+                     const sim::Scenario* scenario = nullptr) {
+  sim::WorldOptions options;
+  options.seed = seed;
+  options.scenario = scenario;
+  options.trace = directory + "/run";
+  const sim::WorldResult result = sim::run_seed(options);
+  EXPECT_FALSE(result.failed) << result.failure.text;
+  FILE* file = std::fopen((options.trace + ".client1.trace").c_str(), "rb");
+  trace::FdSource source(fileno(file));
+  auto trace = load_machines(source);
+  std::fclose(file);
+  EXPECT_TRUE(trace.has_value()) << (trace ? "" : trace.error());
+  return trace ? *trace : LoadedTrace{};
+}
+
+class LiftTest : public ::testing::Test {
+ protected:
+  const trace::ScratchFolder folder;
+  const std::string directory = folder.path().string();
+};
+
+TEST_F(LiftTest, TheWorldHasWhatTheClientHad) {
+  const LoadedTrace trace = trace_of(3, directory);
+  ASSERT_FALSE(trace.machines.empty());
+  const auto& client = std::get<MachineInputs<ClientConfig, ClientInput>>(trace.machines[0].machine);
+  const auto guesses = infer(client);
+  ASSERT_GE(guesses.size(), 2u);
+  const sim::Scenario& world = guesses[0].scenario;
+  EXPECT_EQ(world.client.con_num, client.config.con_num);
+  EXPECT_TRUE(world.directed);
+  std::size_t submitted = 0;
+  for (const ClientInput& input : client.inputs)
+    submitted += std::holds_alternative<Submitted>(input) ? 1 : 0;
+  std::size_t requests = 0;
+  for (const sim::Step& step : world.script)
+    requests += step.verb == sim::Step::Verb::write || step.verb == sim::Step::Verb::read ? 1 : 0;
+  EXPECT_EQ(requests, submitted);
+}
+
+TEST_F(LiftTest, WorldsOfSoundRunsAreSound) {
+  for (const std::uint64_t seed : {3u, 14u}) {
+    LiftOptions options;
+    options.seeds = 3;
+    const Lifted lifted = lift(trace_of(seed, directory), options);
+    EXPECT_EQ(lifted.error, "");
+    EXPECT_FALSE(lifted.fails) << "seed " << seed << ": " << lifted.words << ": " << lifted.run.last.seen;
+    EXPECT_GE(lifted.tried, 6u);
+  }
+}
+
+// Twice the server dies and is started again while requests are under way.
+sim::Scenario two_outages(std::uint64_t seed) {
+  sim::Directed directed;
+  directed.shape = [](sim::Scenario& s, sim::ChoiceSource&) {
+    s.workload.requests = 1'500;
+    s.workload.gap = s.interval / 100;
+  };
+  directed.script =
+      "completed number=400\ncrash client=0\nlink_down\npass time=2s\nrestart client=0\nlink_up\n"
+      "completed number=900\ncrash client=0\nlink_down\npass time=2s\nrestart client=0\nlink_up\n"
+      "completed number=1400";
+  sim::SeededChoice choice(seed);
+  return sim::make_directed(directed, choice);
+}
+
+TEST_F(LiftTest, AWorldOfMoreRequestsThanItsTimeHasRoomForIsSound) {
+  const sim::Scenario scenario = two_outages(1);
+  const LoadedTrace trace = trace_of(1, directory, &scenario);
+  LiftOptions options;
+  options.seeds = 1;
+  options.seconds = 600;
+  const Lifted lifted = lift(trace, options);
+  EXPECT_EQ(lifted.error, "");
+  EXPECT_FALSE(lifted.fails) << lifted.words << ": " << lifted.run.last.seen;
+  EXPECT_TRUE(lifted.sound) << lifted.why;
+  EXPECT_EQ(lifted.tried, 3u) << "as they were lost, a rough network, the server crashed";
+}
+
+// Storage that never answers, below more requests than the application has buffers.
+TEST_F(LiftTest, ABacklogThatDoesNotMoveFails) {
+  sim::Scenario scenario = two_outages(1);
+  scenario.workload.requests = 0;
+  scenario.script.clear();
+  std::string why;
+  scenario.script.push_back(*sim::parse_step("storage number=64 time=900000s length=900000s", why));
+  for (int i = 0; i < 64; ++i) scenario.script.push_back(*sim::parse_step("write number=1", why));
+  sim::WorldOptions options;
+  options.seed = 1;
+  options.scenario = &scenario;
+  const sim::WorldResult result = sim::run_seed(options);
+  EXPECT_TRUE(result.failed);
+  EXPECT_EQ(result.failure.oracle, sim::Oracle::liveness);
+  EXPECT_NE(result.failure.text.find("that wait begins"), std::string::npos) << result.failure.text;
+}
+
+}  // namespace
+}  // namespace rtrs::tool

@@ -1,1 +1,0 @@
-"""Real processes, real sockets, real faults: see tools/real-lane --help."""

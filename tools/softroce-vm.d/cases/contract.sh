@@ -1,5 +1,0 @@
-# title: the contract that every fabric keeps, on the verbs backend
-# only: client=urtrs server=urtrs invalidate=on paths=1
-# limit: 500
-# runs: conformance/fabric/verbs_contract_test
-"$LAB_BUILD/conformance/fabric/verbs_contract_test" --gtest_brief=1 || fail "see above"
