@@ -29,6 +29,7 @@ LAYERS = {
     "conformance/spec": [],
     "conformance/wire": ["core", "sim", "conformance/memory"],
     "conformance/explore": ["core", "sim"],
+    "conformance/bench": ["core", "backends", "sim", "conformance/memory", "tools/lib", "tools/urtrsd"],
     "conformance/fuzz": ["core", "sim", "conformance/spec", "tools/lib", "tools/urtrsd"],
     "conformance": ["core", "backends", "sim", "conformance", "tools/lib"],
     "tools/lib/trace": ["core", "tools/lib/testing"],

@@ -14,7 +14,7 @@
 namespace rtrs::trace {
 namespace {
 
-using test::members;
+using rtrs::test::members;
 
 // Names of the events, and of the structs in them, whose fields are not all of their members.
 class Incomplete {
