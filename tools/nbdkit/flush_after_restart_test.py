@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 URTRSD, PLUGIN = sys.argv[1:3]
@@ -87,6 +88,13 @@ class Disk:
     def read(self, offset):
         return self.ask(READ, offset, len(DATA))[1]
 
+    def logged(self, text):
+        # The plugin writes its lines in a thread of their own, so that an answer can be here before the line.
+        end = time.monotonic() + 20
+        while text not in self.log.read_text() and time.monotonic() < end:
+            time.sleep(0.02)
+        return self.log.read_text()
+
     def end(self):
         self.ours.sendall(struct.pack(">IHHQQI", 0x25609513, 0, DISCONNECT, 0, 0, 0))
         self.process.wait()
@@ -137,7 +145,8 @@ class FlushAfterRestart(unittest.TestCase):
         self.lose_host()
         self.assertEqual(disk.flush(), EIO)
         self.assertEqual(disk.read(8192), bytes(len(DATA)), "the write is lost")
-        self.assertIn("1 acknowledged writes were not flushed and may be lost", disk.log.read_text())
+        text = "1 acknowledged writes were not flushed and may be lost"
+        self.assertIn(text, disk.logged(text))
         self.assertEqual(disk.write(8192), 0)
         self.assertEqual(disk.flush(), 0)
 
@@ -170,7 +179,8 @@ class FlushAfterRestart(unittest.TestCase):
         self.assertEqual(disk.flush(), 0)
         self.restart(signal.SIGTERM)
         self.assertEqual(disk.write(0), 0)
-        self.assertIn("every acknowledged write was flushed before", disk.log.read_text())
+        text = "every acknowledged write was flushed before"
+        self.assertIn(text, disk.logged(text))
 
 
 if __name__ == "__main__":
