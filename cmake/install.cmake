@@ -208,5 +208,5 @@ endforeach()
 if(TARGET urtrs_wire AND NOT URTRS_SANITIZE AND NOT URTRS_FUZZ)
   add_test(NAME install_test COMMAND ${PROJECT_SOURCE_DIR}/cmake/install_test/run ${PROJECT_BINARY_DIR}
     ${CMAKE_CXX_COMPILER})
-  set_tests_properties(install_test PROPERTIES TIMEOUT 300 LABELS house)
+  set_tests_properties(install_test PROPERTIES TIMEOUT 300 LABELS lint)
 endif()

@@ -126,15 +126,15 @@ bool RemoteDevice::step(Nanos now) {
 
 void RemoteDevice::take_events() {
   while (client_.take_event(event_)) {
-    if (const auto* path = std::get_if<PathNews>(&event_)) on_path_event(*path);
+    if (const auto* path = std::get_if<PathEvent>(&event_)) on_path_event(*path);
     if (const auto* change = std::get_if<rnbd::DeviceChanged>(&event_)) on_device_changed(*change);
     if (const auto* replaced = std::get_if<rnbd::CacheReplaced>(&event_))
       news_.push_back(DeviceNews{state(), 0, geometry_, true, replaced->unflushed});
   }
 }
 
-void RemoteDevice::on_path_event(const PathNews& news) {
-  if (news.kind == PathNews::Kind::path && !close_begun_ && map_pending_ && hopeless())
+void RemoteDevice::on_path_event(const PathEvent& news) {
+  if (news.kind == PathEvent::Kind::path && !close_begun_ && map_pending_ && hopeless())
     map_result_ = to_error_code(Errc::no_path);
   news_.push_back(news);
 }
@@ -178,7 +178,7 @@ bool RemoteDevice::settle() {
   while (!news_.empty()) {
     const auto news = std::move(news_.front());
     news_.pop_front();
-    const auto* path = std::get_if<PathNews>(&news);
+    const auto* path = std::get_if<PathEvent>(&news);
     if (path != nullptr && options_.on_path) options_.on_path(*path);
     if (path == nullptr && options_.on_device) options_.on_device(std::get<DeviceNews>(news));
     if (!*alive) return false;

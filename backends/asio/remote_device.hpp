@@ -60,7 +60,7 @@ struct RemoteDeviceOptions {
   wire::rnbd::AccessMode access_mode = wire::rnbd::AccessMode::read_write;
   ClientConfig protocol;  // con_num counts the service connection too
   WaitMode wait = WaitMode::events;
-  std::function<void(const PathNews&)> on_path;      // may be empty
+  std::function<void(const PathEvent&)> on_path;     // may be empty
   std::function<void(const DeviceNews&)> on_device;  // may be empty
 };
 
@@ -175,7 +175,7 @@ class RemoteDevice {
   void finish(std::uint32_t slot, const boost::system::error_code&);
   bool step(Nanos now);
   void take_events();
-  void on_path_event(const PathNews&);
+  void on_path_event(const PathEvent&);
   void on_device_changed(const rnbd::DeviceChanged&);
   bool hopeless() const;
   bool settle();
@@ -208,7 +208,7 @@ class RemoteDevice {
   // Of one step. Kept, because initialising them anew costs more than an empty step.
   std::array<BlockCompletion, 64> completions_;
   BlockEvent event_;
-  std::deque<std::variant<PathNews, DeviceNews>> news_;
+  std::deque<std::variant<PathEvent, DeviceNews>> news_;
   std::vector<Finished> results_;  // by slot
   IndexQueue finished_;            // slots whose handler is due
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

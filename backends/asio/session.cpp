@@ -53,7 +53,7 @@ bool Session::step(Nanos now) {
     requests_.complete(static_cast<std::uint32_t>(one.user_data), to_error_code(one.result, one.peer_errno));
     if (!*alive) return false;
   }
-  PathNews news;
+  PathEvent news;
   while (client_.take_news(news)) {
     tell(news);
     if (!*alive) return false;
@@ -66,24 +66,24 @@ bool Session::step(Nanos now) {
   return count != 0;
 }
 
-void Session::tell(const PathNews& news) {
+void Session::tell(const PathEvent& news) {
   const auto alive = alive_;
   if (settings_.on_news) settings_.on_news(news);
   if (!*alive) return;
   switch (news.kind) {
-    case PathNews::Kind::link_up:
+    case PathEvent::Kind::link_up:
       if (!opening_.empty()) opening_.complete({});
       break;
-    case PathNews::Kind::path:
+    case PathEvent::Kind::path:
       if (!opening_.empty() && closing_.empty() && hopeless())
         opening_.complete(to_error_code(Errc::no_path));
       break;
-    case PathNews::Kind::session_ended:
+    case PathEvent::Kind::session_ended:
       ended_ = true;
       if (!opening_.empty()) opening_.complete(to_error_code(Errc::session_closed));
       break;
-    case PathNews::Kind::link_down:
-    case PathNews::Kind::refused:
+    case PathEvent::Kind::link_down:
+    case PathEvent::Kind::refused:
       break;
   }
 }

@@ -39,7 +39,8 @@ struct SessionSettings {
   // replaced by one from session_uuid, so that sessions do not reconnect in step.
   ClientOptions client;
   WaitMode wait = WaitMode::events;
-  std::function<void(const PathNews&)> on_news;  // path states and link changes, as they happen; may be empty
+  std::function<void(const PathEvent&)>
+      on_news;  // path states and link changes, as they happen; may be empty
 };
 
 class Session {
@@ -137,7 +138,7 @@ class Session {
   void start();
   void begin_close();
   bool step(Nanos now);
-  void tell(const PathNews&);
+  void tell(const PathEvent&);
   void submit(std::uint32_t slot, IoRequest);
   void fail_later(std::uint32_t slot, Errc);
   void finish_later(Operation Session::*operation, const boost::system::error_code&);

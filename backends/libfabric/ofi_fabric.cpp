@@ -118,12 +118,12 @@ int FabricImpl::open_endpoint(Connection& connection, fi_info& info) {
   return 0;
 }
 
-void FabricImpl::invalidate(ConKey key, ExposureId exposure, std::uint64_t cookie) {
+void FabricImpl::invalidate(ConKey key, RemoteKeyId remote_key, std::uint64_t cookie) {
   FabricEvent event;
   event.kind = FabricEvent::Kind::chunk_invalidated;
   event.key = key;
   event.cookie = cookie;
-  event.ok = memory_->invalidate(exposure);
+  event.ok = memory_->invalidate(remote_key);
   if (find(key) != nullptr) report(event);
 }
 

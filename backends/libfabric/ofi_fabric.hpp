@@ -39,12 +39,12 @@ class FabricImpl final : public OfiFabric {
   Result<Region> allocate(std::size_t bytes) override { return memory_->allocate(bytes); }
   Result<Region> register_memory(std::span<std::byte> m) override { return memory_->register_memory(m); }
   void release(RegionId id) override { memory_->release(id); }
-  Result<Exposure> expose(RegionId id, std::size_t offset, std::size_t length) override {
-    return memory_->expose(id, offset, length);
+  Result<RemoteKey> make_key(RegionId id, std::size_t offset, std::size_t length) override {
+    return memory_->make_key(id, offset, length);
   }
-  void unexpose(ExposureId id) override { memory_->unexpose(id); }
-  void invalidate(ConKey, ExposureId, std::uint64_t cookie) override;
-  Result<std::uint32_t> renew(ConKey, ExposureId id) override { return memory_->renew(id); }
+  void release_key(RemoteKeyId id) override { memory_->release_key(id); }
+  void invalidate(ConKey, RemoteKeyId, std::uint64_t cookie) override;
+  Result<std::uint32_t> rebind(ConKey, RemoteKeyId id) override { return memory_->rebind(id); }
 
   Errc listen(const PathAddress& local) override;
   void connect(ConKey, const PathAddress&, const ConnectionParams&, std::span<const std::byte>) override;

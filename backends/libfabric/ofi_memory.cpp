@@ -89,8 +89,8 @@ Result<Region> Memory::add(std::span<std::byte> memory, bool mapped) {
 
 void Memory::release(RegionId id) {
   RTRS_ASSERT(id < held_.size() && held_[id].used);
-  for (ExposureId exposure = 0; exposure < exposed_.size(); ++exposure) {
-    if (exposed_[exposure].used && exposed_[exposure].region == id) unexpose(exposure);
+  for (RemoteKeyId remote_key = 0; remote_key < key_slots_.size(); ++remote_key) {
+    if (key_slots_[remote_key].used && key_slots_[remote_key].region == id) release_key(remote_key);
   }
   const bool mapped = held_[id].mapped;
   held_[id] = Held{};
@@ -124,7 +124,7 @@ Result<MemoryHandle> Memory::register_remote(std::byte* start, std::size_t lengt
   return handle;
 }
 
-Result<Exposure> Memory::expose(RegionId region, std::size_t offset, std::size_t length) {
+Result<RemoteKey> Memory::make_key(RegionId region, std::size_t offset, std::size_t length) {
   const std::span<std::byte> memory = regions_[region];
   if (offset > memory.size() || length == 0 || length > memory.size() - offset) {
     return tl::unexpected(Errc::invalid);
@@ -132,39 +132,39 @@ Result<Exposure> Memory::expose(RegionId region, std::size_t offset, std::size_t
   std::byte* start = memory.data() + offset;
   Result<MemoryHandle> handle = register_remote(start, length);
   if (!handle) return tl::unexpected(handle.error());
-  if (free_exposures_.empty()) {
-    free_exposures_.push_back(static_cast<ExposureId>(exposed_.size()));
-    exposed_.emplace_back();
+  if (free_keys_.empty()) {
+    free_keys_.push_back(static_cast<RemoteKeyId>(key_slots_.size()));
+    key_slots_.emplace_back();
   }
-  const ExposureId id = free_exposures_.back();
-  free_exposures_.pop_back();
+  const RemoteKeyId id = free_keys_.back();
+  free_keys_.pop_back();
   const auto rkey = static_cast<std::uint32_t>(fi_mr_key(handle->get()));
-  exposed_[id] =
-      Exposed{.used = true, .region = region, .start = start, .length = length, .handle = std::move(*handle)};
-  return Exposure{.id = id,
-                  .rkey = rkey,
-                  .remote_addr = device_.virtual_addresses ? reinterpret_cast<std::uintptr_t>(start) : 0};
+  key_slots_[id] =
+      KeySlot{.used = true, .region = region, .start = start, .length = length, .handle = std::move(*handle)};
+  return RemoteKey{.id = id,
+                   .rkey = rkey,
+                   .remote_addr = device_.virtual_addresses ? reinterpret_cast<std::uintptr_t>(start) : 0};
 }
 
-void Memory::unexpose(ExposureId id) {
-  RTRS_ASSERT(id < exposed_.size() && exposed_[id].used);
-  exposed_[id] = Exposed{};
-  free_exposures_.push_back(id);
+void Memory::release_key(RemoteKeyId id) {
+  RTRS_ASSERT(id < key_slots_.size() && key_slots_[id].used);
+  key_slots_[id] = KeySlot{};
+  free_keys_.push_back(id);
 }
 
-bool Memory::invalidate(ExposureId id) noexcept {
-  if (id >= exposed_.size() || !exposed_[id].used) return false;
-  exposed_[id].handle.reset();
+bool Memory::invalidate(RemoteKeyId id) noexcept {
+  if (id >= key_slots_.size() || !key_slots_[id].used) return false;
+  key_slots_[id].handle.reset();
   return true;
 }
 
-Result<std::uint32_t> Memory::renew(ExposureId id) {
-  if (id >= exposed_.size() || !exposed_[id].used) return tl::unexpected(Errc::invalid);
-  Exposed& exposed = exposed_[id];
-  Result<MemoryHandle> handle = register_remote(exposed.start, exposed.length);
+Result<std::uint32_t> Memory::rebind(RemoteKeyId id) {
+  if (id >= key_slots_.size() || !key_slots_[id].used) return tl::unexpected(Errc::invalid);
+  KeySlot& slot = key_slots_[id];
+  Result<MemoryHandle> handle = register_remote(slot.start, slot.length);
   if (!handle) return tl::unexpected(handle.error());
-  exposed.handle = std::move(*handle);
-  return static_cast<std::uint32_t>(fi_mr_key(exposed.handle.get()));
+  slot.handle = std::move(*handle);
+  return static_cast<std::uint32_t>(fi_mr_key(slot.handle.get()));
 }
 
 }  // namespace rtrs::ofi

@@ -47,11 +47,11 @@ class Memory {
   void* address(const LocalPart&) const noexcept;
   void* descriptor(RegionId) const noexcept;
 
-  Result<Exposure> expose(RegionId, std::size_t offset, std::size_t length);
-  void unexpose(ExposureId);
-  // Makes the key dead; false when there is no such exposure.
-  bool invalidate(ExposureId) noexcept;
-  Result<std::uint32_t> renew(ExposureId);
+  Result<RemoteKey> make_key(RegionId, std::size_t offset, std::size_t length);
+  void release_key(RemoteKeyId);
+  // Makes the key dead; false when there is no such remote key.
+  bool invalidate(RemoteKeyId) noexcept;
+  Result<std::uint32_t> rebind(RemoteKeyId);
 
  private:
   struct Held {
@@ -59,7 +59,7 @@ class Memory {
     bool mapped = false;  // ours to unmap
     MemoryHandle handle;  // for local use, where needed
   };
-  struct Exposed {
+  struct KeySlot {
     bool used = false;
     RegionId region = kNoRegion;
     std::byte* start = nullptr;
@@ -74,8 +74,8 @@ class Memory {
   std::vector<std::span<std::byte>>& regions_;
   std::vector<Held> held_;
   std::vector<RegionId> free_regions_;
-  std::vector<Exposed> exposed_;
-  std::vector<ExposureId> free_exposures_;
+  std::vector<KeySlot> key_slots_;
+  std::vector<RemoteKeyId> free_keys_;
   MemoryHandle nothing_handle_;
 };
 

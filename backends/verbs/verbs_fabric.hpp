@@ -52,15 +52,15 @@ class FabricImpl final : public VerbsFabric {
   Result<Region> allocate(std::size_t bytes) override { return memory_.allocate(bytes); }
   Result<Region> register_memory(std::span<std::byte> m) override { return memory_.register_memory(m); }
   void release(RegionId id) override { memory_.release(id); }
-  Result<Exposure> expose(RegionId id, std::size_t offset, std::size_t length) override {
-    return memory_.expose(id, offset, length);
+  Result<RemoteKey> make_key(RegionId id, std::size_t offset, std::size_t length) override {
+    return memory_.make_key(id, offset, length);
   }
-  void unexpose(ExposureId) override;
-  std::uint32_t rkey_of(ConKey, const Exposure&) const noexcept override;
-  Result<Exposure> expose_revocable(ConKey, RegionId, std::size_t offset, std::size_t length) override;
-  Result<Exposure> offer(ConKey, RegionId, std::size_t offset, std::size_t length) override;
-  void invalidate(ConKey, ExposureId, std::uint64_t cookie) override;
-  Result<std::uint32_t> renew(ConKey, ExposureId) override;
+  void release_key(RemoteKeyId) override;
+  std::uint32_t rkey_of(ConKey, const RemoteKey&) const noexcept override;
+  Result<RemoteKey> make_revocable_key(ConKey, RegionId, std::size_t offset, std::size_t length) override;
+  Result<RemoteKey> make_request_key(ConKey, RegionId, std::size_t offset, std::size_t length) override;
+  void invalidate(ConKey, RemoteKeyId, std::uint64_t cookie) override;
+  Result<std::uint32_t> rebind(ConKey, RemoteKeyId) override;
 
   Errc listen(const PathAddress& local) override;
   void connect(ConKey, const PathAddress&, const ConnectionParams&, std::span<const std::byte>) override;

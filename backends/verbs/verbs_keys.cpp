@@ -5,56 +5,57 @@
 
 namespace rtrs::verbs {
 
-std::uint32_t FabricImpl::rkey_of(ConKey key, const Exposure& exposure) const noexcept {
+std::uint32_t FabricImpl::rkey_of(ConKey key, const RemoteKey& remote_key) const noexcept {
   const Connection* connection = find(key);
-  if (connection == nullptr || connection->device() == nullptr) return exposure.rkey;
-  return memory_.rkey(*connection->device(), exposure.id);
+  if (connection == nullptr || connection->device() == nullptr) return remote_key.rkey;
+  return memory_.rkey(*connection->device(), remote_key.id);
 }
 
-Result<Exposure> FabricImpl::expose_revocable(ConKey key, RegionId region, std::size_t offset,
-                                              std::size_t length) {
+Result<RemoteKey> FabricImpl::make_revocable_key(ConKey key, RegionId region, std::size_t offset,
+                                                 std::size_t length) {
   Connection* connection = find(key);
   if (connection == nullptr || connection->device() == nullptr) return tl::unexpected(Errc::fabric_error);
   Device& device = *connection->device();
   const bool windows = device.windows && (options_.invalidation == Invalidation::automatic ||
                                           options_.invalidation == Invalidation::windows);
-  if (!windows) return memory_.expose_at(device, region, offset, length);
-  Result<Exposure> exposure = memory_.expose_window(device, IBV_MW_TYPE_1, region, offset, length);
-  if (!exposure) return exposure;
-  if (!connection->bind(memory_.window_open(exposure->id), Connection::Bind::open, 0, false)) {
-    memory_.unexpose(exposure->id);
+  if (!windows) return memory_.make_key_at(device, region, offset, length);
+  Result<RemoteKey> remote_key = memory_.make_window(device, IBV_MW_TYPE_1, region, offset, length);
+  if (!remote_key) return remote_key;
+  if (!connection->bind(memory_.window_open(remote_key->id), Connection::Bind::open, 0, false)) {
+    memory_.release_key(remote_key->id);
     return tl::unexpected(Errc::fabric_error);
   }
   flush_soon(*connection);
-  exposure->rkey = memory_.rkey(device, exposure->id);
-  return exposure;
+  remote_key->rkey = memory_.rkey(device, remote_key->id);
+  return remote_key;
 }
 
 // Type 1 would do for the peer, but it cannot kill such a key.
-Result<Exposure> FabricImpl::offer(ConKey key, RegionId region, std::size_t offset, std::size_t length) {
+Result<RemoteKey> FabricImpl::make_request_key(ConKey key, RegionId region, std::size_t offset,
+                                               std::size_t length) {
   Connection* connection = find(key);
   if (connection == nullptr || connection->device() == nullptr || !connection->device()->per_qp_windows)
     return tl::unexpected(Errc::not_supported);
   Device& device = *connection->device();
-  Result<Exposure> exposure = memory_.expose_window(device, IBV_MW_TYPE_2, region, offset, length);
-  if (!exposure) return exposure;
-  memory_.bind_to(exposure->id, key);
-  if (!connection->bind(memory_.window_open(exposure->id), Connection::Bind::open, 0, false)) {
-    memory_.unexpose(exposure->id);
+  Result<RemoteKey> remote_key = memory_.make_window(device, IBV_MW_TYPE_2, region, offset, length);
+  if (!remote_key) return remote_key;
+  memory_.bind_to(remote_key->id, key);
+  if (!connection->bind(memory_.window_open(remote_key->id), Connection::Bind::open, 0, false)) {
+    memory_.release_key(remote_key->id);
     return tl::unexpected(Errc::fabric_error);
   }
   flush_soon(*connection);
-  exposure->rkey = memory_.rkey(device, exposure->id);
-  return exposure;
+  remote_key->rkey = memory_.rkey(device, remote_key->id);
+  return remote_key;
 }
 
-void FabricImpl::unexpose(ExposureId id) {
+void FabricImpl::release_key(RemoteKeyId id) {
   // Work requests that name its window go out before it does.
   if (memory_.is_window(id)) flush_unposted();
-  memory_.unexpose(id);
+  memory_.release_key(id);
 }
 
-void FabricImpl::invalidate(ConKey key, ExposureId id, std::uint64_t cookie) {
+void FabricImpl::invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) {
   Connection* connection = find(key);
   if (connection == nullptr || connection->stage() != Connection::Stage::up) return;
   if (!memory_.exists(id)) return report_invalidated(key, cookie, false);
@@ -67,10 +68,10 @@ void FabricImpl::invalidate(ConKey key, ExposureId id, std::uint64_t cookie) {
   flush_soon(*connection);
 }
 
-Result<std::uint32_t> FabricImpl::renew(ConKey key, ExposureId id) {
+Result<std::uint32_t> FabricImpl::rebind(ConKey key, RemoteKeyId id) {
   Connection* connection = find(key);
   if (connection == nullptr || !memory_.exists(id)) return tl::unexpected(Errc::invalid);
-  if (!memory_.is_window(id)) return memory_.renew(id);
+  if (!memory_.is_window(id)) return memory_.rebind(id);
   if (connection->stage() == Connection::Stage::up) {
     const bool bound = connection->bind(memory_.window_open(id), Connection::Bind::open, 0, false);
     bound ? flush_soon(*connection) : report_lost(*connection, Reason::post_failed);

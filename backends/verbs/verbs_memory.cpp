@@ -47,10 +47,10 @@ Errc Memory::adopt(Device& device) {
       return Errc::no_memory;
     }
   }
-  for (Exposed& exposed : exposed_) {
-    if (!exposed.used || exposed.device != nullptr) continue;
-    if (exposed.handles.size() <= device.index) exposed.handles.resize(device.index + 1);
-    if (!enlist({exposed.start, exposed.length}, kRemoteUse, device, exposed.handles[device.index])) {
+  for (KeySlot& slot : key_slots_) {
+    if (!slot.used || slot.device != nullptr) continue;
+    if (slot.handles.size() <= device.index) slot.handles.resize(device.index + 1);
+    if (!enlist({slot.start, slot.length}, kRemoteUse, device, slot.handles[device.index])) {
       forget(device);
       return Errc::no_memory;
     }
@@ -61,12 +61,12 @@ Errc Memory::adopt(Device& device) {
 
 void Memory::forget(const Device& device) noexcept {
   std::erase_if(stored_windows_, [&](const Stored& stored) { return stored.device == &device; });
-  for (Exposed& exposed : exposed_) {
-    if (exposed.handles.size() > device.index) exposed.handles[device.index].reset();
-    if (exposed.device != &device) continue;
-    exposed.window.reset();
-    exposed.handle.reset();
-    exposed.open = false;
+  for (KeySlot& slot : key_slots_) {
+    if (slot.handles.size() > device.index) slot.handles[device.index].reset();
+    if (slot.device != &device) continue;
+    slot.window.reset();
+    slot.handle.reset();
+    slot.open = false;
   }
   for (Held& held : held_) {
     if (held.handles.size() > device.index) held.handles[device.index].reset();
@@ -117,8 +117,8 @@ Result<Region> Memory::add(std::span<std::byte> memory, bool mapped) {
 
 void Memory::release(RegionId id) {
   RTRS_ASSERT(id < held_.size() && held_[id].used);
-  for (ExposureId exposure = 0; exposure < exposed_.size(); ++exposure) {
-    if (exposed_[exposure].used && exposed_[exposure].region == id) unexpose(exposure);
+  for (RemoteKeyId remote_key = 0; remote_key < key_slots_.size(); ++remote_key) {
+    if (key_slots_[remote_key].used && key_slots_[remote_key].region == id) release_key(remote_key);
   }
   const bool mapped = held_[id].mapped;
   held_[id] = Held{};
@@ -139,41 +139,41 @@ ibv_sge Memory::piece(const LocalPart& part, const Device& device) const noexcep
           .lkey = held_[part.region].handles[device.index]->lkey};
 }
 
-Result<Memory::Exposed*> Memory::open_exposure(RegionId region, std::size_t offset, std::size_t length,
-                                               ExposureId& id) {
+Result<Memory::KeySlot*> Memory::open_key(RegionId region, std::size_t offset, std::size_t length,
+                                          RemoteKeyId& id) {
   const std::span<std::byte> memory = regions_[region];
   if (offset > memory.size() || length == 0 || length > memory.size() - offset)
     return tl::unexpected(Errc::invalid);
-  if (free_exposures_.empty()) {
-    free_exposures_.push_back(static_cast<ExposureId>(exposed_.size()));
-    exposed_.emplace_back();
+  if (free_keys_.empty()) {
+    free_keys_.push_back(static_cast<RemoteKeyId>(key_slots_.size()));
+    key_slots_.emplace_back();
   }
-  id = free_exposures_.back();
-  free_exposures_.pop_back();
-  Exposed& exposed = exposed_[id];
-  exposed.used = true;
-  exposed.region = region;
-  exposed.start = memory.data() + offset;
-  exposed.length = length;
-  return &exposed;
+  id = free_keys_.back();
+  free_keys_.pop_back();
+  KeySlot& slot = key_slots_[id];
+  slot.used = true;
+  slot.region = region;
+  slot.start = memory.data() + offset;
+  slot.length = length;
+  return &slot;
 }
 
-Exposure Memory::describe(ExposureId id, std::uint32_t rkey) const noexcept {
-  return {.id = id, .rkey = rkey, .remote_addr = reinterpret_cast<std::uintptr_t>(exposed_[id].start)};
+RemoteKey Memory::describe(RemoteKeyId id, std::uint32_t rkey) const noexcept {
+  return {.id = id, .rkey = rkey, .remote_addr = reinterpret_cast<std::uintptr_t>(key_slots_[id].start)};
 }
 
-Result<Exposure> Memory::expose(RegionId region, std::size_t offset, std::size_t length) {
-  ExposureId id = kNoExposure;
-  const Result<Exposed*> opened = open_exposure(region, offset, length, id);
+Result<RemoteKey> Memory::make_key(RegionId region, std::size_t offset, std::size_t length) {
+  RemoteKeyId id = kNoRemoteKey;
+  const Result<KeySlot*> opened = open_key(region, offset, length, id);
   if (!opened) return tl::unexpected(opened.error());
-  Exposed& exposed = **opened;
-  exposed.handles.resize(devices_.size());
+  KeySlot& slot = **opened;
+  slot.handles.resize(devices_.size());
   std::uint32_t rkey = 0;
   for (const Device* device : devices_) {
     if (device == nullptr) continue;
-    MemoryHandle& handle = exposed.handles[device->index];
-    if (!enlist({exposed.start, length}, kRemoteUse, *device, handle)) {
-      unexpose(id);
+    MemoryHandle& handle = slot.handles[device->index];
+    if (!enlist({slot.start, length}, kRemoteUse, *device, handle)) {
+      release_key(id);
       return tl::unexpected(Errc::no_memory);
     }
     rkey = handle->rkey;
@@ -181,14 +181,15 @@ Result<Exposure> Memory::expose(RegionId region, std::size_t offset, std::size_t
   return describe(id, rkey);
 }
 
-Result<Exposure> Memory::expose_at(Device& device, RegionId region, std::size_t offset, std::size_t length) {
-  ExposureId id = kNoExposure;
-  const Result<Exposed*> opened = open_exposure(region, offset, length, id);
+Result<RemoteKey> Memory::make_key_at(Device& device, RegionId region, std::size_t offset,
+                                      std::size_t length) {
+  RemoteKeyId id = kNoRemoteKey;
+  const Result<KeySlot*> opened = open_key(region, offset, length, id);
   if (!opened) return tl::unexpected(opened.error());
   (*opened)->device = &device;
-  const Result<std::uint32_t> rkey = renew(id);
+  const Result<std::uint32_t> rkey = rebind(id);
   if (rkey) return describe(id, *rkey);
-  unexpose(id);
+  release_key(id);
   return tl::unexpected(rkey.error());
 }
 
@@ -203,86 +204,86 @@ WindowHandle Memory::take_window(Device& device, ibv_mw_type type) {
   return window;
 }
 
-Result<Exposure> Memory::expose_window(Device& device, ibv_mw_type type, RegionId region, std::size_t offset,
-                                       std::size_t length) {
-  ExposureId id = kNoExposure;
-  const Result<Exposed*> opened = open_exposure(region, offset, length, id);
+Result<RemoteKey> Memory::make_window(Device& device, ibv_mw_type type, RegionId region, std::size_t offset,
+                                      std::size_t length) {
+  RemoteKeyId id = kNoRemoteKey;
+  const Result<KeySlot*> opened = open_key(region, offset, length, id);
   if (!opened) return tl::unexpected(opened.error());
   (*opened)->device = &device;
   (*opened)->window = take_window(device, type);
   if ((*opened)->window != nullptr) return describe(id, (*opened)->window->rkey);
   say(options_, LogLevel::error, device.name + ": cannot make a memory window: " + errno_text(errno));
-  unexpose(id);
+  release_key(id);
   return tl::unexpected(Errc::no_memory);
 }
 
-void Memory::unexpose(ExposureId id) noexcept {
+void Memory::release_key(RemoteKeyId id) noexcept {
   RTRS_ASSERT(exists(id));
-  Exposed& exposed = exposed_[id];
+  KeySlot& slot = key_slots_[id];
   // A window that is still bound is not bound again: undoing it by a work request would race the peer's doing
   // so, and invalidating a window that is not bound takes soft-RoCE's whole kernel down.
-  const bool again = exposed.window != nullptr && exposed.window->type == IBV_MW_TYPE_2 && !exposed.open;
-  if (again) stored_windows_.push_back({exposed.device, std::move(exposed.window)});
-  exposed = Exposed{};
-  free_exposures_.push_back(id);
+  const bool again = slot.window != nullptr && slot.window->type == IBV_MW_TYPE_2 && !slot.open;
+  if (again) stored_windows_.push_back({slot.device, std::move(slot.window)});
+  slot = KeySlot{};
+  free_keys_.push_back(id);
 }
 
-std::uint32_t Memory::rkey(const Device& device, ExposureId id) const noexcept {
+std::uint32_t Memory::rkey(const Device& device, RemoteKeyId id) const noexcept {
   if (!exists(id)) return 0;
-  const Exposed& exposed = exposed_[id];
-  if (exposed.window != nullptr) return exposed.window->rkey;
-  if (exposed.device != nullptr) return exposed.handle == nullptr ? 0 : exposed.handle->rkey;
-  const bool there = exposed.handles.size() > device.index && exposed.handles[device.index] != nullptr;
-  return there ? exposed.handles[device.index]->rkey : 0;
+  const KeySlot& slot = key_slots_[id];
+  if (slot.window != nullptr) return slot.window->rkey;
+  if (slot.device != nullptr) return slot.handle == nullptr ? 0 : slot.handle->rkey;
+  const bool there = slot.handles.size() > device.index && slot.handles[device.index] != nullptr;
+  return there ? slot.handles[device.index]->rkey : 0;
 }
 
-void Memory::bind_to(ExposureId id, ConKey owner) noexcept {
-  exposed_[id].owner = owner;
+void Memory::bind_to(RemoteKeyId id, ConKey owner) noexcept {
+  key_slots_[id].owner = owner;
 }
 
 // A queue pair is held by the windows that are bound to it: on soft-RoCE its end waits for them in vain, for
 // the better part of a second, and the kernel warns.
 void Memory::drop_windows_of(ConKey owner) noexcept {
-  for (Exposed& exposed : exposed_) {
-    if (exposed.used && exposed.window != nullptr && exposed.owner == owner) exposed.window.reset();
+  for (KeySlot& slot : key_slots_) {
+    if (slot.used && slot.window != nullptr && slot.owner == owner) slot.window.reset();
   }
 }
 
-WindowBind Memory::window_open(ExposureId id) const noexcept {
-  const Exposed& exposed = exposed_[id];
+WindowBind Memory::window_open(RemoteKeyId id) const noexcept {
+  const KeySlot& slot = key_slots_[id];
   WindowBind bind;
-  bind.window = exposed.window.get();
-  bind.info.mr = held_[exposed.region].handles[exposed.device->index].get();
-  bind.info.addr = reinterpret_cast<std::uintptr_t>(exposed.start);
-  bind.info.length = exposed.length;
+  bind.window = slot.window.get();
+  bind.info.mr = held_[slot.region].handles[slot.device->index].get();
+  bind.info.addr = reinterpret_cast<std::uintptr_t>(slot.start);
+  bind.info.length = slot.length;
   bind.info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
   return bind;
 }
 
-WindowBind Memory::window_closed(ExposureId id) const noexcept {
+WindowBind Memory::window_closed(RemoteKeyId id) const noexcept {
   WindowBind bind = window_open(id);
   // The library of soft-RoCE wants the registration even where there is nothing to bind.
   bind.info.length = 0;
   return bind;
 }
 
-void Memory::withdraw(ExposureId id) noexcept {
-  exposed_[id].handle.reset();
+void Memory::withdraw(RemoteKeyId id) noexcept {
+  key_slots_[id].handle.reset();
 }
 
-Result<std::uint32_t> Memory::renew(ExposureId id) {
-  Exposed& exposed = exposed_[id];
+Result<std::uint32_t> Memory::rebind(RemoteKeyId id) {
+  KeySlot& slot = key_slots_[id];
   // An offer lost its window with its connection; a registration would be a key that nothing takes back.
-  RTRS_ASSERT(exposed.owner == ConKey{});
-  if (exposed.device == nullptr || exposed.device->gone) return tl::unexpected(Errc::invalid);
-  if (!enlist({exposed.start, exposed.length}, kRemoteUse, *exposed.device, exposed.handle))
+  RTRS_ASSERT(slot.owner == ConKey{});
+  if (slot.device == nullptr || slot.device->gone) return tl::unexpected(Errc::invalid);
+  if (!enlist({slot.start, slot.length}, kRemoteUse, *slot.device, slot.handle))
     return tl::unexpected(Errc::no_memory);
-  return exposed.handle->rkey;
+  return slot.handle->rkey;
 }
 
 void Memory::killed(std::uint32_t rkey) noexcept {
-  for (Exposed& exposed : exposed_) {
-    if (exposed.window != nullptr && exposed.window->rkey == rkey) exposed.open = false;
+  for (KeySlot& slot : key_slots_) {
+    if (slot.window != nullptr && slot.window->rkey == rkey) slot.open = false;
   }
 }
 

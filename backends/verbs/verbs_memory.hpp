@@ -37,25 +37,25 @@ class Memory {
   const std::byte* address(const LocalPart&) const noexcept;
 
   // For the peers of all connections.
-  Result<Exposure> expose(RegionId, std::size_t offset, std::size_t length);
+  Result<RemoteKey> make_key(RegionId, std::size_t offset, std::size_t length);
   // For those of one device, as a registration.
-  Result<Exposure> expose_at(Device&, RegionId, std::size_t offset, std::size_t length);
+  Result<RemoteKey> make_key_at(Device&, RegionId, std::size_t offset, std::size_t length);
   // The same as a window that binding has to open. Type 2 windows come from a store.
-  Result<Exposure> expose_window(Device&, ibv_mw_type, RegionId, std::size_t offset, std::size_t length);
-  void unexpose(ExposureId) noexcept;
+  Result<RemoteKey> make_window(Device&, ibv_mw_type, RegionId, std::size_t offset, std::size_t length);
+  void release_key(RemoteKeyId) noexcept;
 
-  bool exists(ExposureId id) const noexcept { return id < exposed_.size() && exposed_[id].used; }
-  bool is_window(ExposureId id) const noexcept { return exposed_[id].window != nullptr; }
-  std::uint32_t rkey(const Device&, ExposureId) const noexcept;
-  // The window of this exposure can be opened only by this connection, and goes before its queue pair does.
-  void bind_to(ExposureId, ConKey) noexcept;
+  bool exists(RemoteKeyId id) const noexcept { return id < key_slots_.size() && key_slots_[id].used; }
+  bool is_window(RemoteKeyId id) const noexcept { return key_slots_[id].window != nullptr; }
+  std::uint32_t rkey(const Device&, RemoteKeyId) const noexcept;
+  // The window of this remote key can be opened only by this connection, and goes before its queue pair does.
+  void bind_to(RemoteKeyId, ConKey) noexcept;
   void drop_windows_of(ConKey) noexcept;
   // What opens the window, or, with nothing open behind it, closes it.
-  WindowBind window_open(ExposureId) const noexcept;
-  WindowBind window_closed(ExposureId) const noexcept;
-  // Undo and redo the registration of an exposure that is none for all connections.
-  void withdraw(ExposureId) noexcept;
-  Result<std::uint32_t> renew(ExposureId);
+  WindowBind window_open(RemoteKeyId) const noexcept;
+  WindowBind window_closed(RemoteKeyId) const noexcept;
+  // Undo and redo the registration of a remote key that is none for all connections.
+  void withdraw(RemoteKeyId) noexcept;
+  Result<std::uint32_t> rebind(RemoteKeyId);
   // The peer killed this key: its window may serve again.
   void killed(std::uint32_t rkey) noexcept;
 
@@ -65,7 +65,7 @@ class Memory {
     bool mapped = false;                // ours to unmap
     std::vector<MemoryHandle> handles;  // by device
   };
-  struct Exposed {
+  struct KeySlot {
     bool used = false;
     bool open = true;  // false: the peer killed the key
     RegionId region = kNoRegion;
@@ -83,8 +83,8 @@ class Memory {
   };
   Result<Region> add(std::span<std::byte>, bool mapped);
   bool enlist(std::span<std::byte>, int access, const Device&, MemoryHandle&) const;
-  Result<Exposed*> open_exposure(RegionId, std::size_t offset, std::size_t length, ExposureId&);
-  Exposure describe(ExposureId, std::uint32_t rkey) const noexcept;
+  Result<KeySlot*> open_key(RegionId, std::size_t offset, std::size_t length, RemoteKeyId&);
+  RemoteKey describe(RemoteKeyId, std::uint32_t rkey) const noexcept;
   WindowHandle take_window(Device&, ibv_mw_type);
 
   const VerbsOptions& options_;
@@ -92,8 +92,8 @@ class Memory {
   std::vector<std::span<std::byte>>& regions_;
   std::vector<Held> held_;
   std::vector<RegionId> free_regions_;
-  std::vector<Exposed> exposed_;
-  std::vector<ExposureId> free_exposures_;
+  std::vector<KeySlot> key_slots_;
+  std::vector<RemoteKeyId> free_keys_;
   std::vector<Stored> stored_windows_;  // of type 2, bound to nothing
 };
 

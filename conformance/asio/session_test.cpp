@@ -116,7 +116,7 @@ TEST_F(SessionTest, L09EverySessionWaitsForTimesOfItsOwn) {
     settings.client.session_uuid.bytes[1] = static_cast<std::uint8_t>(i);
     settings.client.protocol.reconnect_min = seconds(10);
     settings.client.protocol.reconnect_jitter = seconds(10);
-    settings.on_news = [&delays, i](const PathNews& news) {
+    settings.on_news = [&delays, i](const PathEvent& news) {
       if (news.path.state == PathState::waiting) delays[i] = news.path.delay;
     };
     asio::Session session(context, open_fabric(), settings);

@@ -47,13 +47,13 @@ class StarFabric final : public Fabric {
     return tl::unexpected(Errc::not_supported);
   }
   void release(RegionId id) override { std::free(std::exchange(regions_[id], {}).data()); }
-  Result<Exposure> expose(RegionId id, std::size_t offset, std::size_t) override {
-    exposed_ = regions_[id].data() + offset;
-    return Exposure{id, 1, reinterpret_cast<std::uint64_t>(exposed_)};
+  Result<RemoteKey> make_key(RegionId id, std::size_t offset, std::size_t) override {
+    target_ = regions_[id].data() + offset;
+    return RemoteKey{id, 1, reinterpret_cast<std::uint64_t>(target_)};
   }
-  void unexpose(ExposureId) override {}
-  void invalidate(ConKey, ExposureId, std::uint64_t) override {}
-  Result<std::uint32_t> renew(ConKey, ExposureId) override { return 1U; }
+  void release_key(RemoteKeyId) override {}
+  void invalidate(ConKey, RemoteKeyId, std::uint64_t) override {}
+  Result<std::uint32_t> rebind(ConKey, RemoteKeyId) override { return 1U; }
   Errc listen(const PathAddress&) override { return Errc::ok; }
   void connect(ConKey, const PathAddress&, const ConnectionParams&, std::span<const std::byte>) override {}
   void accept(std::uint32_t, ConKey key, const ConnectionParams&, std::span<const std::byte>) override {
@@ -85,7 +85,7 @@ class StarFabric final : public Fabric {
   void tell(const FabricEvent& event) { events_.at(waiting_++) = event; }
   ConKey accepted() const { return accepted_; }
   bool rejected() const { return rejected_; }
-  std::byte* exposed() const { return exposed_; }
+  std::byte* target() const { return target_; }
 
  private:
   Capabilities can_;
@@ -93,7 +93,7 @@ class StarFabric final : public Fabric {
   std::size_t waiting_ = 0;
   bool rejected_ = false;
   ConKey accepted_{};
-  std::byte* exposed_ = nullptr;  // by the last expose()
+  std::byte* target_ = nullptr;  // by the last make_key()
 };
 
 struct Client {
@@ -174,7 +174,7 @@ class Star {
     event.bytes = std::span(info).first(
         wire::encode(wire::InfoReq{wire::make_name("s" + std::to_string(number)).value}, info));
     tell(event);
-    clients_.push_back({fabric_.accepted(), fabric_.exposed()});
+    clients_.push_back({fabric_.accepted(), fabric_.target()});
   }
 
   Nanos now_ = 1;

@@ -34,12 +34,12 @@ class LoopFabric final : public Fabric {
     return Region{static_cast<RegionId>(regions_.size() - 1), bytes};
   }
   void release(RegionId) override {}
-  Result<Exposure> expose(RegionId id, std::size_t offset, std::size_t) override {
-    return Exposure{id, 1, reinterpret_cast<std::uint64_t>(regions_[id].data() + offset)};
+  Result<RemoteKey> make_key(RegionId id, std::size_t offset, std::size_t) override {
+    return RemoteKey{id, 1, reinterpret_cast<std::uint64_t>(regions_[id].data() + offset)};
   }
-  void unexpose(ExposureId) override {}
-  void invalidate(ConKey, ExposureId, std::uint64_t) override {}
-  Result<std::uint32_t> renew(ConKey, ExposureId) override { return 1U; }
+  void release_key(RemoteKeyId) override {}
+  void invalidate(ConKey, RemoteKeyId, std::uint64_t) override {}
+  Result<std::uint32_t> rebind(ConKey, RemoteKeyId) override { return 1U; }
 
   Errc listen(const PathAddress&) override { return Errc::ok; }
   void connect(ConKey key, const PathAddress& to, const ConnectionParams&,

@@ -57,7 +57,7 @@ class Pair {
     if (server_.poll(far_, now_, events) != count) return 0;
     const unsigned before = far_.posts();
     {
-      const Server::Together answers(server_, far_);
+      const Server::ResponseBatch answers(server_, far_);
       for (unsigned i = 0; i < count; ++i) server_.respond(far_, now_, events[i].id, 0);
       if (far_.posts() != before) return 0;
     }

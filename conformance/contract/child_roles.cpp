@@ -43,8 +43,9 @@ int go_deaf() {
   ofi::OfiFabric& fabric = **opened;
   const auto region = fabric.allocate(1 << 20);
   if (!region) return 1;
-  const auto exposure = fabric.expose(region->id, 0, region->bytes.size());
-  if (!exposure || fabric.listen({.source = {}, .destination = "127.0.0.1", .port = 0}) != Errc::ok) return 1;
+  const auto remote_key = fabric.make_key(region->id, 0, region->bytes.size());
+  if (!remote_key || fabric.listen({.source = {}, .destination = "127.0.0.1", .port = 0}) != Errc::ok)
+    return 1;
   std::printf("%u\n", fabric.listening_port());
   std::fflush(stdout);
   const ConKey key{.path = 0, .con = 0, .epoch = 1};
@@ -54,7 +55,7 @@ int go_deaf() {
       if (event.kind == FabricEvent::Kind::imm_received) wait_for_the_end();
       if (event.kind != FabricEvent::Kind::connect_requested) continue;
       fabric.accept(event.request, key, {.send_depth = 16, .receive_depth = 16},
-                    std::as_bytes(std::span(&*exposure, 1)));
+                    std::as_bytes(std::span(&*remote_key, 1)));
       fabric.post_receive(key, 16, 256);
     }
   } while (await(fabric));

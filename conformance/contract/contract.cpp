@@ -175,9 +175,9 @@ Target FabricContract::make_target(Side& owner, std::size_t bytes) {
   EXPECT_TRUE(region.has_value());
   if (!region) return target;
   target.region = *region;
-  const auto exposure = owner.fabric().expose(region->id, 0, bytes);
-  EXPECT_TRUE(exposure.has_value());
-  if (exposure) target.exposure = *exposure;
+  const auto remote_key = owner.fabric().make_key(region->id, 0, bytes);
+  EXPECT_TRUE(remote_key.has_value());
+  if (remote_key) target.remote_key = *remote_key;
   return target;
 }
 
@@ -187,9 +187,9 @@ Target FabricContract::make_revocable(const Link& link, std::size_t bytes) {
   EXPECT_TRUE(region.has_value());
   if (!region) return target;
   target.region = *region;
-  const auto exposure = server_->fabric().expose_revocable(link.server, region->id, 0, bytes);
-  EXPECT_TRUE(exposure.has_value());
-  if (exposure) target.exposure = *exposure;
+  const auto remote_key = server_->fabric().make_revocable_key(link.server, region->id, 0, bytes);
+  EXPECT_TRUE(remote_key.has_value());
+  if (remote_key) target.remote_key = *remote_key;
   tell_of_key(link);
   return target;
 }
@@ -214,8 +214,8 @@ WorkRequest FabricContract::write_imm(ConKey key, const Region& from, std::uint3
   work.op = WorkRequest::Op::write_imm;
   work.part_count = 1;
   work.parts[0] = LocalPart{.region = from.id, .offset = 0, .length = length};
-  work.rkey = to.exposure.rkey;
-  work.remote_addr = to.exposure.remote_addr + offset;
+  work.rkey = to.remote_key.rkey;
+  work.remote_addr = to.remote_key.remote_addr + offset;
   work.imm = imm;
   return work;
 }

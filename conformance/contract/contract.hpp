@@ -86,7 +86,7 @@ struct Link {
 // Memory of one side and the key under which the other side may write to it.
 struct Target {
   Region region;
-  Exposure exposure;
+  RemoteKey remote_key;
 };
 
 std::span<const std::byte> bytes_of(std::string_view);

@@ -32,25 +32,25 @@ TEST_P(FabricContract, memory_of_the_caller_can_be_sent_from_and_written_to) {
   const auto source = client().fabric().register_memory(from);
   const auto region = server().fabric().register_memory(to);
   ASSERT_TRUE(source && region);
-  const auto exposure = server().fabric().expose(region->id, 16, 32);
-  ASSERT_TRUE(exposure.has_value());
-  WorkRequest work = write_imm(link.client, *source, 6, Target{*region, *exposure}, 2, 4);
+  const auto remote_key = server().fabric().make_key(region->id, 16, 32);
+  ASSERT_TRUE(remote_key.has_value());
+  WorkRequest work = write_imm(link.client, *source, 6, Target{*region, *remote_key}, 2, 4);
   work.parts[0].offset = 8;
   post_one(client(), work);
   expect(server(), Kind::imm_received, link.server);
   EXPECT_EQ(std::memcmp(to.data() + 18, "caller", 6), 0);
   close_link(link);
-  server().fabric().unexpose(exposure->id);
+  server().fabric().release_key(remote_key->id);
   server().fabric().release(region->id);
   client().fabric().release(source->id);
 }
 
-TEST_P(FabricContract, an_exposure_outside_its_region_is_refused) {
+TEST_P(FabricContract, a_key_outside_its_region_is_refused) {
   const auto region = server().fabric().allocate(4096);
   ASSERT_TRUE(region.has_value());
-  EXPECT_FALSE(server().fabric().expose(region->id, 0, 4097).has_value());
-  EXPECT_FALSE(server().fabric().expose(region->id, 4096, 1).has_value());
-  EXPECT_FALSE(server().fabric().expose(region->id, 5000, 1).has_value());
+  EXPECT_FALSE(server().fabric().make_key(region->id, 0, 4097).has_value());
+  EXPECT_FALSE(server().fabric().make_key(region->id, 4096, 1).has_value());
+  EXPECT_FALSE(server().fabric().make_key(region->id, 5000, 1).has_value());
 }
 
 TEST_P(FabricContract, memory_that_was_released_and_allocated_again_is_zero) {
@@ -82,8 +82,8 @@ TEST_P(FabricContract, a_key_does_not_reach_into_the_next_part_of_its_region) {
   const Link link = open_link();
   const auto region = server().fabric().allocate(8192);
   ASSERT_TRUE(region.has_value());
-  const auto front = server().fabric().expose(region->id, 0, 4096);
-  const auto back = server().fabric().expose(region->id, 4096, 4096);
+  const auto front = server().fabric().make_key(region->id, 0, 4096);
+  const auto back = server().fabric().make_key(region->id, 4096, 4096);
   ASSERT_TRUE(front && back);
   EXPECT_NE(front->rkey, back->rkey);
   const Region source = make_source(client(), "intruder");
@@ -95,10 +95,10 @@ TEST_P(FabricContract, a_withdrawn_key_leaves_the_others_of_its_region_alive) {
   const Link link = open_link();
   const auto region = server().fabric().allocate(8192);
   ASSERT_TRUE(region.has_value());
-  const auto front = server().fabric().expose(region->id, 0, 4096);
-  const auto back = server().fabric().expose(region->id, 4096, 4096);
+  const auto front = server().fabric().make_key(region->id, 0, 4096);
+  const auto back = server().fabric().make_key(region->id, 4096, 4096);
   ASSERT_TRUE(front && back);
-  server().fabric().unexpose(front->id);
+  server().fabric().release_key(front->id);
   const Region source = make_source(client(), "welcome");
   post_one(client(), write_imm(link.client, source, 7, Target{*region, *back}, 0, 1));
   expect(server(), Kind::imm_received, link.server);
@@ -110,11 +110,11 @@ TEST_P(FabricContract, a_write_with_a_wrong_key_breaks_the_connection_and_writes
   const Link link = open_link();
   Target target = make_target(server(), 4096);
   const Region source = make_source(client(), "intruder");
-  target.exposure.rkey ^= 0x10;
+  target.remote_key.rkey ^= 0x10;
   expect_refused(link, write_imm(link.client, source, 8, target, 0, 1), target);
 }
 
-TEST_P(FabricContract, a_write_beyond_the_exposure_breaks_the_connection_and_writes_nothing) {
+TEST_P(FabricContract, a_write_beyond_the_key_breaks_the_connection_and_writes_nothing) {
   const Link link = open_link();
   const Target target = make_target(server(), 4096);
   const Region source = make_source(client(), "intruder");
@@ -135,7 +135,7 @@ TEST_P(FabricContract, a_withdrawn_key_is_dead) {
   const Link link = open_link();
   const Target target = make_target(server(), 4096);
   const Region source = make_source(client(), "intruder");
-  server().fabric().unexpose(target.exposure.id);
+  server().fabric().release_key(target.remote_key.id);
   expect_refused(link, write_imm(link.client, source, 8, target, 0, 1), target);
 }
 
@@ -144,27 +144,27 @@ TEST_P(FabricContract, an_invalidated_key_is_dead_once_that_is_reported) {
   const Link link = open_link(keyed(), 32, 256);
   const Target target = make_revocable(link, 4096);
   const Region source = make_source(client(), "intruder");
-  server().fabric().invalidate(link.server, target.exposure.id, 4711);
+  server().fabric().invalidate(link.server, target.remote_key.id, 4711);
   const SeenEvent done = expect(server(), Kind::chunk_invalidated, link.server);
   EXPECT_EQ(done.cookie, 4711u);
   EXPECT_TRUE(done.ok);
   expect_refused(link, write_imm(link.client, source, 8, target, 0, 1), target);
 }
 
-TEST_P(FabricContract, a_renewed_exposure_has_a_key_it_never_had) {
+TEST_P(FabricContract, a_renewed_key_has_a_key_it_never_had) {
   if (!capabilities().invalidation) GTEST_SKIP() << "no capability invalidation";
   const Link link = open_link(keyed(), 64, 0);
   Target target = make_revocable(link, 4096);
   const Region source = make_source(client(), "welcome");
-  std::vector<std::uint32_t> keys{target.exposure.rkey};
+  std::vector<std::uint32_t> keys{target.remote_key.rkey};
   for (std::uint32_t round = 0; round < 50; ++round) {
-    server().fabric().invalidate(link.server, target.exposure.id, round);
+    server().fabric().invalidate(link.server, target.remote_key.id, round);
     expect(server(), Kind::chunk_invalidated, link.server);
-    const auto key = server().fabric().renew(link.server, target.exposure.id);
+    const auto key = server().fabric().rebind(link.server, target.remote_key.id);
     ASSERT_TRUE(key.has_value());
     EXPECT_EQ(std::count(keys.begin(), keys.end(), *key), 0);
     keys.push_back(*key);
-    target.exposure.rkey = *key;
+    target.remote_key.rkey = *key;
     tell_of_key(link);
     post_one(client(), write_imm(link.client, source, 7, target, round, round));
     ASSERT_EQ(expect(server(), Kind::imm_received, link.server).imm, round);
@@ -177,7 +177,7 @@ TEST_P(FabricContract, nothing_about_invalidation_comes_after_closed) {
   if (!capabilities().invalidation) GTEST_SKIP() << "no capability invalidation";
   const Link link = open_link(keyed(), 32, 256);
   const Target target = make_revocable(link, 4096);
-  server().fabric().invalidate(link.server, target.exposure.id, 1);
+  server().fabric().invalidate(link.server, target.remote_key.id, 1);
   server().fabric().disconnect(link.server);
   run_until_quiet();
   ASSERT_FALSE(server().events().empty());
@@ -193,9 +193,9 @@ TEST_P(FabricContract, a_connection_ends_with_the_keys_that_it_offered_still_ope
   const Link other = open_link();
   const Link link = open_link(keyed(), 32, 256);
   const Region region = make_source(client(), "offered");
-  std::vector<ExposureId> offers;
+  std::vector<RemoteKeyId> offers;
   for (std::size_t at = 0; at < 4; ++at) {
-    const auto offered = client().fabric().offer(link.client, region.id, at, 1);
+    const auto offered = client().fabric().make_request_key(link.client, region.id, at, 1);
     ASSERT_TRUE(offered.has_value());
     offers.push_back(offered->id);
   }
@@ -204,7 +204,7 @@ TEST_P(FabricContract, a_connection_ends_with_the_keys_that_it_offered_still_ope
   close_link(link);
   post_one(client(), empty_imm(other.client, 2));
   EXPECT_EQ(expect(server(), Kind::imm_received, other.server).imm, 2U);
-  for (const ExposureId id : offers) client().fabric().unexpose(id);
+  for (const RemoteKeyId id : offers) client().fabric().release_key(id);
   client().fabric().release(region.id);
   close_link(other);
 }
@@ -214,7 +214,7 @@ TEST_P(FabricContract, an_offered_key_lets_an_answer_in_and_dies_when_the_peer_s
   const Link link = open_link(keyed(), 32, 256);
   const auto region = client().fabric().allocate(4096);
   ASSERT_TRUE(region.has_value());
-  const auto offered = client().fabric().offer(link.client, region->id, 0, 4096);
+  const auto offered = client().fabric().make_request_key(link.client, region->id, 0, 4096);
   ASSERT_TRUE(offered.has_value());
   post_one(client(), empty_imm(link.client, 1));
   expect(server(), Kind::imm_received, link.server);
@@ -235,7 +235,7 @@ TEST_P(FabricContract, an_offered_key_lets_an_answer_in_and_dies_when_the_peer_s
   expect(server(), Kind::connection_lost, link.server);
   EXPECT_TRUE(untouched(region->bytes.subspan(100)));
   close_link(link);
-  client().fabric().unexpose(offered->id);
+  client().fabric().release_key(offered->id);
   client().fabric().release(region->id);
 }
 

@@ -223,9 +223,9 @@ TEST_P(FabricContract, writes_of_many_sizes_arrive_whole_and_touch_nothing_besid
   const auto region = server().fabric().allocate(kRoom + 2 * kGuard);
   const auto source = client().fabric().allocate(kRoom);
   ASSERT_TRUE(region && source);
-  const auto exposure = server().fabric().expose(region->id, kGuard, kRoom);
-  ASSERT_TRUE(exposure.has_value());
-  const Target target{*region, *exposure};
+  const auto remote_key = server().fabric().make_key(region->id, kGuard, kRoom);
+  ASSERT_TRUE(remote_key.has_value());
+  const Target target{*region, *remote_key};
   for (std::size_t i = 0; i < kRoom; ++i) source->bytes[i] = static_cast<std::byte>(1 + i % 251);
   std::uint32_t imm = 0;
   for (const std::uint32_t size : {1u, 7u, 64u, 511u, 4096u, 65535u, 65537u, 300001u, 1048576u}) {

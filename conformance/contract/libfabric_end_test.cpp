@@ -35,9 +35,9 @@ class LibfabricEnds : public FabricContract {
     client().fabric().connect(key, {.source = {}, .destination = "127.0.0.1", .port = port},
                               params(kDepth, 16), {});
     const SeenEvent connected = expect(client(), Kind::connected, key);
-    EXPECT_EQ(connected.text.size(), sizeof target.exposure);
-    std::memcpy(&target.exposure, connected.text.data(),
-                std::min(connected.text.size(), sizeof target.exposure));
+    EXPECT_EQ(connected.text.size(), sizeof target.remote_key);
+    std::memcpy(&target.remote_key, connected.text.data(),
+                std::min(connected.text.size(), sizeof target.remote_key));
     post_one(client(), empty_imm(key, 1));
     return key;
   }

@@ -81,7 +81,7 @@ std::optional<Kind> kind_named(const std::string& name) {
 
 }  // namespace
 
-std::string ladder(const MachineWorld& root, const std::vector<MachineStep>& steps) {
+std::string diagram(const MachineWorld& root, const std::vector<MachineStep>& steps) {
   std::string text;
   MachineWorld world = root;
   unsigned number = 0;
@@ -151,7 +151,7 @@ Replayed replay(const CounterExample& example) {
     const Finding* stuck = onwards.finding(kStuck);
     if (stuck != nullptr && stuck->way.empty()) result.broken = kStuck;
   }
-  result.ladder = ladder(root, taken);
+  result.diagram = diagram(root, taken);
   return result;
 }
 

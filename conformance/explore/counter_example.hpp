@@ -1,4 +1,4 @@
-// The way to a broken rule: as a ladder for people, and as a file that can be played again.
+// The way to a broken rule: as a sequence diagram for people, and as a file that can be played again.
 #pragma once
 #include <optional>
 #include <string>
@@ -17,7 +17,7 @@ struct CounterExample {
 
 // One line a step: who does what, and what it changes for paths and requests. The steps must be possible from
 // `root`; ends with the rule that is broken there, if one is.
-std::string ladder(const sim::MachineWorld& root, const std::vector<sim::MachineStep>& steps);
+std::string diagram(const sim::MachineWorld& root, const std::vector<sim::MachineStep>& steps);
 
 // JSON; the steps with their words, which reading ignores.
 std::string to_json(const CounterExample&);
@@ -31,7 +31,7 @@ ReadExample from_json(const std::string& text);
 struct Replayed {
   bool possible = false;  // every step could be taken
   std::string broken;  // rule that is broken at the end, of those that end stuck after a search; empty: none
-  std::string ladder;
+  std::string diagram;
 };
 // The configuration must exist.
 Replayed replay(const CounterExample&);

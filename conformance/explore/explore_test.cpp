@@ -182,8 +182,8 @@ TEST(CounterExample, PlaysAgainFromItsFile) {
   const Replayed played = replay(*read.example);
   EXPECT_TRUE(played.possible);
   EXPECT_EQ(played.broken, sim::kLostUpdate);
-  EXPECT_NE(played.ladder.find("client --- X --- server"), std::string::npos) << played.ladder;
-  EXPECT_NE(played.ladder.find("broken: no older write"), std::string::npos) << played.ladder;
+  EXPECT_NE(played.diagram.find("client --- X --- server"), std::string::npos) << played.diagram;
+  EXPECT_NE(played.diagram.find("broken: no older write"), std::string::npos) << played.diagram;
 }
 
 TEST(CounterExample, RefusesOtherFiles) {

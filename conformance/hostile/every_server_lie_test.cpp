@@ -96,8 +96,8 @@ class Scene {
     EXPECT_EQ(wire::encode(rsp, bytes), bytes.size());
     return bytes;
   }
-  static Message info_rsp(const Exposure& exposure) {
-    const wire::Descriptor run{exposure.remote_addr, exposure.rkey, kDepth * kChunk};
+  static Message info_rsp(const RemoteKey& remote_key) {
+    const wire::Descriptor run{remote_key.remote_addr, remote_key.rkey, kDepth * kChunk};
     Message bytes(wire::info_rsp_bytes(1));
     EXPECT_EQ(wire::encode_info_rsp(std::span(&run, 1), bytes), bytes.size());
     return bytes;
@@ -145,8 +145,8 @@ class Scene {
         return serve_connect(event);
       case FabricEvent::Kind::message_received:
         if (chunks_.id == kNoRegion) chunks_ = *peer_.fabric.allocate(kDepth * kChunk);
-        exposure_ = *peer_.fabric.expose(chunks_.id, 0, chunks_.bytes.size());
-        return peer_.send(event.key, lies_now(When::informing) ? lie_ : info_rsp(exposure_));
+        remote_key_ = *peer_.fabric.make_key(chunks_.id, 0, chunks_.bytes.size());
+        return peer_.send(event.key, lies_now(When::informing) ? lie_ : info_rsp(remote_key_));
       case FabricEvent::Kind::imm_received:
         if (wire::imm_type(event.imm) == wire::ImmType::hb_msg)
           return peer_.write_imm(event.key, wire::encode_hb(wire::ImmType::hb_ack));
@@ -183,7 +183,7 @@ class Scene {
     const std::uint32_t chunk = place.value.buf_id;
     const std::uint32_t imm = wire::encode_io_rsp(wire::ImmType::io_rsp, chunk, 0);
     if ((flags_ & wire::kConnRspNewRkey) != 0) {
-      peer_.send(key, rkey_rsp(static_cast<std::uint16_t>(chunk), exposure_.rkey), imm);
+      peer_.send(key, rkey_rsp(static_cast<std::uint16_t>(chunk), remote_key_.rkey), imm);
     } else {
       peer_.write_imm(key, imm);
     }
@@ -206,7 +206,7 @@ class Scene {
   Client client_;
   std::uint32_t flags_;
   Region chunks_;
-  Exposure exposure_{};
+  RemoteKey remote_key_{};
   std::map<std::uint16_t, ConKey> keys_;  // living connections by cid
   std::uint32_t epoch_ = 0;
   Message lie_;
@@ -251,7 +251,7 @@ TEST(EveryServerLie, InAReject) {
 
 TEST(EveryServerLie, InInfoRsp) {
   play_handshake(
-      When::informing, Scene::info_rsp(Exposure{}),
+      When::informing, Scene::info_rsp(RemoteKey{}),
       {{"type", 0, 2}, {"sg_cnt", 2, 2}, {"reserved", 4, 4}, {"addr", 8, 8}, {"key", 16, 4}, {"len", 20, 4}});
 }
 

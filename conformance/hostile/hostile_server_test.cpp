@@ -16,9 +16,9 @@ class HostileServerTest : public testing::Test {
       std::array<IoCompletion, 8> finished;
       const std::size_t count = client.poll(client_fabric, now, finished);
       for (const IoCompletion& one : std::span(finished).first(count)) done.push_back(one);
-      PathNews news;
+      PathEvent news;
       while (client.take_news(news))
-        if (news.kind == PathNews::Kind::path && news.path.state == PathState::draining)
+        if (news.kind == PathEvent::Kind::path && news.path.state == PathState::draining)
           lost.push_back(news.path);
       const std::size_t before = peer.seen.size();
       peer.poll();
@@ -56,8 +56,8 @@ class HostileServerTest : public testing::Test {
       peer.fabric.post_receive(key, 64, 512);
     } else if (event.kind == FabricEvent::Kind::message_received) {
       if (chunks.id == kNoRegion) chunks = *peer.fabric.allocate(8 * kChunk);
-      const Exposure exposure = *peer.fabric.expose(chunks.id, 0, chunks.bytes.size());
-      const wire::Descriptor run{exposure.remote_addr, exposure.rkey, 8 * kChunk};
+      const RemoteKey remote_key = *peer.fabric.make_key(chunks.id, 0, chunks.bytes.size());
+      const wire::Descriptor run{remote_key.remote_addr, remote_key.rkey, 8 * kChunk};
       Message bytes(wire::info_rsp_bytes(1));
       ASSERT_EQ(wire::encode_info_rsp(std::span(&run, 1), bytes), bytes.size());
       spoil_info_rsp(bytes);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A planted bug in a copy of the core: replay names the first divergence, min makes the trace short, lift makes a
+"""A planted bug in a copy of the core: replay names the first divergence, min makes the trace short, scenario makes a
 simulated run that fails with the bug and not without it.
 
 Usage: planted_test.py BUILD_DIR [scenarios | BUG...]
@@ -119,16 +119,16 @@ def show_rule(bench, bug, trace, rule):
     print(f"{bug}: with the bug itself {found['records']} records, {found['failure']}")
 
 
-def show_lift(bench, bug, trace):
-    code, lifted = bench.json(bug, "lift", trace, "--out", "run.tape", "--time", 10)
-    demand(code == 1 and lifted["fails"], f"{bug}: it can be lifted", code, lifted)
-    failing = bench.run(bug, "sim", "run", "--tape", "run.tape")
-    demand(failing.returncode in (1, 4), f"{bug}: the tape fails with the bug", failing.stdout)
-    sound = bench.run("", "sim", "run", "--tape", "run.tape")
+def show_scenario(bench, bug, trace):
+    code, found = bench.json(bug, "scenario", trace, "--out", "run.choices", "--time", 10)
+    demand(code == 1 and found["fails"], f"{bug}: it can be found", code, found)
+    failing = bench.run(bug, "sim", "run", "--choices", "run.choices")
+    demand(failing.returncode in (1, 4), f"{bug}: the choice log fails with the bug", failing.stdout)
+    sound = bench.run("", "sim", "run", "--choices", "run.choices")
     demand(sound.returncode == 0, f"{bug}: and not without it", sound.stdout)
-    print(f"{bug}: lifted with {lifted['guess']}: {lifted['signature']}, {lifted['spans']} spans")
-    code, lifted = bench.json("", "lift", trace, "--out", "none.tape", "--seeds", 1)
-    demand(code == 4 and "build that recorded it" in lifted["why"], f"{bug}: the sound build says why not", code, lifted)
+    print(f"{bug}: found with {found['guess']}: {found['signature']}, {found['groups']} groups")
+    code, found = bench.json("", "scenario", trace, "--out", "none.choices", "--seeds", 1)
+    demand(code == 4 and "build that recorded it" in found["why"], f"{bug}: the sound build says why not", code, found)
 
 
 def show_corpus(bench):
@@ -188,7 +188,7 @@ def test(bench):
         demand(trace, f"{bug}: seed {seed} was recorded")
         show_divergence(bench, bug, trace, recorded, rerun)
         show_rule(bench, bug, trace, rule)
-        show_lift(bench, bug, trace)
+        show_scenario(bench, bug, trace)
 
 
 def first_failure(bench, bug):
@@ -215,8 +215,8 @@ def table(bench, bugs):
             if sound.get("fails"):
                 words.append("verified" if bench.json(bug, "replay", "sound.rtrc")[0] == 0 else "not verified")
             if "client" in trace.name:
-                code, lifted = bench.json(bug, "lift", trace, "--out", "l.tape", "--time", 20, "--seeds", 40)
-                words.append(f"lift {code} {lifted.get('signature', lifted.get('why', lifted.get('error', '')))}")
+                code, found = bench.json(bug, "scenario", trace, "--out", "l.choices", "--time", 20, "--seeds", 40)
+                words.append(f"scenario {code} {found.get('signature', found.get('why', found.get('error', '')))}")
             print(f"{bug} seed {seed} {trace.name}: " + "; ".join(words) + f" ({time.monotonic() - began:.1f} s)", flush=True)
 
 

@@ -106,7 +106,7 @@ class Runner {
     options.session_name = given_.session;
     options.device = given_.device;
     options.protocol = config_of(given_);
-    options.on_path = [](const PathNews& news) { on_path(news); };
+    options.on_path = [](const PathEvent& news) { on_path(news); };
     options.on_device = [](const asio::DeviceNews& news) {
       say({{"event", "device"},
            {"at", asio::steady_now()},
@@ -129,13 +129,13 @@ class Runner {
     return kOk;
   }
 
-  static void on_path(const PathNews& news) {
-    if (news.kind != PathNews::Kind::path)
+  static void on_path(const PathEvent& news) {
+    if (news.kind != PathEvent::Kind::path)
       return say({{"event", "link"},
                   {"at", news.at},
-                  {"state", news.kind == PathNews::Kind::link_up     ? "up"
-                            : news.kind == PathNews::Kind::link_down ? "down"
-                                                                     : "ended"},
+                  {"state", news.kind == PathEvent::Kind::link_up     ? "up"
+                            : news.kind == PathEvent::Kind::link_down ? "down"
+                                                                      : "ended"},
                   {"reason", to_string(news.reason)}});
     say({{"event", "path"},
          {"at", news.at},

@@ -7,14 +7,14 @@
 namespace rtrs::sim {
 namespace {
 
-PathNews link(bool up, Nanos at) {
-  PathNews news;
-  news.kind = up ? PathNews::Kind::link_up : PathNews::Kind::link_down;
+PathEvent link(bool up, Nanos at) {
+  PathEvent news;
+  news.kind = up ? PathEvent::Kind::link_up : PathEvent::Kind::link_down;
   news.at = at;
   return news;
 }
-PathNews path(std::uint16_t index, PathState state, Nanos at) {
-  PathNews news;
+PathEvent path(std::uint16_t index, PathState state, Nanos at) {
+  PathEvent news;
   news.at = at;
   news.path.path = index;
   news.path.state = state;

@@ -41,14 +41,14 @@ TEST(World, ASeedGivesOneRunAndAnotherSeedAnother) {
   EXPECT_NE(play(7).hash, play(8).hash);
 }
 
-TEST(World, ATapeGivesTheRunItWasRecordedFrom) {
+TEST(World, ALogGivesTheRunItWasRecordedFrom) {
   SeededChoice seeded(11);
   seeded.record(true);
   const WorldResult first = World(WorldOptions{}, seeded).run();
-  TapeChoice tape(seeded.tape().draws);
-  const WorldResult second = World(WorldOptions{}, tape).run();
+  LoggedChoice choice_log(seeded.choice_log().draws);
+  const WorldResult second = World(WorldOptions{}, choice_log).run();
   EXPECT_EQ(first.hash, second.hash);
-  EXPECT_EQ(tape.mismatches(), 0U);
+  EXPECT_EQ(choice_log.mismatches(), 0U);
 }
 
 TEST(World, SeedsThatOnceFailedPass) {

@@ -53,11 +53,11 @@ void ClientSpec::on(const Event& event) {
     end_step();
     event_ = event;
     began_ = true;
-    for (Path& path : paths_) path.heartbeat.time_passed(sight(), event.now);
+    for (Path& path : paths_) path.heartbeat.time_passed(context(), event.now);
     return input();
   }
   event_ = event;
-  sight().check(!ended_, Rule::end_clean, "an action after EndSession", "nothing more");
+  context().check(!ended_, Rule::end_clean, "an action after EndSession", "nothing more");
   action();
 }
 
@@ -120,7 +120,7 @@ void ClientSpec::action() {
     case Kind::ProbeDelivery:
       return probe_delivery();
     case Kind::PostReceive:
-      if (Connection* con = find(event_.key); con != nullptr && con->live(sight()))
+      if (Connection* con = find(event_.key); con != nullptr && con->live(context()))
         con->post_receives(event_.count);
       return;
     default:
@@ -134,7 +134,7 @@ void ClientSpec::end_step() {
   if (answered_) {
     Permit& permit = permit_at(*answered_);
     const bool open = permit.slot.all([](const Slot& slot) { return slot.phase == Phase::answered; });
-    sight().check(
+    context().check(
         !open, Rule::complete_at_response,
         [&] { return "the response for permit " + std::to_string(*answered_) + " completed nothing"; },
         [] { return std::string("Complete of that permit"); });
@@ -142,11 +142,11 @@ void ClientSpec::end_step() {
   }
   answered_.reset();
   just_submitted_.reset();
-  sight().check(!key_due_, Rule::key_stored, "the key of RKEY_RSP was not stored", "StoreKey");
+  context().check(!key_due_, Rule::key_stored, "the key of RKEY_RSP was not stored", "StoreKey");
   key_due_ = false;
   for (unsigned index = 0; index < paths_.size(); ++index) end_path_step(paths_[index], index);
   if (counts_known_ && link_) {
-    sight().check(
+    context().check(
         *link_ == (connected_ > 0), Rule::link_events,
         [&] {
           return std::to_string(connected_) + " paths are connected and the link was not said to be " +
@@ -160,24 +160,24 @@ void ClientSpec::end_step() {
 void ClientSpec::end_path_step(Path& path, unsigned index) {
   const bool alive = path.state == PathState::connecting || path.state == PathState::connected;
   if (path.must_end)
-    sight().check(
+    context().check(
         !alive, path.must_end_rule,
         [&] { return "path " + std::to_string(index) + " goes on as " + std::string(name_of(path.state)); },
         [] { return std::string("PathChanged to draining or closing, with Disconnect of its connections"); });
   if (path.ended && !alive)
     for (const Connection& con : path.cons)
-      sight().check(
+      context().check(
           !con.open(), Rule::path_teardown,
           [&] {
             return "path " + std::to_string(index) + " was lost and " + to_string(con.key()) + " goes on";
           },
           [] { return std::string("Disconnect of every connection of the path"); });
   if (path.info_accepted)
-    sight().check(path.state != PathState::connecting, Rule::path_connected,
-                  "INFO_RSP was accepted and the path is not connected", "PathChanged to connected");
+    context().check(path.state != PathState::connecting, Rule::path_connected,
+                    "INFO_RSP was accepted and the path is not connected", "PathChanged to connected");
   path.must_end = path.ended = path.info_accepted = false;
   if (path.heartbeat.running())
-    path.heartbeat.end_step(sight(), !path.cons.empty() && path.cons[0].has_room(settings_.send_depth));
+    path.heartbeat.end_step(context(), !path.cons.empty() && path.cons[0].has_room(settings_.send_depth));
 }
 
 }  // namespace rtrs::spec

@@ -8,7 +8,7 @@
 #include "conformance/spec/connection.hpp"
 #include "conformance/spec/findings.hpp"
 #include "conformance/spec/heartbeat.hpp"
-#include "conformance/spec/possible.hpp"
+#include "conformance/spec/possible_states.hpp"
 
 namespace rtrs::spec {
 
@@ -56,7 +56,7 @@ class ClientSpec {
     bool operator==(const Slot&) const = default;
   };
   struct Permit {
-    Possible<Slot> slot;
+    PossibleStates<Slot> slot;
     std::optional<std::uint8_t> generation;  // of its last use on the wire
     bool described = false;                  // the fields below are known
     bool service = false;
@@ -71,7 +71,7 @@ class ClientSpec {
     std::uint32_t epoch = 0;
   };
 
-  Sight sight() const { return Sight{findings_, event_, machine_}; }
+  RuleContext context() const { return RuleContext{findings_, event_, machine_}; }
   Path& path_at(unsigned index);
   Connection* find(const Key& key);
   Permit& permit_at(std::uint16_t id);

@@ -50,45 +50,45 @@ void ClientSpec::must_end(Path& path, Rule rule) {
 void ClientSpec::on_connection_input() {
   Path& path = path_at(event_.key.path);
   if (event_.key.epoch < path.epoch && path.epoch != 0) {
-    sight().check(false, Rule::connection_events, "an event of an older incarnation, which was closed",
-                  "nothing more of it");
+    context().check(false, Rule::connection_events, "an event of an older incarnation, which was closed",
+                    "nothing more of it");
     return;
   }
   Connection* con = find(event_.key);
   if (con == nullptr) {
-    sight().check(!whole_, Rule::connection_events, "an event of a connection that was never asked for",
-                  "Connect first");
+    context().check(!whole_, Rule::connection_events, "an event of a connection that was never asked for",
+                    "Connect first");
     return forget_flights();
   }
   switch (event_.kind) {
     case Kind::Connected:
       return connected(path);
     case Kind::ConnectFailed:
-      con->answered(sight(), false);
+      con->answered(context(), false);
       return must_end(path, Rule::path_teardown);
     case Kind::ConnectionLost:
-      con->lost(sight());
+      con->lost(context());
       return must_end(path, Rule::path_teardown);
     case Kind::ConnectionClosed:
-      return con->closed(sight());
+      return con->closed(context());
     case Kind::PeerBroke:
       return must_end(path, Rule::peer_violation);
     case Kind::SendDone:
-      con->heard(sight());
+      con->heard(context());
       if (!path.probe) con->heard_at = event_.now;
-      return con->completed(sight());
+      return con->completed(context());
     case Kind::InfoAccepted:
-      con->heard(sight());
+      con->heard(context());
       return info_accepted(path);
     case Kind::ImmReceived:
-      con->heard(sight());
-      if (settings_.imm_consumes_receive && whole_) con->take_receive(sight());
+      con->heard(context());
+      if (settings_.imm_consumes_receive && whole_) con->take_receive(context());
       return imm_received(path);
     default:
       break;
   }
-  con->heard(sight());
-  con->take_receive(sight());
+  con->heard(context());
+  con->take_receive(context());
   if (event_.kind == Kind::KeyedResponseReceived) keyed_response(path);
   if (event_.kind == Kind::KeyInvalidated) key_invalidated(path);
   if (event_.kind == Kind::FenceAnswered) fence_answered(path);
@@ -97,7 +97,7 @@ void ClientSpec::on_connection_input() {
 void ClientSpec::connected(Path& path) {
   Connection& con = *find(event_.key);
   if (con.phase() == Connection::Phase::ending || path.state != S::connecting) return;
-  con.answered(sight(), true);
+  con.answered(context(), true);
   if (event_.key.con != 0) return;
   const bool changed = event_.queue_depth != queue_depth_ || event_.max_io_size != max_io_size_ ||
                        event_.max_hdr_size != max_hdr_size_;
@@ -119,14 +119,14 @@ void ClientSpec::connected(Path& path) {
 
 void ClientSpec::info_accepted(Path& path) {
   if (event_.key.con != 0 || !path.info_sent) return must_end(path, Rule::peer_violation);
-  find(event_.key)->take_receive(sight());
+  find(event_.key)->take_receive(context());
   if (path.state != S::connecting) return;
   path.info_accepted = true;
 }
 
 void ClientSpec::connect() {
   Path& path = path_at(event_.key.path);
-  const Sight at = sight();
+  const RuleContext at = context();
   if (event_.key.con == 0) {
     for (const Connection& con : path.cons)
       at.check(con.phase() == Connection::Phase::closed, Rule::connect_order,
@@ -163,7 +163,7 @@ void ClientSpec::connect() {
 }
 
 void ClientSpec::disconnect() {
-  if (Connection* con = find(event_.key)) con->disconnect(sight(), Rule::path_teardown);
+  if (Connection* con = find(event_.key)) con->disconnect(context(), Rule::path_teardown);
 }
 
 void ClientSpec::send_info() {
@@ -172,17 +172,17 @@ void ClientSpec::send_info() {
   if (con == nullptr) return;
   bool all_up = path.cons.size() == path.cid_num;
   for (const Connection& one : path.cons) all_up = all_up && one.up();
-  sight().check(
+  context().check(
       all_up && event_.key.con == 0 && !path.info_sent, Rule::info_full_set,
       [&] {
         return "INFO_REQ over " + to_string(event_.key) + " with " + std::to_string(path.cons.size()) +
                " of " + std::to_string(path.cid_num) + " connections";
       },
       [] { return std::string("one INFO_REQ over cid 0 when all are up"); });
-  sight().check(con->receives() > 0, Rule::receive_room, "INFO_REQ without a receive for its answer",
-                "PostReceive first");
+  context().check(con->receives() > 0, Rule::receive_room, "INFO_REQ without a receive for its answer",
+                  "PostReceive first");
   path.info_sent = true;
-  if (con->live(sight())) con->post(sight(), 1, event_.cookie, settings_.send_depth);
+  if (con->live(context())) con->post(context(), 1, event_.cookie, settings_.send_depth);
 }
 
 void ClientSpec::path_changed() {
@@ -190,7 +190,7 @@ void ClientSpec::path_changed() {
   const S from = path.state;
   const S to = event_.state;
   if (from != S::unknown)
-    sight().check(
+    context().check(
         may_change(from, to), Rule::path_transition,
         [&] {
           return "path " + std::to_string(event_.path) + " changed from " + std::string(name_of(from)) +
@@ -198,14 +198,14 @@ void ClientSpec::path_changed() {
         },
         [&] { return changes_from(from); });
   if (to == S::connected && from != S::unknown)
-    sight().check(path.info_accepted, Rule::path_connected, "the path is connected without INFO_RSP",
-                  "InfoAccepted first");
+    context().check(path.info_accepted, Rule::path_connected, "the path is connected without INFO_RSP",
+                    "InfoAccepted first");
   // It asks for the session that another path has created: the next attempt joins.
   if (event_.reason == Reason::other_path_leads) {
     // The path that leads may be lost again before this one has drained.
     if (from == S::connecting)
-      sight().check(connected_ > 0, Rule::first_conn, "a path gives way and no other is connected",
-                    "the attempt goes on");
+      context().check(connected_ > 0, Rule::first_conn, "a path gives way and no other is connected",
+                      "the attempt goes on");
     path.ever_answered = false;
   }
   path.state = to;
@@ -217,7 +217,7 @@ void ClientSpec::path_changed() {
     for (Connection& con : path.cons) con.heard_at = event_.now;
   } else {
     if (event_.reason == Reason::connection_silent && from == S::connected) check_silence(path);
-    if (event_.reason == Reason::heartbeat_lost && from == S::connected) path.heartbeat.died(sight());
+    if (event_.reason == Reason::heartbeat_lost && from == S::connected) path.heartbeat.died(context());
     path.heartbeat.stop();
   }
   if (to == S::connected) ++connected_;
@@ -226,7 +226,7 @@ void ClientSpec::path_changed() {
 
 void ClientSpec::link_changed() {
   if (link_)
-    sight().check(
+    context().check(
         *link_ != event_.up && (!counts_known_ || event_.up == (connected_ > 0)), Rule::link_events,
         [&] {
           return std::string("link ") + (event_.up ? "up" : "down") + " with " + std::to_string(connected_) +
@@ -242,7 +242,7 @@ void ClientSpec::link_changed() {
 void ClientSpec::release_path() {
   Path& path = path_at(event_.path);
   for (const Connection& con : path.cons)
-    sight().check(
+    context().check(
         con.phase() == Connection::Phase::closed, Rule::release_drained,
         [&] { return "the path is released while " + to_string(con.key()) + " is not closed"; },
         [] { return std::string("ConnectionClosed of all its connections first"); });
@@ -252,13 +252,13 @@ void ClientSpec::release_path() {
 void ClientSpec::end_session() {
   for (unsigned index = 0; index < paths_.size(); ++index) {
     const S state = paths_[index].state;
-    sight().check(
+    context().check(
         state == S::absent || state == S::closed || state == S::unknown, Rule::end_clean,
         [&] { return "path " + std::to_string(index) + " is " + std::string(name_of(state)); },
         [] { return std::string("EndSession when all paths are closed"); });
   }
   for (std::size_t id = 0; id < permits_.size(); ++id)
-    sight().check(
+    context().check(
         permits_[id].slot.any(
             [](const Slot& slot) { return slot.phase == Phase::free || slot.phase == Phase::abandoned; }),
         Rule::end_clean, [&] { return "permit " + std::to_string(id) + " is in use"; },
@@ -274,7 +274,7 @@ void ClientSpec::fence_asked() {
                         ? target.state != S::connected && target.state != S::connecting
                         : newer(target.recon_cnt, event_.recon_cnt);
   if (known)
-    sight().check(
+    context().check(
         event_.key.con == 0 && event_.key.path != event_.path && over.state == S::connected && over.fence &&
             lost,
         Rule::fence_request,
@@ -288,8 +288,8 @@ void ClientSpec::fence_asked() {
         });
   const std::uint32_t behind = static_cast<std::uint16_t>(target.recon_cnt - event_.recon_cnt);
   questions_.push_back({event_.key, event_.serial, event_.path, target.epoch - behind});
-  if (Connection* con = find(event_.key); con != nullptr && con->live(sight()))
-    con->post(sight(), 1, event_.cookie, settings_.send_depth);
+  if (Connection* con = find(event_.key); con != nullptr && con->live(context()))
+    con->post(context(), 1, event_.cookie, settings_.send_depth);
 }
 
 void ClientSpec::fence_answered(Path& path) {

@@ -20,7 +20,7 @@ bool ClientSpec::outstanding(const Key& key) const {
 }
 
 void ClientSpec::post_imm() {
-  const Sight at = sight();
+  const RuleContext at = context();
   const unsigned type = imm_type(event_.imm);
   Path& path = path_at(event_.key.path);
   Connection* con = find(event_.key);
@@ -45,7 +45,7 @@ void ClientSpec::post_imm() {
 }
 
 void ClientSpec::probe_delivery() {
-  const Sight at = sight();
+  const RuleContext at = context();
   const Path& path = path_at(event_.key.path);
   at.check((path.epoch == 0 || !path.probe) && settings_.probe_deliveries, Rule::probe_delivery,
            [&] { return "over " + to_string(event_.key); },
@@ -74,10 +74,10 @@ void ClientSpec::check_silence(const Path& path) {
       if (question.over == con.key()) since = 0;
     silent = silent || (since != kNever && event_.now >= std::max(since, con.heard_at) + least);
   }
-  sight().check((path.probe || settings_.probe_deliveries) && silent, Rule::probe_dead_early,
-                "a path is given up for a silent connection, and every connection of it that has something "
-                "outstanding was heard of",
-                "silence of more than the tolerated intervals on one of them");
+  context().check((path.probe || settings_.probe_deliveries) && silent, Rule::probe_dead_early,
+                  "a path is given up for a silent connection, and every connection of it that has something "
+                  "outstanding was heard of",
+                  "silence of more than the tolerated intervals on one of them");
 }
 
 }  // namespace rtrs::spec

@@ -50,7 +50,7 @@ void ClientSpec::submitted() {
   const bool free = permit.slot.step([&](const Slot& slot, auto& next) {
     if (slot.phase == Phase::free) next.push_back(Slot{Phase::queued, false, 0, 0, 0, 0, event_.now, 0});
   });
-  sight().check(
+  context().check(
       free && in_range, Rule::permit_free,
       [&] { return "a request takes permit " + std::to_string(event_.permit); },
       [&] { return in_range ? allowed_now(permit) : "permits below " + std::to_string(depth()); });
@@ -147,7 +147,7 @@ void ClientSpec::response(Path& path) {
 void ClientSpec::post_request() {
   const Path& path = path_at(event_.key.path);
   Permit& permit = permit_at(event_.permit);
-  sight().check(
+  context().check(
       path.state == kConnected || path.state == PathState::unknown, Rule::request_path,
       [&] {
         return "a request over path " + std::to_string(event_.key.path) + ", which is " +
@@ -155,7 +155,7 @@ void ClientSpec::post_request() {
       },
       [] { return std::string("a connected path"); });
   if (!move_to_flight(permit)) {
-    sight().check(
+    context().check(
         false, Rule::request_once, [&] { return "permit " + std::to_string(event_.permit) + " is posted"; },
         [&] { return allowed_now(permit); });
     permit.slot.set(
@@ -163,8 +163,8 @@ void ClientSpec::post_request() {
   }
   findings_.ambiguity(permit.slot.size());
   check_request(path, permit);
-  if (Connection* con = find(event_.key); con != nullptr && con->live(sight()))
-    con->post(sight(), 1, event_.cookie, settings_.send_depth);
+  if (Connection* con = find(event_.key); con != nullptr && con->live(context()))
+    con->post(context(), 1, event_.cookie, settings_.send_depth);
 }
 
 bool ClientSpec::move_to_flight(Permit& permit) {
@@ -181,7 +181,7 @@ bool ClientSpec::move_to_flight(Permit& permit) {
 }
 
 void ClientSpec::check_request(const Path& path, Permit& permit) {
-  const Sight at = sight();
+  const RuleContext at = context();
   if (permit.described && queue_depth_ != 0) {
     const std::uint32_t expected = request_imm(queue_depth_, event_.permit, permit.data_len + permit.usr_len);
     at.check(
@@ -252,18 +252,18 @@ void ClientSpec::complete() {
   if (permit.slot.anything()) {
     permit.slot.set(Slot{});
   } else if (!moved) {
-    sight().check(false, open ? Rule::complete_result : Rule::complete_once, seen, allowed);
+    context().check(false, open ? Rule::complete_result : Rule::complete_once, seen, allowed);
     permit.slot.set(Slot{});
   } else {
-    sight().check(in_time, Rule::no_path_early, seen, [] {
+    context().check(in_time, Rule::no_path_early, seen, [] {
       return std::string(
           "no_path while no path is connected, after the queue timeout; request_timeout "
           "after the request's own");
     });
   }
   if (key_due_ && answered_ == event_.permit)
-    sight().check(false, Rule::key_stored, "the request is completed before its chunk's key is stored",
-                  "StoreKey first");
+    context().check(false, Rule::key_stored, "the request is completed before its chunk's key is stored",
+                    "StoreKey first");
   answered_ = answered_ == event_.permit ? std::nullopt : answered_;
 }
 
@@ -280,7 +280,7 @@ void ClientSpec::failed_over() {
     epoch = slot.epoch;
     next.push_back(again);
   });
-  sight().check(
+  context().check(
       moved, flying ? Rule::replay_drained : Rule::request_once,
       [&] {
         return "permit " + std::to_string(event_.permit) + " is sent again, of path " +
@@ -291,7 +291,7 @@ void ClientSpec::failed_over() {
   if (was_unknown || !moved || !whole_) return;
   const bool unasked = (!from.fence && (settings_.kernel_peer_replays || from.state == PathState::absent)) ||
                        settings_.fence_failed_replays;
-  sight().check(
+  context().check(
       event_.fenced ? from.proven >= epoch : unasked, Rule::replay_proof,
       [&] {
         return std::string(event_.fenced ? "sent again as proven, and nothing proves that incarnation "
@@ -305,8 +305,8 @@ void ClientSpec::store_key() {
   if (!whole_ && path_at(event_.path).epoch == 0) return;
   const bool due = key_due_ && keyed_.key.path == event_.path && keyed_.chunk == event_.chunk &&
                    keyed_.rkey == event_.rkey;
-  sight().check(due, Rule::key_stored, "StoreKey of another key, path or chunk than RKEY_RSP brought",
-                key_due_ ? "the key of the RKEY_RSP" : "StoreKey after RKEY_RSP only");
+  context().check(due, Rule::key_stored, "StoreKey of another key, path or chunk than RKEY_RSP brought",
+                  key_due_ ? "the key of the RKEY_RSP" : "StoreKey after RKEY_RSP only");
   key_due_ = false;
 }
 

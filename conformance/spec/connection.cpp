@@ -27,25 +27,25 @@ std::string to_string(const Key& key) {
          std::to_string(key.epoch);
 }
 
-void Connection::answered(const Sight& sight, bool accepted) {
+void Connection::answered(const RuleContext& context, bool accepted) {
   // The answer may cross the wish to end it.
   if (phase_ == Phase::ending) return;
-  if (sight.check(
+  if (context.check(
           phase_ == Phase::asked, Rule::connection_events,
           [&] { return to_string(key_) + " is answered and was " + name_of(phase_); },
           [] { return std::string("an answer to a connection that was asked for and not answered"); }))
     phase_ = accepted ? Phase::up : Phase::failed;
 }
 
-void Connection::lost(const Sight& sight) const {
-  sight.check(
+void Connection::lost(const RuleContext& context) const {
+  context.check(
       phase_ != Phase::closed, Rule::connection_events,
       [&] { return to_string(key_) + " is lost and was closed before"; },
       [] { return std::string("nothing more of this connection"); });
 }
 
-void Connection::closed(const Sight& sight) {
-  sight.check(
+void Connection::closed(const RuleContext& context) {
+  context.check(
       phase_ == Phase::ending, Rule::connection_events,
       [&] { return to_string(key_) + " is closed and was " + name_of(phase_); },
       [&] { return std::string(phase_ == Phase::closed ? "nothing more of it" : "Disconnect first"); });
@@ -54,51 +54,52 @@ void Connection::closed(const Sight& sight) {
   receives_ = outstanding_ = unsignalled_ = 0;
 }
 
-void Connection::disconnect(const Sight& sight, Rule rule) {
-  sight.check(
+void Connection::disconnect(const RuleContext& context, Rule rule) {
+  context.check(
       open(), rule, [&] { return to_string(key_) + " is asked to end and was " + name_of(phase_); },
       [] { return std::string("Disconnect once a connection"); });
   if (phase_ != Phase::closed) phase_ = Phase::ending;
 }
 
-bool Connection::live(const Sight& sight) const {
-  return sight.check(
+bool Connection::live(const RuleContext& context) const {
+  return context.check(
       up(), Rule::post_on_live,
       [&] {
-        return std::string(name_of(sight.event.kind)) + " on " + to_string(key_) + ", which is " +
+        return std::string(name_of(context.event.kind)) + " on " + to_string(key_) + ", which is " +
                name_of(phase_);
       },
       [] { return std::string("work on established connections only"); });
 }
 
-void Connection::heard(const Sight& sight) const {
-  sight.check(
+void Connection::heard(const RuleContext& context) const {
+  context.check(
       phase_ == Phase::up || phase_ == Phase::ending, Rule::connection_events,
       [&] {
-        return std::string(name_of(sight.event.kind)) + " of " + to_string(key_) + ", which is " +
+        return std::string(name_of(context.event.kind)) + " of " + to_string(key_) + ", which is " +
                name_of(phase_);
       },
       [] { return std::string("arrivals and completions of established connections only"); });
 }
 
-void Connection::take_receive(const Sight& sight) {
+void Connection::take_receive(const RuleContext& context) {
   if (phase_ == Phase::closed) return;
-  if (sight.check(
+  if (context.check(
           receives_ > 0, Rule::receive_room,
           [&] { return "a message took a receive of " + to_string(key_) + ", which has none"; },
           [] { return std::string("PostReceive first"); }))
     --receives_;
 }
 
-void Connection::post(const Sight& sight, std::uint32_t entries, std::uint64_t cookie, std::uint32_t depth) {
+void Connection::post(const RuleContext& context, std::uint32_t entries, std::uint64_t cookie,
+                      std::uint32_t depth) {
   outstanding_ += entries;
   unsignalled_ += entries;
   if (depth != 0) {
-    sight.check(
+    context.check(
         outstanding_ <= depth, Rule::send_room,
         [&] { return std::to_string(outstanding_) + " entries under way on " + to_string(key_); },
         [&] { return "at most " + std::to_string(depth); });
-    sight.check(
+    context.check(
         cookie != 0 || unsignalled_ < depth, Rule::send_signal,
         [&] { return std::to_string(unsignalled_) + " unsignalled entries in a row on " + to_string(key_); },
         [&] {
@@ -106,7 +107,7 @@ void Connection::post(const Sight& sight, std::uint32_t entries, std::uint64_t c
         });
   }
   if (cookie == 0) return;
-  sight.check(
+  context.check(
       cookie == unsignalled_, Rule::send_signal, [&] { return "cookie " + std::to_string(cookie); },
       [&] {
         return "cookie " + std::to_string(unsignalled_) + ", the entries since the last signalled one";
@@ -115,13 +116,13 @@ void Connection::post(const Sight& sight, std::uint32_t entries, std::uint64_t c
   unsignalled_ = 0;
 }
 
-void Connection::completed(const Sight& sight) {
+void Connection::completed(const RuleContext& context) {
   if (phase_ == Phase::closed) return;
   const std::uint64_t expected = cookies_.empty() ? 0 : cookies_.front();
-  sight.check(
-      expected != 0 && expected == sight.event.cookie, Rule::send_order,
+  context.check(
+      expected != 0 && expected == context.event.cookie, Rule::send_order,
       [&] {
-        return "completion with cookie " + std::to_string(sight.event.cookie) + " on " + to_string(key_);
+        return "completion with cookie " + std::to_string(context.event.cookie) + " on " + to_string(key_);
       },
       [&] {
         return expected == 0 ? std::string("none: no signalled work is under way")

@@ -21,22 +21,22 @@ class Connection {
   bool up() const noexcept { return phase_ == Phase::up; }
   bool open() const noexcept { return phase_ != Phase::ending && phase_ != Phase::closed; }
 
-  void answered(const Sight& sight, bool accepted);
-  void lost(const Sight& sight) const;
-  void closed(const Sight& sight);
+  void answered(const RuleContext& context, bool accepted);
+  void lost(const RuleContext& context) const;
+  void closed(const RuleContext& context);
   // `rule` is broken when it was ended before.
-  void disconnect(const Sight& sight, Rule rule);
+  void disconnect(const RuleContext& context, Rule rule);
   // Anything that needs it established: false, and reported, when it is not.
-  bool live(const Sight& sight) const;
+  bool live(const RuleContext& context) const;
   // Something of it was reported that needs it established, or established once.
-  void heard(const Sight& sight) const;
+  void heard(const RuleContext& context) const;
 
   void post_receives(std::uint32_t count) noexcept { receives_ += count; }
-  void take_receive(const Sight& sight);
+  void take_receive(const RuleContext& context);
   std::uint64_t receives() const noexcept { return receives_; }
 
-  void post(const Sight& sight, std::uint32_t entries, std::uint64_t cookie, std::uint32_t depth);
-  void completed(const Sight& sight);
+  void post(const RuleContext& context, std::uint32_t entries, std::uint64_t cookie, std::uint32_t depth);
+  void completed(const RuleContext& context);
   // Server: an HB_MSG came over this connection, which is not the service connection.
   bool owes_ack = false;
   // Its last arrival, or completion where deliveries are probed, or when it was set up.

@@ -68,7 +68,7 @@ class Findings {
 };
 
 // Where a rule is looked at: which machine, at which event.
-struct Sight {
+struct RuleContext {
   Findings& findings;
   const Event& event;
   unsigned machine = 0;

@@ -44,27 +44,27 @@ void Heartbeat::deadline(Time now) {
   });
 }
 
-void Heartbeat::message(const Sight& sight, bool probes) {
+void Heartbeat::message(const RuleContext& context, bool probes) {
   if (!running_) return;
   const bool due = states_.step([probes](State state, auto& next) {
     if (!state.owes && !probes) return;
     state.owes = false;
     next.push_back(state);
   });
-  sight.check(due, Rule::hb_period, "an HB_MSG without a tick that asks for one",
-              "one HB_MSG an interval, after something was received since the last");
+  context.check(due, Rule::hb_period, "an HB_MSG without a tick that asks for one",
+                "one HB_MSG an interval, after something was received since the last");
 }
 
-void Heartbeat::acknowledgement(const Sight& sight) {
+void Heartbeat::acknowledgement(const RuleContext& context) {
   if (!running_) return;
-  sight.check(owes_ack_, Rule::hb_ack, "an HB_ACK without an HB_MSG of the peer",
-              "one HB_ACK for each HB_MSG");
+  context.check(owes_ack_, Rule::hb_ack, "an HB_ACK without an HB_MSG of the peer",
+                "one HB_ACK for each HB_MSG");
   owes_ack_ = false;
 }
 
-void Heartbeat::died(const Sight& sight) {
+void Heartbeat::died(const RuleContext& context) {
   if (!running_) return;
-  sight.check(
+  context.check(
       states_.any([](const State& state) { return state.dead; }), Rule::hb_dead_early,
       [&] {
         return "given up for silence with " + std::to_string(states_.states().front().missed) + " missed";
@@ -72,34 +72,34 @@ void Heartbeat::died(const Sight& sight) {
       [&] { return "at a tick that finds more than " + std::to_string(missed_max_) + " missed"; });
 }
 
-void Heartbeat::end_step(const Sight& sight, bool room) {
+void Heartbeat::end_step(const RuleContext& context, bool room) {
   if (!running_) return;
-  sight.findings.ambiguity(states_.size());
+  context.findings.ambiguity(states_.size());
   const bool dead = states_.all([](const State& state) { return state.dead; });
   if (!dead) {
     states_.keep([](const State& state) { return !state.dead; });
     if (!states_.keep([&](const State& state) { return !(state.owes && room); }))
-      sight.check(false, Rule::hb_period, "a tick that found nothing missed sent no HB_MSG",
-                  "HB_MSG, while the send queue has room");
+      context.check(false, Rule::hb_period, "a tick that found nothing missed sent no HB_MSG",
+                    "HB_MSG, while the send queue has room");
   } else {
-    sight.check(false, Rule::hb_dead_late, "a tick that found too many missed did not end the path",
-                "PathChanged with reason heartbeat_lost");
+    context.check(false, Rule::hb_dead_late, "a tick that found too many missed did not end the path",
+                  "PathChanged with reason heartbeat_lost");
     running_ = false;
   }
   if (owes_ack_ && room) {
-    sight.check(false, Rule::hb_ack_due, "no HB_ACK although the send queue has room", "PostImm of HB_ACK");
+    context.check(false, Rule::hb_ack_due, "no HB_ACK although the send queue has room", "PostImm of HB_ACK");
     owes_ack_ = false;
   }
 }
 
-void Heartbeat::time_passed(const Sight& sight, Time now) {
+void Heartbeat::time_passed(const RuleContext& context, Time now) {
   if (!running_ || now <= last_) return;
   last_ = now;
   // What was due at the former time ran then.
   if (states_.keep([](const State& state) { return !state.skipped; })) return;
   const bool dying = states_.any([&](const State& state) { return state.missed > missed_max_; });
-  sight.check(false, dying ? Rule::hb_dead_late : Rule::hb_period, "a tick that was due did not run",
-              dying ? "the end of the path at the tick" : "HB_MSG at the tick, where nothing is missed");
+  context.check(false, dying ? Rule::hb_dead_late : Rule::hb_period, "a tick that was due did not run",
+                dying ? "the end of the path at the tick" : "HB_MSG at the tick, where nothing is missed");
   running_ = false;
 }
 

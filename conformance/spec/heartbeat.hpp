@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "conformance/spec/findings.hpp"
-#include "conformance/spec/possible.hpp"
+#include "conformance/spec/possible_states.hpp"
 
 namespace rtrs::spec {
 
@@ -16,14 +16,14 @@ class Heartbeat {
   void received(bool is_message);
   void deadline(Time now);
   // Posted. `probes`: something else may ask for it.
-  void message(const Sight& sight, bool probes);
-  void acknowledgement(const Sight& sight);
+  void message(const RuleContext& context, bool probes);
+  void acknowledgement(const RuleContext& context);
   // The path is given up for silence.
-  void died(const Sight& sight);
+  void died(const RuleContext& context);
   // After the actions of a step. `room`: the send queue has room for a heartbeat.
-  void end_step(const Sight& sight, bool room);
+  void end_step(const RuleContext& context, bool room);
   // Before the next input, when time has gone on.
-  void time_passed(const Sight& sight, Time now);
+  void time_passed(const RuleContext& context, Time now);
 
  private:
   struct State {
@@ -41,7 +41,7 @@ class Heartbeat {
   std::uint32_t missed_max_ = 0;
   bool owes_ack_ = false;
   Time last_ = 0;
-  Possible<State> states_;
+  PossibleStates<State> states_;
 };
 
 }  // namespace rtrs::spec

@@ -11,9 +11,9 @@ RegistrySpec::Session& RegistrySpec::session_at(std::uint16_t index) {
 
 void RegistrySpec::finish() {
   if (sought_)
-    sight().check(false, Rule::session_admission, "a connect request was not assigned",
-                  "AdmitSession or Reject");
-  if (claim_) sight().check(false, Rule::name_owner, "a claim of a name was not answered", "AnswerName");
+    context().check(false, Rule::session_admission, "a connect request was not assigned",
+                    "AdmitSession or Reject");
+  if (claim_) context().check(false, Rule::name_owner, "a claim of a name was not answered", "AnswerName");
   sought_.reset();
   claim_.reset();
 }
@@ -37,8 +37,8 @@ void RegistrySpec::on(const Event& event) {
       return answer_name();
     case Kind::CrowdOut: {
       const Session& session = session_at(event.session);
-      sight().check(sought_ && (session.live ? !session.named : !whole_), Rule::session_admission,
-                    "a session is closed to make room", "only one that never had a name");
+      context().check(sought_ && (session.live ? !session.named : !whole_), Rule::session_admission,
+                      "a session is closed to make room", "only one that never had a name");
       return;
     }
     case Kind::Reject: {
@@ -46,8 +46,8 @@ void RegistrySpec::on(const Event& event) {
       const bool known = std::any_of(sessions_.begin(), sessions_.end(), [&](const Session& session) {
         return session.live && session.uuid == sought_->uuid;
       });
-      sight().check(!known && event.error != 0, Rule::session_admission,
-                    "a connect request of a living session is refused", "AdmitSession of that session");
+      context().check(!known && event.error != 0, Rule::session_admission,
+                      "a connect request of a living session is refused", "AdmitSession of that session");
       sought_.reset();
       return;
     }
@@ -58,8 +58,8 @@ void RegistrySpec::on(const Event& event) {
 
 void RegistrySpec::admit() {
   if (!sought_) {
-    sight().check(!whole_, Rule::session_admission, "a session is admitted that nobody asked for",
-                  "AdmitSession after SessionSought");
+    context().check(!whole_, Rule::session_admission, "a session is admitted that nobody asked for",
+                    "AdmitSession after SessionSought");
     return;
   }
   const Event sought = *sought_;
@@ -69,17 +69,17 @@ void RegistrySpec::admit() {
     const bool known = std::any_of(sessions_.begin(), sessions_.end(), [&](const Session& other) {
       return other.live && other.uuid == sought.uuid;
     });
-    sight().check(sought.first_conn && !session.live && !known, Rule::session_admission,
-                  "a session is created",
-                  sought.first_conn ? "the session that there is" : "Reject with ENXIO");
+    context().check(sought.first_conn && !session.live && !known, Rule::session_admission,
+                    "a session is created",
+                    sought.first_conn ? "the session that there is" : "Reject with ENXIO");
     session = Session{};
     session.live = true;
     session.uuid = sought.uuid;
     return;
   }
   const bool its = session.live ? session.uuid == sought.uuid : !whole_;
-  sight().check(its, Rule::session_admission, "a connect request is given to another session",
-                "the session of its paths_uuid");
+  context().check(its, Rule::session_admission, "a connect request is given to another session",
+                  "the session of its paths_uuid");
 }
 
 bool RegistrySpec::owned_by_other(const Event& claim) const {
@@ -100,9 +100,9 @@ void RegistrySpec::answer_name() {
   Session& session = session_at(claim.session);
   const bool renamed =
       session.named && (session.name[0] != claim.digest_low || session.name[1] != claim.digest_high);
-  sight().check(!owned_by_other(claim) && !renamed, Rule::name_owner,
-                renamed ? "a session takes a second name" : "a name is given to a second session",
-                "AnswerName with EPERM");
+  context().check(!owned_by_other(claim) && !renamed, Rule::name_owner,
+                  renamed ? "a session takes a second name" : "a name is given to a second session",
+                  "AnswerName with EPERM");
   session.named = true;
   session.name[0] = claim.digest_low;
   session.name[1] = claim.digest_high;

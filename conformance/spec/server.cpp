@@ -26,7 +26,7 @@ void ServerSpec::on(const Event& event) {
   if (category != EventClass::input && category != EventClass::action) return;
   if (category == EventClass::action) {
     event_ = event;
-    sight().check(!ended_, Rule::end_clean, "an action after EndSession", "nothing more");
+    context().check(!ended_, Rule::end_clean, "an action after EndSession", "nothing more");
     return action();
   }
   end_step();
@@ -34,11 +34,11 @@ void ServerSpec::on(const Event& event) {
   event_ = event;
   began_ = true;
   for (Path& path : paths_) {
-    path.heartbeat.time_passed(sight(), event.now);
+    path.heartbeat.time_passed(context(), event.now);
     if (!later || !path.overdue) continue;
-    sight().check(path.state != PathState::connecting, Rule::half_open,
-                  "a half-open path outlived the handshake timeout",
-                  "PathChanged to closing at the deadline");
+    context().check(path.state != PathState::connecting, Rule::half_open,
+                    "a half-open path outlived the handshake timeout",
+                    "PathChanged to closing at the deadline");
     path.overdue = false;
   }
   input();
@@ -81,15 +81,15 @@ void ServerSpec::action() {
     case Kind::Accept:
       return accept();
     case Kind::Reject:
-      sight().check((connect_.has_value() && connect_->request == event_.request) || !(whole_ || began_),
-                    Rule::connect_answered, "a rejection of a request that is not waiting",
-                    "one answer to each connect request");
-      sight().check(event_.error != 0, Rule::reject_errno, "a rejection without an errno",
-                    "a positive errno");
+      context().check((connect_.has_value() && connect_->request == event_.request) || !(whole_ || began_),
+                      Rule::connect_answered, "a rejection of a request that is not waiting",
+                      "one answer to each connect request");
+      context().check(event_.error != 0, Rule::reject_errno, "a rejection without an errno",
+                      "a positive errno");
       connect_.reset();
       return;
     case Kind::Disconnect:
-      if (Connection* con = find(event_.key)) con->disconnect(sight(), Rule::path_teardown);
+      if (Connection* con = find(event_.key)) con->disconnect(context(), Rule::path_teardown);
       return;
     case Kind::PathChanged:
       return path_changed();
@@ -114,7 +114,7 @@ void ServerSpec::action() {
     case Kind::ProbeDelivery:
       return probe_delivery();
     case Kind::PostReceive:
-      if (Connection* con = find(event_.key); con != nullptr && con->live(sight()))
+      if (Connection* con = find(event_.key); con != nullptr && con->live(context()))
         con->post_receives(event_.count);
       return;
     default:
@@ -124,13 +124,13 @@ void ServerSpec::action() {
 
 void ServerSpec::end_step() {
   if (!began_) return;
-  sight().check(!connect_.has_value(), Rule::connect_answered, "a connect request was not answered",
-                "Accept or Reject");
+  context().check(!connect_.has_value(), Rule::connect_answered, "a connect request was not answered",
+                  "Accept or Reject");
   connect_.reset();
   for (unsigned index = 0; index < kPaths; ++index) end_path_step(paths_[index], index);
   chunks_end_step();
   if (!counts_known_ || !link_) return;
-  sight().check(
+  context().check(
       *link_ == (connected_ > 0), Rule::link_events,
       [&] {
         return std::to_string(connected_) + " paths are connected and the link was not said to be " +
@@ -143,28 +143,28 @@ void ServerSpec::end_step() {
 void ServerSpec::end_path_step(Path& path, unsigned index) {
   const bool alive = path.state == PathState::connecting || path.state == PathState::connected;
   if (path.must_end)
-    sight().check(
+    context().check(
         !alive, path.must_end_rule,
         [&] { return "path " + std::to_string(index) + " goes on as " + std::string(name_of(path.state)); },
         [] { return std::string("PathChanged to closing, with Disconnect of its connections"); });
   if (path.ended && !alive)
     for (const Connection& con : path.cons)
-      sight().check(
+      context().check(
           !con.open(), Rule::path_teardown,
           [&] {
             return "path " + std::to_string(index) + " was closed and " + to_string(con.key()) + " goes on";
           },
           [] { return std::string("Disconnect of every connection of the path"); });
   if (path.info_asked)
-    sight().check(path.state != PathState::connecting, Rule::info_answer,
-                  "INFO_REQ was neither answered nor refused", "SendInfoRsp, or the end of the path");
+    context().check(path.state != PathState::connecting, Rule::info_answer,
+                    "INFO_REQ was neither answered nor refused", "SendInfoRsp, or the end of the path");
   path.must_end = path.ended = path.info_asked = false;
   if (path.heartbeat.running())
-    path.heartbeat.end_step(sight(), !path.cons.empty() && path.cons[0].has_room(settings_.send_depth));
+    path.heartbeat.end_step(context(), !path.cons.empty() && path.cons[0].has_room(settings_.send_depth));
   for (Connection& con : path.cons) {
-    sight().check(!con.owes_ack || !con.up() || !con.has_room(settings_.send_depth), Rule::hb_ack_due,
-                  "no HB_ACK over a connection that was probed, although the send queue has room",
-                  "PostImm of HB_ACK");
+    context().check(!con.owes_ack || !con.up() || !con.has_room(settings_.send_depth), Rule::hb_ack_due,
+                    "no HB_ACK over a connection that was probed, although the send queue has room",
+                    "PostImm of HB_ACK");
   }
 }
 

@@ -8,7 +8,7 @@
 #include "conformance/spec/connection.hpp"
 #include "conformance/spec/findings.hpp"
 #include "conformance/spec/heartbeat.hpp"
-#include "conformance/spec/possible.hpp"
+#include "conformance/spec/possible_states.hpp"
 
 namespace rtrs::spec {
 
@@ -74,7 +74,7 @@ class ServerSpec {
     std::uint32_t incarnation = 0;
   };
 
-  Sight sight() const { return Sight{findings_, event_, machine_}; }
+  RuleContext context() const { return RuleContext{findings_, event_, machine_}; }
   Path& path_at(unsigned index) { return paths_[index % kPaths]; }
   Connection* find(const Key& key);
   void input();
@@ -101,11 +101,11 @@ class ServerSpec {
   bool probes(const Path& path) const noexcept;
 
   // server_chunks.cpp
-  Possible<Chunk>& chunk_at(std::uint16_t index);
+  PossibleStates<Chunk>& chunk_at(std::uint16_t index);
   bool live(const Use& use) const noexcept;
   Chunk ended(Chunk chunk) const;
   // Also what a leaving request may have become.
-  void settle(Possible<Chunk>& chunk) const;
+  void settle(PossibleStates<Chunk>& chunk) const;
   void request_arrived(Path& path);
   void chunk_invalidated();
   void invalidate_chunk();
@@ -116,7 +116,7 @@ class ServerSpec {
   void chunks_end_step();
   void path_gone(unsigned index);
   void path_released(unsigned index, std::uint32_t incarnation);
-  std::string allowed_now(const Possible<Chunk>& chunk) const;
+  std::string allowed_now(const PossibleStates<Chunk>& chunk) const;
 
   Findings& findings_;
   unsigned machine_;
@@ -125,7 +125,7 @@ class ServerSpec {
   Event event_;
   bool began_ = false;
   Path paths_[kPaths];
-  std::vector<Possible<Chunk>> chunks_;
+  std::vector<PossibleStates<Chunk>> chunks_;
   std::vector<std::uint16_t> touched_;  // chunks of the step under way
   std::vector<Question> questions_;
   std::optional<Event> connect_;  // of the step under way, not answered yet
@@ -150,7 +150,7 @@ class RegistrySpec {
     Uuid uuid{};
     std::uint64_t name[2] = {0, 0};
   };
-  Sight sight() const { return Sight{findings_, event_, machine_}; }
+  RuleContext context() const { return RuleContext{findings_, event_, machine_}; }
   Session& session_at(std::uint16_t index);
   void admit();
   void answer_name();

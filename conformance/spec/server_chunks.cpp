@@ -6,7 +6,7 @@
 
 namespace rtrs::spec {
 
-std::string ServerSpec::allowed_now(const Possible<Chunk>& chunk) const {
+std::string ServerSpec::allowed_now(const PossibleStates<Chunk>& chunk) const {
   if (chunk.anything()) return "anything";
   std::string text;
   for (const Chunk& state : chunk.states()) {
@@ -37,7 +37,7 @@ std::string ServerSpec::allowed_now(const Possible<Chunk>& chunk) const {
   return text;
 }
 
-Possible<ServerSpec::Chunk>& ServerSpec::chunk_at(std::uint16_t index) {
+PossibleStates<ServerSpec::Chunk>& ServerSpec::chunk_at(std::uint16_t index) {
   while (chunks_.size() <= index) {
     chunks_.emplace_back();
     if (whole_) chunks_.back().set(Chunk{});
@@ -63,7 +63,7 @@ ServerSpec::Chunk ServerSpec::ended(Chunk chunk) const {
   return next;
 }
 
-void ServerSpec::settle(Possible<Chunk>& chunk) const {
+void ServerSpec::settle(PossibleStates<Chunk>& chunk) const {
   chunk.step([&](const Chunk& state, auto& next) {
     next.push_back(state);
     if (state.phase != Phase::leaving) return;
@@ -79,7 +79,7 @@ void ServerSpec::request_arrived(Path& path) {
   path.heartbeat.received(false);
   const Use user{event_.key,          path.incarnation,      event_.generation,     event_.reads,
                  event_.data_len > 0, event_.has_descriptor, event_.need_invalidate};
-  Possible<Chunk>& chunk = chunk_at(event_.chunk);
+  PossibleStates<Chunk>& chunk = chunk_at(event_.chunk);
   settle(chunk);
   const auto same = [&user](const Use& other) {
     return other.key.path == user.key.path && other.incarnation == user.incarnation;
@@ -112,14 +112,14 @@ void ServerSpec::request_arrived(Path& path) {
 // ChunkInvalidated, or the end of the connection that would have told.
 void ServerSpec::chunk_invalidated() {
   if (event_.kind == Kind::ConnectionClosed) {
-    for (Possible<Chunk>& chunk : chunks_)
+    for (PossibleStates<Chunk>& chunk : chunks_)
       chunk.step([&](Chunk state, auto& next) {
         if (state.phase == Phase::invalidating && state.user.key == event_.key) state.phase = Phase::leaving;
         next.push_back(state);
       });
     return;
   }
-  Possible<Chunk>& chunk = chunk_at(event_.chunk);
+  PossibleStates<Chunk>& chunk = chunk_at(event_.chunk);
   chunk.step([&](Chunk state, auto& next) {
     if (state.phase == Phase::invalidating && state.user.key == event_.key) {
       if (!event_.ok) must_end(path_at(event_.key.path), Rule::deliver_invalidated);
@@ -135,7 +135,7 @@ void ServerSpec::chunk_invalidated() {
 }
 
 void ServerSpec::invalidate_chunk() {
-  Possible<Chunk>& chunk = chunk_at(event_.chunk);
+  PossibleStates<Chunk>& chunk = chunk_at(event_.chunk);
   settle(chunk);
   const bool moved = chunk.step([&](Chunk state, auto& next) {
     if (state.phase != Phase::taken || state.ready || state.user.key != event_.key) return;
@@ -143,14 +143,14 @@ void ServerSpec::invalidate_chunk() {
     state.due = false;
     next.push_back(state);
   });
-  sight().check(
+  context().check(
       moved, Rule::deliver_arrived,
       [&] { return "the key of chunk " + std::to_string(event_.chunk) + " is made dead for no request"; },
       [&] { return allowed_now(chunk); });
 }
 
 void ServerSpec::deliver() {
-  Possible<Chunk>& chunk = chunk_at(event_.chunk);
+  PossibleStates<Chunk>& chunk = chunk_at(event_.chunk);
   settle(chunk);
   bool serving = false, key_alive = false;
   const bool moved = chunk.step([&](Chunk state, auto& next) {
@@ -165,7 +165,7 @@ void ServerSpec::deliver() {
     state.serial = event_.serial16;
     next.push_back(state);
   });
-  sight().check(
+  context().check(
       moved,
       serving     ? Rule::chunk_exclusive
       : key_alive ? Rule::deliver_invalidated
@@ -182,7 +182,7 @@ void ServerSpec::deliver() {
 }
 
 void ServerSpec::responded() {
-  Possible<Chunk>& chunk = chunk_at(event_.chunk);
+  PossibleStates<Chunk>& chunk = chunk_at(event_.chunk);
   const bool moved = chunk.step([&](Chunk state, auto& next) {
     if (state.phase != Phase::serving || state.serial != event_.serial16) return;
     if (live(state.user)) {
@@ -193,14 +193,14 @@ void ServerSpec::responded() {
       next.push_back(ended(state));
     }
   });
-  sight().check(
+  context().check(
       moved, Rule::respond_once,
       [&] { return "the upper layer answers chunk " + std::to_string(event_.chunk); },
       [&] { return allowed_now(chunk); });
 }
 
 void ServerSpec::post_response() {
-  Possible<Chunk>& chunk = chunk_at(event_.chunk);
+  PossibleStates<Chunk>& chunk = chunk_at(event_.chunk);
   Path& path = path_at(event_.key.path);
   settle(chunk);
   Chunk answered;
@@ -211,20 +211,20 @@ void ServerSpec::post_response() {
     known = true;
     next.push_back(ended(state));
   });
-  sight().check(
+  context().check(
       moved, Rule::response_once, [&] { return "a response for chunk " + std::to_string(event_.chunk); },
       [&] { return allowed_now(chunk); });
   if (known) check_response(answered);
-  sight().check(path.state == PathState::connected || path.state == PathState::unknown,
-                Rule::response_connection, "a response over a path that is not connected",
-                "no response: the request's path is gone");
+  context().check(path.state == PathState::connected || path.state == PathState::unknown,
+                  Rule::response_connection, "a response over a path that is not connected",
+                  "no response: the request's path is gone");
   const std::uint32_t entries = 1 + (event_.write_data ? 1 : 0) + (event_.send_invalidate ? 1 : 0);
-  if (Connection* con = find(event_.key); con != nullptr && con->live(sight()))
-    con->post(sight(), entries, event_.cookie, settings_.send_depth);
+  if (Connection* con = find(event_.key); con != nullptr && con->live(context()))
+    con->post(context(), entries, event_.cookie, settings_.send_depth);
 }
 
 void ServerSpec::check_response(const Chunk& chunk) {
-  const Sight at = sight();
+  const RuleContext at = context();
   const Use& use = chunk.user;
   const Path& path = path_at(use.key.path);
   at.check(
@@ -267,7 +267,7 @@ void ServerSpec::chunks_end_step() {
     const bool waits = chunks_[index].all(
         [&](const Chunk& state) { return state.phase == Phase::taken && state.due && live(state.user); });
     if (!waits) continue;
-    sight().check(
+    context().check(
         false, Rule::deliver_due,
         [&] { return "the request in chunk " + std::to_string(index) + " was not taken"; },
         [&] { return allowed_now(chunks_[index]); });
@@ -280,7 +280,7 @@ void ServerSpec::chunks_end_step() {
 }
 
 void ServerSpec::path_gone(unsigned index) {
-  for (Possible<Chunk>& chunk : chunks_)
+  for (PossibleStates<Chunk>& chunk : chunks_)
     chunk.step([&](Chunk state, auto& next) {
       const bool its = state.phase != Phase::idle && state.user.key.path % kPaths == index;
       if (its && state.phase == Phase::answering) state.phase = Phase::leaving;
@@ -291,13 +291,13 @@ void ServerSpec::path_gone(unsigned index) {
 
 void ServerSpec::path_released(unsigned index, std::uint32_t incarnation) {
   for (std::size_t at = 0; at < chunks_.size(); ++at) {
-    Possible<Chunk>& chunk = chunks_[at];
+    PossibleStates<Chunk>& chunk = chunks_[at];
     settle(chunk);
     const bool unused = chunk.keep([&](const Chunk& state) {
       return state.phase == Phase::idle || state.user.key.path % kPaths != index ||
              state.user.incarnation != incarnation;
     });
-    sight().check(
+    context().check(
         unused, Rule::release_drained,
         [&] { return "the path is released while chunk " + std::to_string(at) + " serves a request of it"; },
         [&] { return allowed_now(chunk); });

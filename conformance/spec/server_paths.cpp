@@ -14,41 +14,41 @@ void ServerSpec::on_connection_input() {
   Path& path = path_at(event_.key.path);
   Connection* con = find(event_.key);
   if (con == nullptr) {
-    sight().check(!whole_, Rule::connection_events, "an event of a connection that is not there",
-                  "Accept first");
+    context().check(!whole_, Rule::connection_events, "an event of a connection that is not there",
+                    "Accept first");
     return;
   }
   switch (event_.kind) {
     case Kind::ConnectionLost:
-      con->lost(sight());
+      con->lost(context());
       return must_end(path, Rule::path_teardown);
     case Kind::ConnectionClosed:
-      con->closed(sight());
+      con->closed(context());
       must_end(path, Rule::path_teardown);
       return chunk_invalidated();
     case Kind::PeerBroke:
       return must_end(path, Rule::peer_violation);
     case Kind::SendDone:
-      con->heard(sight());
+      con->heard(context());
       con->heard_at = event_.now;
-      return con->completed(sight());
+      return con->completed(context());
     case Kind::ChunkInvalidated:
       return chunk_invalidated();
     case Kind::InfoRequested:
-      con->heard(sight());
-      con->take_receive(sight());
+      con->heard(context());
+      con->take_receive(context());
       return info_requested(path);
     case Kind::FenceRequested:
-      con->heard(sight());
-      con->take_receive(sight());
+      con->heard(context());
+      con->take_receive(context());
       return fence_requested(path);
     case Kind::ImmReceived:
-      con->heard(sight());
-      if (settings_.imm_consumes_receive) con->take_receive(sight());
+      con->heard(context());
+      if (settings_.imm_consumes_receive) con->take_receive(context());
       return imm_received(path);
     case Kind::RequestArrived:
-      con->heard(sight());
-      if (settings_.imm_consumes_receive) con->take_receive(sight());
+      con->heard(context());
+      if (settings_.imm_consumes_receive) con->take_receive(context());
       return request_arrived(path);
     default:
       return;
@@ -64,7 +64,7 @@ void ServerSpec::info_requested(Path& path) {
 }
 
 void ServerSpec::accept() {
-  const Sight at = sight();
+  const RuleContext at = context();
   const bool asked =
       connect_.has_value() && connect_->key == event_.key && connect_->request == event_.request;
   at.check(asked || !(whole_ || began_), Rule::connect_answered, "an accept of a request that is not waiting",
@@ -120,7 +120,7 @@ void ServerSpec::path_changed() {
                        (from == S::connecting && (to == S::connected || to == S::closing)) ||
                        (from == S::connected && to == S::closing) ||
                        (from == S::closing && to == S::absent) || from == S::unknown;
-  sight().check(
+  context().check(
       allowed, Rule::path_transition,
       [&] {
         return "path " + std::to_string(event_.path) + " changed from " + std::string(name_of(from)) +
@@ -142,8 +142,8 @@ void ServerSpec::path_changed() {
       path.deadline =
           settings_.handshake_timeout == kNever ? kNever : event_.now + settings_.handshake_timeout;
     } else {
-      sight().check(!(whole_ || began_), Rule::path_transition, "a path begins without a connect request",
-                    "ConnectRequested first");
+      context().check(!(whole_ || began_), Rule::path_transition, "a path begins without a connect request",
+                      "ConnectRequested first");
     }
   }
   if (to == S::connected) {
@@ -152,7 +152,7 @@ void ServerSpec::path_changed() {
   }
   if (to == S::closing) {
     if (event_.reason == Reason::connection_silent) check_silence(path);
-    if (event_.reason == Reason::heartbeat_lost && from == S::connected) path.heartbeat.died(sight());
+    if (event_.reason == Reason::heartbeat_lost && from == S::connected) path.heartbeat.died(context());
     path.heartbeat.stop();
     path_gone(event_.path);
     std::erase_if(questions_,
@@ -164,7 +164,7 @@ void ServerSpec::path_changed() {
 
 void ServerSpec::link_changed() {
   if (link_)
-    sight().check(
+    context().check(
         *link_ != event_.up && (!counts_known_ || event_.up == (connected_ > 0)), Rule::link_events,
         [&] {
           return std::string("link ") + (event_.up ? "up" : "down") + " with " + std::to_string(connected_) +
@@ -177,7 +177,7 @@ void ServerSpec::link_changed() {
 void ServerSpec::release_path() {
   Path& path = path_at(event_.path);
   for (const Connection& con : path.cons)
-    sight().check(
+    context().check(
         con.phase() == Connection::Phase::closed, Rule::release_drained,
         [&] { return "the path is released while " + to_string(con.key()) + " is not closed"; },
         [] { return std::string("ConnectionClosed of all its connections first"); });
@@ -186,7 +186,7 @@ void ServerSpec::release_path() {
 
 void ServerSpec::end_session() {
   for (unsigned index = 0; index < kPaths; ++index)
-    sight().check(
+    context().check(
         paths_[index].state == S::absent || paths_[index].state == S::unknown, Rule::end_clean,
         [&] { return "path " + std::to_string(index) + " is " + std::string(name_of(paths_[index].state)); },
         [] { return std::string("EndSession when all paths are absent"); });
@@ -199,11 +199,11 @@ void ServerSpec::send_info() {
   if (con == nullptr) return;
   bool complete = event_.key.con == 0;
   for (const Connection& one : path.cons) complete = complete && one.up();
-  sight().check(complete && path.info_asked && !path.info_sent, Rule::info_answer,
-                "INFO_RSP without a valid INFO_REQ over a full set of connections",
-                "INFO_RSP once, to an INFO_REQ over cid 0 of a full set");
+  context().check(complete && path.info_asked && !path.info_sent, Rule::info_answer,
+                  "INFO_RSP without a valid INFO_REQ over a full set of connections",
+                  "INFO_RSP once, to an INFO_REQ over cid 0 of a full set");
   path.info_sent = true;
-  if (con->live(sight())) con->post(sight(), 1, event_.cookie, settings_.send_depth);
+  if (con->live(context())) con->post(context(), 1, event_.cookie, settings_.send_depth);
 }
 
 void ServerSpec::fence_requested(Path& path) {
@@ -233,22 +233,22 @@ void ServerSpec::send_fence_answer() {
     return question.asker == event_.key && question.serial == event_.serial && question.uuid == event_.uuid;
   });
   if (found == questions_.end()) {
-    sight().check(!whole_, Rule::fence_proof, "an answer to no fence that is open",
-                  "one answer to each FenceRequested");
+    context().check(!whole_, Rule::fence_proof, "an answer to no fence that is open",
+                    "one answer to each FenceRequested");
   } else {
     const bool gone = found->target >= kPaths || paths_[found->target].state == S::absent ||
                       paths_[found->target].incarnation != found->incarnation;
-    sight().check(gone || event_.error != 0, Rule::fence_proof,
-                  "a fence is answered while the incarnation is not drained",
-                  "SendFenceRsp after the path is released");
+    context().check(gone || event_.error != 0, Rule::fence_proof,
+                    "a fence is answered while the incarnation is not drained",
+                    "SendFenceRsp after the path is released");
     questions_.erase(found);
   }
-  if (Connection* con = find(event_.key); con != nullptr && con->live(sight()))
-    con->post(sight(), 1, event_.cookie, settings_.send_depth);
+  if (Connection* con = find(event_.key); con != nullptr && con->live(context()))
+    con->post(context(), 1, event_.cookie, settings_.send_depth);
 }
 
 void ServerSpec::post_imm() {
-  const Sight at = sight();
+  const RuleContext at = context();
   const unsigned type = imm_type(event_.imm);
   Path& path = path_at(event_.key.path);
   Connection* con = find(event_.key);
@@ -271,7 +271,7 @@ void ServerSpec::post_imm() {
 }
 
 void ServerSpec::probe_delivery() {
-  const Sight at = sight();
+  const RuleContext at = context();
   const Path& path = path_at(event_.key.path);
   const bool agreed = whole_ && probes(path);
   at.check(
@@ -289,9 +289,10 @@ void ServerSpec::check_silence(const Path& path) {
   bool silent = !whole_;
   for (const Connection& con : path.cons) silent = silent || event_.now >= con.heard_at + least;
   const bool agreed = whole_ && probes(path);
-  sight().check(settings_.probe_deliveries && !agreed && silent, Rule::probe_dead_early,
-                "a path is given up for a silent connection, and completions came on every connection of it",
-                "no completion for more than the tolerated intervals on one of them");
+  context().check(
+      settings_.probe_deliveries && !agreed && silent, Rule::probe_dead_early,
+      "a path is given up for a silent connection, and completions came on every connection of it",
+      "no completion for more than the tolerated intervals on one of them");
 }
 
 bool ServerSpec::probes(const Path& path) const noexcept {

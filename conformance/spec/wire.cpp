@@ -110,20 +110,20 @@ WireSpec::Session& WireSpec::session_of(const Path& path) {
 
 void WireSpec::forget_slots(Session& session) {
   session.open = true;
-  for (Possible<Slot>& slot : session.slots) slot.forget();
+  for (PossibleStates<Slot>& slot : session.slots) slot.forget();
 }
 
-Possible<WireSpec::Slot>* WireSpec::slot_of(Session& session, std::uint32_t id) {
+PossibleStates<WireSpec::Slot>* WireSpec::slot_of(Session& session, std::uint32_t id) {
   if (id > 0xffff) return nullptr;
   while (session.slots.size() <= id) {
-    session.slots.emplace_back(Possible<Slot>(Slot{}));
+    session.slots.emplace_back(PossibleStates<Slot>(Slot{}));
     if (session.open) session.slots.back().forget();
   }
   return &session.slots[id];
 }
 
 bool WireSpec::form(bool holds, const char* allowed) {
-  return sight().check(
+  return context().check(
       holds, Rule::wire_form,
       [&] {
         return std::string(name_of(event_->op)) + " of " + std::to_string(event_->length) +
@@ -133,8 +133,8 @@ bool WireSpec::form(bool holds, const char* allowed) {
 }
 
 void WireSpec::message(Connection& con, Path& path) {
-  sight().check(!con.closed && !(sent() && con.ended_here), Rule::cm_once,
-                "a message after the connection's end", "nothing more of it");
+  context().check(!con.closed && !(sent() && con.ended_here), Rule::cm_once,
+                  "a message after the connection's end", "nothing more of it");
   con.last_seq[sent() ? 0 : 1] = event_->seq;
   // What was agreed on stands in the answer for cid 0.
   if (!of_->machine && path.depth == 0) incomplete(path);
@@ -142,8 +142,8 @@ void WireSpec::message(Connection& con, Path& path) {
   const bool info = event_->op == WireOp::send && event_->key.con == 0 && event_->bytes.size() >= 2 &&
                     u16_at(event_->bytes, 0) <= kInfoRsp;
   if (!info)
-    sight().check(path.info_answered || path.open, Rule::wire_before_info,
-                  "a message before the INFO exchange", "INFO_REQ, then INFO_RSP");
+    context().check(path.info_answered || path.open, Rule::wire_before_info,
+                    "a message before the INFO exchange", "INFO_REQ, then INFO_RSP");
   // Asks for a completion and changes nothing at the peer.
   if (event_->op == WireOp::write && event_->length == 0) return;
   to_server ? from_client(con, path) : from_server(con, path);
@@ -207,7 +207,7 @@ void WireSpec::from_server(Connection& con, Path& path) {
 }
 
 void WireSpec::heartbeat(Connection& con, Path& path) {
-  const Sight at = sight();
+  const RuleContext at = context();
   const bool anywhere = path.open || agreed(path, kProbeFlag, kProbeExtension);
   at.check((anywhere || event_->key.con == 0) && event_->length == 0 && imm_payload(event_->imm) == 0,
            Rule::hb_wire, "a heartbeat with a payload, or over an IO connection without the probe",
@@ -233,7 +233,7 @@ void WireSpec::heartbeat(Connection& con, Path& path) {
 }
 
 void WireSpec::fence(Path& path, bool question) {
-  const Sight at = sight();
+  const RuleContext at = context();
   at.check(path.open || agreed(path, kFenceFlag, kFenceExtension), Rule::fence_wire,
            "a fence between peers that did not agree on it", "none");
   const std::uint32_t serial = u32_at(event_->bytes, 4);

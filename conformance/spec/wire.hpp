@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "conformance/spec/findings.hpp"
-#include "conformance/spec/possible.hpp"
+#include "conformance/spec/possible_states.hpp"
 
 namespace rtrs::spec {
 
@@ -73,7 +73,7 @@ class WireSpec {
     std::uint32_t max_io_size = 0;
     std::uint32_t max_hdr_size = 0;
     bool open = false;  // a message is missing: slots that were not looked at yet may be in any state
-    std::vector<Possible<Slot>> slots;
+    std::vector<PossibleStates<Slot>> slots;
     Rnbd rnbd;
   };
   // One incarnation of a path.
@@ -137,7 +137,9 @@ class WireSpec {
 
   static constexpr std::size_t kMostHeld = 4096;
 
-  Sight sight() const { return Sight{of_->machine ? findings_ : of_->found, *event_, machine_}; }
+  RuleContext context() const {
+    return RuleContext{of_->machine ? findings_ : of_->found, *event_, machine_};
+  }
   bool sent() const noexcept {
     return event_->kind == Kind::WireCm ? event_->sent : event_->kind == Kind::WireSent;
   }
@@ -146,7 +148,7 @@ class WireSpec {
     return (path.flags & flag) != 0 && (path.extensions & extension) != 0;
   }
   void forget_slots(Session& session);
-  Possible<Slot>* slot_of(Session& session, std::uint32_t id);
+  PossibleStates<Slot>* slot_of(Session& session, std::uint32_t id);
 
   // wire_connect.cpp
   void cm();

@@ -29,8 +29,8 @@ void WireSpec::cm() {
     con.ended_here = con.ended_here || event_->sent;
     return;
   }
-  sight().check(!con.answered && !con.closed, Rule::cm_once, "a second answer to a connect request",
-                "one answer");
+  context().check(!con.answered && !con.closed, Rule::cm_once, "a second answer to a connect request",
+                  "one answer");
   con.answered = true;
   if (event_->cm == CmKind::rep) accepted(con);
 }
@@ -45,7 +45,7 @@ void WireSpec::requested() {
                         static_cast<std::uint8_t>(bytes[5]) == kMajor;
   const std::uint16_t cid = readable ? u16_at(bytes, 6) : 0;
   const std::uint16_t cid_num = readable ? u16_at(bytes, 8) : 0;
-  const Sight at = sight();
+  const RuleContext at = context();
   at.check(
       readable && cid_num >= 1 && cid_num <= 4096 && cid < cid_num, Rule::con_req_layout,
       [&] {
@@ -77,7 +77,7 @@ void WireSpec::requested() {
 // Of the same path and counter, on this side's view: requests of older attempts may arrive late.
 WireSpec::Path& WireSpec::attempt(const Uuid& uuid, const Uuid& session, std::uint16_t recon_cnt,
                                   std::uint16_t cid_num, std::uint16_t cid) {
-  const Sight at = sight();
+  const RuleContext at = context();
   for (std::size_t back = of_->paths.size(); back-- > 0;) {
     Path& path = of_->paths[back];
     if (path.uuid != uuid || path.recon_cnt != recon_cnt) continue;
@@ -110,7 +110,7 @@ void WireSpec::accepted(Connection& con) {
   const std::string_view bytes = event_->bytes;
   const bool readable = bytes.size() >= kConRspBytes && u16_at(bytes, 0) == kMagic &&
                         static_cast<std::uint8_t>(bytes[3]) == kMajor;
-  const Sight at = sight();
+  const RuleContext at = context();
   at.check(readable && u16_at(bytes, 4) == 0, Rule::con_rsp_layout, "CON_RSP of an accept",
            "56 bytes, magic, version 2.x, errno 0");
   Path& path = of_->paths[con.path];
@@ -147,7 +147,8 @@ void WireSpec::rejected() {
   if (bytes.size() < kConRspBytes) return;
   const bool fine = u16_at(bytes, 0) == kMagic && static_cast<std::uint8_t>(bytes[3]) == kMajor &&
                     (u16_at(bytes, 4) & 0x8000) != 0;
-  sight().check(fine, Rule::con_rsp_layout, "CON_RSP of a rejection", "magic, version 2.x, a negative errno");
+  context().check(fine, Rule::con_rsp_layout, "CON_RSP of a rejection",
+                  "magic, version 2.x, a negative errno");
 }
 
 void WireSpec::ended(Connection& con) {
@@ -155,7 +156,7 @@ void WireSpec::ended(Connection& con) {
   Path& path = of_->paths[con.path];
   path.over = true;
   // Nothing of it is outstanding here any more: its requests may go another way.
-  for (Possible<Slot>& slot : session_of(path).slots)
+  for (PossibleStates<Slot>& slot : session_of(path).slots)
     slot.step([&](Slot state, auto& next) {
       if (state.phase == Phase::under_way && state.key == con.key) state = Slot{};
       next.push_back(state);
@@ -166,7 +167,7 @@ void WireSpec::info_request(Path& path) {
   const std::string_view bytes = event_->bytes;
   const bool named = bytes.size() >= kInfoReqBytes &&
                      bytes.substr(2, 255).find('\0') != std::string_view::npos && bytes[2] != '\0';
-  const Sight at = sight();
+  const RuleContext at = context();
   const bool complete = path.accepted.size() == path.cid_num;
   at.check(
       event_->length == kInfoReqBytes && named && (!path.info_asked || path.open) &&
@@ -189,7 +190,7 @@ void WireSpec::info_response(Path& path) {
   if (event_->bytes.size() == event_->length) read_chunks(path);
   const bool covers =
       event_->bytes.size() != event_->length || path.depth == 0 || path.chunks.size() == path.depth;
-  sight().check(
+  context().check(
       ((path.info_asked && !path.info_answered) || path.open) && event_->key.con == 0 && covers,
       Rule::info_rsp_wire,
       [&] {

@@ -12,7 +12,7 @@ void WireSpec::request(Connection& con, Path& path) {
   if (path.depth == 0) return;
   const std::uint32_t buf_id = request_buf_id(path.depth, event_->imm);
   const std::uint32_t off = request_off(path.depth, event_->imm);
-  if (!sight().check(
+  if (!context().check(
           buf_id < path.depth && off < path.chunk_size, Rule::io_req_target,
           [&] {
             return "a request for chunk " + std::to_string(buf_id) + " with its header at " +
@@ -24,11 +24,11 @@ void WireSpec::request(Connection& con, Path& path) {
     return;
   if (event_->bytes.empty() && event_->length == 0 && !sent()) {
     // A server that is about to refuse it did not look into the chunk.
-    if (Possible<Slot>* slot = slot_of(session_of(path), buf_id)) slot->forget();
+    if (PossibleStates<Slot>* slot = slot_of(session_of(path), buf_id)) slot->forget();
     return;
   }
   const std::optional<Request> request = read_header(path, off);
-  if (!sight().check(
+  if (!context().check(
           request.has_value(), Rule::io_req_header,
           [&] {
             return "a request of " + std::to_string(event_->length) +
@@ -38,7 +38,7 @@ void WireSpec::request(Connection& con, Path& path) {
     return;
   check_target(path, *request, buf_id, off);
   if (request->has_buffer)
-    sight().check(
+    context().check(
         request->buffer.len != 0 && request->buffer.len <= path.chunk_size, Rule::io_req_descriptor,
         [&] { return "a READ into " + std::to_string(request->buffer.len) + " bytes"; },
         [&] { return "1 to " + std::to_string(path.chunk_size); });
@@ -81,7 +81,7 @@ void WireSpec::check_target(const Path& path, const Request& request, std::uint3
   if (event_->rkey == 0 || buf_id >= path.chunks.size()) return;
   const Buffer& chunk = path.chunks[buf_id];
   const std::uint64_t end = chunk.addr + off + request.header;
-  sight().check(
+  context().check(
       event_->remote_addr >= chunk.addr && event_->remote_addr + event_->length == end &&
           end <= chunk.addr + chunk.len,
       Rule::io_req_target,
@@ -93,7 +93,7 @@ void WireSpec::check_target(const Path& path, const Request& request, std::uint3
                std::to_string(chunk.len) + " bytes at " + std::to_string(chunk.addr);
       });
   // Fresh keys come over any connection of the path.
-  sight().check(
+  context().check(
       event_->rkey == chunk.key || path.partial, Rule::io_req_key,
       [&] { return "key " + std::to_string(event_->rkey); },
       [&] { return "key " + std::to_string(chunk.key) + " of chunk " + std::to_string(buf_id); });
@@ -101,7 +101,7 @@ void WireSpec::check_target(const Path& path, const Request& request, std::uint3
 
 void WireSpec::take_slot(Connection& con, Path& path, const Request& request, std::uint32_t buf_id,
                          std::uint32_t off) {
-  Possible<Slot>* slot = slot_of(session_of(path), buf_id);
+  PossibleStates<Slot>* slot = slot_of(session_of(path), buf_id);
   if (slot == nullptr) return;
   if (path.partial) return slot->forget();
   Slot taken;
@@ -120,7 +120,7 @@ void WireSpec::take_slot(Connection& con, Path& path, const Request& request, st
   const bool free = slot->all([&](const Slot& state) {
     return state.phase == Phase::idle || (!strict && state.path != path.number);
   });
-  sight().check(
+  context().check(
       slot->anything() || free, Rule::io_req_slot,
       [&] { return "a second request in chunk " + std::to_string(buf_id); },
       [&] {
@@ -133,12 +133,12 @@ void WireSpec::take_slot(Connection& con, Path& path, const Request& request, st
     slot->set(taken);
   else
     slot->also(taken);
-  sight().findings.ambiguity(slot->size());
+  context().findings.ambiguity(slot->size());
 }
 
 void WireSpec::response(Connection& con, Path& path) {
   if (path.partial) return;  // how responses look was agreed before
-  const Sight at = sight();
+  const RuleContext at = context();
   const bool keyed = (path.flags & kNewRkeyFlag) != 0;
   const std::string_view bytes = event_->bytes;
   const bool has_key =
@@ -166,7 +166,7 @@ void WireSpec::response(Connection& con, Path& path) {
              "the buf_id of the immediate");
     if (id < path.chunks.size()) path.chunks[id].key = u32_at(bytes, 4);
   }
-  Possible<Slot>& slot = *slot_of(session_of(path), id);
+  PossibleStates<Slot>& slot = *slot_of(session_of(path), id);
   if (slot.anything()) return slot.set(Slot{});
   const auto asked = std::find_if(slot.states().begin(), slot.states().end(), [&](const Slot& state) {
     return state.phase == Phase::under_way && state.path == path.number;
@@ -192,21 +192,22 @@ void WireSpec::response(Connection& con, Path& path) {
 
 void WireSpec::check_response(const Path& path, const Slot& slot) {
   const bool claims = imm_type(event_->imm) == kIoRspInv;
-  sight().check(claims == slot.invalidated, Rule::io_rsp_invalidate,
-                claims ? "type 2 without a SEND_WITH_INV of the offered key" : "type 1 after a SEND_WITH_INV",
-                slot.invalidated ? "type 2" : "type 1");
+  context().check(
+      claims == slot.invalidated, Rule::io_rsp_invalidate,
+      claims ? "type 2 without a SEND_WITH_INV of the offered key" : "type 1 after a SEND_WITH_INV",
+      slot.invalidated ? "type 2" : "type 1");
   // A server whose own configuration is known may have been told that its clients can do without.
   const bool told = of_->machine && !of_->client && !of_->settings.send_invalidate;
   const bool left = slot.need_invalidate && !slot.invalidated;
-  sight().check(!left || told || path.open || agreed(path, kKeysStayFlag, kKeysStayExtension),
-                Rule::io_rsp_key_left,
-                "the key of a READ with NEED_INVAL is left to the client: a kernel client before 6.12 hangs",
-                "SEND_WITH_INV of the offered key first");
+  context().check(
+      !left || told || path.open || agreed(path, kKeysStayFlag, kKeysStayExtension), Rule::io_rsp_key_left,
+      "the key of a READ with NEED_INVAL is left to the client: a kernel client before 6.12 hangs",
+      "SEND_WITH_INV of the offered key first");
   if (!of_->sees_data) return;
   // A buffer without data is that of a request that wants none.
   const bool failed = response_errno(event_->imm) != 0;
   const bool missing = !failed && slot.has_buffer && slot.buffer.len != 0 && !slot.data_written;
-  sight().check(
+  context().check(
       !missing && !(failed && slot.data_written), Rule::io_rsp_data,
       missing ? "a READ is answered and its data was not written" : "a READ failed and data was written",
       missing ? "RDMA WRITE of the data first" : "no data");
@@ -214,7 +215,7 @@ void WireSpec::check_response(const Path& path, const Slot& slot) {
 
 void WireSpec::data(Connection& con, Path& path) {
   bool known = false, open = path.open;
-  for (Possible<Slot>& slot : session_of(path).slots) {
+  for (PossibleStates<Slot>& slot : session_of(path).slots) {
     open = open || slot.anything();
     slot.step([&](Slot state, auto& next) {
       const bool its = state.phase == Phase::under_way && state.key == con.key && state.has_buffer &&
@@ -224,7 +225,7 @@ void WireSpec::data(Connection& con, Path& path) {
       next.push_back(state);
     });
   }
-  sight().check(
+  context().check(
       known || open, Rule::io_rsp_data,
       [&] {
         return std::to_string(event_->length) + " bytes written at " + std::to_string(event_->remote_addr) +
@@ -235,7 +236,7 @@ void WireSpec::data(Connection& con, Path& path) {
 
 void WireSpec::invalidation(Connection& con, Path& path) {
   bool known = false, open = path.open;
-  for (Possible<Slot>& slot : session_of(path).slots) {
+  for (PossibleStates<Slot>& slot : session_of(path).slots) {
     open = open || slot.anything();
     slot.step([&](Slot state, auto& next) {
       const bool its = state.phase == Phase::under_way && state.key == con.key && state.need_invalidate &&
@@ -244,7 +245,7 @@ void WireSpec::invalidation(Connection& con, Path& path) {
       next.push_back(state);
     });
   }
-  sight().check(
+  context().check(
       known || open, Rule::io_rsp_invalidate,
       [&] { return "SEND_WITH_INV of key " + std::to_string(event_->rkey); },
       [] { return std::string("a key that a READ under way on this connection offered with NEED_INVAL"); });

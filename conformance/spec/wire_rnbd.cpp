@@ -64,7 +64,7 @@ void WireSpec::rnbd_request(const Path& path, const Request& request, std::uint3
   if (event_->key.con == 0 && request.reads && opens(user)) rnbd.known = true;
   if (!rnbd.known) return;
   const bool fine = user.size() >= 4 && well_formed(request, user, off - request.usr_len);
-  const Sight at = sight();
+  const RuleContext at = context();
   at.check(
       fine, Rule::rnbd_form,
       [&] {
@@ -82,7 +82,7 @@ void WireSpec::rnbd_request(const Path& path, const Request& request, std::uint3
 // Who saw no SESS_INFO joined later, and cannot know what was opened before.
 void WireSpec::rnbd_order(const Path& path, Rnbd& rnbd, const Slot& slot) {
   if (path.open || session_of(path).open || !(of_->machine || rnbd.introduced)) return;
-  const Sight at = sight();
+  const RuleContext at = context();
   if (slot.rnbd == kOpen)
     at.check(rnbd.agreed, Rule::rnbd_order, "OPEN before SESS_INFO was answered",
              "SESS_INFO, and its answer");

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 namespace {
 constexpr int kSchema = 1;
@@ -61,4 +61,4 @@ int save_baseline(const std::string& file, const Baseline& baseline) {
   return out ? 0 : (errno != 0 ? errno : EIO);
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -10,7 +10,7 @@
 
 #include "conformance/wire/result.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 struct Baseline {
   std::string peer;                         // whom it describes
@@ -25,4 +25,4 @@ Baseline make_baseline(const std::string& peer, const std::vector<Result>&, cons
 // 0 or an errno.
 int save_baseline(const std::string& file, const Baseline&);
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

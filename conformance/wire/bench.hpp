@@ -3,7 +3,7 @@
 #include "core/fabric/fabric.hpp"
 #include "core/proto/ids.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 class Bench {
  public:
@@ -44,4 +44,4 @@ inline Deadlines scaled(const Deadlines& all, double factor) noexcept {
   return made;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 const char* to_string(Level level) noexcept {
   switch (level) {
@@ -35,4 +35,4 @@ std::vector<const Case*> cases(Role role) {
   return all;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 class ServerTester;
 class ClientTester;
@@ -49,4 +49,4 @@ std::span<const Case> rnbd_write_cases();
 std::span<const Case> client_handshake_cases();
 std::span<const Case> client_traffic_cases();
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -5,7 +5,7 @@
 #include "conformance/wire/client_tester.hpp"
 #include "conformance/wire/verdict.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 namespace {
 
 void request_form(ClientTester& tester) {
@@ -258,4 +258,4 @@ std::span<const Case> client_handshake_cases() {
   return kCases;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

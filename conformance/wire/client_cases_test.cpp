@@ -6,7 +6,7 @@
 #include "conformance/wire/client_runner.hpp"
 #include "conformance/wire/sim_bench.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 namespace {
 
 class ClientCasesTest : public testing::TestWithParam<bool> {};
@@ -51,4 +51,4 @@ TEST(ClientRunnerTest, AClientThatConnectedForATrialIsWaitedForOnce) {
 }
 
 }  // namespace
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -5,7 +5,7 @@
 #include "conformance/wire/client_tester.hpp"
 #include "conformance/wire/verdict.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 namespace {
 
 using wire::ImmType;
@@ -222,4 +222,4 @@ std::span<const Case> client_traffic_cases() {
   return kCases;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

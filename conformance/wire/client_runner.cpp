@@ -2,7 +2,7 @@
 
 #include "conformance/wire/verdict.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 ClientRunner::ClientRunner(Endpoint& endpoint, const ClientSetup& setup, MakeRecorder make_recorder)
     : endpoint_(endpoint),
@@ -47,4 +47,4 @@ Result ClientRunner::run(const Case& one) {
   return result;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

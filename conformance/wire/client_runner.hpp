@@ -7,7 +7,7 @@
 #include "conformance/wire/client_tester.hpp"
 #include "conformance/wire/result.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 class ClientRunner {
  public:
@@ -27,4 +27,4 @@ class ClientRunner {
   MakeRecorder make_recorder_;
 };
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -4,7 +4,7 @@
 
 #include "conformance/wire/verdict.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 namespace {
 constexpr std::size_t kMostKept = 64;  // breaches and messages of an attempt
@@ -23,18 +23,18 @@ ClientTester::ClientTester(Endpoint& endpoint, const ClientSetup& setup)
     : endpoint_(endpoint), setup_(setup), busy_(kDepth, false), disk_(std::size_t{16} << 20) {
   const auto memory = endpoint.fabric().allocate(std::size_t{kDepth} * kChunk);
   if (!memory) return;
-  const auto exposure = endpoint.fabric().expose(memory->id, 0, memory->bytes.size());
-  if (!exposure) return;
+  const auto remote_key = endpoint.fabric().make_key(memory->id, 0, memory->bytes.size());
+  if (!remote_key) return;
   chunks_ = *memory;
-  whole_ = *exposure;
+  whole_ = *remote_key;
 }
 
 ClientTester::~ClientTester() {
   endpoint_.forget_since(0, seconds(2));
   for (const Attempt& attempt : attempts_)
-    for (const ExposureId one : attempt.exposures) endpoint_.fabric().unexpose(one);
+    for (const RemoteKeyId one : attempt.remote_keys) endpoint_.fabric().release_key(one);
   if (!usable()) return;
-  endpoint_.fabric().unexpose(whole_.id);
+  endpoint_.fabric().release_key(whole_.id);
   endpoint_.fabric().release(chunks_.id);
 }
 
@@ -149,10 +149,10 @@ void ClientTester::send_info(Attempt& attempt) {
                          fabric.rkey_of(attempt.cons[0]->key, whole_), each};
     // With fresh keys each chunk has one of its own, which can die alone.
     if ((flags & wire::kConnRspNewRkey) != 0) {
-      const auto own = fabric.expose(chunks_.id, std::size_t{i} * each, each);
+      const auto own = fabric.make_key(chunks_.id, std::size_t{i} * each, each);
       if (!own) not_run("the fabric has no more keys");
       one = {own->remote_addr, fabric.rkey_of(attempt.cons[0]->key, *own), each};
-      attempt.exposures.push_back(own->id);
+      attempt.remote_keys.push_back(own->id);
     }
     described.push_back(one);
   }
@@ -213,13 +213,13 @@ void ClientTester::answer(const ClientRequest& request, int error) {
   ++request.attempt->io;
   const std::uint32_t imm = wire::encode_io_rsp(wire::ImmType::io_rsp, request.io.buf_id, error);
   Attempt& attempt = *request.attempt;
-  if (attempt.exposures.empty()) return endpoint_.write_imm(*request.con, imm);
+  if (attempt.remote_keys.empty()) return endpoint_.write_imm(*request.con, imm);
   // The old key dies before the client can use the fresh one.
   Fabric& fabric = endpoint_.fabric();
-  ExposureId& old = attempt.exposures[request.io.buf_id];
-  const auto fresh = fabric.expose(chunks_.id, std::size_t{request.io.buf_id} * kChunk, kChunk);
+  RemoteKeyId& old = attempt.remote_keys[request.io.buf_id];
+  const auto fresh = fabric.make_key(chunks_.id, std::size_t{request.io.buf_id} * kChunk, kChunk);
   if (!fresh) not_run("the fabric has no more keys");
-  fabric.unexpose(old);
+  fabric.release_key(old);
   old = fresh->id;
   Message bytes(wire::kRkeyRspBytes);
   const wire::RkeyRsp key{static_cast<std::uint16_t>(request.io.buf_id),
@@ -371,4 +371,4 @@ ClientRequest ClientTester::take_request() {
   return request;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -13,7 +13,7 @@
 #include "core/wire/messages.hpp"
 #include "core/wire/rnbd_messages.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 struct ClientSetup {
   Deadlines deadlines;
@@ -31,7 +31,7 @@ struct Attempt {
   unsigned io = 0;                         // requests that were answered
   std::vector<std::string> breaches;       // of rules that every request has to keep
   std::vector<std::string> user_messages;  // kinds of RNBD messages in order, as long as they are few
-  std::vector<ExposureId> exposures;       // of the chunks, where each has its own
+  std::vector<RemoteKeyId> remote_keys;    // of the chunks, where each has its own
 
   bool up() const noexcept;
   bool over() const noexcept;
@@ -108,7 +108,7 @@ class ClientTester {
   Endpoint& endpoint_;
   ClientSetup setup_;
   Region chunks_;
-  Exposure whole_;
+  RemoteKey whole_;
   std::deque<Attempt> attempts_;
   std::vector<bool> busy_;  // chunks
   std::deque<ClientRequest> held_;
@@ -116,4 +116,4 @@ class ClientTester {
   bool trial_seen_ = false;  // a path was given up right after it came up; that is excused once in a run
 };
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -6,7 +6,7 @@
 #include "conformance/wire/verdict.hpp"
 #include "core/wire/imm.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 namespace {
 constexpr ConnectionParams kParams{128, 2 * Endpoint::kReceives + 64, 8};
@@ -16,19 +16,19 @@ constexpr InstanceId kInstance = 0;
 Endpoint::Endpoint(Fabric& fabric, Bench& bench) : fabric_(fabric), bench_(bench) {
   const auto memory = fabric.allocate(kMemory);
   if (!memory) return;
-  const auto exposure = fabric.expose(memory->id, 0, memory->bytes.size());
-  if (!exposure) {
+  const auto remote_key = fabric.make_key(memory->id, 0, memory->bytes.size());
+  if (!remote_key) {
     fabric.release(memory->id);
     return;
   }
   memory_ = *memory;
-  exposure_ = *exposure;
+  remote_key_ = *remote_key;
 }
 
 Endpoint::~Endpoint() {
   forget_since(0, seconds(1));
   if (!usable()) return;
-  fabric_.unexpose(exposure_.id);
+  fabric_.release_key(remote_key_.id);
   fabric_.release(memory_.id);
 }
 
@@ -98,7 +98,7 @@ Endpoint::Piece Endpoint::cut(std::size_t bytes) {
 
 Endpoint::Landing Endpoint::landing(const Con& con, std::size_t bytes) {
   const Piece piece = cut(bytes);
-  return Landing{piece.bytes, exposure_.remote_addr + piece.offset, fabric_.rkey_of(con.key, exposure_)};
+  return Landing{piece.bytes, remote_key_.remote_addr + piece.offset, fabric_.rkey_of(con.key, remote_key_)};
 }
 
 void Endpoint::post(std::span<const WorkRequest> work) {
@@ -274,4 +274,4 @@ bool Endpoint::is_heartbeat(Con& con, const Arrival& arrival) {
   return true;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

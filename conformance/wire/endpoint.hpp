@@ -14,7 +14,7 @@
 #include "core/fabric/fabric.hpp"
 #include "core/wire/bytes.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 using Message = std::vector<std::byte>;
 
@@ -125,11 +125,11 @@ class Endpoint {
   Bench& bench_;
   WireTap tap_{nullptr};
   Region memory_;
-  Exposure exposure_;
+  RemoteKey remote_key_;
   std::size_t cut_ = 0;
   std::uint32_t epoch_ = 0;
   std::map<std::uint32_t, std::unique_ptr<Con>> cons_;  // by epoch
   std::deque<Incoming> incoming_;
 };
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

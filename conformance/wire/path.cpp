@@ -6,7 +6,7 @@
 #include "conformance/wire/verdict.hpp"
 #include "core/proto/errc.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 namespace {
 constexpr std::byte kPattern{0xa5};
@@ -307,4 +307,4 @@ void Path::disconnect() {
     if (one != nullptr) endpoint_.disconnect(*one);
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -11,7 +11,7 @@
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 struct Identity {
   wire::Uuid session{};
@@ -149,4 +149,4 @@ class Path {
   unsigned invalidations_ = 0;
 };
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

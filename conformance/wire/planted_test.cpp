@@ -4,16 +4,16 @@
 #include <string>
 
 #include "conformance/wire/client_runner.hpp"
-#include "conformance/wire/lying_fabric.hpp"
+#include "conformance/wire/rule_breaking_fabric.hpp"
 #include "conformance/wire/server_runner.hpp"
 #include "conformance/wire/sim_bench.hpp"
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 namespace {
 
-using Bytes = LyingFabric::Bytes;
+using Bytes = RuleBreakingFabric::Bytes;
 using wire::ImmType;
 
 const Case& find(Role role, const std::string& number) {
@@ -37,7 +37,7 @@ int error_of(const WorkRequest& work) {
 struct Plant {
   const char* name;
   const char* number;  // of the case that fails
-  void (*lie)(LyingFabric&);
+  void (*lie)(RuleBreakingFabric&);
   void (*configure)(ServerConfig&);
 };
 void PrintTo(const Plant& plant, std::ostream* out) {
@@ -48,7 +48,7 @@ class PlantedServerTest : public testing::TestWithParam<Plant> {};
 
 TEST_P(PlantedServerTest, IsFound) {
   SimBench bench;
-  LyingFabric liar(bench.peer_fabric);
+  RuleBreakingFabric liar(bench.peer_fabric);
   SimServer server(bench, liar, [](ServerConfig& config) {
     if (GetParam().configure != nullptr) GetParam().configure(config);
   });
@@ -62,66 +62,75 @@ TEST_P(PlantedServerTest, IsFound) {
   EXPECT_NE(result.detail, "");
 }
 
-void cling(LyingFabric& liar) {
+void cling(RuleBreakingFabric& liar) {
   liar.clings = true;
 }
-void hide_errors(LyingFabric& liar) {
+void hide_errors(RuleBreakingFabric& liar) {
   liar.work_lie = [](WorkRequest& work) { return answer_with(work, 0), 1U; };
 }
-void hide_enotconn(LyingFabric& liar) {
+void hide_enotconn(RuleBreakingFabric& liar) {
   liar.work_lie = [](WorkRequest& work) {
     if (error_of(work) == 107) answer_with(work, 0);
     return 1U;
   };
 }
 // The type byte is not in the way of the bystander, who looks at the version only.
-void accept_reserved(LyingFabric& liar) {
+void accept_reserved(RuleBreakingFabric& liar) {
   liar.accept_lie = [](Bytes& bytes) { bytes[40] = std::byte{1}; };
 }
 
 constexpr Plant kServerPlants[] = {
     {"takes_any_magic", "C012",
-     [](LyingFabric& liar) { liar.hear = [](Bytes& m) { wire::store_le16(m, 2, wire::kMagic); }; }, nullptr},
+     [](RuleBreakingFabric& liar) { liar.hear = [](Bytes& m) { wire::store_le16(m, 2, wire::kMagic); }; },
+     nullptr},
     {"takes_any_version", "C014",
-     [](LyingFabric& liar) { liar.hear = [](Bytes& m) { wire::store_le16(m, 4, wire::kVersion); }; },
+     [](RuleBreakingFabric& liar) { liar.hear = [](Bytes& m) { wire::store_le16(m, 4, wire::kVersion); }; },
      nullptr},
     {"leaves_garbage_in_accepts", "C003", accept_reserved, nullptr},
     {"grants_what_nobody_asked_for", "C004",
-     [](LyingFabric& liar) { liar.accept_lie = [](Bytes& m) { wire::store_le32(m, 16, 0x100); }; }, nullptr},
+     [](RuleBreakingFabric& liar) { liar.accept_lie = [](Bytes& m) { wire::store_le32(m, 16, 0x100); }; },
+     nullptr},
     {"rejects_with_zero", "C024",
-     [](LyingFabric& liar) { liar.reject_lie = [](Bytes& m) { wire::store_le16(m, 4, 0); }; }, nullptr},
+     [](RuleBreakingFabric& liar) { liar.reject_lie = [](Bytes& m) { wire::store_le16(m, 4, 0); }; },
+     nullptr},
     {"rejects_with_another_errno", "C020",
-     [](LyingFabric& liar) { liar.reject_lie = [](Bytes& m) { wire::store_le16(m, 4, 0xff98); }; }, nullptr},
+     [](RuleBreakingFabric& liar) { liar.reject_lie = [](Bytes& m) { wire::store_le16(m, 4, 0xff98); }; },
+     nullptr},
     {"forgets_which_cid_is_there", "C030",
-     [](LyingFabric& liar) { liar.reject_lie = [](Bytes& m) { wire::store_le16(m, 4, 0xfff0); }; }, nullptr},
+     [](RuleBreakingFabric& liar) { liar.reject_lie = [](Bytes& m) { wire::store_le16(m, 4, 0xfff0); }; },
+     nullptr},
     {"keeps_half_open_paths", "C038", nullptr,
      [](ServerConfig& config) { config.handshake_timeout = seconds(3600); }},
     {"keeps_a_path_whose_connection_is_lost", "C040", cling, nullptr},
     {"keeps_a_path_after_a_short_info", "C103", cling, nullptr},
     {"answers_info_with_another_type", "C101",
-     [](LyingFabric& liar) { liar.message_lie = [](Bytes& m) { m[0] = std::byte{9}; }; }, nullptr},
+     [](RuleBreakingFabric& liar) { liar.message_lie = [](Bytes& m) { m[0] = std::byte{9}; }; }, nullptr},
     {"leaves_garbage_in_info", "C102",
-     [](LyingFabric& liar) { liar.message_lie = [](Bytes& m) { m[4] = std::byte{9}; }; }, nullptr},
+     [](RuleBreakingFabric& liar) { liar.message_lie = [](Bytes& m) { m[4] = std::byte{9}; }; }, nullptr},
     {"answers_twice", "C205",
-     [](LyingFabric& liar) { liar.work_lie = [](WorkRequest& work) { return is_answer(work) ? 2U : 1U; }; },
+     [](RuleBreakingFabric& liar) {
+       liar.work_lie = [](WorkRequest& work) { return is_answer(work) ? 2U : 1U; };
+     },
      nullptr},
     {"never_answers", "C202",
-     [](LyingFabric& liar) { liar.work_lie = [](WorkRequest& work) { return is_answer(work) ? 0U : 1U; }; },
+     [](RuleBreakingFabric& liar) {
+       liar.work_lie = [](WorkRequest& work) { return is_answer(work) ? 0U : 1U; };
+     },
      nullptr},
     {"answers_for_another_chunk", "C201",
-     [](LyingFabric& liar) {
+     [](RuleBreakingFabric& liar) {
        liar.work_lie = [](WorkRequest& work) { return work.imm += is_answer(work) ? 1U : 0U, 1U; };
      },
      nullptr},
     {"writes_no_data", "C204",
-     [](LyingFabric& liar) {
+     [](RuleBreakingFabric& liar) {
        liar.work_lie = [](WorkRequest& work) { return work.op == WorkRequest::Op::write ? 0U : 1U; };
      },
      nullptr},
     {"keeps_a_path_after_a_bad_type", "C224", cling, nullptr},
     {"keeps_a_path_after_a_bad_descriptor", "C232", cling, nullptr},
     {"acknowledges_no_heartbeat", "C301",
-     [](LyingFabric& liar) {
+     [](RuleBreakingFabric& liar) {
        liar.work_lie = [](WorkRequest& work) {
          return wire::imm_type(work.imm) == ImmType::hb_ack ? 0U : 1U;
        };
@@ -130,7 +139,7 @@ constexpr Plant kServerPlants[] = {
     {"never_gives_up", "C307", nullptr, [](ServerConfig& config) { config.heartbeat.missed_max = 1000; }},
     {"gives_up_early", "C307", nullptr, [](ServerConfig& config) { config.heartbeat.missed_max = 2; }},
     {"gives_up_who_acknowledges", "C308",
-     [](LyingFabric& liar) {
+     [](RuleBreakingFabric& liar) {
        liar.deaf = [](const FabricEvent& event) {
          return event.kind == FabricEvent::Kind::imm_received && wire::imm_type(event.imm) == ImmType::hb_ack;
        };
@@ -151,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, PlantedServerTest, testing::ValuesIn(kServerPlan
 // What comes after a server that serves nobody any more is told so, case by case.
 TEST(DeadServerTest, OneThatServesNobodyFailsEveryCase) {
   SimBench bench;
-  LyingFabric liar(bench.peer_fabric);
+  RuleBreakingFabric liar(bench.peer_fabric);
   SimServer server(bench, liar, {});
   const ServerSetup setup = server.setup();
   Endpoint endpoint(bench.tester_fabric, bench);
@@ -166,7 +175,7 @@ TEST(DeadServerTest, OneThatServesNobodyFailsEveryCase) {
 struct ClientPlant {
   const char* name;
   const char* number;
-  void (*lie)(LyingFabric&);
+  void (*lie)(RuleBreakingFabric&);
   void (*configure)(ClientConfig&);
 };
 void PrintTo(const ClientPlant& plant, std::ostream* out) {
@@ -178,7 +187,7 @@ class PlantedClientTest : public testing::TestWithParam<ClientPlant> {};
 TEST_P(PlantedClientTest, IsFound) {
   SimBench bench;
   ASSERT_EQ(bench.tester_fabric.listen(PathAddress{"", "n0.p0", 1234}), Errc::ok);
-  LyingFabric liar(bench.peer_fabric);
+  RuleBreakingFabric liar(bench.peer_fabric);
   if (GetParam().lie != nullptr) GetParam().lie(liar);
   Endpoint endpoint(bench.tester_fabric, bench);
   const SimClient client(bench, liar, [](ClientConfig& config) {
@@ -193,18 +202,21 @@ TEST_P(PlantedClientTest, IsFound) {
 
 constexpr ClientPlant kClientPlants[] = {
     {"leaves_garbage_in_requests", "C504",
-     [](LyingFabric& liar) { liar.connect_lie = [](Bytes& m) { m[50] = std::byte{1}; }; }, nullptr},
+     [](RuleBreakingFabric& liar) { liar.connect_lie = [](Bytes& m) { m[50] = std::byte{1}; }; }, nullptr},
     {"says_not_the_first", "C505",
-     [](LyingFabric& liar) { liar.connect_lie = [](Bytes& m) { m[44] = std::byte{0}; }; }, nullptr},
+     [](RuleBreakingFabric& liar) { liar.connect_lie = [](Bytes& m) { m[44] = std::byte{0}; }; }, nullptr},
     {"leaves_garbage_in_info", "C507",
-     [](LyingFabric& liar) { liar.message_lie = [](Bytes& m) { m.back() = std::byte{1}; }; }, nullptr},
+     [](RuleBreakingFabric& liar) { liar.message_lie = [](Bytes& m) { m.back() = std::byte{1}; }; }, nullptr},
     {"never_counts_attempts", "C510",
-     [](LyingFabric& liar) { liar.connect_lie = [](Bytes& m) { wire::store_le16(m, 10, 1); }; }, nullptr},
-    {"keeps_a_path_whose_connection_is_lost", "C511", [](LyingFabric& liar) { liar.clings = true; }, nullptr},
+     [](RuleBreakingFabric& liar) { liar.connect_lie = [](Bytes& m) { wire::store_le16(m, 10, 1); }; },
+     nullptr},
+    {"keeps_a_path_whose_connection_is_lost", "C511", [](RuleBreakingFabric& liar) { liar.clings = true; },
+     nullptr},
     {"takes_any_accept", "C520",
-     [](LyingFabric& liar) { liar.hear = [](Bytes& m) { wire::store_le16(m, 0, wire::kMagic); }; }, nullptr},
+     [](RuleBreakingFabric& liar) { liar.hear = [](Bytes& m) { wire::store_le16(m, 0, wire::kMagic); }; },
+     nullptr},
     {"asks_twice_on_one_chunk", "C550",
-     [](LyingFabric& liar) {
+     [](RuleBreakingFabric& liar) {
        liar.work_lie = [](WorkRequest& work) {
          return work.op == WorkRequest::Op::write_imm && wire::imm_type(work.imm) == ImmType::io_req ? 2U
                                                                                                      : 1U;
@@ -212,7 +224,7 @@ constexpr ClientPlant kClientPlants[] = {
      },
      nullptr},
     {"acknowledges_no_heartbeat", "C560",
-     [](LyingFabric& liar) {
+     [](RuleBreakingFabric& liar) {
        liar.work_lie = [](WorkRequest& work) {
          return wire::imm_type(work.imm) == ImmType::hb_ack ? 0U : 1U;
        };
@@ -227,4 +239,4 @@ INSTANTIATE_TEST_SUITE_P(Rules, PlantedClientTest, testing::ValuesIn(kClientPlan
                          [](const auto& one) { return std::string(one.param.name); });
 
 }  // namespace
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -5,7 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 namespace {
 
@@ -200,4 +200,4 @@ int exit_code(const std::vector<Result>& results, const Baseline* baseline) noex
   return ran ? kAllPassed : kNothingRun;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -6,7 +6,7 @@
 #include "conformance/wire/baseline.hpp"
 #include "conformance/wire/result.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 enum class Verdict : std::uint8_t {
   passed,
@@ -43,4 +43,4 @@ inline constexpr int kAllPassed = 0, kSomeFailed = 1, kNothingRun = 77;
 // Known deviations and quirks fail nothing.
 int exit_code(const std::vector<Result>&, const Baseline*) noexcept;
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 namespace {
 
 constexpr Case kMust{"C001-a-must", "a: holds", "protocol.md section 1", Level::must, false,
@@ -101,4 +101,4 @@ TEST_F(BaselineTest, MistakesNameTheFile) {
 }
 
 }  // namespace
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -5,7 +5,7 @@
 #include "conformance/wire/case.hpp"
 #include "core/proto/ids.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 enum class Outcome : std::uint8_t { passed, failed, not_run };
 
@@ -16,4 +16,4 @@ struct Result {
   Nanos took = 0;
 };
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

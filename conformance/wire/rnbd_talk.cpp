@@ -2,7 +2,7 @@
 
 #include "conformance/wire/verdict.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 using namespace wire::rnbd;
 
@@ -121,4 +121,4 @@ void expect_errno(Path& path, const Ask& ask, int error, const char* what) {
   require(answer.error == error, "{} was answered with errno {} instead of {}", what, answer.error, error);
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -6,7 +6,7 @@
 #include "conformance/wire/server_tester.hpp"
 #include "core/wire/rnbd_messages.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 // Requests an honest client would send; spoil them at will.
 Ask sess_info_ask(std::uint8_t version = wire::rnbd::kProtoMajor);
@@ -39,4 +39,4 @@ void expect_refused(Path& path, const Ask& ask, const char* what);
 // Answered with exactly this errno.
 void expect_errno(Path& path, const Ask& ask, int error, const char* what);
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -4,7 +4,7 @@
 #include "conformance/wire/server_tester.hpp"
 #include "conformance/wire/verdict.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 namespace {
 
 // The path has to be closed, and the request not answered before.
@@ -241,4 +241,4 @@ std::span<const Case> bad_request_cases() {
   return kCases;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -8,7 +8,7 @@
 #include "conformance/wire/verdict.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 namespace {
 
 using wire::linux_errno::kEconnreset;
@@ -247,4 +247,4 @@ std::span<const Case> connect_cases() {
   return kCases;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -4,7 +4,7 @@
 #include "conformance/wire/server_tester.hpp"
 #include "conformance/wire/verdict.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 namespace {
 
 void beat(Path& path, std::uint16_t cid = 0, std::uint32_t payload = 0) {
@@ -120,4 +120,4 @@ std::span<const Case> heartbeat_cases() {
   return kCases;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -6,7 +6,7 @@
 #include "conformance/wire/server_tester.hpp"
 #include "conformance/wire/verdict.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 namespace {
 
 void form(ServerTester& tester) {
@@ -176,4 +176,4 @@ std::span<const Case> info_cases() {
   return kCases;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -7,7 +7,7 @@
 #include "conformance/wire/verdict.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 namespace {
 
 using namespace wire::rnbd;
@@ -210,4 +210,4 @@ std::span<const Case> rnbd_io_cases() {
   return kCases;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

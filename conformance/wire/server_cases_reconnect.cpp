@@ -5,7 +5,7 @@
 #include "conformance/wire/verdict.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 namespace {
 
 using wire::linux_errno::kEconnreset;
@@ -212,4 +212,4 @@ std::span<const Case> reconnect_cases() {
   return kCases;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

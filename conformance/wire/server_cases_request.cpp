@@ -7,7 +7,7 @@
 #include "conformance/wire/server_tester.hpp"
 #include "conformance/wire/verdict.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 namespace {
 
 void same_connection(ServerTester& tester) {
@@ -138,7 +138,7 @@ void inval(ServerTester& tester) {
   if (!fabric.capabilities().per_io_keys) not_run("this fabric has no keys for single requests");
   const auto region = fabric.allocate(4096);
   require(region.has_value(), "the tester has no memory");
-  const auto offered = fabric.offer(path.con(1).key, region->id, 0, 4096);
+  const auto offered = fabric.make_request_key(path.con(1).key, region->id, 0, 4096);
   Path::Fate fate = Path::Fate::neither;
   Answer answer;
   if (offered) {
@@ -156,7 +156,7 @@ void inval(ServerTester& tester) {
   // The key goes when nothing can use it any more.
   path.disconnect();
   endpoint.wait([&] { return path.con(0).closed && path.con(1).closed; }, tester.deadlines().connect);
-  if (offered) fabric.unexpose(offered->id);
+  if (offered) fabric.release_key(offered->id);
   fabric.release(region->id);
   require(offered.has_value(), "the tester cannot offer a key");
   require(fate == Path::Fate::answered, "it was not answered");
@@ -229,4 +229,4 @@ std::span<const Case> request_cases() {
   return kCases;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

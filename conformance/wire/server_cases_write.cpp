@@ -7,7 +7,7 @@
 #include "conformance/wire/verdict.hpp"
 #include "core/wire/linux_errno.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 namespace {
 
 using namespace wire::rnbd;
@@ -199,4 +199,4 @@ std::span<const Case> rnbd_write_cases() {
   return kCases;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -7,7 +7,7 @@
 #include "conformance/wire/rnbd_talk.hpp"
 #include "conformance/wire/verdict.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 ServerRunner::ServerRunner(Endpoint& endpoint, const ServerSetup& setup, MakeRecorder make_recorder)
     : endpoint_(endpoint), tester_(endpoint, setup), make_recorder_(std::move(make_recorder)) {}
@@ -101,4 +101,4 @@ Result ServerRunner::run(const Case& one) {
   return result;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

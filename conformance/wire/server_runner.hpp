@@ -9,7 +9,7 @@
 #include "conformance/wire/result.hpp"
 #include "conformance/wire/server_tester.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 class ServerRunner {
  public:
@@ -36,4 +36,4 @@ class ServerRunner {
   std::unique_ptr<Path> bystander_;
 };
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

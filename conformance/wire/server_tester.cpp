@@ -2,7 +2,7 @@
 
 #include "conformance/wire/verdict.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 wire::Uuid ServerTester::fresh_uuid() {
   wire::Uuid uuid;
@@ -37,4 +37,4 @@ bool ServerTester::clean_up(std::uint32_t mark) {
   return all;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

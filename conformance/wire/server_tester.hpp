@@ -8,7 +8,7 @@
 #include "conformance/wire/endpoint.hpp"
 #include "conformance/wire/path.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 struct ServerSetup {
   // The server; further addresses, or sources of the first, where a session can have a second path.
@@ -48,4 +48,4 @@ class ServerTester {
   std::deque<Path> paths_;
 };
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

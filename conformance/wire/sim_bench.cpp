@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 namespace {
 sim::NetworkConfig config_of(const Capabilities& capabilities) {
@@ -125,9 +125,9 @@ void SimClient::step(Nanos now) {
     in_flight_ = 0;
     begin(now);
   }
-  PathNews news;
+  PathEvent news;
   while (client_->take_news(news)) {
-    if (news.kind != PathNews::Kind::link_up) continue;
+    if (news.kind != PathEvent::Kind::link_up) continue;
     ask(now, sess_info);
     ask(now, open);
   }
@@ -137,4 +137,4 @@ void SimClient::step(Nanos now) {
   ask(now, io);
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -10,7 +10,7 @@
 #include "core/driver/client.hpp"
 #include "sim/network/sim_fabric.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 // Two nodes; the peer's is moved by `step`.
 class SimBench final : public Bench {
@@ -65,4 +65,4 @@ class SimClient {
   bool write_next_ = true;
 };
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 // The peer did not do what the rule asks for; the text says what was seen instead.
 struct Failed : std::runtime_error {
@@ -30,4 +30,4 @@ template <class... Args>
   throw NotRun(fmt::format(text, std::forward<Args>(args)...));
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

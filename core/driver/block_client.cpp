@@ -72,7 +72,7 @@ std::size_t BlockClient::poll(Fabric& fabric, Nanos now, std::span<BlockCompleti
   Impl& impl = *impl_;
   const std::size_t count = impl.session.poll(fabric, now, impl.completions);
   for (const IoCompletion& one : std::span(impl.completions).first(count)) impl.on_done(fabric, now, one);
-  while (impl.session.take_news(impl.path_news)) impl.on_news(fabric, now, impl.path_news);
+  while (impl.session.take_news(impl.path_event)) impl.on_news(fabric, now, impl.path_event);
   impl.run_timers(fabric, now);
   if (impl.queued != 0) impl.issue(fabric, now);
   std::size_t taken = 0;
@@ -191,9 +191,9 @@ bool BlockClient::Impl::send(Fabric& fabric, Nanos now, const rnbd::SendMessage&
   return true;
 }
 
-void BlockClient::Impl::on_news(Fabric& fabric, Nanos now, const PathNews& news) {
-  if (news.kind == PathNews::Kind::link_up) feed(fabric, now, rnbd::LinkUp{session.peer_extends()});
-  if (news.kind == PathNews::Kind::link_down) {
+void BlockClient::Impl::on_news(Fabric& fabric, Nanos now, const PathEvent& news) {
+  if (news.kind == PathEvent::Kind::link_up) feed(fabric, now, rnbd::LinkUp{session.peer_extends()});
+  if (news.kind == PathEvent::Kind::link_down) {
     feed(fabric, now, rnbd::LinkDown{});
     if (close_begun) close_session(fabric, now);
   }

@@ -60,7 +60,7 @@ struct BlockCompletion {
   std::uint16_t error = 0;
 };
 
-using BlockEvent = std::variant<PathNews, rnbd::DeviceChanged, rnbd::CacheReplaced>;
+using BlockEvent = std::variant<PathEvent, rnbd::DeviceChanged, rnbd::CacheReplaced>;
 
 class BlockClient {
  public:

@@ -67,7 +67,7 @@ struct BlockClient::Impl {
   void feed(Fabric&, Nanos now, const Input&);
   void perform(Fabric&, Nanos now);
   bool send(Fabric&, Nanos now, const rnbd::SendMessage&);
-  void on_news(Fabric&, Nanos now, const PathNews&);
+  void on_news(Fabric&, Nanos now, const PathEvent&);
   void on_done(Fabric&, Nanos now, const IoCompletion&);
   void on_message_done(Fabric&, Nanos now, std::size_t message, const IoCompletion&);
   void run_timers(Fabric&, Nanos now);
@@ -122,7 +122,7 @@ struct BlockClient::Impl {
   Ring<BlockEvent> events;
   // Of one poll(). Kept, because initialising them anew costs more than an empty poll.
   std::array<IoCompletion, 64> completions;
-  PathNews path_news;
+  PathEvent path_event;
   Nanos retry_at = kNever;
   Nanos reopen_at = kNever;
   Nanos grace_ends = kNever;

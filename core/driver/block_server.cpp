@@ -52,7 +52,7 @@ std::size_t BlockServer::Impl::poll(Fabric& fabric, Nanos now, std::span<block::
     count = server.poll(fabric, now, events);
   }
   if (next < count && handed < out.size()) {
-    const Server::Together answers(server, fabric);
+    const Server::ResponseBatch answers(server, fabric);
     while (next < count && handed < out.size() && waiting.empty()) handle(fabric, now, events[next++]);
   }
   out = {};
@@ -108,7 +108,7 @@ void BlockServer::Impl::handle_request(Fabric& fabric, Nanos now, const ServerEv
   Session* session = find(event.session);
   if (session == nullptr) return server.respond(fabric, now, event.id, wire::linux_errno::kEnomem);
   session->requests[event.id.chunk] = {event.id, event.data};
-  rnbd::RequestArrived input;
+  rnbd::DeviceRequest input;
   input.request = pack(event.id);
   input.direction = event.direction == Direction::read ? wire::Direction::read : wire::Direction::write;
   input.data_len = static_cast<std::uint32_t>(event.data.size());
@@ -135,8 +135,8 @@ Nanos BlockServer::next_deadline() const noexcept {
   return more ? 0 : impl_->server.next_deadline();
 }
 
-Server::Together BlockServer::gather(Fabric& fabric) noexcept {
-  return Server::Together(impl_->server, fabric);
+Server::ResponseBatch BlockServer::gather(Fabric& fabric) noexcept {
+  return Server::ResponseBatch(impl_->server, fabric);
 }
 
 Errc BlockServer::disconnect_path(Fabric& fabric, Nanos now, std::uint16_t session, unsigned path) {
@@ -159,7 +159,7 @@ const Server& BlockServer::transport() const noexcept {
   return impl_->server;
 }
 
-bool BlockServer::take_news(PathNews& news) {
+bool BlockServer::take_news(PathEvent& news) {
   return impl_->server.take_news(news);
 }
 

@@ -51,7 +51,7 @@ class BlockServer {
   Nanos next_deadline() const noexcept;
   // Answers are gathered as long as what it returns lives, and go to the fabric in one call. No poll() and no
   // second one meanwhile.
-  [[nodiscard]] Server::Together gather(Fabric& fabric) noexcept;
+  [[nodiscard]] Server::ResponseBatch gather(Fabric& fabric) noexcept;
 
   // --- results; false: nobody waits for it, and it changed nothing ---
   // `error` is 0 or a positive errno. `sync_failed`: the error is that of making durable what was written
@@ -79,7 +79,7 @@ class BlockServer {
   // The transport, to look at.
   const Server& transport() const noexcept;
   // Of the paths, as Server::take_news().
-  bool take_news(PathNews&);
+  bool take_news(PathEvent&);
   // Null for a session that is not open.
   const rnbd::ServerDevices* devices(std::uint16_t session) const noexcept;
   const BlockServerStats& stats() const noexcept;

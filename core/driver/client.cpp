@@ -84,10 +84,10 @@ Errc Client::reconnect_path(Fabric& fabric, Nanos now, unsigned path) {
 }
 
 void Client::forget_region(Fabric& fabric, RegionId region) {
-  auto& exposures = impl_->exposures;
-  if (region >= exposures.size() || exposures[region].id == kNoExposure) return;
-  fabric.unexpose(exposures[region].id);
-  exposures[region] = Exposure{};
+  auto& remote_keys = impl_->remote_keys;
+  if (region >= remote_keys.size() || remote_keys[region].id == kNoRemoteKey) return;
+  fabric.release_key(remote_keys[region].id);
+  remote_keys[region] = RemoteKey{};
 }
 
 void Client::set_policy(Fabric& fabric, Nanos now, MultipathPolicy policy) {
@@ -214,10 +214,10 @@ void Client::Impl::finish(std::uint64_t user_data, Errc result, std::uint16_t pe
   finished.push() = IoCompletion{user_data, result, peer_errno};
 }
 
-void Client::Impl::news_of(PathNews::Kind kind, Nanos at) noexcept {
+void Client::Impl::news_of(PathEvent::Kind kind, Nanos at) noexcept {
   if (news.full()) news.pop();
-  PathNews& item = news.push();
-  item = PathNews{};
+  PathEvent& item = news.push();
+  item = PathEvent{};
   item.kind = kind;
   item.at = at;
 }
@@ -255,7 +255,7 @@ std::uint32_t Client::max_io_size() const noexcept {
   return impl_->session.opened() ? impl_->session.max_io_size() : 0;
 }
 
-bool Client::take_news(PathNews& into) {
+bool Client::take_news(PathEvent& into) {
   if (impl_->news.empty()) return false;
   into = impl_->news.front();
   impl_->news.pop();

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/driver/path_news.hpp"
+#include "core/driver/path_event.hpp"
 #include "core/fabric/fabric.hpp"
 #include "core/proto/config.hpp"
 #include "core/proto/errc.hpp"
@@ -121,7 +121,7 @@ class Client {
   std::uint32_t max_io_size() const noexcept;  // bytes; 0 until the first path connected
   std::uint32_t depth() const noexcept;        // permits; 0 until then
   // News since the last call, oldest first: path states, link changes. False when there is none.
-  bool take_news(PathNews&);
+  bool take_news(PathEvent&);
   std::span<const PathStatus> paths() const noexcept;
   // The request that the server has not answered for longest: since when, and where. False: there is none.
   // Linear in the depth.

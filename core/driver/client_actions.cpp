@@ -7,14 +7,14 @@
 namespace rtrs {
 
 // Where the server writes the data of a READ.
-Exposure Client::Impl::destination(Fabric& fabric, std::uint16_t permit) {
+RemoteKey Client::Impl::destination(Fabric& fabric, std::uint16_t permit) {
   Slot& slot = slots[permit];
   if (!slot.copied) {
-    if (exposures.size() <= slot.region) exposures.resize(slot.region + 1U);
-    Exposure& whole = exposures[slot.region];
-    if (whole.id == kNoExposure)
-      whole = fabric.expose(slot.region, 0, fabric.bytes(slot.region).size()).value_or(Exposure{});
-    if (whole.id == kNoExposure) {
+    if (remote_keys.size() <= slot.region) remote_keys.resize(slot.region + 1U);
+    RemoteKey& whole = remote_keys[slot.region];
+    if (whole.id == kNoRemoteKey)
+      whole = fabric.make_key(slot.region, 0, fabric.bytes(slot.region).size()).value_or(RemoteKey{});
+    if (whole.id == kNoRemoteKey) {
       // No key for it now: the data goes the way of memory that the application did not register.
       ++stats.copied_reads;
       slot.copied = true;
@@ -22,14 +22,14 @@ Exposure Client::Impl::destination(Fabric& fabric, std::uint16_t permit) {
       slot.region_offset = permit * session.max_io_size();
     }
   }
-  Exposure part = slot.copied ? buffers_exposure : exposures[slot.region];
+  RemoteKey part = slot.copied ? buffers_key : remote_keys[slot.region];
   part.remote_addr += slot.region_offset;
   return part;
 }
 
 // Puts the RTRS header behind the user header; its size.
 std::size_t Client::Impl::append_header(std::uint16_t permit, const PostRequest& action,
-                                        const Exposure& target) noexcept {
+                                        const RemoteKey& target) noexcept {
   const Slot& slot = slots[permit];
   const auto memory = headers.bytes.subspan(permit * kHeaderBytes + slot.usr_len);
   const auto usr_len = static_cast<std::uint16_t>(slot.usr_len);
@@ -43,7 +43,7 @@ std::size_t Client::Impl::append_header(std::uint16_t permit, const PostRequest&
   header.usr_len = usr_len;
   header.generation = action.generation;
   header.has_descriptor = !slot.data.empty();
-  header.need_inval = slot.exposure.id != kNoExposure;  // never of a key that others use
+  header.need_inval = slot.remote_key.id != kNoRemoteKey;  // never of a key that others use
   if (header.has_descriptor)
     header.desc =
         wire::Descriptor{target.remote_addr, target.rkey, static_cast<std::uint32_t>(slot.data.size())};
@@ -53,16 +53,16 @@ std::size_t Client::Impl::append_header(std::uint16_t permit, const PostRequest&
 void Client::Impl::perform(Fabric& fabric, Nanos now, const PostRequest& action) {
   Slot& slot = slots[action.permit];
   const bool reads = slot.direction == Direction::read && !slot.data.empty();
-  if (slot.exposure.id != kNoExposure) {  // of an attempt on a path that was lost
-    fabric.unexpose(slot.exposure.id);
-    slot.exposure = Exposure{};
+  if (slot.remote_key.id != kNoRemoteKey) {  // of an attempt on a path that was lost
+    fabric.release_key(slot.remote_key.id);
+    slot.remote_key = RemoteKey{};
   }
   if (reads && action.offer_invalidation) {
-    const auto own = fabric.offer(action.key, slot.region, slot.region_offset, slot.data.size());
-    if (own) slot.exposure = *own;
+    const auto own = fabric.make_request_key(action.key, slot.region, slot.region_offset, slot.data.size());
+    if (own) slot.remote_key = *own;
   }
-  Exposure target = slot.exposure;
-  if (reads && target.id == kNoExposure) {
+  RemoteKey target = slot.remote_key;
+  if (reads && target.id == kNoRemoteKey) {
     target = destination(fabric, action.permit);
     target.rkey = fabric.rkey_of(action.key, target);
   }
@@ -113,9 +113,9 @@ void Client::Impl::perform(Fabric& fabric, Nanos, const PostReceive& action) {
 
 void Client::Impl::perform(Fabric& fabric, Nanos, const Complete& action) {
   Slot& slot = slots[action.permit];
-  if (slot.exposure.id != kNoExposure) {
-    fabric.unexpose(slot.exposure.id);
-    slot.exposure = Exposure{};
+  if (slot.remote_key.id != kNoRemoteKey) {
+    fabric.release_key(slot.remote_key.id);
+    slot.remote_key = RemoteKey{};
   }
   if (action.result == Errc::ok) {
     const bool read = slot.direction == Direction::read;
@@ -201,12 +201,12 @@ void Client::Impl::control(Fabric&, Nanos at, const PathChanged& action) {
   }
   path.attempt = action.attempt;
   path.since = at;
-  news_of(PathNews::Kind::path, at);
+  news_of(PathEvent::Kind::path, at);
   news.back().path = action;
 }
 
 void Client::Impl::control(Fabric&, Nanos at, const LinkChanged& action) {
-  news_of(action.up ? PathNews::Kind::link_up : PathNews::Kind::link_down, at);
+  news_of(action.up ? PathEvent::Kind::link_up : PathEvent::Kind::link_down, at);
 }
 
 void Client::Impl::control(Fabric&, Nanos, const FailedOver& action) {
@@ -222,16 +222,16 @@ void Client::Impl::control(Fabric&, Nanos, const ReleasePath& action) {
 void Client::Impl::control(Fabric& fabric, Nanos at, const EndSession& action) {
   ended = true;
   if (buffers.id != kNoRegion) {
-    fabric.unexpose(buffers_exposure.id);
+    fabric.release_key(buffers_key.id);
     fabric.release(buffers.id);
     fabric.release(headers.id);
   }
-  for (Exposure& exposure : exposures) {
-    if (exposure.id != kNoExposure) fabric.unexpose(exposure.id);
-    exposure = Exposure{};
+  for (RemoteKey& remote_key : remote_keys) {
+    if (remote_key.id != kNoRemoteKey) fabric.release_key(remote_key.id);
+    remote_key = RemoteKey{};
   }
   if (recorder != nullptr) recorder->end(at, kInstance);
-  news_of(PathNews::Kind::session_ended, at);
+  news_of(PathEvent::Kind::session_ended, at);
   news.back().reason = action.reason;
 }
 

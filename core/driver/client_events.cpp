@@ -126,7 +126,7 @@ bool Client::Impl::prepare_memory(Fabric& fabric) {
   if (session.opened()) return true;
   const std::size_t depth = std::min<std::size_t>(session.queue_depth(), options.protocol.max_depth);
   if (buffers.id != kNoRegion) {
-    fabric.unexpose(buffers_exposure.id);
+    fabric.release_key(buffers_key.id);
     fabric.release(buffers.id);
     fabric.release(headers.id);
   }
@@ -137,22 +137,22 @@ bool Client::Impl::prepare_memory(Fabric& fabric) {
     fabric.release(header_memory->id);
     return false;
   }
-  const auto exposure = fabric.expose(buffer_memory->id, 0, buffer_memory->bytes.size());
-  if (!exposure) {
+  const auto remote_key = fabric.make_key(buffer_memory->id, 0, buffer_memory->bytes.size());
+  if (!remote_key) {
     fabric.release(header_memory->id);
     fabric.release(buffer_memory->id);
     return false;
   }
   headers = *header_memory;
   buffers = *buffer_memory;
-  buffers_exposure = *exposure;
+  buffers_key = *remote_key;
   slots.resize(depth);
   return true;
 }
 
 std::uint16_t Client::Impl::permit_of(std::uint32_t rkey) const noexcept {
   for (std::size_t permit = 0; permit < slots.size(); ++permit)
-    if (slots[permit].exposure.id != kNoExposure && slots[permit].exposure.rkey == rkey)
+    if (slots[permit].remote_key.id != kNoRemoteKey && slots[permit].remote_key.rkey == rkey)
       return static_cast<std::uint16_t>(permit);
   return kNoPermit;
 }

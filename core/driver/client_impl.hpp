@@ -27,8 +27,8 @@ struct Client::Impl {
     std::uint32_t region_offset = 0;
     std::uint32_t usr_len = 0;
     Direction direction = Direction::read;
-    bool copied = false;  // through our own memory
-    Exposure exposure;    // READ: the destination's key, when it is this request's alone
+    bool copied = false;   // through our own memory
+    RemoteKey remote_key;  // READ: the destination's key, when it is this request's alone
   };
   struct Waiting {
     IoRequest request;
@@ -110,10 +110,10 @@ struct Client::Impl {
     return waiting.empty() ? kNever : session.path_wait_ends(waiting.front().since);
   }
   bool prepare_memory(Fabric&);
-  Exposure destination(Fabric&, std::uint16_t permit);
-  std::size_t append_header(std::uint16_t permit, const PostRequest&, const Exposure&) noexcept;
+  RemoteKey destination(Fabric&, std::uint16_t permit);
+  std::size_t append_header(std::uint16_t permit, const PostRequest&, const RemoteKey&) noexcept;
   void finish(std::uint64_t user_data, Errc, std::uint16_t peer_errno) noexcept;
-  void news_of(PathNews::Kind, Nanos at) noexcept;
+  void news_of(PathEvent::Kind, Nanos at) noexcept;
   Nanos next_deadline() const noexcept {
     if (!deadline_known) deadline = session.next_deadline();
     deadline_known = true;
@@ -131,11 +131,11 @@ struct Client::Impl {
   std::vector<Slot> slots;  // by permit
   Region headers;           // kHeaderBytes a permit
   Region buffers;           // max_io_size a permit, for data that is copied
-  Exposure buffers_exposure;
-  std::vector<Exposure> exposures;  // by RegionId: of memory that the application registered
-  Ring<Waiting> waiting;            // for a permit
+  RemoteKey buffers_key;
+  std::vector<RemoteKey> remote_keys;  // by RegionId: of memory that the application registered
+  Ring<Waiting> waiting;               // for a permit
   Ring<IoCompletion> finished;
-  Ring<PathNews> news;
+  Ring<PathEvent> news;
   std::vector<std::byte> scratch;  // for messages being built
   // Of one poll. Kept, because initialising it anew would cost more than an empty poll.
   std::array<FabricEvent, 64> fabric_events;

@@ -26,10 +26,10 @@ class HeldFabric final : public Fabric {
     return tl::make_unexpected(Errc::no_memory);
   }
   void release(RegionId) override {}
-  Result<Exposure> expose(RegionId, std::size_t, std::size_t) override { return Exposure{0, 1, 0}; }
-  void unexpose(ExposureId) override {}
-  void invalidate(ConKey, ExposureId, std::uint64_t) override {}
-  Result<std::uint32_t> renew(ConKey, ExposureId) override {
+  Result<RemoteKey> make_key(RegionId, std::size_t, std::size_t) override { return RemoteKey{0, 1, 0}; }
+  void release_key(RemoteKeyId) override {}
+  void invalidate(ConKey, RemoteKeyId, std::uint64_t) override {}
+  Result<std::uint32_t> rebind(ConKey, RemoteKeyId) override {
     return tl::make_unexpected(Errc::not_supported);
   }
   Errc listen(const PathAddress&) override { return Errc::not_supported; }

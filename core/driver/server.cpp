@@ -108,7 +108,7 @@ std::size_t Server::Impl::take(std::span<ServerEvent> out) {
   return taken;
 }
 
-void Server::Impl::add_news(const PathNews& one) {
+void Server::Impl::add_news(const PathEvent& one) {
   if (news.size() == kNewsCapacity) news.pop_front();
   news.push_back(one);
 }
@@ -193,12 +193,13 @@ void Server::respond(Fabric& fabric, Nanos now, RequestId id, std::uint16_t peer
   impl_->feed(fabric, *session, Responded{now, id.chunk, id.serial, peer_errno});
 }
 
-Server::Together::Together(Server& server, Fabric& fabric) noexcept : server_(server), fabric_(fabric) {
+Server::ResponseBatch::ResponseBatch(Server& server, Fabric& fabric) noexcept
+    : server_(server), fabric_(fabric) {
   RTRS_ASSERT(!server_.impl_->gathering);
   server_.impl_->gathering = true;
 }
 
-Server::Together::~Together() {
+Server::ResponseBatch::~ResponseBatch() {
   server_.impl_->gathering = false;
   server_.impl_->posts.flush(fabric_);
 }
@@ -253,7 +254,7 @@ std::string Server::peer(std::uint16_t session) const {
   return last;
 }
 
-bool Server::take_news(PathNews& out) {
+bool Server::take_news(PathEvent& out) {
   if (impl_->news.empty()) return false;
   out = impl_->news.front();
   impl_->news.pop_front();

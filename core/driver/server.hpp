@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/driver/path_news.hpp"
+#include "core/driver/path_event.hpp"
 #include "core/fabric/fabric.hpp"
 #include "core/proto/config.hpp"
 #include "core/proto/errc.hpp"
@@ -73,12 +73,12 @@ class Server {
   void respond(Fabric&, Nanos now, RequestId, std::uint16_t peer_errno);
   // While it lives, answers are gathered; its end hands them to the fabric in one call, which saves system
   // calls where several requests are ready at a time. One at a time, and no poll() meanwhile.
-  class Together {
+  class ResponseBatch {
    public:
-    Together(Server&, Fabric&) noexcept;
-    ~Together();
-    Together(const Together&) = delete;
-    Together& operator=(const Together&) = delete;
+    ResponseBatch(Server&, Fabric&) noexcept;
+    ~ResponseBatch();
+    ResponseBatch(const ResponseBatch&) = delete;
+    ResponseBatch& operator=(const ResponseBatch&) = delete;
 
    private:
     Server& server_;
@@ -99,7 +99,7 @@ class Server {
   // "10.0.0.7:40112 > 10.0.0.2:1234" of the first path that is up, else of the last that asked; empty for a
   // session that is not there.
   std::string peer(std::uint16_t session) const;
-  bool take_news(PathNews&);
+  bool take_news(PathEvent&);
   const ServerStats& stats() const noexcept;
   std::uint64_t fingerprint() const noexcept;
   // Name of a broken rule of a session's state (core/proto/server_invariants.hpp), or null. Linear in the

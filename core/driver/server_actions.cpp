@@ -47,8 +47,8 @@ void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const Po
   work.op = WorkRequest::Op::write_imm;
   std::array<std::byte, wire::kRkeyRspBytes> message;
   if (action.fresh_key) {
-    const Exposure& exposure = session.exposed[action.key.path % kMaxPaths][action.chunk];
-    const auto rkey = fabric.renew(action.key, exposure.id);
+    const RemoteKey& remote_key = session.chunk_keys[action.key.path % kMaxPaths][action.chunk];
+    const auto rkey = fabric.rebind(action.key, remote_key.id);
     if (!rkey) {
       session.failed = action.key;
       return;
@@ -94,8 +94,8 @@ void Server::Impl::perform(Fabric&, Nanos, Session& session, const Deliver& acti
 
 void Server::Impl::perform(Fabric& fabric, Nanos, Session& session, const InvalidateChunk& action) {
   session.requests.select(action.chunk, action.key);
-  const Exposure& exposure = session.exposed[action.key.path % kMaxPaths][action.chunk];
-  fabric.invalidate(action.key, exposure.id, action.chunk);
+  const RemoteKey& remote_key = session.chunk_keys[action.key.path % kMaxPaths][action.chunk];
+  fabric.invalidate(action.key, remote_key.id, action.chunk);
 }
 
 void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const ControlAction& action) {
@@ -130,8 +130,8 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Re
 }
 
 void Server::Impl::reject(Fabric& fabric, Nanos now, InstanceId instance, ConKey key, const Reject& answer) {
-  PathNews one;
-  one.kind = PathNews::Kind::refused;
+  PathEvent one;
+  one.kind = PathEvent::Kind::refused;
   one.at = now;
   one.reason = answer.reason;
   one.refusal = answer.peer_errno;
@@ -161,34 +161,34 @@ bool Server::Impl::provide_chunks(Fabric& fabric, Session& session) {
 }
 
 // The session's chunks become writable for one path.
-bool Server::Impl::expose(Fabric& fabric, Session& session, ConKey key) {
+bool Server::Impl::make_chunk_keys(Fabric& fabric, Session& session, ConKey key) {
   if (!provide_chunks(fabric, session)) return false;
   const std::size_t parts = config.always_invalidate ? config.queue_depth : 1U;
   const std::size_t length = session.chunks.bytes.size() / parts;
-  std::vector<Exposure>& exposed = session.exposed[key.path % kMaxPaths];
+  std::vector<RemoteKey>& chunk_keys = session.chunk_keys[key.path % kMaxPaths];
   runs.clear();
-  exposed.reserve(parts);
+  chunk_keys.reserve(parts);
   for (std::size_t i = 0; i < parts; ++i) {
-    const auto exposure = config.always_invalidate
-                              ? fabric.expose_revocable(key, session.chunks.id, i * length, length)
-                              : fabric.expose(session.chunks.id, i * length, length);
-    if (!exposure) return false;
-    exposed.push_back(*exposure);
-    runs.push_back(wire::Descriptor{exposure->remote_addr, fabric.rkey_of(key, *exposure),
+    const auto remote_key = config.always_invalidate
+                                ? fabric.make_revocable_key(key, session.chunks.id, i * length, length)
+                                : fabric.make_key(session.chunks.id, i * length, length);
+    if (!remote_key) return false;
+    chunk_keys.push_back(*remote_key);
+    runs.push_back(wire::Descriptor{remote_key->remote_addr, fabric.rkey_of(key, *remote_key),
                                     static_cast<std::uint32_t>(length)});
   }
   return true;
 }
 
 void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const SendInfoRsp& action) {
-  bool exposed = false;
+  bool made = false;
   try {
-    exposed = expose(fabric, session, action.key);
+    made = make_chunk_keys(fabric, session, action.key);
     scratch.resize(wire::info_rsp_bytes(runs.size()));
   } catch (const std::bad_alloc&) {
-    exposed = false;
+    made = false;
   }
-  if (!exposed) {
+  if (!made) {
     session.failed = action.key;
     return;
   }
@@ -220,8 +220,8 @@ void Server::Impl::control(Fabric&, Nanos now, Session& session, const PathChang
   if (action.state == PathState::connected) ++counted.paths_connected;
   if (action.state == PathState::closing && up) ++counted.paths_lost;
   up = action.state == PathState::connected;
-  PathNews one;
-  one.kind = PathNews::Kind::path;
+  PathEvent one;
+  one.kind = PathEvent::Kind::path;
   one.at = now;
   one.session = session.machine.index();
   one.path = action;
@@ -230,8 +230,8 @@ void Server::Impl::control(Fabric&, Nanos now, Session& session, const PathChang
 }
 
 void Server::Impl::control(Fabric&, Nanos now, Session& session, const LinkChanged& action) {
-  PathNews one;
-  one.kind = action.up ? PathNews::Kind::link_up : PathNews::Kind::link_down;
+  PathEvent one;
+  one.kind = action.up ? PathEvent::Kind::link_up : PathEvent::Kind::link_down;
   one.at = now;
   one.session = session.machine.index();
   add_news(one);
@@ -242,13 +242,13 @@ void Server::Impl::control(Fabric&, Nanos now, Session& session, const LinkChang
 }
 
 void Server::Impl::control(Fabric& fabric, Nanos, Session& session, const ReleasePath& action) {
-  for (const Exposure& exposure : session.exposed[action.path]) fabric.unexpose(exposure.id);
-  session.exposed[action.path].clear();
+  for (const RemoteKey& remote_key : session.chunk_keys[action.path]) fabric.release_key(remote_key.id);
+  session.chunk_keys[action.path].clear();
 }
 
 void Server::Impl::control(Fabric&, Nanos now, Session& session, const EndSession& action) {
-  PathNews one;
-  one.kind = PathNews::Kind::session_ended;
+  PathEvent one;
+  one.kind = PathEvent::Kind::session_ended;
   one.at = now;
   one.session = session.machine.index();
   one.reason = action.reason;

@@ -30,8 +30,8 @@ struct Server::Impl {
     ServerSession machine;
     // Both are empty until the first INFO_REQ: a connect request is too cheap to be given memory for.
     RequestStore requests{0, 0};
-    Region chunks;                                         // queue_depth * chunk_size
-    std::array<std::vector<Exposure>, kMaxPaths> exposed;  // one of all chunks, or one a chunk
+    Region chunks;                                             // queue_depth * chunk_size
+    std::array<std::vector<RemoteKey>, kMaxPaths> chunk_keys;  // one of all chunks, or one a chunk
     std::array<bool, kMaxPaths> up{};
     std::array<std::string, kMaxPaths> peers;  // of the last attempt of each path
     std::string name;
@@ -129,7 +129,7 @@ struct Server::Impl {
   }
   // False: memory or keys cannot be had.
   bool provide_chunks(Fabric&, Session&);
-  bool expose(Fabric&, Session&, ConKey);
+  bool make_chunk_keys(Fabric&, Session&, ConKey);
   // `instance` and `key` for the trace: the session that decided, or the registry.
   void reject(Fabric&, Nanos now, InstanceId instance, ConKey key, const Reject&);
   void push(const Fabric& fabric, Nanos now, const Session& session, const WorkRequest& work) {
@@ -151,7 +151,7 @@ struct Server::Impl {
   void announce(ServerEvent::Kind, Session&);
   std::size_t take(std::span<ServerEvent> out);
   void reserve_events();
-  void add_news(const PathNews&);
+  void add_news(const PathEvent&);
 
   ServerConfig config;
   Recorder* recorder;
@@ -169,7 +169,7 @@ struct Server::Impl {
   };
   Ring<Waiting> events;
   std::size_t event_capacity = 0;
-  std::deque<PathNews> news;
+  std::deque<PathEvent> news;
   std::vector<std::byte> scratch;  // for INFO_RSP
   // Of one poll. Kept, because initialising it anew would cost more than an empty poll.
   std::array<FabricEvent, kFabricBatch> fabric_events;
@@ -178,7 +178,7 @@ struct Server::Impl {
   ConKey judged{};  // of the connect request that a session answers in this step
   unsigned live = 0;
   bool listening = false;
-  bool gathering = false;  // a Together lives
+  bool gathering = false;  // a ResponseBatch lives
   bool closing = false;
   // Of the sessions. An entry may be earlier than its machine's deadline, never later.
   DeadlineHeap deadlines;

@@ -34,10 +34,12 @@ class ServerSideFabric final : public Fabric {
     return tl::make_unexpected(Errc::no_memory);
   }
   void release(RegionId id) override { released.push_back(id); }
-  Result<Exposure> expose(RegionId id, std::size_t, std::size_t) override { return Exposure{id, 1, 4096}; }
-  void unexpose(ExposureId) override {}
-  void invalidate(ConKey, ExposureId, std::uint64_t) override {}
-  Result<std::uint32_t> renew(ConKey, ExposureId) override {
+  Result<RemoteKey> make_key(RegionId id, std::size_t, std::size_t) override {
+    return RemoteKey{id, 1, 4096};
+  }
+  void release_key(RemoteKeyId) override {}
+  void invalidate(ConKey, RemoteKeyId, std::uint64_t) override {}
+  Result<std::uint32_t> rebind(ConKey, RemoteKeyId) override {
     return tl::make_unexpected(Errc::not_supported);
   }
   Errc listen(const PathAddress&) override { return Errc::ok; }

@@ -57,10 +57,10 @@ struct Region {
 };
 
 // A key under which a peer may write to a part of a region.
-using ExposureId = std::uint32_t;
-inline constexpr ExposureId kNoExposure = ~ExposureId{0};
-struct Exposure {
-  ExposureId id = kNoExposure;
+using RemoteKeyId = std::uint32_t;
+inline constexpr RemoteKeyId kNoRemoteKey = ~RemoteKeyId{0};
+struct RemoteKey {
+  RemoteKeyId id = kNoRemoteKey;
   std::uint32_t rkey = 0;
   std::uint64_t remote_addr = 0;  // of the first byte
 };
@@ -80,27 +80,31 @@ class Fabric {
   std::span<std::byte> bytes(RegionId id) const noexcept { return regions_[id]; }
 
   // Lets peers write to [offset, offset + length) of the region.
-  virtual Result<Exposure> expose(RegionId, std::size_t offset, std::size_t length) = 0;
-  virtual void unexpose(ExposureId) = 0;
-  // The key of an exposure for the peer of this connection: where a fabric spans several devices, each has
-  // keys of its own. Exposure::rkey is good where there is only one.
-  virtual std::uint32_t rkey_of(ConKey, const Exposure& exposure) const noexcept { return exposure.rkey; }
-  // The same as expose() with a key that invalidate() can kill, for the peers of all connections of the
+  virtual Result<RemoteKey> make_key(RegionId, std::size_t offset, std::size_t length) = 0;
+  virtual void release_key(RemoteKeyId) = 0;
+  // The key of a remote key for the peer of this connection: where a fabric spans several devices, each has
+  // keys of its own. RemoteKey::rkey is good where there is only one.
+  virtual std::uint32_t rkey_of(ConKey, const RemoteKey& remote_key) const noexcept {
+    return remote_key.rkey;
+  }
+  // The same as make_key() with a key that invalidate() can kill, for the peers of all connections of the
   // path of `key`, which must be up. The key is valid for whatever is posted on `key` from now on.
-  virtual Result<Exposure> expose_revocable(ConKey, RegionId region, std::size_t offset, std::size_t length) {
-    return expose(region, offset, length);
+  virtual Result<RemoteKey> make_revocable_key(ConKey, RegionId region, std::size_t offset,
+                                               std::size_t length) {
+    return make_key(region, offset, length);
   }
   // A key for one request that is posted on `key` after this, which the peer may kill by SEND_WITH_INV. Ends
-  // with unexpose(). Needs capability `per_io_keys`.
-  virtual Result<Exposure> offer(ConKey, RegionId region, std::size_t offset, std::size_t length) {
-    return expose(region, offset, length);
+  // with release_key(). Needs capability `per_io_keys`.
+  virtual Result<RemoteKey> make_request_key(ConKey, RegionId region, std::size_t offset,
+                                             std::size_t length) {
+    return make_key(region, offset, length);
   }
-  // Makes the key of a revocable exposure dead; reported as chunk_invalidated{key, cookie}. Needs capability
-  // `invalidation`.
-  virtual void invalidate(ConKey, ExposureId, std::uint64_t cookie) = 0;
-  // Gives a dead exposure a key that it did not have before, valid for whatever is posted on `key` from now
+  // Makes the key of a revocable remote key dead; reported as chunk_invalidated{key, cookie}. Needs
+  // capability `invalidation`.
+  virtual void invalidate(ConKey, RemoteKeyId, std::uint64_t cookie) = 0;
+  // Gives a dead remote key a key that it did not have before, valid for whatever is posted on `key` from now
   // on.
-  virtual Result<std::uint32_t> renew(ConKey, ExposureId) = 0;
+  virtual Result<std::uint32_t> rebind(ConKey, RemoteKeyId) = 0;
 
   // --- connections ---
   virtual Errc listen(const PathAddress& local) = 0;

@@ -14,7 +14,7 @@ using wire::Refusal;
 using wire::rnbd::MsgType;
 
 // A message of the session, not of a device, that must leave room for its answer.
-bool is_query(const RequestArrived& input, std::size_t answer_bytes) noexcept {
+bool is_query(const DeviceRequest& input, std::size_t answer_bytes) noexcept {
   return input.direction == wire::Direction::read && input.data_len >= answer_bytes;
 }
 
@@ -35,7 +35,7 @@ unsigned ServerDevices::open_count() const noexcept {
       std::count_if(begin(), end(), [](const Device& device) { return device.state == DeviceState::open; }));
 }
 
-void ServerDevices::on(const RequestArrived& input, ServerActions& actions) noexcept {
+void ServerDevices::on(const DeviceRequest& input, ServerActions& actions) noexcept {
   if (session_closed_) return respond(input.request, kEnotconn, actions);
   const auto type = wire::rnbd::message_type(input.user_header);
   if (!type) return respond(input.request, kEinval, actions);
@@ -55,7 +55,7 @@ void ServerDevices::on(const RequestArrived& input, ServerActions& actions) noex
   respond(input.request, kEinval, actions);
 }
 
-void ServerDevices::on_sess_info(const RequestArrived& input, ServerActions& actions) noexcept {
+void ServerDevices::on_sess_info(const DeviceRequest& input, ServerActions& actions) noexcept {
   const auto message = wire::rnbd::parse_sess_info(input.user_header);
   if (!message || !is_query(input, wire::rnbd::kSessInfoRspBytes)) {
     return respond(input.request, kEinval, actions);
@@ -67,7 +67,7 @@ void ServerDevices::on_sess_info(const RequestArrived& input, ServerActions& act
   respond(input.request, 0, actions);
 }
 
-void ServerDevices::on_open(const RequestArrived& input, ServerActions& actions) noexcept {
+void ServerDevices::on_open(const DeviceRequest& input, ServerActions& actions) noexcept {
   const auto message = wire::rnbd::parse_open(input.user_header);
   if (!message || !is_query(input, wire::rnbd::kOpenRspBytes)) {
     return respond(input.request, kEinval, actions);
@@ -80,7 +80,7 @@ void ServerDevices::on_open(const RequestArrived& input, ServerActions& actions)
   open_known(input, slot, actions);
 }
 
-void ServerDevices::open_new(const RequestArrived& input, const wire::rnbd::Open& open,
+void ServerDevices::open_new(const DeviceRequest& input, const wire::rnbd::Open& open,
                              ServerActions& actions) noexcept {
   const std::uint16_t slot = vacant_slot();
   if (slot == kNone) return respond(input.request, kEnospc, actions);
@@ -102,7 +102,7 @@ void ServerDevices::open_new(const RequestArrived& input, const wire::rnbd::Open
   if (!must_wait) start_opening(slot, actions);
 }
 
-void ServerDevices::open_known(const RequestArrived& input, std::uint16_t slot,
+void ServerDevices::open_known(const DeviceRequest& input, std::uint16_t slot,
                                ServerActions& actions) noexcept {
   const Device& device = devices_[slot];
   if (device.state == DeviceState::open) {
@@ -171,7 +171,7 @@ void ServerDevices::answer_waiters(std::uint16_t slot, std::uint16_t error, Serv
   }
 }
 
-void ServerDevices::on_close(const RequestArrived& input, ServerActions& actions) noexcept {
+void ServerDevices::on_close(const DeviceRequest& input, ServerActions& actions) noexcept {
   const auto message = wire::rnbd::parse_close(input.user_header);
   if (!message || input.direction != wire::Direction::write || input.data_len != 0) {
     return respond(input.request, kEinval, actions);
@@ -270,7 +270,7 @@ std::uint16_t ServerDevices::vacant_slot() noexcept {
   return static_cast<std::uint16_t>(devices_.size() - 1);
 }
 
-std::uint16_t ServerDevices::begin_operation(const RequestArrived& input, std::uint16_t slot,
+std::uint16_t ServerDevices::begin_operation(const DeviceRequest& input, std::uint16_t slot,
                                              Kind kind) noexcept {
   std::uint16_t index = first_vacant_;
   if (index != kNone) {

@@ -3,7 +3,7 @@
 //
 // Rules for the caller
 //   - One thread. Clear the list before each input; perform its actions in order; feed no input from within.
-//   - Every RequestArrived leads to exactly one Respond, at the latest when each OpenExport was answered with
+//   - Every DeviceRequest leads to exactly one Respond, at the latest when each OpenExport was answered with
 //     ExportOpened, each Storage with StorageDone and each MeasureExport with ExportMeasured: exactly one
 //     each, in any order.
 //   - Nothing a peer sends is trusted (protocol section 9.3): lengths, direction, access mode and range are
@@ -33,7 +33,7 @@ inline constexpr unsigned kMaxDeviceWaiters = 8;
 // --- inputs ---
 
 // `request` is the caller's name of the request and only given back. `user_header` is read during the call.
-struct RequestArrived {
+struct DeviceRequest {
   std::uint64_t request = 0;
   wire::Direction direction = wire::Direction::read;
   std::uint32_t data_len = 0;  // bytes of data, or of room for the answer
@@ -151,7 +151,7 @@ class ServerDevices {
  public:
   explicit ServerDevices(const ServerOptions& options = {}) noexcept : options_(options) {}
 
-  void on(const RequestArrived& input, ServerActions& actions) noexcept;
+  void on(const DeviceRequest& input, ServerActions& actions) noexcept;
   void on(const ExportOpened& input, ServerActions& actions) noexcept;
   void on(const StorageDone& input, ServerActions& actions) noexcept;
   void on(const SyncFailed& input, ServerActions& actions) noexcept;
@@ -233,10 +233,10 @@ class ServerDevices {
   static constexpr std::uint16_t kNone = 0xffff;
 
   static void respond(std::uint64_t request, int error, ServerActions& actions) noexcept;
-  void on_sess_info(const RequestArrived& input, ServerActions& actions) noexcept;
-  void on_open(const RequestArrived& input, ServerActions& actions) noexcept;
-  void on_close(const RequestArrived& input, ServerActions& actions) noexcept;
-  void on_io(const RequestArrived& input, ServerActions& actions) noexcept;
+  void on_sess_info(const DeviceRequest& input, ServerActions& actions) noexcept;
+  void on_open(const DeviceRequest& input, ServerActions& actions) noexcept;
+  void on_close(const DeviceRequest& input, ServerActions& actions) noexcept;
+  void on_io(const DeviceRequest& input, ServerActions& actions) noexcept;
 
   void start_storage(std::uint16_t operation, const wire::rnbd::Io& io, ServerActions& actions) noexcept;
   void end_sync(std::uint16_t operation, ServerActions& actions) noexcept;
@@ -246,8 +246,8 @@ class ServerDevices {
   void finish_measured(std::uint16_t operation, ServerActions& actions) noexcept;
   void closing_if_idle(std::uint16_t slot, ServerActions& actions) noexcept;
 
-  void open_new(const RequestArrived& input, const wire::rnbd::Open& open, ServerActions& actions) noexcept;
-  void open_known(const RequestArrived& input, std::uint16_t slot, ServerActions& actions) noexcept;
+  void open_new(const DeviceRequest& input, const wire::rnbd::Open& open, ServerActions& actions) noexcept;
+  void open_known(const DeviceRequest& input, std::uint16_t slot, ServerActions& actions) noexcept;
   void start_opening(std::uint16_t slot, ServerActions& actions) noexcept;
   void answer_open(std::uint64_t request, std::uint32_t data_len, const Device& device,
                    ServerActions& actions) noexcept;
@@ -263,7 +263,7 @@ class ServerDevices {
   [[nodiscard]] bool is_name_closing(const wire::Name& name) const noexcept;
   [[nodiscard]] std::uint16_t vacant_slot() noexcept;
   // kNone when the table is full.
-  [[nodiscard]] std::uint16_t begin_operation(const RequestArrived& input, std::uint16_t slot,
+  [[nodiscard]] std::uint16_t begin_operation(const DeviceRequest& input, std::uint16_t slot,
                                               Kind kind) noexcept;
   void end_operation(std::uint16_t operation) noexcept;
 

@@ -48,7 +48,7 @@ struct World {
   }
   void arrive(Direction direction, std::uint32_t data_len, const Bytes& header) {
     unanswered[++last_request] = data_len;
-    step(RequestArrived{last_request, direction, data_len, header});
+    step(DeviceRequest{last_request, direction, data_len, header});
   }
   void perform(const Storage& action) {
     RC_ASSERT(unanswered.count(action.request) == 1U);

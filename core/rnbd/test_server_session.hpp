@@ -41,7 +41,7 @@ class Session {
 
   Request arrive(Direction direction, std::uint32_t data_len, wire::Bytes header) {
     const Request request = ++last_request_;
-    step(RequestArrived{request, direction, data_len, header});
+    step(DeviceRequest{request, direction, data_len, header});
     return request;
   }
   Request open(std::string_view name, AccessMode mode = AccessMode::read_write) {

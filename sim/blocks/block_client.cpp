@@ -100,13 +100,13 @@ void BlockWorld::poll_client() {
 void BlockWorld::take_events() {
   BlockEvent event;
   while (client_->take_event(event)) {
-    if (const auto* news = std::get_if<PathNews>(&event)) {
+    if (const auto* news = std::get_if<PathEvent>(&event)) {
       without_path_.note(*news);
-      if (news->kind == PathNews::Kind::link_up) pathless_until_ = news->at;
+      if (news->kind == PathEvent::Kind::link_up) pathless_until_ = news->at;
       // The next session knows no device.
-      if (news->kind == PathNews::Kind::link_down)
+      if (news->kind == PathEvent::Kind::link_down)
         for (auto& [handle, mapped] : mapped_) disrupt(mapped);
-      if (news->kind == PathNews::Kind::path && news->path.state != PathState::connected) note_loss();
+      if (news->kind == PathEvent::Kind::path && news->path.state != PathState::connected) note_loss();
     }
     if (const auto* replaced = std::get_if<rnbd::CacheReplaced>(&event)) judge_replaced(*replaced);
     const auto* change = std::get_if<rnbd::DeviceChanged>(&event);

@@ -15,7 +15,7 @@ void BlockWorld::poll_server() {
   const std::size_t count = server_->poll(*server_fabric_, now(), std::span(actions).first(room));
   for (const block::Action& action : std::span(actions).first(count))
     std::visit([this](const auto& one) { this->perform(one); }, action);
-  PathNews news;
+  PathEvent news;
   while (server_->take_news(news)) {
   }
   if (server_->next_deadline() == 0) return;  // some wait to be handed out

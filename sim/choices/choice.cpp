@@ -34,25 +34,25 @@ void ChoiceSource::span_begin(Label label) {
   entered(label);
   if (observer_ != nullptr) observer_->opened(label);
   if (!recording_) return;
-  open_.push_back(tape_.spans.size());
-  tape_.spans.push_back(ChoiceSpan{label, static_cast<std::uint32_t>(open_.size() - 1), tape_.draws.size(),
-                                   tape_.draws.size()});
+  open_.push_back(log_.groups.size());
+  log_.groups.push_back(
+      ChoiceGroup{label, static_cast<std::uint32_t>(open_.size() - 1), log_.draws.size(), log_.draws.size()});
 }
 
 void ChoiceSource::span_end() {
   left();
   if (observer_ != nullptr) observer_->closed();
-  // Recording may have begun inside a span: its end has no beginning.
+  // Recording may have begun inside a group: its end has no beginning.
   if (open_.empty()) return;
-  tape_.spans[open_.back()].end = tape_.draws.size();
+  log_.groups[open_.back()].end = log_.draws.size();
   open_.pop_back();
 }
 
 void ChoiceSource::note_skip(Label label) {
   if (observer_ != nullptr) observer_->left_out(label);
   if (!recording_) return;
-  tape_.spans.push_back(ChoiceSpan{label, static_cast<std::uint32_t>(open_.size()), tape_.draws.size(),
-                                   tape_.draws.size(), true});
+  log_.groups.push_back(ChoiceGroup{label, static_cast<std::uint32_t>(open_.size()), log_.draws.size(),
+                                    log_.draws.size(), true});
 }
 
 std::uint32_t SeededChoice::choose(std::uint32_t n, Label label) {
@@ -70,7 +70,7 @@ std::uint32_t CalmedChoice::choose(std::uint32_t n, Label label) {
   return calm_[static_cast<std::size_t>(label)] ? 0 : drawn;
 }
 
-std::uint32_t TapeChoice::choose(std::uint32_t n, Label label) {
+std::uint32_t LoggedChoice::choose(std::uint32_t n, Label label) {
   if (next_ == draws_.size()) return 0;
   const Draw& draw = draws_[next_++];
   if (draw.label != label || draw.n != n) ++mismatches_;

@@ -2,8 +2,8 @@
 // number from [0, n) under a label; 0 is always the calm choice (no fault, shortest delay, first in order),
 // so that lowering values removes faults. Spans group the draws that belong together, for shrinking.
 //
-// The values drawn, with their labels, are a tape: the same tape gives the same run. A source belongs to one
-// run at a time and is passed by reference.
+// The values drawn, with their labels, are a choice log: the same choice log gives the same run. A source
+// belongs to one run at a time and is passed by reference.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace rtrs::sim {
 
-// Append only: the numbers are in stored tapes.
+// Append only: the numbers are in stored choice logs.
 #define RTRS_SIM_LABELS(X)                                                                        \
   X(none)                                                                                         \
   X(swarm)       /* options of a run */                                                           \
-  X(step)        /* span: one step of the world */                                                \
+  X(step)        /* group: one step of the world */                                               \
   X(latency)     /* of one message */                                                             \
   X(ack_latency) /* of one acknowledgement */                                                     \
   X(source_read) /* 0: as late as possible, 1: when posted */                                     \
@@ -50,11 +50,11 @@ namespace rtrs::sim {
   X(fault_direction)                                                                              \
   X(fault_hold)                                                                                   \
   X(fault_flaps)                                                                                  \
-  X(fault_span) /* span: one fault */                                                             \
+  X(fault_span) /* group: one fault */                                                            \
   X(storage_delay)                                                                                \
   X(storage_error)                                                                                \
   X(storage_order)                                                                                \
-  X(workload) /* span and draws of the application */                                             \
+  X(workload) /* group and draws of the application */                                            \
   X(workload_op)                                                                                  \
   X(workload_block)                                                                               \
   X(workload_length)                                                                              \
@@ -63,9 +63,9 @@ namespace rtrs::sim {
   X(poll_order) /* which node runs first */                                                       \
   X(clock)                                                                                        \
   X(test)                                                                                         \
-  X(option)  /* span: one option of a run */                                                      \
-  X(request) /* span: one request of an application */                                            \
-  X(planned) /* span: one step of a directed scenario */                                          \
+  X(option)  /* group: one option of a run */                                                     \
+  X(request) /* group: one request of an application */                                           \
+  X(planned) /* group: one step of a directed scenario */                                         \
   /* From here on SeededChoice has a stream of its own, so that a seed draws the rest as ever. */ \
   X(rare_swarm)     /* options of a run: faults that most runs do without */                      \
   X(resource_short) /* memory, a key or a connection cannot be had */                             \
@@ -99,19 +99,19 @@ struct Draw {
   std::uint32_t value = 0;
   bool operator==(const Draw&) const = default;
 };
-// Draws [begin, end) of a tape belong together; spans nest.
-struct ChoiceSpan {
+// Draws [begin, end) of a choice log belong together; groups nest.
+struct ChoiceGroup {
   Label label = Label::none;
   std::uint32_t depth = 0;
   std::size_t begin = 0;
   std::size_t end = 0;
   bool left_out = false;  // what it stands for did not happen; it has no draws
-  bool operator==(const ChoiceSpan&) const = default;
+  bool operator==(const ChoiceGroup&) const = default;
 };
-struct Tape {
+struct ChoiceLog {
   std::vector<Draw> draws;
-  std::vector<ChoiceSpan> spans;  // in the order they began
-  bool operator==(const Tape&) const = default;
+  std::vector<ChoiceGroup> groups;  // in the order they began
+  bool operator==(const ChoiceLog&) const = default;
 };
 
 // Sees everything that is drawn, as it is drawn.
@@ -127,7 +127,8 @@ class ChoiceObserver {
 class ChoiceSource {
  public:
   virtual ~ChoiceSource() = default;
-  // A number in [0, n); n of 0 counts as 1. Always one entry on the tape, so that a tape stays in step.
+  // A number in [0, n); n of 0 counts as 1. Always one entry on the choice log, so that a choice log stays in
+  // step.
   std::uint32_t draw(std::uint32_t n, Label label) {
     n = n == 0 ? 1 : n;
     const std::uint32_t value = below(n, label);
@@ -138,7 +139,7 @@ class ChoiceSource {
   bool fires(std::uint32_t per_million, Label label) {
     return per_million != 0 && (per_million >= kMillion || hits(per_million, kMillion, label));
   }
-  // True in `rate` of `n` cases. On the tape is only whether it hit: 0 or n - 1.
+  // True in `rate` of `n` cases. On the choice log is only whether it hit: 0 or n - 1.
   bool hits(std::uint32_t rate, std::uint32_t n, Label label) {
     const bool hit = below(n, label) >= n - rate;
     note(Draw{label, n, hit ? n - 1 : 0});
@@ -146,17 +147,17 @@ class ChoiceSource {
   }
   void span_begin(Label);
   void span_end();
-  // Asked before a span that stands for something that may as well not happen (a fault, a request): true when
-  // it has to be left out. Only a shrunk tape says so.
+  // Asked before a group that stands for something that may as well not happen (a fault, a request): true
+  // when it has to be left out. Only a shrunk choice log says so.
   bool skips(Label label) {
     if (!skip(label)) return false;
     note_skip(label);
     return true;
   }
 
-  // Recording is off unless asked for: a failing run is repeated to get its tape.
+  // Recording is off unless asked for: a failing run is repeated to get its choice log.
   void record(bool on) noexcept { recording_ = on; }
-  const Tape& tape() const noexcept { return tape_; }
+  const ChoiceLog& choice_log() const noexcept { return log_; }
   // Not owned; null: nobody.
   void observe(ChoiceObserver* observer) noexcept { observer_ = observer; }
   std::uint64_t drawn() const noexcept { return drawn_; }
@@ -177,25 +178,25 @@ class ChoiceSource {
   }
   void note(const Draw& draw) {
     ++drawn_;
-    if (recording_) tape_.draws.push_back(draw);
+    if (recording_) log_.draws.push_back(draw);
     if (observer_ != nullptr) observer_->drawn(draw);
   }
   void note_skip(Label);
 
-  Tape tape_;
+  ChoiceLog log_;
   ChoiceObserver* observer_ = nullptr;
-  std::vector<std::size_t> open_;  // spans begun and not ended
+  std::vector<std::size_t> open_;  // groups begun and not ended
   std::uint64_t drawn_ = 0;
   bool recording_ = false;
 };
 
-// Ends its span when it leaves scope.
-class ScopedSpan {
+// Ends its group when it leaves scope.
+class ScopedGroup {
  public:
-  ScopedSpan(ChoiceSource& source, Label label) : source_(source) { source_.span_begin(label); }
-  ~ScopedSpan() { source_.span_end(); }
-  ScopedSpan(const ScopedSpan&) = delete;
-  ScopedSpan& operator=(const ScopedSpan&) = delete;
+  ScopedGroup(ChoiceSource& source, Label label) : source_(source) { source_.span_begin(label); }
+  ~ScopedGroup() { source_.span_end(); }
+  ScopedGroup(const ScopedGroup&) = delete;
+  ScopedGroup& operator=(const ScopedGroup&) = delete;
 
  private:
   ChoiceSource& source_;
@@ -220,11 +221,11 @@ class SeededChoice final : public ChoiceSource {
   std::uint64_t hang_;  // of those from hang on
 };
 
-// Plays a tape, then only calm choices. The draws are not owned.
-class TapeChoice final : public ChoiceSource {
+// Plays a choice log, then only calm choices. The draws are not owned.
+class LoggedChoice final : public ChoiceSource {
  public:
-  explicit TapeChoice(std::span<const Draw> draws) noexcept : draws_(draws) {}
-  // Draws whose label or range is not the tape's: the run has left the recorded one.
+  explicit LoggedChoice(std::span<const Draw> draws) noexcept : draws_(draws) {}
+  // Draws whose label or range is not the choice log's: the run has left the recorded one.
   std::uint64_t mismatches() const noexcept { return mismatches_; }
 
  protected:
@@ -236,7 +237,7 @@ class TapeChoice final : public ChoiceSource {
   std::uint64_t mismatches_ = 0;
 };
 
-// Plays a tape, then goes on at random: other futures of one past. The draws are not owned.
+// Plays a choice log, then goes on at random: other futures of one past. The draws are not owned.
 class PrefixChoice final : public ChoiceSource {
  public:
   PrefixChoice(std::span<const Draw> prefix, std::uint64_t seed) noexcept : prefix_(prefix), state_(seed) {}

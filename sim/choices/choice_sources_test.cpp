@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "sim/choices/span_tape.hpp"
+#include "sim/choices/grouped_choice.hpp"
 
 namespace rtrs::sim {
 namespace {
@@ -57,7 +57,7 @@ std::string play(ChoiceSource& choice) {
       out += " -";
       continue;
     }
-    const ScopedSpan span(choice, Label::fault_span);
+    const ScopedGroup group(choice, Label::fault_span);
     out += " f" + std::to_string(choice.draw(100, Label::fault_pick));
     if (choice.draw(2, Label::fault_direction) == 1) out += "!";
     out += "h" + std::to_string(choice.draw(100, Label::fault_hold));
@@ -65,55 +65,55 @@ std::string play(ChoiceSource& choice) {
   return out;
 }
 
-TEST(SpanTape, PlaysAWholeTapeAsItWas) {
+TEST(GroupedChoice, PlaysAWholeLogAsItWas) {
   SeededChoice seeded(5);
   seeded.record(true);
   const std::string first = play(seeded);
-  SpanTapeChoice tape(seeded.tape());
-  tape.record(true);
-  EXPECT_EQ(play(tape), first);
-  EXPECT_EQ(tape.tape(), seeded.tape());
+  GroupedChoice choice_log(seeded.choice_log());
+  choice_log.record(true);
+  EXPECT_EQ(play(choice_log), first);
+  EXPECT_EQ(choice_log.choice_log(), seeded.choice_log());
 }
 
-TEST(SpanTape, WhatIsLeftOutDoesNotShiftTheRest) {
+TEST(GroupedChoice, WhatIsLeftOutDoesNotShiftTheRest) {
   ExplicitChoice source([count = 10u](std::uint32_t n, Label) mutable { return ++count % n; });
   source.record(true);
   const std::string whole = play(source);
   ASSERT_EQ(whole, " d11 f12!h14 d15 f16!h18 d19 f20!h22");
-  Tape edited = source.tape();
-  edited.spans[1].left_out = true;
+  ChoiceLog edited = source.choice_log();
+  edited.groups[1].left_out = true;
   edited.draws[0].value = 0;
-  SpanTapeChoice tape(edited);
-  tape.record(true);
-  EXPECT_EQ(play(tape), " d0 f12!h14 d15 - d19 f20!h22");
-  // The tape of that run is a tape like any other.
-  SpanTapeChoice again(tape.tape());
+  GroupedChoice choice_log(edited);
+  choice_log.record(true);
+  EXPECT_EQ(play(choice_log), " d0 f12!h14 d15 - d19 f20!h22");
+  // The choice log of that run is a choice log like any other.
+  GroupedChoice again(choice_log.choice_log());
   EXPECT_EQ(play(again), " d0 f12!h14 d15 - d19 f20!h22");
 }
 
-TEST(SpanTape, BehindItsEndEverythingIsCalmAndLeftOut) {
-  SpanTapeChoice tape{Tape{}};
-  EXPECT_EQ(play(tape), " d0 - d0 - d0 -");
+TEST(GroupedChoice, BehindItsEndEverythingIsCalmAndLeftOut) {
+  GroupedChoice choice_log{ChoiceLog{}};
+  EXPECT_EQ(play(choice_log), " d0 - d0 - d0 -");
 }
 
-TEST(SpanTape, ATrimmedTapeGivesTheSameRun) {
+TEST(GroupedChoice, ATrimmedLogGivesTheSameRun) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     SeededChoice seeded(seed);
     seeded.record(true);
     play(seeded);
-    Tape edited = seeded.tape();
+    ChoiceLog edited = seeded.choice_log();
     edited.draws.back().value = 0;
-    edited.spans[seed % 3].left_out = true;
-    if (seed % 2 == 0) edited.spans[2].left_out = true;
-    SpanTapeChoice whole(edited);
+    edited.groups[seed % 3].left_out = true;
+    if (seed % 2 == 0) edited.groups[2].left_out = true;
+    GroupedChoice whole(edited);
     whole.record(true);
     const std::string expected = play(whole);
-    const Tape small = trimmed(whole.tape());
-    EXPECT_LE(small.draws.size(), whole.tape().draws.size());
-    SpanTapeChoice again(small);
+    const ChoiceLog small = trimmed(whole.choice_log());
+    EXPECT_LE(small.draws.size(), whole.choice_log().draws.size());
+    GroupedChoice again(small);
     EXPECT_EQ(play(again), expected) << "seed " << seed;
   }
-  EXPECT_EQ(trimmed(Tape{{{Label::latency, 9, 0}}, {}}), Tape{});
+  EXPECT_EQ(trimmed(ChoiceLog{{{Label::latency, 9, 0}}, {}}), ChoiceLog{});
 }
 
 }  // namespace

@@ -21,23 +21,23 @@ TEST(Choice, SeedGivesTheSameNumbersOnEveryMachine) {
   EXPECT_EQ(source.draw(1'000'000, Label::test), 278'601u);
 }
 
-TEST(Choice, TapePlaysWhatWasRecordedThenCalm) {
+TEST(Choice, LogPlaysWhatWasRecordedThenCalm) {
   SeededChoice seeded(7);
   seeded.record(true);
   const auto values = draw_some(seeded);
-  TapeChoice tape(seeded.tape().draws);
-  EXPECT_EQ(draw_some(tape), values);
-  EXPECT_EQ(tape.mismatches(), 0u);
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(tape.draw(100, Label::test), 0u);
+  LoggedChoice choice_log(seeded.choice_log().draws);
+  EXPECT_EQ(draw_some(choice_log), values);
+  EXPECT_EQ(choice_log.mismatches(), 0u);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(choice_log.draw(100, Label::test), 0u);
 }
 
-TEST(Choice, TapeTellsThatTheRunLeftIt) {
+TEST(Choice, LogTellsThatTheRunLeftIt) {
   const std::vector<Draw> draws{{Label::latency, 10, 9}, {Label::latency, 10, 9}, {Label::latency, 10, 9}};
-  TapeChoice tape(draws);
-  EXPECT_EQ(tape.draw(10, Label::latency), 9u);
-  EXPECT_EQ(tape.draw(10, Label::step), 9u);
-  EXPECT_EQ(tape.draw(4, Label::latency), 3u) << "a value out of range is cut down";
-  EXPECT_EQ(tape.mismatches(), 2u);
+  LoggedChoice choice_log(draws);
+  EXPECT_EQ(choice_log.draw(10, Label::latency), 9u);
+  EXPECT_EQ(choice_log.draw(10, Label::step), 9u);
+  EXPECT_EQ(choice_log.draw(4, Label::latency), 3u) << "a value out of range is cut down";
+  EXPECT_EQ(choice_log.mismatches(), 2u);
 }
 
 TEST(Choice, PrefixGoesOnAtRandom) {
@@ -55,15 +55,15 @@ TEST(Choice, SpansNestAndCoverTheirDraws) {
   SeededChoice source(1);
   source.record(true);
   {
-    const ScopedSpan outer(source, Label::fault_span);
+    const ScopedGroup outer(source, Label::fault_span);
     source.draw(5, Label::test);
     {
-      const ScopedSpan inner(source, Label::step);
+      const ScopedGroup inner(source, Label::step);
       source.draw(5, Label::test);
     }
   }
-  const std::vector<ChoiceSpan> expected{{Label::fault_span, 0, 0, 2}, {Label::step, 1, 1, 2}};
-  EXPECT_EQ(source.tape().spans, expected);
+  const std::vector<ChoiceGroup> expected{{Label::fault_span, 0, 0, 2}, {Label::step, 1, 1, 2}};
+  EXPECT_EQ(source.choice_log().groups, expected);
 }
 
 TEST(Choice, EveryLabelHasAName) {

@@ -11,19 +11,19 @@ bool may_be_left_out(Label label) noexcept {
   return label == Label::fault_span || label == Label::request || label == Label::admin ||
          label == Label::planned;
 }
-bool is_calm(const Tape& tape, const ChoiceSpan& span) {
-  return std::all_of(tape.draws.begin() + static_cast<std::ptrdiff_t>(span.begin),
-                     tape.draws.begin() + static_cast<std::ptrdiff_t>(span.end),
+bool is_calm(const ChoiceLog& choice_log, const ChoiceGroup& group) {
+  return std::all_of(choice_log.draws.begin() + static_cast<std::ptrdiff_t>(group.begin),
+                     choice_log.draws.begin() + static_cast<std::ptrdiff_t>(group.end),
                      [](const Draw& draw) { return draw.value == 0; });
 }
 
-// Draws inside a span that is shown as a whole.
-std::vector<bool> covered_draws(const Tape& tape) {
-  std::vector<bool> covered(tape.draws.size());
-  for (const ChoiceSpan& span : tape.spans)
-    if (may_be_left_out(span.label) || span.label == Label::option)
-      std::fill(covered.begin() + static_cast<std::ptrdiff_t>(span.begin),
-                covered.begin() + static_cast<std::ptrdiff_t>(span.end), true);
+// Draws inside a group that is shown as a whole.
+std::vector<bool> covered_draws(const ChoiceLog& choice_log) {
+  std::vector<bool> covered(choice_log.draws.size());
+  for (const ChoiceGroup& group : choice_log.groups)
+    if (may_be_left_out(group.label) || group.label == Label::option)
+      std::fill(covered.begin() + static_cast<std::ptrdiff_t>(group.begin),
+                covered.begin() + static_cast<std::ptrdiff_t>(group.end), true);
   return covered;
 }
 
@@ -31,19 +31,19 @@ constexpr auto kLabels = static_cast<unsigned>(Label::planned) + 1;
 
 class Shrinker {
  public:
-  Shrinker(const TapeTrial& trial, const ShrinkOptions& options) : trial_(trial), options_(options) {}
+  Shrinker(const LogTrial& trial, const ShrinkOptions& options) : trial_(trial), options_(options) {}
 
-  ShrinkResult run(const Tape& failing) {
+  ShrinkResult run(const ChoiceLog& failing) {
     ShrinkResult result;
     result.before = size_of(failing);
-    result.tape = best_ = failing;
-    // The tape as recorded has to fail to begin with.
+    result.choice_log = best_ = failing;
+    // The choice log as recorded has to fail to begin with.
     if (attempt(failing)) {
       while (!over() && round()) {
       }
       result.complete = !over();
     }
-    result.tape = best_;
+    result.choice_log = best_;
     result.after = size_of(best_);
     result.runs = runs_;
     return result;
@@ -51,22 +51,22 @@ class Shrinker {
 
  private:
   using Ids = std::vector<std::size_t>;
-  using Edit = void (Shrinker::*)(Tape&, std::size_t) const;
+  using Edit = void (Shrinker::*)(ChoiceLog&, std::size_t) const;
 
   bool over() const { return runs_ >= options_.max_runs || (options_.out_of_time && options_.out_of_time()); }
 
-  // How good a tape is, the most important first.
-  static std::array<std::uint64_t, 4> cost(const Tape& tape) {
-    const TapeSize size = size_of(tape);
+  // How good a choice log is, the most important first.
+  static std::array<std::uint64_t, 4> cost(const ChoiceLog& choice_log) {
+    const LogSize size = size_of(choice_log);
     std::uint64_t sum = 0;
-    for (const Draw& draw : tape.draws) sum += draw.value;
-    return {size.faults + size.operations + size.requests, size.spans(), tape.draws.size(), sum};
+    for (const Draw& draw : choice_log.draws) sum += draw.value;
+    return {size.faults + size.operations + size.requests, size.groups(), choice_log.draws.size(), sum};
   }
 
-  bool attempt(const Tape& candidate) {
+  bool attempt(const ChoiceLog& candidate) {
     if (over()) return false;
     ++runs_;
-    std::optional<Tape> drawn = trial_(candidate);
+    std::optional<ChoiceLog> drawn = trial_(candidate);
     if (!drawn) return false;
     if (runs_ > 1 && cost(*drawn) >= cost(best_)) return false;
     best_ = std::move(*drawn);
@@ -74,11 +74,12 @@ class Shrinker {
     return true;
   }
 
-  void leave_out(Tape& tape, std::size_t span) const { tape.spans[span].left_out = true; }
-  void make_calm(Tape& tape, std::size_t span) const {
-    for (std::size_t at = tape.spans[span].begin; at < tape.spans[span].end; ++at) tape.draws[at].value = 0;
+  void leave_out(ChoiceLog& choice_log, std::size_t group) const { choice_log.groups[group].left_out = true; }
+  void make_calm(ChoiceLog& choice_log, std::size_t group) const {
+    for (std::size_t at = choice_log.groups[group].begin; at < choice_log.groups[group].end; ++at)
+      choice_log.draws[at].value = 0;
   }
-  void zero(Tape& tape, std::size_t draw) const { tape.draws[draw].value = 0; }
+  void zero(ChoiceLog& choice_log, std::size_t draw) const { choice_log.draws[draw].value = 0; }
 
   // Edits as many of the items that `list` finds as possible: all, halves, quarters, ... single ones. A
   // success renumbers everything, so the search goes on where it was, from the end of the run to its
@@ -94,7 +95,7 @@ class Shrinker {
         if (kept >= items.size()) break;
         const std::size_t end = items.size() - kept;
         const std::size_t begin = end > step ? end - step : 0;
-        Tape candidate = best_;
+        ChoiceLog candidate = best_;
         for (std::size_t at = begin; at < end; ++at) (this->*edit)(candidate, items[at]);
         if (attempt(candidate)) {
           any = true;
@@ -109,32 +110,33 @@ class Shrinker {
     return any;
   }
 
-  static Ids optional_spans(const Tape& tape, std::initializer_list<Label> labels) {
+  static Ids optional_spans(const ChoiceLog& choice_log, std::initializer_list<Label> labels) {
     Ids ids;
-    for (std::size_t at = 0; at < tape.spans.size(); ++at)
-      if (!tape.spans[at].left_out &&
-          std::find(labels.begin(), labels.end(), tape.spans[at].label) != labels.end())
+    for (std::size_t at = 0; at < choice_log.groups.size(); ++at)
+      if (!choice_log.groups[at].left_out &&
+          std::find(labels.begin(), labels.end(), choice_log.groups[at].label) != labels.end())
         ids.push_back(at);
     return ids;
   }
-  static Ids options_of(const Tape& tape) {
+  static Ids options_of(const ChoiceLog& choice_log) {
     Ids ids;
-    for (std::size_t at = 0; at < tape.spans.size(); ++at)
-      if (tape.spans[at].label == Label::option && !is_calm(tape, tape.spans[at])) ids.push_back(at);
+    for (std::size_t at = 0; at < choice_log.groups.size(); ++at)
+      if (choice_log.groups[at].label == Label::option && !is_calm(choice_log, choice_log.groups[at]))
+        ids.push_back(at);
     return ids;
   }
-  static Ids fired(const Tape& tape) {
+  static Ids fired(const ChoiceLog& choice_log) {
     Ids ids;
-    for (std::size_t at = 0; at < tape.draws.size(); ++at)
-      if (is_fault(tape.draws[at])) ids.push_back(at);
+    for (std::size_t at = 0; at < choice_log.draws.size(); ++at)
+      if (is_fault(choice_log.draws[at])) ids.push_back(at);
     return ids;
   }
   template <class Chosen>
-  static Ids uncovered(const Tape& tape, Chosen chosen) {
-    const std::vector<bool> covered = covered_draws(tape);
+  static Ids uncovered(const ChoiceLog& choice_log, Chosen chosen) {
+    const std::vector<bool> covered = covered_draws(choice_log);
     Ids ids;
-    for (std::size_t at = 0; at < tape.draws.size(); ++at)
-      if (tape.draws[at].value != 0 && !covered[at] && chosen(tape.draws[at])) ids.push_back(at);
+    for (std::size_t at = 0; at < choice_log.draws.size(); ++at)
+      if (choice_log.draws[at].value != 0 && !covered[at] && chosen(choice_log.draws[at])) ids.push_back(at);
     return ids;
   }
 
@@ -143,7 +145,7 @@ class Shrinker {
   bool calm_noise(Chosen chosen) {
     const Ids ids = uncovered(best_, chosen);
     if (ids.empty()) return false;
-    Tape candidate = best_;
+    ChoiceLog candidate = best_;
     for (const std::size_t at : ids) candidate.draws[at].value = 0;
     return attempt(candidate);
   }
@@ -158,7 +160,7 @@ class Shrinker {
       std::uint32_t high = value;  // fails as it should
       while (low < high && !over()) {
         const std::uint32_t middle = low == 0 && high == value ? 0 : low + (high - low) / 2;
-        Tape candidate = best_;
+        ChoiceLog candidate = best_;
         candidate.draws[at].value = middle;
         if (attempt(candidate)) {
           any = true;
@@ -178,30 +180,34 @@ class Shrinker {
     bool any = calm_noise([](const Draw&) { return true; });
     for (unsigned label = 0; label < kLabels && !over(); ++label)
       any = calm_noise([&](const Draw& draw) { return draw.label == static_cast<Label>(label); }) || any;
-    any = thin_out([](const Tape& tape) { return optional_spans(tape, {Label::fault_span}); },
-                   &Shrinker::leave_out) ||
-          any;
+    any =
+        thin_out([](const ChoiceLog& choice_log) { return optional_spans(choice_log, {Label::fault_span}); },
+                 &Shrinker::leave_out) ||
+        any;
     any = thin_out(fired, &Shrinker::zero) || any;
     any = thin_out(
-              [](const Tape& tape) {
-                return optional_spans(tape, {Label::admin, Label::planned});
+              [](const ChoiceLog& choice_log) {
+                return optional_spans(choice_log, {Label::admin, Label::planned});
               },
               &Shrinker::leave_out) ||
           any;
-    any = thin_out([](const Tape& tape) { return optional_spans(tape, {Label::request}); },
+    any = thin_out([](const ChoiceLog& choice_log) { return optional_spans(choice_log, {Label::request}); },
                    &Shrinker::leave_out) ||
           any;
     any = thin_out(options_of, &Shrinker::make_calm) || any;
-    any = thin_out([](const Tape& tape) { return uncovered(tape, [](const Draw&) { return true; }); },
-                   &Shrinker::zero) ||
+    any = thin_out(
+              [](const ChoiceLog& choice_log) {
+                return uncovered(choice_log, [](const Draw&) { return true; });
+              },
+              &Shrinker::zero) ||
           any;
     any = lower_values() || any;
     return any;
   }
 
-  const TapeTrial& trial_;
+  const LogTrial& trial_;
   const ShrinkOptions& options_;
-  Tape best_;
+  ChoiceLog best_;
   std::uint64_t runs_ = 0;
 };
 
@@ -228,36 +234,37 @@ bool is_fault(const Draw& draw) noexcept {
   }
 }
 
-TapeSize size_of(const Tape& tape) {
-  TapeSize size;
-  for (std::size_t at = 0; at < tape.spans.size(); ++at) {
-    const ChoiceSpan& span = tape.spans[at];
-    if (span.left_out) continue;
-    size.faults += span.label == Label::fault_span ? 1 : 0;
-    size.requests += span.label == Label::request ? 1 : 0;
-    size.operations += span.label == Label::admin || span.label == Label::planned ? 1 : 0;
+LogSize size_of(const ChoiceLog& choice_log) {
+  LogSize size;
+  for (std::size_t at = 0; at < choice_log.groups.size(); ++at) {
+    const ChoiceGroup& group = choice_log.groups[at];
+    if (group.left_out) continue;
+    size.faults += group.label == Label::fault_span ? 1 : 0;
+    size.requests += group.label == Label::request ? 1 : 0;
+    size.operations += group.label == Label::admin || group.label == Label::planned ? 1 : 0;
     // Of nested ones only the innermost.
-    const bool innermost = at + 1 == tape.spans.size() || tape.spans[at + 1].depth <= span.depth;
-    size.options += span.label == Label::option && innermost && !is_calm(tape, span) ? 1 : 0;
+    const bool innermost =
+        at + 1 == choice_log.groups.size() || choice_log.groups[at + 1].depth <= group.depth;
+    size.options += group.label == Label::option && innermost && !is_calm(choice_log, group) ? 1 : 0;
   }
-  const std::vector<bool> covered = covered_draws(tape);
-  for (std::size_t at = 0; at < tape.draws.size(); ++at) {
-    if (is_fault(tape.draws[at])) {
+  const std::vector<bool> covered = covered_draws(choice_log);
+  for (std::size_t at = 0; at < choice_log.draws.size(); ++at) {
+    if (is_fault(choice_log.draws[at])) {
       ++size.faults;
-    } else if (tape.draws[at].value != 0 && !covered[at]) {
+    } else if (choice_log.draws[at].value != 0 && !covered[at]) {
       ++size.others;
     }
   }
   return size;
 }
 
-std::string to_text(const TapeSize& size) {
+std::string to_text(const LogSize& size) {
   return std::to_string(size.faults) + " faults, " + std::to_string(size.requests) + " requests, " +
          std::to_string(size.operations) + " operations, " + std::to_string(size.options) + " options, " +
          std::to_string(size.others) + " delays and orders";
 }
 
-ShrinkResult shrink(const Tape& failing, const TapeTrial& trial, const ShrinkOptions& options) {
+ShrinkResult shrink(const ChoiceLog& failing, const LogTrial& trial, const ShrinkOptions& options) {
   return Shrinker(trial, options).run(failing);
 }
 

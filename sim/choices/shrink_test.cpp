@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "sim/choices/span_tape.hpp"
+#include "sim/choices/grouped_choice.hpp"
 
 namespace rtrs::sim {
 namespace {
@@ -21,17 +21,17 @@ struct Story {
 Story tell(ChoiceSource& choice) {
   Story story;
   {
-    const ScopedSpan span(choice, Label::option);
+    const ScopedGroup group(choice, Label::option);
     story.paths = 1 + choice.draw(4, Label::swarm);
   }
   for (int step = 0; step < 120; ++step) {
     story.delay += choice.draw(1000, Label::latency);
     if (step % 3 == 0 && !choice.skips(Label::fault_span)) {
-      const ScopedSpan span(choice, Label::fault_span);
+      const ScopedGroup group(choice, Label::fault_span);
       story.faults.push_back(choice.draw(6, Label::fault_pick));
     }
     if (step % 2 == 0 && !choice.skips(Label::request)) {
-      const ScopedSpan span(choice, Label::request);
+      const ScopedGroup group(choice, Label::request);
       story.requests.push_back(choice.draw(50, Label::workload_op));
       if (story.requests.back() > 40) choice.draw(7, Label::workload_block);
     }
@@ -56,11 +56,11 @@ ShrinkResult reduce(Bug bug) {
     SeededChoice seeded(seed);
     seeded.record(true);
     if (!bug(tell(seeded))) continue;
-    return shrink(seeded.tape(), [bug](const Tape& candidate) -> std::optional<Tape> {
-      SpanTapeChoice choice(candidate);
+    return shrink(seeded.choice_log(), [bug](const ChoiceLog& candidate) -> std::optional<ChoiceLog> {
+      GroupedChoice choice(candidate);
       choice.record(true);
       if (!bug(tell(choice))) return std::nullopt;
-      return choice.tape();
+      return choice.choice_log();
     });
   }
   ADD_FAILURE() << "no seed fails";
@@ -73,9 +73,9 @@ TEST(Shrink, LeavesOnlyTheFaultsThatAreNeededInTheirOrder) {
   });
   EXPECT_TRUE(result.complete);
   EXPECT_GE(result.before.faults, 30u);
-  EXPECT_EQ(result.after, (TapeSize{3, 1, 0, 1, 0}));
+  EXPECT_EQ(result.after, (LogSize{3, 1, 0, 1, 0}));
   EXPECT_LT(result.runs, 2'000u);
-  SpanTapeChoice choice(result.tape);
+  GroupedChoice choice(result.choice_log);
   const Story story = tell(choice);
   EXPECT_EQ(story.faults, (std::vector<std::uint32_t>{5, 2, 4}));
   EXPECT_EQ(story.requests, (std::vector<std::uint32_t>{7}));
@@ -90,12 +90,12 @@ TEST(Shrink, KeepsTheDelaysThatMatter) {
   EXPECT_LT(result.after.others, result.before.others);
 }
 
-TEST(Shrink, ATapeThatDoesNotFailStaysAsItIs) {
+TEST(Shrink, ALogThatDoesNotFailStaysAsItIs) {
   SeededChoice seeded(1);
   seeded.record(true);
   tell(seeded);
-  const ShrinkResult result = shrink(seeded.tape(), [](const Tape&) { return std::nullopt; });
-  EXPECT_EQ(result.tape, seeded.tape());
+  const ShrinkResult result = shrink(seeded.choice_log(), [](const ChoiceLog&) { return std::nullopt; });
+  EXPECT_EQ(result.choice_log, seeded.choice_log());
   EXPECT_EQ(result.runs, 1u);
   EXPECT_FALSE(result.complete);
 }
@@ -108,16 +108,16 @@ TEST(Shrink, StopsWhenTimeIsOver) {
   unsigned asked = 0;
   options.out_of_time = [&] { return ++asked > 20; };
   const ShrinkResult result = shrink(
-      seeded.tape(),
-      [](const Tape& candidate) -> std::optional<Tape> {
-        SpanTapeChoice choice(candidate);
+      seeded.choice_log(),
+      [](const ChoiceLog& candidate) -> std::optional<ChoiceLog> {
+        GroupedChoice choice(candidate);
         choice.record(true);
         tell(choice);
-        return choice.tape();
+        return choice.choice_log();
       },
       options);
   EXPECT_FALSE(result.complete);
-  EXPECT_LT(result.after.spans(), result.before.spans());
+  EXPECT_LT(result.after.groups(), result.before.groups());
 }
 
 }  // namespace

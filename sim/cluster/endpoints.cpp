@@ -42,7 +42,7 @@ class RawClient final : public ClientEnd {
   }
   Nanos next_deadline() const noexcept override { return client_.next_deadline(); }
   Nanos next_timer() const noexcept override { return client_.next_timer(); }
-  bool take_news(PathNews& news) override { return client_.take_news(news); }
+  bool take_news(PathEvent& news) override { return client_.take_news(news); }
   void close(Fabric& fabric, Nanos now) override { client_.close(fabric, now); }
   bool closed() const noexcept override { return client_.closed(); }
   std::uint64_t most_reads(std::uint32_t reads) const noexcept override { return reads; }
@@ -101,10 +101,10 @@ class DiskClient final : public ClientEnd {
   }
   Nanos next_deadline() const noexcept override { return client_.next_deadline(); }
   Nanos next_timer() const noexcept override { return client_.next_timer(); }
-  bool take_news(PathNews& news) override {
+  bool take_news(PathEvent& news) override {
     BlockEvent event;
     while (client_.take_event(event)) {
-      if (const auto* path = std::get_if<PathNews>(&event)) {
+      if (const auto* path = std::get_if<PathEvent>(&event)) {
         news = *path;
         return true;
       }
@@ -147,7 +147,7 @@ class RawServer final : public ServerEnd {
     for (const ServerEvent& event : std::span(events_).first(count_)) tell(event, user);
   }
   Nanos next_deadline() const noexcept override { return server_.next_deadline(); }
-  bool take_news(PathNews& news) override { return server_.take_news(news); }
+  bool take_news(PathEvent& news) override { return server_.take_news(news); }
   void respond(Fabric& fabric, Nanos now, const StorageModel::Op& op, std::uint16_t error) override {
     server_.respond(fabric, now, op.id, error);
   }
@@ -191,7 +191,7 @@ class DiskServer final : public ServerEnd {
       std::visit([&](const auto& one) { perform(fabric, now, user, one); }, action);
   }
   Nanos next_deadline() const noexcept override { return server_.next_deadline(); }
-  bool take_news(PathNews& news) override { return server_.take_news(news); }
+  bool take_news(PathEvent& news) override { return server_.take_news(news); }
   void respond(Fabric& fabric, Nanos now, const StorageModel::Op& op, std::uint16_t error) override {
     expect(server_.storage_done(fabric, now, op.operation, error), "an operation waits for its result");
   }

@@ -43,7 +43,7 @@ class ClientEnd {
   virtual std::size_t poll(Fabric&, Nanos now, std::span<IoCompletion>) = 0;
   virtual Nanos next_deadline() const noexcept = 0;
   virtual Nanos next_timer() const noexcept = 0;
-  virtual bool take_news(PathNews&) = 0;
+  virtual bool take_news(PathEvent&) = 0;
   virtual void close(Fabric&, Nanos now) = 0;
   virtual bool closed() const noexcept = 0;
   // READs of the session that may be under way while the user has `reads` under way, at most.
@@ -75,7 +75,7 @@ class ServerEnd {
   virtual std::size_t poll(Fabric&, Nanos now) = 0;
   virtual void hand_out(Fabric&, Nanos now, ServerUser&) = 0;
   virtual Nanos next_deadline() const noexcept = 0;
-  virtual bool take_news(PathNews&) = 0;
+  virtual bool take_news(PathEvent&) = 0;
   // The end of a request that the user was given.
   virtual void respond(Fabric&, Nanos now, const StorageModel::Op&, std::uint16_t error) = 0;
   virtual Errc disconnect_path(Fabric&, Nanos now, std::uint16_t session, unsigned path) = 0;

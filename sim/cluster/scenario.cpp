@@ -13,24 +13,24 @@ namespace {
 
 constexpr std::uint32_t kHeaderBytes = 4096;
 
-// Each option is a span of its own, so that a tape stays in step when one of them is changed.
+// Each option is a group of its own, so that a choice log stays in step when one of them is changed.
 template <class T, std::size_t N>
 T one_of(ChoiceSource& choice, const std::array<T, N>& values) {
-  const ScopedSpan span(choice, Label::option);
+  const ScopedGroup group(choice, Label::option);
   return values[choice.draw(static_cast<std::uint32_t>(N), Label::swarm)];
 }
 std::uint32_t number(ChoiceSource& choice, std::uint32_t below) {
-  const ScopedSpan span(choice, Label::option);
+  const ScopedGroup group(choice, Label::option);
   return choice.draw(below, Label::swarm);
 }
 bool chance(ChoiceSource& choice, std::uint32_t percent) {
-  const ScopedSpan span(choice, Label::option);
+  const ScopedGroup group(choice, Label::option);
   return choice.hits(percent, 100, Label::swarm);
 }
 // `value` in some of the runs.
 template <class Value, class T>
 void sometimes(ChoiceSource& choice, std::uint32_t percent, T& option, Value value) {
-  const ScopedSpan span(choice, Label::option);
+  const ScopedGroup group(choice, Label::option);
   if (chance(choice, percent)) option = value();
 }
 
@@ -111,7 +111,7 @@ void draw_load(ChoiceSource& choice, Scenario& s) {
   storage.latency = one_of(choice, std::array<Nanos, 3>{microseconds(50), milliseconds(1), i / 20});
   const Nanos dead = (s.server.heartbeat.missed_max + 2) * i;
   {
-    const ScopedSpan span(choice, Label::option);
+    const ScopedGroup group(choice, Label::option);
     storage.slow_rate = one_of(choice, std::array<std::uint32_t, 4>{0, 0, 100'000, 400'000});
     if (storage.slow_rate != 0)
       storage.slow_latency = one_of(choice, std::array<Nanos, 3>{i, dead / 2, dead + dead / 2});
@@ -123,7 +123,7 @@ void draw_load(ChoiceSource& choice, Scenario& s) {
 // or one of them is like a kernel peer, which probes nothing. Connections may hang for good where every hang
 // is found.
 void draw_probe(ChoiceSource& choice, Scenario& s) {
-  const ScopedSpan span(choice, Label::hang);
+  const ScopedGroup group(choice, Label::hang);
   for (std::uint8_t* extensions : {&s.client.extensions, &s.server.extensions})
     if (choice.hits(15, 100, Label::hang)) *extensions ^= wire::kExtensionProbe;
   s.client.probe_deliveries = s.server.probe_deliveries = s.network.capabilities.done_means_delivered;
@@ -143,13 +143,13 @@ void draw_block_device(Scenario& s) {
 }
 
 bool rarely(ChoiceSource& choice, std::uint32_t percent) {
-  const ScopedSpan span(choice, Label::option);
+  const ScopedGroup group(choice, Label::option);
   return choice.hits(percent, 100, Label::rare_swarm);
 }
 
 // What most runs do without; drawn last, so that a seed is otherwise what it was without it.
 void draw_rare_options(ChoiceSource& choice, Scenario& s) {
-  const ScopedSpan span(choice, Label::rare_swarm);
+  const ScopedGroup group(choice, Label::rare_swarm);
   const Nanos i = s.interval;
   draw_rare_faults(choice, s.faults);
   if (rarely(choice, 20)) s.network.rnr_budget = i / 10 * (1 + choice.draw(40, Label::rare_swarm));
@@ -175,7 +175,7 @@ void draw_rare_options(ChoiceSource& choice, Scenario& s) {
 // Only where the requests of a dead path may go on over another: without a fence, a client that waits for the
 // path itself waits for ever.
 void draw_dead_links(ChoiceSource& choice, Scenario& s) {
-  const ScopedSpan span(choice, Label::option);
+  const ScopedGroup group(choice, Label::option);
   if (!choice.hits(20, 100, Label::dead_link)) return;
   if (s.paths < 2 || !(s.can_fence() || s.client.kernel_peer == UnfencedReplay::replay)) return;
   static constexpr std::array<std::uint32_t, 4> kWays{3, 3, 1, 2};
@@ -191,7 +191,7 @@ void draw_dead_links(ChoiceSource& choice, Scenario& s) {
 }  // namespace
 
 Scenario draw_scenario(ChoiceSource& choice) {
-  ScopedSpan span(choice, Label::swarm);
+  ScopedGroup group(choice, Label::swarm);
   Scenario s;
   s.paths = 1 + number(choice, 4);
   s.clients = chance(choice, 25) ? 2 : 1;

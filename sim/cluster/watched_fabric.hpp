@@ -40,29 +40,30 @@ class WatchedFabric final : public Fabric {
     --holdings_.regions;
     inner_.release(id);
   }
-  Result<Exposure> expose(RegionId region, std::size_t offset, std::size_t length) override {
-    auto exposure = inner_.expose(region, offset, length);
-    if (exposure) ++holdings_.exposures;
-    return exposure;
+  Result<RemoteKey> make_key(RegionId region, std::size_t offset, std::size_t length) override {
+    auto remote_key = inner_.make_key(region, offset, length);
+    if (remote_key) ++holdings_.remote_keys;
+    return remote_key;
   }
-  Result<Exposure> offer(ConKey key, RegionId region, std::size_t offset, std::size_t length) override {
-    auto exposure = inner_.offer(key, region, offset, length);
-    if (!exposure) return exposure;
-    ++holdings_.exposures;
-    offers_.push_back(exposure->id);
-    left_keys_.offered(key, exposure->id, exposure->rkey);
-    return exposure;
+  Result<RemoteKey> make_request_key(ConKey key, RegionId region, std::size_t offset,
+                                     std::size_t length) override {
+    auto remote_key = inner_.make_request_key(key, region, offset, length);
+    if (!remote_key) return remote_key;
+    ++holdings_.remote_keys;
+    offers_.push_back(remote_key->id);
+    left_keys_.offered(key, remote_key->id, remote_key->rkey);
+    return remote_key;
   }
-  void unexpose(ExposureId id) override {
-    --holdings_.exposures;
+  void release_key(RemoteKeyId id) override {
+    --holdings_.remote_keys;
     std::erase(offers_, id);
     left_keys_.ended(id);
-    inner_.unexpose(id);
+    inner_.release_key(id);
   }
-  void invalidate(ConKey key, ExposureId id, std::uint64_t cookie) override {
+  void invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) override {
     inner_.invalidate(key, id, cookie);
   }
-  Result<std::uint32_t> renew(ConKey key, ExposureId id) override { return inner_.renew(key, id); }
+  Result<std::uint32_t> rebind(ConKey key, RemoteKeyId id) override { return inner_.rebind(key, id); }
   Errc listen(const PathAddress& local) override { return inner_.listen(local); }
   void connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
                std::span<const std::byte> data) override {
@@ -113,7 +114,7 @@ class WatchedFabric final : public Fabric {
   Holdings holdings_;
   std::vector<ConKey> live_;
   std::vector<ConKey> fresh_;
-  std::vector<ExposureId> offers_;
+  std::vector<RemoteKeyId> offers_;
   LeftKeys left_keys_;
   std::uint64_t acts_ = 0;
 };

@@ -327,7 +327,7 @@ void World::carry_out(const WorldFault& fault) {
 void World::operator_due() {
   next_operation_ = now() + draw_exponential(choice_, microseconds(1), scenario_.admin_gap, Label::admin);
   if (choice_.skips(Label::admin)) return;
-  const ScopedSpan span(choice_, Label::admin);
+  const ScopedGroup group(choice_, Label::admin);
   const auto which = choice_.draw(static_cast<std::uint32_t>(clients_.size()), Label::admin);
   ClientNode& client = *clients_[which];
   if (client.up && client.paused_until <= now() && client.driver->session().link_up()) operate(client);

@@ -195,7 +195,7 @@ class World : private ServerUser {
   // world_client.cpp
   bool poll_client(std::uint32_t index);
   void client_news(ClientNode&, std::uint32_t index);
-  void client_path_news(ClientNode&, std::uint32_t index, const PathNews&);
+  void client_path_event(ClientNode&, std::uint32_t index, const PathEvent&);
   bool path_in_motion() const;
   void finished(ClientNode&, std::uint32_t index, const IoCompletion&);
   void check_waits(ClientNode&, std::uint32_t index, Nanos slack);
@@ -221,7 +221,7 @@ class World : private ServerUser {
   // world_server.cpp
   bool poll_server();
   void server_news();
-  void server_path_news(const PathNews&);
+  void server_path_event(const PathEvent&);
   void server_reason(std::size_t path, Reason, Nanos at);
   LinkId server_link(std::size_t path) const;
   void session_opened(std::uint16_t session, std::string_view name) override;

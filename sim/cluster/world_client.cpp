@@ -53,29 +53,29 @@ bool World::poll_client(std::uint32_t index) {
 }
 
 void World::client_news(ClientNode& client, std::uint32_t index) {
-  PathNews news;
+  PathEvent news;
   bool any = false;
   while (client.driver->take_news(news)) {
     any = true;
     client.without_path.note(news);
     news.at = client.clock.true_time(news.at);
     switch (news.kind) {
-      case PathNews::Kind::path:
-        client_path_news(client, index, news);
+      case PathEvent::Kind::path:
+        client_path_event(client, index, news);
         break;
-      case PathNews::Kind::link_up:
+      case PathEvent::Kind::link_up:
         if (client.link_lost_once) judge_.mark(Mark::all_down_then_up);
         client.links->link(true, news.at);
         note(Journal::Kind::link, client.id, 1);
         break;
-      case PathNews::Kind::link_down:
+      case PathEvent::Kind::link_down:
         client.link_lost_once = true;
         if (!closing_) judge_.mark(client.under_way != 0 ? Mark::parked : Mark::link_down);
         client.links->link(false, news.at);
         note(Journal::Kind::link, client.id, 0);
         break;
-      case PathNews::Kind::session_ended:
-      case PathNews::Kind::refused:
+      case PathEvent::Kind::session_ended:
+      case PathEvent::Kind::refused:
         break;
     }
   }
@@ -95,7 +95,7 @@ bool World::path_in_motion() const {
   return false;
 }
 
-void World::client_path_news(ClientNode& client, std::uint32_t index, const PathNews& news) {
+void World::client_path_event(ClientNode& client, std::uint32_t index, const PathEvent& news) {
   const PathChanged& path = news.path;
   note(Journal::Kind::path, client.id, path.path, static_cast<std::uint64_t>(path.state),
        static_cast<std::uint64_t>(path.reason));
@@ -268,7 +268,7 @@ void World::submit_due(std::uint32_t index) {
   if (client.leaving) return;
   if (!client.up || client.left == 0 || client.next_submit > now() || client.paused_until > now()) return;
   if (!takes_requests(client)) return;
-  const ScopedSpan span(choice_, Label::workload);
+  const ScopedGroup group(choice_, Label::workload);
   const bool burst = client.probing || choice_.fires(scenario_.workload.burst_rate, Label::workload_gap);
   do {
     if (!submit_one(client, index)) {
@@ -287,7 +287,7 @@ bool World::submit_one(ClientNode& client, std::uint32_t index) {
     --client.left;
     return true;
   }
-  const ScopedSpan span(choice_, Label::request);
+  const ScopedGroup group(choice_, Label::request);
   submit(client, index, *buffer, draw_request());
   --client.left;
   return true;

@@ -245,12 +245,12 @@ void World::check_books() {
   Holdings server{0, sessions, 0};
   for (const auto& client : clients_) {
     server.connections += connections(*client);
-    server.exposures += std::int64_t{living_paths(*client)} * keys;
+    server.remote_keys += std::int64_t{living_paths(*client)} * keys;
   }
   const auto expected = [&](const ClientNode& client) {
     const bool own = client.region != kNoRegion;
-    const std::int64_t exposures = own && client.fabric->holdings().exposures == 2 ? 2 : 1;
-    return Holdings{connections(client), own ? 3 : 2, exposures};
+    const std::int64_t remote_keys = own && client.fabric->holdings().remote_keys == 2 ? 2 : 1;
+    return Holdings{connections(client), own ? 3 : 2, remote_keys};
   };
   const auto balanced = [&] {
     // Half-open sessions of crashed clients can hold just what a path that is being replaced lacks.

@@ -82,7 +82,7 @@ void World::script_due() {
     const Step& step = scenario_.script[script_at_];
     if (step.waits() && !has_come(step)) return;
     if (!step.waits() && !choice_.skips(Label::planned)) {
-      const ScopedSpan span(choice_, Label::planned);
+      const ScopedGroup group(choice_, Label::planned);
       journal_.add_step(now(), to_text(step));
       carry_out(step);
     }

@@ -21,18 +21,18 @@ bool World::poll_server() {
 }
 
 void World::server_news() {
-  PathNews news;
+  PathEvent news;
   bool any = false;
   while (server_.driver->take_news(news)) {
-    if (news.kind != PathNews::Kind::path) continue;
+    if (news.kind != PathEvent::Kind::path) continue;
     news.at = server_.clock.true_time(news.at);
-    server_path_news(news);
+    server_path_event(news);
     any = true;
   }
   if (any) note_pairs();
 }
 
-void World::server_path_news(const PathNews& news) {
+void World::server_path_event(const PathEvent& news) {
   const PathChanged& path = news.path;
   note(Journal::Kind::path, 0, std::uint64_t{news.session} << 32 | path.path,
        static_cast<std::uint64_t>(path.state), static_cast<std::uint64_t>(path.reason));

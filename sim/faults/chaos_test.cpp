@@ -107,18 +107,18 @@ TEST(Chaos, CopyGoesOnLikeTheOriginal) {
   expect_lawful(copy, 11);
 }
 
-TEST(Chaos, TapeRepeatsTheRun) {
+TEST(Chaos, LogRepeatsTheRun) {
   SeededChoice seeded(5);
   seeded.record(true);
   Chaos first = make(5, seeded);
   first.arm(seeded);
   first.run(200, seeded);
-  TapeChoice tape(seeded.tape().draws);
-  Chaos second = make(5, tape);
-  second.arm(tape);
-  second.run(200, tape);
+  LoggedChoice choice_log(seeded.choice_log().draws);
+  Chaos second = make(5, choice_log);
+  second.arm(choice_log);
+  second.run(200, choice_log);
   EXPECT_EQ(first.network.hash(), second.network.hash());
-  EXPECT_EQ(tape.mismatches(), 0u);
+  EXPECT_EQ(choice_log.mismatches(), 0u);
 }
 
 TEST(Chaos, CalmChoicesMeanNoFaults) {

@@ -17,10 +17,10 @@ constexpr std::uint32_t bit(Way way) noexcept {
 }  // namespace
 
 FaultOptions draw_fault_options(ChoiceSource& choice, Nanos time_scale) {
-  const ScopedSpan span(choice, Label::swarm);
+  const ScopedGroup group(choice, Label::swarm);
   FaultOptions options;
   for (std::uint32_t& weight : std::span(options.weight).first(kFirstRare)) {
-    const ScopedSpan option(choice, Label::option);
+    const ScopedGroup option(choice, Label::option);
     if (choice.draw(2, Label::fault_class) == 0) continue;
     weight = 1 + choice.draw(100, Label::fault_weight);
   }
@@ -33,10 +33,10 @@ FaultOptions draw_fault_options(ChoiceSource& choice, Nanos time_scale) {
 }
 
 void draw_rare_faults(ChoiceSource& choice, FaultOptions& options) {
-  const ScopedSpan span(choice, Label::rare_swarm);
+  const ScopedGroup group(choice, Label::rare_swarm);
   if (choice.draw(2, Label::rare_swarm) == 0) return;
   for (std::uint32_t& weight : std::span(options.weight).subspan(kFirstRare, kFirstLate - kFirstRare)) {
-    const ScopedSpan option(choice, Label::option);
+    const ScopedGroup option(choice, Label::option);
     if (choice.draw(2, Label::rare_swarm) == 0) continue;
     weight = 1 + choice.draw(100, Label::rare_swarm);
   }
@@ -45,7 +45,7 @@ void draw_rare_faults(ChoiceSource& choice, FaultOptions& options) {
 }
 
 void draw_crowd(ChoiceSource& choice, FaultOptions& options) {
-  const ScopedSpan span(choice, Label::crowd);
+  const ScopedGroup group(choice, Label::crowd);
   if (choice.draw(4, Label::crowd) == 3)
     options.weight[static_cast<unsigned>(FaultClass::crowd)] = 1 + choice.draw(100, Label::crowd);
 }
@@ -128,7 +128,7 @@ void FaultDriver::advance(Network& network, ChoiceSource& choice, std::vector<Wo
 
 void FaultDriver::strike(Network& network, ChoiceSource& choice, std::vector<WorldFault>& out) {
   if (choice.skips(Label::fault_span)) return;
-  const ScopedSpan span(choice, Label::fault_span);
+  const ScopedGroup group(choice, Label::fault_span);
   const auto weight_of = [this](unsigned i) {
     return is_timed(static_cast<FaultClass>(i)) ? options_.weight[i] : 0;
   };

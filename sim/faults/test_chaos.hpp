@@ -46,7 +46,7 @@ class Chaos {
     std::uint32_t area = 0;
     std::uint32_t next = 0;  // to send
     std::uint32_t seen = 0;  // arrived so far
-    Exposure exposure;
+    RemoteKey remote_key;
   };
   struct Host {
     RegionId region = kNoRegion;
@@ -106,7 +106,7 @@ class Chaos {
     switch (event.kind) {
       case FabricEvent::Kind::connected:
         con.connected = true;
-        std::memcpy(&con.exposure, event.bytes.data(), sizeof con.exposure);
+        std::memcpy(&con.remote_key, event.bytes.data(), sizeof con.remote_key);
         break;
       case FabricEvent::Kind::connect_failed:
       case FabricEvent::Kind::connection_lost:
@@ -116,7 +116,7 @@ class Chaos {
         break;
       case FabricEvent::Kind::connection_closed:
         ++closed;
-        network.unexpose(node, con.exposure.id);
+        network.release_key(node, con.remote_key.id);
         host.cons.erase(found);
         break;
       case FabricEvent::Kind::imm_received:
@@ -142,7 +142,7 @@ class Chaos {
   bool overrun(const Con& con, std::uint32_t imm) const {
     if (network.capabilities().imm_consumes_receive) return false;
     for (const auto& [epoch, writer] : hosts_[kClient].cons) {
-      if (writer.exposure.rkey == con.exposure.rkey) return writer.next > imm + kSlots;
+      if (writer.remote_key.rkey == con.remote_key.rkey) return writer.next > imm + kSlots;
     }
     return true;
   }
@@ -160,8 +160,9 @@ class Chaos {
     std::array<bool, kAreas> used{};
     for (const auto& [epoch, other] : host.cons) used[other.area] = true;
     while (used[con.area]) ++con.area;
-    con.exposure = network.expose(kServer, host.region, con.area * kSlots * kSlotBytes, kSlots * kSlotBytes);
-    network.accept(kServer, request, key, {16, kReceives}, std::as_bytes(std::span(&con.exposure, 1)),
+    con.remote_key =
+        network.make_key(kServer, host.region, con.area * kSlots * kSlotBytes, kSlots * kSlotBytes);
+    network.accept(kServer, request, key, {16, kReceives}, std::as_bytes(std::span(&con.remote_key, 1)),
                    choice);
     network.post_receive(kServer, key, kReceives, 0, choice);
     host.cons.emplace(key.epoch, con);
@@ -199,8 +200,8 @@ class Chaos {
     wr.op = WorkRequest::Op::write_imm;
     wr.signalled = con.next % 4 == 3;
     wr.imm = con.next;
-    wr.rkey = con.exposure.rkey;
-    wr.remote_addr = con.exposure.remote_addr + at;
+    wr.rkey = con.remote_key.rkey;
+    wr.remote_addr = con.remote_key.remote_addr + at;
     wr.part_count = 2;
     wr.parts[0] = LocalPart{hosts_[kClient].region, from, 24};
     wr.parts[1] = LocalPart{hosts_[kClient].region, from + 24, kSlotBytes - 24};

@@ -17,8 +17,8 @@ bool writes(WorkRequest::Op op) noexcept {
 
 }  // namespace
 
-void LawMonitor::on(const Happening& h) {
-  using Kind = Happening::Kind;
+void LawMonitor::on(const NetworkEvent& h) {
+  using Kind = NetworkEvent::Kind;
   switch (h.kind) {
     case Kind::qp_created:
       return on_created(h);
@@ -77,7 +77,7 @@ void LawMonitor::on(const Happening& h) {
   }
 }
 
-bool LawMonitor::check(bool holds, unsigned law, const Happening& h, const char* text) {
+bool LawMonitor::check(bool holds, unsigned law, const NetworkEvent& h, const char* text) {
   if (holds) return true;
   ++violation_count_;
   if (violations_.size() < kKept) {
@@ -117,7 +117,7 @@ void LawMonitor::trim(Qp& qp) {
   }
 }
 
-void LawMonitor::on_created(const Happening& h) {
+void LawMonitor::on_created(const NetworkEvent& h) {
   Qp& qp = qp_at(h.qp);
   check(!qp.known, 13, h, "a queue pair number was used again");
   qp.known = true;
@@ -126,7 +126,7 @@ void LawMonitor::on_created(const Happening& h) {
   qp.budget = h.value;
 }
 
-void LawMonitor::on_paired(const Happening& h) {
+void LawMonitor::on_paired(const NetworkEvent& h) {
   qp_at(std::max(h.qp, h.peer));
   Qp& client = qp_at(h.qp);
   Qp& server = qp_at(h.peer);
@@ -137,7 +137,7 @@ void LawMonitor::on_paired(const Happening& h) {
   server.peer = h.qp;
 }
 
-void LawMonitor::on_posted(const Happening& h) {
+void LawMonitor::on_posted(const NetworkEvent& h) {
   Qp& qp = qp_at(h.qp);
   check(qp.known && !qp.broken && !qp.disconnected && !qp.closed, 0, h, "posted on a dead queue pair");
   check(h.wr == qp.posted(), 0, h, "work requests are not numbered in post order");
@@ -153,7 +153,7 @@ void LawMonitor::on_posted(const Happening& h) {
 }
 
 // The work request an effect comes from, when it may have one at all: it is the next of the peer.
-LawMonitor::Posted* LawMonitor::source(const Happening& h, const char* what) {
+LawMonitor::Posted* LawMonitor::source(const NetworkEvent& h, const char* what) {
   if (!check(h.qp != kNone && h.peer != kNone, 17, h, "an effect without a sender")) return nullptr;
   qp_at(std::max(h.qp, h.peer));
   Qp& responder = qp_at(h.qp);
@@ -174,7 +174,7 @@ LawMonitor::Posted* LawMonitor::source(const Happening& h, const char* what) {
   return posted_of(requester, h.wr);
 }
 
-bool LawMonitor::key_allows(const Happening& h, std::uint64_t address, std::uint64_t length) const {
+bool LawMonitor::key_allows(const NetworkEvent& h, std::uint64_t address, std::uint64_t length) const {
   const auto found = keys_.find(key_of(qps_[h.qp].node, h.rkey));
   if (found == keys_.end()) return false;
   const KeyRange& range = found->second;
@@ -183,7 +183,7 @@ bool LawMonitor::key_allows(const Happening& h, std::uint64_t address, std::uint
   return begin <= range.length && length <= range.length - begin;
 }
 
-void LawMonitor::on_placed(const Happening& h) {
+void LawMonitor::on_placed(const NetworkEvent& h) {
   Posted* posted = source(h, "payload was placed again after its work request was executed");
   if (posted == nullptr) return;
   check(!qp_at(h.qp).closed, 13, h, "payload was placed for a closed connection");
@@ -196,7 +196,7 @@ void LawMonitor::on_placed(const Happening& h) {
   posted->placed += h.length;
 }
 
-void LawMonitor::on_executed(const Happening& h) {
+void LawMonitor::on_executed(const NetworkEvent& h) {
   Posted* posted = source(h, "a work request was executed twice");
   if (posted == nullptr) return;
   Qp& responder = qp_at(h.qp);
@@ -222,7 +222,7 @@ void LawMonitor::on_executed(const Happening& h) {
   trim(requester);
 }
 
-void LawMonitor::on_executed_locally(const Happening& h) {
+void LawMonitor::on_executed_locally(const NetworkEvent& h) {
   Qp& qp = qp_at(h.qp);
   const Posted* posted = posted_of(qp, h.wr);
   if (!check(posted != nullptr && posted->local, 17, h, "a local operation that was never posted")) return;
@@ -231,11 +231,11 @@ void LawMonitor::on_executed_locally(const Happening& h) {
   trim(qp);
 }
 
-void LawMonitor::on_refused(const Happening& h) {
+void LawMonitor::on_refused(const NetworkEvent& h) {
   const Posted* posted = source(h, "a work request was refused after it was executed");
   if (posted == nullptr) return;
   if (writes(posted->op)) {
-    Happening asked = h;
+    NetworkEvent asked = h;
     asked.rkey = posted->rkey;
     check(!key_allows(asked, posted->address, posted->length), 14, h,
           "an access with a good key was refused");
@@ -244,7 +244,7 @@ void LawMonitor::on_refused(const Happening& h) {
   qp_at(h.peer).refused_by_peer = true;
 }
 
-void LawMonitor::on_acknowledged(const Happening& h) {
+void LawMonitor::on_acknowledged(const NetworkEvent& h) {
   Qp& qp = qp_at(h.qp);
   check(h.wr <= qp.posted(), 17, h, "more was acknowledged than posted");
   check(h.wr >= qp.acked, 3, h, "acknowledgements went back");
@@ -256,7 +256,7 @@ void LawMonitor::on_acknowledged(const Happening& h) {
   trim(qp);
 }
 
-void LawMonitor::on_completed(const Happening& h) {
+void LawMonitor::on_completed(const NetworkEvent& h) {
   Qp& qp = qp_at(h.qp);
   check(!qp.overrun, 18, h, "a completion on an overrun completion queue");
   check(!qp.failed, 7, h, "a success after a failure");
@@ -275,7 +275,7 @@ void LawMonitor::on_completed(const Happening& h) {
   trim(qp);
 }
 
-void LawMonitor::on_failed(const Happening& h) {
+void LawMonitor::on_failed(const NetworkEvent& h) {
   Qp& qp = qp_at(h.qp);
   check(!qp.overrun, 18, h, "a completion on an overrun completion queue");
   check(h.ending != Ending::rnr_exceeded || !options_.infinite_rnr, 10, h,
@@ -292,7 +292,7 @@ void LawMonitor::on_failed(const Happening& h) {
   qp.ended = std::max(qp.ended, h.wr + 1);
 }
 
-void LawMonitor::on_reported(const Happening& h) {
+void LawMonitor::on_reported(const NetworkEvent& h) {
   Qp& qp = qp_at(h.qp);
   check(!qp.overrun, 18, h, "a completion on an overrun completion queue");
   if (!check(h.wr >= qp.reported, 2, h, "an arrival was reported twice")) return;
@@ -310,7 +310,7 @@ void LawMonitor::on_reported(const Happening& h) {
 
 // May this queue pair give up? Only when nothing was acknowledged for the whole budget, and there still is a
 // reason why nothing could be.
-bool LawMonitor::excused(const Happening& h, Qp& qp) {
+bool LawMonitor::excused(const NetworkEvent& h, Qp& qp) {
   const Posted* oldest = posted_of(qp, options_.done_means_delivered ? qp.done() : qp.executed);
   if (oldest == nullptr) return false;
   const Nanos since = std::max(qp.progress, oldest->time);
@@ -323,7 +323,7 @@ bool LawMonitor::excused(const Happening& h, Qp& qp) {
          !(peer.answered || qp.answered);
 }
 
-void LawMonitor::on_broken(const Happening& h) {
+void LawMonitor::on_broken(const NetworkEvent& h) {
   if (h.qp < qps_.size() && qps_[h.qp].peer != kNone) qp_at(qps_[h.qp].peer);
   Qp& qp = qp_at(h.qp);
   check(qp.known && !qp.broken && !qp.closed, 7, h, "a dead queue pair broke");
@@ -342,7 +342,7 @@ void LawMonitor::on_broken(const Happening& h) {
   }
 }
 
-void LawMonitor::on_closed(const Happening& h) {
+void LawMonitor::on_closed(const NetworkEvent& h) {
   Qp& qp = qp_at(h.qp);
   check(!qp.closed, 0, h, "a connection was closed twice");
   check(qp.disconnected, 0, h, "a connection was closed that nobody disconnected");
@@ -351,21 +351,21 @@ void LawMonitor::on_closed(const Happening& h) {
   qp.closed = true;
 }
 
-void LawMonitor::on_connection(const Happening& h) {
+void LawMonitor::on_connection(const NetworkEvent& h) {
   Qp& qp = qp_at(h.qp);
   switch (h.kind) {
-    case Happening::Kind::request_sent:
+    case NetworkEvent::Kind::request_sent:
       check(!qp.request_sent, 16, h, "a second connect request of one connection");
       qp.request_sent = true;
       return;
-    case Happening::Kind::request_seen: {
+    case NetworkEvent::Kind::request_seen: {
       const std::uint64_t incarnation = h.node < crashes_.size() ? crashes_[h.node] : 0;
       check(qp.request_sent, 16, h, "a connect request out of nowhere");
       check(qp.seen_at != incarnation, 16, h, "a connect request was seen twice");
       qp.seen_at = incarnation;
       return;
     }
-    case Happening::Kind::established:
+    case NetworkEvent::Kind::established:
       check(qp.peer != kNone, 16, h, "established without having been accepted");
       check(!qp.answered, 16, h, "a connect request was answered twice");
       qp.answered = true;
@@ -379,15 +379,15 @@ void LawMonitor::on_connection(const Happening& h) {
   }
 }
 
-void LawMonitor::on_link(const Happening& h) {
-  const bool cut = h.kind == Happening::Kind::link_cut || h.kind == Happening::Kind::connection_cut;
+void LawMonitor::on_link(const NetworkEvent& h) {
+  const bool cut = h.kind == NetworkEvent::Kind::link_cut || h.kind == NetworkEvent::Kind::connection_cut;
   if (h.link == kNone) return void(qp_at(h.qp).cut = cut);
   if (h.link >= links_.size()) links_.resize(std::size_t{h.link} + 1);
   links_[h.link].cut[static_cast<unsigned>(h.way)] = cut;
 }
 
-void LawMonitor::on_node(const Happening& h) {
-  if (h.kind != Happening::Kind::node_crashed) return;
+void LawMonitor::on_node(const NetworkEvent& h) {
+  if (h.kind != NetworkEvent::Kind::node_crashed) return;
   if (h.node >= crashes_.size()) crashes_.resize(std::size_t{h.node} + 1, 0);
   ++crashes_[h.node];
   for (Qp& qp : qps_) {

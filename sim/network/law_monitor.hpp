@@ -1,5 +1,5 @@
 // Checks what a network of reliable connections does against the laws of such networks. It is fed with
-// happenings only and shares no code with the network that makes them, so a mistake there shows here.
+// network events only and shares no code with the network that makes them, so a mistake there shows here.
 //
 //   A1  effects at a responder form a prefix of what was posted; only the last may be partial
 //   A2  nothing is executed twice, no receive is taken twice
@@ -23,12 +23,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sim/network/happening.hpp"
+#include "sim/network/network_event.hpp"
 
 namespace rtrs::sim {
 
 struct Violation {
-  unsigned law = 0;  // 1..18; 0: the happening makes no sense
+  unsigned law = 0;  // 1..18; 0: the network event makes no sense
   std::string text;
   Nanos time = 0;
 };
@@ -44,7 +44,7 @@ class LawMonitor {
   LawMonitor() = default;
   explicit LawMonitor(const Options& options) : options_(options) {}
 
-  void on(const Happening&);
+  void on(const NetworkEvent&);
   // The first few; `violation_count` has all.
   const std::vector<Violation>& violations() const noexcept { return violations_; }
   std::uint64_t violation_count() const noexcept { return violation_count_; }
@@ -104,26 +104,26 @@ class LawMonitor {
 
   Qp& qp_at(QpId);
   Posted* posted_of(Qp&, std::uint64_t serial);
-  bool check(bool holds, unsigned law, const Happening&, const char* text);
-  Posted* source(const Happening&, const char* what);
-  void on_created(const Happening&);
-  void on_paired(const Happening&);
-  void on_posted(const Happening&);
-  void on_placed(const Happening&);
-  void on_executed(const Happening&);
-  void on_executed_locally(const Happening&);
-  void on_refused(const Happening&);
-  void on_acknowledged(const Happening&);
-  void on_completed(const Happening&);
-  void on_failed(const Happening&);
-  void on_reported(const Happening&);
-  void on_broken(const Happening&);
-  void on_closed(const Happening&);
-  void on_connection(const Happening&);
-  void on_link(const Happening&);
-  void on_node(const Happening&);
-  bool excused(const Happening&, Qp&);
-  bool key_allows(const Happening&, std::uint64_t address, std::uint64_t length) const;
+  bool check(bool holds, unsigned law, const NetworkEvent&, const char* text);
+  Posted* source(const NetworkEvent&, const char* what);
+  void on_created(const NetworkEvent&);
+  void on_paired(const NetworkEvent&);
+  void on_posted(const NetworkEvent&);
+  void on_placed(const NetworkEvent&);
+  void on_executed(const NetworkEvent&);
+  void on_executed_locally(const NetworkEvent&);
+  void on_refused(const NetworkEvent&);
+  void on_acknowledged(const NetworkEvent&);
+  void on_completed(const NetworkEvent&);
+  void on_failed(const NetworkEvent&);
+  void on_reported(const NetworkEvent&);
+  void on_broken(const NetworkEvent&);
+  void on_closed(const NetworkEvent&);
+  void on_connection(const NetworkEvent&);
+  void on_link(const NetworkEvent&);
+  void on_node(const NetworkEvent&);
+  bool excused(const NetworkEvent&, Qp&);
+  bool key_allows(const NetworkEvent&, std::uint64_t address, std::uint64_t length) const;
   void trim(Qp&);
 
   Options options_;

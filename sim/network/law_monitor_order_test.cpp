@@ -25,7 +25,7 @@ TEST_F(Story, ImmediateBeforeItsPayload) {
 
 TEST_F(Story, RefusedRequesterBreaksAlone) {
   post(0, Op::write, true, 500);
-  Happening refused;
+  NetworkEvent refused;
   refused.kind = Kind::refused;
   refused.qp = kServer;
   refused.peer = kClient;
@@ -37,7 +37,7 @@ TEST_F(Story, RefusedRequesterBreaksAlone) {
 
 TEST_F(Story, GoodAccessRefused) {
   post(0, Op::write);
-  Happening refused;
+  NetworkEvent refused;
   refused.kind = Kind::refused;
   refused.qp = kServer;
   refused.peer = kClient;
@@ -67,7 +67,7 @@ TEST_F(Story, GhostReachesTheOldPeer) {
 
 TEST_F(Story, LocalOperationJumpsTheQueue) {
   post(0, Op::write);
-  Happening local;
+  NetworkEvent local;
   local.kind = Kind::posted;
   local.qp = kClient;
   local.wr = 1;

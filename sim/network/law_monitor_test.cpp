@@ -126,7 +126,7 @@ TEST_F(Story, OutageAboveTheBudgetBreaksTheRequesterOnly) {
 
 TEST_F(Story, S8BadKeyWrites) {
   post(0, Op::write);
-  Happening revoked;
+  NetworkEvent revoked;
   revoked.kind = Kind::key_revoked;
   revoked.node = kServerNode;
   revoked.rkey = kKey;

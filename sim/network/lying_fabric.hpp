@@ -58,14 +58,14 @@ class LyingFabric final : public Fabric {
     return inner_.register_memory(memory);
   }
   void release(RegionId id) override { inner_.release(id); }
-  Result<Exposure> expose(RegionId region, std::size_t offset, std::size_t length) override {
-    return inner_.expose(region, offset, length);
+  Result<RemoteKey> make_key(RegionId region, std::size_t offset, std::size_t length) override {
+    return inner_.make_key(region, offset, length);
   }
-  void unexpose(ExposureId id) override { inner_.unexpose(id); }
-  void invalidate(ConKey key, ExposureId id, std::uint64_t cookie) override {
+  void release_key(RemoteKeyId id) override { inner_.release_key(id); }
+  void invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) override {
     inner_.invalidate(key, id, cookie);
   }
-  Result<std::uint32_t> renew(ConKey key, ExposureId id) override { return inner_.renew(key, id); }
+  Result<std::uint32_t> rebind(ConKey key, RemoteKeyId id) override { return inner_.rebind(key, id); }
   Errc listen(const PathAddress& local) override { return inner_.listen(local); }
   void connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
                std::span<const std::byte> data) override {

@@ -122,7 +122,7 @@ void Network::run_until(Nanos time, ChoiceSource& choice) {
   now_ = std::max(now_, time);
 }
 
-void Network::happened(Happening h) {
+void Network::happened(NetworkEvent h) {
   h.time = now_;
   const std::uint64_t kinds =
       static_cast<std::uint64_t>(h.kind) | static_cast<std::uint64_t>(h.way) << 8 |
@@ -166,8 +166,8 @@ std::size_t Network::poll(NodeId node_id, std::span<FabricEvent> out) {
     out[i].bytes = pool_[pending.payload];
     if (pending.payload != kNoPayload) node.held.push_back(pending.payload);
     if (pending.arrival) {
-      Happening h;
-      h.kind = Happening::Kind::reported;
+      NetworkEvent h;
+      h.kind = NetworkEvent::Kind::reported;
       h.qp = pending.qp;
       h.op = pending.op;
       h.imm = pending.event.imm;
@@ -228,8 +228,8 @@ Nanos Network::draw_latency(const Link& link, ChoiceSource& choice, Label label)
 }
 
 void Network::link_changed(LinkId id, Way way, bool cut) {
-  Happening h;
-  h.kind = cut ? Happening::Kind::link_cut : Happening::Kind::link_healed;
+  NetworkEvent h;
+  h.kind = cut ? NetworkEvent::Kind::link_cut : NetworkEvent::Kind::link_healed;
   h.link = id;
   h.way = way;
   happened(h);

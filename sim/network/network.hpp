@@ -17,9 +17,9 @@
 
 #include "core/fabric/fabric.hpp"
 #include "sim/choices/choice.hpp"
-#include "sim/network/happening.hpp"
 #include "sim/network/law_monitor.hpp"
 #include "sim/network/network_config.hpp"
+#include "sim/network/network_event.hpp"
 #include "sim/network/payload_pool.hpp"
 
 namespace rtrs::sim {
@@ -99,10 +99,10 @@ class Network {
   Region register_memory(NodeId, std::span<std::byte>);
   void release(NodeId, RegionId);
   std::span<std::byte> memory_of(NodeId, RegionId) noexcept;
-  Exposure expose(NodeId, RegionId, std::size_t offset, std::size_t length);
-  void unexpose(NodeId, ExposureId);
-  void invalidate(NodeId, ConKey, ExposureId, std::uint64_t cookie, ChoiceSource&);
-  std::uint32_t renew(NodeId, ExposureId);
+  RemoteKey make_key(NodeId, RegionId, std::size_t offset, std::size_t length);
+  void release_key(NodeId, RemoteKeyId);
+  void invalidate(NodeId, ConKey, RemoteKeyId, std::uint64_t cookie, ChoiceSource&);
+  std::uint32_t rebind(NodeId, RemoteKeyId);
   // port kNone: any port of the node.
   Errc listen(NodeId, std::uint32_t port, std::uint16_t service);
   void connect(NodeId, ConKey, std::uint32_t port, NodeId peer, std::uint32_t peer_port,
@@ -124,7 +124,7 @@ class Network {
   QpId find_qp(NodeId, ConKey) const noexcept;  // kNone when there is none
 
   // --- observation ---
-  // Of every happening so far, in order, with times and payload digests.
+  // Of every network event so far, in order, with times and payload digests.
   std::uint64_t hash() const noexcept { return hash_; }
   LawMonitor& monitor() noexcept { return monitor_; }
   const LawMonitor& monitor() const noexcept { return monitor_; }
@@ -184,8 +184,8 @@ class Network {
     bool silent = false;
     std::uint32_t incarnation = 1;
     std::vector<Memory> memory;
-    std::vector<Key> keys;  // by ExposureId
-    std::vector<ExposureId> free_keys;
+    std::vector<Key> keys;  // by RemoteKeyId
+    std::vector<RemoteKeyId> free_keys;
     std::vector<Listener> listeners;
     std::unordered_map<std::uint64_t, QpId> by_key;  // looked up, never iterated
     std::vector<Pending> events;                     // [first, end) wait for poll()
@@ -209,7 +209,7 @@ class Network {
     bool local_invalidate = false;
     bool torn = false;  // its key was checked and some of its bytes are in place
     std::uint32_t imm = 0;
-    std::uint32_t rkey = 0;  // local_invalidate: the ExposureId
+    std::uint32_t rkey = 0;  // local_invalidate: the RemoteKeyId
     std::uint32_t length = 0;
     std::uint64_t remote_addr = 0;
     std::uint64_t cookie = 0;
@@ -292,7 +292,7 @@ class Network {
   }
   // network.cpp
   void schedule(Nanos time, Event::Kind, std::uint32_t qp, std::uint32_t arg = 0);
-  void happened(Happening);
+  void happened(NetworkEvent);
   Pending& report(NodeId, FabricEvent::Kind, QpId);
   void report_lost(QpId, Reason);
   Nanos draw_latency(const Link&, ChoiceSource&, Label);
@@ -301,8 +301,8 @@ class Network {
   }
   void link_changed(LinkId, Way, bool cut);
   // network_memory.cpp
-  std::uint32_t fresh_key(NodeId, ExposureId);
-  void revoke(NodeId, ExposureId);
+  std::uint32_t fresh_key(NodeId, RemoteKeyId);
+  void revoke(NodeId, RemoteKeyId);
   const Key* find_key(NodeId, const Wr&) const noexcept;  // null: access refused
   void gather(NodeId, const Wr&, std::uint32_t begin, std::uint32_t end, std::byte* to);
   PayloadId snapshot(NodeId, const Wr&);

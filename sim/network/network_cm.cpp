@@ -20,8 +20,8 @@ QpId Network::make_qp(NodeId node, ConKey key, LinkId link, Way way, const Conne
   const bool fresh = nodes_[node].by_key.emplace(packed(key), id).second;
   RTRS_ASSERT(fresh && "a connection key is used once");
   if (link != kNone) links_[link].qps.push_back(id);
-  Happening h;
-  h.kind = Happening::Kind::qp_created;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::qp_created;
   h.qp = id;
   h.node = node;
   h.link = link;
@@ -48,8 +48,8 @@ void Network::connect(NodeId node, ConKey key, std::uint32_t port, NodeId peer, 
   const QpId id = make_qp(node, key, over, Way::to_server, params, choice);
   qps_[id].cm_data = pool_.take(data);
   qps_[id].service = service;
-  Happening h;
-  h.kind = Happening::Kind::request_sent;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::request_sent;
   h.qp = id;
   happened(h);
   send_datagram(Datagram{Datagram::Kind::request, id, kNone, over, Way::to_server, pool_.take(data)}, choice);
@@ -66,8 +66,8 @@ void Network::connect_failed(QpId id, Reason reason, PayloadId data) {
   qp.state = Qp::State::broken;
   qp.lost_reported = true;
   qp.cause = Ending::flushed;
-  Happening h;
-  h.kind = Happening::Kind::connect_failed;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::connect_failed;
   h.qp = id;
   happened(h);
   Pending& pending = report(qp.node, FabricEvent::Kind::connect_failed, id);
@@ -191,8 +191,8 @@ void Network::on_request(const Datagram& datagram, ChoiceSource& choice) {
   request.client = datagram.from;
   request.node = info.server;
   request.incarnation = node.incarnation;
-  Happening h;
-  h.kind = Happening::Kind::request_seen;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::request_seen;
   h.qp = datagram.from;
   h.node = info.server;
   happened(h);
@@ -240,8 +240,8 @@ void Network::accept(NodeId node, std::uint32_t request_id, ConKey key, const Co
   qp.peer = client;
   qp.request = request_id;
   qp.cm_data = pool_.take(data);
-  Happening h;
-  h.kind = Happening::Kind::qp_paired;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::qp_paired;
   h.qp = client;
   h.peer = id;
   happened(h);
@@ -265,8 +265,8 @@ void Network::on_reply(const Datagram& datagram, ChoiceSource& choice) {
     client.state = Qp::State::ready;
     client.established = true;
     client.peer = datagram.from;
-    Happening h;
-    h.kind = Happening::Kind::established;
+    NetworkEvent h;
+    h.kind = NetworkEvent::Kind::established;
     h.qp = datagram.to;
     h.peer = datagram.from;
     happened(h);

@@ -84,8 +84,8 @@ TEST_F(NetworkTest, OrderlyCrashIsToldAndRefuses) {
 
 TEST_F(NetworkTest, RestartedNodeIsEmptyAndOldKeysAreDead) {
   connect();
-  expose(16);
-  const Exposure old = exposure;
+  make_key(16);
+  const RemoteKey old = remote_key;
   network.crash(1, false, calm);
   network.restart(1);
   EXPECT_EQ(server->allocate(1).error(), Errc::fabric_error) << "a fabric of before the crash is inert";
@@ -94,10 +94,10 @@ TEST_F(NetworkTest, RestartedNodeIsEmptyAndOldKeysAreDead) {
   const ConKey second{0, 1, 2};
   connect(second, kServerKey);
   target = server->allocate(16).value();
-  exposure = server->expose(target.id, 0, 16).value();
-  EXPECT_NE(exposure.rkey, old.rkey);
-  EXPECT_NE(exposure.remote_addr, old.remote_addr);
-  exposure = old;
+  remote_key = server->make_key(target.id, 0, 16).value();
+  EXPECT_NE(remote_key.rkey, old.rkey);
+  EXPECT_NE(remote_key.remote_addr, old.remote_addr);
+  remote_key = old;
   WorkRequest wr = write(16, 1);
   wr.key = second;
   post(*client, wr);
@@ -118,7 +118,7 @@ TEST_F(NetworkTest, StarvedHeartbeatsWaitAndNothingBreaks) {
 TEST_F(NetworkTest, WeakCompletionOnlyMeansCopied) {
   start(NetworkConfig{weak_capabilities()}, calm);
   connect(kClientKey, kServerKey, 0);
-  expose(8);
+  make_key(8);
   fill(source.bytes, 'a');
   cut(Way::to_server);
   post(*client, write(8, 1));

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "core/fabric/fabric.hpp"
-#include "sim/network/happening.hpp"
+#include "sim/network/network_event.hpp"
 
 namespace rtrs::sim {
 

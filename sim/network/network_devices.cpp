@@ -16,8 +16,8 @@ void Network::swallow(QpId id, bool on, ChoiceSource& choice) {
   for (const QpId end : {id, peer}) {
     if (end == kNone) continue;
     qps_[end].swallowed = on;
-    Happening h;
-    h.kind = on ? Happening::Kind::connection_cut : Happening::Kind::connection_healed;
+    NetworkEvent h;
+    h.kind = on ? NetworkEvent::Kind::connection_cut : NetworkEvent::Kind::connection_healed;
     h.qp = end;
     happened(h);
   }

@@ -35,7 +35,7 @@ TEST_F(NetworkTest, ALinkThatIsMadeWhileAnAdapterIsOutIsCutUntilItIsBack) {
 
 TEST_F(NetworkTest, ASwallowedConnectionGetsNothingThroughAndItsLinkDoes) {
   connect();
-  expose(8);
+  make_key(8);
   const QpId qp = network.find_qp(0, kClientKey);
   network.swallow(qp, true, calm);
   post(*client, write(8, 1));

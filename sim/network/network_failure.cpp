@@ -36,8 +36,8 @@ void Network::on_acknowledge(QpId id, ChoiceSource& choice) {
 void Network::complete_until(QpId id, std::uint64_t until) {
   Qp& qp = qps_[id];
   if (until <= qp.completed) return;
-  Happening acked;
-  acked.kind = Happening::Kind::acknowledged;
+  NetworkEvent acked;
+  acked.kind = NetworkEvent::Kind::acknowledged;
   acked.qp = id;
   acked.wr = until;
   happened(acked);
@@ -49,8 +49,8 @@ void Network::complete_until(QpId id, std::uint64_t until) {
     }
     if (!wr.signalled) continue;
     qp.retired = serial + 1;
-    Happening h;
-    h.kind = Happening::Kind::completed;
+    NetworkEvent h;
+    h.kind = NetworkEvent::Kind::completed;
     h.qp = id;
     h.wr = serial;
     happened(h);
@@ -149,8 +149,8 @@ void Network::poke_rnr(QpId id) {
 void Network::fail(QpId id, Ending cause, std::uint64_t first_failed, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   if (qp.state != Qp::State::ready) return;
-  Happening h;
-  h.kind = Happening::Kind::qp_broken;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::qp_broken;
   h.qp = id;
   h.ending = cause;
   happened(h);
@@ -214,8 +214,8 @@ void Network::on_ghost(std::uint32_t index, ChoiceSource& choice) {
 void Network::flush(QpId id) {
   Qp& qp = qps_[id];
   for (std::uint64_t serial = qp.completed; serial < qp.posted; ++serial) {
-    Happening h;
-    h.kind = Happening::Kind::completed;
+    NetworkEvent h;
+    h.kind = NetworkEvent::Kind::completed;
     h.qp = id;
     h.wr = serial;
     h.ending = serial == qp.first_failed ? qp.cause : Ending::flushed;
@@ -224,8 +224,8 @@ void Network::flush(QpId id) {
   std::uint32_t receives = 0;
   for (std::size_t i = qp.first_receives; i < qp.receives.size(); ++i) receives += qp.receives[i].count;
   if (receives == 0) return;
-  Happening h;
-  h.kind = Happening::Kind::receive_flushed;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::receive_flushed;
   h.qp = id;
   h.length = receives;
   happened(h);
@@ -250,8 +250,8 @@ void Network::disconnect(NodeId node, ConKey key, ChoiceSource& choice) {
   if (id == kNone) return;
   Qp& qp = qps_[id];
   if (qp.state == Qp::State::closing || qp.state == Qp::State::closed) return;
-  Happening h;
-  h.kind = Happening::Kind::qp_disconnected;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::qp_disconnected;
   h.qp = id;
   happened(h);
   if (qp.state == Qp::State::ready) spawn_ghosts(id, choice);
@@ -275,8 +275,8 @@ void Network::on_close(QpId id, ChoiceSource& choice) {
   drop_queue(id);
   nodes_[qp.node].by_key.erase(packed(qp.key));
   report(qp.node, FabricEvent::Kind::connection_closed, id);
-  Happening h;
-  h.kind = Happening::Kind::qp_closed;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::qp_closed;
   h.qp = id;
   happened(h);
 }
@@ -298,8 +298,8 @@ void Network::place_late(QpId id, ChoiceSource& choice) {
 void Network::crash(NodeId node_id, bool orderly, ChoiceSource& choice) {
   Node& node = nodes_[node_id];
   if (!node.up) return;
-  Happening h;
-  h.kind = Happening::Kind::node_crashed;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::node_crashed;
   h.node = node_id;
   happened(h);
   node.up = false;
@@ -313,7 +313,7 @@ void Network::crash(NodeId node_id, bool orderly, ChoiceSource& choice) {
     drop_queue(id);
     if (qp.peer != kNone) poke_rnr(qp.peer);
   }
-  for (ExposureId key = 0; key < node.keys.size(); ++key) revoke(node_id, key);
+  for (RemoteKeyId key = 0; key < node.keys.size(); ++key) revoke(node_id, key);
   for (std::size_t i = node.first; i < node.events.size(); ++i) pool_.give_back(node.events[i].payload);
   for (const PayloadId id : node.held) pool_.give_back(id);
   node.events.clear();
@@ -332,8 +332,8 @@ void Network::restart(NodeId node_id) {
   node.memory.clear();
   node.keys.clear();
   node.free_keys.clear();
-  Happening h;
-  h.kind = Happening::Kind::node_restarted;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::node_restarted;
   h.node = node_id;
   happened(h);
 }

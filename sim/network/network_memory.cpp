@@ -48,8 +48,8 @@ Region Network::register_memory(NodeId node_id, std::span<std::byte> bytes) {
 void Network::release(NodeId node_id, RegionId id) {
   Node& node = nodes_[node_id];
   if (id >= node.memory.size()) return;
-  for (ExposureId key = 0; key < node.keys.size(); ++key) {
-    if (node.keys[key].used && node.keys[key].region == id) unexpose(node_id, key);
+  for (RemoteKeyId key = 0; key < node.keys.size(); ++key) {
+    if (node.keys[key].used && node.keys[key].region == id) release_key(node_id, key);
   }
   node.memory[id] = Memory{};
 }
@@ -59,14 +59,14 @@ std::span<std::byte> Network::memory_of(NodeId node_id, RegionId id) noexcept {
   return memory.external ? memory.external_bytes : std::span<std::byte>(memory.owned);
 }
 
-Exposure Network::expose(NodeId node_id, RegionId region, std::size_t offset, std::size_t length) {
+RemoteKey Network::make_key(NodeId node_id, RegionId region, std::size_t offset, std::size_t length) {
   Node& node = nodes_[node_id];
   RTRS_ASSERT(region < node.memory.size() && node.memory[region].used);
   const std::size_t size = memory_of(node_id, region).size();
   RTRS_ASSERT(offset <= size && length <= size - offset);
-  ExposureId id = kNoExposure;
+  RemoteKeyId id = kNoRemoteKey;
   if (node.free_keys.empty()) {
-    id = static_cast<ExposureId>(node.keys.size());
+    id = static_cast<RemoteKeyId>(node.keys.size());
     RTRS_ASSERT(id < kMaxKeys);
     // Keys of another incarnation of the node are no keys of this one.
     node.keys.emplace_back().generation = static_cast<std::uint16_t>(node.incarnation * 0x1357u);
@@ -80,20 +80,20 @@ Exposure Network::expose(NodeId node_id, RegionId region, std::size_t offset, st
   key.offset = static_cast<std::uint32_t>(offset);
   key.length = static_cast<std::uint32_t>(length);
   key.address = (std::uint64_t{node.incarnation} << 52) + ((std::uint64_t{region} + 1) << 32) + offset;
-  Exposure exposure;
-  exposure.id = id;
-  exposure.rkey = fresh_key(node_id, id);
-  exposure.remote_addr = key.address;
-  return exposure;
+  RemoteKey remote_key;
+  remote_key.id = id;
+  remote_key.rkey = fresh_key(node_id, id);
+  remote_key.remote_addr = key.address;
+  return remote_key;
 }
 
-std::uint32_t Network::fresh_key(NodeId node_id, ExposureId id) {
+std::uint32_t Network::fresh_key(NodeId node_id, RemoteKeyId id) {
   Key& key = nodes_[node_id].keys[id];
   ++key.generation;
   key.rkey = std::uint32_t{key.generation} << 16 | id;
   key.valid = true;
-  Happening h;
-  h.kind = Happening::Kind::key_granted;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::key_granted;
   h.node = node_id;
   h.rkey = key.rkey;
   h.value = key.address;
@@ -102,18 +102,18 @@ std::uint32_t Network::fresh_key(NodeId node_id, ExposureId id) {
   return key.rkey;
 }
 
-void Network::revoke(NodeId node_id, ExposureId id) {
+void Network::revoke(NodeId node_id, RemoteKeyId id) {
   Key& key = nodes_[node_id].keys[id];
   if (!key.valid) return;
   key.valid = false;
-  Happening h;
-  h.kind = Happening::Kind::key_revoked;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::key_revoked;
   h.node = node_id;
   h.rkey = key.rkey;
   happened(h);
 }
 
-void Network::unexpose(NodeId node_id, ExposureId id) {
+void Network::release_key(NodeId node_id, RemoteKeyId id) {
   Node& node = nodes_[node_id];
   if (id >= node.keys.size() || !node.keys[id].used) return;
   revoke(node_id, id);
@@ -121,7 +121,7 @@ void Network::unexpose(NodeId node_id, ExposureId id) {
   node.free_keys.push_back(id);
 }
 
-std::uint32_t Network::renew(NodeId node_id, ExposureId id) {
+std::uint32_t Network::rebind(NodeId node_id, RemoteKeyId id) {
   RTRS_ASSERT(id < nodes_[node_id].keys.size() && nodes_[node_id].keys[id].used);
   revoke(node_id, id);
   return fresh_key(node_id, id);
@@ -178,8 +178,8 @@ void Network::place(QpId responder, QpId requester, std::uint64_t serial, const 
   std::byte* to = memory_of(node, key.region).data() + offset;
   gather(qps_[requester].node, wr, begin, end, to);
   stats_.bytes += end - begin;
-  Happening h;
-  h.kind = Happening::Kind::placed;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::placed;
   h.qp = responder;
   h.peer = requester;
   h.node = node;

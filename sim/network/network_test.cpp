@@ -10,7 +10,7 @@ using Kinds = std::vector<FabricEvent::Kind>;
 
 TEST_F(NetworkTest, WriteWithImmediateArrivesWithItsPayload) {
   connect();
-  expose(100);
+  make_key(100);
   fill(source.bytes, 'x');
   EXPECT_EQ(post(*client, write(100, 5)), 1u);
   const auto at_server = run_and_poll(*server);
@@ -25,7 +25,7 @@ TEST_F(NetworkTest, WriteWithImmediateArrivesWithItsPayload) {
 
 TEST_F(NetworkTest, SourceIsReadLate) {
   connect();
-  expose(8);
+  make_key(8);
   fill(source.bytes, 'a');
   post(*client, write(8, 1));
   fill(source.bytes, 'b');
@@ -107,7 +107,7 @@ TEST_F(NetworkTest, TooLongMessageBreaksBothEnds) {
 
 TEST_F(NetworkTest, BadKeyWritesNothingAndBreaksBothEnds) {
   connect();
-  expose(16);
+  make_key(16);
   fill(source.bytes, 'x');
   WorkRequest bad = write(16, 1);
   bad.remote_addr += 1;
@@ -119,17 +119,17 @@ TEST_F(NetworkTest, BadKeyWritesNothingAndBreaksBothEnds) {
 
 TEST_F(NetworkTest, InvalidatedKeyIsDeadUntilRenewed) {
   connect();
-  expose(16);
-  const std::uint32_t old = exposure.rkey;
-  server->invalidate(kServerKey, exposure.id, 42);
+  make_key(16);
+  const std::uint32_t old = remote_key.rkey;
+  server->invalidate(kServerKey, remote_key.id, 42);
   const auto events = run_and_poll(*server);
   ASSERT_EQ(kinds(events), Kinds{Kind::chunk_invalidated});
   EXPECT_EQ(events[0].cookie, 42u);
-  exposure.rkey = server->renew(kServerKey, exposure.id).value();
-  EXPECT_NE(exposure.rkey, old);
+  remote_key.rkey = server->rebind(kServerKey, remote_key.id).value();
+  EXPECT_NE(remote_key.rkey, old);
   post(*client, write(16, 1));
   EXPECT_EQ(kinds(run_and_poll(*server)), Kinds{Kind::imm_received});
-  exposure.rkey = old;
+  remote_key.rkey = old;
   post(*client, write(16, 2));
   EXPECT_EQ(kinds(run_and_poll(*server)), Kinds{Kind::connection_lost});
 }
@@ -137,7 +137,7 @@ TEST_F(NetworkTest, InvalidatedKeyIsDeadUntilRenewed) {
 TEST_F(NetworkTest, SendWithInvalidateKillsTheKey) {
   connect();
   const Region mine = client->allocate(16).value();
-  const Exposure offered = client->expose(mine.id, 0, 16).value();
+  const RemoteKey offered = client->make_key(mine.id, 0, 16).value();
   WorkRequest wr;
   wr.key = kServerKey;
   wr.op = WorkRequest::Op::send_inv;
@@ -226,7 +226,7 @@ TEST_F(NetworkTest, GhostsCarryWhatWasInTheBufferWhenTheSenderDied) {
   OneChoice one_ghost(Label::ghost_count, 1);
   start(NetworkConfig{default_capabilities()}, one_ghost);
   connect();
-  expose(8);
+  make_key(8);
   fill(source.bytes, 'a');
   post(*client, write(8, 1));
   network.break_qp(network.find_qp(0, kClientKey), one_ghost);
@@ -251,7 +251,7 @@ TEST_F(NetworkTest, TornWriteIsSeenBeforeItsImmediate) {
   start(NetworkConfig{default_capabilities()}, torn);
   network.rates().torn_write = 1;
   connect();
-  expose(100);
+  make_key(100);
   fill(source.bytes, 'x');
   post(*client, write(100, 1));
   EXPECT_EQ(kinds(run_and_poll(*server)), Kinds{Kind::imm_received});
@@ -264,7 +264,7 @@ TEST_F(NetworkTest, PayloadMayLandWithoutAReceive) {
   start(NetworkConfig{default_capabilities()}, placed);
   network.rates().rnr_placement = 1;
   connect(kClientKey, kServerKey, 0);
-  expose(8);
+  make_key(8);
   fill(source.bytes, 'x');
   post(*client, write(8, 1));
   EXPECT_TRUE(run_and_poll(*server).empty());
@@ -276,7 +276,7 @@ TEST_F(NetworkTest, WriteMayLandWhileTheConnectionCloses) {
   start(NetworkConfig{default_capabilities()}, late);
   network.rates().late_placement = 1;
   connect();
-  expose(8);
+  make_key(8);
   fill(source.bytes, 'x');
   post(*client, write(8, 1));
   server->disconnect(kServerKey);

@@ -61,8 +61,8 @@ void Network::push_wr(QpId id, Wr& wr, ChoiceSource& choice) {
   Qp& qp = qps_[id];
   const std::uint64_t oldest = std::min({qp.completed, qp.delivered});
   if (qp.posted - oldest == qp.ring.size()) grow(qp, oldest);
-  Happening h;
-  h.kind = Happening::Kind::posted;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::posted;
   h.qp = id;
   h.wr = qp.posted;
   h.op = wr.op;
@@ -105,8 +105,8 @@ void Network::post_receive(NodeId node, ConKey key, unsigned count, std::uint32_
     }
     qp.receives.push_back(Qp::Receives{count, bytes_each});
   }
-  Happening h;
-  h.kind = Happening::Kind::receives_posted;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::receives_posted;
   h.qp = id;
   h.length = count;
   happened(h);
@@ -229,8 +229,8 @@ void Network::deliver(QpId id, ChoiceSource& choice) {
 }
 
 void Network::refuse(QpId responder, QpId requester, std::uint64_t serial, ChoiceSource& choice) {
-  Happening h;
-  h.kind = Happening::Kind::refused;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::refused;
   h.qp = responder;
   h.peer = requester;
   h.wr = serial;
@@ -264,7 +264,7 @@ Network::Outcome Network::execute(QpId responder_id, QpId requester, std::uint64
     if (outcome != Outcome::done) return outcome;
   }
   if (needs_receive && !has_receive) return Outcome::wait_receive;
-  ExposureId dead = kNoExposure;
+  RemoteKeyId dead = kNoRemoteKey;
   if (wr.op == WorkRequest::Op::send_inv) {
     const Node& node = nodes_[responder.node];
     dead = wr.rkey & 0xffff;
@@ -280,7 +280,7 @@ Network::Outcome Network::execute(QpId responder_id, QpId requester, std::uint64
     std::uint32_t room = 0;
     take_receive(responder, room);
   }
-  if (dead != kNoExposure) revoke(responder.node, dead);
+  if (dead != kNoRemoteKey) revoke(responder.node, dead);
   arrived(responder_id, requester, serial, wr);
   return Outcome::done;
 }
@@ -307,8 +307,8 @@ Network::Outcome Network::place_payload(QpId responder, QpId requester, std::uin
 void Network::arrived(QpId responder_id, QpId requester, std::uint64_t serial, Wr& wr) {
   Qp& responder = qps_[responder_id];
   ++stats_.messages;
-  Happening h;
-  h.kind = Happening::Kind::executed;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::executed;
   h.qp = responder_id;
   h.peer = requester;
   h.wr = serial;
@@ -338,34 +338,34 @@ void Network::arrived(QpId responder_id, QpId requester, std::uint64_t serial, W
 
 void Network::run_local(QpId id, ChoiceSource& choice) {
   Qp& qp = qps_[id];
-  const ExposureId exposure = wr_at(qp, qp.delivered).rkey;
-  Happening h;
-  h.kind = Happening::Kind::executed;
+  const RemoteKeyId remote_key = wr_at(qp, qp.delivered).rkey;
+  NetworkEvent h;
+  h.kind = NetworkEvent::Kind::executed;
   h.qp = id;
   h.peer = id;
   h.wr = qp.delivered;
   h.local = true;
   happened(h);
-  if (exposure < nodes_[qp.node].keys.size()) revoke(qp.node, exposure);
+  if (remote_key < nodes_[qp.node].keys.size()) revoke(qp.node, remote_key);
   ++qp.delivered;
   schedule_ack(id, choice);
   schedule_delivery(id, 0);
 }
 
-void Network::invalidate(NodeId node, ConKey key, ExposureId exposure, std::uint64_t cookie,
+void Network::invalidate(NodeId node, ConKey key, RemoteKeyId remote_key, std::uint64_t cookie,
                          ChoiceSource& choice) {
   const QpId id = find_qp(node, key);
   if (id == kNone || qps_[id].state != Qp::State::ready || qps_[id].lost_reported) return;
   if (!config_.capabilities.done_means_delivered) {
     // No operation of a send queue here: the registration is simply taken back.
-    revoke(node, exposure);
+    revoke(node, remote_key);
     report(node, FabricEvent::Kind::chunk_invalidated, id).event.cookie = cookie;
     return;
   }
   Wr wr;
   wr.local_invalidate = true;
   wr.signalled = true;
-  wr.rkey = exposure;
+  wr.rkey = remote_key;
   wr.cookie = cookie;
   push_wr(id, wr, choice);
 }

@@ -65,28 +65,28 @@ void SimFabric::release(RegionId id) {
   if (live()) network_.release(node_, id);
 }
 
-Result<Exposure> SimFabric::expose(RegionId region, std::size_t offset, std::size_t length) {
+Result<RemoteKey> SimFabric::make_key(RegionId region, std::size_t offset, std::size_t length) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
   if (region >= regions_.size()) return tl::make_unexpected(Errc::invalid);
   const std::size_t size = regions_[region].size();
   if (offset > size || length > size - offset) return tl::make_unexpected(Errc::invalid);
   if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
-  return network_.expose(node_, region, offset, length);
+  return network_.make_key(node_, region, offset, length);
 }
 
-void SimFabric::unexpose(ExposureId id) {
-  if (live()) network_.unexpose(node_, id);
+void SimFabric::release_key(RemoteKeyId id) {
+  if (live()) network_.release_key(node_, id);
 }
 
-void SimFabric::invalidate(ConKey key, ExposureId id, std::uint64_t cookie) {
+void SimFabric::invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) {
   RTRS_ASSERT(capabilities().invalidation);
   if (live()) network_.invalidate(node_, key, id, cookie, choice_);
 }
 
-Result<std::uint32_t> SimFabric::renew(ConKey, ExposureId id) {
+Result<std::uint32_t> SimFabric::rebind(ConKey, RemoteKeyId id) {
   if (!live()) return tl::make_unexpected(Errc::fabric_error);
   if (network_.falls_short(node_, choice_)) return tl::make_unexpected(Errc::no_memory);
-  return network_.renew(node_, id);
+  return network_.rebind(node_, id);
 }
 
 Errc SimFabric::listen(const PathAddress& local) {

@@ -37,10 +37,10 @@ class SimFabric final : public Fabric {
   Result<Region> allocate(std::size_t bytes) override;
   Result<Region> register_memory(std::span<std::byte> memory) override;
   void release(RegionId) override;
-  Result<Exposure> expose(RegionId, std::size_t offset, std::size_t length) override;
-  void unexpose(ExposureId) override;
-  void invalidate(ConKey, ExposureId, std::uint64_t cookie) override;
-  Result<std::uint32_t> renew(ConKey, ExposureId) override;
+  Result<RemoteKey> make_key(RegionId, std::size_t offset, std::size_t length) override;
+  void release_key(RemoteKeyId) override;
+  void invalidate(ConKey, RemoteKeyId, std::uint64_t cookie) override;
+  Result<std::uint32_t> rebind(ConKey, RemoteKeyId) override;
   Errc listen(const PathAddress& local) override;
   void connect(ConKey, const PathAddress&, const ConnectionParams&,
                std::span<const std::byte> private_data) override;

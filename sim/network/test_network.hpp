@@ -79,9 +79,9 @@ class NetworkTest : public ::testing::Test {
     EXPECT_EQ(answers[0].text, "rsp");
     link = network.qp_info(network.find_qp(0, client_key)).link;
   }
-  void expose(std::size_t bytes) {
+  void make_key(std::size_t bytes) {
     target = server->allocate(bytes).value();
-    exposure = server->expose(target.id, 0, bytes).value();
+    remote_key = server->make_key(target.id, 0, bytes).value();
     source = client->allocate(bytes).value();
   }
   WorkRequest write(std::uint32_t length, std::uint32_t imm, bool signalled = true) const {
@@ -94,8 +94,8 @@ class NetworkTest : public ::testing::Test {
     if (length != 0) {
       wr.part_count = 1;
       wr.parts[0] = LocalPart{source.id, 0, length};
-      wr.rkey = exposure.rkey;
-      wr.remote_addr = exposure.remote_addr;
+      wr.rkey = remote_key.rkey;
+      wr.remote_addr = remote_key.remote_addr;
     }
     return wr;
   }
@@ -116,7 +116,7 @@ class NetworkTest : public ::testing::Test {
   ChoiceSource* choice = &calm;
   std::unique_ptr<SimFabric> client, server;
   Region target, source;
-  Exposure exposure;
+  RemoteKey remote_key;
   LinkId link = kNone;
 };
 

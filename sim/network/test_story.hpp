@@ -6,7 +6,7 @@
 
 namespace rtrs::sim {
 
-using Kind = Happening::Kind;
+using Kind = NetworkEvent::Kind;
 using Op = WorkRequest::Op;
 
 inline constexpr QpId kClient = 0;
@@ -18,12 +18,12 @@ inline constexpr std::uint32_t kKey = 77;
 inline constexpr std::uint64_t kAddress = 4096;
 inline constexpr Nanos kBudget = 1000;
 
-// Tells the monitor a story in the words of the happenings.
+// Tells the monitor a story in the words of the network events.
 class Story : public ::testing::Test {
  protected:
   Story() {
     connect(kClient, kServer);
-    Happening granted;
+    NetworkEvent granted;
     granted.kind = Kind::key_granted;
     granted.node = kServerNode;
     granted.rkey = kKey;
@@ -32,12 +32,12 @@ class Story : public ::testing::Test {
     tell(granted);
   }
 
-  void tell(Happening h) {
+  void tell(NetworkEvent h) {
     h.time = now;
     monitor.on(h);
   }
   void create(QpId qp, NodeId node) {
-    Happening h;
+    NetworkEvent h;
     h.kind = Kind::qp_created;
     h.qp = qp;
     h.node = node;
@@ -46,7 +46,7 @@ class Story : public ::testing::Test {
     tell(h);
   }
   void plain(Kind kind, QpId qp, QpId peer = kNone) {
-    Happening h;
+    NetworkEvent h;
     h.kind = kind;
     h.qp = qp;
     h.peer = peer;
@@ -62,14 +62,14 @@ class Story : public ::testing::Test {
     plain(Kind::established, client);
   }
   void link(Kind kind, Way way = Way::to_server) {
-    Happening h;
+    NetworkEvent h;
     h.kind = kind;
     h.link = 0;
     h.way = way;
     tell(h);
   }
   void post(std::uint64_t wr, Op op, bool signalled = true, std::uint32_t length = 10, QpId qp = kClient) {
-    Happening h;
+    NetworkEvent h;
     h.kind = Kind::posted;
     h.qp = qp;
     h.wr = wr;
@@ -83,7 +83,7 @@ class Story : public ::testing::Test {
   }
   void place(std::uint64_t wr, std::uint32_t length = 10, std::uint32_t rkey = kKey,
              std::uint64_t address = kAddress) {
-    Happening h;
+    NetworkEvent h;
     h.kind = Kind::placed;
     h.qp = kServer;
     h.peer = kClient;
@@ -94,7 +94,7 @@ class Story : public ::testing::Test {
     tell(h);
   }
   void execute(std::uint64_t wr, Op op, std::uint32_t length = 10, QpId at = kServer, QpId from = kClient) {
-    Happening h;
+    NetworkEvent h;
     h.kind = Kind::executed;
     h.qp = at;
     h.peer = from;
@@ -106,7 +106,7 @@ class Story : public ::testing::Test {
     tell(h);
   }
   void numbered(Kind kind, std::uint64_t wr, Ending ending = Ending::success, QpId qp = kClient) {
-    Happening h;
+    NetworkEvent h;
     h.kind = kind;
     h.qp = qp;
     h.wr = wr;
@@ -114,14 +114,14 @@ class Story : public ::testing::Test {
     tell(h);
   }
   void receives(std::uint32_t count, QpId qp = kServer) {
-    Happening h;
+    NetworkEvent h;
     h.kind = Kind::receives_posted;
     h.qp = qp;
     h.length = count;
     tell(h);
   }
   void report(std::uint64_t serial, Op op, std::uint32_t imm, std::uint32_t length = 10) {
-    Happening h;
+    NetworkEvent h;
     h.kind = Kind::reported;
     h.qp = kServer;
     h.wr = serial;
@@ -131,7 +131,7 @@ class Story : public ::testing::Test {
     tell(h);
   }
   void broke(QpId qp, Ending ending) {
-    Happening h;
+    NetworkEvent h;
     h.kind = Kind::qp_broken;
     h.qp = qp;
     h.ending = ending;

@@ -11,13 +11,13 @@ namespace rtrs::sim {
 struct Holdings {
   std::int64_t connections = 0;  // keys given to connect() or accept() that have not seen connection_closed
   std::int64_t regions = 0;
-  std::int64_t exposures = 0;
+  std::int64_t remote_keys = 0;
   bool operator==(const Holdings&) const = default;
 };
 
 inline std::string to_string(const Holdings& holdings) {
   return std::to_string(holdings.connections) + " connections, " + std::to_string(holdings.regions) +
-         " regions, " + std::to_string(holdings.exposures) + " exposures";
+         " regions, " + std::to_string(holdings.remote_keys) + " remote keys";
 }
 
 inline void check_holdings(Judge& judge, Nanos now, const std::string& who, const Holdings& holds,

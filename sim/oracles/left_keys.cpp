@@ -33,7 +33,7 @@ void LeftKeys::lost(ConKey con) {
   for (Key& key : keys_) key.excused = key.excused || key.con == con;
 }
 
-void LeftKeys::ended(ExposureId id) {
+void LeftKeys::ended(RemoteKeyId id) {
   const auto key = std::find_if(keys_.begin(), keys_.end(), [&](const Key& one) { return one.id == id; });
   if (key == keys_.end()) return;
   if (!key->excused && !path_of(key->con).keys_stay) ++left_;

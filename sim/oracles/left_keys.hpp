@@ -15,16 +15,16 @@ namespace rtrs::sim {
 class LeftKeys {
  public:
   void asked(ConKey key, std::span<const std::byte> con_req);
-  void offered(ConKey key, ExposureId id, std::uint32_t rkey) { keys_.push_back({key, id, rkey, false}); }
+  void offered(ConKey key, RemoteKeyId id, std::uint32_t rkey) { keys_.push_back({key, id, rkey, false}); }
   void happened(const FabricEvent&);
   void lost(ConKey key);
-  void ended(ExposureId id);
+  void ended(RemoteKeyId id);
   std::uint64_t left() const noexcept { return left_; }
 
  private:
   struct Key {
     ConKey con;
-    ExposureId id;
+    RemoteKeyId id;
     std::uint32_t rkey;
     bool excused;  // invalidated, or its connection is gone
   };

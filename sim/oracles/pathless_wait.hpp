@@ -5,17 +5,17 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/driver/path_news.hpp"
+#include "core/driver/path_event.hpp"
 
 namespace rtrs::sim {
 
 class PathlessWait {
  public:
   // All news of a client, in order, with the times of its own clock.
-  void note(const PathNews& news) noexcept {
-    if (news.kind == PathNews::Kind::link_up) down_since_ = kNever;
-    if (news.kind == PathNews::Kind::link_down) down_since_ = news.at;
-    if (news.kind != PathNews::Kind::path) return;
+  void note(const PathEvent& news) noexcept {
+    if (news.kind == PathEvent::Kind::link_up) down_since_ = kNever;
+    if (news.kind == PathEvent::Kind::link_down) down_since_ = news.at;
+    if (news.kind != PathEvent::Kind::path) return;
     const std::uint32_t bit = std::uint32_t{1} << news.path.path;
     switch (news.path.state) {
       case PathState::connected:

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "core/driver/path_news.hpp"
+#include "core/driver/path_event.hpp"
 #include "tools/nbdkit/settings.hpp"
 
 namespace rtrs::nbdkit {

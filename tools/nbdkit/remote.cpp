@@ -77,7 +77,7 @@ std::string Remote::start() {
     timer_ = std::make_unique<boost::asio::steady_timer>(loop_.context());
     end_timer_ = std::make_unique<boost::asio::steady_timer>(loop_.context());
     asio::RemoteDeviceOptions options = options_of(settings_);
-    options.on_path = [this](const PathNews& news) {
+    options.on_path = [this](const PathEvent& news) {
       status_->on_path(news, {});
       note_name_refusal(news);
       on_lost_path(news);
@@ -116,9 +116,9 @@ void Remote::await_signal() {
 }
 
 // Where a path was lost and nobody asked for it. Not more often than every few seconds.
-void Remote::on_lost_path(const PathNews& news) {
+void Remote::on_lost_path(const PathEvent& news) {
   const Reason reason = news.path.reason;
-  const bool lost = news.kind == PathNews::Kind::path && news.path.state == PathState::draining &&
+  const bool lost = news.kind == PathEvent::Kind::path && news.path.state == PathState::draining &&
                     reason != Reason::none && reason != Reason::requested &&
                     reason != Reason::session_closed && reason != Reason::path_removed;
   if (!lost || settings_.trace_dump.empty() || news.at < next_dump_) return;
@@ -169,15 +169,15 @@ void Remote::await_start(Nanos bound, std::function<void(Error)> tell) {
   });
 }
 
-void Remote::note_name_refusal(const PathNews& news) {
-  const bool failed = news.kind == PathNews::Kind::path && news.path.attempt != 0 &&
+void Remote::note_name_refusal(const PathEvent& news) {
+  const bool failed = news.kind == PathEvent::Kind::path && news.path.attempt != 0 &&
                       news.path.state == PathState::waiting && news.path.path < kMaxPaths;
   const std::uint32_t bit = 1U << (news.path.path % kMaxPaths);
   if (failed && is_name_refusal(news.path.reason, news.path.peer_errno))
     name_refused_ |= bit;
   else if (failed)
     name_refused_ &= ~bit;
-  else if (news.kind == PathNews::Kind::path && news.path.state == PathState::connected)
+  else if (news.kind == PathEvent::Kind::path && news.path.state == PathState::connected)
     name_refused_ = 0;
 }
 

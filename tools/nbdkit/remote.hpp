@@ -44,13 +44,13 @@ class Remote {
   std::string start();
   boost::system::error_code map();
   void await_start(Nanos bound, std::function<void(boost::system::error_code)> tell);
-  void note_name_refusal(const PathNews&);
+  void note_name_refusal(const PathEvent&);
   void tick();
   void write_status();
   void report_trace();
   void watch_for_trouble();
   void await_signal();
-  void on_lost_path(const PathNews&);
+  void on_lost_path(const PathEvent&);
   void watch_for_end();
   void close_device();
   void dump_trace();

@@ -144,17 +144,17 @@ void Status::on_path_changed(Nanos at, const PathChanged& change) {
   note(std::move(event));
 }
 
-void Status::on_path(const PathNews& news, std::span<const PathStatus>) {
-  if (news.kind == PathNews::Kind::path) {
+void Status::on_path(const PathEvent& news, std::span<const PathStatus>) {
+  if (news.kind == PathEvent::Kind::path) {
     on_path_changed(news.at, news.path);
   } else {
     Event event;
     event.at = news.at;
-    event.what = news.kind == PathNews::Kind::link_up     ? "link_up"
-                 : news.kind == PathNews::Kind::link_down ? "link_down"
-                                                          : "session_ended";
+    event.what = news.kind == PathEvent::Kind::link_up     ? "link_up"
+                 : news.kind == PathEvent::Kind::link_down ? "link_down"
+                                                           : "session_ended";
     event.reason = to_string(news.reason);
-    link_up_ = news.kind == PathNews::Kind::link_up;
+    link_up_ = news.kind == PathEvent::Kind::link_up;
     lines_(false, event.what);
     note(std::move(event));
   }

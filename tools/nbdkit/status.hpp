@@ -24,7 +24,7 @@ class Status {
   using Lines = std::function<void(bool important, const std::string&)>;
   Status(const Settings&, Lines lines);
 
-  void on_path(const PathNews&, std::span<const PathStatus>);
+  void on_path(const PathEvent&, std::span<const PathStatus>);
   void on_device(const asio::DeviceNews&);
   // About once a second: the request that the server has not answered for longest, null without one. Says so
   // after kSlowRequest, and again each time that its age has doubled.

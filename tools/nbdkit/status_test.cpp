@@ -12,9 +12,9 @@
 namespace rtrs::nbdkit {
 namespace {
 
-PathNews change(std::uint16_t path, PathState state, Reason reason = Reason::none,
-                std::uint32_t attempt = 0) {
-  PathNews news;
+PathEvent change(std::uint16_t path, PathState state, Reason reason = Reason::none,
+                 std::uint32_t attempt = 0) {
+  PathEvent news;
   news.at = asio::steady_now();
   news.path = PathChanged{path, state, reason, 0, attempt, 0};
   return news;

@@ -11,14 +11,14 @@
 int main(int argc, char** argv) {
   rtrs::ofi::restore_signal_handlers();
   std::signal(SIGPIPE, SIG_IGN);
-  const rtrs::conform::CommandLine line = rtrs::conform::parse_command_line({argv + 1, argv + argc});
+  const rtrs::conformance::CommandLine line = rtrs::conformance::parse_command_line({argv + 1, argv + argc});
   std::fputs(line.output.c_str(), stdout);
   std::fputs(line.errors.c_str(), stderr);
   if (!line.run) return line.exit_code;
   try {
-    return rtrs::conform::run(*line.run);
+    return rtrs::conformance::run(*line.run);
   } catch (const std::exception& error) {
     fmt::print(stderr, "urtrs-conform: {}\n", error.what());
-    return rtrs::conform::kPrecondition;
+    return rtrs::conformance::kPrecondition;
   }
 }

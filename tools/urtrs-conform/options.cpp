@@ -7,7 +7,7 @@
 #include "backends/asio/path_syntax.hpp"
 #include "tools/lib/fabric/open_fabric.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 namespace {
 
 constexpr const char* kFooter =
@@ -168,4 +168,4 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   return line;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

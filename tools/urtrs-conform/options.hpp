@@ -8,7 +8,7 @@
 #include "conformance/wire/case.hpp"
 #include "core/fabric/fabric.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 inline constexpr int kUsage = 2, kPrecondition = 3, kCannotConnect = 4;
 
@@ -41,4 +41,4 @@ struct CommandLine {
 };
 CommandLine parse_command_line(const std::vector<std::string>& arguments);
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 namespace {
 // Sleeping longer than this at a time gains nothing, and a descriptor may miss what only polling finds.
@@ -24,4 +24,4 @@ void RealBench::rest(Fabric& fabric, Nanos until) {
   ::poll(&one, 1, static_cast<int>(left / milliseconds(1)) + 1);
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

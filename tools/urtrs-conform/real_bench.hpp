@@ -2,7 +2,7 @@
 #pragma once
 #include "conformance/wire/bench.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 class RealBench final : public Bench {
  public:
@@ -10,4 +10,4 @@ class RealBench final : public Bench {
   void rest(Fabric& fabric, Nanos until) override;
 };
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -18,7 +18,7 @@
 #include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/urtrs-conform/real_bench.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 namespace {
 
 std::unique_ptr<Fabric> open_fabric(const Options& options) {
@@ -206,4 +206,4 @@ int run(const Options& given) {
                                       : run_against_client(options, about, endpoint);
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -2,9 +2,9 @@
 #pragma once
 #include "tools/urtrs-conform/options.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
 // The exit code; prints results as they come.
 int run(const Options&);
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

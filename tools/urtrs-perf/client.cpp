@@ -95,9 +95,9 @@ class PerfClient {
 
 // What happened to the paths, on standard error; the first connection is no news.
 void PerfClient::tell_news() {
-  PathNews news;
+  PathEvent news;
   while (client_.take_news(news)) {
-    if (news.kind != PathNews::Kind::path) continue;
+    if (news.kind != PathEvent::Kind::path) continue;
     const std::string name = asio::to_text(paths_[news.path.path % paths_.size()]);
     const bool connected = news.path.state == PathState::connected;
     if (news.path.state == PathState::draining && client_.paths()[news.path.path].ever_connected &&
@@ -143,7 +143,7 @@ bool PerfClient::connect() {
       },
       [this] { return std::min(client_.next_deadline(), soon()); },
       [&] { return all_up() || caught_signal() != 0 || asio::steady_now() >= end; });
-  PathNews first;
+  PathEvent first;
   while (client_.take_news(first)) {
   }
   if (all_up()) return true;

@@ -84,7 +84,7 @@ class PerfServer {
 
   bool step(Nanos now) {
     const std::size_t count = server_.poll(fabric_, now, events_);
-    const Server::Together answers(server_, fabric_);
+    const Server::ResponseBatch answers(server_, fabric_);
     for (const ServerEvent& event : std::span(events_).first(count)) {
       if (event.kind == ServerEvent::Kind::request) server_.respond(fabric_, now, event.id, answer(event));
     }

@@ -10,7 +10,7 @@
 #include "tools/lib/trace/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 namespace {
 
 struct CatOptions {
@@ -88,4 +88,4 @@ void add_cat(CLI::App& app, Runner& runner) {
                           bind, cat);
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

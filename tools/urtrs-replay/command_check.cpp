@@ -10,7 +10,7 @@
 #include "tools/lib/trace/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 namespace {
 
 struct CheckOptions {
@@ -227,4 +227,4 @@ void add_check(CLI::App& app, Runner& runner) {
       bind, check);
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -6,7 +6,7 @@
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/compare.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 namespace {
 
 struct DiffOptions {
@@ -86,4 +86,4 @@ void add_diff(CLI::App& app, Runner& runner) {
                            bind, diff);
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -8,7 +8,7 @@
 #include "tools/lib/trace/reader.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 namespace {
 
 struct FromJsonOptions {
@@ -71,4 +71,4 @@ void add_from_json(CLI::App& app, Runner& runner) {
                                bind, from_json);
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -8,7 +8,7 @@
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/record_filter.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 namespace {
 
 struct GrepOptions {
@@ -115,4 +115,4 @@ void add_grep(CLI::App& app, Runner& runner) {
       bind, grep);
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

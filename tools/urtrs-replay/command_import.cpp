@@ -21,7 +21,7 @@
 #include "tools/lib/roce/trace_import.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 namespace {
 
 struct ImportCommand {
@@ -334,4 +334,4 @@ void add_import(CLI::App& app, Runner& runner) {
       bind, import);
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -12,7 +12,7 @@
 #include "tools/lib/trace/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 namespace {
 
 struct MergeOptions {
@@ -114,7 +114,7 @@ int merge(const MergeOptions& options) {
     return exit_usage;
   }
   int code = exit_ok;
-  const ladder::Story story = ladder::build_story(options.files, {}, code);
+  const sequence::Story story = sequence::build_story(options.files, {}, code);
   if (code == exit_usage || code == exit_cannot_read) return code;
   std::vector<std::unique_ptr<MergedFile>> files;
   for (const std::string& path : options.files) {
@@ -125,7 +125,7 @@ int merge(const MergeOptions& options) {
   if (const int wrong = to.open()) return wrong;
   if (options.output.empty() && !options.json) {
     for (std::size_t i = 0; i < files.size(); ++i) {
-      const ladder::TraceFile& file = story.files[i];
+      const sequence::TraceFile& file = story.files[i];
       to.out().line("# " + std::string(1, static_cast<char>('A' + i)) + ": " + file.name + ", " + file.role +
                     ", its clock " + (file.clock < 0 ? "" : "+") + std::to_string(file.clock) + " ns");
     }
@@ -139,7 +139,7 @@ int merge(const MergeOptions& options) {
       file.next();
     }
   };
-  for (const ladder::Step& step : story.steps) {
+  for (const sequence::Step& step : story.steps) {
     take_until(static_cast<std::size_t>(step.file), step.record + 1);
     if (wrong != exit_ok) break;
   }
@@ -167,4 +167,4 @@ void add_merge(CLI::App& app, Runner& runner) {
       bind, merge);
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -12,7 +12,7 @@
 #include "tools/lib/testing/scratch_folder.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 namespace {
 
 struct MinOptions {
@@ -230,4 +230,4 @@ void add_min(CLI::App& app, Runner& runner) {
       minimize_file);
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -14,7 +14,7 @@
 #include "tools/lib/roce/synthesis.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 namespace {
 
 struct PcapOptions {
@@ -161,4 +161,4 @@ void add_pcap(CLI::App& app, Runner& runner) {
       bind, pcap);
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -17,7 +17,7 @@
 #include "tools/lib/trace/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 namespace {
 
 struct ReplayCommandOptions {
@@ -268,4 +268,4 @@ void add_replay(CLI::App& app, Runner& runner) {
       bind, replay);
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -1,4 +1,4 @@
-// Draws a trace as a ladder: who sent what to whom, and when.
+// Draws a trace as a sequence diagram: who sent what to whom, and when.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -14,15 +14,15 @@
 #include "tools/lib/judge/trace_check.hpp"
 #include "tools/lib/sequence/build.hpp"
 #include "tools/lib/sequence/page.hpp"
-#include "tools/lib/sequence/text_ladder.hpp"
+#include "tools/lib/sequence/text_diagram.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 namespace {
 
-using ladder::Story;
-using ladder::WantedMark;
-using ladder::Window;
+using sequence::Story;
+using sequence::WantedMark;
+using sequence::Window;
 
 struct SeqOptions {
   std::vector<std::string> files;
@@ -75,10 +75,10 @@ std::optional<unsigned> group_bits(const std::vector<std::string>& names) {
   unsigned bits = 0;
   for (const std::string& name : names) {
     unsigned group = 0;
-    while (group < ladder::kGroups && name != to_string(static_cast<ladder::Group>(group))) ++group;
+    while (group < sequence::kGroups && name != to_string(static_cast<sequence::Group>(group))) ++group;
     if (name == "all") {
       bits = ~0U;
-    } else if (group == ladder::kGroups) {
+    } else if (group == sequence::kGroups) {
       error("no group '" + name +
             "'; they are io, connect, heartbeat, fence, state, local, wire, control and all");
       return std::nullopt;
@@ -91,10 +91,10 @@ std::optional<unsigned> group_bits(const std::vector<std::string>& names) {
 
 // Details of one side, and what repeats the messages, are shown on request; or where there is nothing else.
 unsigned usual_groups(const Story& story) {
-  constexpr unsigned kQuiet =
-      1U << static_cast<unsigned>(ladder::Group::local) | 1U << static_cast<unsigned>(ladder::Group::wire);
-  const bool other = std::any_of(story.steps.begin(), story.steps.end(), [](const ladder::Step& step) {
-    return step.group != ladder::Group::control && (kQuiet >> static_cast<unsigned>(step.group) & 1U) == 0;
+  constexpr unsigned kQuiet = 1U << static_cast<unsigned>(sequence::Group::local) |
+                              1U << static_cast<unsigned>(sequence::Group::wire);
+  const bool other = std::any_of(story.steps.begin(), story.steps.end(), [](const sequence::Step& step) {
+    return step.group != sequence::Group::control && (kQuiet >> static_cast<unsigned>(step.group) & 1U) == 0;
   });
   return other ? ~kQuiet : ~0U;
 }
@@ -104,7 +104,7 @@ unsigned usual_groups(const Story& story) {
 Window choose_window(const Story& story, const SeqOptions& options, std::size_t limit) {
   Window window;
   const auto before = [](double time) {
-    return [time](const ladder::Step& step) { return static_cast<double>(step.at) / 1e9 < time; };
+    return [time](const sequence::Step& step) { return static_cast<double>(step.at) / 1e9 < time; };
   };
   window.to = story.steps.size();
   if (options.from)
@@ -170,7 +170,7 @@ int seq(const SeqOptions& options) {
   if (!show || !hide) return exit_usage;
 
   int code = exit_ok;
-  const Story story = ladder::build_story(options.files, marks, code);
+  const Story story = sequence::build_story(options.files, marks, code);
   if (code == exit_usage || code == exit_cannot_read) return code;
   if (story.steps.empty()) {
     error("there is no record to show");
@@ -182,21 +182,21 @@ int seq(const SeqOptions& options) {
   window.groups = (usual_groups(story) | *show) & ~*hide;
 
   if (page) {
-    const int written = write_page(options.html, ladder::story_page(story, window));
+    const int written = write_page(options.html, sequence::story_page(story, window));
     return written == exit_ok ? code : written;
   }
   const bool color = !options.json && wants_color(options.color);
   Output out(color);
   if (options.json) {
-    out.line(ladder::story_json(story, window));
+    out.line(sequence::story_json(story, window));
     return out.finish(code);
   }
-  ladder::TextStyle style;
+  sequence::TextStyle style;
   style.color = color;
   style.ascii = options.ascii;
   style.by_path = options.by_path;
   style.width = terminal_width();
-  ladder::print_ladder(story, window, style, [&out](std::string_view line) { return out.line(line); });
+  sequence::print_diagram(story, window, style, [&out](std::string_view line) { return out.line(line); });
   return out.finish(code);
 }
 
@@ -230,12 +230,12 @@ void bind(CLI::App& command, SeqOptions& options) {
 }  // namespace
 
 void add_seq(CLI::App& app, Runner& runner) {
-  add_command<SeqOptions>(app, runner, "seq", "Draw a trace as a ladder, as text or as a page",
+  add_command<SeqOptions>(app, runner, "seq", "Draw a trace as a sequence diagram, as text or as a page",
                           std::string("Examples:\n  urtrs-replay seq client.rtrc | less -R\n"
-                                      "  urtrs-replay seq client.rtrc server.rtrc --html ladder.html\n"
+                                      "  urtrs-replay seq client.rtrc server.rtrc --html sequence.html\n"
                                       "  urtrs-replay seq client.rtrc --hide heartbeat --mark 17:wrong\n\n") +
                               kExitCodes,
                           bind, seq);
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

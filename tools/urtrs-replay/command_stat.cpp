@@ -12,7 +12,7 @@
 #include "tools/urtrs-replay/commands.hpp"
 #include "tools/urtrs-replay/latency.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 namespace {
 
 struct StatOptions {
@@ -224,4 +224,4 @@ void add_stat(CLI::App& app, Runner& runner) {
       bind, stat);
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -9,7 +9,7 @@
 
 #include "tools/lib/command/exit_codes.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 // Holds what the chosen subcommand will do.
 struct Runner {
@@ -45,4 +45,4 @@ inline std::string check_seconds(const std::string& text) {
 // commands.cpp: adds all of them.
 void add_commands(CLI::App& app, Runner& runner);
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -9,7 +9,7 @@
 #include "tools/lib/trace/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 namespace {
 
@@ -187,4 +187,4 @@ Difference compare(const ComparedTrace& a, const ComparedTrace& b) {
   return first;
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -7,7 +7,7 @@
 #include "core/proto/ids.hpp"
 #include "tools/lib/trace/reader.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 enum class CompareMode : std::uint8_t {
   exact,      // every record with its time and place
@@ -50,4 +50,4 @@ struct Difference {
 // the traces.
 Difference compare(const ComparedTrace& a, const ComparedTrace& b);
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -5,7 +5,7 @@
 
 #include "core/proto/limits.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 namespace {
 
@@ -132,4 +132,4 @@ void LatencyMeter::finish() {
   for (auto& [place, path] : paths_) std::sort(path.took.begin(), path.took.end());
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -8,7 +8,7 @@
 #include "core/record/codec.hpp"
 #include "core/record/schema.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 // Of one path of one machine. Client: from submission to completion, of the path that answered. Server: from
 // delivery to the application to its answer.
@@ -82,4 +82,4 @@ class LatencyMeter {
   std::vector<Gap> gaps_;
 };
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

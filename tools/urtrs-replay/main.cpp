@@ -12,7 +12,7 @@
 
 namespace {
 
-using namespace rtrs::tool;
+using namespace rtrs::tools;
 
 // Edits from one word to another.
 std::size_t distance(std::string_view a, std::string_view b) {

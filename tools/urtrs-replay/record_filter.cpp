@@ -8,9 +8,9 @@
 #include "tools/lib/sequence/fields.hpp"
 #include "tools/lib/trace/text.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
-using ladder::Fields;
+using sequence::Fields;
 
 namespace {
 
@@ -193,4 +193,4 @@ bool RecordFilter::matches_fields(const trace::Record& record) const {
   });
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -12,7 +12,7 @@
 #include "core/record/codec.hpp"
 #include "core/record/schema.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 struct FilterOptions {
   std::vector<std::string> events;   // names, or the beginnings of names with a star behind
@@ -56,4 +56,4 @@ class RecordFilter {
   std::map<InstanceId, std::uint32_t> depth_;
 };
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -13,7 +13,7 @@
 #include "core/record/recorder.hpp"
 #include "tools/lib/testing/scratch_folder.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 namespace {
 
 struct Outcome {
@@ -188,4 +188,4 @@ TEST_F(ToolTest, FullOutput) {
 }
 
 }  // namespace
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -224,7 +224,7 @@ class Arguments(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "out")
             for seconds in ("nan", "-1", "1e300", "inf", "x"):
-                for command in ("min", "lift"):
+                for command in ("min", "scenario"):
                     with self.subTest(seconds=seconds, command=command):
                         self.assertIn("--time", run(command, CLIENT, "--out", out, "--time=" + seconds, code=2))
             for port in ("0", "65536", "-1"):
@@ -288,7 +288,7 @@ class Hostile(unittest.TestCase):
                     file.write(data)
                 for command in (("min", bad, "--out", out), ("min", bad, "--out", out, "--json"),
                                 ("min", bad, "--out", out, "--for", "check"), ("min", bad, "--out", out, "--rerun"),
-                                ("min", bad, "--out", out, "--shows", "Complete"), ("lift", bad, "--out", out)):
+                                ("min", bad, "--out", out, "--shows", "Complete"), ("scenario", bad, "--out", out)):
                     with self.subTest(size=len(data), command=command):
                         self.assertRegex(run(*command, code=3), r"bad.rtrc: byte \d+: .*; no record of it can be read")
             self.assertFalse(os.path.exists(out))
@@ -325,7 +325,7 @@ class Hostile(unittest.TestCase):
                 self.assertIn(why, run("replay", bad, code=3))
                 out = os.path.join(folder, "out")
                 for command in (("min", bad, "--out", out), ("min", bad, "--out", out, "--rerun"),
-                                ("min", bad, "--out", out, "--for", "invariant"), ("lift", bad, "--out", out)):
+                                ("min", bad, "--out", out, "--for", "invariant"), ("scenario", bad, "--out", out)):
                     with self.subTest(command=command, field=field, value=value):
                         self.assertIn(why, run(*command, code=3))
 

@@ -167,7 +167,7 @@ int replay_file(const std::string& path) {
     return kUsage;
   }
   const explore::Replayed played = explore::replay(*read.example);
-  std::fputs(played.ladder.c_str(), stdout);
+  std::fputs(played.diagram.c_str(), stdout);
   if (!played.possible) {
     std::printf("The next step is not possible any more: the machines changed since this was written.\n");
     return kNondeterministic;
@@ -177,11 +177,11 @@ int replay_file(const std::string& path) {
   return played.broken.empty() ? kOk : kViolated;
 }
 
-// Ladders only where one world was asked for: all of them are hundreds of lines.
-void show_ladders(const Row& row) {
+// Diagrams only where one world was asked for: all of them are hundreds of lines.
+void show_sequences(const Row& row) {
   for (const Finding& finding : row.result.findings) {
     std::printf("\n%s: a shortest way, fence %s\n%s", finding.rule.c_str(), row.fence ? "on" : "off",
-                explore::ladder(explore::root_of(*row.configuration, row.fence), finding.way).c_str());
+                explore::diagram(explore::root_of(*row.configuration, row.fence), finding.way).c_str());
   }
 }
 
@@ -214,7 +214,7 @@ int explore(const ExploreCommand& command) {
       if (wrong != nullptr) code = kViolated;
       if (!row.result.exhausted() && code == kOk) code = kNoProgress;
       if (!command.markdown) print_row(row, wrong);
-      if (!command.markdown && command.configuration != "all") show_ladders(row);
+      if (!command.markdown && command.configuration != "all") show_sequences(row);
       if (!written && !row.result.findings.empty()) {
         if (!write_example(row, row.result.findings.front(), command.out)) return kUsage;
         written = true;

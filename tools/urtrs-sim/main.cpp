@@ -23,7 +23,7 @@ struct Arguments {
   std::string scenario_seeds = "0..10";
   std::string trace;
   std::string time;
-  std::string tape;
+  std::string choice_log;
   std::string scenario;
   std::string out;
   std::string only;
@@ -46,7 +46,7 @@ constexpr const char* kFooter =
     "  urtrs-sim run --seed 4711 --without crash,ghosts\n"
     "  urtrs-sim sweep --seeds 0..1000 --only-faults cut_both,break_qp\n"
     "  urtrs-sim run --seed 4711 --verbose\n"
-    "  urtrs-sim shrink --seed 4711 --out small.tape\n  urtrs-sim run --tape small.tape --verbose\n"
+    "  urtrs-sim shrink --seed 4711 --out small.choices\n  urtrs-sim run --choices small.choices --verbose\n"
     "  urtrs-sim explore\n  urtrs-sim explore --config small --fence off --out lost.json\n"
     "  urtrs-sim explore --replay lost.json\n"
     "  urtrs-sim run --scenario L01 --seed 3\n  urtrs-sim scenarios --only L01,L02 --seeds 0..200 "
@@ -83,13 +83,13 @@ void filter_options(CLI::App& app, Arguments& given) {
 }
 
 int run(const Arguments& given) {
-  if (given.seed.empty() == given.tape.empty()) return usage("give --seed N or --tape FILE");
+  if (given.seed.empty() == given.choice_log.empty()) return usage("give --seed N or --choices FILE");
   std::optional<rtrs::sim::FaultFilter> filter;
   std::string why;
   if (!parse_filter(given, filter, why)) return usage(why);
-  if (filter && (!given.tape.empty() || !given.scenario.empty()))
+  if (filter && (!given.choice_log.empty() || !given.scenario.empty()))
     return usage("--without and --only-faults are for seeds");
-  if (!given.tape.empty()) return run_and_report({0, {}, given.tape, given.trace, given.verbose});
+  if (!given.choice_log.empty()) return run_and_report({0, {}, given.choice_log, given.trace, given.verbose});
   const auto range = parse_seed_range(given.seed);
   if (!range || range->size() != 1) return usage("--seed takes one number, not '" + given.seed + "'");
   if (given.scenario.empty())
@@ -107,13 +107,13 @@ int run(const Arguments& given) {
 }
 
 int shrink(const Arguments& given) {
-  if (given.seed.empty() == given.tape.empty()) return usage("give --seed N or --tape FILE");
+  if (given.seed.empty() == given.choice_log.empty()) return usage("give --seed N or --choices FILE");
   ShrinkCommand command;
   command.scenario = given.scenario;
-  command.tape = given.tape;
+  command.choice_log = given.choice_log;
   command.no_fence = given.no_fence;
   if (given.no_fence && given.scenario.empty())
-    return usage("--no-fence is for scenarios; a tape has its world with or without the fence already");
+    return usage("--no-fence is for scenarios; a choice log has its world with or without the fence already");
   command.out = given.out;
   if (!given.seed.empty()) {
     const auto range = parse_seed_range(given.seed);
@@ -135,11 +135,11 @@ int scenarios(const Arguments& given) {
 }
 
 CLI::App* run_options(CLI::App& app, Arguments& given) {
-  CLI::App* one = app.add_subcommand("run", "play one seed, or one tape");
+  CLI::App* one = app.add_subcommand("run", "play one seed, or one choice log");
   one->add_option("--seed", given.seed, "the seed");
   one->add_option("--scenario", given.scenario, "play this directed scenario (see list), or all of one race");
   one->add_flag("--no-fence", given.no_fence, "of a scenario: without the fence, judged as if it were there");
-  one->add_option("--tape", given.tape, "a tape written by shrink");
+  one->add_option("--choices,--tape", given.choice_log, "a choice log written by shrink");
   one->add_option("--trace", given.trace, "write FILE.server.trace and FILE.client<n>.trace");
   one->add_flag("--verbose", given.verbose, "print what happens");
   filter_options(*one, given);
@@ -166,7 +166,8 @@ CLI::App* coverage_options(CLI::App& app, Arguments& given) {
 CLI::App* explore_options(CLI::App& app, ExploreCommand& command) {
   CLI::App* all =
       app.add_subcommand("explore", "play every order of events in small systems of the real machines");
-  all->add_option("--config", command.configuration, "one world by name, with the ladders of what it breaks")
+  all->add_option("--config", command.configuration,
+                  "one world by name, with the sequence diagrams of what it breaks")
       ->capture_default_str();
   all->add_option("--fence", command.fence, "on, off or both")
       ->capture_default_str()
@@ -232,13 +233,13 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(kFooter);
   CLI::App* one = run_options(app, given);
-  CLI::App* small = app.add_subcommand("shrink", "make a failing run small and write it as a tape");
+  CLI::App* small = app.add_subcommand("shrink", "make a failing run small and write it as a choice log");
   small->add_option("--seed", given.seed, "the failing seed");
   small->add_option("--scenario", given.scenario, "of this directed scenario");
   small->add_flag("--no-fence", given.no_fence,
                   "of a scenario: without the fence, judged as if it were there");
-  small->add_option("--tape", given.tape, "or a failing tape");
-  small->add_option("--out", given.out, "the tape to write; default urtrs-sim-SEED.tape");
+  small->add_option("--choices,--tape", given.choice_log, "or a failing choice log");
+  small->add_option("--out", given.out, "the choice log to write; default urtrs-sim-SEED.choices");
   small->add_option("--time", given.time, "stop after this long: 10s, 1m; default 30s");
   CLI::App* many = app.add_subcommand("sweep", "play a range of seeds until one fails");
   many->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();

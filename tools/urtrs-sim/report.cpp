@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "sim/blocks/block_scenarios.hpp"
-#include "sim/choices/span_tape.hpp"
+#include "sim/choices/grouped_choice.hpp"
+#include "tools/lib/choice_log/choice_log_file.hpp"
 #include "tools/lib/choice_log/schedule.hpp"
-#include "tools/lib/choice_log/tape_file.hpp"
 #include "tools/lib/choice_log/trace_judge.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 
@@ -59,8 +59,8 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
     options.scenario = &scenario;
   }
   std::unique_ptr<sim::ChoiceSource> choice = std::make_unique<sim::SeededChoice>(given.seed);
-  if (!given.tape.empty()) {
-    const auto file = read_tape(given.tape);
+  if (!given.choice_log.empty()) {
+    const auto file = read_choice_log(given.choice_log);
     if (!file) {
       std::fprintf(stderr, "urtrs-sim: %s\n", file.error().c_str());
       return kUsage;
@@ -70,7 +70,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
       scenario = *file->scenario;
       options.scenario = &scenario;
     }
-    choice = std::make_unique<sim::SpanTapeChoice>(file->tape);
+    choice = std::make_unique<sim::GroupedChoice>(file->choice_log);
   }
   std::unique_ptr<sim::ChoiceSource> seeded;
   if (given.filter != nullptr) {

@@ -13,7 +13,7 @@ inline constexpr int kOk = 0, kViolated = 1, kUsage = 2, kNoProgress = 4, kNonde
 struct ReportOptions {
   std::uint64_t seed = 0;
   std::string scenario;                      // id of a directed scenario; empty: what the seed draws
-  std::string tape;                          // a file whose choices are played instead of those of the seed
+  std::string choice_log;                    // a file whose choices are played instead of those of the seed
   std::string trace;                         // prefix of trace files, empty: none
   bool verbose = false;                      // print what happens, as it happens
   bool no_fence = false;                     // see sim::take_fence_away

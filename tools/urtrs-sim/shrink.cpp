@@ -6,9 +6,9 @@
 #include <cstring>
 #include <optional>
 
-#include "sim/choices/span_tape.hpp"
+#include "sim/choices/grouped_choice.hpp"
+#include "tools/lib/choice_log/choice_log_file.hpp"
 #include "tools/lib/choice_log/shrink_run.hpp"
-#include "tools/lib/choice_log/tape_file.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 
@@ -17,35 +17,36 @@ namespace rtrs::tools {
 namespace {
 
 void print_numbers(const ShrunkRun& run) {
-  const sim::TapeSize& before = run.shrunk.before;
-  const sim::TapeSize& after = run.shrunk.after;
+  const sim::LogSize& before = run.shrunk.before;
+  const sim::LogSize& after = run.shrunk.after;
   std::printf(
       "reduced %zu faults to %zu, %zu requests to %zu, %zu operations to %zu, %zu options to %zu, "
       "%zu delays and orders to %zu\n",
       before.faults, after.faults, before.requests, after.requests, before.operations, after.operations,
       before.options, after.options, before.others, after.others);
-  std::printf("  %zu spans of %zu are left, %llu events of %llu; %llu runs in %.1f s%s\n", after.spans(),
-              before.spans(), static_cast<unsigned long long>(run.last.events),
+  std::printf("  %zu groups of %zu are left, %llu events of %llu; %llu runs in %.1f s%s\n", after.groups(),
+              before.groups(), static_cast<unsigned long long>(run.last.events),
               static_cast<unsigned long long>(run.first.events),
               static_cast<unsigned long long>(run.shrunk.runs), run.seconds,
               run.shrunk.complete ? "" : "; more is possible with a longer --time");
 }
 
-// Writes the tape and tells the story. False when it could not be written.
+// Writes the choice log and tells the story. False when it could not be written.
 bool keep(IsolatedRunner& runner, sim::WorldOptions world, const ShrinkCommand& given, const ShrunkRun& run,
           const std::optional<sim::Scenario>& scenario) {
-  const std::string out = given.out.empty() ? "urtrs-sim-" + std::to_string(world.seed) + ".tape" : given.out;
-  if (const int error =
-          write_tape(out, {world.seed, run.last.signature, run.last.seen, run.shrunk.tape, scenario})) {
+  const std::string out =
+      given.out.empty() ? "urtrs-sim-" + std::to_string(world.seed) + ".choices" : given.out;
+  if (const int error = write_choice_log(
+          out, {world.seed, run.last.signature, run.last.seen, run.shrunk.choice_log, scenario})) {
     std::fprintf(stderr, "urtrs-sim: cannot write %s: %s\n", out.c_str(), std::strerror(error));
     return false;
   }
   std::printf("schedule:\n");
   world.verbose = true;
   runner.run(world, [&run]() -> std::unique_ptr<sim::ChoiceSource> {
-    return std::make_unique<sim::SpanTapeChoice>(run.shrunk.tape);
+    return std::make_unique<sim::GroupedChoice>(run.shrunk.choice_log);
   });
-  std::printf("tape: %s\n  play it: urtrs-sim run --tape %s --verbose\n", out.c_str(), out.c_str());
+  std::printf("choice log: %s\n  play it: urtrs-sim run --choices %s --verbose\n", out.c_str(), out.c_str());
   return true;
 }
 
@@ -54,7 +55,7 @@ bool keep(IsolatedRunner& runner, sim::WorldOptions world, const ShrinkCommand& 
 int shrink_and_report(const ShrinkCommand& given) {
   sim::WorldOptions world;
   world.seed = given.seed;
-  sim::Tape begin;
+  sim::ChoiceLog begin;
   std::optional<sim::Scenario> scenario;
   if (!given.scenario.empty()) {
     scenario = directed_world(given.scenario, given.seed);
@@ -62,20 +63,20 @@ int shrink_and_report(const ShrinkCommand& given) {
     if (given.no_fence) sim::take_fence_away(*scenario);
     world.scenario = &*scenario;
   }
-  if (!given.tape.empty()) {
-    const auto file = read_tape(given.tape);
+  if (!given.choice_log.empty()) {
+    const auto file = read_choice_log(given.choice_log);
     if (!file) {
       std::fprintf(stderr, "urtrs-sim: %s\n", file.error().c_str());
       return kUsage;
     }
     world.seed = file->seed;
-    begin = file->tape;
+    begin = file->choice_log;
     scenario = file->scenario;
     if (scenario) world.scenario = &*scenario;
   }
   const MakeChoice choice = [&]() -> std::unique_ptr<sim::ChoiceSource> {
-    if (given.tape.empty()) return std::make_unique<sim::SeededChoice>(world.seed);
-    return std::make_unique<sim::SpanTapeChoice>(begin);
+    if (given.choice_log.empty()) return std::make_unique<sim::SeededChoice>(world.seed);
+    return std::make_unique<sim::GroupedChoice>(begin);
   };
   IsolatedRunner runner;
   if (!runner.works()) {
@@ -86,9 +87,9 @@ int shrink_and_report(const ShrinkCommand& given) {
   options.seconds = given.seconds;
   const bool tty = isatty(STDERR_FILENO) == 1;
   if (tty)
-    options.progress = [](const sim::TapeSize& size, std::uint64_t runs) {
-      std::fprintf(stderr, "\r\033[K%llu runs: %zu faults, %zu spans", static_cast<unsigned long long>(runs),
-                   size.faults, size.spans());
+    options.progress = [](const sim::LogSize& size, std::uint64_t runs) {
+      std::fprintf(stderr, "\r\033[K%llu runs: %zu faults, %zu groups", static_cast<unsigned long long>(runs),
+                   size.faults, size.groups());
     };
   ShrunkRun run = shrink_run(runner, world, choice, options);
   // Every oracle was content; the run may break a rule of the specification all the same.

@@ -7,10 +7,10 @@ namespace rtrs::tools {
 
 struct ShrinkCommand {
   std::uint64_t seed = 0;
-  std::string scenario;   // id of a directed one; empty: what the seed draws
-  bool no_fence = false;  // of a scenario: without the fence, judged as if it were there
-  std::string tape;       // to begin with instead of the seed
-  std::string out;        // tape to write; empty: urtrs-sim-SEED.tape
+  std::string scenario;    // id of a directed one; empty: what the seed draws
+  bool no_fence = false;   // of a scenario: without the fence, judged as if it were there
+  std::string choice_log;  // to begin with instead of the seed
+  std::string out;         // choice log to write; empty: urtrs-sim-SEED.choices
   double seconds = 30;
 };
 // The exit code: that of the run, 0 when there is nothing to shrink.

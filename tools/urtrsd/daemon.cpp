@@ -152,8 +152,8 @@ bool Daemon::run_storage() {
   if (!engine_->has_news()) return false;
   const std::size_t count = engine_->poll(done_);
   const Nanos now = asio::steady_now();
-  const Server::Together answers = server_.gather(*fabric_);
-  for (const StorageDone& one : std::span(done_).first(count)) {
+  const Server::ResponseBatch answers = server_.gather(*fabric_);
+  for (const StorageResult& one : std::span(done_).first(count)) {
     if (one.error != 0) [[unlikely]]
       tell_failure(one);
     server_.storage_done(*fabric_, now, block::OpId{one.cookie}, one.error, one.sync_failed);
@@ -208,13 +208,13 @@ void Daemon::begin_shutdown(const char* why) {
 }
 
 void Daemon::report_news() {
-  while (server_.take_news(path_news_)) {
-    const PathNews& news = path_news_;
-    if (news.kind == PathNews::Kind::refused)
+  while (server_.take_news(path_event_)) {
+    const PathEvent& news = path_event_;
+    if (news.kind == PathEvent::Kind::refused)
       log_.write(LogKind::refused_connect, spdlog::level::warn,
                  "refused a connect request: peer={} reason={} errno={}", client_of(news.peer),
                  to_string(news.reason), news.refusal);
-    if (news.kind != PathNews::Kind::path) continue;
+    if (news.kind != PathEvent::Kind::path) continue;
     const std::string name =
         news.session < sessions_.size() && sessions_[news.session] ? sessions_[news.session]->name : "";
     const auto level = news.path.state == PathState::draining ? spdlog::level::warn : spdlog::level::info;

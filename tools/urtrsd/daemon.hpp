@@ -63,7 +63,7 @@ class Daemon {
               tl::expected<OpenedDevice, OpenError> found);
   block::ExportOpened keep(const block::OpenExport& asked, AccessMode mode, OpenedDevice device);
   void close(BlockingJobs::Lane lane, OpenedDevice device);
-  void tell_failure(const StorageDone&);
+  void tell_failure(const StorageResult&);
 
   bool listen();  // false: an error was logged (daemon_listen.cpp)
   std::string why_not_listening(const std::string& address, Errc result) const;
@@ -76,7 +76,7 @@ class Daemon {
   int open_trace(const std::string& path);
   void dump_trace(const std::string& path);
   void toggle_trace();
-  void report_trace(const PathNews&);
+  void report_trace(const PathEvent&);
   void report_news();
 
   boost::asio::io_context& context_;
@@ -92,8 +92,8 @@ class Daemon {
   DescriptorBudget descriptors_;  // of files that are open, being opened or being closed
   // Of one step. Kept, because initialising them anew costs more than an empty step.
   std::array<block::Action, 64> actions_;
-  std::array<StorageDone, 64> done_;
-  PathNews path_news_;
+  std::array<StorageResult, 64> done_;
+  PathEvent path_event_;
   std::uint64_t next_handle_ = 1;
   std::uint64_t next_export_ = 1;
   std::uint32_t open_sessions_ = 0;

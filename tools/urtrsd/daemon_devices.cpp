@@ -122,7 +122,7 @@ void Daemon::perform(const block::CacheDamaged& action) {
 }
 
 // A discard that the device cannot do is no failure.
-void Daemon::tell_failure(const StorageDone& done) {
+void Daemon::tell_failure(const StorageResult& done) {
   if (done.error == EOPNOTSUPP) return;
   const auto of = std::find_if(devices_.begin(), devices_.end(), [&done](const auto& one) {
     return one.second.opened.device.get() == done.target;

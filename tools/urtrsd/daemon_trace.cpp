@@ -82,7 +82,7 @@ void Daemon::toggle_trace() {
   spdlog::info("SIGUSR2: recording to {}; once more to complete it", path);
 }
 
-void Daemon::report_trace(const PathNews& news) {
+void Daemon::report_trace(const PathEvent& news) {
   const bool lost = news.path.state == PathState::closing && is_error(news.path.reason);
   if (!lost || config_.trace_dump.empty() || news.at < next_dump_) return;
   next_dump_ = news.at + kBetweenDumps;

@@ -89,7 +89,7 @@ tl::expected<std::unique_ptr<StorageEngine>, OpenError> StorageEngine::create(co
 }
 
 StorageEngine::~StorageEngine() {
-  std::array<StorageDone, 64> ignored;
+  std::array<StorageResult, 64> ignored;
   while (in_flight_ != 0) wait(ignored);
   if (ring_ready_) io_uring_queue_exit(&ring_);
 }
@@ -300,9 +300,9 @@ void StorageEngine::reap() noexcept {
   io_uring_cq_advance(&ring_, count);
 }
 
-StorageDone StorageEngine::finish(std::uint32_t index) noexcept {
+StorageResult StorageEngine::finish(std::uint32_t index) noexcept {
   Slot& slot = slots_[index];
-  StorageDone done{slot.op.cookie, slot.error, slot.sync_failed};
+  StorageResult done{slot.op.cookie, slot.error, slot.sync_failed};
   if (slot.error != 0) [[unlikely]] {
     done.opcode = slot.op.opcode;
     done.cause = slot.cause;
@@ -317,7 +317,7 @@ StorageDone StorageEngine::finish(std::uint32_t index) noexcept {
   return done;
 }
 
-std::size_t StorageEngine::report(std::span<StorageDone> done) noexcept {
+std::size_t StorageEngine::report(std::span<StorageResult> done) noexcept {
   std::size_t count = 0;
   while (count < done.size() && !ready_.empty()) {
     const std::uint32_t index = remove_first(ready_);
@@ -339,14 +339,14 @@ std::size_t StorageEngine::report(std::span<StorageDone> done) noexcept {
   return count;
 }
 
-std::size_t StorageEngine::poll(std::span<StorageDone> done) noexcept {
+std::size_t StorageEngine::poll(std::span<StorageResult> done) noexcept {
   kick();
   reap();
   kick();
   return report(done);
 }
 
-std::size_t StorageEngine::wait(std::span<StorageDone> done) noexcept {
+std::size_t StorageEngine::wait(std::span<StorageResult> done) noexcept {
   while (!done.empty() && in_flight_ != 0) {
     if (const std::size_t count = poll(done); count != 0) return count;
     if (ready_.empty() && long_.empty()) io_uring_submit_and_wait(&ring_, 1);

@@ -18,7 +18,7 @@
 namespace rtrs::daemon {
 
 struct StorageOp {
-  std::uint64_t cookie = 0;  // returned in StorageDone, not interpreted
+  std::uint64_t cookie = 0;  // returned in StorageResult, not interpreted
   Export* target = nullptr;  // must live until the operation is reported
   StorageOpcode opcode = StorageOpcode::read;
   std::uint64_t sector = 0;  // of 512 bytes; ignored by flush
@@ -32,7 +32,7 @@ struct StorageOp {
       false;  // write_zeroes: the blocks stay allocated; else they are freed where that is possible
 };
 
-struct StorageDone {
+struct StorageResult {
   std::uint64_t cookie = 0;
   std::int32_t error = 0;    // 0 or a positive errno out of peer_errno
   bool sync_failed = false;  // see OpProgress::sync_failed()
@@ -90,11 +90,11 @@ class StorageEngine {
 
   // Reports up to done.size() finished operations, never blocks. Operations on memory exports are carried out
   // here, a few slices of MemoryProgress at a time: poll() again while has_news().
-  std::size_t poll(std::span<StorageDone> done) noexcept;
+  std::size_t poll(std::span<StorageResult> done) noexcept;
 
   // As poll(), but blocks until at least one operation is done; 0 only when none is in flight or `done` is
   // empty.
-  std::size_t wait(std::span<StorageDone> done) noexcept;
+  std::size_t wait(std::span<StorageResult> done) noexcept;
 
   // Readable while something that the kernel finished waits for poll(). That of the ring itself: what is
   // finished by the time it was submitted, and read at once, wakes nobody.
@@ -135,8 +135,8 @@ class StorageEngine {
   bool done_in_kernel() const noexcept;
   void reap() noexcept;
   void on_completion(std::uint32_t index, std::int32_t result) noexcept;
-  std::size_t report(std::span<StorageDone> done) noexcept;
-  StorageDone finish(std::uint32_t index) noexcept;
+  std::size_t report(std::span<StorageResult> done) noexcept;
+  StorageResult finish(std::uint32_t index) noexcept;
 
   Options options_;
   io_uring ring_{};

@@ -56,7 +56,7 @@ std::unique_ptr<StorageEngine> make_engine(std::uint32_t depth = 64, bool pollab
 
 std::int32_t run(StorageEngine& engine, const StorageOp& op) {
   EXPECT_TRUE(engine.submit(op));
-  std::array<StorageDone, 1> done;
+  std::array<StorageResult, 1> done;
   EXPECT_EQ(engine.wait(done), 1U);
   EXPECT_EQ(done[0].cookie, op.cookie);
   return done[0].error;
@@ -176,7 +176,7 @@ TEST_P(Engine, FullQueueKeepsTheCallersOperation) {
   EXPECT_FALSE(engine_->submit(io(device(), StorageOpcode::read, 0, buffer)));
   EXPECT_EQ(engine_->in_flight(), 4U);
   EXPECT_EQ(device().in_flight(), 4U);
-  std::array<StorageDone, 3> done;
+  std::array<StorageResult, 3> done;
   std::size_t reported = 0;
   while (reported < 4) reported += engine_->wait(done);
   EXPECT_EQ(reported, 4U);
@@ -199,7 +199,7 @@ TEST_P(Engine, DestructionWaitsForTheKernel) {
 TEST_P(Engine, ItsDescriptorWakesAnEventLoop) {
   Buffer buffer(4096);
   ASSERT_TRUE(engine_->submit(io(device(), StorageOpcode::read, 0, buffer)));
-  std::array<StorageDone, 4> done;
+  std::array<StorageResult, 4> done;
   std::size_t reported = 0;
   while (reported == 0) {
     if (!engine_->kick()) {
@@ -215,7 +215,7 @@ TEST_P(Engine, ItsDescriptorWakesAnEventLoop) {
 
 TEST_P(Engine, NoAllocationOnceOpen) {
   Buffer buffer = filled(4096, 1);
-  std::array<StorageDone, 16> done;
+  std::array<StorageResult, 16> done;
   const int rounds = GetParam() == Kind::file || GetParam() == Kind::memory ? 200 : 10;
   const std::size_t before = allocations;
   for (int round = 0; round < rounds; ++round) {

@@ -24,7 +24,7 @@ std::unique_ptr<StorageEngine> make_engine(std::uint32_t depth = 64) {
 
 std::int32_t run(StorageEngine& engine, const StorageOp& op) {
   EXPECT_TRUE(engine.submit(op));
-  std::array<StorageDone, 1> done;
+  std::array<StorageResult, 1> done;
   EXPECT_EQ(engine.wait(done), 1U);
   return done[0].error;
 }
@@ -46,7 +46,7 @@ TEST(Fairness, OperationsBeyondTheDepthWaitTheirTurn) {
   for (std::uint64_t i = 0; i < kOperations; ++i)
     ASSERT_TRUE(engine->submit(io(*ram.device, StorageOpcode::write, i, buffer)));
   EXPECT_FALSE(engine->submit(io(*ram.device, StorageOpcode::write, 0, buffer)));
-  std::array<StorageDone, 7> done;
+  std::array<StorageResult, 7> done;
   std::size_t reported = 0;
   while (const std::size_t count = engine->wait(done)) reported += count;
   EXPECT_EQ(reported, kOperations);
@@ -99,7 +99,7 @@ TEST(Fairness, ASlowDeviceDoesNotHoldUpOthers) {
   }
   for (std::uint64_t i = 0; i < 20; ++i)
     ASSERT_TRUE(engine->submit(io(*good.device, StorageOpcode::read, i, buffer)));
-  std::array<StorageDone, 1> done;
+  std::array<StorageResult, 1> done;
   for (unsigned i = 0; i < 20; ++i) {
     ASSERT_EQ(engine->wait(done), 1U);
     EXPECT_LT(done[0].cookie, 1000U) << "an operation of the slow device came before the good one's";
@@ -118,7 +118,7 @@ TEST(Fairness, ALongMemoryOperationLetsOthersPass) {
   auto engine = make_engine();
   for (std::uint64_t i = 0; i < 8; ++i)
     ASSERT_TRUE(engine->submit(range(*ram.device, StorageOpcode::write_zeroes, 0, kLong)));
-  std::array<StorageDone, 16> done;
+  std::array<StorageResult, 16> done;
   EXPECT_EQ(engine->poll(done), 0U);
   EXPECT_TRUE(engine->has_news());
   Buffer buffer(512);

@@ -33,7 +33,7 @@ std::unique_ptr<StorageEngine> make_engine(std::uint32_t depth = 64, bool pollab
 
 std::int32_t run(StorageEngine& engine, const StorageOp& op) {
   EXPECT_TRUE(engine.submit(op));
-  std::array<StorageDone, 1> done;
+  std::array<StorageResult, 1> done;
   EXPECT_EQ(engine.wait(done), 1U);
   EXPECT_EQ(done[0].cookie, op.cookie);
   return done[0].error;

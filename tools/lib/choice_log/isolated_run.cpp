@@ -53,11 +53,11 @@ struct IsolatedRunner::Shared {
 
 namespace {
 
-// Writes the tape where the parent can read it whatever becomes of this process.
+// Writes the choice log where the parent can read it whatever becomes of this process.
 template <class Shared>
-class SharedTape final : public sim::ChoiceObserver {
+class SharedLog final : public sim::ChoiceObserver {
  public:
-  SharedTape(Shared& shared, std::uint64_t longest) noexcept : shared_(shared), longest_(longest) {}
+  SharedLog(Shared& shared, std::uint64_t longest) noexcept : shared_(shared), longest_(longest) {}
   void narrate(sim::ChoiceObserver* narrator) noexcept { narrator_ = narrator; }
   void drawn(const sim::Draw& draw) override {
     add({Entry::Kind::draw, draw.label, draw.n, draw.value});
@@ -101,9 +101,9 @@ void IsolatedRunner::child(sim::WorldOptions options, const MakeChoice& make) no
   if (stderr_ >= 0) dup2(stderr_, STDERR_FILENO);
   alarm(kMaxSeconds);
   if (options.trace.empty()) options.listeners = specification_.get();
-  SharedTape<Shared> tape(*shared_, longest_tape_);
+  SharedLog<Shared> choice_log(*shared_, longest_log_);
   const std::unique_ptr<sim::ChoiceSource> choice = make();
-  choice->observe(&tape);
+  choice->observe(&choice_log);
   auto world = std::make_unique<sim::World>(options, *choice);
   keep_text(shared_->scenario, world->scenario().describe());
   Schedule schedule(*world);
@@ -111,10 +111,10 @@ void IsolatedRunner::child(sim::WorldOptions options, const MakeChoice& make) no
     // What was printed before a crash is what one wants to see.
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
     std::printf("scenario: %s\n", shared_->scenario);
-    tape.narrate(&schedule);
+    choice_log.narrate(&schedule);
   }
   const sim::WorldResult result = world->run();
-  tape.narrate(nullptr);
+  choice_log.narrate(nullptr);
   world.reset();  // which completes its traces
   shared_->failed = result.failed;
   shared_->stalled = result.stalled;
@@ -139,32 +139,32 @@ void IsolatedRunner::child(sim::WorldOptions options, const MakeChoice& make) no
   std::fflush(stdout);
 }
 
-void IsolatedRunner::read_tape(sim::Tape& tape) const {
+void IsolatedRunner::read_choice_log(sim::ChoiceLog& choice_log) const {
   std::vector<std::size_t> open;
   for (std::uint64_t at = 0; at < shared_->entry_count; ++at) {
     const Entry& entry = shared_->entries[at];
-    const std::size_t draws = tape.draws.size();
+    const std::size_t draws = choice_log.draws.size();
     const auto depth = static_cast<std::uint32_t>(open.size());
     switch (entry.kind) {
       case Entry::Kind::draw:
-        tape.draws.push_back({entry.label, entry.n, entry.value});
+        choice_log.draws.push_back({entry.label, entry.n, entry.value});
         break;
       case Entry::Kind::open:
-        open.push_back(tape.spans.size());
-        tape.spans.push_back({entry.label, depth, draws, draws});
+        open.push_back(choice_log.groups.size());
+        choice_log.groups.push_back({entry.label, depth, draws, draws});
         break;
       case Entry::Kind::close:
         if (open.empty()) break;
-        tape.spans[open.back()].end = draws;
+        choice_log.groups[open.back()].end = draws;
         open.pop_back();
         break;
       case Entry::Kind::left_out:
-        tape.spans.push_back({entry.label, depth, draws, draws, true});
+        choice_log.groups.push_back({entry.label, depth, draws, draws, true});
         break;
     }
   }
   // A process that ended in the middle.
-  for (const std::size_t span : open) tape.spans[span].end = tape.draws.size();
+  for (const std::size_t group : open) choice_log.groups[group].end = choice_log.draws.size();
 }
 
 std::string IsolatedRunner::last_words() const {
@@ -193,8 +193,8 @@ IsolatedResult IsolatedRunner::run(const sim::WorldOptions& options, const MakeC
     return result;
   }
   result.scenario = shared_->scenario;
-  read_tape(result.tape);
-  result.tape_entries = shared_->entry_count;
+  read_choice_log(result.choice_log);
+  result.log_entries = shared_->entry_count;
   result.failed = !shared_->too_long && (!shared_->done || shared_->failed);
   result.time = shared_->time;
   result.events = shared_->events;

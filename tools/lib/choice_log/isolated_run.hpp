@@ -1,5 +1,5 @@
 // One simulated run in a process of its own: a run that crashes or does not end is a result like any other,
-// and its tape is known all the same.
+// and its choice log is known all the same.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -23,8 +23,8 @@ struct IsolatedResult {
   Nanos time = 0;
   std::uint64_t events = 0;
   std::uint64_t hash = 0;
-  sim::Tape tape;
-  std::uint64_t tape_entries = 0;  // draws, and beginnings and ends of spans
+  sim::ChoiceLog choice_log;
+  std::uint64_t log_entries = 0;  // draws, and beginnings and ends of groups
 };
 using MakeChoice = std::function<std::unique_ptr<sim::ChoiceSource>()>;
 
@@ -40,19 +40,19 @@ class IsolatedRunner {
   // From now on runs in which every oracle is content are judged by the specification as well.
   void ask_specification();
 
-  // From now on a run ends, without a failure, when its tape is longer than this: draws and spans.
-  void set_longest_tape(std::uint64_t entries) noexcept { longest_tape_ = entries; }
+  // From now on a run ends, without a failure, when its choice log is longer than this: draws and groups.
+  void set_longest_log(std::uint64_t entries) noexcept { longest_log_ = entries; }
 
   IsolatedResult run(const sim::WorldOptions&, const MakeChoice&);
 
  private:
   struct Shared;
   void child(sim::WorldOptions, const MakeChoice&) noexcept;
-  void read_tape(sim::Tape&) const;
+  void read_choice_log(sim::ChoiceLog&) const;
   std::string last_words() const;
 
   Shared* shared_ = nullptr;
-  std::uint64_t longest_tape_ = ~std::uint64_t{0};
+  std::uint64_t longest_log_ = ~std::uint64_t{0};
   int stderr_ = -1;                           // of the child, a file in memory
   std::unique_ptr<LiveJudge> specification_;  // null: not asked
 };

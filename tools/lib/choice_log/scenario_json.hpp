@@ -1,5 +1,5 @@
-// A given (not drawn) scenario as JSON: part of a tape file, so that a directed world is played again as it
-// was.
+// A given (not drawn) scenario as JSON: part of a choice log file, so that a directed world is played again
+// as it was.
 #pragma once
 #include <string>
 

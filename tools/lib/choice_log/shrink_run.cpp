@@ -4,7 +4,7 @@
 #include <chrono>
 #include <optional>
 
-#include "sim/choices/span_tape.hpp"
+#include "sim/choices/grouped_choice.hpp"
 
 namespace rtrs::tools {
 
@@ -23,28 +23,28 @@ ShrunkRun shrink_run(IsolatedRunner& runner, const sim::WorldOptions& world, con
   // more, or in another way.
   const auto bound = [&runner](const IsolatedResult& smallest) {
     constexpr std::uint64_t kSlack = 2'000;
-    runner.set_longest_tape(2 * smallest.tape_entries + kSlack);
+    runner.set_longest_log(2 * smallest.log_entries + kSlack);
   };
   bound(result.first);
   bounded.max_events = std::min(world.max_events, 4 * result.first.events + 20'000);
   if (result.first.events == 0) bounded.max_events = world.max_events;  // it crashed: nobody counted
   std::uint64_t runs = 0;
   std::optional<IsolatedResult> tried;
-  const sim::TapeTrial trial = [&](const sim::Tape& candidate) -> std::optional<sim::Tape> {
+  const sim::LogTrial trial = [&](const sim::ChoiceLog& candidate) -> std::optional<sim::ChoiceLog> {
     ++runs;
-    tried = runner.run(bounded, [&candidate] { return std::make_unique<sim::SpanTapeChoice>(candidate); });
+    tried = runner.run(bounded, [&candidate] { return std::make_unique<sim::GroupedChoice>(candidate); });
     if (!tried->failed || tried->signature != result.first.signature) return std::nullopt;
-    return tried->tape;
+    return tried->choice_log;
   };
   sim::ShrinkOptions how;
   how.out_of_time = [&] { return elapsed() > options.seconds; };
-  how.better = [&](const sim::Tape& tape) {
+  how.better = [&](const sim::ChoiceLog& choice_log) {
     result.last = *tried;
     bound(*tried);
-    if (options.progress) options.progress(sim::size_of(tape), runs);
+    if (options.progress) options.progress(sim::size_of(choice_log), runs);
   };
-  result.shrunk = sim::shrink(result.first.tape, trial, how);
-  runner.set_longest_tape(~std::uint64_t{0});
+  result.shrunk = sim::shrink(result.first.choice_log, trial, how);
+  runner.set_longest_log(~std::uint64_t{0});
   result.seconds = elapsed();
   return result;
 }

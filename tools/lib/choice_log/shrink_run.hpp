@@ -9,8 +9,8 @@
 namespace rtrs::tools {
 
 struct ShrinkRunOptions {
-  double seconds = 30;                                                     // at most
-  std::function<void(const sim::TapeSize&, std::uint64_t runs)> progress;  // may be empty
+  double seconds = 30;                                                    // at most
+  std::function<void(const sim::LogSize&, std::uint64_t runs)> progress;  // may be empty
 };
 struct ShrunkRun {
   IsolatedResult first;  // the run as it was

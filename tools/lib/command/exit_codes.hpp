@@ -1,7 +1,7 @@
 // What every subcommand of urtrs-replay answers.
 #pragma once
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 enum ExitCode : int {
   exit_ok = 0,
@@ -10,4 +10,4 @@ enum ExitCode : int {
   exit_cannot_read = 3,  // no judgement: no trace, another version, or something that is needed is missing
 };
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -10,7 +10,7 @@
 
 #include "tools/lib/command/exit_codes.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 namespace {
 
@@ -186,4 +186,4 @@ int report_stop(const std::string& path, trace::Reader::Status status, const tra
   return exit_bad_trace;
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -7,7 +7,7 @@
 
 #include "tools/lib/trace/reader.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 // A file to read, "-" is standard input. Says on stderr when it cannot be opened.
 class InputFile {
@@ -73,4 +73,4 @@ void error(const std::string& text);
 // Says that only the records before the damage are looked at; nothing where `damage` is empty.
 void warn_of_damage(const std::string& path, const std::string& damage, std::uint64_t records);
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -152,19 +152,19 @@ class LawCollector::Direction {
  public:
   Direction(const End& from, const End& to, const spec::Uuid& session, const Chunks& chunks)
       : from_(from), to_(to), session_(session), chunks_(chunks) {
-    feed(Happening::Kind::qp_created, [](Happening& h) { h.qp = 0, h.node = 0; });
-    feed(Happening::Kind::qp_created, [](Happening& h) { h.qp = 1, h.node = 1; });
-    feed(Happening::Kind::qp_paired, [](Happening&) {});
+    feed(NetworkEvent::Kind::qp_created, [](NetworkEvent& h) { h.qp = 0, h.node = 0; });
+    feed(NetworkEvent::Kind::qp_created, [](NetworkEvent& h) { h.qp = 1, h.node = 1; });
+    feed(NetworkEvent::Kind::qp_paired, [](NetworkEvent&) {});
     for (std::size_t wr = 0; wr < from.sent.size(); ++wr)
-      feed(Happening::Kind::posted, [&](Happening& h) {
+      feed(NetworkEvent::Kind::posted, [&](NetworkEvent& h) {
         const Message& message = from.sent[wr];
         h.wr = wr, h.op = op_of(message.op), h.imm = message.imm, h.length = message.length;
       });
-    feed(Happening::Kind::receives_posted, [&](Happening& h) {
+    feed(NetworkEvent::Kind::receives_posted, [&](NetworkEvent& h) {
       h.qp = 1, h.length = static_cast<std::uint32_t>(std::min<std::size_t>(to.received.size(), 0xffffffff));
     });
     // Keys are the business of the rules for requests and responses.
-    feed(Happening::Kind::key_granted, [](Happening& h) { h.node = 1, h.length = 0xffffffff; });
+    feed(NetworkEvent::Kind::key_granted, [](NetworkEvent& h) { h.node = 1, h.length = 0xffffffff; });
   }
 
   void judge(LawCheck& check, Contents contents) {
@@ -229,20 +229,20 @@ class LawCollector::Direction {
     return trace::content_digest(filler.data(), filler.size()) == digest;
   }
   template <class Change>
-  void feed(Happening::Kind kind, Change change) {
-    Happening happening;
-    happening.kind = kind;
-    happening.qp = 0;
-    happening.peer = 1;
-    change(happening);
-    monitor_.on(happening);
+  void feed(NetworkEvent::Kind kind, Change change) {
+    NetworkEvent network_event;
+    network_event.kind = kind;
+    network_event.qp = 0;
+    network_event.peer = 1;
+    change(network_event);
+    monitor_.on(network_event);
   }
   void effect(std::size_t wr, const Message& seen) {
     const std::uint32_t length = seen.known || wr >= from_.sent.size() ? seen.length : from_.sent[wr].length;
     const bool writes = seen.op == spec::WireOp::write || seen.op == spec::WireOp::write_imm;
-    const auto place = [&](Happening& h) { h.qp = 1, h.peer = 0, h.wr = wr, h.length = length; };
-    if (writes && length != 0) feed(Happening::Kind::placed, place);
-    feed(Happening::Kind::executed, [&](Happening& h) {
+    const auto place = [&](NetworkEvent& h) { h.qp = 1, h.peer = 0, h.wr = wr, h.length = length; };
+    if (writes && length != 0) feed(NetworkEvent::Kind::placed, place);
+    feed(NetworkEvent::Kind::executed, [&](NetworkEvent& h) {
       place(h);
       h.op = op_of(seen.op), h.imm = seen.imm, h.flag = seen.op != spec::WireOp::write;
     });

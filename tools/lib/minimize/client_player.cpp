@@ -5,7 +5,7 @@
 #include "core/proto/generation.hpp"
 #include "core/wire/imm.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 std::optional<ClientInput> ClientPlayer::prepare(const ClientInput& input, std::uint32_t number,
                                                  const InputMeta& meta) {
@@ -262,4 +262,4 @@ void ClientPlayer::observe(const ActionList& actions) {
   }
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -9,7 +9,7 @@
 #include "core/proto/client_session.hpp"
 #include "tools/lib/minimize/machine_trace.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 class ClientPlayer {
  public:
@@ -82,4 +82,4 @@ class ClientPlayer {
   std::uint32_t fences_ = 0;  // serial of the last
 };
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

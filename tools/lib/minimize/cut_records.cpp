@@ -9,7 +9,7 @@
 #include "tools/lib/minimize/machine_trace.hpp"
 #include "tools/lib/minimize/thin_out.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 namespace {
 
@@ -111,4 +111,4 @@ int RecordCut::write(const Numbers& kept, const std::string& path, std::uint64_t
   return error != 0 ? error : ended;
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -10,7 +10,7 @@
 
 #include "tools/lib/trace/reader.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 class RecordCut {
  public:
@@ -51,4 +51,4 @@ class RecordCut {
   std::vector<std::uint32_t> removable_;
 };
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

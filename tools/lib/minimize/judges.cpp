@@ -21,7 +21,7 @@
 #include "tools/lib/trace/reader.hpp"
 #include "tools/lib/trace/text.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 namespace {
 
@@ -188,4 +188,4 @@ Judge judge_by_marks(std::vector<std::string> marks) {
   };
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

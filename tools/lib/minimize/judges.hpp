@@ -8,7 +8,7 @@
 
 #include <tl/expected.hpp>
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 struct Fault {
   std::string failure;           // what it is, without what changes from run to run
@@ -34,4 +34,4 @@ Judge judge_by_marks(std::vector<std::string> marks);
 // In a command of the shell.
 std::string quoted(const std::string& path);
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -6,7 +6,7 @@
 #include "tools/lib/minimize/players.hpp"
 #include "tools/lib/trace/text.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 namespace {
 
@@ -307,4 +307,4 @@ std::string LastStep::seen() const {
   return "recorded: " + text(search_->recorded, at) + "; this core: " + text(search_->rerun, at);
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

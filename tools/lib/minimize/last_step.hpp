@@ -9,7 +9,7 @@
 
 #include "tools/lib/minimize/run_writer.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 class LastStep {
  public:
@@ -43,4 +43,4 @@ class LastStep {
   std::unique_ptr<Search> search_;
 };
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -8,7 +8,7 @@
 #include "core/wire/imm.hpp"
 #include "tools/lib/trace/replay_machines.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 namespace {
 
@@ -218,4 +218,4 @@ tl::expected<LoadedTrace, std::string> load_machines(trace::Source& source) {
   return Loader(source).run();
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -14,7 +14,7 @@
 #include "core/record/kinds.hpp"
 #include "tools/lib/trace/reader.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 // Which request an input belongs to, and how old its key was: names that stay true when other inputs are
 // gone, while permits, epochs and serials become others.
@@ -60,4 +60,4 @@ std::string damage_text(const trace::Reader&);
 // replay, and a damaged trace without a sound record.
 tl::expected<LoadedTrace, std::string> load_machines(trace::Source&);
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

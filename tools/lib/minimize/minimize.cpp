@@ -9,7 +9,7 @@
 #include "tools/lib/minimize/rerun.hpp"
 #include "tools/lib/minimize/thin_out.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 namespace {
 
@@ -320,4 +320,4 @@ Minimized minimize(std::string_view trace, const MinimizeOptions& options) {
   return Minimizer(trace, options).run();
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -17,7 +17,7 @@
 #include "tools/lib/minimize/judges.hpp"
 #include "tools/lib/minimize/run_writer.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 struct MinimizeOptions {
   enum class Looks : std::uint8_t {
@@ -52,4 +52,4 @@ struct Minimized {
 // `trace` is a whole file.
 Minimized minimize(std::string_view trace, const MinimizeOptions&);
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

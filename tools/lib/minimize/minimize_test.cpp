@@ -18,7 +18,7 @@
 #include "tools/lib/trace/replay.hpp"
 #include "tools/lib/trace/replay_machines.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 namespace {
 
 class MinimizeTest : public ::testing::Test {
@@ -293,4 +293,4 @@ TEST_F(MinimizeTest, TakesAwayWhatTheDifferenceDoesNotNeed) {
 }
 
 }  // namespace
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -3,7 +3,7 @@
 #include "tools/lib/minimize/client_player.hpp"
 #include "tools/lib/minimize/server_player.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 inline ClientPlayer player_of(const ClientInputs& trace) {
   return ClientPlayer(trace);
@@ -12,4 +12,4 @@ inline ServerPlayer player_of(const ServerInputs& trace) {
   return ServerPlayer(trace);
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

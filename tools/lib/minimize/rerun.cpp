@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 namespace {
 constexpr unsigned kMaxSeconds = 20;  // of one run
@@ -120,4 +120,4 @@ std::string Rerun::last_words(int signal) const {
   return words.empty() ? "signal " + std::to_string(signal) : words.substr(0, words.find('\n'));
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -8,7 +8,7 @@
 #include "tools/lib/minimize/judges.hpp"
 #include "tools/lib/minimize/run_writer.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 struct Failing {
   Inputs inputs;  // those that were fed, up to the failure
@@ -51,4 +51,4 @@ class Rerun {
   bool stopped_ = false;
 };
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -3,7 +3,7 @@
 #include "core/record/writer.hpp"
 #include "tools/lib/minimize/players.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 namespace {
 
@@ -70,4 +70,4 @@ Written write_run(const MachineTrace& machine, const Inputs& kept, const std::st
   return written;
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -8,7 +8,7 @@
 #include "core/proto/actions.hpp"
 #include "tools/lib/minimize/machine_trace.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 // Numbers of inputs, ascending.
 using Inputs = std::vector<std::uint32_t>;
@@ -31,4 +31,4 @@ struct RunOptions {
 // Impossible ones among the inputs `kept` are left out. The file replaces what is at `path`.
 Written write_run(const MachineTrace&, const Inputs& kept, const std::string& path, const RunOptions& = {});
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -2,7 +2,7 @@
 
 #include "core/wire/imm.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 std::optional<ServerInput> ServerPlayer::prepare(const ServerInput& input, std::uint32_t number,
                                                  const InputMeta& meta) {
@@ -202,4 +202,4 @@ void ServerPlayer::observe(const ActionList& actions) {
   }
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -9,7 +9,7 @@
 #include "core/proto/server_session.hpp"
 #include "tools/lib/minimize/machine_trace.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 class ServerPlayer {
  public:
@@ -69,4 +69,4 @@ class ServerPlayer {
   std::map<std::uint16_t, std::uint32_t> asked_;     // connections that an INFO_REQ needs, by path
 };
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

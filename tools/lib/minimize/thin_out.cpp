@@ -2,7 +2,7 @@
 
 #include <set>
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 namespace {
 
@@ -56,4 +56,4 @@ bool thin_out(Numbers& kept, const Thinning& how) {
   return !how.over();
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

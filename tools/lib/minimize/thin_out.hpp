@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 struct Thinning {
   // What is left of the candidate up to its failure; nothing when it does not fail.
@@ -23,4 +23,4 @@ struct Thinning {
 // False when time was over before nothing more could be taken away. `kept` fails.
 bool thin_out(std::vector<std::uint32_t>& kept, const Thinning&);
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

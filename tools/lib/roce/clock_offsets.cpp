@@ -12,7 +12,7 @@ namespace {
 // Sequence numbers of one queue pair that are kept.
 constexpr std::size_t kKept = 4096;
 // A cause and an effect that are farther apart are of different lives of a queue pair.
-constexpr std::int64_t kTogether = 1'000'000'000;
+constexpr std::int64_t kSameMoment = 1'000'000'000;
 // Differences that others are compared with: a capture has few clocks.
 constexpr std::size_t kCandidates = 16;
 
@@ -47,7 +47,7 @@ void ClockOffsets::finish() {
 
 void ClockOffsets::caused(const Address& by, std::uint64_t cause, const Address& at, std::uint64_t effect) {
   const auto ahead = static_cast<std::int64_t>(cause - effect);
-  if (by == at || ahead > kTogether || ahead < -kTogether) return;
+  if (by == at || ahead > kSameMoment || ahead < -kSameMoment) return;
   Bounds& bounds = bounds_[std::minmax(by, at)];
   if (ahead > 0) ++bounds.reversed;
   if (by < at) {

@@ -5,7 +5,7 @@
 #include "tools/lib/sequence/explain.hpp"
 #include "tools/lib/trace/reader.hpp"
 
-namespace rtrs::tool::ladder {
+namespace rtrs::tools::sequence {
 
 namespace {
 
@@ -89,4 +89,4 @@ Story build_story(const std::vector<std::string>& files, const std::vector<Wante
   return story;
 }
 
-}  // namespace rtrs::tool::ladder
+}  // namespace rtrs::tools::sequence

@@ -6,7 +6,7 @@
 
 #include "tools/lib/sequence/story.hpp"
 
-namespace rtrs::tool::ladder {
+namespace rtrs::tools::sequence {
 
 // A violation to show, as somebody else found it.
 struct WantedMark {
@@ -29,4 +29,4 @@ void order_steps(Story& story);      // estimates clocks, then sorts: causes bef
 void follow_requests(Story& story);  // requests, and the spans of storage
 void lay_out(Story& story);          // clients, paths, lanes, spans of path states
 
-}  // namespace rtrs::tool::ladder
+}  // namespace rtrs::tools::sequence

@@ -4,7 +4,7 @@
 
 #include "core/wire/imm.hpp"
 
-namespace rtrs::tool::ladder {
+namespace rtrs::tools::sequence {
 
 const char* to_string(Group group) noexcept {
   constexpr const char* kNames[] = {"io",    "connect", "heartbeat", "fence",
@@ -231,4 +231,4 @@ const std::map<std::string_view, Explainer::Handler>& Explainer::handlers() {
   return table;
 }
 
-}  // namespace rtrs::tool::ladder
+}  // namespace rtrs::tools::sequence

@@ -8,7 +8,7 @@
 #include "tools/lib/sequence/fields.hpp"
 #include "tools/lib/sequence/story.hpp"
 
-namespace rtrs::tool::ladder {
+namespace rtrs::tools::sequence {
 
 class Explainer {
  public:
@@ -97,4 +97,4 @@ constexpr std::uint64_t signature(char kind, std::uint64_t what) {
   return static_cast<std::uint64_t>(static_cast<unsigned char>(kind)) << 56 | (what & ((1ULL << 56) - 1));
 }
 
-}  // namespace rtrs::tool::ladder
+}  // namespace rtrs::tools::sequence

@@ -2,7 +2,7 @@
 #include "core/wire/messages.hpp"
 #include "tools/lib/sequence/explain.hpp"
 
-namespace rtrs::tool::ladder {
+namespace rtrs::tools::sequence {
 
 namespace {
 
@@ -190,4 +190,4 @@ void Explainer::on_operator(const Fields& record, Step& step) {
                                                               : std::string());
 }
 
-}  // namespace rtrs::tool::ladder
+}  // namespace rtrs::tools::sequence

@@ -3,7 +3,7 @@
 #include "core/wire/messages.hpp"
 #include "tools/lib/sequence/explain.hpp"
 
-namespace rtrs::tool::ladder {
+namespace rtrs::tools::sequence {
 
 void Explainer::on_submitted(const Fields& record, Step& step) {
   step.group = Group::io;
@@ -149,4 +149,4 @@ void Explainer::on_wire_cm(const Fields& record, Step& step) {
   step.may_vanish = true;
 }
 
-}  // namespace rtrs::tool::ladder
+}  // namespace rtrs::tools::sequence

@@ -5,7 +5,7 @@
 
 #include "tools/lib/trace/text.hpp"
 
-namespace rtrs::tool::ladder {
+namespace rtrs::tools::sequence {
 
 int Fields::find(std::string_view name) const noexcept {
   const auto& fields = record_.event->fields;
@@ -67,4 +67,4 @@ std::uint64_t number_of(std::string_view lines, std::string_view name) noexcept 
   return value;
 }
 
-}  // namespace rtrs::tool::ladder
+}  // namespace rtrs::tools::sequence

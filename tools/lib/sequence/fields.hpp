@@ -8,7 +8,7 @@
 #include "core/record/codec.hpp"
 #include "core/record/schema.hpp"
 
-namespace rtrs::tool::ladder {
+namespace rtrs::tools::sequence {
 
 // Borrows record and schema.
 class Fields {
@@ -40,4 +40,4 @@ class Fields {
 std::string_view value_of(std::string_view lines, std::string_view name) noexcept;
 std::uint64_t number_of(std::string_view lines, std::string_view name) noexcept;
 
-}  // namespace rtrs::tool::ladder
+}  // namespace rtrs::tools::sequence

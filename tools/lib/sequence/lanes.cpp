@@ -8,7 +8,7 @@
 #include "tools/lib/sequence/build.hpp"
 #include "tools/lib/sequence/fields.hpp"
 
-namespace rtrs::tool::ladder {
+namespace rtrs::tools::sequence {
 
 namespace {
 
@@ -195,4 +195,4 @@ void lay_out(Story& story) {
   Layout(story).run();
 }
 
-}  // namespace rtrs::tool::ladder
+}  // namespace rtrs::tools::sequence

@@ -5,7 +5,7 @@
 
 #include "tools/lib/sequence/build.hpp"
 
-namespace rtrs::tool::ladder {
+namespace rtrs::tools::sequence {
 
 namespace {
 
@@ -138,4 +138,4 @@ void order_steps(Story& story) {
   Merge(story).run();
 }
 
-}  // namespace rtrs::tool::ladder
+}  // namespace rtrs::tools::sequence

@@ -6,7 +6,7 @@
 
 #include "tools/lib/sequence/page_parts.hpp"
 
-namespace rtrs::tool::ladder {
+namespace rtrs::tools::sequence {
 
 namespace {
 
@@ -222,4 +222,4 @@ std::string story_page(const Story& story, const Window& window) {
   return page;
 }
 
-}  // namespace rtrs::tool::ladder
+}  // namespace rtrs::tools::sequence

@@ -14,8 +14,8 @@ function(urtrs_embed NAME OUT_TEXT)
 endfunction()
 
 string(REPLACE "," ";" scripts "${SCRIPTS}")
-urtrs_embed(html html_text ladder.html)
-urtrs_embed(style style_text ladder.css)
+urtrs_embed(html html_text sequence.html)
+urtrs_embed(style style_text sequence.css)
 urtrs_embed(script script_text ${scripts})
 file(WRITE ${OUT} "#include \"tools/lib/sequence/page_parts.hpp\"\n"
-  "namespace rtrs::tool::ladder::page_parts {\n${html_text}${style_text}${script_text}}\n")
+  "namespace rtrs::tools::sequence::page_parts {\n${html_text}${style_text}${script_text}}\n")

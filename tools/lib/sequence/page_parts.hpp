@@ -1,11 +1,11 @@
-// The files of ladder/page/, embedded by page_parts.cmake. Valid for as long as the program runs.
+// The files of sequence diagram/page/, embedded by page_parts.cmake. Valid for as long as the program runs.
 #pragma once
 #include <string_view>
 
-namespace rtrs::tool::ladder::page_parts {
+namespace rtrs::tools::sequence::page_parts {
 
 std::string_view html();
 std::string_view style();
 std::string_view script();  // all of them, in the order in which they load
 
-}  // namespace rtrs::tool::ladder::page_parts
+}  // namespace rtrs::tools::sequence::page_parts

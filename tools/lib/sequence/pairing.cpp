@@ -9,7 +9,7 @@
 
 #include "tools/lib/sequence/build.hpp"
 
-namespace rtrs::tool::ladder {
+namespace rtrs::tools::sequence {
 
 namespace {
 
@@ -257,4 +257,4 @@ void pair_messages(Story& story) {
   Pairing(story).run();
 }
 
-}  // namespace rtrs::tool::ladder
+}  // namespace rtrs::tools::sequence

@@ -6,7 +6,7 @@
 #include "tools/lib/sequence/build.hpp"
 #include "tools/lib/sequence/fields.hpp"
 
-namespace rtrs::tool::ladder {
+namespace rtrs::tools::sequence {
 
 namespace {
 
@@ -169,4 +169,4 @@ void follow_requests(Story& story) {
   Follower(story).run();
 }
 
-}  // namespace rtrs::tool::ladder
+}  // namespace rtrs::tools::sequence

@@ -1,5 +1,6 @@
-// What one or more traces tell, as a ladder needs it: steps in the order of cause and effect, the messages
-// that join them, the requests they belong to, and the states of the paths. Built once, then only read.
+// What one or more traces tell, as a sequence diagram needs it: steps in the order of cause and effect, the
+// messages that join them, the requests they belong to, and the states of the paths. Built once, then only
+// read.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -9,7 +10,7 @@
 
 #include "core/proto/ids.hpp"
 
-namespace rtrs::tool::ladder {
+namespace rtrs::tools::sequence {
 
 using Index = std::int32_t;
 inline constexpr Index kNone = -1;
@@ -163,4 +164,4 @@ struct Story {
   bool has(Side side) const noexcept;
 };
 
-}  // namespace rtrs::tool::ladder
+}  // namespace rtrs::tools::sequence

@@ -34,10 +34,10 @@ std::unique_ptr<ReplayMachine> make_toy(const Record& record, const FieldMap&, s
 }
 
 // What a recorder would have written, with a hook to change records on the way.
-class Tape {
+class ChoiceLog {
  public:
-  Tape() : writer_(std::make_unique<StringSink>(bytes_)) { start(plain_header()); }
-  explicit Tape(const Header& header) : writer_(std::make_unique<StringSink>(bytes_)) { start(header); }
+  ChoiceLog() : writer_(std::make_unique<StringSink>(bytes_)) { start(plain_header()); }
+  explicit ChoiceLog(const Header& header) : writer_(std::make_unique<StringSink>(bytes_)) { start(header); }
 
   template <class T>
   void put(InstanceId instance, const T& value) {
@@ -71,13 +71,13 @@ class Tape {
 };
 
 TEST(Replay, Identical) {
-  Tape tape;
-  tape.begin(1);
-  tape.begin(2);
-  for (unsigned i = 0; i < 90; ++i) tape.imm(1 + i % 2, i);
-  tape.hash(1);
-  tape.put(1, End{tape.now()});
-  const ReplayResult result = tape.replay();
+  ChoiceLog choice_log;
+  choice_log.begin(1);
+  choice_log.begin(2);
+  for (unsigned i = 0; i < 90; ++i) choice_log.imm(1 + i % 2, i);
+  choice_log.hash(1);
+  choice_log.put(1, End{choice_log.now()});
+  const ReplayResult result = choice_log.replay();
   EXPECT_EQ(result.verdict, Verdict::identical) << result.why << result.divergence.recorded;
   EXPECT_EQ(result.machines, 2U);
   EXPECT_EQ(result.inputs, 90U);
@@ -87,22 +87,22 @@ TEST(Replay, Identical) {
 }
 
 TEST(Replay, AnInstanceThatBeginsAgainIsNew) {
-  Tape tape;
-  tape.begin(1);
-  tape.imm(1, 2);
-  tape.begin(1);
-  tape.imm(1, 2);
-  EXPECT_EQ(tape.replay().verdict, Verdict::identical);
+  ChoiceLog choice_log;
+  choice_log.begin(1);
+  choice_log.imm(1, 2);
+  choice_log.begin(1);
+  choice_log.imm(1, 2);
+  EXPECT_EQ(choice_log.replay().verdict, Verdict::identical);
 }
 
 TEST(Replay, OtherAction) {
-  Tape tape;
-  tape.begin(1);
-  for (unsigned i = 0; i < 30; ++i) tape.imm(1, 1);
-  tape.put(1, ImmReceived{31, {0, 0, 1}, 1});
-  tape.put(1, Complete{30, Errc::no_path, 0});
-  tape.imm(1, 1);
-  const ReplayResult result = tape.replay();
+  ChoiceLog choice_log;
+  choice_log.begin(1);
+  for (unsigned i = 0; i < 30; ++i) choice_log.imm(1, 1);
+  choice_log.put(1, ImmReceived{31, {0, 0, 1}, 1});
+  choice_log.put(1, Complete{30, Errc::no_path, 0});
+  choice_log.imm(1, 1);
+  const ReplayResult result = choice_log.replay();
   ASSERT_EQ(result.verdict, Verdict::diverged);
   EXPECT_EQ(result.divergence.seq, 62U);
   EXPECT_EQ(result.divergence.input_seq, 61U);
@@ -115,12 +115,12 @@ TEST(Replay, OtherAction) {
 }
 
 TEST(Replay, MissingAction) {
-  Tape tape;
-  tape.begin(1);
-  tape.put(1, ImmReceived{1, {0, 0, 1}, 2});
-  tape.put(1, Complete{0, Errc::ok, 0});
-  tape.put(1, ImmReceived{2, {0, 0, 1}, 0});
-  const ReplayResult result = tape.replay();
+  ChoiceLog choice_log;
+  choice_log.begin(1);
+  choice_log.put(1, ImmReceived{1, {0, 0, 1}, 2});
+  choice_log.put(1, Complete{0, Errc::ok, 0});
+  choice_log.put(1, ImmReceived{2, {0, 0, 1}, 0});
+  const ReplayResult result = choice_log.replay();
   ASSERT_EQ(result.verdict, Verdict::diverged);
   EXPECT_EQ(result.divergence.seq, 3U);
   EXPECT_EQ(result.divergence.recorded, "no further action");
@@ -128,32 +128,32 @@ TEST(Replay, MissingAction) {
 }
 
 TEST(Replay, MissingActionAtTheEnd) {
-  Tape tape;
-  tape.begin(1);
-  tape.put(1, ImmReceived{1, {0, 0, 1}, 1});
-  EXPECT_EQ(tape.replay().verdict, Verdict::diverged);
-  Tape cut;
+  ChoiceLog choice_log;
+  choice_log.begin(1);
+  choice_log.put(1, ImmReceived{1, {0, 0, 1}, 1});
+  EXPECT_EQ(choice_log.replay().verdict, Verdict::diverged);
+  ChoiceLog cut;
   cut.begin(1);
   cut.put(1, ImmReceived{1, {0, 0, 1}, 1});
   EXPECT_EQ(cut.replay(false).verdict, Verdict::damaged);
 }
 
 TEST(Replay, ActionTooMany) {
-  Tape tape;
-  tape.begin(1);
-  tape.imm(1, 1);
-  tape.put(1, Complete{9, Errc::ok, 0});
-  const ReplayResult result = tape.replay();
+  ChoiceLog choice_log;
+  choice_log.begin(1);
+  choice_log.imm(1, 1);
+  choice_log.put(1, Complete{9, Errc::ok, 0});
+  const ReplayResult result = choice_log.replay();
   ASSERT_EQ(result.verdict, Verdict::diverged);
   EXPECT_EQ(result.divergence.rerun, "no further action");
 }
 
 TEST(Replay, OtherState) {
-  Tape tape;
-  tape.begin(1);
-  tape.imm(1, 1);
-  tape.put(1, StateHash{7});
-  const ReplayResult result = tape.replay();
+  ChoiceLog choice_log;
+  choice_log.begin(1);
+  choice_log.imm(1, 1);
+  choice_log.put(1, StateHash{7});
+  const ReplayResult result = choice_log.replay();
   ASSERT_EQ(result.verdict, Verdict::diverged);
   EXPECT_EQ(result.divergence.recorded, "StateHash fingerprint=7");
   EXPECT_EQ(result.divergence.rerun, "StateHash fingerprint=1");
@@ -162,17 +162,17 @@ TEST(Replay, OtherState) {
 TEST(Replay, WithoutItsBeginning) {
   Header header = plain_header();
   header.flags = partial;
-  Tape tape(header);
-  tape.imm(1, 0);
-  EXPECT_EQ(tape.replay().verdict, Verdict::not_replayable);
+  ChoiceLog choice_log(header);
+  choice_log.imm(1, 0);
+  EXPECT_EQ(choice_log.replay().verdict, Verdict::not_replayable);
 
-  Tape stranger;
+  ChoiceLog stranger;
   stranger.imm(1, 0);
   const ReplayResult result = stranger.replay();
   EXPECT_EQ(result.verdict, Verdict::not_replayable);
   EXPECT_EQ(result.why, "record 0 (ImmReceived): the machine was never begun");
 
-  Tape wrong;
+  ChoiceLog wrong;
   wrong.begin(1);
   wrong.put(1, Continued{1});
   EXPECT_EQ(wrong.replay().why, "record 1 (Continued): a machine of this kind takes no such input");
@@ -182,11 +182,11 @@ TEST(Replay, CountsOfARing) {
   Header header = plain_header();
   header.flags = action_counts;
   for (const std::uint16_t counted : {std::uint16_t{2}, std::uint16_t{1}}) {
-    Tape tape(header);
-    tape.put(1, BeginClient{});
-    tape.put(1, ImmReceived{1, {0, 0, 1}, 2});
-    tape.put(1, ActionCount{counted});
-    const ReplayResult result = tape.replay();
+    ChoiceLog choice_log(header);
+    choice_log.put(1, BeginClient{});
+    choice_log.put(1, ImmReceived{1, {0, 0, 1}, 2});
+    choice_log.put(1, ActionCount{counted});
+    const ReplayResult result = choice_log.replay();
     EXPECT_TRUE(result.counts_only);
     EXPECT_EQ(result.verdict, counted == 2 ? Verdict::identical : Verdict::diverged);
   }
@@ -194,9 +194,9 @@ TEST(Replay, CountsOfARing) {
 
 // --- the real machines ---
 
-class CoreTape {
+class CoreRun {
  public:
-  CoreTape() : session_(config()) {
+  CoreRun() : session_(config()) {
     path_ = (::testing::TempDir() + "urtrs-replay-test.rtrc");
     EXPECT_EQ(recorder_.open_file(path_.c_str(), {}), 0);
     recorder_.begin(0, 1, MachineKind::client_session, config());
@@ -278,10 +278,10 @@ ReplayResult replay_core(const std::string& bytes) {
 }
 
 TEST(ReplayCore, ClientSession) {
-  CoreTape tape;
-  tape.run();
-  EXPECT_GE(tape.connects(), 10U);
-  const ReplayResult result = replay_core(tape.bytes());
+  CoreRun choice_log;
+  choice_log.run();
+  EXPECT_GE(choice_log.connects(), 10U);
+  const ReplayResult result = replay_core(choice_log.bytes());
   EXPECT_EQ(result.verdict, Verdict::identical)
       << result.why << ' ' << result.divergence.recorded << " / " << result.divergence.rerun;
   EXPECT_EQ(result.state_hashes, result.inputs);
@@ -289,9 +289,9 @@ TEST(ReplayCore, ClientSession) {
 }
 
 TEST(ReplayCore, AlteredRecordsAreFound) {
-  CoreTape tape;
-  tape.run();
-  const std::string bytes = tape.bytes();
+  CoreRun choice_log;
+  choice_log.run();
+  const std::string bytes = choice_log.bytes();
   EXPECT_EQ(copy(bytes, [](const Record&, std::vector<Value>&) {}), bytes);
   // Every field of every action in turn; numbers only, as actions of a client have no others.
   std::uint64_t actions = 0;
@@ -315,16 +315,16 @@ TEST(ReplayCore, AlteredRecordsAreFound) {
 
 // Another seed gives other jitter: the first delay that differs is shown.
 TEST(ReplayCore, OtherConfiguration) {
-  CoreTape tape;
-  tape.run();
+  CoreRun choice_log;
+  choice_log.run();
   const ReplayResult result =
-      replay_core(copy(tape.bytes(), [](const Record& record, std::vector<Value>& values) {
+      replay_core(copy(choice_log.bytes(), [](const Record& record, std::vector<Value>& values) {
         if (record.event->id == kKindOf<BeginClient>) values[0].number = 43;
       }));
   ASSERT_EQ(result.verdict, Verdict::diverged);
 
   const ReplayResult refused =
-      replay_core(copy(tape.bytes(), [](const Record& record, std::vector<Value>& values) {
+      replay_core(copy(choice_log.bytes(), [](const Record& record, std::vector<Value>& values) {
         if (record.event->id == kKindOf<BeginClient>) values[1].number = 1;
       }));
   EXPECT_EQ(refused.verdict, Verdict::not_replayable);
@@ -333,9 +333,9 @@ TEST(ReplayCore, OtherConfiguration) {
 
 // As a version wrote it that did not know how long close() waits.
 TEST(ReplayCore, AnOlderVersionsHashesAreNotCompared) {
-  CoreTape tape;
-  tape.run();
-  const std::string bytes = tape.bytes();
+  CoreRun choice_log;
+  choice_log.run();
+  const std::string bytes = choice_log.bytes();
   MemorySource source(bytes);
   Reader reader(source);
   ASSERT_EQ(reader.open(), Reader::Status::ok);
@@ -367,10 +367,10 @@ TEST(ReplayCore, AnOlderVersionsHashesAreNotCompared) {
 }
 
 TEST(ReplayCore, RingThatStillHasItsBeginning) {
-  CoreTape tape;
-  tape.run();
+  CoreRun choice_log;
+  choice_log.run();
   const std::string path = ::testing::TempDir() + "urtrs-replay-ring.rtrc";
-  ASSERT_EQ(tape.dump(path), 0);
+  ASSERT_EQ(choice_log.dump(path), 0);
   std::FILE* file = std::fopen(path.c_str(), "rb");
   ASSERT_NE(file, nullptr);
   FdSource source(fileno(file));

@@ -9,7 +9,7 @@
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 namespace {
 
@@ -271,4 +271,4 @@ std::vector<Guess> infer(const Trace& trace) {
   return guesses;
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

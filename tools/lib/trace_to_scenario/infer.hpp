@@ -8,7 +8,7 @@
 #include "sim/cluster/scenario.hpp"
 #include "tools/lib/minimize/machine_trace.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 struct Guess {
   std::string words;  // what was guessed
@@ -17,4 +17,4 @@ struct Guess {
 // The most faithful first; empty when the client never connected.
 std::vector<Guess> infer(const MachineInputs<ClientConfig, ClientInput>&);
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -1,5 +1,5 @@
 'use strict';
-// Draws what is on the screen of the ladder, and nothing else.
+// Draws what is on the screen of the sequence diagram, and nothing else.
 const scroller = document.getElementById('scroller');
 const content = document.getElementById('content');
 const headSvg = document.getElementById('head');

@@ -61,7 +61,7 @@ const view = {
 };
 for (const group of DATA.groups) if (!group.shown) view.hidden.add(group.name);
 
-let shown = [];                            // steps in the ladder, in order
+let shown = [];                            // steps in the sequence diagram, in order
 let rowOf = new Int32Array(COUNT + 1);     // shown steps before this one
 let isShown = new Uint8Array(COUNT);
 let matches = [];                          // steps that the search found

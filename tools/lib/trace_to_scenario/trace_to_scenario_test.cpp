@@ -1,5 +1,5 @@
 // Worlds made from traces of simulated clients.
-#include "tools/lib/trace_to_scenario/lift.hpp"
+#include "tools/lib/trace_to_scenario/trace_to_scenario.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "sim/scenarios/directed.hpp"
 #include "tools/lib/testing/scratch_folder.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 namespace {
 
 LoadedTrace trace_of(std::uint64_t seed, const std::string& directory,
@@ -55,12 +55,12 @@ TEST_F(LiftTest, TheWorldHasWhatTheClientHad) {
 
 TEST_F(LiftTest, WorldsOfSoundRunsAreSound) {
   for (const std::uint64_t seed : {3u, 14u}) {
-    LiftOptions options;
+    ScenarioSearch options;
     options.seeds = 3;
-    const Lifted lifted = lift(trace_of(seed, directory), options);
-    EXPECT_EQ(lifted.error, "");
-    EXPECT_FALSE(lifted.fails) << "seed " << seed << ": " << lifted.words << ": " << lifted.run.last.seen;
-    EXPECT_GE(lifted.tried, 6u);
+    const FoundScenario found = find_scenario(trace_of(seed, directory), options);
+    EXPECT_EQ(found.error, "");
+    EXPECT_FALSE(found.fails) << "seed " << seed << ": " << found.words << ": " << found.run.last.seen;
+    EXPECT_GE(found.tried, 6u);
   }
 }
 
@@ -82,14 +82,14 @@ sim::Scenario two_outages(std::uint64_t seed) {
 TEST_F(LiftTest, AWorldOfMoreRequestsThanItsTimeHasRoomForIsSound) {
   const sim::Scenario scenario = two_outages(1);
   const LoadedTrace trace = trace_of(1, directory, &scenario);
-  LiftOptions options;
+  ScenarioSearch options;
   options.seeds = 1;
   options.seconds = 600;
-  const Lifted lifted = lift(trace, options);
-  EXPECT_EQ(lifted.error, "");
-  EXPECT_FALSE(lifted.fails) << lifted.words << ": " << lifted.run.last.seen;
-  EXPECT_TRUE(lifted.sound) << lifted.why;
-  EXPECT_EQ(lifted.tried, 3u) << "as they were lost, a rough network, the server crashed";
+  const FoundScenario found = find_scenario(trace, options);
+  EXPECT_EQ(found.error, "");
+  EXPECT_FALSE(found.fails) << found.words << ": " << found.run.last.seen;
+  EXPECT_TRUE(found.sound) << found.why;
+  EXPECT_EQ(found.tried, 3u) << "as they were lost, a rough network, the server crashed";
 }
 
 // Storage that never answers, below more requests than the application has buffers.
@@ -110,4 +110,4 @@ TEST_F(LiftTest, ABacklogThatDoesNotMoveFails) {
 }
 
 }  // namespace
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

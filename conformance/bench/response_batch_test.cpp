@@ -6,7 +6,7 @@
 namespace rtrs::bench {
 namespace {
 
-TEST(Together, AnswersThatAreReadyAtATimeAreOneCallOfTheFabric) {
+TEST(ResponseBatch, AnswersThatAreReadyAtATimeAreOneCallOfTheFabric) {
   for (const bool recorded : {false, true}) {
     Pair pair(2, recorded);
     ASSERT_TRUE(pair.ready(2));

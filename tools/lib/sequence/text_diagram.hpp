@@ -1,4 +1,4 @@
-// The ladder as lines for a terminal: a lane a column, a step a line.
+// The sequence diagram as lines for a terminal: a lane a column, a step a line.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "tools/lib/sequence/story.hpp"
 
-namespace rtrs::tool::ladder {
+namespace rtrs::tools::sequence {
 
 // Steps [from, to) of the story, of the chosen groups (bit = Group). Marked steps are always shown.
 struct Window {
@@ -24,10 +24,10 @@ struct TextStyle {
 };
 
 // Calls `line` for every line; ends early when it answers false.
-void print_ladder(const Story& story, const Window& window, const TextStyle& style,
-                  const std::function<bool(std::string_view)>& line);
+void print_diagram(const Story& story, const Window& window, const TextStyle& style,
+                   const std::function<bool(std::string_view)>& line);
 
 // "1.25 ms"
 std::string duration_words(std::int64_t ns);
 
-}  // namespace rtrs::tool::ladder
+}  // namespace rtrs::tools::sequence

@@ -9,9 +9,9 @@
 #include "tools/lib/command/exit_codes.hpp"
 #include "tools/lib/sequence/build.hpp"
 #include "tools/lib/sequence/page.hpp"
-#include "tools/lib/sequence/text_ladder.hpp"
+#include "tools/lib/sequence/text_diagram.hpp"
 
-namespace rtrs::tool::ladder {
+namespace rtrs::tools::sequence {
 namespace {
 
 constexpr std::uint32_t kDepth = 8;
@@ -22,7 +22,7 @@ constexpr Nanos kServerClock = seconds(5000);  // ahead of the client's
 class Conversation : public testing::Test {
  protected:
   void SetUp() override {
-    const std::string base = testing::TempDir() + "ladder-" + std::to_string(::getpid());
+    const std::string base = testing::TempDir() + "sequence diagram-" + std::to_string(::getpid());
     client_file_ = base + "-client.rtrc";
     server_file_ = base + "-server.rtrc";
     write_client();
@@ -94,7 +94,7 @@ class Conversation : public testing::Test {
   }
   static std::string text(const Story& story, TextStyle style = {}) {
     std::string out;
-    print_ladder(story, {0, story.steps.size(), ~0U}, style, [&out](std::string_view line) {
+    print_diagram(story, {0, story.steps.size(), ~0U}, style, [&out](std::string_view line) {
       out.append(line).append("\n");
       return true;
     });
@@ -225,4 +225,4 @@ TEST_F(Conversation, AWindowCutsRequestsAndMessages) {
 }
 
 }  // namespace
-}  // namespace rtrs::tool::ladder
+}  // namespace rtrs::tools::sequence

@@ -6,18 +6,18 @@
 #include <string>
 
 #include "sim/cluster/journal.hpp"
-#include "tools/lib/choice_log/tape_file.hpp"
+#include "tools/lib/choice_log/choice_log_file.hpp"
 #include "tools/lib/command/files.hpp"
-#include "tools/lib/trace_to_scenario/lift.hpp"
+#include "tools/lib/trace_to_scenario/trace_to_scenario.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 namespace {
 
 // Of this command alone: something is wrong with the trace, and no world shows it.
-constexpr int kNotLifted = 4;
+constexpr int kNotFound = 4;
 
-struct LiftCommandOptions {
+struct ScenarioOptions {
   std::string file;
   std::string out;
   std::uint64_t seeds = 200;
@@ -25,42 +25,42 @@ struct LiftCommandOptions {
   bool json = false;
 };
 
-void print(const LiftCommandOptions& options, const Lifted& lifted) {
+void print(const ScenarioOptions& options, const FoundScenario& found) {
   Output out;
-  const sim::TapeSize& before = lifted.run.shrunk.before;
-  const sim::TapeSize& after = lifted.run.shrunk.after;
+  const sim::LogSize& before = found.run.shrunk.before;
+  const sim::LogSize& after = found.run.shrunk.after;
   if (options.json) {
-    nlohmann::json json = {{"fails", lifted.fails}, {"tried", lifted.tried}};
-    if (!lifted.fails) json["why"] = lifted.why;
-    if (lifted.fails) {
-      json["seed"] = lifted.seed;
-      json["guess"] = lifted.words;
-      json["signature"] = lifted.run.last.signature;
-      json["seen"] = lifted.run.last.seen;
+    nlohmann::json json = {{"fails", found.fails}, {"tried", found.tried}};
+    if (!found.fails) json["why"] = found.why;
+    if (found.fails) {
+      json["seed"] = found.seed;
+      json["guess"] = found.words;
+      json["signature"] = found.run.last.signature;
+      json["seen"] = found.run.last.seen;
       json["steps_before"] = before.operations;
       json["steps"] = after.operations;
-      json["spans"] = after.spans();
-      json["runs"] = lifted.run.shrunk.runs;
+      json["groups"] = after.groups();
+      json["runs"] = found.run.shrunk.runs;
       json["file"] = options.out;
     }
     out.line(json.dump());
-  } else if (!lifted.fails) {
-    out.line("none of " + std::to_string(lifted.tried) +
+  } else if (!found.fails) {
+    out.line("none of " + std::to_string(found.tried) +
              " worlds made from this trace breaks a rule; --seeds tries more of them");
-    out.line(lifted.why);
+    out.line(found.why);
   } else {
-    out.line("fails: " + lifted.run.last.signature + " at " + sim::to_seconds(lifted.run.last.time) + ": " +
-             lifted.run.last.seen);
-    out.line("with " + lifted.words + ", seed " + std::to_string(lifted.seed) + "; reduced " +
+    out.line("fails: " + found.run.last.signature + " at " + sim::to_seconds(found.run.last.time) + ": " +
+             found.run.last.seen);
+    out.line("with " + found.words + ", seed " + std::to_string(found.seed) + "; reduced " +
              std::to_string(before.operations) + " steps to " + std::to_string(after.operations) + ", " +
-             std::to_string(before.spans()) + " spans to " + std::to_string(after.spans()) + " in " +
-             std::to_string(lifted.run.shrunk.runs) + " runs");
-    out.line("written: " + options.out + "; play it: urtrs-sim run --tape " + options.out + " --verbose");
+             std::to_string(before.groups()) + " groups to " + std::to_string(after.groups()) + " in " +
+             std::to_string(found.run.shrunk.runs) + " runs");
+    out.line("written: " + options.out + "; play it: urtrs-sim run --choices " + options.out + " --verbose");
   }
   out.finish(exit_ok);
 }
 
-int lift_file(const LiftCommandOptions& options) {
+int find_scenario(const ScenarioOptions& options) {
   if (!may_write(options.out)) return exit_usage;
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
@@ -71,47 +71,47 @@ int lift_file(const LiftCommandOptions& options) {
     return exit_cannot_read;
   }
   warn_of_damage(options.file, trace->damage, trace->records);
-  LiftOptions how;
+  ScenarioSearch how;
   how.seeds = options.seeds;
   how.seconds = options.seconds;
   const bool tty = ::isatty(STDERR_FILENO) == 1;
   if (tty) how.progress = [](const std::string& what) { std::fprintf(stderr, "\r\x1b[K%s", what.c_str()); };
-  const Lifted lifted = lift(*trace, how);
+  const FoundScenario found = find_scenario(*trace, how);
   if (tty) std::fputs("\r\x1b[K", stderr);
-  if (!lifted.error.empty()) {
-    error(options.file + ": " + lifted.error);
+  if (!found.error.empty()) {
+    error(options.file + ": " + found.error);
     return exit_cannot_read;
   }
-  if (lifted.fails) {
+  if (found.fails) {
     if (!may_write(options.out)) return exit_usage;
-    const tools::TapeFile tape{lifted.seed, lifted.run.last.signature, lifted.run.last.seen,
-                               lifted.run.shrunk.tape, lifted.scenario};
-    if (const int failed = tools::write_tape(options.out, tape)) {
+    const tools::ChoiceLogFile choice_log{found.seed, found.run.last.signature, found.run.last.seen,
+                                          found.run.shrunk.choice_log, found.scenario};
+    if (const int failed = tools::write_choice_log(options.out, choice_log)) {
       error("cannot write " + options.out + ": " + std::strerror(failed));
       return exit_usage;
     }
   }
-  print(options, lifted);
-  if (lifted.fails) return exit_bad_trace;
-  return lifted.sound ? exit_ok : kNotLifted;
+  print(options, found);
+  if (found.fails) return exit_bad_trace;
+  return found.sound ? exit_ok : kNotFound;
 }
 
 }  // namespace
 
-void add_lift(CLI::App& app, Runner& runner) {
-  add_command<LiftCommandOptions>(
-      app, runner, "lift", "Search for a simulated run that fails as the trace of a client does",
+void add_scenario(CLI::App& app, Runner& runner) {
+  add_command<ScenarioOptions>(
+      app, runner, "scenario", "Search for a simulated run that fails as the trace of a client does",
       std::string(
           "Its requests, path losses and operators are played to real drivers over a simulated network, "
           "with\n"
           "many different delays, until a rule is broken; that world is then made small.\n\n"
-          "Example:\n  urtrs-replay lift run.rtrc --out run.tape --seeds 5\n\n"
+          "Example:\n  urtrs-replay scenario run.rtrc --out run.choices --seeds 5\n\n"
           "Exit codes: 0 no such world fails, and nothing is wrong with the trace, 1 one fails and is "
           "written,\n"
           "2 wrong usage, 3 no judgement, 4 something is wrong with the trace, but no world shows it."),
-      [](CLI::App& command, LiftCommandOptions& options) {
+      [](CLI::App& command, ScenarioOptions& options) {
         command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
-        command.add_option("--out", options.out, "Tape to write; no file is replaced")->required();
+        command.add_option("--out", options.out, "Choice log to write; no file is replaced")->required();
         command.add_option("--seeds", options.seeds, "Delays to try for each guess")
             ->capture_default_str()
             ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
@@ -120,7 +120,8 @@ void add_lift(CLI::App& app, Runner& runner) {
             ->capture_default_str();
         command.add_flag("--json", options.json, "The result as a JSON object");
       },
-      lift_file);
+      find_scenario)
+      ->alias("lift");
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -1,15 +1,15 @@
-#include "conformance/wire/lying_fabric.hpp"
+#include "conformance/wire/rule_breaking_fabric.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
-std::span<const std::byte> LyingFabric::told(std::span<const std::byte> truth,
-                                             const std::function<void(Bytes&)>& lie) {
+std::span<const std::byte> RuleBreakingFabric::told(std::span<const std::byte> truth,
+                                                    const std::function<void(Bytes&)>& lie) {
   told_.assign(truth.begin(), truth.end());
   if (lie) lie(told_);
   return told_;
 }
 
-std::size_t LyingFabric::post(std::span<const WorkRequest> work) noexcept {
+std::size_t RuleBreakingFabric::post(std::span<const WorkRequest> work) noexcept {
   std::size_t taken = 0;
   for (WorkRequest one : work) {
     if (one.op == WorkRequest::Op::send && message_lie)
@@ -22,7 +22,7 @@ std::size_t LyingFabric::post(std::span<const WorkRequest> work) noexcept {
   return taken;
 }
 
-std::size_t LyingFabric::poll(Nanos now, std::span<FabricEvent> events) noexcept {
+std::size_t RuleBreakingFabric::poll(Nanos now, std::span<FabricEvent> events) noexcept {
   heard_.clear();
   heard_.reserve(events.size());
   const std::size_t count = inner_.poll(now, events);
@@ -40,4 +40,4 @@ std::size_t LyingFabric::poll(Nanos now, std::span<FabricEvent> events) noexcept
   return kept;
 }
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -9,10 +9,10 @@
 namespace rtrs::spec {
 
 template <class State>
-class Possible {
+class PossibleStates {
  public:
-  Possible() = default;
-  explicit Possible(State state) : states_{std::move(state)} {}
+  PossibleStates() = default;
+  explicit PossibleStates(State state) : states_{std::move(state)} {}
 
   bool anything() const noexcept { return states_.empty(); }
   std::size_t size() const noexcept { return states_.size(); }

@@ -4,12 +4,12 @@
 #include <cstdlib>
 #include <string>
 
-#include "sim/choices/span_tape.hpp"
+#include "sim/choices/grouped_choice.hpp"
 #include "sim/scenarios/directed.hpp"
+#include "tools/lib/choice_log/choice_log_file.hpp"
 #include "tools/lib/choice_log/isolated_run.hpp"
 #include "tools/lib/choice_log/live_judge.hpp"
 #include "tools/lib/choice_log/shrink_run.hpp"
-#include "tools/lib/choice_log/tape_file.hpp"
 
 namespace rtrs::tools {
 namespace {
@@ -20,7 +20,7 @@ IsolatedResult play(IsolatedRunner& runner, std::uint64_t seed) {
   return runner.run(world, [seed] { return std::make_unique<sim::SeededChoice>(seed); });
 }
 
-TEST(IsolatedRun, GivesTheRunAndItsTape) {
+TEST(IsolatedRun, GivesTheRunAndItsChoiceLog) {
   IsolatedRunner runner;
   ASSERT_TRUE(runner.works());
   const IsolatedResult one = play(runner, 11);
@@ -30,10 +30,10 @@ TEST(IsolatedRun, GivesTheRunAndItsTape) {
   sim::WorldOptions world;
   world.seed = 11;
   EXPECT_EQ(sim::World(world, choice).run().hash, one.hash);
-  EXPECT_EQ(one.tape, choice.tape());
-  const IsolatedResult again =
-      runner.run(world, [&one] { return std::make_unique<sim::SpanTapeChoice>(sim::trimmed(one.tape)); });
-  EXPECT_EQ(again.hash, one.hash) << "a trimmed tape plays the same run";
+  EXPECT_EQ(one.choice_log, choice.choice_log());
+  const IsolatedResult again = runner.run(
+      world, [&one] { return std::make_unique<sim::GroupedChoice>(sim::trimmed(one.choice_log)); });
+  EXPECT_EQ(again.hash, one.hash) << "a trimmed choice log plays the same run";
 }
 
 // Ends its process after some draws.
@@ -45,12 +45,12 @@ class Crash final : public sim::ChoiceSource {
   }
 };
 
-TEST(IsolatedRun, ACrashIsAResultWithATape) {
+TEST(IsolatedRun, ACrashIsAResultWithALog) {
   IsolatedRunner runner;
   const IsolatedResult result = runner.run({}, [] { return std::make_unique<Crash>(); });
   EXPECT_TRUE(result.failed);
   EXPECT_EQ(result.signature.substr(0, 8), "signal 6");
-  EXPECT_EQ(result.tape.draws.size(), 40u);
+  EXPECT_EQ(result.choice_log.draws.size(), 40u);
 }
 
 // Also where a node violates the protocol, so that there is something to find.
@@ -89,50 +89,52 @@ TEST(ShrinkRun, ARunThatDoesNotFailIsLeftAlone) {
   EXPECT_EQ(run.shrunk.runs, 0u);
 }
 
-RC_GTEST_PROP(TapeFile, AnyTapeComesBackAsWritten, (std::uint64_t seed)) {
+RC_GTEST_PROP(ChoiceLogFile, AnyLogComesBackAsWritten, (std::uint64_t seed)) {
   sim::SeededChoice choice(seed);
   choice.record(true);
   for (std::uint64_t i = 0; i < 1 + seed % 30; ++i) {
-    const sim::ScopedSpan outer(choice, sim::Label::fault_span);
+    const sim::ScopedGroup outer(choice, sim::Label::fault_span);
     choice.draw(1 + static_cast<std::uint32_t>(seed % 7), sim::Label::fault_pick);
     if (choice.draw(2, sim::Label::fault_hold) == 1) {
-      const sim::ScopedSpan inner(choice, sim::Label::option);
+      const sim::ScopedGroup inner(choice, sim::Label::option);
       choice.fires(500'000, sim::Label::cm_lost);
     }
   }
-  TapeFile file{seed, "O9", "not every \"path\"\n is connected", sim::trimmed(choice.tape()), {}};
-  if (!file.tape.spans.empty())
-    file.tape.spans.push_back({sim::Label::request, 0, file.tape.draws.size(), file.tape.draws.size(), true});
-  file.tape = sim::trimmed(file.tape);
-  const auto again = parse_tape(to_json(file));
+  ChoiceLogFile file{seed, "O9", "not every \"path\"\n is connected", sim::trimmed(choice.choice_log()), {}};
+  if (!file.choice_log.groups.empty())
+    file.choice_log.groups.push_back(
+        {sim::Label::request, 0, file.choice_log.draws.size(), file.choice_log.draws.size(), true});
+  file.choice_log = sim::trimmed(file.choice_log);
+  const auto again = parse_choice_log(to_json(file));
   RC_ASSERT(again.has_value());
   RC_ASSERT(again->seed == file.seed);
   RC_ASSERT(again->oracle == file.oracle);
   RC_ASSERT(again->seen == file.seen);
-  RC_ASSERT(again->tape == file.tape);
+  RC_ASSERT(again->choice_log == file.choice_log);
 }
 
-TEST(TapeFile, WhatIsNoTapeIsRefusedWithAReason) {
+TEST(ChoiceLogFile, WhatIsNoChoiceLogIsRefusedWithAReason) {
   const auto why = [](const std::string& text) {
-    const auto file = parse_tape(text);
+    const auto file = parse_choice_log(text);
     return file ? std::string("accepted") : file.error();
   };
-  const std::string head = R"({"urtrs_tape":1,"seed":3,"tape":[)";
+  const std::string head = R"({"urtrs_choices":1,"seed":3,"choices":[)";
   EXPECT_EQ(why(head + R"("test 4 3 x2"]})"), "accepted");
-  EXPECT_EQ(why("no json"), "this is not a tape of urtrs-sim");
-  EXPECT_EQ(why("[1]"), "this is not a tape of urtrs-sim");
-  EXPECT_EQ(why(R"({"urtrs_tape":2})"), "this tape is of another version");
-  EXPECT_EQ(why(R"({"urtrs_tape":1,"seed":-1})"), "\"seed\" must be a number");
-  EXPECT_EQ(why(R"({"urtrs_tape":1,"seed":3})"), "\"tape\" must be a list of lines");
-  EXPECT_EQ(why(head + R"(7]})"), "line 1 of the tape: not a text");
-  EXPECT_EQ(why(head + "\"test 4 3\",\")\"]}"), "line 2 of the tape: no span is open");
-  EXPECT_EQ(why(head + "\"(\"]}"), "line 1 of the tape: a span needs a label");
-  EXPECT_EQ(why(head + R"("tset 4 3"]})"), "line 1 of the tape: unknown label");
-  EXPECT_EQ(why(head + R"("test 4 4"]})"), "line 1 of the tape: a value must be below its range");
-  EXPECT_EQ(why(head + R"("test 4 3 2"]})"), "line 1 of the tape: a repeat looks like x12");
-  EXPECT_EQ(why(head + R"("test 4 3 x999999999999"]})"), "line 1 of the tape: a repeat looks like x12");
+  EXPECT_EQ(why(R"({"urtrs_tape":1,"seed":3,"tape":["test 4 3 x2"]})"), "accepted") << "the older names";
+  EXPECT_EQ(why("no json"), "this is not a choice log of urtrs-sim");
+  EXPECT_EQ(why("[1]"), "this is not a choice log of urtrs-sim");
+  EXPECT_EQ(why(R"({"urtrs_choices":2})"), "this choice log is of another version");
+  EXPECT_EQ(why(R"({"urtrs_choices":1,"seed":-1})"), "\"seed\" must be a number");
+  EXPECT_EQ(why(R"({"urtrs_choices":1,"seed":3})"), "\"choices\" must be a list of lines");
+  EXPECT_EQ(why(head + R"(7]})"), "line 1 of the choice log: not a text");
+  EXPECT_EQ(why(head + "\"test 4 3\",\")\"]}"), "line 2 of the choice log: no group is open");
+  EXPECT_EQ(why(head + "\"(\"]}"), "line 1 of the choice log: a group needs a label");
+  EXPECT_EQ(why(head + R"("tset 4 3"]})"), "line 1 of the choice log: unknown label");
+  EXPECT_EQ(why(head + R"("test 4 4"]})"), "line 1 of the choice log: a value must be below its range");
+  EXPECT_EQ(why(head + R"("test 4 3 2"]})"), "line 1 of the choice log: a repeat looks like x12");
+  EXPECT_EQ(why(head + R"("test 4 3 x999999999999"]})"), "line 1 of the choice log: a repeat looks like x12");
   EXPECT_EQ(why(head + R"("test 4 3 x9999999","test 4 3 x2"]})"),
-            "line 2 of the tape: a tape has at most 10,000,000 values");
+            "line 2 of the choice log: a choice log has at most 10,000,000 values");
 }
 
 }  // namespace

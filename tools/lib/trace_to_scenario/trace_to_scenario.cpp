@@ -1,4 +1,4 @@
-#include "tools/lib/trace_to_scenario/lift.hpp"
+#include "tools/lib/trace_to_scenario/trace_to_scenario.hpp"
 
 #include <chrono>
 #include <numeric>
@@ -6,7 +6,7 @@
 #include "tools/lib/minimize/last_step.hpp"
 #include "tools/lib/minimize/rerun.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
 namespace {
 
@@ -22,28 +22,28 @@ std::vector<Guess> guesses_of(const LoadedTrace& trace) {
 }
 
 // Why no world fails.
-void explain(const LoadedTrace& trace, Lifted& lifted) {
+void explain(const LoadedTrace& trace, FoundScenario& found) {
   const tools::TraceScratch scratch;
   Rerun rerun(scratch.prefix(), judge_by_check());
   for (const MachineTrace& machine : trace.machines) {
     const LastStep last(machine);
     if (last.differs() || last.hidden_since()) {
-      lifted.why = "this core does not do what the trace says" +
-                   (last.differs() ? " (" + last.seen() + ")" : std::string()) +
-                   ": lift it with the urtrs-replay of the build that recorded it";
+      found.why = "this core does not do what the trace says" +
+                  (last.differs() ? " (" + last.seen() + ")" : std::string()) +
+                  ": search it with the urtrs-replay of the build that recorded it";
       return;
     }
     if (scratch.prefix().empty() || !rerun.works()) continue;
     Inputs all(machine.size());
     std::iota(all.begin(), all.end(), 0U);
     if (const auto failing = rerun.run(machine, all)) {
-      lifted.why = "this core fails again on these inputs (" + failing->failure +
-                   "), but no world made of them does: what it takes is not in the trace of a client";
+      found.why = "this core fails again on these inputs (" + failing->failure +
+                  "), but no world made of them does: what it takes is not in the trace of a client";
       return;
     }
   }
-  lifted.sound = true;
-  lifted.why = "nothing is wrong with the trace: it replays, and its client keeps every rule";
+  found.sound = true;
+  found.why = "nothing is wrong with the trace: it replays, and its client keeps every rule";
 }
 
 bool is_not_played(const tools::IsolatedResult& result) {
@@ -52,24 +52,24 @@ bool is_not_played(const tools::IsolatedResult& result) {
 
 }  // namespace
 
-Lifted lift(const LoadedTrace& trace, const LiftOptions& options) {
+FoundScenario find_scenario(const LoadedTrace& trace, const ScenarioSearch& options) {
   using Clock = std::chrono::steady_clock;
   const auto began = Clock::now();
   const auto elapsed = [began] { return std::chrono::duration<double>(Clock::now() - began).count(); };
-  Lifted lifted;
+  FoundScenario found;
   const std::vector<Guess> guesses = guesses_of(trace);
   if (guesses.empty()) {
-    lifted.error = "no client session of this trace ever connected; take the trace of a client";
-    return lifted;
+    found.error = "no client session of this trace ever connected; take the trace of a client";
+    return found;
   }
   tools::IsolatedRunner runner;
   if (!runner.works()) {
-    lifted.error = "no memory to share with the runs";
-    return lifted;
+    found.error = "no memory to share with the runs";
+    return found;
   }
   runner.ask_specification();
   // The guesses side by side: a faithful one that never fails must not take all the time.
-  for (std::uint64_t seed = 0; seed < options.seeds && !lifted.fails; ++seed) {
+  for (std::uint64_t seed = 0; seed < options.seeds && !found.fails; ++seed) {
     for (const Guess& guess : guesses) {
       if (elapsed() > options.seconds / 2) break;
       if (options.progress) options.progress("seed " + std::to_string(seed) + ", " + guess.words);
@@ -77,26 +77,26 @@ Lifted lift(const LoadedTrace& trace, const LiftOptions& options) {
       world.seed = seed;
       world.scenario = &guess.scenario;
       const tools::MakeChoice choice = [seed] { return std::make_unique<sim::SeededChoice>(seed); };
-      ++lifted.tried;
+      ++found.tried;
       const tools::IsolatedResult result = runner.run(world, choice);
       if (!result.failed || is_not_played(result)) continue;
-      lifted.fails = true;
-      lifted.words = guess.words;
-      lifted.seed = seed;
-      lifted.scenario = guess.scenario;
+      found.fails = true;
+      found.words = guess.words;
+      found.seed = seed;
+      found.scenario = guess.scenario;
       tools::ShrinkRunOptions shrinking;
       shrinking.seconds = options.seconds - elapsed();
       if (options.progress)
-        shrinking.progress = [&](const sim::TapeSize& size, std::uint64_t runs) {
+        shrinking.progress = [&](const sim::LogSize& size, std::uint64_t runs) {
           options.progress(std::to_string(runs) + " runs, " + sim::to_text(size));
         };
-      world.scenario = &lifted.scenario;
-      lifted.run = shrink_run(runner, world, choice, shrinking);
+      world.scenario = &found.scenario;
+      found.run = shrink_run(runner, world, choice, shrinking);
       break;
     }
   }
-  if (!lifted.fails) explain(trace, lifted);
-  return lifted;
+  if (!found.fails) explain(trace, found);
+  return found;
 }
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

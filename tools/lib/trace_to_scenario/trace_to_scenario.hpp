@@ -6,14 +6,14 @@
 #include "tools/lib/choice_log/shrink_run.hpp"
 #include "tools/lib/trace_to_scenario/infer.hpp"
 
-namespace rtrs::tool {
+namespace rtrs::tools {
 
-struct LiftOptions {
+struct ScenarioSearch {
   std::uint64_t seeds = 200;  // of each guess: the delays and orders that no trace tells
   double seconds = 120;       // at most, half of it for the search
   std::function<void(const std::string& what)> progress;  // may be empty
 };
-struct Lifted {
+struct FoundScenario {
   bool fails = false;
   std::string words;  // of the guess that fails
   std::uint64_t seed = 0;
@@ -25,6 +25,6 @@ struct Lifted {
   std::string why;     // where none fails, in words
 };
 // Worlds are judged by the oracles of the simulator and by what `check` says of their traces.
-Lifted lift(const LoadedTrace&, const LiftOptions&);
+FoundScenario find_scenario(const LoadedTrace&, const ScenarioSearch&);
 
-}  // namespace rtrs::tool
+}  // namespace rtrs::tools

@@ -7,11 +7,11 @@
 
 #include "core/fabric/fabric.hpp"
 
-namespace rtrs::conform {
+namespace rtrs::conformance {
 
-class LyingFabric final : public Fabric {
+class RuleBreakingFabric final : public Fabric {
  public:
-  explicit LyingFabric(Fabric& inner) : inner_(inner) {}
+  explicit RuleBreakingFabric(Fabric& inner) : inner_(inner) {}
   using Bytes = std::vector<std::byte>;
 
   // --- lies; empty: the truth ---
@@ -30,14 +30,14 @@ class LyingFabric final : public Fabric {
     return booked(inner_.register_memory(memory));
   }
   void release(RegionId id) override { inner_.release(id); }
-  rtrs::Result<Exposure> expose(RegionId region, std::size_t offset, std::size_t length) override {
-    return inner_.expose(region, offset, length);
+  rtrs::Result<RemoteKey> make_key(RegionId region, std::size_t offset, std::size_t length) override {
+    return inner_.make_key(region, offset, length);
   }
-  void unexpose(ExposureId id) override { inner_.unexpose(id); }
-  void invalidate(ConKey key, ExposureId id, std::uint64_t cookie) override {
+  void release_key(RemoteKeyId id) override { inner_.release_key(id); }
+  void invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) override {
     inner_.invalidate(key, id, cookie);
   }
-  rtrs::Result<std::uint32_t> renew(ConKey key, ExposureId id) override { return inner_.renew(key, id); }
+  rtrs::Result<std::uint32_t> rebind(ConKey key, RemoteKeyId id) override { return inner_.rebind(key, id); }
   Errc listen(const PathAddress& local) override { return inner_.listen(local); }
   void connect(ConKey key, const PathAddress& to, const ConnectionParams& params,
                std::span<const std::byte> data) override {
@@ -74,4 +74,4 @@ class LyingFabric final : public Fabric {
   std::vector<Bytes> heard_;  // valid until the next poll
 };
 
-}  // namespace rtrs::conform
+}  // namespace rtrs::conformance

@@ -1,4 +1,4 @@
-#include "tools/lib/choice_log/tape_file.hpp"
+#include "tools/lib/choice_log/choice_log_file.hpp"
 
 #include <cerrno>
 #include <charconv>
@@ -10,7 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sim/choices/span_tape.hpp"
+#include "sim/choices/grouped_choice.hpp"
 #include "tools/lib/choice_log/scenario_json.hpp"
 
 namespace rtrs::tools {
@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 using sim::Draw;
 using sim::Label;
 
-// Of a whole tape; 120 MB.
+// Of a whole choice log; 120 MB.
 constexpr std::uint64_t kMaxDraws = 10'000'000;
 
 std::optional<Label> label_named(const std::string& name) {
@@ -35,24 +35,24 @@ std::optional<Label> label_named(const std::string& name) {
   return std::nullopt;
 }
 
-// Lines of a tape, in the order it was drawn.
+// Lines of a choice log, in the order it was drawn.
 class Lines {
  public:
-  explicit Lines(const sim::Tape& tape) : tape_(tape) {}
+  explicit Lines(const sim::ChoiceLog& choice_log) : log_(choice_log) {}
   std::vector<std::string> all() {
     std::vector<std::size_t> ends;
-    for (const sim::ChoiceSpan& span : tape_.spans) {
-      while (ends.size() > span.depth) close(ends);
-      draws(span.begin);
-      if (span.left_out) {
-        lines_.push_back(std::string("- ") + to_string(span.label));
+    for (const sim::ChoiceGroup& group : log_.groups) {
+      while (ends.size() > group.depth) close(ends);
+      draws(group.begin);
+      if (group.left_out) {
+        lines_.push_back(std::string("- ") + to_string(group.label));
         continue;
       }
-      lines_.push_back(std::string("( ") + to_string(span.label));
-      ends.push_back(span.end);
+      lines_.push_back(std::string("( ") + to_string(group.label));
+      ends.push_back(group.end);
     }
     while (!ends.empty()) close(ends);
-    draws(tape_.draws.size());
+    draws(log_.draws.size());
     return std::move(lines_);
   }
 
@@ -64,9 +64,9 @@ class Lines {
   }
   void draws(std::size_t end) {
     while (next_ < end) {
-      const Draw& draw = tape_.draws[next_];
+      const Draw& draw = log_.draws[next_];
       std::size_t same = next_;
-      while (same < end && tape_.draws[same] == draw) ++same;
+      while (same < end && log_.draws[same] == draw) ++same;
       std::string line = std::string(to_string(draw.label)) + " " + std::to_string(draw.n) + " " +
                          std::to_string(draw.value);
       if (same - next_ > 1) line += " x" + std::to_string(same - next_);
@@ -75,32 +75,32 @@ class Lines {
     }
   }
 
-  const sim::Tape& tape_;
+  const sim::ChoiceLog& log_;
   std::vector<std::string> lines_;
   std::size_t next_ = 0;
 };
 
-// Null when the line is one of a tape.
-const char* read_line(const std::string& line, sim::Tape& tape, std::vector<std::size_t>& open) {
+// Null when the line is one of a choice log.
+const char* read_line(const std::string& line, sim::ChoiceLog& choice_log, std::vector<std::size_t>& open) {
   std::istringstream words(line);
   std::string word;
   words >> word;
-  const std::size_t at = tape.draws.size();
+  const std::size_t at = choice_log.draws.size();
   if (word == ")") {
-    if (open.empty()) return "no span is open";
-    tape.spans[open.back()].end = at;
+    if (open.empty()) return "no group is open";
+    choice_log.groups[open.back()].end = at;
     open.pop_back();
     return nullptr;
   }
-  const bool span = word == "(" || word == "-";
+  const bool group = word == "(" || word == "-";
   const bool left_out = word == "-";
-  if (span && !(words >> word)) return "a span needs a label";
+  if (group && !(words >> word)) return "a group needs a label";
   const std::optional<Label> label = label_named(word);
   if (!label) return "unknown label";
-  if (span) {
-    if (!left_out) open.push_back(tape.spans.size());
+  if (group) {
+    if (!left_out) open.push_back(choice_log.groups.size());
     const auto depth = static_cast<std::uint32_t>(open.size() - (left_out ? 0 : 1));
-    tape.spans.push_back({*label, depth, at, at, left_out});
+    choice_log.groups.push_back({*label, depth, at, at, left_out});
     return nullptr;
   }
   std::uint64_t n = 0;
@@ -113,28 +113,34 @@ const char* read_line(const std::string& line, sim::Tape& tape, std::vector<std:
     if (word[0] != 'x' || std::from_chars(word.data() + 1, end, repeats).ptr != end || repeats > kMaxDraws)
       return "a repeat looks like x12";
   }
-  if (repeats > kMaxDraws - tape.draws.size()) return "a tape has at most 10,000,000 values";
-  tape.draws.insert(tape.draws.end(), repeats,
-                    Draw{*label, static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(value)});
+  if (repeats > kMaxDraws - choice_log.draws.size()) return "a choice log has at most 10,000,000 values";
+  choice_log.draws.insert(choice_log.draws.end(), repeats,
+                          Draw{*label, static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(value)});
   return nullptr;
 }
 
 }  // namespace
 
-std::string to_json(const TapeFile& file) {
-  Json json = {
-      {"urtrs_tape", TapeFile::kVersion}, {"seed", file.seed}, {"oracle", file.oracle}, {"seen", file.seen}};
+std::string to_json(const ChoiceLogFile& file) {
+  Json json = {{"urtrs_choices", ChoiceLogFile::kVersion},
+               {"seed", file.seed},
+               {"oracle", file.oracle},
+               {"seen", file.seen}};
   if (file.scenario) json["scenario"] = scenario_json(*file.scenario);
-  json["tape"] = Lines(sim::trimmed(file.tape)).all();
+  json["choices"] = Lines(sim::trimmed(file.choice_log)).all();
   return json.dump(1) + "\n";
 }
 
-tl::expected<TapeFile, std::string> parse_tape(const std::string& text) {
+tl::expected<ChoiceLogFile, std::string> parse_choice_log(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   const auto wrong = [](std::string why) { return tl::make_unexpected(std::move(why)); };
-  if (!json.is_object() || !json.contains("urtrs_tape")) return wrong("this is not a tape of urtrs-sim");
-  if (json["urtrs_tape"] != TapeFile::kVersion) return wrong("this tape is of another version");
-  TapeFile file;
+  // Up to 1.2 the two members had other names.
+  const bool older = json.is_object() && json.contains("urtrs_tape");
+  const char* const version = older ? "urtrs_tape" : "urtrs_choices";
+  const char* const lines = older ? "tape" : "choices";
+  if (!json.is_object() || !json.contains(version)) return wrong("this is not a choice log of urtrs-sim");
+  if (json[version] != ChoiceLogFile::kVersion) return wrong("this choice log is of another version");
+  ChoiceLogFile file;
   if (!json.contains("seed") || !json["seed"].is_number_unsigned()) return wrong("\"seed\" must be a number");
   file.seed = json["seed"].get<std::uint64_t>();
   for (const auto& [name, member] : {std::pair{"oracle", &file.oracle}, {"seen", &file.seen}})
@@ -144,19 +150,21 @@ tl::expected<TapeFile, std::string> parse_tape(const std::string& text) {
     if (!scenario) return wrong(scenario.error());
     file.scenario = std::move(*scenario);
   }
-  if (!json.contains("tape") || !json["tape"].is_array()) return wrong("\"tape\" must be a list of lines");
+  if (!json.contains(lines) || !json[lines].is_array())
+    return wrong("\"" + std::string(lines) + "\" must be a list of lines");
   std::vector<std::size_t> open;
   std::size_t number = 0;
-  for (const Json& line : json["tape"]) {
+  for (const Json& line : json[lines]) {
     ++number;
-    const char* why = line.is_string() ? read_line(line.get<std::string>(), file.tape, open) : "not a text";
-    if (why != nullptr) return wrong("line " + std::to_string(number) + " of the tape: " + why);
+    const char* why =
+        line.is_string() ? read_line(line.get<std::string>(), file.choice_log, open) : "not a text";
+    if (why != nullptr) return wrong("line " + std::to_string(number) + " of the choice log: " + why);
   }
-  for (const std::size_t span : open) file.tape.spans[span].end = file.tape.draws.size();
+  for (const std::size_t group : open) file.choice_log.groups[group].end = file.choice_log.draws.size();
   return file;
 }
 
-int write_tape(const std::string& path, const TapeFile& file) {
+int write_choice_log(const std::string& path, const ChoiceLogFile& file) {
   errno = 0;
   std::ofstream out(path, std::ios::trunc);
   out << to_json(file);
@@ -164,13 +172,13 @@ int write_tape(const std::string& path, const TapeFile& file) {
   return out ? 0 : (errno != 0 ? errno : EIO);
 }
 
-tl::expected<TapeFile, std::string> read_tape(const std::string& path) {
+tl::expected<ChoiceLogFile, std::string> read_choice_log(const std::string& path) {
   errno = 0;
   std::ifstream in(path);
   if (!in) return tl::make_unexpected(path + ": " + std::strerror(errno != 0 ? errno : EIO));
   std::stringstream text;
   text << in.rdbuf();
-  auto file = parse_tape(text.str());
+  auto file = parse_choice_log(text.str());
   if (!file) return tl::make_unexpected(path + ": " + file.error());
   return file;
 }

@@ -1,4 +1,4 @@
-#include "tools/lib/sequence/text_ladder.hpp"
+#include "tools/lib/sequence/text_diagram.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -8,7 +8,7 @@
 
 #include "tools/lib/trace/text.hpp"
 
-namespace rtrs::tool::ladder {
+namespace rtrs::tools::sequence {
 
 namespace {
 
@@ -37,10 +37,10 @@ const char* color_of(Tone tone) {
   return "";
 }
 
-class TextLadder {
+class TextDiagram {
  public:
-  TextLadder(const Story& story, const Window& window, const TextStyle& style,
-             const std::function<bool(std::string_view)>& line)
+  TextDiagram(const Story& story, const Window& window, const TextStyle& style,
+              const std::function<bool(std::string_view)>& line)
       : story_(story), window_(window), style_(style), line_(line), glyphs_(style.ascii ? kAscii : kBoxes) {}
 
   void run() {
@@ -270,9 +270,9 @@ std::string duration_words(std::int64_t ns) {
   return text;
 }
 
-void print_ladder(const Story& story, const Window& window, const TextStyle& style,
-                  const std::function<bool(std::string_view)>& line) {
-  TextLadder(story, window, style, line).run();
+void print_diagram(const Story& story, const Window& window, const TextStyle& style,
+                   const std::function<bool(std::string_view)>& line) {
+  TextDiagram(story, window, style, line).run();
 }
 
-}  // namespace rtrs::tool::ladder
+}  // namespace rtrs::tools::sequence

@@ -29,7 +29,7 @@ enum class Ending : std::uint8_t {
   local_error,     // the queue pair broke by itself
 };
 
-struct Happening {
+struct NetworkEvent {
   enum class Kind : std::uint8_t {
     qp_created,         // qp, node, link, way = its sending direction; value = retry budget in ns
     qp_paired,          // qp, peer: they are the two ends of one connection

@@ -9,7 +9,7 @@
 
 namespace rtrs {
 
-struct PathNews {
+struct PathEvent {
   enum class Kind : std::uint8_t {
     path,
     link_up,

@@ -1,0 +1,35 @@
+// Choice logs as files: JSON, written and read by this project only, but meant to be looked at and edited
+// too.
+//   {"urtrs_choices": 1, "seed": 4711, "oracle": "O9", "seen": "...",
+//    "choices": ["( swarm", "( option", "swarm 4 1", ")", ")", "- fault_span", "latency 5001 17 x3", ...]}
+// A line is a draw (label, range, value, how often in a row), the begin "(" or end ")" of a group, or a group
+// that is left out "-". What is not there is calm.
+// A directed world has its "scenario" there too, whose "script" has one line of sim/cluster/script.hpp a
+// step.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <tl/expected.hpp>
+
+#include "sim/choices/choice.hpp"
+#include "sim/cluster/scenario.hpp"
+
+namespace rtrs::tools {
+
+struct ChoiceLogFile {
+  static constexpr int kVersion = 1;
+  std::uint64_t seed = 0;    // of the world: it is in the data and the names of a run
+  std::string oracle, seen;  // what failed
+  sim::ChoiceLog choice_log;
+  std::optional<sim::Scenario> scenario;  // of a directed world; else the choice log draws it
+};
+std::string to_json(const ChoiceLogFile&);
+// The error says what is wrong and where.
+tl::expected<ChoiceLogFile, std::string> parse_choice_log(const std::string& json);
+// 0 or a positive errno.
+int write_choice_log(const std::string& path, const ChoiceLogFile&);
+tl::expected<ChoiceLogFile, std::string> read_choice_log(const std::string& path);
+
+}  // namespace rtrs::tools
