@@ -16,6 +16,7 @@
 #include "core/base/reflect.hpp"
 #include "core/record/varint.hpp"
 #include "core/wire/bytes.hpp"
+#include "core/wire/messages.hpp"
 
 namespace rtrs::trace {
 
@@ -25,6 +26,8 @@ template <class T>
 inline constexpr bool is_scalar = std::is_enum_v<T> || std::is_integral_v<T>;
 template <class T>
 inline constexpr bool is_uuid = std::is_same_v<T, wire::Uuid>;
+template <class T>
+inline constexpr bool is_name = std::is_same_v<T, wire::Name>;
 // std::array has a fixed length, FixedVector one that is part of the state.
 template <class T>
 concept Resizable = requires(T& list) {
@@ -40,6 +43,8 @@ std::size_t bound(const T& value) {
     return (sizeof(T) * 8 + 6) / 7;
   } else if constexpr (is_uuid<T>) {
     return 16;
+  } else if constexpr (is_name<T>) {
+    return 2 + wire::kNameFieldBytes;
   } else if constexpr (Reflected<T>) {
     std::size_t size = 0;
     T::visit_fields(value, [&size](const char*, const auto& field) { size += bound(field); });
@@ -58,6 +63,10 @@ std::uint8_t* save(std::uint8_t* out, const T& value) noexcept {
   } else if constexpr (is_uuid<T>) {
     std::memcpy(out, value.bytes.data(), value.bytes.size());
     return out + value.bytes.size();
+  } else if constexpr (is_name<T>) {
+    out = put_varint(out, value.length);
+    std::memcpy(out, value.text.data(), value.length);
+    return out + value.length;
   } else if constexpr (Reflected<T>) {
     T::visit_fields(value, [&out](const char*, const auto& field) { out = save(out, field); });
     return out;
@@ -80,6 +89,15 @@ const std::uint8_t* load(const std::uint8_t* at, const std::uint8_t* end, T& val
     if (static_cast<std::size_t>(end - at) < value.bytes.size()) return nullptr;
     std::memcpy(value.bytes.data(), at, value.bytes.size());
     return at + value.bytes.size();
+  } else if constexpr (is_name<T>) {
+    std::uint64_t length = 0;
+    at = get_varint(at, end, length);
+    if (at == nullptr || length > static_cast<std::size_t>(end - at)) return nullptr;
+    const auto size = static_cast<std::size_t>(length);
+    const auto name = wire::make_name({reinterpret_cast<const char*>(at), size});
+    if (!name) return nullptr;
+    value = name.value;
+    return at + size;
   } else if constexpr (Reflected<T>) {
     T::visit_fields(value, [&at, end](const char*, auto& field) {
       if (at != nullptr) at = load(at, end, field);
@@ -101,7 +119,7 @@ const std::uint8_t* load(const std::uint8_t* at, const std::uint8_t* end, T& val
 
 template <class T>
 void add_layout(Fingerprint& hash, const T& value) {
-  if constexpr (is_scalar<T> || is_uuid<T>) {
+  if constexpr (is_scalar<T> || is_uuid<T> || is_name<T>) {
     hash.add(std::uint64_t{sizeof(T)});
   } else if constexpr (Reflected<T>) {
     T::visit_fields(value, [&hash](const char* name, const auto& field) {
@@ -112,6 +130,15 @@ void add_layout(Fingerprint& hash, const T& value) {
     if constexpr (!Resizable<T>) hash.add(std::uint64_t{std::tuple_size_v<T>});
     add_layout(hash, Item<T>{});
   }
+}
+
+// Control characters of a name, which may come from a file, must not reach a terminal.
+inline std::string printable(std::string_view name) {
+  std::string text(name);
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return text;
 }
 
 // Calls leaf(name, text) for every field; elements of lists that hold nothing but defaults are left out.
@@ -131,6 +158,8 @@ void visit_text(const std::string& name, const T& value, Leaf&& leaf) {
     std::string text;
     for (const std::uint8_t byte : value.bytes) (text += kDigits[byte >> 4]) += kDigits[byte & 15];
     leaf(name, std::move(text));
+  } else if constexpr (is_name<T>) {
+    leaf(name, printable(value.view()));
   } else if constexpr (Reflected<T>) {
     T::visit_fields(value, [&name, &leaf](const char* field_name, const auto& field) {
       std::string whole = name.empty() ? std::string(field_name) : name + '.' + field_name;

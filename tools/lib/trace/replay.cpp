@@ -25,17 +25,11 @@ const char* to_string(Verdict verdict) noexcept {
 
 namespace {
 
-struct Encoded {
-  KindId kind = 0;
-  std::uint8_t bytes[kMaxBuiltinRecord];
-  std::size_t size = 0;
-  std::string_view view() const { return {reinterpret_cast<const char*>(bytes), size}; }
-};
-
-std::string words(const Encoded& action) {
-  const EventInfo& event = *builtin_schema().find(action.kind);
+std::string words(KindId kind, std::string_view fields) {
+  const EventInfo& event = *builtin_schema().find(kind);
   std::vector<Value> values(event.fields.size());
-  get_values(action.bytes, action.bytes + action.size, event, values.data());
+  const auto* at = reinterpret_cast<const std::uint8_t*>(fields.data());
+  get_values(at, at + fields.size(), event, values.data());
   return event.name + ' ' + fields_text(event, values, builtin_schema());
 }
 
@@ -48,7 +42,7 @@ class Run {
  private:
   struct Live {
     std::unique_ptr<ReplayMachine> machine;
-    ActionList actions;    // of the last input
+    Effects actions;       // of the last input
     std::size_t next = 0;  // first one that was not compared
     std::uint64_t input_seq = 0;
     bool same_fields = true;  // its Begin was written with the fields that this version has
@@ -75,7 +69,6 @@ class Run {
   bool refuse(const Record& record, const std::string& why);
   bool diverge(const Record& record, const Live& live, std::string recorded, std::string rerun);
   Live* find(const Record& record);
-  void encode(const Action& action, Encoded& out) const;
   void finish(Reader::Status status, const Record& last);
   std::string words_of(const Record& record) const {
     return record.event->name + ' ' + fields_text(*record.event, record.values, reader_.header().schema);
@@ -92,10 +85,6 @@ class Run {
   History history_;
   ReplayResult result_;
 };
-
-void Run::encode(const Action& action, Encoded& out) const {
-  out.size = static_cast<std::size_t>(put_action_fields(out.bytes, action, out.kind) - out.bytes);
-}
 
 bool Run::refuse(const Record& record, const std::string& why) {
   result_.verdict = Verdict::not_replayable;
@@ -124,11 +113,10 @@ Run::Live* Run::find(const Record& record) {
 // Every action of the last step was in the trace.
 bool Run::settled(const Record& record, Live& live) {
   if (live.next == live.actions.size()) return true;
-  Encoded next;
-  encode(live.actions.begin()[live.next], next);
+  const std::string next = words(live.actions.kind(live.next), live.actions.fields(live.next));
   const std::string left = std::to_string(live.actions.size() - live.next);
-  if (result_.counts_only) return diverge(record, live, "no action", left + " actions, first " + words(next));
-  return diverge(record, live, "no further action", words(next) + " (" + left + " more than recorded)");
+  if (result_.counts_only) return diverge(record, live, "no action", left + " actions, first " + next);
+  return diverge(record, live, "no further action", next + " (" + left + " more than recorded)");
 }
 
 bool Run::begin(const Record& record) {
@@ -264,18 +252,18 @@ bool Run::action(const Record& record) {
   if (live == nullptr) return unknown(record);
   if (live->next == live->actions.size())
     return diverge(record, *live, words_of(record), "no further action");
-  Encoded rerun;
-  encode(live->actions.begin()[live->next], rerun);
-  bool equal = rerun.kind == record.event->id;
-  if (equal && compatibility_->same(rerun.kind)) {
-    equal = rerun.view() == record.fields;
+  const KindId kind = live->actions.kind(live->next);
+  const std::string_view rerun = live->actions.fields(live->next);
+  bool equal = kind == record.event->id;
+  if (equal && compatibility_->same(kind)) {
+    equal = rerun == record.fields;
   } else if (equal) {
-    Encoded recorded;
-    recorded.size = static_cast<std::size_t>(
-        put_fields(recorded.bytes, record, compatibility_->map(rerun.kind)) - recorded.bytes);
-    equal = rerun.view() == recorded.view();
+    std::uint8_t recorded[kMaxBuiltinRecord];
+    const std::uint8_t* const end = put_fields(recorded, record, compatibility_->map(kind));
+    equal = rerun == std::string_view(reinterpret_cast<const char*>(recorded),
+                                      static_cast<std::size_t>(end - recorded));
   }
-  if (!equal) return diverge(record, *live, words_of(record), words(rerun));
+  if (!equal) return diverge(record, *live, words_of(record), words(kind, rerun));
   ++live->next;
   ++result_.actions;
   return true;

@@ -13,12 +13,53 @@
 
 namespace rtrs::trace {
 
+// What a machine did in one step: its actions as a trace has them, whatever list the machine fills.
+class Effects {
+ public:
+  void clear() noexcept {
+    bytes_.clear();
+    ends_.clear();
+  }
+  void add(const Action& action) {
+    KindId kind = 0;
+    const std::uint8_t* const end = put_action_fields(scratch_, action, kind);
+    add(kind, end);
+  }
+  // Of a machine whose actions are no Action.
+  template <class T>
+  void add_event(const T& value) {
+    static_assert(KindOf<T>::category == EventClass::action);
+    add(kKindOf<T>, put_fields(scratch_, value));
+  }
+
+  std::size_t size() const noexcept { return ends_.size(); }
+  KindId kind(std::size_t index) const noexcept { return ends_[index].kind; }
+  // Encoded as this build does.
+  std::string_view fields(std::size_t index) const noexcept {
+    const std::size_t begin = index == 0 ? 0 : ends_[index - 1].end;
+    return std::string_view(bytes_).substr(begin, ends_[index].end - begin);
+  }
+
+ private:
+  struct End {
+    KindId kind;
+    std::size_t end;
+  };
+  void add(KindId kind, const std::uint8_t* end) {
+    bytes_.append(reinterpret_cast<const char*>(scratch_), static_cast<std::size_t>(end - scratch_));
+    ends_.push_back({kind, bytes_.size()});
+  }
+  std::string bytes_;
+  std::vector<End> ends_;
+  std::uint8_t scratch_[kMaxBuiltinRecord];
+};
+
 // One machine that is run again.
 class ReplayMachine {
  public:
   virtual ~ReplayMachine() = default;
   // False when machines of this kind do not take the event.
-  virtual bool feed(const Record& input, const FieldMap& map, ActionList& actions) = 0;
+  virtual bool feed(const Record& input, const FieldMap& map, Effects& effects) = 0;
   virtual std::uint64_t fingerprint() const = 0;
   // Name of the first broken rule of the state, or null.
   virtual const char* broken_invariant() const { return nullptr; }

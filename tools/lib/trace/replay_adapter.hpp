@@ -19,11 +19,13 @@ class ReplayAdapter<Machine, std::variant<Inputs...>> final : public ReplayMachi
   template <class... Arguments>
   explicit ReplayAdapter(Arguments&&... arguments) : machine_(std::forward<Arguments>(arguments)...) {}
 
-  bool feed(const Record& input, const FieldMap& map, ActionList& actions) override {
+  bool feed(const Record& input, const FieldMap& map, Effects& effects) override {
     static constexpr Table kTable = make_table();
     const KindId kind = input.event->id;
     if (kind >= kKindLimit || kTable[kind] == nullptr) return false;
-    kTable[kind](machine_, input, map, actions);
+    actions_.clear();
+    kTable[kind](machine_, input, map, actions_);
+    for (const Action& action : actions_) effects.add(action);
     return true;
   }
   std::uint64_t fingerprint() const override { return machine_.fingerprint(); }
@@ -58,6 +60,7 @@ class ReplayAdapter<Machine, std::variant<Inputs...>> final : public ReplayMachi
   }
 
   Machine machine_;
+  ActionList actions_;
 };
 
 }  // namespace rtrs::trace
