@@ -12,8 +12,8 @@ MemoryServer::MemoryServer(boost::asio::io_context& context, MemoryDisks& disks,
   ServerConfig config;
   config.queue_depth = 64;
   config.heartbeat = options.heartbeat;
-  server_ =
-      std::make_unique<BlockServer>(fit(config, fabric_->capabilities()), options.first_generation, nullptr);
+  server_ = std::make_unique<BlockServer>(clamp_to(config, fabric_->capabilities()), options.first_generation,
+                                          nullptr);
   port_ = options.port;
   for (const std::string& address : options.listen) {
     const Errc listening = server_->listen(*fabric_, asio::steady_now(), PathAddress{"", address, port_});

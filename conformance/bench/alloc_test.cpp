@@ -31,7 +31,7 @@ TEST(Allocations, NoneOverTheSimulatedFabric) {
   Recorder recorder(1024);
   ServerConfig config;
   config.queue_depth = 64;
-  Server server(fit(config, far.capabilities()), &recorder);
+  Server server(clamp_to(config, far.capabilities()), &recorder);
   ASSERT_EQ(server.listen(far, 0, PathAddress{"", "n1.p0", 1234}), Errc::ok);
   ClientOptions options;
   options.session_name = "alloc";

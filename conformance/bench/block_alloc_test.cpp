@@ -78,7 +78,7 @@ class Blocks {
     ServerConfig config;
     config.queue_depth = 64;
     config.send_invalidate = false;
-    return fit(config, fabric.capabilities());
+    return clamp_to(config, fabric.capabilities());
   }
   static BlockClientOptions client_options(const Fabric& fabric, const PathAddress& path) {
     BlockClientOptions options;

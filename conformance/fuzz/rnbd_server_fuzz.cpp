@@ -10,7 +10,6 @@
 
 using namespace rtrs;
 using namespace rtrs::rnbd;
-using wire::Direction;
 using wire::rnbd::AccessMode;
 using wire::rnbd::Opcode;
 using Bytes = std::vector<std::byte>;

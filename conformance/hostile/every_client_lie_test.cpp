@@ -35,7 +35,7 @@ class Scene {
         peer_(world_, 0),
         third_(world_.network.add_node()),
         honest_sim_(world_.network, third_, world_.choice),
-        server_(fit(config(), world_.network.capabilities()), nullptr),
+        server_(clamp_to(config(), world_.network.capabilities()), nullptr),
         honest_(options(), nullptr) {
     EXPECT_EQ(server_.listen(server_fabric_, 0, PathAddress{"", "n1.p0", 1234}), Errc::ok);
     EXPECT_EQ(honest_.open(honest_fabric_, 0), Errc::ok);

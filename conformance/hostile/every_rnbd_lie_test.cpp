@@ -41,13 +41,13 @@ class Server {
   // Of the device, or what might be one.
   std::uint32_t id() const { return id_; }
 
-  void expect_answered(wire::Direction direction, std::uint32_t data_len, const Message& header) {
+  void expect_answered(Direction direction, std::uint32_t data_len, const Message& header) {
     const auto request = session_.arrive(direction, data_len, header);
     for (const rnbd::Storage& one : session_.storage) expect_inside(one);
     for (const rnbd::Storage& one : session_.storage) {
       if (one.request != request || (one.opcode != Opcode::read && one.opcode != Opcode::write)) continue;
       EXPECT_EQ(one.bytes, data_len) << "storage reads and writes the data of the request, no more";
-      EXPECT_EQ(one.opcode == Opcode::read, direction == wire::Direction::read);
+      EXPECT_EQ(one.opcode == Opcode::read, direction == Direction::read);
     }
     settle();
     EXPECT_NE(session_.errno_of(request), session_.kUnanswered);
@@ -77,8 +77,7 @@ class Server {
 
  private:
   void greet() {
-    session_.arrive(wire::Direction::read, wire::rnbd::kSessInfoRspBytes,
-                    rnbd_message(wire::rnbd::SessInfo{2}));
+    session_.arrive(Direction::read, wire::rnbd::kSessInfoRspBytes, rnbd_message(wire::rnbd::SessInfo{2}));
   }
   void settle() {
     while (!session_.opens.empty() || !session_.storage.empty()) {
@@ -109,7 +108,7 @@ void play_to_server(const wire::rnbd::Framing& honest, std::initializer_list<Fie
     std::vector<Lie> all = lies(message, fields);
     all.push_back({"the truth", message});
     for (const Lie& lie : all) {
-      for (const auto direction : {wire::Direction::read, wire::Direction::write}) {
+      for (const auto direction : {Direction::read, Direction::write}) {
         for (const std::uint32_t data_len : {honest.data_len, 0U, 1U, 512U, 1U << 20}) {
           SCOPED_TRACE("stage " + std::to_string(static_cast<int>(stage)) + ", " + lie.name + ", data " +
                        std::to_string(data_len));

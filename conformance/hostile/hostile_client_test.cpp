@@ -32,7 +32,7 @@ class HostileClientTest : public testing::Test {
     made.queue_depth = 8;
     made.chunk_size = 16384;
     made.send_depth = 64;
-    return fit(made, world.network.capabilities());
+    return clamp_to(made, world.network.capabilities());
   }
   void handshake() {
     peer.connect(kService, conn_req(0), kServer);

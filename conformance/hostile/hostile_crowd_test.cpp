@@ -61,7 +61,7 @@ class HostileCrowdTest : public testing::Test {
     config.send_depth = 8;
     config.max_sessions = max_sessions;
     config.max_half_open = max_half_open;
-    server = std::make_unique<Server>(fit(config, network.capabilities()), nullptr);
+    server = std::make_unique<Server>(clamp_to(config, network.capabilities()), nullptr);
     ASSERT_EQ(server->listen(server_party->fabric, 0, PathAddress{}), Errc::ok);
   }
   Honest& join(const ClientOptions& how) {

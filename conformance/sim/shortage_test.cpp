@@ -61,7 +61,7 @@ TEST(Fit, AServerTakesNoMoreThanTheFabricHas) {
   ServerConfig wanted;
   wanted.send_depth = 1000;
   wanted.always_invalidate = true;
-  const ServerConfig fitted = fit(wanted, fabric);
+  const ServerConfig fitted = clamp_to(wanted, fabric);
   EXPECT_EQ(fitted.send_depth, 100);
   EXPECT_FALSE(fitted.send_invalidate);
   EXPECT_FALSE(fitted.imm_consumes_receive);

@@ -193,7 +193,7 @@ void ClientTester::judge_request(Attempt& attempt, const wire::IoRequest& io, st
   const auto breach = [&](const char* text) {
     if (attempt.breaches.size() < kMostKept) attempt.breaches.emplace_back(text);
   };
-  const bool read = io.direction == wire::Direction::read;
+  const bool read = io.direction == Direction::read;
   const std::uint32_t header = read ? 8 + (io.has_descriptor ? 16 : 0) : 4;
   if (io.off + header > kChunk) breach("a header that ends behind the chunk");
   if (io.usr_len + header > 4096) breach("headers longer than max_hdr_size");

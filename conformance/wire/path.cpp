@@ -138,7 +138,7 @@ void Path::open_within(Nanos limit) {
 Path::Prepared Path::prepare(const Ask& ask) {
   require(!asked_.empty(), "the path is not up");
   require(ask.chunk < depth(), "the server has only {} chunks", depth());
-  const bool read = ask.direction == wire::Direction::read;
+  const bool read = ask.direction == Direction::read;
   Prepared made;
   Outstanding& slot = asked_[ask.chunk];
   slot = {};
@@ -156,7 +156,8 @@ Path::Prepared Path::prepare(const Ask& ask) {
   const std::uint32_t before = read ? ask.room : static_cast<std::uint32_t>(ask.data.size());
   const auto usr_len = static_cast<std::uint16_t>(ask.user.size());
   Message header(wire::kMaxIoHeaderBytes);
-  wire::store_le16(header, 0, ask.type.value_or(static_cast<std::uint16_t>(ask.direction)));
+  const auto type = read ? wire::MsgType::read : wire::MsgType::write;
+  wire::store_le16(header, 0, ask.type.value_or(static_cast<std::uint16_t>(type)));
   wire::store_le16(header, 2, ask.usr_len.value_or(usr_len));
   header.resize(read ? (described || ask.sg_cnt ? wire::kMaxIoHeaderBytes : wire::kReadHeaderBytes)
                      : wire::kWriteHeaderBytes);

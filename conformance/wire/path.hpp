@@ -21,7 +21,7 @@ struct Identity {
 
 // One request. What is not set is what an honest client would send.
 struct Ask {
-  wire::Direction direction = wire::Direction::read;
+  Direction direction = Direction::read;
   std::uint16_t cid = 0;
   std::uint16_t chunk = 0;
   Message user;            // user header

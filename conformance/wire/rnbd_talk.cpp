@@ -31,7 +31,7 @@ Ask open_ask(const std::string& name, AccessMode mode) {
 
 Ask close_ask(std::uint32_t device) {
   Ask ask;
-  ask.direction = wire::Direction::write;
+  ask.direction = Direction::write;
   ask.user = bytes_of(Close{device}, kCloseBytes);
   return ask;
 }
@@ -42,7 +42,7 @@ Ask io_ask(const Io& io, Message data) {
   ask.direction = framing.direction;
   ask.cid = 1;
   ask.user = bytes_of(io, kIoBytes);
-  if (framing.direction == wire::Direction::read) ask.room = framing.data_len;
+  if (framing.direction == Direction::read) ask.room = framing.data_len;
   ask.data = std::move(data);
   return ask;
 }

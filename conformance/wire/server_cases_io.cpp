@@ -121,7 +121,7 @@ void header_20(ServerTester& tester) {
 void read_as_write(ServerTester& tester) {
   const Device device = open_device(tester);
   Ask ask = io_ask(device.io(Opcode::read, device.block()));
-  ask.direction = wire::Direction::write;
+  ask.direction = Direction::write;
   ask.room = 0;
   ask.data.assign(device.block(), std::byte{0});
   expect_refused(*device.path, ask, "a read that has nowhere to go");
@@ -156,7 +156,7 @@ void flush_odd(ServerTester& tester) {
 void flush_as_write(ServerTester& tester) {
   const Device device = open_device(tester);
   Ask ask = io_ask(device.io(Opcode::flush, 0));
-  ask.direction = wire::Direction::write;
+  ask.direction = Direction::write;
   expect_errno(*device.path, ask, 0, "a flush that travels as a write");
 }
 

@@ -88,7 +88,7 @@ void write_as_read(ServerTester& tester) {
   const Message data = pattern(device.block(), 7);
   write(device, device.io(Opcode::write, device.block()), data);
   Ask ask = io_ask(device.io(Opcode::write, device.block()));
-  ask.direction = wire::Direction::read;
+  ask.direction = Direction::read;
   ask.room = device.block();
   ask.chunk = 1;  // what is in there is not what was written
   expect_refused(*device.path, ask, "a write that brings no data");

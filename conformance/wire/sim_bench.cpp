@@ -33,7 +33,7 @@ SimServer::SimServer(SimBench& bench, Fabric& fabric, const Change& change) : st
   config.chunk_size = 65536;
   config.send_depth = 128;
   if (change) change(config);
-  server = std::make_unique<BlockServer>(fit(config, bench.network.capabilities()), 0, nullptr);
+  server = std::make_unique<BlockServer>(clamp_to(config, bench.network.capabilities()), 0, nullptr);
   for (const char* port : {"n1.p0", "n1.p1"}) {
     EXPECT_EQ(server->listen(fabric, bench.now(), PathAddress{"", port, 1234}), Errc::ok);
   }

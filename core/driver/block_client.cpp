@@ -180,7 +180,7 @@ bool BlockClient::Impl::send(Fabric& fabric, Nanos now, const rnbd::SendMessage&
       std::find_if(messages.begin(), messages.end(), [](const auto& m) { return m.token == 0; });
   RTRS_ASSERT(free != messages.end());
   IoRequest request;
-  request.direction = action.direction == wire::Direction::read ? Direction::read : Direction::write;
+  request.direction = action.direction;
   request.service = true;
   request.user_header = action.user_header();
   request.data = std::span(free->response).first(action.response_length);

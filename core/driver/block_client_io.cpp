@@ -149,7 +149,7 @@ void BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t inde
   piece.ticket = start.ticket;
   const auto framing = rnbd::encode_io(start.device_id, piece.what, header);
   IoRequest message;
-  message.direction = framing.direction == wire::Direction::read ? Direction::read : Direction::write;
+  message.direction = framing.direction;
   message.affinity = next_affinity++;
   message.user_header = header;
   message.data = {framing.data_len == 0 ? nullptr : request.io.data + piece.at, framing.data_len};

@@ -110,7 +110,7 @@ void BlockServer::Impl::handle_request(Fabric& fabric, Nanos now, const ServerEv
   session->requests[event.id.chunk] = {event.id, event.data};
   rnbd::DeviceRequest input;
   input.request = pack(event.id);
-  input.direction = event.direction == Direction::read ? wire::Direction::read : wire::Direction::write;
+  input.direction = event.direction;
   input.data_len = static_cast<std::uint32_t>(event.data.size());
   input.user_header = event.user_header;
   feed(fabric, now, *session, input);

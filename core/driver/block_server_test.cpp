@@ -74,7 +74,7 @@ class BlockServerTest : public testing::Test {
   void take(const block::SessionClosed& one) { ended.push_back(one); }
 
   test::ServerSideFabric fabric;
-  BlockServer server{fit(config(), fabric.capabilities()), 5, nullptr};
+  BlockServer server{clamp_to(config(), fabric.capabilities()), 5, nullptr};
   Nanos now = 1;
   std::size_t at_a_time = 3;  // actions that one poll may hand out
   std::uint8_t clients = 0;

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "core/driver/client.hpp"
+#include "core/driver/server.hpp"
 
 namespace rtrs {
 
@@ -13,16 +14,29 @@ void seed_jitter(ClientOptions& options) {
   std::memcpy(&options.protocol.seed, options.session_uuid.bytes.data(), sizeof options.protocol.seed);
 }
 
+// What both ends have in common.
+template <class Config>
+void clamp_common(Config& config, const Capabilities& fabric) noexcept {
+  config.imm_consumes_receive = fabric.imm_consumes_receive;
+  config.probe_deliveries = fabric.done_means_delivered;
+  if (fabric.max_send_depth != 0 && fabric.max_send_depth < config.send_depth)
+    config.send_depth = static_cast<std::uint16_t>(fabric.max_send_depth);
+}
+
 }  // namespace
+
+ServerConfig clamp_to(const ServerConfig& wanted, const Capabilities& fabric) noexcept {
+  ServerConfig config = wanted;
+  config.send_invalidate = wanted.send_invalidate && fabric.send_invalidate;
+  clamp_common(config, fabric);
+  return config;
+}
 
 ClientOptions clamp_to(const ClientOptions& wanted, const Capabilities& fabric) {
   ClientOptions options = wanted;
   ClientConfig& protocol = options.protocol;
-  protocol.imm_consumes_receive = fabric.imm_consumes_receive;
   protocol.offer_invalidation = protocol.offer_invalidation && fabric.per_io_keys;
-  protocol.probe_deliveries = fabric.done_means_delivered;
-  if (fabric.max_send_depth != 0 && fabric.max_send_depth < protocol.send_depth)
-    protocol.send_depth = static_cast<std::uint16_t>(fabric.max_send_depth);
+  clamp_common(protocol, fabric);
   // A request takes a receive, with invalidation two; the rest is for service messages.
   constexpr std::uint32_t kServiceReceives = 128;
   const std::uint32_t per_request = protocol.offer_invalidation ? 2 : 1;

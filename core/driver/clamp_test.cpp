@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/driver/client.hpp"
+#include "core/driver/server.hpp"
 
 namespace rtrs {
 namespace {
@@ -66,6 +67,23 @@ TEST(Clamp, ASeedThatNobodyChoseComesFromTheSession) {
   EXPECT_NE(clamp_to(options, {}).protocol.seed, one);
   options.protocol.seed = 77;
   EXPECT_EQ(clamp_to(options, {}).protocol.seed, 77U);
+}
+
+TEST(Clamp, AServerHasNoDeeperQueuesAndNoSendWithInvWhereTheFabricHasNone) {
+  ServerConfig wanted;
+  wanted.send_depth = 100;
+  wanted.send_invalidate = true;
+  wanted.always_invalidate = true;
+  Capabilities fabric;
+  fabric.max_send_depth = 50;
+  const ServerConfig poor = clamp_to(wanted, fabric);
+  EXPECT_EQ(poor.send_depth, 50);
+  EXPECT_FALSE(poor.send_invalidate);
+  EXPECT_TRUE(poor.always_invalidate) << "listen() refuses it";
+  fabric.send_invalidate = true;
+  fabric.max_send_depth = 0;
+  EXPECT_EQ(clamp_to(wanted, fabric).send_depth, 100) << "0: no bound";
+  EXPECT_TRUE(clamp_to(wanted, fabric).send_invalidate);
 }
 
 }  // namespace

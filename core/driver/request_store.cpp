@@ -11,7 +11,7 @@ void RequestStore::store(std::uint16_t chunk, unsigned place, ConKey key, const 
   RTRS_ASSERT(header.size() == request.usr_len && header.size() <= header_bytes_);
   StoredRequest& stored = chunks_[chunk].items[place];
   stored.key = key;
-  stored.direction = request.direction == wire::Direction::read ? Direction::read : Direction::write;
+  stored.direction = request.direction;
   stored.usr_len = request.usr_len;
   stored.data_len = request.data_len;
   stored.desc = request.has_descriptor ? request.desc : wire::Descriptor{};

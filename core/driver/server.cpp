@@ -126,17 +126,6 @@ Server::~Server() = default;
 Server::Server(Server&&) noexcept = default;
 Server& Server::operator=(Server&&) noexcept = default;
 
-ServerConfig fit(const ServerConfig& wanted, const Capabilities& fabric) noexcept {
-  ServerConfig config = wanted;
-  config.imm_consumes_receive = fabric.imm_consumes_receive;
-  config.send_invalidate = wanted.send_invalidate && fabric.send_invalidate;
-  config.probe_deliveries = fabric.done_means_delivered;
-  if (fabric.max_send_depth != 0 && fabric.max_send_depth < config.send_depth) {
-    config.send_depth = static_cast<std::uint16_t>(fabric.max_send_depth);
-  }
-  return config;
-}
-
 namespace {
 
 Errc check(const ServerConfig& config, const Capabilities& fabric) noexcept {
@@ -146,7 +135,7 @@ Errc check(const ServerConfig& config, const Capabilities& fabric) noexcept {
                         wire::check_geometry(config.queue_depth, config.chunk_size) == wire::Refusal::none;
   const bool rest = config.send_depth >= 8 && config.max_sessions >= 1 && config.heartbeat.interval > 0;
   if (!geometry || !rest) return Errc::invalid;
-  ServerConfig fitted = fit(config, fabric);
+  ServerConfig fitted = clamp_to(config, fabric);
   fitted.probe_deliveries = fitted.probe_deliveries && config.probe_deliveries;  // it may be left out
   const bool receives =
       fabric.max_receive_depth == 0 || server_receives(config, 0, false) < fabric.max_receive_depth;

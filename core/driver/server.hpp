@@ -54,8 +54,9 @@ struct ServerStats {
   std::uint64_t stale_events = 0;
 };
 
-// The configuration bent to what the fabric can do: all but always_invalidate, which nobody may lose unasked.
-ServerConfig fit(const ServerConfig&, const Capabilities&) noexcept;
+// The configuration as far as the fabric can do what it asks for: credits, invalidation by SEND_WITH_INV,
+// depth of queues. Not always_invalidate, which listen() refuses where the fabric does not have it.
+ServerConfig clamp_to(const ServerConfig& wanted, const Capabilities& fabric) noexcept;
 
 class Server {
  public:
@@ -66,7 +67,7 @@ class Server {
   Server& operator=(Server&&) noexcept;
 
   // invalid: the configuration is out of its bounds; not_supported: the fabric cannot do what it asks for
-  // (see fit()); else what the fabric says. May be called for several addresses of one fabric.
+  // (see clamp_to()); else what the fabric says. May be called for several addresses of one fabric.
   Errc listen(Fabric&, Nanos now, const PathAddress& local);
   std::size_t poll(Fabric&, Nanos now, std::span<ServerEvent>);
   // `peer_errno`: 0 or a positive Linux errno. A read answered with 0 sends `data` of the request.

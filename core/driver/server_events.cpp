@@ -74,7 +74,7 @@ void Server::Impl::note(Nanos now, Session& session, const FabricEvent& event) {
     return tap.received(instance, now, event, {}, rest.first(std::min(rest.size(), wire::kMaxIoHeaderBytes)));
   }
   const wire::IoRequest& io = parsed.value;
-  const bool read = io.direction == wire::Direction::read;
+  const bool read = io.direction == Direction::read;
   const std::size_t header = !read               ? wire::kWriteHeaderBytes
                              : io.has_descriptor ? wire::kMaxIoHeaderBytes
                                                  : wire::kReadHeaderBytes;
@@ -203,7 +203,7 @@ void Server::Impl::handle_request(Fabric& fabric, Nanos now, Session& session, c
   input.usr_len = request.usr_len;
   input.chunk = static_cast<std::uint16_t>(request.buf_id);
   input.generation = request.generation;
-  input.direction = request.direction == wire::Direction::read ? Direction::read : Direction::write;
+  input.direction = request.direction;
   input.need_invalidate = request.need_inval;
   input.has_descriptor = request.has_descriptor;
   const wire::Bytes header = wire::user_header(chunk, request);

@@ -141,11 +141,11 @@ class RawClient {
   }
   RegionId region() const { return static_cast<RegionId>(region_); }
   // Of a write the data stands in the chunk already.
-  void request(std::uint16_t index, wire::Direction direction, std::uint32_t data_len, wire::Bytes header) {
+  void request(std::uint16_t index, Direction direction, std::uint32_t data_len, wire::Bytes header) {
     std::memcpy(chunk(index).data() + data_len, header.data(), header.size());
     const auto off = static_cast<std::uint32_t>(data_len + header.size());
     const auto usr_len = static_cast<std::uint16_t>(header.size());
-    if (direction == wire::Direction::write) {
+    if (direction == Direction::write) {
       write_message(wire::RdmaWriteHeader{usr_len, 0}, chunk(index).subspan(off));
     } else {
       wire::RdmaReadHeader read;
@@ -164,7 +164,7 @@ class RawClient {
   void open(std::uint16_t index, std::string_view name, std::uint32_t room = wire::rnbd::kOpenRspBytes) {
     std::array<std::byte, wire::rnbd::kOpenBytes> header;
     write_message(wire::rnbd::Open{wire::rnbd::AccessMode::read_write, wire::make_name(name).value}, header);
-    request(index, wire::Direction::read, room, header);
+    request(index, Direction::read, room, header);
   }
   // That the answer in this chunk names.
   std::uint32_t device_id(std::uint16_t index) {
@@ -173,7 +173,7 @@ class RawClient {
   void close(std::uint16_t index, std::uint32_t device) {
     std::array<std::byte, wire::rnbd::kCloseBytes> header;
     write_message(wire::rnbd::Close{device}, header);
-    request(index, wire::Direction::write, 0, header);
+    request(index, Direction::write, 0, header);
   }
   void io(std::uint16_t index, std::uint32_t device, wire::rnbd::Opcode opcode, std::uint32_t bytes = 4096) {
     wire::rnbd::Io message;

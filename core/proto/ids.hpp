@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstdint>
 
+#include "core/base/direction.hpp"
 #include "core/base/reflect.hpp"
 
 namespace rtrs {
@@ -39,7 +40,5 @@ struct OldestRequest {
   std::uint16_t path = 0;
   std::uint16_t con = 0;
 };
-
-enum class Direction : std::uint8_t { read = 0, write = 1 };
 
 }  // namespace rtrs

@@ -134,7 +134,7 @@ enum class MessageKind : std::uint8_t { sess_info, open, close };
 struct SendMessage {
   std::uint64_t token;
   MessageKind kind;
-  wire::Direction direction;
+  Direction direction;
   std::uint16_t header_length;
   std::uint16_t response_length;
   std::array<std::byte, wire::rnbd::kOpenBytes> header;

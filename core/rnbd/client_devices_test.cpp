@@ -26,7 +26,7 @@ TEST(ClientDevices, MapSendsSessInfoThenOpen) {
   EXPECT_TRUE(wire::rnbd::parse_sess_info(client.messages[0].user_header()));
   client.answer_info();
   ASSERT_TRUE(client.only_message_is(MessageKind::open));
-  EXPECT_EQ(client.messages[0].direction, wire::Direction::read);
+  EXPECT_EQ(client.messages[0].direction, Direction::read);
   EXPECT_EQ(client.messages[0].response_length, wire::rnbd::kOpenRspBytes);
   const auto open = wire::rnbd::parse_open(client.messages[0].user_header());
   EXPECT_EQ(open.value.device_name.view(), "a");

@@ -23,7 +23,7 @@ TEST(ClientUnmap, ClosesWhatIsOpen) {
   client.step(UnmapRequested{handle});
   ASSERT_TRUE(client.only_message_is(MessageKind::close));
   EXPECT_EQ(closed_id(client), 4U);
-  EXPECT_EQ(client.messages[0].direction, wire::Direction::write);
+  EXPECT_EQ(client.messages[0].direction, Direction::write);
   EXPECT_EQ(client.devices.gate(handle), Gate::refuse);
   EXPECT_TRUE(client.news.empty());
   client.answer_close();

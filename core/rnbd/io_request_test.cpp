@@ -27,7 +27,7 @@ Geometry disk() {
 TEST(IoRequest, FlushTravelsAsReadWithoutData) {
   std::array<std::byte, wire::rnbd::kIoBytes> header{};
   const auto framing = encode_io(7, IoPiece{Opcode::flush, 0, 0, false}, header);
-  EXPECT_EQ(framing.direction, wire::Direction::read);
+  EXPECT_EQ(framing.direction, Direction::read);
   EXPECT_EQ(framing.data_len, 0U);
   EXPECT_FALSE(framing.has_descriptor);
   const auto io = wire::rnbd::parse_io(header);
@@ -40,7 +40,7 @@ TEST(IoRequest, FlagsAreThoseOfTheKernelClient) {
   std::array<std::byte, wire::rnbd::kIoBytes> header{};
   EXPECT_EQ(encode_io(7, IoPiece{Opcode::read, 8, 4096, true}, header).data_len, 4096U);
   EXPECT_EQ(wire::load_le32(header, 16), 0x100U);
-  EXPECT_EQ(encode_io(7, IoPiece{Opcode::write, 8, 4096, false}, header).direction, wire::Direction::write);
+  EXPECT_EQ(encode_io(7, IoPiece{Opcode::write, 8, 4096, false}, header).direction, Direction::write);
   EXPECT_EQ(wire::load_le32(header, 16), 0x001U);
   EXPECT_EQ(encode_io(7, IoPiece{Opcode::write, 8, 4096, true}, header).data_len, 4096U);
   EXPECT_EQ(wire::load_le32(header, 16), 0x301U);
@@ -53,7 +53,7 @@ TEST(IoRequest, R81DataLessOperationsCarryTheirLengthInTheMessage) {
     std::array<std::byte, wire::rnbd::kIoBytes> header{};
     const auto framing = encode_io(1, IoPiece{opcode, 16, 8192, false}, header);
     EXPECT_EQ(framing.data_len, 0U);
-    EXPECT_EQ(framing.direction, wire::Direction::write);
+    EXPECT_EQ(framing.direction, Direction::write);
     EXPECT_EQ(wire::rnbd::parse_io(header).value.size, 8192U);
   }
 }

@@ -15,7 +15,7 @@ using wire::rnbd::MsgType;
 
 // A message of the session, not of a device, that must leave room for its answer.
 bool is_query(const DeviceRequest& input, std::size_t answer_bytes) noexcept {
-  return input.direction == wire::Direction::read && input.data_len >= answer_bytes;
+  return input.direction == Direction::read && input.data_len >= answer_bytes;
 }
 
 }  // namespace
@@ -173,7 +173,7 @@ void ServerDevices::answer_waiters(std::uint16_t slot, std::uint16_t error, Serv
 
 void ServerDevices::on_close(const DeviceRequest& input, ServerActions& actions) noexcept {
   const auto message = wire::rnbd::parse_close(input.user_header);
-  if (!message || input.direction != wire::Direction::write || input.data_len != 0) {
+  if (!message || input.direction != Direction::write || input.data_len != 0) {
     return respond(input.request, kEinval, actions);
   }
   const std::uint16_t slot = slot_by_id(message.value.device_id);

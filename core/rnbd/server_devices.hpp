@@ -35,7 +35,7 @@ inline constexpr unsigned kMaxDeviceWaiters = 8;
 // `request` is the caller's name of the request and only given back. `user_header` is read during the call.
 struct DeviceRequest {
   std::uint64_t request = 0;
-  wire::Direction direction = wire::Direction::read;
+  Direction direction = Direction::read;
   std::uint32_t data_len = 0;  // bytes of data, or of room for the answer
   wire::Bytes user_header{};
 };

@@ -12,7 +12,6 @@
 namespace rtrs::rnbd {
 namespace {
 
-using wire::Direction;
 using wire::rnbd::AccessMode;
 using wire::rnbd::Opcode;
 using Bytes = std::vector<std::byte>;

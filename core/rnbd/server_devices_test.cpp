@@ -16,7 +16,6 @@ namespace {
 using namespace wire::linux_errno;
 using namespace test;
 using Bytes = std::vector<std::byte>;
-using wire::Direction;
 using wire::rnbd::AccessMode;
 using wire::rnbd::Opcode;
 

@@ -12,7 +12,6 @@ namespace {
 using namespace wire::linux_errno;
 using namespace test;
 using Bytes = std::vector<std::byte>;
-using wire::Direction;
 using wire::rnbd::Opcode;
 
 TEST(ServerIo, IoGoesToItsExport) {

@@ -29,7 +29,6 @@ inline Header open_message(std::string_view name, wire::rnbd::AccessMode mode) {
 class Session {
  public:
   using AccessMode = wire::rnbd::AccessMode;
-  using Direction = wire::Direction;
   using Opcode = wire::rnbd::Opcode;
   using Request = std::uint64_t;  // counted from 1
 

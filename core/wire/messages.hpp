@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "core/base/direction.hpp"
 #include "core/wire/bytes.hpp"
 #include "core/wire/refusal.hpp"
 
@@ -47,8 +48,6 @@ enum class MsgType : std::uint16_t {
   fence_req = 0x4001,  ///< ours; never sent to a peer that did not negotiate kConnRspFence
   fence_rsp = 0x4002,  ///< ours
 };
-
-enum class Direction : std::uint8_t { write = 2, read = 3 };
 
 /// ConnReq::extensions; a kernel peer sends 0.
 inline constexpr std::uint8_t kExtensionFence = 0x1;

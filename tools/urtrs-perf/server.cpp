@@ -66,7 +66,7 @@ class PerfServer {
     config.queue_depth = options.queue_depth;
     config.chunk_size = options.chunk_size;
     config.heartbeat.interval = options.heartbeat;
-    return fit(config, fabric.capabilities());
+    return clamp_to(config, fabric.capabilities());
   }
 
   template <class Done>

@@ -5,23 +5,6 @@
 
 namespace rtrs::daemon {
 
-std::optional<AccessMode> access_mode_from_wire(std::uint8_t value) noexcept {
-  if (value > static_cast<std::uint8_t>(AccessMode::migration)) return std::nullopt;
-  return static_cast<AccessMode>(value);
-}
-
-const char* to_string(AccessMode mode) noexcept {
-  switch (mode) {
-    case AccessMode::ro:
-      return "ro";
-    case AccessMode::rw:
-      return "rw";
-    case AccessMode::migration:
-      return "migration";
-  }
-  return "unknown";
-}
-
 const char* to_string(ExportKind kind) noexcept {
   switch (kind) {
     case ExportKind::file:
@@ -54,8 +37,8 @@ void Lease::release() noexcept {
 tl::expected<Lease, OpenError> AccessTable::acquire(const DeviceId& id, AccessMode mode,
                                                     const std::string& session, const std::string& device) {
   const std::uint32_t writing = writers(id);
-  const std::uint32_t allowed = mode == AccessMode::rw ? 1 : 2;
-  if (mode != AccessMode::ro && writing >= allowed) {
+  const std::uint32_t allowed = mode == AccessMode::read_write ? 1 : 2;
+  if (mode != AccessMode::read_only && writing >= allowed) {
     return tl::unexpected(
         OpenError{EPERM, "session " + in_quotes(session) + " may not open device " + in_quotes(device) +
                              " as " + to_string(mode) + ": it already has " + std::to_string(writing) +
@@ -63,7 +46,7 @@ tl::expected<Lease, OpenError> AccessTable::acquire(const DeviceId& id, AccessMo
                              in_quotes(devices_.at(id).last_writer)});
   }
   Users& users = devices_[id];
-  if (mode == AccessMode::ro) {
+  if (mode == AccessMode::read_only) {
     ++users.readers;
   } else {
     ++users.writers;
@@ -76,7 +59,7 @@ void AccessTable::release(const DeviceId& id, AccessMode mode) noexcept {
   const auto found = devices_.find(id);
   if (found == devices_.end()) return;
   Users& users = found->second;
-  --(mode == AccessMode::ro ? users.readers : users.writers);
+  --(mode == AccessMode::read_only ? users.readers : users.writers);
   if (users.readers == 0 && users.writers == 0) devices_.erase(found);
 }
 

@@ -4,23 +4,15 @@
 #include <compare>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 
+#include "core/wire/rnbd_messages.hpp"
 #include "tools/urtrsd/open_error.hpp"
 
 namespace rtrs::daemon {
 
-enum class AccessMode : std::uint8_t {
-  ro = 0,
-  rw = 1,
-  migration = 2
-};  // the numbers of protocol section 2.9
-
-std::optional<AccessMode> access_mode_from_wire(
-    std::uint8_t value) noexcept;  // nullopt: unknown, answer EINVAL
-const char* to_string(AccessMode mode) noexcept;
+using wire::rnbd::AccessMode;
 
 enum class ExportKind : std::uint8_t { file, block_device, memory };
 const char* to_string(ExportKind kind) noexcept;
@@ -54,7 +46,7 @@ class Lease {
   Lease(AccessTable& table, const DeviceId& id, AccessMode mode) : table_(&table), id_(id), mode_(mode) {}
   AccessTable* table_ = nullptr;
   DeviceId id_;
-  AccessMode mode_ = AccessMode::ro;
+  AccessMode mode_ = AccessMode::read_only;
 };
 
 // One thread only.

@@ -11,18 +11,11 @@ namespace {
 
 constexpr DeviceId kDisk{ExportKind::file, 1, 2};
 
-TEST(AccessTable, WireNumbers) {
-  EXPECT_EQ(access_mode_from_wire(0), AccessMode::ro);
-  EXPECT_EQ(access_mode_from_wire(1), AccessMode::rw);
-  EXPECT_EQ(access_mode_from_wire(2), AccessMode::migration);
-  EXPECT_EQ(access_mode_from_wire(3), std::nullopt);
-}
-
 TEST(AccessTable, SecondWriterIsRefusedAndNamed) {
   AccessTable table;
-  auto first = table.acquire(kDisk, AccessMode::rw, "alpha", "disk0");
+  auto first = table.acquire(kDisk, AccessMode::read_write, "alpha", "disk0");
   ASSERT_TRUE(first);
-  const auto second = table.acquire(kDisk, AccessMode::rw, "beta", "disk0");
+  const auto second = table.acquire(kDisk, AccessMode::read_write, "beta", "disk0");
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().error, EPERM);
   EXPECT_EQ(second.error().sentence,
@@ -30,13 +23,13 @@ TEST(AccessTable, SecondWriterIsRefusedAndNamed) {
             "the last one is session \"alpha\"");
   EXPECT_TRUE(table.acquire(kDisk, AccessMode::migration, "beta", "disk0"));
   first->release();
-  EXPECT_TRUE(table.acquire(kDisk, AccessMode::rw, "beta", "disk0"));
+  EXPECT_TRUE(table.acquire(kDisk, AccessMode::read_write, "beta", "disk0"));
   EXPECT_TRUE(table.empty());
 }
 
 TEST(AccessTable, MovedLeaseIsGivenBackOnce) {
   AccessTable table;
-  auto lease = table.acquire(kDisk, AccessMode::rw, "s", "d");
+  auto lease = table.acquire(kDisk, AccessMode::read_write, "s", "d");
   ASSERT_TRUE(lease);
   {
     Lease moved = std::move(*lease);
@@ -57,16 +50,17 @@ RC_GTEST_PROP(AccessTable, CountsAsTheRulesSay, ()) {
     if (step >= 3) {  // give one back
       if (held.empty()) continue;
       const auto index = static_cast<std::size_t>(step) % held.size();
-      if (held[index].mode() != AccessMode::ro) --writers;
+      if (held[index].mode() != AccessMode::read_only) --writers;
       held.erase(held.begin() + static_cast<std::ptrdiff_t>(index));
       continue;
     }
     const auto mode = static_cast<AccessMode>(step);
-    const bool allowed = mode == AccessMode::ro || writers < (mode == AccessMode::rw ? 1U : 2U);
+    const bool allowed =
+        mode == AccessMode::read_only || writers < (mode == AccessMode::read_write ? 1U : 2U);
     auto lease = table.acquire(kDisk, mode, "s", "d");
     RC_ASSERT(lease.has_value() == allowed);
     if (!allowed) continue;
-    if (mode != AccessMode::ro) ++writers;
+    if (mode != AccessMode::read_only) ++writers;
     held.push_back(std::move(*lease));
   }
   RC_ASSERT(table.writers(kDisk) == writers);

@@ -70,26 +70,26 @@ tl::expected<DeviceFacts, int> block_device_facts(int fd, dev_t device) {
   // Since Linux 5.15.
   if (::ioctl(fd, BLKGETDISKSEQ, &facts.sequence) != 0) facts.sequence = 0;
 #endif
-  ExportLimits& limits = facts.limits;
-  limits.logical_block_size = static_cast<std::uint32_t>(logical);
-  limits.physical_block_size =
-      power_of_two_within(physical, limits.logical_block_size, kMaxPhysicalBlockSize);
+  rnbd::Geometry& geometry = facts.geometry;
+  geometry.logical_block_size = static_cast<std::uint32_t>(logical);
+  geometry.physical_block_size =
+      power_of_two_within(physical, geometry.logical_block_size, kMaxPhysicalBlockSize);
   const std::uint64_t hw_kb = queue_number(device, "max_hw_sectors_kb");
-  limits.max_hw_sectors = hw_kb == 0 ? kHwSectors : range_sectors(hw_kb * 1024);
+  geometry.max_hw_sectors = hw_kb == 0 ? kHwSectors : range_sectors(hw_kb * 1024);
   const std::uint64_t segments = queue_number(device, "max_segments");
-  limits.max_segments =
+  geometry.max_segments =
       segments == 0 ? kSegments : static_cast<std::uint32_t>(std::min<std::uint64_t>(segments, 0xffff));
   // Punching a hole in a block device is an offloaded write-zeroes, so discard needs both to be supported.
   const std::uint64_t zeroes = queue_number(device, "write_zeroes_max_bytes");
-  limits.max_discard_sectors = range_sectors(std::min(zeroes, queue_number(device, "discard_max_bytes")));
-  limits.max_write_zeroes_sectors = kMaxRangeSectors;
-  if (limits.max_discard_sectors != 0) {
+  geometry.max_discard_sectors = range_sectors(std::min(zeroes, queue_number(device, "discard_max_bytes")));
+  geometry.max_write_zeroes_sectors = kMaxRangeSectors;
+  if (geometry.max_discard_sectors != 0) {
     const std::uint64_t granularity = queue_number(device, "discard_granularity");
-    limits.discard_granularity = static_cast<std::uint32_t>(
-        std::clamp<std::uint64_t>(granularity, limits.logical_block_size, 1U << 31));
+    geometry.discard_granularity = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(granularity, geometry.logical_block_size, 1U << 31));
   }
-  limits.write_cache = queue_attribute(device, "write_cache") != "write through";
-  limits.fua = true;
+  geometry.write_cache = queue_attribute(device, "write_cache") != "write through";
+  geometry.fua = true;
   return facts;
 }
 
@@ -98,32 +98,32 @@ tl::expected<DeviceFacts, int> file_facts(int fd, bool writable) {
   if (::fstat(fd, &status) != 0) return tl::unexpected(errno);
   DeviceFacts facts;
   facts.size = static_cast<std::uint64_t>(status.st_size);
-  ExportLimits& limits = facts.limits;
+  rnbd::Geometry& geometry = facts.geometry;
   const auto block = static_cast<std::uint64_t>(std::max<blksize_t>(status.st_blksize, 512));
-  limits.physical_block_size = power_of_two_within(block, 512, 4096);
-  limits.max_hw_sectors = kHwSectors;
-  limits.max_segments = kSegments;
-  limits.write_cache = true;
-  limits.fua = true;
+  geometry.physical_block_size = power_of_two_within(block, 512, 4096);
+  geometry.max_hw_sectors = kHwSectors;
+  geometry.max_segments = kSegments;
+  geometry.write_cache = true;
+  geometry.fua = true;
   if (!writable) return facts;
-  limits.max_write_zeroes_sectors = kMaxRangeSectors;
+  geometry.max_write_zeroes_sectors = kMaxRangeSectors;
   // A hole behind the end changes nothing, but tells whether the file system can punch one.
   if (::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, status.st_size, 4096) == 0) {
-    limits.max_discard_sectors = kMaxRangeSectors;
-    limits.discard_granularity = limits.physical_block_size;
+    geometry.max_discard_sectors = kMaxRangeSectors;
+    geometry.discard_granularity = geometry.physical_block_size;
   }
   return facts;
 }
 
-ExportLimits memory_limits() {
-  ExportLimits limits;
-  limits.physical_block_size = 4096;
-  limits.max_hw_sectors = kHwSectors;
-  limits.max_segments = kSegments;
-  limits.max_discard_sectors = kMaxRangeSectors;
-  limits.max_write_zeroes_sectors = kMaxRangeSectors;
-  limits.discard_granularity = 4096;
-  return limits;
+rnbd::Geometry memory_geometry() {
+  rnbd::Geometry geometry;
+  geometry.physical_block_size = 4096;
+  geometry.max_hw_sectors = kHwSectors;
+  geometry.max_segments = kSegments;
+  geometry.max_discard_sectors = kMaxRangeSectors;
+  geometry.max_write_zeroes_sectors = kMaxRangeSectors;
+  geometry.discard_granularity = 4096;
+  return geometry;
 }
 
 }  // namespace rtrs::daemon

@@ -15,13 +15,13 @@ struct DeviceFacts {
   std::uint64_t size = 0;      // bytes
   bool read_only = false;      // the block device itself refuses writes
   std::uint64_t sequence = 0;  // of a block device: see Export::sequence()
-  ExportLimits limits;
+  rnbd::Geometry geometry;
 };
 
 // errno on failure. Limits of a block device come from ioctls and /sys/dev/block; what /sys does not say is
 // taken as "not supported", and a write cache is then assumed.
 tl::expected<DeviceFacts, int> block_device_facts(int fd, dev_t device);
 tl::expected<DeviceFacts, int> file_facts(int fd, bool writable);
-ExportLimits memory_limits();
+rnbd::Geometry memory_geometry();
 
 }  // namespace rtrs::daemon

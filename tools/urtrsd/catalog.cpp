@@ -117,7 +117,7 @@ tl::expected<OpenedDevice, OpenError> Catalog::find(std::string_view session, st
   auto located = identify(std::move(*path_fd), described);
   if (!located) return tl::unexpected(located.error());
   if (auto may = may_write(*located, described, session, mode); !may) return tl::unexpected(may.error());
-  return open_located(std::move(*located), {mode == AccessMode::ro, 0}, described);
+  return open_located(std::move(*located), {mode == AccessMode::read_only, 0}, described);
 }
 
 tl::expected<UniqueFd, OpenError> Catalog::locate(std::string_view session, std::string_view name) {
@@ -137,10 +137,10 @@ tl::expected<UniqueFd, OpenError> Catalog::locate(std::string_view session, std:
 tl::expected<OpenedDevice, OpenError> Catalog::find_spec(std::size_t index, std::string_view session,
                                                          AccessMode mode) {
   const ExportSpec& spec = specs_[index];
-  if (spec.read_only && mode != AccessMode::ro)
+  if (spec.read_only && mode != AccessMode::read_only)
     return refuse(EACCES, describe(spec) + " is read-only; session " + in_quotes(session) + " asked for " +
                               to_string(mode));
-  const Export::Options options{mode == AccessMode::ro, spec.delay_ms};
+  const Export::Options options{mode == AccessMode::read_only, spec.delay_ms};
   if (spec.memory_bytes == 0) {
     auto located = locate_configured(spec);
     if (!located) return tl::unexpected(located.error());
@@ -195,7 +195,7 @@ void Catalog::remember_read_only(Shared& shared, std::size_t index, const Device
 // lie on a disk that hangs; while one is not known for that reason, any file could be it.
 tl::expected<void, OpenError> Catalog::may_write(const Located& located, const std::string& described,
                                                  std::string_view session, AccessMode mode) {
-  if (mode == AccessMode::ro) return {};
+  if (mode == AccessMode::read_only) return {};
   const std::string path = path_of(located.path_fd);
   const std::lock_guard guard(shared_->mutex);
   for (const auto& [index, one] : shared_->read_only) {

@@ -48,24 +48,6 @@ std::string_view client_of(std::string_view ends) {
   return ends.substr(0, ends.find(' '));
 }
 
-StorageOpcode storage_opcode(wire::rnbd::Opcode opcode) {
-  switch (opcode) {
-    case wire::rnbd::Opcode::read:
-      return StorageOpcode::read;
-    case wire::rnbd::Opcode::write:
-      return StorageOpcode::write;
-    case wire::rnbd::Opcode::flush:
-      return StorageOpcode::flush;
-    case wire::rnbd::Opcode::discard:
-      return StorageOpcode::discard;
-    case wire::rnbd::Opcode::write_zeroes:
-      return StorageOpcode::write_zeroes;
-    case wire::rnbd::Opcode::secure_erase:
-      break;
-  }
-  RTRS_ASSERT(false);
-}
-
 std::uint64_t descriptor_limit() {
   rlimit limit{};
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
@@ -80,7 +62,7 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
       catalog_(std::move(catalog)),
       engine_(std::move(engine)),
       fabric_(std::move(fabric)),
-      server_(fit(protocol_config(config, fabric_->capabilities()), fabric_->capabilities()),
+      server_(clamp_to(protocol_config(config, fabric_->capabilities()), fabric_->capabilities()),
               std::random_device{}(), &recorder_),
       descriptors_(descriptor_limit()),
       engine_events_(context),
@@ -279,7 +261,7 @@ void Daemon::perform(const block::StartStorage& action) {
   StorageOp op;
   op.cookie = static_cast<std::uint64_t>(action.id);
   op.target = devices_.at(action.handle).opened.device.get();
-  op.opcode = storage_opcode(action.opcode);
+  op.opcode = action.opcode;
   op.sector = action.sector;
   op.bytes = action.bytes;
   op.buffer = action.data.data();

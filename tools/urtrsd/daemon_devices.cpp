@@ -9,31 +9,11 @@
 #include "tools/urtrsd/daemon.hpp"
 
 namespace rtrs::daemon {
-namespace {
-
-rnbd::Geometry geometry_of(const Export& device) {
-  const ExportLimits& limits = device.limits();
-  rnbd::Geometry geometry;
-  geometry.nsectors = device.sectors();
-  geometry.logical_block_size = limits.logical_block_size;
-  geometry.physical_block_size = limits.physical_block_size;
-  geometry.max_hw_sectors = limits.max_hw_sectors;
-  geometry.max_segments = limits.max_segments;
-  geometry.max_discard_sectors = limits.max_discard_sectors;
-  geometry.max_write_zeroes_sectors = limits.max_write_zeroes_sectors;
-  geometry.discard_granularity = limits.discard_granularity;
-  geometry.discard_alignment = limits.discard_alignment;
-  geometry.write_cache = limits.write_cache;
-  geometry.fua = limits.fua;
-  geometry.features = wire::rnbd::kFeaturePreflush | wire::rnbd::kFeatureNounmap;
-  return geometry;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 // The session lives until the answer, because its request is not answered before.
 void Daemon::perform(const block::OpenExport& action) {
-  const auto mode = access_mode_from_wire(static_cast<std::uint8_t>(action.mode)).value_or(AccessMode::ro);
+  const AccessMode mode = action.mode;
   const std::string name(action.name);
   if (action.session >= sessions_.size() || sessions_[action.session] == nullptr) {
     block::ExportOpened refused;
@@ -87,7 +67,7 @@ block::ExportOpened Daemon::keep(const block::OpenExport& asked, AccessMode mode
   const Export& device = *opened.device;
   block::ExportOpened answer;
   answer.handle = next_handle_++;
-  answer.geometry = geometry_of(device);
+  answer.geometry = device.geometry();
   answer.instance = opened.instance;
   const auto same = std::find_if(devices_.begin(), devices_.end(), [&device](const auto& one) {
     return one.second.opened.device->id() == device.id();

@@ -87,11 +87,12 @@ tl::expected<std::unique_ptr<Export>, OpenError> Export::open(const Located& loc
   if (!facts) return refuse(facts.error(), described + " cannot be inspected: " + errno_text(facts.error()));
   if (facts->read_only && !options.read_only)
     return refuse(EACCES, described + " is a read-only block device and cannot be opened for writing");
-  result->size_ = facts->size;
   result->sequence_ = facts->sequence;
-  result->limits_ = facts->limits;
-  if (options.read_only) result->limits_.max_discard_sectors = result->limits_.max_write_zeroes_sectors = 0;
-  if (auto rounded = result->round_size(described); !rounded) return tl::unexpected(rounded.error());
+  result->geometry_ = facts->geometry;
+  if (options.read_only)
+    result->geometry_.max_discard_sectors = result->geometry_.max_write_zeroes_sectors = 0;
+  if (auto rounded = result->set_size(facts->size, described); !rounded)
+    return tl::unexpected(rounded.error());
   return result;
 }
 
@@ -102,27 +103,27 @@ tl::expected<std::unique_ptr<Export>, OpenError> Export::open_memory(std::shared
   std::unique_ptr<Export> result(new Export);
   result->id_ = id;
   result->options_ = options;
-  result->size_ = region->bytes().size();
+  const std::uint64_t size = region->bytes().size();
   result->region_ = std::move(region);
   result->page_size_ = static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE));
-  result->limits_ = memory_limits();
-  if (options.read_only) result->limits_.max_discard_sectors = result->limits_.max_write_zeroes_sectors = 0;
-  if (auto rounded = result->round_size(described); !rounded) return tl::unexpected(rounded.error());
+  result->geometry_ = memory_geometry();
+  if (options.read_only)
+    result->geometry_.max_discard_sectors = result->geometry_.max_write_zeroes_sectors = 0;
+  if (auto rounded = result->set_size(size, described); !rounded) return tl::unexpected(rounded.error());
   return result;
 }
 
-tl::expected<void, OpenError> Export::round_size(const std::string& described) {
-  const std::uint64_t excess = size_ % limits_.logical_block_size;
-  const std::uint64_t before = size_;
-  size_ -= excess;
-  if (size_ == 0)
-    return refuse(EINVAL, described +
-                              (before == 0 ? " is empty" : " is smaller than one block of 512 bytes") +
+tl::expected<void, OpenError> Export::set_size(std::uint64_t bytes, const std::string& described) {
+  const std::uint64_t excess = bytes % geometry_.logical_block_size;
+  geometry_.nsectors = (bytes - excess) / kSectorBytes;
+  geometry_.features = wire::rnbd::kFeaturePreflush | wire::rnbd::kFeatureNounmap;
+  if (geometry_.nsectors == 0)
+    return refuse(EINVAL, described + (bytes == 0 ? " is empty" : " is smaller than one block of 512 bytes") +
                               "; a device needs at least one block");
   if (excess != 0)
-    warnings_.push_back(described + " has " + std::to_string(before) + " bytes, not a multiple of " +
-                        std::to_string(limits_.logical_block_size) + ": the last " + std::to_string(excess) +
-                        " bytes are not exported");
+    warnings_.push_back(described + " has " + std::to_string(bytes) + " bytes, not a multiple of " +
+                        std::to_string(geometry_.logical_block_size) + ": the last " +
+                        std::to_string(excess) + " bytes are not exported");
   return {};
 }
 
@@ -136,7 +137,7 @@ std::uint64_t Export::measure() const noexcept {
 }
 
 void Export::resize(std::uint64_t bytes) noexcept {
-  if (bytes != 0) size_ = bytes - bytes % limits_.logical_block_size;
+  if (bytes != 0) geometry_.nsectors = (bytes - bytes % geometry_.logical_block_size) / kSectorBytes;
 }
 
 Export::~Export() {

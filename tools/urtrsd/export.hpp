@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/rnbd/geometry.hpp"
 #include "tools/urtrsd/access_table.hpp"
 #include "tools/urtrsd/fair_slots.hpp"
 #include "tools/urtrsd/open_error.hpp"
@@ -18,20 +19,6 @@
 namespace rtrs::daemon {
 
 inline constexpr std::uint32_t kSectorBytes = 512;
-
-// What OPEN_RSP tells (protocol section 2.9). Sizes in bytes, limits in sectors of 512 bytes.
-struct ExportLimits {
-  std::uint32_t logical_block_size = 512;   // power of two, 512..4096
-  std::uint32_t physical_block_size = 512;  // power of two, >= logical, <= 32768 (the field has 16 bits)
-  std::uint32_t max_hw_sectors = 0;
-  std::uint32_t max_segments = 0;
-  std::uint32_t max_discard_sectors = 0;       // 0: not supported
-  std::uint32_t max_write_zeroes_sectors = 0;  // 0: not supported
-  std::uint32_t discard_granularity = 0;       // 0 where discard is not supported
-  std::uint32_t discard_alignment = 0;
-  bool write_cache = false;  // volatile: a flush is needed for durability
-  bool fua = false;          // a single write can be made durable
-};
 
 // Zero-filled memory of the process, taken from the system page by page when it is first written.
 class MemoryRegion {
@@ -85,8 +72,8 @@ class Export {
   // Of a block device: another one each time that a disk appears under its number. 0: not known, or no
   // device.
   std::uint64_t sequence() const noexcept { return sequence_; }
-  std::uint64_t size_bytes() const noexcept { return size_; }
-  std::uint64_t sectors() const noexcept { return size_ / kSectorBytes; }
+  std::uint64_t size_bytes() const noexcept { return geometry_.nsectors * kSectorBytes; }
+  std::uint64_t sectors() const noexcept { return geometry_.nsectors; }
   // Bytes of the file or device now, asked of the system, which may take as long as the disk likes: from any
   // thread. 0 where it does not tell.
   std::uint64_t measure() const noexcept;
@@ -94,7 +81,8 @@ class Export {
   void resize(std::uint64_t bytes) noexcept;
   bool read_only() const noexcept { return options_.read_only; }
   std::uint32_t delay_ms() const noexcept { return options_.delay_ms; }
-  const ExportLimits& limits() const noexcept { return limits_; }
+  // What OPEN_RSP tells: the size that is exported, and what is supported.
+  const rnbd::Geometry& geometry() const noexcept { return geometry_; }
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
   int fd() const noexcept { return fd_.get(); }  // -1 for memory
@@ -116,15 +104,15 @@ class Export {
 
  private:
   Export() = default;
-  tl::expected<void, OpenError> round_size(const std::string& described);
+  // Takes as many whole blocks of `bytes` as there are.
+  tl::expected<void, OpenError> set_size(std::uint64_t bytes, const std::string& described);
 
   DeviceId id_;
   UniqueFd fd_;
   std::shared_ptr<MemoryRegion> region_;
-  std::uint64_t size_ = 0;
   std::uint64_t sequence_ = 0;
   Options options_;
-  ExportLimits limits_;
+  rnbd::Geometry geometry_;
   std::uint32_t page_size_ = 4096;
   std::uint32_t in_flight_ = 0;
   std::shared_ptr<SlotShare> share_ = std::make_shared<SlotShare>();

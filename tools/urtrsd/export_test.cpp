@@ -25,7 +25,8 @@ class Confined : public ::testing::TestWithParam<Confinement> {
     EXPECT_TRUE(created) << created.error().sentence;
     return std::move(*created);
   }
-  static OpenError refusal(Catalog& catalog, const std::string& name, AccessMode mode = AccessMode::ro) {
+  static OpenError refusal(Catalog& catalog, const std::string& name,
+                           AccessMode mode = AccessMode::read_only) {
     const auto opened = catalog.open("sess", name, mode);
     if (opened) return {0, "opened " + name};
     return opened.error();
@@ -42,28 +43,28 @@ INSTANTIATE_TEST_SUITE_P(Ways, Confined,
 TEST_P(Confined, OpensAFileWithItsFacts) {
   directory_.make_file("a/disk.img", kMiB);
   auto exports = catalog(directory_.path());
-  auto opened = exports->open("sess", "//a/disk.img", AccessMode::rw);
+  auto opened = exports->open("sess", "//a/disk.img", AccessMode::read_write);
   ASSERT_TRUE(opened) << opened.error().sentence;
   const Export& device = *opened->device;
   EXPECT_EQ(device.kind(), ExportKind::file);
   EXPECT_EQ(device.sectors(), 2048U);
   EXPECT_FALSE(device.read_only());
-  EXPECT_EQ(device.limits().logical_block_size, 512U);
-  EXPECT_TRUE(device.limits().write_cache);
-  EXPECT_TRUE(device.limits().fua);
-  EXPECT_GT(device.limits().max_write_zeroes_sectors, 0U);
+  EXPECT_EQ(device.geometry().logical_block_size, 512U);
+  EXPECT_TRUE(device.geometry().write_cache);
+  EXPECT_TRUE(device.geometry().fua);
+  EXPECT_GT(device.geometry().max_write_zeroes_sectors, 0U);
   EXPECT_TRUE(device.warnings().empty());
-  EXPECT_EQ(device.limits().discard_granularity == 0, device.limits().max_discard_sectors == 0);
+  EXPECT_EQ(device.geometry().discard_granularity == 0, device.geometry().max_discard_sectors == 0);
 }
 
 TEST_P(Confined, ReadOnlyOpenAnnouncesNoChanges) {
   directory_.make_file("disk.img", kMiB);
   auto exports = catalog(directory_.path());
-  auto opened = exports->open("sess", "disk.img", AccessMode::ro);
+  auto opened = exports->open("sess", "disk.img", AccessMode::read_only);
   ASSERT_TRUE(opened);
   EXPECT_TRUE(opened->device->read_only());
-  EXPECT_EQ(opened->device->limits().max_discard_sectors, 0U);
-  EXPECT_EQ(opened->device->limits().max_write_zeroes_sectors, 0U);
+  EXPECT_EQ(opened->device->geometry().max_discard_sectors, 0U);
+  EXPECT_EQ(opened->device->geometry().max_write_zeroes_sectors, 0U);
 }
 
 TEST_P(Confined, NamesThatLeaveAreRefused) {
@@ -116,10 +117,10 @@ TEST_P(Confined, OnlyFilesAndBlockDevices) {
   EXPECT_EQ(refusal(*exports, "dir").error, ENOTBLK);
   EXPECT_EQ(refusal(*exports, "dir").sentence,
             "device \"dir\" is a directory; only regular files and block devices can be exported");
-  EXPECT_EQ(refusal(*exports, "fifo", AccessMode::rw).error, ENOTBLK);
+  EXPECT_EQ(refusal(*exports, "fifo", AccessMode::read_write).error, ENOTBLK);
   EXPECT_NE(refusal(*exports, "socket").sentence.find("a socket"), std::string::npos);
   auto dev = catalog("/dev");
-  EXPECT_EQ(refusal(*dev, "full", AccessMode::rw).error, ENOTBLK);
+  EXPECT_EQ(refusal(*dev, "full", AccessMode::read_write).error, ENOTBLK);
   EXPECT_NE(refusal(*dev, "full").sentence.find("a character device"), std::string::npos);
 }
 
@@ -128,7 +129,7 @@ TEST_P(Confined, SizesAreRoundedDown) {
   directory_.make_file("tiny.img", 511);
   directory_.make_file("empty.img", 0);
   auto exports = catalog(directory_.path());
-  auto odd = exports->open("sess", "odd.img", AccessMode::rw);
+  auto odd = exports->open("sess", "odd.img", AccessMode::read_write);
   ASSERT_TRUE(odd);
   EXPECT_EQ(odd->device->size_bytes(), 1024U);
   ASSERT_EQ(odd->device->warnings().size(), 1U);
@@ -149,7 +150,7 @@ TEST_P(Confined, SessionsHaveTheirOwnDirectories) {
   EXPECT_EQ(refusal(*exports, "link").error, EACCES);
   EXPECT_EQ(refusal(*exports, "secret.img").error, ENOENT);
   for (const char* session : {"", ".", "..", "sess/../other", "other/"}) {
-    const auto opened = exports->open(session, "secret.img", AccessMode::ro);
+    const auto opened = exports->open(session, "secret.img", AccessMode::read_only);
     ASSERT_FALSE(opened) << session;
     EXPECT_EQ(opened.error().error, EINVAL) << session;
   }
@@ -159,20 +160,20 @@ TEST_P(Confined, WritersAreCountedByDeviceNotByName) {
   directory_.make_file("disk.img", kMiB);
   std::filesystem::create_hard_link(directory_ / "disk.img", directory_ / "alias.img");
   auto exports = catalog(directory_.path(), {{"named", directory_ / "disk.img"}});
-  auto first = exports->open("alpha", "disk.img", AccessMode::rw);
+  auto first = exports->open("alpha", "disk.img", AccessMode::read_write);
   ASSERT_TRUE(first);
-  EXPECT_EQ(refusal(*exports, "alias.img", AccessMode::rw).error, EPERM);
-  EXPECT_EQ(refusal(*exports, "named", AccessMode::rw).error, EPERM);
-  EXPECT_EQ(refusal(*exports, "alias.img", AccessMode::ro).error, 0);
+  EXPECT_EQ(refusal(*exports, "alias.img", AccessMode::read_write).error, EPERM);
+  EXPECT_EQ(refusal(*exports, "named", AccessMode::read_write).error, EPERM);
+  EXPECT_EQ(refusal(*exports, "alias.img", AccessMode::read_only).error, 0);
   EXPECT_EQ(refusal(*exports, "alias.img", AccessMode::migration).error, 0);
   first->lease.release();
-  EXPECT_EQ(refusal(*exports, "alias.img", AccessMode::rw).error, 0);
+  EXPECT_EQ(refusal(*exports, "alias.img", AccessMode::read_write).error, 0);
 }
 
 TEST_P(Confined, AFailedOpenKeepsNoLease) {
   directory_.make_file("empty.img", 0);
   auto exports = catalog(directory_.path());
-  EXPECT_EQ(refusal(*exports, "empty.img", AccessMode::rw).error, EINVAL);
+  EXPECT_EQ(refusal(*exports, "empty.img", AccessMode::read_write).error, EINVAL);
   EXPECT_TRUE(exports->access().empty());
 }
 
@@ -189,7 +190,7 @@ TEST(SearchPathAtRoot, FollowsAbsoluteLinks) {
   auto exports = Catalog::create({}, "/");
   ASSERT_TRUE(exports);
   if (!(*exports)->warnings().empty()) GTEST_SKIP() << (*exports)->warnings()[0];
-  EXPECT_TRUE((*exports)->open("sess", directory / "link", AccessMode::ro));
+  EXPECT_TRUE((*exports)->open("sess", directory / "link", AccessMode::read_only));
 }
 
 TEST(Catalog, ConfiguredExports) {
@@ -198,11 +199,11 @@ TEST(Catalog, ConfiguredExports) {
   ExportSpec ram{"ram", "", 64 * 1024, false, 7};
   auto exports = Catalog::create({iso, ram}, std::nullopt);
   ASSERT_TRUE(exports);
-  auto writer = (*exports)->open("s", "iso", AccessMode::rw);
+  auto writer = (*exports)->open("s", "iso", AccessMode::read_write);
   ASSERT_FALSE(writer);
   EXPECT_EQ(writer.error().error, EACCES);
-  EXPECT_TRUE((*exports)->open("s", "/iso", AccessMode::ro));
-  EXPECT_EQ((*exports)->open("s", "a.iso", AccessMode::ro).error().error, ENOENT);
+  EXPECT_TRUE((*exports)->open("s", "/iso", AccessMode::read_only));
+  EXPECT_EQ((*exports)->open("s", "a.iso", AccessMode::read_only).error().error, ENOENT);
   EXPECT_TRUE((*exports)->check().empty());
 }
 
@@ -210,14 +211,14 @@ TEST(Catalog, MemoryKeepsItsContentBetweenOpens) {
   auto exports = Catalog::create({{"ram", "", 64 * 1024, false, 7}}, std::nullopt);
   ASSERT_TRUE(exports);
   {
-    auto writer = (*exports)->open("s", "ram", AccessMode::rw);
+    auto writer = (*exports)->open("s", "ram", AccessMode::read_write);
     ASSERT_TRUE(writer);
     EXPECT_EQ(writer->device->kind(), ExportKind::memory);
     EXPECT_EQ(writer->device->delay_ms(), 7U);
     writer->device->memory()[100] = std::byte{42};
-    EXPECT_EQ((*exports)->open("t", "ram", AccessMode::rw).error().error, EPERM);
+    EXPECT_EQ((*exports)->open("t", "ram", AccessMode::read_write).error().error, EPERM);
   }
-  auto reader = (*exports)->open("t", "ram", AccessMode::ro);
+  auto reader = (*exports)->open("t", "ram", AccessMode::read_only);
   ASSERT_TRUE(reader);
   EXPECT_EQ(reader->device->memory()[100], std::byte{42});
 }
@@ -241,18 +242,18 @@ TEST(Catalog, AReadOnlyExportIsReadOnlyByItsFileNameToo) {
   auto exports = Catalog::create({{"iso", directory / "link.iso", 0, true}}, directory.path());
   ASSERT_TRUE(exports);
   for (const char* name : {"a.iso", "alias.iso"}) {
-    for (const AccessMode mode : {AccessMode::rw, AccessMode::migration}) {
+    for (const AccessMode mode : {AccessMode::read_write, AccessMode::migration}) {
       const auto writer = (*exports)->open("s", name, mode);
       ASSERT_FALSE(writer) << name;
       EXPECT_EQ(writer.error().error, EACCES);
       EXPECT_NE(writer.error().sentence.find("exported read-only as \"iso\""), std::string::npos);
     }
-    EXPECT_TRUE((*exports)->open("s", name, AccessMode::ro)) << name;
+    EXPECT_TRUE((*exports)->open("s", name, AccessMode::read_only)) << name;
   }
   // A file that was put in its place is protected by its path.
   directory.make_file("new.iso", kMiB);
   std::filesystem::rename(directory / "new.iso", path);
-  EXPECT_EQ((*exports)->open("s", "a.iso", AccessMode::rw).error().error, EACCES);
+  EXPECT_EQ((*exports)->open("s", "a.iso", AccessMode::read_write).error().error, EACCES);
 }
 
 TEST(Catalog, CheckOpensForWritingUnlessReadOnly) {
@@ -275,15 +276,15 @@ TEST(Catalog, AnImageBelongsToOneServer) {
   auto other = std::move(*Catalog::create({{"b", path}}, directory.path()));
   EXPECT_TRUE(other->check(Catalog::CheckLocks::yes).empty());
   {
-    const auto writer = one->open("s", "a", AccessMode::rw);
+    const auto writer = one->open("s", "a", AccessMode::read_write);
     ASSERT_TRUE(writer);
-    EXPECT_TRUE(one->open("t", "a", AccessMode::ro));
+    EXPECT_TRUE(one->open("t", "a", AccessMode::read_only));
     for (const char* name : {"b", "a.img"})
-      EXPECT_EQ(other->open("s", name, AccessMode::ro).error().error, EBUSY) << name;
+      EXPECT_EQ(other->open("s", name, AccessMode::read_only).error().error, EBUSY) << name;
     EXPECT_EQ(other->check(Catalog::CheckLocks::yes).size(), 1U);
     EXPECT_TRUE(other->check().empty());
   }
-  EXPECT_TRUE(other->open("s", "b", AccessMode::rw));
+  EXPECT_TRUE(other->open("s", "b", AccessMode::read_write));
   EXPECT_TRUE(other->access().empty());
 }
 
@@ -292,9 +293,9 @@ TEST(Catalog, OpensOfOneDeviceShareItsSlots) {
   auto exports =
       Catalog::create({{"a", directory.make_file("a.img", kMiB)}, {"ram", "", 4096}}, directory.path());
   ASSERT_TRUE(exports);
-  const auto writer = (*exports)->open("s", "a", AccessMode::rw);
-  const auto reader = (*exports)->open("t", "a.img", AccessMode::ro);
-  const auto other = (*exports)->open("t", "ram", AccessMode::ro);
+  const auto writer = (*exports)->open("s", "a", AccessMode::read_write);
+  const auto reader = (*exports)->open("t", "a.img", AccessMode::read_only);
+  const auto other = (*exports)->open("t", "ram", AccessMode::read_only);
   ASSERT_TRUE(writer && reader && other);
   EXPECT_EQ(&writer->device->share(), &reader->device->share());
   EXPECT_NE(&writer->device->share(), &other->device->share());

@@ -4,10 +4,10 @@
 
 namespace rtrs::daemon {
 
-MemoryProgress::MemoryProgress(StorageOpcode opcode, std::uint64_t offset, std::uint32_t bytes,
-                               std::uint32_t page, bool keep_pages) noexcept
-    : offset_(offset), left_(opcode == StorageOpcode::flush ? 0 : bytes), page_(page), opcode_(opcode) {
-  release_ = opcode == StorageOpcode::discard || (opcode == StorageOpcode::write_zeroes && !keep_pages);
+MemoryProgress::MemoryProgress(Opcode opcode, std::uint64_t offset, std::uint32_t bytes, std::uint32_t page,
+                               bool keep_pages) noexcept
+    : offset_(offset), left_(opcode == Opcode::flush ? 0 : bytes), page_(page), opcode_(opcode) {
+  release_ = opcode == Opcode::discard || (opcode == Opcode::write_zeroes && !keep_pages);
   choose();
 }
 
@@ -15,9 +15,9 @@ void MemoryProgress::choose() noexcept {
   length_ = std::min(left_, kCopySlice);
   if (left_ == 0) {
     step_ = MemoryStep::done;
-  } else if (opcode_ == StorageOpcode::read) {
+  } else if (opcode_ == Opcode::read) {
     step_ = MemoryStep::read;
-  } else if (opcode_ == StorageOpcode::write) {
+  } else if (opcode_ == Opcode::write) {
     step_ = MemoryStep::write;
   } else {
     step_ = MemoryStep::zero;

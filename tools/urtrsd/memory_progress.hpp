@@ -20,7 +20,7 @@ class MemoryProgress {
   // Bytes throughout; the range lies within the device. `page` is the system's page size, a power of two; the
   // memory begins at a multiple of it. `keep_pages`: write_zeroes leaves the pages where they are. A discard
   // always releases.
-  MemoryProgress(StorageOpcode opcode, std::uint64_t offset, std::uint32_t bytes, std::uint32_t page,
+  MemoryProgress(Opcode opcode, std::uint64_t offset, std::uint32_t bytes, std::uint32_t page,
                  bool keep_pages) noexcept;
 
   MemoryStep step() const noexcept { return step_; }
@@ -40,7 +40,7 @@ class MemoryProgress {
   std::uint32_t completed_ = 0;
   std::uint32_t length_ = 0;
   std::uint32_t page_ = 4096;
-  StorageOpcode opcode_ = StorageOpcode::flush;
+  Opcode opcode_ = Opcode::flush;
   MemoryStep step_ = MemoryStep::done;
   bool release_ = false;
 };

@@ -7,40 +7,25 @@
 
 namespace rtrs::daemon {
 
-const char* to_string(StorageOpcode opcode) noexcept {
-  switch (opcode) {
-    case StorageOpcode::read:
-      return "read";
-    case StorageOpcode::write:
-      return "write";
-    case StorageOpcode::flush:
-      return "flush";
-    case StorageOpcode::discard:
-      return "discard";
-    case StorageOpcode::write_zeroes:
-      return "write_zeroes";
-  }
-  return "?";
-}
-
 OpStep OpProgress::first_step() const noexcept {
   switch (opcode_) {
-    case StorageOpcode::read:
+    case Opcode::read:
       return OpStep::read;
-    case StorageOpcode::write:
+    case Opcode::write:
       return OpStep::write;
-    case StorageOpcode::flush:
+    case Opcode::flush:
       return OpStep::sync_data;
-    case StorageOpcode::discard:
+    case Opcode::discard:
       return OpStep::punch_hole;
-    case StorageOpcode::write_zeroes:
+    case Opcode::write_zeroes:
+    case Opcode::secure_erase:  // never submitted
       break;
   }
   if (!manner_.nounmap) return OpStep::punch_hole;
   return manner_.block_device ? OpStep::write_zero_bytes : OpStep::zero_range;
 }
 
-OpProgress::OpProgress(StorageOpcode opcode, std::uint64_t offset, std::uint32_t bytes,
+OpProgress::OpProgress(Opcode opcode, std::uint64_t offset, std::uint32_t bytes,
                        const Manner& manner) noexcept
     : offset_(offset), bytes_(bytes), opcode_(opcode), manner_(manner), flushing_(manner.preflush) {
   step_ = flushing_ ? OpStep::sync_data : first_step();
@@ -70,7 +55,7 @@ void OpProgress::on_failed(std::int32_t error) noexcept {
     if (++stalls_ > kMaxStalls) finish(EAGAIN);
     return;
   }
-  const bool zeroes = error == EOPNOTSUPP && opcode_ == StorageOpcode::write_zeroes;
+  const bool zeroes = error == EOPNOTSUPP && opcode_ == Opcode::write_zeroes;
   if (zeroes && step_ == OpStep::punch_hole && !manner_.block_device) {
     step_ = OpStep::zero_range;
     return;

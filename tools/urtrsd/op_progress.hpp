@@ -3,10 +3,11 @@
 
 #include <cstdint>
 
+#include "core/wire/rnbd_messages.hpp"
+
 namespace rtrs::daemon {
 
-enum class StorageOpcode : std::uint8_t { read, write, flush, discard, write_zeroes };
-const char* to_string(StorageOpcode opcode) noexcept;
+using wire::rnbd::Opcode;
 
 // The system call to make now. zero_range and punch_hole never change the size of a file.
 enum class OpStep : std::uint8_t { read, write, sync_data, punch_hole, zero_range, write_zero_bytes, done };
@@ -28,7 +29,7 @@ class OpProgress {
     bool preflush = false;      // sync_data first
   };
   // Bytes throughout. The range must lie within the device.
-  OpProgress(StorageOpcode opcode, std::uint64_t offset, std::uint32_t bytes, const Manner& manner) noexcept;
+  OpProgress(Opcode opcode, std::uint64_t offset, std::uint32_t bytes, const Manner& manner) noexcept;
 
   OpStep step() const noexcept { return step_; }
   std::uint64_t offset() const noexcept { return offset_ + completed_; }
@@ -59,7 +60,7 @@ class OpProgress {
   std::int32_t error_ = 0;
   std::int32_t cause_ = 0;
   std::uint32_t stalls_ = 0;
-  StorageOpcode opcode_ = StorageOpcode::flush;
+  Opcode opcode_ = Opcode::flush;
   OpStep step_ = OpStep::done;
   Manner manner_;
   bool flushing_ = false;  // the sync_data under way is the one in front

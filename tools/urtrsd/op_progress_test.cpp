@@ -10,7 +10,7 @@ namespace rtrs::daemon {
 namespace {
 
 TEST(OpProgress, ShortReadContinuesWhereItStopped) {
-  OpProgress progress(StorageOpcode::read, 4096, 8192, {false});
+  OpProgress progress(Opcode::read, 4096, 8192, {false});
   EXPECT_EQ(progress.step(), OpStep::read);
   progress.on_result(1000);
   EXPECT_EQ(progress.offset(), 5096U);
@@ -22,7 +22,7 @@ TEST(OpProgress, ShortReadContinuesWhereItStopped) {
 }
 
 TEST(OpProgress, AFailureToMakeDurableIsToldApart) {
-  const auto failed = [](StorageOpcode opcode, bool fua, bool block_device, int error, bool zeroes_first) {
+  const auto failed = [](Opcode opcode, bool fua, bool block_device, int error, bool zeroes_first) {
     OpProgress progress(opcode, 0, 512, {fua, block_device});
     if (zeroes_first) progress.on_result(0);
     progress.on_result(-error);
@@ -30,20 +30,19 @@ TEST(OpProgress, AFailureToMakeDurableIsToldApart) {
     EXPECT_EQ(progress.error(), error);
     return progress.sync_failed();
   };
-  EXPECT_TRUE(failed(StorageOpcode::flush, false, false, EIO, false));
-  EXPECT_TRUE(failed(StorageOpcode::flush, false, true, ENOSPC, false));
-  EXPECT_TRUE(failed(StorageOpcode::write_zeroes, true, false, EIO, true)) << "the sync behind it";
-  EXPECT_FALSE(failed(StorageOpcode::write_zeroes, true, false, EIO, false)) << "the change itself";
-  EXPECT_TRUE(failed(StorageOpcode::write, true, false, EIO, false))
-      << "with the writeback of the whole file";
-  EXPECT_FALSE(failed(StorageOpcode::write, true, false, ENOSPC, false));
-  EXPECT_FALSE(failed(StorageOpcode::write, true, true, EIO, false)) << "past the page cache";
-  EXPECT_FALSE(failed(StorageOpcode::write, false, false, EIO, false));
-  EXPECT_FALSE(failed(StorageOpcode::read, true, false, EIO, false));
+  EXPECT_TRUE(failed(Opcode::flush, false, false, EIO, false));
+  EXPECT_TRUE(failed(Opcode::flush, false, true, ENOSPC, false));
+  EXPECT_TRUE(failed(Opcode::write_zeroes, true, false, EIO, true)) << "the sync behind it";
+  EXPECT_FALSE(failed(Opcode::write_zeroes, true, false, EIO, false)) << "the change itself";
+  EXPECT_TRUE(failed(Opcode::write, true, false, EIO, false)) << "with the writeback of the whole file";
+  EXPECT_FALSE(failed(Opcode::write, true, false, ENOSPC, false));
+  EXPECT_FALSE(failed(Opcode::write, true, true, EIO, false)) << "past the page cache";
+  EXPECT_FALSE(failed(Opcode::write, false, false, EIO, false));
+  EXPECT_FALSE(failed(Opcode::read, true, false, EIO, false));
 }
 
 TEST(OpProgress, NothingTransferredIsAnError) {
-  for (const StorageOpcode opcode : {StorageOpcode::read, StorageOpcode::write}) {
+  for (const Opcode opcode : {Opcode::read, Opcode::write}) {
     OpProgress progress(opcode, 0, 512, {false});
     progress.on_result(0);
     EXPECT_EQ(progress.step(), OpStep::done);
@@ -52,13 +51,13 @@ TEST(OpProgress, NothingTransferredIsAnError) {
 }
 
 TEST(OpProgress, MoreThanAskedForIsAnError) {
-  OpProgress progress(StorageOpcode::write, 0, 512, {false});
+  OpProgress progress(Opcode::write, 0, 512, {false});
   progress.on_result(513);
   EXPECT_EQ(progress.error(), EIO);
 }
 
 TEST(OpProgress, RetriesAreBoundedAndForgottenOnProgress) {
-  OpProgress progress(StorageOpcode::write, 0, 1024, {false});
+  OpProgress progress(Opcode::write, 0, 1024, {false});
   for (std::uint32_t i = 0; i < OpProgress::kMaxStalls; ++i) progress.on_result(i % 2 ? -EINTR : -EAGAIN);
   EXPECT_EQ(progress.step(), OpStep::write);
   progress.on_result(512);
@@ -71,7 +70,7 @@ TEST(OpProgress, RetriesAreBoundedAndForgottenOnProgress) {
 
 TEST(OpProgress, WriteZeroesFallsBackTwice) {
   const std::uint32_t bytes = OpProgress::kZeroBytes + 512;
-  OpProgress progress(StorageOpcode::write_zeroes, 512, bytes, {true});
+  OpProgress progress(Opcode::write_zeroes, 512, bytes, {true});
   EXPECT_EQ(progress.step(), OpStep::punch_hole);
   progress.on_result(-EOPNOTSUPP);
   EXPECT_EQ(progress.step(), OpStep::zero_range);
@@ -88,7 +87,7 @@ TEST(OpProgress, WriteZeroesFallsBackTwice) {
 }
 
 TEST(OpProgress, WriteZeroesMayUnmapABlockDevice) {
-  OpProgress progress(StorageOpcode::write_zeroes, 0, 4096, {false, true});
+  OpProgress progress(Opcode::write_zeroes, 0, 4096, {false, true});
   EXPECT_EQ(progress.step(), OpStep::punch_hole);
   progress.on_result(-EOPNOTSUPP);
   EXPECT_EQ(progress.step(), OpStep::write_zero_bytes);
@@ -98,20 +97,20 @@ TEST(OpProgress, WriteZeroesMayUnmapABlockDevice) {
 }
 
 TEST(OpProgress, NounmapNeverPunchesAHole) {
-  OpProgress file(StorageOpcode::write_zeroes, 0, 4096, {false, false, true});
+  OpProgress file(Opcode::write_zeroes, 0, 4096, {false, false, true});
   EXPECT_EQ(file.step(), OpStep::zero_range);
   file.on_result(-EOPNOTSUPP);
   EXPECT_EQ(file.step(), OpStep::write_zero_bytes);
-  const OpProgress block_device(StorageOpcode::write_zeroes, 0, 4096, {false, true, true});
+  const OpProgress block_device(Opcode::write_zeroes, 0, 4096, {false, true, true});
   EXPECT_EQ(block_device.step(), OpStep::write_zero_bytes);
 }
 
 TEST(OpProgress, PreflushComesFirstAndItsErrorIsTheLast) {
-  for (const StorageOpcode opcode : {StorageOpcode::write, StorageOpcode::read}) {
+  for (const Opcode opcode : {Opcode::write, Opcode::read}) {
     OpProgress good(opcode, 0, 4096, {false, false, false, true});
     EXPECT_EQ(good.step(), OpStep::sync_data);
     good.on_result(0);
-    EXPECT_EQ(good.step(), opcode == StorageOpcode::write ? OpStep::write : OpStep::read);
+    EXPECT_EQ(good.step(), opcode == Opcode::write ? OpStep::write : OpStep::read);
     good.on_result(4096);
     EXPECT_EQ(good.step(), OpStep::done);
     OpProgress bad(opcode, 0, 4096, {false, false, false, true});
@@ -122,7 +121,7 @@ TEST(OpProgress, PreflushComesFirstAndItsErrorIsTheLast) {
 }
 
 TEST(OpProgress, RangesAreSyncedForFua) {
-  for (const StorageOpcode opcode : {StorageOpcode::discard, StorageOpcode::write_zeroes}) {
+  for (const Opcode opcode : {Opcode::discard, Opcode::write_zeroes}) {
     OpProgress durable(opcode, 0, 4096, {true});
     durable.on_result(0);
     EXPECT_EQ(durable.step(), OpStep::sync_data);
@@ -135,24 +134,24 @@ TEST(OpProgress, RangesAreSyncedForFua) {
 }
 
 TEST(OpProgress, ErrorsReachThePeerInItsVocabulary) {
-  const auto outcome = [](StorageOpcode opcode, int error) {
+  const auto outcome = [](Opcode opcode, int error) {
     OpProgress progress(opcode, 0, 4096, {false});
     progress.on_result(-error);
     EXPECT_EQ(progress.step(), OpStep::done);
     return progress.error();
   };
-  EXPECT_EQ(outcome(StorageOpcode::write, ENOSPC), 28);
-  EXPECT_EQ(outcome(StorageOpcode::write, EDQUOT), ENOSPC);
-  EXPECT_EQ(outcome(StorageOpcode::write, EBADF), EIO);
-  EXPECT_EQ(outcome(StorageOpcode::discard, EOPNOTSUPP), EOPNOTSUPP);
-  EXPECT_EQ(outcome(StorageOpcode::write_zeroes, ENOSPC), ENOSPC);
-  EXPECT_EQ(outcome(StorageOpcode::flush, EIO), EIO);
+  EXPECT_EQ(outcome(Opcode::write, ENOSPC), 28);
+  EXPECT_EQ(outcome(Opcode::write, EDQUOT), ENOSPC);
+  EXPECT_EQ(outcome(Opcode::write, EBADF), EIO);
+  EXPECT_EQ(outcome(Opcode::discard, EOPNOTSUPP), EOPNOTSUPP);
+  EXPECT_EQ(outcome(Opcode::write_zeroes, ENOSPC), ENOSPC);
+  EXPECT_EQ(outcome(Opcode::flush, EIO), EIO);
 }
 
 // Whatever the calls return, every byte is transferred exactly once and in order, or an error is reported.
 RC_GTEST_PROP(OpProgress, CoversTheRangeOnce, ()) {
   const auto bytes = *rc::gen::inRange<std::uint32_t>(1, 5000);
-  OpProgress progress(StorageOpcode::write, 100, bytes, {false});
+  OpProgress progress(Opcode::write, 100, bytes, {false});
   std::vector<int> touched(bytes, 0);
   while (progress.step() != OpStep::done) {
     RC_ASSERT(progress.offset() == 100 + progress.buffer_offset());

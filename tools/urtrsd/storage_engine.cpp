@@ -23,9 +23,8 @@ constexpr unsigned kQuietly = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_F
 // Never written to.
 alignas(4096) std::array<std::byte, OpProgress::kZeroBytes> zero_bytes{};
 
-bool changes_device(StorageOpcode opcode) noexcept {
-  return opcode == StorageOpcode::write || opcode == StorageOpcode::discard ||
-         opcode == StorageOpcode::write_zeroes;
+bool changes_device(Opcode opcode) noexcept {
+  return opcode == Opcode::write || opcode == Opcode::discard || opcode == Opcode::write_zeroes;
 }
 
 std::string unavailable(int error) {
@@ -96,13 +95,13 @@ StorageEngine::~StorageEngine() {
 
 std::int32_t StorageEngine::check(const StorageOp& op) const noexcept {
   const Export& target = *op.target;
-  if (op.opcode == StorageOpcode::flush) return 0;
+  if (op.opcode == Opcode::flush) return 0;
   if (changes_device(op.opcode) && target.read_only()) return EPERM;
-  const std::uint32_t block = target.limits().logical_block_size;
+  const std::uint32_t block = target.geometry().logical_block_size;
   const std::uint64_t sectors = target.sectors();
   if (op.sector > sectors || op.bytes > (sectors - op.sector) * kSectorBytes) return EIO;
   if (op.bytes == 0 || op.bytes % block != 0 || op.sector * kSectorBytes % block != 0) return EINVAL;
-  if (op.opcode == StorageOpcode::discard && target.limits().max_discard_sectors == 0) return EOPNOTSUPP;
+  if (op.opcode == Opcode::discard && target.geometry().max_discard_sectors == 0) return EOPNOTSUPP;
   return 0;
 }
 

@@ -20,7 +20,7 @@ namespace rtrs::daemon {
 struct StorageOp {
   std::uint64_t cookie = 0;  // returned in StorageResult, not interpreted
   Export* target = nullptr;  // must live until the operation is reported
-  StorageOpcode opcode = StorageOpcode::read;
+  Opcode opcode = Opcode::read;
   std::uint64_t sector = 0;  // of 512 bytes; ignored by flush
   std::uint32_t bytes = 0;   // multiple of the logical block, > 0; ignored by flush
   // `bytes` long, for read and write; belongs to the engine until reported. For a block device it begins at a
@@ -37,7 +37,7 @@ struct StorageResult {
   std::int32_t error = 0;    // 0 or a positive errno out of peer_errno
   bool sync_failed = false;  // see OpProgress::sync_failed()
   // Of a failed operation, for the log.
-  StorageOpcode opcode = StorageOpcode::read;
+  Opcode opcode = Opcode::read;
   std::int32_t cause = 0;  // errno of the system; 0: refused, and nothing was done
   std::uint64_t sector = 0;
   std::uint32_t bytes = 0;

@@ -62,11 +62,10 @@ std::int32_t run(StorageEngine& engine, const StorageOp& op) {
   return done[0].error;
 }
 
-StorageOp io(Export& target, StorageOpcode opcode, std::uint64_t sector, Buffer& buffer, bool fua = false) {
+StorageOp io(Export& target, Opcode opcode, std::uint64_t sector, Buffer& buffer, bool fua = false) {
   return {sector + 1, &target, opcode, sector, static_cast<std::uint32_t>(buffer.size()), buffer.data(), fua};
 }
-StorageOp range(Export& target, StorageOpcode opcode, std::uint64_t sector, std::uint32_t bytes,
-                bool fua = false) {
+StorageOp range(Export& target, Opcode opcode, std::uint64_t sector, std::uint32_t bytes, bool fua = false) {
   return {sector + 1, &target, opcode, sector, bytes, nullptr, fua};
 }
 
@@ -74,7 +73,7 @@ enum class Kind : std::uint8_t { file, memory, delayed_memory, delayed_file };
 
 class Engine : public ::testing::TestWithParam<Kind> {
  protected:
-  void SetUp() override { open(AccessMode::rw); }
+  void SetUp() override { open(AccessMode::read_write); }
   void open(AccessMode mode) {
     if (!catalog_) {
       const bool in_memory = GetParam() == Kind::memory || GetParam() == Kind::delayed_memory;
@@ -111,28 +110,28 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Engine,
 
 TEST_P(Engine, ReadsWhatWasWritten) {
   Buffer written = filled(128 * 1024, 3);
-  EXPECT_EQ(run(*engine_, io(device(), StorageOpcode::write, 8, written)), 0);
-  EXPECT_EQ(run(*engine_, range(device(), StorageOpcode::flush, 0, 0)), 0);
+  EXPECT_EQ(run(*engine_, io(device(), Opcode::write, 8, written)), 0);
+  EXPECT_EQ(run(*engine_, range(device(), Opcode::flush, 0, 0)), 0);
   Buffer read(written.size());
-  EXPECT_EQ(run(*engine_, io(device(), StorageOpcode::read, 8, read)), 0);
+  EXPECT_EQ(run(*engine_, io(device(), Opcode::read, 8, read)), 0);
   EXPECT_EQ(read, written);
 }
 
 TEST_P(Engine, FuaWrites) {
   Buffer written = filled(4096, 5);
-  EXPECT_EQ(run(*engine_, io(device(), StorageOpcode::write, 0, written, true)), 0);
-  EXPECT_EQ(run(*engine_, range(device(), StorageOpcode::write_zeroes, 0, 512, true)), 0);
-  EXPECT_EQ(run(*engine_, range(device(), StorageOpcode::discard, 1, 512, true)), 0);
+  EXPECT_EQ(run(*engine_, io(device(), Opcode::write, 0, written, true)), 0);
+  EXPECT_EQ(run(*engine_, range(device(), Opcode::write_zeroes, 0, 512, true)), 0);
+  EXPECT_EQ(run(*engine_, range(device(), Opcode::discard, 1, 512, true)), 0);
 }
 
 TEST_P(Engine, ZeroedAndDiscardedRangesReadAsZero) {
-  for (const StorageOpcode opcode : {StorageOpcode::write_zeroes, StorageOpcode::discard}) {
+  for (const Opcode opcode : {Opcode::write_zeroes, Opcode::discard}) {
     Buffer expected = filled(64 * 1024, 9);
-    ASSERT_EQ(run(*engine_, io(device(), StorageOpcode::write, 0, expected)), 0);
+    ASSERT_EQ(run(*engine_, io(device(), Opcode::write, 0, expected)), 0);
     ASSERT_EQ(run(*engine_, range(device(), opcode, 3, 20 * 512)), 0);
     std::fill_n(expected.begin() + 3 * 512, 20 * 512, std::byte{0});
     Buffer read(expected.size());
-    ASSERT_EQ(run(*engine_, io(device(), StorageOpcode::read, 0, read)), 0);
+    ASSERT_EQ(run(*engine_, io(device(), Opcode::read, 0, read)), 0);
     EXPECT_EQ(read, expected);
   }
   EXPECT_EQ(device().size_bytes(), kSize);
@@ -141,39 +140,39 @@ TEST_P(Engine, ZeroedAndDiscardedRangesReadAsZero) {
 TEST_P(Engine, RangesBeyondTheEnd) {
   Buffer buffer(1024);
   const std::uint64_t last = device().sectors() - 1;
-  for (const StorageOpcode opcode : {StorageOpcode::read, StorageOpcode::write}) {
+  for (const Opcode opcode : {Opcode::read, Opcode::write}) {
     EXPECT_EQ(run(*engine_, io(device(), opcode, last, buffer)), EIO);
     EXPECT_EQ(run(*engine_, io(device(), opcode, last + 2, buffer)), EIO);
     EXPECT_EQ(run(*engine_, io(device(), opcode, ~0ULL, buffer)), EIO);
     EXPECT_EQ(run(*engine_, io(device(), opcode, 1ULL << 55, buffer)), EIO);
   }
-  EXPECT_EQ(run(*engine_, range(device(), StorageOpcode::discard, 1, 0xfffffe00U)), EIO);
-  EXPECT_EQ(run(*engine_, range(device(), StorageOpcode::write_zeroes, last, 1024)), EIO);
+  EXPECT_EQ(run(*engine_, range(device(), Opcode::discard, 1, 0xfffffe00U)), EIO);
+  EXPECT_EQ(run(*engine_, range(device(), Opcode::write_zeroes, last, 1024)), EIO);
 }
 
 TEST_P(Engine, OnlyWholeBlocks) {
   Buffer buffer(513);
-  EXPECT_EQ(run(*engine_, io(device(), StorageOpcode::read, 0, buffer)), EINVAL);
+  EXPECT_EQ(run(*engine_, io(device(), Opcode::read, 0, buffer)), EINVAL);
   Buffer nothing;
-  EXPECT_EQ(run(*engine_, io(device(), StorageOpcode::write, 0, nothing)), EINVAL);
+  EXPECT_EQ(run(*engine_, io(device(), Opcode::write, 0, nothing)), EINVAL);
 }
 
 TEST_P(Engine, ReadOnlyIsNotChanged) {
-  open(AccessMode::ro);
+  open(AccessMode::read_only);
   Buffer buffer = filled(512, 1);
-  EXPECT_EQ(run(*engine_, io(device(), StorageOpcode::write, 0, buffer)), EPERM);
-  EXPECT_EQ(run(*engine_, range(device(), StorageOpcode::discard, 0, 512)), EPERM);
-  EXPECT_EQ(run(*engine_, range(device(), StorageOpcode::write_zeroes, 0, 512)), EPERM);
-  EXPECT_EQ(run(*engine_, range(device(), StorageOpcode::flush, 0, 0)), 0);
-  EXPECT_EQ(run(*engine_, io(device(), StorageOpcode::read, 0, buffer)), 0);
+  EXPECT_EQ(run(*engine_, io(device(), Opcode::write, 0, buffer)), EPERM);
+  EXPECT_EQ(run(*engine_, range(device(), Opcode::discard, 0, 512)), EPERM);
+  EXPECT_EQ(run(*engine_, range(device(), Opcode::write_zeroes, 0, 512)), EPERM);
+  EXPECT_EQ(run(*engine_, range(device(), Opcode::flush, 0, 0)), 0);
+  EXPECT_EQ(run(*engine_, io(device(), Opcode::read, 0, buffer)), 0);
   EXPECT_EQ(buffer, Buffer(512));
 }
 
 TEST_P(Engine, FullQueueKeepsTheCallersOperation) {
   engine_ = make_engine(4);
   Buffer buffer(512);
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(engine_->submit(io(device(), StorageOpcode::read, 0, buffer)));
-  EXPECT_FALSE(engine_->submit(io(device(), StorageOpcode::read, 0, buffer)));
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(engine_->submit(io(device(), Opcode::read, 0, buffer)));
+  EXPECT_FALSE(engine_->submit(io(device(), Opcode::read, 0, buffer)));
   EXPECT_EQ(engine_->in_flight(), 4U);
   EXPECT_EQ(device().in_flight(), 4U);
   std::array<StorageResult, 3> done;
@@ -182,23 +181,23 @@ TEST_P(Engine, FullQueueKeepsTheCallersOperation) {
   EXPECT_EQ(reported, 4U);
   EXPECT_EQ(engine_->wait(done), 0U);
   EXPECT_EQ(device().in_flight(), 0U);
-  EXPECT_EQ(run(*engine_, io(device(), StorageOpcode::read, 0, buffer)), 0);
+  EXPECT_EQ(run(*engine_, io(device(), Opcode::read, 0, buffer)), 0);
 }
 
 TEST_P(Engine, DestructionWaitsForTheKernel) {
   Buffer written = filled(256 * 1024, 11);
-  ASSERT_TRUE(engine_->submit(io(device(), StorageOpcode::write, 0, written)));
+  ASSERT_TRUE(engine_->submit(io(device(), Opcode::write, 0, written)));
   engine_.reset();
   EXPECT_EQ(device().in_flight(), 0U);
   engine_ = make_engine();
   Buffer read(written.size());
-  EXPECT_EQ(run(*engine_, io(device(), StorageOpcode::read, 0, read)), 0);
+  EXPECT_EQ(run(*engine_, io(device(), Opcode::read, 0, read)), 0);
   EXPECT_EQ(read, written);
 }
 
 TEST_P(Engine, ItsDescriptorWakesAnEventLoop) {
   Buffer buffer(4096);
-  ASSERT_TRUE(engine_->submit(io(device(), StorageOpcode::read, 0, buffer)));
+  ASSERT_TRUE(engine_->submit(io(device(), Opcode::read, 0, buffer)));
   std::array<StorageResult, 4> done;
   std::size_t reported = 0;
   while (reported == 0) {
@@ -220,7 +219,7 @@ TEST_P(Engine, NoAllocationOnceOpen) {
   const std::size_t before = allocations;
   for (int round = 0; round < rounds; ++round) {
     for (std::uint64_t i = 0; i < 16; ++i)
-      (void)engine_->submit(io(device(), i % 2 ? StorageOpcode::read : StorageOpcode::write, i * 8, buffer));
+      (void)engine_->submit(io(device(), i % 2 ? Opcode::read : Opcode::write, i * 8, buffer));
     while (engine_->wait(done) != 0) {
     }
   }
@@ -235,21 +234,21 @@ RC_GTEST_PROP(EngineModel, BehavesAsAnArray, ()) {
   ExportSpec spec{"disk", in_memory ? "" : directory.make_file("disk.img", kSectors * 512),
                   in_memory ? kSectors * 512 : 0};
   auto catalog = std::move(*Catalog::create({spec}, std::nullopt));
-  auto opened = std::move(*catalog->open("s", "disk", AccessMode::rw));
+  auto opened = std::move(*catalog->open("s", "disk", AccessMode::read_write));
   auto engine = make_engine(8, false);
   Buffer model(kSectors * 512);
   for (std::uint8_t step = 0; step < 30; ++step) {
-    const auto opcode = static_cast<StorageOpcode>(*rc::gen::inRange(0, 5));
+    const auto opcode = static_cast<Opcode>(*rc::gen::inRange(0, 5));
     const auto sector = *rc::gen::inRange<std::uint64_t>(0, kSectors + 2);
     const auto count = *rc::gen::inRange<std::uint64_t>(1, 20);
     Buffer buffer = filled(count * 512, step);
-    const bool inside = opcode == StorageOpcode::flush || sector + count <= kSectors;
+    const bool inside = opcode == Opcode::flush || sector + count <= kSectors;
     RC_ASSERT(run(*engine, io(*opened.device, opcode, sector, buffer, step % 3 == 0)) == (inside ? 0 : EIO));
-    if (!inside || opcode == StorageOpcode::flush) continue;
+    if (!inside || opcode == Opcode::flush) continue;
     const auto place = model.begin() + static_cast<std::ptrdiff_t>(sector * 512);
-    if (opcode == StorageOpcode::read)
+    if (opcode == Opcode::read)
       RC_ASSERT(std::equal(buffer.begin(), buffer.end(), place));
-    else if (opcode == StorageOpcode::write)
+    else if (opcode == Opcode::write)
       std::copy(buffer.begin(), buffer.end(), place);
     else
       std::fill_n(place, buffer.size(), std::byte{0});
@@ -260,11 +259,11 @@ TEST(EngineTrouble, ShrunkFileIsAnErrorNotAHang) {
   TestDirectory directory;
   const std::string path = directory.make_file("disk.img", kSize);
   auto catalog = std::move(*Catalog::create({{"disk", path}}, std::nullopt));
-  auto opened = std::move(*catalog->open("s", "disk", AccessMode::rw));
+  auto opened = std::move(*catalog->open("s", "disk", AccessMode::read_write));
   auto engine = make_engine();
   ASSERT_EQ(::truncate(path.c_str(), 4096 + 100), 0);
   Buffer buffer(8192);
-  EXPECT_EQ(run(*engine, io(*opened.device, StorageOpcode::read, 0, buffer)), EIO);
+  EXPECT_EQ(run(*engine, io(*opened.device, Opcode::read, 0, buffer)), EIO);
 }
 
 TEST(EngineTrouble, BadDepth) {
@@ -293,20 +292,20 @@ TEST(EngineTrouble, FullDiskUnderTheImage) {
   if (!tmpfs.mounted()) GTEST_SKIP() << "needs the right to mount a tmpfs of 1 MiB (run as root)";
   const std::string path = tmpfs.directory().make_file("disk.img", 4 * kSize);
   auto catalog = std::move(*Catalog::create({{"disk", path}}, std::nullopt));
-  auto opened = std::move(*catalog->open("s", "disk", AccessMode::rw));
+  auto opened = std::move(*catalog->open("s", "disk", AccessMode::read_write));
   auto engine = make_engine();
   Buffer buffer = filled(64 * 1024, 1);
   std::map<std::int32_t, int> outcomes;
   for (std::uint64_t i = 0; i < 32; ++i)
-    ++outcomes[run(*engine, io(*opened.device, StorageOpcode::write, i * 128, buffer))];
+    ++outcomes[run(*engine, io(*opened.device, Opcode::write, i * 128, buffer))];
   EXPECT_GT(outcomes[0], 0);
   EXPECT_GT(outcomes[28], 0);
   EXPECT_EQ(outcomes[0] + outcomes[28], 32);
   // tmpfs cannot zero a range, but can punch holes: that frees space, and writing works again.
-  EXPECT_EQ(run(*engine, range(*opened.device, StorageOpcode::write_zeroes, 0, kSize)), 0);
-  EXPECT_EQ(run(*engine, io(*opened.device, StorageOpcode::write, 128 * 30, buffer)), 0);
+  EXPECT_EQ(run(*engine, range(*opened.device, Opcode::write_zeroes, 0, kSize)), 0);
+  EXPECT_EQ(run(*engine, io(*opened.device, Opcode::write, 128 * 30, buffer)), 0);
   Buffer read(buffer.size(), std::byte{1});
-  EXPECT_EQ(run(*engine, io(*opened.device, StorageOpcode::read, 0, read)), 0);
+  EXPECT_EQ(run(*engine, io(*opened.device, Opcode::read, 0, read)), 0);
   EXPECT_EQ(read, Buffer(buffer.size()));
 }
 
@@ -352,7 +351,7 @@ class AlignedBuffer {
   std::size_t size_;
 };
 
-StorageOp direct_io(Export& target, StorageOpcode opcode, std::uint64_t sector, AlignedBuffer& buffer,
+StorageOp direct_io(Export& target, Opcode opcode, std::uint64_t sector, AlignedBuffer& buffer,
                     bool fua = false) {
   return {sector + 1, &target, opcode, sector, buffer.size(), buffer.data(), fua};
 }
@@ -363,26 +362,26 @@ TEST(EngineBlockDevice, ServesALoopDevice) {
   if (loop.path().empty()) GTEST_SKIP() << "no free loop device (needs root and /dev/loop-control)";
   const std::string name = loop.path().substr(5);
   auto catalog = std::move(*Catalog::create({}, "/dev"));
-  auto opened = catalog->open("s", name, AccessMode::rw);
+  auto opened = catalog->open("s", name, AccessMode::read_write);
   ASSERT_TRUE(opened) << opened.error().sentence;
   Export& device = *opened->device;
   EXPECT_EQ(device.kind(), ExportKind::block_device);
   EXPECT_EQ(device.size_bytes(), kSize);
-  EXPECT_GE(device.limits().physical_block_size, device.limits().logical_block_size);
-  EXPECT_EQ(catalog->open("t", "./" + name, AccessMode::rw).error().error, EPERM);
+  EXPECT_GE(device.geometry().physical_block_size, device.geometry().logical_block_size);
+  EXPECT_EQ(catalog->open("t", "./" + name, AccessMode::read_write).error().error, EPERM);
   auto engine = make_engine();
   AlignedBuffer written(filled(64 * 1024, 77));
-  EXPECT_EQ(run(*engine, direct_io(device, StorageOpcode::write, 64, written, true)), 0);
-  EXPECT_EQ(run(*engine, range(device, StorageOpcode::write_zeroes, 64, 8192)), 0);
-  EXPECT_EQ(run(*engine, range(device, StorageOpcode::discard, 96, 8192)),
-            device.limits().max_discard_sectors == 0 ? EOPNOTSUPP : 0);
-  EXPECT_EQ(run(*engine, range(device, StorageOpcode::flush, 0, 0)), 0);
+  EXPECT_EQ(run(*engine, direct_io(device, Opcode::write, 64, written, true)), 0);
+  EXPECT_EQ(run(*engine, range(device, Opcode::write_zeroes, 64, 8192)), 0);
+  EXPECT_EQ(run(*engine, range(device, Opcode::discard, 96, 8192)),
+            device.geometry().max_discard_sectors == 0 ? EOPNOTSUPP : 0);
+  EXPECT_EQ(run(*engine, range(device, Opcode::flush, 0, 0)), 0);
   AlignedBuffer read(Buffer(64 * 1024));
-  EXPECT_EQ(run(*engine, direct_io(device, StorageOpcode::read, 64, read)), 0);
+  EXPECT_EQ(run(*engine, direct_io(device, Opcode::read, 64, read)), 0);
   std::fill_n(written.data(), 8192, std::byte{0});
-  if (device.limits().max_discard_sectors != 0) std::fill_n(written.data() + 32 * 512, 8192, std::byte{0});
+  if (device.geometry().max_discard_sectors != 0) std::fill_n(written.data() + 32 * 512, 8192, std::byte{0});
   EXPECT_EQ(std::memcmp(read.data(), written.data(), 64 * 1024), 0);
-  EXPECT_EQ(run(*engine, direct_io(device, StorageOpcode::read, device.sectors(), read)), EIO);
+  EXPECT_EQ(run(*engine, direct_io(device, Opcode::read, device.sectors(), read)), EIO);
 }
 
 }  // namespace

@@ -29,23 +29,23 @@ std::int32_t run(StorageEngine& engine, const StorageOp& op) {
   return done[0].error;
 }
 
-StorageOp io(Export& target, StorageOpcode opcode, std::uint64_t sector, Buffer& buffer) {
+StorageOp io(Export& target, Opcode opcode, std::uint64_t sector, Buffer& buffer) {
   return {sector + 1, &target, opcode, sector, static_cast<std::uint32_t>(buffer.size()), buffer.data()};
 }
-StorageOp range(Export& target, StorageOpcode opcode, std::uint64_t sector, std::uint32_t bytes) {
+StorageOp range(Export& target, Opcode opcode, std::uint64_t sector, std::uint32_t bytes) {
   return {sector + 1, &target, opcode, sector, bytes};
 }
 
 TEST(Fairness, OperationsBeyondTheDepthWaitTheirTurn) {
   constexpr std::uint64_t kOperations = 40;
   auto catalog = std::move(*Catalog::create({{"ram", "", kSize, false, 1}}, std::nullopt));
-  auto ram = std::move(*catalog->open("s", "ram", AccessMode::rw));
+  auto ram = std::move(*catalog->open("s", "ram", AccessMode::read_write));
   auto engine = make_engine(2);
   engine->reserve(kOperations);
   Buffer buffer(512, std::byte{7});
   for (std::uint64_t i = 0; i < kOperations; ++i)
-    ASSERT_TRUE(engine->submit(io(*ram.device, StorageOpcode::write, i, buffer)));
-  EXPECT_FALSE(engine->submit(io(*ram.device, StorageOpcode::write, 0, buffer)));
+    ASSERT_TRUE(engine->submit(io(*ram.device, Opcode::write, i, buffer)));
+  EXPECT_FALSE(engine->submit(io(*ram.device, Opcode::write, 0, buffer)));
   std::array<StorageResult, 7> done;
   std::size_t reported = 0;
   while (const std::size_t count = engine->wait(done)) reported += count;
@@ -62,8 +62,8 @@ TEST(Fairness, SlotsOfClosedDevicesComeBack) {
   auto engine = make_engine(16);
   Buffer buffer(512);
   for (unsigned round = 0; round < 5; ++round) {
-    auto ram = std::move(*catalog->open("s", "ram", AccessMode::rw));
-    ASSERT_EQ(run(*engine, io(*ram.device, StorageOpcode::write, 0, buffer)), 0);
+    auto ram = std::move(*catalog->open("s", "ram", AccessMode::read_write));
+    ASSERT_EQ(run(*engine, io(*ram.device, Opcode::write, 0, buffer)), 0);
     EXPECT_EQ(ram.device->share().own, FairSlots::kOwnSlots) << "device " << round;
     engine->leave(*ram.device);
   }
@@ -73,9 +73,9 @@ TEST(Fairness, ADeviceKeepsItsSlotsUntilItsLastOpenCloses) {
   auto catalog = std::move(*Catalog::create({{"ram", "", kSize, false, 1}}, std::nullopt));
   auto engine = make_engine(16);
   Buffer buffer(512);
-  auto first = std::move(*catalog->open("s", "ram", AccessMode::rw));
-  auto second = std::move(*catalog->open("s", "ram", AccessMode::ro));
-  ASSERT_EQ(run(*engine, io(*first.device, StorageOpcode::write, 0, buffer)), 0);
+  auto first = std::move(*catalog->open("s", "ram", AccessMode::read_write));
+  auto second = std::move(*catalog->open("s", "ram", AccessMode::read_only));
+  ASSERT_EQ(run(*engine, io(*first.device, Opcode::write, 0, buffer)), 0);
   engine->leave(*first.device);
   first.device->leave_share();
   EXPECT_EQ(second.device->share().own, FairSlots::kOwnSlots);
@@ -87,18 +87,18 @@ TEST(Fairness, ADeviceKeepsItsSlotsUntilItsLastOpenCloses) {
 TEST(Fairness, ASlowDeviceDoesNotHoldUpOthers) {
   auto catalog = std::move(
       *Catalog::create({{"slow", "", kSize, false, 2000}, {"good", "", kSize, false, 1}}, std::nullopt));
-  auto slow = std::move(*catalog->open("s", "slow", AccessMode::rw));
-  auto good = std::move(*catalog->open("s", "good", AccessMode::rw));
+  auto slow = std::move(*catalog->open("s", "slow", AccessMode::read_write));
+  auto good = std::move(*catalog->open("s", "good", AccessMode::read_write));
   auto engine = make_engine(16);
   engine->reserve(120);
   Buffer buffer(512);
   for (std::uint64_t i = 0; i < 100; ++i) {
-    StorageOp op = io(*slow.device, StorageOpcode::read, i, buffer);
+    StorageOp op = io(*slow.device, Opcode::read, i, buffer);
     op.cookie = 1000 + i;
     ASSERT_TRUE(engine->submit(op));
   }
   for (std::uint64_t i = 0; i < 20; ++i)
-    ASSERT_TRUE(engine->submit(io(*good.device, StorageOpcode::read, i, buffer)));
+    ASSERT_TRUE(engine->submit(io(*good.device, Opcode::read, i, buffer)));
   std::array<StorageResult, 1> done;
   for (unsigned i = 0; i < 20; ++i) {
     ASSERT_EQ(engine->wait(done), 1U);
@@ -113,16 +113,16 @@ TEST(Fairness, ASlowDeviceDoesNotHoldUpOthers) {
 TEST(Fairness, ALongMemoryOperationLetsOthersPass) {
   constexpr std::uint32_t kLong = 1U << 30;
   auto catalog = std::move(*Catalog::create({{"ram", "", kLong}, {"good", "", kSize}}, std::nullopt));
-  auto ram = std::move(*catalog->open("s", "ram", AccessMode::rw));
-  auto good = std::move(*catalog->open("s", "good", AccessMode::rw));
+  auto ram = std::move(*catalog->open("s", "ram", AccessMode::read_write));
+  auto good = std::move(*catalog->open("s", "good", AccessMode::read_write));
   auto engine = make_engine();
   for (std::uint64_t i = 0; i < 8; ++i)
-    ASSERT_TRUE(engine->submit(range(*ram.device, StorageOpcode::write_zeroes, 0, kLong)));
+    ASSERT_TRUE(engine->submit(range(*ram.device, Opcode::write_zeroes, 0, kLong)));
   std::array<StorageResult, 16> done;
   EXPECT_EQ(engine->poll(done), 0U);
   EXPECT_TRUE(engine->has_news());
   Buffer buffer(512);
-  StorageOp op = io(*good.device, StorageOpcode::read, 100, buffer);
+  StorageOp op = io(*good.device, Opcode::read, 100, buffer);
   ASSERT_TRUE(engine->submit(op));
   ASSERT_EQ(engine->poll(done), 1U);
   EXPECT_EQ(done[0].cookie, op.cookie);
@@ -135,14 +135,14 @@ TEST(Fairness, ALongMemoryOperationLetsOthersPass) {
 TEST(Fairness, ZeroedMemoryIsGivenBackToTheSystem) {
   constexpr std::uint32_t kBytes = 16U << 20;
   auto catalog = std::move(*Catalog::create({{"ram", "", kBytes}}, std::nullopt));
-  auto ram = std::move(*catalog->open("s", "ram", AccessMode::rw));
+  auto ram = std::move(*catalog->open("s", "ram", AccessMode::read_write));
   auto engine = make_engine();
   const auto resident = [&] {
     std::vector<unsigned char> pages(kBytes / ram.device->page_size());
     EXPECT_EQ(::mincore(ram.device->memory().data(), kBytes, pages.data()), 0);
     return std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
   };
-  for (const StorageOpcode opcode : {StorageOpcode::discard, StorageOpcode::write_zeroes}) {
+  for (const Opcode opcode : {Opcode::discard, Opcode::write_zeroes}) {
     std::fill(ram.device->memory().begin(), ram.device->memory().end(), std::byte{1});
     ASSERT_GT(resident(), 0);
     ASSERT_EQ(run(*engine, range(*ram.device, opcode, 1, kBytes - 1024)), 0);

@@ -39,11 +39,10 @@ std::int32_t run(StorageEngine& engine, const StorageOp& op) {
   return done[0].error;
 }
 
-StorageOp io(Export& target, StorageOpcode opcode, std::uint64_t sector, Buffer& buffer, bool fua = false) {
+StorageOp io(Export& target, Opcode opcode, std::uint64_t sector, Buffer& buffer, bool fua = false) {
   return {sector + 1, &target, opcode, sector, static_cast<std::uint32_t>(buffer.size()), buffer.data(), fua};
 }
-StorageOp range(Export& target, StorageOpcode opcode, std::uint64_t sector, std::uint32_t bytes,
-                bool fua = false) {
+StorageOp range(Export& target, Opcode opcode, std::uint64_t sector, std::uint32_t bytes, bool fua = false) {
   return {sector + 1, &target, opcode, sector, bytes, nullptr, fua};
 }
 
@@ -62,16 +61,16 @@ TEST(EngineFile, ZeroesFreeTheirBlocksUnlessTheyAreToStay) {
   ASSERT_EQ(::truncate(path.c_str(), 0), 0);
   ASSERT_EQ(::truncate(path.c_str(), kSize), 0);
   const auto catalog = std::move(*Catalog::create({{"disk", path, 0, false, 0}}, std::nullopt));
-  auto opened = catalog->open("sess", "disk", AccessMode::rw);
+  auto opened = catalog->open("sess", "disk", AccessMode::read_write);
   ASSERT_TRUE(opened) << opened.error().sentence;
   Export& device = *opened->device;
   const auto engine = make_engine();
   const blkcnt_t empty = allocated(path);
   Buffer data = filled(kSize, 3);
-  ASSERT_EQ(run(*engine, io(device, StorageOpcode::write, 0, data)), 0);
+  ASSERT_EQ(run(*engine, io(device, Opcode::write, 0, data)), 0);
   const blkcnt_t full = allocated(path);
   ASSERT_GE(full, empty + static_cast<blkcnt_t>(kSize / 512));
-  StorageOp zeroes = range(device, StorageOpcode::write_zeroes, 0, kSize);
+  StorageOp zeroes = range(device, Opcode::write_zeroes, 0, kSize);
   zeroes.nounmap = true;
   EXPECT_EQ(run(*engine, zeroes), 0);
   EXPECT_GE(allocated(path), full) << "NOUNMAP keeps blocks";
@@ -82,7 +81,7 @@ TEST(EngineFile, ZeroesFreeTheirBlocksUnlessTheyAreToStay) {
   EXPECT_EQ(run(*engine, zeroes), 0);
   EXPECT_GE(allocated(path), empty + static_cast<blkcnt_t>(kSize / 512)) << "NOUNMAP fills holes";
   Buffer back = filled(kSize, 9);
-  EXPECT_EQ(run(*engine, io(device, StorageOpcode::read, 0, back)), 0);
+  EXPECT_EQ(run(*engine, io(device, Opcode::read, 0, back)), 0);
   EXPECT_EQ(back, Buffer(kSize));
 }
 
@@ -90,20 +89,20 @@ TEST(EngineFile, ServesWhatWasAddedOnceMeasured) {
   TestDirectory directory;
   const std::string path = directory.make_file("grows.img", kSize);
   const auto catalog = std::move(*Catalog::create({{"disk", path, 0, false, 0}}, std::nullopt));
-  auto opened = catalog->open("sess", "disk", AccessMode::rw);
+  auto opened = catalog->open("sess", "disk", AccessMode::read_write);
   ASSERT_TRUE(opened) << opened.error().sentence;
   Export& device = *opened->device;
   const auto engine = make_engine();
   Buffer data = filled(4096, 3);
   ASSERT_EQ(::truncate(path.c_str(), 2 * kSize + 100), 0);
-  EXPECT_EQ(run(*engine, io(device, StorageOpcode::write, kSize / 512, data)), EIO);
+  EXPECT_EQ(run(*engine, io(device, Opcode::write, kSize / 512, data)), EIO);
   device.resize(device.measure());
   EXPECT_EQ(device.sectors(), 2 * kSize / 512) << "the rest of a block is not exported";
-  EXPECT_EQ(run(*engine, io(device, StorageOpcode::write, kSize / 512, data)), 0);
+  EXPECT_EQ(run(*engine, io(device, Opcode::write, kSize / 512, data)), 0);
   ASSERT_EQ(::truncate(path.c_str(), kSize), 0);
   device.resize(device.measure());
   EXPECT_EQ(device.sectors(), kSize / 512);
-  EXPECT_EQ(run(*engine, io(device, StorageOpcode::write, kSize / 512, data)), EIO);
+  EXPECT_EQ(run(*engine, io(device, Opcode::write, kSize / 512, data)), EIO);
 }
 
 }  // namespace

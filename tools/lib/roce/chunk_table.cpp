@@ -47,11 +47,10 @@ std::optional<RequestLayout> layout_at(wire::Bytes payload, std::size_t at) {
   const std::size_t usr_len = wire::load_le16(payload, at + 2);
   if (usr_len > at) return std::nullopt;
   layout.user = at - usr_len;
-  if (type == static_cast<std::uint8_t>(wire::Direction::write)) return layout;
-  if (type != static_cast<std::uint8_t>(wire::Direction::read) ||
-      payload.size() < at + wire::kReadHeaderBytes)
+  if (type == static_cast<std::uint8_t>(wire::MsgType::write)) return layout;
+  if (type != static_cast<std::uint8_t>(wire::MsgType::read) || payload.size() < at + wire::kReadHeaderBytes)
     return std::nullopt;
-  layout.direction = wire::Direction::read;
+  layout.direction = Direction::read;
   if (wire::load_le16(payload, at + 6) != 1) return layout;
   if (payload.size() < at + wire::kMaxIoHeaderBytes) return std::nullopt;
   layout.descriptor = wire::Descriptor{wire::load_le64(payload, at + 8), wire::load_le32(payload, at + 16),
@@ -73,9 +72,9 @@ std::optional<RequestLayout> find_request(const ChunkTable& chunks, std::uint32_
     if (payload.size() < length) continue;
     const auto layout = layout_at(payload, payload.size() - length);
     if (!layout) continue;
-    const std::size_t found = layout->direction == wire::Direction::write ? wire::kWriteHeaderBytes
-                              : layout->descriptor                        ? wire::kMaxIoHeaderBytes
-                                                                          : wire::kReadHeaderBytes;
+    const std::size_t found = layout->direction == Direction::write ? wire::kWriteHeaderBytes
+                              : layout->descriptor                  ? wire::kMaxIoHeaderBytes
+                                                                    : wire::kReadHeaderBytes;
     if (found == length) return layout;
   }
   return std::nullopt;

@@ -34,7 +34,7 @@ class ChunkTable {
 struct RequestLayout {
   std::size_t user = 0;    // offset of the user header; also bytes of data that were written
   std::size_t header = 0;  // offset of the RTRS header
-  wire::Direction direction = wire::Direction::write;
+  Direction direction = Direction::write;
   std::optional<wire::Descriptor> descriptor;
 };
 

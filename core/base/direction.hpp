@@ -1,0 +1,10 @@
+// Of the data of a request, seen from the client.
+#pragma once
+#include <cstdint>
+
+namespace rtrs {
+
+// The numbers are in traces. On the wire the message type tells the direction (wire::MsgType).
+enum class Direction : std::uint8_t { read = 0, write = 1 };
+
+}  // namespace rtrs
