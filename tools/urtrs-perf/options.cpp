@@ -41,12 +41,7 @@ const std::map<std::string, MultipathPolicy> kPolicies{{"round-robin", Multipath
                                                        {"min-latency", MultipathPolicy::min_latency}};
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
-  std::string best;
-  std::size_t least = std::max<std::size_t>(word.size() / 3, 1) + 1;
-  for (const std::string& candidate : known) {
-    const std::size_t distance = tools::edit_distance(word, candidate);
-    if (distance < least) least = distance, best = candidate;
-  }
+  const std::string best = tools::nearest_word(word, known);
   return best.empty() ? "" : "; did you mean \"" + best + "\"?";
 }
 

@@ -1,52 +1,31 @@
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tools/lib/command/files.hpp"
+#include "tools/lib/text/nearest_word.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
 namespace {
 
 using namespace rtrs::tools;
 
-// Edits from one word to another.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
-    }
-  }
-  return row.back();
-}
-
 // A word where a subcommand belongs that is none.
 int check_subcommand(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return exit_ok;
   const std::string word = argv[1];
-  std::string nearest;
-  std::string names;
-  std::size_t least = 3;
+  std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    const std::string& name = command->get_name();
-    if (name == word) return exit_ok;
-    names += (names.empty() ? "" : ", ") + name;
-    if (distance(word, name) < least) {
-      least = distance(word, name);
-      nearest = name;
-    }
+    if (command->check_name(word)) return exit_ok;  // an alias as well
+    names.push_back(command->get_name());
   }
+  const std::string nearest = nearest_word(word, names);
   error("no command '" + word + "'; " +
-        (nearest.empty() ? "the commands are " + names : "did you mean '" + nearest + "'?"));
+        (nearest.empty() ? "the commands are " + CLI::detail::join(names, ", ")
+                         : "did you mean '" + nearest + "'?"));
   return exit_usage;
 }
 

@@ -224,7 +224,7 @@ class Arguments(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "out")
             for seconds in ("nan", "-1", "1e300", "inf", "x"):
-                for command in ("min", "scenario"):
+                for command in ("min", "scenario", "lift"):
                     with self.subTest(seconds=seconds, command=command):
                         self.assertIn("--time", run(command, CLIENT, "--out", out, "--time=" + seconds, code=2))
             for port in ("0", "65536", "-1"):

@@ -374,8 +374,8 @@ TEST(ConfigText, Sizes) {
 }
 
 TEST(ConfigText, NearestWord) {
-  EXPECT_EQ(nearest("prot", {"port", "trace"}), "port");
-  EXPECT_EQ(nearest("zzz", {"port", "trace"}), "");
+  EXPECT_EQ(did_you_mean("prot", {"port", "trace"}), "did you mean \"port\"?");
+  EXPECT_EQ(did_you_mean("zzz", {"port", "trace"}), "");
 }
 
 }  // namespace

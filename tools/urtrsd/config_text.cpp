@@ -2,35 +2,14 @@
 
 #include <arpa/inet.h>
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
 
+#include "tools/lib/text/nearest_word.hpp"
+
 namespace rtrs::daemon {
-namespace {
-
-// Edits (insert, delete, replace, swap of neighbours) between two words.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before(b.size() + 1);
-  std::vector<std::size_t> last(b.size() + 1);
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t cost = a[i - 1] == b[j - 1] ? 0 : 1;
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + cost});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-    before.swap(last);
-    last.swap(row);
-  }
-  return last[b.size()];
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
   std::int64_t value = 0;
@@ -80,26 +59,8 @@ std::string plain_address(const std::string& text) {
   return (bare == text ? "" : "gid:") + std::string(plain.data());
 }
 
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  constexpr std::size_t kShortestPart = 4;
-  const std::size_t tolerated = std::max<std::size_t>(1, word.size() / 3);
-  std::size_t best = tolerated + 1;
-  std::string result;
-  for (const std::string& candidate : candidates) {
-    std::size_t apart = distance(word, candidate);
-    const bool part = (word.size() >= kShortestPart && candidate.find(word) != std::string::npos) ||
-                      (candidate.size() >= kShortestPart && word.find(candidate) != std::string_view::npos);
-    if (part) apart = std::min(apart, tolerated);
-    if (apart < best) {
-      best = apart;
-      result = candidate;
-    }
-  }
-  return result;
-}
-
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
-  const std::string meant = nearest(word, candidates);
+  const std::string meant = tools::nearest_word(word, candidates);
   return meant.empty() ? std::string() : "did you mean \"" + meant + "\"?";
 }
 

@@ -18,10 +18,7 @@ bool is_ip_address(const std::string& text);
 // one.
 std::string plain_address(const std::string& text);
 
-// The candidate that was probably meant; empty when none is near. Near: few letters differ, or one contains
-// the other.
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
-std::string did_you_mean(std::string_view word,
-                         const std::vector<std::string>& candidates);  // a hint, or empty
+// A hint with the nearest candidate (tools::nearest_word); empty when none is near.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace rtrs::daemon

@@ -134,7 +134,7 @@ std::string to_json(const ChoiceLogFile& file) {
 tl::expected<ChoiceLogFile, std::string> parse_choice_log(const std::string& text) {
   const Json json = Json::parse(text, nullptr, false);
   const auto wrong = [](std::string why) { return tl::make_unexpected(std::move(why)); };
-  // Up to 1.2 the two members had other names.
+  // Files written before the two members had their names are read too.
   const bool older = json.is_object() && json.contains("urtrs_tape");
   const char* const version = older ? "urtrs_tape" : "urtrs_choices";
   const char* const lines = older ? "tape" : "choices";

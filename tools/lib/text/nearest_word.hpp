@@ -8,28 +8,39 @@
 
 namespace rtrs::tools {
 
-// Letters to insert, delete or replace.
+// Letters to insert, delete or replace, and neighbours to swap.
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1);
+  std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t i = 0; i < row.size(); ++i) row[i] = i;
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
+    row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+      const std::size_t cost = a[i - 1] == b[j - 1] ? 0 : 1;
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + cost});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
     }
+    before.swap(last);
+    last.swap(row);
   }
-  return row.back();
+  return last[b.size()];
 }
 
-// The candidate with the fewest letters that differ; empty when more than a third of the word differs in
-// every one.
-inline std::string nearest_word(std::string_view word, const std::vector<std::string_view>& candidates) {
-  std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;
+// The candidate with the fewest edits; empty when more than a third of the word differs in every one. A word
+// that is a part of a candidate, or has one as its part, counts as near.
+template <class Candidates>
+std::string nearest_word(std::string_view word, const Candidates& candidates) {
+  constexpr std::size_t kShortestPart = 4;
+  const std::size_t tolerated = std::max<std::size_t>(1, word.size() / 3);
+  std::size_t best = tolerated + 1;
   std::string result;
   for (const std::string_view candidate : candidates) {
-    const std::size_t apart = edit_distance(word, candidate);
+    std::size_t apart = edit_distance(word, candidate);
+    const bool part = (word.size() >= kShortestPart && candidate.find(word) != std::string_view::npos) ||
+                      (candidate.size() >= kShortestPart && word.find(candidate) != std::string_view::npos);
+    if (part) apart = std::min(apart, tolerated);
     if (apart >= best) continue;
     best = apart;
     result = candidate;
