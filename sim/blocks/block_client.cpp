@@ -218,7 +218,12 @@ void BlockWorld::expect_change(const Io& io, std::uint32_t number, bool good) {
     if (!good || known.durable || cut) continue;
     const bool there = disks_[io.disk].now.at(sector) == content && !disks_[io.disk].forgotten.at(sector);
     if (there) known.acked = moment_;
-    if (!there) losses_[io.disk].push_back({io.device, moment_, deaths_});
+    if (!there) {
+      Loss& loss = losses_[io.disk].emplace_back(Loss{io.device, moment_, deaths_});
+      // A piece of it may have been acknowledged by the server that died with what it knew of the failed
+      // sync.
+      if (io.moment < disk.failure_unknown_at) loss.told = 0;
+    }
     known.by = io.device;
   }
 }

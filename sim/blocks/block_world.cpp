@@ -133,6 +133,7 @@ void BlockWorld::crash_server(Death death) {
     if (std::exchange(disk.sync_failures, 0) == 0) continue;
     allow_alarm(disk);
     for (Loss& loss : losses_[name]) loss.told = 0;
+    disk.failure_unknown_at = moment_;
   }
 }
 
