@@ -222,7 +222,7 @@ void BlockWorld::expect_change(const Io& io, std::uint32_t number, bool good) {
       Loss& loss = losses_[io.disk].emplace_back(Loss{io.device, moment_, deaths_});
       // A piece of it may have been acknowledged by the server that died with what it knew of the failed
       // sync.
-      if (io.moment < disk.failure_unknown_at) loss.told = 0;
+      if (io.moment < disk.lost_unknown_at.at(sector)) loss.told = 0;
     }
     known.by = io.device;
   }

@@ -197,6 +197,7 @@ int BlockWorld::act(StorageOp& op) {
     }
     content = fresh;
     disk.forgotten[op.what.sector + at] = false;
+    disk.lost_unknown_at[op.what.sector + at] = 0;
     if (op.what.fua || !disk.volatile_cache) disk.durable[op.what.sector + at] = fresh;
   }
   return 0;

@@ -36,6 +36,7 @@ BlockDisk& BlockWorld::add_disk(const std::string& name, std::uint64_t sectors) 
   made.now.assign(sectors, 0);
   made.durable = made.now;
   made.forgotten.assign(sectors, false);
+  made.lost_unknown_at.assign(sectors, 0);
   expected_[name].assign(sectors, Expected{{0}, true});
   return made;
 }
@@ -133,7 +134,8 @@ void BlockWorld::crash_server(Death death) {
     if (std::exchange(disk.sync_failures, 0) == 0) continue;
     allow_alarm(disk);
     for (Loss& loss : losses_[name]) loss.told = 0;
-    disk.failure_unknown_at = moment_;
+    for (std::size_t sector = 0; sector < disk.forgotten.size(); ++sector)
+      if (disk.forgotten[sector]) disk.lost_unknown_at[sector] = moment_;
   }
 }
 
@@ -170,6 +172,7 @@ void BlockWorld::resize(const std::string& name, std::uint64_t sectors) {
   grown.now.resize(sectors, 0);
   grown.durable.resize(sectors, 0);
   grown.forgotten.resize(sectors, false);
+  grown.lost_unknown_at.resize(sectors, 0);
   std::vector<Expected>& expected = expected_[name];
   if (sectors < expected.size()) ++cuts_;
   // IO of what is cut off may still be under way; should the disk grow again, zeroes are there.

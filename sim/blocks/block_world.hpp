@@ -60,14 +60,15 @@ struct BlockDisk {
   std::uint32_t number = 0;  // in what is written to it
   bool writable = true;      // false: refused when it is opened for writing
   bool volatile_cache = true;
-  bool fua = true;                       // a single write can be made durable, where there is a cache
-  bool memory = false;                   // of the server's process, and gone with it
-  bool tells_instance = true;            // of its cache, when it is opened
-  std::vector<std::uint64_t> now;        // by sector: what a read sees; see BlockWorld::stamp()
-  std::vector<std::uint64_t> durable;    // and after the death of the server's host
-  std::vector<bool> forgotten;           // the host takes it for clean, since a sync of it failed
-  std::uint64_t sync_failures = 0;       // that the server's process knows of
-  std::uint64_t failure_unknown_at = 0;  // the moment when a process died with what it knew of one
+  bool fua = true;                     // a single write can be made durable, where there is a cache
+  bool memory = false;                 // of the server's process, and gone with it
+  bool tells_instance = true;          // of its cache, when it is opened
+  std::vector<std::uint64_t> now;      // by sector: what a read sees; see BlockWorld::stamp()
+  std::vector<std::uint64_t> durable;  // and after the death of the server's host
+  std::vector<bool> forgotten;         // the host takes it for clean, since a sync of it failed
+  std::uint64_t sync_failures = 0;     // that the server's process knows of
+  // By sector: the moment when a process died that alone knew of the failed sync which lost it.
+  std::vector<std::uint64_t> lost_unknown_at;
   bool next_sync_fails = false;
   bool may_alarm = false;        // something may have been lost, and no flush of after it has told so
   std::uint64_t alarm_from = 0;  // the moment when it may have been lost
