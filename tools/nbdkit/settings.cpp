@@ -10,11 +10,14 @@
 #include "core/rnbd/geometry.hpp"
 #include "core/wire/messages.hpp"
 #include "tools/lib/text/nearest_word.hpp"
+#include "tools/lib/text/quantity.hpp"
 
 namespace rtrs::nbdkit {
 namespace {
 
 using Done = tl::expected<void, std::string>;
+
+constexpr std::uint64_t kMebibyte = 1U << 20;
 
 Done refuse(std::string_view key, std::string_view value, const std::string& why) {
   return tl::unexpected(std::string(key) + "=" + std::string(value) + ": " + why);
@@ -37,9 +40,8 @@ Done set_number(std::string_view key, std::string_view value, std::uint64_t leas
 }
 
 Done set_duration(std::string_view key, std::string_view value, Nanos& out) {
-  const auto duration = parse_duration(value);
-  if (!duration) return refuse(key, value, duration.error());
-  if (*duration == 0) return refuse(key, value, "must be longer than nothing");
+  const auto duration = tools::parse_positive_duration(value);
+  if (!duration) return tl::unexpected(std::string(key) + ": " + duration.error());
   out = *duration;
   return {};
 }
@@ -183,27 +185,16 @@ Done set_trace_detail(std::string_view value, trace::Detail& detail) {
   return refuse("trace_detail", value, "is none of machines, wire and payload");
 }
 
+// A number without a unit is in MiB.
 Done set_trace_size(std::string_view value, trace::FileOptions& options) {
-  std::uint32_t mebibytes = 0;
-  if (const Done done = set_number("trace_size", value, 1, 1U << 20, mebibytes); !done) return done;
-  options.rotate_bytes = std::uint64_t{mebibytes} << 20;
+  const auto size = tools::parse_size(value, kMebibyte);
+  if (!size) return tl::unexpected("trace_size: " + size.error());
+  if (*size < kMebibyte || *size > kMebibyte << 20) return refuse("trace_size", value, "expected 1M to 1T");
+  options.rotate_bytes = *size;
   return {};
 }
 
 }  // namespace
-
-tl::expected<Nanos, std::string> parse_duration(std::string_view text) {
-  const std::size_t digits = text.find_first_not_of("0123456789");
-  const std::string_view unit = digits == std::string_view::npos ? "s" : text.substr(digits);
-  std::uint64_t number = 0;
-  const Nanos scale = unit == "ms"  ? milliseconds(1)
-                      : unit == "s" ? seconds(1)
-                      : unit == "m" ? seconds(60)
-                                    : 0;
-  if (scale == 0 || !parse_whole(text.substr(0, digits), number) || number > 1'000'000)
-    return tl::unexpected<std::string>("expected a duration such as 250ms, 5s or 2m");
-  return number * scale;
-}
 
 Nanos Settings::taken_name_timeout() const {
   const Nanos dead = std::max(dead_peer_time(protocol.heartbeat), dead_peer_time(HeartbeatConfig{}));
@@ -306,13 +297,13 @@ const char* const kSettingsHelp =
     "offer_invalidation=on|off  READs by keys that die with the answer, where the fabric can (default off)\n"
     "trace=FILE               record the protocol, for urtrs-replay\n"
     "trace_detail=machines|wire|payload   also what goes over the wire (default machines)\n"
-    "trace_size=MIB           begin the next file at this size, keep FILE, FILE.1 .. FILE.3\n"
+    "trace_size=SIZE          begin the next file at this size, e.g. 64M; keep FILE, FILE.1 .. FILE.3\n"
     "trace_dump=FILE          the last records, when a path is lost by an error, and on SIGUSR1\n"
     "                         (without it then nbdkit-urtrs-PID.rtrc where nbdkit was started)\n"
     "status=FILE              keep the state of every path here, as JSON; a file that is there already has "
     "to\n"
     "                         be empty or an earlier status\n"
-    "TIME is 250ms, 5s, 2m or a number of seconds.\n"
+    "TIME is 500ms, 30s, 2m, 1h or a number of seconds.\n"
     "\n"
     "nbdkit urtrs path=10.0.0.1@10.0.0.2 path=10.0.1.1@10.0.1.2 device=disk.img\n"
     "nbdkit -U - urtrs path=10.0.0.2 device=disk.img --run 'nbdcopy -p $uri disk.img'";

@@ -77,10 +77,15 @@ TEST(Settings, SaysWhatIsWrongWithAValue) {
   EXPECT_EQ(why(settings.set("connections", "0")), "connections=0: expected a whole number from 1 to 135");
   EXPECT_EQ(why(settings.set("fabric", "tcp")), "fabric=tcp: expected libfabric or verbs");
   EXPECT_EQ(why(settings.set("access_mode", "w")), "access_mode=w: expected ro, rw or migration");
-  EXPECT_EQ(why(settings.set("queue_timeout", "5h")),
-            "queue_timeout=5h: expected a duration such as 250ms, 5s or 2m");
+  EXPECT_EQ(why(settings.set("queue_timeout", "5x")),
+            "queue_timeout: '5x' is no duration: expected a number of ms, s, m or h, e.g. 500ms, 30s, 2m");
+  EXPECT_EQ(why(settings.set("trace_size", "4x")),
+            "trace_size: '4x' is no size: expected a number of bytes, k, M, G or T, e.g. 4096, 64k, 1G");
+  for (const std::string wrong : {"0", "1023k", "2T", "1048577"})
+    EXPECT_EQ(why(settings.set("trace_size", wrong)), "trace_size=" + wrong + ": expected 1M to 1T");
   EXPECT_EQ(why(settings.set("extensions", "yes")), "extensions=yes: expected on or off");
-  EXPECT_EQ(why(settings.set("reconnect_min", "0")), "reconnect_min=0: must be longer than nothing");
+  EXPECT_EQ(why(settings.set("reconnect_min", "0")),
+            "reconnect_min: '0' is too short: it must be longer than nothing");
   EXPECT_EQ(why(settings.set("device", "")), "device=: is empty");
   EXPECT_EQ(why(settings.set("path", "a@b@c")),
             "path 'a@b@c': more than one '@' or ','; give every path on its own");

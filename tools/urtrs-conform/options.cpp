@@ -6,6 +6,7 @@
 
 #include "backends/asio/path_syntax.hpp"
 #include "tools/lib/fabric/open_fabric.hpp"
+#include "tools/lib/text/quantity.hpp"
 
 namespace rtrs::conformance {
 namespace {
@@ -29,7 +30,7 @@ struct Texts {
   std::vector<std::string> targets;
   std::vector<std::string> cases;
   std::uint16_t port = 1234;
-  std::uint64_t wait = 120;
+  std::string wait = "120s";
   bool quick = false;
   bool version = false;
 };
@@ -45,7 +46,7 @@ void add_peer(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("--device", options.device,
                  "a device that the server exports, for the cases with IO; default none");
   app.add_flag("--scratch", options.scratch, "its content may be overwritten");
-  app.add_option("--wait", texts.wait, "--role client: seconds until the client has to come")
+  app.add_option("--wait", texts.wait, "--role client: how long until the client has to come")
       ->capture_default_str();
 }
 
@@ -128,7 +129,10 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
   if (options.json && options.json_file.empty() && options.tap)
     errors += "urtrs-conform: --json without a file excludes --tap\n";
   options.slow = !texts.quick;
-  options.wait = seconds(texts.wait);
+  if (const auto wait = tools::parse_duration(texts.wait))
+    options.wait = *wait;
+  else
+    errors += "urtrs-conform: --wait: " + wait.error() + "\n";
   judge_targets(texts, options, errors);
   select(texts, options, errors);
 }

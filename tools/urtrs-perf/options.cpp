@@ -12,6 +12,7 @@
 #include "core/proto/limits.hpp"
 #include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/lib/text/nearest_word.hpp"
+#include "tools/lib/text/quantity.hpp"
 
 namespace rtrs::perf {
 namespace {
@@ -88,7 +89,7 @@ void add_workload(CLI::App& app, Options& options, Texts& texts) {
       ->check(CLI::Range(1u, kMaxPermits))
       ->capture_default_str();
   app.add_option("-D,--runtime", texts.runtime,
-                 "how long, in seconds or with ms, s, m; 0.5 with --compare-raw")
+                 "how long, e.g. 500ms, 30s, 2m, 1h, or a number of seconds; 0.5 with --compare-raw")
       ->capture_default_str();
   app.add_option("-n,--iterations", texts.iterations, "count IOs instead of time");
   app.add_option("--span", texts.span, "offsets stay below it")->capture_default_str();
@@ -155,11 +156,13 @@ class Judge {
   }
   template <class T>
   void size(const char* flag, const std::string& text, T& into, std::uint64_t low, std::uint64_t high) {
-    const auto value = parse_size(text);
+    const auto value = tools::parse_size(text);
     if (value && *value >= low && *value <= high)
       into = static_cast<T>(*value);
+    else if (value)
+      refuse(flag, "a size from " + std::to_string(low) + " to " + std::to_string(high), text);
     else
-      refuse(flag, "a size from " + std::to_string(low) + " to " + std::to_string(high) + " like 4k", text);
+      errors_ += std::string("urtrs-perf: ") + flag + ": " + value.error() + "\n";
   }
   template <class T>
   void whole(const char* flag, const std::string& text, T& into, std::uint64_t low, std::uint64_t high) {
@@ -172,11 +175,11 @@ class Judge {
       refuse(flag, "a whole number from " + std::to_string(low) + " to " + std::to_string(high), text);
   }
   void duration(const char* flag, const std::string& text, Nanos& into) {
-    const auto value = parse_duration(text);
-    if (value && *value > 0)
+    const auto value = tools::parse_positive_duration(text);
+    if (value)
       into = *value;
     else
-      refuse(flag, "a duration like 10, 0.5 or 500ms", text);
+      errors_ += std::string("urtrs-perf: ") + flag + ": " + value.error() + "\n";
   }
   template <class Map, class T>
   void word(const char* flag, const std::string& text, const Map& map, T& into) {
@@ -272,31 +275,6 @@ const char* to_string(Workload workload) noexcept {
 
 const char* to_string(Wait wait) noexcept {
   return wait == Wait::events ? "events" : wait == Wait::pump ? "pump" : "busy-poll";
-}
-
-std::optional<std::uint64_t> parse_size(const std::string& text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{}) return std::nullopt;
-  const std::string unit(end, text.data() + text.size());
-  if (unit.size() > 1) return std::nullopt;
-  if (unit.empty()) return value;
-  const std::size_t at = std::string("kKmMgG").find(unit);
-  if (at == std::string::npos) return std::nullopt;
-  const auto shift = static_cast<unsigned>(at / 2 + 1) * 10;
-  if (value > (~std::uint64_t{0} >> shift)) return std::nullopt;
-  return value << shift;
-}
-
-std::optional<Nanos> parse_duration(const std::string& text) {
-  static const std::map<std::string, double> kUnits{{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"m", 60e9}};
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{}) return std::nullopt;
-  const auto unit = kUnits.find(std::string(end, text.data() + text.size()));
-  // A day: longer is a mistake, and sums of such times cannot overflow.
-  if (unit == kUnits.end() || !(value >= 0) || value * unit->second > 86400e9) return std::nullopt;
-  return static_cast<Nanos>(value * unit->second);
 }
 
 CommandLine parse_command_line(const std::vector<std::string>& arguments) {

@@ -76,9 +76,4 @@ struct CommandLine {
 };
 CommandLine parse_command_line(const std::vector<std::string>& arguments);
 
-// "4k" = 4096, "2m", "1g"; nothing when it is not a size.
-std::optional<std::uint64_t> parse_size(const std::string&);
-// "0.5", "10", "10s", "500ms", "2m"; nothing when it is not a duration.
-std::optional<Nanos> parse_duration(const std::string&);
-
 }  // namespace rtrs::perf

@@ -220,9 +220,7 @@ void add_min(CLI::App& app, Runner& runner) {
             ->expected(1)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
             ->type_name("MARK");
-        command.add_option("--time", options.seconds, "Stop after so many seconds and write what there is")
-            ->check(check_seconds)
-            ->capture_default_str();
+        add_duration(command, "--time", options.seconds, "Stop after this long and write what there is");
         command.add_flag("--hashes", options.hashes, "Write the state after every input too");
         command.add_flag("--rerun", options.rerun, "Only write what this core does on the inputs");
         command.add_flag("--json", options.json, "The result as a JSON object");

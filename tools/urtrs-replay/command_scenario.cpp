@@ -115,9 +115,7 @@ void add_scenario(CLI::App& app, Runner& runner) {
         command.add_option("--seeds", options.seeds, "Delays to try for each guess")
             ->capture_default_str()
             ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
-        command.add_option("--time", options.seconds, "Stop after so many seconds")
-            ->check(check_seconds)
-            ->capture_default_str();
+        add_duration(command, "--time", options.seconds, "Stop after this long");
         command.add_flag("--json", options.json, "The result as a JSON object");
       },
       find_scenario)

@@ -4,10 +4,12 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <utility>
 
 #include "tools/lib/command/exit_codes.hpp"
+#include "tools/lib/text/quantity.hpp"
 
 namespace rtrs::tools {
 
@@ -35,11 +37,21 @@ inline constexpr const char* kExitCodes =
     "Exit codes: 0 identical or fine, 1 divergence, violation or damaged trace, 2 wrong usage,\n"
     "3 no judgement (no trace, another version, or what is needed is missing).";
 
-// For options that are a number of seconds: 0 to 1e9. CLI::Range takes nan.
-inline std::string check_seconds(const std::string& text) {
-  double seconds = -1;
-  if (CLI::detail::lexical_cast(text, seconds) && seconds >= 0 && seconds <= 1e9) return {};
-  return "'" + text + "' is no number of seconds from 0 to 1e9";
+// An option that is a duration. `into`, in seconds, has the default.
+inline void add_duration(CLI::App& command, const char* name, double& into, const char* description) {
+  std::ostringstream preset;
+  preset << into << 's';
+  command
+      .add_option_function<std::string>(
+          name,
+          [name, &into](const std::string& text) {
+            const auto duration = parse_duration(text);
+            if (!duration) throw CLI::ValidationError(name, duration.error());
+            into = static_cast<double>(*duration) / 1e9;
+          },
+          description)
+      ->type_name("TIME")
+      ->default_str(preset.str());
 }
 
 // commands.cpp: adds all of them.

@@ -131,7 +131,7 @@ void show_progress(const char* name, bool fence, std::uint64_t about, const expl
 Row explore_one(const Configuration& one, bool fence, const ExploreCommand& command) {
   explore::SearchOptions options;
   options.threads = command.threads;
-  options.most_bytes = std::size_t{command.megabytes} << 20;
+  options.most_bytes = command.most_bytes;
   const std::uint64_t about = one.fence_off ? one.states / 2 : one.states;
   double next = 0;
   options.progress = [&](const explore::Progress& now) {

@@ -1,5 +1,6 @@
 // The explore command: all states of small worlds.
 #pragma once
+#include <cstddef>
 #include <string>
 
 namespace rtrs::tools {
@@ -8,11 +9,11 @@ struct ExploreCommand {
   std::string configuration = "all";  // name of one, or all
   std::string fence = "both";         // on, off, both
   unsigned threads = 1;
-  unsigned megabytes = 2048;
-  bool drop_late = false;  // sim::MachineConfig::drop_late; not with `out`
-  bool markdown = false;   // the table of docs/exhaustive.md and nothing else on stdout
-  std::string out;         // file for the counter-example of the first rule that is broken
-  std::string replay;      // such a file, to be played instead
+  std::size_t most_bytes = std::size_t{2} << 30;  // that one search may use
+  bool drop_late = false;                         // sim::MachineConfig::drop_late; not with `out`
+  bool markdown = false;  // the table of docs/exhaustive.md and nothing else on stdout
+  std::string out;        // file for the counter-example of the first rule that is broken
+  std::string replay;     // such a file, to be played instead
 };
 // The exit code: kOk when each configuration came out as it must, planted ones with their rule broken.
 int explore(const ExploreCommand&);

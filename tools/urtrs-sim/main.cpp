@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "tools/lib/text/quantity.hpp"
 #include "tools/urtrs-sim/coverage.hpp"
 #include "tools/urtrs-sim/explore.hpp"
 #include "tools/urtrs-sim/report.hpp"
@@ -121,9 +122,9 @@ int shrink(const Arguments& given) {
     command.seed = range->first;
   }
   if (!given.time.empty()) {
-    const auto time = parse_duration(given.time);
-    if (!time) return usage("--time takes 60s, 5m or 1h, not '" + given.time + "'");
-    command.seconds = *time;
+    const auto time = parse_positive_duration(given.time);
+    if (!time) return usage("--time: " + time.error());
+    command.seconds = static_cast<double>(*time) / 1e9;
   }
   return shrink_and_report(command);
 }
@@ -163,6 +164,14 @@ CLI::App* coverage_options(CLI::App& app, Arguments& given) {
   return covered;
 }
 
+std::size_t memory_of(const std::string& text) {
+  const auto size = parse_size(text, 1U << 20);
+  if (!size) throw CLI::ValidationError("--memory", size.error());
+  if (*size < 64U << 20 || *size > std::uint64_t{1} << 40)
+    throw CLI::ValidationError("--memory", "expected 64M to 1T, got " + text);
+  return *size;
+}
+
 CLI::App* explore_options(CLI::App& app, ExploreCommand& command) {
   CLI::App* all =
       app.add_subcommand("explore", "play every order of events in small systems of the real machines");
@@ -174,10 +183,10 @@ CLI::App* explore_options(CLI::App& app, ExploreCommand& command) {
       ->check(CLI::IsMember({"on", "off", "both"}));
   command.threads = std::max(1U, std::thread::hardware_concurrency());
   all->add_option("--threads", command.threads)->capture_default_str()->check(CLI::Range(1, 64));
-  all->add_option("--memory", command.megabytes,
-                  "megabytes that one search may use; it says when they are full")
-      ->capture_default_str()
-      ->check(CLI::Range(64, 1'000'000));
+  all->add_option_function<std::string>(
+         "--memory", [&command](const std::string& text) { command.most_bytes = memory_of(text); },
+         "what one search may use, e.g. 512M, a number alone is in MiB; it says when it is full")
+      ->default_str("2G");
   all->add_flag("--markdown", command.markdown, "print the table of docs/exhaustive.md");
   CLI::Option* drop =
       all->add_flag("--drop-late", command.drop_late,
@@ -207,9 +216,9 @@ int many_seeds(const Arguments& given, Many what) {
   options.replay = given.replay;
   options.traces = given.traces;
   if (!given.time.empty()) {
-    const auto time = parse_duration(given.time);
-    if (!time) return usage("--time takes 60s, 5m or 1h, not '" + given.time + "'");
-    options.time_limit = *time;
+    const auto time = parse_positive_duration(given.time);
+    if (!time) return usage("--time: " + time.error());
+    options.time_limit = static_cast<double>(*time) / 1e9;
   }
   return what == Many::coverage ? coverage(options, given.rare) : sweep(options);
 }

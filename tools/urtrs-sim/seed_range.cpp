@@ -28,16 +28,4 @@ std::optional<SeedRange> parse_seed_range(const std::string& text) {
   return SeedRange{*first, *end};
 }
 
-std::optional<double> parse_duration(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || value <= 0) return std::nullopt;
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  if (unit.empty() || unit == "s") return value;
-  if (unit == "ms") return value / 1000;
-  if (unit == "m" || unit == "min") return value * 60;
-  if (unit == "h") return value * 3600;
-  return std::nullopt;
-}
-
 }  // namespace rtrs::tools

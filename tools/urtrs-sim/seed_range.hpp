@@ -12,7 +12,5 @@ struct SeedRange {
   std::uint64_t size() const noexcept { return end - first; }
 };
 std::optional<SeedRange> parse_seed_range(const std::string& text);
-// "60s", "5m", "1h", "250ms" or plain seconds; in seconds.
-std::optional<double> parse_duration(const std::string& text);
 
 }  // namespace rtrs::tools

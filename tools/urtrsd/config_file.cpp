@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "tools/lib/text/quantity.hpp"
 #include "tools/urtrsd/config.hpp"
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/config_values.hpp"
@@ -146,10 +147,12 @@ class TomlWalker {
       else
         (key == "name" ? spec.name : spec.path) = text->get();
     } else if (key == "mem") {
-      std::optional<std::uint64_t> size;
-      if (text != nullptr) size = parse_size(text->get());
+      tl::expected<std::uint64_t, std::string> size = 0;
+      if (text != nullptr) size = tools::parse_size(text->get());
       if (integer != nullptr && integer->get() > 0) size = static_cast<std::uint64_t>(integer->get());
-      if (!size || *size < kSectorBytes)
+      if (!size)
+        reader_.report(at(node.source()), "export.mem: " + size.error());
+      else if (*size < kSectorBytes)
         wrong(node, "export.mem", "size of at least 512 bytes", "for example \"64M\"");
       else
         spec.memory_bytes = *size;

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "tools/lib/text/quantity.hpp"
 #include "tools/urtrsd/config.hpp"
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/config_values.hpp"
@@ -215,8 +216,12 @@ void ConfigReader::add_export_flag(const std::string& value) {
   for (const std::string& option : std::span(words).subspan(1))
     if (!export_option(spec, option)) return;
   if (source.rfind("mem:", 0) == 0) {
-    const auto size = parse_size(std::string_view(source).substr(4));
-    if (!size || *size < kSectorBytes) {
+    const auto size = tools::parse_size(std::string_view(source).substr(4));
+    if (!size) {
+      report("--export", in_quotes(value) + ": " + size.error());
+      return;
+    }
+    if (*size < kSectorBytes) {
       report("--export", "expected mem:SIZE with at least 512 bytes, got " + in_quotes(source),
              "for example mem:64M");
       return;

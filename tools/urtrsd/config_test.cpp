@@ -84,7 +84,14 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"[[export]]\nname = \"a\"\npath = \"/x\"\nmem = \"1G\"\n",
                "urtrsd.toml:1:1: export \"a\": exactly one of \"path\" and \"mem\" is needed\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = \"lots\"\n",
-               "urtrsd.toml:3:7: export.mem: expected size of at least 512 bytes, got string \"lots\"; for "
+               "urtrsd.toml:3:7: export.mem: 'lots' is no size: expected a number of bytes, k, M, G or T, "
+               "e.g. 4096, 64k, "
+               "1G\n"},
+        Golden{"[[export]]\nname = \"a\"\nmem = \"511\"\n",
+               "urtrsd.toml:3:7: export.mem: expected size of at least 512 bytes, got string \"511\"; for "
+               "example \"64M\"\n"},
+        Golden{"[[export]]\nname = \"a\"\nmem = -1\n",
+               "urtrsd.toml:3:7: export.mem: expected size of at least 512 bytes, got integer -1; for "
                "example \"64M\"\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\nreadonly = true\n",
                "urtrsd.toml:4:1: unknown key \"export.readonly\"; did you mean \"read_only\"?\n"},
@@ -252,7 +259,10 @@ TEST(CommandLine, UsageErrors) {
             "NAME=SOURCE[,ro][,delay_ms=N]\n"
             "");
   EXPECT_EQ(usage_error({"-e", "a=mem:x"}),
-            "--export: expected mem:SIZE with at least 512 bytes, got \"mem:x\"; for example mem:64M\n");
+            "--export: \"a=mem:x\": 'x' is no size: expected a number of bytes, k, M, G or T, e.g. 4096, "
+            "64k, 1G\n");
+  EXPECT_EQ(usage_error({"-e", "a=mem:511"}),
+            "--export: expected mem:SIZE with at least 512 bytes, got \"mem:511\"; for example mem:64M\n");
   EXPECT_EQ(usage_error({"-c", "/nonexistent/u.toml", "-e", "a=mem:1M"}),
             "/nonexistent/u.toml: cannot be read: No such file or directory\n");
   EXPECT_EQ(usage_error({"-c", "/", "-e", "a=mem:1M"}), "/: cannot be read: Is a directory\n");
@@ -362,15 +372,6 @@ TEST(CommandLine, CheckOpensTheDevices) {
   const CommandLine folder = parse_command_line({"--check-config", "-e", "a=" + directory.path()});
   EXPECT_EQ(folder.exit_code, 3);
   EXPECT_NE(folder.errors.find("is a directory"), std::string::npos);
-}
-
-TEST(ConfigText, Sizes) {
-  EXPECT_EQ(parse_size("512"), 512U);
-  EXPECT_EQ(parse_size("1K"), 1024U);
-  EXPECT_EQ(parse_size("3MiB"), 3U << 20);
-  EXPECT_EQ(parse_size("2TB"), 2ULL << 40);
-  for (const char* bad : {"", "K", "-1", "1X", "1KK", "99999999T", "99999999999999999999"})
-    EXPECT_EQ(parse_size(bad), std::nullopt) << bad;
 }
 
 TEST(ConfigText, NearestWord) {

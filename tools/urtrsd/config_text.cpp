@@ -4,12 +4,10 @@
 
 #include <array>
 #include <charconv>
-#include <limits>
 
 #include "tools/lib/text/nearest_word.hpp"
 
 namespace rtrs::daemon {
-namespace {}  // namespace
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {
   std::int64_t value = 0;
@@ -24,21 +22,6 @@ std::optional<bool> parse_boolean(std::string_view text) {
   for (const char* no : {"false", "no", "off", "0"})
     if (text == no) return false;
   return std::nullopt;
-}
-
-std::optional<std::uint64_t> parse_size(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (parsed.ec != std::errc() || parsed.ptr == text.data()) return std::nullopt;
-  std::string_view unit = text.substr(static_cast<std::size_t>(parsed.ptr - text.data()));
-  if (unit.empty() || unit == "B") return value;
-  constexpr std::string_view kUnits = "KMGT";
-  const std::size_t power = kUnits.find(unit.front() == 'k' ? 'K' : unit.front());
-  unit.remove_prefix(1);
-  if (power == std::string_view::npos || (!unit.empty() && unit != "iB" && unit != "B")) return std::nullopt;
-  const auto shift = static_cast<unsigned int>(10 * (power + 1));
-  if (value > std::numeric_limits<std::uint64_t>::max() >> shift) return std::nullopt;
-  return value << shift;
 }
 
 bool is_ip_address(const std::string& text) {

@@ -1,4 +1,4 @@
-// Small text matters of the configuration: numbers, sizes, addresses, near misses.
+// Small text matters of the configuration: numbers, addresses, near misses.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,6 @@ namespace rtrs::daemon {
 
 std::optional<std::int64_t> parse_integer(std::string_view text);
 std::optional<bool> parse_boolean(std::string_view text);  // true false yes no on off 1 0
-// Bytes: "4096", "64K", "1G", "1GiB", "2T"; powers of 1024. nullopt: not a size, or it does not fit.
-std::optional<std::uint64_t> parse_size(std::string_view text);
 bool is_ip_address(const std::string& text);
 // One spelling for each address: "::1" for "0:0:0:0:0:0:0:1", "10.0.0.1" for "::ffff:10.0.0.1". A gid stays
 // one.
