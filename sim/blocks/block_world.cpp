@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 namespace rtrs::sim {
 
@@ -21,7 +20,11 @@ NetworkConfig network_of() {
 }  // namespace
 
 BlockWorld::BlockWorld(std::uint64_t seed, const BlockOptions& options)
-    : options_(options), choice_(seed), network_(network_of()) {
+    : options_(options),
+      choice_(seed),
+      network_(network_of()),
+      disks_(choice_, options.storage, options.opening, failing()),
+      book_(disks_, options.queue_timeout, failing()) {
   network_.add_node();
   network_.add_node();
   network_.rates().post_short = options.post_short;
@@ -31,14 +34,7 @@ BlockWorld::BlockWorld(std::uint64_t seed, const BlockOptions& options)
 BlockWorld::~BlockWorld() = default;
 
 BlockDisk& BlockWorld::add_disk(const std::string& name, std::uint64_t sectors) {
-  BlockDisk& made = disks_[name];
-  made.number = static_cast<std::uint32_t>(disks_.size());
-  made.now.assign(sectors, 0);
-  made.durable = made.now;
-  made.forgotten.assign(sectors, false);
-  made.lost_unknown_at.assign(sectors, 0);
-  expected_[name].assign(sectors, Expected{{0}, true});
-  return made;
+  return disks_.add(name, sectors, book_);
 }
 
 void BlockWorld::start_server() {
@@ -80,6 +76,7 @@ void BlockWorld::start_client() {
   for (std::uint32_t path = 0; path < kPaths; ++path)
     options.paths.push_back({to_text(PortAddress{kClient, path}), to_text(PortAddress{kServer, path}), 1234});
   client_ = std::make_unique<BlockClient>(block_options, nullptr);
+  book_.begins(*client_);
   expect(client_->open(*client_fabric_, now()) == Errc::ok, "the client opens");
 }
 
@@ -104,91 +101,62 @@ void BlockWorld::break_path(std::uint32_t path) {
   }
 }
 
-void BlockWorld::disrupt(Mapped& mapped) {
-  ++mapped.disruptions;
-  mapped.disrupted = now();
-}
-
 void BlockWorld::crash_server(Death death) {
   if (!server_) return;
-  ++deaths_;
-  note_loss();
-  for (auto& [handle, mapped] : mapped_) disrupt(mapped);
   server_paused_until_ = 0;
-  openings_.clear();
-  if (death == Death::host) ++hosts_;
   network_.crash(kServer, draw(2) == 1, choice_);
   server_.reset();
   server_fabric_.reset();
-  sessions_ = 0;
-  // A failure whose answer was under way is known to nobody.
-  for (const StorageOp& op : storage_)
-    if (op.acted && op.error != 0) ++disks_[exports_.at(op.what.handle).disk].sync_failures;
-  exports_.clear();
-  storage_.clear();
-  for (auto& [name, disk] : disks_) {
-    disk.holders = 0;
-    if (death == Death::host || disk.memory) revert(name, disk);
-    // Only the process knew that a sync had failed: the next one knows nothing, and gives the instance of
-    // before.
-    if (std::exchange(disk.sync_failures, 0) == 0) continue;
-    allow_alarm(disk);
-    for (Loss& loss : losses_[name]) loss.told = 0;
-    for (std::size_t sector = 0; sector < disk.forgotten.size(); ++sector)
-      if (disk.forgotten[sector]) disk.lost_unknown_at[sector] = moment_;
-  }
+  disks_.crash(death, now());
 }
 
-void BlockWorld::revert(const std::string& name, BlockDisk& disk) {
-  allow_alarm(disk);
-  for (std::size_t sector = 0; sector < disk.now.size(); ++sector) {
-    std::uint64_t& content = disk.now[sector];
-    const std::uint64_t before = content;
-    if (disk.memory) content = disk.durable[sector] = 0;
-    if (content != disk.durable[sector] && (disk.forgotten[sector] || draw(2) == 0))
-      content = disk.durable[sector];
-    disk.durable[sector] = content;
-    disk.forgotten[sector] = false;
-    if (content != before) lose(name, sector);
-    Expected& known = expected_[name][sector];
-    const auto& any = known.any_of;
-    const bool expected = std::find(any.begin(), any.end(), content) != any.end();
-    expect(expected || !known.durable || disk.memory,
-           "sector " + std::to_string(sector) + " of " + name + " is durable, and lost");
-    if (expected) continue;
-    known.any_of.push_back(content);
-    ++known.changes;
-  }
+void BlockWorld::replace_server() {
+  if (!server_) return;
+  server_->close(*server_fabric_, now());
+  until("the server ends", [this] { return server_->closed(); });
+  expect(disks_.idle(), "a server that has ended keeps nothing");
+  crash_server(Death::process);
+  start_server();
 }
 
-void BlockWorld::lose(const std::string& disk, std::size_t sector) {
-  Expected& known = expected_[disk][sector];
-  if (known.acked != 0) losses_[disk].push_back({known.by, known.acked, deaths_});
-  known.acked = 0;
+void BlockWorld::fail_sync(const std::string& name) {
+  disks_.fail_sync(name, server_.get(), now());
 }
 
-void BlockWorld::resize(const std::string& name, std::uint64_t sectors) {
-  BlockDisk& grown = disk(name);
-  grown.now.resize(sectors, 0);
-  grown.durable.resize(sectors, 0);
-  grown.forgotten.resize(sectors, false);
-  grown.lost_unknown_at.resize(sectors, 0);
-  std::vector<Expected>& expected = expected_[name];
-  if (sectors < expected.size()) ++cuts_;
-  // IO of what is cut off may still be under way; should the disk grow again, zeroes are there.
-  for (std::size_t gone = sectors; gone < expected.size(); ++gone) {
-    expected[gone].any_of.push_back(0);
-    expected[gone].durable = false;
-    expected[gone].acked = 0;  // nobody is told of what an operator cuts off
-    ++expected[gone].changes;
-  }
-  if (sectors > expected.size()) expected.resize(sectors, Expected{{0}, true, 0});
+void BlockWorld::take_away(const std::string& name) {
+  disks_.take_away(host(), name);
+}
+
+std::int64_t BlockWorld::map(const std::string& name, AccessMode mode) {
+  const rnbd::MapOutcome outcome = client_->map(*client_fabric_, now(), name, mode);
+  if (outcome.error == 0) book_.mapped(outcome.device, name, mode);
+  take_events();
+  return outcome.error != 0 ? -std::int64_t{outcome.error} : std::int64_t{outcome.device};
+}
+
+void BlockWorld::unmap(DeviceHandle device) {
+  book_.unmapped(device);
+  client_->unmap(*client_fabric_, now(), device);
+  take_events();
+}
+
+void BlockWorld::remap(DeviceHandle device) {
+  client_->remap(*client_fabric_, now(), device);
+  take_events();
+}
+
+std::uint32_t BlockWorld::submit(DeviceHandle device, Opcode opcode, std::uint64_t sector,
+                                 std::uint32_t sectors, bool fua, bool nounmap) {
+  const std::string disk = book_.at(device).disk;
+  until("other IO of these sectors is over", [&] { return !overlaps(disk, sector, sectors); });
+  const BlockRequest request = book_.open(device, opcode, sector, sectors, fua, nounmap, now(), now());
+  const Errc taken = client_->submit(*client_fabric_, now(), device, request);
+  expect(taken == Errc::ok, std::string("the client takes an IO, and says ") + to_string(taken));
+  return static_cast<std::uint32_t>(request.user_data);
 }
 
 Nanos BlockWorld::next_time() {
-  Nanos next = kNever;
-  for (const StorageOp& op : storage_) next = std::min(next, op.due);
-  for (const Opening& one : openings_) next = std::min(next, one.due);
+  Nanos next = disks_.next_time();
   if (server_) next = std::min(next, network_.has_events(kServer) ? now() : server_->next_deadline());
   next = std::min(std::max(next, server_paused_until_), network_.next_time());
   if (client_) next = std::min(next, client_->next_deadline());
@@ -206,8 +174,7 @@ bool BlockWorld::step() {
   check_idle(next);
   network_.run_until(next, choice_);
   if (server_runs()) {
-    storage_due();
-    openings_due();
+    disks_.due(host());
     poll_server();
   }
   if (client_) poll_client();
@@ -233,12 +200,37 @@ void BlockWorld::check_idle(Nanos until) {
          "a server to which nothing happens waits for next_deadline()");
 }
 
-// Of a path, a server or a cache: what it had may be asked for again, and its messages may be under way for
-// some time.
-void BlockWorld::note_loss() {
-  ++losses_noted_;
-  last_loss_ = now();
-  done_.clear();
+void BlockWorld::poll_client() {
+  book_.check_waits(now());
+  std::array<BlockCompletion, 64> done;
+  const std::size_t count = client_->poll(*client_fabric_, now(), done);
+  for (const BlockCompletion& one : std::span(done).first(count)) {
+    if (one.user_data == 0)
+      unjudged_.push_back(one);
+    else
+      book_.over(one, now());
+  }
+  take_events();
+  if (count < done.size()) book_.check_closing();
+  const char* broken = client_->session().broken_invariant();
+  expect(broken == nullptr, broken == nullptr ? "" : broken);
+}
+
+void BlockWorld::take_events() {
+  BlockEvent event;
+  while (client_->take_event(event)) book_.event(event, now());
+}
+
+void BlockWorld::poll_server() {
+  std::array<block::Action, 64> actions;
+  const std::size_t room = std::min<std::size_t>(options_.actions, actions.size());
+  const std::size_t count = server_->poll(*server_fabric_, now(), std::span(actions).first(room));
+  for (const block::Action& action : std::span(actions).first(count)) disks_.perform(host(), action);
+  PathEvent news;
+  while (server_->take_news(news)) {
+  }
+  // Otherwise some wait to be handed out.
+  if (server_->next_deadline() != 0) disks_.check_measured();
 }
 
 bool BlockWorld::until(const std::string& what, const std::function<bool()>& done) {
@@ -262,17 +254,17 @@ void BlockWorld::expect(bool holds, const std::string& what) {
 
 void BlockWorld::unmap_all() {
   std::vector<std::string> open;
-  for (const auto& [handle, mapped] : mapped_)
+  for (const auto& [handle, mapped] : book_.mapped())
     if (state(handle) == rnbd::DeviceState::open) open.push_back(mapped.disk);
-  const std::uint64_t losses = losses_noted_;
-  for (const auto& [handle, mapped] : mapped_) unmap(handle);
+  const std::uint64_t losses = book_.losses();
+  for (const auto& [handle, mapped] : book_.mapped()) unmap(handle);
   until("every device is unmapped", [this] { return client_->mapped_count() == 0; });
   for (const std::string& name : open) until_closed(name, losses);
 }
 
 // What was lost with a path may be the CLOSE; then the end of the session closes the device.
 void BlockWorld::until_closed(const std::string& name, std::uint64_t losses) {
-  until(name + " is closed", [&, this] { return disk(name).holders == 0 || losses_noted_ != losses; });
+  until(name + " is closed", [&, this] { return disk(name).holders == 0 || book_.losses() != losses; });
 }
 
 void BlockWorld::close_session() {
@@ -289,12 +281,12 @@ void BlockWorld::finish() {
   unmap_all();
   if (failed()) return;
   close_session();
-  until("the session is closed",
-        [this] { return client_->closed() && server_->transport().session_count() + sessions_ == 0; });
-  for (const auto& [name, disk] : disks_)
+  until("the session is closed", [this] {
+    return client_->closed() && server_->transport().session_count() + disks_.sessions() == 0;
+  });
+  for (const auto& [name, disk] : disks_.all())
     expect(disk.holders == 0, "nobody holds " + name + " open any more");
-  expect(sessions_ == 0 && exports_.empty() && storage_.empty() && openings_.empty(),
-         "the server keeps nothing");
+  expect(disks_.idle(), "the server keeps nothing");
 }
 
 }  // namespace rtrs::sim

@@ -1,8 +1,8 @@
-// What a block world asks of single requests and of waits, besides the content of its disks.
+// What is asked of single requests and of waits, besides the content of the disks.
 #include <algorithm>
 #include <cerrno>
 
-#include "sim/blocks/block_world.hpp"
+#include "sim/disks/disk_book.hpp"
 
 namespace rtrs::sim {
 
@@ -14,29 +14,29 @@ bool changes(Opcode opcode) {
 
 }  // namespace
 
-// Before a poll, which fails what is overdue.
-void BlockWorld::check_waits() {
-  if (options_.queue_timeout == kNever || link_up()) return;
+void DiskBook::check_waits(Nanos clock) {
+  if (queue_timeout_ == kNever || client_->session().link_up()) return;
   for (const Io& io : ios_) {
-    if (io.over || io.submitted == 0) continue;
-    const Nanos since = without_path_.since(io.submitted);
-    expect(since == kNever || now() - since <= options_.queue_timeout + milliseconds(1),
+    if (io.over || io.moment == 0) continue;
+    const Nanos since = without_path_.since(io.submitted_clock);
+    expect(since == kNever || clock - since <= queue_timeout_ + milliseconds(1),
            "a request waits for a path for queue_timeout and no longer");
   }
 }
 
-void BlockWorld::check_closing() {
+void DiskBook::check_closing() {
   if (!client_->closed()) return;
-  expect(all_over() && client_->under_way() == 0, "every request is over when the session is closed");
+  expect(under_way_ == 0 && client_->under_way() == 0, "every request is over when the session is closed");
 }
 
-void BlockWorld::judge_result(const Io& io, const BlockCompletion& done) {
+void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clock) {
   Mapped& mapped = mapped_.at(io.device);
   if (done.result == Errc::no_path || done.result == Errc::no_permit)
-    expect(options_.queue_timeout != kNever && now() - io.submitted >= options_.queue_timeout,
+    expect(queue_timeout_ != kNever && clock - io.submitted_clock >= queue_timeout_,
            "a request fails for want of a path or a permit after queue_timeout");
   if (done.result == Errc::no_path)
-    expect(!link_up() || pathless_until_ >= io.submitted, "a request fails for want of a path without one");
+    expect(!client_->session().link_up() || pathless_until_ >= io.submitted_clock,
+           "a request fails for want of a path without one");
   if (done.result == Errc::not_open)
     expect(mapped.unmapped || mapped.opened == 0,
            "a request for a device that its user did not unmap reaches it or says why not");
@@ -44,7 +44,7 @@ void BlockWorld::judge_result(const Io& io, const BlockCompletion& done) {
   if (done.result == Errc::peer_error && io.piece.opcode == Opcode::flush && done.error == EIO)
     expect(io.submitted <= disk.opened_at || (disk.damaged_at != kNever && disk.damaged_at >= disk.opened_at),
            "a flush of " + io.disk + " fails because a sync failed since it was opened");
-  const rnbd::DeviceState now_is = state(io.device);
+  const rnbd::DeviceState now_is = client_->state(io.device);
   const bool mapped_still = now_is != rnbd::DeviceState::unmapping && now_is != rnbd::DeviceState::unmapped;
   // One that is being unmapped is not opened again; with paths the server loses the session.
   const bool lost = losses_noted_ != io.losses || mapped.disruptions != 0;
@@ -55,7 +55,7 @@ void BlockWorld::judge_result(const Io& io, const BlockCompletion& done) {
 }
 
 // A change that failed may have come to nothing, and a part of it may have ended well.
-void BlockWorld::note_changes(const Io& io, std::uint16_t error) {
+void DiskBook::note_changes(const Io& io, std::uint16_t error) {
   Mapped& mapped = mapped_.at(io.device);
   const rnbd::Geometry* geometry = client_->geometry(io.device);
   const bool changed = changes(io.piece.opcode);
@@ -65,10 +65,10 @@ void BlockWorld::note_changes(const Io& io, std::uint16_t error) {
   const bool flushes = io.piece.opcode == Opcode::flush || (changed && io.piece.fua && cached && !alone);
   if (error == 0 && flushes)
     std::erase_if(mapped.unflushed, [&io](std::uint64_t acked) { return acked < io.moment; });
-  if (changed && !(error == 0 && io.piece.fua)) mapped.unflushed.push_back(++moment_);
+  if (changed && !(error == 0 && io.piece.fua)) mapped.unflushed.push_back(disks_.next_moment());
 }
 
-void BlockWorld::judge_replaced(const rnbd::CacheReplaced& event) {
+void DiskBook::judge_replaced(const rnbd::CacheReplaced& event) {
   Mapped& mapped = mapped_.at(event.device);
   // Of one that is under way, a part may have ended well.
   const bool under_way = std::any_of(ios_.begin() + 1, ios_.end(), [&](const Io& io) {
@@ -80,18 +80,18 @@ void BlockWorld::judge_replaced(const rnbd::CacheReplaced& event) {
   mapped.unflushed.clear();
 }
 
-void BlockWorld::judge_request(const block::StartStorage& action, const std::string& disk) {
+void DiskBook::judge_request(const block::StartStorage& action, const std::string& disk, Nanos now) {
   // Not judged; or the server does not know the client's version yet and says no priority.
   if (action.prio == 0 || action.prio >= ios_.size()) return;
   const Io& io = ios_[action.prio];
-  const std::uint64_t end = io.piece.sector + io.piece.bytes / kSector;
-  const bool inside = action.sector >= io.piece.sector && action.sector + action.bytes / kSector <= end;
+  const std::uint64_t end = io.piece.sector + io.piece.bytes / kDiskSector;
+  const bool inside = action.sector >= io.piece.sector && action.sector + action.bytes / kDiskSector <= end;
   const bool flush = action.opcode == Opcode::flush;
   expect(io.disk == disk && !action.preflush &&
              (flush ? io.piece.opcode == Opcode::flush || io.piece.fua
                     : action.opcode == io.piece.opcode && inside && action.nounmap == io.piece.nounmap),
          "storage sees request " + std::to_string(action.prio) + " as it was made");
-  const bool calm = now() - last_loss_ > seconds(10);
+  const bool calm = now - last_loss_ > seconds(10);
   expect(flush || !calm || !done_.contains({action.prio, action.sector}),
          "storage sees request " + std::to_string(action.prio) + " once");
 }

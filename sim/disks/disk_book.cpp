@@ -1,0 +1,269 @@
+#include "sim/disks/disk_book.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+namespace rtrs::sim {
+
+namespace {
+
+constexpr std::uint64_t kChanging = ~std::uint64_t{0};
+
+bool changes(Opcode opcode) {
+  return opcode == Opcode::write || opcode == Opcode::discard || opcode == Opcode::write_zeroes;
+}
+
+}  // namespace
+
+DiskBook::DiskBook(Disks& disks, Nanos queue_timeout, Disks::Fail fail)
+    : disks_(disks), queue_timeout_(queue_timeout), fail_(std::move(fail)) {}
+
+void DiskBook::dies() {
+  client_ = nullptr;
+  for (Io& io : ios_) io.over = true;
+  for (auto& [disk, sectors] : expected_)
+    for (Expected& known : sectors) known.acked = 0;
+  losses_.clear();
+  mapped_.clear();
+  under_way_ = reads_ = 0;
+  without_path_ = {};
+}
+
+void DiskBook::mapped(DeviceHandle device, const std::string& disk, AccessMode mode) {
+  Mapped& fresh = mapped_[device] = Mapped{};
+  fresh.disk = disk;
+  fresh.mode = mode;
+}
+
+bool DiskBook::overlaps(const std::string& disk, std::uint64_t sector, std::uint32_t sectors) const {
+  return std::any_of(ios_.begin() + 1, ios_.end(), [&](const Io& io) {
+    const std::uint64_t end = io.piece.sector + io.piece.bytes / kDiskSector;
+    return !io.over && io.disk == disk && io.piece.sector < sector + sectors && sector < end;
+  });
+}
+
+BlockRequest DiskBook::open(DeviceHandle device, Opcode opcode, std::uint64_t sector, std::uint32_t sectors,
+                            bool fua, bool nounmap, Nanos now, Nanos clock) {
+  const std::string disk = mapped_.at(device).disk;
+  const auto number = static_cast<std::uint32_t>(ios_.size());
+  Io& io = ios_.emplace_back();
+  io.device = device;
+  io.disk = disk;
+  io.deaths = disks_.deaths();
+  io.cuts = disks_.cuts();
+  io.moment = disks_.next_moment();
+  io.submitted = now;
+  io.submitted_clock = clock;
+  io.losses = losses_noted_;
+  io.piece = rnbd::IoPiece{opcode, sector, static_cast<std::uint32_t>(sectors * kDiskSector), fua};
+  io.piece.nounmap = nounmap;
+  if (opcode == Opcode::read || opcode == Opcode::write)
+    io.data.assign(sectors * kDiskSector, std::byte{0xa5});
+  for (std::uint32_t at = 0; opcode == Opcode::write && at < sectors; ++at) {
+    const std::uint64_t content = stamp(disks_.at(disk).number, sector + at, number);
+    for (std::size_t word = 0; word < kDiskSector; word += sizeof content)
+      std::memcpy(io.data.data() + at * kDiskSector + word, &content, sizeof content);
+  }
+  for (const Expected& known : expected_[disk])
+    if (opcode == Opcode::flush) io.seen.push_back(known.any_of.size() == 1 ? known.changes : kChanging);
+  // It may act at any time from now on.
+  if (changes(opcode)) expect_change(io, number, false);
+  ++under_way_;
+  if (opcode == Opcode::read) ++reads_;
+  BlockRequest request;
+  request.opcode = opcode;
+  request.offset = sector * kDiskSector;
+  request.length = sectors * kDiskSector;
+  request.data = io.data.data();
+  request.fua = fua;
+  request.nounmap = nounmap;
+  request.prio = static_cast<std::uint16_t>(number);  // storage tells by it which request it sees
+  request.user_data = number;
+  return request;
+}
+
+void DiskBook::event(const BlockEvent& event, Nanos now) {
+  if (const auto* news = std::get_if<PathEvent>(&event)) {
+    without_path_.note(*news);
+    if (news->kind == PathEvent::Kind::link_up) pathless_until_ = news->at;
+    // The next session knows no device.
+    if (news->kind == PathEvent::Kind::link_down)
+      for (auto& [handle, mapped] : mapped_) disrupt(mapped, now);
+    if (news->kind == PathEvent::Kind::path && news->path.state != PathState::connected) something_lost(now);
+  }
+  if (const auto* replaced = std::get_if<rnbd::CacheReplaced>(&event)) judge_replaced(*replaced);
+  const auto* change = std::get_if<rnbd::DeviceChanged>(&event);
+  if (change == nullptr) return;
+  Mapped& mapped = mapped_[change->device];
+  mapped.refusal = change->peer_errno;
+  if (change->state == rnbd::DeviceState::open) ++mapped.opened;
+}
+
+void DiskBook::over(const BlockCompletion& done, Nanos clock) {
+  const auto number = static_cast<std::uint32_t>(done.user_data);
+  Io& io = ios_.at(number);
+  expect(!io.over, "an IO ends once");
+  expect((done.error == 0) == (done.result == Errc::ok), "a failure has an errno");
+  io.over = true;
+  io.error = done.error;
+  --under_way_;
+  if (io.piece.opcode == Opcode::read) --reads_;
+  judge_result(io, done, clock);
+  if (done.result == Errc::cache_lost) judge_alarm(io);
+  if (done.error == 0 && io.piece.opcode == Opcode::read) judge_read(io, number);
+  if (done.error == 0 && changes(io.piece.opcode)) {
+    disks_.next_moment();
+    expect_change(io, number, true);
+  }
+  if (io.piece.opcode == Opcode::flush) judge_flush(io, done.error);
+  note_changes(io, done.error);
+}
+
+void DiskBook::disrupt(Mapped& mapped, Nanos now) {
+  ++mapped.disruptions;
+  mapped.disrupted = now;
+}
+
+void DiskBook::added(const std::string& disk, std::uint64_t sectors) {
+  expected_[disk].assign(sectors, Expected{{0}, true});
+}
+
+void DiskBook::resized(const std::string& disk, std::uint64_t sectors) {
+  std::vector<Expected>& expected = expected_[disk];
+  // IO of what is cut off may still be under way; should the disk grow again, zeroes are there.
+  for (std::size_t gone = sectors; gone < expected.size(); ++gone) {
+    expected[gone].any_of.push_back(0);
+    expected[gone].durable = false;
+    expected[gone].acked = 0;  // nobody is told of what an operator cuts off
+    ++expected[gone].changes;
+  }
+  if (sectors > expected.size()) expected.resize(sectors, Expected{{0}, true, 0});
+}
+
+void DiskBook::reverted(const std::string& disk, std::size_t sector, std::uint64_t content) {
+  Expected& known = expected_[disk][sector];
+  const auto& any = known.any_of;
+  const bool expected = std::find(any.begin(), any.end(), content) != any.end();
+  expect(expected || !known.durable || disks_.at(disk).memory,
+         "sector " + std::to_string(sector) + " of " + disk + " is durable, and lost");
+  if (expected) return;
+  known.any_of.push_back(content);
+  ++known.changes;
+}
+
+void DiskBook::lost(const std::string& disk, std::size_t sector) {
+  Expected& known = expected_[disk][sector];
+  if (known.acked != 0) losses_[disk].push_back({known.by, known.acked, disks_.deaths()});
+  known.acked = 0;
+}
+
+void DiskBook::losses_unknown(const std::string& disk) {
+  for (Loss& loss : losses_[disk]) loss.told = 0;
+}
+
+void DiskBook::taken_away(const std::string& disk, Nanos now) {
+  for (auto& [handle, mapped] : mapped_)
+    if (mapped.disk == disk) disrupt(mapped, now);
+}
+
+void DiskBook::server_died(Nanos now) {
+  something_lost(now);
+  for (auto& [handle, mapped] : mapped_) disrupt(mapped, now);
+}
+
+void DiskBook::something_lost(Nanos now) {
+  ++losses_noted_;
+  last_loss_ = now;
+  done_.clear();
+}
+
+void DiskBook::judge_flush(const Io& io, std::uint16_t error) {
+  disks_.next_moment();
+  for (Loss& loss : losses_[io.disk]) {
+    if (loss.device != io.device) continue;
+    // A memory device keeps until its server dies what was flushed, no longer: this answer may come from
+    // there.
+    const bool outlived = disks_.at(io.disk).memory && io.deaths < loss.deaths && error == 0;
+    if (outlived && loss.acked < io.moment) loss.told = 0;
+    if (outlived) continue;
+    if (error != 0) loss.told = std::min(loss.told, disks_.moment());
+    expect(error != 0 || loss.acked > io.moment || loss.told < io.moment,
+           "no flush of " + io.disk + " succeeds over a change that was acknowledged and is lost");
+  }
+  if (error != 0) return;
+  const BlockDisk& disk = disks_.at(io.disk);
+  for (std::size_t sector = 0; sector < std::min(io.seen.size(), expected_[io.disk].size()); ++sector) {
+    Expected& known = expected_[io.disk][sector];
+    // Of a sector whose content is one of several nobody can say that it is durable. Nor is a memory disk,
+    // which loses with its server what was flushed; nothing more is owed for what was acknowledged before the
+    // flush.
+    if (disk.memory && known.acked < io.moment) known.acked = 0;
+    if (known.changes != io.seen[sector] || disk.forgotten[sector]) continue;
+    known.durable = true;
+    known.acked = 0;
+  }
+}
+
+// Several IOs that arrived before the first of them told so may say the same.
+void DiskBook::judge_alarm(const Io& io) {
+  BlockDisk& disk = disks_.at(io.disk);
+  expect(disk.may_alarm || io.moment < disk.alarm_at,
+         "nothing of " + io.disk + " was lost, and an IO says so");
+  if (io.piece.opcode != Opcode::flush) return;
+  if (disk.may_alarm) disk.alarm_at = disks_.moment() + 1;
+  // One that was submitted before the last loss may have told of an earlier one.
+  if (io.moment > disk.alarm_from) disk.may_alarm = false;
+}
+
+void DiskBook::judge_read(const Io& io, std::uint32_t number) {
+  for (std::uint32_t at = 0; at < io.piece.bytes / kDiskSector; ++at) {
+    std::uint64_t words[kDiskSector / sizeof(std::uint64_t)];
+    std::memcpy(words, io.data.data() + at * kDiskSector, kDiskSector);
+    const bool whole = std::all_of(std::begin(words), std::end(words), [&](auto w) { return w == words[0]; });
+    Expected& known = expected_[io.disk].at(io.piece.sector + at);
+    const bool fits = std::find(known.any_of.begin(), known.any_of.end(), words[0]) != known.any_of.end();
+    expect(whole && fits, "read " + std::to_string(number) + " finds in sector " +
+                              std::to_string(io.piece.sector + at) + " of " + io.disk +
+                              " what belongs there");
+    // A write whose end nobody knows acted or not; from here on it is known, unless the answer left a server
+    // that died meanwhile.
+    if (known.any_of.size() > 1 && io.deaths == disks_.deaths() && io.cuts == disks_.cuts())
+      known.any_of = {words[0]};
+  }
+}
+
+void DiskBook::expect_change(const Io& io, std::uint32_t number, bool good) {
+  for (std::uint32_t at = 0; at < io.piece.bytes / kDiskSector; ++at) {
+    const std::uint64_t sector = io.piece.sector + at;
+    if (sector >= expected_[io.disk].size()) return;
+    const bool writes = io.piece.opcode == Opcode::write;
+    const std::uint64_t content = writes ? stamp(disks_.at(io.disk).number, sector, number) : 0;
+    Expected& known = expected_[io.disk][sector];
+    ++known.changes;
+    // An answer may have left a server that died with what it had not made durable.
+    const bool cut = io.cuts != disks_.cuts();
+    const BlockDisk& disk = disks_.at(io.disk);
+    const bool safe = !disk.memory && (io.piece.fua || !disk.volatile_cache);
+    const bool kept = !cut && (io.deaths == disks_.deaths() || safe);
+    if (good && kept)
+      known.any_of = {content};
+    else if (!good)
+      known.any_of.push_back(content);
+    known.durable = good && !cut && (io.piece.fua || !disks_.at(io.disk).volatile_cache);
+    known.acked = 0;
+    if (!good || known.durable || cut) continue;
+    const bool there =
+        disks_.at(io.disk).now.at(sector) == content && !disks_.at(io.disk).forgotten.at(sector);
+    if (there) known.acked = disks_.moment();
+    if (!there) {
+      Loss& loss = losses_[io.disk].emplace_back(Loss{io.device, disks_.moment(), disks_.deaths()});
+      // A piece of it may have been acknowledged by the server that died with what it knew of the failed
+      // sync.
+      if (io.moment < disk.lost_unknown_at.at(sector)) loss.told = 0;
+    }
+    known.by = io.device;
+  }
+}
+
+}  // namespace rtrs::sim

@@ -1,0 +1,300 @@
+#include "sim/disks/disks.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "sim/disks/disk_book.hpp"
+
+namespace rtrs::sim {
+
+Disks::Disks(ChoiceSource& choice, Nanos storage, Nanos opening, Fail fail)
+    : choice_(choice), storage_time_(storage), opening_time_(opening), fail_(std::move(fail)) {}
+
+BlockDisk& Disks::add(const std::string& name, std::uint64_t sectors, DiskBook& book) {
+  BlockDisk& made = disks_[name];
+  made.number = static_cast<std::uint32_t>(disks_.size());
+  made.book = &book;
+  made.now.assign(sectors, 0);
+  made.durable = made.now;
+  made.forgotten.assign(sectors, false);
+  made.lost_unknown_at.assign(sectors, 0);
+  if (std::find(books_.begin(), books_.end(), &book) == books_.end()) books_.push_back(&book);
+  book.added(name, sectors);
+  return made;
+}
+
+void Disks::perform(const Host& host, const block::Action& action) {
+  std::visit([&](const auto& one) { perform(host, one); }, action);
+}
+
+void Disks::due(const Host& host) {
+  storage_due(host);
+  openings_due(host);
+}
+
+Nanos Disks::next_time() const noexcept {
+  Nanos next = kNever;
+  for (const StorageOp& op : storage_) next = std::min(next, op.due);
+  for (const Opening& one : openings_) next = std::min(next, one.due);
+  return next;
+}
+
+void Disks::check_measured() {
+  for (const auto& [handle, one] : exports_)
+    expect(!one.shrunk, "a server asks how large " + one.disk + " is when storage failed");
+}
+
+void Disks::crash(Death death, Nanos now) {
+  ++deaths_;
+  if (death == Death::host) ++hosts_;
+  for (DiskBook* book : books_) book->server_died(now);
+  openings_.clear();
+  sessions_ = 0;
+  // A failure whose answer was under way is known to nobody.
+  for (const StorageOp& op : storage_)
+    if (op.acted && op.error != 0) ++disks_.at(exports_.at(op.what.handle).disk).sync_failures;
+  exports_.clear();
+  storage_.clear();
+  for (auto& [name, disk] : disks_) {
+    disk.holders = 0;
+    if (death == Death::host || disk.memory) revert(name, disk);
+    // Only the process knew that a sync had failed: the next one knows nothing, and gives the instance of
+    // before.
+    if (std::exchange(disk.sync_failures, 0) == 0) continue;
+    allow_alarm(disk);
+    disk.book->losses_unknown(name);
+    for (std::size_t sector = 0; sector < disk.forgotten.size(); ++sector)
+      if (disk.forgotten[sector]) disk.lost_unknown_at[sector] = moment_;
+  }
+}
+
+void Disks::revert(const std::string& name, BlockDisk& disk) {
+  allow_alarm(disk);
+  for (std::size_t sector = 0; sector < disk.now.size(); ++sector) {
+    std::uint64_t& content = disk.now[sector];
+    const std::uint64_t before = content;
+    if (disk.memory) content = disk.durable[sector] = 0;
+    if (content != disk.durable[sector] && (disk.forgotten[sector] || choice_.draw(2, Label::workload) == 0))
+      content = disk.durable[sector];
+    disk.durable[sector] = content;
+    disk.forgotten[sector] = false;
+    if (content != before) disk.book->lost(name, sector);
+    disk.book->reverted(name, sector, content);
+  }
+}
+
+void Disks::allow_alarm(BlockDisk& disk) {
+  disk.may_alarm = true;
+  disk.alarm_from = moment_;
+}
+
+void Disks::resize(const std::string& name, std::uint64_t sectors) {
+  BlockDisk& disk = at(name);
+  if (sectors < disk.now.size()) ++cuts_;
+  disk.now.resize(sectors, 0);
+  disk.durable.resize(sectors, 0);
+  disk.forgotten.resize(sectors, false);
+  disk.lost_unknown_at.resize(sectors, 0);
+  disk.book->resized(name, sectors);
+}
+
+void Disks::take_away(const Host& host, const std::string& name) {
+  for (const auto& [handle, device] : exports_) {
+    if (device.disk != name) continue;
+    // What it has begun may still be handed out.
+    const bool nothing_waits = host.server.next_deadline() != 0;
+    host.server.force_close(host.fabric, host.clock, handle);
+    if (nothing_waits) exports_.at(handle).taken_away = true;
+    at(name).book->taken_away(name, host.now);
+    return;
+  }
+}
+
+void Disks::perform(const Host& host, const block::CacheDamaged& action) {
+  BlockDisk& disk = disks_.at(exports_.at(action.handle).disk);
+  ++disk.sync_failures;
+  disk.damaged_at = host.now;
+}
+
+std::uint64_t Disks::instance_of(const BlockDisk& disk) const {
+  if (!disk.tells_instance) return 0;
+  const std::uint64_t life = disk.memory ? deaths_ : hosts_;
+  // Each process counts its failures from 0.
+  const std::uint64_t process = disk.sync_failures == 0 ? 0 : deaths_ + 1;
+  return life << 48 | std::uint64_t{disk.number} << 32 | process << 16 | disk.sync_failures;
+}
+
+// What the kernel does when it cannot write back: it says so once, and takes the pages for clean.
+void Disks::forget_unsynced(const std::string& name, Nanos now) {
+  BlockDisk& disk = disks_.at(name);
+  disk.damaged_at = now;
+  allow_alarm(disk);
+  disk.book->something_lost(now);
+  for (std::size_t sector = 0; sector < disk.now.size(); ++sector) {
+    if (disk.now[sector] == disk.durable[sector]) continue;
+    disk.forgotten[sector] = true;
+    disk.book->lost(name, sector);
+  }
+}
+
+void Disks::fail_sync(const std::string& name, BlockServer* server, Nanos now) {
+  forget_unsynced(name, now);
+  BlockDisk& disk = disks_.at(name);
+  ++disk.sync_failures;
+  if (server != nullptr) server->sync_failed(disk.number, EIO);
+}
+
+int Disks::sync(const std::string& name, Nanos now) {
+  BlockDisk& disk = disks_.at(name);
+  if (std::exchange(disk.next_sync_fails, false)) {
+    forget_unsynced(name, now);
+    return EIO;
+  }
+  for (std::size_t sector = 0; sector < disk.now.size(); ++sector)
+    if (!disk.forgotten[sector]) disk.durable[sector] = disk.now[sector];
+  return 0;
+}
+
+void Disks::perform(const Host& host, const block::StartStorage& action) {
+  const auto device = exports_.find(action.handle);
+  if (device == exports_.end()) return expect(false, "IO reaches only what is open");
+  expect(!device->second.taken_away, "storage sees nothing new of a device that was taken away");
+  const std::string& name = device->second.disk;
+  at(name).book->judge_request(action, name, host.now);
+  StorageOp op;
+  op.due = host.now + draw_time(choice_, storage_time_, Label::storage_delay);
+  op.what = action;
+  storage_.push_back(op);
+}
+
+void Disks::perform(const Host& host, const block::OpenExport& action) {
+  Opening opening{host.now, action.id, std::string(action.name), action.mode};
+  if (opening_time_ == 0) return finish_opening(host, opening);
+  opening.due = host.now + draw_time(choice_, opening_time_, Label::storage_delay);
+  openings_.push_back(opening);
+}
+
+void Disks::openings_due(const Host& host) {
+  for (std::size_t at = 0; at < openings_.size();) {
+    if (openings_[at].due > host.now) {
+      ++at;
+      continue;
+    }
+    const Opening opening = openings_[at];
+    openings_.erase(openings_.begin() + static_cast<std::ptrdiff_t>(at));
+    finish_opening(host, opening);
+  }
+}
+
+void Disks::finish_opening(const Host& host, const Opening& opening) {
+  block::ExportOpened answer;
+  const auto found = disks_.find(opening.disk);
+  if (found == disks_.end()) {
+    answer.error = ENOENT;
+  } else if (rnbd::is_writable(opening.mode) && !found->second.writable) {
+    answer.error = EPERM;
+  } else {
+    BlockDisk& disk = found->second;
+    ++disk.holders;
+    disk.opened_at = host.now;
+    answer.handle = next_handle_++;
+    answer.export_id = disk.number;
+    exports_[answer.handle] = Export{found->first, rnbd::is_writable(opening.mode)};
+    answer.geometry.nsectors = disk.now.size();
+    answer.geometry.max_discard_sectors = answer.geometry.max_write_zeroes_sectors = 1U << 16;
+    answer.geometry.discard_granularity = kDiskSector;
+    answer.geometry.write_cache = disk.volatile_cache && !disk.memory;
+    answer.geometry.fua = answer.geometry.write_cache && disk.fua;
+    answer.instance = instance_of(disk);
+  }
+  expect(host.server.export_opened(host.fabric, host.clock, opening.id, answer),
+         "an open waits for its export");
+}
+
+void Disks::perform(const Host&, const block::CloseExport& action) {
+  const auto found = exports_.find(action.handle);
+  if (found == exports_.end()) return expect(false, "an export is closed once");
+  for (const StorageOp& op : storage_)
+    expect(op.what.handle != action.handle, "an export that is closed has no IO");
+  --disks_.at(found->second.disk).holders;
+  exports_.erase(found);
+}
+
+void Disks::perform(const Host& host, const block::MeasureExport& action) {
+  const auto found = exports_.find(action.handle);
+  if (found == exports_.end()) return expect(false, "only what is open is measured");
+  found->second.shrunk = false;
+  const std::uint64_t sectors = disks_.at(found->second.disk).now.size();
+  expect(host.server.export_measured(host.fabric, host.clock, action.id, sectors),
+         "a measurement is waited for");
+}
+
+void Disks::perform(const Host&, const block::SessionClosed& action) {
+  --sessions_;
+  for (const StorageOp& op : storage_)
+    expect(op.what.session != action.session, "a session that is closed has no IO");
+}
+
+void Disks::storage_due(const Host& host) {
+  while (true) {
+    const auto due = std::min_element(storage_.begin(), storage_.end(),
+                                      [](const auto& a, const auto& b) { return a.due < b.due; });
+    if (due == storage_.end() || due->due > host.now) return;
+    StorageOp op = *due;
+    storage_.erase(due);
+    const bool syncs = op.what.opcode == Opcode::flush || op.what.preflush;
+    if (!op.acted) {
+      op.error = act(op, host.now);
+      op.acted = true;
+      // A failure is told to one sync, and the success of another one may overtake its answer.
+      if (syncs) op.due = host.now + draw_time(choice_, storage_time_, Label::storage_delay);
+      if (syncs) storage_.push_back(op);
+      if (syncs) continue;
+    }
+    const std::string& name = exports_.at(op.what.handle).disk;
+    at(name).book->served(op.what);
+    if (op.error == EIO && !syncs) exports_.at(op.what.handle).shrunk = true;
+    expect(host.server.storage_done(host.fabric, host.clock, op.what.id, op.error, op.error != 0 && syncs),
+           "an operation waits for its result");
+  }
+}
+
+int Disks::act(StorageOp& op, Nanos now) {
+  const auto found = exports_.find(op.what.handle);
+  if (found == exports_.end()) {
+    expect(false, "IO reaches only what is open");
+    return EIO;
+  }
+  const Export& device = found->second;
+  BlockDisk& disk = disks_.at(device.disk);
+  ++disk.operations;
+  if (op.what.opcode == Opcode::flush) return sync(device.disk, now);
+  if (op.what.preflush) {
+    if (const int error = sync(device.disk, now); error != 0) return error;
+  }
+  expect(op.what.opcode == Opcode::read || device.writable, "a device that is read-only does not change");
+  if (op.what.sector + op.what.bytes / kDiskSector > disk.now.size())
+    return EIO;  // it was cut short meanwhile
+  for (std::size_t at = 0; at < op.what.bytes / kDiskSector; ++at) {
+    std::uint64_t& content = disk.now[op.what.sector + at];
+    if (op.what.opcode == Opcode::read) {
+      for (std::size_t word = 0; word < kDiskSector; word += sizeof content)
+        std::memcpy(op.what.data.data() + at * kDiskSector + word, &content, sizeof content);
+      continue;
+    }
+    std::uint64_t fresh = 0;
+    if (op.what.opcode == Opcode::write) {
+      std::memcpy(&fresh, op.what.data.data() + at * kDiskSector, sizeof fresh);
+      expect(fresh >> 56 == disk.number, "what is written to a disk is meant for it");
+    }
+    content = fresh;
+    disk.forgotten[op.what.sector + at] = false;
+    disk.lost_unknown_at[op.what.sector + at] = 0;
+    if (op.what.fua || !disk.volatile_cache) disk.durable[op.what.sector + at] = fresh;
+  }
+  return 0;
+}
+
+}  // namespace rtrs::sim
