@@ -40,12 +40,12 @@ bool is_wanted(Reason reason) {
   return reason == Reason::session_closed || reason == Reason::requested || reason == Reason::path_removed;
 }
 
-nlohmann::json json_of(const LatencyHistogram& latency) {
+nlohmann::json json_of(const tools::Histogram& latency) {
   return {{"ios", latency.count()},
-          {"mean_us", to_micros(latency.mean())},
-          {"p50_us", to_micros(latency.percentile(500))},
-          {"p99_us", to_micros(latency.percentile(990))},
-          {"max_us", to_micros(latency.most())}};
+          {"mean_us", latency.mean() / 1e3},
+          {"p50_us", to_micros(latency.percentile(50))},
+          {"p99_us", to_micros(latency.percentile(99))},
+          {"max_us", to_micros(latency.max())}};
 }
 
 nlohmann::json json_of(const PathStatus& path, Nanos started) {

@@ -212,17 +212,5 @@ TEST_F(StatusTest, TheFileIsReplacedAsAWhole) {
   EXPECT_EQ(replace_file("/no/such/directory/file", "x"), ENOENT);
 }
 
-TEST(LatencyHistogram, PercentilesAreAtMostAnEighthTooHigh) {
-  LatencyHistogram latency;
-  for (Nanos n = 1; n <= 100'000; ++n) latency.add(n);
-  for (const unsigned thousandths : {1U, 100U, 500U, 990U, 999U}) {
-    const Nanos exact = 100 * Nanos{thousandths};
-    EXPECT_GE(latency.percentile(thousandths), exact);
-    EXPECT_LE(latency.percentile(thousandths), exact + exact / 8);
-  }
-  EXPECT_EQ(latency.percentile(1000), 100'000U);
-  EXPECT_EQ(LatencyHistogram{}.percentile(500), 0U);
-}
-
 }  // namespace
 }  // namespace rtrs::nbdkit

@@ -24,7 +24,7 @@ double mib(double iops, std::uint32_t bytes) {
 }
 
 nlohmann::ordered_json json_of(const Result& result) {
-  const Histogram& latency = result.latency;
+  const tools::Histogram& latency = result.latency;
   return {{"bytes", result.bytes},
           {"iodepth", result.iodepth},
           {"iterations", result.iterations},
@@ -66,7 +66,7 @@ std::string table_header(const Options& options) {
 }
 
 std::string table_row(const Result& result) {
-  const Histogram& latency = result.latency;
+  const tools::Histogram& latency = result.latency;
   if (result.iodepth == 1) {
     return fmt::format(" {:<8} {:<12} {:<11.2f} {:<11.2f} {:<15.2f} {:<11.2f} {:<13.2f} {:<20.2f} {:.2f}\n",
                        result.bytes, result.iterations, usec(latency.min()), usec(latency.max()),
@@ -84,7 +84,7 @@ std::string csv_header() {
 }
 
 std::string csv_row(const Options& options, const Result& result) {
-  const Histogram& latency = result.latency;
+  const tools::Histogram& latency = result.latency;
   return fmt::format(
       "{},{},{},{},{:.6f},{:.1f},{:.1f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f},{:.3f}\n",
       to_string(options.rw), result.bytes, result.iodepth, result.iterations,

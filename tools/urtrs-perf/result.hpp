@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/proto/ids.hpp"
-#include "tools/urtrs-perf/histogram.hpp"
+#include "tools/lib/latency/histogram.hpp"
 #include "tools/urtrs-perf/options.hpp"
 
 namespace rtrs::perf {
@@ -18,7 +18,7 @@ struct Result {
   unsigned iodepth = 1;
   std::uint64_t iterations = 0;        // IOs completed after the warm-up
   Nanos elapsed = 0;                   // from the end of the warm-up
-  Histogram latency;                   // nanoseconds from submission to completion
+  tools::Histogram latency;            // nanoseconds from submission to completion
   std::vector<std::uint64_t> windows;  // IOs completed in each whole window
 
   double iops() const noexcept;

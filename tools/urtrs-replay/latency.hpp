@@ -14,9 +14,11 @@ namespace rtrs::tools {
 // delivery to the application to its answer.
 struct PathLatency {
   std::uint64_t reads = 0, writes = 0;
-  std::uint64_t bytes = 0;              // client only: of data
-  std::uint64_t failed = 0;             // ended with an error
-  std::vector<Nanos> took;              // sorted by finish()
+  std::uint64_t bytes = 0;   // client only: of data
+  std::uint64_t failed = 0;  // ended with an error
+  // Each one, sorted by finish(): a hostile trace names a new path in every record, and a histogram for each
+  // would take far more memory than the trace.
+  std::vector<Nanos> took;
   Nanos percentile(double part) const;  // 0 without requests
 };
 

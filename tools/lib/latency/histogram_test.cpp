@@ -1,4 +1,4 @@
-#include "tools/urtrs-perf/histogram.hpp"
+#include "tools/lib/latency/histogram.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-using rtrs::perf::Histogram;
+using rtrs::tools::Histogram;
 
 namespace {
 

@@ -1,9 +1,9 @@
-#include "tools/urtrs-perf/histogram.hpp"
+#include "tools/lib/latency/histogram.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-namespace rtrs::perf {
+namespace rtrs::tools {
 
 void Histogram::merge(const Histogram& other) noexcept {
   for (std::size_t i = 0; i < kBuckets; ++i) counts_[i] += other.counts_[i];
@@ -56,4 +56,4 @@ std::uint64_t Histogram::most_frequent() const noexcept {
   return within(middle_of(static_cast<std::size_t>(fullest - counts_.begin())));
 }
 
-}  // namespace rtrs::perf
+}  // namespace rtrs::tools

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace rtrs::perf {
+namespace rtrs::tools {
 
 class Histogram {
  public:
@@ -68,4 +68,4 @@ class Histogram {
   double sum_of_squares_ = 0;
 };
 
-}  // namespace rtrs::perf
+}  // namespace rtrs::tools
