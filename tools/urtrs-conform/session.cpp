@@ -16,6 +16,7 @@
 #include "core/record/recorder.hpp"
 #include "core/record/writer.hpp"
 #include "tools/lib/fabric/open_fabric.hpp"
+#include "tools/lib/terminal/progress_line.hpp"
 #include "tools/urtrs-conform/real_bench.hpp"
 
 namespace rtrs::conformance {
@@ -69,23 +70,21 @@ bool write_file(const std::string& file, const std::string& text) {
 class Lines {
  public:
   Lines(bool wanted, const Baseline* baseline)
-      : wanted_(wanted), terminal_(wanted && ::isatty(STDOUT_FILENO) != 0), baseline_(baseline) {}
-  void begin(const Case& one) const {
-    if (!terminal_) return;
-    fmt::print("{} [running]", text_head(one));
-    std::fflush(stdout);
+      : wanted_(wanted), baseline_(baseline), running_(tools::ProgressLine::Log::silent, stdout) {}
+  void begin(const Case& one) {
+    if (wanted_) running_.show(fmt::format("{} ({})", one.number(), one.title));
   }
-  void end(const Result& result) const {
+  void end(const Result& result) {
     if (!wanted_) return;
-    // What the longer verdict covers is gone.
-    fmt::print("{}{}", terminal_ ? "\r\033[K" : "", text_line(result, baseline_));
+    running_.clear();
+    fmt::print("{}", text_line(result, baseline_));
     std::fflush(stdout);
   }
 
  private:
   bool wanted_;
-  bool terminal_;
   const Baseline* baseline_;
+  tools::ProgressLine running_;
 };
 
 int report(const Options& options, const Run& run, const std::vector<Result>& results) {
@@ -107,7 +106,7 @@ int report(const Options& options, const Run& run, const std::vector<Result>& re
 template <class Runner>
 int run_cases(const Options& options, const Run& about, Runner& runner) {
   const bool lines = !options.tap && !(options.json && options.json_file.empty());
-  const Lines out(lines, about.baseline);
+  Lines out(lines, about.baseline);
   std::vector<Result> results;
   for (const Case* one : options.selected) {
     if (about.baseline != nullptr && about.baseline->hazards.count(one->id) != 0 && !options.hazardous) {

@@ -9,6 +9,8 @@
 
 #include "backends/asio/path_syntax.hpp"
 #include "core/record/recorder.hpp"
+#include "tools/lib/terminal/progress_line.hpp"
+#include "tools/lib/terminal/terminal.hpp"
 #include "tools/urtrs-perf/fabric.hpp"
 #include "tools/urtrs-perf/interrupt.hpp"
 #include "tools/urtrs-perf/load.hpp"
@@ -80,7 +82,7 @@ class PerfClient {
   }
   void tell_news();
   std::string path_states() const;
-  Meter::Progress progress() const;
+  Meter::Progress progress();
   Nanos soon() const { return asio::steady_now() + kNap; }
 
   const Options& options_;
@@ -90,6 +92,7 @@ class PerfClient {
   Client client_;
   Printer printer_;
   Report report_;
+  tools::ProgressLine line_;
   bool told_loss_ = false;
 };
 
@@ -102,9 +105,11 @@ void PerfClient::tell_news() {
     const bool connected = news.path.state == PathState::connected;
     if (news.path.state == PathState::draining && client_.paths()[news.path.path].ever_connected &&
         news.path.attempt == 0) {
+      line_.clear();
       fmt::print(stderr, "path {} lost: {}\n", name, to_string(news.path.reason));
       told_loss_ = true;
     } else if (connected && told_loss_) {
+      line_.clear();
       fmt::print(stderr, "path {} is connected again\n", name);
     }
   }
@@ -175,10 +180,14 @@ void PerfClient::measure() {
     if (!measure_size(*data, bytes)) break;
 }
 
-Meter::Progress PerfClient::progress() const {
-  if (!options_.interval && ::isatty(STDOUT_FILENO) == 0) return {};
-  return [](double at, double iops, double latency) {
-    fmt::print(stderr, "{:6.1f} s {:10.0f} IOPS {:8.2f} usec\n", at, iops, latency);
+Meter::Progress PerfClient::progress() {
+  if (!options_.interval && !tools::is_terminal(stderr)) return {};
+  return [this](double at, double iops, double latency) {
+    const std::string text = fmt::format("{:6.1f} s {:10.0f} IOPS {:8.2f} usec", at, iops, latency);
+    if (options_.interval)
+      fmt::print(stderr, "{}\n", text);
+    else
+      line_.show(text);
   };
 }
 
@@ -195,6 +204,7 @@ bool PerfClient::measure_size(const Region& data, std::uint32_t bytes) {
         return again;
       },
       [&] { return std::min(load.next_deadline(), soon()); }, [&] { return load.done(); });
+  line_.clear();
   tell_news();
   Result result = load.take_result();
   if (result.iterations != 0) {

@@ -9,6 +9,7 @@
 #include "core/record/writer.hpp"
 #include "tools/lib/command/files.hpp"
 #include "tools/lib/minimize/minimize.hpp"
+#include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/testing/scratch_folder.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
@@ -67,13 +68,6 @@ bool told_by_reference(const MinOptions& options, const std::string& from, const
   return std::system(command.c_str()) == 0;
 }
 
-// 6,337
-std::string thousands(std::uint64_t number) {
-  std::string text = std::to_string(number);
-  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
-  return text;
-}
-
 void print_sound(Output& out, const MinOptions& options) {
   if (!options.reference.empty())
     return out.line("this core and " + options.reference + " do the same: nothing to minimise"), void();
@@ -107,8 +101,8 @@ void print(const MinOptions& options, const Minimized& result) {
     std::snprintf(took, sizeof took, "%.1f s", result.seconds);
     out.line(result.failure);
     if (!result.seen.empty()) out.line("  " + result.seen);
-    out.line(thousands(result.records_before) + " records -> " + thousands(result.records) + ", " +
-             thousands(result.runs) + " attempts, " + took +
+    out.line(with_commas(result.records_before) + " records -> " + with_commas(result.records) + ", " +
+             with_commas(result.runs) + " attempts, " + took +
              (result.complete ? "" : "; time ran out, more is possible with a longer --time"));
     if (result.recorded && result.inputs != 0)
       out.line("the last step is as it was recorded: this core does something else");
@@ -136,10 +130,6 @@ MinimizeOptions how_to(const MinOptions& options, const std::string& directory) 
   if (!options.reference.empty()) how.judge = judge_by_reference(options.reference);
   if (!options.predicate.empty()) how.judge = judge_by_command(options.predicate, options.seconds);
   if (!options.shows.empty()) how.judge = judge_by_marks(options.shows);
-  if (::isatty(STDERR_FILENO) == 1)
-    how.progress = [](std::size_t left, std::uint64_t runs) {
-      std::fprintf(stderr, "\r\x1b[K%llu attempts, %zu left", static_cast<unsigned long long>(runs), left);
-    };
   return how;
 }
 
@@ -172,9 +162,13 @@ int minimize_file(const MinOptions& options) {
   if (!read_all(options, file, bytes)) return exit_cannot_read;
   if (options.rerun) return rerun(options, bytes);
   const trace::ScratchFolder workplace;
-  const MinimizeOptions how = how_to(options, workplace.path().string());
+  MinimizeOptions how = how_to(options, workplace.path().string());
+  ProgressLine line;
+  how.progress = [&line](std::size_t left, std::uint64_t runs) {
+    line.show(with_commas(runs) + " attempts, " + with_commas(left) + " records left");
+  };
   Minimized result = minimize(bytes, how);
-  if (how.progress) std::fputs("\r\x1b[K", stderr);
+  line.clear();
   if (!result.error.empty()) {
     error(options.file + ": " + result.error);
     return exit_cannot_read;

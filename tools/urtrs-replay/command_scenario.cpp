@@ -1,4 +1,3 @@
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
@@ -8,6 +7,7 @@
 #include "sim/cluster/journal.hpp"
 #include "tools/lib/choice_log/choice_log_file.hpp"
 #include "tools/lib/command/files.hpp"
+#include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/trace_to_scenario/trace_to_scenario.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
@@ -74,10 +74,10 @@ int find_scenario(const ScenarioOptions& options) {
   ScenarioSearch how;
   how.seeds = options.seeds;
   how.seconds = options.seconds;
-  const bool tty = ::isatty(STDERR_FILENO) == 1;
-  if (tty) how.progress = [](const std::string& what) { std::fprintf(stderr, "\r\x1b[K%s", what.c_str()); };
+  ProgressLine line;
+  how.progress = [&line](const std::string& what) { line.show(what); };
   const FoundScenario found = find_scenario(*trace, how);
-  if (tty) std::fputs("\r\x1b[K", stderr);
+  line.clear();
   if (!found.error.empty()) {
     error(options.file + ": " + found.error);
     return exit_cannot_read;

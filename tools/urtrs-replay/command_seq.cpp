@@ -1,5 +1,4 @@
 // Draws a trace as a sequence diagram: who sent what to whom, and when.
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "tools/lib/sequence/build.hpp"
 #include "tools/lib/sequence/page.hpp"
 #include "tools/lib/sequence/text_diagram.hpp"
+#include "tools/lib/terminal/terminal.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
 namespace rtrs::tools {
@@ -129,14 +129,8 @@ Window choose_window(const Story& story, const SeqOptions& options, std::size_t 
   return window;
 }
 
-bool wants_color(const std::string& choice) {
-  if (choice != "auto") return choice == "always";
-  return ::isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
-}
-
-std::size_t terminal_width() {
-  winsize size{};
-  return ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+bool is_colored(const std::string& choice) {
+  return choice == "auto" ? wants_color(stdout) : choice == "always";
 }
 
 int write_page(const std::string& path, const std::string& page) {
@@ -185,7 +179,7 @@ int seq(const SeqOptions& options) {
     const int written = write_page(options.html, sequence::story_page(story, window));
     return written == exit_ok ? code : written;
   }
-  const bool color = !options.json && wants_color(options.color);
+  const bool color = !options.json && is_colored(options.color);
   Output out(color);
   if (options.json) {
     out.line(sequence::story_json(story, window));
@@ -195,7 +189,7 @@ int seq(const SeqOptions& options) {
   style.color = color;
   style.ascii = options.ascii;
   style.by_path = options.by_path;
-  style.width = terminal_width();
+  style.width = columns_of(stdout);
   sequence::print_diagram(story, window, style, [&out](std::string_view line) { return out.line(line); });
   return out.finish(code);
 }

@@ -1,7 +1,5 @@
 #include "tools/urtrs-sim/explore.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -12,6 +10,7 @@
 #include "conformance/explore/configurations.hpp"
 #include "conformance/explore/counter_example.hpp"
 #include "conformance/explore/search.hpp"
+#include "tools/lib/terminal/progress_line.hpp"
 #include "tools/urtrs-sim/report.hpp"
 
 namespace rtrs::tools {
@@ -75,16 +74,6 @@ std::string other_rules(const SearchResult& result) {
   return text.empty() ? "-" : text;
 }
 
-std::string with_commas(std::uint64_t number) {
-  const std::string digits = std::to_string(number);
-  std::string text;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
-
 void print_markdown(const std::vector<Row>& rows) {
   std::printf(
       "| world | what may happen | fence | states | transitions | depth | chunk race | lost update | stuck "
@@ -119,30 +108,18 @@ void print_row(const Row& row, const char* wrong) {
   std::fflush(stdout);
 }
 
-void show_progress(const char* name, bool fence, std::uint64_t about, const explore::Progress& now) {
-  const double rate = now.seconds > 0 ? static_cast<double>(now.states) / now.seconds : 0;
-  const double left = about > now.states && rate > 0 ? static_cast<double>(about - now.states) / rate : 0;
-  std::fprintf(
-      stderr, "%s%s fence %s: %s states, %s waiting, depth %u, %.0f states/s, %zu MB, about %.0f s left%s",
-      isatty(2) != 0 ? "\r\033[K" : "", name, fence ? "on" : "off", with_commas(now.states).c_str(),
-      with_commas(now.waiting).c_str(), now.depth, rate, now.bytes >> 20, left, isatty(2) != 0 ? "" : "\n");
-}
-
 Row explore_one(const Configuration& one, bool fence, const ExploreCommand& command) {
   explore::SearchOptions options;
   options.threads = command.threads;
   options.most_bytes = command.most_bytes;
   const std::uint64_t about = one.fence_off ? one.states / 2 : one.states;
-  double next = 0;
+  ProgressLine line;
   options.progress = [&](const explore::Progress& now) {
-    // A log gets a line now and then, a terminal one that moves.
-    if (isatty(2) == 0 && now.seconds < next) return;
-    next = now.seconds + 10;
-    show_progress(one.name.c_str(), fence, about, now);
+    line.show(one.name + " fence " + (fence ? "on" : "off") + ": " +
+              how_far(now.states, about, "states", now.seconds) + ", " + std::to_string(now.bytes >> 20) +
+              " MiB, depth " + std::to_string(now.depth));
   };
-  Row row{&one, fence, explore::search(explore::root_of(one, fence), options)};
-  if (isatty(2) != 0) std::fprintf(stderr, "\r\033[K");
-  return row;
+  return {&one, fence, explore::search(explore::root_of(one, fence), options)};
 }
 
 bool write_example(const Row& row, const Finding& finding, const std::string& path) {

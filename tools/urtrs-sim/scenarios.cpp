@@ -1,12 +1,11 @@
 #include "tools/urtrs-sim/scenarios.hpp"
 
-#include <unistd.h>
-
 #include <cctype>
 #include <cstdio>
 
 #include "sim/blocks/block_scenarios.hpp"
 #include "tools/lib/choice_log/isolated_run.hpp"
+#include "tools/lib/terminal/progress_line.hpp"
 #include "tools/urtrs-sim/report.hpp"
 
 namespace rtrs::tools {
@@ -118,31 +117,34 @@ int play_scenarios(const ScenarioOptions& given) {
     std::fprintf(stderr, "urtrs-sim: scenarios of block devices have no --no-fence\n");
     return kUsage;
   }
-  const bool tty = isatty(STDERR_FILENO) == 1;
+  ProgressLine line;
   std::size_t done = 0;
+  const auto show = [&](std::string_view id) {
+    line.show(how_far(++done, all.size() + blocks.size(), "scenarios", 0) + ": " + std::string(id));
+  };
   std::uint64_t failures = 0;
   for (const sim::Directed* one : all) {
     const std::string id(one->id);
-    if (tty) std::fprintf(stderr, "\r\033[K%zu of %zu: %s", ++done, all.size() + blocks.size(), id.c_str());
+    show(id);
     const auto failed = first_failure(runner, *one, given);
     if (!failed) continue;
     ++failures;
-    if (tty) std::fprintf(stderr, "\r\033[K");
+    line.clear();
     std::printf("FAIL %s %s\n  seen: %s\n  reproduce: urtrs-sim run --scenario %s --seed %llu%s\n",
                 id.c_str(), failed->result.signature.c_str(), failed->result.seen.c_str(), id.c_str(),
                 static_cast<unsigned long long>(failed->seed), given.no_fence ? " --no-fence" : "");
   }
   for (const sim::BlockScenario* one : blocks) {
-    if (tty)
-      std::fprintf(stderr, "\r\033[K%zu of %zu: %s", ++done, all.size() + blocks.size(), one->id.data());
+    show(one->id);
     for (std::uint64_t seed = given.seeds.first; seed < given.seeds.end; ++seed) {
       if (sim::play_blocks(*one, seed).failure.empty()) continue;
       ++failures;
+      line.clear();
       run_blocks(std::string(one->id), seed);
       break;
     }
   }
-  if (tty) std::fprintf(stderr, "\r\033[K");
+  line.clear();
   std::printf("%zu scenarios with %llu seeds each, %llu failed\n", all.size() + blocks.size(),
               static_cast<unsigned long long>(given.seeds.size()), static_cast<unsigned long long>(failures));
   return failures == 0 ? kOk : kViolated;

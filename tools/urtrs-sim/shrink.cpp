@@ -1,7 +1,5 @@
 #include "tools/urtrs-sim/shrink.hpp"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -9,6 +7,7 @@
 #include "sim/choices/grouped_choice.hpp"
 #include "tools/lib/choice_log/choice_log_file.hpp"
 #include "tools/lib/choice_log/shrink_run.hpp"
+#include "tools/lib/terminal/progress_line.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 
@@ -85,19 +84,18 @@ int shrink_and_report(const ShrinkCommand& given) {
   }
   ShrinkRunOptions options;
   options.seconds = given.seconds;
-  const bool tty = isatty(STDERR_FILENO) == 1;
-  if (tty)
-    options.progress = [](const sim::LogSize& size, std::uint64_t runs) {
-      std::fprintf(stderr, "\r\033[K%llu runs: %zu faults, %zu groups", static_cast<unsigned long long>(runs),
-                   size.faults, size.groups());
-    };
+  ProgressLine line;
+  options.progress = [&line](const sim::LogSize& size, std::uint64_t runs) {
+    line.show(std::to_string(runs) + " runs, " + std::to_string(size.faults) + " faults and " +
+              std::to_string(size.groups()) + " groups left");
+  };
   ShrunkRun run = shrink_run(runner, world, choice, options);
   // Every oracle was content; the run may break a rule of the specification all the same.
   if (!run.first.failed) {
     runner.ask_specification();
     run = shrink_run(runner, world, choice, options);
   }
-  if (tty) std::fprintf(stderr, "\r\033[K");
+  line.clear();
   const auto seed = static_cast<unsigned long long>(world.seed);
   if (!run.first.failed) {
     std::printf("ok seed=%llu: every rule held, nothing to shrink\n", seed);

@@ -17,6 +17,7 @@
 #include "sim/cluster/world.hpp"
 #include "sim/oracles/digest.hpp"
 #include "tools/lib/choice_log/live_judge.hpp"
+#include "tools/lib/terminal/progress_line.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/trace_replay.hpp"
@@ -142,7 +143,7 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
 class Sweep {
  public:
   Sweep(const SweepOptions& options, Shared& shared)
-      : options_(options), shared_(shared), began_(Clock::now()), tty_(isatty(STDOUT_FILENO) == 1) {}
+      : options_(options), shared_(shared), began_(Clock::now()) {}
 
   int run() {
     shared_.next = options_.seeds.first;
@@ -151,10 +152,11 @@ class Sweep {
       reap();
       const double time = elapsed();
       if (options_.time_limit > 0 && time > options_.time_limit) shared_.stop = true;
-      if (!options_.quiet && time >= next_line_) progress(time);
+      if (!options_.quiet && line_.is_due())
+        line_.show(how_far(total(&Worker::seeds), options_.seeds.size(), "seeds", time));
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
-    if (!options_.quiet && tty_) std::printf("\r\033[K");
+    line_.clear();
     return verdict();
   }
   void sum(SweepTotals& totals) const {
@@ -207,26 +209,6 @@ class Sweep {
     for (unsigned job = 0; job < options_.jobs; ++job)
       least = std::min(least, (shared_.workers[job].*seed).load());
     return least;
-  }
-
-  void progress(double time) {
-    const std::uint64_t done = total(&Worker::seeds);
-    const std::uint64_t all = options_.seeds.size();
-    const double rate = time > 0 ? static_cast<double>(done) / time : 0;
-    const double left = rate > 0 ? static_cast<double>(all - std::min(done, all)) / rate : 0;
-    if (tty_) {
-      constexpr unsigned kWidth = 24;
-      const auto filled = static_cast<unsigned>(done * kWidth / all);
-      std::printf("\r\033[K[%.*s%.*s] %llu/%llu  %.0f seeds/s  ETA %.0f s", static_cast<int>(filled),
-                  "########################", static_cast<int>(kWidth - filled), "........................",
-                  static_cast<unsigned long long>(done), static_cast<unsigned long long>(all), rate, left);
-    } else {
-      std::printf("progress seeds=%llu/%llu rate=%.0f/s elapsed=%.0fs eta=%.0fs\n",
-                  static_cast<unsigned long long>(done), static_cast<unsigned long long>(all), rate, time,
-                  left);
-    }
-    std::fflush(stdout);
-    next_line_ = time + (tty_ ? 0.2 : 5.0);
   }
 
   int verdict() {
@@ -344,8 +326,7 @@ class Sweep {
   const SweepOptions& options_;
   Shared& shared_;
   Clock::time_point began_;
-  bool tty_;
-  double next_line_ = 0.5;
+  ProgressLine line_;
   unsigned alive_ = 0;
   std::vector<pid_t> pids_;
 };

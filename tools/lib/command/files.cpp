@@ -146,20 +146,12 @@ constexpr std::uint64_t kBigFile = std::uint64_t{16} << 20;
 }
 
 Progress::Progress(std::uint64_t size, bool wanted)
-    : size_(size), on_(wanted && size >= kBigFile && ::isatty(STDERR_FILENO) == 1) {}
-
-Progress::~Progress() {
-  if (shown_) std::fputs("\r\x1b[K", stderr);
-}
+    : size_(size), on_(wanted && size >= kBigFile), began_(std::chrono::steady_clock::now()) {}
 
 void Progress::at(std::uint64_t bytes) {
-  if (!on_) return;
-  const auto now = std::chrono::steady_clock::now();
-  if (now - last_ < std::chrono::milliseconds(100)) return;
-  last_ = now;
-  shown_ = true;
-  std::fprintf(stderr, "\r%3u %%  %llu of %llu MiB", static_cast<unsigned>(bytes * 100 / size_),
-               static_cast<unsigned long long>(bytes >> 20), static_cast<unsigned long long>(size_ >> 20));
+  if (!on_ || !line_.is_due()) return;
+  const std::chrono::duration<double> past = std::chrono::steady_clock::now() - began_;
+  line_.show(how_far(bytes >> 20, size_ >> 20, "MiB", past.count()));
 }
 
 int report_stop(const std::string& path, trace::Reader::Status status, const trace::Reader& reader) {

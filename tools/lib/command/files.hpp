@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/trace/reader.hpp"
 
 namespace rtrs::tools {
@@ -51,20 +52,17 @@ class Output {
   int errno_ = 0;  // of the first failure
 };
 
-// Percent on stderr, when that is a terminal and the file is big.
+// How much of a big file is read, on stderr.
 class Progress {
  public:
   Progress(std::uint64_t size, bool wanted);
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
   void at(std::uint64_t bytes);
 
  private:
   std::uint64_t size_;
   bool on_;
-  bool shown_ = false;
-  std::chrono::steady_clock::time_point last_{};
+  std::chrono::steady_clock::time_point began_;
+  ProgressLine line_;
 };
 
 // Says why a trace could not be read to its end, and what that means. Answers the exit code.
