@@ -67,22 +67,28 @@ TEST(FaultFilter, AnUnknownNameIsAnErrorThatSaysWhereTheNamesAre) {
   EXPECT_FALSE(without("crash,,flap", why));
 }
 
-TEST(FaultFilter, ABlockDeviceIsTakenOutOfAWorldThatHasOne) {
+TEST(FaultFilter, BlockDevicesAreTakenOutOfAWorldThatHasThem) {
   std::string why;
   const auto filter = without("block_device", why);
   ASSERT_TRUE(filter) << why;
-  unsigned devices = 0;
+  unsigned devices = 0, with_caches = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SeededChoice choice(seed);
     Scenario scenario = draw_scenario(choice);
-    if (!scenario.workload.block_device) continue;
+    const WorkloadOptions before = scenario.workload;
+    if (!before.block_device && before.disks == 0) continue;
     ++devices;
+    if (before.disks != 0) ++with_caches;
     const std::uint32_t sectors = scenario.storage.sectors;
     take_out(*filter, scenario);
     EXPECT_FALSE(scenario.workload.block_device);
-    EXPECT_LT(scenario.storage.sectors, sectors);
+    EXPECT_EQ(scenario.workload.disks, 0U);
+    if (before.block_device) {
+      EXPECT_LT(scenario.storage.sectors, sectors);
+    }
   }
   EXPECT_GE(devices, 15U);
+  EXPECT_GE(with_caches, 5U);
 }
 
 TEST(FaultFilter, ALabelThatIsCalmDrawsNothingElseDifferently) {

@@ -79,7 +79,9 @@ namespace rtrs::sim {
   X(dead_link) /* links that nothing heals */                                                     \
   X(crowd)     /* connect requests of clients that never complete a path */                       \
   /* And with a fourth. */                                                                        \
-  X(hang) /* connections that hang for good, and who knows the probe that finds them */
+  X(hang) /* connections that hang for good, and who knows the probe that finds them */           \
+  /* And with a fifth. */                                                                         \
+  X(disk) /* block devices: what their applications and operators do, how their servers die */
 
 enum class Label : std::uint16_t {
 #define RTRS_SIM_LABEL(name) name,
@@ -209,7 +211,8 @@ class SeededChoice final : public ChoiceSource {
       : state_(seed),
         rare_(~seed),
         late_(seed ^ 0x6c61746500000000ULL),
-        hang_(seed ^ 0x9e3779b97f4a7c15ULL) {}
+        hang_(seed ^ 0x9e3779b97f4a7c15ULL),
+        disk_(seed ^ 0xd1b54a32d192ed03ULL) {}
 
  protected:
   std::uint32_t choose(std::uint32_t n, Label) override;
@@ -219,6 +222,7 @@ class SeededChoice final : public ChoiceSource {
   std::uint64_t rare_;  // of the labels from rare_swarm on
   std::uint64_t late_;  // of those from dead_link on
   std::uint64_t hang_;  // of those from hang on
+  std::uint64_t disk_;  // of those from disk on
 };
 
 // Plays a choice log, then only calm choices. The draws are not owned.

@@ -7,12 +7,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/driver/block_client.hpp"
 #include "core/driver/block_server.hpp"
 #include "core/driver/client.hpp"
 #include "core/driver/server.hpp"
+#include "sim/cluster/disk_load.hpp"
 #include "sim/cluster/storage_model.hpp"
+#include "sim/network/network.hpp"
 #include "sim/oracles/data_integrity.hpp"
 
 namespace rtrs::sim {
@@ -50,9 +53,20 @@ class ClientEnd {
   virtual std::uint64_t most_reads(std::uint32_t reads) const noexcept = 0;
   // A rule that it broke, in words; null: none.
   virtual const char* broken() const noexcept = 0;
+  // The application over block devices, which submits by itself; poll() gives the results to its book and
+  // returns how many there were. Null: there is none.
+  virtual DiskLoad* disks() noexcept { return nullptr; }
 };
 std::unique_ptr<ClientEnd> make_raw_client(const ClientOptions&, Recorder*);
 std::unique_ptr<ClientEnd> make_block_client(const ClientOptions&, Recorder*);
+struct DiskUser {
+  DiskBook& book;
+  Disks& disks;
+  ChoiceSource& choice;
+  std::vector<std::string> names;
+  const Network& network;  // tells the virtual time
+};
+std::unique_ptr<ClientEnd> make_disks_client(const ClientOptions&, Recorder*, const DiskUser&);
 
 // Who carries out what a server asks for.
 class ServerUser {
@@ -85,11 +99,15 @@ class ServerEnd {
   // The session's client has told its RNBD version. Of a block server.
   virtual bool knows_version(std::uint16_t) const noexcept { return false; }
   virtual const char* broken() const noexcept = 0;
+  // What storage has done by now. Of a server of disks.
+  virtual void storage_due(Fabric&, Nanos /*now*/) {}
 };
 std::unique_ptr<ServerEnd> make_raw_server(const ServerConfig&, Recorder*);
 // `life`: how many servers this one had before it; their device ids are others. The disk has `sectors` of the
 // world.
 std::unique_ptr<ServerEnd> make_block_server(const ServerConfig&, Recorder*, unsigned life,
                                              std::uint32_t sectors);
+std::unique_ptr<ServerEnd> make_disks_server(const ServerConfig&, Recorder*, unsigned life, Disks&,
+                                             const Network&);
 
 }  // namespace rtrs::sim

@@ -142,6 +142,20 @@ void draw_block_device(Scenario& s) {
     s.server.max_hdr_size = s.server.chunk_size - 2 * wire::rnbd::kSectorBytes;
 }
 
+// In half of them, as far as the fence tells what became of a request, the devices are several, and have
+// caches that can be lost.
+void draw_disks(ChoiceSource& choice, Scenario& s) {
+  if (!s.workload.block_device || s.client.seed / 384 % 2 != 0 || !s.fenced || s.same_identity) return;
+  take_block_device_away(s);
+  const ScopedGroup group(choice, Label::disk);
+  WorkloadOptions& load = s.workload;
+  load.disks = 1 + choice.draw(3, Label::disk);
+  load.requests *= 1 + choice.draw(3, Label::disk);
+  const std::array<Nanos, 4> times{microseconds(50), milliseconds(1), s.interval / 20, s.interval / 2};
+  load.disk_time = times[choice.draw(times.size(), Label::disk)];
+  if (choice.hits(30, 100, Label::disk)) load.opening = draw_time(choice, 2 * s.interval, Label::disk);
+}
+
 bool rarely(ChoiceSource& choice, std::uint32_t percent) {
   const ScopedGroup group(choice, Label::option);
   return choice.hits(percent, 100, Label::rare_swarm);
@@ -211,10 +225,12 @@ Scenario draw_scenario(ChoiceSource& choice) {
   draw_crowd(choice, s.faults);
   draw_probe(choice, s);
   draw_block_device(s);
+  draw_disks(choice, s);
   return s;
 }
 
 void take_block_device_away(Scenario& s) {
+  s.workload.disks = 0;
   if (!std::exchange(s.workload.block_device, false)) return;
   s.storage.sectors /= kSectorsPerBlock;
   s.server.max_hdr_size = kHeaderBytes;
@@ -264,7 +280,9 @@ std::string Scenario::describe() const {
             (dead_links.from_start    ? " from the start"
              : dead_links.others_late ? " after the faults, the others cut until then"
                                       : " after the faults");
-  text += (workload.block_device ? "; load of a block device: " : "; load: ") +
+  text += (workload.disks != 0     ? "; load of " + std::to_string(workload.disks) + " disks: "
+           : workload.block_device ? "; load of a block device: "
+                                   : "; load: ") +
           std::to_string(workload.requests) + " requests, window " + std::to_string(workload.window) + ", " +
           std::to_string(storage.sectors) + " sectors, storage up to " +
           std::to_string((storage.latency + storage.slow_latency) / microseconds(1)) + " us";
@@ -296,7 +314,10 @@ LivenessBound liveness_bound(const Scenario& s) {
   bound.stale *= stretch;
   bound.lead *= stretch;
   bound.attempt *= stretch;
-  bound.request = 2 * stretch * s.client.fence_timeout +
+  // A device that was refused is asked for again after up to 15 s, and closed within 5 s.
+  const Nanos devices =
+      s.workload.disks == 0 ? 0 : seconds(30) * stretch + 4 * (s.workload.opening + s.workload.disk_time);
+  bound.request = devices + 2 * stretch * s.client.fence_timeout +
                   turns * (storage + milliseconds(10) + 2 * apart) * s.clients + 4 * apart;
   return bound;
 }

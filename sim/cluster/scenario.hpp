@@ -25,6 +25,10 @@ struct WorkloadOptions {
   bool own_region = false;  // the application registers its memory
   // Requests go through a block device of a block client and a block server; otherwise to the session itself.
   bool block_device = false;
+  // Instead of those: so many block devices with caches that can be lost, of each client (sim/disks).
+  std::uint32_t disks = 0;
+  Nanos disk_time = 0;  // an operation of theirs takes up to
+  Nanos opening = 0;    // and an export until it is open; 0: none
 };
 
 // Links that nothing heals. At least one link of each client lives, and what is left has to work.

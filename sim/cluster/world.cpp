@@ -68,6 +68,7 @@ World::World(const WorldOptions& options, ChoiceSource& choice)
     judge_.excuse(Oracle::data_integrity);
     judge_.excuse(Oracle::history);
   }
+  if (scenario_.workload.disks != 0) make_disks();
   shape_marks();
 }
 
@@ -114,10 +115,12 @@ void World::start_server() {
   if (scenario_.liar == server.id) server.lies = std::make_unique<LyingFabric>(*server.sim, kUserHeaderBytes);
   server.fabric = std::make_unique<WatchedFabric>(outlet(server), *server.hearts, server.clock);
   record(server, "server", "server");
-  server.driver = scenario_.workload.block_device
-                      ? make_block_server(scenario_.server, server.recorder.get(), server.incarnation,
-                                          scenario_.storage.sectors)
-                      : make_raw_server(scenario_.server, server.recorder.get());
+  const unsigned life = server.incarnation;
+  server.driver =
+      disks_ != nullptr ? make_disks_server(scenario_.server, server.recorder.get(), life, *disks_, network_)
+      : scenario_.workload.block_device
+          ? make_block_server(scenario_.server, server.recorder.get(), life, scenario_.storage.sectors)
+          : make_raw_server(scenario_.server, server.recorder.get());
   server.session_of.assign(scenario_.server.max_sessions, kNone);
   server.session_up.assign(scenario_.server.max_sessions, false);
   server.path_state.assign(std::size_t{scenario_.server.max_sessions} * kMaxPaths, PathState::absent);
@@ -162,8 +165,14 @@ void World::start_client(std::uint32_t index) {
     options.paths.push_back(address(index, path));
     client.address_of[path] = options.paths.back();
   }
-  client.driver = scenario_.workload.block_device ? make_block_client(options, client.recorder.get())
-                                                  : make_raw_client(options, client.recorder.get());
+  if (disks_ != nullptr) {
+    const DiskUser user{*client.disks, *disks_, choice_, disk_names(index, scenario_.workload.disks),
+                        network_};
+    client.driver = make_disks_client(options, client.recorder.get(), user);
+  } else {
+    client.driver = scenario_.workload.block_device ? make_block_client(options, client.recorder.get())
+                                                    : make_raw_client(options, client.recorder.get());
+  }
   const Errc opened = client.driver->open(*client.fabric, now(client));
   if (opened != Errc::ok)
     judge_.fail(Oracle::legality, now(), std::string("the client cannot open: ") + to_string(opened));
@@ -196,7 +205,7 @@ Nanos World::next_time() {
                     wake(server_, server_.driver->next_deadline(), server_.driver->transport().next_timer()));
     if (!server_.answers.empty()) next = std::min(next, std::max(now(), server_.paused_until));
   }
-  next = std::min({next, script_time(), crowd_time()});
+  next = std::min({next, script_time(), crowd_time(), disks_time()});
   for (const auto& client : clients_) {
     if (!client->up) continue;
     next = std::min(next, wake(*client, client->driver->next_deadline(), client->driver->next_timer()));
@@ -226,6 +235,7 @@ bool World::step() {
   crowd_due();
   if (next_operation_ <= now()) operator_due();
   if (storage_.next_time() <= now() || !server_.answers.empty()) storage_due();
+  if (disks_time() <= now()) disks_due();
   poll_nodes();
   script_due();
   for (std::uint32_t index = 0; index < clients_.size(); ++index) submit_due(index);
@@ -299,8 +309,9 @@ void World::carry_out(const WorldFault& fault) {
   }
   note(Journal::Kind::crashed, fault.node);
   node.up = false;
+  if (disks_ != nullptr) disks_die(fault.node);
   if (fault.node == 0) {
-    if (storage_.under_way() != 0) judge_.mark(Mark::work_lost);
+    if (in_storage() != 0) judge_.mark(Mark::work_lost);
     server_.driver.reset();
     server_.answers.clear();
     storage_.crash();
@@ -322,70 +333,6 @@ void World::carry_out(const WorldFault& fault) {
   node.fabric.reset();
   node.lies.reset();
   node.sim.reset();
-}
-
-void World::operator_due() {
-  next_operation_ = now() + draw_exponential(choice_, microseconds(1), scenario_.admin_gap, Label::admin);
-  if (choice_.skips(Label::admin)) return;
-  const ScopedGroup group(choice_, Label::admin);
-  const auto which = choice_.draw(static_cast<std::uint32_t>(clients_.size()), Label::admin);
-  ClientNode& client = *clients_[which];
-  if (client.up && client.paused_until <= now() && client.driver->session().link_up()) operate(client);
-}
-
-void World::add_missing(ClientNode& client) {
-  const auto paths = client.driver->session().paths();
-  std::size_t index = 0;
-  while (index < paths.size() && paths[index].state != PathState::absent) ++index;
-  if (client.driver->session().add_path(*client.fabric, now(client), client.missing.back()) != Errc::ok)
-    return;
-  client.address_of[index] = client.missing.back();
-  client.missing.pop_back();
-  judge_.mark(Mark::path_removed);
-}
-
-void World::operate(ClientNode& client) {
-  const std::uint32_t operation = choice_.draw(6, Label::admin);
-  const std::uint32_t path = choice_.draw(scenario_.paths, Label::admin);
-  operate(client, static_cast<Operation>(operation), path);
-}
-
-void World::operate(ClientNode& client, Operation operation, std::uint32_t path) {
-  note(Journal::Kind::operated, client.id, static_cast<std::uint64_t>(operation), path);
-  switch (operation) {
-    case Operation::disconnect:
-      if (client.driver->session().disconnect_path(*client.fabric, now(client), path) == Errc::ok)
-        judge_.mark(Mark::operator_disconnect);
-      break;
-    case Operation::reconnect:
-      if (client.driver->session().reconnect_path(*client.fabric, now(client), path) == Errc::ok)
-        judge_.mark(Mark::operator_reconnect);
-      break;
-    case Operation::remove:
-      if (!scenario_.directed && (!client.missing.empty() || scenario_.paths == 1)) break;
-      // Without a fence only the path itself can bring the proof that its requests wait for.
-      if (!scenario_.can_fence() && scenario_.fenced) break;
-      if (client.driver->session().paths()[path].state == PathState::connecting)
-        judge_.mark(Mark::removed_connecting);
-      if (client.driver->session().remove_path(*client.fabric, now(client), path) == Errc::ok)
-        client.missing.push_back(client.address_of[path]);
-      if (client.missing.size() == scenario_.paths) judge_.mark(Mark::all_removed);
-      break;
-    case Operation::add:
-      if (!client.missing.empty()) add_missing(client);
-      break;
-    case Operation::policy:
-      client.driver->session().set_policy(*client.fabric, now(client),
-                                          static_cast<MultipathPolicy>(path % 3));
-      judge_.mark(Mark::policy_changed);
-      break;
-    case Operation::drop:
-      if (!server_.up || server_.paused_until > now()) break;
-      for (std::uint16_t session = 0; session < server_.session_of.size(); ++session)
-        if (server_.session_of[session] == client.id - 1 &&
-            server_.driver->disconnect_path(*server_.fabric, now(server_), session, path) == Errc::ok)
-          judge_.mark(Mark::operator_drop);
-  }
 }
 
 }  // namespace rtrs::sim

@@ -128,6 +128,7 @@ class World : private ServerUser {
   enum class Operation : std::uint8_t { disconnect, reconnect, remove, add, policy, drop };
   struct ClientNode : Node {
     std::unique_ptr<ClientEnd> driver;
+    std::unique_ptr<DiskBook> disks;  // of an application over block devices; otherwise null
     std::unique_ptr<LinkWatch> links;
     PathlessWait without_path;
     Nanos without_permits_since = kNever;  // all of them are given up
@@ -204,7 +205,7 @@ class World : private ServerUser {
   bool submit_one(ClientNode&, std::uint32_t index);
   // Whether its application submits now: the session itself takes requests only while a path is connected.
   bool takes_requests(const ClientNode& client) const {
-    return scenario_.workload.block_device || client.driver->session().link_up();
+    return scenario_.workload.block_device || disks_ != nullptr || client.driver->session().link_up();
   }
   // What requests are made of: a sector, or a block.
   std::uint32_t unit() const noexcept { return scenario_.workload.block_device ? kSectorsPerBlock : 1; }
@@ -238,6 +239,17 @@ class World : private ServerUser {
   bool is_written_by(std::span<const std::byte> data, std::uint64_t lba, std::uint32_t io) const;
   void server_marks();
   std::uint32_t client_named(std::string_view name) const;
+
+  // world_disks.cpp
+  void make_disks();
+  Nanos disks_time() const noexcept;
+  void disks_due();
+  void act_on_disks(ClientNode&);
+  void disk_result(ClientNode&);
+  void disks_die(NodeId);
+  std::size_t in_storage() const noexcept;
+  bool devices_open();
+  void check_closed_disks();
 
   // world_crowd.cpp
   void crowd_begins(Nanos until);
@@ -333,6 +345,7 @@ class World : private ServerUser {
   DataIntegrity integrity_;
   KeyHygiene keys_;
   StorageModel storage_;
+  std::unique_ptr<Disks> disks_;  // null: the load is not one of such devices
   ServerNode server_;
   std::vector<std::unique_ptr<ClientNode>> clients_;
   Stranger stranger_;
@@ -355,6 +368,7 @@ class World : private ServerUser {
   };
   std::vector<Withheld> withheld_;
   bool reconfigured_ = false;  // the server came back otherwise
+  bool healed_ = false;        // the faults are over
   bool closing_ = false;       // the run is at its end
   bool stalled_ = false;
   bool exhausted_ = false;

@@ -22,7 +22,7 @@ bool World::has_happened(const Step& step) {
       counted_marks();
       return judge_.marks()[step.number % kMarks];
     case Verb::held:
-      return storage_.under_way() >= step.number;
+      return in_storage() >= step.number;
     case Verb::sessions:
       return server_.up && server_.driver->transport().session_count() == step.number;
     case Verb::gone:

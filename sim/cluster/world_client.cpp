@@ -38,11 +38,15 @@ bool World::poll_client(std::uint32_t index) {
   // A timer that is missing shows before the poll, which fails what is overdue. A pause ends just now.
   constexpr Nanos kRounding = milliseconds(1);  // of the clock of the node
   if (client.paused_until != now()) check_waits(client, index, kRounding);
+  if (disks_ != nullptr && client.paused_until != now()) client.disks->check_waits(now(client));
   std::array<IoCompletion, 64> done;
   const std::size_t count = client.driver->poll(*client.fabric, now(client), done);
   client.fabric->clear_fresh();
   client_news(client, index);
-  for (const IoCompletion& one : std::span(done).first(count)) finished(client, index, one);
+  if (disks_ != nullptr)
+    disk_result(client);
+  else
+    for (const IoCompletion& one : std::span(done).first(count)) finished(client, index, one);
   // With a full batch, more results may be waiting.
   if (count < done.size()) check_waits(client, index, 0);
   failover_marks(client);
@@ -257,6 +261,7 @@ World::Buffer* World::free_buffer(ClientNode& client) {
 
 void World::submit_due(std::uint32_t index) {
   ClientNode& client = *clients_[index];
+  if (disks_ != nullptr) return act_on_disks(client);
   while (!client.wanted.empty() && client.up && !client.leaving && client.paused_until <= now() &&
          takes_requests(client)) {
     Buffer* buffer = free_buffer(client);

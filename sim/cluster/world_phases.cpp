@@ -1,9 +1,7 @@
 // The phases of a world, and what must hold at the end of each.
 #include <algorithm>
 
-#include "core/base/assert_hook.hpp"
 #include "sim/cluster/world.hpp"
-#include "sim/oracles/digest.hpp"
 #include "sim/oracles/ledger.hpp"
 
 namespace rtrs::sim {
@@ -117,12 +115,13 @@ std::string World::unfinished() {
     for (const PathStatus& path : client->driver->session().paths())
       text += std::string(" ") + to_string(path.state) + "(" + to_string(path.reason) + ", attempt " +
               std::to_string(path.attempt) + ", " + std::to_string(path.inflight) + " in flight)";
+    if (disks_ != nullptr) text += client->driver->disks()->describe();
     text += "\n";
   }
   text +=
       std::string("  server: ") +
       (server_.up ? std::to_string(server_.driver->transport().session_count()) + " sessions, " : "down, ") +
-      std::to_string(storage_.under_way()) + " requests in storage";
+      std::to_string(in_storage()) + " requests in storage";
   return text;
 }
 
@@ -133,6 +132,8 @@ void World::heal() {
   faults_.stop_and_heal(network_, choice_, world_faults_);
   for (const WorldFault& fault : world_faults_) carry_out(fault);
   restart_all();
+  healed_ = true;
+  if (disks_ != nullptr) disks_->calm();
   stranger_.until = now();
   for (const auto& client : clients_) client->left = std::min(client->left, scenario_.workload.window);
 }
@@ -209,6 +210,8 @@ void World::liveness() {
   }
   if (!requests_end(from + bound.requests() - now()))
     return stalled("not every request is over " + to_seconds(now() - from) + " after the last fault");
+  if (disks_ != nullptr && !run_while(now() + bound.requests(), [this] { return devices_open(); }))
+    return stalled("not every device that is mapped is open");
   // Requests may have kept a path's news back; all is well now and stays so.
   if (!run_while(now() + bound.paths(), [this] { return all_connected(); }))
     stalled("a path was lost without any fault");
@@ -254,7 +257,7 @@ void World::check_books() {
   };
   const auto balanced = [&] {
     // Half-open sessions of crashed clients can hold just what a path that is being replaced lacks.
-    bool all = server_.fabric->holdings() == server && storage_.under_way() == 0 &&
+    bool all = server_.fabric->holdings() == server && in_storage() == 0 &&
                server_.driver->transport().session_count() == scenario_.clients;
     // A block client may still be opening its device again.
     for (const auto& client : clients_)
@@ -265,7 +268,7 @@ void World::check_books() {
   run_while(now() + liveness_bound(scenario_).stale, balanced);
   if (judge_.failed()) return;
   check_holdings(judge_, now(), "server", server_.fabric->holdings(), server);
-  check_balance(judge_, now(), "requests in storage", storage_.under_way(), 0);
+  check_balance(judge_, now(), "requests in storage", static_cast<std::int64_t>(in_storage()), 0);
   check_balance(judge_, now(), "sessions of the server", server_.driver->transport().session_count(),
                 scenario_.clients);
   for (const auto& client : clients_) {
@@ -296,6 +299,7 @@ void World::close() {
   if (!run_while(now() + bound.stale, [this] { return server_.driver->closed(); }))
     return stalled("the server does not close");
   check_holdings(judge_, now(), "closed server", server_.fabric->holdings(), Holdings{});
+  if (disks_ != nullptr) check_closed_disks();
 }
 
 // Plays the script. False when a step never came or a rule was broken.
@@ -334,66 +338,6 @@ void World::play() {
   check_books();
   if (judge_.failed()) return;
   close();
-}
-
-void World::fold_final_state() {
-  hash_ = fold(hash_, network_.hash());
-  hash_ = fold(hash_, judge_.events());
-  hash_ = fold(hash_, now());
-  if (server_.up) hash_ = fold(hash_, server_.driver->transport().fingerprint());
-  for (const auto& client : clients_)
-    if (client->up) hash_ = fold(hash_, client->driver->session().fingerprint());
-}
-
-void World::save_traces() noexcept {
-  if (server_.recorder) server_.recorder->close_file();
-  for (const auto& client : clients_)
-    if (client->recorder) client->recorder->close_file();
-}
-
-void World::complete_traces() {
-  if (options_.trace.empty()) return;
-  if (server_.recorder) note_trace(server_.recorder->close_file(), trace_path("server"));
-  for (const auto& client : clients_)
-    if (client->recorder)
-      note_trace(client->recorder->close_file(), trace_path("client" + std::to_string(client->id)));
-}
-
-WorldResult World::run() {
-  set_assert_hook([](void* world) noexcept { static_cast<World*>(world)->save_traces(); }, this);
-  play();
-  set_assert_hook(nullptr, nullptr);
-  if (!judge_.failed())
-    if (const auto broken = book_.check(scenario_.storage.sectors, !scenario_.fenced))
-      judge_.fail(Oracle::history, now(), *broken);
-  fold_final_state();
-  complete_traces();
-  WorldResult result;
-  result.trace_file = trace_file_;
-  result.trace_errno = trace_errno_;
-  result.failed = judge_.failed();
-  result.failure = judge_.failure();
-  result.honest = scenario_.liar == kNone && !judge_.marks()[static_cast<unsigned>(Mark::same_identity)];
-  result.stalled = stalled_;
-  result.exhausted = exhausted_;
-  result.script_stuck = script_stuck_;
-  result.hash = hash_;
-  result.events = judge_.events() + network_.stats().events;
-  result.virtual_time = now();
-  result.requests = book_.count();
-  for (unsigned fault = 0; fault < kFaultClasses; ++fault)
-    result.faults[fault] = faults_.struck(static_cast<FaultClass>(fault));
-  counted_marks();
-  result.marks = judge_.marks();
-  result.pairs = pairs_;
-  return result;
-}
-
-WorldResult run_seed(const WorldOptions& options) {
-  SeededChoice seeded(options.seed);
-  if (options.filter == nullptr) return World(options, seeded).run();
-  CalmedChoice choice(seeded, options.filter->calm);
-  return World(options, choice).run();
 }
 
 }  // namespace rtrs::sim

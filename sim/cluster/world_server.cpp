@@ -99,6 +99,8 @@ void World::session_opened(std::uint16_t session, std::string_view name) {
 void World::session_closed(std::uint16_t session) {
   note(Journal::Kind::session, 0, session, 0);
   book_.close_windows(server_.session_of[session]);
+  for (const auto& client : clients_)
+    if (disks_ != nullptr && client->id == server_.session_of[session] + 1) client->disks->session_closed();
   server_.session_up[session] = false;
   for (const auto& client : clients_)
     if (!closing_ && client->up && !client->leaving && client->id == server_.session_of[session] + 1)

@@ -21,13 +21,22 @@ DiskBook::DiskBook(Disks& disks, Nanos queue_timeout, Disks::Fail fail)
 
 void DiskBook::dies() {
   client_ = nullptr;
-  for (Io& io : ios_) io.over = true;
+  for (Io& io : ios_) io.abandoned = io.abandoned || !std::exchange(io.over, true);
   for (auto& [disk, sectors] : expected_)
     for (Expected& known : sectors) known.acked = 0;
   losses_.clear();
   mapped_.clear();
   under_way_ = reads_ = 0;
   without_path_ = {};
+}
+
+void DiskBook::session_closed() {
+  for (Io& io : ios_) io.abandoned = false;
+}
+
+void DiskBook::map_began(const rnbd::MapOutcome& outcome, const std::string& disk, AccessMode mode) {
+  expect(outcome.error == 0, "a map begins");
+  if (outcome.error == 0) mapped(outcome.device, disk, mode);
 }
 
 void DiskBook::mapped(DeviceHandle device, const std::string& disk, AccessMode mode) {
@@ -39,7 +48,8 @@ void DiskBook::mapped(DeviceHandle device, const std::string& disk, AccessMode m
 bool DiskBook::overlaps(const std::string& disk, std::uint64_t sector, std::uint32_t sectors) const {
   return std::any_of(ios_.begin() + 1, ios_.end(), [&](const Io& io) {
     const std::uint64_t end = io.piece.sector + io.piece.bytes / kDiskSector;
-    return !io.over && io.disk == disk && io.piece.sector < sector + sectors && sector < end;
+    return (!io.over || io.abandoned) && io.disk == disk && io.piece.sector < sector + sectors &&
+           sector < end;
   });
 }
 
@@ -168,6 +178,7 @@ void DiskBook::taken_away(const std::string& disk, Nanos now) {
 }
 
 void DiskBook::server_died(Nanos now) {
+  session_closed();
   something_lost(now);
   for (auto& [handle, mapped] : mapped_) disrupt(mapped, now);
 }

@@ -54,8 +54,11 @@ class DiskBook {
   // --- what the application does ---
   // The client, that has just been made. Borrowed.
   void begins(BlockClient& client) { client_ = &client; }
-  // Its process dies: what it had under way may still act, and nobody will be told of losses.
+  // Its process dies: what it had under way may still act, until the server has closed its session or died
+  // too, and nobody will be told of losses.
   void dies();
+  void session_closed();
+  void map_began(const rnbd::MapOutcome&, const std::string& disk, AccessMode);
   void mapped(DeviceHandle, const std::string& disk, AccessMode);
   void unmapped(DeviceHandle device) { mapped_[device].unmapped = true; }
   // An IO that is not over touches the sectors.
@@ -63,6 +66,10 @@ class DiskBook {
   // The next IO, of sectors that no other touches. `clock`: of the client's node.
   BlockRequest open(DeviceHandle, Opcode, std::uint64_t sector, std::uint32_t sectors, bool fua, bool nounmap,
                     Nanos now, Nanos clock);
+  // What the client said to it.
+  void taken(Errc result) const {
+    expect(result == Errc::ok, std::string("the client takes an IO, and says ") + to_string(result));
+  }
 
   // --- what the client says ---
   // `clock`: of the client's node; `now`: virtual time.
@@ -122,6 +129,7 @@ class DiskBook {
     Nanos submitted_clock = 0;  // by the clock of the client's node
     std::uint16_t error = 0;
     bool over = false;
+    bool abandoned = false;  // its client died, and it may still act
   };
   // What the application may find in a sector.
   struct Expected {

@@ -30,6 +30,7 @@ void Disks::perform(const Host& host, const block::Action& action) {
 }
 
 void Disks::due(const Host& host) {
+  operator_due(host);
   storage_due(host);
   openings_due(host);
 }
@@ -38,7 +39,23 @@ Nanos Disks::next_time() const noexcept {
   Nanos next = kNever;
   for (const StorageOp& op : storage_) next = std::min(next, op.due);
   for (const Opening& one : openings_) next = std::min(next, one.due);
+  for (const auto& [name, disk] : disks_)
+    if (disk.sync_elsewhere_fails || disk.is_to_be_taken_away) next = 0;
   return next;
+}
+
+void Disks::calm() {
+  for (auto& [name, disk] : disks_) {
+    disk.writable = true;
+    disk.next_sync_fails = disk.sync_elsewhere_fails = disk.is_to_be_taken_away = false;
+  }
+}
+
+void Disks::operator_due(const Host& host) {
+  for (auto& [name, disk] : disks_) {
+    if (std::exchange(disk.sync_elsewhere_fails, false)) fail_sync(name, &host.server, host.now);
+    if (std::exchange(disk.is_to_be_taken_away, false)) take_away(host, name);
+  }
 }
 
 void Disks::check_measured() {
@@ -59,6 +76,7 @@ void Disks::crash(Death death, Nanos now) {
   storage_.clear();
   for (auto& [name, disk] : disks_) {
     disk.holders = 0;
+    disk.sync_elsewhere_fails = disk.is_to_be_taken_away = false;
     if (death == Death::host || disk.memory) revert(name, disk);
     // Only the process knew that a sync had failed: the next one knows nothing, and gives the instance of
     // before.

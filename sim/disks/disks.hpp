@@ -36,6 +36,9 @@ struct BlockDisk {
   // By sector: the moment when a process died that alone knew of the failed sync which lost it.
   std::vector<std::uint64_t> lost_unknown_at;
   bool next_sync_fails = false;
+  // What happens to it as soon as its server runs: a flush by another session fails, an operator takes it
+  // away.
+  bool sync_elsewhere_fails = false, is_to_be_taken_away = false;
   bool may_alarm = false;        // something may have been lost, and no flush of after it has told so
   std::uint64_t alarm_from = 0;  // the moment when it may have been lost
   std::uint64_t alarm_at = 0;    // the moment when the last flush told so
@@ -86,6 +89,9 @@ class Disks {
   // At any time, also under IO. What is cut off is lost; what is added reads as zeroes.
   void resize(const std::string& name, std::uint64_t sectors);
 
+  // Every disk may be written, and nothing that was to happen to one does any more.
+  void calm();
+
   std::size_t under_way() const noexcept { return storage_.size(); }
   unsigned sessions() const noexcept { return sessions_; }
   // Nothing is open, and nothing under way.
@@ -131,6 +137,7 @@ class Disks {
   void perform(const Host&, const block::SessionRefused&) { expect(false, "there is memory for a session"); }
   void perform(const Host&, const block::SessionClosed&);
   void finish_opening(const Host&, const Opening&);
+  void operator_due(const Host&);
   void openings_due(const Host&);
   void storage_due(const Host&);
   std::uint64_t instance_of(const BlockDisk&) const;

@@ -33,7 +33,9 @@ namespace rtrs::sim {
   X(hostile, "O15", "a peer that breaks the protocol loses its path and harms nobody else")                 \
   X(determinism, "O16", "the same seed gives the same run")                                                 \
   X(specification, "O17", "the specification follows every trace, and never knows too little (traces)")     \
-  X(laws, "O18", "the network keeps the laws of reliable connections")
+  X(laws, "O18", "the network keeps the laws of reliable connections")                                      \
+  X(devices, "O19",                                                                                         \
+    "block devices keep what was written, tell what was lost, and end each request as they promise")
 
 enum class Oracle : std::uint8_t {
 #define RTRS_SIM_ORACLE(name, id, rule) name,
@@ -42,7 +44,7 @@ enum class Oracle : std::uint8_t {
 };
 const char* id_of(Oracle) noexcept;
 const char* rule_of(Oracle) noexcept;
-inline constexpr unsigned kOracles = static_cast<unsigned>(Oracle::laws) + 1;
+inline constexpr unsigned kOracles = static_cast<unsigned>(Oracle::devices) + 1;
 
 struct Failure {
   Oracle oracle = Oracle::liveness;

@@ -24,7 +24,7 @@ LAYERS = {
     "sim/faults": ["core", "sim/choices", "sim/network"],
     "sim/oracles": ["core"],
     "sim/model": ["core"],
-    "sim/cluster": ["core", "sim/choices", "sim/network", "sim/faults", "sim/oracles"],
+    "sim/cluster": ["core", "sim/choices", "sim/network", "sim/faults", "sim/oracles", "sim/disks"],
     "sim": ["core", "sim"],
     "conformance/spec": [],
     "conformance/wire": ["core", "sim", "conformance/memory"],

@@ -64,6 +64,9 @@ void visit_workload(W& w, Visit&& visit) {
   visit("write_percent", w.write_percent);
   visit("own_region", w.own_region);
   visit("block_device", w.block_device);
+  visit("disks", w.disks);
+  visit("disk_time", w.disk_time);
+  visit("opening", w.opening);
 }
 template <class S, class Visit>
 void visit_storage(S& s, Visit&& visit) {

@@ -1,0 +1,88 @@
+// A world whose applications use block devices that can lose what they cached.
+#include <algorithm>
+
+#include "sim/cluster/world.hpp"
+#include "sim/oracles/digest.hpp"
+
+namespace rtrs::sim {
+
+void World::make_disks() {
+  const auto fail = [this](const std::string& what) {
+    judge_.fail(Oracle::devices, now(), "not so: " + what);
+  };
+  const auto hits = [this](std::uint32_t one_of) { return choice_.draw(one_of, Label::disk) == one_of - 1; };
+  const WorkloadOptions& load = scenario_.workload;
+  disks_ = std::make_unique<Disks>(choice_, load.disk_time, load.opening, fail);
+  for (const auto& client : clients_) {
+    client->disks = std::make_unique<DiskBook>(*disks_, scenario_.client.queue_timeout, fail);
+    for (const std::string& name : disk_names(client->id - 1, load.disks)) {
+      BlockDisk& disk = disks_->add(name, kSectorsOfADisk, *client->disks);
+      disk.memory = hits(6);
+      disk.volatile_cache = !hits(5);
+      disk.fua = !hits(3);
+    }
+  }
+}
+
+std::size_t World::in_storage() const noexcept {
+  return storage_.under_way() + (disks_ != nullptr ? disks_->under_way() : 0);
+}
+
+Nanos World::disks_time() const noexcept {
+  if (disks_ == nullptr || !server_.up) return kNever;
+  const Nanos next = disks_->next_time();
+  return next == kNever ? kNever : std::max({now(), server_.paused_until, next});
+}
+
+void World::disks_due() {
+  server_.driver->storage_due(*server_.fabric, now(server_));
+}
+
+void World::act_on_disks(ClientNode& client) {
+  if (!client.up || client.leaving || client.left == 0) return;
+  if (client.next_submit > now() || client.paused_until > now()) return;
+  const ScopedGroup group(choice_, Label::workload);
+  const DiskLoad::Call call{*client.fabric, now(), now(client)};
+  DiskLoad& load = *client.driver->disks();
+  if (client.probing) {
+    load.probe(call);
+    client.left = 0;
+  }
+  const bool burst = choice_.fires(scenario_.workload.burst_rate, Label::workload_gap);
+  while (client.left > 0) {
+    --client.left;
+    if (!choice_.skips(Label::request)) {
+      const ScopedGroup one(choice_, Label::request);
+      load.act(call, !healed_);
+    }
+    if (!burst) break;
+  }
+  client.next_submit = now() + draw_time(choice_, scenario_.workload.gap, Label::workload_gap);
+  disk_result(client);
+}
+
+void World::disk_result(ClientNode& client) {
+  const std::uint32_t before = client.under_way;
+  client.under_way = client.disks->under_way();
+  client.reads_under_way = client.disks->reads();
+  if (client.under_way != before) hash_ = fold(hash_, std::uint64_t{client.id} << 32 ^ client.under_way);
+}
+
+void World::disks_die(NodeId node) {
+  if (node != 0) return clients_[node - 1]->disks->dies();
+  disks_->crash(choice_.draw(2, Label::disk) == 0 ? Death::process : Death::host, now());
+}
+
+bool World::devices_open() {
+  return std::all_of(clients_.begin(), clients_.end(),
+                     [](const auto& client) { return client->driver->disks()->all_open(); });
+}
+
+void World::check_closed_disks() {
+  if (!disks_->idle())
+    judge_.fail(Oracle::devices, now(), "a server that has closed keeps exports or their IO");
+  for (const auto& [name, disk] : disks_->all())
+    if (disk.holders != 0) judge_.fail(Oracle::devices, now(), name + " is still open");
+}
+
+}  // namespace rtrs::sim
