@@ -89,6 +89,7 @@ std::size_t BlockClient::poll(Fabric& fabric, Nanos now, std::span<BlockCompleti
 Nanos BlockClient::next_deadline() const noexcept {
   const Impl& impl = *impl_;
   if (!impl.finished.empty()) return 0;
+  if (impl.session.has_news()) return 0;  // of a call to the session itself: the devices have to hear of it
   return std::min(impl.session.next_deadline(), next_timer());
 }
 

@@ -255,6 +255,10 @@ std::uint32_t Client::max_io_size() const noexcept {
   return impl_->session.opened() ? impl_->session.max_io_size() : 0;
 }
 
+bool Client::has_news() const noexcept {
+  return !impl_->news.empty();
+}
+
 bool Client::take_news(PathEvent& into) {
   if (impl_->news.empty()) return false;
   into = impl_->news.front();

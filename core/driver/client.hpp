@@ -122,6 +122,7 @@ class Client {
   std::uint32_t depth() const noexcept;        // permits; 0 until then
   // News since the last call, oldest first: path states, link changes. False when there is none.
   bool take_news(PathEvent&);
+  bool has_news() const noexcept;
   std::span<const PathStatus> paths() const noexcept;
   // The request that the server has not answered for longest: since when, and where. False: there is none.
   // Linear in the depth.

@@ -11,12 +11,18 @@ namespace {
 
 class BlockClientTest : public testing::Test {
  protected:
-  explicit BlockClientTest(const BlockOptions& options = {}) : w(1, options) {
+  explicit BlockClientTest(const BlockOptions& options = {})
+      : scenario(block_world_of(options)), world(options_of(scenario), choice), w(world) {
     w.add_disk("a", kSectors);
     w.add_disk("b", kSectors);
     w.start_server();
     w.start_client();
     w.until("the session is up", [&] { return w.link_up(); });
+  }
+  static WorldOptions options_of(const Scenario& scenario) {
+    WorldOptions options;
+    options.scenario = &scenario;
+    return options;
   }
   Errc submit(DeviceHandle device, BlockRequest request) {
     request.data = data.data();
@@ -39,6 +45,9 @@ class BlockClientTest : public testing::Test {
     EXPECT_EQ(done.error, error);
   }
 
+  SeededChoice choice{1};
+  Scenario scenario;
+  World world;
   BlockWorld w;
   std::vector<std::byte> data = std::vector<std::byte>(kSectors * 512);
 };

@@ -327,17 +327,30 @@ const BlockScenario* find_block_scenario(std::string_view id) {
   return found == all.end() ? nullptr : &*found;
 }
 
-BlockResult play_blocks(const BlockScenario& scenario, std::uint64_t seed) {
-  BlockWorld world(seed, scenario.random ? draw_block_options(seed) : scenario.options);
-  world.add_disk("a", kSectors);
-  world.add_disk("b", kSectors);
-  if (scenario.random) world.add_disk("c", kSectors);
-  world.start_server();
-  world.start_client();
-  world.until("the session is up", [&] { return world.link_up(); });
-  scenario.play(world);
-  world.finish();
-  return {world.failure(), world.ios(), world.hash(), world.now()};
+namespace {
+
+void play(World& world, const BlockScenario& scenario) {
+  BlockWorld w(world);
+  w.add_disk("a", kSectors);
+  w.add_disk("b", kSectors);
+  if (scenario.random) w.add_disk("c", kSectors);
+  w.start_server();
+  w.start_client();
+  w.until("the session is up", [&] { return w.link_up(); });
+  scenario.play(w);
+  w.finish();
+}
+
+}  // namespace
+
+Scenario make_block_world(const BlockScenario& scenario, ChoiceSource& choice) {
+  Scenario s = block_world_of(scenario.random ? draw_block_options(choice) : scenario.options);
+  drive(s, scenario);
+  return s;
+}
+
+void drive(Scenario& world, const BlockScenario& scenario) {
+  world.play = {&scenario, scenario.id, play};
 }
 
 }  // namespace rtrs::sim

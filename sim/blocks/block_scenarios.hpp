@@ -1,5 +1,5 @@
-// Directed scenarios of block devices, and random ones. Their ids are beside those of
-// sim/scenarios/directed.hpp and never the same.
+// Directed scenarios of block devices, and random ones. sim/scenarios/directed.hpp lists them with the
+// others.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -20,16 +20,12 @@ struct BlockScenario {
 // The one in which everything is drawn: `urtrs-sim sweep` plays it for each seed.
 inline constexpr std::string_view kRandomBlocks = "BD24";
 std::span<const BlockScenario> block_scenarios();
+// The world of the scenario, and what drives it: the scenario, which has to outlive it, then the end of
+// everything. The choices are not those of the run.
+Scenario make_block_world(const BlockScenario&, ChoiceSource&);
+// Lets it drive the world.
+void drive(Scenario&, const BlockScenario&);
 // Null for an unknown id.
 const BlockScenario* find_block_scenario(std::string_view id);
-
-struct BlockResult {
-  std::string failure;  // empty: every rule held
-  std::uint64_t ios = 0;
-  std::uint64_t hash = 0;
-  Nanos virtual_time = 0;
-};
-// The scenario, then the end of everything.
-BlockResult play_blocks(const BlockScenario&, std::uint64_t seed);
 
 }  // namespace rtrs::sim

@@ -1,20 +1,13 @@
-// Block devices over the simulated network: one client with its RNBD machine, one server with its exports,
-// and the drivers between them, on two paths. What a scenario asks for is done at once; what takes time is
-// waited for in virtual time. What must hold of the disks: sim/disks/disk_book.hpp.
+// A world of block devices that a scenario plays by hand: one client, one server with its exports, two paths.
+// What a scenario asks for is done at once; what takes time is waited for in virtual time. What must hold of
+// the disks: sim/disks/disk_book.hpp; of sessions, links and the network: what World judges.
 #pragma once
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <memory>
 #include <string>
 
-#include "core/driver/block_client.hpp"
-#include "core/driver/block_server.hpp"
-#include "sim/choices/choice.hpp"
-#include "sim/disks/disk_book.hpp"
-#include "sim/disks/disks.hpp"
-#include "sim/network/network.hpp"
-#include "sim/network/sim_fabric.hpp"
+#include "sim/cluster/world.hpp"
 
 namespace rtrs::sim {
 
@@ -30,11 +23,13 @@ struct BlockOptions {
   std::uint32_t actions = 64;  // that one poll of the server may hand out
   bool operator==(const BlockOptions&) const = default;
 };
+// The world for them, to be driven by a BlockWorld.
+Scenario block_world_of(const BlockOptions&);
 
 class BlockWorld {
  public:
-  BlockWorld(std::uint64_t seed, const BlockOptions&);
-  ~BlockWorld();
+  // `world` is of a scenario that block_world_of() made, and has to outlive this.
+  explicit BlockWorld(World& world);
   BlockWorld(const BlockWorld&) = delete;
   BlockWorld& operator=(const BlockWorld&) = delete;
 
@@ -43,7 +38,7 @@ class BlockWorld {
 
   // --- what a scenario does ---
   BlockDisk& add_disk(const std::string& name, std::uint64_t sectors);
-  BlockDisk& disk(const std::string& name) { return disks_.at(name); }
+  BlockDisk& disk(const std::string& name) { return w_.disks_->at(name); }
   void start_server();
   void start_client();
   // The handle, or an errno as a negative number.
@@ -55,10 +50,10 @@ class BlockWorld {
                        bool nounmap = false);
   // An IO that is not over touches them.
   bool overlaps(const std::string& disk, std::uint64_t sector, std::uint32_t sectors) const {
-    return book_.overlaps(disk, sector, sectors);
+    return book().overlaps(disk, sector, sectors);
   }
   // max_requests is not reached.
-  bool has_room() const { return client_->under_way() < options_.max_requests; }
+  bool has_room() const { return client().under_way() < load().max_requests; }
   void cut(std::uint32_t path);
   void heal(std::uint32_t path);
   void break_path(std::uint32_t path);
@@ -68,82 +63,61 @@ class BlockWorld {
   void fail_sync(const std::string& name);
   void close_session();
   // The server's process stands still for as long.
-  void pause_server(Nanos time) { server_paused_until_ = now() + time; }
+  void pause_server(Nanos time);
   // It ends by itself, as for an update, and another process takes its place.
   void replace_server();
   // An operator of the server takes the disk away from its session.
   void take_away(const std::string& name);
   // At any time, also under IO. What is cut off is lost; what is added reads as zeroes.
-  void resize(const std::string& name, std::uint64_t sectors) { disks_.resize(name, sectors); }
+  void resize(const std::string& name, std::uint64_t sectors) { w_.disks_->resize(name, sectors); }
 
   // --- waiting ---
   // Until `done`, for ten virtual minutes at most; then the run has failed. False when it has.
   bool until(const std::string& what, const std::function<bool()>& done);
   void pass(Nanos);
-  bool all_over() const noexcept { return book_.under_way() == 0; }
-  bool is_over(std::uint32_t io) const { return book_.is_over(io); }
+  bool all_over() const noexcept { return book().under_way() == 0; }
+  bool is_over(std::uint32_t io) const { return book().is_over(io); }
   // Of one that is over: 0 or an errno.
-  std::uint16_t result(std::uint32_t io) const { return book_.result(io); }
-  rnbd::DeviceState state(DeviceHandle device) const { return client_->state(device); }
-  const rnbd::Geometry* geometry(DeviceHandle device) const { return client_->geometry(device); }
+  std::uint16_t result(std::uint32_t io) const { return book().result(io); }
+  rnbd::DeviceState state(DeviceHandle device) const { return client().state(device); }
+  const rnbd::Geometry* geometry(DeviceHandle device) const { return client().geometry(device); }
   // Why the device was refused, or ended, the last time.
-  std::uint16_t refusal(DeviceHandle device) const { return book_.at(device).refusal; }
-  unsigned times_opened(DeviceHandle device) const { return book_.at(device).opened; }
+  std::uint16_t refusal(DeviceHandle device) const { return book().at(device).refusal; }
+  unsigned times_opened(DeviceHandle device) const { return book().at(device).opened; }
   // For requests that the world does not judge: their `user_data` is 0.
-  BlockClient& client() { return *client_; }
-  Fabric& client_fabric() { return *client_fabric_; }
+  BlockClient& client() const { return node().driver->disks()->client(); }
+  Fabric& client_fabric() { return *node().fabric; }
   // Results of those, oldest first.
-  std::deque<BlockCompletion>& unjudged() { return unjudged_; }
-  bool link_up() const { return client_->session().link_up(); }
-  bool closed() const { return client_->closed(); }
-  const BlockOptions& options() const { return options_; }
+  std::deque<BlockCompletion>& unjudged() { return book().unjudged(); }
+  bool link_up() const { return client().session().link_up(); }
+  bool closed() const { return client().closed(); }
+  const WorkloadOptions& load() const { return w_.scenario_.workload; }
+  const ServerConfig& server_config() const { return w_.scenario_.server; }
+  const ClientConfig& client_config() const { return w_.scenario_.client; }
   void unmap_all();
   // Of a disk that was unmapped after losses() said so: nobody holds it open any more.
   void until_closed(const std::string& name, std::uint64_t losses);
   // Of paths, servers and caches.
-  std::uint64_t losses() const noexcept { return book_.losses(); }
+  std::uint64_t losses() const noexcept { return book().losses(); }
   // Everything is closed, and nothing is left of it.
   void finish();
 
   void expect(bool holds, const std::string& what);
-  bool failed() const noexcept { return !failure_.empty(); }
-  const std::string& failure() const noexcept { return failure_; }
-  Nanos now() const noexcept { return network_.now(); }
-  std::uint32_t draw(std::uint32_t n) { return choice_.draw(n, Label::workload); }
-  std::uint64_t hash() const noexcept { return network_.hash(); }
-  std::uint64_t ios() const noexcept { return book_.ios(); }
-  unsigned storage_under_way() const noexcept { return static_cast<unsigned>(disks_.under_way()); }
-  unsigned messages_under_way() const noexcept { return client_->messages_in_flight(); }
+  bool failed() const noexcept { return w_.judge_.failed(); }
+  const std::string& failure() const noexcept { return w_.judge_.failure().text; }
+  Nanos now() const noexcept { return w_.now(); }
+  ChoiceSource& choice() noexcept { return w_.choice_; }
+  std::uint32_t draw(std::uint32_t n) { return w_.choice_.draw(n, Label::workload); }
+  std::uint64_t ios() const noexcept { return book().ios(); }
+  unsigned storage_under_way() const noexcept { return static_cast<unsigned>(w_.in_storage()); }
+  unsigned messages_under_way() const noexcept { return client().messages_in_flight(); }
 
  private:
-  bool step();
-  bool server_runs() const noexcept { return server_ != nullptr && server_paused_until_ <= now(); }
-  Disks::Host host() { return {*server_, *server_fabric_, now(), now()}; }
-  Disks::Fail failing() {
-    return [this](const std::string& what) { expect(false, what); };
-  }
-  Nanos next_time();
-  void check_idle(Nanos until);
-  void poll_client();
+  World::ClientNode& node() const noexcept { return *w_.clients_.front(); }
+  DiskBook& book() const noexcept { return *node().disks; }
   void take_events();
-  void poll_server();
 
-  BlockOptions options_;
-  SeededChoice choice_;
-  Network network_;
-  Disks disks_;
-  DiskBook book_;
-  std::string failure_;
-
-  std::unique_ptr<SimFabric> client_fabric_;
-  std::unique_ptr<BlockClient> client_;
-  std::deque<BlockCompletion> unjudged_;
-
-  std::unique_ptr<SimFabric> server_fabric_;
-  std::unique_ptr<BlockServer> server_;
-  Nanos server_paused_until_ = 0;
-  std::uint32_t generation_ = 0;
-  std::uint64_t steps_at_once_ = 0;
+  World& w_;
 };
 
 }  // namespace rtrs::sim

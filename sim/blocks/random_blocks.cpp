@@ -15,7 +15,7 @@ using rnbd::DeviceState;
 constexpr std::array<const char*, 3> kNames{"a", "b", "c"};
 constexpr unsigned kCrowd = 400;
 
-BlockOptions draw_options(SeededChoice& choice) {
+BlockOptions draw_options(ChoiceSource& choice) {
   const auto draw = [&choice](std::uint32_t n) { return choice.draw(n, Label::swarm); };
   BlockOptions options;
   options.depth = static_cast<std::uint16_t>(1 + draw(draw(2) == 0 ? 3 : 16));
@@ -47,6 +47,8 @@ class RandomPlay {
   void run() {
     const unsigned steps = 30 + w.draw(120);
     for (unsigned step = 0; step < steps && !w.failed(); ++step) {
+      if (w.choice().skips(Label::request)) continue;
+      const ScopedGroup group(w.choice(), Label::request);
       const std::uint32_t kind = w.draw(100);
       if (kind < 50) {
         io();
@@ -61,8 +63,10 @@ class RandomPlay {
     if (w.draw(5) == 0) return leave();
     heal();
     reopen();
-    if (w.options().max_queued == 256) crowd();
-    if (w.options().depth >= 64) fail_together();
+    const bool deep = w.server_config().queue_depth >= 64;
+    // With many permits, most of a crowd is at the server before another device has its turn.
+    if (w.load().max_queued == 256 && !deep) crowd();
+    if (deep) fail_together();
     end_in_an_open();
   }
 
@@ -137,7 +141,7 @@ class RandomPlay {
       if (w.draw(2) != 0 || !w.has_room()) continue;
       w.submit(device, Opcode::flush, 0, 0);
       if (w.has_room()) w.submit(device, Opcode::flush, 0, 0);
-      w.pass(w.options().storage / 2);
+      w.pass(w.load().disk_time / 2);
       w.take_away(name);
     }
   }
@@ -195,7 +199,7 @@ class RandomPlay {
   // Many requests of one device keep no request of another one waiting, nor its CLOSE.
   void crowd() {
     std::erase_if(devices_, [this](const auto& one) { return w.state(one.second) != DeviceState::open; });
-    if (devices_.size() < 2 || w.options().max_requests < kCrowd || w.failed()) return;
+    if (devices_.size() < 2 || w.load().max_requests < kCrowd || w.failed()) return;
     const auto other = std::next(devices_.begin());
     gather(devices_.begin()->second, 0);
     const std::uint32_t last = w.submit(other->second, Opcode::read, 0, 1);
@@ -236,7 +240,7 @@ class RandomPlay {
 
   // A device that is unmapped while its OPEN is under way is not left open.
   void end_in_an_open() {
-    if (w.options().opening == 0 || w.failed() || !w.link_up()) return;
+    if (w.load().opening == 0 || w.failed() || !w.link_up()) return;
     for (const char* name : kNames) {
       if (devices_.contains(name) || w.disk(name).holders != 0) continue;
       map(name);
@@ -247,7 +251,7 @@ class RandomPlay {
       devices_.erase(name);
       w.until("it is unmapped", [&] { return w.state(device) == DeviceState::unmapped; });
       // Of an OPEN that nobody answers in time it is not known what it opened.
-      if (w.options().request_timeout == kNever) w.until_closed(name, losses);
+      if (w.client_config().request_timeout == kNever) w.until_closed(name, losses);
     }
   }
 
@@ -271,9 +275,7 @@ class RandomPlay {
 
 }  // namespace
 
-// Not from the choices of the world: what it draws is the same for all options.
-BlockOptions draw_block_options(std::uint64_t seed) {
-  SeededChoice choice(~seed);
+BlockOptions draw_block_options(ChoiceSource& choice) {
   return draw_options(choice);
 }
 

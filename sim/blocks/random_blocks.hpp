@@ -6,7 +6,7 @@
 
 namespace rtrs::sim {
 
-BlockOptions draw_block_options(std::uint64_t seed);
+BlockOptions draw_block_options(ChoiceSource&);
 // Devices are mapped and unmapped, opened for reading only, refused for a while, resized and taken away;
 // requests are of any length, also while no path is there; paths break and are cut; the server and its host
 // die and come back; syncs fail. Then everything heals.

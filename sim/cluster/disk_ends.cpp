@@ -24,7 +24,7 @@ class DisksClient final : public ClientEnd {
     std::array<BlockCompletion, 64> results;
     const std::size_t count = client_.poll(fabric, now, results);
     for (const BlockCompletion& one : std::span(results).first(count)) book_.over(one, now);
-    full_ = count == results.size();  // and more may be waiting
+    if (count < results.size()) book_.check_closing();
     return count;
   }
   Nanos next_deadline() const noexcept override { return client_.next_deadline(); }
@@ -38,7 +38,6 @@ class DisksClient final : public ClientEnd {
         return true;
       }
     }
-    if (!full_) book_.check_closing();
     return false;
   }
   void close(Fabric& fabric, Nanos now) override { client_.close(fabric, now); }
@@ -57,18 +56,19 @@ class DisksClient final : public ClientEnd {
   DiskBook& book_;
   const Network& network_;
   DiskLoad load_;
-  bool full_ = false;
 };
 
 class DisksServer final : public ServerEnd {
  public:
-  DisksServer(const ServerConfig& config, Recorder* recorder, unsigned life, Disks& disks,
-              const Network& network)
-      : server_(config, life * kGenerationsOfOneLife, recorder), disks_(disks), network_(network) {}
+  DisksServer(const ServerConfig& config, Recorder* recorder, unsigned life, const DiskHost& host)
+      : server_(config, life * kGenerationsOfOneLife, recorder),
+        disks_(host.disks),
+        network_(host.network),
+        room_(std::min<std::size_t>(host.actions, actions_.size())) {}
   const Server& transport() const noexcept override { return server_.transport(); }
   Errc listen(Fabric& fabric, Nanos now) override { return server_.listen(fabric, now, PathAddress{}); }
   std::size_t poll(Fabric& fabric, Nanos now) override {
-    return count_ = server_.poll(fabric, now, actions_);
+    return count_ = server_.poll(fabric, now, std::span(actions_).first(room_));
   }
   void hand_out(Fabric& fabric, Nanos now, ServerUser& user) override {
     for (const block::Action& action : std::span(actions_).first(count_)) {
@@ -104,6 +104,7 @@ class DisksServer final : public ServerEnd {
   Disks& disks_;
   const Network& network_;
   std::array<block::Action, 64> actions_;
+  std::size_t room_;
   std::size_t count_ = 0;
 };
 
@@ -113,12 +114,13 @@ std::unique_ptr<ClientEnd> make_disks_client(const ClientOptions& session, Recor
                                              const DiskUser& user) {
   BlockClientOptions options;
   options.session = session;
+  options.max_requests = user.max_requests;
   return std::make_unique<DisksClient>(options, recorder, user);
 }
 
 std::unique_ptr<ServerEnd> make_disks_server(const ServerConfig& config, Recorder* recorder, unsigned life,
-                                             Disks& disks, const Network& network) {
-  return std::make_unique<DisksServer>(config, recorder, life, disks, network);
+                                             const DiskHost& host) {
+  return std::make_unique<DisksServer>(config, recorder, life, host);
 }
 
 }  // namespace rtrs::sim

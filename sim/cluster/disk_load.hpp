@@ -36,6 +36,7 @@ class DiskLoad {
   void probe(const Call&);
   // Every device that is mapped is open.
   bool all_open() const;
+  BlockClient& client() noexcept { return client_; }
   std::string describe() const;
 
  private:

@@ -65,6 +65,12 @@ struct DiskUser {
   ChoiceSource& choice;
   std::vector<std::string> names;
   const Network& network;  // tells the virtual time
+  std::uint32_t max_requests = 65536;
+};
+struct DiskHost {
+  Disks& disks;
+  const Network& network;
+  std::uint32_t actions = 64;  // that one poll hands out, at most
 };
 std::unique_ptr<ClientEnd> make_disks_client(const ClientOptions&, Recorder*, const DiskUser&);
 
@@ -107,7 +113,6 @@ std::unique_ptr<ServerEnd> make_raw_server(const ServerConfig&, Recorder*);
 // world.
 std::unique_ptr<ServerEnd> make_block_server(const ServerConfig&, Recorder*, unsigned life,
                                              std::uint32_t sectors);
-std::unique_ptr<ServerEnd> make_disks_server(const ServerConfig&, Recorder*, unsigned life, Disks&,
-                                             const Network&);
+std::unique_ptr<ServerEnd> make_disks_server(const ServerConfig&, Recorder*, unsigned life, const DiskHost&);
 
 }  // namespace rtrs::sim

@@ -143,9 +143,12 @@ void draw_block_device(Scenario& s) {
 }
 
 // In half of them, as far as the fence tells what became of a request, the devices are several, and have
-// caches that can be lost.
+// caches that can be lost. A server without any extension cannot say that its cache is another one.
 void draw_disks(ChoiceSource& choice, Scenario& s) {
+  const bool says_instance =
+      (s.client.extensions & s.server.extensions & (wire::kExtensionFence | wire::kExtensionGeneration)) != 0;
   if (!s.workload.block_device || s.client.seed / 384 % 2 != 0 || !s.fenced || s.same_identity) return;
+  if (!says_instance) return;
   take_block_device_away(s);
   const ScopedGroup group(choice, Label::disk);
   WorkloadOptions& load = s.workload;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "core/proto/config.hpp"
 #include "sim/choices/choice.hpp"
@@ -29,6 +30,11 @@ struct WorkloadOptions {
   std::uint32_t disks = 0;
   Nanos disk_time = 0;  // an operation of theirs takes up to
   Nanos opening = 0;    // and an export until it is open; 0: none
+  // The same, with the disks that a play adds.
+  bool own_disks = false;
+  std::uint32_t max_requests = 65536;  // of a client, under way together
+  std::uint32_t max_queued = 4096;     // that wait for a permit
+  std::uint32_t server_actions = 64;   // that one poll of the server may hand out
 };
 
 // Links that nothing heals. At least one link of each client lives, and what is left has to work.
@@ -41,6 +47,15 @@ struct DeadLinks {
   bool holds(std::uint32_t client, std::uint32_t path) const noexcept {
     return (paths[client] >> path & 1U) != 0;
   }
+};
+
+class World;
+struct BlockScenario;
+// What drives a directed world instead of its script; see sim/blocks.
+struct Play {
+  const BlockScenario* what = nullptr;
+  std::string_view id;
+  void (*run)(World&, const BlockScenario&) = nullptr;
 };
 
 struct Scenario {
@@ -63,6 +78,7 @@ struct Scenario {
   bool fenced = true;
   // A directed world: what happens besides the load. `safety` bounds how long its waits may take.
   Script script;
+  Play play;
   bool directed = false;
   // This node says what its protocol machine does not (see sim/network/lying_fabric.hpp). kNone: nobody.
   NodeId liar = kNone;

@@ -68,7 +68,7 @@ World::World(const WorldOptions& options, ChoiceSource& choice)
     judge_.excuse(Oracle::data_integrity);
     judge_.excuse(Oracle::history);
   }
-  if (scenario_.workload.disks != 0) make_disks();
+  if (scenario_.workload.disks != 0 || scenario_.workload.own_disks) make_disks();
   shape_marks();
 }
 
@@ -117,7 +117,8 @@ void World::start_server() {
   record(server, "server", "server");
   const unsigned life = server.incarnation;
   server.driver =
-      disks_ != nullptr ? make_disks_server(scenario_.server, server.recorder.get(), life, *disks_, network_)
+      disks_ != nullptr ? make_disks_server(scenario_.server, server.recorder.get(), life,
+                                            {*disks_, network_, scenario_.workload.server_actions})
       : scenario_.workload.block_device
           ? make_block_server(scenario_.server, server.recorder.get(), life, scenario_.storage.sectors)
           : make_raw_server(scenario_.server, server.recorder.get());
@@ -166,8 +167,10 @@ void World::start_client(std::uint32_t index) {
     client.address_of[path] = options.paths.back();
   }
   if (disks_ != nullptr) {
-    const DiskUser user{*client.disks, *disks_, choice_, disk_names(index, scenario_.workload.disks),
-                        network_};
+    const DiskUser user{*client.disks, *disks_,
+                        choice_,       disk_names(index, scenario_.workload.disks),
+                        network_,      scenario_.workload.max_requests};
+    options.max_queued = scenario_.workload.max_queued;
     client.driver = make_disks_client(options, client.recorder.get(), user);
   } else {
     client.driver = scenario_.workload.block_device ? make_block_client(options, client.recorder.get())

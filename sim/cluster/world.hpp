@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,8 @@ struct WorldResult {
 };
 
 class World : private ServerUser {
+  friend class BlockWorld;  // drives it by hand
+
  public:
   World(const WorldOptions&, ChoiceSource&);
   World(const World&) = delete;
@@ -367,9 +370,10 @@ class World : private ServerUser {
     Nanos by_server = kNever;
   };
   std::vector<Withheld> withheld_;
-  bool reconfigured_ = false;  // the server came back otherwise
-  bool healed_ = false;        // the faults are over
-  bool closing_ = false;       // the run is at its end
+  bool reconfigured_ = false;        // the server came back otherwise
+  std::optional<Death> next_death_;  // of the server; nothing: drawn
+  bool healed_ = false;              // the faults are over
+  bool closing_ = false;             // the run is at its end
   bool stalled_ = false;
   bool exhausted_ = false;
   bool script_stuck_ = false;

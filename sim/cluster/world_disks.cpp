@@ -70,7 +70,9 @@ void World::disk_result(ClientNode& client) {
 
 void World::disks_die(NodeId node) {
   if (node != 0) return clients_[node - 1]->disks->dies();
-  disks_->crash(choice_.draw(2, Label::disk) == 0 ? Death::process : Death::host, now());
+  const bool host = next_death_ ? *next_death_ == Death::host : choice_.draw(2, Label::disk) != 0;
+  next_death_.reset();
+  disks_->crash(host ? Death::host : Death::process, now());
 }
 
 bool World::devices_open() {
@@ -79,10 +81,12 @@ bool World::devices_open() {
 }
 
 void World::check_closed_disks() {
-  if (!disks_->idle())
-    judge_.fail(Oracle::devices, now(), "a server that has closed keeps exports or their IO");
+  const auto expect = [this](bool holds, const std::string& what) {
+    if (!holds) judge_.fail(Oracle::devices, now(), "not so: " + what);
+  };
+  expect(disks_->idle(), "a server without sessions keeps nothing of them");
   for (const auto& [name, disk] : disks_->all())
-    if (disk.holders != 0) judge_.fail(Oracle::devices, now(), name + " is still open");
+    expect(disk.holders == 0, "nobody holds " + name + " open any more");
 }
 
 }  // namespace rtrs::sim

@@ -111,6 +111,7 @@ void DiskBook::event(const BlockEvent& event, Nanos now) {
 }
 
 void DiskBook::over(const BlockCompletion& done, Nanos clock) {
+  if (done.user_data == 0) return unjudged_.push_back(done);
   const auto number = static_cast<std::uint32_t>(done.user_data);
   Io& io = ios_.at(number);
   expect(!io.over, "an IO ends once");

@@ -72,7 +72,8 @@ class DiskBook {
   }
 
   // --- what the client says ---
-  // `clock`: of the client's node; `now`: virtual time.
+  // `clock`: of the client's node; `now`: virtual time. A request whose `user_data` is 0 is not judged: its
+  // result is kept in unjudged(), oldest first.
   void over(const BlockCompletion&, Nanos clock);
   void event(const BlockEvent&, Nanos now);
   // Before a poll, which fails what is overdue.
@@ -105,6 +106,7 @@ class DiskBook {
   std::uint64_t ios() const noexcept { return ios_.size() - 1; }
   // READs that are under way.
   unsigned reads() const noexcept { return reads_; }
+  std::deque<BlockCompletion>& unjudged() noexcept { return unjudged_; }
   // Of paths, servers and caches.
   std::uint64_t losses() const noexcept { return losses_noted_; }
 
@@ -167,6 +169,7 @@ class DiskBook {
   std::map<std::string, std::vector<Loss>> losses_;
   std::map<DeviceHandle, Mapped> mapped_;
   std::deque<Io> ios_{Io{}};  // by number; the memory of one stays where it is
+  std::deque<BlockCompletion> unjudged_;
   unsigned under_way_ = 0;
   unsigned reads_ = 0;
   PathlessWait without_path_;

@@ -37,6 +37,8 @@ std::span<const Directed> directed_scenarios() {
           teardown_scenarios(), process_scenarios(), silence_scenarios(), shortage_scenarios(),
           lying_client_scenarios(), lying_server_scenarios()})
       joined.insert(joined.end(), table.begin(), table.end());
+    for (const BlockScenario& one : block_scenarios())
+      joined.push_back({one.id, one.title, nullptr, "", &one});
     std::sort(joined.begin(), joined.end(), [](const Directed& a, const Directed& b) { return a.id < b.id; });
     return joined;
   }();
@@ -50,6 +52,7 @@ const Directed* find_directed(std::string_view id) {
 }
 
 Scenario make_directed(const Directed& directed, ChoiceSource& choice) {
+  if (directed.blocks != nullptr) return make_block_world(*directed.blocks, choice);
   Scenario s = common(choice);
   if (directed.shape != nullptr) directed.shape(s, choice);
   s.fenced = s.client.fence_failed == UnfencedReplay::wait &&

@@ -1,10 +1,10 @@
 // Directed scenarios: worlds that go straight to one race. The id says which; a seed varies delays, orders
 // and what the scenario itself leaves open.
 #pragma once
-#include <optional>
 #include <span>
 #include <string_view>
 
+#include "sim/blocks/block_scenarios.hpp"
 #include "sim/cluster/scenario.hpp"
 
 namespace rtrs::sim {
@@ -15,6 +15,8 @@ struct Directed {
   // Changes what all directed worlds have in common; may be null.
   void (*shape)(Scenario&, ChoiceSource&);
   std::string_view script;  // lines of sim/cluster/script.hpp
+  // Instead of shape and script: what is done to block devices. May be null.
+  const BlockScenario* blocks = nullptr;
 };
 std::span<const Directed> directed_scenarios();
 // Null for an unknown id.

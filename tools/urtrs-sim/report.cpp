@@ -4,7 +4,6 @@
 #include <cstring>
 #include <memory>
 
-#include "sim/blocks/block_scenarios.hpp"
 #include "sim/choices/grouped_choice.hpp"
 #include "tools/lib/choice_log/choice_log_file.hpp"
 #include "tools/lib/choice_log/schedule.hpp"
@@ -105,11 +104,6 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
 }  // namespace
 
 int run_and_report(const ReportOptions& given) {
-  if (sim::find_block_scenario(given.scenario) != nullptr) {
-    if (!given.no_fence && given.trace.empty()) return run_blocks(given.scenario, given.seed);
-    std::fprintf(stderr, "urtrs-sim: scenarios of block devices have neither --no-fence nor --trace\n");
-    return kUsage;
-  }
   const TraceScratch scratch;
   ReportOptions options = given;
   if (given.trace.empty()) options.trace = scratch.prefix();
@@ -138,9 +132,6 @@ void print_catalogue() {
     std::printf("  %s\n", sim::to_string(static_cast<sim::Label>(label)));
   std::printf("scenarios:\n");
   for (const sim::Directed& one : sim::directed_scenarios())
-    std::printf("  %-6.*s %.*s\n", static_cast<int>(one.id.size()), one.id.data(),
-                static_cast<int>(one.title.size()), one.title.data());
-  for (const sim::BlockScenario& one : sim::block_scenarios())
     std::printf("  %-6.*s %.*s\n", static_cast<int>(one.id.size()), one.id.data(),
                 static_cast<int>(one.title.size()), one.title.data());
   std::printf("marks:\n");

@@ -3,7 +3,6 @@
 #include <cctype>
 #include <cstdio>
 
-#include "sim/blocks/block_scenarios.hpp"
 #include "tools/lib/choice_log/isolated_run.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/urtrs-sim/report.hpp"
@@ -37,11 +36,9 @@ void no_such(const std::string& id) {
 }
 
 // False, and a word on stderr, when one of the ids stands for nothing.
-bool chosen(const std::string& only, std::vector<const sim::Directed*>& out,
-            std::vector<const sim::BlockScenario*>& blocks) {
+bool chosen(const std::string& only, std::vector<const sim::Directed*>& out) {
   if (only.empty()) {
     for (const sim::Directed& one : sim::directed_scenarios()) out.push_back(&one);
-    for (const sim::BlockScenario& one : sim::block_scenarios()) blocks.push_back(&one);
   }
   for (std::size_t at = 0; at < only.size();) {
     const std::size_t comma = std::min(only.find(',', at), only.size());
@@ -52,37 +49,17 @@ bool chosen(const std::string& only, std::vector<const sim::Directed*>& out,
       no_such(id);
       return false;
     }
-    for (const std::string& one : ids) {
-      if (const sim::Directed* directed = sim::find_directed(one))
-        out.push_back(directed);
-      else
-        blocks.push_back(sim::find_block_scenario(one));
-    }
+    for (const std::string& one : ids) out.push_back(sim::find_directed(one));
   }
   return true;
 }
 
 }  // namespace
 
-int run_blocks(const std::string& id, std::uint64_t seed) {
-  const sim::BlockResult result = sim::play_blocks(*sim::find_block_scenario(id), seed);
-  const auto number = static_cast<unsigned long long>(seed);
-  if (!result.failure.empty()) {
-    std::printf("FAIL %s seed=%llu\n  seen: %s\n  reproduce: urtrs-sim run --scenario %s --seed %llu\n",
-                id.c_str(), number, result.failure.c_str(), id.c_str(), number);
-    return kViolated;
-  }
-  std::printf("ok seed=%llu hash=%016llx requests=%llu virtual=%s\n", number,
-              static_cast<unsigned long long>(result.hash), static_cast<unsigned long long>(result.ios),
-              sim::to_seconds(result.virtual_time).c_str());
-  return kOk;
-}
-
 std::vector<std::string> scenarios_of(const std::string& id) {
   std::vector<std::string> found;
   std::vector<std::string_view> names;
   for (const sim::Directed& one : sim::directed_scenarios()) names.push_back(one.id);
-  for (const sim::BlockScenario& one : sim::block_scenarios()) names.push_back(one.id);
   for (const std::string_view name : names) {
     if (name == id) return {id};
     const bool of_it = name.size() == id.size() + 1 && name.starts_with(id) && !id.empty() &&
@@ -111,16 +88,11 @@ int play_scenarios(const ScenarioOptions& given) {
   }
   runner.ask_specification();
   std::vector<const sim::Directed*> all;
-  std::vector<const sim::BlockScenario*> blocks;
-  if (!chosen(given.only, all, blocks)) return kUsage;
-  if (given.no_fence && !blocks.empty() && !given.only.empty()) {
-    std::fprintf(stderr, "urtrs-sim: scenarios of block devices have no --no-fence\n");
-    return kUsage;
-  }
+  if (!chosen(given.only, all)) return kUsage;
   ProgressLine line;
   std::size_t done = 0;
   const auto show = [&](std::string_view id) {
-    line.show(how_far(++done, all.size() + blocks.size(), "scenarios", 0) + ": " + std::string(id));
+    line.show(how_far(++done, all.size(), "scenarios", 0) + ": " + std::string(id));
   };
   std::uint64_t failures = 0;
   for (const sim::Directed* one : all) {
@@ -134,18 +106,8 @@ int play_scenarios(const ScenarioOptions& given) {
                 id.c_str(), failed->result.signature.c_str(), failed->result.seen.c_str(), id.c_str(),
                 static_cast<unsigned long long>(failed->seed), given.no_fence ? " --no-fence" : "");
   }
-  for (const sim::BlockScenario* one : blocks) {
-    show(one->id);
-    for (std::uint64_t seed = given.seeds.first; seed < given.seeds.end; ++seed) {
-      if (sim::play_blocks(*one, seed).failure.empty()) continue;
-      ++failures;
-      line.clear();
-      run_blocks(std::string(one->id), seed);
-      break;
-    }
-  }
   line.clear();
-  std::printf("%zu scenarios with %llu seeds each, %llu failed\n", all.size() + blocks.size(),
+  std::printf("%zu scenarios with %llu seeds each, %llu failed\n", all.size(),
               static_cast<unsigned long long>(given.seeds.size()), static_cast<unsigned long long>(failures));
   return failures == 0 ? kOk : kViolated;
 }

@@ -15,9 +15,6 @@ std::optional<sim::Scenario> directed_world(const std::string& id, std::uint64_t
 // Those that an id stands for: itself, or all of a race ("L01": L01a, L01b, ...). Empty: none.
 std::vector<std::string> scenarios_of(const std::string& id);
 
-// Plays a scenario of block devices, which must exist, says how it went and returns the exit code.
-int run_blocks(const std::string& id, std::uint64_t seed);
-
 struct ScenarioOptions {
   SeedRange seeds;
   std::string only;       // ids, with commas between; empty: all

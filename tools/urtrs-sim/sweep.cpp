@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "sim/blocks/block_scenarios.hpp"
 #include "sim/cluster/world.hpp"
 #include "sim/oracles/digest.hpp"
+#include "sim/scenarios/directed.hpp"
 #include "tools/lib/choice_log/live_judge.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/urtrs-sim/report.hpp"
@@ -93,7 +93,7 @@ bool second_run(Shared& shared, Worker& worker, sim::WorldOptions world, std::ui
   if (sim::run_seed(world).hash != hash)
     wrong = &worker.nondeterministic;
   else if (honest && judge_traces(world.trace))
-    wrong = &worker.failed;
+    wrong = worker.at_blocks ? &worker.blocks_failed : &worker.failed;
   else if (options.replay && !same_again(worker, world.trace))
     wrong = &worker.differs;
   if (wrong == nullptr) return true;
@@ -102,18 +102,37 @@ bool second_run(Shared& shared, Worker& worker, sim::WorldOptions world, std::ui
   return false;
 }
 
-// The block devices of this seed. A determinism check plays them twice.
-bool play_block_devices(Shared& shared, Worker& worker, std::uint64_t seed, bool twice) {
+// One run, and for some seeds a second one. False when the sweep is over.
+bool play(Shared& shared, Worker& worker, LiveJudge& specification, sim::WorldOptions world,
+          const SweepOptions& options) {
+  if (options.specification) world.listeners = &specification;
+  const sim::WorldResult result = sim::run_seed(world);
+  if (worker.at_blocks)
+    worker.block_ios += result.requests;
+  else
+    add(worker, world.seed, result);
+  const bool broken = specification.verdict().has_value() && result.honest;
+  if (result.failed || broken) {
+    (worker.at_blocks ? worker.blocks_failed : worker.failed) = world.seed;
+    shared.stop = true;
+    return false;
+  }
+  const bool twice = sim::mix(world.seed) % 100 < options.determinism_percent;
+  return !twice || second_run(shared, worker, world, result.hash, result.honest, options);
+}
+
+// The block devices of this seed.
+bool play_block_devices(Shared& shared, Worker& worker, LiveJudge& specification,
+                        const SweepOptions& options) {
+  sim::SeededChoice shape(~worker.current.load());  // not those of the run
+  const sim::Scenario scenario = sim::make_directed(*sim::find_directed(sim::kRandomBlocks), shape);
+  sim::WorldOptions world;
+  world.seed = worker.current;
+  world.scenario = &scenario;
   worker.at_blocks = true;
-  const sim::BlockScenario& random = *sim::find_block_scenario(sim::kRandomBlocks);
-  const sim::BlockResult result = sim::play_blocks(random, seed);
-  worker.block_ios += result.ios;
-  const bool same = !twice || sim::play_blocks(random, seed).hash == result.hash;
-  worker.at_blocks = false;
-  if (result.failure.empty() && same) return true;
-  (result.failure.empty() ? worker.nondeterministic : worker.blocks_failed) = seed;
-  shared.stop = true;
-  return false;
+  const bool good = play(shared, worker, specification, world, options);
+  if (good) worker.at_blocks = false;
+  return good;
 }
 
 void work(Shared& shared, Worker& worker, const SweepOptions& options) {
@@ -125,18 +144,8 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
     sim::WorldOptions world;
     world.seed = seed;
     world.filter = options.filter;
-    if (options.specification) world.listeners = &specification;
-    const sim::WorldResult result = sim::run_seed(world);
-    add(worker, seed, result);
-    const bool broken = specification.verdict().has_value() && result.honest;
-    if (result.failed || broken) {
-      worker.failed = seed;
-      shared.stop = true;
-      return;
-    }
-    const bool twice = sim::mix(seed) % 100 < options.determinism_percent;
-    if (twice && !second_run(shared, worker, world, result.hash, result.honest, options)) return;
-    if (options.block_devices && !play_block_devices(shared, worker, seed, twice)) return;
+    if (!play(shared, worker, specification, world, options)) return;
+    if (options.block_devices && !play_block_devices(shared, worker, specification, options)) return;
   }
 }
 
@@ -213,12 +222,9 @@ class Sweep {
 
   int verdict() {
     const std::uint64_t failed = first(&Worker::failed);
-    if (failed != kNoSeed) return report(failed);
+    if (failed != kNoSeed) return report(failed, "");
     const std::uint64_t blocks = first(&Worker::blocks_failed);
-    if (blocks != kNoSeed) {
-      summary();
-      return report_blocks(blocks);
-    }
+    if (blocks != kNoSeed) return report(blocks, std::string(sim::kRandomBlocks));
     const std::uint64_t differing = first(&Worker::nondeterministic);
     if (options_.hash_only) {
       std::printf("%016llx\n", static_cast<unsigned long long>(total(&Worker::hash)));
@@ -241,36 +247,15 @@ class Sweep {
     return kNondeterministic;
   }
 
-  int report_blocks(std::uint64_t seed) {
-    const std::string id(sim::kRandomBlocks);
-    std::fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-      const int code = run_blocks(id, seed);
-      std::fflush(stdout);
-      _exit(code);
-    }
-    int status = 0;
-    waitpid(pid, &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) != kOk) return WEXITSTATUS(status);
-    const auto number = static_cast<unsigned long long>(seed);
-    if (WIFSIGNALED(status))
-      std::printf("FAIL %s seed=%llu: the run ended with signal %d\n", id.c_str(), number, WTERMSIG(status));
-    else
-      std::printf("FAIL %s seed=%llu failed in the sweep and not alone\n", id.c_str(), number);
-    std::printf("  reproduce: urtrs-sim run --scenario %s --seed %llu\n", id.c_str(), number);
-    return WIFSIGNALED(status) ? kViolated : kNondeterministic;
-  }
-
-  // Again, in a process of its own: it may crash.
-  int report(std::uint64_t seed) {
+  // Again, in a process of its own: it may crash. `scenario`: of the directed world; empty: none.
+  int report(std::uint64_t seed, const std::string& scenario) {
     if (!options_.hash_only) summary();
     std::fflush(stdout);
     const std::string trace = options_.traces + "/urtrs-sim-" + std::to_string(seed);
     const pid_t pid = fork();
     if (pid == 0) {
       std::setvbuf(stdout, nullptr, _IOLBF, 0);
-      const int code = run_and_report({seed, {}, {}, trace, false, false, options_.filter});
+      const int code = run_and_report({seed, scenario, {}, trace, false, false, options_.filter});
       std::fflush(stdout);
       _exit(code);
     }
@@ -285,9 +270,10 @@ class Sweep {
                   static_cast<unsigned long long>(seed));
       code = kNondeterministic;
     }
-    const auto number = static_cast<unsigned long long>(seed);
-    std::printf("  reproduce: urtrs-sim run --seed %llu%s\n", number, options_.filter_text.c_str());
-    if (options_.filter == nullptr) std::printf("  make small: urtrs-sim shrink --seed %llu\n", number);
+    const std::string which =
+        (scenario.empty() ? "" : "--scenario " + scenario + " ") + "--seed " + std::to_string(seed);
+    std::printf("  reproduce: urtrs-sim run %s%s\n", which.c_str(), options_.filter_text.c_str());
+    if (options_.filter == nullptr) std::printf("  make small: urtrs-sim shrink %s\n", which.c_str());
     return code;
   }
 

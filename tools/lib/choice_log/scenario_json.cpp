@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/reflect.hpp"
+#include "sim/blocks/block_scenarios.hpp"
 
 namespace rtrs::tools {
 
@@ -67,6 +68,10 @@ void visit_workload(W& w, Visit&& visit) {
   visit("disks", w.disks);
   visit("disk_time", w.disk_time);
   visit("opening", w.opening);
+  visit("own_disks", w.own_disks);
+  visit("max_requests", w.max_requests);
+  visit("max_queued", w.max_queued);
+  visit("server_actions", w.server_actions);
 }
 template <class S, class Visit>
 void visit_storage(S& s, Visit&& visit) {
@@ -156,6 +161,9 @@ const char* problem_of(const Scenario& s) {
     return "\"chunk_size\" of the scenario must be a power of two from 8192 on";
   if (s.storage.sectors < 8 || s.storage.sectors > 1'000'000)
     return "\"sectors\" of the scenario is out of range";
+  if (s.workload.disks > 8) return "a client of the scenario has at most 8 \"disks\"";
+  if (s.workload.max_queued < 256 || s.workload.max_requests < 1 || s.workload.server_actions < 1)
+    return "\"max_queued\" of the scenario is 256 or more, \"max_requests\" and \"server_actions\" 1 or more";
   if (s.workload.window < 1 || s.workload.window > 10'000)
     return "\"window\" of the scenario is out of range";
   return nullptr;
@@ -182,6 +190,7 @@ Json scenario_json(const Scenario& s) {
   json["server"] = server;
   json["storage"] = storage;
   json["workload"] = workload;
+  if (s.play.run != nullptr) json["play"] = s.play.id;
   Json script = Json::array();
   for (const sim::Step& step : s.script) script.push_back(sim::to_text(step));
   json["script"] = script;
@@ -209,6 +218,12 @@ tl::expected<Scenario, std::string> parse_scenario(const Json& json) {
   visit_workload(s.workload, Load(part("workload"), why));
   if (!why.empty()) return wrong(why);
   if (const char* problem = problem_of(s)) return wrong(problem);
+  if (json.contains("play")) {
+    const auto* play =
+        json["play"].is_string() ? sim::find_block_scenario(json["play"].get<std::string>()) : nullptr;
+    if (play == nullptr) return wrong("\"play\" must be the id of a scenario of block devices");
+    sim::drive(s, *play);
+  }
   if (json.contains("script")) {
     if (!json["script"].is_array()) return wrong("\"script\" must be a list of lines");
     for (const Json& line : json["script"]) {
