@@ -10,6 +10,8 @@
 #     others get it when they feed bytes from outside to a parser or to a machine.
 #     SHARED: object libraries made by urtrs_test_objects, for what several tests compile.
 # urtrs_test_objects(NAME SOURCES a.cpp [DEPS lib...])           compiled once, as tests are
+# urtrs_python_test(NAME a_test.py [SERIAL] [TIMEOUT seconds] [LABELS l...])
+#     a file of pytest registered with CTest; it finds the programs of this build (tools/lib/testing/programs.py)
 # urtrs_program(NAME SOURCES main.cpp [DEPS lib...])             an installed command
 # urtrs_fuzzer(NAME SOURCES a_fuzz.cpp [DEPS lib...])            a libFuzzer program; only with URTRS_FUZZ
 
@@ -107,6 +109,20 @@ function(urtrs_test NAME)
   endforeach()
   set_tests_properties(${NAME} PROPERTIES TIMEOUT 300 LABELS "${ARG_LABELS}"
     ENVIRONMENT "RC_PARAMS=seed=20261121;HFI_NO_BACKTRACE=1;IPATH_NO_BACKTRACE=1;UBSAN_OPTIONS=print_stacktrace=1")
+endfunction()
+
+# Debian's Python has Debian's packages; another one that comes first in PATH need not.
+find_program(URTRS_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
+find_program(URTRS_PYTHON python3 REQUIRED)
+
+function(urtrs_python_test NAME FILE)
+  cmake_parse_arguments(ARG "SERIAL" "TIMEOUT" "LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_test(NAME ${NAME} COMMAND ${URTRS_PYTHON} -B -m pytest --verbose ${CMAKE_CURRENT_SOURCE_DIR}/${FILE})
+  set_tests_properties(${NAME} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" RUN_SERIAL "${ARG_SERIAL}"
+    SKIP_RETURN_CODE 77 ENVIRONMENT "URTRS_BUILD_DIR=${PROJECT_BINARY_DIR}")
 endfunction()
 
 function(urtrs_program NAME)

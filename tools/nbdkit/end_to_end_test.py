@@ -1,51 +1,24 @@
-#!/usr/bin/env python3
-"""The plugin in nbdkit against urtrsd, used by NBD clients: end_to_end_test.py URTRSD PLUGIN"""
+"""The plugin in nbdkit against urtrsd, used by NBD clients."""
 import hashlib
 import json
 import os
-import pathlib
 import re
 import signal
-import socket
 import subprocess
-import sys
-import tempfile
 import unittest
 
-URTRSD, PLUGIN = sys.argv[1:3]
+import pytest
+from programs import PLUGIN
+
 SIZE = 32 << 20
 
 
-class Server:
-    """urtrsd on a port of its own; started again it takes the same one."""
-
-    def __init__(self, *exports, options=()):
-        self.exports = [*(f"--export={export}" for export in exports), *options]
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(
-            [URTRSD, "--listen=127.0.0.1", "--listen=127.0.0.2", f"--port={self.port}", *self.exports],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        seen = ""
-        for line in self.process.stdout:
-            seen += line
-            if line.rstrip().endswith(" ready"):
-                return
-        raise RuntimeError(f"urtrsd did not start:\n{seen}")
-
-    def end(self, how=signal.SIGTERM):
-        self.process.send_signal(how)
-        self.said = self.process.stdout.read()
-        self.process.stdout.close()
-        return self.process.wait()
+def start_server(urtrsd, *arguments):
+    return urtrsd("--listen=127.0.0.1", "--listen=127.0.0.2", *arguments)
 
 
 def nbdkit_command(port, run, *parameters):
-    return ["nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", "path=127.0.0.2", f"port={port}", "reconnect_min=50ms",
+    return ["nbdkit", "-f", "-U", "-", str(PLUGIN), "path=127.0.0.1", "path=127.0.0.2", f"port={port}", "reconnect_min=50ms",
             "reconnect_max=200ms", "connect_timeout=60s", *parameters, "--run", run]
 
 
@@ -55,18 +28,18 @@ def nbdkit(port, run, *parameters):
 
 
 class EndToEnd(unittest.TestCase):
-    def setUp(self):
-        self.directory = tempfile.TemporaryDirectory()
-        self.addCleanup(self.directory.cleanup)
-        self.image = pathlib.Path(self.directory.name, "disk.img")
+    @pytest.fixture(autouse=True)
+    def given(self, tmp_path, urtrsd):
+        self.folder = tmp_path
+        self.image = self.file("disk.img")
         self.image.write_bytes(b"".join(hashlib.sha512(str(i).encode()).digest() for i in range(SIZE // 64)))
         target = self.file("target")
         target.write_bytes(bytes(SIZE))
-        self.server = Server(f"disk={self.image}", "scratch=mem:32M", f"fixed={self.image},ro", f"target={target}")
-        self.addCleanup(self.server.end)
+        self.server = start_server(urtrsd, f"--export=disk={self.image}", "--export=scratch=mem:32M",
+                                   f"--export=fixed={self.image},ro", f"--export=target={target}")
 
     def file(self, name):
-        return pathlib.Path(self.directory.name, name)
+        return self.folder / name
 
     def test_a_device_is_copied_out_and_in(self):
         done = nbdkit(self.server.port, f"nbdcopy $uri {self.file('copy')}", "device=disk",
@@ -89,7 +62,7 @@ class EndToEnd(unittest.TestCase):
         commands = f"nbdinfo --size $uri && kill -USR1 $(cat {pid}) && timeout 60 cat {seen}"
         command = nbdkit_command(self.server.port, commands, "device=disk")
         command[1:1] = ["-P", str(pid)]
-        with subprocess.Popen(command, cwd=self.directory.name, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        with subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, text=True) as client:
             others = []
             for told in client.stderr:
@@ -125,7 +98,7 @@ class EndToEnd(unittest.TestCase):
                               stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as client:
             self.file("begun").read_text()
             self.server.end(signal.SIGKILL)
-            self.server.start()
+            self.server.start().ready()
             _, errors = client.communicate()
         self.assertEqual(client.returncode, 0, errors)
         self.assertEqual(self.file("back").read_bytes(), self.image.read_bytes())
@@ -147,12 +120,12 @@ class EndToEnd(unittest.TestCase):
         done = nbdkit(self.server.port, "nbdinfo --size $uri", "device=disk")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.server.end()
-        self.assertEqual(len(re.findall(r'opened .*"disk"', self.server.said)), 1, self.server.said)
-        self.server.start()
+        self.assertEqual(len(re.findall(r'opened .*"disk"', self.server.text())), 1, self.server.text())
+        self.server.start().ready()
 
     def test_a_daemon_that_cannot_open_its_device_says_so_before_the_command_returns(self):
         socket_file, pid = self.file("socket"), self.file("pid")
-        daemon = ["nbdkit", "-P", str(pid), "-U", str(socket_file), PLUGIN, "path=127.0.0.1",
+        daemon = ["nbdkit", "-P", str(pid), "-U", str(socket_file), str(PLUGIN), "path=127.0.0.1",
                   f"port={self.server.port}"]
         done = subprocess.run([*daemon, "device=nothing"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               check=False)
@@ -184,11 +157,8 @@ class EndToEnd(unittest.TestCase):
     def test_a_server_that_is_not_there_is_named(self):
         self.server.end()
         done = nbdkit(self.server.port, "nbdinfo $uri", "device=disk", "connect_timeout=1s")
-        self.server.start()
+        self.server.start().ready()
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("no path came up within 1 s (connect_timeout)", done.stderr)
         self.assertIn(f"nobody listens at 127.0.0.1:{self.server.port}", done.stderr)
 
-
-if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,36 +1,30 @@
-#!/usr/bin/env python3
-"""nbdkit with the plugin: its files, its socket and its session name. files_test.py URTRSD PLUGIN"""
+"""nbdkit with the plugin: its files, its socket and its session name."""
 import os
-import pathlib
 import resource
 import signal
 import stat
 import subprocess
-import sys
-import tempfile
 import unittest
 
 import end_to_end_test as e2e
-
-PATIENCE = 60
+import pytest
+from programs import BOUND, PLUGIN, free_port
 
 
 class Files(unittest.TestCase):
-    def setUp(self):
-        self.directory = tempfile.TemporaryDirectory()
-        self.addCleanup(self.directory.cleanup)
-        self.server = None
+    @pytest.fixture(autouse=True)
+    def given(self, tmp_path, urtrsd):
+        self.folder, self.urtrsd = tmp_path, urtrsd
 
     def start_server(self, *options):
-        self.server = e2e.Server("disk=mem:32M", options=options)
-        self.addCleanup(self.server.end)
+        self.server = e2e.start_server(self.urtrsd, "--export=disk=mem:32M", *options)
 
     def file(self, name):
-        return pathlib.Path(self.directory.name, name)
+        return self.folder / name
 
     def nbdkit(self, *arguments, **more):
         return subprocess.run(["nbdkit", "-f", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              check=False, timeout=2 * PATIENCE, **more)
+                              check=False, timeout=2 * BOUND, **more)
 
     def test_a_status_file_that_is_something_else_is_refused_and_stays(self):
         self.start_server()
@@ -63,20 +57,18 @@ class Files(unittest.TestCase):
 
     def test_a_start_that_fails_leaves_no_socket(self):
         self.start_server()
-        with e2e.socket.socket() as nobody:
-            nobody.bind(("127.0.0.1", 0))
-            for arguments in ["-U", "socket"], [f"--unix={self.file('socket')}"]:
-                done = self.nbdkit(*arguments, e2e.PLUGIN, "path=127.0.0.1", f"port={nobody.getsockname()[1]}",
-                                   "device=disk", "connect_timeout=1s", cwd=self.directory.name)
-                self.assertNotEqual(done.returncode, 0)
-                self.assertIn("no path came up", done.stderr)
-                self.assertFalse(self.file("socket").exists())
+        for arguments in ["-U", "socket"], [f"--unix={self.file('socket')}"]:
+            done = self.nbdkit(*arguments, PLUGIN, "path=127.0.0.1", f"port={free_port()}", "device=disk", "connect_timeout=1s",
+                               cwd=self.folder)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("no path came up", done.stderr)
+            self.assertFalse(self.file("socket").exists())
 
     def test_a_name_that_a_vanished_client_holds_is_waited_for(self):
         self.start_server("--heartbeat-interval-ms=3000")
         os.mkfifo(self.file("pid"))
         # The command runs when the device is open.
-        command = e2e.nbdkit_command(self.server.port, f"echo $$ > {self.file('pid')}; exec sleep {4 * PATIENCE}",
+        command = e2e.nbdkit_command(self.server.port, f"echo $$ > {self.file('pid')}; exec sleep {4 * BOUND}",
                                      "device=disk", "session=me")
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True) as vanished:
             try:
@@ -88,6 +80,3 @@ class Files(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("another client probably holds the session name 'me'", done.stderr)
 
-
-if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)

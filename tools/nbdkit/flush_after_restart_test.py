@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""What a FLUSH says after urtrsd was started again: flush_after_restart_test.py URTRSD PLUGIN
+"""What a FLUSH says after urtrsd was started again.
 
 A restart of urtrsd alone loses nothing of a file, and everything of a memory device. A lost host is played by
 another file behind the export: one that has what the disk held before the write, as after a power cut."""
@@ -9,40 +8,16 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
-import tempfile
-import time
 import unittest
 
-URTRSD, PLUGIN = sys.argv[1:3]
+import pytest
+from programs import PLUGIN, until
+
 SIZE = 1 << 20
 DATA = bytes(range(256)) * 16
 EIO = 5
 READ, WRITE, DISCONNECT, FLUSH = range(4)
 FUA = 1
-
-
-class Server:
-    def __init__(self, directory, *exports):
-        self.exports = [f"--export={export}" for export in exports]
-        self.log = pathlib.Path(directory, "urtrsd.log")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.start()
-
-    def start(self):
-        with self.log.open("a") as log:
-            begin = log.tell()
-            self.process = subprocess.Popen([URTRSD, "--listen=127.0.0.1", f"--port={self.port}", *self.exports],
-                                            stdout=log, stderr=subprocess.STDOUT)
-        while " ready\n" not in self.log.read_text()[begin:]:
-            if self.process.poll() is not None:
-                raise RuntimeError(f"urtrsd did not start:\n{self.log.read_text()}")
-
-    def end(self, how=signal.SIGKILL):
-        self.process.send_signal(how)
-        self.process.wait()
 
 
 class Disk:
@@ -90,10 +65,7 @@ class Disk:
 
     def logged(self, text):
         # The plugin writes its lines in a thread of their own, so that an answer can be here before the line.
-        end = time.monotonic() + 20
-        while text not in self.log.read_text() and time.monotonic() < end:
-            time.sleep(0.02)
-        return self.log.read_text()
+        until(lambda: f"{text} in {self.log.read_text()}", lambda: text in self.log.read_text())
 
     def end(self):
         self.ours.sendall(struct.pack(">IHHQQI", 0x25609513, 0, DISCONNECT, 0, 0, 0))
@@ -102,17 +74,16 @@ class Disk:
 
 
 class FlushAfterRestart(unittest.TestCase):
-    def setUp(self):
-        holder = tempfile.TemporaryDirectory()
-        self.addCleanup(holder.cleanup)
-        self.directory = pathlib.Path(holder.name)
+    @pytest.fixture(autouse=True)
+    def given(self, tmp_path, urtrsd):
+        self.directory = tmp_path
         self.image, self.after = self.directory / "image", self.directory / "after"
         self.image.write_bytes(bytes(SIZE))
         shutil.copy(self.image, self.after)
         self.export = self.directory / "export"
         self.export.symlink_to(self.image)
-        self.server = Server(self.directory, f"disk={self.export}", "memory=mem:1M")
-        self.addCleanup(self.server.end)
+        self.server = urtrsd(f"--export=disk={self.export}", "--export=memory=mem:1M")
+        self.addCleanup(self.server.end, signal.SIGKILL)
 
     def open(self, device):
         disk = Disk(self.directory, self.server.port, device)
@@ -121,13 +92,13 @@ class FlushAfterRestart(unittest.TestCase):
 
     def restart(self, how=signal.SIGKILL):
         self.server.end(how)
-        self.server.start()
+        self.server.start().ready()
 
     def lose_host(self):
-        self.server.end()
+        self.server.end(signal.SIGKILL)
         self.export.unlink()
         self.export.symlink_to(self.after)
-        self.server.start()
+        self.server.start().ready()
 
     def test_a_killed_server_loses_nothing_of_a_file(self):
         disk = self.open("disk")
@@ -146,7 +117,7 @@ class FlushAfterRestart(unittest.TestCase):
         self.assertEqual(disk.flush(), EIO)
         self.assertEqual(disk.read(8192), bytes(len(DATA)), "the write is lost")
         text = "1 acknowledged writes were not flushed and may be lost"
-        self.assertIn(text, disk.logged(text))
+        disk.logged(text)
         self.assertEqual(disk.write(8192), 0)
         self.assertEqual(disk.flush(), 0)
 
@@ -180,8 +151,5 @@ class FlushAfterRestart(unittest.TestCase):
         self.restart(signal.SIGTERM)
         self.assertEqual(disk.write(0), 0)
         text = "every acknowledged write was flushed before"
-        self.assertIn(text, disk.logged(text))
+        disk.logged(text)
 
-
-if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,25 +1,20 @@
-#!/usr/bin/env python3
-"""nbdkit with the plugin when the server is gone for good: outage_test.py URTRSD PLUGIN"""
+"""nbdkit with the plugin when the server is gone for good."""
 import contextlib
 import fcntl
 import json
 import os
-import pathlib
 import signal
 import socket
 import struct
 import subprocess
-import sys
-import tempfile
 import threading
-import time
 import unittest
 
 import end_to_end_test as e2e
+import pytest
+from programs import BOUND, PLUGIN, until
 
 SIZE = 32 << 20
-# What is waited for on a machine with much else to do; far below the time that a hanging program takes.
-PATIENCE = 60
 
 
 class NbdClient:
@@ -56,22 +51,16 @@ class NbdClient:
 
 
 class Outage(unittest.TestCase):
-    def setUp(self):
-        self.directory = tempfile.TemporaryDirectory()
-        self.addCleanup(self.directory.cleanup)
+    @pytest.fixture(autouse=True)
+    def given(self, tmp_path, urtrsd):
         # Slow, so that requests are in flight when the server dies.
-        self.server = e2e.Server("slow=mem:32M,delay_ms=2000")
-        self.addCleanup(self.end_server)
-        self.status = pathlib.Path(self.directory.name, "status")
-        self.socket = pathlib.Path(self.directory.name, "socket")
-
-    def end_server(self):
-        if self.server.process.poll() is None:
-            self.server.end(signal.SIGKILL)
+        self.server = e2e.start_server(urtrsd, "--export=slow=mem:32M,delay_ms=10000")
+        self.addCleanup(self.server.end, signal.SIGKILL)
+        self.status, self.socket = tmp_path / "status", tmp_path / "socket"
 
     def start(self, *parameters):
         nbdkit = subprocess.Popen(
-            ["nbdkit", "-f", "-v", "-U", str(self.socket), e2e.PLUGIN, "path=127.0.0.1", "path=127.0.0.2",
+            ["nbdkit", "-f", "-v", "-U", str(self.socket), PLUGIN, "path=127.0.0.1", "path=127.0.0.2",
              f"port={self.server.port}", "device=slow", f"status={self.status}", *parameters],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(nbdkit.stderr.close)
@@ -85,10 +74,7 @@ class Outage(unittest.TestCase):
         return nbdkit
 
     def until(self, condition, complaint):
-        end = time.monotonic() + PATIENCE
-        while not condition():
-            self.assertLess(time.monotonic(), end, complaint + "\n" + "".join(self.lines[-20:]))
-            time.sleep(0.05)
+        until(lambda: complaint + "\n" + "".join(self.lines[-20:]), condition)
 
     def in_flight(self):
         try:
@@ -113,7 +99,7 @@ class Outage(unittest.TestCase):
         self.until(lambda: self.in_flight() >= 500, "not every permit is in use")
         self.server.end(signal.SIGKILL)
         for client in clients:
-            client.socket.settimeout(PATIENCE)
+            client.socket.settimeout(BOUND)
             self.assertEqual(client.error(), 5)
 
     def test_a_signal_ends_nbdkit_while_requests_wait_for_a_path(self):
@@ -124,11 +110,11 @@ class Outage(unittest.TestCase):
         self.until(lambda: json.loads(self.status.read_text())["link"] == "down", "the link is still up")
         nbdkit.send_signal(signal.SIGTERM)
         for client in clients:
-            client.socket.settimeout(PATIENCE)
+            client.socket.settimeout(BOUND)
             self.assertNotEqual(client.error(), 0)
             # nbdkit waits for clients that are idle.
             client.socket.close()
-        nbdkit.wait(timeout=PATIENCE)
+        nbdkit.wait(timeout=BOUND)
         self.until(lambda: any("no path is connected: requests" in line for line in self.lines),
                    "the requests did not fail because no path is connected")
 
@@ -140,14 +126,14 @@ class Outage(unittest.TestCase):
         self.until(lambda: json.loads(self.status.read_text())["link"] == "down", "the link is still up")
         clients[0].socket.close()
         nbdkit.send_signal(signal.SIGTERM)
-        nbdkit.wait(timeout=PATIENCE)
+        nbdkit.wait(timeout=BOUND)
 
     def test_lines_that_nobody_reads_stop_no_io(self):
         reader, writer = os.pipe()
         self.addCleanup(os.close, reader)
         fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
         nbdkit = subprocess.Popen(
-            ["nbdkit", "-f", "-U", str(self.socket), e2e.PLUGIN, "path=127.0.0.1", f"port={self.server.port}",
+            ["nbdkit", "-f", "-U", str(self.socket), PLUGIN, "path=127.0.0.1", f"port={self.server.port}",
              "device=slow", "reconnect_min=50ms", "reconnect_max=200ms", f"status={self.status}"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=writer)
         self.addCleanup(nbdkit.wait)
@@ -163,13 +149,10 @@ class Outage(unittest.TestCase):
         self.server.end(signal.SIGKILL)
         self.until(lambda: self.status.exists() and json.loads(self.status.read_text())["link"] == "down",
                    "the link is still up")
-        self.server.start()
+        self.server.start().ready()
         client = NbdClient(self.socket)
         self.addCleanup(client.socket.close)
-        client.socket.settimeout(PATIENCE)
+        client.socket.settimeout(BOUND)
         client.write(bytes(4096))
         self.assertEqual(client.error(), 0)
 
-
-if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,48 +1,37 @@
-#!/usr/bin/env python3
 """urtrs-replay check on real traces: simulated ones conform, captures of kernel peers get their verdicts, a trace that
-was tampered with is found out, and one that is cut proves nothing.
-
-Usage: check_test.py URTRS_REPLAY TRACES CAPTURES
-"""
-
+was tampered with is found out, and one that is cut proves nothing."""
 import json
-import pathlib
 import struct
 import subprocess
-import sys
-import tempfile
 from random import Random
 
-TOOL, TRACES, CAPTURES = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
-failures = []
+import pytest
+from programs import CAPTURES, TRACES, program
 
 
 def run(*arguments):
-    return subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True)
+    return subprocess.run([program("urtrs-replay"), *map(str, arguments)], capture_output=True, text=True)
 
 
 def check(what, files, code, rule=None, *options):
     result = run("check", "--json", *options, *files)
     verdict = json.loads(result.stdout)
     rules = {finding["rule"] for trace in verdict["traces"] for finding in trace["findings"]}
-    if result.returncode != code or (rule and rule not in rules):
-        failures.append(f"{what}: exit code {result.returncode} instead of {code}, {sorted(rules)}\n{result.stdout[:2000]}")
+    assert result.returncode == code and (not rule or rule in rules), (what, sorted(rules), result.stdout[:2000])
     return verdict
 
 
-def both_sides():
+def test_both_sides():
     for server in sorted(TRACES.glob("*-server.rtrc")):
         stem = server.name[: -len("-server.rtrc")]
         verdict = check(stem, sorted(TRACES.glob(stem + "-*.rtrc")), 0)
-        if any(trace["most_states"] > 64 for trace in verdict["traces"]):
-            failures.append(f"{stem}: more than 64 states at a time")
-    if verdict["laws"]["connections"] == 0:
-        failures.append("no connection was matched between the two sides")
+        assert all(trace["most_states"] <= 64 for trace in verdict["traces"]), stem
+    assert verdict["laws"]["connections"] > 0, "no connection was matched between the two sides"
 
 
-def killed_processes(folder):
+def test_killed_processes(tmp_path):
     """The trace of a killed process ends anywhere, within a step too: nobody is blamed for what it lacks."""
-    text, cut, judged = folder / "killed.jsonl", folder / "killed.rtrc", 0
+    text, cut, judged = tmp_path / "killed.jsonl", tmp_path / "killed.rtrc", 0
     random = Random(20261121)
     for one in sorted(TRACES.glob("seed-420-*.rtrc")):
         others = [trace for trace in TRACES.glob("seed-420-*.rtrc") if trace != one]
@@ -53,8 +42,7 @@ def killed_processes(folder):
             run("from-json", text, cut)
             verdict = check(f"{one.name} up to line {count}", [cut, *others], 3)
             judged += verdict["laws"]["connections"]
-    if judged == 0:
-        failures.append("no connection of a cut trace was judged")
+    assert judged > 0, "no connection of a cut trace was judged"
 
 
 def tampered(folder, event, change, rule):
@@ -71,15 +59,13 @@ def tampered(folder, event, change, rule):
     text.write_text("\n".join(lines) + "\n")
     trace.unlink(missing_ok=True)
     made = run("from-json", text, trace)
-    if made.returncode != 0:
-        failures.append(f"{event}: from-json: {made.stderr}")
-        return
+    assert made.returncode == 0, made.stderr
     check(f"tampered {event}", [trace], 1, rule)
 
 
-def captures(folder):
+def test_captures(tmp_path):
     for name, code, rule in (("rnr_nak", 0, None), ("path_loss", 0, None), ("invalidation", 1, "io-req-header")):
-        trace = folder / f"{name}.rtrc"
+        trace = tmp_path / f"{name}.rtrc"
         run("import", CAPTURES / f"{name}.pcapng", trace)
         check(name, [trace], code, rule, "--heartbeat-interval-ms", "5000")
 
@@ -97,10 +83,10 @@ def without_frames(capture, dropped):
     return b"".join(kept), frame
 
 
-def incomplete_captures(folder):
+def test_incomplete_captures(tmp_path):
     """Whichever frames a capture misses, what is left is never blamed for it."""
     random = Random(20261121)
-    capture, trace = folder / "gaps.pcapng", folder / "gaps.rtrc"
+    capture, trace = tmp_path / "gaps.pcapng", tmp_path / "gaps.rtrc"
     doubted = 0
     for name, known in (("rnr_nak", set()), ("path_loss", set()), ("invalidation", {"io-req-header"})):
         whole = (CAPTURES / f"{name}.pcapng").read_bytes()
@@ -113,11 +99,9 @@ def incomplete_captures(folder):
                 continue
             verdict = json.loads(run("check", "--json", "--heartbeat-interval-ms", "5000", trace).stdout)
             found = [finding for finding in verdict["traces"][0]["findings"] if finding["rule"] not in known]
-            if found:
-                failures.append(f"{name} without {sorted(dropped)}: {found[:3]}")
+            assert not found, (name, sorted(dropped), found[:3])
             doubted += verdict["verdict"] == "inconclusive"
-    if doubted < 50:
-        failures.append(f"of the captures with gaps only {doubted} were doubted")
+    assert doubted >= 50, "of the captures with gaps were doubted"
 
 
 def strip(trace, folder, keeps):
@@ -130,28 +114,26 @@ def strip(trace, folder, keeps):
     text.write_text("\n".join(kept) + "\n")
     made.unlink(missing_ok=True)
     done = run("from-json", text, made)
-    if done.returncode != 0:
-        failures.append(f"from-json of {trace.name}: {done.stderr}")
+    assert done.returncode == 0, (trace.name, done.stderr)
     return made
 
 
 def says(what, verdict, words):
     doubts = [doubt for trace in verdict["traces"] for doubt in trace["not_judged"]] + verdict["laws"]["not_judged"]
-    if not any(words in doubt for doubt in doubts):
-        failures.append(f"{what}: no doubt says '{words}': {doubts}")
+    assert any(words in doubt for doubt in doubts), (what, words, doubts)
 
 
-def not_judged(folder):
+def test_not_judged(tmp_path):
     """What could not be looked at is never called conforming."""
     client, server = TRACES / "seed-420-client1.rtrc", TRACES / "seed-420-server.rtrc"
     other = next(trace for trace in sorted(TRACES.glob("*-server.rtrc")) if trace != server)
     says("two runs", check("traces of two runs", [client, other], 3), "other end")
-    silent = strip(client, folder, lambda record: not record["event"].startswith("Wire"))
+    silent = strip(client, tmp_path, lambda record: not record["event"].startswith("Wire"))
     says("no notes", check("no wire notes", [silent], 3), "no wire notes")
     says("one without notes", check("one side without wire notes", [silent, server], 3), "no wire notes")
 
 
-def corrupted(folder):
+def test_corrupted(tmp_path):
     """A message that arrives with other content than was sent is a violation of the laws."""
     client, server = TRACES / "seed-420-client1.rtrc", TRACES / "seed-420-server.rtrc"
     for field, change in (("digest", lambda value: value ^ 1),
@@ -165,16 +147,14 @@ def corrupted(folder):
                 lines[at] = json.dumps(record)
                 break
         else:
-            failures.append("no write with data in the trace")
-        text, made = folder / "corrupted.jsonl", folder / "corrupted.rtrc"
+            pytest.fail("no write with data in the trace")
+        text, made = tmp_path / "corrupted.jsonl", tmp_path / "corrupted.rtrc"
         text.write_text("\n".join(line for line in lines if '"end"' not in line[:8]) + "\n")
         made.unlink(missing_ok=True)
         run("from-json", text, made)
         verdict = check(f"another {field} than was sent", [client, made], 1)
-        if verdict["laws"]["violations"] == 0:
-            failures.append(f"another {field} than was sent: no law is broken")
-    if check("both sides", [client, server], 0)["laws"]["contents"] == 0:
-        failures.append("no content was compared")
+        assert verdict["laws"]["violations"] > 0, f"another {field} than was sent"
+    assert check("both sides", [client, server], 0)["laws"]["contents"] > 0
 
 
 class Frame:
@@ -211,61 +191,46 @@ def rewritten(capture, folder, change):
     return trace, json.loads(done.stdout) if done.stdout else {}
 
 
-def partial_captures(folder):
+def test_partial_captures(tmp_path):
     """Captures that began late, have one direction, or no ACK frames."""
     heartbeat = ("--heartbeat-interval-ms", "5000")
     for name, code in (("rnr_nak", 0), ("path_loss", 0), ("invalidation", 1)):
         capture = CAPTURES / f"{name}.pcapng"
         def blind(frames, _):
             return [frame.block for frame in frames if not frame.acknowledges]
-        trace, counts = rewritten(capture, folder, blind)
-        if counts["acknowledgements"] == 0:
-            verdict = check(f"{name} without ACK frames", [trace], 3 if code == 0 else 1, None, *heartbeat)
-            if len(verdict["traces"][0]["findings"]) > 3:
-                failures.append(f"{name} without ACK frames: {verdict['traces'][0]['findings'][:3]}")
-        else:
-            failures.append(f"{name}: {counts['acknowledgements']} acknowledgements are left")
+        trace, counts = rewritten(capture, tmp_path, blind)
+        assert counts["acknowledgements"] == 0, name
+        verdict = check(f"{name} without ACK frames", [trace], 3 if code == 0 else 1, None, *heartbeat)
+        assert len(verdict["traces"][0]["findings"]) <= 3, name
         servers = {}
         def sources(frames, _):
             for frame in frames:
                 servers.setdefault(frame.source, len(servers))
             return [frame.block for frame in frames]
-        rewritten(capture, folder, sources)
+        rewritten(capture, tmp_path, sources)
         client = min(servers, key=servers.get)  # its connect request comes first
         for side in (True, False):
             def one_direction(frames, _):
                 return [frame.block for frame in frames if (frame.source == client) == side]
-            trace, _ = rewritten(capture, folder, one_direction)
+            trace, _ = rewritten(capture, tmp_path, one_direction)
             check(f"{name}, {'client' if side else 'server'} only", [trace], 3, None, *heartbeat)
     # The path that comes back is set up in it, the rest is not.
-    trace, counts = rewritten(CAPTURES / "path_loss.pcapng", folder, lambda frames, _: [one.block for one in frames[60:]])
+    trace, counts = rewritten(CAPTURES / "path_loss.pcapng", tmp_path, lambda frames, _: [one.block for one in frames[60:]])
     verdict = check("begun late", [trace], 3, None, *heartbeat)
-    if counts["connections"] == 0:
-        failures.append("begun late: no connection is set up in the rest")
+    assert counts["connections"] > 0, "no connection is set up in the rest"
     says("begun late", verdict, "setup")
 
 
-def main():
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        both_sides()
-        killed_processes(folder)
-        tampered(folder, "PostRequest", lambda f: f.update(imm=f["imm"] + 1), "request-imm")
-        tampered(folder, "Complete", lambda f: f.update(permit=f["permit"] + 1), "complete-once")
-        tampered(folder, "SendInfoReq", lambda f: f.update({"key.con": 1}), "info-full-set")
-        captures(folder)
-        not_judged(folder)
-        corrupted(folder)
-        partial_captures(folder)
-        incomplete_captures(folder)
-        cut = folder / "cut.rtrc"
-        whole = (TRACES / "seed-420-client1.rtrc").read_bytes()
-        cut.write_bytes(whole[: len(whole) * 9 // 10])
-        check("a cut trace", [cut], 3)
-    for failure in failures:
-        print("FAIL", failure)
-    return 1 if failures else 0
+@pytest.mark.parametrize("event, change, rule", [
+    ("PostRequest", lambda fields: fields.update(imm=fields["imm"] + 1), "request-imm"),
+    ("Complete", lambda fields: fields.update(permit=fields["permit"] + 1), "complete-once"),
+    ("SendInfoReq", lambda fields: fields.update({"key.con": 1}), "info-full-set")])
+def test_tampered(tmp_path, event, change, rule):
+    tampered(tmp_path, event, change, rule)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def test_a_cut_trace(tmp_path):
+    cut = tmp_path / "cut.rtrc"
+    whole = (TRACES / "seed-420-client1.rtrc").read_bytes()
+    cut.write_bytes(whole[: len(whole) * 9 // 10])
+    check("a cut trace", [cut], 3)

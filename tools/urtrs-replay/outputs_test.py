@@ -1,15 +1,13 @@
-"""What the subcommands that write files leave alone: whatever is there already, their own input too.
-
-usage: outputs_test.py URTRS_REPLAY TRACES
-"""
+"""What the subcommands that write files leave alone: whatever is there already, their own input too."""
 
 import os
 import subprocess
-import sys
 import tempfile
 import unittest
 
-PROGRAM, TRACES = (os.path.abspath(argument) for argument in sys.argv[1:3])
+from programs import TRACES, program
+
+PROGRAM = program("urtrs-replay")
 CLIENT = os.path.join(TRACES, "seed-420-client1.rtrc")
 
 
@@ -80,6 +78,3 @@ class Outputs(unittest.TestCase):
                 self.assertEqual((ran.returncode, os.listdir(folder)), (2, []), ran.stderr)
                 self.assertIn("cannot write to standard output here; name a file", ran.stderr)
 
-
-if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])

@@ -1,17 +1,15 @@
-"""What grep, stat, replay, diff and merge say about traces of simulated runs.
-
-usage: verbs_test.py URTRS_REPLAY TRACES
-"""
+"""What grep, stat, replay, diff and merge say about traces of simulated runs."""
 
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
 
-PROGRAM, TRACES = (os.path.abspath(argument) for argument in sys.argv[1:3])
+from programs import TRACES, program
+
+PROGRAM = program("urtrs-replay")
 CLIENT = os.path.join(TRACES, "seed-420-client1.rtrc")
 SERVER = os.path.join(TRACES, "seed-420-server.rtrc")
 OTHER = os.path.join(TRACES, "seed-0-client1.rtrc")
@@ -369,6 +367,3 @@ class Hostile(unittest.TestCase):
             run("merge", CLIENT, SERVER, "--output", new)
             self.assertEqual(os.stat(new).st_mode & 0o777, 0o600)
 
-
-if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])

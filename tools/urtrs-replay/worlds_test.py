@@ -1,22 +1,17 @@
-#!/usr/bin/env python3
 """urtrs-replay check on traces of simulated worlds: nobody is called violating for what the network, a restart or a late
-copy did, a message that was changed between the ends is never called conforming, and traces of two runs prove nothing.
-
-Usage: worlds_test.py URTRS_REPLAY URTRS_SIM [FIRST..LAST]
-"""
-
+copy did, a message that was changed between the ends is never called conforming, and traces of two runs prove nothing."""
 import collections
 import json
-import pathlib
+import os
 import subprocess
-import sys
-import tempfile
 from random import Random
 
-TOOL, SIM = sys.argv[1], sys.argv[2]
-FIRST, LAST = map(int, (sys.argv[3] if len(sys.argv) > 3 else "0..24").split(".."))
+from programs import program
+
+TOOL, SIM = program("urtrs-replay"), program("urtrs-sim")
+FIRST, LAST = map(int, os.environ.get("SEEDS", "0..24").split(".."))
 LATE_COPY = 13451  # without a fence, an older copy of a request overwrites what was sent after it
-failures, verdicts = [], collections.Counter()
+verdicts = collections.Counter()
 
 
 def run(*arguments):
@@ -75,52 +70,39 @@ def corrupted(seed, traces, folder, random):
     run(TOOL, "from-json", text, made)
     verdict = check(*[made if trace == server else trace for trace in traces])
     verdicts["corrupted, " + verdict["verdict"]] += 1
-    if verdict["verdict"] == "conforming":
-        compared = verdict["laws"]
-        failures.append(f"seed {seed}: a changed message is called conforming: {done[1]}, {compared}")
+    assert verdict["verdict"] != "conforming", ("a changed message", seed, done[1], verdict["laws"])
 
 
-def main():
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if pathlib.Path("/dev/shm").is_dir() else None) as name:
-        folder, former = pathlib.Path(name), None
-        late = check(*traces_of(LATE_COPY, folder))
-        if late["verdict"] == "violating":
-            failures.append(f"seed {LATE_COPY}: {first(late)}")
-        for seed in range(FIRST, LAST):
-            random = Random(seed)
-            traces = traces_of(seed, folder)
-            if not traces:
-                failures.append(f"seed {seed}: no traces")
-                continue
-            verdict = check(*traces)
-            verdicts["innocent, " + verdict["verdict"]] += 1
-            if verdict["verdict"] == "violating":
-                failures.append(f"seed {seed}: {first(verdict)}")
-            if verdict["verdict"] != "conforming" and verdict["laws"]["contents_unproven"] == 0:
-                failures.append(f"seed {seed}: {verdict['verdict']} for no reason in its content: "
-                                f"{[trace['not_judged'] for trace in verdict['traces']]}{verdict['laws']['not_judged']}")
-            for side in ("client", "server"):
-                one = check(*[trace for trace in traces if f".{side}" in trace.name])
-                if one["verdict"] != "conforming":
-                    failures.append(f"seed {seed}: {side} alone: {one['verdict']}: {first(one)}")
-            corrupted(seed, traces, folder, random)
-            if former is not None:
-                mixed = check(*[trace for trace in former if ".client" in trace.name],
-                              *[trace for trace in traces if ".server" in trace.name])
-                verdicts["two runs, " + mixed["verdict"]] += 1
-                if mixed["verdict"] == "violating":
-                    failures.append(f"seeds {seed - 1} and {seed}: {first(mixed)}")
-                for trace in former:
-                    trace.unlink()
-            former = traces
+def test_a_late_copy_is_nobody_s_fault(tmp_path):
+    late = check(*traces_of(LATE_COPY, tmp_path))
+    assert late["verdict"] != "violating", first(late)
+
+
+def judge(seed, traces, folder):
+    assert traces, f"seed {seed}: no traces"
+    verdict = check(*traces)
+    verdicts["innocent, " + verdict["verdict"]] += 1
+    assert verdict["verdict"] != "violating", (seed, first(verdict))
+    assert verdict["verdict"] == "conforming" or verdict["laws"]["contents_unproven"] > 0, \
+        (seed, "doubted for no reason in its content", [trace["not_judged"] for trace in verdict["traces"]], verdict["laws"])
+    for side in ("client", "server"):
+        one = check(*[trace for trace in traces if f".{side}" in trace.name])
+        assert one["verdict"] == "conforming", (seed, side, first(one))
+    corrupted(seed, traces, folder, Random(seed))
+
+
+def test_worlds(tmp_path):
+    former = None
+    for seed in range(FIRST, LAST):
+        traces = traces_of(seed, tmp_path)
+        judge(seed, traces, tmp_path)
+        if former is not None:
+            mixed = check(*[trace for trace in former if ".client" in trace.name],
+                          *[trace for trace in traces if ".server" in trace.name])
+            verdicts["two runs, " + mixed["verdict"]] += 1
+            assert mixed["verdict"] != "violating", (seed, first(mixed))
+            for trace in former:
+                trace.unlink()
+        former = traces
     print(dict(sorted(verdicts.items())))
-    for failure in failures:
-        print("FAIL", failure[:1500])
-    if verdicts["corrupted, violating"] * 2 < verdicts["corrupted, inconclusive"]:
-        print("FAIL most changed messages were only doubted")
-        return 1
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    assert verdicts["corrupted, violating"] * 2 >= verdicts["corrupted, inconclusive"], verdicts

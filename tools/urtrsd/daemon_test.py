@@ -1,8 +1,4 @@
-#!/usr/bin/env python3
-"""urtrsd as a process: its exports, its signals, its log, and a disk that hangs.
-
-usage: daemon_test.py URTRSD [PLUGIN]
-"""
+"""urtrsd as a process: its exports, its signals, its log, and a disk that hangs."""
 import contextlib
 import errno
 import fcntl
@@ -15,101 +11,58 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
-import tempfile
-import time
 import unittest
 
+import pytest
 import wire_client
+from programs import BOUND, PLUGIN, free_port, listens, program, until
 
-URTRSD = os.path.abspath(sys.argv[1])
-PLUGIN = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
-BOUND = 60  # seconds for anything that takes less than one
+URTRSD = program("urtrsd")
 NOBODY = 65534
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def until(what, condition, seconds=BOUND):
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            raise AssertionError(f"{what} did not happen within {seconds} s")
-        time.sleep(0.02)
-
-
-class Server:
-    """urtrsd with its log in a file."""
-
-    def __init__(self, log, *arguments, **options):
-        self.log = pathlib.Path(log)
-        self.port = free_port()
-        with open(log, "w", encoding="utf-8") as sink:
-            self.process = subprocess.Popen([URTRSD, f"--port={self.port}", *arguments], stdin=subprocess.DEVNULL,
-                                            stdout=sink, stderr=sink, **options)
-
-    def text(self):
-        return self.log.read_text(encoding="utf-8")
-
-    def wait_for(self, words):
-        until(f"{words!r} in the log", lambda: words in self.text() or self.process.poll() is not None)
-        assert words in self.text(), self.text()
-        return self
-
-    def end(self):
-        if self.process.poll() is None:
-            self.process.terminate()
-        return self.process.wait(BOUND)
-
-
 class Case(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        os.chmod(self.folder.name, 0o755)
-        self.number = 0
+    @pytest.fixture(autouse=True)
+    def given(self, tmp_path, urtrsd):
+        self.folder, self.urtrsd = tmp_path, urtrsd
+        # For the user nobody.
+        for folder in (tmp_path, *tmp_path.parents[:2]):
+            folder.chmod(0o755)
 
     def file(self, name, size=None):
-        path = pathlib.Path(self.folder.name, name)
+        path = self.folder / name
         if size is not None:
             path.write_bytes(os.urandom(size))
         return path
 
     def start(self, *arguments, **options):
-        self.number += 1
-        server = Server(self.file(f"log{self.number}"), *arguments, **options)
-        self.addCleanup(server.end)
-        return server
+        return self.urtrsd(*arguments, ready=False, **options)
 
 
 class Daemon(Case):
     def test_keys_live_on_where_a_fresh_one_protects_nothing(self):
         # Over provider tcp a write in progress lands after its key died.
-        self.start("--export=a=mem:1M").wait_for(" ready").wait_for("always_invalidate is off")
+        self.start("--export=a=mem:1M").ready().logged("always_invalidate is off")
         asked = self.start("--export=a=mem:1M", "--always-invalidate=yes")
-        asked.wait_for(" ready").wait_for("always_invalidate is on")
+        asked.ready().logged("always_invalidate is on")
 
     def test_a_hangup_ends_nothing(self):
-        server = self.start("--export=a=mem:1M").wait_for(" ready")
+        server = self.start("--export=a=mem:1M").ready()
         server.process.send_signal(signal.SIGHUP)
-        server.wait_for("SIGHUP: ignored")
+        server.logged("SIGHUP: ignored")
         self.assertEqual(server.end(), 0)
 
     def test_an_image_has_one_server(self):
         image = self.file("disk.img", 1 << 20)
         first = self.start(f"--export=a={image}")
-        first.wait_for(" ready")
+        first.ready()
         # The lock is taken for a session. Here a process that has it stands for a server with one.
         with open(image, "r+b") as held:
             fcntl.lockf(held, fcntl.LOCK_EX)
             second = self.start(f"--export=b={image}")
             self.assertEqual(second.process.wait(BOUND), 3)
             self.assertRegex(second.text(), rf'export "b" .* is in use by process {os.getpid()} \(')
-        self.start(f"--export=b={image}").wait_for(" ready")
+        self.start(f"--export=b={image}").ready()
 
     def test_a_file_that_cannot_be_written_is_exported_read_only_or_not_at_all(self):
         image = self.file("disk.img", 1 << 20)
@@ -123,7 +76,7 @@ class Daemon(Case):
         server = self.start(f"--export=a={image}", **user)
         self.assertEqual(server.process.wait(BOUND), 3)
         self.assertIn("cannot be opened for writing: Permission denied; to export it read-only", server.text())
-        self.start(f"--export=a={image},ro", **user).wait_for(" ready")
+        self.start(f"--export=a={image},ro", **user).ready()
 
     def test_a_log_that_nobody_reads_stops_nothing(self):
         reader, writer = os.pipe()
@@ -174,9 +127,7 @@ class Daemon(Case):
         for _ in range(2):
             for _ in range(1500):  # more than the queue of the log holds
                 process.send_signal(signal.SIGHUP)
-                end = time.monotonic() + BOUND
-                while pending():
-                    self.assertLess(time.monotonic(), end, "the signal is not taken")
+                until("the signal is taken", lambda: not pending())
                 sent += 1
             until("every line is read or counted",
                   lambda: read() and text.count("SIGHUP: ignored") + sum(told()) >= sent)
@@ -213,7 +164,7 @@ class Daemon(Case):
                     self.assertEqual(server.process.wait(BOUND), 2, server.text())
                     self.assertIn(f'{flag[2:].replace("-", "_")}: "{path}" cannot be written: ', server.text())
                     self.assertEqual((before.st_size, before.st_mode), (path.stat().st_size, path.stat().st_mode))
-        same = self.start(export, f"--trace={self.file('x')}", f"--trace-dump={self.folder.name}/./x")
+        same = self.start(export, f"--trace={self.file('x')}", f"--trace-dump={self.folder}/./x")
         self.assertEqual(same.process.wait(BOUND), 2)
         self.assertIn("are the same file", same.text())
 
@@ -228,20 +179,15 @@ class Daemon(Case):
 
     def test_traces_that_signals_ask_for_replace_nothing_else(self):
         dump = self.file("dump")
-        server = self.start("--export=a=mem:1M", f"--trace-dump={dump}", cwd=self.folder.name).wait_for(" ready")
+        server = self.start("--export=a=mem:1M", f"--trace-dump={dump}", cwd=self.folder).ready()
         trace = self.file(f"urtrsd-{server.process.pid}-1.rtrc", 100)
         before = trace.read_bytes(), self.file("dump", 100).read_bytes()
         server.process.send_signal(signal.SIGUSR2)
-        server.wait_for("cannot write the trace")
+        server.logged("cannot write the trace")
         server.process.send_signal(signal.SIGUSR1)
-        server.wait_for("cannot write the last records")
+        server.logged("cannot write the last records")
         self.assertEqual((trace.read_bytes(), dump.read_bytes()), before)
         self.assertEqual(server.end(), 0)
-
-
-def listens(port):
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def open_files(server):
@@ -261,7 +207,7 @@ class HungDisk(Case):
 
     def setUp(self):
         super().setUp()
-        if PLUGIN is None or not all(map(shutil.which, ("nbdfuse", "nbdkit", "nbdcopy"))):
+        if not PLUGIN.exists() or not all(map(shutil.which, ("nbdfuse", "nbdkit", "nbdcopy"))):
             self.skipTest("needs nbdfuse, nbdkit and nbdcopy")
         self.slow = self.file("slow", 0)
         self.fuse = subprocess.Popen(["nbdfuse", self.slow, "--command", "nbdkit", "-s", "memory", str(self.SIZE)],
@@ -290,7 +236,7 @@ class HungDisk(Case):
         copy = self.file("copy")
         opened, begin = self.file("opened"), self.file("begin")
         os.mkfifo(begin)
-        server = self.start(f"--export=slow={self.slow}", f"--export=good={good}").wait_for(" ready")
+        server = self.start(f"--export=slow={self.slow}", f"--export=good={good}").ready()
         hangs = self.client(server, "slow", f"touch {opened}; cat {begin}; nbdcopy --requests=64 $uri null: & "
                             f"nbdcopy --flush {data} $uri && wait $!")
         until("the slow device is open", opened.exists)
@@ -312,7 +258,7 @@ class HungDisk(Case):
         slow = [f"slow{number}" for number in range(8)]
         server = self.start(f"--export=good={good}", *(f"--export={name}={self.slow},ro" for name in slow))
         self.addCleanup(self.fuse.send_signal, signal.SIGCONT)  # the server waits for its files
-        server.wait_for(" ready")
+        server.ready()
         first, second = wire_client.Client(server.port, "first"), wire_client.Client(server.port, "second")
         self.addCleanup(first.close)
         self.addCleanup(second.close)
@@ -337,12 +283,12 @@ class HungDisk(Case):
         good, data = self.file("good.img", 4 << 20), self.file("data", 4 << 20)
         self.fuse.send_signal(signal.SIGSTOP)
         exports = [f"--export=slow={self.slow}", f"--export=good={good}"]
-        server = self.start(*exports).wait_for(" ready")
+        server = self.start(*exports).ready()
         self.assertIn(f'warning export "slow" ("{self.slow}"): its file does not answer yet', server.text())
         self.assertEqual(self.client(server, "good", f"nbdcopy --flush {data} $uri").wait(BOUND), 0)
         self.assertEqual(good.read_bytes(), data.read_bytes())
         waits = self.client(server, "slow", f"nbdcopy --flush {data} $uri")
-        self.assertEqual(self.start(*exports).wait_for(" ready").end(), 0)
+        self.assertEqual(self.start(*exports).ready().end(), 0)
         self.fuse.send_signal(signal.SIGCONT)
         self.assertEqual(waits.wait(BOUND), 0)
         self.assertEqual(server.end(), 0)
@@ -353,7 +299,3 @@ class HungDisk(Case):
         self.assertEqual(server.process.wait(BOUND), 3)
         self.assertIn('export "gone" ("/nowhere/disk.img") cannot be opened: No such file', server.text())
         self.assertIn('export "slow"', server.text())
-
-
-if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -19,26 +19,53 @@ def exact(sock, size):
     return data
 
 
+class Refused(ConnectionRefusedError):
+    """With the errno of the answer, None without one."""
+
+    def __init__(self, error):
+        super().__init__(error, f"refused with errno {error}")
+
+
+def cm_header(size):
+    return struct.pack("<BB", 3, 0) + struct.pack(">H", size) + struct.pack("<IQQQ", 0, 0, 0, 1)
+
+
+def connect_request(con, connections, session, paths):
+    return struct.pack("<BBHHHHH16s16sBB10s", 0, 0, 0x1bbd, 0x0200, con, connections, 1, session, paths, 1, 0, b"")
+
+
+def connect(port, request, timeout):
+    """(socket, answer) of a connection that the server accepted."""
+    sock = socket.create_connection(("127.0.0.1", port), timeout)
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.sendall(cm_header(len(request)) + request)
+        head = exact(sock, 32)
+        answer = exact(sock, struct.unpack(">H", head[2:4])[0])
+        if head[1] != 1:
+            raise Refused(-struct.unpack_from("<h", answer, 4)[0] if len(answer) >= 6 else None)
+    except BaseException:
+        sock.close()
+        raise
+    return sock, answer
+
+
 class Client:
     """One session of one path. Raises OSError when it is refused."""
 
-    def __init__(self, port, name="client", timeout=60):
+    def __init__(self, port, name=None, timeout=60, connections=2):
         self.sockets, self.chunks = [], []
         session, paths = os.urandom(16), os.urandom(16)
-        for con in range(2):
-            request = struct.pack("<BBHHHHH16s16sBB10s", 0, 0, 0x1bbd, 0x0200, con, 2, 1, session, paths, 1, 0, b"")
-            sock = socket.create_connection(("127.0.0.1", port), timeout)
-            self.sockets.append(sock)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.sendall(struct.pack("<BB", 3, 0) + struct.pack(">H", len(request)) +
-                         struct.pack("<IQQQ", 0, 0, 0, 1) + request)
-            head = exact(sock, 32)
-            answer = exact(sock, struct.unpack(">H", head[2:4])[0])
-            if head[1] != 1:
-                raise ConnectionRefusedError("refused")
-            if con == 0:
-                self.depth, max_io, max_header = struct.unpack_from("<HII", answer, 6)
-        self.send_info(name, max_io + max_header)
+        try:
+            for con in range(connections):
+                sock, answer = connect(port, connect_request(con, connections, session, paths), timeout)
+                self.sockets.append(sock)
+                if con == 0:
+                    self.depth, max_io, max_header = struct.unpack_from("<HII", answer, 6)
+            self.send_info(name or os.urandom(8).hex(), max_io + max_header)
+        except BaseException:
+            self.close()
+            raise
 
     def send_info(self, name, chunk_size):
         message = struct.pack("<H", 0) + name.encode().ljust(255, b"\0") + bytes(15)

@@ -1,29 +1,40 @@
-#!/usr/bin/env python3
 """urtrs-perf against itself on loopback: checked data, two paths, a server that dies, Ctrl-C, bad input."""
 import json
-import os
 import signal
 import subprocess
-import sys
-import tempfile
 
-PERF = sys.argv[1]
+import pytest
+from programs import program
+
+PERF = program("urtrs-perf")
 
 
-def start_server(*arguments, port="0"):
-    server = subprocess.Popen([PERF, "-p", port, *arguments], stdout=subprocess.PIPE, text=True)
-    line = server.stdout.readline()
-    assert line.startswith("listening on port "), line
-    return server, line.split()[-1]
+@pytest.fixture
+def start():
+    """Starts servers: (process, port)."""
+    servers = []
+
+    def server(*arguments):
+        process = subprocess.Popen([PERF, "-p", "0", *arguments], stdout=subprocess.PIPE, text=True)
+        servers.append(process)
+        line = process.stdout.readline()
+        assert line.startswith("listening on port "), line
+        return process, line.split()[-1]
+
+    yield server
+    for process in servers:
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 def client(port, *arguments):
     return subprocess.run([PERF, *arguments, "-p", port], capture_output=True, text=True, timeout=60)
 
 
-def verified_data():
+def test_verified_data(start):
     for wait in ("--busy-poll", "--events", "--pump"):
-        server, port = start_server(wait)
+        server, port = start(wait)
         for workload in ("randread", "randwrite", "rw"):
             done = client(port, "127.0.0.1", wait, "--rw", workload, "-q", "8", "-D", "0.3", "--verify", "--json")
             assert done.returncode == 0, (wait, workload, done.stderr)
@@ -37,16 +48,13 @@ def verified_data():
         assert server.wait(timeout=30) == 0, wait
 
 
-def two_paths_and_all_sizes():
-    server, port = start_server("--chunk-size", "8k")
-    with tempfile.TemporaryDirectory() as folder:
-        name = os.path.join(folder, "result.json")
-        done = client(port, "127.0.0.1", "127.0.0.2", "-a", "-n", "50", "--verify", f"--json={name}",
-                      "--policy", "round-robin")
-        assert done.returncode == 0, done.stderr
-        with open(name, encoding="utf-8") as file:
-            report = json.load(file)
-        assert os.listdir(folder) == ["result.json"], os.listdir(folder)
+def test_two_paths_and_all_sizes(start, tmp_path):
+    server, port = start("--chunk-size", "8k")
+    name = tmp_path / "result.json"
+    done = client(port, "127.0.0.1", "127.0.0.2", "-a", "-n", "50", "--verify", f"--json={name}", "--policy", "round-robin")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(name.read_text())
+    assert list(tmp_path.iterdir()) == [name]
     assert [one["bytes"] for one in report["results"]] == [2 << n for n in range(12)], report
     assert all(one["iterations"] == 50 for one in report["results"]), report
     assert all(path["ios"] > 0 for path in report["paths"]) and len(report["paths"]) == 2, report
@@ -55,24 +63,22 @@ def two_paths_and_all_sizes():
     assert server.wait(timeout=30) == 0
 
 
-def recorded():
+def test_recorded(start, tmp_path):
     """Traces of both sides are complete, and what cannot be written is said at once."""
-    with tempfile.TemporaryDirectory() as folder:
-        names = {side: os.path.join(folder, side + ".rtrc") for side in ("server", "client")}
-        server, port = start_server("--record", names["server"])
-        done = client(port, "127.0.0.1", "-n", "100", "--record", names["client"], "--record-detail", "wire")
-        assert done.returncode == 0, done.stderr
-        server.send_signal(signal.SIGINT)
-        assert server.wait(timeout=30) == 0
-        for name in names.values():
-            with open(name, "rb") as file:
-                assert file.read().endswith(b"RTRCEND\n"), name
-        done = client(port, "127.0.0.1", "--record", os.path.join(folder, "no", "trace"))
-        assert done.returncode == 3 and "cannot write the trace" in done.stderr, done
+    ours, theirs = tmp_path / "client.rtrc", tmp_path / "server.rtrc"
+    server, port = start("--record", str(theirs))
+    done = client(port, "127.0.0.1", "-n", "100", "--record", str(ours), "--record-detail", "wire")
+    assert done.returncode == 0, done.stderr
+    server.send_signal(signal.SIGINT)
+    assert server.wait(timeout=30) == 0
+    for trace in ours, theirs:
+        assert trace.read_bytes().endswith(b"RTRCEND\n"), trace
+    done = client(port, "127.0.0.1", "--record", str(tmp_path / "no/trace"))
+    assert done.returncode == 3 and "cannot write the trace" in done.stderr, done
 
 
-def server_killed():
-    server, port = start_server()
+def test_server_killed(start):
+    server, port = start()
     running = subprocess.Popen([PERF, "127.0.0.1", "-p", port, "-D", "60", "--queue-timeout", "0.5", "--interval",
                                 "0.1", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert "IOPS" in running.stderr.readline()  # it runs
@@ -85,8 +91,8 @@ def server_killed():
     assert report["exit_code"] == 4 and report["error"]["message"], report
 
 
-def interrupted():
-    server, port = start_server()
+def test_interrupted(start):
+    server, port = start()
     running = subprocess.Popen([PERF, "127.0.0.1", "-p", port, "-D", "60", "--interval", "0.2"],
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert "IOPS" in running.stderr.readline()
@@ -99,33 +105,24 @@ def interrupted():
     output, errors = running.communicate(timeout=30)
     assert running.returncode == 130, (running.returncode, errors)
     assert "measured so far" in errors and "4096" in output, (output, errors)
-    server.kill()
-    server.wait()
 
 
-def bad_input():
+def test_bad_input(start):
     done = client("1", "127.0.0.1", "--connect-timeout", "0.3")
     assert done.returncode == 4 and "no connection within 0.3 s" in done.stderr, done
     assert client("1", "127.0.0.1", "--provider", "nonesuch").returncode == 3
     assert client("1", "127.0.0.1", "--rw", "sideways").returncode == 2
-    server, port = start_server("--chunk-size", "8k")
+    server, port = start("--chunk-size", "8k")
     done = client(port, "127.0.0.1", "--bs", "1m")
     assert done.returncode == 2 and "at most" in done.stderr, done
     second = subprocess.run([PERF, "-p", port], capture_output=True, text=True, timeout=30)
     assert second.returncode == 3 and "cannot listen" in second.stderr, second
-    server.kill()
-    server.wait()
 
 
-def bare():
-    server, port = start_server("--raw")
+def test_bare(start):
+    server, port = start("--raw")
     done = client(port, "127.0.0.1", "--raw", "-q", "4", "-n", "1000", "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["kind"] == "raw" and report["results"][0]["iterations"] == 1000, report
     assert server.wait(timeout=30) == 0
-
-
-for case in (verified_data, two_paths_and_all_sizes, recorded, server_killed, interrupted, bad_input, bare):
-    case()
-    print(case.__name__, "ok", flush=True)

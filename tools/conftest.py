@@ -1,0 +1,34 @@
+"""Fixtures of the tests of programs."""
+import signal
+
+import pytest
+from programs import BUILD, Urtrsd
+
+SKIPPED = 77  # CTest's SKIP_RETURN_CODE: nothing ran, or a part could not
+
+
+@pytest.fixture
+def urtrsd(tmp_path):
+    """Starts servers: urtrsd("--export=a=mem:1M") waits until it is ready. What still runs at the end has to end well."""
+    servers = []
+
+    def start(*arguments, ready=True, **options):
+        server = Urtrsd(tmp_path / f"urtrsd{len(servers)}.log", *arguments, **options)
+        servers.append(server)
+        return server.ready() if ready else server
+
+    yield start
+    running = [server for server in servers if server.process.poll() is None]
+    codes = {server.end(signal.SIGTERM): server for server in running}
+    assert set(codes) <= {0}, [server.text() for code, server in codes.items() if code != 0]
+
+
+def pytest_sessionstart(session):
+    if not BUILD.is_dir():
+        pytest.exit(f"there is no build in {BUILD}; name one with URTRS_BUILD_DIR", 3)
+
+
+def pytest_sessionfinish(session, exitstatus):
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if exitstatus == 0 and reporter is not None and reporter.stats.get("skipped"):
+        session.exitstatus = SKIPPED if not reporter.stats.get("passed") else 0

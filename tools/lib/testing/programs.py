@@ -1,0 +1,80 @@
+"""What the Python tests share: the programs of a build, urtrsd as a process, waiting with a bound."""
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BUILD = pathlib.Path(os.environ.get("URTRS_BUILD_DIR", ROOT / "build/release")).resolve()
+TRACES = ROOT / "conformance/traces/whole"
+CAPTURES = ROOT / "conformance/captures"
+PLUGIN = BUILD / "tools/nbdkit/nbdkit-urtrs-plugin.so"
+BOUND = 60  # seconds for anything that takes less than one
+
+
+def program(name):
+    return str(BUILD / "tools" / name / name)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def listens(port):
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def until(what, condition, seconds=BOUND):
+    """Waits for it and answers what it was; `what` may be a function that says it."""
+    end = time.monotonic() + seconds
+    while not (result := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"{what() if callable(what) else what}: not within {seconds} s")
+        time.sleep(0.02)
+    return result
+
+
+class Urtrsd:
+    """urtrsd on a port of its own, with its log in a file; started again it takes the same port."""
+
+    def __init__(self, log, *arguments, **options):
+        self.log, self.arguments, self.options = pathlib.Path(log), arguments, options
+        self.port = free_port()
+        self.start()
+
+    def start(self):
+        with self.log.open("a", encoding="utf-8") as sink:
+            self.begin = sink.tell()
+            self.process = subprocess.Popen([program("urtrsd"), f"--port={self.port}", *map(str, self.arguments)],
+                                            stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, **self.options)
+        return self
+
+    def text(self):
+        """The log since the last start."""
+        return self.log.read_bytes()[self.begin:].decode(errors="replace")
+
+    def logged(self, pattern):
+        """Waits until a line has it."""
+        def found():
+            return re.search(pattern, self.text())
+        until(lambda: f"{pattern!r} in the log:\n{self.text()}", lambda: found() or self.process.poll() is not None)
+        assert found(), f"urtrsd ended without {pattern!r} in the log:\n{self.text()}"
+        return self
+
+    def ready(self):
+        return self.logged(" ready\n")
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def end(self, how=signal.SIGTERM):
+        """The exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        return self.process.wait(BOUND)
