@@ -16,12 +16,24 @@ static_assert(kRoomForMessages < kMinQueued);
 
 }  // namespace
 
-BlockClient::Impl::Impl(const BlockClientOptions& options, Recorder* recorder)
-    : session(options.session, recorder),
+BlockClient::Impl::Impl(const BlockClientOptions& options, Recorder* recorder_)
+    : session(options.session, recorder_),
+      recorder(recorder_),
       max_requests(options.max_requests),
       max_pieces(options.session.max_queued - std::min(options.session.max_queued, kRoomForMessages)),
       can_open(options.session.max_queued >= kMinQueued) {
   events.open(kEvents);
+}
+
+BlockClient::Impl::~Impl() {
+  if (recorder != nullptr) recorder->forget(kDevices, &devices);
+}
+
+// The first input has the time, and a device may be mapped before the session is opened.
+void BlockClient::Impl::begin_record(Nanos now) {
+  begun = true;
+  recorder->begin(kDevices, trace::BeginClientDevices{now});
+  recorder->watch(kDevices, MachineKind::client_devices, devices);
 }
 
 BlockClient::BlockClient(const BlockClientOptions& options, Recorder* recorder)
@@ -40,8 +52,7 @@ rnbd::MapOutcome BlockClient::map(Fabric& fabric, Nanos now, std::string_view na
                                   wire::rnbd::AccessMode mode) {
   Impl& impl = *impl_;
   if (impl.close_begun) return {wire::linux_errno::kEshutdown, 0};
-  impl.actions.clear();
-  const rnbd::MapOutcome outcome = impl.devices.on(rnbd::MapRequested{name, mode}, impl.actions);
+  const rnbd::MapOutcome outcome = impl.step(now, rnbd::MapRequested{name, mode});
   if (outcome.error != 0) return outcome;
   Impl::Device& device = impl.device_of(outcome.device);
   device.handle = outcome.device;
@@ -149,8 +160,7 @@ std::uint32_t BlockClient::under_way() const noexcept {
 
 template <class Input>
 void BlockClient::Impl::feed(Fabric& fabric, Nanos now, const Input& input) {
-  actions.clear();
-  devices.on(input, actions);
+  step(now, input);
   perform(fabric, now);
 }
 
@@ -166,8 +176,7 @@ void BlockClient::Impl::perform(Fabric& fabric, Nanos now) {
       }
     }
     if (told == unsent.size()) break;
-    actions.clear();
-    devices.on(rnbd::MessageDone{unsent[told], false, 0, {}}, actions);
+    step(now, rnbd::MessageDone{unsent[told], false, 0, {}});
   }
   unsent.clear();
   if (devices.retry_wanted() && retry_at == kNever) retry_at = now + kRetryPause;

@@ -6,6 +6,7 @@
 #include "core/driver/block_client.hpp"
 #include "core/driver/index_queue.hpp"
 #include "core/driver/ring.hpp"
+#include "core/record/recorder.hpp"
 
 namespace rtrs {
 
@@ -14,6 +15,7 @@ struct BlockClient::Impl {
   static constexpr unsigned kMaxMessages = 1 + 2 * rnbd::kMaxClientDevices;
   static constexpr std::uint64_t kMessage = std::uint64_t{1} << 63;  // in user_data of the session's requests
   static constexpr std::size_t kEvents = 1024;
+  static constexpr InstanceId kDevices = 1;  // in the recorder; the session is 0
   static constexpr std::uint32_t kNoCache = 0xffffffff;
 
   struct Result {
@@ -61,10 +63,33 @@ struct BlockClient::Impl {
   };
 
   Impl(const BlockClientOptions&, Recorder*);
+  ~Impl();
 
   // block_client.cpp: session and devices
   template <class Input>
   void feed(Fabric&, Nanos now, const Input&);
+  // Every input of the devices but begin_io() goes through here: recorded, stepped, its actions left in
+  // `actions`.
+  template <class Input>
+  auto step(Nanos now, const Input& input) {
+    if (recorder != nullptr) record(now, trace::recorded(now, input));
+    actions.clear();
+    if constexpr (std::is_void_v<decltype(devices.on(input, actions))>) {
+      devices.on(input, actions);
+      if (recorder != nullptr) recorder->device_actions(kDevices, actions);
+    } else {
+      const auto outcome = devices.on(input, actions);
+      if (recorder != nullptr) recorder->device_actions(kDevices, actions, outcome);
+      return outcome;
+    }
+  }
+  template <class Event>
+  void record(Nanos now, const Event& event) {
+    if (!begun) [[unlikely]]
+      begin_record(now);
+    recorder->input(kDevices, event);
+  }
+  void begin_record(Nanos now);
   void perform(Fabric&, Nanos now);
   bool send(Fabric&, Nanos now, const rnbd::SendMessage&);
   void on_news(Fabric&, Nanos now, const PathEvent&);
@@ -99,6 +124,8 @@ struct BlockClient::Impl {
   Device& device_of(rnbd::DeviceHandle handle) noexcept { return devices_by_slot[rnbd::slot_of(handle)]; }
 
   Client session;
+  Recorder* recorder;
+  bool begun = false;  // the devices, in the recorder
   std::uint32_t max_requests;
   std::uint32_t max_pieces;  // at the session, so that messages of the devices find room there
   bool can_open;

@@ -145,7 +145,9 @@ void BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t inde
   std::array<std::byte, wire::rnbd::kIoBytes> header{};
   piece.ticket.nature = nature_of(piece);
   piece.ticket.arrival = request.arrival;
+  if (recorder != nullptr) record(now, trace::recorded(now, request.device, piece.ticket));
   const rnbd::IoStart start = devices.begin_io(request.device, piece.ticket);
+  if (recorder != nullptr) recorder->device_actions(kDevices, std::span<const rnbd::ClientAction>(), start);
   piece.ticket = start.ticket;
   const auto framing = rnbd::encode_io(start.device_id, piece.what, header);
   IoRequest message;
@@ -192,8 +194,7 @@ void BlockClient::Impl::on_piece_done(Fabric& fabric, Nanos now, std::uint32_t i
   done.delivered = was_delivered(result);
   done.peer_errno = peer_errno;
   done.ticket = pieces[index].ticket;
-  actions.clear();
-  const rnbd::Disposition disposition = devices.on(done, actions);
+  const rnbd::Disposition disposition = step(now, done);
   if (disposition == rnbd::Disposition::retry_after_remap && !close_begun) {
     device_of(device).again.push_back(pieces, index);
     note_held(requests[pieces[index].request]);

@@ -10,7 +10,11 @@ constexpr std::size_t most_bytes() {
   std::size_t size = 3 + 3 + kMaxVarint;
   const T value{};
   visit_leaves(value, [&size](const auto& field) {
-    size += std::is_same_v<std::remove_cvref_t<decltype(field)>, wire::Uuid> ? 16 : kMaxVarint;
+    using Field = std::remove_cvref_t<decltype(field)>;
+    if constexpr (IsInlineBlob<Field>)
+      size += 2 + Field::kCapacity;
+    else
+      size += std::is_same_v<Field, wire::Uuid> ? 16 : kMaxVarint;
   });
   return size;
 }

@@ -34,7 +34,7 @@ struct Record {
 };
 
 // Enough for every record of this build, the bytes in notes not counted.
-inline constexpr std::size_t kMaxBuiltinRecord = 512;
+inline constexpr std::size_t kMaxBuiltinRecord = 1280;
 
 // `out` has room for kMaxBuiltinRecord bytes and those that notes hold; returns the end.
 template <class T>
@@ -47,6 +47,10 @@ std::uint8_t* put_fields(std::uint8_t* out, const T& value) noexcept {
     } else if constexpr (std::is_same_v<Field, wire::Bytes>) {
       out = put_varint(out, field.size());
       if (!field.empty()) std::memcpy(out, field.data(), field.size());
+      out += field.size();
+    } else if constexpr (IsInlineBlob<Field>) {
+      out = put_varint(out, field.size());
+      std::memcpy(out, field.units.data(), field.size());
       out += field.size();
     } else if constexpr (std::is_integral_v<Field> && std::is_signed_v<Field>) {
       out = put_varint(out, zigzag(field));
@@ -110,6 +114,8 @@ T get_struct(const Record& record, const FieldMap& map) noexcept {
       std::memcpy(field.bytes.data(), from.bytes.data(), field.bytes.size());
     } else if constexpr (std::is_same_v<Field, wire::Bytes>) {
       field = std::as_bytes(std::span(from.bytes));
+    } else if constexpr (IsInlineBlob<Field>) {
+      field.assign(from.bytes.data(), from.bytes.size());
     } else {
       field = static_cast<Field>(from.number);
     }

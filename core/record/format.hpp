@@ -13,7 +13,7 @@
 namespace rtrs::trace {
 
 inline constexpr std::uint16_t kMajor = 1;  // another major version cannot be read
-inline constexpr std::uint16_t kMinor = 1;  // a higher minor version has additions that can be skipped
+inline constexpr std::uint16_t kMinor = 2;  // a higher minor version has additions that can be skipped
 
 // The first byte and the line ends show a file that was taken for text on its way.
 inline constexpr std::string_view kMagic{"\x89RTRC\r\n\x1a", 8};

@@ -11,6 +11,7 @@
 #include "core/proto/config.hpp"
 #include "core/proto/ids.hpp"
 #include "core/proto/inputs.hpp"
+#include "core/record/client_device_events.hpp"
 #include "core/record/wire_notes.hpp"
 
 namespace rtrs {
@@ -18,7 +19,7 @@ namespace rtrs {
 // One recorded machine. The driver chooses the numbers, unique within a recorder among the machines that
 // live.
 using InstanceId = std::uint16_t;
-enum class MachineKind : std::uint8_t { client_session, server_session, server_registry };
+enum class MachineKind : std::uint8_t { client_session, server_session, server_registry, client_devices };
 const char* to_string(MachineKind) noexcept;
 
 namespace trace {
@@ -80,9 +81,30 @@ struct ActionCount {
   RTRS_FIELDS(count)
 };
 
-// X(number, class, type). 1..15 control, 16..47 inputs, 48..63 notes, 64..127 actions; numbers below 128 take
-// one byte.
-#define RTRS_TRACE_EVENTS(X)            \
+// X(number, class, type). 1..15 control; 16..47 inputs of sessions, 52..63 of devices; 48..51 notes; 64..127
+// actions. Numbers below 128 take one byte.
+#define RTRS_TRACE_EVENTS(X) \
+  RTRS_TRACE_SESSIONS(X)     \
+  RTRS_TRACE_CLIENT_DEVICES(X)
+#define RTRS_TRACE_CLIENT_DEVICES(X) \
+  X(8, control, BeginClientDevices)  \
+  X(52, input, LinkUp)               \
+  X(53, input, LinkDown)             \
+  X(54, input, MapRequested)         \
+  X(55, input, UnmapRequested)       \
+  X(56, input, RemapRequested)       \
+  X(57, input, MessageDone)          \
+  X(58, input, IoBegun)              \
+  X(59, input, IoDone)               \
+  X(60, input, RetryDue)             \
+  X(61, input, ReopenDue)            \
+  X(89, action, SendMessage)         \
+  X(90, action, DeviceChanged)       \
+  X(91, action, CacheReplaced)       \
+  X(92, action, MapAnswered)         \
+  X(93, action, IoStarted)           \
+  X(94, action, IoJudged)
+#define RTRS_TRACE_SESSIONS(X)          \
   X(1, control, BeginClient)            \
   X(2, control, BeginServerSession)     \
   X(3, control, BeginServerRegistry)    \

@@ -32,6 +32,8 @@ Value value_of(const Field& field) noexcept {
     return {0, {reinterpret_cast<const char*>(field.bytes.data()), field.bytes.size()}};
   else if constexpr (std::is_same_v<Field, wire::Bytes>)
     return {0, {reinterpret_cast<const char*>(field.data()), field.size()}};
+  else if constexpr (IsInlineBlob<Field>)
+    return {0, field.view()};
   else if constexpr (std::is_integral_v<Field> && std::is_signed_v<Field>)
     return {static_cast<std::uint64_t>(static_cast<std::int64_t>(field)), {}};
   else

@@ -1,6 +1,7 @@
 #include "core/record/recorder.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstdio>
@@ -12,31 +13,27 @@
 
 namespace rtrs {
 
+namespace trace {
+namespace {
+
+// Bytes of a value of each kind; 0 where there is none.
+constexpr auto kEventSizes = [] {
+  std::array<std::size_t, kKindLimit> sizes{};
+#define RTRS_TRACE_SIZE(number, event_class, type) sizes[number] = sizeof(type);
+  RTRS_TRACE_EVENTS(RTRS_TRACE_SIZE)
+#undef RTRS_TRACE_SIZE
+  return sizes;
+}();
+constexpr std::size_t kMaxEventSize = *std::max_element(kEventSizes.begin(), kEventSizes.end());
+
+}  // namespace
+}  // namespace trace
+
 using trace::BeginClient;
 using trace::BeginServerRegistry;
 using trace::BeginServerSession;
 using trace::KindId;
 using trace::kKindOf;
-
-namespace {
-
-// Bytes of the kinds that need more than one slot; 0 for all others.
-constexpr std::size_t large_size(KindId kind) {
-  switch (kind) {
-    case kKindOf<BeginClient>:
-      return sizeof(BeginClient);
-    case kKindOf<BeginServerSession>:
-      return sizeof(BeginServerSession);
-    case kKindOf<BeginServerRegistry>:
-      return sizeof(BeginServerRegistry);
-    default:
-      return 0;
-  }
-}
-constexpr std::size_t kMaxLarge =
-    std::max({sizeof(BeginClient), sizeof(BeginServerSession), sizeof(BeginServerRegistry)});
-
-}  // namespace
 
 Recorder::Recorder(std::size_t ring_records) {
   const std::size_t size = std::bit_ceil(std::max<std::size_t>(ring_records, 16));
@@ -61,17 +58,16 @@ Recorder::~Recorder() {
   close_file();
 }
 
-template <class T>
-void Recorder::put_large(InstanceId instance, const T& value) noexcept {
-  const auto* from = reinterpret_cast<const std::byte*>(&value);
-  for (std::size_t at = 0; at < sizeof(T); at += kSlotBytes) {
+void Recorder::put_large(KindId kind, InstanceId instance, const void* value, std::size_t size) noexcept {
+  const auto* from = static_cast<const std::byte*>(value);
+  for (std::size_t at = 0; at < size; at += kSlotBytes) {
     Slot& slot = slots_[head_++ & mask_];
-    slot.kind = at == 0 ? kKindOf<T> : kContinuation;
+    slot.kind = at == 0 ? kind : kContinuation;
     slot.instance = instance;
     slot.actions = 0;
-    std::memcpy(slot.bytes, from + at, std::min(kSlotBytes, sizeof(T) - at));
+    std::memcpy(slot.bytes, from + at, std::min(kSlotBytes, size - at));
   }
-  if (writing_) append(kKindOf<T>, instance, &value);
+  if (writing_) append(kind, instance, value);
 }
 
 void Recorder::forget(InstanceId instance) noexcept {
@@ -82,16 +78,19 @@ void Recorder::forget(InstanceId instance) noexcept {
 
 void Recorder::begin(Nanos now, InstanceId instance, MachineKind, const ClientConfig& config) noexcept {
   forget(instance);
-  put_large(instance, BeginClient{now, config});
+  const BeginClient event{now, config};
+  put_large(kKindOf<BeginClient>, instance, &event, sizeof event);
 }
 
 void Recorder::begin(Nanos now, InstanceId instance, MachineKind kind, const ServerConfig& config,
                      std::uint16_t session) noexcept {
   forget(instance);
   if (kind == MachineKind::server_registry) {
-    put_large(instance, BeginServerRegistry{now, config});
+    const BeginServerRegistry event{now, config};
+    put_large(kKindOf<BeginServerRegistry>, instance, &event, sizeof event);
   } else {
-    put_large(instance, BeginServerSession{now, session, config});
+    const BeginServerSession event{now, session, config};
+    put_large(kKindOf<BeginServerSession>, instance, &event, sizeof event);
   }
 }
 
@@ -111,18 +110,19 @@ void Recorder::check_state(InstanceId instance) noexcept {
 }
 
 void Recorder::append_actions(InstanceId instance, const ActionList& list) noexcept {
-  if (checking_ && broken_ == nullptr) check_state(instance);
-  if (live_) {
-    for (const Action& action : list) live_->append_action(instance, action);
-    return;
-  }
   for (const Action& action : list) {
-    if (const int error = writer_->append_action(instance, action)) {
-      stop_writing(error);
-      return;
+    if (live_) {
+      live_->append_action(instance, action);
+    } else if (const int error = writer_->append_action(instance, action)) {
+      return stop_writing(error);
     }
   }
-  hash_state(instance);
+  end_step(instance);
+}
+
+void Recorder::end_step(InstanceId instance) noexcept {
+  if (checking_ && broken_ == nullptr) check_state(instance);
+  if (!live_ && writing_) hash_state(instance);
 }
 
 void Recorder::hash_state(InstanceId instance) noexcept {
@@ -355,16 +355,17 @@ int Recorder::dump_ring(const char* path, const trace::Origin& origin) const {
     if (error != 0) break;
     const Slot& slot = slots_[at & mask_];
     if (slot.kind == kContinuation) continue;  // of a value that was put together or overwritten
-    const std::size_t size = large_size(slot.kind);
-    std::byte value[kMaxLarge];
-    std::memcpy(value, slot.bytes, kSlotBytes);
+    const std::size_t size = trace::kEventSizes[slot.kind];
+    std::byte value[trace::kMaxEventSize];
+    std::memcpy(value, slot.bytes, std::min(kSlotBytes, size));
+    const Slot* last = &slot;
     for (std::size_t done = kSlotBytes; done < size; done += kSlotBytes) {
-      const Slot& next = slots_[(at + done / kSlotBytes) & mask_];
-      std::memcpy(value + done, next.bytes, std::min(kSlotBytes, size - done));
+      last = &slots_[(at + done / kSlotBytes) & mask_];
+      std::memcpy(value + done, last->bytes, std::min(kSlotBytes, size - done));
     }
     error = writer.append(slot.kind, slot.instance, value);
-    if (slot.actions != 0 && error == 0) {
-      const trace::ActionCount count{static_cast<std::uint16_t>(slot.actions)};
+    if (last->actions != 0 && error == 0) {
+      const trace::ActionCount count{static_cast<std::uint16_t>(last->actions)};
       error = writer.append(kKindOf<trace::ActionCount>, slot.instance, &count);
     }
   }

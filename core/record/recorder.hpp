@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <variant>
@@ -82,6 +83,13 @@ class Recorder {
   // `kind` is server_session, made with index `session`, or server_registry.
   void begin(Nanos now, InstanceId, MachineKind kind, const ServerConfig&,
              std::uint16_t session = 0) noexcept;
+  // A machine of devices; `event` is the begin event of its kind.
+  template <class Begin>
+  void begin(InstanceId instance, const Begin& event) noexcept {
+    static_assert(trace::KindOf<Begin>::category == trace::EventClass::control);
+    forget(instance);
+    put(trace::kKindOf<Begin>, instance, event);
+  }
   void end(Nanos now, InstanceId) noexcept;
 
   // The machine behind an instance that was begun. It is looked at between its steps until end(), forget() or
@@ -101,7 +109,10 @@ class Recorder {
       take_snapshot(value.now, watched_[instance]);
     if (writing_) [[unlikely]]
       before_step(value.now);
-    put(trace::kKindOf<Input>, instance, value);
+    if constexpr (sizeof(Input) <= kSlotBytes)
+      put(trace::kKindOf<Input>, instance, value);
+    else
+      put_large(trace::kKindOf<Input>, instance, &value, sizeof value);
   }
   template <class... Inputs>
   void input(InstanceId instance, const std::variant<Inputs...>& value) noexcept {
@@ -112,6 +123,16 @@ class Recorder {
     slots_[(head_ - 1) & mask_].actions = static_cast<std::uint32_t>(list.size());
     if (writing_) [[unlikely]]
       append_actions(instance, list);
+  }
+  // The same of a machine of devices. `outcome`: what the step returned, where it returns something.
+  template <class DeviceActions, class... Outcome>
+  void device_actions(InstanceId instance, const DeviceActions& list, const Outcome&... outcome) noexcept {
+    slots_[(head_ - 1) & mask_].actions = static_cast<std::uint32_t>(list.size() + sizeof...(Outcome));
+    if (writing_) [[unlikely]] {
+      append_devices(instance, list);
+      (append_event(instance, trace::recorded(outcome)), ...);
+      end_step(instance);
+    }
   }
   // The machine's fingerprint() now, for replay to compare.
   void state(InstanceId instance, std::uint64_t fingerprint) noexcept {
@@ -179,10 +200,17 @@ class Recorder {
     if (writing_) [[unlikely]]
       append(kind, instance, &value);
   }
-  template <class T>
-  void put_large(InstanceId instance, const T& value) noexcept;
+  // A value longer than a slot.
+  void put_large(trace::KindId kind, InstanceId instance, const void* value, std::size_t size) noexcept;
   void append(trace::KindId kind, InstanceId instance, const void* value) noexcept;
   void append_actions(InstanceId instance, const ActionList& list) noexcept;
+  void append_devices(InstanceId instance, std::span<const rnbd::ClientAction> list) noexcept;
+  template <class Event>
+  void append_event(InstanceId instance, const Event& event) noexcept {
+    if (writing_) append(trace::kKindOf<Event>, instance, &event);
+  }
+  // After the actions of a step in a file or at a listener.
+  void end_step(InstanceId instance) noexcept;
   struct KeptAt {
     InstanceId instance;
     const trace::Watched::Kept* kept;

@@ -18,6 +18,8 @@ const char* to_string(MachineKind kind) noexcept {
       return "server_session";
     case MachineKind::server_registry:
       return "server_registry";
+    case MachineKind::client_devices:
+      return "client_devices";
   }
   return "unknown";
 }
@@ -112,6 +114,36 @@ const char* to_word(UnfencedReplay value) {
 const char* to_word(MachineKind value) {
   return to_string(value);
 }
+const char* to_word(rnbd::DeviceState value) {
+  return rnbd::to_string(value);
+}
+const char* to_word(rnbd::MessageKind value) {
+  switch (value) {
+    case rnbd::MessageKind::sess_info:
+      return "sess_info";
+    case rnbd::MessageKind::open:
+      return "open";
+    case rnbd::MessageKind::close:
+      return "close";
+  }
+  return "unknown";
+}
+const char* to_word(rnbd::Disposition value) {
+  switch (value) {
+    case rnbd::Disposition::ok:
+      return "ok";
+    case rnbd::Disposition::retry_after_remap:
+      return "retry_after_remap";
+    case rnbd::Disposition::fail:
+      return "fail";
+    case rnbd::Disposition::lost:
+      return "lost";
+  }
+  return "unknown";
+}
+const char* to_word(wire::rnbd::AccessMode value) {
+  return wire::rnbd::to_string(value);
+}
 const char* to_word(WireOp value) {
   return to_string(value);
 }
@@ -143,6 +175,14 @@ template <>
 constexpr const char* kEnumName<ReceiveKind> = "ReceiveKind";
 template <>
 constexpr const char* kEnumName<UnfencedReplay> = "UnfencedReplay";
+template <>
+constexpr const char* kEnumName<rnbd::DeviceState> = "DeviceState";
+template <>
+constexpr const char* kEnumName<rnbd::MessageKind> = "MessageKind";
+template <>
+constexpr const char* kEnumName<rnbd::Disposition> = "Disposition";
+template <>
+constexpr const char* kEnumName<wire::rnbd::AccessMode> = "AccessMode";
 
 class Builder {
  public:
@@ -180,6 +220,8 @@ class Builder {
       info.type = FieldType::uuid;
     } else if constexpr (std::is_same_v<Field, wire::Bytes>) {
       info.type = FieldType::bytes;
+    } else if constexpr (IsInlineBlob<Field>) {
+      info.type = Field::kIsText ? FieldType::text : FieldType::bytes;
     } else {
       info.width = sizeof(Field);
       if constexpr (std::is_same_v<Field, bool>) {

@@ -228,6 +228,11 @@ Disposition ClientDevices::end_well(Device& device, const IoTicket& ticket) noex
   return Disposition::lost;
 }
 
+unsigned ClientDevices::io_in_flight(DeviceHandle handle) const noexcept {
+  const Device* device = find(handle);
+  return device == nullptr ? 0 : device->in_flight;
+}
+
 std::uint32_t ClientDevices::caches(DeviceHandle handle) const noexcept {
   const Device* device = find(handle);
   return device == nullptr ? 0 : device->caches;

@@ -95,6 +95,7 @@ struct IoNature {
   // Makes every change durable that ended well before it began. With `durable` it is the end of a change with
   // FUA to a device that cannot do that: it tells of losses as that change would, not as a FLUSH of the user.
   bool flushes = false;
+  RTRS_FIELDS(changes, durable, flushes)
 };
 [[nodiscard]] constexpr IoNature nature_of(wire::rnbd::Opcode opcode, bool durable) noexcept {
   const bool flush = opcode == wire::rnbd::Opcode::flush;
@@ -106,6 +107,7 @@ struct IoArrival {
   std::uint64_t flush_told = 0;  // losses of the device that a FLUSH had told
   std::uint64_t fua_told = 0;    // and those that a FLUSH or a FUA change had told
   std::uint64_t changes = 0;     // that had ended well
+  RTRS_FIELDS(flush_told, fua_told, changes)
 };
 // Of one begin_io(), for its IoDone. The caller sets `nature` and `arrival`.
 struct IoTicket {
@@ -224,6 +226,7 @@ class ClientDevices {
   [[nodiscard]] bool link_up() const noexcept { return link_up_; }
   [[nodiscard]] unsigned mapped_count() const noexcept;  // those being unmapped included
   [[nodiscard]] unsigned io_in_flight() const noexcept { return io_in_flight_; }
+  [[nodiscard]] unsigned io_in_flight(DeviceHandle device) const noexcept;  // 0 for dead handles
   // How often another instance of the export's cache answered an OPEN; 0 for dead handles. What ended well
   // with another number in its ticket may be gone.
   [[nodiscard]] std::uint32_t caches(DeviceHandle device) const noexcept;
@@ -235,6 +238,9 @@ class ClientDevices {
 
   // Of the whole state. Equal states have equal ones, on every compiler.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
+  // Name of the first broken rule over the whole state, or null. For tests and tools; safe for any state,
+  // also for one that was read from a damaged snapshot.
+  [[nodiscard]] const char* broken_invariant() const noexcept;
   bool operator==(const ClientDevices&) const = default;
   RTRS_FIELDS(devices_, last_token_, info_token_, io_in_flight_, version_, reopens_, link_up_, extended_,
               needs_info_, paused_, holding_, ending_)

@@ -193,6 +193,8 @@ RC_GTEST_PROP(ClientDevicesProperty, NoIoReachesAnotherDeviceAndAllComeBack, ())
   for (int i = 0; i < steps; ++i) {
     const ClientDevices before = world.client;
     random_step(world);
+    const char* const broken = world.client.broken_invariant();
+    if (broken != nullptr) RC_FAIL(broken);
     // A field that one of the two leaves out would show.
     RC_ASSERT((before == world.client) == (before.fingerprint() == world.client.fingerprint()));
   }

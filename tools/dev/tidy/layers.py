@@ -11,7 +11,7 @@ LAYERS = {
     "core/rnbd": ["core/base", "core/wire"],
     "core/proto": ["core/base", "core/wire"],
     "core/fabric": ["core/base", "core/wire", "core/proto"],
-    "core/record": ["core/base", "core/wire", "core/proto", "core/fabric"],
+    "core/record": ["core/base", "core/wire", "core/rnbd", "core/proto", "core/fabric"],
     "core/driver": ["core/base", "core/wire", "core/rnbd", "core/proto", "core/fabric", "core/record"],
     "core": ["core"],
     "backends/address": ["core"],

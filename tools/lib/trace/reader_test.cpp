@@ -71,7 +71,8 @@ TEST(Reader, NamesWhatIsNoTrace) {
   later[8] = 2;
   const ReadBack back = read_all(later);
   EXPECT_EQ(back.status, Status::unknown_version);
-  EXPECT_EQ(back.stop.reason, "the format is version 2.1, this program reads version 1");
+  EXPECT_EQ(back.stop.reason,
+            "the format is version 2." + std::to_string(kMinor) + ", this program reads version 1");
 }
 
 // What passes the checksums can still be nonsense; it must not do harm.

@@ -192,7 +192,7 @@ bool Run::control(const Record& record) {
   const KindId kind = record.event->id;
   if (builtin_schema().find(kind) == nullptr) return true;  // of a later version, says nothing about machines
   if (kind == kKindOf<BeginClient> || kind == kKindOf<BeginServerSession> ||
-      kind == kKindOf<BeginServerRegistry>) {
+      kind == kKindOf<BeginServerRegistry> || kind == kKindOf<BeginClientDevices>) {
     return begin(record);
   }
   if (kind == kKindOf<Snapshot>) {

@@ -10,6 +10,20 @@
 
 namespace rtrs::trace {
 
+// Null, or why the machine cannot be in the state of a snapshot.
+template <class Machine>
+const char* load_state(Machine& machine, std::string_view bytes, std::uint64_t layout) {
+  if constexpr (Reflected<Machine>) {
+    if (layout != state_layout(machine)) return "the state has other fields than in this version";
+    const auto* at = reinterpret_cast<const std::uint8_t*>(bytes.data());
+    const std::uint8_t* const end = at + bytes.size();
+    if (state::load(at, end, machine) != end) return "the state is malformed";
+    return broken_rule(machine);
+  } else {
+    return "the machine has no state to load";
+  }
+}
+
 template <class Machine, class Inputs>
 class ReplayAdapter;
 
@@ -31,15 +45,7 @@ class ReplayAdapter<Machine, std::variant<Inputs...>> final : public ReplayMachi
   std::uint64_t fingerprint() const override { return machine_.fingerprint(); }
   const char* broken_invariant() const override { return broken_rule(machine_); }
   const char* load(std::string_view bytes, std::uint64_t layout) override {
-    if constexpr (Reflected<Machine>) {
-      if (layout != state_layout(machine_)) return "the state has other fields than in this version";
-      const auto* at = reinterpret_cast<const std::uint8_t*>(bytes.data());
-      const std::uint8_t* const end = at + bytes.size();
-      if (state::load(at, end, machine_) != end) return "the state is malformed";
-      return broken_rule(machine_);
-    } else {
-      return "the machine has no state to load";
-    }
+    return load_state(machine_, bytes, layout);
   }
   StateText text() const override {
     if constexpr (Reflected<Machine>) return state_text(machine_);

@@ -8,6 +8,7 @@
 #include "core/proto/server_registry.hpp"
 #include "core/proto/server_session.hpp"
 #include "tools/lib/trace/replay_adapter.hpp"
+#include "tools/lib/trace/replay_devices.hpp"
 
 namespace rtrs::trace {
 namespace {
@@ -50,6 +51,8 @@ std::unique_ptr<ReplayMachine> make(const Record& record, const FieldMap& map, s
       const auto begin = get_struct<BeginServerRegistry>(record, map);
       return std::make_unique<ReplayAdapter<ServerRegistry, RegistryInput>>(begin.config);
     }
+    case kKindOf<BeginClientDevices>:
+      return make_client_devices();
     default:
       return nullptr;
   }
@@ -63,6 +66,8 @@ std::unique_ptr<ReplayMachine> blank(MachineKind kind) {
       return std::make_unique<ReplayAdapter<ServerSession, ServerInput>>(ServerConfig{}, std::uint16_t{0});
     case MachineKind::server_registry:
       return std::make_unique<ReplayAdapter<ServerRegistry, RegistryInput>>(ServerConfig{});
+    case MachineKind::client_devices:
+      return make_client_devices();
   }
   return nullptr;
 }

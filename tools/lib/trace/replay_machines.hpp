@@ -4,9 +4,9 @@
 
 namespace rtrs::trace {
 
-// Knows the begin events of client session, server session and server registry. Refuses configurations that a
-// machine cannot be made from; inputs that no driver would feed stop the program, as they would have stopped
-// the one that recorded.
+// Knows the begin events of client session, server session, server registry and of the devices of a client.
+// Refuses configurations that a machine cannot be made from; inputs that no driver would feed stop the
+// program, as they would have stopped the one that recorded.
 MachineFactory core_machines();
 BlankFactory blank_core_machines();
 

@@ -40,6 +40,10 @@ T random_event() {
     } else if constexpr (std::is_same_v<Field, wire::Bytes>) {
       field = borrowed(
           *rc::gen::oneOf(rc::gen::arbitrary<std::string>(), rc::gen::just(std::string(kMaxHead, '\xa5'))));
+    } else if constexpr (IsInlineBlob<Field>) {
+      const auto size = *rc::gen::inRange<std::size_t>(0, Field::kCapacity + 1);
+      const std::string bytes(size, Field::kIsText ? '\\' : '\xa5');
+      field.assign(bytes.data(), bytes.size());
     } else if constexpr (std::is_same_v<Field, bool>) {
       field = *rc::gen::arbitrary<bool>();
     } else if constexpr (std::is_enum_v<Field>) {

@@ -1,0 +1,18 @@
+// The name of a device as text. Names are bytes of the user or of a peer, texts of a trace are UTF-8.
+#pragma once
+#include <string_view>
+
+#include "core/record/inline_blob.hpp"
+#include "core/wire/messages.hpp"
+
+namespace rtrs::trace {
+
+// A byte more than a name may have, so that one that is too long is recorded as one. An escaped byte takes
+// four characters.
+inline constexpr std::size_t kMaxNameText = 4 * (wire::kMaxNameBytes + 1);
+using NameText = InlineText<kMaxNameText>;
+
+// A backslash is doubled. Of a name that is not UTF-8 every byte from 0x80 on becomes \xHH.
+NameText name_text(std::string_view name) noexcept;
+
+}  // namespace rtrs::trace

@@ -1,0 +1,11 @@
+// The actions of machines of devices, for a file or a listener.
+#include "core/record/recorder.hpp"
+
+namespace rtrs {
+
+void Recorder::append_devices(InstanceId instance, std::span<const rnbd::ClientAction> list) noexcept {
+  for (const rnbd::ClientAction& action : list)
+    std::visit([&, this](const auto& one) { this->append_event(instance, trace::recorded(one)); }, action);
+}
+
+}  // namespace rtrs
