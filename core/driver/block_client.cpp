@@ -26,14 +26,14 @@ BlockClient::Impl::Impl(const BlockClientOptions& options, Recorder* recorder_)
 }
 
 BlockClient::Impl::~Impl() {
-  if (recorder != nullptr) recorder->forget(kDevices, &devices);
+  if (recorder != nullptr) recorder->forget(kClientDevices, &devices);
 }
 
 // The first input has the time, and a device may be mapped before the session is opened.
 void BlockClient::Impl::begin_record(Nanos now) {
   begun = true;
-  recorder->begin(kDevices, trace::BeginClientDevices{now});
-  recorder->watch(kDevices, MachineKind::client_devices, devices);
+  recorder->begin(kClientDevices, trace::BeginClientDevices{now});
+  recorder->watch(kClientDevices, MachineKind::client_devices, devices);
 }
 
 BlockClient::BlockClient(const BlockClientOptions& options, Recorder* recorder)

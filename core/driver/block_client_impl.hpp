@@ -15,7 +15,6 @@ struct BlockClient::Impl {
   static constexpr unsigned kMaxMessages = 1 + 2 * rnbd::kMaxClientDevices;
   static constexpr std::uint64_t kMessage = std::uint64_t{1} << 63;  // in user_data of the session's requests
   static constexpr std::size_t kEvents = 1024;
-  static constexpr InstanceId kDevices = 1;  // in the recorder; the session is 0
   static constexpr std::uint32_t kNoCache = 0xffffffff;
 
   struct Result {
@@ -76,10 +75,10 @@ struct BlockClient::Impl {
     actions.clear();
     if constexpr (std::is_void_v<decltype(devices.on(input, actions))>) {
       devices.on(input, actions);
-      if (recorder != nullptr) recorder->device_actions(kDevices, actions);
+      if (recorder != nullptr) recorder->device_actions(kClientDevices, actions);
     } else {
       const auto outcome = devices.on(input, actions);
-      if (recorder != nullptr) recorder->device_actions(kDevices, actions, outcome);
+      if (recorder != nullptr) recorder->device_actions(kClientDevices, actions, outcome);
       return outcome;
     }
   }
@@ -87,7 +86,7 @@ struct BlockClient::Impl {
   void record(Nanos now, const Event& event) {
     if (!begun) [[unlikely]]
       begin_record(now);
-    recorder->input(kDevices, event);
+    recorder->input(kClientDevices, event);
   }
   void begin_record(Nanos now);
   void perform(Fabric&, Nanos now);

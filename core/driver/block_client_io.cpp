@@ -147,7 +147,8 @@ void BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t inde
   piece.ticket.arrival = request.arrival;
   if (recorder != nullptr) record(now, trace::recorded(now, request.device, piece.ticket));
   const rnbd::IoStart start = devices.begin_io(request.device, piece.ticket);
-  if (recorder != nullptr) recorder->device_actions(kDevices, std::span<const rnbd::ClientAction>(), start);
+  if (recorder != nullptr)
+    recorder->device_actions(kClientDevices, std::span<const rnbd::ClientAction>(), start);
   piece.ticket = start.ticket;
   const auto framing = rnbd::encode_io(start.device_id, piece.what, header);
   IoRequest message;

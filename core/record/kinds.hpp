@@ -21,6 +21,8 @@ namespace rtrs {
 using InstanceId = std::uint16_t;
 enum class MachineKind : std::uint8_t { client_session, server_session, server_registry, client_devices };
 const char* to_string(MachineKind) noexcept;
+// In the recorder of a BlockClient; the session that they use is instance 0.
+inline constexpr InstanceId kClientDevices = 1;
 
 namespace trace {
 

@@ -88,7 +88,7 @@ TEST_F(ToolTest, ReplayIdentical) {
 TEST_F(ToolTest, CatShowsEvents) {
   const Outcome outcome = run("cat good.rtrc");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_TRUE(has(outcome, "# trace 1.1, tool tool_test, role client, backend none, seed 5, paths=1\n"));
+  EXPECT_TRUE(has(outcome, "# trace 1.2, tool tool_test, role client, backend none, seed 5, paths=1\n"));
   EXPECT_TRUE(has(outcome, "         0.000000010  #1   > PathAdded                path=0\n")) << outcome.text;
   EXPECT_TRUE(has(outcome, "< Connect ")) << outcome.text;
   EXPECT_EQ(shell(std::string(URTRS_REPLAY) + " cat good.rtrc --last 3 | wc -l").text, "4\n");
@@ -139,7 +139,7 @@ TEST_F(ToolTest, WhatCannotBeReplayed) {
   ASSERT_EQ(shell("{ head -c 8 good.rtrc; printf '\\011'; tail -c +10 good.rtrc; } > later.rtrc").code, 0);
   const Outcome later = run("cat later.rtrc");
   EXPECT_EQ(later.code, 3);
-  EXPECT_TRUE(has(later, "the format is version 9.1, this program reads version 1")) << later.text;
+  EXPECT_TRUE(has(later, "the format is version 9.2, this program reads version 1")) << later.text;
 }
 
 TEST_F(ToolTest, StatCounts) {

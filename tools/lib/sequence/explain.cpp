@@ -112,7 +112,7 @@ void Explainer::attach(const Fields& record, Step& step) {
   step.connection = at->second;
 }
 
-void Explainer::add(const Fields& record) {
+Step Explainer::step_of(const Fields& record) const {
   Step step;
   step.file = file_;
   step.record = record.record().seq;
@@ -121,6 +121,12 @@ void Explainer::add(const Fields& record) {
   step.fields = record.lines();
   step.title = step.event;
   step.group = Group::local;
+  return step;
+}
+
+void Explainer::add(const Fields& record) {
+  if (is_of_devices(record)) return add_of_devices(record);
+  Step step = step_of(record);
   const bool begins = record.event() == "BeginClient" || record.event() == "BeginServerSession" ||
                       record.event() == "BeginServerRegistry";
   now_ = begins ? &begin(record, record.event() == "BeginClient" ? Side::client : Side::server,

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -38,6 +39,10 @@ class Explainer {
   bool on_server() { return machine().side == Side::server; }
   std::string chunk_or_permit(std::uint64_t number);
   void attach(const Fields& record, Step& step);
+  Step step_of(const Fields& record) const;
+  // explain_devices.cpp
+  bool is_of_devices(const Fields& record);
+  void add_of_devices(const Fields& record);
   Connection& connection_of(Step& step) {
     return story_.connections[static_cast<std::size_t>(step.connection)];
   }
@@ -85,7 +90,8 @@ class Explainer {
   Story& story_;
   Index file_;
   std::map<std::uint16_t, Known> by_instance_;
-  Known* now_ = nullptr;  // whose record is being explained
+  std::set<std::uint16_t> devices_;  // instances that are no sessions but devices
+  Known* now_ = nullptr;             // whose record is being explained
 };
 
 // "errno 5 (EIO)"

@@ -173,6 +173,31 @@ TEST_F(Conversation, AProcessThatBeginsAnewHasNoRequestsUnderWay) {
   EXPECT_EQ(find(story, "StateHash").group, Group::local);
 }
 
+// Devices are steps of their session, without their IO; they are no second client.
+TEST_F(Conversation, DevicesAreStepsOfTheirSession) {
+  Recorder recorder(64);
+  ASSERT_EQ(recorder.open_file(client_file_.c_str(), {"test", "client", "wires", 0, {}}), 0);
+  recorder.begin(0, 0, MachineKind::client_session, ClientConfig{});
+  step(recorder, 0, PathAdded{10, 0});
+  recorder.begin(kClientDevices, trace::BeginClientDevices{20});
+  rnbd::ClientActions actions;
+  recorder.input(kClientDevices, trace::MapRequested{30, {}, trace::name_text("disk")});
+  recorder.device_actions(kClientDevices, actions, rnbd::MapOutcome{2, 0});
+  recorder.input(kClientDevices, trace::MessageDone{40, 2, 0, true, {}});
+  actions.push_back(rnbd::DeviceChanged{0, rnbd::DeviceState::open, 0, {}});
+  recorder.device_actions(kClientDevices, actions);
+  recorder.input(kClientDevices, trace::IoBegun{50, {}, 0, {}});
+  recorder.state(kClientDevices, 4711);
+  ASSERT_EQ(recorder.close_file(), 0);
+  const Story story = build_story({client_file_}, {}, code_);
+  EXPECT_EQ(story.machines.size(), 1U);
+  EXPECT_EQ(story.clients.size(), 1U);
+  EXPECT_EQ(find(story, "MapRequested").title, "map \"disk\" ro");
+  EXPECT_EQ(find(story, "MapAnswered").title, "device 0: errno 2 (ENOENT)");
+  EXPECT_EQ(find(story, "DeviceChanged").title, "device 0 is open");
+  EXPECT_EQ(story.steps.back().event, "DeviceChanged");
+}
+
 TEST_F(Conversation, PathsHaveStatesOnBothSides) {
   const Story story = both();
   ASSERT_EQ(story.paths.size(), 1U) << "the server's path is the client's";
