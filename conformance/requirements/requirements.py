@@ -24,9 +24,9 @@ def scenarios(sim):
         listed = subprocess.run([sim, "list"], capture_output=True, text=True, check=True).stdout
         part = listed.split("scenarios:\n", 1)[1].split("marks:\n", 1)[0]
         return {line.split()[0] for line in part.splitlines() if line.startswith("  ")}
-    files = [*(ROOT / "sim/scenarios").glob("directed_*.cpp"), ROOT / "sim/blocks/block_scenarios.cpp"]
-    text = "".join(path.read_text() for path in files)
-    return set(re.findall(r'^ {4}\{"(\w+)",', text, re.MULTILINE))
+    text = "".join(path.read_text() for path in (ROOT / "sim/scenarios").glob("*.scenarios"))
+    blocks = (ROOT / "sim/blocks/block_scenarios.cpp").read_text()
+    return set(re.findall(r"^scenario (\w+)", text, re.MULTILINE)) | set(re.findall(r'^ {4}\{"(\w+)",', blocks, re.MULTILINE))
 
 
 def unit_tests():

@@ -36,9 +36,12 @@ TEST(Directed, IdsAreThereOnce) {
 }
 
 TEST(Directed, AScenarioThatCannotBePlayedFails) {
-  const Directed never{"X", "", nullptr, "connected\ndelivered number=100000"};
+  Setups setups;
+  std::string why;
+  const auto never = parse_scenarios("scenario X\nconnected\ndelivered number=100000", setups, why);
+  ASSERT_TRUE(never) << why;
   CalmChoice calm;
-  const Scenario scenario = make_directed(never, calm);
+  const Scenario scenario = world_of(never->front(), calm);
   WorldOptions options;
   options.scenario = &scenario;
   const WorldResult result = World(options, calm).run();

@@ -16,10 +16,12 @@ namespace {
 constexpr std::uint32_t kThings = 48;
 
 std::string without_thing(std::uint32_t node, std::uint32_t thing, std::uint32_t count, bool fresh_keys) {
-  const Directed common{"", "", nullptr,
-                        "completed number=30\nbreak_path\nconnected path=0\nconnected path=1"};
+  Setups setups;
+  std::string why;
+  const auto common = parse_scenarios(
+      "scenario X\ncompleted number=30\nbreak_path\nconnected path=0\nconnected path=1", setups, why);
   CalmChoice calm;
-  Scenario scenario = make_directed(common, calm);
+  Scenario scenario = world_of(common.value().front(), calm);
   scenario.faults_from_start = true;
   scenario.server.always_invalidate = fresh_keys;
   scenario.workload.own_region = true;

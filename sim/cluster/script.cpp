@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <type_traits>
+#include <utility>
 
 #include "core/proto/errc.hpp"
 #include "sim/network/lying_fabric.hpp"
@@ -134,6 +135,40 @@ bool number_exists(const Step& step) {
   }
 }
 
+// What a number of the step is called; empty: it has no name.
+std::string_view name_of_number(const Step& step) {
+  if (!number_exists(step)) return {};
+  switch (step.verb) {
+    case Step::Verb::rate:
+      return kRates[step.number].name;
+    case Step::Verb::lie:
+      return name_of(static_cast<Lie>(step.number));
+    case Step::Verb::reached:
+      return name_of(static_cast<Mark>(step.number));
+    case Step::Verb::ended:
+    case Step::Verb::dropped:
+      return to_string(static_cast<Reason>(step.number));
+    default:
+      return {};
+  }
+}
+
+// `time` of these is a sector, an errno or a chance.
+bool has_plain_time(Step::Verb verb) {
+  return verb == Step::Verb::write || verb == Step::Verb::read || verb == Step::Verb::storage_fails ||
+         verb == Step::Verb::rate;
+}
+
+std::string value_text(const Step& step, std::string_view name, std::uint64_t value) {
+  const bool is_time = name == "length" || (name == "time" && !has_plain_time(step.verb));
+  if (is_time && value != 0)
+    for (const auto& [unit, scale] :
+         {std::pair{"s", seconds(1)}, std::pair{"ms", milliseconds(1)}, std::pair{"us", microseconds(1)}})
+      if (value % scale == 0) return std::to_string(value / scale) + unit;
+  if (name == "number" && !name_of_number(step).empty()) return std::string(name_of_number(step));
+  return std::to_string(value);
+}
+
 }  // namespace
 
 bool Step::waits() const noexcept {
@@ -146,8 +181,10 @@ std::string to_text(const Step& step) {
   std::vector<std::uint64_t> usual;
   Step::visit_fields(defaults, [&](const char*, const auto& value) { usual.push_back(value); });
   std::size_t at = 0;
-  Step::visit_fields(step, [&](const char* name, const auto& value) {
-    if (value != usual[at++]) text += std::string(" ") + name + "=" + std::to_string(value);
+  Step::visit_fields(step, [&](std::string_view name, const auto& value) {
+    const bool is_named = name == "number" && !name_of_number(step).empty();
+    if (value != usual[at++] || is_named)
+      text += " " + std::string(name) + "=" + value_text(step, name, value);
   });
   return text;
 }

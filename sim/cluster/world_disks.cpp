@@ -13,6 +13,7 @@ void World::make_disks() {
   const auto hits = [this](std::uint32_t one_of) { return choice_.draw(one_of, Label::disk) == one_of - 1; };
   const WorkloadOptions& load = scenario_.workload;
   disks_ = std::make_unique<Disks>(choice_, load.disk_time, load.opening, fail);
+  if (options_.verbose) disks_->tell([this](const std::string& what) { journal_.add_step(now(), what); });
   for (const auto& client : clients_) {
     client->disks = std::make_unique<DiskBook>(*disks_, scenario_.client.queue_timeout, fail);
     for (const std::string& name : disk_names(client->id - 1, load.disks)) {

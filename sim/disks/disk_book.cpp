@@ -75,6 +75,10 @@ BlockRequest DiskBook::open(DeviceHandle device, Opcode opcode, std::uint64_t se
     for (std::size_t word = 0; word < kDiskSector; word += sizeof content)
       std::memcpy(io.data.data() + at * kDiskSector + word, &content, sizeof content);
   }
+  disks_.note([&] {
+    return "IO " + std::to_string(number) + ": " + text_of(opcode) + " of sectors " + std::to_string(sector) +
+           "+" + std::to_string(sectors) + " of " + disk + (fua ? ", FUA" : "");
+  });
   for (const Expected& known : expected_[disk])
     if (opcode == Opcode::flush) io.seen.push_back(known.any_of.size() == 1 ? known.changes : kChanging);
   // It may act at any time from now on.
@@ -118,6 +122,10 @@ void DiskBook::over(const BlockCompletion& done, Nanos clock) {
   expect((done.error == 0) == (done.result == Errc::ok), "a failure has an errno");
   io.over = true;
   io.error = done.error;
+  disks_.note([&] {
+    return "IO " + std::to_string(number) + " of " + io.disk + " is over: " + to_string(done.result) +
+           ", errno " + std::to_string(done.error);
+  });
   --under_way_;
   if (io.piece.opcode == Opcode::read) --reads_;
   judge_result(io, done, clock);
@@ -262,7 +270,10 @@ void DiskBook::expect_change(const Io& io, std::uint32_t number, bool good) {
       known.any_of = {content};
     else if (!good)
       known.any_of.push_back(content);
-    known.durable = good && !cut && (io.piece.fua || !disks_.at(io.disk).volatile_cache);
+    // Of a write and the flush behind it the first half may have been lost with a failed sync that only a
+    // process knew of which died before the second.
+    const bool halved = good && !cut && io.piece.fua && io.moment < disk.lost_unknown_at.at(sector);
+    known.durable = good && !cut && !halved && (io.piece.fua || !disk.volatile_cache);
     known.acked = 0;
     if (!good || known.durable || cut) continue;
     const bool there =

@@ -9,6 +9,23 @@
 
 namespace rtrs::sim {
 
+const char* text_of(Opcode opcode) noexcept {
+  switch (opcode) {
+    case Opcode::read:
+      return "read";
+    case Opcode::write:
+      return "write";
+    case Opcode::flush:
+      return "flush";
+    case Opcode::discard:
+      return "discard";
+    case Opcode::write_zeroes:
+      return "write-zeroes";
+    default:
+      return "another operation";
+  }
+}
+
 Disks::Disks(ChoiceSource& choice, Nanos storage, Nanos opening, Fail fail)
     : choice_(choice), storage_time_(storage), opening_time_(opening), fail_(std::move(fail)) {}
 
@@ -64,6 +81,7 @@ void Disks::check_measured() {
 }
 
 void Disks::crash(Death death, Nanos now) {
+  note([&] { return std::string("the server dies ") + (death == Death::host ? "with its host" : "alone"); });
   ++deaths_;
   if (death == Death::host) ++hosts_;
   for (DiskBook* book : books_) book->server_died(now);
@@ -109,6 +127,7 @@ void Disks::allow_alarm(BlockDisk& disk) {
 }
 
 void Disks::resize(const std::string& name, std::uint64_t sectors) {
+  note([&] { return name + " has " + std::to_string(sectors) + " sectors now"; });
   BlockDisk& disk = at(name);
   if (sectors < disk.now.size()) ++cuts_;
   disk.now.resize(sectors, 0);
@@ -158,6 +177,7 @@ void Disks::forget_unsynced(const std::string& name, Nanos now) {
 }
 
 void Disks::fail_sync(const std::string& name, BlockServer* server, Nanos now) {
+  note([&] { return "a sync of " + name + " by another session fails"; });
   forget_unsynced(name, now);
   BlockDisk& disk = disks_.at(name);
   ++disk.sync_failures;
@@ -167,6 +187,7 @@ void Disks::fail_sync(const std::string& name, BlockServer* server, Nanos now) {
 int Disks::sync(const std::string& name, Nanos now) {
   BlockDisk& disk = disks_.at(name);
   if (std::exchange(disk.next_sync_fails, false)) {
+    note([&] { return "a sync of " + name + " fails"; });
     forget_unsynced(name, now);
     return EIO;
   }
@@ -286,6 +307,12 @@ int Disks::act(StorageOp& op, Nanos now) {
     return EIO;
   }
   const Export& device = found->second;
+  note([&] {
+    return "storage does IO " + std::to_string(op.what.prio) + ", " + text_of(op.what.opcode) +
+           " of sectors " + std::to_string(op.what.sector) + "+" +
+           std::to_string(op.what.bytes / kDiskSector) + " of " + device.disk + (op.what.fua ? ", FUA" : "") +
+           (op.what.preflush ? ", flush before" : "");
+  });
   BlockDisk& disk = disks_.at(device.disk);
   ++disk.operations;
   if (op.what.opcode == Opcode::flush) return sync(device.disk, now);

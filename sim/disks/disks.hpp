@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/driver/block_server.hpp"
@@ -50,6 +51,8 @@ struct BlockDisk {
 
 // Of the server. With its process die the memory disks and what it knew, with its host also what was cached.
 enum class Death : std::uint8_t { process, host };
+
+const char* text_of(Opcode) noexcept;
 
 class Disks {
  public:
@@ -97,6 +100,12 @@ class Disks {
   // Nothing is open, and nothing under way.
   bool idle() const noexcept {
     return sessions_ == 0 && exports_.empty() && storage_.empty() && openings_.empty();
+  }
+  // Where to say what happens to disks, for people; empty: nowhere.
+  void tell(Fail note) { note_ = std::move(note); }
+  template <class Text>
+  void note(Text&& text) const {
+    if (note_) note_(text());
   }
   unsigned deaths() const noexcept { return deaths_; }  // of servers
   unsigned cuts() const noexcept { return cuts_; }      // of disks that became shorter
@@ -148,7 +157,7 @@ class Disks {
 
   ChoiceSource& choice_;
   Nanos storage_time_, opening_time_;
-  Fail fail_;
+  Fail fail_, note_;
   std::map<std::string, BlockDisk> disks_;
   std::vector<DiskBook*> books_;             // of all disks, each once
   std::map<std::uint64_t, Export> exports_;  // by handle

@@ -1,48 +1,63 @@
 #include "sim/scenarios/directed.hpp"
 
 #include <algorithm>
-#include <string>
+#include <deque>
 #include <vector>
 
 #include "core/base/assert.hpp"
-#include "sim/scenarios/directed_tables.hpp"
+#include "sim/scenarios/scenario_files.hpp"
 
 namespace rtrs::sim {
 
 namespace {
 
-// Two paths of three connections, a heartbeat a second, eight permits, some load; nothing goes wrong by
-// itself.
-Scenario common(ChoiceSource& choice) {
-  CalmChoice calm;
-  Scenario s = draw_scenario(calm);
-  s.directed = true;
-  s.paths = 2;
-  s.client.con_num = 3;
-  s.client.seed = choice.draw(1U << 30, Label::swarm);
-  s.client.extensions = s.server.extensions = 7;
-  s.workload.requests = 40;
-  s.workload.window = 4;
-  s.workload.gap = s.interval / 10;
-  return s;
+struct Catalogue {
+  Setups setups;
+  std::deque<std::vector<ScenarioText>> texts;
+  std::vector<Directed> all;
+};
+
+// What `text` adds; false, and why, when it is wrong.
+bool add(Catalogue& catalogue, std::string_view text, std::string& why) {
+  Setups setups = catalogue.setups;
+  auto parsed = parse_scenarios(text, setups, why);
+  if (!parsed) return false;
+  if (parsed->empty()) catalogue.setups = std::move(setups);  // those that all may use
+  std::vector<Directed> fresh;
+  const auto& kept = catalogue.texts.emplace_back(std::move(*parsed));
+  for (const ScenarioText& one : kept) {
+    const auto same = [&one](const Directed& other) { return other.id == one.id; };
+    if (std::any_of(catalogue.all.begin(), catalogue.all.end(), same)) {
+      why = "a scenario '" + one.id + "' is there already";
+      return false;
+    }
+    fresh.push_back({one.id, one.title, &one, nullptr});
+  }
+  std::sort(fresh.begin(), fresh.end(), [](const Directed& a, const Directed& b) { return a.id < b.id; });
+  catalogue.all.insert(catalogue.all.begin(), fresh.begin(), fresh.end());
+  return true;
+}
+
+Catalogue& catalogue() {
+  static Catalogue made = [] {
+    Catalogue own;
+    std::string why;
+    for (const std::string_view text : scenario_files()) {
+      const bool good = add(own, text, why);
+      RTRS_ASSERT(good);
+    }
+    for (const BlockScenario& one : block_scenarios()) own.all.push_back({one.id, one.title, nullptr, &one});
+    std::sort(own.all.begin(), own.all.end(),
+              [](const Directed& a, const Directed& b) { return a.id < b.id; });
+    return own;
+  }();
+  return made;
 }
 
 }  // namespace
 
 std::span<const Directed> directed_scenarios() {
-  static const std::vector<Directed> all = [] {
-    std::vector<Directed> joined;
-    for (const auto& table :
-         {connecting_scenarios(), failover_scenarios(), permit_scenarios(), load_scenarios(),
-          teardown_scenarios(), process_scenarios(), silence_scenarios(), shortage_scenarios(),
-          lying_client_scenarios(), lying_server_scenarios()})
-      joined.insert(joined.end(), table.begin(), table.end());
-    for (const BlockScenario& one : block_scenarios())
-      joined.push_back({one.id, one.title, nullptr, "", &one});
-    std::sort(joined.begin(), joined.end(), [](const Directed& a, const Directed& b) { return a.id < b.id; });
-    return joined;
-  }();
-  return all;
+  return catalogue().all;
 }
 
 const Directed* find_directed(std::string_view id) {
@@ -53,25 +68,14 @@ const Directed* find_directed(std::string_view id) {
 
 Scenario make_directed(const Directed& directed, ChoiceSource& choice) {
   if (directed.blocks != nullptr) return make_block_world(*directed.blocks, choice);
-  Scenario s = common(choice);
-  if (directed.shape != nullptr) directed.shape(s, choice);
-  s.fenced = s.client.fence_failed == UnfencedReplay::wait &&
-             (s.can_fence() || s.client.kernel_peer == UnfencedReplay::wait);
+  return world_of(*directed.text, choice);
+}
+
+std::string add_scenarios(std::string_view text, std::vector<std::string>& ids) {
   std::string why;
-  Nanos waits = 0;
-  for (std::string_view rest = directed.script; !rest.empty();) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    if (line.empty()) continue;
-    const auto step = parse_step(line, why);
-    // A table of this program.
-    RTRS_ASSERT(step.has_value());
-    if (step->verb == Step::Verb::pass) waits += step->time;
-    s.script.push_back(*step);
-  }
-  if (s.safety == 0 || s.safety < waits) s.safety = 0;
-  s.safety += waits + 2 * liveness_bound(s).requests();
-  return s;
+  if (!add(catalogue(), text, why)) return why;
+  for (const ScenarioText& one : catalogue().texts.back()) ids.push_back(one.id);
+  return {};
 }
 
 }  // namespace rtrs::sim

@@ -1,27 +1,33 @@
 // Directed scenarios: worlds that go straight to one race. The id says which; a seed varies delays, orders
-// and what the scenario itself leaves open.
+// and what the scenario itself leaves open. Those of sessions are text (sim/scenarios/*.scenarios, which are
+// in the program); those of block devices are functions (sim/blocks).
 #pragma once
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/blocks/block_scenarios.hpp"
 #include "sim/cluster/scenario.hpp"
+#include "sim/scenarios/scenario_text.hpp"
 
 namespace rtrs::sim {
 
 struct Directed {
   std::string_view id;     // "L01"; those of one race begin alike: "R01a", "R01b"
   std::string_view title;  // what is done, and what must come of it
-  // Changes what all directed worlds have in common; may be null.
-  void (*shape)(Scenario&, ChoiceSource&);
-  std::string_view script;  // lines of sim/cluster/script.hpp
-  // Instead of shape and script: what is done to block devices. May be null.
+  // One of them is not null.
+  const ScenarioText* text = nullptr;
   const BlockScenario* blocks = nullptr;
 };
+// In the order of their ids, after those that add_scenarios() added.
 std::span<const Directed> directed_scenarios();
 // Null for an unknown id.
 const Directed* find_directed(std::string_view id);
-// The world of this scenario for these choices.
+// The world of this scenario for these choices, which are not those of the run.
 Scenario make_directed(const Directed&, ChoiceSource&);
+// Adds those of a text, which may use the setups that are there; for the whole program, before it looks at
+// others. Why it cannot, from the line on; empty: it has, and `ids` are those that it added.
+std::string add_scenarios(std::string_view text, std::vector<std::string>& ids);
 
 }  // namespace rtrs::sim

@@ -26,6 +26,7 @@ struct Arguments {
   std::string time;
   std::string choice_log;
   std::string scenario;
+  std::string file;  // of scenarios
   std::string out;
   std::string only;
   std::string rare;
@@ -52,6 +53,7 @@ constexpr const char* kFooter =
     "  urtrs-sim explore --replay lost.json\n"
     "  urtrs-sim run --scenario L01 --seed 3\n  urtrs-sim scenarios --only L01,L02 --seeds 0..200 "
     "--no-fence\n"
+    "  urtrs-sim scenarios --file mine.scenarios --seeds 0..200\n"
     "  urtrs-sim coverage --seeds 0..5000\n\n"
     "Exit codes: 0 every rule held, 1 a rule was broken, 2 usage, 4 no progress (explore: no room),\n"
     "5 one seed gave two different runs, or a trace something else than its run.";
@@ -81,6 +83,28 @@ void filter_options(CLI::App& app, Arguments& given) {
       "leave out these classes of faults, make these labels calm, or block_device: give requests to "
       "the session itself (see list)");
   app.add_option("--only-faults", given.only_faults, "leave out all but these")->excludes(without);
+}
+
+void file_option(CLI::App& app, Arguments& given) {
+  app.add_option("--file", given.file, "a file of scenarios of your own (docs/simulation.md has the format)");
+}
+
+// Makes the scenarios of --file known; those are meant that nobody names. False, with a word on stderr, when
+// it cannot, or does not know which one.
+bool use_file(Arguments& given, const CLI::App& command) {
+  if (given.file.empty()) return true;
+  const auto ids = load_scenarios(given.file);
+  if (!ids) return false;
+  std::string all;
+  for (const std::string& id : *ids) all += (all.empty() ? "" : ",") + id;
+  if (command.get_name() == "scenarios") {
+    if (given.only.empty()) given.only = all;
+  } else if (given.scenario.empty()) {
+    given.scenario = all;
+    if (ids->size() != 1) usage("say with --scenario which one of " + all);
+    return ids->size() == 1;
+  }
+  return true;
 }
 
 int run(const Arguments& given) {
@@ -139,6 +163,7 @@ CLI::App* run_options(CLI::App& app, Arguments& given) {
   CLI::App* one = app.add_subcommand("run", "play one seed, or one choice log");
   one->add_option("--seed", given.seed, "the seed");
   one->add_option("--scenario", given.scenario, "play this directed scenario (see list), or all of one race");
+  file_option(*one, given);
   one->add_flag("--no-fence", given.no_fence, "of a scenario: without the fence, judged as if it were there");
   one->add_option("--choices,--tape", given.choice_log, "a choice log written by shrink");
   one->add_option("--trace", given.trace, "write FILE.server.trace and FILE.client<n>.trace");
@@ -151,6 +176,7 @@ CLI::App* scenarios_options(CLI::App& app, Arguments& given) {
   CLI::App* directed = app.add_subcommand("scenarios", "play every directed scenario with a range of seeds");
   directed->add_option("--seeds", given.scenario_seeds, "A..B, without B")->capture_default_str();
   directed->add_option("--only", given.only, "of these ids only, e.g. L01,R29a");
+  file_option(*directed, given);
   directed->add_flag("--no-fence", given.no_fence, "without the fence, judged as if it were there");
   return directed;
 }
@@ -245,6 +271,7 @@ int main(int argc, char** argv) {
   CLI::App* small = app.add_subcommand("shrink", "make a failing run small and write it as a choice log");
   small->add_option("--seed", given.seed, "the failing seed");
   small->add_option("--scenario", given.scenario, "of this directed scenario");
+  file_option(*small, given);
   small->add_flag("--no-fence", given.no_fence,
                   "of a scenario: without the fence, judged as if it were there");
   small->add_option("--choices,--tape", given.choice_log, "or a failing choice log");
@@ -282,6 +309,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kOk : kUsage;
   }
+  for (const CLI::App* command : {one, small, directed})
+    if (*command && !use_file(given, *command)) return kUsage;
   if (*one) return run(given);
   if (*small) return shrink(given);
   if (*many) return many_seeds(given, Many::sweep);

@@ -43,6 +43,37 @@ int judge_and_report(const std::string& trace, std::uint64_t seed) {
   return kViolated;
 }
 
+// The oracle that a scenario wants to fail; empty: none.
+std::string expected_of(const std::string& scenario) {
+  const sim::Directed* directed = sim::find_directed(scenario);
+  return directed != nullptr && directed->text != nullptr ? directed->text->expect : "";
+}
+
+// For a run without a finding.
+std::string line_of(const sim::WorldResult& result, std::uint64_t seed) {
+  char text[192];
+  std::snprintf(text, sizeof text, "ok seed=%llu hash=%016llx events=%llu requests=%llu virtual=%s\n",
+                static_cast<unsigned long long>(seed), static_cast<unsigned long long>(result.hash),
+                static_cast<unsigned long long>(result.events),
+                static_cast<unsigned long long>(result.requests),
+                sim::to_seconds(result.virtual_time).c_str());
+  return text;
+}
+
+int report_expected(const sim::WorldResult& result, const std::string& expect, std::uint64_t seed,
+                    std::string& ok) {
+  const auto number = static_cast<unsigned long long>(seed);
+  const std::string found = result.failed ? sim::id_of(result.failure.oracle) : "no rule";
+  if (found == expect) {
+    ok = "ok seed=" + std::to_string(seed) + " " + expect + " fails as expected: " + result.failure.text +
+         "\n";
+    return kOk;
+  }
+  std::printf("FAIL seed=%llu oracle=%s\n  seen: %s is broken, and the scenario expects %s\n", number,
+              found.c_str(), found.c_str(), expect.c_str());
+  return kViolated;
+}
+
 // `ok` is the line for a run without a finding.
 int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string& ok, bool& honest) {
   sim::WorldOptions options;
@@ -86,15 +117,13 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
   seed = options.seed;
   const sim::WorldResult result = world.run();
   honest = result.honest;
+  if (const std::string expect = expected_of(given.scenario); !expect.empty()) {
+    honest = false;  // what breaks a rule is not judged by the specification
+    return report_expected(result, expect, options.seed, ok);
+  }
   if (result.trace_errno != 0) return report_unwritten_trace(world, result, options.seed);
   if (!result.failed) {
-    char text[192];
-    std::snprintf(text, sizeof text, "ok seed=%llu hash=%016llx events=%llu requests=%llu virtual=%s\n",
-                  static_cast<unsigned long long>(options.seed), static_cast<unsigned long long>(result.hash),
-                  static_cast<unsigned long long>(result.events),
-                  static_cast<unsigned long long>(result.requests),
-                  sim::to_seconds(result.virtual_time).c_str());
-    ok = text;
+    ok = line_of(result, options.seed);
     return kOk;
   }
   print_failure(world, result, options.seed);

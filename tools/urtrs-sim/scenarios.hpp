@@ -12,6 +12,9 @@ namespace rtrs::tools {
 
 // The world of this scenario for this seed; nothing, and a word on stderr, when there is no such scenario.
 std::optional<sim::Scenario> directed_world(const std::string& id, std::uint64_t seed);
+// Adds the scenarios of a file (sim/scenarios/scenario_text.hpp) to those of the program; their ids. Nothing,
+// and a word on stderr, when it cannot be read or is wrong.
+std::optional<std::vector<std::string>> load_scenarios(const std::string& path);
 // Those that an id stands for: itself, or all of a race ("L01": L01a, L01b, ...). Empty: none.
 std::vector<std::string> scenarios_of(const std::string& id);
 

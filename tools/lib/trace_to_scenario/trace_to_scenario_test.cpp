@@ -66,17 +66,16 @@ TEST_F(LiftTest, WorldsOfSoundRunsAreSound) {
 
 // Twice the server dies and is started again while requests are under way.
 sim::Scenario two_outages(std::uint64_t seed) {
-  sim::Directed directed;
-  directed.shape = [](sim::Scenario& s, sim::ChoiceSource&) {
-    s.workload.requests = 1'500;
-    s.workload.gap = s.interval / 100;
-  };
-  directed.script =
+  sim::Setups setups;
+  std::string why;
+  const auto directed = sim::parse_scenarios(
+      "scenario X\nset workload.requests=1500 workload.gap=10ms\n"
       "completed number=400\ncrash client=0\nlink_down\npass time=2s\nrestart client=0\nlink_up\n"
       "completed number=900\ncrash client=0\nlink_down\npass time=2s\nrestart client=0\nlink_up\n"
-      "completed number=1400";
+      "completed number=1400",
+      setups, why);
   sim::SeededChoice choice(seed);
-  return sim::make_directed(directed, choice);
+  return sim::world_of(directed.value().front(), choice);
 }
 
 TEST_F(LiftTest, AWorldOfMoreRequestsThanItsTimeHasRoomForIsSound) {
