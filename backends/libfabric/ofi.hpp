@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "core/fabric/fabric.hpp"
+#include "core/fabric/plain_fabric.hpp"
 
 namespace rtrs::ofi {
 
@@ -41,7 +41,7 @@ struct OfiStats {
   std::uint64_t dropped_completions = 0;  // arrived after the connection was reported lost
 };
 
-class OfiFabric : public Fabric {
+class OfiFabric : public PlainFabric {
  public:
   virtual OfiStats stats() const noexcept = 0;
 };

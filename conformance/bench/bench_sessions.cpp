@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/driver/server.hpp"
+#include "core/fabric/plain_fabric.hpp"
 #include "core/record/recorder.hpp"
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
@@ -27,7 +28,7 @@ using namespace rtrs;
 constexpr std::uint16_t kCons = 2;
 constexpr unsigned kIos = 100'000;
 
-class StarFabric final : public Fabric {
+class StarFabric final : public PlainFabric {
  public:
   StarFabric() {
     can_.name = "star";

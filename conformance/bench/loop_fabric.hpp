@@ -6,11 +6,11 @@
 #include <memory>
 #include <vector>
 
-#include "core/fabric/fabric.hpp"
+#include "core/fabric/plain_fabric.hpp"
 
 namespace rtrs::bench {
 
-class LoopFabric final : public Fabric {
+class LoopFabric final : public PlainFabric {
  public:
   LoopFabric() : ring_(kEvents) {
     can_.name = "loop";

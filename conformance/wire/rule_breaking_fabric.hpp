@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "core/fabric/fabric.hpp"
+#include "core/fabric/forwarding_fabric.hpp"
 
 namespace rtrs::conformance {
 
-class RuleBreakingFabric final : public Fabric {
+class RuleBreakingFabric final : public ForwardingFabric {
  public:
-  explicit RuleBreakingFabric(Fabric& inner) : inner_(inner) {}
+  explicit RuleBreakingFabric(Fabric& inner) : ForwardingFabric(inner) {}
   using Bytes = std::vector<std::byte>;
 
   // --- lies; empty: the truth ---
@@ -24,21 +24,6 @@ class RuleBreakingFabric final : public Fabric {
   std::function<bool(const FabricEvent&)> deaf;    // true: the event is not seen
   bool clings = false;                             // never disconnects
 
-  const Capabilities& capabilities() const noexcept override { return inner_.capabilities(); }
-  rtrs::Result<Region> allocate(std::size_t bytes) override { return booked(inner_.allocate(bytes)); }
-  rtrs::Result<Region> register_memory(std::span<std::byte> memory) override {
-    return booked(inner_.register_memory(memory));
-  }
-  void release(RegionId id) override { inner_.release(id); }
-  rtrs::Result<RemoteKey> make_key(RegionId region, std::size_t offset, std::size_t length) override {
-    return inner_.make_key(region, offset, length);
-  }
-  void release_key(RemoteKeyId id) override { inner_.release_key(id); }
-  void invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) override {
-    inner_.invalidate(key, id, cookie);
-  }
-  rtrs::Result<std::uint32_t> rebind(ConKey key, RemoteKeyId id) override { return inner_.rebind(key, id); }
-  Errc listen(const PathAddress& local) override { return inner_.listen(local); }
   void connect(ConKey key, const PathAddress& to, const ConnectionParams& params,
                std::span<const std::byte> data) override {
     inner_.connect(key, to, params, told(data, connect_lie));
@@ -53,23 +38,12 @@ class RuleBreakingFabric final : public Fabric {
   void disconnect(ConKey key) override {
     if (!clings) inner_.disconnect(key);
   }
-  std::string describe(ConKey key) const override { return inner_.describe(key); }
-  void post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept override {
-    inner_.post_receive(key, count, bytes_each);
-  }
   std::size_t post(std::span<const WorkRequest> work) noexcept override;
   std::size_t poll(Nanos now, std::span<FabricEvent> events) noexcept override;
-  bool try_wait() noexcept override { return inner_.try_wait(); }
 
  private:
-  rtrs::Result<Region> booked(rtrs::Result<Region> region) {
-    if (region && regions_.size() <= region->id) regions_.resize(region->id + 1);
-    if (region) regions_[region->id] = region->bytes;
-    return region;
-  }
   std::span<const std::byte> told(std::span<const std::byte> truth, const std::function<void(Bytes&)>& lie);
 
-  Fabric& inner_;
   Bytes told_;
   std::vector<Bytes> heard_;  // valid until the next poll
 };

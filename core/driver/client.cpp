@@ -27,6 +27,7 @@ Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
 
 Errc Client::open(Fabric& fabric, Nanos now) {
+  impl_->bind(fabric);
   Impl& impl = *impl_;
   if (impl.options.protocol.send_depth < 8 || impl.options.protocol.heartbeat.interval == 0)
     return Errc::invalid;
@@ -45,6 +46,7 @@ Errc Client::open(Fabric& fabric, Nanos now) {
 }
 
 Errc Client::add_path(Fabric& fabric, Nanos now, const PathAddress& address) {
+  impl_->bind(fabric);
   Impl& impl = *impl_;
   if (impl.session.closing()) return Errc::session_closed;
   for (std::uint16_t index = 0; index < kMaxPaths; ++index) {
@@ -66,24 +68,28 @@ bool listed(const ClientSession& session, unsigned path) {
 }  // namespace
 
 Errc Client::remove_path(Fabric& fabric, Nanos now, unsigned path) {
+  impl_->bind(fabric);
   if (!listed(impl_->session, path)) return Errc::no_such_path;
   impl_->feed(fabric, PathRemoveRequested{now, static_cast<std::uint16_t>(path)});
   return Errc::ok;
 }
 
 Errc Client::disconnect_path(Fabric& fabric, Nanos now, unsigned path) {
+  impl_->bind(fabric);
   if (!listed(impl_->session, path)) return Errc::no_such_path;
   impl_->feed(fabric, PathDisconnectRequested{now, static_cast<std::uint16_t>(path)});
   return Errc::ok;
 }
 
 Errc Client::reconnect_path(Fabric& fabric, Nanos now, unsigned path) {
+  impl_->bind(fabric);
   if (!listed(impl_->session, path)) return Errc::no_such_path;
   impl_->feed(fabric, PathReconnectRequested{now, static_cast<std::uint16_t>(path)});
   return Errc::ok;
 }
 
 void Client::forget_region(Fabric& fabric, RegionId region) {
+  impl_->bind(fabric);
   auto& remote_keys = impl_->remote_keys;
   if (region >= remote_keys.size() || remote_keys[region].id == kNoRemoteKey) return;
   fabric.release_key(remote_keys[region].id);
@@ -91,10 +97,12 @@ void Client::forget_region(Fabric& fabric, RegionId region) {
 }
 
 void Client::set_policy(Fabric& fabric, Nanos now, MultipathPolicy policy) {
+  impl_->bind(fabric);
   impl_->feed(fabric, PolicyChanged{now, policy});
 }
 
 void Client::close(Fabric& fabric, Nanos now) {
+  impl_->bind(fabric);
   Impl& impl = *impl_;
   impl.feed(fabric, CloseRequested{now});
   while (!impl.waiting.empty()) {
@@ -104,6 +112,7 @@ void Client::close(Fabric& fabric, Nanos now) {
 }
 
 Errc Client::submit(Fabric& fabric, Nanos now, const IoRequest& request) {
+  impl_->bind(fabric);
   Impl& impl = *impl_;
   if (impl.session.closing()) return Errc::session_closed;
   if (!impl.session.opened()) return Errc::not_open;
@@ -191,6 +200,7 @@ void Client::Impl::take_events(Fabric& fabric, Nanos now) {
 }
 
 std::size_t Client::poll(Fabric& fabric, Nanos now, std::span<IoCompletion> completions) {
+  impl_->bind(fabric);
   Impl& impl = *impl_;
   impl.posts.flush(fabric);
   impl.take_events(fabric, now);

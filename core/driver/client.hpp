@@ -1,7 +1,7 @@
 // The client of a session: joins the protocol machine, a fabric and the application. Submit requests, poll
 // for what finished. It owns no thread, clock or socket: `now` and the fabric are arguments, so that
-// simulated and real runs execute the same object code. One thread owns a client; user code never runs inside
-// a call.
+// simulated and real runs execute the same object code. The fabric of the first call is that of all: another
+// one ends the program. One thread owns a client; user code never runs inside a call.
 #pragma once
 #include <cstddef>
 #include <cstdint>

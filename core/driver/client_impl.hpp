@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "core/base/assert.hpp"
 #include "core/driver/client.hpp"
 #include "core/driver/post_queue.hpp"
 #include "core/driver/ring.hpp"
@@ -43,6 +44,13 @@ struct Client::Impl {
 
   Impl(const ClientOptions&, Recorder*);
   ~Impl();
+
+  // The first fabric is the only one for life: keys, regions and events of another mean something else.
+  void bind(const Fabric& fabric) noexcept {
+    if (bound == nullptr) bound = &fabric;
+    RTRS_ASSERT(bound == &fabric);
+  }
+  const Fabric* bound = nullptr;
 
   // Every input goes through here: recorded, stepped, its actions performed.
   template <class Input>

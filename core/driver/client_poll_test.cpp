@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/driver/client.hpp"
+#include "core/fabric/plain_fabric.hpp"
 #include "core/wire/messages.hpp"
 
 namespace rtrs {
@@ -15,7 +16,7 @@ namespace {
 
 // Holds events until they are asked for, a few at a time. Its memory is that of the process, and what is
 // posted reaches nobody.
-class HeldFabric final : public Fabric {
+class HeldFabric final : public PlainFabric {
  public:
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   Result<Region> allocate(std::size_t size) override {
@@ -158,6 +159,15 @@ class ClientPollTest : public testing::Test {
   std::vector<std::byte> chunks = std::vector<std::byte>(wire::info_rsp_bytes(1));
   std::array<std::byte, 512> data{};
 };
+
+TEST_F(ClientPollTest, AnotherFabricIsAProgrammingError) {
+  Client client(options, nullptr);
+  ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+  HeldFabric other;
+  std::array<IoCompletion, 1> done;
+  EXPECT_DEATH(client.poll(other, seconds(1), done), "");
+  EXPECT_DEATH(client.close(other, seconds(1)), "");
+}
 
 TEST_F(ClientPollTest, AnAnswerThatIsThereComesBeforeTheDeadlineThatMissesIt) {
   Client client(options, nullptr);

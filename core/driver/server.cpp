@@ -146,6 +146,7 @@ Errc check(const ServerConfig& config, const Capabilities& fabric) noexcept {
 }  // namespace
 
 Errc Server::listen(Fabric& fabric, Nanos now, const PathAddress& local) {
+  impl_->bind(fabric);
   const Errc usable = check(impl_->config, fabric.capabilities());
   if (usable != Errc::ok) return usable;
   if (!impl_->listening && impl_->recorder != nullptr) {
@@ -157,6 +158,7 @@ Errc Server::listen(Fabric& fabric, Nanos now, const PathAddress& local) {
 }
 
 std::size_t Server::poll(Fabric& fabric, Nanos now, std::span<ServerEvent> out) {
+  impl_->bind(fabric);
   Impl& impl = *impl_;
   RTRS_ASSERT(!impl.gathering);
   if (impl.events.empty()) impl.retired.clear();
@@ -177,6 +179,7 @@ std::size_t Server::poll(Fabric& fabric, Nanos now, std::span<ServerEvent> out) 
 }
 
 void Server::respond(Fabric& fabric, Nanos now, RequestId id, std::uint16_t peer_errno) {
+  impl_->bind(fabric);
   Impl::Session* session = impl_->find(id.session);
   RTRS_ASSERT(session != nullptr);
   impl_->feed(fabric, *session, Responded{now, id.chunk, id.serial, peer_errno});
@@ -184,6 +187,7 @@ void Server::respond(Fabric& fabric, Nanos now, RequestId id, std::uint16_t peer
 
 Server::ResponseBatch::ResponseBatch(Server& server, Fabric& fabric) noexcept
     : server_(server), fabric_(fabric) {
+  server_.impl_->bind(fabric);
   RTRS_ASSERT(!server_.impl_->gathering);
   server_.impl_->gathering = true;
 }
@@ -203,6 +207,7 @@ Nanos Server::next_deadline() const noexcept {
 }
 
 Errc Server::disconnect_path(Fabric& fabric, Nanos now, std::uint16_t session, unsigned path) {
+  impl_->bind(fabric);
   Impl::Session* found = impl_->find(session);
   if (found == nullptr || path >= kMaxPaths || found->machine.path_state(path) == PathState::absent) {
     return Errc::no_such_path;
@@ -212,11 +217,13 @@ Errc Server::disconnect_path(Fabric& fabric, Nanos now, std::uint16_t session, u
 }
 
 void Server::close_session(Fabric& fabric, Nanos now, std::uint16_t session) {
+  impl_->bind(fabric);
   Impl::Session* found = impl_->find(session);
   if (found != nullptr) impl_->feed(fabric, *found, CloseRequested{now});
 }
 
 void Server::close(Fabric& fabric, Nanos now) {
+  impl_->bind(fabric);
   impl_->closing = true;
   for (std::size_t i = 0; i < impl_->sessions.size(); ++i) {
     close_session(fabric, now, static_cast<std::uint16_t>(i));

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/base/assert.hpp"
 #include "core/driver/deadline_heap.hpp"
 #include "core/driver/post_queue.hpp"
 #include "core/driver/request_store.hpp"
@@ -43,6 +44,13 @@ struct Server::Impl {
 
   Impl(const ServerConfig& options, Recorder* r);
   ~Impl();
+
+  // The first fabric is the only one for life: keys, regions and events of another mean something else.
+  void bind(const Fabric& fabric) noexcept {
+    if (bound == nullptr) bound = &fabric;
+    RTRS_ASSERT(bound == &fabric);
+  }
+  const Fabric* bound = nullptr;
 
   // Every input of a session goes through here: recorded, stepped, its actions performed, and what follows by
   // itself done. The session may be gone afterwards.

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/assert.hpp"
-#include "core/fabric/fabric.hpp"
+#include "core/fabric/plain_fabric.hpp"
 #include "core/rnbd/io_request.hpp"
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
@@ -19,7 +19,7 @@
 
 namespace rtrs::test {
 
-class ServerSideFabric final : public Fabric {
+class ServerSideFabric final : public PlainFabric {
  public:
   ServerSideFabric() {
     capabilities_.max_send_depth = capabilities_.max_receive_depth = 65535;

@@ -65,6 +65,8 @@ struct RemoteKey {
   std::uint64_t remote_addr = 0;  // of the first byte
 };
 
+// Everything is pure, so that a new function reaches every backend and every decorator: one that stands in
+// front of another fabric derives from ForwardingFabric, one that can do little from PlainFabric.
 class Fabric {
  public:
   virtual ~Fabric() = default;
@@ -84,21 +86,13 @@ class Fabric {
   virtual void release_key(RemoteKeyId) = 0;
   // The key of a remote key for the peer of this connection: where a fabric spans several devices, each has
   // keys of its own. RemoteKey::rkey is good where there is only one.
-  virtual std::uint32_t rkey_of(ConKey, const RemoteKey& remote_key) const noexcept {
-    return remote_key.rkey;
-  }
+  virtual std::uint32_t rkey_of(ConKey, const RemoteKey&) const noexcept = 0;
   // The same as make_key() with a key that invalidate() can kill, for the peers of all connections of the
   // path of `key`, which must be up. The key is valid for whatever is posted on `key` from now on.
-  virtual Result<RemoteKey> make_revocable_key(ConKey, RegionId region, std::size_t offset,
-                                               std::size_t length) {
-    return make_key(region, offset, length);
-  }
+  virtual Result<RemoteKey> make_revocable_key(ConKey, RegionId, std::size_t offset, std::size_t length) = 0;
   // A key for one request that is posted on `key` after this, which the peer may kill by SEND_WITH_INV. Ends
   // with release_key(). Needs capability `per_io_keys`.
-  virtual Result<RemoteKey> make_request_key(ConKey, RegionId region, std::size_t offset,
-                                             std::size_t length) {
-    return make_key(region, offset, length);
-  }
+  virtual Result<RemoteKey> make_request_key(ConKey, RegionId, std::size_t offset, std::size_t length) = 0;
   // Makes the key of a revocable remote key dead; reported as chunk_invalidated{key, cookie}. Needs
   // capability `invalidation`.
   virtual void invalidate(ConKey, RemoteKeyId, std::uint64_t cookie) = 0;
@@ -109,7 +103,7 @@ class Fabric {
   // --- connections ---
   virtual Errc listen(const PathAddress& local) = 0;
   // Port of the last successful listen(), for a listen() on port 0; 0 where there are no ports.
-  virtual std::uint16_t listening_port() const noexcept { return 0; }
+  virtual std::uint16_t listening_port() const noexcept = 0;
   virtual void connect(ConKey, const PathAddress&, const ConnectionParams&,
                        std::span<const std::byte> private_data) = 0;
   // Receives may be posted right after accept(), and are in place before the peer learns of it.
@@ -120,7 +114,7 @@ class Fabric {
   // "1.2.3.4:5 > 1.2.3.4:1234" for logs.
   virtual std::string describe(ConKey) const = 0;
   // The same of a connect request that was neither accepted nor rejected; empty where the fabric cannot tell.
-  virtual std::string describe_request(std::uint32_t /*request*/) const { return {}; }
+  virtual std::string describe_request(std::uint32_t request) const = 0;
 
   // --- IO path: no allocation, no blocking ---
   // `bytes_each` may be 0 for receives that only immediates and empty SENDs consume.
@@ -133,9 +127,9 @@ class Fabric {
 
   // --- sleeping ---
   // A descriptor that becomes readable when poll() has something to do; -1 where there is none.
-  virtual int wait_fd() const noexcept { return -1; }
+  virtual int wait_fd() const noexcept = 0;
   // True when it is safe to sleep on wait_fd(): nothing is pending.
-  virtual bool try_wait() noexcept { return false; }
+  virtual bool try_wait() noexcept = 0;
 
  protected:
   std::vector<std::span<std::byte>> regions_;  // by RegionId

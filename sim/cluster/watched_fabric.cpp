@@ -7,9 +7,7 @@ namespace rtrs::sim {
 Result<Region> WatchedFabric::booked(Result<Region> region) {
   if (!region) return region;
   ++holdings_.regions;
-  if (regions_.size() <= region->id) regions_.resize(region->id + 1);
-  regions_[region->id] = region->bytes;
-  return region;
+  return known(std::move(region));
 }
 
 std::size_t WatchedFabric::poll(Nanos now, std::span<FabricEvent> events) noexcept {

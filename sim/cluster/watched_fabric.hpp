@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/fabric/fabric.hpp"
+#include "core/fabric/forwarding_fabric.hpp"
 #include "sim/cluster/clock_rate.hpp"
 #include "sim/oracles/heartbeat_watch.hpp"
 #include "sim/oracles/ledger.hpp"
@@ -13,11 +13,11 @@
 
 namespace rtrs::sim {
 
-class WatchedFabric final : public Fabric {
+class WatchedFabric final : public ForwardingFabric {
  public:
   // `clock`: of the process that calls.
   WatchedFabric(Fabric& inner, HeartbeatWatch& watch, const ClockRate& clock)
-      : inner_(inner), watch_(watch), clock_(clock) {}
+      : ForwardingFabric(inner), watch_(watch), clock_(clock) {}
   const Holdings& holdings() const noexcept { return holdings_; }
   const std::vector<ConKey>& live() const noexcept { return live_; }
   // Connections opened since the last clear_fresh().
@@ -30,7 +30,6 @@ class WatchedFabric final : public Fabric {
   // Keys that the peer left alive although it was asked to invalidate them and nothing else was agreed.
   std::uint64_t left_keys() const noexcept { return left_keys_.left(); }
 
-  const Capabilities& capabilities() const noexcept override { return inner_.capabilities(); }
   Result<Region> allocate(std::size_t bytes) override { return booked(inner_.allocate(bytes)); }
   Result<Region> register_memory(std::span<std::byte> memory) override {
     return booked(inner_.register_memory(memory));
@@ -42,6 +41,12 @@ class WatchedFabric final : public Fabric {
   }
   Result<RemoteKey> make_key(RegionId region, std::size_t offset, std::size_t length) override {
     auto remote_key = inner_.make_key(region, offset, length);
+    if (remote_key) ++holdings_.remote_keys;
+    return remote_key;
+  }
+  Result<RemoteKey> make_revocable_key(ConKey key, RegionId region, std::size_t offset,
+                                       std::size_t length) override {
+    auto remote_key = inner_.make_revocable_key(key, region, offset, length);
     if (remote_key) ++holdings_.remote_keys;
     return remote_key;
   }
@@ -60,11 +65,6 @@ class WatchedFabric final : public Fabric {
     left_keys_.ended(id);
     inner_.release_key(id);
   }
-  void invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) override {
-    inner_.invalidate(key, id, cookie);
-  }
-  Result<std::uint32_t> rebind(ConKey key, RemoteKeyId id) override { return inner_.rebind(key, id); }
-  Errc listen(const PathAddress& local) override { return inner_.listen(local); }
   void connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
                std::span<const std::byte> data) override {
     ++acts_;
@@ -78,27 +78,16 @@ class WatchedFabric final : public Fabric {
     opened(key);
     inner_.accept(request, key, params, data);
   }
-  void reject(std::uint32_t request, std::span<const std::byte> data) override {
-    inner_.reject(request, data);
-  }
   void disconnect(ConKey key) override {
     ++acts_;
     left_keys_.lost(key);
     inner_.disconnect(key);
-  }
-  std::string describe(ConKey key) const override { return inner_.describe(key); }
-  std::string describe_request(std::uint32_t request) const override {
-    return inner_.describe_request(request);
-  }
-  void post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept override {
-    inner_.post_receive(key, count, bytes_each);
   }
   std::size_t post(std::span<const WorkRequest> work) noexcept override {
     ++acts_;
     return inner_.post(work);
   }
   std::size_t poll(Nanos now, std::span<FabricEvent> events) noexcept override;
-  bool try_wait() noexcept override { return inner_.try_wait(); }
 
  private:
   Result<Region> booked(Result<Region> region);
@@ -108,7 +97,6 @@ class WatchedFabric final : public Fabric {
     fresh_.push_back(key);
   }
 
-  Fabric& inner_;
   HeartbeatWatch& watch_;
   ClockRate clock_;
   Holdings holdings_;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/fabric/fabric.hpp"
+#include "core/fabric/forwarding_fabric.hpp"
 
 namespace rtrs::sim {
 
@@ -35,7 +35,7 @@ enum class Lie : std::uint8_t {
 };
 const char* name_of(Lie) noexcept;
 
-class LyingFabric final : public Fabric {
+class LyingFabric final : public ForwardingFabric {
  public:
   struct Plan {
     Lie what = Lie::connect;
@@ -47,26 +47,12 @@ class LyingFabric final : public Fabric {
     std::uint32_t count = 1;  // of messages
   };
   // `user_header`: length of the user header of every request, bytes.
-  LyingFabric(Fabric& inner, std::uint32_t user_header) : inner_(inner), user_header_(user_header) {}
+  LyingFabric(Fabric& inner, std::uint32_t user_header)
+      : ForwardingFabric(inner), user_header_(user_header) {}
   void plan(const Plan& plan) { plans_.push_back(plan); }
   // Messages changed so far.
   std::uint64_t told() const noexcept { return told_; }
 
-  const Capabilities& capabilities() const noexcept override { return inner_.capabilities(); }
-  Result<Region> allocate(std::size_t bytes) override { return inner_.allocate(bytes); }
-  Result<Region> register_memory(std::span<std::byte> memory) override {
-    return inner_.register_memory(memory);
-  }
-  void release(RegionId id) override { inner_.release(id); }
-  Result<RemoteKey> make_key(RegionId region, std::size_t offset, std::size_t length) override {
-    return inner_.make_key(region, offset, length);
-  }
-  void release_key(RemoteKeyId id) override { inner_.release_key(id); }
-  void invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) override {
-    inner_.invalidate(key, id, cookie);
-  }
-  Result<std::uint32_t> rebind(ConKey key, RemoteKeyId id) override { return inner_.rebind(key, id); }
-  Errc listen(const PathAddress& local) override { return inner_.listen(local); }
   void connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
                std::span<const std::byte> data) override {
     inner_.connect(key, address, params, changed(Lie::connect, key, data));
@@ -78,19 +64,10 @@ class LyingFabric final : public Fabric {
   void reject(std::uint32_t request, std::span<const std::byte> data) override {
     inner_.reject(request, changed(Lie::reject, ConKey{}, data));
   }
-  void disconnect(ConKey key) override { inner_.disconnect(key); }
-  std::string describe(ConKey key) const override { return inner_.describe(key); }
-  std::string describe_request(std::uint32_t request) const override {
-    return inner_.describe_request(request);
-  }
   void post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept override {
     if (take(Lie::no_receives, key) == nullptr) inner_.post_receive(key, count, bytes_each);
   }
   std::size_t post(std::span<const WorkRequest>) noexcept override;
-  std::size_t poll(Nanos now, std::span<FabricEvent> events) noexcept override {
-    return inner_.poll(now, events);
-  }
-  bool try_wait() noexcept override { return inner_.try_wait(); }
 
  private:
   // The plan for such a message, used up by one; null: none.
@@ -101,7 +78,6 @@ class LyingFabric final : public Fabric {
   unsigned bend_response(WorkRequest&);
   void bend_header(const WorkRequest&);
 
-  Fabric& inner_;
   std::uint32_t user_header_;
   std::vector<Plan> plans_;
   Plan taken_;

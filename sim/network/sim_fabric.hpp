@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/fabric/fabric.hpp"
+#include "core/fabric/plain_fabric.hpp"
 #include "sim/choices/choice.hpp"
 #include "sim/network/network.hpp"
 
@@ -26,7 +26,7 @@ struct PortAddress {
 bool parse_port_address(std::string_view text, PortAddress&) noexcept;
 std::string to_text(const PortAddress&);
 
-class SimFabric final : public Fabric {
+class SimFabric final : public PlainFabric {
  public:
   SimFabric(Network&, NodeId, ChoiceSource&);
   ~SimFabric() override = default;
