@@ -140,8 +140,8 @@ class Reports(unittest.TestCase):
     def test_table_and_document(self):
         results = [judge.Result("calm", requests=10, check="conforming"),
                    judge.Result("link-down", "fail", ["why not"], losses={1: 2}), judge.Result("rst", "skip", ["no nft"])]
-        self.assertIn("    why not", report.text_table(results))
-        self.assertEqual(report.verdict_line(results), "1 passed, 1 failed, 1 skipped")
+        self.assertEqual(report.outcome(results[1]).reason, "why not")
+        self.assertEqual(report.outcome(results[1]).more["lost paths"], "1:2")
         document = report.update("a\n<!-- results begin -->\nold\n<!-- results end -->\nz\n",
                                  report.markdown(results, BY_NAME, "today"))
         self.assertIn("| `link-down` |", document)
@@ -150,10 +150,12 @@ class Reports(unittest.TestCase):
             report.update("no markers", "")
 
     def test_a_repeat_line_repeats(self):
-        options = command_line.parser().parse_args(["--only", "rst", "--seed", "7"])
+        parser = command_line.command_line().top
+        options = parser.parse_args(["run", "rst", "--seed", "7"])
         line = command_line.repeat_line(BY_NAME["rst"], options)
-        again = command_line.parser().parse_args(line.split()[1:])
-        self.assertEqual((again.only, again.seed), ("rst", 7))
+        again = parser.parse_args(line.split()[1:])
+        self.assertEqual((again.patterns, again.seed), (["rst"], 7))
+        self.assertEqual(command_line.selected(again), [BY_NAME["rst"]])
         own = dataclasses.replace(BY_NAME["calm"], name="own", script="run 1; settle")
         self.assertIn("--script 'run 1; settle'", command_line.repeat_line(own, options))
 

@@ -9,7 +9,8 @@ import unittest.mock
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from lab import command_line, environment, kernels, machine, rnbd22, tools  # noqa: E402
+from lab import command_line, environment, kernels, machine, rnbd22  # noqa: E402
+import labs  # noqa: E402
 
 
 class Kernels(unittest.TestCase):
@@ -23,7 +24,7 @@ class Kernels(unittest.TestCase):
 
     def test_without_a_choice_selections_have_every_kernel_and_names_the_default(self):
         def chosen(*words):
-            return command_line.kernels_of(command_line.parser().parse_args(["run", *words]))
+            return command_line.kernels_of(command_line.command_line().top.parse_args(["run", *words]))
         self.assertEqual(chosen("--fast"), list(kernels.KERNELS))
         self.assertEqual(chosen("--all"), list(kernels.KERNELS))
         self.assertEqual(chosen("verify"), ["6.12"])
@@ -60,7 +61,7 @@ class Kernels(unittest.TestCase):
             (build / "tools/urtrsd/urtrsd").write_text("")
             environment.Lab.build_programs(lab, build, {"tools/urtrsd/urtrsd"}, lambda text: None)
             self.assertEqual(command.call_args.args[0][-2:], ["--target", "urtrsd"])
-            with self.assertRaises(tools.Unavailable):
+            with self.assertRaises(labs.Unavailable):
                 environment.Lab.build_programs(lab, build, {environment.REPLAY}, lambda text: None)
 
 

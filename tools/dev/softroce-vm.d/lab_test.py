@@ -226,7 +226,7 @@ class Deaths(unittest.TestCase):
             self.assertEqual({result["verdict"] for result in results.values()}, {"pass"})
             self.assertEqual(FakeBoot.log.count(self.CELL), 2)
             self.assertEqual([name for name, result in results.items() if "died" in result], [self.CELL])
-            self.assertIn("tried twice", report.text_table(results))
+            self.assertIn("tried twice", " ".join(report.outcome(name, result).reason for name, result in results.items()))
 
     def test_a_guest_that_dies_twice_in_a_cell_fails_it_and_the_others_go_on(self):
         verdicts = self.verdicts(dies={self.CELL: [EMULATOR, EMULATOR, EMULATOR]})

@@ -1,1 +1,5 @@
 """Real processes, real sockets, real faults: see tools/dev/netns-faults --help."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))

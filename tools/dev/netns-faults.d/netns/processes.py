@@ -1,6 +1,5 @@
 """The server and the clients: real programs in their namespaces, with what they say."""
 import json
-import os
 import pathlib
 import resource
 import shlex
@@ -252,7 +251,3 @@ class Lateness:
     def __exit__(self, *_):
         self.over.set()
         self.thread.join()
-
-
-def own_cpu_count():
-    return len(os.sched_getaffinity(0))

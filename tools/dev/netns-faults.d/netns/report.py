@@ -1,47 +1,29 @@
-"""The results: as a table for people, as JSON, as the table of docs/netns-faults.md."""
-import dataclasses
-import json
+"""The results: as the labs show them, and as the table of docs/netns-faults.md."""
 import re
 
-COLUMNS = ("case", "verdict", "s", "requests", "failed", "taken over", "lost paths", "worst stall", "bound", "check")
+import labs
+
+COLUMNS = ("requests", "failed", "taken over", "lost paths", "worst stall", "bound", "check")
 
 
-def row(result):
-    if result.verdict == "skip":
-        return (result.case, "skip", f"{result.seconds:.0f}", *[""] * 7)
+def outcome(result):
     losses = " ".join(f"{path}:{count}" for path, count in sorted(result.losses.items()))
-    return (result.case, result.verdict, f"{result.seconds:.0f}", str(result.requests), str(result.errors),
-            str(result.failovers), losses or "-", f"{result.worst_stall:.2f} s", f"{result.stall_bound:.2f} s",
-            result.check or "-")
-
-
-def text_table(results):
-    rows = [COLUMNS, *(row(result) for result in results)]
-    widths = [max(len(line[at]) for line in rows) for at in range(len(COLUMNS))]
-    lines = ["  ".join(word.ljust(width) for word, width in zip(line, widths)).rstrip() for line in rows]
-    for line, result in zip(lines[1:], results):
-        if result.reasons:
-            lines[lines.index(line)] = "\n".join([line, *(f"    {reason}" for reason in result.reasons)])
-    return "\n".join(lines)
-
-
-def verdict_line(results):
-    count = {verdict: sum(result.verdict == verdict for result in results) for verdict in ("pass", "fail", "skip")}
-    return f"{count['pass']} passed, {count['fail']} failed, {count['skip']} skipped"
-
-
-def as_json(results):
-    return json.dumps([dict(dataclasses.asdict(result), pairs=sorted(result.pairs)) for result in results], indent=1)
+    values = (result.requests, result.errors, result.failovers, losses or "-", f"{result.worst_stall:.2f} s",
+              f"{result.stall_bound:.2f} s", result.check or "-")
+    return labs.Outcome(result.case, result.verdict, result.seconds, "; ".join(result.reasons), result.folder, result.repeat,
+                        {} if result.verdict == "skip" else dict(zip(COLUMNS, values)))
 
 
 def markdown(results, cases, provenance):
-    lines = [provenance, "", "| case | what happens | " + " | ".join(COLUMNS[1:]) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
+    lines = [provenance, "", "| case | what happens | verdict | s | " + " | ".join(COLUMNS) + " |",
+             "|---" * (len(COLUMNS) + 4) + "|"]
     for result in results:
-        words = row(result)
-        lines.append(f"| `{result.case}` | {cases[result.case].title} | " + " | ".join(words[1:]) + " |")
+        values = outcome(result).more
+        words = [result.verdict, f"{result.seconds:.0f}", *(str(values.get(name, "")) for name in COLUMNS)]
+        lines.append(f"| `{result.case}` | {cases[result.case].title} | " + " | ".join(words) + " |")
     total = sum(result.records for result in results)
     messages = sum(result.laws[1] for result in results)
-    lines += ["", f"{verdict_line(results)}. {total:,} records of traces replayed, every state identical; {messages:,} messages "
+    lines += ["", f"{labs.summary(results)}. {total:,} records of traces replayed, every state identical; {messages:,} messages "
               "judged from both ends by the laws of reliable connections."]
     other = [f"- `{result.case}`: {result.verdict}: {'; '.join(result.reasons)}" for result in results if result.reasons]
     return "\n".join(lines + ([""] + other if other else []))

@@ -2,10 +2,10 @@
 import dataclasses
 import functools
 import json
-import pathlib
 import tomllib
 
-ROOT = pathlib.Path(__file__).resolve().parents[4]
+from labs import ROOT
+
 SIM = "tools/urtrs-sim/urtrs-sim"
 FUZZ = tuple(sorted(path.name[: -len("_fuzz.cpp")] for path in (ROOT / "conformance/fuzz").glob("*_fuzz.cpp")))
 
@@ -55,8 +55,8 @@ def items():
              ("{root}/conformance/mutants/run", "--built", "--first", "--build-dir", "{build}", "--jobs", "{jobs}", "--only",
               "{name}"), 10, names=mutants()),
         Item("netns-faults", "real servers and clients through faults", "release", ("urtrsd", "urtrs-replay", "netns-load"),
-             ("{root}/tools/dev/netns-faults", "--seed", "{number}", "--build-dir", "{build}", "--work-dir", "netns"), 130,
-             share=0.05),
+             ("{root}/tools/dev/netns-faults", "run", "--all", "--seed", "{number}", "--build-dir", "{build}",
+              "--work-dir", "netns"), 130, share=0.05),
     ]
 
 

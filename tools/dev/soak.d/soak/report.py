@@ -1,13 +1,9 @@
 """Tables of a plan and of what came out."""
+import labs
 
 
 def clock(seconds):
     return f"{int(seconds) // 3600}:{int(seconds) // 60 % 60:02}:{int(seconds) % 60:02}"
-
-
-def table(rows):
-    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    return "\n".join("  ".join(word.ljust(width) for word, width in zip(row, widths)).rstrip() for row in rows)
 
 
 def remaining(plan, state):
@@ -16,20 +12,30 @@ def remaining(plan, state):
                if chunk.key not in state.done)
 
 
-def plan_table(plan, state):
-    rows = [("item", "chunks", "each", "together", "what it is")]
+def print_plan(plan, state):
+    rows = []
     total = 0.0
     for item in plan.items():
         count, seconds = plan.count(item), state.seconds(item.name, item.seconds)
         total += count * seconds
         each = f", {plan.size_of(item):,} seeds each" if item.size else ""
         rows.append((item.name, str(count), f"{seconds:.0f} s", clock(count * seconds), item.title + each))
-    return table(rows) + f"\ntogether about {clock(total)}, and the builds that are missing"
+    labs.print_table(("item", "chunks", "each", "together", "what it is"), rows)
+    print(f"together about {clock(total)}, and the builds that are missing")
 
 
-def result_table(plan, state):
-    rows = [("item", "done", "passed", "failed", "skipped", "time", "seeds")]
-    failures = []
+def outcome(chunk, one):
+    return labs.Outcome(f"{chunk.item.name} {chunk.name}", one["verdict"], one["seconds"], one["reason"], one.get("folder", ""),
+                        one.get("repeat", ""))
+
+
+def outcomes(plan, state):
+    return [outcome(chunk, state.done[chunk.key]) for chunk in plan.sequence() if chunk.key in state.done]
+
+
+def print_results(plan, state):
+    """A row an item: its chunks are too many."""
+    rows, others = [], []
     for item in plan.items():
         done = [(chunk, state.done[chunk.key]) for chunk in plan.sequence()
                 if chunk.item.name == item.name and chunk.key in state.done]
@@ -37,13 +43,13 @@ def result_table(plan, state):
         seeds = sum(chunk.size for chunk, one in done if one["verdict"] == "pass")
         rows.append((item.name, f"{len(done)}/{plan.count(item)}", str(count["pass"]), str(count["fail"]),
                      str(count["skip"]), clock(sum(one["seconds"] for _, one in done)), f"{seeds:,}" if seeds else ""))
-        failures += [(chunk, one) for chunk, one in done if one["verdict"] != "pass"]
-    lines = [table(rows)]
-    for chunk, one in failures:
-        lines.append(f"{one['verdict']} {chunk.item.name} {chunk.name}: {one['reason']}")
-        if "repeat" in one:
-            lines.append(f"  everything about it: {one['folder']}\n  again: {one['repeat']}")
-    return "\n".join(lines)
+        others += [outcome(chunk, one) for chunk, one in done if one["verdict"] != "pass"]
+    print()
+    labs.print_table(("item", "done", "passed", "failed", "skipped", "time", "seeds"), rows)
+    for one in others:
+        print(f"{one.verdict} {one.name}: {one.reason}")
+        if one.repeat:
+            print(f"  everything about it: {one.folder}\n  again: {one.repeat}")
 
 
 def is_complete(plan, state):

@@ -7,9 +7,7 @@ import signal
 import subprocess
 import time
 
-from .plan import ROOT
-
-SKIPPED = 77
+from labs import ROOT, SKIPPED
 
 
 class Interrupted(Exception):
@@ -21,14 +19,9 @@ class Runner:
         self.options, self.state, self.say = options, state, say
         self.work = options.work_dir
         self.built = {}  # build -> why not, or ""
-        self.stopped = False
+        self.stop = None  # an event: the person wants to end
         self.commit = subprocess.run(("git", "-C", ROOT, "describe", "--always", "--dirty"), capture_output=True,
                                      text=True, check=False).stdout.strip()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._stop)
-
-    def _stop(self, *_):
-        self.stopped = True
 
     def build_dir(self, item):
         return self.options.build_root / item.build
@@ -82,7 +75,7 @@ class Runner:
             result["folder"] = str(self._keep(folder))
             result["repeat"] = f"cd {shlex.quote(result['folder'])} && {shlex.join(words)}"
             (pathlib.Path(result["folder"]) / "repeat").write_text(result["repeat"] + "\n", encoding="utf-8")
-        else:
+        elif not self.options.keep:
             shutil.rmtree(folder, ignore_errors=True)
         self.state.record(chunk.key, result)
         return result
@@ -109,7 +102,7 @@ class Runner:
         begin = shown = time.monotonic()
         try:
             while child.poll() is None:
-                if self.stopped:
+                if self.stop.is_set():
                     raise Interrupted
                 now = time.monotonic()
                 if limit is not None and now - begin > limit:

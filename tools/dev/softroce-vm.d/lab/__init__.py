@@ -1,1 +1,5 @@
 """The parts of tools/dev/softroce-vm."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "lib"))

@@ -1,20 +1,18 @@
 """The command line of tools/dev/softroce-vm."""
 import argparse
-import fcntl
 import fnmatch
 import pathlib
 import shutil
-import signal
 import subprocess
-import sys
-import time
+
+import labs
+from labs import ROOT, say
 
 from . import cells as cell_rules
 from . import environment, machine, report
-from .environment import ROOT
 from .kernels import DEFAULT, KERNELS
-from .runner import GOOD, Runner, load_results, save_results, write_settings
-from .tools import GUEST, Unavailable
+from .runner import Runner, load_results, save_results, write_settings
+from .tools import GUEST
 
 EXAMPLES = """
 A cell is a case with its roles, named CASE.CLIENT-SERVER.INVALIDATE.PATHS, as in lose-both.kernel-urtrs.on.2. Of a
@@ -40,14 +38,8 @@ results are kept in build/softroce-vm. There, cells/NAME holds a cell's log, ker
 
 "run" makes what its cells need and nothing else: packages and modules of their kernels, and in the build directory the
 programs of urtrs that they run. A guest that dies in the emulator is started once more; the second time its cell fails.
-
-Exit codes: 0 all good, 1 a cell failed, 2 wrong usage, 3 the lab cannot run here (the reason is said; no
-cell has a verdict then).
 """
-
-
-def say(text):
-    print(f"[{time.strftime('%H:%M:%S')}] {text}", flush=True)
+LAB = "tools/dev/softroce-vm"
 
 
 def words(choices):
@@ -60,28 +52,24 @@ def words(choices):
     return parse
 
 
-def parser():
-    top = argparse.ArgumentParser(prog="tools/dev/softroce-vm", description=__import__("__main__").__doc__ or
-                                  "Interoperation with the kernel's RTRS and RNBD over soft-RoCE, in a virtual machine.",
-                                  epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
-    top.add_argument("--work-dir", default=ROOT / "build/softroce-vm", type=pathlib.Path, help="default: build/softroce-vm")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser("list", help="the cases")
-    prepare = commands.add_parser("prepare", help="packages, modules and initial file system, nothing else")
-    add_kernel(prepare, "default: every one")
-    add_run(commands.add_parser("run", help="run cases", epilog=EXAMPLES,
-                                formatter_class=argparse.RawDescriptionHelpFormatter))
-    shell = commands.add_parser("shell", help="a shell in the guest")
+def command_line():
+    line = labs.CommandLine("softroce-vm", "Interoperation with the kernel's RTRS and RNBD over soft-RoCE, in a virtual "
+                            "machine.", EXAMPLES)
+    line.add("list", "the cases")
+    add_kernel(line.add("prepare", "packages, modules and initial file system, nothing else"), "default: every one")
+    add_run(line.add_run("cases", "a selection of cells of every kernel, about twelve minutes in software emulation", 1,
+                         "has no effect: cells/NAME is kept in any case"))
+    shell = line.add("shell", "a shell in the guest")
     add_build(shell)
     shell.add_argument("--kernel", choices=KERNELS, default=DEFAULT, help=f"default: {DEFAULT}")
-    table = commands.add_parser("matrix", help="the results of all runs so far")
+    table = line.add("matrix", "the results of all runs so far")
     table.add_argument("--update", type=pathlib.Path, metavar="FILE", help="write them between the markers of this file")
     add_kernel(table, "only the parts of these; default: every one")
     table.add_argument("--json", action="store_true", help="as JSON")
     table.add_argument("--take", type=pathlib.Path, metavar="DIR", help="add the verdicts of another work directory; of "
                        "two of one cell the later one stays")
     table.add_argument("--forget", metavar="PATTERN", help="drop the results of the cells that match, as 'lose-*.kernel-*'")
-    return top
+    return line
 
 
 def add_kernel(command, words_of_default):
@@ -95,10 +83,6 @@ def add_build(command):
 
 
 def add_run(run):
-    run.add_argument("case", nargs="*", help="names or patterns; with the roles below, or of whole cells")
-    run.add_argument("--all", action="store_true", help="every case")
-    run.add_argument("--fast", action="store_true", help="a selection of cells of every kernel, about twelve minutes in "
-                     "software emulation")
     run.add_argument("--missing", action="store_true", help="leave out cells that have a verdict from an earlier run")
     run.add_argument("--failed", action="store_true", help="only cells that failed in an earlier run")
     run.add_argument("--minutes", type=float, metavar="N", help="begin no cell after N minutes; the rest is not run")
@@ -115,11 +99,8 @@ def add_run(run):
     run.add_argument("--counted", action="store_true", help="the guest's clock counts instructions, and jumps when there "
                      "is nothing to do: ratios and times do not depend on what else this machine does, and waiting is free; "
                      "its two processors take turns")
-    run.add_argument("--json", type=pathlib.Path, metavar="FILE", help="the verdicts of this run")
     run.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="the matrix of all runs so far")
     run.add_argument("--verbose", action="store_true", help="say when a cell begins")
-    run.add_argument("--jobs", type=int, choices=range(1, 17), default=1, metavar="N",
-                     help="guests side by side, each with 3 GiB of memory and a processor or two; default: 1")
     add_build(run)
 
 
@@ -127,7 +108,7 @@ def kernels_of(options):
     """The kernels that are asked for. ValueError: one of them does not boot in this way."""
     unfit = [name for name, kernel in KERNELS.items() if not kernel.counted] if options.counted else []
     if options.kernel is None:
-        everything = (options.fast or options.all) and not options.case
+        everything = (options.fast or options.all) and not options.patterns
         return [name for name in KERNELS if name not in unfit] if everything else [DEFAULT]
     for name in set(options.kernel) & set(unfit):
         raise ValueError(f"Linux {name} does not boot with a clock that counts instructions; leave out --counted")
@@ -136,12 +117,12 @@ def kernels_of(options):
 
 def cells_to_run(options, cases, results):
     kernels = kernels_of(options)
-    if options.fast and not options.case:
+    if options.fast and not options.patterns:
         cells = [cell for cell in cell_rules.fast_cells(cases) if cell.kernel in kernels]
     else:
         roles = (options.client, options.server, options.invalidate, [int(n) for n in options.paths], options.extension,
                  kernels)
-        cells = cell_rules.select(cases, options.case or ["*"], roles)
+        cells = cell_rules.select(cases, options.patterns or ["*"], roles)
     if options.counted and any(not KERNELS[cell.kernel].counted for cell in cells):
         raise ValueError("a cell of a kernel that does not boot with a clock that counts instructions; leave out --counted")
     if options.missing:
@@ -152,15 +133,15 @@ def cells_to_run(options, cases, results):
 
 
 def command_run(options):
-    if not (options.case or options.all or options.fast):
-        raise ValueError("which cases? names, --fast or --all; tools/dev/softroce-vm list")
+    labs.which(options, LAB)
+    if options.jobs > 16:
+        raise ValueError("--jobs: at most 16 guests, each with 3 GiB of memory and a processor or two")
     cases = cell_rules.all_cases()
     cells = cells_to_run(options, cases, load_results(options.work_dir / "results.json"))
     if not cells:
         say("nothing to run")
         return 0
-    options.work_dir.mkdir(parents=True, exist_ok=True)
-    with lock(options.work_dir):
+    with labs.locked(options.work_dir):
         lab = environment.Lab(options.work_dir, dict.fromkeys(cell.kernel for cell in cells), say)
         lab.counted = options.counted
         programs = set().union(*(cases[cell.case].programs(cell) for cell in cells))
@@ -168,24 +149,12 @@ def command_run(options):
         lab.take_programs(options.build_dir, programs)
         runner = Runner(lab, cases, options, say)
         done = runner.run(cells)
-    print("\n" + report.text_table(done))
-    if options.json:
-        options.json.write_text(report.as_json(done) + "\n", encoding="utf-8")
+    outcomes = [report.outcome(name, result) for name, result in done.items()]
+    labs.print_outcomes(outcomes)
     if options.markdown:
         options.markdown.write_text(report.of_run(runner.results, cases, dict.fromkeys(cell.kernel for cell in cells)) + "\n",
                                     encoding="utf-8")
-    return 0 if all(result["verdict"] in GOOD for result in done.values()) else 1
-
-
-def lock(work):
-    work.mkdir(parents=True, exist_ok=True)
-    file = open(work / "lock", "w", encoding="ascii")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        say("another run uses this lab; waiting for it")
-        fcntl.flock(file, fcntl.LOCK_EX)
-    return file
+    return labs.finish(options, LAB, outcomes)
 
 
 def command_shell(options):
@@ -230,29 +199,20 @@ def command_matrix(options):
     return 0
 
 
-def end_in_order(_number, _frame):
-    raise KeyboardInterrupt  # which ends the guests
+def command_list(_options):
+    for name, case in cell_rules.all_cases().items():
+        only = f" [{' '.join('='.join(pair) for pair in case.only)}]" if case.only else ""
+        kernels = "" if case.kernels == cell_rules.PLAIN else f" [kernel={','.join(case.kernels)}]"
+        print(f"{name:18}{'fast  ' if case.fast else '      '}{case.title}{only}{kernels}")
+    return 0
+
+
+def command_prepare(options):
+    environment.Lab(options.work_dir, options.kernel or KERNELS, say)
+    return 0
 
 
 def main():
-    options = parser().parse_args()
-    signal.signal(signal.SIGTERM, end_in_order)
-    try:
-        if options.command == "list":
-            for name, case in cell_rules.all_cases().items():
-                only = f" [{' '.join('='.join(pair) for pair in case.only)}]" if case.only else ""
-                kernels = "" if case.kernels == cell_rules.PLAIN else f" [kernel={','.join(case.kernels)}]"
-                print(f"{name:18}{'fast  ' if case.fast else '      '}{case.title}{only}{kernels}")
-            return 0
-        if options.command == "prepare":
-            environment.Lab(options.work_dir, options.kernel or KERNELS, say)
-            return 0
-        return {"run": command_run, "shell": command_shell, "matrix": command_matrix}[options.command](options)
-    except ValueError as error:
-        print(f"tools/dev/softroce-vm: {error}", file=sys.stderr)
-        return 2
-    except (Unavailable, RuntimeError) as error:  # something is missing, or a tool of this machine failed and said why
-        print(f"tools/dev/softroce-vm: the lab cannot run here: {error}", file=sys.stderr)
-        return 3
-    except KeyboardInterrupt:
-        return 130
+    commands = {"list": command_list, "prepare": command_prepare, "run": command_run, "shell": command_shell,
+                "matrix": command_matrix}
+    return labs.main(command_line(), lambda options: commands[options.command](options))

@@ -5,10 +5,11 @@ import pathlib
 import shutil
 import subprocess
 
-from . import kernels, quick
-from .tools import GUEST, HERE, Unavailable, run, which
+from labs import ROOT, Unavailable
 
-ROOT = HERE.parent.parent.parent
+from . import kernels, quick
+from .tools import GUEST, HERE, run, which
+
 PROGRAMS = {  # program: package
     "qemu-system-x86_64": "qemu-system-x86", "cpio": "cpio", "modprobe": "kmod", "xz": "xz-utils", "make": "make",
     "gcc": "gcc", "strip": "binutils", "rdma": "iproute2", "ip": "iproute2", "iptables": "iptables", "tcpdump": "tcpdump", "fio": "fio",

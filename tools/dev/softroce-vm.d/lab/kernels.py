@@ -8,7 +8,9 @@ import shutil
 import subprocess
 
 from . import rnbd22
-from .tools import GUEST, Unavailable, run, which
+from labs import Unavailable
+
+from .tools import GUEST, run, which
 
 DEFAULT = "6.12"
 

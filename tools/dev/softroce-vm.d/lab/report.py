@@ -4,6 +4,8 @@ import json
 import re
 import statistics
 
+import labs
+
 from . import cells as cell_rules
 from .kernels import DEFAULT, KERNELS
 
@@ -33,19 +35,10 @@ THROUGHPUT = (("randread_4k", "random reads of 4 KiB"), ("randwrite_4k", "random
               ("randread_64k", "random reads of 64 KiB"), ("randwrite_64k", "random writes of 64 KiB"))
 
 
-def text_table(done):
-    lines = []
-    for name, result in done.items():
-        reason = f"  {result['reason']}" if result["reason"] else ""
-        if "died" in result:
-            reason += f"  (tried twice; the first time: {result['died']})"
-        lines.append(f"{result['verdict']:5} {result['seconds']:6.1f} s  {name}{reason[:160]}")
-    counts = {}
-    for result in done.values():
-        counts[result["verdict"]] = counts.get(result["verdict"], 0) + 1
-    summary = ", ".join(f"{counts.get(verdict, 0)} {words}" for verdict, words in (
-        ("pass", "passed"), ("fail", "failed"), ("known", "known deviations of the kernel"), ("skip", "skipped")))
-    return "\n".join(lines + ["", summary])
+def outcome(name, result, folder=""):
+    died = f"  (tried twice; the first time: {result['died']})" if "died" in result else ""
+    return labs.Outcome(name, result["verdict"], result["seconds"], result["reason"] + died, str(folder),
+                        f"tools/dev/softroce-vm run {name}")
 
 
 def pairs():

@@ -10,12 +10,14 @@ import threading
 import time
 import tomllib
 
+import labs
+
 from . import cells as cell_rules
+from . import report
 from .environment import REPLAY
 from .machine import Boot
 from .tools import GUEST, HERE
 
-GOOD = ("pass", "known", "skip")
 GRACE = 45  # seconds that a cell may go on when the minutes are over
 SHARE = 24  # cells that one of several guests takes at a time
 # A kernel that died in one of these did not die of the emulator.
@@ -247,10 +249,7 @@ class Runner:
             self.done[cell.name] = result
             self.results[cell.name] = dict(result, duration=self.duration(cell), **vars_of(cell))
             save_results(self.results_file, self.results)
-        reason = f"  {result['reason']}" if result["reason"] else ""
-        self.say(f"{len(self.done)}/{self.total} {result['verdict']:5} {cell.name} ({result['seconds']:.0f} s){reason[:300]}")
-        if result["verdict"] == "fail":
-            self.say(f"      everything about it: {target}")
+        labs.tell(len(self.done), self.total, report.outcome(cell.name, result, target))
 
     def _replay(self, folder):
         """Every trace of ours must replay; one cut short by SIGKILL is looked at as far as it goes."""

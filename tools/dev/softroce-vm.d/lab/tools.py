@@ -8,10 +8,6 @@ HERE = pathlib.Path(__file__).resolve().parent.parent
 GUEST = HERE / "guest"
 
 
-class Unavailable(Exception):
-    """The lab cannot run here; the text says why and what would help."""
-
-
 def run(command, log, **more):
     """Runs quietly, with its output in `log`; RuntimeError with the end of it when the command fails."""
     with open(log, "ab") as output:

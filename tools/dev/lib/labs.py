@@ -1,0 +1,227 @@
+"""What tools/dev/softroce-vm, netns-faults and soak share: command line, runner and report."""
+import argparse
+import concurrent.futures
+import contextlib
+import dataclasses
+import fcntl
+import fnmatch
+import json
+import os
+import pathlib
+import signal
+import sys
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+SKIPPED = 77
+GOOD = ("pass", "known", "skip")
+EXIT_CODES = """
+Exit codes: 0 all good, 1 something failed or has no verdict, 2 wrong usage, 77 nothing could be run here (the reason is
+said).
+"""
+
+
+class Unavailable(Exception):
+    """The lab cannot run here; the text says why and what would help."""
+
+
+@dataclasses.dataclass
+class Outcome:
+    name: str
+    verdict: str  # pass, known (it fails as it is known to), fail, skip
+    seconds: float = 0.0
+    reason: str = ""
+    folder: str = ""  # what is left of it
+    repeat: str = ""  # the command that does it again
+    more: dict = dataclasses.field(default_factory=dict)  # what this lab measured
+
+
+def say(text):
+    print(f"[{time.strftime('%H:%M:%S')}] {text}", flush=True)
+
+
+# Command line: LAB list | run [PATTERN...] | what else the lab has
+
+def above_zero(text):
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
+    return int(text)
+
+
+class CommandLine:
+    """Has `list` and `run` with the options that all labs have; `commands` takes more."""
+
+    def __init__(self, lab, description, examples):
+        self.lab = f"tools/dev/{lab}"
+        self.top = argparse.ArgumentParser(prog=self.lab, description=description, epilog=examples + EXIT_CODES,
+                                           formatter_class=argparse.RawDescriptionHelpFormatter)
+        self.shared = argparse.ArgumentParser(add_help=False)
+        self.shared.add_argument("--work-dir", type=lambda text: pathlib.Path(text).resolve(), default=ROOT / "build" / lab,
+                                 metavar="DIR", help=f"default: build/{lab}")
+        self.commands = self.top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(self, name, words, **more):
+        return self.commands.add_parser(name, help=words, parents=[self.shared], **more)
+
+    def add_run(self, what, fast, jobs, keep="keep the folders of what passes, too"):
+        run = self.add("run", f"run {what}", epilog=self.top.epilog, formatter_class=argparse.RawDescriptionHelpFormatter)
+        run.add_argument("patterns", nargs="*", metavar="PATTERN", help="names, or patterns as 'lose-*'")
+        run.add_argument("--all", action="store_true", help="everything")
+        run.add_argument("--fast", action="store_true", help=fast)
+        run.add_argument("--keep", action="store_true", help=keep)
+        run.add_argument("--jobs", type=above_zero, metavar="N", default=jobs, help=f"at a time; default: {jobs}")
+        run.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the results")
+        run.add_argument("--junit", type=pathlib.Path, metavar="FILE", help="write the results as JUnit XML")
+        return run
+
+
+def matching(patterns, names, lab):
+    """The names that match, in their order. ValueError: a pattern matches none."""
+    for pattern in patterns:
+        if not fnmatch.filter(names, pattern):
+            raise ValueError(f"nothing is called '{pattern}'; {lab} list")
+    return [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
+
+
+def which(options, lab):
+    """Patterns, or everything; ValueError: nothing is asked for."""
+    if not (options.patterns or options.fast or options.all):
+        raise ValueError(f"which? names, --fast or --all; {lab} list")
+    return options.patterns or ["*"]
+
+
+def main(command_line, act):
+    """Parses, calls act(options) and answers the exit code."""
+    options = command_line.top.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        return act(options)
+    except ValueError as error:
+        print(f"{command_line.lab}: {error}", file=sys.stderr)
+        return 2
+    except (Unavailable, RuntimeError) as error:  # something is missing, or a tool of this machine failed and said why
+        print(f"{command_line.lab}: the lab cannot run here: {error}", file=sys.stderr)
+        return SKIPPED
+    except KeyboardInterrupt:
+        return 130
+
+
+@contextlib.contextmanager
+def locked(work):
+    """One run at a time uses the folder."""
+    work.mkdir(parents=True, exist_ok=True)
+    with open(work / "lock", "w", encoding="ascii") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"another run uses {work}; waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+# Runner
+
+def tell(done, total, outcome, more=""):
+    reason = f"  {outcome.reason[:300]}" if outcome.reason else ""
+    say(f"{done}/{total} {outcome.verdict:5} {outcome.name} ({outcome.seconds:.0f} s{more}){reason}")
+    if outcome.verdict == "fail":
+        for words, text in (("everything about it", outcome.folder), ("again", outcome.repeat)):
+            if text:
+                say(f"      {words}: {text}")
+
+
+def play_all(items, play, jobs, ended):
+    """Calls play(item, number, stop) for each, `jobs` at a time, and ended(result) for each result that is not None. After
+    a signal `stop`, an event, is set, and nothing more begins. Answers whether all were begun."""
+    stop = threading.Event()
+    handlers = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def one(item, number):
+        return None if stop.is_set() else play(item, number, stop)
+
+    try:
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            waiting = {pool.submit(one, item, number) for number, item in enumerate(items)}
+            while waiting:
+                # A timeout, so that signals are seen.
+                done, waiting = concurrent.futures.wait(waiting, 0.2, concurrent.futures.FIRST_COMPLETED)
+                for future in done:
+                    if (result := future.result()) is not None:
+                        ended(result)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    return not stop.is_set()
+
+
+# Report
+
+def summary(outcomes):
+    count = {verdict: sum(one.verdict == verdict for one in outcomes) for verdict in (*GOOD, "fail")}
+    known = f"{count['known']} failed as known, " if count["known"] else ""
+    return f"{count['pass']} passed, {count['fail']} failed, {known}{count['skip']} skipped"
+
+
+def print_table(columns, rows):
+    """As wide as the terminal, elsewhere as it comes; colours and NO_COLOR are rich's."""
+    from rich.console import Console  # Debian's python3-rich; list and --help do without
+    from rich.table import Table
+    table = Table(box=None, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, overflow="fold", no_wrap=number == 0)
+    colors = {"pass": "green", "known": "yellow", "skip": "yellow", "fail": "red"}
+    for row in rows:
+        table.add_row(*(f"[{colors[word]}]{word}[/]" if word in colors else word.replace("[", "\\[") for word in row))
+    Console(highlight=False, width=None if sys.stdout.isatty() else 200).print(table)
+
+
+def print_outcomes(outcomes):
+    """The columns are those of the first outcome that has measured something."""
+    columns = next((list(one.more) for one in outcomes if one.more), [])
+    rows = [(one.name, one.verdict, f"{one.seconds:.0f}", *(str(one.more.get(name, "")) for name in columns))
+            for one in outcomes]
+    print()
+    print_table(("name", "verdict", "s", *columns), rows)
+    for one in outcomes:
+        if one.reason:
+            print(f"{one.verdict} {one.name}: {one.reason}")
+
+
+def write(path, lab, outcomes):
+    """JSON."""
+    path.write_text(json.dumps({"lab": lab, "results": [dataclasses.asdict(one) for one in outcomes]}, indent=1, default=sorted)
+                    + "\n", encoding="utf-8")
+
+
+def write_junit(path, lab, outcomes):
+    from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
+    suite = TestSuite(lab)
+    for one in outcomes:
+        case = TestCase(one.name, lab, round(one.seconds, 3))
+        if one.verdict == "fail":
+            case.result = [Failure(one.reason)]
+        elif one.verdict == "skip":
+            case.result = [Skipped(f"SKIP: {one.reason}")]
+        elif one.reason:
+            case.system_out = f"{one.verdict}: {one.reason}"
+        suite.add_testcase(case)
+    report = JUnitXml()
+    report.add_testsuite(suite)
+    report.write(str(path))
+
+
+def finish(options, lab, outcomes, whole=True):
+    """Writes what was asked for, says the verdict and answers the exit code."""
+    if options.json:
+        write(options.json, lab, outcomes)
+    if options.junit:
+        write_junit(options.junit, lab, outcomes)
+    print(summary(outcomes))
+    if not whole or any(one.verdict == "fail" for one in outcomes):
+        return 1
+    return SKIPPED if outcomes and all(one.verdict == "skip" for one in outcomes) else 0
+
+
+def processors():
+    return len(os.sched_getaffinity(0))
