@@ -42,7 +42,7 @@ def options():
 
 def ctests():
     text = "".join(path.read_text() for path in ROOT.rglob("CMakeLists.txt") if "build" not in path.parts)
-    return set(re.findall(r"(?:NAME|house_test\(|urtrs_test\(|urtrs_python_test\()\s*(\w+)", text))
+    return set(re.findall(r"(?:NAME|lint_test\(|urtrs_test\(|urtrs_python_test\()\s*(\w+)", text))
 
 
 def problems(table, known):
