@@ -1,21 +1,15 @@
-#!/usr/bin/env python3
-"""urtrs-replay import and pcap as users call them, and what Wireshark says about their captures.
-
-Usage: pcap_test.py URTRS_REPLAY URTRS_SIM
-"""
+"""urtrs-replay import and pcap as users call them, and what Wireshark says about their captures."""
 import json
 import os
 import shutil
 import subprocess
-import sys
-import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-CAPTURES = os.path.join(HERE, "../../../conformance/captures")
-LUA = os.path.join(HERE, "../../wireshark/urtrs.lua")
-REPLAY, SIM = sys.argv[1:3]
+import pytest
+from programs import CAPTURES, ROOT, program
+
+LUA = ROOT / "tools/wireshark/urtrs.lua"
+REPLAY, SIM = program("urtrs-replay"), program("urtrs-sim")
 SEEDS = (3, 11)
-SKIPPED = 77
 
 
 def run(*arguments, code=0):
@@ -44,15 +38,15 @@ def notes(trace):
     return lines
 
 
-def real_captures(folder):
+def test_real_captures(tmp_path):
     for name in ("rnr_nak", "path_loss", "invalidation"):
-        trace = os.path.join(folder, name + ".rtrc")
+        trace = os.path.join(tmp_path, name + ".rtrc")
         found = json.loads(replay("import", os.path.join(CAPTURES, name + ".pcapng"), trace, "--json").stdout)
         assert found["gaps"] == 0 and found["malformed_packets"] == 0 and found["bad_icrc"] == 0, found
-        capture = os.path.join(folder, name + ".pcapng")
+        capture = os.path.join(tmp_path, name + ".pcapng")
         made = json.loads(replay("pcap", trace, "-o", capture, "--json").stdout)
         assert made["without_setup"] == 0 and made["connections"] == found["connections"], made
-        again = os.path.join(folder, name + "-again.rtrc")
+        again = os.path.join(tmp_path, name + "-again.rtrc")
         replay("import", capture, again)
         for before, after in zip(notes(trace), notes(again)):
             assert before == after, (name, before, after)
@@ -71,54 +65,58 @@ def wireshark(capture):
     assert answered.stdout, capture
 
 
-def simulated_worlds(folder, has_tshark):
-    for seed in SEEDS:
-        prefix = os.path.join(folder, f"seed{seed}")
-        run(SIM, "run", "--seed", str(seed), "--without", "clock_rate", "--trace", prefix)
-        files = sorted(os.path.join(folder, name) for name in os.listdir(folder)
-                       if name.startswith(f"seed{seed}.") and name.endswith(".trace"))
-        clients = [name for name in files if ".client" in name]
-        servers = [name for name in files if ".server" in name]
-        for label, traces in (("both", files), ("client", clients), ("server", servers)):
-            capture = os.path.join(folder, f"seed{seed}-{label}.pcapng")
-            made = json.loads(replay("pcap", *traces, "-o", capture, "--json").stdout)
-            assert made["frames"] > 0 and made["drifting_clocks"] == 0, made
-            assert (made["both_ends"] > 0) == (label == "both"), (label, made)
-            if has_tshark:
-                wireshark(capture)
-            replay("import", capture, capture + ".rtrc")
-            replay("check", capture + ".rtrc")
-            exact = os.path.join(folder, f"seed{seed}-{label}-exact.pcapng")
-            replay("pcap", *traces, "-o", exact, "--exact")
-            replay("import", exact, exact + ".rtrc")
-            assert notes(exact + ".rtrc") == notes(capture + ".rtrc"), (seed, label)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_simulated_worlds(tmp_path, seed):
+    captures = []
+    prefix = os.path.join(tmp_path, f"seed{seed}")
+    run(SIM, "run", "--seed", str(seed), "--without", "clock_rate", "--trace", prefix)
+    files = sorted(os.path.join(tmp_path, name) for name in os.listdir(tmp_path)
+                   if name.startswith(f"seed{seed}.") and name.endswith(".trace"))
+    clients = [name for name in files if ".client" in name]
+    servers = [name for name in files if ".server" in name]
+    for label, traces in (("both", files), ("client", clients), ("server", servers)):
+        capture = os.path.join(tmp_path, f"seed{seed}-{label}.pcapng")
+        made = json.loads(replay("pcap", *traces, "-o", capture, "--json").stdout)
+        assert made["frames"] > 0 and made["drifting_clocks"] == 0, made
+        assert (made["both_ends"] > 0) == (label == "both"), (label, made)
+        captures.append(capture)
+        replay("import", capture, capture + ".rtrc")
+        replay("check", capture + ".rtrc")
+        exact = os.path.join(tmp_path, f"seed{seed}-{label}-exact.pcapng")
+        replay("pcap", *traces, "-o", exact, "--exact")
+        replay("import", exact, exact + ".rtrc")
+        assert notes(exact + ".rtrc") == notes(capture + ".rtrc"), (seed, label)
+    if shutil.which("tshark") is None:
+        pytest.skip("tshark is not there, so the captures were not shown to Wireshark; tools/install-deps installs it")
+    for capture in captures:
+        wireshark(capture)
 
 
-def streams_and_mtu(folder):
+def test_streams_and_mtu(tmp_path):
     """Both ends of a pipe, other packet sizes."""
-    trace = os.path.join(folder, "piped.rtrc")
+    trace = os.path.join(tmp_path, "piped.rtrc")
     with open(os.path.join(CAPTURES, "rnr_nak.pcapng"), "rb") as capture:
         piped = subprocess.run([REPLAY, "import", "-", trace], stdin=capture, capture_output=True, timeout=60)
     assert piped.returncode == 0, piped
     whole = subprocess.run([REPLAY, "pcap", trace, "-o", "-", "--mtu", "4096"], capture_output=True, timeout=60)
     assert whole.returncode == 0 and whole.stdout.startswith(b"\x0a\x0d\x0d\x0a"), whole.stderr
-    small = os.path.join(folder, "small.pcapng")
+    small = os.path.join(tmp_path, "small.pcapng")
     replay("pcap", trace, "-o", small, "--mtu", "256")
     assert os.path.getsize(small) > len(whole.stdout)
 
 
-def bad_input(folder):
-    text = os.path.join(folder, "text")
+def test_bad_input(tmp_path):
+    text = os.path.join(tmp_path, "text")
     with open(text, "w", encoding="utf-8") as file:
         file.write("hello, world, this is no capture and no trace either\n")
-    out = os.path.join(folder, "out")
+    out = os.path.join(tmp_path, "out")
     assert "the file is no capture" in replay("import", text, out, code=3).stderr
     assert "not a trace" in replay("pcap", text, "-o", out, code=3).stderr
     assert "cannot open" in replay("import", "missing.pcapng", out, code=2).stderr
     assert "cannot open" in replay("pcap", "missing.rtrc", "-o", out, code=2).stderr
     replay("pcap", text, code=2)
     replay("pcap", text, "-o", out, "--mtu", "1000", code=2)
-    cut = os.path.join(folder, "cut.pcapng")
+    cut = os.path.join(tmp_path, "cut.pcapng")
     with open(os.path.join(CAPTURES, "rnr_nak.pcapng"), "rb") as whole, open(cut, "wb") as part:
         part.write(whole.read(20001))
     assert "the file ends inside" in replay("import", cut, out + ".cut", code=1).stderr
@@ -129,20 +127,3 @@ def bad_input(folder):
         run("editcap", os.path.join(CAPTURES, "rnr_nak.pcapng"), cut, "12")
         assert "misses 1 packets in 1 places" in replay("import", cut, out).stderr
         assert "WireGap" in replay("cat", out).stdout
-
-
-def main():
-    has_tshark = shutil.which("tshark") is not None
-    with tempfile.TemporaryDirectory(prefix="urtrs-pcap-") as folder:
-        real_captures(folder)
-        simulated_worlds(folder, has_tshark)
-        streams_and_mtu(folder)
-        bad_input(folder)
-    if not has_tshark:
-        print("skipped: tshark is not there, so the captures were not shown to Wireshark; tools/install-deps installs it")
-        return SKIPPED
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
