@@ -34,6 +34,12 @@ void BlockServer::Impl::reserve_actions() {
   capacity = larger;
 }
 
+BlockServer::Impl::~Impl() {
+  if (recorder == nullptr) return;
+  for (const std::unique_ptr<Session>& session : sessions)
+    if (session != nullptr) recorder->forget(instance_of(*session), &session->devices);
+}
+
 void BlockServer::Impl::hand_out_waiting() noexcept {
   for (; !waiting.empty() && handed < out.size(); waiting.pop()) {
     out[handed++] = waiting.front();
@@ -76,8 +82,10 @@ void BlockServer::Impl::open_session(Fabric& fabric, Nanos now, const ServerEven
     ++live;
     reserve_actions();
     sessions[event.session] = std::make_unique<Session>(event.session, last_session + 1, generation, depth);
+    if (recorder != nullptr) begin_record(now, *sessions[event.session]);
   } catch (const std::bad_alloc&) {
     --live;
+    if (event.session < sessions.size()) sessions[event.session].reset();
     auto& refused = emit<block::SessionRefused>();
     refused.session = event.session;
     refused.name = event.name;
@@ -90,6 +98,13 @@ void BlockServer::Impl::open_session(Fabric& fabric, Nanos now, const ServerEven
   opened.name = event.name;
 }
 
+void BlockServer::Impl::begin_record(Nanos now, const Session& session) {
+  const InstanceId instance = instance_of(session);
+  const rnbd::ServerOptions options{generation, rnbd::kMaxGenerations};
+  recorder->begin(instance, trace::BeginServerDevices{now, session.index, options});
+  recorder->watch(instance, MachineKind::server_devices, session.devices);
+}
+
 // The transport ends a session when its last request is answered, so that nothing of it is with the caller.
 void BlockServer::Impl::close_session(Fabric& fabric, Nanos now, std::uint16_t index) {
   Session* session = find(index);
@@ -100,6 +115,7 @@ void BlockServer::Impl::close_session(Fabric& fabric, Nanos now, std::uint16_t i
   closed.session = index;
   closed.serial = session->serial;
   closed.unknown_flags = session->devices.unknown_flags();
+  if (recorder != nullptr) recorder->end(now, instance_of(*session));
   sessions[index].reset();
   --live;
 }

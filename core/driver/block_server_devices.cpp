@@ -98,9 +98,11 @@ void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Se
 
 // Every session that has the export open. The one that met the error knows already and ignores it.
 void BlockServer::Impl::tell_damage(std::uint64_t export_id, int error) noexcept {
+  // It comes without a time. An export is open, so something was recorded before.
   rnbd::ServerActions none;
   for (const Export& one : exports)
-    if (one.id == export_id) sessions[one.session]->devices.on(rnbd::SyncFailed{one.handle, error}, none);
+    if (one.id == export_id)
+      step(last_input, *sessions[one.session], rnbd::SyncFailed{one.handle, error}, none);
 }
 
 bool BlockServer::Impl::opened(Fabric& fabric, Nanos now, block::OpId id, const block::ExportOpened& result) {
@@ -121,7 +123,7 @@ bool BlockServer::Impl::opened(Fabric& fabric, Nanos now, block::OpId id, const 
   // The caller does not know of these yet, and gave the instance of before.
   for (const Damage& damage : untold)
     if (input.error == 0 && damage.export_id == result.export_id)
-      session->devices.on(rnbd::SyncFailed{result.handle, damage.error}, actions);
+      step(now, *session, rnbd::SyncFailed{result.handle, damage.error}, actions);
   return input.error == 0 || result.error != 0;
 }
 

@@ -7,6 +7,7 @@
 #include "core/driver/block_server.hpp"
 #include "core/driver/ring.hpp"
 #include "core/proto/limits.hpp"
+#include "core/record/recorder.hpp"
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs {
@@ -47,10 +48,14 @@ struct BlockServer::Impl {
     std::uint16_t error = 0;
   };
 
-  Impl(const ServerConfig& config, std::uint32_t first_generation, Recorder* recorder)
-      : server(config, recorder), depth(config.queue_depth), generation(first_generation) {
+  Impl(const ServerConfig& config, std::uint32_t first_generation, Recorder* recorder_)
+      : server(config, recorder_),
+        depth(config.queue_depth),
+        generation(first_generation),
+        recorder(recorder_) {
     reserve_actions();
   }
+  ~Impl();
 
   // --- events of the transport ---
   std::size_t poll(Fabric&, Nanos now, std::span<block::Action>);
@@ -60,10 +65,33 @@ struct BlockServer::Impl {
   void handle_request(Fabric&, Nanos now, const ServerEvent&);
 
   // --- devices ---
+  // Every input of the devices goes through here: recorded, stepped, its actions left in `list`.
+  template <class Input>
+  void step(Nanos now, Session& session, const Input& input, rnbd::ServerActions& list) {
+    if (recorder != nullptr) record(now, session, input);
+    list.clear();
+    session.devices.on(input, list);
+    if (recorder != nullptr) recorder->device_actions(instance_of(session), list);
+  }
+  void begin_record(Nanos now, const Session& session);
+  static InstanceId instance_of(const Session& session) noexcept {
+    return static_cast<InstanceId>(kServerDevices + session.index + 1);
+  }
+  template <class Input>
+  void record(Nanos now, const Session& session, const Input& input) {
+    last_input = now;
+    recorder->input(instance_of(session), trace::recorded(now, input));
+  }
+  void record(Nanos now, const Session& session, const rnbd::DeviceRequest& input) {
+    last_input = now;
+    if (input.user_header.size() <= wire::rnbd::kIoBytes) [[likely]]
+      recorder->input(instance_of(session), trace::recorded_request<trace::DeviceRequest>(now, input));
+    else
+      recorder->input(instance_of(session), trace::recorded_request<trace::LongDeviceRequest>(now, input));
+  }
   template <class Input>
   void feed(Fabric& fabric, Nanos now, Session& session, const Input& input) {
-    actions.clear();
-    session.devices.on(input, actions);
+    step(now, session, input, actions);
     for (const rnbd::ServerAction& action : actions) {
       // The two of every IO come first.
       if (const auto* storage = std::get_if<rnbd::Storage>(&action))
@@ -117,6 +145,8 @@ struct BlockServer::Impl {
   Server server;
   std::uint16_t depth;
   std::uint32_t generation;
+  Recorder* recorder;
+  Nanos last_input = 0;  // that was recorded
   std::uint32_t last_operation = 0;
   std::uint64_t last_session = 0;
   unsigned live = 0;

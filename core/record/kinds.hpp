@@ -12,6 +12,7 @@
 #include "core/proto/ids.hpp"
 #include "core/proto/inputs.hpp"
 #include "core/record/client_device_events.hpp"
+#include "core/record/server_device_events.hpp"
 #include "core/record/wire_notes.hpp"
 
 namespace rtrs {
@@ -19,10 +20,18 @@ namespace rtrs {
 // One recorded machine. The driver chooses the numbers, unique within a recorder among the machines that
 // live.
 using InstanceId = std::uint16_t;
-enum class MachineKind : std::uint8_t { client_session, server_session, server_registry, client_devices };
+enum class MachineKind : std::uint8_t {
+  client_session,
+  server_session,
+  server_registry,
+  client_devices,
+  server_devices
+};
 const char* to_string(MachineKind) noexcept;
-// In the recorder of a BlockClient; the session that they use is instance 0.
+// In the recorder of a BlockClient: the devices of the session, which is instance 0.
 inline constexpr InstanceId kClientDevices = 1;
+// In that of a BlockServer: the devices of session 1 are instance 1025, and so on.
+inline constexpr InstanceId kServerDevices = 1024;
 
 namespace trace {
 
@@ -83,11 +92,12 @@ struct ActionCount {
   RTRS_FIELDS(count)
 };
 
-// X(number, class, type). 1..15 control; 16..47 inputs of sessions, 52..63 of devices; 48..51 notes; 64..127
-// actions. Numbers below 128 take one byte.
-#define RTRS_TRACE_EVENTS(X) \
-  RTRS_TRACE_SESSIONS(X)     \
-  RTRS_TRACE_CLIENT_DEVICES(X)
+// X(number, class, type). 1..15 control; 16..47 inputs of sessions, 52..63 and 112..127 of devices; 48..51
+// notes; 64..111 actions. Numbers below 128 take one byte.
+#define RTRS_TRACE_EVENTS(X)   \
+  RTRS_TRACE_SESSIONS(X)       \
+  RTRS_TRACE_CLIENT_DEVICES(X) \
+  RTRS_TRACE_SERVER_DEVICES(X)
 #define RTRS_TRACE_CLIENT_DEVICES(X) \
   X(8, control, BeginClientDevices)  \
   X(52, input, LinkUp)               \
@@ -106,6 +116,24 @@ struct ActionCount {
   X(92, action, MapAnswered)         \
   X(93, action, IoStarted)           \
   X(94, action, IoJudged)
+#define RTRS_TRACE_SERVER_DEVICES(X) \
+  X(9, control, BeginServerDevices)  \
+  X(112, input, DeviceRequest)       \
+  X(113, input, LongDeviceRequest)   \
+  X(114, input, ExportOpened)        \
+  X(115, input, ExportMeasured)      \
+  X(116, input, StorageDone)         \
+  X(117, input, SyncFailed)          \
+  X(118, input, DeviceForceClosed)   \
+  X(119, input, SessionClosed)       \
+  X(95, action, Storage)             \
+  X(96, action, Respond)             \
+  X(97, action, WriteBack)           \
+  X(98, action, OpenExport)          \
+  X(99, action, CloseExport)         \
+  X(100, action, MeasureExport)      \
+  X(101, action, CacheDamaged)       \
+  X(102, action, SessionDrained)
 #define RTRS_TRACE_SESSIONS(X)          \
   X(1, control, BeginClient)            \
   X(2, control, BeginServerSession)     \

@@ -205,6 +205,7 @@ class Recorder {
   void append(trace::KindId kind, InstanceId instance, const void* value) noexcept;
   void append_actions(InstanceId instance, const ActionList& list) noexcept;
   void append_devices(InstanceId instance, std::span<const rnbd::ClientAction> list) noexcept;
+  void append_devices(InstanceId instance, std::span<const rnbd::ServerAction> list) noexcept;
   template <class Event>
   void append_event(InstanceId instance, const Event& event) noexcept {
     if (writing_) append(trace::kKindOf<Event>, instance, &event);

@@ -8,4 +8,9 @@ void Recorder::append_devices(InstanceId instance, std::span<const rnbd::ClientA
     std::visit([&, this](const auto& one) { this->append_event(instance, trace::recorded(one)); }, action);
 }
 
+void Recorder::append_devices(InstanceId instance, std::span<const rnbd::ServerAction> list) noexcept {
+  for (const rnbd::ServerAction& action : list)
+    std::visit([&, this](const auto& one) { this->append_event(instance, trace::recorded(one)); }, action);
+}
+
 }  // namespace rtrs

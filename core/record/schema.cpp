@@ -20,6 +20,8 @@ const char* to_string(MachineKind kind) noexcept {
       return "server_registry";
     case MachineKind::client_devices:
       return "client_devices";
+    case MachineKind::server_devices:
+      return "server_devices";
   }
   return "unknown";
 }
@@ -141,6 +143,9 @@ const char* to_word(rnbd::Disposition value) {
   }
   return "unknown";
 }
+const char* to_word(wire::rnbd::Opcode value) {
+  return wire::rnbd::to_string(value);
+}
 const char* to_word(wire::rnbd::AccessMode value) {
   return wire::rnbd::to_string(value);
 }
@@ -183,6 +188,8 @@ template <>
 constexpr const char* kEnumName<rnbd::Disposition> = "Disposition";
 template <>
 constexpr const char* kEnumName<wire::rnbd::AccessMode> = "AccessMode";
+template <>
+constexpr const char* kEnumName<wire::rnbd::Opcode> = "Opcode";
 
 class Builder {
  public:

@@ -200,6 +200,13 @@ class ServerDevices {
 
   // Of the whole state. Equal states have equal ones, on every compiler.
   [[nodiscard]] std::uint64_t fingerprint() const noexcept;
+  // Name of the first broken rule over the whole state, or null. For tests and tools; safe for any state,
+  // also for one that was read from a damaged snapshot.
+  [[nodiscard]] const char* broken_invariant() const noexcept;
+  // It waits for this result: only such a one may be fed.
+  [[nodiscard]] bool awaits(const ExportOpened& input) const noexcept;
+  [[nodiscard]] bool awaits(const StorageDone& input) const noexcept;
+  [[nodiscard]] bool awaits(const ExportMeasured& input) const noexcept;
   bool operator==(const ServerDevices&) const = default;
   RTRS_FIELDS(options_, devices_, operations_, first_vacant_, unanswered_, unknown_flags_, version_,
               session_closed_, drained_)

@@ -44,6 +44,8 @@ struct World {
       std::visit([this](const auto& what) { this->perform(what); }, action);
     }
     RC_ASSERT(devices.unanswered() == unanswered.size());
+    const char* const broken = devices.broken_invariant();
+    if (broken != nullptr) RC_FAIL(broken);
   }
   void arrive(Direction direction, std::uint32_t data_len, const Bytes& header) {
     unanswered[++last_request] = data_len;

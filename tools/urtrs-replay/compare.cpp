@@ -20,12 +20,13 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> li
 // Handles mean nothing by themselves: the first one that a machine meets is 1, and so on.
 bool is_handle(std::string_view field) {
   return field.ends_with("epoch") || field.ends_with("uuid") ||
-         is_one_of(field, {"request", "address_pair", "rkey", "remote_addr", "digest_low", "digest_high"});
+         is_one_of(field, {"request", "address_pair", "rkey", "remote_addr", "digest_low", "digest_high",
+                           "device_id", "handle", "instance"});
 }
 
-// Durations depend on chance, the seed on the run.
+// Durations depend on chance, the seed on the run; messages of RNBD have ids in them that do.
 bool is_left_out(std::string_view field) {
-  return is_one_of(field, {"delay", "config.seed"});
+  return is_one_of(field, {"delay", "config.seed", "options.first_generation", "header", "response"});
 }
 
 class Names {

@@ -45,6 +45,31 @@ const std::map<std::string_view, Title>& titles() {
          return "the cache of " + device_words(r) + " is another one, " + r.word("unflushed") +
                 " changes were not flushed";
        }},
+      {"BeginServerDevices", [](const Fields&) { return std::string("devices of the session"); }},
+      {"OpenExport",
+       [](const Fields& r) { return "open the export " + r.word("name") + ' ' + r.word("mode"); }},
+      {"ExportOpened",
+       [](const Fields& r) { return with_errno("export " + r.word("handle") + " opened", r, "error"); }},
+      {"CloseExport", [](const Fields& r) { return "close export " + r.word("handle"); }},
+      {"CacheDamaged",
+       [](const Fields& r) {
+         return with_errno("the cache of export " + r.word("handle") + " is damaged", r, "error");
+       }},
+      {"SyncFailed",
+       [](const Fields& r) {
+         return with_errno("export " + r.word("handle") + " failed to sync elsewhere", r, "error");
+       }},
+      {"DeviceForceClosed", [](const Fields& r) { return "take away device " + r.word("device_id"); }},
+      {"SessionClosed", [](const Fields&) { return std::string("devices: the session is closed"); }},
+      {"SessionDrained", [](const Fields&) { return std::string("all devices are closed"); }},
+      {"DeviceRequest", nullptr},
+      {"LongDeviceRequest", nullptr},
+      {"ExportMeasured", nullptr},
+      {"MeasureExport", nullptr},
+      {"Storage", nullptr},
+      {"StorageDone", nullptr},
+      {"WriteBack", nullptr},
+      {"Respond", nullptr},
       {"IoBegun", nullptr},
       {"IoDone", nullptr},
       {"IoStarted", nullptr},
@@ -57,7 +82,7 @@ const std::map<std::string_view, Title>& titles() {
 
 bool Explainer::is_of_devices(const Fields& record) {
   const std::uint16_t instance = record.record().instance;
-  const bool snapshot = record.event() == "Snapshot" && record.word("machine") == "client_devices";
+  const bool snapshot = record.event() == "Snapshot" && record.word("machine").ends_with("_devices");
   if (snapshot || titles().contains(record.event())) devices_.insert(instance);
   return devices_.contains(instance);
 }
@@ -65,8 +90,10 @@ bool Explainer::is_of_devices(const Fields& record) {
 void Explainer::add_of_devices(const Fields& record) {
   const auto title = titles().find(record.event());
   // In a merged trace instances are others, and nothing tells which session uses the devices.
-  if (record.record().instance != kClientDevices) return;
-  const auto session = by_instance_.find(InstanceId{0});
+  const InstanceId instance = record.record().instance;
+  if (instance != kClientDevices && instance <= kServerDevices) return;
+  const auto session = by_instance_.find(
+      instance == kClientDevices ? InstanceId{0} : static_cast<InstanceId>(instance - kServerDevices));
   if (title == titles().end() || title->second == nullptr || session == by_instance_.end()) return;
   now_ = &session->second;
   Step step = step_of(record);

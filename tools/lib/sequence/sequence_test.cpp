@@ -198,6 +198,23 @@ TEST_F(Conversation, DevicesAreStepsOfTheirSession) {
   EXPECT_EQ(story.steps.back().event, "DeviceChanged");
 }
 
+TEST_F(Conversation, DevicesOfAServerAreStepsOfTheirSession) {
+  constexpr InstanceId kDevices = kServerDevices + 2;
+  Recorder recorder(64);
+  ASSERT_EQ(recorder.open_file(server_file_.c_str(), {"test", "server", "wires", 0, {}}), 0);
+  recorder.begin(0, 2, MachineKind::server_session, ServerConfig{}, 1);
+  recorder.begin(kDevices, trace::BeginServerDevices{20, 1, {}});
+  recorder.input(kDevices, trace::ExportOpened{30, 0, 2, 9, {}, 0});
+  recorder.input(kDevices, trace::StorageDone{40, 0, 0, false});
+  recorder.input(kDevices, trace::SessionClosed{50});
+  recorder.end(60, kDevices);
+  ASSERT_EQ(recorder.close_file(), 0);
+  const Story story = build_story({server_file_}, {}, code_);
+  EXPECT_EQ(story.machines.size(), 1U);
+  EXPECT_EQ(find(story, "ExportOpened").title, "export 9 opened: errno 2 (ENOENT)");
+  EXPECT_EQ(story.steps.back().event, "SessionClosed");
+}
+
 TEST_F(Conversation, PathsHaveStatesOnBothSides) {
   const Story story = both();
   ASSERT_EQ(story.paths.size(), 1U) << "the server's path is the client's";

@@ -192,7 +192,8 @@ bool Run::control(const Record& record) {
   const KindId kind = record.event->id;
   if (builtin_schema().find(kind) == nullptr) return true;  // of a later version, says nothing about machines
   if (kind == kKindOf<BeginClient> || kind == kKindOf<BeginServerSession> ||
-      kind == kKindOf<BeginServerRegistry> || kind == kKindOf<BeginClientDevices>) {
+      kind == kKindOf<BeginServerRegistry> || kind == kKindOf<BeginClientDevices> ||
+      kind == kKindOf<BeginServerDevices>) {
     return begin(record);
   }
   if (kind == kKindOf<Snapshot>) {

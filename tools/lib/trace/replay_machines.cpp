@@ -53,6 +53,15 @@ std::unique_ptr<ReplayMachine> make(const Record& record, const FieldMap& map, s
     }
     case kKindOf<BeginClientDevices>:
       return make_client_devices();
+    case kKindOf<BeginServerDevices>: {
+      const auto begin = get_struct<BeginServerDevices>(record, map);
+      const std::uint32_t generations = begin.options.generations;
+      if (generations == 0 || generations > rnbd::kMaxGenerations) {
+        why = "options.generations is out of range";
+        return nullptr;
+      }
+      return make_server_devices(begin.options);
+    }
     default:
       return nullptr;
   }
@@ -68,6 +77,8 @@ std::unique_ptr<ReplayMachine> blank(MachineKind kind) {
       return std::make_unique<ReplayAdapter<ServerRegistry, RegistryInput>>(ServerConfig{});
     case MachineKind::client_devices:
       return make_client_devices();
+    case MachineKind::server_devices:
+      return make_server_devices({});
   }
   return nullptr;
 }

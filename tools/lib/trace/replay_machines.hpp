@@ -4,7 +4,8 @@
 
 namespace rtrs::trace {
 
-// Knows the begin events of client session, server session, server registry and of the devices of a client.
+// Knows the begin events of client session, server session, server registry and of the devices of client
+// and server.
 // Refuses configurations that a machine cannot be made from; inputs that no driver would feed stop the
 // program, as they would have stopped the one that recorded.
 MachineFactory core_machines();
