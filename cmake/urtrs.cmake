@@ -122,7 +122,8 @@ function(urtrs_python_test NAME FILE)
   endif()
   add_test(NAME ${NAME} COMMAND ${URTRS_PYTHON} -B -m pytest --verbose ${CMAKE_CURRENT_SOURCE_DIR}/${FILE})
   set_tests_properties(${NAME} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" RUN_SERIAL "${ARG_SERIAL}"
-    SKIP_RETURN_CODE 77 ENVIRONMENT "URTRS_BUILD_DIR=${PROJECT_BINARY_DIR}")
+    SKIP_RETURN_CODE 77
+    ENVIRONMENT "URTRS_BUILD_DIR=${PROJECT_BINARY_DIR};TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp")
 endfunction()
 
 function(urtrs_program NAME)
