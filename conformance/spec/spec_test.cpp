@@ -26,6 +26,7 @@ const Suite kSuites[] = {
     {"wire", wire_story, wire_cases},
     {"keyed wire", keyed_wire_story, keyed_wire_cases},
     {"failover at a server", failover_wire_story, failover_wire_cases},
+    {"restarted server", restarted_wire_story, restarted_wire_cases},
     {"rnbd", rnbd_story, rnbd_cases},
 };
 

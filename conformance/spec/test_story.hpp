@@ -109,6 +109,7 @@ Story wire_story();
 Story keyed_wire_story();
 // As its server noted it: a request over another path, before the one that the client gave up is answered.
 Story failover_wire_story();
+Story restarted_wire_story();
 Story rnbd_story();
 
 // In the test of each side; together they break every rule.
@@ -120,6 +121,7 @@ const std::vector<Spoiled>& registry_cases();
 const std::vector<Spoiled>& wire_cases();
 const std::vector<Spoiled>& keyed_wire_cases();
 const std::vector<Spoiled>& failover_wire_cases();
+const std::vector<Spoiled>& restarted_wire_cases();
 const std::vector<Spoiled>& rnbd_cases();
 
 }  // namespace rtrs::spec

@@ -94,7 +94,8 @@ class WireSpec {
     bool open = false;                    // a message is missing: what was agreed and asked is not known
     bool info_asked = false;
     bool info_answered = false;
-    bool over = false;  // one of its connections ended
+    bool was_up = false;  // it was used, or may have been
+    bool over = false;    // one of its connections ended
     Time up = 0;
     std::vector<Buffer> chunks;         // empty: not known
     std::vector<std::uint32_t> fences;  // serials asked and not answered
@@ -144,6 +145,7 @@ class WireSpec {
     return event_->kind == Kind::WireCm ? event_->sent : event_->kind == Kind::WireSent;
   }
   Session& session_of(const Path& path);
+  bool limits_are_held(const Path& path);
   bool agreed(const Path& path, std::uint32_t flag, std::uint8_t extension) const noexcept {
     return (path.flags & flag) != 0 && (path.extensions & extension) != 0;
   }

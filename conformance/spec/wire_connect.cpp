@@ -27,6 +27,9 @@ void WireSpec::cm() {
   if (event_->cm == CmKind::closed) return ended(con);
   if (event_->cm == CmKind::dreq) {
     con.ended_here = con.ended_here || event_->sent;
+    // Its INFO_RSP was refused at once, for want of memory for example: it never came up.
+    Path& path = of_->paths[con.path];
+    if (event_->sent && path.up == event_->now) path.was_up = false;
     return;
   }
   context().check(!con.answered && !con.closed, Rule::cm_once, "a second answer to a connect request",
@@ -133,12 +136,22 @@ void WireSpec::accepted(Connection& con) {
   if (!fits) return;
   path.depth = depth;
   Session& session = session_of(path);
-  path.foreign_depth = session.depth != 0 && (session.depth != depth || session.max_io_size != max_io ||
-                                              session.max_hdr_size != max_hdr);
+  path.foreign_depth = limits_are_held(path) && (session.depth != depth || session.max_io_size != max_io ||
+                                                 session.max_hdr_size != max_hdr);
   if (path.foreign_depth) return;
   session.depth = depth;
   session.max_io_size = max_io;
   session.max_hdr_size = max_hdr;
+}
+
+// Once a path was up the limits of a session stay; before, as long as an attempt that was accepted with them
+// goes on. Between two such attempts the server may have been started again with others.
+bool WireSpec::limits_are_held(const Path& path) {
+  if (session_of(path).depth == 0) return false;
+  return std::any_of(of_->paths.begin(), of_->paths.end(), [&path](const Path& other) {
+    const bool holds = other.was_up || (!other.over && !other.accepted.empty());
+    return other.number != path.number && other.session == path.session && holds;
+  });
 }
 
 void WireSpec::rejected() {
@@ -198,7 +211,7 @@ void WireSpec::info_response(Path& path) {
                std::to_string(path.chunks.size()) + " chunks";
       },
       [&] { return "one answer to INFO_REQ with runs for " + std::to_string(path.depth) + " chunks"; });
-  path.info_answered = true;
+  path.info_answered = path.was_up = true;
   path.up = event_->now;
 }
 

@@ -190,6 +190,7 @@ void BlockWorld::until_closed(const std::string& name, std::uint64_t losses_befo
 }
 
 void BlockWorld::close_session() {
+  w_.clients_.front()->promises->leaves();
   client().close(client_fabric(), now());
   take_events();
 }

@@ -81,7 +81,9 @@ namespace rtrs::sim {
   /* And with a fourth. */                                                                        \
   X(hang) /* connections that hang for good, and who knows the probe that finds them */           \
   /* And with a fifth. */                                                                         \
-  X(disk) /* block devices: what their applications and operators do, how their servers die */
+  X(disk) /* block devices: what their applications and operators do, how their servers die */    \
+  /* And with a sixth. */                                                                         \
+  X(cruel) /* options that leave no slack: short times, small limits, all paths lost at once */
 
 enum class Label : std::uint16_t {
 #define RTRS_SIM_LABEL(name) name,
@@ -212,17 +214,19 @@ class SeededChoice final : public ChoiceSource {
         rare_(~seed),
         late_(seed ^ 0x6c61746500000000ULL),
         hang_(seed ^ 0x9e3779b97f4a7c15ULL),
-        disk_(seed ^ 0xd1b54a32d192ed03ULL) {}
+        disk_(seed ^ 0xd1b54a32d192ed03ULL),
+        cruel_(seed ^ 0x637275656c000161ULL) {}
 
  protected:
   std::uint32_t choose(std::uint32_t n, Label) override;
 
  private:
   std::uint64_t state_;
-  std::uint64_t rare_;  // of the labels from rare_swarm on
-  std::uint64_t late_;  // of those from dead_link on
-  std::uint64_t hang_;  // of those from hang on
-  std::uint64_t disk_;  // of those from disk on
+  std::uint64_t rare_;   // of the labels from rare_swarm on
+  std::uint64_t late_;   // of those from dead_link on
+  std::uint64_t hang_;   // of those from hang on
+  std::uint64_t disk_;   // of those from disk on
+  std::uint64_t cruel_;  // of those from cruel on
 };
 
 // Plays a choice log, then only calm choices. The draws are not owned.

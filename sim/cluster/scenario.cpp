@@ -132,6 +132,39 @@ void draw_probe(ChoiceSource& choice, Scenario& s) {
   if (s.can_probe() || (s.client.probe_deliveries && s.server.probe_deliveries)) draw_hangs(choice, s.faults);
 }
 
+// What leaves no slack. In most worlds nothing of it, so that they have time for long stories.
+void draw_cruelty(ChoiceSource& choice, Scenario& s) {
+  const ScopedGroup group(choice, Label::cruel);
+  if (!choice.hits(30, 100, Label::cruel)) return;
+  const auto happens = [&choice](std::uint32_t percent) {
+    const ScopedGroup option(choice, Label::option);
+    return choice.hits(percent, 100, Label::cruel);
+  };
+  const Nanos i = s.interval;
+  const Nanos dead = (s.server.heartbeat.missed_max + 2) * i;
+  if (happens(50)) s.client.queue_timeout = i / 4 * (1 + choice.draw(8, Label::cruel));
+  if (happens(30)) s.client.request_timeout = i / 2 * (1 + choice.draw(8, Label::cruel));
+  // A client that does not wait for proof gives the chunk of a request that it gave up to the next one, while
+  // storage that takes longer than fence_timeout still works on it.
+  if (happens(40) && s.client.fence_failed == UnfencedReplay::wait) {
+    s.storage.slow_rate = 300'000;
+    s.storage.slow_latency = dead * (1 + choice.draw(3, Label::cruel));
+  }
+  if (happens(60)) draw_blackouts(choice, s.faults);
+  const bool hangs_are_found = s.can_probe() || (s.client.probe_deliveries && s.server.probe_deliveries);
+  if (happens(40) && hangs_are_found)
+    s.faults.weight[static_cast<unsigned>(FaultClass::hang)] = 50 + choice.draw(100, Label::cruel);
+  if (happens(40)) s.poll_batch = 1 + choice.draw(4, Label::cruel);
+  s.submits_always = happens(50);
+  s.server_changes = happens(30);
+  // Disks are judged by what a fence tells.
+  s.removes_for_good = happens(25) && (s.workload.disks == 0 || s.can_fence());
+  if (!s.removes_for_good) return;
+  if (s.admin_gap == kNever) s.admin_gap = 2 * i;
+  // Without a fence nothing proves what a path that is gone for good does not do any more.
+  if (!s.can_fence()) s.fenced = false;
+}
+
 // A third of the worlds reads and writes a block device; in half of them a large request takes four messages.
 // Not a draw of its own either: see draw_rare_options().
 void draw_block_device(Scenario& s) {
@@ -229,6 +262,7 @@ Scenario draw_scenario(ChoiceSource& choice) {
   draw_probe(choice, s);
   draw_block_device(s);
   draw_disks(choice, s);
+  draw_cruelty(choice, s);
   return s;
 }
 
@@ -283,6 +317,11 @@ std::string Scenario::describe() const {
             (dead_links.from_start    ? " from the start"
              : dead_links.others_late ? " after the faults, the others cut until then"
                                       : " after the faults");
+  if (client.queue_timeout != kNever) text += ", paths within " + ms(client.queue_timeout);
+  if (poll_batch != 0) text += ", " + std::to_string(poll_batch) + " events a poll";
+  if (submits_always) text += ", submits without a path";
+  if (server_changes) text += ", a server that comes back with other limits";
+  if (removes_for_good) text += ", paths removed for good";
   text += (workload.disks != 0     ? "; load of " + std::to_string(workload.disks) + " disks: "
            : workload.block_device ? "; load of a block device: "
                                    : "; load: ") +

@@ -24,6 +24,10 @@ void visit_plain(S& s, Visit&& visit) {
   visit("fenced", s.fenced);
   visit("fence_off", s.fence_off);
   visit("liar", s.liar);
+  visit("poll_batch", s.poll_batch);
+  visit("server_changes", s.server_changes);
+  visit("submits_always", s.submits_always);
+  visit("removes_for_good", s.removes_for_good);
   visit("dead_paths_1", s.dead_links.paths[0]);
   visit("dead_paths_2", s.dead_links.paths[1]);
   visit("dead_ways", s.dead_links.ways);

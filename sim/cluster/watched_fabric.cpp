@@ -12,6 +12,7 @@ Result<Region> WatchedFabric::booked(Result<Region> region) {
 
 std::size_t WatchedFabric::poll(Nanos now, std::span<FabricEvent> events) noexcept {
   const std::size_t count = inner_.poll(now, events);
+  taken_ += count;
   for (const FabricEvent& event : events.first(count)) {
     left_keys_.happened(event);
     switch (event.kind) {

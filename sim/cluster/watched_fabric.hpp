@@ -27,6 +27,8 @@ class WatchedFabric final : public ForwardingFabric {
   std::size_t offers() const noexcept { return offers_.size(); }
   // Calls so far with which the user does something: it connects, posts, ends.
   std::uint64_t acts() const noexcept { return acts_; }
+  // Events so far that the user was given.
+  std::uint64_t taken() const noexcept { return taken_; }
   // Keys that the peer left alive although it was asked to invalidate them and nothing else was agreed.
   std::uint64_t left_keys() const noexcept { return left_keys_.left(); }
 
@@ -105,6 +107,7 @@ class WatchedFabric final : public ForwardingFabric {
   std::vector<RemoteKeyId> offers_;
   LeftKeys left_keys_;
   std::uint64_t acts_ = 0;
+  std::uint64_t taken_ = 0;
 };
 
 }  // namespace rtrs::sim

@@ -62,6 +62,7 @@ World::World(const WorldOptions& options, ChoiceSource& choice)
     client.buffers.resize(scenario_.workload.window);
   }
   server_.clock = scenario_.server_clock;
+  usual_server_ = scenario_.server;
   // The header of a READ is where a write that is given up without proof has its data: a session that opens
   // its device again sends READs at once, and storage may take one for that data.
   if (scenario_.workload.block_device && !scenario_.fenced) {
@@ -140,8 +141,11 @@ void World::start_client(std::uint32_t index) {
   client.leaving = false;
   client.missing.clear();
   client.hearts = watch_of(client, scenario_.client.heartbeat);
+  client.promises = std::make_unique<ClientPromises>(judge_, scenario_.client,
+                                                     !scenario_.workload.block_device && disks_ == nullptr);
   client.links->clear();
   client.sim = std::make_unique<SimFabric>(network_, client.id, choice_);
+  if (scenario_.poll_batch != 0) client.sim->report_at_most(scenario_.poll_batch);
   client.lies.reset();
   if (scenario_.liar == client.id) client.lies = std::make_unique<LyingFabric>(*client.sim, kUserHeaderBytes);
   client.fabric = std::make_unique<WatchedFabric>(outlet(client), *client.hearts, client.clock);
@@ -308,7 +312,9 @@ void World::carry_out(const WorldFault& fault) {
       judge_.excuse(Oracle::data_integrity);
       judge_.excuse(Oracle::history);
     }
-    return fault.node == 0 ? start_server() : start_client(fault.node - 1);
+    if (fault.node != 0) return start_client(fault.node - 1);
+    if (scenario_.server_changes) draw_limits();
+    return start_server();
   }
   note(Journal::Kind::crashed, fault.node);
   node.up = false;

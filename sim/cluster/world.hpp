@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@
 #include "sim/network/lying_fabric.hpp"
 #include "sim/network/network.hpp"
 #include "sim/network/sim_fabric.hpp"
+#include "sim/oracles/client_promises.hpp"
 #include "sim/oracles/data_integrity.hpp"
 #include "sim/oracles/exactly_once.hpp"
 #include "sim/oracles/heartbeat_watch.hpp"
@@ -133,6 +135,8 @@ class World : private ServerUser {
     std::unique_ptr<ClientEnd> driver;
     std::unique_ptr<DiskBook> disks;  // of an application over block devices; otherwise null
     std::unique_ptr<LinkWatch> links;
+    std::unique_ptr<ClientPromises> promises;
+    Nanos last_connected = 0;  // one of its paths
     PathlessWait without_path;
     Nanos without_permits_since = kNever;  // all of them are given up
     std::vector<Buffer> buffers;
@@ -163,6 +167,14 @@ class World : private ServerUser {
     bool retired = false;                 // a script had it close
   };
 
+  // What a hung connection withholds, and since when; kNever: nothing.
+  struct Withheld {
+    QpId qp = kNone;                               // the client's end
+    Nanos by_client = kNever, by_server = kNever;  // what each side has to notice
+    Nanos of_fence = kNever;                       // a fence or its answer
+    std::uint32_t fences_over = 0;                 // of those, that nobody waits for any more
+  };
+
   // Opens sessions while it lasts and completes none.
   struct Stranger {
     NodeId id = kNone;
@@ -187,6 +199,8 @@ class World : private ServerUser {
   void faults_due();
   std::uint64_t place_of(const Strike&) const;
   void watch_hung();
+  std::uint32_t withheld_messages(const ClientNode&, QpId) const;
+  void watch_fence(const ClientNode&, Withheld&);
   bool has_nothing_to_do(const Node&, Nanos deadline) const;
   void check_idle(Nanos until);
   void carry_out(const WorldFault&);
@@ -203,12 +217,14 @@ class World : private ServerUser {
   bool path_in_motion() const;
   void finished(ClientNode&, std::uint32_t index, const IoCompletion&);
   void check_waits(ClientNode&, std::uint32_t index, Nanos slack);
+  ClientPromises::Before before_poll(const ClientNode&) const;
   void check_read(Buffer&, BookedIo&, std::uint32_t io);
   void submit_due(std::uint32_t index);
   bool submit_one(ClientNode&, std::uint32_t index);
   // Whether its application submits now: the session itself takes requests only while a path is connected.
   bool takes_requests(const ClientNode& client) const {
-    return scenario_.workload.block_device || disks_ != nullptr || client.driver->session().link_up();
+    return scenario_.workload.block_device || disks_ != nullptr || client.driver->session().link_up() ||
+           (scenario_.submits_always && client.driver->session().depth() != 0);
   }
   // What requests are made of: a sector, or a block.
   std::uint32_t unit() const noexcept { return scenario_.workload.block_device ? kSectorsPerBlock : 1; }
@@ -253,6 +269,8 @@ class World : private ServerUser {
   std::size_t in_storage() const noexcept;
   bool devices_open();
   void check_closed_disks();
+
+  void draw_limits(), settle_limits(), restart_now(NodeId);  // world_limits.cpp
 
   // world_crowd.cpp
   void crowd_begins(Nanos until);
@@ -299,14 +317,15 @@ class World : private ServerUser {
   // world_phases.cpp
   void play();
   bool run_until(Nanos time);
-  template <class Done>
-  bool run_while(Nanos deadline, Done done);
+  bool run_while(Nanos deadline, const std::function<bool()>& done);
   void heal();
-  void kill_links();
-  void cut_living();
+  void kill_links(), cut_living();
+  bool connects_in_time();
   // The link of this path of the client is dead for good by now.
   bool is_dead(const ClientNode&, unsigned path) const;
+  bool lives(const ClientNode&, std::uint32_t port) const;
   std::uint32_t living_paths(const ClientNode&) const;
+  bool may_remove(const ClientNode&, std::uint32_t path) const;
   bool all_connected();
   bool nothing_under_way();
   std::size_t backlog() const;
@@ -363,17 +382,12 @@ class World : private ServerUser {
   std::vector<std::uint32_t> open_ios_;  // of all clients
   std::array<std::array<bool, kPathStates>, kPathStates> pairs_{};
   std::uint64_t steps_at_once_ = 0;
-  struct Withheld {   // by a connection that hangs
-    QpId qp = kNone;  // the client's end
-    // Since when what each side has to notice is withheld; kNever: nothing.
-    Nanos by_client = kNever;
-    Nanos by_server = kNever;
-  };
   std::vector<Withheld> withheld_;
   bool reconfigured_ = false;        // the server came back otherwise
   std::optional<Death> next_death_;  // of the server; nothing: drawn
   bool healed_ = false;              // the faults are over
   bool closing_ = false;             // the run is at its end
+  ServerConfig usual_server_;        // with the limits that it has in the end
   bool stalled_ = false;
   bool exhausted_ = false;
   bool script_stuck_ = false;

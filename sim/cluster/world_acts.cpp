@@ -92,6 +92,7 @@ void World::act(const Step& step) {
 
 void World::leave(ClientNode& client) {
   client.leaving = true;
+  client.promises->leaves();
   client.left = 0;
   client.wanted.clear();
   client.driver->close(*client.fabric, now(client));

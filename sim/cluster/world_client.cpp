@@ -39,6 +39,8 @@ bool World::poll_client(std::uint32_t index) {
   constexpr Nanos kRounding = milliseconds(1);  // of the clock of the node
   if (client.paused_until != now()) check_waits(client, index, kRounding);
   if (disks_ != nullptr && client.paused_until != now()) client.disks->check_waits(now(client));
+  client.promises->poll_begins(before_poll(client));
+  const std::uint64_t taken = client.fabric->taken();
   std::array<IoCompletion, 64> done;
   const std::size_t count = client.driver->poll(*client.fabric, now(client), done);
   client.fabric->clear_fresh();
@@ -47,6 +49,7 @@ bool World::poll_client(std::uint32_t index) {
     disk_result(client);
   else
     for (const IoCompletion& one : std::span(done).first(count)) finished(client, index, one);
+  client.promises->poll_ends(client.fabric->taken() - taken, count < done.size(), now(client));
   // With a full batch, more results may be waiting.
   if (count < done.size()) check_waits(client, index, 0);
   failover_marks(client);
@@ -62,6 +65,7 @@ void World::client_news(ClientNode& client, std::uint32_t index) {
   while (client.driver->take_news(news)) {
     any = true;
     client.without_path.note(news);
+    client.promises->note(news);
     news.at = client.clock.true_time(news.at);
     switch (news.kind) {
       case PathEvent::Kind::path:
@@ -105,6 +109,7 @@ void World::client_path_event(ClientNode& client, std::uint32_t index, const Pat
        static_cast<std::uint64_t>(path.reason));
   if (path.state == PathState::connected) {
     client.hearts->connected(path.path, news.at);
+    client.last_connected = now();
     client.links->path_connected();
     check_attempt(client, path.path, false);
     if (client.next_submit == kNever) client.next_submit = now();
@@ -150,12 +155,18 @@ void World::finished(ClientNode& client, std::uint32_t index, const IoCompletion
   once_.completed(done.user_data, done.result, done.peer_errno, now(), !lied_to(index));
   if (judge_.failed() || !book_.knows(done.user_data)) return;
   BookedIo& booked = book_[io];
+  client.promises->completed(io, done.result, booked.submitted, now(client));
   booked.answered = book_.tick();
   booked.good = done.result == Errc::ok;
   // The server has said its last word, or the request may linger until its session is gone.
   if (done.result == Errc::ok || done.result == Errc::peer_error) booked.window_end = booked.answered;
   const bool unanswered = done.result == Errc::no_path || done.result == Errc::request_timeout;
   if (unanswered && booked.direction == Direction::write) book_.failed_unanswered(io, client.incarnation);
+  // Without a fence its chunk belongs to the next request, and storage may still read or fill it.
+  if (unanswered && !scenario_.fenced && scenario_.storage.slow_rate != 0) {
+    judge_.excuse(Oracle::data_integrity);
+    judge_.excuse(Oracle::history);
+  }
   if (done.result == Errc::ok) book_.end_failed(index, client.incarnation, booked.invoked);
   if (done.result == Errc::peer_error) judge_.mark(Mark::storage_error);
   if (done.result == Errc::no_path) {
@@ -219,6 +230,18 @@ void World::check_waits(ClientNode& client, std::uint32_t index, Nanos slack) {
         Oracle::liveness, now(),
         "request " + std::to_string(io) + " waits for a path or a permit for longer than queue_timeout");
   }
+}
+
+// Between peers that know the probe its answers are the server's, and a server may stand still.
+ClientPromises::Before World::before_poll(const ClientNode& client) const {
+  ClientPromises::Before before{network_.event_count(client.id), client.without_permits_since, 0};
+  if (scenario_.can_probe() || !scenario_.client.probe_deliveries) return before;
+  before.delivered = (1U << kMaxPaths) - 1;
+  for (const ConKey& key : client.fabric->live()) {
+    const QpId qp = network_.find_qp(client.id, key);
+    if (qp == kNone || !network_.all_delivered(qp)) before.delivered &= ~(1U << key.path);
+  }
+  return before;
 }
 
 void World::check_read(Buffer& buffer, BookedIo& booked, std::uint32_t io) {
@@ -350,6 +373,7 @@ void World::submit(ClientNode& client, std::uint32_t index, Buffer& buffer, cons
   if (client.under_way == client.driver->session().depth()) judge_.mark(Mark::full_depth);
   if (client.under_way > client.driver->session().depth()) judge_.mark(Mark::permit_waiter);
   if (wanted.service) judge_.mark(Mark::service_request);
+  if (!client.driver->session().link_up()) judge_.mark(Mark::pathless_submit);
   load_marks(book_[io], io);
   open_ios_.push_back(io);
 }

@@ -51,7 +51,9 @@ void World::watch_hung() {
     const ClientNode& client = *clients_[info.node - 1];
     auto at =
         std::find_if(withheld_.begin(), withheld_.end(), [qp](const Withheld& one) { return one.qp == qp; });
-    if (at == withheld_.end()) at = withheld_.insert(at, Withheld{qp, kNever, kNever});
+    // What was under way when it began to hang may be of a fence that is over.
+    if (at == withheld_.end())
+      at = withheld_.insert(at, Withheld{qp, kNever, kNever, kNever, withheld_messages(client, qp)});
     const bool connected = client.up && client.hearts->is_connected(info.key.path);
     const bool asks = connected && network_.withholds(qp);
     const bool answers = network_.withholds(info.peer);
@@ -59,11 +61,34 @@ void World::watch_hung() {
     const bool by_client =
         probes ? connected && (asks || answers) : asks && scenario_.client.probe_deliveries;
     const bool by_server = !probes && server_.up && answers && scenario_.server.probe_deliveries;
+    watch_fence(client, *at);
     at->by_client = by_client ? std::min(at->by_client, now()) : kNever;
     at->by_server = by_server ? std::min(at->by_server, now()) : kNever;
     if (by_client) client.hearts->withheld(info.key.path, at->by_client, now());
     if (by_server) server_.hearts->withheld(info.key.path, at->by_server, now());
   }
+}
+
+// Messages that a probe of the client looks after: its own, and between peers that know the probe the
+// answers.
+std::uint32_t World::withheld_messages(const ClientNode& client, QpId qp) const {
+  const QpInfo info = network_.qp_info(qp);
+  if (!client.up || !client.hearts->is_connected(info.key.path)) return 0;
+  if (scenario_.can_probe()) return network_.withheld_messages(qp) + network_.withheld_messages(info.peer);
+  return scenario_.client.probe_deliveries ? network_.withheld_messages(qp) : 0;
+}
+
+// A client that waits for the answer to a fence probes the connection that the fence went over. It waits no
+// more when the path that the fence is about is back: then only later messages count.
+void World::watch_fence(const ClientNode& client, Withheld& one) {
+  const std::uint32_t messages = withheld_messages(client, one.qp);
+  if (one.of_fence != kNever && client.last_connected > one.of_fence) {
+    one.of_fence = kNever;
+    one.fences_over = messages;
+  }
+  one.of_fence = messages > one.fences_over ? std::min(one.of_fence, now()) : kNever;
+  if (one.of_fence == kNever) return;
+  client.hearts->withheld(network_.qp_info(one.qp).key.path, one.of_fence, now());
 }
 
 }  // namespace rtrs::sim

@@ -20,6 +20,7 @@ void World::shape_marks() {
   mark(s.client.offer_invalidation && (s.server.extensions & 8U) != 0 && !s.keys_stay(),
        Mark::keys_asked_back);
   mark(s.clients == 2, Mark::two_clients);
+  mark(s.poll_batch != 0, Mark::few_events);
   mark(s.paths == 4, Mark::four_paths);
   mark(s.client_clock != s.server_clock, Mark::clocks_apart);
   mark(s.network.channel_spread != 0, Mark::channels_apart);
@@ -49,6 +50,8 @@ void World::counted_marks() {
   mark(stats.cm_late, Mark::cm_late);
   mark(stats.swallowed, Mark::swallowed);
   mark(faults_.struck(FaultClass::hang), Mark::hung);
+  mark(faults_.struck(FaultClass::blackout), Mark::blackout);
+  mark(reconfigured_ ? 1 : 0, Mark::limits_changed);
   mark(stats.unplugged, Mark::unplugged);
   mark(stats.shortages, Mark::shortage);
   mark(stats.unresolved, Mark::unresolved);

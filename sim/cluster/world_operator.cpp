@@ -31,6 +31,8 @@ void World::operate(ClientNode& client) {
 
 void World::operate(ClientNode& client, Operation operation, std::uint32_t path) {
   note(Journal::Kind::operated, client.id, static_cast<std::uint64_t>(operation), path);
+  const bool ends = operation == Operation::disconnect || operation == Operation::remove;
+  if (ends) client.promises->asked_to_end(path, now(client));
   switch (operation) {
     case Operation::disconnect:
       if (client.driver->session().disconnect_path(*client.fabric, now(client), path) == Errc::ok)
@@ -41,7 +43,7 @@ void World::operate(ClientNode& client, Operation operation, std::uint32_t path)
         judge_.mark(Mark::operator_reconnect);
       break;
     case Operation::remove:
-      if (!scenario_.directed && (!client.missing.empty() || scenario_.paths == 1)) break;
+      if (!scenario_.directed && !may_remove(client, path)) break;
       // Without a fence only the path itself can bring the proof that its requests wait for.
       if (!scenario_.can_fence() && scenario_.fenced) break;
       if (client.driver->session().paths()[path].state == PathState::connecting)

@@ -13,8 +13,7 @@ void World::stalled(const std::string& what) {
 }
 
 // Plays until `done` or `deadline`. True when done.
-template <class Done>
-bool World::run_while(Nanos deadline, Done done) {
+bool World::run_while(Nanos deadline, const std::function<bool()>& done) {
   while (!judge_.failed()) {
     if (done()) return true;
     const Nanos next = next_time();
@@ -32,45 +31,6 @@ bool World::run_until(Nanos time) {
   return !judge_.failed();
 }
 
-bool World::is_dead(const ClientNode& client, unsigned path) const {
-  if (!links_killed_) return false;
-  for (std::uint32_t port = 0; port < scenario_.paths; ++port)
-    if (client.address_of[path].source == address(client.id - 1, port).source)
-      return scenario_.dead_links.holds(client.id - 1, port);
-  return false;
-}
-
-std::uint32_t World::living_paths(const ClientNode& client) const {
-  std::uint32_t living = scenario_.paths;
-  for (std::uint32_t path = 0; links_killed_ && path < scenario_.paths; ++path)
-    living -= scenario_.dead_links.holds(client.id - 1, path) ? 1 : 0;
-  return living;
-}
-
-void World::kill_links() {
-  const DeadLinks& dead = scenario_.dead_links;
-  links_killed_ = dead.any();
-  for (const auto& client : clients_) {
-    for (std::uint32_t path = 0; path < scenario_.paths; ++path) {
-      if (!dead.holds(client->id - 1, path)) continue;
-      const LinkId link = network_.link(client->id, path, server_.id, path);
-      if ((dead.ways & 1U) != 0) network_.kill(link, Way::to_server);
-      if ((dead.ways & 2U) != 0) network_.kill(link, Way::to_client);
-    }
-  }
-}
-
-void World::cut_living() {
-  for (const auto& client : clients_) {
-    for (std::uint32_t path = 0; path < scenario_.paths; ++path) {
-      if (scenario_.dead_links.holds(client->id - 1, path)) continue;
-      const LinkId link = network_.link(client->id, path, server_.id, path);
-      network_.cut(link, Way::to_server);
-      network_.cut(link, Way::to_client);
-    }
-  }
-}
-
 // Paths that an operator took away come back as soon as they can.
 bool World::all_connected() {
   if (!server_.up) return false;
@@ -81,7 +41,7 @@ bool World::all_connected() {
       all = false;
       continue;
     }
-    if (!client->missing.empty()) add_missing(*client);
+    if (!client->missing.empty() && !scenario_.removes_for_good) add_missing(*client);
     std::uint32_t connected = 0;
     const auto paths = client->driver->session().paths();
     for (unsigned path = 0; path < paths.size(); ++path) {
@@ -133,6 +93,7 @@ void World::heal() {
   for (const WorldFault& fault : world_faults_) carry_out(fault);
   restart_all();
   healed_ = true;
+  settle_limits();
   if (disks_ != nullptr) disks_->calm();
   stranger_.until = now();
   for (const auto& client : clients_) client->left = std::min(client->left, scenario_.workload.window);
@@ -230,14 +191,6 @@ void World::probe() {
     stalled("requests do not complete although every path is connected");
 }
 
-// A path over a dead link holds now nothing and now a connection that it tries: an operator takes those away.
-void World::disconnect_dead() {
-  for (const auto& client : clients_)
-    for (unsigned path = 0; path < client->driver->session().paths().size(); ++path)
-      if (is_dead(*client, path))
-        client->driver->session().disconnect_path(*client->fabric, now(*client), path);
-}
-
 void World::check_books() {
   disconnect_dead();
   const auto sessions = static_cast<std::int64_t>(scenario_.clients);
@@ -285,7 +238,10 @@ void World::close() {
   note(Journal::Kind::phase, 0, 4);
   closing_ = true;
   const LivenessBound bound = liveness_bound(scenario_);
-  for (const auto& client : clients_) client->driver->close(*client->fabric, now(*client));
+  for (const auto& client : clients_) {
+    client->promises->leaves();
+    client->driver->close(*client->fabric, now(*client));
+  }
   const auto closed = [this] {
     return std::all_of(clients_.begin(), clients_.end(),
                        [](const auto& client) { return client->driver->closed(); });
@@ -322,6 +278,7 @@ void World::play() {
   if (scenario_.dead_links.others_late) cut_living();
   const LivenessBound bound = liveness_bound(scenario_);
   script_on_ = scenario_.faults_from_start;
+  if (!scenario_.faults_from_start && !connects_in_time()) return;
   if (!scenario_.faults_from_start && !run_while(bound.paths(), [this] { return all_connected(); }))
     return stalled("not every path connects on a network without faults");
   note(Journal::Kind::phase, 0, 1);

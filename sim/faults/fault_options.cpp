@@ -8,4 +8,9 @@ void draw_hangs(ChoiceSource& choice, FaultOptions& options) {
   options.weight[static_cast<unsigned>(FaultClass::hang)] = 1 + choice.draw(100, Label::hang);
 }
 
+void draw_blackouts(ChoiceSource& choice, FaultOptions& options) {
+  options.weight[static_cast<unsigned>(FaultClass::blackout)] = 50 + choice.draw(100, Label::cruel);
+  if (options.budget < 3) options.budget = 3;
+}
+
 }  // namespace rtrs::sim

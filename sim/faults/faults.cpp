@@ -151,6 +151,9 @@ void FaultDriver::strike(Network& network, ChoiceSource& choice, std::vector<Wor
     case FaultClass::device_gone:
       done = strike_device(network, choice, hold);
       break;
+    case FaultClass::blackout:
+      done = strike_client(network, choice, hold);
+      break;
     case FaultClass::crash:
     case FaultClass::crash_orderly:
     case FaultClass::pause:

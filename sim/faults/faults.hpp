@@ -41,8 +41,9 @@ enum class FaultClass : std::uint8_t {
   resolve_failed,
   accept_failed,
   post_short,
-  crowd,  // somebody opens sessions without end and completes none, for a while
-  hang,   // one connection gets nothing through any more, for good, and nothing but a probe finds it
+  crowd,     // somebody opens sessions without end and completes none, for a while
+  hang,      // one connection gets nothing through any more, for good, and nothing but a probe finds it
+  blackout,  // a client loses all its connections at once; each of its links comes back in its own time
   count_,
 };
 inline constexpr unsigned kFaultClasses = static_cast<unsigned>(FaultClass::count_);
@@ -50,7 +51,7 @@ const char* to_string(FaultClass) noexcept;
 // Strikes at drawn times.
 constexpr bool is_timed(FaultClass c) noexcept {
   return c < FaultClass::qp_error_at_step || c == FaultClass::black_hole || c == FaultClass::device_gone ||
-         c == FaultClass::crowd || c == FaultClass::hang;
+         c == FaultClass::crowd || c == FaultClass::hang || c == FaultClass::blackout;
 }
 
 struct FaultOptions {
@@ -77,6 +78,9 @@ void draw_rare_faults(ChoiceSource&, FaultOptions&);
 void draw_crowd(ChoiceSource&, FaultOptions&);
 // The class hang: in a quarter of all cases. Only for worlds in which every hang is found.
 void draw_hangs(ChoiceSource&, FaultOptions&);
+
+// The class blackout, and enough faults that it strikes.
+void draw_blackouts(ChoiceSource&, FaultOptions&);
 
 // What the network cannot do alone.
 struct WorldFault {
@@ -138,6 +142,7 @@ class FaultDriver {
   bool strike_qp(FaultClass, Network&, ChoiceSource&, Nanos hold);
   bool strike_node(FaultClass, Network&, ChoiceSource&, Nanos hold, std::vector<WorldFault>& out);
   bool strike_device(Network&, ChoiceSource&, Nanos hold);
+  bool strike_client(Network&, ChoiceSource&, Nanos hold);
   void strike_flap(Network&, ChoiceSource&, Nanos hold);
   void end(const Ending&, Network&, ChoiceSource&, std::vector<WorldFault>& out);
   void set_rates(Network&) const;

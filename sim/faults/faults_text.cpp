@@ -31,7 +31,8 @@ const char* to_string(FaultClass c) noexcept {
                                                              "accept_failed",
                                                              "post_short",
                                                              "crowd",
-                                                             "hang"});
+                                                             "hang",
+                                                             "blackout"});
   static_assert(kNames.size() == kFaultClasses);
   const auto index = static_cast<std::size_t>(c);
   return index < kNames.size() ? kNames[index] : "unknown";

@@ -41,6 +41,9 @@ class Network {
   void run_until(Nanos time, ChoiceSource&);
   // True when poll() of this node would report something.
   bool has_events(NodeId node) const noexcept { return nodes_[node].first != nodes_[node].events.size(); }
+  std::size_t event_count(NodeId node) const noexcept {
+    return nodes_[node].events.size() - nodes_[node].first;
+  }
 
   // --- faults ---
   Rates& rates() noexcept { return rates_; }
@@ -66,6 +69,10 @@ class Network {
   bool hang(QpId, ChoiceSource&);
   // Whether this end of a hung connection has a request or a response that did not arrive.
   bool withholds(QpId) const noexcept;
+  // The same of messages of the session, as fences and their answers: how many.
+  std::uint32_t withheld_messages(QpId) const noexcept;
+  // Everything that this end posted was delivered, and it was told so.
+  bool all_delivered(QpId id) const noexcept { return qps_[id].completed == qps_[id].posted; }
   // Client ends of connections that hang and are still open there, oldest first.
   const std::vector<QpId>& hung() noexcept;
   // An adapter is taken out of its node: what is open on the port breaks, nothing can be opened there, and

@@ -53,6 +53,15 @@ bool Network::withholds(QpId id) const noexcept {
   return false;
 }
 
+std::uint32_t Network::withheld_messages(QpId id) const noexcept {
+  const Qp& qp = qps_[id];
+  std::uint32_t count = 0;
+  if (qp.state != Qp::State::ready) return count;
+  for (std::uint64_t serial = qp.delivered; serial < qp.posted; ++serial)
+    if (qp.ring[serial & (qp.ring.size() - 1)].op == WorkRequest::Op::send) ++count;
+  return count;
+}
+
 const std::vector<QpId>& Network::hung() noexcept {
   std::erase_if(hung_, [this](QpId id) { return qps_[id].state != Qp::State::ready; });
   return hung_;

@@ -1,5 +1,6 @@
 #include "sim/network/sim_fabric.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 #include "core/base/assert.hpp"
@@ -169,7 +170,7 @@ std::size_t SimFabric::post(std::span<const WorkRequest> requests) noexcept {
 }
 
 std::size_t SimFabric::poll(Nanos, std::span<FabricEvent> out) noexcept {
-  return live() ? network_.poll(node_, out) : 0;
+  return live() ? network_.poll(node_, out.first(std::min(out.size(), batch_))) : 0;
 }
 
 bool SimFabric::try_wait() noexcept {

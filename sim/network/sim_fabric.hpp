@@ -32,6 +32,8 @@ class SimFabric final : public PlainFabric {
   ~SimFabric() override = default;
 
   NodeId node() const noexcept { return node_; }
+  // poll() reports no more than `count` events, as a backend that looks at one queue at a time. At least 1.
+  void report_at_most(std::size_t count) noexcept { batch_ = count; }
 
   const Capabilities& capabilities() const noexcept override { return network_.capabilities(); }
   Result<Region> allocate(std::size_t bytes) override;
@@ -61,6 +63,7 @@ class SimFabric final : public PlainFabric {
   ChoiceSource& choice_;
   NodeId node_;
   std::uint32_t incarnation_;
+  std::size_t batch_ = ~std::size_t{0};
 };
 
 }  // namespace rtrs::sim

@@ -104,7 +104,11 @@ namespace rtrs::sim {
   X(rnr_exceeded, "retries for want of a receive ran out")                       \
   X(clocks_apart, "clocks of different speed")                                   \
   X(same_identity, "a client came back with its former uuids")                   \
-  X(channels_apart, "messages of different connections in any order")
+  X(channels_apart, "messages of different connections in any order")            \
+  X(blackout, "a client lost all its connections at once")                       \
+  X(limits_changed, "the server came back with other limits")                    \
+  X(few_events, "a fabric that reports few events a poll")                       \
+  X(pathless_submit, "a request was submitted while no path was connected")
 
 enum class Mark : std::uint8_t {
 #define RTRS_SIM_MARK(name, text) name,

@@ -1,0 +1,99 @@
+#include "sim/oracles/client_promises.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace rtrs::sim {
+
+namespace {
+
+// Only a deadline of the machine ends a path for one of these.
+bool is_of_deadline(Reason reason) noexcept {
+  return reason == Reason::heartbeat_lost || reason == Reason::info_timeout ||
+         reason == Reason::request_timeout || reason == Reason::connection_silent;
+}
+
+Nanos longest_delay(const ClientConfig& config) noexcept {
+  const Nanos turn = config.lead_head_start == kNever ? 0 : config.lead_head_start;
+  return std::max({config.reconnect_min, config.reconnect_max, config.busy_retry, turn}) +
+         config.reconnect_jitter;
+}
+
+}  // namespace
+
+ClientPromises::ClientPromises(Judge& judge, const ClientConfig& config, bool whole_requests)
+    : judge_(judge), config_(config), whole_requests_(whole_requests) {
+  timeouts_before_.fill(kNothing);
+  asked_.fill(kNever);
+}
+
+void ClientPromises::poll_begins(const Before& before) {
+  before_ = before;
+  down_before_ = down_since_;
+  missed_ = Reason::none;
+}
+
+void ClientPromises::note(const PathEvent& news) {
+  if (news.kind == PathEvent::Kind::link_down) down_since_ = news.at;
+  if (news.kind == PathEvent::Kind::path) note_path(news.path, news.at);
+}
+
+void ClientPromises::note_path(const PathChanged& path, Nanos at) {
+  const std::uint32_t bit = std::uint32_t{1} << path.path;
+  const auto fail = [&](const std::string& what) {
+    judge_.fail(Oracle::promises, at, "path " + std::to_string(path.path) + what);
+  };
+  const bool ends = path.state == PathState::draining || path.state == PathState::closing;
+  if (ends && is_of_deadline(path.reason)) missed_ = path.reason;
+  if (ends && path.reason == Reason::connection_silent && (before_.delivered & bit) != 0)
+    fail(" ended as silent although everything that was posted on it had been delivered");
+  if (ends && path.reason == Reason::request_timeout) {
+    timeouts_before_[path.path] = timeouts_;
+  } else if (!ends && timeouts_before_[path.path] != kNothing) {
+    owed_ = owed_ || timeouts_ == timeouts_before_[path.path];
+    timeouts_before_[path.path] = kNothing;
+  }
+  if (path.state == PathState::waiting && path.delay > longest_delay(config_))
+    fail(" is to be tried again after " + std::to_string(path.delay) + " ns, which is longer than any delay");
+  // News of before the operator asked may come after it did.
+  if (path.state == PathState::connecting && asked_[path.path] != kNever && at > asked_[path.path])
+    asked_[path.path] = kNever;
+  const bool ended = path.state == PathState::closed && config_.max_reconnect_attempts < 0;
+  if (ended && !leaving_ && asked_[path.path] == kNever)
+    fail(std::string(" is closed although nobody asked for that: ") + to_string(path.reason));
+}
+
+// Since `since` the time until now is shorter than queue_timeout.
+bool ClientPromises::early(Nanos submitted, Nanos since, Nanos now) const noexcept {
+  return since == kNever || now < std::max(submitted, since) + config_.queue_timeout;
+}
+
+void ClientPromises::completed(std::uint32_t io, Errc result, Nanos submitted, Nanos now) {
+  if (result == Errc::request_timeout) {
+    ++timeouts_;
+    owed_ = false;
+  }
+  if (result != Errc::no_path || config_.queue_timeout == kNever) return;
+  if (early(submitted, down_since_, now) && early(submitted, down_before_, now) &&
+      early(submitted, before_.without_permits_since, now))
+    judge_.fail(Oracle::promises, now,
+                "request " + std::to_string(io) +
+                    " failed for want of a path before queue_timeout without one was over");
+}
+
+void ClientPromises::poll_ends(std::size_t taken, bool all_results, Nanos now) {
+  // A client takes a bounded number of batches before its deadlines, so that a flood cannot put them off.
+  constexpr std::size_t kBatches = 64;
+  if (missed_ != Reason::none && taken < before_.held_events && taken < kBatches)
+    judge_.fail(Oracle::promises, now,
+                std::string("a deadline ended a path (") + to_string(missed_) + ") while the fabric held " +
+                    std::to_string(before_.held_events - taken) + " events that came before it");
+  if (!all_results) return;
+  if (owed_ && whole_requests_)
+    judge_.fail(
+        Oracle::promises, now,
+        "a path ended because a request was not answered within request_timeout, and none failed with it");
+  owed_ = false;
+}
+
+}  // namespace rtrs::sim
