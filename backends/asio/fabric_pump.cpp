@@ -145,11 +145,11 @@ void FabricPump::stop() {
   state_->stop();
 }
 
-void FabricPump::kick() {
+void FabricPump::step_if_due() {
   if (state_->polls() || state_->hooks.next_deadline() < state_->armed) state_->schedule();
 }
 
-void FabricPump::wake() {
+void FabricPump::step_soon() {
   state_->schedule();
 }
 

@@ -44,9 +44,9 @@ class FabricPump {
   void start();
   void stop();
   // Call after anything that may have made a deadline earlier or a result ready outside of a step.
-  void kick();
+  void step_if_due();
   // Takes a step soon, whatever the deadlines: after anything else that changes what there is to do.
-  void wake();
+  void step_soon();
 
  private:
   struct State;

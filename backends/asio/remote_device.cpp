@@ -99,7 +99,7 @@ void RemoteDevice::begin(std::uint32_t slot, const DeviceIo& io) {
   request.user_data = slot;
   const bool open = map_begun_ || close_begun_;
   const Errc taken = open ? client_.submit(*fabric_, steady_now(), handle_, request) : Errc::not_open;
-  if (taken == Errc::ok) return pump_.kick();
+  if (taken == Errc::ok) return pump_.step_if_due();
   finish(slot, to_error_code(taken));
   settle_later();
 }
@@ -113,7 +113,7 @@ void RemoteDevice::finish(std::uint32_t slot, const boost::system::error_code& e
 void RemoteDevice::begin_close() {
   if (std::exchange(close_begun_, true)) return settle_later();  // the close before was cancelled
   client_.close(*fabric_, steady_now());
-  if (map_begun_) pump_.wake();
+  if (map_begun_) pump_.step_soon();
   settle_later();
 }
 
@@ -204,22 +204,22 @@ bool RemoteDevice::settle() {
 
 Errc RemoteDevice::add_path(const PathAddress& address) {
   const Errc result = client_.session().add_path(*fabric_, steady_now(), address);
-  pump_.wake();
+  pump_.step_soon();
   return result;
 }
 Errc RemoteDevice::reconnect_path(unsigned path) {
   const Errc result = client_.session().reconnect_path(*fabric_, steady_now(), path);
-  pump_.wake();
+  pump_.step_soon();
   return result;
 }
 Errc RemoteDevice::disconnect_path(unsigned path) {
   const Errc result = client_.session().disconnect_path(*fabric_, steady_now(), path);
-  pump_.wake();
+  pump_.step_soon();
   return result;
 }
 Errc RemoteDevice::remove_path(unsigned path) {
   const Errc result = client_.session().remove_path(*fabric_, steady_now(), path);
-  pump_.wake();
+  pump_.step_soon();
   return result;
 }
 

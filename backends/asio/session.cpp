@@ -36,7 +36,7 @@ void Session::start() {
 void Session::begin_close() {
   if (!started_ || client_.closed()) return finish_later(&Session::closing_, {});
   client_.close(*fabric_, steady_now());
-  pump_.wake();
+  pump_.step_soon();
 }
 
 void Session::finish_later(Operation Session::*operation, const boost::system::error_code& error) {
@@ -99,7 +99,7 @@ void Session::submit(std::uint32_t slot, IoRequest request) {
   request.user_data = slot;
   const Errc result = client_.submit(*fabric_, steady_now(), request);
   if (result != Errc::ok) return fail_later(slot, result);
-  pump_.kick();
+  pump_.step_if_due();
 }
 
 void Session::fail_later(std::uint32_t slot, Errc errc) {
@@ -110,19 +110,19 @@ void Session::fail_later(std::uint32_t slot, Errc errc) {
 
 void Session::add_path(const PathAddress& address) {
   client_.add_path(*fabric_, steady_now(), address);
-  pump_.wake();
+  pump_.step_soon();
 }
 void Session::reconnect_path(unsigned path) {
   client_.reconnect_path(*fabric_, steady_now(), path);
-  pump_.wake();
+  pump_.step_soon();
 }
 void Session::disconnect_path(unsigned path) {
   client_.disconnect_path(*fabric_, steady_now(), path);
-  pump_.wake();
+  pump_.step_soon();
 }
 void Session::remove_path(unsigned path) {
   client_.remove_path(*fabric_, steady_now(), path);
-  pump_.wake();
+  pump_.step_soon();
 }
 
 }  // namespace rtrs::asio

@@ -22,9 +22,9 @@ std::vector<NodeId> client_nodes(const Scenario& scenario) {
   for (std::uint32_t client = 0; client < scenario.clients; ++client) nodes.push_back(client + 1);
   return nodes;
 }
-wire::Uuid uuid_of(std::uint64_t seed, std::uint64_t client, std::uint64_t incarnation, std::uint64_t path) {
+wire::Uuid uuid_of(std::uint64_t seed, std::uint64_t client, std::uint64_t start, std::uint64_t path) {
   wire::Uuid uuid{};
-  std::uint64_t word = mix(seed ^ client << 56 ^ incarnation << 40 ^ path << 32);
+  std::uint64_t word = mix(seed ^ client << 56 ^ start << 40 ^ path << 32);
   for (std::size_t at = 0; at < uuid.bytes.size(); ++at) {
     if (at == 8) word = mix(word);
     uuid.bytes[at] = static_cast<std::uint8_t>(word >> (at % 8 * 8));
@@ -109,14 +109,14 @@ void World::start_server() {
   ServerNode& server = server_;
   server.up = true;
   server.paused_until = 0;
-  ++server.incarnation;
+  ++server.starts;
   server.hearts = watch_of(server, scenario_.server.heartbeat);
   server.sim = std::make_unique<SimFabric>(network_, server.id, choice_);
   server.lies.reset();
   if (scenario_.liar == server.id) server.lies = std::make_unique<LyingFabric>(*server.sim, kUserHeaderBytes);
   server.fabric = std::make_unique<WatchedFabric>(outlet(server), *server.hearts, server.clock);
   record(server, "server", "server");
-  const unsigned life = server.incarnation;
+  const unsigned life = server.starts;
   server.driver =
       disks_ != nullptr ? make_disks_server(scenario_.server, server.recorder.get(), life,
                                             {*disks_, network_, scenario_.workload.server_actions})
@@ -136,7 +136,7 @@ void World::start_client(std::uint32_t index) {
   ClientNode& client = *clients_[index];
   client.up = true;
   client.paused_until = client.failovers_seen = 0;
-  ++client.incarnation;
+  ++client.starts;
   client.without_path = {};
   client.leaving = false;
   client.missing.clear();
@@ -160,9 +160,9 @@ void World::start_client(std::uint32_t index) {
   }
   ClientOptions options;
   options.protocol = scenario_.client;
-  options.protocol.seed += client.incarnation * 1000 + index;
+  options.protocol.seed += client.starts * 1000 + index;
   options.session_name = "client" + std::to_string(index);
-  const unsigned identity = scenario_.same_identity ? 1 : client.incarnation;
+  const unsigned identity = scenario_.same_identity ? 1 : client.starts;
   options.session_uuid = uuid_of(options_.seed, index, identity, 99);
   for (std::uint32_t path = 0; path < kMaxPaths; ++path)
     options.path_uuids.push_back(uuid_of(options_.seed, index, identity, path));

@@ -113,7 +113,7 @@ class World : private ServerUser {
     std::unique_ptr<WatchedFabric> fabric;
     std::unique_ptr<Recorder> recorder;
     std::unique_ptr<HeartbeatWatch> hearts;
-    unsigned incarnation = 0;
+    unsigned starts = 0;
   };
   static constexpr std::uint32_t kMaxUnits = 8;  // of a request
   struct Buffer {
@@ -140,8 +140,7 @@ class World : private ServerUser {
     PathlessWait without_path;
     Nanos without_permits_since = kNever;  // all of them are given up
     std::vector<Buffer> buffers;
-    std::vector<std::unique_ptr<std::vector<std::byte>>>
-        memory;  // of every incarnation: late writes may land
+    std::vector<std::unique_ptr<std::vector<std::byte>>> memory;  // of every start: late writes may land
     RegionId region = kNoRegion;
     std::uint32_t left = 0;  // requests still to submit
     std::uint32_t under_way = 0;

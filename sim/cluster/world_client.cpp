@@ -161,13 +161,13 @@ void World::finished(ClientNode& client, std::uint32_t index, const IoCompletion
   // The server has said its last word, or the request may linger until its session is gone.
   if (done.result == Errc::ok || done.result == Errc::peer_error) booked.window_end = booked.answered;
   const bool unanswered = done.result == Errc::no_path || done.result == Errc::request_timeout;
-  if (unanswered && booked.direction == Direction::write) book_.failed_unanswered(io, client.incarnation);
+  if (unanswered && booked.direction == Direction::write) book_.failed_unanswered(io, client.starts);
   // Without a fence its chunk belongs to the next request, and storage may still read or fill it.
   if (unanswered && !scenario_.fenced && scenario_.storage.slow_rate != 0) {
     judge_.excuse(Oracle::data_integrity);
     judge_.excuse(Oracle::history);
   }
-  if (done.result == Errc::ok) book_.end_failed(index, client.incarnation, booked.invoked);
+  if (done.result == Errc::ok) book_.end_failed(index, client.starts, booked.invoked);
   if (done.result == Errc::peer_error) judge_.mark(Mark::storage_error);
   if (done.result == Errc::no_path) {
     judge_.mark(Mark::queue_expired);

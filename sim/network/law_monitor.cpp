@@ -359,10 +359,10 @@ void LawMonitor::on_connection(const NetworkEvent& h) {
       qp.request_sent = true;
       return;
     case NetworkEvent::Kind::request_seen: {
-      const std::uint64_t incarnation = h.node < crashes_.size() ? crashes_[h.node] : 0;
+      const std::uint64_t start = h.node < crashes_.size() ? crashes_[h.node] : 0;
       check(qp.request_sent, 16, h, "a connect request out of nowhere");
-      check(qp.seen_at != incarnation, 16, h, "a connect request was seen twice");
-      qp.seen_at = incarnation;
+      check(qp.seen_at != start, 16, h, "a connect request was seen twice");
+      qp.seen_at = start;
       return;
     }
     case NetworkEvent::Kind::established:

@@ -78,7 +78,7 @@ class LawMonitor {
     QpId peer = kNone;
     Ending cause = Ending::flushed;
     std::uint64_t budget = 0;
-    std::uint64_t seen_at = ~std::uint64_t{0};  // incarnation of the server that saw the connect request
+    std::uint64_t seen_at = ~std::uint64_t{0};  // start of the server that saw the connect request
     std::uint64_t first = 0;                    // serial of queue[head]
     std::uint64_t acked = 0;                    // serials below have arrived, says the network
     std::uint64_t ended = 0;                    // serials below have completed or failed

@@ -98,7 +98,7 @@ class Network {
   void crash(NodeId, bool orderly, ChoiceSource&);
   void restart(NodeId);
   bool is_up(NodeId node) const noexcept { return nodes_[node].up; }
-  std::uint32_t incarnation(NodeId node) const noexcept { return nodes_[node].incarnation; }
+  std::uint32_t starts(NodeId node) const noexcept { return nodes_[node].starts; }
 
   // --- what a fabric calls; `node` is up ---
   const Capabilities& capabilities() const noexcept { return config_.capabilities; }
@@ -189,7 +189,7 @@ class Network {
   struct Node {
     bool up = true;
     bool silent = false;
-    std::uint32_t incarnation = 1;
+    std::uint32_t starts = 1;
     std::vector<Memory> memory;
     std::vector<Key> keys;  // by RemoteKeyId
     std::vector<RemoteKeyId> free_keys;
@@ -288,7 +288,7 @@ class Network {
   struct Request {  // as the server's side sees it
     QpId client = kNone;
     NodeId node = kNone;
-    std::uint32_t incarnation = 0;
+    std::uint32_t starts = 0;
     enum class State : std::uint8_t { open, accepted, rejected, refused } state = State::open;
     QpId server = kNone;
     PayloadId reject_data = kNoPayload;

@@ -164,7 +164,7 @@ void Network::on_request(const Datagram& datagram, ChoiceSource& choice) {
     pool_.give_back(datagram.data);
     return;
   }
-  if (known != kNone && requests_[known].incarnation == node.incarnation) {
+  if (known != kNone && requests_[known].starts == node.starts) {
     pool_.give_back(datagram.data);
     const Request& request = requests_[known];
     if (request.state == Request::State::accepted) {
@@ -190,7 +190,7 @@ void Network::on_request(const Datagram& datagram, ChoiceSource& choice) {
   Request& request = requests_.emplace_back();
   request.client = datagram.from;
   request.node = info.server;
-  request.incarnation = node.incarnation;
+  request.starts = node.starts;
   NetworkEvent h;
   h.kind = NetworkEvent::Kind::request_seen;
   h.qp = datagram.from;
@@ -207,7 +207,7 @@ void Network::on_request(const Datagram& datagram, ChoiceSource& choice) {
 bool Network::is_open_request(NodeId node, std::uint32_t id) const noexcept {
   if (id >= requests_.size()) return false;
   const Request& request = requests_[id];
-  return request.node == node && request.incarnation == nodes_[node].incarnation &&
+  return request.node == node && request.starts == nodes_[node].starts &&
          request.state == Request::State::open;
 }
 

@@ -328,7 +328,7 @@ void Network::restart(NodeId node_id) {
   if (node.up) return;
   node.up = true;
   node.silent = false;
-  ++node.incarnation;
+  ++node.starts;
   node.memory.clear();
   node.keys.clear();
   node.free_keys.clear();

@@ -68,8 +68,8 @@ RemoteKey Network::make_key(NodeId node_id, RegionId region, std::size_t offset,
   if (node.free_keys.empty()) {
     id = static_cast<RemoteKeyId>(node.keys.size());
     RTRS_ASSERT(id < kMaxKeys);
-    // Keys of another incarnation of the node are no keys of this one.
-    node.keys.emplace_back().generation = static_cast<std::uint16_t>(node.incarnation * 0x1357u);
+    // Keys of another start of the node are no keys of this one.
+    node.keys.emplace_back().generation = static_cast<std::uint16_t>(node.starts * 0x1357u);
   } else {
     id = node.free_keys.back();
     node.free_keys.pop_back();
@@ -79,7 +79,7 @@ RemoteKey Network::make_key(NodeId node_id, RegionId region, std::size_t offset,
   key.region = region;
   key.offset = static_cast<std::uint32_t>(offset);
   key.length = static_cast<std::uint32_t>(length);
-  key.address = (std::uint64_t{node.incarnation} << 52) + ((std::uint64_t{region} + 1) << 32) + offset;
+  key.address = (std::uint64_t{node.starts} << 52) + ((std::uint64_t{region} + 1) << 32) + offset;
   RemoteKey remote_key;
   remote_key.id = id;
   remote_key.rkey = fresh_key(node_id, id);

@@ -35,12 +35,12 @@ std::string to_text(const PortAddress& address) {
 }
 
 SimFabric::SimFabric(Network& network, NodeId node, ChoiceSource& choice)
-    : network_(network), choice_(choice), node_(node), incarnation_(network.incarnation(node)) {
+    : network_(network), choice_(choice), node_(node), start_(network.starts(node)) {
   RTRS_ASSERT(network.is_up(node));
 }
 
 bool SimFabric::live() const noexcept {
-  return network_.is_up(node_) && network_.incarnation(node_) == incarnation_;
+  return network_.is_up(node_) && network_.starts(node_) == start_;
 }
 
 Result<Region> SimFabric::allocate(std::size_t bytes) {

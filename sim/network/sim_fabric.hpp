@@ -62,7 +62,7 @@ class SimFabric final : public PlainFabric {
   Network& network_;
   ChoiceSource& choice_;
   NodeId node_;
-  std::uint32_t incarnation_;
+  std::uint32_t start_;
   std::size_t batch_ = ~std::size_t{0};
 };
 

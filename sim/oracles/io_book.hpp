@@ -62,15 +62,15 @@ class IoBook {
   }
   // The client failed this write without an answer of the server, which may still execute it. Its window
   // stays open until end_failed() or close_windows().
-  void failed_unanswered(std::uint32_t io, unsigned incarnation) { failed_.push_back({io, incarnation}); }
-  // A request of this incarnation of the client, given to it at `invoked`, succeeded. Writes that had failed
+  void failed_unanswered(std::uint32_t io, unsigned start) { failed_.push_back({io, start}); }
+  // A request of this start of the client, given to it at `invoked`, succeeded. Writes that had failed
   // by then must not take effect any more.
-  void end_failed(std::uint32_t client, unsigned incarnation, Tick invoked) {
+  void end_failed(std::uint32_t client, unsigned start, Tick invoked) {
     if (failed_.empty()) return;
     const Tick now = tick();
     std::erase_if(failed_, [&](const FailedWrite& one) {
       const BookedIo& write = ios_[one.io];
-      if (write.client != client || one.incarnation != incarnation || write.answered > invoked) return false;
+      if (write.client != client || one.start != start || write.answered > invoked) return false;
       ios_[one.io].window_end = std::min(ios_[one.io].window_end, now);
       return true;
     });
@@ -82,7 +82,7 @@ class IoBook {
  private:
   struct FailedWrite {
     std::uint32_t io = 0;
-    unsigned incarnation = 0;
+    unsigned start = 0;
   };
   std::vector<BookedIo> ios_;
   std::vector<FailedWrite> failed_;  // with open windows

@@ -130,7 +130,7 @@ bool Daemon::step(Nanos now) {
 
 // True when something finished, or more can be done at once.
 bool Daemon::run_storage() {
-  if (std::exchange(submitted_, false)) engine_->kick();
+  if (std::exchange(submitted_, false)) engine_->start_submitted();
   if (!engine_->has_news()) return false;
   const std::size_t count = engine_->poll(done_);
   const Nanos now = asio::steady_now();
@@ -150,7 +150,7 @@ void Daemon::wait_for_storage() {
                             [this](const boost::system::error_code& error) {
                               if (error) return;
                               run_storage();
-                              pump_.wake();  // for the answers, and for what is left to do
+                              pump_.step_soon();  // for the answers, and for what is left to do
                               wait_for_storage();
                             });
 }
@@ -186,7 +186,7 @@ void Daemon::begin_shutdown(const char* why) {
                server_.transport().session_count());
   stopping_ = true;
   server_.close(*fabric_, asio::steady_now());
-  pump_.wake();
+  pump_.step_soon();
 }
 
 void Daemon::report_news() {

@@ -33,7 +33,7 @@ void Daemon::perform(const block::OpenExport& action) {
     return [this, action, mode, name, found] {
       if (!*found && catalog_->takes_descriptors(name)) descriptors_.give_back();
       opened(action, name, mode, std::move(*found));
-      pump_.wake();
+      pump_.step_soon();
     };
   });
 }
@@ -128,7 +128,7 @@ void Daemon::perform(const block::MeasureExport& action) {
         log_.write(LogKind::device, spdlog::level::info, "{} the size of {} changed from {} to {} bytes",
                    who(action.session), in_quotes(name), before, device->size_bytes());
       server_.export_measured(*fabric_, asio::steady_now(), action.id, device->sectors());
-      pump_.wake();
+      pump_.step_soon();
     };
   });
 }
@@ -143,7 +143,7 @@ void Daemon::close(BlockingJobs::Lane lane, OpenedDevice device) {
     *closing = OpenedDevice{};
     return [this, file] {
       if (file) descriptors_.give_back();
-      pump_.wake();
+      pump_.step_soon();
     };
   });
 }

@@ -249,7 +249,7 @@ void StorageEngine::make_ready(std::uint32_t index, Phase phase) noexcept {
   append(ready_, index);
 }
 
-bool StorageEngine::kick() noexcept {
+bool StorageEngine::start_submitted() noexcept {
   // What the kernel does not take now (EAGAIN, EBUSY) stays queued, and the caller is told to come back.
   while (io_uring_sq_ready(&ring_) != 0) {
     const int result = io_uring_submit(&ring_);
@@ -339,9 +339,9 @@ std::size_t StorageEngine::report(std::span<StorageResult> done) noexcept {
 }
 
 std::size_t StorageEngine::poll(std::span<StorageResult> done) noexcept {
-  kick();
+  start_submitted();
   reap();
-  kick();
+  start_submitted();
   return report(done);
 }
 

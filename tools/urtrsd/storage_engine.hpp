@@ -55,8 +55,8 @@ struct StorageResult {
 // device that hangs hold up nobody else's.
 //
 // Event loop: wait until fd() is readable, then poll() until it returns less than the span
-// holds. After each batch of submit(), kick(); when that returns true, poll() without waiting. Busy polling:
-// only submit() and poll(), which kicks by itself.
+// holds. After each batch of submit(), start_submitted(); when that returns true, poll() without waiting.
+// Busy polling: only submit() and poll(), which does that by itself.
 class StorageEngine {
  public:
   struct Options {
@@ -80,7 +80,7 @@ class StorageEngine {
   bool submit(const StorageOp& op) noexcept;
 
   // Hands what was submitted to the kernel, one system call for all. True when poll() has something to do.
-  bool kick() noexcept;
+  bool start_submitted() noexcept;
 
   // True when poll() has something to do. No system call.
   bool has_news() const noexcept;

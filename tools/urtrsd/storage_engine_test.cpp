@@ -201,7 +201,7 @@ TEST_P(Engine, ItsDescriptorWakesAnEventLoop) {
   std::array<StorageResult, 4> done;
   std::size_t reported = 0;
   while (reported == 0) {
-    if (!engine_->kick()) {
+    if (!engine_->start_submitted()) {
       pollfd waited{engine_->fd(), POLLIN, 0};
       ASSERT_EQ(::poll(&waited, 1, 60000), 1);
     }

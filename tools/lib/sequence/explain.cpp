@@ -78,7 +78,7 @@ Explainer::Known& Explainer::begin(const Fields& record, Side side, bool registr
   machine.registry = registry;
   if (before != by_instance_.end()) {
     const Machine& last = story_.machines[static_cast<std::size_t>(before->second.machine)];
-    machine.incarnation = static_cast<std::uint16_t>(last.incarnation + 1);
+    machine.start = static_cast<std::uint16_t>(last.start + 1);
   }
   TraceFile& file = story_.files[static_cast<std::size_t>(file_)];
   (side == Side::client ? file.has_client : file.has_server) = true;

@@ -55,10 +55,10 @@ struct Machine {
   std::uint16_t instance = 0;
   Side side = Side::client;
   bool registry = false;
-  std::uint16_t session = 0;      // server: index, which the path of its keys begins with
-  std::uint32_t depth = 0;        // chunks or permits, 0: not known yet
-  bool generations = false;       // negotiated
-  std::uint16_t incarnation = 0;  // of this instance, from 0
+  std::uint16_t session = 0;  // server: index, which the path of its keys begins with
+  std::uint32_t depth = 0;    // chunks or permits, 0: not known yet
+  bool generations = false;   // negotiated
+  std::uint16_t start = 0;    // of this instance, from 0
 };
 
 // One incarnation of a connection as one side saw it.
