@@ -89,6 +89,7 @@ class BlockWorld {
   Fabric& client_fabric() { return *node().fabric; }
   // Results of those, oldest first.
   std::deque<BlockCompletion>& unjudged() { return book().unjudged(); }
+  bool server_up() const noexcept { return w_.server_.up; }
   bool link_up() const { return client().session().link_up(); }
   bool closed() const { return client().closed(); }
   const WorkloadOptions& load() const { return w_.scenario_.workload; }

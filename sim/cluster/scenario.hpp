@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -50,12 +51,10 @@ struct DeadLinks {
 };
 
 class World;
-struct BlockScenario;
 // What drives a directed world instead of its script; see sim/blocks.
 struct Play {
-  const BlockScenario* what = nullptr;
-  std::string_view id;
-  void (*run)(World&, const BlockScenario&) = nullptr;
+  std::string id;                   // of the directed scenario
+  std::function<void(World&)> run;  // empty: the script does
 };
 
 struct Scenario {

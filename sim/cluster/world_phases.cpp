@@ -271,7 +271,7 @@ bool World::follow_script() {
 }
 
 void World::play() {
-  if (scenario_.play.run != nullptr) return scenario_.play.run(*this, *scenario_.play.what);
+  if (scenario_.play.run) return scenario_.play.run(*this);
   start_server();
   for (std::uint32_t index = 0; index < clients_.size(); ++index) start_client(index);
   if (scenario_.dead_links.from_start) kill_links();

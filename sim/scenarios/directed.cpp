@@ -71,6 +71,18 @@ Scenario make_directed(const Directed& directed, ChoiceSource& choice) {
   return world_of(*directed.text, choice);
 }
 
+bool drive(Scenario& world, std::string_view id) {
+  const Directed* directed = find_directed(id);
+  if (directed == nullptr) return false;
+  if (directed->blocks != nullptr) {
+    drive(world, *directed->blocks);
+    return true;
+  }
+  if (directed->text->disks.empty()) return false;
+  drive(world, *directed->text);
+  return true;
+}
+
 std::string add_scenarios(std::string_view text, std::vector<std::string>& ids) {
   std::string why;
   if (!add(catalogue(), text, why)) return why;

@@ -135,6 +135,8 @@ class Reader {
       scenario_->expect = rest == "ok" ? std::string_view() : rest;
       return rest == "ok" || is_oracle(rest) ? "" : "'expect' is followed by ok or the id of an oracle";
     }
+    if (word == "disks") return begin_disks(rest);
+    if (disks_ && word != "rate") return disks_->take(line);
     std::string why;
     const auto step = parse_step(line, why);
     if (!step) return why;
@@ -144,8 +146,10 @@ class Reader {
   // Of what is complete; empty: nothing is wrong.
   std::string check() {
     if (settings_ == nullptr) return {};
+    if (std::string why = end_disks(); !why.empty()) return name_ + ": " + why;
     CalmChoice calm;
-    Scenario world = common(calm);
+    const bool has_disks = scenario_ != nullptr && !scenario_->disks.empty();
+    Scenario world = has_disks ? block_world_of({}) : common(calm);
     for (const auto& [name, value] : *settings_) set_option(world, name, value);
     const char* problem = problem_of(world);
     return problem == nullptr ? "" : name_ + ": " + problem;
@@ -157,6 +161,20 @@ class Reader {
   }
 
  private:
+  std::string begin_disks(std::string_view rest) {
+    if (disks_) return "'disks' is there already";
+    if (!scenario_->script.empty()) return "'disks' comes before all steps";
+    return disks_.emplace().take_disks(rest);
+  }
+  std::string end_disks() {
+    if (!disks_) return {};
+    std::string why = disks_->end();
+    scenario_->disks = std::move(disks_->disks);
+    scenario_->devices = std::move(disks_->script);
+    disks_.reset();
+    return why;
+  }
+
   std::string begin(bool is_setup, std::string_view rest) {
     if (std::string why = check(); !why.empty()) return why;
     const std::size_t colon = rest.find(':');
@@ -199,10 +217,23 @@ class Reader {
 
   Setups& setups_;
   std::deque<ScenarioText> scenarios_;
-  ScenarioText* scenario_ = nullptr;  // null in a setup
-  Settings* settings_ = nullptr;      // of what is being read; null: nothing yet
+  ScenarioText* scenario_ = nullptr;         // null in a setup
+  std::optional<DeviceScriptReader> disks_;  // of the scenario that is being read, if it is one of devices
+  Settings* settings_ = nullptr;             // of what is being read; null: nothing yet
   std::string name_;
 };
+
+Scenario device_world_of(const ScenarioText& scenario) {
+  Scenario s = block_world_of({});
+  for (const auto& [name, value] : scenario.settings) {
+    const std::string why = set_option(s, name, value);
+    RTRS_ASSERT(why.empty());  // parse_scenarios() has tried each
+  }
+  s.fenced = s.can_fence();
+  s.script.insert(s.script.end(), scenario.script.begin(), scenario.script.end());
+  drive(s, scenario);
+  return s;
+}
 
 }  // namespace
 
@@ -226,7 +257,14 @@ std::optional<std::vector<ScenarioText>> parse_scenarios(std::string_view text, 
   return reader.take_all();
 }
 
+void drive(Scenario& world, const ScenarioText& scenario) {
+  world.play = {scenario.id, [&scenario](World& w) {
+                  play_disks(w, scenario.disks, [&](BlockWorld& blocks) { play(blocks, scenario.devices); });
+                }};
+}
+
 Scenario world_of(const ScenarioText& scenario, ChoiceSource& choice) {
+  if (!scenario.disks.empty()) return device_world_of(scenario);
   Scenario s = common(choice);
   for (const auto& [name, value] : scenario.settings) {
     const std::string why = set_option(s, name, value);

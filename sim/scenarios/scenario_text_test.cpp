@@ -75,6 +75,57 @@ TEST(ScenarioText, TimesHaveUnitsOrAreNever) {
   EXPECT_EQ(s.client.close_timeout, seconds(2));
 }
 
+TEST(ScenarioText, LinesOfBlockDevicesThatAreWrongAreSaidWithTheirLine) {
+  const auto why = [](const std::string& line) { return refusal("scenario A\ndisks a b=128\n" + line); };
+  EXPECT_EQ(refusal("scenario A\ndisks"), "line 2: 'disks' is followed by the names of disks");
+  EXPECT_EQ(refusal("scenario A\ndisks a=0"), "line 2: not NAME or NAME=SECTORS, 1 to 4096 of them: 'a=0'");
+  EXPECT_EQ(refusal("scenario A\ndisks a a"), "line 2: a disk 'a' is there already");
+  EXPECT_EQ(refusal("scenario A\ncut path=1\ndisks a"), "line 3: 'disks' comes before all steps");
+  EXPECT_EQ(refusal("setup s\ndisks a"), "line 2: a setup has nothing but lines that begin with 'set'");
+  EXPECT_EQ(why("disks c"), "line 3: 'disks' is there already");
+  EXPECT_EQ(why("explode a"), "line 3: no verb 'explode' for block devices");
+  EXPECT_EQ(why("open"), "line 3: open needs a name");
+  EXPECT_EQ(why("open c"), "line 3: no disk 'c' in the line 'disks'");
+  EXPECT_EQ(why("open a number=3"), "line 3: open takes no 'number=3'");
+  EXPECT_EQ(why("read a fua"), "line 3: read takes no 'fua'");
+  EXPECT_EQ(why("write a sector=9..3"), "line 3: not understood: 'sector=9..3'");
+  EXPECT_EQ(why("write a sector=3..3"), "line 3: not understood: 'sector=3..3'");
+  EXPECT_EQ(why("write a sectors=0"), "line 3: not understood: a disk or an IO of no sectors");
+  EXPECT_EQ(why("write a sectors=4097"), "line 3: not understood: 'sectors=4097'");
+  EXPECT_EQ(why("write a is=EWHAT"), "line 3: not understood: 'is=EWHAT'");
+  EXPECT_EQ(why("break_path path=2"), "line 3: not understood: 'path=2'");
+  EXPECT_EQ(why("pass time=5"), "line 3: not understood: 'time=5'");
+  EXPECT_EQ(why("pass time=99999999h"), "line 3: not understood: 'time=99999999h'");
+  EXPECT_EQ(why("pass time=1..4000s"), "line 3: not understood: 'time=1..4000s'");
+  EXPECT_EQ(why("pass"), "line 3: pass needs time=");
+  EXPECT_EQ(why("done first"), "line 3: done needs is=");
+  EXPECT_EQ(why("end"), "line 3: 'end' without a 'repeat' or 'either' before it");
+  EXPECT_EQ(why("repeat number=2\nor"), "line 4: 'or' without an 'either' before it");
+  EXPECT_EQ(why("either\nover\nor\nover"), "A: a 'repeat' or 'either' has no 'end'");
+  EXPECT_EQ(why("either\nover\nor\nrepeat number=0..3\nopen b\nend\nend\n"), "accepted");
+}
+
+TEST(ScenarioText, AScenarioOfBlockDevicesFailsWhereItsLineIsNotKept) {
+  const auto play = [](const std::string& lines) {
+    const auto all = read("scenario A\n set workload.disk_time=2ms\n disks a\n" + lines);
+    CalmChoice calm;
+    const Scenario scenario = world_of(all.at(0), calm);
+    WorldOptions options;
+    options.scenario = &scenario;
+    return World(options, calm).run().failure.text;
+  };
+  EXPECT_EQ(play("open a\nwrite a as=x\ndone x is=ok\nread a is=ok\nopenings a number=1\nholders a number=1"),
+            "");
+  for (const std::string line :
+       {"openings a number=2", "holders a number=0", "size a sectors=65", "not_open a", "write a is=failed",
+        "write a is=EIO", "write a sector=64 is=ok", "done x is=ok", "refused a is=EPERM", "start",
+        "unmapped a"})
+    EXPECT_NE(play("open a\n" + line), "") << line;
+  EXPECT_NE(play("write a"), "") << "before it is mapped";
+  EXPECT_NE(play("map a is=EEXIST"), "");
+  EXPECT_EQ(play("open a\nrepeat number=3\nwrite a is=ok\nend\nacted a number=3"), "");
+}
+
 TEST(ScenarioText, TheIdsOfTheProgramAreTaken) {
   std::vector<std::string> ids;
   EXPECT_EQ(add_scenarios("scenario L01a\n", ids), "a scenario 'L01a' is there already");

@@ -4,8 +4,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "sim/blocks/block_scenarios.hpp"
 #include "sim/cluster/scenario_fields.hpp"
+#include "sim/scenarios/directed.hpp"
 
 namespace rtrs::tools {
 
@@ -81,7 +81,7 @@ Json scenario_json(const Scenario& s) {
   json["server"] = server;
   json["storage"] = storage;
   json["workload"] = workload;
-  if (s.play.run != nullptr) json["play"] = s.play.id;
+  if (s.play.run) json["play"] = s.play.id;
   Json script = Json::array();
   for (const sim::Step& step : s.script) script.push_back(sim::to_text(step));
   json["script"] = script;
@@ -110,10 +110,8 @@ tl::expected<Scenario, std::string> parse_scenario(const Json& json) {
   if (!why.empty()) return wrong(why);
   if (const char* problem = sim::problem_of(s)) return wrong(problem);
   if (json.contains("play")) {
-    const auto* play =
-        json["play"].is_string() ? sim::find_block_scenario(json["play"].get<std::string>()) : nullptr;
-    if (play == nullptr) return wrong("\"play\" must be the id of a scenario of block devices");
-    sim::drive(s, *play);
+    if (!json["play"].is_string() || !sim::drive(s, json["play"].get<std::string>()))
+      return wrong("\"play\" must be the id of a scenario of block devices (of a file: --file)");
   }
   if (json.contains("script")) {
     if (!json["script"].is_array()) return wrong("\"script\" must be a list of lines");

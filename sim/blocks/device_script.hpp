@@ -1,0 +1,149 @@
+// What happens to block devices, as lines of text: the part of a scenario file
+// (sim/scenarios/scenario_text.hpp) behind its line `disks`. One client has mapped nothing yet, its session
+// is up, and its two paths are 0 and 1.
+//
+//   open a                                  map it, and wait until it is open
+//   write a sector=0..50 sectors=8 as=first submit a write of eight sectors, anywhere in the first 58
+//   break_path path=0                       without a path: both
+//   done first is=ok                        wait until that write is over: it has to succeed
+//   flush a is=EIO                          submit it and wait: it has to fail with EIO
+//   repeat number=4 ... end                 four times; not after a rule was broken
+//   either ... or ... end                   one of the parts, drawn
+//
+// A range LOW..HIGH means a draw, HIGH excluded; a time is drawn in its unit. Lines that wait do so for ten
+// virtual minutes at most; then the rule of the line is broken.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/blocks/block_world.hpp"
+
+namespace rtrs::sim {
+
+// Which words a verb understands besides the disk.
+enum DeviceWord : std::uint32_t {
+  kDisk = 1,
+  kNumber = 2,
+  kTime = 4,
+  kSectorWords = 8,  // sector and sectors
+  kPath = 16,
+  kIs = 32,
+  kAs = 64,
+  kFua = 128,
+  kReadOnly = 256,
+  kProcess = 512,
+  kMemory = 1024,  // memory, no_fua, writable and read_only of a disk
+  kName = 2048,    // of an IO, in the place of the disk
+  kNewDisk = 4096  // any name
+};
+
+// X(verb, words)
+#define RTRS_SIM_DEVICE_VERBS(X)                                                                      \
+  X(disk, kDisk | kMemory)             /* the disk lives in memory, has no FUA, may not be written */ \
+  X(add_disk, kNewDisk | kSectorWords) /* another one, of `sectors` */                                \
+  X(map, kNewDisk | kReadOnly | kIs)   /* begins; is=EEXIST: it is refused at once */                 \
+  X(open, kDisk | kReadOnly)           /* map, and opened */                                          \
+  X(remap, kDisk)                      /* asks for it again */                                        \
+  X(unmap, kDisk)                                                                                     \
+  X(opened, kDisk)              /* waits until the device is open */                                  \
+  X(unmapped, kNewDisk)         /* waits until it is unmapped */                                      \
+  X(refused, kNewDisk | kIs)    /* waits until the server has refused it with this errno */           \
+  X(not_open, kDisk)            /* a rule */                                                          \
+  X(openings, kDisk | kNumber)  /* a rule: it was opened so often */                                  \
+  X(size, kDisk | kSectorWords) /* a rule: the client knows so many `sectors` */                      \
+  X(holders, kDisk | kNumber)   /* a rule: so many sessions of the server hold it open */             \
+  X(write, kDisk | kSectorWords | kIs | kAs | kFua)                                                   \
+  X(read, kDisk | kSectorWords | kIs | kAs)                                                           \
+  X(flush, kDisk | kIs | kAs)                                                                         \
+  X(discard, kDisk | kSectorWords | kIs | kAs)                                                        \
+  X(write_zeroes, kDisk | kSectorWords | kIs | kAs)                                                   \
+  X(done, kName | kIs)                    /* waits until the IO named with as= is over */             \
+  X(load, kDisk | kNumber | kSectorWords) /* `number` IOs of any kind and place, some time apart */   \
+  X(spread, kDisk | kNumber)   /* writes and reads of other sectors each, at once; at most eight */   \
+  X(over, 0)                   /* waits until every IO is over */                                     \
+  X(crash, kProcess)           /* the server's host, or its process alone */                          \
+  X(start, 0)                  /* the next server */                                                  \
+  X(restart, kTime | kProcess) /* crash, pass, start */                                               \
+  X(replace, 0)                /* the server ends orderly, and the next one starts */                 \
+  X(cut, kPath)                                                                                       \
+  X(heal, kPath)                                                                                      \
+  X(break_path, kPath)                                                                                \
+  X(link_up, 0)                   /* waits for it */                                                  \
+  X(link_down, 0)                 /* waits for it */                                                  \
+  X(take_away, kDisk)             /* an operator of the server closes it by force */                  \
+  X(resize, kDisk | kSectorWords) /* to `sectors` */                                                  \
+  X(fail_sync, kDisk)             /* a flush by another session fails */                              \
+  X(next_sync_fails, kDisk)                                                                           \
+  X(in_storage, kNumber)    /* waits until storage works for so many */                               \
+  X(acted, kDisk | kNumber) /* waits until so many operations acted on the disk */                    \
+  X(pass, kTime)                                                                                      \
+  X(repeat, kNumber)                                                                                  \
+  X(either, 0)
+
+struct DeviceLine {
+  enum class Verb : std::uint8_t {
+#define RTRS_SIM_DEVICE_VERB(name, words) name,
+    RTRS_SIM_DEVICE_VERBS(RTRS_SIM_DEVICE_VERB)
+#undef RTRS_SIM_DEVICE_VERB
+  };
+  struct Range {
+    std::uint64_t low = 0, high = 1;  // high excluded
+  };
+  // What an IO has to end with.
+  enum class Outcome : std::uint8_t {
+    unasked,  // the line does not wait
+    ok,
+    failed,     // with whatever errno
+    error,      // with `error`
+    ok_at_last  // it may tell of a loss (EIO); then the same once more succeeds
+  };
+  Verb verb = Verb::pass;
+  std::string disk;  // or the name of an IO
+  std::string as;
+  Range number{1, 2}, sector{0, 1}, sectors{8, 9}, path{0, 1}, time{0, 1};
+  Nanos unit = 1;  // of `time`
+  bool both_paths = true, fua = false, read_only = false, process = false;
+  bool memory = false, no_fua = false;
+  Outcome is = Outcome::unasked;
+  std::uint16_t error = 0;
+  std::vector<std::vector<DeviceLine>> parts;  // of repeat and either
+};
+using DeviceScript = std::vector<DeviceLine>;
+
+class DeviceScriptReader {
+ public:
+  // `rest` of the line `disks`: "a b=128", 64 sectors where nothing is said. Why it is wrong; empty: it is
+  // not.
+  std::string take_disks(std::string_view rest);
+  // The same for a line behind it.
+  std::string take(std::string_view line);
+  // The same for the end of the scenario.
+  std::string end() const;
+
+  struct Disk {
+    std::string name;
+    std::uint64_t sectors = 0;
+  };
+  std::vector<Disk> disks;
+  DeviceScript script;
+
+ private:
+  bool is_known(std::string_view disk) const noexcept;
+  std::string take_word(DeviceLine&, std::uint32_t words, std::string_view word);
+
+  std::vector<std::size_t> open_;   // blocks that are not ended: where each is in the one around it
+  std::vector<std::string> added_;  // by add_disk
+  DeviceScript& innermost();
+};
+
+// Plays the script in a world whose session is up.
+void play(BlockWorld&, const DeviceScript&);
+// A world from its beginning to its end: with these disks and a session that is up, `what` is played, and
+// everything is closed.
+void play_disks(World&, const std::vector<DeviceScriptReader::Disk>&,
+                const std::function<void(BlockWorld&)>& what);
+
+}  // namespace rtrs::sim
