@@ -18,9 +18,10 @@ using Range = DeviceLine::Range;
 struct VerbInfo {
   std::string_view name;
   std::uint32_t words;
+  std::string_view text;
 };
 constexpr VerbInfo kDeviceVerbs[] = {
-#define RTRS_SIM_DEVICE_VERB(name, words) {#name, words},
+#define RTRS_SIM_DEVICE_VERB(name, words, text) {#name, words, text},
     RTRS_SIM_DEVICE_VERBS(RTRS_SIM_DEVICE_VERB)
 #undef RTRS_SIM_DEVICE_VERB
 };
@@ -221,6 +222,24 @@ std::string DeviceScriptReader::take(std::string_view text) {
 
 std::string DeviceScriptReader::end() const {
   return open_.empty() ? "" : "a 'repeat' or 'either' has no 'end'";
+}
+
+std::string device_steps_text() {
+  static constexpr std::pair<std::uint32_t, std::string_view> kShown[] = {
+      {kDisk | kNewDisk, "DISK"}, {kName, "NAME"},      {kNumber, "number="}, {kTime, "time="},
+      {kPath, "path="},           {kIs, "is="},         {kAs, "as="},         {kFua, "fua"},
+      {kReadOnly, "read_only"},   {kProcess, "process"}};
+  std::string all;
+  for (const VerbInfo& one : kDeviceVerbs) {
+    std::string line = "  " + std::string(one.name);
+    for (const auto& [words, shown] : kShown)
+      if ((one.words & words) != 0) line += " " + std::string(shown);
+    if ((one.words & kSectorWords) != 0) line += " sector= sectors=";
+    if ((one.words & kMemory) != 0) line += " memory no_fua read_only";
+    line.resize(std::max<std::size_t>(line.size() + 2, 46), ' ');
+    all += line + std::string(one.text) + "\n";
+  }
+  return all;
 }
 
 }  // namespace rtrs::sim

@@ -40,52 +40,52 @@ enum DeviceWord : std::uint32_t {
   kNewDisk = 4096  // any name
 };
 
-// X(verb, words)
-#define RTRS_SIM_DEVICE_VERBS(X)                                                                      \
-  X(disk, kDisk | kMemory)             /* the disk lives in memory, has no FUA, may not be written */ \
-  X(add_disk, kNewDisk | kSectorWords) /* another one, of `sectors` */                                \
-  X(map, kNewDisk | kReadOnly | kIs)   /* begins; is=EEXIST: it is refused at once */                 \
-  X(open, kDisk | kReadOnly)           /* map, and opened */                                          \
-  X(remap, kDisk)                      /* asks for it again */                                        \
-  X(unmap, kDisk)                                                                                     \
-  X(opened, kDisk)              /* waits until the device is open */                                  \
-  X(unmapped, kNewDisk)         /* waits until it is unmapped */                                      \
-  X(refused, kNewDisk | kIs)    /* waits until the server has refused it with this errno */           \
-  X(not_open, kDisk)            /* a rule */                                                          \
-  X(openings, kDisk | kNumber)  /* a rule: it was opened so often */                                  \
-  X(size, kDisk | kSectorWords) /* a rule: the client knows so many `sectors` */                      \
-  X(holders, kDisk | kNumber)   /* a rule: so many sessions of the server hold it open */             \
-  X(write, kDisk | kSectorWords | kIs | kAs | kFua)                                                   \
-  X(read, kDisk | kSectorWords | kIs | kAs)                                                           \
-  X(flush, kDisk | kIs | kAs)                                                                         \
-  X(discard, kDisk | kSectorWords | kIs | kAs)                                                        \
-  X(write_zeroes, kDisk | kSectorWords | kIs | kAs)                                                   \
-  X(done, kName | kIs)                    /* waits until the IO named with as= is over */             \
-  X(load, kDisk | kNumber | kSectorWords) /* `number` IOs of any kind and place, some time apart */   \
-  X(spread, kDisk | kNumber)   /* writes and reads of other sectors each, at once; at most eight */   \
-  X(over, 0)                   /* waits until every IO is over */                                     \
-  X(crash, kProcess)           /* the server's host, or its process alone */                          \
-  X(start, 0)                  /* the next server */                                                  \
-  X(restart, kTime | kProcess) /* crash, pass, start */                                               \
-  X(replace, 0)                /* the server ends orderly, and the next one starts */                 \
-  X(cut, kPath)                                                                                       \
-  X(heal, kPath)                                                                                      \
-  X(break_path, kPath)                                                                                \
-  X(link_up, 0)                   /* waits for it */                                                  \
-  X(link_down, 0)                 /* waits for it */                                                  \
-  X(take_away, kDisk)             /* an operator of the server closes it by force */                  \
-  X(resize, kDisk | kSectorWords) /* to `sectors` */                                                  \
-  X(fail_sync, kDisk)             /* a flush by another session fails */                              \
-  X(next_sync_fails, kDisk)                                                                           \
-  X(in_storage, kNumber)    /* waits until storage works for so many */                               \
-  X(acted, kDisk | kNumber) /* waits until so many operations acted on the disk */                    \
-  X(pass, kTime)                                                                                      \
-  X(repeat, kNumber)                                                                                  \
-  X(either, 0)
+// X(verb, words, what it does, waits for or demands)
+#define RTRS_SIM_DEVICE_VERBS(X)                                                                         \
+  X(disk, kDisk | kMemory, "what the disk is from now on: in memory, without FUA, not to be written")    \
+  X(add_disk, kNewDisk | kSectorWords, "the server has another disk, of `sectors`")                      \
+  X(map, kNewDisk | kReadOnly | kIs, "begins to map the disk; is=EEXIST: that is refused at once")       \
+  X(open, kDisk | kReadOnly, "maps the disk, and waits until it is open")                                \
+  X(remap, kDisk, "asks for the device again")                                                           \
+  X(unmap, kDisk, "unmaps the device")                                                                   \
+  X(opened, kDisk, "waits until the device is open")                                                     \
+  X(unmapped, kNewDisk, "waits until it is unmapped")                                                    \
+  X(refused, kNewDisk | kIs, "waits until the server has refused it with this errno")                    \
+  X(not_open, kDisk, "a rule: the device is not open")                                                   \
+  X(openings, kDisk | kNumber, "a rule: it was opened so often")                                         \
+  X(size, kDisk | kSectorWords, "a rule: the client knows so many `sectors`")                            \
+  X(holders, kDisk | kNumber, "a rule: so many sessions of the server hold it open")                     \
+  X(write, kDisk | kSectorWords | kIs | kAs | kFua, "submits a write; with is= it waits for the result") \
+  X(read, kDisk | kSectorWords | kIs | kAs, "submits a read")                                            \
+  X(flush, kDisk | kIs | kAs, "submits a flush")                                                         \
+  X(discard, kDisk | kSectorWords | kIs | kAs, "submits a discard")                                      \
+  X(write_zeroes, kDisk | kSectorWords | kIs | kAs, "submits a write-zeroes")                            \
+  X(done, kName | kIs, "waits until the IO named with as= is over")                                      \
+  X(load, kDisk | kNumber | kSectorWords, "`number` IOs of any kind and place, some time apart")         \
+  X(spread, kDisk | kNumber, "writes and reads of other sectors each, at once; at most eight")           \
+  X(over, 0, "waits until every IO is over")                                                             \
+  X(crash, kProcess, "the server's host dies, or its process alone")                                     \
+  X(start, 0, "the next server starts")                                                                  \
+  X(restart, kTime | kProcess, "crash, pass time=, start")                                               \
+  X(replace, 0, "the server ends orderly, and the next one starts")                                      \
+  X(cut, kPath, "nothing goes through on the path")                                                      \
+  X(heal, kPath, "everything goes through again")                                                        \
+  X(break_path, kPath, "its connections break")                                                          \
+  X(link_up, 0, "waits until a path is connected")                                                       \
+  X(link_down, 0, "waits until no path is connected")                                                    \
+  X(take_away, kDisk, "an operator of the server closes it by force")                                    \
+  X(resize, kDisk | kSectorWords, "the disk has `sectors` from now on")                                  \
+  X(fail_sync, kDisk, "a flush by another session fails")                                                \
+  X(next_sync_fails, kDisk, "the next flush of the disk fails")                                          \
+  X(in_storage, kNumber, "waits until storage works for so many")                                        \
+  X(acted, kDisk | kNumber, "waits until so many operations acted on the disk")                          \
+  X(pass, kTime, "waits")                                                                                \
+  X(repeat, kNumber, "the lines up to `end`, `number` times")                                            \
+  X(either, 0, "one of the parts between `or` lines, up to `end`, drawn")
 
 struct DeviceLine {
   enum class Verb : std::uint8_t {
-#define RTRS_SIM_DEVICE_VERB(name, words) name,
+#define RTRS_SIM_DEVICE_VERB(name, words, text) name,
     RTRS_SIM_DEVICE_VERBS(RTRS_SIM_DEVICE_VERB)
 #undef RTRS_SIM_DEVICE_VERB
   };
@@ -138,6 +138,9 @@ class DeviceScriptReader {
   std::vector<std::string> added_;  // by add_disk
   DeviceScript& innermost();
 };
+
+// What each verb does and which words it takes, a line each.
+std::string device_steps_text();
 
 // Plays the script in a world whose session is up.
 void play(BlockWorld&, const DeviceScript&);

@@ -16,9 +16,10 @@ namespace {
 struct VerbInfo {
   std::string_view name;
   bool waits;
+  std::string_view text;
 };
 constexpr auto kVerbs = std::to_array<VerbInfo>({
-#define RTRS_SIM_VERB(name, waits) {#name, waits},
+#define RTRS_SIM_VERB(name, waits, text) {#name, waits, text},
     RTRS_SIM_VERBS(RTRS_SIM_VERB)
 #undef RTRS_SIM_VERB
 });
@@ -187,6 +188,31 @@ std::string to_text(const Step& step) {
       text += " " + std::string(name) + "=" + value_text(step, name, value);
   });
   return text;
+}
+
+std::string steps_text() {
+  std::string all;
+  for (const VerbInfo& one : kVerbs) {
+    std::string line = "  " + std::string(one.name);
+    line.resize(18, ' ');
+    all += line + (one.waits ? "waits: " : "") + std::string(one.text) + "\n";
+  }
+  const auto names = [&all](std::string_view what, auto name_of, std::size_t count) {
+    all += "  " + std::string(what) + ":";
+    for (std::size_t at = 0; at < count; ++at) all += " " + std::string(name_of(at));
+    all += "\n";
+  };
+  names(
+      "chances of rate", [](std::size_t at) { return kRates[at].name; }, kRates.size());
+  names(
+      "reasons of ended and dropped", [](std::size_t at) { return to_string(static_cast<Reason>(at)); },
+      kReasonCount);
+  names(
+      "lies", [](std::size_t at) { return name_of(static_cast<Lie>(at)); },
+      static_cast<std::size_t>(Lie::count_));
+  names(
+      "marks of reached", [](std::size_t at) { return name_of(static_cast<Mark>(at)); }, kMarks);
+  return all;
 }
 
 std::optional<Step> parse_step(std::string_view line, std::string& why) {

@@ -17,70 +17,70 @@
 
 namespace rtrs::sim {
 
-// X(verb, waits)
-#define RTRS_SIM_VERBS(X)                                                                                    \
-  X(until, true)       /* the virtual time is `time` */                                                      \
-  X(pass, true)        /* `time` has passed since the step before */                                         \
-  X(connected, true)   /* the client's path is connected */                                                  \
-  X(lost, true)        /* it is not */                                                                       \
-  X(serving, true)     /* the server's end of the path is connected */                                       \
-  X(forgotten, true)   /* the server has no connection of the path */                                        \
-  X(connections, true) /* the server has at least `number` connections of the path */                        \
-  X(submitted, true)   /* the clients have submitted `number` requests since the start */                    \
-  X(delivered, true)   /* `number` requests have reached storage since the start */                          \
-  X(completed, true)   /* `number` requests are over */                                                      \
-  X(errors, true)      /* `number` of them with something else than success */                               \
-  X(link_up, true)     /* of the client */                                                                   \
-  X(link_down, true)                                                                                         \
-  X(ended, true)    /* the client's path was lost for the reason `number` */                                 \
-  X(dropped, true)  /* the server's end of it was */                                                         \
-  X(reached, true)  /* the mark `number` */                                                                  \
-  X(held, true)     /* storage works for `number` requests at least */                                       \
-  X(sessions, true) /* the server has `number` sessions */                                                   \
-  X(gone, true)     /* the client has closed */                                                              \
-  X(retired, true)  /* the server has */                                                                     \
-  X(cut, false)     /* `ways` of the path: 1 to the server, 2 to the client, 3 both */                       \
-  X(heal, false)                                                                                             \
-  X(break_con, false)  /* connection `con` of the path, at the client (1) or server (2) */                   \
-  X(break_path, false) /* all its connections */                                                             \
-  X(starve, false)     /* heartbeats of the path wait for `time` */                                          \
-  X(slow, false)       /* every message of the path takes `time` longer */                                   \
-  X(crash, false)      /* client `client`, or the server for 0; `number` 1: orderly */                       \
-  X(restart, false)                                                                                          \
-  X(pause, false) /* for `time` */                                                                           \
-  X(write, false) /* `number` sectors from sector `time`, of fresh content */                                \
-  X(read, false)                                                                                             \
-  X(storage, false)       /* the next `number` requests act after `time`, end after `length` */              \
-  X(storage_fails, false) /* the next `number` requests fail with errno `time` */                            \
-  X(rate, false)          /* chance `number` of the network (see rate_named) is `time` a million */          \
-  X(disconnect, false)    /* operator: the path */                                                           \
-  X(reconnect, false)                                                                                        \
-  X(remove, false)                                                                                           \
-  X(add, false)        /* the path that was removed */                                                       \
-  X(policy, false)     /* becomes `number` */                                                                \
-  X(drop, false)       /* operator of the server: disconnects the path */                                    \
-  X(leave, false)      /* the client closes its session */                                                   \
-  X(rejoin, false)     /* and opens another */                                                               \
-  X(retire, false)     /* the server closes */                                                               \
-  X(expel, false)      /* the server closes the session of the client */                                     \
-  X(depth, false)      /* the server's, `number`, from its next start on */                                  \
-  X(fresh_keys, false) /* the same for always_invalidate: 1 or 0 */                                          \
-  X(lie, false)        /* `count` messages that `number` names (sim/network/lying_fabric.hpp) are changed */ \
-  X(inject, false)     /* the immediate `value` goes out on a connection of node `client` */                 \
-  X(reconnects, false) /* a rule: the client's path came back `number` times since the client started */     \
-  X(spared, false)     /* a rule: no request failed */                                                       \
-  X(unharmed, false)   /* a rule: no path of the client was ever lost */                                     \
-  X(swallow, false)    /* connection `con` of the path gets nothing through any more */                      \
-  X(let_through, false) /* and does again */                                                                 \
-  X(hang, false)        /* the same as swallow, for good, and neither end ever breaks by itself */           \
-  X(unplug, false)      /* the adapter of the path, at the client, or at the server for way 2 */             \
-  X(plug, false)        /* it is back */                                                                     \
-  X(by, false)          /* a rule: it is not later than `time` */                                            \
-  X(shortage, false)    /* node `client` cannot have `count` of what it needs, after `number` things */
+// X(verb, waits, what it does or waits for)
+#define RTRS_SIM_VERBS(X)                                                                               \
+  X(until, true, "the virtual time is `time`")                                                          \
+  X(pass, true, "`time` has passed since the step before")                                              \
+  X(connected, true, "the client's path is connected")                                                  \
+  X(lost, true, "the client's path is not connected")                                                   \
+  X(serving, true, "the server's end of the path is connected")                                         \
+  X(forgotten, true, "the server has no connection of the path")                                        \
+  X(connections, true, "the server has at least `number` connections of the path")                      \
+  X(submitted, true, "the clients have submitted `number` requests since the start")                    \
+  X(delivered, true, "`number` requests have reached storage since the start")                          \
+  X(completed, true, "`number` requests are over")                                                      \
+  X(errors, true, "`number` requests ended with something else than success")                           \
+  X(link_up, true, "the client has a connected path")                                                   \
+  X(link_down, true, "the client has no connected path")                                                \
+  X(ended, true, "the client's path was lost for the reason `number`")                                  \
+  X(dropped, true, "the server's end of the path was lost for the reason `number`")                     \
+  X(reached, true, "the run has passed the mark `number`")                                              \
+  X(held, true, "storage works for `number` requests at least")                                         \
+  X(sessions, true, "the server has `number` sessions")                                                 \
+  X(gone, true, "the client has closed its session")                                                    \
+  X(retired, true, "the server has closed")                                                             \
+  X(cut, false, "nothing goes through on the path; `ways` 1: to the server, 2: to the client, 3: both") \
+  X(heal, false, "everything goes through on the path again")                                           \
+  X(break_con, false, "breaks connection `con` of the path, at the client (ways=1) or server (ways=2)") \
+  X(break_path, false, "all connections of the path")                                                   \
+  X(starve, false, "heartbeats of the path wait for `time`")                                            \
+  X(slow, false, "every message of the path takes `time` longer")                                       \
+  X(crash, false, "ends client `client`, or the server for 0; `number` 1: orderly")                     \
+  X(restart, false, "starts client `client` again, or the server for 0")                                \
+  X(pause, false, "node `client` stands still for `time`")                                              \
+  X(write, false, "submits `number` sectors from sector `time`, of fresh content")                      \
+  X(read, false, "submits a read of `number` sectors from sector `time`")                               \
+  X(storage, false, "the next `number` requests act after `time`, end after `length`")                  \
+  X(storage_fails, false, "the next `number` requests fail with errno `time`")                          \
+  X(rate, false, "the chance `number` of the network is `time` a million")                              \
+  X(disconnect, false, "the operator of the client disconnects the path")                               \
+  X(reconnect, false, "the operator of the client reconnects the path")                                 \
+  X(remove, false, "the operator of the client removes the path")                                       \
+  X(add, false, "the operator adds the path that was removed")                                          \
+  X(policy, false, "the multipath policy of the client becomes `number`")                               \
+  X(drop, false, "the operator of the server disconnects the path")                                     \
+  X(leave, false, "the client closes its session")                                                      \
+  X(rejoin, false, "the client opens another session")                                                  \
+  X(retire, false, "the server closes")                                                                 \
+  X(expel, false, "the server closes the session of the client")                                        \
+  X(depth, false, "the server's queue depth is `number` from its next start on")                        \
+  X(fresh_keys, false, "the server's always_invalidate is `number`, 1 or 0, from its next start on")    \
+  X(lie, false, "the liar changes `count` messages that `number` names")                                \
+  X(inject, false, "the immediate `value` goes out on a connection of node `client`")                   \
+  X(reconnects, false, "a rule: the client's path came back `number` times since the client started")   \
+  X(spared, false, "a rule: no request failed")                                                         \
+  X(unharmed, false, "a rule: no path of the client was ever lost")                                     \
+  X(swallow, false, "connection `con` of the path gets nothing through any more")                       \
+  X(let_through, false, "connection `con` of the path gets everything through again")                   \
+  X(hang, false, "swallow for good, and neither end ever breaks by itself")                             \
+  X(unplug, false, "the adapter of the path is gone, at the client, or at the server for ways=2")       \
+  X(plug, false, "the adapter of the path is back")                                                     \
+  X(by, false, "a rule: the virtual time is not later than `time`")                                     \
+  X(shortage, false, "node `client` cannot have `count` of what it needs, after `number` things")
 
 struct Step {
   enum class Verb : std::uint8_t {
-#define RTRS_SIM_VERB(name, waits) name,
+#define RTRS_SIM_VERB(name, waits, text) name,
     RTRS_SIM_VERBS(RTRS_SIM_VERB)
 #undef RTRS_SIM_VERB
   };
@@ -104,6 +104,8 @@ struct Step {
 using Script = std::vector<Step>;
 
 std::string to_text(const Step&);
+// What each verb does, a line each, and the names that `number` may have.
+std::string steps_text();
 // Nothing for a line that is no step; `why` says what is wrong with it.
 std::optional<Step> parse_step(std::string_view line, std::string& why);
 

@@ -90,6 +90,25 @@ std::string set_option(Scenario& scenario, std::string_view name, std::string_vi
   return why;
 }
 
+template <class T>
+std::string value_text(const T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value ? "true" : "false";
+  } else if constexpr (std::is_same_v<T, UnfencedReplay>) {
+    return value == UnfencedReplay::wait ? "wait" : "replay";
+  } else if constexpr (std::is_same_v<T, MultipathPolicy>) {
+    return to_string(value);
+  } else {
+    if constexpr (std::is_same_v<T, Nanos>) {
+      if (value == kNever) return "never";
+      for (const auto& [unit, scale] :
+           {std::pair{"s", seconds(1)}, std::pair{"ms", milliseconds(1)}, std::pair{"us", microseconds(1)}})
+        if (value != 0 && value % scale == 0) return std::to_string(value / scale) + unit;
+    }
+    return std::to_string(value);
+  }
+}
+
 // Two paths of three connections, a heartbeat a second, eight permits, some load; nothing goes wrong by
 // itself.
 Scenario common(ChoiceSource& choice) {
@@ -255,6 +274,18 @@ std::optional<std::vector<ScenarioText>> parse_scenarios(std::string_view text, 
   why = reader.check();
   if (!why.empty()) return std::nullopt;
   return reader.take_all();
+}
+
+std::string scenario_reference() {
+  CalmChoice calm;
+  const Scenario usual = common(calm);
+  std::string all = "options of `set`, with what they are where nothing is set:\n";
+  visit_all(usual, [&all](const std::string& name, const auto& value) {
+    all += "  " + name + "=" + value_text(value) + "\n";
+  });
+  all += "steps (path=0 con=0 client=1 ways=3 where nothing is said):\n" + steps_text();
+  all += "steps of block devices, behind a line `disks NAME...`:\n" + device_steps_text();
+  return all;
 }
 
 void drive(Scenario& world, const ScenarioText& scenario) {

@@ -44,6 +44,8 @@ std::optional<std::vector<ScenarioText>> parse_scenarios(std::string_view text, 
                                                          std::string& why);
 // The world of the scenario, which has to outlive it. The choices are not those of the run.
 Scenario world_of(const ScenarioText&, ChoiceSource&);
+// All that a file may say: options with their values where nothing is set, and steps.
+std::string scenario_reference();
 // Lets a scenario of block devices drive the world.
 void drive(Scenario&, const ScenarioText&);
 

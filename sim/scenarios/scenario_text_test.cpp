@@ -126,6 +126,21 @@ TEST(ScenarioText, AScenarioOfBlockDevicesFailsWhereItsLineIsNotKept) {
   EXPECT_EQ(play("open a\nrepeat number=3\nwrite a is=ok\nend\nacted a number=3"), "");
 }
 
+TEST(ScenarioText, EveryOptionOfTheReferenceCanBeSetToTheValueThatItShows) {
+  const std::string all = scenario_reference();
+  std::size_t options = 0;
+  for (std::size_t at = all.find("\n  ") + 3; at < all.find("\nsteps (");) {
+    const std::string option = all.substr(at, all.find('\n', at) - at);
+    EXPECT_EQ(refusal("scenario A\nset " + option), "accepted") << option;
+    ++options;
+    at = all.find('\n', at) + 3;
+  }
+  EXPECT_GT(options, 90U);
+  for (const char* line :
+       {"\n  connected       waits: the client's path is connected\n", "\n  take_away DISK"})
+    EXPECT_NE(all.find(line), std::string::npos) << line;
+}
+
 TEST(ScenarioText, TheIdsOfTheProgramAreTaken) {
   std::vector<std::string> ids;
   EXPECT_EQ(add_scenarios("scenario L01a\n", ids), "a scenario 'L01a' is there already");

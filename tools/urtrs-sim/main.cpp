@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "sim/scenarios/scenario_text.hpp"
 #include "tools/lib/text/quantity.hpp"
 #include "tools/urtrs-sim/coverage.hpp"
 #include "tools/urtrs-sim/explore.hpp"
@@ -303,6 +304,8 @@ int main(int argc, char** argv) {
   ExploreCommand search;
   CLI::App* all = explore_options(app, search);
   CLI::App* list = app.add_subcommand("list", "oracles, faults, directed scenarios and marks");
+  bool steps = false;
+  list->add_flag("--steps", steps, "options and steps of scenario files instead");
   if (const int code = check_subcommand(app, argc, argv)) return code;
   try {
     app.parse(argc, argv);
@@ -318,6 +321,7 @@ int main(int argc, char** argv) {
   if (*covered) return many_seeds(given, Many::coverage);
   if (*directed) return scenarios(given);
   if (*all) return explore(search);
-  if (*list) print_catalogue();
+  if (*list && steps) std::fputs(rtrs::sim::scenario_reference().c_str(), stdout);
+  if (*list && !steps) print_catalogue();
   return kOk;
 }
