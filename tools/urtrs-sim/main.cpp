@@ -261,6 +261,17 @@ int check_subcommand(const CLI::App& app, int argc, char** argv) {
   return usage("no command '" + std::string(argv[1]) + "'; the commands are " + names);
 }
 
+CLI::App* list_options(CLI::App& app, bool& steps) {
+  CLI::App* list = app.add_subcommand("list", "oracles, faults, directed scenarios and marks");
+  list->add_flag("--steps", steps, "options and steps of scenario files instead");
+  return list;
+}
+
+void print_list(bool steps) {
+  if (!steps) return print_catalogue();
+  std::fputs(rtrs::sim::scenario_reference().c_str(), stdout);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -303,9 +314,8 @@ int main(int argc, char** argv) {
   CLI::App* covered = coverage_options(app, given);
   ExploreCommand search;
   CLI::App* all = explore_options(app, search);
-  CLI::App* list = app.add_subcommand("list", "oracles, faults, directed scenarios and marks");
   bool steps = false;
-  list->add_flag("--steps", steps, "options and steps of scenario files instead");
+  CLI::App* list = list_options(app, steps);
   if (const int code = check_subcommand(app, argc, argv)) return code;
   try {
     app.parse(argc, argv);
@@ -321,7 +331,6 @@ int main(int argc, char** argv) {
   if (*covered) return many_seeds(given, Many::coverage);
   if (*directed) return scenarios(given);
   if (*all) return explore(search);
-  if (*list && steps) std::fputs(rtrs::sim::scenario_reference().c_str(), stdout);
-  if (*list && !steps) print_catalogue();
+  if (*list) print_list(steps);
   return kOk;
 }
