@@ -57,7 +57,8 @@ constexpr const char* kFooter =
     "  urtrs-sim scenarios --file mine.scenarios --seeds 0..200\n"
     "  urtrs-sim coverage --seeds 0..5000\n\n"
     "Exit codes: 0 every rule held, 1 a rule was broken, 2 usage, 4 no progress (explore: no room),\n"
-    "5 one seed gave two different runs, or a trace something else than its run.";
+    "5 one seed gave two different runs, or a trace something else than its run,\n"
+    "130 and 143 a signal stopped it: what was played is summed up.";
 
 int usage(const std::string& text) {
   std::fprintf(stderr, "urtrs-sim: %s\nTry urtrs-sim --help.\n", text.c_str());

@@ -1,6 +1,7 @@
 #include "tools/urtrs-sim/sweep.hpp"
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <new>
 #include <thread>
 #include <vector>
@@ -30,6 +32,8 @@ using Clock = std::chrono::steady_clock;
 using Counter = std::atomic<std::uint64_t>;
 constexpr std::uint64_t kNoSeed = ~std::uint64_t{0};
 constexpr unsigned kMaxJobs = 256;
+// A worker that a signal asks to end has this long for the seed that it plays.
+constexpr std::chrono::seconds kPatience{10};
 
 struct Worker {
   Counter current{kNoSeed};  // the seed it is at
@@ -149,6 +153,32 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
   }
 }
 
+// The signal that asks the sweep to end; 0: none has come. A second one of its kind ends the program at once.
+volatile std::sig_atomic_t stopped_by = 0;
+
+void on_stop(int number) {
+  stopped_by = number;
+  std::signal(number, SIG_DFL);
+}
+
+// Lets the first SIGINT and SIGTERM end a sweep in good order, for as long as this lives.
+class StopSignals {
+ public:
+  StopSignals() : interrupt_(std::signal(SIGINT, on_stop)), terminate_(std::signal(SIGTERM, on_stop)) {
+    stopped_by = 0;
+  }
+  ~StopSignals() {
+    std::signal(SIGINT, interrupt_);
+    std::signal(SIGTERM, terminate_);
+  }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+ private:
+  void (*interrupt_)(int);
+  void (*terminate_)(int);
+};
+
 class Sweep {
  public:
   Sweep(const SweepOptions& options, Shared& shared)
@@ -157,8 +187,15 @@ class Sweep {
   int run() {
     shared_.next = options_.seeds.first;
     start();
+    const StopSignals signals;
+    Clock::time_point stop_at{};
     while (alive_ > 0) {
       reap();
+      if (stopped_by != 0 && stop_at == Clock::time_point{}) {
+        shared_.stop = true;
+        stop_at = Clock::now();
+      }
+      if (stopped_by != 0 && Clock::now() - stop_at > kPatience) kill_workers();
       const double time = elapsed();
       if (options_.time_limit > 0 && time > options_.time_limit) shared_.stop = true;
       if (!options_.quiet && line_.is_due())
@@ -166,7 +203,12 @@ class Sweep {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     line_.clear();
-    return verdict();
+    const int code = verdict();
+    if (code != kOk || stopped_by == 0) return code;
+    std::fprintf(stderr, "urtrs-sim: stopped by a signal (%s) after %llu of %llu seeds\n",
+                 strsignal(stopped_by), static_cast<unsigned long long>(total(&Worker::seeds)),
+                 static_cast<unsigned long long>(options_.seeds.size()));
+    return 128 + stopped_by;
   }
   void sum(SweepTotals& totals) const {
     totals.seeds = total(&Worker::seeds);
@@ -187,6 +229,10 @@ class Sweep {
     for (unsigned job = 0; job < options_.jobs; ++job) {
       const pid_t pid = fork();
       if (pid == 0) {
+        // A worker ends when this program does; a signal of the terminal is for this program alone.
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        std::signal(SIGINT, SIG_IGN);
+        std::signal(SIGTERM, SIG_DFL);
         work(shared_, shared_.workers[job], options_);
         _exit(0);
       }
@@ -208,6 +254,19 @@ class Sweep {
     }
   }
 
+  // Those that are still at a seed.
+  void kill_workers() {
+    for (std::size_t job = 0; job < pids_.size(); ++job) {
+      if (pids_[job] <= 0) continue;
+      kill(pids_[job], SIGKILL);
+      waitpid(pids_[job], nullptr, 0);
+      std::fprintf(stderr, "urtrs-sim: seed %llu did not end within 10 s and was given up\n",
+                   static_cast<unsigned long long>(shared_.workers[job].current.load()));
+      pids_[job] = 0;
+      --alive_;
+    }
+  }
+
   std::uint64_t total(Counter Worker::*counter) const {
     std::uint64_t sum = 0;
     for (unsigned job = 0; job < options_.jobs; ++job) sum += shared_.workers[job].*counter;
@@ -226,6 +285,7 @@ class Sweep {
     const std::uint64_t blocks = first(&Worker::blocks_failed);
     if (blocks != kNoSeed) return report(blocks, std::string(sim::kRandomBlocks));
     const std::uint64_t differing = first(&Worker::nondeterministic);
+    if (options_.hash_only && stopped_by != 0) return kOk;  // a hash of a part says nothing
     if (options_.hash_only) {
       std::printf("%016llx\n", static_cast<unsigned long long>(total(&Worker::hash)));
     } else if (options_.summary) {
