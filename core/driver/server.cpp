@@ -93,11 +93,17 @@ std::size_t Server::Impl::take(std::span<ServerEvent> out) {
     const Waiting& waiting = events.front();
     const Session& session = *waiting.session;
     ServerEvent& event = out[taken++];
-    event = ServerEvent{};
-    event.kind = waiting.kind;
+    if (waiting.kind != ServerEvent::Kind::request) {
+      event = ServerEvent{};
+      event.kind = waiting.kind;
+      event.session = session.machine.index();
+      if (waiting.kind == ServerEvent::Kind::session_opened) event.name = session.name;
+      continue;
+    }
+    // Member by member: an event is larger than what a request has to say.
+    event.kind = ServerEvent::Kind::request;
     event.session = session.machine.index();
-    if (waiting.kind == ServerEvent::Kind::session_opened) event.name = session.name;
-    if (waiting.kind != ServerEvent::Kind::request) continue;
+    event.name = {};
     const StoredRequest& request = session.requests.current(waiting.chunk);
     event.direction = request.direction;
     event.id = RequestId{event.session, waiting.chunk, waiting.serial};

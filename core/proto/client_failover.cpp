@@ -129,7 +129,7 @@ bool ClientSession::nobody_to_ask() const noexcept {
 
 // A request that failed may still act: whatever is sent now could be acknowledged before it does.
 bool ClientSession::holds_new_requests() const noexcept {
-  return std::any_of(fences_.begin(), fences_.end(), [](const Fence& fence) { return fence.lingering; });
+  return fences_or([](const Fence& fence) { return unsigned{fence.lingering}; }) != 0;
 }
 
 bool ClientSession::is_overdue(const Permit& permit, Nanos now) const noexcept {

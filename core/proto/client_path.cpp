@@ -14,10 +14,6 @@ constexpr unsigned kServiceReceives = 64;
 constexpr unsigned kProbeReceives = 1;
 }  // namespace
 
-Nanos ClientPath::deadline() const noexcept {
-  return std::min(deadline_, heartbeat_.deadline());
-}
-
 bool ClientPath::owns(const ConKey& key) const noexcept {
   return key.epoch == epoch_ && key.con < cons_.size() &&
          cons_[key.con].state != ClientConnection::State::closed;

@@ -4,6 +4,7 @@
 //   absent -> connecting -> connected -> draining -> waiting -> connecting ...
 //                   \____________________/   \-> closing -> closed | absent
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "core/base/fixed_vector.hpp"
@@ -40,7 +41,7 @@ class ClientPath {
   Reason reason() const noexcept { return reason_; }
   std::uint16_t peer_errno() const noexcept { return peer_errno_; }
   Goal goal() const noexcept { return goal_; }
-  Nanos deadline() const noexcept;
+  Nanos deadline() const noexcept { return std::min(deadline_, heartbeat_.deadline()); }
   Nanos latency() const noexcept { return latency_; }
   std::uint32_t inflight() const noexcept { return inflight_; }
   // An invariant: the requests of the path are those of its connections.

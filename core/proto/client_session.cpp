@@ -314,10 +314,13 @@ Nanos ClientSession::next_deadline() const noexcept {
   Nanos next = close_deadline_;
   Nanos oldest = queued_ > 0 ? permits_[queue_head_].since : kNever;  // that waits for a path
   for (const ClientPath& path : paths_) next = std::min(next, path.deadline());
-  for (const Fence& fence : fences_) {
-    if (fence.state == Fence::State::idle) continue;
-    next = std::min(next, fence.deadline);
-    oldest = std::min(oldest, fence.since);
+  static_assert(Fence::State::idle == Fence::State{});
+  if (fences_or([](const Fence& fence) { return static_cast<unsigned>(fence.state); }) != 0) {
+    for (const Fence& fence : fences_) {
+      if (fence.state == Fence::State::idle) continue;
+      next = std::min(next, fence.deadline);
+      oldest = std::min(oldest, fence.since);
+    }
   }
   return oldest == kNever ? next : std::min(next, path_wait_ends(oldest));
 }

@@ -25,7 +25,9 @@
 // The fence, generations and the probe are ours (protocol section 12).
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "core/proto/actions.hpp"
 #include "core/proto/client_path.hpp"
@@ -172,6 +174,14 @@ class ClientSession {
   void drive_fences(Nanos now, ActionList&) noexcept;
   bool nobody_to_ask() const noexcept;
   bool holds_new_requests() const noexcept;
+  // Over all fences without a branch: nearly always nothing is to be found, and every IO asks.
+  template <class Of>
+  unsigned fences_or(Of of) const noexcept {
+    return [ this, &of ]<std::size_t... I>(std::index_sequence<I...>) {
+      return (of(fences_[I]) | ...);
+    }
+    (std::make_index_sequence<kMaxPaths>{});
+  }
   bool is_fencing_over(const ConKey&) const noexcept;
   bool is_overdue(const Permit&, Nanos now) const noexcept;
   bool has_overdue(unsigned index, Nanos now) const noexcept;

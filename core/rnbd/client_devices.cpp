@@ -267,20 +267,6 @@ unsigned ClientDevices::messages_in_flight() const noexcept {
   return count;
 }
 
-ClientDevices::Device* ClientDevices::find(DeviceHandle handle) noexcept {
-  const std::uint32_t slot = slot_of(handle);
-  if (slot >= devices_.size()) return nullptr;
-  Device& device = devices_[slot];
-  return device.handle == handle && device.state != DeviceState::unmapped ? &device : nullptr;
-}
-
-const ClientDevices::Device* ClientDevices::find(DeviceHandle handle) const noexcept {
-  const std::uint32_t slot = slot_of(handle);
-  if (slot >= devices_.size()) return nullptr;
-  const Device& device = devices_[slot];
-  return device.handle == handle && device.state != DeviceState::unmapped ? &device : nullptr;
-}
-
 std::uint64_t ClientDevices::fingerprint() const noexcept {
   Fingerprint hash;
   hash.add(*this);

@@ -33,6 +33,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "core/base/fixed_vector.hpp"
@@ -296,8 +297,15 @@ class ClientDevices {
   [[nodiscard]] bool round_wanted() const noexcept;
   [[nodiscard]] bool any_open_unanswered() const noexcept;
   [[nodiscard]] bool is_id_held_by_another(const Device& device, std::uint32_t device_id) const noexcept;
-  [[nodiscard]] Device* find(DeviceHandle device) noexcept;
-  [[nodiscard]] const Device* find(DeviceHandle device) const noexcept;
+  [[nodiscard]] const Device* find(DeviceHandle handle) const noexcept {
+    const std::uint32_t slot = slot_of(handle);
+    if (slot >= devices_.size()) return nullptr;
+    const Device& device = devices_[slot];
+    return device.handle == handle && device.state != DeviceState::unmapped ? &device : nullptr;
+  }
+  [[nodiscard]] Device* find(DeviceHandle handle) noexcept {
+    return const_cast<Device*>(std::as_const(*this).find(handle));
+  }
 
   FixedVector<Device, kMaxClientDevices> devices_;
   std::uint64_t last_token_ = 0;

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
+#include <type_traits>
 
 /// Little-endian loads and stores over byte spans. Every RTRS and RNBD integer is little-endian and none is
 /// aligned, so nothing here ever reinterprets memory. Stateless; safe from any thread.
@@ -27,37 +30,48 @@ struct Uuid {
   return std::to_integer<std::uint8_t>(from[at]);
 }
 
+/// The integer of `sizeof(T)` bytes. One load where the processor keeps integers as the wire does.
+template <class T>
+[[nodiscard]] constexpr T load_le(Bytes from, std::size_t at) noexcept {
+  T value = 0;
+  if (!std::is_constant_evaluated() && std::endian::native == std::endian::little) {
+    std::memcpy(&value, from.data() + at, sizeof(T));
+  } else {
+    for (std::size_t i = sizeof(T); i > 0; --i)
+      value = static_cast<T>((value << 8U) | std::to_integer<T>(from[at + i - 1]));
+  }
+  return value;
+}
 [[nodiscard]] constexpr std::uint16_t load_le16(Bytes from, std::size_t at) noexcept {
-  return static_cast<std::uint16_t>(load_u8(from, at) | (load_u8(from, at + 1) << 8));
+  return load_le<std::uint16_t>(from, at);
 }
-
 [[nodiscard]] constexpr std::uint32_t load_le32(Bytes from, std::size_t at) noexcept {
-  return static_cast<std::uint32_t>(load_le16(from, at)) |
-         (static_cast<std::uint32_t>(load_le16(from, at + 2)) << 16);
+  return load_le<std::uint32_t>(from, at);
 }
-
 [[nodiscard]] constexpr std::uint64_t load_le64(Bytes from, std::size_t at) noexcept {
-  return static_cast<std::uint64_t>(load_le32(from, at)) |
-         (static_cast<std::uint64_t>(load_le32(from, at + 4)) << 32);
+  return load_le<std::uint64_t>(from, at);
 }
 
 constexpr void store_u8(MutableBytes to, std::size_t at, std::uint8_t value) noexcept {
   to[at] = static_cast<std::byte>(value);
 }
 
+template <class T>
+constexpr void store_le(MutableBytes to, std::size_t at, T value) noexcept {
+  if (!std::is_constant_evaluated() && std::endian::native == std::endian::little) {
+    std::memcpy(to.data() + at, &value, sizeof(T));
+  } else {
+    for (std::size_t i = 0; i < sizeof(T); ++i) to[at + i] = static_cast<std::byte>(value >> (8U * i));
+  }
+}
 constexpr void store_le16(MutableBytes to, std::size_t at, std::uint16_t value) noexcept {
-  store_u8(to, at, static_cast<std::uint8_t>(value & 0xffU));
-  store_u8(to, at + 1, static_cast<std::uint8_t>(value >> 8));
+  store_le(to, at, value);
 }
-
 constexpr void store_le32(MutableBytes to, std::size_t at, std::uint32_t value) noexcept {
-  store_le16(to, at, static_cast<std::uint16_t>(value & 0xffffU));
-  store_le16(to, at + 2, static_cast<std::uint16_t>(value >> 16));
+  store_le(to, at, value);
 }
-
 constexpr void store_le64(MutableBytes to, std::size_t at, std::uint64_t value) noexcept {
-  store_le32(to, at, static_cast<std::uint32_t>(value & 0xffffffffU));
-  store_le32(to, at + 4, static_cast<std::uint32_t>(value >> 32));
+  store_le(to, at, value);
 }
 
 [[nodiscard]] constexpr Uuid load_uuid(Bytes from, std::size_t at) noexcept {

@@ -1,5 +1,6 @@
 // The messages that describe chunks and live in them: INFO_RSP and the headers of reads and writes.
 #include <array>
+#include <cstring>
 
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
@@ -53,7 +54,11 @@ HeaderCopy copy_header(Bytes chunk, std::size_t off) noexcept {
   HeaderCopy header;
   const Bytes rest = chunk.subspan(off);
   header.size = rest.size() < header.bytes.size() ? rest.size() : header.bytes.size();
-  for (std::size_t i = 0; i < header.size; ++i) header.bytes[i] = rest[i];
+  // Nearly always whole, which is two moves instead of a loop.
+  if (header.size == header.bytes.size())
+    std::memcpy(header.bytes.data(), rest.data(), kMaxIoHeaderBytes);
+  else
+    std::memcpy(header.bytes.data(), rest.data(), header.size);
   read_no_more();
   return header;
 }

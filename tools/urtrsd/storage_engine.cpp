@@ -65,9 +65,9 @@ StorageEngine::StorageEngine(const Options& options) : options_(options), fair_(
 }
 
 void StorageEngine::reserve(std::uint32_t operations) {
-  while (slots_.size() < operations) {
-    slots_.emplace_back();
-    append(vacant_, static_cast<std::uint32_t>(slots_.size() - 1));
+  for (; room_ < operations; ++room_) {
+    if (room_ % kBlock == 0) blocks_.push_back(std::make_unique<std::array<Slot, kBlock>>());
+    append(vacant_, room_);
   }
 }
 
@@ -108,7 +108,7 @@ std::int32_t StorageEngine::check(const StorageOp& op) const noexcept {
 bool StorageEngine::submit(const StorageOp& op) noexcept {
   if (vacant_.empty()) return false;
   const std::uint32_t index = remove_first(vacant_);
-  Slot& slot = slots_[index];
+  Slot& slot = slot_at(index);
   ++in_flight_;
   op.target->begin_operation();
   slot.op = op;
@@ -127,14 +127,14 @@ bool StorageEngine::submit(const StorageOp& op) noexcept {
 
 // Begins the operation, or queues it behind the others of its device.
 void StorageEngine::admit(std::uint32_t index) noexcept {
-  SlotShare& share = slots_[index].op.target->share();
+  SlotShare& share = slot_at(index).op.target->share();
   fair_.enter(share);
   if (fair_.may_start(share)) {
     fair_.take(share);
     begin(index);
     return;
   }
-  slots_[index].phase = Phase::waiting;
+  slot_at(index).phase = Phase::waiting;
   List waiting{share.first, share.last};
   append(waiting, index);
   share.first = waiting.first;
@@ -143,7 +143,7 @@ void StorageEngine::admit(std::uint32_t index) noexcept {
 }
 
 void StorageEngine::begin(std::uint32_t index) noexcept {
-  if (slots_[index].op.target->delay_ms() != 0)
+  if (slot_at(index).op.target->delay_ms() != 0)
     prepare_delay(index);
   else
     start(index);
@@ -168,7 +168,7 @@ void StorageEngine::leave(Export& target) noexcept {
 }
 
 void StorageEngine::start(std::uint32_t index) noexcept {
-  Slot& slot = slots_[index];
+  Slot& slot = slot_at(index);
   const std::uint64_t offset = slot.op.sector * kSectorBytes;
   if (slot.op.target->kind() == ExportKind::memory) {
     slot.memory =
@@ -183,7 +183,7 @@ void StorageEngine::start(std::uint32_t index) noexcept {
 }
 
 void StorageEngine::prepare_delay(std::uint32_t index) noexcept {
-  Slot& slot = slots_[index];
+  Slot& slot = slot_at(index);
   const std::uint32_t delay_ms = slot.op.target->delay_ms();
   slot.phase = Phase::delayed;
   slot.delay = {delay_ms / 1000, static_cast<long long>(delay_ms % 1000) * 1'000'000};
@@ -193,7 +193,7 @@ void StorageEngine::prepare_delay(std::uint32_t index) noexcept {
 }
 
 void StorageEngine::prepare_step(std::uint32_t index) noexcept {
-  Slot& slot = slots_[index];
+  Slot& slot = slot_at(index);
   const OpProgress& progress = slot.progress;
   const int fd = slot.op.target->fd();
   slot.phase = Phase::kernel;
@@ -232,20 +232,20 @@ void StorageEngine::prepare_step(std::uint32_t index) noexcept {
 }
 
 void StorageEngine::append(List& list, std::uint32_t index) noexcept {
-  slots_[index].next = kNone;
-  (list.empty() ? list.first : slots_[list.last].next) = index;
+  slot_at(index).next = kNone;
+  (list.empty() ? list.first : slot_at(list.last).next) = index;
   list.last = index;
 }
 
 std::uint32_t StorageEngine::remove_first(List& list) noexcept {
   const std::uint32_t index = list.first;
-  list.first = slots_[index].next;
+  list.first = slot_at(index).next;
   if (list.empty()) list.last = kNone;
   return index;
 }
 
 void StorageEngine::make_ready(std::uint32_t index, Phase phase) noexcept {
-  slots_[index].phase = phase;
+  slot_at(index).phase = phase;
   append(ready_, index);
 }
 
@@ -269,7 +269,7 @@ bool StorageEngine::done_in_kernel() const noexcept {
 }
 
 void StorageEngine::on_completion(std::uint32_t index, std::int32_t result) noexcept {
-  Slot& slot = slots_[index];
+  Slot& slot = slot_at(index);
   if (slot.phase == Phase::delayed) {
     start(index);
     if (slot.phase == Phase::execute) release_slot(slot);
@@ -300,7 +300,7 @@ void StorageEngine::reap() noexcept {
 }
 
 StorageResult StorageEngine::finish(std::uint32_t index) noexcept {
-  Slot& slot = slots_[index];
+  Slot& slot = slot_at(index);
   StorageResult done{slot.op.cookie, slot.error, slot.sync_failed};
   if (slot.error != 0) [[unlikely]] {
     done.opcode = slot.op.opcode;
@@ -320,7 +320,7 @@ std::size_t StorageEngine::report(std::span<StorageResult> done) noexcept {
   std::size_t count = 0;
   while (count < done.size() && !ready_.empty()) {
     const std::uint32_t index = remove_first(ready_);
-    Slot& slot = slots_[index];
+    Slot& slot = slot_at(index);
     if (slot.phase == Phase::execute) execute(slot.op, slot.memory);
     if (slot.phase == Phase::execute && slot.memory.step() != MemoryStep::done)
       append(long_, index);
@@ -329,8 +329,8 @@ std::size_t StorageEngine::report(std::span<StorageResult> done) noexcept {
   }
   for (unsigned slice = 0; slice < kLongSlices && count < done.size() && !long_.empty(); ++slice) {
     const std::uint32_t index = remove_first(long_);
-    execute(slots_[index].op, slots_[index].memory);
-    if (slots_[index].memory.step() != MemoryStep::done)
+    execute(slot_at(index).op, slot_at(index).memory);
+    if (slot_at(index).memory.step() != MemoryStep::done)
       append(long_, index);
     else
       done[count++] = finish(index);

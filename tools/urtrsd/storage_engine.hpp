@@ -3,12 +3,13 @@
 
 #include <liburing.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
 #include <tl/expected.hpp>
+#include <vector>
 
 #include "tools/urtrsd/export.hpp"
 #include "tools/urtrsd/fair_slots.hpp"
@@ -142,7 +143,11 @@ class StorageEngine {
   io_uring ring_{};
   bool ring_ready_ = false;
   FairSlots fair_;
-  std::deque<Slot> slots_;  // grows only in reserve()
+  // Slots by index, in blocks: they stay where they are, because the kernel knows their addresses.
+  static constexpr std::size_t kBlock = 64;
+  Slot& slot_at(std::uint32_t index) const noexcept { return (*blocks_[index / kBlock])[index % kBlock]; }
+  std::vector<std::unique_ptr<std::array<Slot, kBlock>>> blocks_;  // grows only in reserve()
+  std::uint32_t room_ = 0;                                         // slots in use, of those in the blocks
   List vacant_;
   List ready_;  // to be reported, and memory operations that have not begun
   List long_;   // memory operations that have more slices to go
