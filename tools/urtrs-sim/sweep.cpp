@@ -22,6 +22,7 @@
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
+#include "tools/urtrs-sim/stop_signals.hpp"
 #include "tools/urtrs-sim/trace_replay.hpp"
 
 namespace rtrs::tools {
@@ -153,32 +154,6 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
   }
 }
 
-// The signal that asks the sweep to end; 0: none has come. A second one of its kind ends the program at once.
-volatile std::sig_atomic_t stopped_by = 0;
-
-void on_stop(int number) {
-  stopped_by = number;
-  std::signal(number, SIG_DFL);
-}
-
-// Lets the first SIGINT and SIGTERM end a sweep in good order, for as long as this lives.
-class StopSignals {
- public:
-  StopSignals() : interrupt_(std::signal(SIGINT, on_stop)), terminate_(std::signal(SIGTERM, on_stop)) {
-    stopped_by = 0;
-  }
-  ~StopSignals() {
-    std::signal(SIGINT, interrupt_);
-    std::signal(SIGTERM, terminate_);
-  }
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
-
- private:
-  void (*interrupt_)(int);
-  void (*terminate_)(int);
-};
-
 class Sweep {
  public:
   Sweep(const SweepOptions& options, Shared& shared)
@@ -186,8 +161,8 @@ class Sweep {
 
   int run() {
     shared_.next = options_.seeds.first;
-    start();
     const StopSignals signals;
+    start();
     Clock::time_point stop_at{};
     while (alive_ > 0) {
       reap();
@@ -226,13 +201,18 @@ class Sweep {
 
   void start() {
     std::fflush(stdout);
+    const pid_t parent = getpid();
+    const BlockedStops blocked;  // a signal waits until each worker knows what to do with it
     for (unsigned job = 0; job < options_.jobs; ++job) {
       const pid_t pid = fork();
       if (pid == 0) {
-        // A worker ends when this program does; a signal of the terminal is for this program alone.
+        // A worker ends when this program does, which may have been before it asked for that; a signal of the
+        // terminal is for this program alone.
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) _exit(1);
         std::signal(SIGINT, SIG_IGN);
         std::signal(SIGTERM, SIG_DFL);
+        blocked.end();
         work(shared_, shared_.workers[job], options_);
         _exit(0);
       }
