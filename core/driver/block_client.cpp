@@ -20,6 +20,7 @@ BlockClient::Impl::Impl(const BlockClientOptions& options, Recorder* recorder_)
     : session(options.session, recorder_),
       recorder(recorder_),
       max_requests(options.max_requests),
+      queue_timeout(options.session.protocol.queue_timeout),
       max_pieces(options.session.max_queued - std::min(options.session.max_queued, kRoomForMessages)),
       can_open(options.session.max_queued >= kMinQueued) {
   events.open(kEvents);
@@ -86,6 +87,8 @@ std::size_t BlockClient::poll(Fabric& fabric, Nanos now, std::span<BlockCompleti
   while (impl.session.take_news(impl.path_event)) impl.on_news(fabric, now, impl.path_event);
   impl.run_timers(fabric, now);
   if (impl.queued != 0) impl.issue(fabric, now);
+  // After issue(): what can be sent by now is not overdue.
+  if (impl.held_until() <= now) impl.end_held(now);
   std::size_t taken = 0;
   while (taken < out.size() && !impl.finished.empty()) {
     const std::uint32_t index = impl.finished.pop_front(impl.requests);
@@ -237,7 +240,6 @@ void BlockClient::Impl::run_timers(Fabric& fabric, Nanos now) {
     reopen_at = kNever;
     feed(fabric, now, rnbd::ReopenDue{});
   }
-  if (held_until() <= now) end_held(now);
   if (grace_ends <= now) close_session(fabric, now);
 }
 

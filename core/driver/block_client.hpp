@@ -51,7 +51,10 @@ struct BlockRequest {
 //   cache_lost   EIO: changes that were acknowledged before are lost. A FLUSH tells so once, and until then
 //                each change with FUA
 //   not_open     ENODEV: the handle is dead, or being unmapped
-//   no_path, no_permit, request_timeout, session_closed: of the session, see Client::submit()
+//   request_timeout  ETIMEDOUT: the session's; or the device was not open for queue_timeout while the link
+//                was up, or while it came and went. The time counts from when the request was submitted, or
+//                from when the last request of the client that was at the session ended, if that was later
+//   no_path, no_permit, session_closed: of the session, see Client::submit()
 // A request of several messages has the first error of one; but one that nobody answered goes first, because
 // a server may still execute it.
 struct BlockCompletion {

@@ -118,6 +118,8 @@ struct BlockClient::Impl {
   void finish(std::uint32_t request);
   void abandon(Device&, const Result&);
   void note_held(const Request&) noexcept;
+  void note_idle(Nanos now) noexcept;
+  Nanos hold_ends(Nanos since) const noexcept;
   Nanos held_until() const noexcept;
   void end_held(Nanos now);
   Device& device_of(rnbd::DeviceHandle handle) noexcept { return devices_by_slot[rnbd::slot_of(handle)]; }
@@ -126,6 +128,7 @@ struct BlockClient::Impl {
   Recorder* recorder;
   bool begun = false;  // the devices, in the recorder
   std::uint32_t max_requests;
+  Nanos queue_timeout;
   std::uint32_t max_pieces;  // at the session, so that messages of the devices find room there
   bool can_open;
   rnbd::ClientDevices devices;
@@ -142,6 +145,7 @@ struct BlockClient::Impl {
   IndexQueue finished;          // requests
   std::uint32_t queued = 0;     // in `again` and `backlog` of all devices
   Nanos oldest_held = kNever;   // none of those was submitted before
+  Nanos idle_since = kNever;    // something is held, and no piece of any request is at the session
   std::uint32_t in_flight = 0;  // pieces
   std::uint32_t under_way = 0;  // requests
   std::uint16_t next_affinity = 0;

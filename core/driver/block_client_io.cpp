@@ -46,6 +46,7 @@ void BlockClient::Impl::issue(Fabric& fabric, Nanos now) {
       goes_on = issue_one(fabric, now, devices_by_slot[turn]) || goes_on;
     }
   }
+  note_idle(now);
 }
 
 // What waits for a path or a permit waits here: at the session its time would count from anew.
@@ -292,15 +293,29 @@ void BlockClient::Impl::note_held(const Request& request) noexcept {
 }
 
 Nanos BlockClient::Impl::held_until() const noexcept {
-  return queued == 0 ? kNever : session.queue_ends(oldest_held);
+  return queued == 0 ? kNever : hold_ends(oldest_held);
+}
+
+// A server that does not answer OPEN, or a link that comes and goes, holds requests without a bound of the
+// session. While others are at the server, a hold lasts as long as their storage takes.
+void BlockClient::Impl::note_idle(Nanos now) noexcept {
+  idle_since = queued != 0 && in_flight == 0 ? std::min(idle_since, now) : kNever;
+}
+
+Nanos BlockClient::Impl::hold_ends(Nanos since) const noexcept {
+  const Nanos idle = idle_since == kNever ? kNever : std::max(since, idle_since);
+  const Nanos own = idle >= kNever - queue_timeout ? kNever : idle + queue_timeout;
+  return std::min(session.queue_ends(since), own);
 }
 
 void BlockClient::Impl::end_held(Nanos now) {
-  const Errc why = session.link_up() ? Errc::no_permit : Errc::no_path;
+  const Errc why = session.queue_ends(oldest_held) > now ? Errc::request_timeout
+                   : session.link_up()                   ? Errc::no_permit
+                                                         : Errc::no_path;
   const Result result{why, to_linux_errno(why)};
   oldest_held = kNever;
   const auto over = [&](const Request& request) {
-    if (session.queue_ends(request.since) <= now) return true;
+    if (hold_ends(request.since) <= now) return true;
     oldest_held = std::min(oldest_held, request.since);
     return false;
   };

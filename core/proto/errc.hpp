@@ -7,23 +7,25 @@ namespace rtrs {
 
 enum class Errc : std::uint8_t {
   ok,
-  peer_error,       // the server answered with an errno (see IoCompletion::peer_errno)
-  no_path,          // no path was connected within the configured queueing bound
-  queue_full,       // more requests submitted than the session may queue
-  too_large,        // data or headers do not fit a chunk
-  session_closed,   // the session was closed before the request was answered
-  not_open,         // the session has never been connected
-  no_memory,        // memory could not be allocated or registered
-  not_supported,    // the fabric cannot do this
-  bad_address,      // the address does not parse or cannot be used
-  address_in_use,   // another program listens there
-  no_permission,    // the operating system refused
-  no_such_path,     // no path with this index
-  invalid,          // an argument is out of its range
-  fabric_error,     // the fabric failed for another reason (its text is in the log)
-  request_timeout,  // no answer of the server within ClientConfig::request_timeout; a write may have acted
-  no_permit,        // all permits belong to failed requests that the server may still execute
-  cache_lost,       // the server's cache was replaced: changes that were acknowledged may be gone
+  peer_error,      // the server answered with an errno (see IoCompletion::peer_errno)
+  no_path,         // no path was connected within the configured queueing bound
+  queue_full,      // more requests submitted than the session may queue
+  too_large,       // data or headers do not fit a chunk
+  session_closed,  // the session was closed before the request was answered
+  not_open,        // the session has never been connected
+  no_memory,       // memory could not be allocated or registered
+  not_supported,   // the fabric cannot do this
+  bad_address,     // the address does not parse or cannot be used
+  address_in_use,  // another program listens there
+  no_permission,   // the operating system refused
+  no_such_path,    // no path with this index
+  invalid,         // an argument is out of its range
+  fabric_error,    // the fabric failed for another reason (its text is in the log)
+  // No answer of the server within ClientConfig::request_timeout; a write may have acted. Of a block client
+  // also: a device was not open for queue_timeout.
+  request_timeout,
+  no_permit,   // all permits belong to failed requests that the server may still execute
+  cache_lost,  // the server's cache was replaced: changes that were acknowledged may be gone
 };
 const char* to_string(Errc) noexcept;
 // The Linux errno that stands for it where only an errno can be told; 0 for ok. Of peer_error, whose errno is

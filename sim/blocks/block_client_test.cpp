@@ -172,8 +172,10 @@ class FewRequestsTest : public BlockClientTest {
 // queue_timeout of the session.
 class PatientTest : public BlockClientTest {
  protected:
-  static constexpr Nanos kPatience = seconds(3);
   PatientTest() : BlockClientTest(options()) {}
+
+ public:
+  static constexpr Nanos kPatience = seconds(3);
   static BlockOptions options() {
     BlockOptions made;
     made.queue_timeout = kPatience;
@@ -194,6 +196,27 @@ TEST_F(PatientTest, R78WhatWaitsForItsDeviceFailsAfterQueueTimeout) {
     EXPECT_GE(w.now() - begin, kPatience);
     EXPECT_LE(w.now() - begin, kPatience + seconds(1));
     w.pass(seconds(1));
+  }
+}
+
+class SilentOpenTest : public BlockClientTest {
+ protected:
+  SilentOpenTest() : BlockClientTest(options()) {}
+  static BlockOptions options() {
+    BlockOptions made = PatientTest::options();
+    made.opening = seconds(1'000'000);
+    return made;
+  }
+};
+
+TEST_F(SilentOpenTest, EndsARequestAfterQueueTimeoutAlthoughTheLinkIsUp) {
+  const auto device = static_cast<DeviceHandle>(w.map("a"));
+  for (unsigned round = 0; round < 2; ++round) {
+    const Nanos begin = w.now();
+    expect(result_of(device, {.opcode = Opcode::write, .length = 4096}), Errc::request_timeout, ETIMEDOUT);
+    EXPECT_TRUE(w.link_up());
+    EXPECT_GE(w.now() - begin, PatientTest::kPatience);
+    EXPECT_LE(w.now() - begin, PatientTest::kPatience + seconds(1));
   }
 }
 

@@ -15,7 +15,7 @@ void World::make_disks() {
   disks_ = std::make_unique<Disks>(choice_, load.disk_time, load.opening, fail);
   if (options_.verbose) disks_->tell([this](const std::string& what) { journal_.add_step(now(), what); });
   for (const auto& client : clients_) {
-    client->disks = std::make_unique<DiskBook>(*disks_, scenario_.client.queue_timeout, fail);
+    client->disks = std::make_unique<DiskBook>(*disks_, scenario_.client, fail);
     for (const std::string& name : disk_names(client->id - 1, load.disks)) {
       BlockDisk& disk = disks_->add(name, kSectorsOfADisk, *client->disks);
       disk.memory = hits(6);

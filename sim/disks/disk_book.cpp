@@ -16,8 +16,11 @@ bool changes(Opcode opcode) {
 
 }  // namespace
 
-DiskBook::DiskBook(Disks& disks, Nanos queue_timeout, Disks::Fail fail)
-    : disks_(disks), queue_timeout_(queue_timeout), fail_(std::move(fail)) {}
+DiskBook::DiskBook(Disks& disks, const ClientConfig& client, Disks::Fail fail)
+    : disks_(disks),
+      queue_timeout_(client.queue_timeout),
+      request_timeout_(client.request_timeout),
+      fail_(std::move(fail)) {}
 
 void DiskBook::dies() {
   client_ = nullptr;
@@ -28,6 +31,7 @@ void DiskBook::dies() {
   mapped_.clear();
   under_way_ = reads_ = 0;
   without_path_ = {};
+  holds_since_ = kNever;
 }
 
 void DiskBook::session_closed() {

@@ -12,7 +12,8 @@
 //   - a disk opened read-only does not change
 //   - storage sees a request as it was made, nothing new of a device that was taken away, and no request
 //     twice unless a path, a server or a cache was lost in between
-//   - a request waits for a path for queue_timeout and no longer; the server's ENOTCONN is not the end of one
+//   - a request waits for a path, and for its device to be open, for queue_timeout and no longer; the
+//   server's ENOTCONN is not the end of one
 //     unless its device was taken away again and again
 //   - changes are said to be lost only when there were some that no flush had covered
 #pragma once
@@ -34,8 +35,8 @@ using rnbd::DeviceHandle;
 
 class DiskBook {
  public:
-  // `queue_timeout`: of the client's requests. The disks have to outlive the book.
-  DiskBook(Disks&, Nanos queue_timeout, Disks::Fail);
+  // The disks have to outlive the book.
+  DiskBook(Disks&, const ClientConfig&, Disks::Fail);
   DiskBook(const DiskBook&) = delete;
   DiskBook& operator=(const DiskBook&) = delete;
 
@@ -162,7 +163,7 @@ class DiskBook {
   void judge_alarm(const Io&);
 
   Disks& disks_;
-  Nanos queue_timeout_;
+  Nanos queue_timeout_, request_timeout_;
   Disks::Fail fail_;
   BlockClient* client_ = nullptr;
   std::map<std::string, std::vector<Expected>> expected_;
@@ -173,7 +174,8 @@ class DiskBook {
   unsigned under_way_ = 0;
   unsigned reads_ = 0;
   PathlessWait without_path_;
-  Nanos pathless_until_ = 0;  // the last time that a path came back, by the client's clock
+  Nanos holds_since_ = kNever;  // the client sends no request, by its clock
+  Nanos pathless_until_ = 0;    // the last time that a path came back, by the client's clock
   // Parts of IOs that storage has done since the last loss, by number and sector.
   std::set<std::pair<std::uint32_t, std::uint64_t>> done_;
   std::uint64_t losses_noted_ = 0;

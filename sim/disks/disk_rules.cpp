@@ -15,12 +15,19 @@ bool changes(Opcode opcode) {
 }  // namespace
 
 void DiskBook::check_waits(Nanos clock) {
-  if (queue_timeout_ == kNever || client_->session().link_up()) return;
+  if (queue_timeout_ == kNever) return;
+  // Nothing but messages of devices is at the session: what is not over is held.
+  const bool holds = client_->session().inflight() <= client_->messages_in_flight();
+  holds_since_ = holds ? std::min(holds_since_, clock) : kNever;
+  const bool pathless = !client_->session().link_up();
+  if (!pathless && !holds) return;
   for (const Io& io : ios_) {
     if (io.over || io.moment == 0) continue;
-    const Nanos since = without_path_.since(io.submitted_clock);
+    const Nanos since = pathless ? without_path_.since(io.submitted_clock) : kNever;
     expect(since == kNever || clock - since <= queue_timeout_ + milliseconds(1),
            "a request waits for a path for queue_timeout and no longer");
+    expect(!holds || clock - std::max(io.submitted_clock, holds_since_) <= queue_timeout_ + milliseconds(1),
+           "a request waits for its device to be open for queue_timeout and no longer");
   }
 }
 
@@ -34,6 +41,9 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
   if (done.result == Errc::no_path || done.result == Errc::no_permit)
     expect(queue_timeout_ != kNever && clock - io.submitted_clock >= queue_timeout_,
            "a request fails for want of a path or a permit after queue_timeout");
+  if (done.result == Errc::request_timeout)
+    expect(clock - io.submitted_clock >= std::min(queue_timeout_, request_timeout_),
+           "a request fails as unanswered after request_timeout, or after queue_timeout when it was held");
   if (done.result == Errc::no_path)
     expect(!client_->session().link_up() || pathless_until_ >= io.submitted_clock,
            "a request fails for want of a path without one");
