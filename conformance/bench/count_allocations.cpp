@@ -3,12 +3,24 @@
 #include <algorithm>
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 namespace {
 thread_local std::uint64_t count = 0;
+thread_local std::size_t failing_bytes = 0;  // 0: none fails
+thread_local unsigned before_failing = 0;
+thread_local bool failed = false;
+
+bool fails(std::size_t bytes) noexcept {
+  if (failing_bytes == 0 || bytes < failing_bytes) return false;
+  if (before_failing-- != 0) return false;
+  failing_bytes = 0;
+  return failed = true;
+}
 
 void* counted(std::size_t bytes) noexcept {
   ++count;
+  if (fails(bytes)) return nullptr;
   return std::malloc(std::max<std::size_t>(bytes, 1));
 }
 
@@ -19,6 +31,7 @@ void* counted_or_throw(std::size_t bytes) {
 
 void* counted_aligned(std::size_t bytes, std::align_val_t alignment) {
   ++count;
+  if (fails(bytes)) throw std::bad_alloc();
   const auto unit = static_cast<std::size_t>(alignment);
   if (void* memory = std::aligned_alloc(unit, (std::max<std::size_t>(bytes, 1) + unit - 1) / unit * unit))
     return memory;
@@ -28,6 +41,12 @@ void* counted_aligned(std::size_t bytes, std::align_val_t alignment) {
 
 std::uint64_t rtrs::bench::allocations() noexcept {
   return count;
+}
+
+bool rtrs::bench::fail_allocation(std::size_t bytes, unsigned before) noexcept {
+  failing_bytes = bytes;
+  before_failing = before;
+  return std::exchange(failed, false);
 }
 
 void* operator new(std::size_t bytes) {

@@ -40,16 +40,19 @@ Server::Impl::Session* Server::Impl::create(Nanos now, std::uint16_t index) {
   try {
     sessions[index] = std::make_unique<Session>(config, index);
     ++live;
+    if (recorder != nullptr) {
+      const InstanceId instance = instance_of(*sessions[index]);
+      recorder->begin(now, instance, MachineKind::server_session, config, index);
+      recorder->watch(instance, MachineKind::server_session, sessions[index]->machine);
+    }
     reserve_events();
   } catch (const std::bad_alloc&) {
-    if (sessions[index] != nullptr) --live;
+    if (sessions[index] != nullptr) {
+      --live;
+      if (recorder != nullptr) recorder->end(now, instance_of(*sessions[index]));
+    }
     sessions[index] = nullptr;
     return nullptr;
-  }
-  if (recorder != nullptr) {
-    const InstanceId instance = instance_of(*sessions[index]);
-    recorder->begin(now, instance, MachineKind::server_session, config, index);
-    recorder->watch(instance, MachineKind::server_session, sessions[index]->machine);
   }
   return sessions[index].get();
 }

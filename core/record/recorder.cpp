@@ -137,13 +137,13 @@ void Recorder::hash_state(InstanceId instance) noexcept {
 void Recorder::watch(InstanceId instance, trace::Watched watched) {
   if (watched_.size() <= instance) watched_.resize(instance + std::size_t{1});
   forget(instance);
-  ++watched_count_;
-  grow_ring(first_ring_ * ((watched_count_ + kMachinesOfARing - 1) / kMachinesOfARing));
+  grow_ring(first_ring_ * ((watched_count_ + kMachinesOfARing) / kMachinesOfARing));
   for (trace::Watched::Kept& kept : watched.kept) {
     kept.bytes = std::make_unique_for_overwrite<std::uint8_t[]>(watched.bound);
   }
   watched.due = head_ + (mask_ + 1) / 2;
   watched_[instance] = std::move(watched);
+  ++watched_count_;
 }
 
 void Recorder::forget(InstanceId instance, const void* machine) noexcept {
