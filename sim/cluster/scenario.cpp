@@ -192,6 +192,17 @@ void draw_disks(ChoiceSource& choice, Scenario& s) {
   if (choice.hits(30, 100, Label::disk)) load.opening = draw_time(choice, 2 * s.interval, Label::disk);
 }
 
+// Beside a crowd, limits that it reaches, in half of the worlds. Not a draw of its own either.
+void draw_session_limits(Scenario& s) {
+  const std::uint64_t number = s.client.seed / 768;
+  if (s.faults.weight[static_cast<unsigned>(FaultClass::crowd)] == 0 || number % 2 != 0) return;
+  static constexpr std::array<std::uint16_t, 4> kHalfOpen{4, 1, 2, 16};
+  s.server.max_half_open = kHalfOpen[number / 2 % 4];
+  if (number / 8 % 2 == 0)
+    s.server.max_sessions = static_cast<std::uint16_t>(s.clients + 2 + number / 16 % 3);
+  if (number / 48 % 2 == 0) s.server.max_host_sessions = static_cast<std::uint16_t>(2 + number / 96 % 3);
+}
+
 bool rarely(ChoiceSource& choice, std::uint32_t percent) {
   const ScopedGroup group(choice, Label::option);
   return choice.hits(percent, 100, Label::rare_swarm);
@@ -259,6 +270,7 @@ Scenario draw_scenario(ChoiceSource& choice) {
   draw_rare_options(choice, s);
   draw_dead_links(choice, s);
   draw_crowd(choice, s.faults);
+  draw_session_limits(s);
   draw_probe(choice, s);
   draw_block_device(s);
   draw_disks(choice, s);

@@ -10,11 +10,30 @@ Result<Region> WatchedFabric::booked(Result<Region> region) {
   return known(std::move(region));
 }
 
+void WatchedFabric::tell_crowds(const FabricEvent& event) {
+  switch (event.kind) {
+    case FabricEvent::Kind::connect_requested:
+      return crowds_->asked(event.request, event.host, event.bytes);
+    case FabricEvent::Kind::message_received:
+      return crowds_->named(event.key);
+    case FabricEvent::Kind::connection_lost:
+    case FabricEvent::Kind::connect_failed:
+      return crowds_->lost(event.key);
+    case FabricEvent::Kind::connection_closed:
+      return crowds_->closed(event.key);
+    default:
+      return;
+  }
+}
+
 std::size_t WatchedFabric::poll(Nanos now, std::span<FabricEvent> events) noexcept {
   const std::size_t count = inner_.poll(now, events);
   taken_ += count;
+  now_ = clock_.true_time(now);
+  if (crowds_) crowds_->polled();
   for (const FabricEvent& event : events.first(count)) {
     left_keys_.happened(event);
+    if (crowds_) tell_crowds(event);
     switch (event.kind) {
       case FabricEvent::Kind::imm_received:
       case FabricEvent::Kind::message_received:

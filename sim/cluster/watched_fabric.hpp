@@ -2,11 +2,13 @@
 // and who was heard when. The fabric behind it must outlive it.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/fabric/forwarding_fabric.hpp"
 #include "sim/cluster/clock_rate.hpp"
+#include "sim/oracles/crowd_watch.hpp"
 #include "sim/oracles/heartbeat_watch.hpp"
 #include "sim/oracles/ledger.hpp"
 #include "sim/oracles/left_keys.hpp"
@@ -18,6 +20,8 @@ class WatchedFabric final : public ForwardingFabric {
   // `clock`: of the process that calls.
   WatchedFabric(Fabric& inner, HeartbeatWatch& watch, const ClockRate& clock)
       : ForwardingFabric(inner), watch_(watch), clock_(clock) {}
+  // Judges what a server does to those who want sessions.
+  void watch_crowds(Judge& judge, const ServerConfig& config) { crowds_.emplace(judge, config); }
   const Holdings& holdings() const noexcept { return holdings_; }
   const std::vector<ConKey>& live() const noexcept { return live_; }
   // Connections opened since the last clear_fresh().
@@ -78,11 +82,17 @@ class WatchedFabric final : public ForwardingFabric {
               std::span<const std::byte> data) override {
     ++acts_;
     opened(key);
+    if (crowds_) crowds_->accepted(request, key, now_);
     inner_.accept(request, key, params, data);
+  }
+  void reject(std::uint32_t request, std::span<const std::byte> data) override {
+    if (crowds_) crowds_->rejected(request, data, now_);
+    inner_.reject(request, data);
   }
   void disconnect(ConKey key) override {
     ++acts_;
     left_keys_.lost(key);
+    if (crowds_) crowds_->ended(key);
     inner_.disconnect(key);
   }
   std::size_t post(std::span<const WorkRequest> work) noexcept override {
@@ -93,6 +103,7 @@ class WatchedFabric final : public ForwardingFabric {
 
  private:
   Result<Region> booked(Result<Region> region);
+  void tell_crowds(const FabricEvent& event);
   void opened(ConKey key) {
     ++holdings_.connections;
     live_.push_back(key);
@@ -106,6 +117,8 @@ class WatchedFabric final : public ForwardingFabric {
   std::vector<ConKey> fresh_;
   std::vector<RemoteKeyId> offers_;
   LeftKeys left_keys_;
+  std::optional<CrowdWatch> crowds_;
+  Nanos now_ = 0;  // of the last poll, true time
   std::uint64_t acts_ = 0;
   std::uint64_t taken_ = 0;
 };

@@ -115,6 +115,7 @@ void World::start_server() {
   server.lies.reset();
   if (scenario_.liar == server.id) server.lies = std::make_unique<LyingFabric>(*server.sim, kUserHeaderBytes);
   server.fabric = std::make_unique<WatchedFabric>(outlet(server), *server.hearts, server.clock);
+  server.fabric->watch_crowds(judge_, scenario_.server);
   record(server, "server", "server");
   const unsigned life = server.starts;
   server.driver =

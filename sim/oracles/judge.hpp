@@ -36,7 +36,9 @@ namespace rtrs::sim {
   X(laws, "O18", "the network keeps the laws of reliable connections")                                      \
   X(devices, "O19",                                                                                         \
     "block devices keep what was written, tell what was lost, and end each request as they promise")        \
-  X(promises, "O20", "what the options of a client promise holds: no timer strikes early, none is missing")
+  X(promises, "O20", "what the options of a client promise holds: no timer strikes early, none is missing") \
+  X(crowds, "O21",                                                                                          \
+    "sessions of one client address stay within the limits, and the oldest half-open one gives way")
 
 enum class Oracle : std::uint8_t {
 #define RTRS_SIM_ORACLE(name, id, rule) name,
@@ -45,7 +47,7 @@ enum class Oracle : std::uint8_t {
 };
 const char* id_of(Oracle) noexcept;
 const char* rule_of(Oracle) noexcept;
-inline constexpr unsigned kOracles = static_cast<unsigned>(Oracle::promises) + 1;
+inline constexpr unsigned kOracles = static_cast<unsigned>(Oracle::crowds) + 1;
 
 struct Failure {
   Oracle oracle = Oracle::liveness;
