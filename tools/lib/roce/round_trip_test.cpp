@@ -102,6 +102,25 @@ Recordings load_text(const std::string& text) {
   return recordings;
 }
 
+// The number of a half among those with the same connect request. A half of a server has the number of its
+// client's half: where the network doubled a request, the server was asked once more than the client asked.
+unsigned told_as(const Recordings& recordings, const Half& half, unsigned seen) {
+  if (half.client) return seen;
+  constexpr unsigned kDoubled = 1000;
+  const auto& halves = recordings.halves();
+  const auto& connections = recordings.connections();
+  const auto index = static_cast<std::uint32_t>(&half - halves.data());
+  const auto ends = std::find_if(connections.begin(), connections.end(),
+                                 [&](const ConnectionEnds& one) { return one.server == index; });
+  const bool any_client =
+      std::any_of(halves.begin(), halves.end(), [](const Half& one) { return one.client; });
+  if (!any_client) return seen;
+  if (ends == connections.end() || ends->client == ConnectionEnds::kNone) return kDoubled + seen;
+  return static_cast<unsigned>(
+      std::count_if(halves.begin(), halves.begin() + ends->client,
+                    [&](const Half& one) { return one.client && one.request == half.request; }));
+}
+
 // Of one side's halves; CM messages are only requests and answers, since who disconnects first is a matter
 // of whose trace is asked.
 Story told_by(const Recordings& recordings, bool client) {
@@ -111,8 +130,9 @@ Story told_by(const Recordings& recordings, bool client) {
   for (const Half& half : recordings.halves()) {
     std::vector<std::byte> request = half.request;
     request.resize(wire::kConnReqBytes);
-    lines.push_back(half.client == client && !half.request.empty() ? &story[Name(request, seen[request]++)]
-                                                                   : nullptr);
+    const bool told = half.client == client && !half.request.empty();
+    lines.push_back(told ? &story[Name(request, told_as(recordings, half, seen[request]))] : nullptr);
+    if (told) ++seen[request];
   }
   for (const Recordings::Told& told : recordings.story()) {
     const StoredNote& note = *told.note;
