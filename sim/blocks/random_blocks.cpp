@@ -204,11 +204,17 @@ class RandomPlay {
     gather(devices_.begin()->second, 0);
     const std::uint32_t last = w.submit(other->second, Opcode::read, 0, 1);
     w.until("the other device is read", [&] { return w.is_over(last); });
-    w.expect(w.unjudged().size() < kCrowd * 3 / 4, "a busy device leaves the others their turn");
+    const auto served = std::count_if(w.unjudged().begin(), w.unjudged().end(),
+                                      [](const BlockCompletion& one) { return one.error == 0; });
+    w.expect(served < kCrowd * 3 / 4, "a busy device leaves the others their turn");
     const std::uint64_t losses = w.losses();
     for (auto at = other; at != devices_.end(); ++at) w.unmap(at->second);
     w.until("the crowd is over", [this] { return w.unjudged().size() == kCrowd; });
-    for (const BlockCompletion& one : w.unjudged()) w.expect(one.error == 0, "reads of a crowd end well");
+    // An OPEN of another device that takes long holds them too.
+    const bool may_expire = w.client_config().queue_timeout != kNever;
+    for (const BlockCompletion& one : w.unjudged())
+      w.expect(one.error == 0 || (may_expire && one.result == Errc::request_timeout),
+               "reads of a crowd end well");
     const std::string& name = other->first;
     w.until("the other device is unmapped", [&] { return w.state(other->second) == DeviceState::unmapped; });
     w.until_closed(name, losses);
