@@ -53,6 +53,17 @@ class Crowds : public ::testing::Test {
   CrowdWatch watch{judge, limits()};
 };
 
+// Its connections have ended, and the server still works for it when a path joins it again.
+TEST_F(Crowds, APathThatComesBackToItsSessionMakesNoHalfOpenOne) {
+  open(0, 7);
+  watch.named(key(0));
+  watch.lost(key(0));
+  watch.closed(key(0));
+  open(0, 7);
+  open(1, 7);
+  EXPECT_FALSE(judge.failed()) << judge.failure().text;
+}
+
 TEST_F(Crowds, MoreHalfOpenSessionsOfAnAddressThanAllowedAreFound) {
   open(0, 7);
   open(1, 8);

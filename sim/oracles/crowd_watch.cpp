@@ -63,7 +63,10 @@ void CrowdWatch::accepted(std::uint32_t request, ConKey key, Nanos now) {
     return;
   }
   check_who_gave_way(now);
-  sessions_.push_back({opened_++, key.path / kMaxPaths, asked.host, asked.uuid, 1, true});
+  // A session whose connections have all ended may go on at the server, which still works for it: a path
+  // that joins it then makes no half-open one.
+  const bool is_new = std::find(former_.begin(), former_.end(), asked.uuid) == former_.end();
+  sessions_.push_back({opened_++, key.path / kMaxPaths, asked.host, asked.uuid, 1, is_new});
   const auto of_host = static_cast<unsigned>(std::count_if(
       sessions_.begin(), sessions_.end(), [&](const Session& one) { return one.host == asked.host; }));
   const auto refuse = [&](unsigned count, const char* what, unsigned limit) {
@@ -109,6 +112,7 @@ void CrowdWatch::ended(ConKey key) {
 void CrowdWatch::closed(ConKey key) {
   Session* session = find(key);
   if (session == nullptr || --session->connections != 0) return;
+  if (!session->half_open) former_.push_back(session->uuid);
   sessions_.erase(sessions_.begin() + (session - sessions_.data()));
 }
 

@@ -56,6 +56,7 @@ class CrowdWatch {
   unsigned max_sessions_, max_host_sessions_, max_half_open_;
   std::vector<Asked> asked_;
   std::vector<Session> sessions_;
+  std::vector<wire::Uuid> former_;  // of sessions that have no connection any more
   std::uint64_t opened_ = 0;
   std::uint64_t gave_way_ = kNobody;  // since the last poll: its number
   std::uint32_t gave_way_host_ = 0;
