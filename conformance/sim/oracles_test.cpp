@@ -148,7 +148,7 @@ class Hearts : public ::testing::Test {
 TEST_F(Hearts, DeathBeforeSilenceIsFound) {
   watch.connected(0, 0);
   watch.received(0, 1000);
-  watch.lost(0, true, 1499);
+  watch.lost(0, Reason::heartbeat_lost, false, 1499);
   EXPECT_TRUE(fails_with(judge, Oracle::heartbeat));
 }
 
@@ -156,10 +156,17 @@ TEST_F(Hearts, DeathAfterSilenceAndLossForOtherReasonsAreRight) {
   watch.connected(0, 0);
   watch.connected(1, 0);
   watch.check(700);
-  watch.lost(0, true, 700);
-  watch.lost(1, false, 10);
+  watch.lost(0, Reason::heartbeat_lost, false, 700);
+  watch.lost(1, Reason::peer_closed, true, 10);
   watch.check(10'000);
   EXPECT_FALSE(judge.failed());
+}
+
+TEST_F(Hearts, ADeadlineBeforeAMessageThatHasArrivedIsFound) {
+  watch.lost(3, Reason::handshake_timeout, false, 10);
+  EXPECT_FALSE(judge.failed());
+  watch.lost(3, Reason::handshake_timeout, true, 10);
+  EXPECT_TRUE(fails_with(judge, Oracle::heartbeat));
 }
 
 TEST_F(Hearts, SilenceThatNobodyNoticesIsFound) {

@@ -185,12 +185,14 @@ std::size_t Client::Impl::take_batch(Fabric& fabric, Nanos now) {
 // When a deadline is due, everything that the fabric holds comes before it: the answer that the deadline
 // misses may be there, as after a pause of the process. Bounded, so that a peer cannot put deadlines off.
 void Client::Impl::take_events(Fabric& fabric, Nanos now) {
-  constexpr unsigned kMaxBatches = 64;
-  take_batch(fabric, now);
+  constexpr std::size_t kMostEvents = 4096;
+  std::size_t taken = take_batch(fabric, now);
   const auto due = [this] { return std::min(next_deadline(), waiting_deadline()); };
   unsigned empty = 0;
-  for (unsigned batch = 0; batch < kMaxBatches && due() <= now; ++batch) {
-    if (take_batch(fabric, now) != 0) {
+  while (taken < kMostEvents && due() <= now) {
+    const std::size_t got = take_batch(fabric, now);
+    taken += got;
+    if (got != 0) {
       empty = 0;
     } else if (++empty == 2 || fabric.try_wait()) {
       // try_wait() also has a fabric look where it looks rarely; what it finds comes with the next poll().

@@ -76,6 +76,22 @@ void Server::Impl::drop(Nanos now, std::uint16_t index) {
   ask_registry(SessionDropped{now, index}, nothing);
 }
 
+std::size_t Server::Impl::take_batch(Fabric& fabric, Nanos now) {
+  const std::size_t count = fabric.poll(now, fabric_events);
+  for (const FabricEvent& event : std::span(fabric_events).first(count)) handle(fabric, now, event);
+  return count;
+}
+
+// Before a deadline that is due comes all that the fabric holds: the message that the deadline misses may be
+// there, as after a pause of the process. A fabric may report fewer events than it holds.
+bool Server::Impl::may_hold_more(Fabric& fabric, std::size_t got, bool due, unsigned& empty) {
+  if (got == fabric_events.size()) return true;
+  if (!due) return false;
+  empty = got == 0 ? empty + 1 : 0;
+  // try_wait() also has a fabric look where it looks rarely; what it finds comes with the next poll().
+  return got != 0 || (empty < 2 && !fabric.try_wait());
+}
+
 void Server::Impl::run_deadlines(Fabric& fabric, Nanos now) {
   // One step may leave another path of its session overdue. The bound holds for a machine whose deadline does
   // not move; what is left is due again at the next poll.
@@ -173,14 +189,21 @@ std::size_t Server::poll(Fabric& fabric, Nanos now, std::span<ServerEvent> out) 
   if (impl.events.empty()) impl.retired.clear();
   impl.posts.flush(fabric);
   std::size_t count = impl.take(out);
+  unsigned empty = 0;
   // Nothing new before the old is handed out: this bounds what waits.
-  while (impl.events.empty()) {
-    const std::size_t got = fabric.poll(now, impl.fabric_events);
-    for (std::size_t i = 0; i < got; ++i) impl.handle(fabric, now, impl.fabric_events[i]);
+  for (std::size_t taken = 0; impl.events.empty();) {
+    const std::size_t got = impl.take_batch(fabric, now);
+    taken += got;
     count += impl.take(out.subspan(count));
-    if (got == impl.fabric_events.size() && count < out.size()) continue;
-    // After what the fabric had: it may hold the life sign that a deadline misses, as after a pause.
-    if (next_deadline() <= now) impl.run_deadlines(fabric, now);
+    const bool due = next_timer() <= now;
+    impl.put_off = due ? impl.put_off + got : 0;
+    if (taken < Impl::kMostEvents && impl.put_off < Impl::kMostEvents &&
+        impl.may_hold_more(fabric, got, due, empty)) {
+      if (count < out.size()) continue;
+      break;
+    }
+    if (due) impl.run_deadlines(fabric, now);
+    impl.put_off = 0;
     count += impl.take(out.subspan(count));
     break;
   }

@@ -25,6 +25,9 @@ struct Server::Impl {
   static constexpr InstanceId kRegistry = 0;
   static constexpr std::size_t kNewsCapacity = 1024;
   static constexpr std::size_t kFabricBatch = 64;
+  // Events that come before a deadline that is due, and that one poll takes. A peer that floods puts no
+  // deadline off for longer.
+  static constexpr std::size_t kMostEvents = 4096;
 
   struct Session {
     Session(const ServerConfig& config, std::uint16_t index) : machine(config, index) {}
@@ -152,6 +155,8 @@ struct Server::Impl {
   Session* create(Nanos now, std::uint16_t index);
   void retire(Fabric&, Nanos now, Session&);
   void drop(Nanos now, std::uint16_t index);
+  std::size_t take_batch(Fabric&, Nanos now);
+  bool may_hold_more(Fabric&, std::size_t got, bool due, unsigned& empty);
   void run_deadlines(Fabric&, Nanos now);
   void set_timer(const Session& session) noexcept {
     deadlines.set(session.machine.index(), session.machine.next_deadline());
@@ -190,6 +195,7 @@ struct Server::Impl {
   bool closing = false;
   // Of the sessions. An entry may be earlier than its machine's deadline, never later.
   DeadlineHeap deadlines;
+  std::size_t put_off = 0;  // events taken since a deadline became due
   ServerStats counted;
   ServerSession::Counters of_retired;
   mutable ServerStats shown;

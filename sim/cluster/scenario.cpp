@@ -154,7 +154,11 @@ void draw_cruelty(ChoiceSource& choice, Scenario& s) {
   const bool hangs_are_found = s.can_probe() || (s.client.probe_deliveries && s.server.probe_deliveries);
   if (happens(40) && hangs_are_found)
     s.faults.weight[static_cast<unsigned>(FaultClass::hang)] = 50 + choice.draw(100, Label::cruel);
-  if (happens(40)) s.poll_batch = 1 + choice.draw(4, Label::cruel);
+  if (happens(40)) {
+    // After a long pause more has arrived than one poll reports, and every deadline is over.
+    s.poll_batch = 1 + choice.draw(4, Label::cruel);
+    s.faults.pause_factor = 10;
+  }
   s.submits_always = happens(50);
   s.server_changes = happens(30);
   // Disks are judged by what a fence tells.

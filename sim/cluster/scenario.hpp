@@ -81,7 +81,7 @@ struct Scenario {
   bool directed = false;
   // This node says what its protocol machine does not (see sim/network/lying_fabric.hpp). kNone: nobody.
   NodeId liar = kNone;
-  std::uint32_t poll_batch = 0;   // events that a poll of a client's fabric reports at most; 0: no bound
+  std::uint32_t poll_batch = 0;   // events that a poll of a fabric reports at most; 0: no bound
   bool server_changes = false;    // a server that died may come back with other limits
   bool submits_always = false;    // applications do not wait for a path
   bool removes_for_good = false;  // what an operator removes does not come back

@@ -112,6 +112,7 @@ void World::start_server() {
   ++server.starts;
   server.hearts = watch_of(server, scenario_.server.heartbeat);
   server.sim = std::make_unique<SimFabric>(network_, server.id, choice_);
+  if (scenario_.poll_batch != 0) server.sim->report_at_most(scenario_.poll_batch);
   server.lies.reset();
   if (scenario_.liar == server.id) server.lies = std::make_unique<LyingFabric>(*server.sim, kUserHeaderBytes);
   server.fabric = std::make_unique<WatchedFabric>(outlet(server), *server.hearts, server.clock);

@@ -117,7 +117,7 @@ void World::client_path_event(ClientNode& client, std::uint32_t index, const Pat
   } else if (path.state == PathState::draining || path.state == PathState::closing) {
     const bool was_connected = client.hearts->is_connected(path.path);
     if (was_connected) client.links->path_lost();
-    client.hearts->lost(path.path, path.reason == Reason::heartbeat_lost, news.at);
+    client.hearts->lost(path.path, path.reason, network_.holds_message(client.id, path.path), news.at);
     client_reason(client, path, was_connected);
     const bool new_depth = reconfigured_ && path.reason == Reason::depth_changed;
     const bool was_short = path.reason == Reason::no_resources && network_.stats().shortages != 0;

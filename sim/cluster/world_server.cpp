@@ -42,7 +42,7 @@ void World::server_path_event(const PathEvent& news) {
     server_.hearts->connected(number, news.at);
     check_attempt(server_, number, true);
   } else if (path.state == PathState::closing) {
-    server_.hearts->lost(number, path.reason == Reason::heartbeat_lost, news.at);
+    server_.hearts->lost(number, path.reason, network_.holds_message(server_.id, number), news.at);
     server_reason(number, path.reason, news.at);
   }
 }

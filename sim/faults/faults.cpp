@@ -268,7 +268,7 @@ bool FaultDriver::strike_node(FaultClass which, Network& network, ChoiceSource& 
   if (candidates.empty()) return false;
   const NodeId node =
       candidates[choice.draw(static_cast<std::uint32_t>(candidates.size()), Label::fault_target)];
-  const Nanos until = network.now() + hold;
+  const Nanos until = network.now() + (pauses ? hold * options_.pause_factor : hold);
   strikes_.push_back({which, node, Way::to_server, until});
   if (pauses) {
     out.push_back(WorldFault{WorldFault::Kind::pause, node, until});

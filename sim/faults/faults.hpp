@@ -59,7 +59,8 @@ struct FaultOptions {
   std::uint32_t budget = 0;                           // timed faults at most; kUnlimited: no bound
   Nanos mean_gap = seconds(2);                        // between timed faults
   Nanos min_hold = milliseconds(10);
-  Nanos mean_hold = seconds(3);  // on top of min_hold, exponential
+  Nanos mean_hold = seconds(3);    // on top of min_hold, exponential
+  std::uint32_t pause_factor = 1;  // how many times as long as other faults a pause takes
   bool crash_client = true, crash_server = true;
   // While something rare is going on (see FaultDriver::bias) chances are this many times as high and the next
   // timed fault comes soon; 1: as always.

@@ -46,6 +46,7 @@ std::string FaultOptions::describe() const {
             std::to_string(weight[i]);
   }
   if (text.empty()) text = "none";
+  if (pause_factor > 1) text += " pauses " + std::to_string(pause_factor) + " times as long";
   if (bias > 1) text += " bias=" + std::to_string(bias);
   return text + " budget=" + (budget == kUnlimited ? "unlimited" : std::to_string(budget));
 }

@@ -187,6 +187,13 @@ std::size_t Network::poll(NodeId node_id, std::span<FabricEvent> out) {
   return count;
 }
 
+bool Network::holds_message(NodeId node_id, std::size_t path) const noexcept {
+  const Node& node = nodes_[node_id];
+  return std::any_of(
+      node.events.begin() + static_cast<std::ptrdiff_t>(node.first), node.events.end(),
+      [path](const Pending& pending) { return pending.arrival && pending.event.key.path == path; });
+}
+
 LinkId Network::link(NodeId client, std::uint32_t client_port, NodeId server, std::uint32_t server_port) {
   for (LinkId id = 0; id < links_.size(); ++id) {
     const LinkInfo& info = links_[id].info;

@@ -44,6 +44,8 @@ class Network {
   std::size_t event_count(NodeId node) const noexcept {
     return nodes_[node].events.size() - nodes_[node].first;
   }
+  // A message for this path of the node has arrived, and poll() has not reported it yet.
+  bool holds_message(NodeId node, std::size_t path) const noexcept;
 
   // --- faults ---
   Rates& rates() noexcept { return rates_; }

@@ -5,6 +5,16 @@
 
 namespace rtrs::sim {
 
+namespace {
+
+bool ends_by_deadline(Reason reason) {
+  return reason == Reason::heartbeat_lost || reason == Reason::connect_timeout ||
+         reason == Reason::info_timeout || reason == Reason::handshake_timeout ||
+         reason == Reason::request_timeout;
+}
+
+}  // namespace
+
 void HeartbeatWatch::connected(std::size_t path, Nanos now) {
   if (paths_.size() <= path) paths_.resize(path + 1);
   paths_[path] = Path{true, now};
@@ -14,11 +24,15 @@ void HeartbeatWatch::received(std::size_t path, Nanos now) {
   if (path < paths_.size()) paths_[path].heard = now;
 }
 
-void HeartbeatWatch::lost(std::size_t path, bool of_silence, Nanos now) {
+void HeartbeatWatch::lost(std::size_t path, Reason reason, bool unread, Nanos now) {
+  if (unread && ends_by_deadline(reason))
+    judge_.fail(Oracle::heartbeat, now,
+                "path " + std::to_string(path) + " ended (" + to_string(reason) +
+                    ") while a message of the peer had arrived that nobody had read");
   if (path >= paths_.size() || !paths_[path].connected) return;
   paths_[path].connected = false;
   const Nanos silence = now - paths_[path].heard;
-  if (of_silence && silence + rounding_ < config_.missed_max * config_.interval)
+  if (reason == Reason::heartbeat_lost && silence + rounding_ < config_.missed_max * config_.interval)
     judge_.fail(Oracle::heartbeat, now,
                 "path " + std::to_string(path) + " declared dead after " + std::to_string(silence) +
                     " ns of silence, which is less than " + std::to_string(config_.missed_max) + " x " +

@@ -1,6 +1,7 @@
-// O8: no path is declared dead while something was received from the peer within missed_max intervals, and
-// a silent peer is noticed within missed_max + 2. One watch a node; paths by the number in their ConKeys. A
-// pause of the process excuses: time counts from its end.
+// O8: no path is declared dead while something was received from the peer within missed_max intervals, none
+// is given up by a deadline while a message of the peer has arrived and was not read yet, and a silent peer
+// is noticed within missed_max + 2. One watch a node; paths by the number in their ConKeys. A pause of the
+// process excuses: time counts from its end.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -17,8 +18,8 @@ class HeartbeatWatch {
       : judge_(judge), config_(config), rounding_(rounding) {}
   void connected(std::size_t path, Nanos now);
   void received(std::size_t path, Nanos now);
-  // The path left the connected state; `of_silence`: because the heartbeat said so.
-  void lost(std::size_t path, bool of_silence, Nanos now);
+  // The path ended. `unread`: its fabric held a message of the peer then.
+  void lost(std::size_t path, Reason reason, bool unread, Nanos now);
   bool is_connected(std::size_t path) const noexcept {
     return path < paths_.size() && paths_[path].connected;
   }
