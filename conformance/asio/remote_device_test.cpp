@@ -311,7 +311,7 @@ TEST_F(RemoteDeviceTest, RunReturnsWhenNoOperationIsOutstanding) {
 TEST_F(RemoteDeviceTest, ATraceIsCompleteWhenTheDeviceIsClosed) {
   start_server();
   asio::RemoteDevice& remote = make(options_for("disk"));
-  const std::string file = ::testing::TempDir() + "remote_device_test.trace";
+  const std::string file = ::testing::TempDir() + "remote_device_test.rtrc";
   EXPECT_EQ(remote.open_trace("/no/such/directory/trace", {}), ENOENT);
   ASSERT_EQ(remote.open_trace(file, trace::Origin{"remote_device_test", "client", "libfabric/tcp", 7, {}}),
             0);

@@ -74,7 +74,7 @@ class Bench:
         for old in self.folder.glob("run.*"):
             old.unlink()
         self.run(bug, "sim", "run", "--seed", seed, "--trace", "run")
-        return sorted(self.folder.glob("run.*.trace"))
+        return sorted(self.folder.glob("run.*.rtrc"))
 
     def json(self, bug, *words):
         if "--out" in words:
@@ -120,14 +120,14 @@ def show_rule(bench, bug, trace, rule):
 
 
 def show_scenario(bench, bug, trace):
-    code, found = bench.json(bug, "scenario", trace, "--out", "run.choices", "--time", 10)
+    code, found = bench.json(bug, "simulate", trace, "--out", "run.choices", "--time", 10)
     demand(code == 1 and found["fails"], f"{bug}: it can be found", code, found)
     failing = bench.run(bug, "sim", "run", "--choices", "run.choices")
     demand(failing.returncode in (1, 4), f"{bug}: the choice log fails with the bug", failing.stdout)
     sound = bench.run("", "sim", "run", "--choices", "run.choices")
     demand(sound.returncode == 0, f"{bug}: and not without it", sound.stdout)
     print(f"{bug}: found with {found['guess']}: {found['signature']}, {found['groups']} groups")
-    code, found = bench.json("", "scenario", trace, "--out", "none.choices", "--seeds", 1)
+    code, found = bench.json("", "simulate", trace, "--out", "none.choices", "--seeds", 1)
     demand(code == 4 and "build that recorded it" in found["why"], f"{bug}: the sound build says why not", code, found)
 
 
@@ -148,7 +148,7 @@ def show_last_records(bench, bug, seed):
     ran = bench.run(bug, "sim", "run", "--seed", seed, "--trace", "aborted")
     demand(ran.returncode < 0 and "broken invariant" in ran.stderr, f"{bug}: the run aborts", ran.returncode, ran.stderr)
     broken = 0
-    for trace in sorted(bench.folder.glob("aborted.*.trace")):
+    for trace in sorted(bench.folder.glob("aborted.*.rtrc")):
         code, stat = bench.json("", "stat", trace)
         demand(code == 0, f"{bug}: {trace.name} is whole", code, stat)
         again = bench.run(bug, "replay", "replay", trace)
@@ -215,7 +215,7 @@ def table(bench, bugs):
             if sound.get("fails"):
                 words.append("verified" if bench.json(bug, "replay", "sound.rtrc")[0] == 0 else "not verified")
             if "client" in trace.name:
-                code, found = bench.json(bug, "scenario", trace, "--out", "l.choices", "--time", 20, "--seeds", 40)
+                code, found = bench.json(bug, "simulate", trace, "--out", "l.choices", "--time", 20, "--seeds", 40)
                 words.append(f"scenario {code} {found.get('signature', found.get('why', found.get('error', '')))}")
             print(f"{bug} seed {seed} {trace.name}: " + "; ".join(words) + f" ({time.monotonic() - began:.1f} s)", flush=True)
 

@@ -52,7 +52,7 @@ def same_records(replay, new, old):
 def make(build, entry, rehash):
     replay = build / "tools/urtrs-replay/urtrs-replay"
     with tempfile.TemporaryDirectory(prefix="urtrs-corpus-") as folder:
-        source = f"run.{entry['side']}.trace"
+        source = f"run.{entry['side']}.rtrc"
         if rehash:
             shutil.copy(HERE / entry["file"], f"{folder}/{source}")
         else:
@@ -72,7 +72,7 @@ def make(build, entry, rehash):
 
 def command(entry):
     planted = f"URTRS_MUTANT={entry['planted']} planted-" if "planted" in entry else ""
-    return (f"`urtrs-sim run {entry['run']} --trace run`, `{planted}urtrs-replay min run.{entry['side']}.trace "
+    return (f"`urtrs-sim run {entry['run']} --trace run`, `{planted}urtrs-replay min run.{entry['side']}.rtrc "
             f"{shlex.join(min_words(entry))} --hashes`")
 
 

@@ -344,7 +344,7 @@ class World : private ServerUser {
   void save_traces() noexcept;
   void note_trace(int error, const std::string& file);
   void complete_traces();
-  std::string trace_path(const std::string& node) const { return options_.trace + "." + node + ".trace"; }
+  std::string trace_path(const std::string& node) const { return options_.trace + "." + node + ".rtrc"; }
 
   void note(Journal::Kind kind, std::uint32_t node, std::uint64_t a = 0, std::uint64_t b = 0,
             std::uint64_t c = 0) {

@@ -148,7 +148,7 @@ int code_of(sim::CheckVerdict verdict) {
     case sim::CheckVerdict::conforming:
       return exit_ok;
     case sim::CheckVerdict::violating:
-      return exit_bad_trace;
+      return exit_bad;
     case sim::CheckVerdict::inconclusive:
       break;
   }

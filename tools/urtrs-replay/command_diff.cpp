@@ -42,6 +42,9 @@ int diff(const DiffOptions& options) {
   }
   const Difference difference = compare(a, b);
   const bool damaged = a.code != exit_ok || b.code != exit_ok;
+  // Where a damaged trace has nothing more, what is missing may be the same.
+  const bool unlike = difference.found && !(a.code != exit_ok && difference.a.empty()) &&
+                      !(b.code != exit_ok && difference.b.empty());
   Output out;
   if (options.json) {
     nlohmann::json json = {{"equal", !difference.found}, {"records", {a.records, b.records}}};
@@ -59,7 +62,7 @@ int diff(const DiffOptions& options) {
     out.line("no difference: " + std::to_string(a.records) + " and " + std::to_string(b.records) +
              " records");
   }
-  return out.finish(difference.found || damaged ? exit_bad_trace : exit_ok);
+  return out.finish(unlike ? exit_bad : damaged ? exit_damaged : exit_ok);
 }
 
 }  // namespace
@@ -77,13 +80,15 @@ void add_diff(CLI::App& app, Runner& runner) {
         ->option_text("{canonical,exact,state}=canonical");
     command.add_flag("--json", options.json, "The result as a JSON object");
   };
-  add_command<DiffOptions>(app, runner, "diff", "Print the first difference of two traces that has a cause",
-                           "Examples:\n"
-                           "  urtrs-replay diff run.rtrc other.rtrc\n"
-                           "  urtrs-replay diff --mode exact run.rtrc run.rtrc\n"
-                           "  urtrs-replay diff --mode state run.rtrc other.rtrc --json\n\n"
-                           "Exit codes: 0 alike, 1 different or damaged, 2 wrong usage, 3 no trace.",
-                           bind, diff);
+  add_command<DiffOptions>(
+      app, runner, "diff", "Print the first difference of two traces that has a cause",
+      "Examples:\n"
+      "  urtrs-replay diff run.rtrc other.rtrc\n"
+      "  urtrs-replay diff --mode exact run.rtrc run.rtrc\n"
+      "  urtrs-replay diff --mode state run.rtrc other.rtrc --json\n\n"
+      "Exit codes: 0 alike, 1 different, 2 wrong usage, 3 no trace, 5 alike as far as one of them\n"
+      "is sound.",
+      bind, diff);
 }
 
 }  // namespace rtrs::tools

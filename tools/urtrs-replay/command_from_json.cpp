@@ -29,13 +29,16 @@ int from_json(const FromJsonOptions& options) {
   std::uint64_t number = 0;
   const auto failed = [&](const std::string& why) {
     error(options.from + ", line " + std::to_string(number) + ": " + why);
-    return exit_bad_trace;
+    return exit_cannot_read;
   };
   char buffer[1 << 16];
   std::ptrdiff_t got = 0;
   do {
     got = source.read(buffer, sizeof buffer);
-    if (got < 0) return failed(std::string("cannot read: ") + std::strerror(static_cast<int>(-got)));
+    if (got < 0) {
+      error("cannot read " + options.from + ": " + std::strerror(static_cast<int>(-got)));
+      return exit_usage;
+    }
     pending.append(buffer, static_cast<std::size_t>(got));
     std::size_t start = 0;
     for (;;) {

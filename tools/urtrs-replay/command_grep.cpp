@@ -50,7 +50,7 @@ class Printer {
     if (options_.count) {
       out_.line(options_.json ? "{\"count\":" + std::to_string(found_) + "}" : std::to_string(found_));
     }
-    return out_.finish(code != exit_ok ? code : found_ != 0 ? exit_ok : exit_bad_trace);
+    return out_.finish(code != exit_ok ? code : found_ != 0 ? exit_ok : exit_bad);
   }
 
  private:
@@ -111,7 +111,8 @@ void add_grep(CLI::App& app, Runner& runner) {
       "  urtrs-replay grep run.rtrc --connection 0:0 --class action -B 2\n"
       "  urtrs-replay grep run.rtrc --field reason=none --json\n\n"
       "Criteria of different kinds must all hold; of several values of one kind (--path 0,1), one.\n"
-      "Exit codes: 0 found, 1 nothing found or damaged trace, 2 wrong usage, 3 no trace.",
+      "Exit codes: 0 found, 1 nothing found, 2 wrong usage, 3 no trace, 5 the trace is damaged: what was\n"
+      "found, if anything, is before the damage.",
       bind, grep);
 }
 

@@ -232,7 +232,7 @@ class Import {
 
   int failed_to_write(int number) const {
     error("cannot write " + options_.to + ": " + std::strerror(number));
-    return exit_bad_trace;
+    return exit_usage;
   }
 
   int finish(roce::CaptureReader::Status status, const roce::CaptureReader& reader) {
@@ -251,7 +251,7 @@ class Import {
     if (status == roce::CaptureReader::Status::damaged) {
       error(options_.from + ", byte " + std::to_string(reader.offset()) + ": " + reader.reason() +
             "; what stands before it was imported");
-      code = exit_bad_trace;
+      code = exit_damaged;
     }
     return summarize(code);
   }
@@ -330,7 +330,8 @@ void add_import(CLI::App& app, Runner& runner) {
                   "read twice: where\n"
                   "the two ends were captured with clocks that differ (by up to 100 ms), stamps are "
                   "corrected first.\n"
-                  "Exit codes: 0 imported, 1 damaged capture, 2 wrong usage, 3 no capture or no RTRS in it."),
+                  "Exit codes: 0 imported, 2 wrong usage, 3 no capture or no RTRS in it, 5 the capture is\n"
+                  "damaged: what is before that was imported."),
       bind, import);
 }
 

@@ -77,7 +77,7 @@ class Destination {
     if (writer_) {
       if (instance > 0xffff) {
         error("too many machines for one trace");
-        return exit_bad_trace;
+        return exit_cannot_read;
       }
       return failed(writer_->append_values(*record.event, static_cast<InstanceId>(instance), record.time,
                                            record.values));
@@ -87,7 +87,7 @@ class Destination {
         options_.json
             ? "{\"file\":" + std::to_string(from) + ",\"record\":" + trace::record_json(record, schema) + '}'
             : std::string(1, static_cast<char>('A' + from)) + ' ' + record_text(record, schema);
-    return out_.line(line) ? exit_ok : exit_bad_trace;
+    return out_.line(line) ? exit_ok : exit_usage;
   }
   int finish(int code) {
     if (writer_ && code == exit_ok) code = failed(writer_->finish());
@@ -99,7 +99,7 @@ class Destination {
   int failed(int errno_of_write) const {
     if (errno_of_write == 0) return exit_ok;
     error("cannot write " + options_.output + ": " + std::strerror(errno_of_write));
-    return exit_bad_trace;
+    return exit_usage;
   }
 
   const MergeOptions& options_;
@@ -163,7 +163,7 @@ void add_merge(CLI::App& app, Runner& runner) {
       "  urtrs-replay merge client.rtrc server.rtrc --output both.rtrc\n\n"
       "Each file keeps its own order and times; nothing arrives before it was sent. Clocks decide only what\n"
       "messages leave open. Instance i of file f of n becomes i * n + f in the merged trace.\n"
-      "Exit codes: 0 merged, 1 damaged trace, 2 wrong usage, 3 no trace.",
+      "Exit codes: 0 merged, 2 wrong usage, 3 no trace, 5 a trace is damaged: merged is what is before that.",
       bind, merge);
 }
 

@@ -56,7 +56,7 @@ int rerun(const MinOptions& options, std::string_view bytes) {
   RunOptions how;
   how.hashes = options.hashes;
   const Written written = write_run(trace->machines[0], all, options.out, how);
-  if (written.error == 0) return exit_ok;
+  if (written.error == 0) return trace->damage.empty() ? exit_ok : exit_damaged;
   error("cannot write " + options.out + ": " + trace::file_error_text(written.error));
   return exit_usage;
 }
@@ -159,7 +159,7 @@ int minimize_file(const MinOptions& options) {
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
   std::string bytes;
-  if (!read_all(options, file, bytes)) return exit_cannot_read;
+  if (!read_all(options, file, bytes)) return exit_usage;
   if (options.rerun) return rerun(options, bytes);
   const trace::ScratchFolder workplace;
   MinimizeOptions how = how_to(options, workplace.path().string());
@@ -176,7 +176,8 @@ int minimize_file(const MinOptions& options) {
   warn_of_damage(options.file, result.damage, result.records_before);
   if (result.fails && !keep(options, result)) return exit_usage;
   print(options, result);
-  return result.fails ? exit_bad_trace : exit_ok;
+  if (result.fails) return exit_bad;
+  return result.damage.empty() ? exit_ok : exit_damaged;
 }
 
 }  // namespace
@@ -198,7 +199,7 @@ void add_min(CLI::App& app, Runner& runner) {
           "  urtrs-replay min run.rtrc --out asked.rtrc --predicate 'urtrs-replay grep {} --event Complete'\n"
           "\n"
           "Exit codes: 0 nothing fails, 1 it fails and the short trace is written, 2 wrong usage,\n"
-          "3 no judgement."),
+          "3 no judgement, 5 the trace is damaged, and nothing fails before that."),
       [](CLI::App& command, MinOptions& options) {
         command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
         command.add_option("--out", options.out, "Trace file to write; no file is replaced")->required();

@@ -59,7 +59,7 @@ class OutputBytes {
   std::vector<std::byte> buffer_;
 };
 
-// Reads one trace; an exit code, exit_bad_trace when it could be read in part.
+// Reads one trace; an exit code, exit_damaged when it could be read in part.
 int load(const std::string& path, roce::Recordings& recordings) {
   InputFile file(path);
   if (!file.is_open()) return exit_usage;
@@ -157,7 +157,9 @@ void add_pcap(CLI::App& app, Runner& runner) {
           "  urtrs-replay pcap run.rtrc -o run.pcapng\n"
           "  urtrs-replay pcap client.rtrc server.rtrc -o both.pcapng --json\n\n"
           "Needs traces with detail wire. Wireshark shows RTRS in it with tools/wireshark/urtrs.lua.\n"
-          "Exit codes: 0 written, 1 damaged trace, 2 wrong usage, 3 no trace or nothing of the wire in it."),
+          "Exit codes: 0 written, 2 wrong usage, 3 no trace or nothing of the wire in it, 5 a trace is "
+          "damaged:\n"
+          "written is what is before that."),
       bind, pcap);
 }
 

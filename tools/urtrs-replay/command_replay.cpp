@@ -51,7 +51,7 @@ void on_abort(int) {
   while (count != 0) text[end++] = digits[--count];
   text[end++] = '\n';
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, end);
-  ::_exit(exit_bad_trace);
+  ::_exit(exit_bad);
 }
 
 int code_of(const trace::ReplayResult& result) {
@@ -59,8 +59,9 @@ int code_of(const trace::ReplayResult& result) {
     case trace::Verdict::identical:
       return exit_ok;
     case trace::Verdict::diverged:
+      return exit_bad;
     case trace::Verdict::damaged:
-      return exit_bad_trace;
+      return exit_damaged;
     case trace::Verdict::not_replayable:
       break;
   }

@@ -9,7 +9,7 @@ void add_diff(CLI::App&, Runner&);
 void add_from_json(CLI::App&, Runner&);
 void add_grep(CLI::App&, Runner&);
 void add_import(CLI::App&, Runner&);
-void add_scenario(CLI::App&, Runner&);
+void add_simulate(CLI::App&, Runner&);
 void add_merge(CLI::App&, Runner&);
 void add_min(CLI::App&, Runner&);
 void add_pcap(CLI::App&, Runner&);
@@ -24,7 +24,7 @@ void add_commands(CLI::App& app, Runner& runner) {
   add_stat(app, runner);
   add_replay(app, runner);
   add_diff(app, runner);
-  add_scenario(app, runner);
+  add_simulate(app, runner);
   add_merge(app, runner);
   add_min(app, runner);
   add_seq(app, runner);

@@ -34,8 +34,10 @@ CLI::App* add_command(CLI::App& app, Runner& runner, const char* name, const cha
 
 // For the footer of a subcommand that judges.
 inline constexpr const char* kExitCodes =
-    "Exit codes: 0 identical or fine, 1 divergence, violation or damaged trace, 2 wrong usage,\n"
-    "3 no judgement (no trace, another version, or what is needed is missing).";
+    "Exit codes: 0 fine, 1 the judgement is bad (divergence, violation), 2 wrong usage or a file that "
+    "cannot\n"
+    "be opened or written, 3 no judgement (no trace, another version, or what is needed is missing), 5 the\n"
+    "trace is damaged, and what is said holds of the records before that.";
 
 // An option that is a duration. `into`, in seconds, has the default.
 inline void add_duration(CLI::App& command, const char* name, double& into, const char* description) {

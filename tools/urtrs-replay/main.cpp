@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "tools/lib/command/files.hpp"
@@ -56,8 +57,11 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
     return run(argc, argv);
+  } catch (const std::system_error& failure) {  // of a file
+    error(failure.what());
+    return exit_usage;
   } catch (const std::exception& failure) {
     error(failure.what());
-    return exit_bad_trace;
+    return exit_cannot_read;
   }
 }

@@ -36,7 +36,7 @@ class Outputs(unittest.TestCase):
 
     def commands(self, trace, out):
         return (("min", trace, "--out", out, "--shows", "Complete"), ("min", trace, "--out", out, "--rerun"),
-                ("pcap", trace, "--output", out), ("seq", trace, "--html", out), ("scenario", trace, "--out", out),
+                ("pcap", trace, "--output", out), ("seq", trace, "--html", out), ("simulate", trace, "--out", out),
                 ("merge", trace, CLIENT, "--output", out), ("import", self.capture, out), ("from-json", self.json, out))
 
     def test_what_is_there_stays(self):
@@ -72,7 +72,7 @@ class Outputs(unittest.TestCase):
 
     def test_standard_output_is_refused_where_it_is_not_documented(self):
         with tempfile.TemporaryDirectory() as folder:
-            for command in (("min", CLIENT, "--out", "-"), ("seq", CLIENT, "--html", "-"), ("scenario", CLIENT, "--out", "-")):
+            for command in (("min", CLIENT, "--out", "-"), ("seq", CLIENT, "--html", "-"), ("simulate", CLIENT, "--out", "-")):
                 ran = subprocess.run([PROGRAM, *command], cwd=folder, capture_output=True, text=True, timeout=120,
                                      check=False)
                 self.assertEqual((ran.returncode, os.listdir(folder)), (2, []), ran.stderr)

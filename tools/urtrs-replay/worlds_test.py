@@ -25,7 +25,7 @@ def check(*traces):
 def traces_of(seed, folder):
     # A client that comes back with its former uuids breaks the protocol.
     run(SIM, "run", "--seed", seed, "--without", "rare_swarm", "--trace", folder / f"world{seed}")
-    return sorted(folder.glob(f"world{seed}.*.trace"))
+    return sorted(folder.glob(f"world{seed}.*.rtrc"))
 
 
 def first(verdict):

@@ -158,7 +158,7 @@ int shrink(const Arguments& given) {
 int scenarios(const Arguments& given) {
   const auto range = parse_seed_range(given.scenario_seeds);
   if (!range) return usage("--seeds takes A..B with A < B, not '" + given.scenario_seeds + "'");
-  return play_scenarios({*range, given.only, given.no_fence});
+  return play_scenarios({*range, given.only, given.no_fence, given.file});
 }
 
 CLI::App* run_options(CLI::App& app, Arguments& given) {
@@ -168,7 +168,8 @@ CLI::App* run_options(CLI::App& app, Arguments& given) {
   file_option(*one, given);
   one->add_flag("--no-fence", given.no_fence, "of a scenario: without the fence, judged as if it were there");
   one->add_option("--choices,--tape", given.choice_log, "a choice log written by shrink");
-  one->add_option("--trace", given.trace, "write FILE.server.trace and FILE.client<n>.trace");
+  one->add_option("--trace", given.trace, "write PREFIX.server.rtrc and PREFIX.client<n>.rtrc")
+      ->type_name("PREFIX");
   one->add_flag("--verbose", given.verbose, "print what happens");
   filter_options(*one, given);
   return one;

@@ -133,8 +133,9 @@ int play_scenarios(const ScenarioOptions& given) {
     if (!failed) continue;
     ++failures;
     line.clear();
-    std::printf("FAIL %s %s\n  seen: %s\n  reproduce: urtrs-sim run --scenario %s --seed %llu%s\n",
-                id.c_str(), failed->result.signature.c_str(), failed->result.seen.c_str(), id.c_str(),
+    std::printf("FAIL %s %s\n  seen: %s\n  reproduce: urtrs-sim run %s--scenario %s --seed %llu%s\n",
+                id.c_str(), failed->result.signature.c_str(), failed->result.seen.c_str(),
+                given.file.empty() ? "" : ("--file " + given.file + " ").c_str(), id.c_str(),
                 static_cast<unsigned long long>(failed->seed), given.no_fence ? " --no-fence" : "");
   }
   line.clear();

@@ -22,6 +22,7 @@ struct ScenarioOptions {
   SeedRange seeds;
   std::string only;       // ids, with commas between; empty: all
   bool no_fence = false;  // see sim::take_fence_away
+  std::string file;  // that load_scenarios() took them from, for the line that repeats a failure; or empty
 };
 // Plays them with each seed, in processes of their own, until the first that fails, and returns the exit
 // code.

@@ -303,7 +303,7 @@ class Sweep {
     waitpid(pid, &status, 0);
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : kViolated;
     if (WIFSIGNALED(status))
-      std::printf("FAIL seed=%llu: the run ended with signal %d\ntraces: %s.{server,client*}.trace\n",
+      std::printf("FAIL seed=%llu: the run ended with signal %d\ntraces: %s.{server,client*}.rtrc\n",
                   static_cast<unsigned long long>(seed), WTERMSIG(status), trace.c_str());
     if (code == kOk) {
       std::printf("FAIL seed=%llu failed in the sweep and not alone\n",

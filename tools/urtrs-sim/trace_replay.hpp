@@ -13,7 +13,7 @@ struct TraceReplay {
   std::string different;          // not empty: the first trace that was not the same again, and why
 };
 
-// Replays the traces that a run wrote to PREFIX.*.trace.
+// Replays the traces that a run wrote to PREFIX.*.rtrc.
 TraceReplay replay_traces(const std::string& prefix);
 
 }  // namespace rtrs::tools

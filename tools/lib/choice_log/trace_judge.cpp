@@ -36,7 +36,7 @@ std::vector<std::string> traces_of(const std::string& prefix) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(begins) && name.ends_with(".trace")) files.push_back(entry.path().string());
+    if (name.starts_with(begins) && name.ends_with(".rtrc")) files.push_back(entry.path().string());
   }
   std::sort(files.begin(), files.end());
   return files;

@@ -43,10 +43,10 @@ class TraceVerdict {
   std::optional<TraceViolation> first_;
 };
 
-// The traces that a run wrote to PREFIX.*.trace, in order of their names.
+// The traces that a run wrote to PREFIX.*.rtrc, in order of their names.
 std::vector<std::string> traces_of(const std::string& prefix);
 
-// Judges the traces that a run wrote to PREFIX.*.trace; the earliest violation.
+// Judges the traces that a run wrote to PREFIX.*.rtrc; the earliest violation.
 std::optional<TraceViolation> judge_traces(const std::string& prefix);
 
 }  // namespace rtrs::tools

@@ -138,7 +138,7 @@ int Output::finish(int code) {
   if (errno_ == 0 && std::fflush(stdout) != 0) errno_ = errno;
   if (errno_ == 0 || errno_ == EPIPE) return code;
   error(std::string("cannot write to standard output: ") + std::strerror(errno_));
-  return exit_bad_trace;
+  return exit_usage;
 }
 
 namespace {
@@ -164,10 +164,10 @@ int report_stop(const std::string& path, trace::Reader::Status status, const tra
       return exit_ok;
     case Status::damaged:
       error(where + "; the " + std::to_string(reader.records()) + " records before it are sound");
-      return exit_bad_trace;
+      return exit_damaged;
     case Status::io_error:
       error(where);
-      return exit_bad_trace;
+      return exit_usage;
     case Status::not_a_trace:
       error(path + ": " + reader.stop().reason + "; traces are written by urtrsd, urtrs-sim and urtrs-perf");
       return exit_cannot_read;
@@ -175,7 +175,7 @@ int report_stop(const std::string& path, trace::Reader::Status status, const tra
       error(path + ": " + reader.stop().reason + "; use the urtrs-replay of the version that recorded it");
       return exit_cannot_read;
   }
-  return exit_bad_trace;
+  return exit_cannot_read;
 }
 
 }  // namespace rtrs::tools

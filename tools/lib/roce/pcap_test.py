@@ -71,7 +71,7 @@ def test_simulated_worlds(tmp_path, seed):
     prefix = os.path.join(tmp_path, f"seed{seed}")
     run(SIM, "run", "--seed", str(seed), "--without", "clock_rate", "--trace", prefix)
     files = sorted(os.path.join(tmp_path, name) for name in os.listdir(tmp_path)
-                   if name.startswith(f"seed{seed}.") and name.endswith(".trace"))
+                   if name.startswith(f"seed{seed}.") and name.endswith(".rtrc"))
     clients = [name for name in files if ".client" in name]
     servers = [name for name in files if ".server" in name]
     for label, traces in (("both", files), ("client", clients), ("server", servers)):
@@ -119,7 +119,7 @@ def test_bad_input(tmp_path):
     cut = os.path.join(tmp_path, "cut.pcapng")
     with open(os.path.join(CAPTURES, "rnr_nak.pcapng"), "rb") as whole, open(cut, "wb") as part:
         part.write(whole.read(20001))
-    assert "the file ends inside" in replay("import", cut, out + ".cut", code=1).stderr
+    assert "the file ends inside" in replay("import", cut, out + ".cut", code=5).stderr
     # A capture that begins too late.
     if shutil.which("editcap"):
         run("editcap", "-r", os.path.join(CAPTURES, "rnr_nak.pcapng"), cut, "40-98")

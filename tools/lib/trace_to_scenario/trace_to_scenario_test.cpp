@@ -21,7 +21,7 @@ LoadedTrace trace_of(std::uint64_t seed, const std::string& directory,
   options.trace = directory + "/run";
   const sim::WorldResult result = sim::run_seed(options);
   EXPECT_FALSE(result.failed) << result.failure.text;
-  FILE* file = std::fopen((options.trace + ".client1.trace").c_str(), "rb");
+  FILE* file = std::fopen((options.trace + ".client1.rtrc").c_str(), "rb");
   trace::FdSource source(fileno(file));
   auto trace = load_machines(source);
   std::fclose(file);

@@ -52,7 +52,7 @@ def of_world(build, *what):
         prefix = pathlib.Path(folder) / "t"
         subprocess.run((build / "tools/urtrs-sim/urtrs-sim", "run", *what, "--trace", prefix), capture_output=True, check=False)
         seen = set()
-        for trace in sorted(pathlib.Path(folder).glob("t.*.trace")):
+        for trace in sorted(pathlib.Path(folder).glob("t.*.rtrc")):
             seen |= of_trace(build / "tools/urtrs-replay/urtrs-replay", trace)
         return seen
 

@@ -14,10 +14,7 @@
 namespace rtrs::tools {
 namespace {
 
-// Of this command alone: something is wrong with the trace, and no world shows it.
-constexpr int kNotFound = 4;
-
-struct ScenarioOptions {
+struct SimulateOptions {
   std::string file;
   std::string out;
   std::uint64_t seeds = 200;
@@ -25,7 +22,7 @@ struct ScenarioOptions {
   bool json = false;
 };
 
-void print(const ScenarioOptions& options, const FoundScenario& found) {
+void print(const SimulateOptions& options, const FoundScenario& found) {
   Output out;
   const sim::LogSize& before = found.run.shrunk.before;
   const sim::LogSize& after = found.run.shrunk.after;
@@ -60,7 +57,7 @@ void print(const ScenarioOptions& options, const FoundScenario& found) {
   out.finish(exit_ok);
 }
 
-int find_scenario(const ScenarioOptions& options) {
+int find_scenario(const SimulateOptions& options) {
   if (!may_write(options.out)) return exit_usage;
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
@@ -92,24 +89,28 @@ int find_scenario(const ScenarioOptions& options) {
     }
   }
   print(options, found);
-  if (found.fails) return exit_bad_trace;
-  return found.sound ? exit_ok : kNotFound;
+  if (found.fails) return exit_bad;
+  if (!found.sound) return exit_not_shown;
+  return trace->damage.empty() ? exit_ok : exit_damaged;
 }
 
 }  // namespace
 
-void add_scenario(CLI::App& app, Runner& runner) {
-  add_command<ScenarioOptions>(
-      app, runner, "scenario", "Search for a simulated run that fails as the trace of a client does",
+void add_simulate(CLI::App& app, Runner& runner) {
+  add_command<SimulateOptions>(
+      app, runner, "simulate", "Search for a simulated run that fails as the trace of a client does",
       std::string(
           "Its requests, path losses and operators are played to real drivers over a simulated network, "
           "with\n"
-          "many different delays, until a rule is broken; that world is then made small.\n\n"
-          "Example:\n  urtrs-replay scenario run.rtrc --out run.choices --seeds 5\n\n"
+          "many different delays, until a rule is broken; that run is then made small. It is written as a "
+          "choice\n"
+          "log, which `urtrs-sim run --choices` plays.\n\n"
+          "Example:\n  urtrs-replay simulate run.rtrc --out run.choices --seeds 5\n\n"
           "Exit codes: 0 no such world fails, and nothing is wrong with the trace, 1 one fails and is "
           "written,\n"
-          "2 wrong usage, 3 no judgement, 4 something is wrong with the trace, but no world shows it."),
-      [](CLI::App& command, ScenarioOptions& options) {
+          "2 wrong usage, 3 no judgement, 4 something is wrong with the trace, but no world shows it,\n"
+          "5 the trace is damaged, and nothing is wrong with the records before that."),
+      [](CLI::App& command, SimulateOptions& options) {
         command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
         command.add_option("--out", options.out, "Choice log to write; no file is replaced")->required();
         command.add_option("--seeds", options.seeds, "Delays to try for each guess")
@@ -119,6 +120,7 @@ void add_scenario(CLI::App& app, Runner& runner) {
         command.add_flag("--json", options.json, "The result as a JSON object");
       },
       find_scenario)
+      ->alias("scenario")
       ->alias("lift");
 }
 

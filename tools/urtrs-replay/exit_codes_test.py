@@ -1,0 +1,74 @@
+"""Exit codes of the verbs."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+
+from programs import TRACES, program
+
+PROGRAM = program("urtrs-replay")
+CLIENT = os.path.join(TRACES, "seed-420-client1.rtrc")
+SERVER = os.path.join(TRACES, "seed-420-server.rtrc")
+OTHER = os.path.join(TRACES, "seed-0-client1.rtrc")
+
+
+def run(*arguments, code):
+    ran = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    if ran.returncode != code:
+        raise AssertionError(f"{arguments}: exit code {ran.returncode}, not {code}: {ran.stderr}")
+    return ran.stdout
+
+
+class ExitCodes(unittest.TestCase):
+    """The table of docs/replay.md."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.cut, self.text = (os.path.join(self.folder, name) for name in ("cut.rtrc", "text"))
+        with open(CLIENT, "rb") as file:
+            whole = file.read()
+        with open(self.cut, "wb") as file:
+            file.write(whole[:-20])
+        with open(self.text, "w", encoding="utf-8") as file:
+            file.write("no trace\n")
+
+    def verbs(self, trace):
+        out = os.path.join(self.folder, "out")
+        return (("cat", trace), ("stat", trace), ("replay", trace), ("seq", trace), ("merge", trace, SERVER),
+                ("diff", trace, CLIENT), ("grep", trace, "--event", "Complete"), ("grep", trace, "--permit", "60000"),
+                ("min", trace, "--out", out), ("min", trace, "--out", out + "2", "--rerun"),
+                ("simulate", trace, "--out", out, "--seeds", "1"))
+
+    def test_a_damaged_trace(self):
+        for command in self.verbs(self.cut):
+            with self.subTest(command=command):
+                run(*command, code=5)
+        run("check", self.cut, code=3)
+
+    def test_an_answer_that_is_bad_anyway(self):
+        self.assertIn("first difference", run("diff", self.cut, OTHER, code=1))
+        run("min", self.cut, "--out", os.path.join(self.folder, "shown"), "--shows", "Complete", code=1)
+
+    def test_what_a_damaged_trace_lacks_is_no_difference(self):
+        with open(CLIENT, "rb") as file:
+            whole = file.read()
+        with open(self.cut, "wb") as file:
+            file.write(whole[:whole.rindex(b"BLK1") + 50])
+        for pair in ((self.cut, CLIENT), (CLIENT, self.cut)):
+            self.assertIn("nothing more in " + self.cut, run("diff", *pair, code=5))
+
+    def test_no_trace_no_file_and_no_room(self):
+        for command in self.verbs(self.text):
+            with self.subTest(command=command):
+                run(*command, code=3)
+        for command in self.verbs(os.path.join(self.folder, "nothing")):
+            with self.subTest(command=command):
+                run(*command, code=2)
+        run("cat", self.folder, code=2)
+        for command in (("cat", CLIENT), ("diff", CLIENT, CLIENT), ("grep", CLIENT)):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                ran = subprocess.run([PROGRAM, *command], stdout=full, stderr=subprocess.DEVNULL, timeout=120, check=False)
+            self.assertEqual(ran.returncode, 2, command)

@@ -1,0 +1,75 @@
+"""What docs/simulation.md says of scenario files: which one is played, what `expect` means, what is wrong with a file."""
+import re
+import shlex
+import subprocess
+
+import pytest
+from programs import program
+
+SIM = program("urtrs-sim")
+EXAMPLE = "setup late: busy\n  set clients=2\nscenario A: late\n  delivered number=20\n"
+# Every rule holds, although O9 has to fail.
+UNMET = "scenario U\n  delivered number=20\n  expect O9\n"
+
+
+def sim(*arguments, code=0):
+    ran = subprocess.run([SIM, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == code, (arguments, ran.stdout, ran.stderr)
+    return ran.stdout + ran.stderr
+
+
+@pytest.fixture
+def write(tmp_path):
+    def writes(text):
+        path = tmp_path / "mine.scenarios"
+        path.write_bytes(text.encode())
+        return str(path)
+    return writes
+
+
+def test_run_and_shrink_ask_which_of_several(write):
+    path = write(EXAMPLE + "scenario B\n  delivered number=1\n")
+    for verb in ("run", "shrink"):
+        assert "say with --scenario which one of A,B" in sim(verb, "--file", path, "--seed", "3", code=2)
+    assert "ok seed=3" in sim("run", "--file", path, "--scenario", "B", "--seed", "3")
+    assert "2 scenarios with 3 seeds each, 0 failed" in sim("scenarios", "--file", path, "--seeds", "0..3")
+
+
+def test_an_expected_failure_has_to_come_with_each_seed(write):
+    path = write(UNMET)
+    said = sim("scenarios", "--file", path, "--seeds", "0..2", code=1)
+    assert "every rule holds, and O9 should fail" in said
+    again = re.search(r"reproduce: urtrs-sim (.*)", said)[1]
+    assert "the scenario expects O9" in sim(*shlex.split(again), code=1)
+
+
+def test_line_ends_and_the_last_line(write):
+    for text in (EXAMPLE.replace("\n", "\r\n"), EXAMPLE.rstrip("\n")):
+        assert "1 scenarios with 2 seeds each, 0 failed" in sim("scenarios", "--file", write(text), "--seeds", "0..2")
+
+
+def test_a_second_setup_of_a_name_holds_from_there_on(write):
+    twice = "".join(f"setup s\n set workload.requests={requests}\nscenario {name}: s\n  delivered number=20\n"
+                    for name, requests in (("A", 40), ("B", 1)))
+    said = sim("scenarios", "--file", write(twice), "--seeds", "0..1", code=1)
+    assert "FAIL B" in said and "FAIL A" not in said, said
+
+
+@pytest.mark.parametrize("text, why", [
+    ("scenario A\n  delverd number=20\n", "line 2: no verb 'delverd'"),
+    ("scenario A\n  set clients=x\n", "line 2: 'x' is no value of clients"),
+    ("scenario A: late\n", "line 1: no setup 'late' above"),
+    ("scenario A\n  expect O99\n", "line 2: 'expect' is followed by ok or the id of an oracle"),
+    ("scenario A\nscenario A\n", "line 2: a scenario 'A' is there already"),
+    ("scenario L01a\n  delivered number=20\n", "a scenario 'L01a' is there already"),
+    ("", "no scenario in it"),
+])
+def test_what_is_wrong_is_said_and_nothing_is_played(write, text, why):
+    assert why in sim("scenarios", "--file", write(text), code=2)
+
+
+def test_a_range_of_seeds_leaves_its_end_out(write):
+    path = write(EXAMPLE)
+    assert "1 scenarios with 1 seeds each" in sim("scenarios", "--file", path, "--seeds", "0..1")
+    assert "1 scenarios with 1 seeds each" in sim("scenarios", "--file", path, "--seeds", "7")
+    assert "--seeds takes A..B with A < B" in sim("scenarios", "--file", path, "--seeds", "3..3", code=2)
