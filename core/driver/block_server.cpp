@@ -77,15 +77,17 @@ void BlockServer::Impl::handle(Fabric& fabric, Nanos now, const ServerEvent& eve
 }
 
 void BlockServer::Impl::open_session(Fabric& fabric, Nanos now, const ServerEvent& event) {
+  ++live;
   try {
     if (sessions.size() <= event.session) sessions.resize(event.session + 1U);
-    ++live;
     reserve_actions();
     sessions[event.session] = std::make_unique<Session>(event.session, last_session + 1, generation, depth);
     if (recorder != nullptr) begin_record(now, *sessions[event.session]);
   } catch (const std::bad_alloc&) {
     --live;
-    if (event.session < sessions.size()) sessions[event.session].reset();
+    const Session* const made = find(event.session);
+    if (made != nullptr && recorder != nullptr) recorder->end(now, instance_of(*made));
+    if (made != nullptr) sessions[event.session].reset();
     auto& refused = emit<block::SessionRefused>();
     refused.session = event.session;
     refused.name = event.name;

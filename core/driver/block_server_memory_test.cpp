@@ -1,0 +1,148 @@
+// A server without memory for a session refuses that session, and neither its books nor its record suffer.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <new>
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "core/driver/block_server.hpp"
+#include "core/driver/test_block_client.hpp"
+#include "core/fabric/forwarding_fabric.hpp"
+#include "core/record/live_records.hpp"
+#include "core/record/recorder.hpp"
+
+namespace {
+std::size_t left = 0;  // allocations until one fails; 0: none does
+}  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  if (left != 0 && --left == 0) throw std::bad_alloc();
+  if (void* memory = std::malloc(size)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+namespace rtrs {
+namespace {
+
+ServerConfig config() {
+  ServerConfig config;
+  config.queue_depth = test::kTestDepth;
+  config.chunk_size = test::kTestChunk;
+  config.max_sessions = 4;
+  config.extensions = 0;
+  config.send_invalidate = false;
+  return config;
+}
+
+// While one lives, every allocation succeeds.
+class Calm {
+ public:
+  Calm() : left_(std::exchange(left, 0)) {}
+  ~Calm() { left = left_; }
+  Calm(const Calm&) = delete;
+  Calm& operator=(const Calm&) = delete;
+
+ private:
+  std::size_t left_;
+};
+
+// The fabric of the test has memory.
+class CalmFabric final : public ForwardingFabric {
+ public:
+  using ForwardingFabric::ForwardingFabric;
+  Result<Region> allocate(std::size_t bytes) override {
+    const Calm calm;
+    return ForwardingFabric::allocate(bytes);
+  }
+  void release(RegionId id) override {
+    const Calm calm;
+    inner_.release(id);
+  }
+  void disconnect(ConKey key) override {
+    const Calm calm;
+    inner_.disconnect(key);
+  }
+  std::size_t post(std::span<const WorkRequest> work) noexcept override {
+    const Calm calm;
+    return inner_.post(work);
+  }
+};
+
+// Which machines of devices the record leaves alive.
+class Living final : public trace::Listener {
+ public:
+  void on(const trace::Record& record) override {
+    const Calm calm;
+    if (record.event->name == "BeginServerDevices") ++alive[record.instance];
+    if (record.event->name == "End" && record.instance > kServerDevices) --alive[record.instance];
+  }
+  std::map<InstanceId, int> alive;
+};
+
+struct Outcome {
+  bool failed = false;  // an allocation did
+  unsigned opened = 0, refused = 0, closed = 0;
+  std::map<InstanceId, int> alive;
+};
+
+// A session is opened, and the allocation with this number fails while the server learns of it.
+Outcome open_with(std::size_t number) {
+  test::ServerSideFabric inside;
+  CalmFabric fabric(inside);
+  Recorder recorder;
+  Living living;
+  EXPECT_EQ(recorder.open_listener(living, trace::Detail::machines), 0);
+  Outcome outcome;
+  {
+    BlockServer server{clamp_to(config(), fabric.capabilities()), 5, &recorder};
+    Nanos now = 1;
+    EXPECT_EQ(server.listen(fabric, now, {}), Errc::ok);
+    const auto turn = [&] {
+      std::array<block::Action, 8> out;
+      do {
+        const std::size_t count = server.poll(fabric, ++now, out);
+        for (const block::Action& action : std::span(out).first(count)) {
+          outcome.opened += std::holds_alternative<block::SessionOpened>(action) ? 1 : 0;
+          outcome.closed += std::holds_alternative<block::SessionClosed>(action) ? 1 : 0;
+          outcome.refused += std::holds_alternative<block::SessionRefused>(action) ? 1 : 0;
+        }
+      } while (server.next_deadline() <= now || !inside.events.empty());
+    };
+    unsigned turns = 0;
+    test::RawClient client(inside, 1, [&] {
+      if (++turns == 3) left = number;
+      turn();
+      outcome.failed = turns == 3 && number != 0 && left == 0;
+      left = 0;
+    });
+    outcome.alive = living.alive;
+  }
+  return outcome;
+}
+
+TEST(BlockServerMemory, ASessionWithoutMemoryIsRefusedAndItsRecordEnds) {
+  unsigned refused = 0;
+  for (std::size_t number = 1;; ++number) {
+    const Outcome outcome = open_with(number);
+    if (!outcome.failed) break;
+    SCOPED_TRACE(number);
+    refused += outcome.refused;
+    EXPECT_LE(outcome.opened + outcome.refused, 1U);
+    for (const auto& [instance, alive] : outcome.alive)
+      EXPECT_EQ(alive, static_cast<int>(outcome.opened - outcome.closed)) << instance;
+  }
+  EXPECT_GT(refused, 2U);
+}
+
+}  // namespace
+}  // namespace rtrs
