@@ -168,6 +168,20 @@ class Daemon(Case):
         self.assertEqual(same.process.wait(BOUND), 2)
         self.assertIn("are the same file", same.text())
 
+    def test_a_trace_needs_its_folder(self):
+        link = self.file("link")
+        link.symlink_to("missing/trace")
+        notes = self.file("notes", 100)
+        for flag in "--trace", "--trace-dump":
+            for path, why in ((self.folder / "missing/trace", "No such file or directory"),
+                              (link, "No such file or directory"), (notes / "trace", "Not a directory")):
+                for check in [], ["--check-config"]:
+                    server = self.start("--export=a=mem:1M", f"{flag}={path}", *check)
+                    self.assertEqual(server.process.wait(BOUND), 2, server.text())
+                    self.assertRegex(server.text(), f'{flag[2:].replace("-", "_")}: "{path}" cannot be written: .*{why}')
+        good = self.start("--export=a=mem:1M", f"--trace={self.folder}/new", "--trace-dump=new.dump", "--check-config")
+        self.assertEqual(good.process.wait(BOUND), 0, good.text())
+
     def test_an_export_that_looks_like_a_trace_is_kept(self):
         image = self.file("disk.img", 1 << 20)
         with open(image, "r+b") as disk:

@@ -1,5 +1,8 @@
 #include "tools/urtrsd/output_files.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -15,13 +18,26 @@ std::filesystem::path real(const std::string& path) {
   return error ? std::filesystem::path(path) : result;
 }
 
+// Why no file can be made at `path`, where nothing is, maybe behind a link; 0: it can.
+int why_no_file(std::filesystem::path path) {
+  std::error_code error;
+  for (int links = 0; links < 40 && std::filesystem::is_symlink(path, error); ++links)
+    path = path.parent_path() / std::filesystem::read_symlink(path, error);
+  if (std::filesystem::exists(path, error)) return 0;
+  // With the dot only a folder passes.
+  const std::filesystem::path folder = (path.has_parent_path() ? path.parent_path() : ".") / ".";
+  return ::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
 }  // namespace
 
 std::string why_no_trace(const Catalog& catalog, const std::string& path) {
   if (const std::string name = catalog.exported_as(path); !name.empty())
     return "it is the file of export " + in_quotes(name) + "; name another file";
-  const int error = trace::may_replace(path.c_str());
-  return error == 0 ? std::string() : trace::file_error_text(error);
+  if (const int error = trace::may_replace(path.c_str())) return trace::file_error_text(error);
+  if (const int error = why_no_file(path))
+    return "its folder: " + trace::file_error_text(error) + "; make the folder, or name another file";
+  return {};
 }
 
 std::vector<std::string> output_file_problems(const DaemonConfig& config, const Catalog& catalog) {
