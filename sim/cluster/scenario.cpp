@@ -165,6 +165,7 @@ void draw_cruelty(ChoiceSource& choice, Scenario& s) {
   s.removes_for_good = happens(25) && (s.workload.disks == 0 || s.can_fence());
   if (!s.removes_for_good) return;
   if (s.admin_gap == kNever) s.admin_gap = 2 * i;
+  s.removes_all = false;
   // Without a fence nothing proves what a path that is gone for good does not do any more.
   if (!s.can_fence()) s.fenced = false;
 }
@@ -207,6 +208,15 @@ void draw_session_limits(Scenario& s) {
   if (number / 48 % 2 == 0) s.server.max_host_sessions = static_cast<std::uint16_t>(2 + number / 96 % 3);
 }
 
+// Nor are these draws of their own: more than two clients, an operator who removes a session's last paths
+// too, and paths that wait for as long as another one tries to create the session.
+void draw_company(Scenario& s) {
+  const std::uint64_t number = s.client.seed / 1536;
+  if (s.clients == 2 && number % 3 == 1) s.clients = 3 + number / 3 % 2;
+  s.removes_all = s.admin_gap != kNever && number / 6 % 2 == 1;
+  if (number / 12 % 4 == 1) s.client.lead_head_start = kNever;
+}
+
 bool rarely(ChoiceSource& choice, std::uint32_t percent) {
   const ScopedGroup group(choice, Label::option);
   return choice.hits(percent, 100, Label::rare_swarm);
@@ -242,6 +252,7 @@ void draw_rare_options(ChoiceSource& choice, Scenario& s) {
 void draw_dead_links(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::option);
   if (!choice.hits(20, 100, Label::dead_link)) return;
+  if (s.client.lead_head_start == kNever) return;
   if (s.paths < 2 || !(s.can_fence() || s.client.kernel_peer == UnfencedReplay::replay)) return;
   static constexpr std::array<std::uint32_t, 4> kWays{3, 3, 1, 2};
   for (std::uint32_t client = 0; client < s.clients; ++client)
@@ -272,6 +283,7 @@ Scenario draw_scenario(ChoiceSource& choice) {
   s.fenced = s.client.fence_failed == UnfencedReplay::wait &&
              (s.can_fence() || s.client.kernel_peer == UnfencedReplay::wait);
   draw_rare_options(choice, s);
+  draw_company(s);
   draw_dead_links(choice, s);
   draw_crowd(choice, s.faults);
   draw_session_limits(s);
@@ -294,58 +306,6 @@ void take_fence_away(Scenario& s) {
   s.server.extensions &= 0xfeU;
   s.client.kernel_peer = UnfencedReplay::replay;
   s.fenced = s.fence_off = true;
-}
-
-std::string Scenario::describe() const {
-  std::string text =
-      std::to_string(clients) + " clients, " + std::to_string(paths) + " paths of " +
-      std::to_string(client.con_num) + " connections, depth " + std::to_string(server.queue_depth) +
-      " (client up to " + std::to_string(client.max_depth) + "), chunks of " +
-      std::to_string(server.chunk_size) + ", policy " + to_string(client.policy) + ", network " +
-      network.capabilities.name + ", send queues " + std::to_string(client.send_depth) + "/" +
-      std::to_string(server.send_depth) + ", heartbeat " + std::to_string(interval / milliseconds(1)) +
-      " ms x " + std::to_string(client.heartbeat.missed_max) + "/" +
-      std::to_string(server.heartbeat.missed_max) + ", extensions " + std::to_string(client.extensions) +
-      "/" + std::to_string(server.extensions);
-  text += fence_off ? ", the fence taken away" : fenced ? ", fenced" : ", not fenced";
-  if (liar != kNone) text += liar == 0 ? ", the server lies" : ", client " + std::to_string(liar) + " lies";
-  if (server.always_invalidate) text += ", fresh keys";
-  if (client.offer_invalidation) text += ", remote invalidation";
-  const auto ms = [](Nanos time) { return std::to_string(time / milliseconds(1)) + " ms"; };
-  const auto clock = [](const ClockRate& rate) {
-    return std::to_string(rate.num) + "/" + std::to_string(rate.den);
-  };
-  if (client_clock != server_clock || client_clock != ClockRate{})
-    text += ", clocks " + clock(client_clock) + " and " + clock(server_clock) + " as fast";
-  if (client.request_timeout != kNever) text += ", answers within " + ms(client.request_timeout);
-  if (same_identity) text += ", clients that come back as the same";
-  if (network.rnr_budget != 0) text += ", receives may be missing for " + ms(network.rnr_budget);
-  if (network.channel_spread != 0) text += ", connections apart by up to " + ms(network.channel_spread);
-  for (std::uint32_t index = 0; index < clients && dead_links.any(); ++index)
-    for (std::uint32_t path = 0; path < paths; ++path)
-      if (dead_links.holds(index, path))
-        text +=
-            ", path " + std::to_string(path) + " of client " + std::to_string(index + 1) + " dead for good";
-  if (dead_links.any())
-    text += std::string(dead_links.ways == 1   ? " to the server"
-                        : dead_links.ways == 2 ? " to the client"
-                                               : "") +
-            (dead_links.from_start    ? " from the start"
-             : dead_links.others_late ? " after the faults, the others cut until then"
-                                      : " after the faults");
-  if (client.queue_timeout != kNever) text += ", paths within " + ms(client.queue_timeout);
-  if (poll_batch != 0) text += ", " + std::to_string(poll_batch) + " events a poll";
-  if (submits_always) text += ", submits without a path";
-  if (server_changes) text += ", a server that comes back with other limits";
-  if (removes_for_good) text += ", paths removed for good";
-  text += (workload.disks != 0     ? "; load of " + std::to_string(workload.disks) + " disks: "
-           : workload.block_device ? "; load of a block device: "
-                                   : "; load: ") +
-          std::to_string(workload.requests) + " requests, window " + std::to_string(workload.window) + ", " +
-          std::to_string(storage.sectors) + " sectors, storage up to " +
-          std::to_string((storage.latency + storage.slow_latency) / microseconds(1)) + " us";
-  text += "; faults: " + faults.describe();
-  return text;
 }
 
 LivenessBound liveness_bound(const Scenario& s) {
@@ -378,13 +338,6 @@ LivenessBound liveness_bound(const Scenario& s) {
   bound.request = devices + 2 * stretch * s.client.fence_timeout +
                   turns * (storage + milliseconds(10) + 2 * apart) * s.clients + 4 * apart;
   return bound;
-}
-
-std::string LivenessBound::describe() const {
-  const auto ms = [](Nanos time) { return std::to_string(time / milliseconds(1)) + " ms"; };
-  return "detect " + ms(detect) + " + teardown " + ms(teardown) + " + stale " + ms(stale) + " + lead " +
-         ms(lead) + " + 3 x attempt " + ms(attempt) + " = " + ms(paths()) + " for the paths, + " +
-         ms(request) + " for the requests";
 }
 
 }  // namespace rtrs::sim

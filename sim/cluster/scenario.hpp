@@ -38,13 +38,15 @@ struct WorkloadOptions {
   std::uint32_t server_actions = 64;   // that one poll of the server may hand out
 };
 
+inline constexpr std::uint32_t kMaxClients = 4;
+
 // Links that nothing heals. At least one link of each client lives, and what is left has to work.
 struct DeadLinks {
-  std::array<std::uint32_t, 2> paths{};  // by client: bit i stands for its path i
-  std::uint32_t ways = 3;                // 1: nothing goes to the server, 2: nothing to the client, 3: both
-  bool from_start = false;               // otherwise from the end of the other faults on
-  bool others_late = false;              // the links that live are cut until then
-  bool any() const noexcept { return (paths[0] | paths[1]) != 0; }
+  std::array<std::uint32_t, kMaxClients> paths{};  // by client: bit i stands for its path i
+  std::uint32_t ways = 3;    // 1: nothing goes to the server, 2: nothing to the client, 3: both
+  bool from_start = false;   // otherwise from the end of the other faults on
+  bool others_late = false;  // the links that live are cut until then
+  bool any() const noexcept { return paths != decltype(paths){}; }
   bool holds(std::uint32_t client, std::uint32_t path) const noexcept {
     return (paths[client] >> path & 1U) != 0;
   }
@@ -84,6 +86,7 @@ struct Scenario {
   std::uint32_t poll_batch = 0;   // events that a poll of a fabric reports at most; 0: no bound
   bool server_changes = false;    // a server that died may come back with other limits
   bool submits_always = false;    // applications do not wait for a path
+  bool removes_all = false;       // an operator may remove the last path too, and adds one again later
   bool removes_for_good = false;  // what an operator removes does not come back
   // Judged as strictly as with a fence although there is none: the data must show what the fence is for.
   bool fence_off = false;

@@ -27,9 +27,12 @@ void visit_plain(S& s, Visit&& visit) {
   visit("poll_batch", s.poll_batch);
   visit("server_changes", s.server_changes);
   visit("submits_always", s.submits_always);
+  visit("removes_all", s.removes_all);
   visit("removes_for_good", s.removes_for_good);
   visit("dead_paths_1", s.dead_links.paths[0]);
   visit("dead_paths_2", s.dead_links.paths[1]);
+  visit("dead_paths_3", s.dead_links.paths[2]);
+  visit("dead_paths_4", s.dead_links.paths[3]);
   visit("dead_ways", s.dead_links.ways);
   visit("dead_from_start", s.dead_links.from_start);
   visit("dead_others_late", s.dead_links.others_late);

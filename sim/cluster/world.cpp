@@ -262,7 +262,7 @@ bool World::step() {
 }
 
 void World::poll_nodes() {
-  bool ready[3] = {};
+  bool ready[1 + kMaxClients] = {};
   unsigned count = 0;
   const auto nodes = static_cast<std::uint32_t>(1 + clients_.size());
   for (std::uint32_t node = 0; node < nodes; ++node) {

@@ -35,8 +35,10 @@ std::uint32_t World::living_paths(const ClientNode& client) const {
   return living;
 }
 
-// A random operator leaves one path, and where removed paths do not come back one whose link lives.
+// A random operator leaves one path unless it may remove all, and where removed paths do not come back one
+// whose link lives.
 bool World::may_remove(const ClientNode& client, std::uint32_t path) const {
+  if (scenario_.removes_all) return !is_missing(client, client.address_of[path]);
   if (!scenario_.removes_for_good) return client.missing.empty() && scenario_.paths > 1;
   if (is_missing(client, client.address_of[path])) return false;
   std::uint32_t others = 0;

@@ -19,7 +19,7 @@ void World::shape_marks() {
   mark(s.client.offer_invalidation && s.keys_stay(), Mark::keys_left);
   mark(s.client.offer_invalidation && (s.server.extensions & 8U) != 0 && !s.keys_stay(),
        Mark::keys_asked_back);
-  mark(s.clients == 2, Mark::two_clients);
+  mark(s.clients >= 2, Mark::two_clients);
   mark(s.poll_batch != 0, Mark::few_events);
   mark(s.paths == 4, Mark::four_paths);
   mark(s.client_clock != s.server_clock, Mark::clocks_apart);

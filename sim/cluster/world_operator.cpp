@@ -9,7 +9,9 @@ void World::operator_due() {
   const ScopedGroup group(choice_, Label::admin);
   const auto which = choice_.draw(static_cast<std::uint32_t>(clients_.size()), Label::admin);
   ClientNode& client = *clients_[which];
-  if (client.up && client.paused_until <= now() && client.driver->session().link_up()) operate(client);
+  if (!client.up || client.paused_until > now()) return;
+  const bool adds = scenario_.removes_all && !client.missing.empty();
+  if (client.driver->session().link_up() || adds) operate(client);
 }
 
 void World::add_missing(ClientNode& client) {

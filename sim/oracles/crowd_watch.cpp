@@ -57,6 +57,7 @@ void CrowdWatch::check_who_gave_way(Nanos now) {
 
 void CrowdWatch::accepted(std::uint32_t request, ConKey key, Nanos now) {
   const Asked asked = take(request);
+  answered_ = kNobody;
   if (asked.host == 0) return;
   if (Session* known = find(key)) {
     ++known->connections;
@@ -81,7 +82,12 @@ void CrowdWatch::accepted(std::uint32_t request, ConKey key, Nanos now) {
 
 void CrowdWatch::rejected(std::uint32_t request, wire::Bytes data, Nanos now) {
   const Asked asked = take(request);
-  if (asked.host == 0 || find(asked.uuid) != nullptr) return;
+  answered_ = kNobody;
+  if (asked.host == 0) return;
+  if (const Session* known = find(asked.uuid)) {
+    answered_ = known->number;
+    return;
+  }
   check_who_gave_way(now);
   const auto answer = wire::parse_conn_rsp(data);
   const bool no_room = answer && answer.value.error == -wire::linux_errno::kEnomem;
@@ -105,6 +111,8 @@ void CrowdWatch::ended(ConKey key) {
   Session* session = find(key);
   if (session == nullptr || !session->half_open) return;
   session->half_open = false;
+  // Its own newer attempt closed the older one of a path; nobody gave way.
+  if (session->number == answered_) return;
   gave_way_ = session->number;
   gave_way_host_ = session->host;
 }

@@ -18,7 +18,7 @@ class CrowdWatch {
  public:
   CrowdWatch(Judge&, const ServerConfig&);
   // The server polls: what it did before has nothing to do with the requests that it gets now.
-  void polled() noexcept { gave_way_ = kNobody; }
+  void polled() noexcept { gave_way_ = answered_ = kNobody; }
   void asked(std::uint32_t request, std::uint32_t host, wire::Bytes data);
   void accepted(std::uint32_t request, ConKey, Nanos now);
   void rejected(std::uint32_t request, wire::Bytes data, Nanos now);
@@ -60,6 +60,7 @@ class CrowdWatch {
   std::uint64_t opened_ = 0;
   std::uint64_t gave_way_ = kNobody;  // since the last poll: its number
   std::uint32_t gave_way_host_ = 0;
+  std::uint64_t answered_ = kNobody;  // whose connect request was refused last, a session that is known
 };
 
 }  // namespace rtrs::sim

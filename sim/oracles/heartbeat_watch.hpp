@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/proto/config.hpp"
+#include "core/proto/errc.hpp"
 #include "sim/oracles/judge.hpp"
 
 namespace rtrs::sim {
