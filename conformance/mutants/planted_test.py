@@ -24,8 +24,8 @@ SHORT = 50
 # The bug, the seed of a run whose client's trace is long, how the difference begins (what was recorded, what the sound
 # core does), and the rule that is broken.
 BUGS = [
-    ("M29", 411, "FailedOver", "SendFenceReq", "replay-proof"),
-    ("M20", 237, "FailedOver", "no further action", "replay-drained"),
+    ("M29", 862, "FailedOver", "SendFenceReq", "replay-proof"),
+    ("M20", 862, "FailedOver", "no further action", "replay-drained"),
     ("M41", 201, "Disconnect", "Disconnect", "path-teardown"),
 ]
 
