@@ -75,7 +75,9 @@ void add_diff(CLI::App& app, Runner& runner) {
         .add_option(
             "--mode", options.mode,
             "exact: every byte of every record; canonical: what each machine was fed and did, without "
-            "times, handles by their first use; state: what became of paths and sessions")
+            "times, handles by their first use, messages of RNBD in words; state: what became of paths, "
+            "sessions "
+            "and devices")
         ->transform(CLI::CheckedTransformer(modes(), CLI::ignore_case))
         ->option_text("{canonical,exact,state}=canonical");
     command.add_flag("--json", options.json, "The result as a JSON object");

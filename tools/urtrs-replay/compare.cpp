@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tools/lib/command/files.hpp"
+#include "tools/lib/trace/rnbd_words.hpp"
 #include "tools/lib/trace/text.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
@@ -24,9 +25,14 @@ bool is_handle(std::string_view field) {
                            "device_id", "handle", "instance"});
 }
 
-// Durations depend on chance, the seed on the run; messages of RNBD have ids in them that do.
+// Durations depend on chance, the seed on the run.
 bool is_left_out(std::string_view field) {
-  return is_one_of(field, {"delay", "config.seed", "options.first_generation", "header", "response"});
+  return is_one_of(field, {"delay", "config.seed", "options.first_generation"});
+}
+
+// Events in which "header" or "response" is a message of RNBD.
+bool has_message(std::string_view event) {
+  return is_one_of(event, {"SendMessage", "MessageDone", "DeviceRequest", "LongDeviceRequest", "WriteBack"});
 }
 
 class Names {
@@ -63,7 +69,9 @@ class Collector {
     if (mode_ == CompareMode::exact) return true;
     const std::string& event = record.event->name;
     if (mode_ == CompareMode::state) {
-      return is_one_of(event, {"PathChanged", "LinkChanged", "EndSession", "ReleasePath", "AdmitSession"});
+      return is_one_of(
+          event, {"PathChanged", "LinkChanged", "EndSession", "ReleasePath", "AdmitSession", "DeviceChanged",
+                  "CacheReplaced", "CacheDamaged", "CloseExport", "SessionDrained"});
     }
     return event.starts_with("Begin") || record.event->category == trace::EventClass::input ||
            record.event->category == trace::EventClass::action;
@@ -97,11 +105,23 @@ class Collector {
     for (std::size_t i = 0; i < record.values.size(); ++i) {
       const trace::FieldInfo& field = record.event->fields[i];
       if (is_left_out(field.name)) continue;
-      std::string value = trace::value_text(field, record.values[i], schema_);
+      std::string value = field.type == trace::FieldType::bytes && has_message(record.event->name)
+                              ? message(field.name, record.values[i].bytes, names)
+                              : trace::value_text(field, record.values[i], schema_);
       if (is_handle(field.name)) value = names.of(field.name, value);
       key += ' ' + field.name + '=' + value;
     }
     return key;
+  }
+
+  // In words, because bytes that nobody reads may be anything, and ids are handles.
+  static std::string message(std::string_view field, std::string_view bytes, Names& names) {
+    const trace::RnbdNames called{
+        [&names](std::uint32_t id) { return names.of("device_id", std::to_string(id)); },
+        [&names](std::uint64_t instance) { return names.of("instance", std::to_string(instance)); }};
+    const wire::Bytes message{reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()};
+    return field == "header" ? trace::rnbd_request_words(message, called)
+                             : trace::rnbd_response_words(message, called);
   }
 
   CompareMode mode_;

@@ -6,6 +6,7 @@
 #include "core/proto/limits.hpp"
 #include "core/wire/imm.hpp"
 #include "tools/lib/sequence/fields.hpp"
+#include "tools/lib/trace/rnbd_words.hpp"
 #include "tools/lib/trace/text.hpp"
 
 namespace rtrs::tools {
@@ -48,7 +49,7 @@ bool names(std::string_view pattern, std::string_view name) {
 
 bool FilterOptions::any() const {
   return !(events.empty() && classes.empty() && instances.empty() && sessions.empty() && paths.empty() &&
-           connections.empty() && permits.empty() && fields.empty() && !from && !to);
+           connections.empty() && permits.empty() && devices.empty() && fields.empty() && !from && !to);
 }
 
 void add_filter_options(CLI::App& command, FilterOptions& options) {
@@ -61,7 +62,8 @@ void add_filter_options(CLI::App& command, FilterOptions& options) {
   command.add_option("--instance", options.instances, "Records of this machine")
       ->type_name("I")
       ->delimiter(',');
-  command.add_option("--session", options.sessions, "Records of this session of a server")
+  command
+      .add_option("--session", options.sessions, "Records of this session of a server, and of its devices")
       ->type_name("S")
       ->delimiter(',');
   command.add_option("--path", options.paths, "What happens on this path of its session")
@@ -71,6 +73,11 @@ void add_filter_options(CLI::App& command, FilterOptions& options) {
       ->type_name("[P:]C")
       ->delimiter(',');
   command.add_option("--permit", options.permits, "What happens to this permit or chunk")
+      ->type_name("N")
+      ->delimiter(',');
+  command
+      .add_option("--device", options.devices,
+                  "What happens to this block device: the handle of a client, or the id that the server gave")
       ->type_name("N")
       ->delimiter(',');
   command.add_option("--field", options.fields, "Where a field has this value, as cat prints it")
@@ -142,11 +149,12 @@ bool RecordFilter::matches_event(const trace::Record& record) const {
 
 bool RecordFilter::matches_place(const trace::Record& record) const {
   if (!options_.instances.empty() && !contains(options_.instances, record.instance)) return false;
-  // The registry of a server is instance 0, session s is instance s + 1.
-  if (!options_.sessions.empty() &&
-      (record.instance == 0 || !contains(options_.sessions, record.instance - 1U))) {
-    return false;
+  // The registry of a server is instance 0, session s is instance s + 1, its devices are kServerDevices on.
+  if (!options_.sessions.empty()) {
+    const unsigned session = record.instance - (record.instance > kServerDevices ? kServerDevices : 0U);
+    if (session == 0 || !contains(options_.sessions, session - 1U)) return false;
   }
+  if (!options_.devices.empty() && !matches_device(record)) return false;
   if (options_.paths.empty() && connections_.empty()) return true;
   const Fields fields(record, schema_);
   const bool has_key = fields.has("key.path");
@@ -162,6 +170,20 @@ bool RecordFilter::matches_place(const trace::Record& record) const {
   return has_key && std::any_of(connections_.begin(), connections_.end(), [&](const Connection& one) {
            return one.con == fields.number("key.con") && (!one.path || *one.path == path);
          });
+}
+
+bool RecordFilter::matches_device(const trace::Record& record) const {
+  const Fields fields(record, schema_);
+  for (const char* name : {"device", "device_id"})
+    if (fields.has(name) && contains(options_.devices, fields.number(name))) return true;
+  for (const char* name : {"header", "response", "head"}) {
+    const std::string_view text = fields.bytes(name);
+    const wire::Bytes bytes{reinterpret_cast<const std::byte*>(text.data()), text.size()};
+    const auto id =
+        trace::rnbd_device_of(name == std::string_view("head") ? trace::user_header_of(bytes) : bytes);
+    if (id && contains(options_.devices, *id)) return true;
+  }
+  return false;
 }
 
 bool RecordFilter::matches_permit(const trace::Record& record) const {

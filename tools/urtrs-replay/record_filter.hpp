@@ -22,6 +22,7 @@ struct FilterOptions {
   std::vector<std::uint16_t> paths;      // index in the session
   std::vector<std::string> connections;  // CON or PATH:CON
   std::vector<std::uint32_t> permits;    // or chunks
+  std::vector<std::uint32_t> devices;    // handles of a client, ids that a server gave
   std::vector<std::string> fields;       // NAME=VALUE, as `cat` prints them
   std::optional<double> from, to;        // seconds, as `cat` prints them
   bool any() const;
@@ -45,6 +46,7 @@ class RecordFilter {
   };
   bool matches_event(const trace::Record& record) const;
   bool matches_place(const trace::Record& record) const;
+  bool matches_device(const trace::Record& record) const;
   bool matches_permit(const trace::Record& record) const;
   bool matches_fields(const trace::Record& record) const;
   void follow(const trace::Record& record);
