@@ -1,6 +1,7 @@
-"""diff and grep with the records of block devices."""
+"""diff, grep, seq and merge with the records of block devices."""
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -150,3 +151,35 @@ def test_grep_of_a_device(runs):
                   one["fields"].get("device_id") == device]
         assert not others
     assert run("grep", server, "--device", 4_000_000_000, code=1) == ""
+
+
+def titles(*arguments):
+    """What stands behind the lanes, a row each."""
+    text = run("seq", *arguments, "--ascii", "--hide", "heartbeat,connect")
+    return [row.rsplit("  ", 1)[1].strip() for row in text.splitlines() if not row.startswith("#") and "  " in row]
+
+
+def test_seq_shows_the_messages_of_devices(runs):
+    client, server = runs
+    said = "\n".join(titles(client, server))
+    for words in (r"IO_REQ read [0-9]+ B, permit \d+: OPEN \"", r"to storage, chunk \d+: OPEN \"", r"^message \d+: SESS_INFO",
+                  r"^answer OPEN_RSP device \d+, ", r"^message \d+ ended: OPEN_RSP device ", r"^map \"", r"^device 0 is open$",
+                  r"^open the export \"", r"^export \d+ opened$", r"to storage, chunk \d+: WRITE \d+ B at sector \d+ of device",
+                  r"IO_REQ write .*, permit \d+: WRITE \d+ B at sector \d+ of device \d+"):
+        assert re.search(words, said, re.M), (words, said)
+
+
+def test_seq_says_each_request_of_a_device_once(runs):
+    _, server = runs
+    requests = [one for one in everything(server) if one["event"] in ("DeviceRequest", "LongDeviceRequest")]
+    behind = [title for title in titles(server) if re.match(r"to storage, chunk \d+(, .*)?: [A-Z_]+ ", title)]
+    assert len(requests) == len(behind) > 10
+
+
+def test_seq_of_a_merged_trace_knows_whose_devices_they_are(runs, tmp_path):
+    client, server = runs
+    both = tmp_path / "both.rtrc"
+    run("merge", client, server, "--output", both)
+    apart = [title for title in titles(client, server) if "device" in title or "export" in title]
+    together = [title for title in titles(both) if "device" in title or "export" in title]
+    assert len(apart) > 20 and sorted(apart) == sorted(together)

@@ -2,10 +2,12 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "core/record/kinds.hpp"
 #include "tools/lib/sequence/fields.hpp"
 #include "tools/lib/sequence/story.hpp"
 
@@ -28,6 +30,8 @@ class Explainer {
     };
     std::map<std::uint16_t, Submitted> permits;  // client
     std::map<std::uint32_t, ConKey> requests;    // server: handles of connect requests
+    // Steps that wait for the words of the message: of a client by permit, of a server by chunk and serial.
+    std::map<std::uint32_t, Index> posted, delivered;
   };
   using Handler = void (Explainer::*)(const Fields&, Step&);
   static const std::map<std::string_view, Handler>& handlers();
@@ -43,6 +47,9 @@ class Explainer {
   // explain_devices.cpp
   bool is_of_devices(const Fields& record);
   void add_of_devices(const Fields& record);
+  std::optional<InstanceId> session_of_devices(InstanceId instance) const;
+  bool say_at_delivery(const Fields& record, const std::string& words);
+  void say_message(const Fields& record, Step& step, std::uint32_t permit);
   Connection& connection_of(Step& step) {
     return story_.connections[static_cast<std::size_t>(step.connection)];
   }

@@ -25,6 +25,7 @@ void Explainer::on_post_request(const Fields& record, Step& step) {
   if (known != now_->permits.end())
     step.title += std::string(known->second.write ? " write " : " read ") + size_words(known->second.bytes);
   step.title += ", permit " + std::to_string(permit);
+  now_->posted[permit] = static_cast<Index>(story_.steps.size());
   send(step, signature('R', std::uint64_t{permit} << 8 | record.number("generation")));
 }
 
@@ -38,6 +39,9 @@ void Explainer::on_arrived(const Fields& record, Step& step) {
 void Explainer::on_deliver(const Fields& record, Step& step) {
   step.group = Group::io;
   step.shape = Shape::deliver;
+  const auto chunk = static_cast<std::uint32_t>(record.number("chunk"));
+  now_->delivered[chunk << 16 | static_cast<std::uint16_t>(record.number("serial"))] =
+      static_cast<Index>(story_.steps.size());
   step.title = "to storage, chunk " + record.word("chunk") +
                (record.flag("parked") ? ", had waited behind the chunk's former user" : "");
 }
@@ -114,13 +118,15 @@ void Explainer::on_wire(const Fields& record, Step& step) {
   if (record.flag("has_imm")) {
     Step scratch;
     const bool request = wire::imm_type(imm) == wire::ImmType::io_req;
-    if (request && machine().depth != 0)
-      step.title = "IO_REQ for chunk " + std::to_string(wire::decode_io_req(machine().depth, imm).buf_id) +
-                   ", " + step.title;
-    else if (request)
+    if (request && machine().depth != 0) {
+      const std::uint32_t chunk = wire::decode_io_req(machine().depth, imm).buf_id;
+      step.title = "IO_REQ for chunk " + std::to_string(chunk) + ", " + step.title;
+      say_message(record, step, chunk);
+    } else if (request) {
       step.title = "IO_REQ, " + step.title;
-    else
+    } else {
       step.title = imm_words(imm, scratch) + ", " + step.title;
+    }
     step.tone = scratch.tone;
   }
   // Pairs with the same note of the other side.
