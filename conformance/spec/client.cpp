@@ -68,7 +68,7 @@ void ClientSpec::finish() {
 void ClientSpec::input() {
   switch (event_.kind) {
     case Kind::PathAdded:
-      path_at(event_.path).attempted = path_at(event_.path).ever_answered = false;
+      path_at(event_.path).attempted = path_at(event_.path).came_up = false;
       return;
     case Kind::CloseRequested:
       closing_ = true;

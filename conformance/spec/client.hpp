@@ -28,8 +28,8 @@ class ClientSpec {
     std::uint32_t epoch = 0;       // 0: no attempt was seen
     std::uint16_t cid_num = 0;
     std::uint16_t recon_cnt = 0;
-    bool attempted = false;      // since it was added
-    bool ever_answered = false;  // its cid 0 was established once
+    bool attempted = false;  // since it was added
+    bool came_up = false;    // since it was added
     bool info_sent = false;
     bool fresh_keys = false;
     bool fence = false;

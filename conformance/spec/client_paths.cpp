@@ -109,7 +109,6 @@ void ClientSpec::connected(Path& path) {
   queue_depth_ = event_.queue_depth;
   max_io_size_ = event_.max_io_size;
   max_hdr_size_ = event_.max_hdr_size;
-  path.ever_answered = true;
   path.fresh_keys = (event_.flags & kNewRkeyFlag) != 0;
   path.fence = (event_.flags & kFenceFlag) != 0 && (settings_.extensions & kFenceExtension) != 0;
   path.generations =
@@ -136,8 +135,8 @@ void ClientSpec::connect() {
     at.check(first || (event_.key.epoch > path.epoch && newer(event_.recon_cnt, path.recon_cnt)),
              Rule::connect_attempt, "an attempt without a new incarnation and a higher reconnect counter",
              "the next of both");
-    at.check(!path.ever_answered || event_.first_conn, Rule::first_conn,
-             "first_conn is clear in a later attempt", "first_conn set");
+    at.check(!path.came_up || event_.first_conn, Rule::first_conn, "first_conn is clear in a later attempt",
+             "first_conn set");
     path.cons.clear();
     path.epoch = event_.key.epoch;
     path.cid_num = event_.cid_num;
@@ -206,12 +205,18 @@ void ClientSpec::path_changed() {
     if (from == S::connecting)
       context().check(connected_ > 0, Rule::first_conn, "a path gives way and no other is connected",
                       "the attempt goes on");
-    path.ever_answered = false;
+    path.came_up = false;
   }
   path.state = to;
   path.ended = path.ended || from == S::connecting || from == S::connected;
   if (to == S::connected) {
     opened_ = true;
+    // Those that asked for a session of their own before ask for this one from now on; all do when it may be
+    // at another server.
+    const bool anew = connected_ == 0 && !path.came_up;
+    for (auto& other : paths_)
+      if (other.state != S::connected && (anew || !other.came_up)) other.came_up = false;
+    path.came_up = true;
     if (path.epoch != 0 && path.proven < path.epoch - 1) path.proven = path.epoch - 1;
     path.heartbeat.start(event_.now, settings_);
     for (Connection& con : path.cons) con.heard_at = event_.now;

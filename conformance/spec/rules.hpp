@@ -15,8 +15,9 @@ namespace rtrs::spec {
   X(connect_attempt, "connect-attempt", "O6", "protocol section 3.5",                                        \
     "all connections of an attempt carry one cid_num and one reconnect counter, which each attempt raises")  \
   X(first_conn, "first-conn", "O13", "protocol section 3.4",                                                 \
-    "first_conn is set for every cid above 0 and in every attempt after the first that was answered, but "   \
-    "for a path that gave way to the one that created the session")                                          \
+    "first_conn is set for every cid above 0, and in every attempt of a path that was up unless another "    \
+    "has "                                                                                                   \
+    "brought up a session since that may be at another server")                                              \
   X(connection_events, "connection-events", "O18", "core/fabric/fabric.hpp",                                 \
     "a connection is answered once, and closed once, after Disconnect; nothing of it follows")               \
   X(post_on_live, "post-on-live", "O11", "protocol section 4.2",                                             \

@@ -11,9 +11,9 @@ bool ClientSession::has_home(unsigned index) const noexcept {
     const ClientPath& path = paths_[other];
     const bool trying = path.state() != PathState::absent && path.state() != PathState::closed &&
                         path.state() != PathState::closing;
-    if (other != index && trying && path.ever_established()) return true;
+    if (other != index && trying && path.came_up()) return true;
   }
-  return paths_[index].ever_established();
+  return paths_[index].came_up();
 }
 
 // Until a session exists at the server, one path at a time tries to create it, as the kernel client does: two
@@ -61,17 +61,26 @@ void ClientSession::start_path(unsigned index, Nanos now, ActionList& out) noexc
   report(index, 0, out);
 }
 
-// A path came up while others tried to create the session as well. They start over and ask for the one that
-// there is: at another server, addressed by mistake, they must not go on with one of their own.
+// A path came up while others tried to create the session as well, or wait to try again. They ask for the one
+// that there is from now on: at another server, addressed by mistake, they must not go on with one of their
+// own. The same holds for all others when no path was up and this one never was before: its server need not
+// be theirs.
 void ClientSession::give_way(Nanos now, ActionList& out) noexcept {
   for (unsigned index = 0; index < kMaxPaths && connected_ > 0; ++index) {
     ClientPath& path = paths_[index];
-    if (!path.leads()) continue;
+    if (!path.may_create() || !(new_home_ || path.leads())) continue;
     path.give_way();
     // One path a step: it may take an action for each of its connections.
     return lose_path(index, now, Reason::other_path_leads, 0, out);
   }
-  giving_way_ = false;
+  giving_way_ = new_home_ = false;
+}
+
+// The same for those that are between attempts.
+void ClientSession::join_next() noexcept {
+  for (ClientPath& path : paths_)
+    if (path.state() != PathState::connecting && !path.connected() && (new_home_ || path.leads()))
+      path.join_next();
 }
 
 // The server of this path said that it knows no such session while the session was served: what was sent

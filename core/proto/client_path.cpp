@@ -42,8 +42,7 @@ void ClientPath::start(Nanos now, const ClientConfig& config, bool first, Action
   peer_errno_ = 0;
   ++epoch_;
   ++attempts_;
-  first_ = first || ever_established_;
-  leads_ = first && !ever_established_;
+  first_ = first || came_up_;
   held_back_ = false;
   ack_owed_ = message_owed_ = false;
   cons_.clear();
@@ -54,7 +53,9 @@ void ClientPath::connect_next(Nanos now, const ClientConfig& config, ActionList&
   const auto con = static_cast<std::uint16_t>(cons_.size());
   cons_.push_back({});
   deadline_ = now + config.connect_timeout;
-  // Only cid 0 of an additional path that has never been up carries 0 (protocol section 3.4).
+  // Only cid 0 of an additional path that has never been up carries 0 (protocol section 3.4). The kernel's
+  // client sets it from the first accept of cid 0 on; a path that failed after that would make a session of
+  // its own where its server is another one.
   out.push(Connect{key(con), config.con_num, static_cast<std::uint16_t>(epoch_), config.extensions,
                    con > 0 || first_});
 }
@@ -94,7 +95,6 @@ void ClientPath::connection_up(const Connected& in, const ClientConfig& config, 
     generations_ =
         (in.flags & wire::kConnRspGeneration) != 0 && (config.extensions & wire::kExtensionGeneration) != 0;
     probe_ = (in.flags & wire::kConnRspProbe) != 0 && (config.extensions & wire::kExtensionProbe) != 0;
-    ever_established_ = true;
     unknown_since_ = kNever;
     unknown_again_ = foreign_ = false;
   }
@@ -108,6 +108,7 @@ void ClientPath::connection_up(const Connected& in, const ClientConfig& config, 
 
 void ClientPath::come_up(Nanos now, const ClientConfig& config, unsigned depth, ActionList& out) noexcept {
   state_ = PathState::connected;
+  first_ = came_up_ = true;
   reason_ = Reason::none;
   peer_errno_ = 0;
   attempts_ = 0;

@@ -50,11 +50,14 @@ class ClientPath {
   bool can_fence() const noexcept { return fence_; }
   bool has_generations() const noexcept { return generations_; }
   bool has_probe() const noexcept { return probe_; }
-  bool ever_established() const noexcept { return ever_established_; }
   // Waits because another path tries to create the session.
   bool held_back() const noexcept { return state_ == PathState::waiting && held_back_; }
   // This attempt asks the server to create the session, and the path never was part of one.
-  bool leads() const noexcept { return state_ == PathState::connecting && leads_; }
+  // Its last attempt may have made a session, which no path has been up in.
+  bool leads() const noexcept { return first_ && !came_up_; }
+  bool came_up() const noexcept { return came_up_; }
+  // The attempt under way makes a new session where the server knows none.
+  bool may_create() const noexcept { return state_ == PathState::connecting && first_; }
   // When the server first said that it does not know the session, of all answers since the path was last
   // accepted; kNever: it did not.
   Nanos unknown_since() const noexcept { return unknown_since_; }
@@ -76,9 +79,11 @@ class ClientPath {
   void forget_attempts() noexcept { attempts_ = 0; }
   // Of an attempt that leads: it is given up, and the next one asks for the session that another path made.
   void give_way() noexcept {
-    ever_established_ = false;
+    join_next();
     goal_ = Goal::retry_at_once;
   }
+  // The same between attempts.
+  void join_next() noexcept { first_ = came_up_ = false; }
   // The server rejected an attempt of a path that wanted to join: it has no such session. `foreign`: although
   // the session lives elsewhere.
   void not_known(Nanos now, bool foreign) noexcept;
@@ -151,8 +156,8 @@ class ClientPath {
 
   bool operator==(const ClientPath&) const = default;
   RTRS_FIELDS(index_, state_, goal_, reason_, peer_errno_, epoch_, attempts_, deadline_, heartbeat_, latency_,
-              inflight_, fresh_keys_, fence_, generations_, probe_, first_, leads_, held_back_, foreign_,
-              ever_established_, unknown_since_, unknown_again_, ack_owed_, message_owed_, cons_)
+              inflight_, fresh_keys_, fence_, generations_, probe_, first_, came_up_, held_back_, foreign_,
+              unknown_since_, unknown_again_, ack_owed_, message_owed_, cons_)
 
  private:
   bool outstanding(std::uint16_t con, bool fencing) const noexcept {
@@ -176,10 +181,9 @@ class ClientPath {
   bool generations_ = false;
   bool probe_ = false;
   bool first_ = false;
-  bool leads_ = false;
+  bool came_up_ = false;  // in the session that its last attempts asked for
   bool held_back_ = false;
   bool foreign_ = false;
-  bool ever_established_ = false;
   Nanos unknown_since_ = kNever;
   bool unknown_again_ = false;
   bool ack_owed_ = false;

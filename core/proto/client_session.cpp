@@ -173,7 +173,7 @@ void ClientSession::on(const PolicyChanged& in, ActionList&) noexcept {
 void ClientSession::on(const CloseRequested& in, ActionList& out) noexcept {
   if (closing_) return;
   closing_ = true;
-  giving_way_ = false;
+  giving_way_ = new_home_ = false;
   close_deadline_ = in.now + config_.close_timeout;
   finish_step(in.now, out);
 }
@@ -246,6 +246,7 @@ void ClientSession::on(const InfoAccepted& in, ActionList& out) noexcept {
   }
   if (!opened()) permits_.open(std::min<unsigned>(queue_depth_, config_.max_depth));
   ever_connected_ = true;
+  new_home_ = new_home_ || (connected_ == 0 && !path->came_up());
   path->come_up(in.now, config_, permits_.depth(), out);
   report(in.key.path, 0, out);
   down_since_ = 0;
@@ -254,6 +255,7 @@ void ClientSession::on(const InfoAccepted& in, ActionList& out) noexcept {
     out.push(LinkChanged{true});
   }
   giving_way_ = true;
+  join_next();
   // The server takes a newer incarnation of a path only when the older one is closed and drained.
   release_requests(in.key.path, true, in.now);
   start_waiting_paths(in.key.path, in.now, out);

@@ -117,7 +117,7 @@ class ClientSession {
   RTRS_FIELDS(config_, jitter_, paths_, fences_, permits_, queue_depth_, max_io_size_, max_hdr_size_,
               connected_, down_since_, exhausted_since_, cursor_, next_fence_serial_, queue_head_,
               queue_tail_, queued_, overdue_, close_deadline_, link_since_, alive_at_, ever_connected_, pump_,
-              giving_way_, closing_, closing_paths_, ended_)
+              giving_way_, new_home_, closing_, closing_paths_, ended_)
 
  private:
   // The fence of one lost path: requests of it wait until the server's old incarnation is known to be dead.
@@ -146,6 +146,7 @@ class ClientSession {
   bool creates(unsigned index, Nanos now) const noexcept;
   Nanos turn_to_lead(unsigned index, Nanos now) const noexcept;
   void unknown_at_server(unsigned index, Nanos now) noexcept;
+  void join_next() noexcept;
   void give_way(Nanos now, ActionList&) noexcept;
 
   // client_session.cpp: life of paths
@@ -212,6 +213,7 @@ class ClientSession {
   bool ever_connected_ = false;
   bool pump_ = false;
   bool giving_way_ = false;  // a path came up: others that lead are not yet told
+  bool new_home_ = false;    // and was the only one, and never up before
   bool closing_ = false;
   bool closing_paths_ = false;
   bool ended_ = false;

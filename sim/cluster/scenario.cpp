@@ -264,6 +264,16 @@ void draw_dead_links(ChoiceSource& choice, Scenario& s) {
   s.faults_from_start = s.faults_from_start || s.dead_links.others_late;
 }
 
+// Where each hang is found by who is watched, and where an operator may take the mistaken path away: the
+// fence tells what became of its requests. Not a draw of its own.
+void draw_other_server(Scenario& s) {
+  const bool hangs = s.faults.weight[static_cast<unsigned>(FaultClass::hang)] != 0;
+  if (hangs || !s.can_fence() || s.same_identity || s.removes_for_good || s.dead_links.any() ||
+      s.paths == kMaxPaths)
+    return;
+  s.other_server = s.client.seed / 73'728 % 5 == 1;
+}
+
 }  // namespace
 
 Scenario draw_scenario(ChoiceSource& choice) {
@@ -291,6 +301,7 @@ Scenario draw_scenario(ChoiceSource& choice) {
   draw_block_device(s);
   draw_disks(choice, s);
   draw_cruelty(choice, s);
+  draw_other_server(s);
   return s;
 }
 

@@ -47,6 +47,7 @@ std::string Scenario::describe() const {
   if (submits_always) text += ", submits without a path";
   if (server_changes) text += ", a server that comes back with other limits";
   if (client.lead_head_start == kNever) text += ", one path at a time creates the session";
+  if (other_server) text += ", a path of each client leads to another server";
   if (removes_all) text += ", all paths may be removed for a while";
   if (removes_for_good) text += ", paths removed for good";
   text += (workload.disks != 0     ? "; load of " + std::to_string(workload.disks) + " disks: "

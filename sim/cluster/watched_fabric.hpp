@@ -1,12 +1,15 @@
 // A fabric that passes everything through and keeps the books: what its user holds, which connections live,
 // and who was heard when. The fabric behind it must outlive it.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/fabric/forwarding_fabric.hpp"
+#include "core/proto/limits.hpp"
+#include "core/wire/messages.hpp"
 #include "sim/cluster/clock_rate.hpp"
 #include "sim/oracles/crowd_watch.hpp"
 #include "sim/oracles/heartbeat_watch.hpp"
@@ -27,6 +30,8 @@ class WatchedFabric final : public ForwardingFabric {
   // Connections opened since the last clear_fresh().
   const std::vector<ConKey>& fresh() const noexcept { return fresh_; }
   void clear_fresh() noexcept { fresh_.clear(); }
+  // The path asked last for a session that exists at its server.
+  bool joins(std::size_t path) const noexcept { return joins_[path]; }
   // Keys of single requests that have not ended.
   std::size_t offers() const noexcept { return offers_.size(); }
   // Calls so far with which the user does something: it connects, posts, ends.
@@ -76,6 +81,9 @@ class WatchedFabric final : public ForwardingFabric {
     ++acts_;
     opened(key);
     left_keys_.asked(key, data);
+    const auto request = wire::parse_conn_req(data);
+    if (request && request.value.cid == 0 && key.path < kMaxPaths)
+      joins_[key.path] = !request.value.first_conn;
     inner_.connect(key, address, params, data);
   }
   void accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
@@ -117,6 +125,7 @@ class WatchedFabric final : public ForwardingFabric {
   std::vector<ConKey> fresh_;
   std::vector<RemoteKeyId> offers_;
   LeftKeys left_keys_;
+  std::array<bool, kMaxPaths> joins_{};  // of a client
   std::optional<CrowdWatch> crowds_;
   Nanos now_ = 0;  // of the last poll, true time
   std::uint64_t acts_ = 0;

@@ -61,6 +61,8 @@ World::World(const WorldOptions& options, ChoiceSource& choice)
     client.left = scenario_.workload.requests;
     client.buffers.resize(scenario_.workload.window);
   }
+  if (scenario_.other_server)
+    other_server_ = std::make_unique<OtherServer>(network_, choice_, scenario_.server);
   server_.clock = scenario_.server_clock;
   usual_server_ = scenario_.server;
   // The header of a READ is where a write that is given up without proof has its data: a session that opens
@@ -140,7 +142,7 @@ void World::start_client(std::uint32_t index) {
   client.paused_until = client.failovers_seen = 0;
   ++client.starts;
   client.without_path = {};
-  client.leaving = false;
+  client.leaving = client.at_two_servers = false;
   client.missing.clear();
   client.hearts = watch_of(client, scenario_.client.heartbeat);
   client.promises = std::make_unique<ClientPromises>(judge_, scenario_.client,
@@ -171,6 +173,10 @@ void World::start_client(std::uint32_t index) {
   for (std::uint32_t path = 0; path < scenario_.paths; ++path) {
     options.paths.push_back(address(index, path));
     client.address_of[path] = options.paths.back();
+  }
+  if (other_server_ != nullptr) {
+    options.paths.push_back(other_server_->address(client.id, scenario_.paths));
+    client.address_of[scenario_.paths] = options.paths.back();
   }
   if (disks_ != nullptr) {
     const DiskUser user{*client.disks, *disks_,
@@ -215,6 +221,7 @@ Nanos World::next_time() {
     if (!server_.answers.empty()) next = std::min(next, std::max(now(), server_.paused_until));
   }
   next = std::min({next, script_time(), crowd_time(), disks_time()});
+  if (other_server_ != nullptr) next = std::min(next, other_server_->next_time());
   for (const auto& client : clients_) {
     if (!client->up) continue;
     next = std::min(next, wake(*client, client->driver->next_deadline(), client->driver->next_timer()));
@@ -246,6 +253,7 @@ bool World::step() {
   if (storage_.next_time() <= now() || !server_.answers.empty()) storage_due();
   if (disks_time() <= now()) disks_due();
   poll_nodes();
+  if (other_server_ != nullptr) other_server_->poll();
   script_due();
   for (std::uint32_t index = 0; index < clients_.size(); ++index) submit_due(index);
   if (scenario_.liar == kNone) keys_.refused(network_.stats().refused, now());

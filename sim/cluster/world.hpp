@@ -18,9 +18,11 @@
 #include "sim/cluster/endpoints.hpp"
 #include "sim/cluster/fault_filter.hpp"
 #include "sim/cluster/journal.hpp"
+#include "sim/cluster/other_server.hpp"
 #include "sim/cluster/scenario.hpp"
 #include "sim/cluster/storage_model.hpp"
 #include "sim/cluster/watched_fabric.hpp"
+#include "sim/cluster/world_run.hpp"
 #include "sim/faults/faults.hpp"
 #include "sim/network/lying_fabric.hpp"
 #include "sim/network/network.hpp"
@@ -37,49 +39,6 @@
 #include "sim/oracles/slot_exclusivity.hpp"
 
 namespace rtrs::sim {
-
-inline constexpr unsigned kPathStates = static_cast<unsigned>(PathState::closed) + 1;
-
-// Who hears what the nodes of a world record, while it plays.
-class NodeListeners {
- public:
-  virtual ~NodeListeners() = default;
-  // Asked once for each node, 0 is the server. The listener has to outlive the world.
-  virtual trace::Listener& of(NodeId node) = 0;
-};
-
-struct WorldOptions {
-  std::uint64_t seed = 0;
-  std::string trace;                   // prefix of trace files, one a node; empty: none
-  NodeListeners* listeners = nullptr;  // borrowed; null: none. Not asked where there are trace files
-  bool verbose = false;                // print the journal as it grows
-  std::uint64_t max_events = 5'000'000;
-  const Scenario* scenario = nullptr;  // borrowed; null: drawn from the choices
-  // Borrowed; null: none. Only the classes: see run_seed() for the labels.
-  const FaultFilter* filter = nullptr;
-};
-
-struct WorldResult {
-  bool failed = false;
-  Failure failure;
-  // Everybody kept the protocol: traces may be judged. Not so with a liar, nor with a client that came back
-  // as the one that it was.
-  bool honest = true;
-  bool stalled = false;       // the failure is a lack of progress
-  bool exhausted = false;     // and that only for max_events
-  bool script_stuck = false;  // and that only because the scenario could not be played
-  std::uint64_t hash = 0;
-  std::uint64_t events = 0;
-  Nanos virtual_time = 0;
-  std::uint64_t requests = 0;
-  std::array<std::uint64_t, kFaultClasses> faults{};
-  std::array<bool, kMarks> marks{};
-  // Which states the two ends of a path were in at a time: [client's PathState][server's].
-  std::array<std::array<bool, kPathStates>, kPathStates> pairs{};
-  // The first trace file that could not be written as a whole, and its errno; 0: none.
-  std::string trace_file;
-  int trace_errno = 0;
-};
 
 class World : private ServerUser {
   friend class BlockWorld;  // drives it by hand
@@ -155,6 +114,7 @@ class World : private ServerUser {
     bool probing = false;
     bool link_lost_once = false;
     bool leaving = false;  // a script had it close
+    bool at_two_servers = false;
   };
   struct ServerNode : Node {
     std::unique_ptr<ServerEnd> driver;
@@ -212,6 +172,8 @@ class World : private ServerUser {
   // world_client.cpp
   bool poll_client(std::uint32_t index);
   void client_news(ClientNode&, std::uint32_t index);
+  void check_one_server(ClientNode&, unsigned path);
+  bool leads_astray(const ClientNode&, unsigned path) const;
   void client_path_event(ClientNode&, std::uint32_t index, const PathEvent&);
   bool path_in_motion() const;
   void finished(ClientNode&, std::uint32_t index, const IoCompletion&);
@@ -370,6 +332,7 @@ class World : private ServerUser {
   ServerNode server_;
   std::vector<std::unique_ptr<ClientNode>> clients_;
   Stranger stranger_;
+  std::unique_ptr<OtherServer> other_server_;  // null: there is none
   std::vector<WorldFault> world_faults_;
   Nanos next_operation_ = kNever;
   bool script_on_ = false;
@@ -392,8 +355,5 @@ class World : private ServerUser {
   bool script_stuck_ = false;
   std::uint64_t hash_ = 0;
 };
-
-// One seed from beginning to end, without what the filter takes out.
-WorldResult run_seed(const WorldOptions&);
 
 }  // namespace rtrs::sim

@@ -108,6 +108,7 @@ void World::client_path_event(ClientNode& client, std::uint32_t index, const Pat
   note(Journal::Kind::path, client.id, path.path, static_cast<std::uint64_t>(path.state),
        static_cast<std::uint64_t>(path.reason));
   if (path.state == PathState::connected) {
+    if (other_server_ != nullptr) check_one_server(client, path.path);
     client.hearts->connected(path.path, news.at);
     client.last_connected = now();
     client.links->path_connected();

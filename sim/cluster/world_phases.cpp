@@ -46,6 +46,15 @@ bool World::all_connected() {
     std::uint32_t connected = 0;
     const auto paths = client->driver->session().paths();
     for (unsigned path = 0; path < paths.size(); ++path) {
+      if (leads_astray(*client, path)) {
+        // The operator sees the mistake when all other paths are refused, or in the end.
+        const PathState state = paths[path].state;
+        if (state == PathState::absent || (!healed_ && state != PathState::connected)) continue;
+        client->promises->asked_to_end(path, now(*client));
+        client->driver->session().remove_path(*client->fabric, now(*client), path);
+        all = false;
+        continue;
+      }
       if (paths[path].state == PathState::connected) {
         if (is_dead(*client, path)) all = false;  // it is found out in time
         ++connected;

@@ -38,7 +38,8 @@ namespace rtrs::sim {
     "block devices keep what was written, tell what was lost, and end each request as they promise")        \
   X(promises, "O20", "what the options of a client promise holds: no timer strikes early, none is missing") \
   X(crowds, "O21",                                                                                          \
-    "sessions of one client address stay within the limits, and the oldest half-open one gives way")
+    "sessions of one client address stay within the limits, and the oldest half-open one gives way")        \
+  X(one_server, "O22", "a client makes no session at another server while it has one")
 
 enum class Oracle : std::uint8_t {
 #define RTRS_SIM_ORACLE(name, id, rule) name,
@@ -47,7 +48,7 @@ enum class Oracle : std::uint8_t {
 };
 const char* id_of(Oracle) noexcept;
 const char* rule_of(Oracle) noexcept;
-inline constexpr unsigned kOracles = static_cast<unsigned>(Oracle::crowds) + 1;
+inline constexpr unsigned kOracles = static_cast<unsigned>(Oracle::one_server) + 1;
 
 struct Failure {
   Oracle oracle = Oracle::liveness;

@@ -108,7 +108,9 @@ namespace rtrs::sim {
   X(blackout, "a client lost all its connections at once")                       \
   X(limits_changed, "the server came back with other limits")                    \
   X(few_events, "a fabric that reports few events a poll")                       \
-  X(pathless_submit, "a request was submitted while no path was connected")
+  X(pathless_submit, "a request was submitted while no path was connected")      \
+  X(astray, "a session was at a server of a mistaken address")                   \
+  X(joined_astray, "a path joined what its client had left at its server, beside another server")
 
 enum class Mark : std::uint8_t {
 #define RTRS_SIM_MARK(name, text) name,

@@ -54,7 +54,7 @@ TEST_F(LiftTest, TheWorldHasWhatTheClientHad) {
 }
 
 TEST_F(LiftTest, WorldsOfSoundRunsAreSound) {
-  for (const std::uint64_t seed : {3u, 14u}) {
+  for (const std::uint64_t seed : {3u, 8u}) {
     ScenarioSearch options;
     options.seeds = 3;
     const FoundScenario found = find_scenario(trace_of(seed, directory), options);

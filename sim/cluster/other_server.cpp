@@ -1,0 +1,50 @@
+#include "sim/cluster/other_server.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "core/base/assert.hpp"
+
+namespace rtrs::sim {
+
+OtherServer::OtherServer(Network& network, ChoiceSource& choice, const ServerConfig& config)
+    : network_(network),
+      id_(network.add_node()),
+      fabric_(network, id_, choice),
+      server_(clamp_to(config, network.capabilities()), nullptr) {
+  const Errc listening = server_.listen(fabric_, network.now(), {"", to_text(PortAddress{id_, 0}), 1234});
+  RTRS_ASSERT(listening == Errc::ok);
+}
+
+PathAddress OtherServer::address(NodeId client, std::uint32_t port) const {
+  return {to_text(PortAddress{client, port}), to_text(PortAddress{id_, 0}), 1234};
+}
+
+bool OtherServer::is_at(const PathAddress& address) const {
+  return address.destination == to_text(PortAddress{id_, 0});
+}
+
+Nanos OtherServer::next_time() const noexcept {
+  const Nanos deadline = network_.has_events(id_) ? 0 : server_.next_deadline();
+  return std::max(network_.now(), deadline);
+}
+
+// A path that has ended waits for what storage still does for it; here that is over at once.
+void OtherServer::poll() {
+  if (next_time() > network_.now()) return;
+  std::array<ServerEvent, 16> events;
+  const std::size_t count = server_.poll(fabric_, network_.now(), events);
+  for (const ServerEvent& event : std::span(events).first(count))
+    if (event.kind == ServerEvent::Kind::request) asked_.push_back(event.id);
+  PathEvent news;
+  while (server_.take_news(news)) {
+    if (news.kind != PathEvent::Kind::path || news.path.state != PathState::closing) continue;
+    const auto ended = std::partition(asked_.begin(), asked_.end(),
+                                      [&](const RequestId& id) { return id.session != news.session; });
+    for (auto at = ended; at != asked_.end(); ++at) server_.respond(fabric_, network_.now(), *at, EIO);
+    asked_.erase(ended, asked_.end());
+  }
+}
+
+}  // namespace rtrs::sim

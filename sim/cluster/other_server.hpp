@@ -1,0 +1,32 @@
+// A server that clients are led to by a mistaken address: it opens sessions, and answers no request. No
+// oracle watches it.
+#pragma once
+#include <vector>
+
+#include "core/driver/server.hpp"
+#include "sim/choices/choice.hpp"
+#include "sim/network/network.hpp"
+#include "sim/network/sim_fabric.hpp"
+
+namespace rtrs::sim {
+
+class OtherServer {
+ public:
+  // A new node of the network; it outlives this, and so does `choice`.
+  OtherServer(Network&, ChoiceSource&, const ServerConfig&);
+  // Where `client` finds it, by a port of the client's own.
+  PathAddress address(NodeId client, std::uint32_t port) const;
+  bool is_at(const PathAddress&) const;
+  // When to poll, in true time; kNever: when something comes.
+  Nanos next_time() const noexcept;
+  void poll();
+
+ private:
+  Network& network_;
+  NodeId id_;
+  SimFabric fabric_;
+  Server server_;
+  std::vector<RequestId> asked_;  // requests of sessions that have a path
+};
+
+}  // namespace rtrs::sim
