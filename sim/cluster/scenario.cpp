@@ -195,6 +195,11 @@ void draw_disks(ChoiceSource& choice, Scenario& s) {
   const std::array<Nanos, 4> times{microseconds(50), milliseconds(1), s.interval / 20, s.interval / 2};
   load.disk_time = times[choice.draw(times.size(), Label::disk)];
   if (choice.hits(30, 100, Label::disk)) load.opening = draw_time(choice, 2 * s.interval, Label::disk);
+  // Not draws of their own, so that the other worlds stay what they are.
+  const std::uint64_t number = s.client.seed / 100'003;
+  load.one_export = number % 3 == 1;
+  if (load.one_export && number / 3 % 2 == 1)
+    load.server_actions = static_cast<std::uint32_t>(1 + number / 6 % 3);
 }
 
 // Beside a crowd, limits that it reaches, in half of the worlds. Not a draw of its own either.

@@ -36,6 +36,7 @@ struct WorkloadOptions {
   std::uint32_t max_requests = 65536;  // of a client, under way together
   std::uint32_t max_queued = 4096;     // that wait for a permit
   std::uint32_t server_actions = 64;   // that one poll of the server may hand out
+  bool one_export = false;             // all disks are parts of one, with one cache
 };
 
 inline constexpr std::uint32_t kMaxClients = 4;

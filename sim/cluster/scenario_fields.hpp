@@ -75,6 +75,7 @@ void visit_workload(W& w, Visit&& visit) {
   visit("max_requests", w.max_requests);
   visit("max_queued", w.max_queued);
   visit("server_actions", w.server_actions);
+  visit("one_export", w.one_export);
 }
 template <class S, class Visit>
 void visit_storage(S& s, Visit&& visit) {

@@ -31,7 +31,7 @@ Disks::Disks(ChoiceSource& choice, Nanos storage, Nanos opening, Fail fail)
 
 BlockDisk& Disks::add(const std::string& name, std::uint64_t sectors, DiskBook& book) {
   BlockDisk& made = disks_[name];
-  made.number = static_cast<std::uint32_t>(disks_.size());
+  made.number = made.export_id = static_cast<std::uint32_t>(disks_.size());
   made.book = &book;
   made.now.assign(sectors, 0);
   made.durable = made.now;
@@ -89,7 +89,9 @@ void Disks::crash(Death death, Nanos now) {
   sessions_ = 0;
   // A failure whose answer was under way is known to nobody.
   for (const StorageOp& op : storage_)
-    if (op.acted && op.error != 0) ++disks_.at(exports_.at(op.what.handle).disk).sync_failures;
+    if (op.acted && op.error != 0)
+      each_part(disks_.at(exports_.at(op.what.handle).disk),
+                [](auto&, BlockDisk& part) { ++part.sync_failures; });
   exports_.clear();
   storage_.clear();
   for (auto& [name, disk] : disks_) {
@@ -98,7 +100,8 @@ void Disks::crash(Death death, Nanos now) {
     if (death == Death::host || disk.memory) revert(name, disk);
     // Only the process knew that a sync had failed: the next one knows nothing, and gives the instance of
     // before.
-    if (std::exchange(disk.sync_failures, 0) == 0) continue;
+    const bool untold = std::exchange(disk.failure_untold, false);
+    if (std::exchange(disk.sync_failures, 0) == 0 && !untold) continue;
     allow_alarm(disk);
     disk.book->losses_unknown(name);
     for (std::size_t sector = 0; sector < disk.forgotten.size(); ++sector)
@@ -150,9 +153,11 @@ void Disks::take_away(const Host& host, const std::string& name) {
 }
 
 void Disks::perform(const Host& host, const block::CacheDamaged& action) {
-  BlockDisk& disk = disks_.at(exports_.at(action.handle).disk);
-  ++disk.sync_failures;
-  disk.damaged_at = host.now;
+  each_part(disks_.at(exports_.at(action.handle).disk), [&host](auto&, BlockDisk& part) {
+    ++part.sync_failures;
+    part.failure_untold = false;
+    part.damaged_at = host.now;
+  });
 }
 
 std::uint64_t Disks::instance_of(const BlockDisk& disk) const {
@@ -165,7 +170,17 @@ std::uint64_t Disks::instance_of(const BlockDisk& disk) const {
 
 // What the kernel does when it cannot write back: it says so once, and takes the pages for clean.
 void Disks::forget_unsynced(const std::string& name, Nanos now) {
-  BlockDisk& disk = disks_.at(name);
+  each_part(disks_.at(name),
+            [&](const std::string& part, BlockDisk& disk) { forget_unsynced(part, disk, now); });
+}
+
+bool Disks::is_shared(const BlockDisk& disk) {
+  unsigned parts = 0;
+  each_part(disk, [&parts](auto&, auto&) { ++parts; });
+  return parts > 1;
+}
+
+void Disks::forget_unsynced(const std::string& name, BlockDisk& disk, Nanos now) {
   disk.damaged_at = now;
   allow_alarm(disk);
   disk.book->something_lost(now);
@@ -180,8 +195,8 @@ void Disks::fail_sync(const std::string& name, BlockServer* server, Nanos now) {
   note([&] { return "a sync of " + name + " by another session fails"; });
   forget_unsynced(name, now);
   BlockDisk& disk = disks_.at(name);
-  ++disk.sync_failures;
-  if (server != nullptr) server->sync_failed(disk.number, EIO);
+  each_part(disk, [](auto&, BlockDisk& part) { ++part.sync_failures; });
+  if (server != nullptr) server->sync_failed(disk.export_id, EIO);
 }
 
 int Disks::sync(const std::string& name, Nanos now) {
@@ -189,6 +204,7 @@ int Disks::sync(const std::string& name, Nanos now) {
   if (std::exchange(disk.next_sync_fails, false)) {
     note([&] { return "a sync of " + name + " fails"; });
     forget_unsynced(name, now);
+    if (is_shared(disk)) each_part(disk, [](auto&, BlockDisk& part) { part.failure_untold = true; });
     return EIO;
   }
   for (std::size_t sector = 0; sector < disk.now.size(); ++sector)
@@ -239,7 +255,7 @@ void Disks::finish_opening(const Host& host, const Opening& opening) {
     ++disk.holders;
     disk.opened_at = host.now;
     answer.handle = next_handle_++;
-    answer.export_id = disk.number;
+    answer.export_id = disk.export_id;
     exports_[answer.handle] = Export{found->first, rnbd::is_writable(opening.mode)};
     answer.geometry.nsectors = disk.now.size();
     answer.geometry.max_discard_sectors = answer.geometry.max_write_zeroes_sectors = 1U << 16;
@@ -287,8 +303,10 @@ void Disks::storage_due(const Host& host) {
     if (!op.acted) {
       op.error = act(op, host.now);
       op.acted = true;
-      // A failure is told to one sync, and the success of another one may overtake its answer.
-      if (syncs) op.due = host.now + draw_time(choice_, storage_time_, Label::storage_delay);
+      // A failure is told to one sync, and the success of another one may overtake its answer. Where several
+      // sessions have the export open, it comes at once: a server cannot know of it before.
+      const bool at_once = op.error != 0 && is_shared(at(exports_.at(op.what.handle).disk));
+      if (syncs && !at_once) op.due = host.now + draw_time(choice_, storage_time_, Label::storage_delay);
       if (syncs) storage_.push_back(op);
       if (syncs) continue;
     }

@@ -24,6 +24,9 @@ inline constexpr std::size_t kDiskSector = wire::rnbd::kSectorBytes;
 // An export of the server. It outlives the server's process.
 struct BlockDisk {
   std::uint32_t number = 0;  // in what is written to it
+  // Disks with the same one are parts of one export and have one cache: a sync of one that fails loses what
+  // is cached of all.
+  std::uint32_t export_id = 0;
   DiskBook* book = nullptr;  // of the application that uses it; never null
   bool writable = true;      // false: refused when it is opened for writing
   bool volatile_cache = true;
@@ -34,6 +37,7 @@ struct BlockDisk {
   std::vector<std::uint64_t> durable;  // and after the death of the server's host
   std::vector<bool> forgotten;         // the host takes it for clean, since a sync of it failed
   std::uint64_t sync_failures = 0;     // that the server's process knows of
+  bool failure_untold = false;         // a sync failed, and the server has not said so yet
   // By sector: the moment when a process died that alone knew of the failed sync which lost it.
   std::vector<std::uint64_t> lost_unknown_at;
   bool next_sync_fails = false;
@@ -71,6 +75,8 @@ class Disks {
   Disks& operator=(const Disks&) = delete;
 
   BlockDisk& add(const std::string& name, std::uint64_t sectors, DiskBook&);
+  // From now on both are parts of one export.
+  void join(const std::string& name, const std::string& other) { at(name).export_id = at(other).export_id; }
   BlockDisk& at(const std::string& name) { return disks_.at(name); }
   const std::map<std::string, BlockDisk>& all() const noexcept { return disks_; }
 
@@ -151,6 +157,14 @@ class Disks {
   void storage_due(const Host&);
   std::uint64_t instance_of(const BlockDisk&) const;
   void forget_unsynced(const std::string& name, Nanos now);
+  void forget_unsynced(const std::string& name, BlockDisk&, Nanos now);
+  // The parts of the export that the disk is of.
+  template <class Do>
+  void each_part(const BlockDisk& one, Do&& act) {
+    for (auto& [name, disk] : disks_)
+      if (disk.export_id == one.export_id) act(name, disk);
+  }
+  bool is_shared(const BlockDisk&);
   void revert(const std::string& name, BlockDisk&);
   int act(StorageOp&, Nanos now);
   int sync(const std::string& name, Nanos now);
