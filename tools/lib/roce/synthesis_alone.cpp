@@ -139,11 +139,20 @@ void Synthesis::server_alone(Link& link, const StoredNote& note) {
   acknowledge_all(link, true);
 }
 
-// A server does not see where a request was written; the chunk's address and the immediate tell.
+// A server does not see where a request was written; the chunk's address and the immediate tell. A message
+// begins where its chunk does, so the immediate tells where in it the header is; for one that begins
+// elsewhere the header is looked for at the end, where other bytes may look like it.
 void Synthesis::put_in_place(const Link& link, const StoredNote& note, Message& message) {
   const ChunkTable& chunks = attempts_[link.attempt].chunks;
-  const auto layout = find_request(ChunkTable{}, note.imm, 0, note.bytes);
   const auto chunk = chunks.chunk(note.imm);
+  std::optional<RequestLayout> layout;
+  if (chunk) {
+    const std::uint64_t off = wire::decode_io_req(chunks.depth(), note.imm).off;
+    const std::uint64_t behind = note.length - std::min<std::uint64_t>(off, note.length);
+    if (behind <= note.bytes.size())
+      layout = find_request(chunks, note.imm, chunk->addr + off + behind - note.bytes.size(), note.bytes);
+  }
+  if (!layout) layout = find_request(ChunkTable{}, note.imm, 0, note.bytes);
   if (!layout || !chunk) {
     ++counters_.unplaced_writes;
     return;
