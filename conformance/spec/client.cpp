@@ -76,7 +76,10 @@ void ClientSpec::input() {
     case Kind::Submitted:
       return submitted();
     case Kind::DeadlineReached:
-      for (Path& path : paths_) path.heartbeat.deadline(event_.now);
+      for (Path& path : paths_) {
+        path.heartbeat.deadline(event_.now);
+        for (Connection& con : path.cons) con.was_outstanding = outstanding(con.key());
+      }
       return;
     case Kind::PathRemoveRequested:
     case Kind::PathDisconnectRequested:

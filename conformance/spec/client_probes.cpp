@@ -36,7 +36,7 @@ void ClientSpec::post_imm() {
     if (type == kHbMsg) path.heartbeat.message(at, path.probe && outstanding(event_.key));
     if (type == kHbAck) path.heartbeat.acknowledgement(at);
   } else if (con != nullptr) {
-    at.check(outstanding(event_.key) && !con->unanswered, Rule::probe_due,
+    at.check((outstanding(event_.key) || con->was_outstanding) && !con->unanswered, Rule::probe_due,
              con->unanswered ? "a probe while another has no answer" : "a probe without anything outstanding",
              "one HB_MSG at a time while a request is in flight on the connection");
     con->unanswered = true;
@@ -50,10 +50,10 @@ void ClientSpec::probe_delivery() {
   at.check((path.epoch == 0 || !path.probe) && settings_.probe_deliveries, Rule::probe_delivery,
            [&] { return "over " + to_string(event_.key); },
            [] { return std::string("while the probe is not agreed and completions prove delivery"); });
-  at.check(outstanding(event_.key), Rule::probe_due, "a probe without anything outstanding",
-           "while a request is in flight on the connection");
-  if (Connection* con = find(event_.key); con != nullptr && con->live(at))
-    con->post(at, 1, event_.cookie, settings_.send_depth);
+  Connection* con = find(event_.key);
+  at.check(outstanding(event_.key) || (con != nullptr && con->was_outstanding), Rule::probe_due,
+           "a probe without anything outstanding", "while a request is in flight on the connection");
+  if (con != nullptr && con->live(at)) con->post(at, 1, event_.cookie, settings_.send_depth);
 }
 
 // The path was given up because one of its connections delivered nothing.

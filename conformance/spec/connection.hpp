@@ -41,6 +41,9 @@ class Connection {
   bool owes_ack = false;
   // Its last arrival, or completion where deliveries are probed, or when it was set up.
   Time heard_at = 0;
+  // Client: something was outstanding when a timer was due last. A probe for it may wait for room in the
+  // queue.
+  bool was_outstanding = false;
   // Client: whether its last HB_MSG has no answer yet.
   bool unanswered = false;
   bool has_room(std::uint32_t depth) const noexcept { return depth == 0 || outstanding_ < depth; }

@@ -68,33 +68,34 @@ namespace rtrs::spec {
   X(end_clean, "end-clean", "O5", "core/proto/actions.hpp",                                                  \
     "a session ends when all paths are closed and no permit or chunk is in use; nothing follows")
 
-#define RTRS_SPEC_COMMON_RULES(X)                                                                        \
-  X(link_events, "link-events", "O14", "protocol section 6.4",                                           \
-    "link events alternate and say whether a path is connected")                                         \
-  X(receive_room, "receive-room", "O11", "protocol section 1.2",                                         \
-    "a message arrives only where a receive was posted for it")                                          \
-  X(send_room, "send-room", "O11", "protocol section 1.2",                                               \
-    "posted work that has not completed fits the send queue")                                            \
-  X(send_signal, "send-signal", "O11", "protocol section 1.2",                                           \
-    "a signalled cookie counts the work since the last signalled one, and such work comes often enough") \
-  X(send_order, "send-order", "O18", "core/fabric/fabric.hpp",                                           \
-    "signalled work completes in post order, once, with its own cookie")                                 \
-  X(hb_connection, "hb-connection", "O13", "protocol section 2.8",                                       \
-    "heartbeats go over cid 0 with payload 0; where the probe is agreed, its own go over any")           \
-  X(hb_period, "hb-period", "O8", "protocol section 7",                                                  \
-    "HB_MSG is sent at a tick that finds nothing missed")                                                \
-  X(hb_ack, "hb-ack", "O8", "protocol section 7", "HB_ACK answers an HB_MSG, each at most once")         \
-  X(hb_ack_due, "hb-ack-due", "O8", "protocol section 7",                                                \
-    "HB_MSG is answered at once, or as soon as the send queue has room")                                 \
-  X(probe_due, "probe-due", "O8", "docs/architecture.md",                                                \
-    "a connection is probed while something is outstanding on it, one HB_MSG at a time")                 \
-  X(probe_delivery, "probe-delivery", "O8", "docs/architecture.md",                                      \
-    "deliveries are probed where completions prove them and the probe is not agreed")                    \
-  X(probe_dead_early, "probe-dead-early", "O8", "docs/architecture.md",                                  \
-    "a path dies of one connection only when that has something outstanding and was silent for long")    \
-  X(hb_dead_early, "hb-dead-early", "O8", "protocol section 7",                                          \
-    "a path dies of silence only at a tick with more than missed_max missed")                            \
-  X(hb_dead_late, "hb-dead-late", "O8", "protocol section 7",                                            \
+#define RTRS_SPEC_COMMON_RULES(X)                                                                         \
+  X(link_events, "link-events", "O14", "protocol section 6.4",                                            \
+    "link events alternate and say whether a path is connected")                                          \
+  X(receive_room, "receive-room", "O11", "protocol section 1.2",                                          \
+    "a message arrives only where a receive was posted for it")                                           \
+  X(send_room, "send-room", "O11", "protocol section 1.2",                                                \
+    "posted work that has not completed fits the send queue")                                             \
+  X(send_signal, "send-signal", "O11", "protocol section 1.2",                                            \
+    "a signalled cookie counts the work since the last signalled one, and such work comes often enough")  \
+  X(send_order, "send-order", "O18", "core/fabric/fabric.hpp",                                            \
+    "signalled work completes in post order, once, with its own cookie")                                  \
+  X(hb_connection, "hb-connection", "O13", "protocol section 2.8",                                        \
+    "heartbeats go over cid 0 with payload 0; where the probe is agreed, its own go over any")            \
+  X(hb_period, "hb-period", "O8", "protocol section 7",                                                   \
+    "HB_MSG is sent at a tick that finds nothing missed")                                                 \
+  X(hb_ack, "hb-ack", "O8", "protocol section 7", "HB_ACK answers an HB_MSG, each at most once")          \
+  X(hb_ack_due, "hb-ack-due", "O8", "protocol section 7",                                                 \
+    "HB_MSG is answered at once, or as soon as the send queue has room")                                  \
+  X(probe_due, "probe-due", "O8", "docs/architecture.md",                                                 \
+    "a connection is probed while something is outstanding on it, or was when the timer was due and the " \
+    "send queue had no room; one HB_MSG at a time")                                                       \
+  X(probe_delivery, "probe-delivery", "O8", "docs/architecture.md",                                       \
+    "deliveries are probed where completions prove them and the probe is not agreed")                     \
+  X(probe_dead_early, "probe-dead-early", "O8", "docs/architecture.md",                                   \
+    "a path dies of one connection only when that has something outstanding and was silent for long")     \
+  X(hb_dead_early, "hb-dead-early", "O8", "protocol section 7",                                           \
+    "a path dies of silence only at a tick with more than missed_max missed")                             \
+  X(hb_dead_late, "hb-dead-late", "O8", "protocol section 7",                                             \
     "a path dies at the first tick that finds more than missed_max missed")
 
 #define RTRS_SPEC_SERVER_RULES(X)                                                                          \
