@@ -145,6 +145,9 @@ const Client& BlockClient::session() const noexcept {
 rnbd::DeviceState BlockClient::state(rnbd::DeviceHandle device) const noexcept {
   return impl_->devices.state(device);
 }
+bool BlockClient::refused(rnbd::DeviceHandle device) const noexcept {
+  return impl_->devices.refused(device);
+}
 const rnbd::Geometry* BlockClient::geometry(rnbd::DeviceHandle device) const noexcept {
   return impl_->devices.geometry(device);
 }

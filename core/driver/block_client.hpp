@@ -112,6 +112,8 @@ class BlockClient {
   Client& session() noexcept;
   const Client& session() const noexcept;
   rnbd::DeviceState state(rnbd::DeviceHandle) const noexcept;
+  // Mapped, and the server refused to open it the last time: requests fail until it is tried again.
+  bool refused(rnbd::DeviceHandle) const noexcept;
   // Of the last OPEN that the server answered; nullptr for dead handles. Valid until the next call.
   const rnbd::Geometry* geometry(rnbd::DeviceHandle) const noexcept;
   bool writable(rnbd::DeviceHandle) const noexcept;  // false for dead handles

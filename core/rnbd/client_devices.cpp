@@ -112,6 +112,11 @@ bool ClientDevices::reopen_wanted() const noexcept {
          });
 }
 
+bool ClientDevices::refused(DeviceHandle handle) const noexcept {
+  const Device* device = find(handle);
+  return device != nullptr && is_mapped(device->state) && device->refused;
+}
+
 unsigned ClientDevices::reopen_pause_s() const noexcept {
   return std::min(1U << reopens_, kReopenPauseMax);
 }

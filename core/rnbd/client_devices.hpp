@@ -214,6 +214,8 @@ class ClientDevices {
   // A message failed although the link is up: feed RetryDue after a pause of the caller's choice. IO is held
   // until then.
   [[nodiscard]] bool retry_wanted() const noexcept { return paused_; }
+  // The server refused this one, and it has not been tried again yet.
+  [[nodiscard]] bool refused(DeviceHandle) const noexcept;
   // The server refused a device that was open before: its file may be missing or locked for a moment only.
   // Feed ReopenDue after reopen_pause_s().
   [[nodiscard]] bool reopen_wanted() const noexcept;

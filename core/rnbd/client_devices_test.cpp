@@ -256,7 +256,9 @@ TEST(ClientDevices, ARefusedDeviceIsOpenedAgainWhenItsTimeComes) {
   client.answer_info();
   client.answer(MessageKind::open, kEperm, {});
   EXPECT_TRUE(client.devices.reopen_wanted());
+  EXPECT_TRUE(client.devices.refused(handle));
   client.step(ReopenDue{});
+  EXPECT_FALSE(client.devices.refused(handle));
   EXPECT_TRUE(client.only_message_is(MessageKind::open));
   EXPECT_FALSE(client.devices.reopen_wanted());
   client.answer(MessageKind::open, kEperm, {});

@@ -22,6 +22,7 @@ class DisksClient final : public ClientEnd {
   Errc submit(Fabric&, Nanos, const SectorRequest&) override { return Errc::invalid; }
   std::size_t poll(Fabric& fabric, Nanos now, std::span<IoCompletion>) override {
     std::array<BlockCompletion, 64> results;
+    book_.polls(now);
     const std::size_t count = client_.poll(fabric, now, results);
     for (const BlockCompletion& one : std::span(results).first(count)) book_.over(one, now);
     if (count < results.size()) book_.check_closing();

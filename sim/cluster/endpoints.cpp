@@ -106,11 +106,16 @@ class DiskClient final : public ClientEnd {
     while (client_.take_event(event)) {
       if (const auto* path = std::get_if<PathEvent>(&event)) {
         news = *path;
+        // Later the session may have no path again.
+        if (path->kind == PathEvent::Kind::link_up) extended_ = client_.session().peer_extends();
         return true;
       }
       const auto* device = std::get_if<rnbd::DeviceChanged>(&event);
       if (device != nullptr && device->state == rnbd::DeviceState::unmapped && !closing_)
         broken_ = "a disk that the server has stays mapped";
+      const bool open = device != nullptr && device->state == rnbd::DeviceState::open;
+      if (open && device->geometry.features != 0 && !extended_)
+        broken_ = "features count only from a server that granted an extension";
     }
     return false;
   }
@@ -135,6 +140,7 @@ class DiskClient final : public ClientEnd {
   std::uint64_t largest_ = 0;  // bytes of a request
   const char* broken_ = nullptr;
   bool closing_ = false;
+  bool extended_ = false;  // the server granted an extension
 };
 
 class RawServer final : public ServerEnd {
@@ -238,6 +244,8 @@ class DiskServer final : public ServerEnd {
     answer.export_id = 1;
     answer.instance = 1;  // nothing is ever lost
     answer.geometry.nsectors = blocks_;
+    // Where no extension is granted, the client cannot tell it from what a kernel's memory held there.
+    answer.geometry.features = wire::rnbd::kFeaturePreflush | wire::rnbd::kFeatureNounmap;
     if (answer.error == 0) open_.push_back({answer.handle, action.session});
     expect(server_.export_opened(fabric, now, action.id, answer), "an open waits for its export");
   }

@@ -32,6 +32,8 @@ void DiskBook::dies() {
   under_way_ = reads_ = 0;
   without_path_ = {};
   holds_since_ = kNever;
+  refusals_ = 0;
+  reopen_by_ = 0;
 }
 
 void DiskBook::session_closed() {
@@ -116,6 +118,7 @@ void DiskBook::event(const BlockEvent& event, Nanos now) {
   Mapped& mapped = mapped_[change->device];
   mapped.refusal = change->peer_errno;
   if (change->state == rnbd::DeviceState::open) ++mapped.opened;
+  note_refusal(*change);
 }
 
 void DiskBook::over(const BlockCompletion& done, Nanos clock) {

@@ -15,6 +15,8 @@
 //   - a request waits for a path, and for its device to be open, for queue_timeout and no longer; the
 //   server's ENOTCONN is not the end of one
 //     unless its device was taken away again and again
+//   - a device that the server refused is tried again after 1 s, and after twice as long each time that no
+//     device opened in between, after 15 s at most
 //   - changes are said to be lost only when there were some that no flush had covered
 #pragma once
 #include <cstdint>
@@ -77,6 +79,7 @@ class DiskBook {
   // result is kept in unjudged(), oldest first.
   void over(const BlockCompletion&, Nanos clock);
   void event(const BlockEvent&, Nanos now);
+  void polls(Nanos clock) { clock_ = clock; }
   // Before a poll, which fails what is overdue.
   void check_waits(Nanos clock);
   void check_closing();
@@ -155,6 +158,8 @@ class DiskBook {
   }
   static void disrupt(Mapped&, Nanos now);
   void judge_result(const Io&, const BlockCompletion&, Nanos clock);
+  void note_refusal(const rnbd::DeviceChanged&);
+  void check_reopens() const;
   void note_changes(const Io&, std::uint16_t error);
   void judge_replaced(const rnbd::CacheReplaced&);
   void judge_read(const Io&, std::uint32_t number);
@@ -175,6 +180,9 @@ class DiskBook {
   unsigned reads_ = 0;
   PathlessWait without_path_;
   Nanos holds_since_ = kNever;  // the client sends no request, by its clock
+  Nanos clock_ = 0;             // of the client's node, at its last poll
+  unsigned refusals_ = 0;       // of devices, since one opened
+  Nanos reopen_by_ = 0;         // what was refused is tried again, by the client's clock
   Nanos pathless_until_ = 0;    // the last time that a path came back, by the client's clock
   // Parts of IOs that storage has done since the last loss, by number and sector.
   std::set<std::pair<std::uint32_t, std::uint64_t>> done_;

@@ -14,7 +14,24 @@ bool changes(Opcode opcode) {
 
 }  // namespace
 
+// A device that opens while a pause runs, and the pause itself, may count one try more than is known here.
+void DiskBook::note_refusal(const rnbd::DeviceChanged& change) {
+  if (change.state == rnbd::DeviceState::open) refusals_ = 0;
+  if (change.state != rnbd::DeviceState::closed || change.peer_errno == 0) return;
+  ++refusals_;
+  const Nanos pause = seconds(refusals_ < 4 ? 1U << refusals_ : 15);
+  reopen_by_ = std::max(reopen_by_, clock_ + pause);
+}
+
+void DiskBook::check_reopens() const {
+  if (!client_->session().link_up()) return;
+  for (const auto& [handle, mapped] : mapped_)
+    expect(!client_->refused(handle) || client_->next_timer() <= reopen_by_,
+           "a device that was refused is tried again in time");
+}
+
 void DiskBook::check_waits(Nanos clock) {
+  check_reopens();
   if (queue_timeout_ == kNever) return;
   // Nothing but messages of devices is at the session: what is not over is held.
   const bool holds = client_->session().inflight() <= client_->messages_in_flight();

@@ -94,6 +94,7 @@ void Disks::crash(Death death, Nanos now) {
                 [](auto&, BlockDisk& part) { ++part.sync_failures; });
   exports_.clear();
   storage_.clear();
+  reported_.clear();
   for (auto& [name, disk] : disks_) {
     disk.holders = 0;
     disk.sync_elsewhere_fails = disk.is_to_be_taken_away = false;
@@ -292,7 +293,18 @@ void Disks::perform(const Host&, const block::SessionClosed& action) {
     expect(op.what.session != action.session, "a session that is closed has no IO");
 }
 
+// As from an engine that reports an operation when it is cancelled, and again when it ends. Meanwhile other
+// operations have begun.
+void Disks::repeat_results(const Host& host) {
+  if (storage_.empty()) return;
+  for (const block::OpId id : reported_)
+    expect(!host.server.storage_done(host.fabric, host.clock, id, 0, false),
+           "a result that comes a second time changes nothing");
+  reported_.clear();
+}
+
 void Disks::storage_due(const Host& host) {
+  repeat_results(host);
   while (true) {
     const auto due = std::min_element(storage_.begin(), storage_.end(),
                                       [](const auto& a, const auto& b) { return a.due < b.due; });
@@ -315,6 +327,7 @@ void Disks::storage_due(const Host& host) {
     if (op.error == EIO && !syncs) exports_.at(op.what.handle).shrunk = true;
     expect(host.server.storage_done(host.fabric, host.clock, op.what.id, op.error, op.error != 0 && syncs),
            "an operation waits for its result");
+    reported_.push_back(op.what.id);
   }
 }
 

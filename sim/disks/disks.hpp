@@ -155,6 +155,7 @@ class Disks {
   void operator_due(const Host&);
   void openings_due(const Host&);
   void storage_due(const Host&);
+  void repeat_results(const Host&);
   std::uint64_t instance_of(const BlockDisk&) const;
   void forget_unsynced(const std::string& name, Nanos now);
   void forget_unsynced(const std::string& name, BlockDisk&, Nanos now);
@@ -177,7 +178,8 @@ class Disks {
   std::map<std::uint64_t, Export> exports_;  // by handle
   std::vector<StorageOp> storage_;
   std::vector<Opening> openings_;
-  unsigned sessions_ = 0;  // of the server, that are open
+  std::vector<block::OpId> reported_;  // ended, and to be reported once more
+  unsigned sessions_ = 0;              // of the server, that are open
   std::uint64_t next_handle_ = 1;
   std::uint64_t moment_ = 0;
   unsigned deaths_ = 0;
