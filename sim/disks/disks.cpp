@@ -64,7 +64,8 @@ Nanos Disks::next_time() const noexcept {
 void Disks::calm() {
   for (auto& [name, disk] : disks_) {
     disk.writable = true;
-    disk.next_sync_fails = disk.sync_elsewhere_fails = disk.is_to_be_taken_away = false;
+    disk.next_sync_fails = disk.fails_beside_open = disk.sync_elsewhere_fails = disk.is_to_be_taken_away =
+        false;
   }
 }
 
@@ -153,6 +154,13 @@ void Disks::take_away(const Host& host, const std::string& name) {
   }
 }
 
+void Disks::fail_beside_open(BlockDisk& disk) {
+  disk.next_sync_fails = disk.fails_beside_open = true;
+  each_part(disk, [&disk](auto&, BlockDisk& part) {
+    if (&part != &disk) part.is_to_be_taken_away = true;
+  });
+}
+
 void Disks::perform(const Host& host, const block::CacheDamaged& action) {
   each_part(disks_.at(exports_.at(action.handle).disk), [&host](auto&, BlockDisk& part) {
     ++part.sync_failures;
@@ -205,6 +213,7 @@ int Disks::sync(const std::string& name, Nanos now) {
   if (std::exchange(disk.next_sync_fails, false)) {
     note([&] { return "a sync of " + name + " fails"; });
     forget_unsynced(name, now);
+    disk.fails_beside_open = false;
     if (is_shared(disk)) each_part(disk, [](auto&, BlockDisk& part) { part.failure_untold = true; });
     return EIO;
   }
@@ -222,13 +231,28 @@ void Disks::perform(const Host& host, const block::StartStorage& action) {
   StorageOp op;
   op.due = host.now + draw_time(choice_, storage_time_, Label::storage_delay);
   op.what = action;
+  if (action.opcode == Opcode::flush && at(name).fails_beside_open) {
+    op.due = host.now + 3 * opening_time_;
+    for (const Opening& opening : openings_)
+      if (is_stuck_beside(op, opening)) op.due = opening.due;
+  }
   storage_.push_back(op);
+}
+
+// The sync of a medium that fails tries for long, and an open of another part gets on when it gives up.
+bool Disks::is_stuck_beside(const StorageOp& op, const Opening& opening) const {
+  const BlockDisk& disk = disks_.at(exports_.at(op.what.handle).disk);
+  const auto other = disks_.find(opening.disk);
+  return op.what.opcode == Opcode::flush && disk.fails_beside_open && other != disks_.end() &&
+         other->second.export_id == disk.export_id;
 }
 
 void Disks::perform(const Host& host, const block::OpenExport& action) {
   Opening opening{host.now, action.id, std::string(action.name), action.mode};
   if (opening_time_ == 0) return finish_opening(host, opening);
   opening.due = host.now + draw_time(choice_, opening_time_, Label::storage_delay);
+  for (StorageOp& op : storage_)
+    if (is_stuck_beside(op, opening)) op.due = opening.due;
   openings_.push_back(opening);
 }
 

@@ -41,6 +41,7 @@ struct BlockDisk {
   // By sector: the moment when a process died that alone knew of the failed sync which lost it.
   std::vector<std::uint64_t> lost_unknown_at;
   bool next_sync_fails = false;
+  bool fails_beside_open = false;  // and with it the opening of another part of the export ends
   // What happens to it as soon as its server runs: a flush by another session fails, an operator takes it
   // away.
   bool sync_elsewhere_fails = false, is_to_be_taken_away = false;
@@ -95,6 +96,10 @@ class Disks {
   void fail_sync(const std::string& name, BlockServer* server, Nanos now);
   // An operator of the server takes the disk away from its session.
   void take_away(const Host&, const std::string& name);
+  // The next sync of the disk takes long and fails, and an operator takes the other parts of its export away.
+  // It fails at the moment when one of them is open again.
+  void fail_beside_open(BlockDisk&);
+  bool is_shared(const BlockDisk&);
   // At any time, also under IO. What is cut off is lost; what is added reads as zeroes.
   void resize(const std::string& name, std::uint64_t sectors);
 
@@ -151,6 +156,7 @@ class Disks {
   void perform(const Host&, const block::SessionOpened&) { ++sessions_; }
   void perform(const Host&, const block::SessionRefused&) { expect(false, "there is memory for a session"); }
   void perform(const Host&, const block::SessionClosed&);
+  bool is_stuck_beside(const StorageOp&, const Opening&) const;
   void finish_opening(const Host&, const Opening&);
   void operator_due(const Host&);
   void openings_due(const Host&);
@@ -165,7 +171,6 @@ class Disks {
     for (auto& [name, disk] : disks_)
       if (disk.export_id == one.export_id) act(name, disk);
   }
-  bool is_shared(const BlockDisk&);
   void revert(const std::string& name, BlockDisk&);
   int act(StorageOp&, Nanos now);
   int sync(const std::string& name, Nanos now);
