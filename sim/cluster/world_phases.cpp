@@ -31,10 +31,11 @@ bool World::run_until(Nanos time) {
   return !judge_.failed();
 }
 
-// Paths that an operator took away come back as soon as they can.
+// Paths that an operator took away come back as soon as they can. While the server stands still, a client may
+// believe in a path that it is about to lose.
 bool World::all_connected() {
   if (!server_.up) return false;
-  bool all = true;
+  bool all = server_.paused_until <= now();
   for (const auto& client : clients_) {
     if (!client->up) return false;
     if (client->paused_until > now()) {
