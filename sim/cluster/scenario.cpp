@@ -198,6 +198,12 @@ void draw_disks(ChoiceSource& choice, Scenario& s) {
   // Not draws of their own, so that the other worlds stay what they are.
   const std::uint64_t number = s.client.seed / 100'003;
   load.one_export = number % 3 == 1;
+  // A journal writes and flushes without a rest.
+  load.preflushes = number % 3 == 2;
+  if (load.preflushes) {
+    load.requests *= 4;
+    load.gap = std::min(load.gap, s.interval / 20);
+  }
   if (load.one_export && load.opening == 0) load.opening = s.interval;
   if (load.one_export && number / 3 % 2 == 1)
     load.server_actions = static_cast<std::uint32_t>(1 + number / 6 % 3);

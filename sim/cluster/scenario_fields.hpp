@@ -76,6 +76,7 @@ void visit_workload(W& w, Visit&& visit) {
   visit("max_queued", w.max_queued);
   visit("server_actions", w.server_actions);
   visit("one_export", w.one_export);
+  visit("preflushes", w.preflushes);
 }
 template <class S, class Visit>
 void visit_storage(S& s, Visit&& visit) {

@@ -50,6 +50,8 @@ std::string Scenario::describe() const {
   if (other_server) text += ", a path of each client leads to another server";
   if (removes_all) text += ", all paths may be removed for a while";
   if (removes_for_good) text += ", paths removed for good";
+  if (workload.one_export) text += ", disks that are parts of one export";
+  if (workload.preflushes) text += ", writes with PREFLUSH";
   text += (workload.disks != 0     ? "; load of " + std::to_string(workload.disks) + " disks: "
            : workload.block_device ? "; load of a block device: "
                                    : "; load: ") +

@@ -35,6 +35,7 @@ wire::Uuid uuid_of(std::uint64_t seed, std::uint64_t client, std::uint64_t start
 // What a node's books are kept in front of.
 template <class Node>
 Fabric& outlet(Node& node) {
+  if (node.preflushes) return *node.preflushes;
   return node.lies ? static_cast<Fabric&>(*node.lies) : *node.sim;
 }
 
@@ -152,6 +153,8 @@ void World::start_client(std::uint32_t index) {
   if (scenario_.poll_batch != 0) client.sim->report_at_most(scenario_.poll_batch);
   client.lies.reset();
   if (scenario_.liar == client.id) client.lies = std::make_unique<LyingFabric>(*client.sim, kUserHeaderBytes);
+  client.preflushes.reset();
+  if (scenario_.workload.preflushes) client.preflushes = std::make_unique<PreflushFabric>(outlet(client));
   client.fabric = std::make_unique<WatchedFabric>(outlet(client), *client.hearts, client.clock);
   record(client, "client", "client" + std::to_string(client.id));
   client.memory.push_back(
@@ -350,6 +353,7 @@ void World::carry_out(const WorldFault& fault) {
     client.under_way = client.reads_under_way = 0;
   }
   node.fabric.reset();
+  node.preflushes.reset();
   node.lies.reset();
   node.sim.reset();
 }

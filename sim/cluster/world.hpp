@@ -26,6 +26,7 @@
 #include "sim/faults/faults.hpp"
 #include "sim/network/lying_fabric.hpp"
 #include "sim/network/network.hpp"
+#include "sim/network/preflush_fabric.hpp"
 #include "sim/network/sim_fabric.hpp"
 #include "sim/oracles/client_promises.hpp"
 #include "sim/oracles/data_integrity.hpp"
@@ -69,6 +70,7 @@ class World : private ServerUser {
     unsigned fruitless = 0;  // polls in a row that came too early, at one time
     std::unique_ptr<SimFabric> sim;
     std::unique_ptr<LyingFabric> lies;  // null for an honest node
+    std::unique_ptr<PreflushFabric> preflushes;
     std::unique_ptr<WatchedFabric> fabric;
     std::unique_ptr<Recorder> recorder;
     std::unique_ptr<HeartbeatWatch> hearts;

@@ -115,6 +115,7 @@ void World::rejoin(ClientNode& client) {
   let_go(client);
   client.driver.reset();
   client.fabric.reset();
+  client.preflushes.reset();
   client.lies.reset();
   client.sim.reset();
   start_client(client.id - 1);

@@ -114,7 +114,7 @@ void DiskBook::judge_request(const block::StartStorage& action, const std::strin
   const std::uint64_t end = io.piece.sector + io.piece.bytes / kDiskSector;
   const bool inside = action.sector >= io.piece.sector && action.sector + action.bytes / kDiskSector <= end;
   const bool flush = action.opcode == Opcode::flush;
-  expect(io.disk == disk && !action.preflush &&
+  expect(io.disk == disk && (!action.preflush || action.opcode == Opcode::write) &&
              (flush ? io.piece.opcode == Opcode::flush || io.piece.fua
                     : action.opcode == io.piece.opcode && inside && action.nounmap == io.piece.nounmap),
          "storage sees request " + std::to_string(action.prio) + " as it was made");

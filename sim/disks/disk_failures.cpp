@@ -1,0 +1,121 @@
+// How disks lose what they cached: with their server, and when a sync fails.
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "sim/disks/disk_book.hpp"
+#include "sim/disks/disks.hpp"
+
+namespace rtrs::sim {
+
+void Disks::crash(Death death, Nanos now) {
+  note([&] { return std::string("the server dies ") + (death == Death::host ? "with its host" : "alone"); });
+  ++deaths_;
+  if (death == Death::host) ++hosts_;
+  for (DiskBook* book : books_) book->server_died(now);
+  openings_.clear();
+  sessions_ = 0;
+  // A failure whose answer was under way is known to nobody.
+  for (const StorageOp& op : storage_)
+    if (op.acted && op.error != 0)
+      each_part(disks_.at(exports_.at(op.what.handle).disk),
+                [](auto&, BlockDisk& part) { ++part.sync_failures; });
+  exports_.clear();
+  storage_.clear();
+  reported_.clear();
+  for (auto& [name, disk] : disks_) {
+    disk.holders = 0;
+    disk.sync_elsewhere_fails = disk.is_to_be_taken_away = false;
+    if (death == Death::host || disk.memory) revert(name, disk);
+    // Only the process knew that a sync had failed: the next one knows nothing, and gives the instance of
+    // before.
+    const bool untold = std::exchange(disk.failure_untold, false);
+    if (std::exchange(disk.sync_failures, 0) == 0 && !untold) continue;
+    allow_alarm(disk);
+    disk.book->losses_unknown(name);
+    for (std::size_t sector = 0; sector < disk.forgotten.size(); ++sector)
+      if (disk.forgotten[sector]) disk.lost_unknown_at[sector] = moment_;
+  }
+}
+
+void Disks::revert(const std::string& name, BlockDisk& disk) {
+  allow_alarm(disk);
+  for (std::size_t sector = 0; sector < disk.now.size(); ++sector) {
+    std::uint64_t& content = disk.now[sector];
+    const std::uint64_t before = content;
+    if (disk.memory) content = disk.durable[sector] = 0;
+    if (content != disk.durable[sector] && (disk.forgotten[sector] || choice_.draw(2, Label::workload) == 0))
+      content = disk.durable[sector];
+    disk.durable[sector] = content;
+    disk.forgotten[sector] = false;
+    if (content != before) disk.book->lost(name, sector);
+    disk.book->reverted(name, sector, content);
+  }
+}
+
+void Disks::allow_alarm(BlockDisk& disk) {
+  disk.may_alarm = true;
+  disk.alarm_from = moment_;
+}
+
+void Disks::fail_beside_open(BlockDisk& disk) {
+  disk.next_sync_fails = disk.fails_beside_open = true;
+  each_part(disk, [&disk](auto&, BlockDisk& part) {
+    if (&part != &disk) part.is_to_be_taken_away = true;
+  });
+}
+
+// What the kernel does when it cannot write back: it says so once, and takes the pages for clean.
+void Disks::forget_unsynced(const std::string& name, Nanos now) {
+  each_part(disks_.at(name),
+            [&](const std::string& part, BlockDisk& disk) { forget_unsynced(part, disk, now); });
+}
+
+bool Disks::is_shared(const BlockDisk& disk) {
+  unsigned parts = 0;
+  each_part(disk, [&parts](auto&, auto&) { ++parts; });
+  return parts > 1;
+}
+
+void Disks::forget_unsynced(const std::string& name, BlockDisk& disk, Nanos now) {
+  disk.damaged_at = now;
+  allow_alarm(disk);
+  disk.book->something_lost(now);
+  for (std::size_t sector = 0; sector < disk.now.size(); ++sector) {
+    if (disk.now[sector] == disk.durable[sector]) continue;
+    disk.forgotten[sector] = true;
+    disk.book->lost(name, sector);
+  }
+}
+
+void Disks::fail_sync(const std::string& name, BlockServer* server, Nanos now) {
+  note([&] { return "a sync of " + name + " by another session fails"; });
+  forget_unsynced(name, now);
+  BlockDisk& disk = disks_.at(name);
+  each_part(disk, [](auto&, BlockDisk& part) { ++part.sync_failures; });
+  if (server != nullptr) server->sync_failed(disk.export_id, EIO);
+}
+
+int Disks::sync(const std::string& name, Nanos now) {
+  BlockDisk& disk = disks_.at(name);
+  if (std::exchange(disk.next_sync_fails, false)) {
+    note([&] { return "a sync of " + name + " fails"; });
+    forget_unsynced(name, now);
+    disk.fails_beside_open = false;
+    if (is_shared(disk)) each_part(disk, [](auto&, BlockDisk& part) { part.failure_untold = true; });
+    return EIO;
+  }
+  for (std::size_t sector = 0; sector < disk.now.size(); ++sector)
+    if (!disk.forgotten[sector]) disk.durable[sector] = disk.now[sector];
+  return 0;
+}
+
+// The sync of a medium that fails tries for long, and an open of another part gets on when it gives up.
+bool Disks::is_stuck_beside(const StorageOp& op, const Opening& opening) const {
+  const BlockDisk& disk = disks_.at(exports_.at(op.what.handle).disk);
+  const auto other = disks_.find(opening.disk);
+  return op.what.opcode == Opcode::flush && disk.fails_beside_open && other != disks_.end() &&
+         other->second.export_id == disk.export_id;
+}
+
+}  // namespace rtrs::sim
