@@ -57,6 +57,10 @@ void DiskLoad::disturb(const std::string& name, std::uint32_t how) {
   BlockDisk& disk = disks_.at(name);
   const bool syncs = how == 2 || how == 3;
   if (syncs && disks_.is_shared(disk) && draw(2) == 0) return disks_.fail_beside_open(disk);
+  if (syncs && disk.replaceable && draw(2) == 0) {
+    disk.is_replaced_amid_write = true;
+    return;
+  }
   switch (how) {
     case 0:
       disks_.resize(name, kSectorsOfADisk / 2 + draw(kSectorsOfADisk));

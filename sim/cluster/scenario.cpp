@@ -200,11 +200,12 @@ void draw_disks(ChoiceSource& choice, Scenario& s) {
   load.one_export = number % 3 == 1;
   // A journal writes and flushes without a rest.
   load.preflushes = number % 3 == 2;
-  if (load.preflushes) {
-    load.requests *= 4;
+  load.replaces = number % 3 == 0;
+  if (!load.one_export) {
+    load.requests *= load.preflushes ? 4 : 2;
     load.gap = std::min(load.gap, s.interval / 20);
   }
-  if (load.one_export && load.opening == 0) load.opening = s.interval;
+  if (!load.preflushes && load.opening == 0) load.opening = s.interval / (load.one_export ? 1 : 4);
   if (load.one_export && number / 3 % 2 == 1)
     load.server_actions = static_cast<std::uint32_t>(1 + number / 6 % 3);
 }

@@ -37,6 +37,7 @@ struct WorkloadOptions {
   std::uint32_t max_queued = 4096;     // that wait for a permit
   std::uint32_t server_actions = 64;   // that one poll of the server may hand out
   bool one_export = false;             // all disks are parts of one, with one cache
+  bool replaces = false;               // the medium of a disk is replaced in the middle of a write
   bool preflushes = false;             // every second write is marked with PREFLUSH
 };
 

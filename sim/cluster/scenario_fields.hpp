@@ -77,6 +77,7 @@ void visit_workload(W& w, Visit&& visit) {
   visit("server_actions", w.server_actions);
   visit("one_export", w.one_export);
   visit("preflushes", w.preflushes);
+  visit("replaces", w.replaces);
 }
 template <class S, class Visit>
 void visit_storage(S& s, Visit&& visit) {

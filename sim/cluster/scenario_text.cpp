@@ -52,6 +52,7 @@ std::string Scenario::describe() const {
   if (removes_for_good) text += ", paths removed for good";
   if (workload.one_export) text += ", disks that are parts of one export";
   if (workload.preflushes) text += ", writes with PREFLUSH";
+  if (workload.replaces) text += ", disks replaced amid writes";
   text += (workload.disks != 0     ? "; load of " + std::to_string(workload.disks) + " disks: "
            : workload.block_device ? "; load of a block device: "
                                    : "; load: ") +

@@ -19,6 +19,7 @@ void World::make_disks() {
     for (const std::string& name : disk_names(client->id - 1, load.disks)) {
       BlockDisk& disk = disks_->add(name, kSectorsOfADisk, *client->disks);
       if (load.one_export) disks_->join(name, disks_->all().begin()->first);
+      disk.replaceable = load.replaces;
       disk.memory = hits(6);
       disk.volatile_cache = !hits(5);
       disk.fua = !hits(3);

@@ -100,6 +100,9 @@ class DiskBook {
   void judge_request(const block::StartStorage&, const std::string& disk, Nanos now);
   void served(const block::StartStorage& what) { done_.insert({what.prio, what.sector}); }
 
+  // A change whose request goes on in other messages.
+  bool is_part(const block::StartStorage&) const;
+
   // --- to look at ---
   const std::map<DeviceHandle, Mapped>& mapped() const noexcept { return mapped_; }
   const Mapped& at(DeviceHandle device) const { return mapped_.at(device); }

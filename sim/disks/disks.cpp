@@ -64,8 +64,8 @@ Nanos Disks::next_time() const noexcept {
 void Disks::calm() {
   for (auto& [name, disk] : disks_) {
     disk.writable = true;
-    disk.next_sync_fails = disk.fails_beside_open = disk.sync_elsewhere_fails = disk.is_to_be_taken_away =
-        false;
+    disk.next_sync_fails = disk.fails_beside_open = disk.is_replaced_amid_write = disk.sync_elsewhere_fails =
+        disk.is_to_be_taken_away = false;
   }
 }
 
@@ -239,7 +239,12 @@ void Disks::storage_due(const Host& host) {
       if (syncs) continue;
     }
     const std::string& name = exports_.at(op.what.handle).disk;
-    at(name).book->served(op.what);
+    BlockDisk& disk = at(name);
+    disk.book->served(op.what);
+    if (disk.is_replaced_amid_write && op.error == 0 && disk.book->is_part(op.what)) {
+      disk.is_replaced_amid_write = false;
+      disk.sync_elsewhere_fails = disk.is_to_be_taken_away = true;
+    }
     if (op.error == EIO && !syncs) exports_.at(op.what.handle).shrunk = true;
     expect(host.server.storage_done(host.fabric, host.clock, op.what.id, op.error, op.error != 0 && syncs),
            "an operation waits for its result");

@@ -42,6 +42,9 @@ struct BlockDisk {
   std::vector<std::uint64_t> lost_unknown_at;
   bool next_sync_fails = false;
   bool fails_beside_open = false;  // and with it the opening of another part of the export ends
+  // An operator may do so: when a part of a larger change has ended well, the rest finds another cache.
+  bool replaceable = false;
+  bool is_replaced_amid_write = false;
   // What happens to it as soon as its server runs: a flush by another session fails, an operator takes it
   // away.
   bool sync_elsewhere_fails = false, is_to_be_taken_away = false;
