@@ -123,7 +123,7 @@ class Machines {
       request.sess_uuid = uuid;
       request.cid_num = kCons;
       request.recon_cnt = 1;
-      request.extensions = 3;
+      request.extensions = wire::Extensions::fence | wire::Extensions::generation;
       request.first_conn = true;
       to_server(request);
       to_client(Connected{now_, key, 126976, 4096, flags, 512});

@@ -132,7 +132,7 @@ class Star {
     config.max_sessions = static_cast<std::uint16_t>(sessions);
     config.imm_consumes_receive = false;
     config.send_invalidate = false;
-    config.extensions = 0;
+    config.extensions = wire::Extensions::none;
     return config;
   }
   [[noreturn]] static void fail(const char* what) {

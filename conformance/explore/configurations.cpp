@@ -12,7 +12,7 @@ using sim::MachineStep;
 using sim::MachineWorld;
 
 MachineConfig without_fence(MachineConfig config) {
-  config.server.extensions = 0;
+  config.server.extensions = wire::Extensions::none;
   return config;
 }
 

@@ -14,8 +14,8 @@ using sim::MachineWorld;
 Renaming::Renaming(const MachineWorld& world)
     : world_(world),
       client_(world.client()),
-      tagged_((world.config().client.extensions & world.config().server.extensions &
-               wire::kExtensionGeneration) != 0) {
+      tagged_(has(world.config().client.extensions & world.config().server.extensions,
+                  wire::Extensions::generation)) {
   remember_client();
   MachineWorld::visit_fields(world, [this](const char*, const auto& field) {
     using Field = std::remove_cvref_t<decltype(field)>;

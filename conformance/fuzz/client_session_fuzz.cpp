@@ -23,9 +23,9 @@ ClientConfig drawn_config(fuzz::Draws& draws) {
   config.con_num = static_cast<std::uint16_t>(2 + draws.below(2));
   config.max_depth = static_cast<std::uint16_t>(1 + draws.below(4));
   config.send_depth = draws.below(2) == 0 ? 8 : 64;
-  config.extensions = static_cast<std::uint8_t>(draws.below(4));
+  config.extensions = static_cast<wire::Extensions>(draws.below(4));
   // Not drawn, so that what the corpus found stays what it was.
-  if ((config.extensions & wire::kExtensionGeneration) != 0) config.extensions |= wire::kExtensionProbe;
+  if (has(config.extensions, wire::Extensions::generation)) config.extensions |= wire::Extensions::probe;
   config.imm_consumes_receive = draws.below(2) != 0;
   config.probe_deliveries = config.imm_consumes_receive;
   config.offer_invalidation = draws.below(2) != 0;

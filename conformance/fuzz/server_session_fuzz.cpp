@@ -22,15 +22,15 @@ ServerConfig drawn_config(fuzz::Draws& draws) {
   ServerConfig config;
   config.queue_depth = static_cast<std::uint16_t>(1 + draws.below(4));
   config.send_depth = draws.below(2) == 0 ? 8 : 64;
-  config.extensions = static_cast<std::uint8_t>(draws.below(4));
+  config.extensions = static_cast<wire::Extensions>(draws.below(4));
   // Not drawn, so that what the corpus found stays what it was.
-  if ((config.extensions & wire::kExtensionGeneration) != 0) config.extensions |= wire::kExtensionProbe;
+  if (has(config.extensions, wire::Extensions::generation)) config.extensions |= wire::Extensions::probe;
   config.always_invalidate = draws.below(2) != 0;
   config.imm_consumes_receive = draws.below(2) != 0;
   config.probe_deliveries = config.imm_consumes_receive;
   const std::uint32_t keys = draws.below(4);
   config.send_invalidate = (keys & 1) != 0;
-  if ((keys & 2) != 0) config.extensions |= wire::kExtensionKeysStay;
+  if ((keys & 2) != 0) config.extensions |= wire::Extensions::keys_stay;
   return config;
 }
 
@@ -182,7 +182,8 @@ class World {
     in.address_pair = draws_.rarely(16) ? draws_.below(4) : path;
     in.recon_cnt =
         static_cast<std::uint16_t>(draws_.rarely(8) ? draws_.below(1U << 16) : 1 + draws_.rarely(6));
-    in.extensions = static_cast<std::uint8_t>(draws_.rarely(8) ? draws_.below(256) : 15);
+    in.extensions =
+        draws_.rarely(8) ? static_cast<wire::Extensions>(draws_.below(256)) : wire::kKnownExtensions;
     in.first_conn = draws_.below(2) != 0;
     feed(in);
     RTRS_FUZZ_CHECK(asked_ == 0);

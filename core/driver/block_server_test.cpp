@@ -22,7 +22,7 @@ ServerConfig config() {
   config.queue_depth = test::kTestDepth;
   config.chunk_size = test::kTestChunk;
   config.max_sessions = 4;
-  config.extensions = 0;
+  config.extensions = wire::Extensions::none;
   config.send_invalidate = false;
   return config;
 }

@@ -114,7 +114,7 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Ac
   // The receive of the INFO_REQ is posted before those of the connected path.
   ConnectionParams params;
   params.send_depth = config.send_depth;
-  const bool probe = (action.flags & wire::kConnRspProbe) != 0;
+  const bool probe = has(wire::granted_extensions(action.flags), wire::Extensions::probe);
   params.receive_depth = server_receives(config, action.key.con, probe) + 1;
   // Each chunk loses its key when its request arrives and gets the next with the answer.
   params.key_depth = config.always_invalidate ? 2U * config.queue_depth : 0U;

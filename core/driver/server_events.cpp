@@ -67,7 +67,7 @@ void Server::Impl::note(Nanos now, Session& session, const FabricEvent& event) {
   }
   const wire::Bytes chunk =
       session.chunks.bytes.subspan(std::size_t{place.value.buf_id} * config.chunk_size, config.chunk_size);
-  const bool generations = (session.machine.granted(event.key) & wire::kExtensionGeneration) != 0;
+  const bool generations = has(session.machine.granted(event.key), wire::Extensions::generation);
   const auto parsed = wire::parse_io_request(chunk, place.value.buf_id, place.value.off, generations);
   const wire::Bytes rest = chunk.subspan(place.value.off);
   if (!parsed) {
@@ -149,7 +149,7 @@ void Server::Impl::handle_message(Fabric& fabric, Nanos now, Session& session, c
   if (!type) return refuse(fabric, now, session, event.key, type.why);
   const bool service = event.key.con == 0 && !event.has_imm;
   if (service && type.value == wire::MsgType::info_req) return handle_info(fabric, now, session, event);
-  const bool fences = (session.machine.granted(event.key) & wire::kExtensionFence) != 0;
+  const bool fences = has(session.machine.granted(event.key), wire::Extensions::fence);
   if (service && type.value == wire::MsgType::fence_req && fences) {
     const auto fence = wire::parse_fence_req(event.bytes);
     if (!fence) return refuse(fabric, now, session, event.key, fence.why);
@@ -192,7 +192,7 @@ void Server::Impl::handle_request(Fabric& fabric, Nanos now, Session& session, c
   if (!place) return refuse(fabric, now, session, event.key, place.why);
   const wire::Bytes chunk =
       session.chunks.bytes.subspan(std::size_t{place.value.buf_id} * config.chunk_size, config.chunk_size);
-  const bool generations = (session.machine.granted(event.key) & wire::kExtensionGeneration) != 0;
+  const bool generations = has(session.machine.granted(event.key), wire::Extensions::generation);
   const auto parsed = wire::parse_io_request(chunk, place.value.buf_id, place.value.off, generations);
   if (!parsed) return refuse(fabric, now, session, event.key, parsed.why);
   const wire::IoRequest& request = parsed.value;

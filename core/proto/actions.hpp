@@ -32,6 +32,7 @@
 #include "core/proto/ids.hpp"
 #include "core/proto/limits.hpp"
 #include "core/wire/bytes.hpp"
+#include "core/wire/extensions.hpp"
 
 namespace rtrs {
 
@@ -123,7 +124,7 @@ struct Connect {
   ConKey key;
   std::uint16_t cid_num;
   std::uint16_t recon_cnt;
-  std::uint8_t extensions;
+  wire::Extensions extensions;
   bool first_conn;
   RTRS_FIELDS(key, cid_num, recon_cnt, extensions, first_conn)
 };

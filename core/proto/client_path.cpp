@@ -91,10 +91,10 @@ void ClientPath::connection_up(const Connected& in, const ClientConfig& config, 
   con.queue.open(config.send_depth);
   if (in.key.con == 0) {
     fresh_keys_ = (in.flags & wire::kConnRspNewRkey) != 0;
-    fence_ = (in.flags & wire::kConnRspFence) != 0 && (config.extensions & wire::kExtensionFence) != 0;
-    generations_ =
-        (in.flags & wire::kConnRspGeneration) != 0 && (config.extensions & wire::kExtensionGeneration) != 0;
-    probe_ = (in.flags & wire::kConnRspProbe) != 0 && (config.extensions & wire::kExtensionProbe) != 0;
+    const wire::Extensions agreed = wire::granted_extensions(in.flags) & config.extensions;
+    fence_ = has(agreed, wire::Extensions::fence);
+    generations_ = has(agreed, wire::Extensions::generation);
+    probe_ = has(agreed, wire::Extensions::probe);
     unknown_since_ = kNever;
     unknown_again_ = foreign_ = false;
   }

@@ -6,6 +6,7 @@
 #include "core/proto/ids.hpp"
 #include "core/proto/limits.hpp"
 #include "core/proto/multipath_policy.hpp"
+#include "core/wire/extensions.hpp"
 
 namespace rtrs {
 
@@ -36,10 +37,9 @@ struct ClientConfig {
   std::uint16_t con_num = 3;        // connections a path: one for service, the rest for IO; 2 .. kMaxCons
   std::uint16_t max_depth = 512;    // permits to use at most, 1 .. kMaxPermits; the server may offer less
   std::uint16_t send_depth = 1024;  // send queue entries of a connection, at least 8
-  // Offered: bit 0 fence, bit 1 generation, bit 2 probe, bit 3 keys_stay.
-  std::uint8_t extensions = 15;
-  bool imm_consumes_receive = true;  // of the fabric's capabilities
-  bool offer_invalidation = false;   // READs offer keys of their own (needs per_io_keys)
+  wire::Extensions extensions = wire::kKnownExtensions;  // offered
+  bool imm_consumes_receive = true;                      // of the fabric's capabilities
+  bool offer_invalidation = false;                       // READs offer keys of their own (needs per_io_keys)
   MultipathPolicy policy = MultipathPolicy::min_inflight;
   UnfencedReplay kernel_peer = UnfencedReplay::replay;  // the server does not know the fence
   UnfencedReplay fence_failed = UnfencedReplay::wait;   // no answer within fence_timeout
@@ -82,9 +82,9 @@ struct ServerConfig {
   std::uint16_t max_sessions = 64;
   std::uint16_t max_host_sessions = 0;  // of one client address; 0: max_sessions
   std::uint16_t max_half_open = 0;  // of one client address, without INFO_REQ yet; 0: half of max_sessions
-  // Granted when asked for. Bit 3 (keys_stay): the keys of READs are left to a client that asks for it,
-  // because its own invalidation costs less than a message.
-  std::uint8_t extensions = 7;
+  // Granted when asked for. keys_stay: the keys of READs are left to a client that asks for it, because its
+  // own invalidation costs less than a message.
+  wire::Extensions extensions = wire::kKnownExtensions & ~wire::Extensions::keys_stay;
   bool always_invalidate = false;  // a fresh key for every IO (needs capability `invalidation`)
   bool imm_consumes_receive = true;
   // Honour NEED_INVAL unless the path agreed on keys_stay (needs the capability). False leaves the keys to

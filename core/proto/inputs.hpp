@@ -28,6 +28,7 @@
 #include "core/proto/ids.hpp"
 #include "core/proto/multipath_policy.hpp"
 #include "core/wire/bytes.hpp"
+#include "core/wire/extensions.hpp"
 #include "core/wire/refusal.hpp"
 
 namespace rtrs {
@@ -195,7 +196,7 @@ struct ConnectRequested {
   wire::Uuid sess_uuid;        // the path
   std::uint16_t cid_num;
   std::uint16_t recon_cnt;
-  std::uint8_t extensions;
+  wire::Extensions extensions;
   bool first_conn;
   RTRS_FIELDS(now, key, request, address_pair, sess_uuid, cid_num, recon_cnt, extensions, first_conn)
 };

@@ -144,7 +144,7 @@ bool writes_data(const ChunkUser& user, std::uint16_t peer_errno) noexcept {
 }  // namespace
 
 bool ServerSession::invalidates(const ChunkUser& user) const noexcept {
-  const bool keys_stay = (state_.paths[local(user.key)].extensions & wire::kExtensionKeysStay) != 0;
+  const bool keys_stay = has(state_.paths[local(user.key)].extensions, wire::Extensions::keys_stay);
   return config_.send_invalidate && !keys_stay && user.need_invalidate && user.has_descriptor;
 }
 
@@ -156,7 +156,7 @@ void ServerSession::answer(std::uint16_t index, ActionList& out) noexcept {
   const ServerChunk& chunk = state_.chunks[index];
   const ChunkUser& user = chunk.user;
   ServerPath& path = state_.paths[local(user.key)];
-  const bool tagged = (path.extensions & wire::kExtensionGeneration) != 0;
+  const bool tagged = has(path.extensions, wire::Extensions::generation);
   const std::uint32_t id = tagged ? pack_msg_id(config_.queue_depth, index, user.generation) : index;
   PostResponse response{};
   response.key = user.key;

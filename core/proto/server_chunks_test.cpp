@@ -72,11 +72,11 @@ TEST_F(ServerChunksTest, R67NothingIsInvalidatedWhenConfiguredSo) {
 }
 
 TEST_F(ServerChunksTest, KeysAreLeftOnlyOverPathsThatAgreedOnIt) {
-  config.extensions |= wire::kExtensionKeysStay;
+  config.extensions |= wire::Extensions::keys_stay;
   remake();
-  extensions = wire::kExtensionFence | wire::kExtensionGeneration;  // knows us, did not agree
+  extensions = wire::Extensions::fence | wire::Extensions::generation;  // knows us, did not agree
   const Keys strict = bring_up(1);
-  extensions |= wire::kExtensionKeysStay;
+  extensions |= wire::Extensions::keys_stay;
   const Keys agreed = bring_up(2);
   respond(serve(read(strict.io, 2)));
   EXPECT_TRUE(only<PostResponse>().send_invalidate);
@@ -107,7 +107,7 @@ TEST_F(ServerChunksTest, ResponseIdCarriesTheGenerationOnlyWhenGranted) {
   EXPECT_EQ(unpack_msg_id(8, id).buf_id, 6U);
   EXPECT_TRUE(unpack_msg_id(8, id).answers(8, 0xa5));
   EXPECT_FALSE(unpack_msg_id(8, id).answers(8, 0xa4));
-  extensions = 0;
+  extensions = wire::Extensions::none;
   remake();
   keys = bring_up(1);
   respond(serve(write(keys.io, 6)));

@@ -11,17 +11,9 @@ using namespace wire::linux_errno;
 
 namespace {
 
-std::uint32_t accept_flags(const ServerConfig& config, std::uint8_t extensions) noexcept {
-  std::uint32_t flags = config.always_invalidate ? wire::kConnRspNewRkey : 0U;
-  if ((extensions & wire::kExtensionFence) != 0) flags |= wire::kConnRspFence;
-  if ((extensions & wire::kExtensionGeneration) != 0) flags |= wire::kConnRspGeneration;
-  if ((extensions & wire::kExtensionKeysStay) != 0) flags |= wire::kConnRspKeysStay;
-  if ((extensions & wire::kExtensionProbe) != 0) flags |= wire::kConnRspProbe;
-  return flags;
+std::uint32_t accept_flags(const ServerConfig& config, wire::Extensions extensions) noexcept {
+  return (config.always_invalidate ? wire::kConnRspNewRkey : 0U) | wire::granting_flags(extensions);
 }
-
-constexpr std::uint8_t kKnownExtensions =
-    wire::kExtensionFence | wire::kExtensionGeneration | wire::kExtensionProbe | wire::kExtensionKeysStay;
 
 }  // namespace
 
@@ -40,7 +32,7 @@ ServerSession::Verdict ServerSession::judge(const ConnectRequested& in, std::uin
   if (in.cid_num > kMaxCons) return {Reason::too_many_connections, kEconnreset};
   if (index == kMaxPaths) return {Reason::too_many_paths, kEconnreset};
   const ServerPath& path = state_.paths[index];
-  const auto extensions = static_cast<std::uint8_t>(in.extensions & config_.extensions & kKnownExtensions);
+  const wire::Extensions extensions = in.extensions & config_.extensions & wire::kKnownExtensions;
   if (path.state == PathState::absent) {
     for (const ServerPath& other : state_.paths) {
       if (other.state == PathState::absent || other.address_pair != in.address_pair) continue;
@@ -75,7 +67,7 @@ void ServerSession::on(const ConnectRequested& in, ActionList& out) noexcept {
   ServerPath& path = state_.paths[index];
   if (path.state == PathState::absent) {
     path.state = PathState::connecting;
-    path.extensions = static_cast<std::uint8_t>(in.extensions & config_.extensions & kKnownExtensions);
+    path.extensions = in.extensions & config_.extensions & wire::kKnownExtensions;
     path.recon_cnt = in.recon_cnt;
     path.incarnation = in.key.epoch;
     path.address_pair = in.address_pair;
@@ -111,7 +103,7 @@ void ServerSession::on(const InfoRequested& in, ActionList& out) noexcept {
   path->heartbeat.start(in.now, config_.heartbeat);
   // Requests may arrive on every connection as soon as the answer is out.
   for (std::uint16_t cid = 0; cid < path->cons.size(); ++cid) {
-    const bool probe = (path->extensions & wire::kExtensionProbe) != 0;
+    const bool probe = has(path->extensions, wire::Extensions::probe);
     const unsigned count = server_receives(config_, cid, probe);
     if (count == 0) continue;
     out.push(PostReceive{key_of(index, cid), static_cast<std::uint16_t>(count),

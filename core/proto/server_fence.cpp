@@ -9,7 +9,7 @@ void ServerSession::on(const FenceRequested& in, ActionList& out) noexcept {
   ServerPath* path = current(in.key);
   if (path == nullptr || path->state == PathState::closing) return;
   const std::uint16_t asker = local(in.key);
-  const bool granted = (path->extensions & wire::kExtensionFence) != 0;
+  const bool granted = has(path->extensions, wire::Extensions::fence);
   if (path->state != PathState::connected || in.key.con != 0 || !granted) {
     close_path(asker, Reason::protocol_violation, out);
     return;

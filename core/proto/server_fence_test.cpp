@@ -111,7 +111,7 @@ TEST_F(ServerFenceTest, OnlyOnTheServiceConnectionOfAPathThatHasTheExtension) {
   Keys keys = bring_up(1);
   feed(FenceRequested{0, keys.io, 42, 1, uuid(2)});
   expect_closing(keys.io, Reason::protocol_violation);
-  extensions = wire::kExtensionGeneration;
+  extensions = wire::Extensions::generation;
   keys = bring_up(2);
   feed(FenceRequested{0, keys.service, 42, 1, uuid(3)});
   expect_closing(keys.service, Reason::protocol_violation);

@@ -48,10 +48,10 @@ struct ServerCon {
 };
 
 struct ServerPath {
-  PathState state = PathState::absent;  // absent, connecting, connected or closing
-  Reason reason = Reason::none;         // why it closes
-  std::uint8_t extensions = 0;          // granted
-  bool owes_ack = false;                // heartbeats of the path that found no room
+  PathState state = PathState::absent;                   // absent, connecting, connected or closing
+  Reason reason = Reason::none;                          // why it closes
+  wire::Extensions extensions = wire::Extensions::none;  // granted
+  bool owes_ack = false;                                 // heartbeats of the path that found no room
   bool owes_heartbeat = false;
   std::uint16_t recon_cnt = 0;
   std::uint16_t open_cons = 0;    // connections that did not report ConnectionClosed

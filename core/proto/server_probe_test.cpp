@@ -9,14 +9,14 @@ namespace {
 
 class ServerProbeTest : public ServerSessionTest {
  protected:
-  ServerProbeTest() { extensions = 7; }
+  ServerProbeTest() { extensions = wire::kKnownExtensions & ~wire::Extensions::keys_stay; }
   static ImmReceived probe(ConKey key) { return ImmReceived{0, key, wire::encode_hb(wire::ImmType::hb_msg)}; }
 };
 
 TEST_F(ServerProbeTest, IsGrantedWhenItIsAskedForAndConfigured) {
   feed(request(1, 0));
   EXPECT_NE(only<Accept>().flags & wire::kConnRspProbe, 0U);
-  config.extensions = wire::kExtensionFence;
+  config.extensions = wire::Extensions::fence;
   remake();
   feed(request(1, 0));
   EXPECT_EQ(only<Accept>().flags, wire::kConnRspFence);
@@ -72,7 +72,7 @@ TEST_F(ServerProbeTest, IsOwedToNobodyOnceThePathCloses) {
 class ServerDeliveryProbeTest : public ServerSessionTest {
  protected:
   ServerDeliveryProbeTest() {
-    extensions = 0;
+    extensions = wire::Extensions::none;
     config.probe_deliveries = true;
     remake();
   }
@@ -191,7 +191,7 @@ TEST_F(ServerDeliveryProbeTest, EveryConnectionIsProbedThoughPathsTakeTurns) {
 }
 
 TEST_F(ServerDeliveryProbeTest, NothingIsPostedToAClientThatProbesByItself) {
-  extensions = wire::kExtensionProbe;
+  extensions = wire::Extensions::probe;
   const Keys keys = bring_up(1);
   answer(keys, 0);
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(tick(keys).empty());

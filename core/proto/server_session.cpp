@@ -33,9 +33,9 @@ ServerPath* ServerSession::current(ConKey key) noexcept {
   return nullptr;
 }
 
-std::uint8_t ServerSession::granted(ConKey key) const noexcept {
+wire::Extensions ServerSession::granted(ConKey key) const noexcept {
   const ServerPath* path = find(key);
-  return path == nullptr ? std::uint8_t{0} : path->extensions;
+  return path == nullptr ? wire::Extensions::none : path->extensions;
 }
 
 void ServerSession::on(const ConnectionLost& in, ActionList& out) noexcept {
@@ -85,7 +85,7 @@ void ServerSession::on(const ImmReceived& in, ActionList& out) noexcept {
   path->heartbeat.received();
   post_receive(in.key, out);
   if (type != wire::ImmType::hb_msg) return;
-  const bool probe = in.key.con != 0 && (path->extensions & wire::kExtensionProbe) != 0;
+  const bool probe = in.key.con != 0 && has(path->extensions, wire::Extensions::probe);
   (probe ? path->cons[in.key.con].owes_ack : path->owes_ack) = true;
   send_owed(*path, probe ? in.key.con : 0U, out);
 }
@@ -141,7 +141,7 @@ bool ServerSession::tick(std::uint16_t index, Nanos now, ActionList& out) noexce
 
 // A client that knows the probe extension probes both directions. False: a connection is dead.
 bool ServerSession::probe_deliveries(ServerPath& path) const noexcept {
-  if (!config_.probe_deliveries || (path.extensions & wire::kExtensionProbe) != 0) return true;
+  if (!config_.probe_deliveries || has(path.extensions, wire::Extensions::probe)) return true;
   const auto outstanding = [&](const ServerCon& con) { return path.in_use > 0 || !con.queue.all_done(); };
   for (unsigned con = 0; con < path.cons.size(); ++con)
     if (path.cons[con].probe.is_dead(outstanding(path.cons[con]), config_.heartbeat)) return false;

@@ -78,8 +78,8 @@ class ServerSession {
   PathState path_state(unsigned path) const noexcept { return state_.paths[path].state; }
   // Whether the key is that of a connection that did not report ConnectionClosed yet.
   bool knows(ConKey key) const noexcept { return find(key) != nullptr; }
-  // Extensions granted on the path of a current connection; 0 for a stale key.
-  std::uint8_t granted(ConKey) const noexcept;
+  // Extensions granted on the path of a current connection; none for a stale key.
+  wire::Extensions granted(ConKey) const noexcept;
   bool chunk_idle(std::uint16_t chunk) const noexcept {
     return state_.chunks[chunk].state == ServerChunk::State::idle;
   }

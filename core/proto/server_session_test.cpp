@@ -22,14 +22,14 @@ TEST_F(ServerSessionTest, AcceptsEveryConnectionAndPostsTheReceiveOfTheInfoReque
 }
 
 TEST_F(ServerSessionTest, GrantsOnlyWhatIsOfferedAndConfigured) {
-  config.extensions = wire::kExtensionGeneration | 0x80;
+  config.extensions = wire::Extensions::generation | wire::Extensions{0x80};
   config.always_invalidate = true;
   remake();
-  extensions = 0xff;
+  extensions = wire::Extensions{0xff};
   const ConKey key = connect(1, 0);
   EXPECT_EQ(only<Accept>().flags, wire::kConnRspNewRkey | wire::kConnRspGeneration);
-  EXPECT_EQ(session->granted(key), wire::kExtensionGeneration);
-  extensions = 0;
+  EXPECT_EQ(session->granted(key), wire::Extensions::generation);
+  extensions = wire::Extensions::none;
   connect(2, 0);
   EXPECT_EQ(only<Accept>().flags, wire::kConnRspNewRkey);
 }
@@ -120,7 +120,7 @@ TEST_F(ServerSessionTest, ConnectionsOfOnePathAgreeOnTheirNumberAndExtensions) {
   ConnectRequested more = request(1, 1);
   more.cid_num = 3;
   expect_rejected(more, Reason::protocol_violation, kEconnreset);
-  extensions = 0;
+  extensions = wire::Extensions::none;
   expect_rejected(request(1, 1), Reason::protocol_violation, kEconnreset);
 }
 

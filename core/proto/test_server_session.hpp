@@ -163,7 +163,7 @@ class ServerSessionTest : public testing::Test {
   std::vector<Action> actions;
   Nanos now = seconds(1);
   std::uint32_t epoch = 0;
-  std::uint8_t extensions = 3;
+  wire::Extensions extensions = wire::Extensions::fence | wire::Extensions::generation;
 };
 
 }  // namespace rtrs

@@ -233,6 +233,8 @@ class Builder {
       info.width = sizeof(Field);
       if constexpr (std::is_same_v<Field, bool>) {
         info.type = FieldType::boolean;
+      } else if constexpr (std::is_same_v<Field, wire::Extensions>) {
+        info.type = FieldType::unsigned_number;  // a set, no list of words
       } else if constexpr (std::is_enum_v<Field>) {
         info.type = FieldType::enumeration;
         info.enumeration = enumeration<Field>();

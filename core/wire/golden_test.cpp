@@ -76,7 +76,7 @@ TEST(Golden, ConnReqExtensions) {
   message.cid_num = 1;
   message.sess_uuid = counting_uuid(0x10);
   message.paths_uuid = counting_uuid(0x20);
-  message.extensions = kExtensionFence | kExtensionGeneration;
+  message.extensions = Extensions::fence | Extensions::generation;
   const Buffer wire = encoded(message, kConnReqBytes);
   EXPECT_EQ(wire[44], std::byte{0});
   EXPECT_EQ(wire[45], std::byte{3});

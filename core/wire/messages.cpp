@@ -128,7 +128,7 @@ std::size_t encode(const ConnReq& message, MutableBytes out) noexcept {
   store_uuid(out, kSessUuidAt, message.sess_uuid);
   store_uuid(out, kPathsUuidAt, message.paths_uuid);
   store_u8(out, kFirstConnAt, message.first_conn ? 1 : 0);
-  store_u8(out, kExtensionsAt, message.extensions);
+  store_u8(out, kExtensionsAt, static_cast<std::uint8_t>(message.extensions));
   return kConnReqBytes;
 }
 
@@ -147,7 +147,7 @@ Parsed<ConnReq> parse_conn_req(Bytes bytes) noexcept {
   message.paths_uuid = load_uuid(bytes, kPathsUuidAt);
   if (message.sess_uuid == Uuid{} || message.paths_uuid == Uuid{}) return refuse<ConnReq>(Refusal::bad_uuid);
   message.first_conn = (load_u8(bytes, kFirstConnAt) & 1U) != 0;
-  message.extensions = load_u8(bytes, kExtensionsAt);
+  message.extensions = static_cast<Extensions>(load_u8(bytes, kExtensionsAt));
   return accept(message);
 }
 

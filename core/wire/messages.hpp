@@ -8,6 +8,7 @@
 
 #include "core/base/direction.hpp"
 #include "core/wire/bytes.hpp"
+#include "core/wire/extensions.hpp"
 #include "core/wire/refusal.hpp"
 
 /// RTRS messages, protocol 2.0 (protocol section 2), as values.
@@ -49,19 +50,27 @@ enum class MsgType : std::uint16_t {
   fence_rsp = 0x4002,  ///< ours
 };
 
-/// ConnReq::extensions; a kernel peer sends 0.
-inline constexpr std::uint8_t kExtensionFence = 0x1;
-inline constexpr std::uint8_t kExtensionGeneration = 0x2;
-inline constexpr std::uint8_t kExtensionProbe = 0x4;  ///< heartbeats on every connection
-inline constexpr std::uint8_t kExtensionKeysStay =
-    0x8;  ///< READs with NEED_INVAL complete without SEND_WITH_INV
-
 /// ConnRsp::flags. A kernel client ignores all but the first.
 inline constexpr std::uint32_t kConnRspNewRkey = 0x2;
 inline constexpr std::uint32_t kConnRspFence = 0x100;
 inline constexpr std::uint32_t kConnRspGeneration = 0x200;
 inline constexpr std::uint32_t kConnRspProbe = 0x400;
 inline constexpr std::uint32_t kConnRspKeysStay = 0x800;
+
+/// The extensions that the flags of a ConnRsp grant.
+constexpr Extensions granted_extensions(std::uint32_t flags) noexcept {
+  const auto of = [flags](std::uint32_t bit, Extensions one) {
+    return (flags & bit) != 0 ? one : Extensions::none;
+  };
+  return of(kConnRspFence, Extensions::fence) | of(kConnRspGeneration, Extensions::generation) |
+         of(kConnRspProbe, Extensions::probe) | of(kConnRspKeysStay, Extensions::keys_stay);
+}
+/// The flags of a ConnRsp that grant `extensions`.
+constexpr std::uint32_t granting_flags(Extensions extensions) noexcept {
+  const auto of = [extensions](Extensions one, std::uint32_t bit) { return has(extensions, one) ? bit : 0U; };
+  return of(Extensions::fence, kConnRspFence) | of(Extensions::generation, kConnRspGeneration) |
+         of(Extensions::probe, kConnRspProbe) | of(Extensions::keys_stay, kConnRspKeysStay);
+}
 
 /// Flag of the read header: the client asks for SEND_WITH_INV of its key.
 inline constexpr std::uint16_t kReadNeedInval = 0x1;
@@ -103,7 +112,7 @@ struct ConnReq {
   Uuid sess_uuid{};             ///< the PATH
   Uuid paths_uuid{};            ///< the SESSION
   bool first_conn = false;
-  std::uint8_t extensions = 0;  ///< kExtension* bits; unknown bits kept
+  Extensions extensions = Extensions::none;  ///< offered; unknown bits kept
   bool operator==(const ConnReq&) const = default;
 };
 

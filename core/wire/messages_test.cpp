@@ -27,7 +27,7 @@ ConnReq any_conn_req() {
   message.sess_uuid.bytes[0] |= 1;
   message.paths_uuid.bytes[15] |= 1;
   message.first_conn = *rc::gen::arbitrary<bool>();
-  message.extensions = *rc::gen::arbitrary<std::uint8_t>();
+  message.extensions = static_cast<Extensions>(*rc::gen::arbitrary<std::uint8_t>());
   return message;
 }
 

@@ -89,8 +89,8 @@ void draw_protocol(ChoiceSource& choice, Scenario& s) {
   sometimes(choice, 20, client.heartbeat.missed_max, [&] {
     return one_of(choice, std::array<std::uint32_t, 3>{5, 3, 2});
   });
-  sometimes(choice, 20, client.extensions, [&] { return static_cast<std::uint8_t>(number(choice, 4)); });
-  sometimes(choice, 20, server.extensions, [&] { return static_cast<std::uint8_t>(number(choice, 4)); });
+  sometimes(choice, 20, client.extensions, [&] { return static_cast<wire::Extensions>(number(choice, 4)); });
+  sometimes(choice, 20, server.extensions, [&] { return static_cast<wire::Extensions>(number(choice, 4)); });
   if (chance(choice, 50)) client.kernel_peer = UnfencedReplay::wait;
   if (chance(choice, 5)) client.fence_failed = UnfencedReplay::replay;
 }
@@ -124,8 +124,8 @@ void draw_load(ChoiceSource& choice, Scenario& s) {
 // is found.
 void draw_probe(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::hang);
-  for (std::uint8_t* extensions : {&s.client.extensions, &s.server.extensions})
-    if (choice.hits(15, 100, Label::hang)) *extensions ^= wire::kExtensionProbe;
+  for (wire::Extensions* extensions : {&s.client.extensions, &s.server.extensions})
+    if (choice.hits(15, 100, Label::hang)) *extensions ^= wire::Extensions::probe;
   s.client.probe_deliveries = s.server.probe_deliveries = s.network.capabilities.done_means_delivered;
   if (!s.can_probe() && choice.hits(40, 100, Label::hang))
     (choice.hits(50, 100, Label::hang) ? s.client.probe_deliveries : s.server.probe_deliveries) = false;
@@ -184,7 +184,7 @@ void draw_block_device(Scenario& s) {
 // caches that can be lost. A server without any extension cannot say that its cache is another one.
 void draw_disks(ChoiceSource& choice, Scenario& s) {
   const bool says_instance =
-      (s.client.extensions & s.server.extensions & (wire::kExtensionFence | wire::kExtensionGeneration)) != 0;
+      has(s.client.extensions & s.server.extensions, wire::Extensions::fence | wire::Extensions::generation);
   if (!s.workload.block_device || s.client.seed / 384 % 2 != 0 || !s.fenced || s.same_identity) return;
   if (!says_instance) return;
   take_block_device_away(s);
@@ -253,9 +253,9 @@ void draw_rare_options(ChoiceSource& choice, Scenario& s) {
   // are.
   const bool leaves = s.client.offer_invalidation && s.client.seed % 4 == 0;
   const bool agrees = s.client.seed % 8 == 0;
-  if (leaves) s.server.extensions |= wire::kExtensionKeysStay;
-  if (!leaves || !agrees) s.client.extensions &= static_cast<std::uint8_t>(~wire::kExtensionKeysStay);
-  if (leaves && agrees) s.client.extensions |= wire::kExtensionKeysStay;
+  if (leaves) s.server.extensions |= wire::Extensions::keys_stay;
+  if (!leaves || !agrees) s.client.extensions &= ~wire::Extensions::keys_stay;
+  if (leaves && agrees) s.client.extensions |= wire::Extensions::keys_stay;
   // Nor is this a draw of its own.
   if (s.client.seed % 16 == 7) s.client.request_timeout = i * (2 + s.client.seed / 16 % 38);
 }
@@ -326,8 +326,8 @@ void take_block_device_away(Scenario& s) {
 }
 
 void take_fence_away(Scenario& s) {
-  s.client.extensions &= 0xfeU;
-  s.server.extensions &= 0xfeU;
+  s.client.extensions &= ~wire::Extensions::fence;
+  s.server.extensions &= ~wire::Extensions::fence;
   s.client.kernel_peer = UnfencedReplay::replay;
   s.fenced = s.fence_off = true;
 }

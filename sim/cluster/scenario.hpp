@@ -96,9 +96,15 @@ struct Scenario {
   bool fence_off = false;
 
   // Both ends agree that READs with NEED_INVAL complete without an invalidation by the server.
-  bool keys_stay() const noexcept { return (client.extensions & server.extensions & 8U) != 0; }
-  bool can_fence() const noexcept { return (client.extensions & server.extensions & 1U) != 0; }
-  bool can_probe() const noexcept { return (client.extensions & server.extensions & 4U) != 0; }
+  bool keys_stay() const noexcept {
+    return has(client.extensions & server.extensions, wire::Extensions::keys_stay);
+  }
+  bool can_fence() const noexcept {
+    return has(client.extensions & server.extensions, wire::Extensions::fence);
+  }
+  bool can_probe() const noexcept {
+    return has(client.extensions & server.extensions, wire::Extensions::probe);
+  }
   std::string describe() const;
 };
 Scenario draw_scenario(ChoiceSource&);

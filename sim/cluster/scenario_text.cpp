@@ -14,8 +14,9 @@ std::string Scenario::describe() const {
       network.capabilities.name + ", send queues " + std::to_string(client.send_depth) + "/" +
       std::to_string(server.send_depth) + ", heartbeat " + std::to_string(interval / milliseconds(1)) +
       " ms x " + std::to_string(client.heartbeat.missed_max) + "/" +
-      std::to_string(server.heartbeat.missed_max) + ", extensions " + std::to_string(client.extensions) +
-      "/" + std::to_string(server.extensions);
+      std::to_string(server.heartbeat.missed_max) + ", extensions " +
+      std::to_string(static_cast<unsigned>(client.extensions)) + "/" +
+      std::to_string(static_cast<unsigned>(server.extensions));
   text += fence_off ? ", the fence taken away" : fenced ? ", fenced" : ", not fenced";
   if (liar != kNone) text += liar == 0 ? ", the server lies" : ", client " + std::to_string(liar) + " lies";
   if (server.always_invalidate) text += ", fresh keys";

@@ -17,7 +17,7 @@ void World::shape_marks() {
   mark(s.server.always_invalidate, Mark::fresh_keys);
   mark(s.client.offer_invalidation, Mark::remote_invalidation);
   mark(s.client.offer_invalidation && s.keys_stay(), Mark::keys_left);
-  mark(s.client.offer_invalidation && (s.server.extensions & 8U) != 0 && !s.keys_stay(),
+  mark(s.client.offer_invalidation && has(s.server.extensions, wire::Extensions::keys_stay) && !s.keys_stay(),
        Mark::keys_asked_back);
   mark(s.clients >= 2, Mark::two_clients);
   mark(s.poll_batch != 0, Mark::few_events);
@@ -29,7 +29,7 @@ void World::shape_marks() {
   mark(depth == 64, Mark::deep);
   mark(s.workload.own_region, Mark::own_region);
   mark(!s.can_fence() && s.client.kernel_peer == UnfencedReplay::wait, Mark::kernel_wait);
-  mark((s.client.extensions & s.server.extensions & 2U) == 0, Mark::no_generation);
+  mark(!has(s.client.extensions & s.server.extensions, wire::Extensions::generation), Mark::no_generation);
   mark(s.client.policy == MultipathPolicy::min_latency, Mark::min_latency);
   mark(s.client.policy == MultipathPolicy::round_robin, Mark::round_robin);
   mark(s.storage.slow_latency > (s.server.heartbeat.missed_max + 2) * s.interval, Mark::slow_storage);

@@ -171,7 +171,7 @@ void MachineWorld::client_asks(const ControlAction& action) {
   Message message;
   if (const auto* connect = std::get_if<Connect>(&action)) {
     message.kind = Message::Kind::connect;
-    message.extensions = connect->extensions;
+    message.extensions = static_cast<std::uint8_t>(connect->extensions);
     message.first_conn = connect->first_conn;
     message.path = connect->key.path;
     message.recon = connect->recon_cnt;

@@ -211,7 +211,7 @@ void MachineWorld::connect_arrives(std::uint32_t id, const Message& message) {
   in.key = {static_cast<std::uint16_t>(admit->session * kMaxPaths + path), client_key.con, id};
   in.cid_num = message.cid_num;
   in.recon_cnt = message.recon;
-  in.extensions = message.extensions;
+  in.extensions = static_cast<wire::Extensions>(message.extensions);
   in.first_conn = message.first_conn;
   feed_server(in.key, in);
 }

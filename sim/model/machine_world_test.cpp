@@ -190,7 +190,7 @@ TEST(MachineWorld, OneCutAndADeadlineAtTheWrongTime) {
 // under way over the old path lands last.
 TEST(MachineWorld, ReplayWithoutFenceLosesAnUpdate) {
   MachineConfig config = one_block(1);
-  config.client.extensions = 0;
+  config.client.extensions = wire::Extensions::none;
   MachineWorld root(config);
   run_until_connected(root, 2);
   Search search;

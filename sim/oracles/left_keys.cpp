@@ -14,7 +14,7 @@ LeftKeys::Path& LeftKeys::path_of(ConKey key) {
 void LeftKeys::asked(ConKey key, std::span<const std::byte> con_req) {
   if (key.con != 0) return;
   const auto request = wire::parse_conn_req(con_req);
-  path_of(key) = Path{request && (request.value.extensions & wire::kExtensionKeysStay) != 0, false};
+  path_of(key) = Path{request && has(request.value.extensions, wire::Extensions::keys_stay), false};
 }
 
 void LeftKeys::happened(const FabricEvent& event) {

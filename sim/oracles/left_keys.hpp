@@ -1,6 +1,6 @@
 // O10, for a client as strict as the kernel's before 6.12 (protocol section 5.6): a READ with NEED_INVAL that
 // is answered before its key was invalidated never completes there. Keys may be left only over a path whose
-// two ends agreed on it (wire::kExtensionKeysStay).
+// two ends agreed on it (wire::Extensions::keys_stay).
 #pragma once
 #include <cstdint>
 #include <span>

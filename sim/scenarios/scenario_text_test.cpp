@@ -43,6 +43,20 @@ TEST(ScenarioText, SetupsApplyInTheirOrderAndBeforeWhatTheScenarioSets) {
   EXPECT_EQ(world_of(all[1], calm).paths, 2u);
 }
 
+TEST(ScenarioText, ExtensionsAreNamedOrTheNumberOfTheirByte) {
+  const auto client_offers = [](const std::string& text) {
+    CalmChoice calm;
+    return world_of(read("scenario X\n set client.extensions=" + text)[0], calm).client.extensions;
+  };
+  EXPECT_EQ(client_offers("none"), wire::Extensions::none);
+  EXPECT_EQ(client_offers("keys_stay"), wire::Extensions::keys_stay);
+  EXPECT_EQ(client_offers("probe+fence"), wire::Extensions::fence | wire::Extensions::probe);
+  EXPECT_EQ(client_offers("130"), wire::Extensions{0x80} | wire::Extensions::generation);
+  for (const char* wrong : {"256", "fences", "fence+", "+fence", "fence,probe"})
+    EXPECT_EQ(refusal(std::string("scenario A\nset client.extensions=") + wrong),
+              std::string("line 2: '") + wrong + "' is no value of client.extensions");
+}
+
 TEST(ScenarioText, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_EQ(refusal("cut path=1"), "line 1: a scenario begins with 'scenario ID'");
   EXPECT_EQ(refusal("scenario"), "line 1: a name without blanks is missing");

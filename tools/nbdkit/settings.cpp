@@ -142,7 +142,7 @@ Done set_protocol(std::string_view key, std::string_view value, ClientConfig& pr
   if (key == "extensions") {
     bool wanted = true;
     const Done done = set_switch(key, value, wanted);
-    if (done) protocol.extensions = wanted ? ClientConfig{}.extensions : 0;
+    if (done) protocol.extensions = wanted ? ClientConfig{}.extensions : wire::Extensions::none;
     return done;
   }
   if (key == "queue_timeout") return set_timeout(key, value, protocol.queue_timeout);

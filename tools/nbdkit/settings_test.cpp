@@ -59,7 +59,7 @@ TEST(Settings, TakesEveryParameter) {
   EXPECT_EQ(settings.protocol.reconnect_max, seconds(2));
   EXPECT_EQ(settings.protocol.queue_timeout, kNever);
   EXPECT_EQ(settings.protocol.request_timeout, seconds(90));
-  EXPECT_EQ(settings.protocol.extensions, 0);
+  EXPECT_EQ(settings.protocol.extensions, wire::Extensions::none);
   EXPECT_TRUE(settings.protocol.offer_invalidation);
   EXPECT_EQ(settings.connect_timeout, seconds(60));
   EXPECT_EQ(settings.trace, "/home/me/t");

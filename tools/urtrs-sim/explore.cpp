@@ -31,7 +31,8 @@ struct Row {
 };
 
 const char* fence_word(const Row& row) {
-  return row.fence && (row.configuration->machines.server.extensions & 1) != 0 ? "on" : "off";
+  return row.fence && has(row.configuration->machines.server.extensions, wire::Extensions::fence) ? "on"
+                                                                                                  : "off";
 }
 
 const Finding* lost_update(const SearchResult& result) {

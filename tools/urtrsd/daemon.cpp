@@ -34,8 +34,8 @@ ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fab
   protocol.max_half_open = static_cast<std::uint16_t>(config.max_half_open);
   protocol.always_invalidate = config.always_invalidate.value_or(fresh_keys_protect(fabric));
   protocol.send_invalidate = !config.assume_kernel_6_12_clients;
-  if (fabric.send_invalidate_is_slow) protocol.extensions |= wire::kExtensionKeysStay;
-  if (!config.extensions) protocol.extensions = 0;
+  if (fabric.send_invalidate_is_slow) protocol.extensions |= wire::Extensions::keys_stay;
+  if (!config.extensions) protocol.extensions = wire::Extensions::none;
   protocol.send_depth =
       static_cast<std::uint16_t>(std::min<std::uint32_t>(4 * config.sess_queue_depth + 64, 4096));
   protocol.heartbeat.interval = milliseconds(config.heartbeat_interval_ms);

@@ -41,7 +41,8 @@ class Load {
       if (!from.is_boolean()) return wrong(name);
       value = from.get<bool>();
     } else if constexpr (std::is_enum_v<T>) {
-      if (!from.is_number_unsigned() || from.get<std::uint64_t>() > 2) return wrong(name);
+      const std::uint64_t most = std::is_same_v<T, wire::Extensions> ? 255 : 2;
+      if (!from.is_number_unsigned() || from.get<std::uint64_t>() > most) return wrong(name);
       value = static_cast<T>(from.get<std::uint64_t>());
     } else {
       const bool fits = from.is_number_unsigned()  ? std::in_range<T>(from.get<std::uint64_t>())

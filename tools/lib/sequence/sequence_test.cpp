@@ -46,7 +46,7 @@ class Conversation : public testing::Test {
     Recorder recorder(64);
     ASSERT_EQ(recorder.open_file(client_file_.c_str(), {"test", "client", "wires", 0, {}}), 0);
     recorder.begin(0, 0, MachineKind::client_session, ClientConfig{});
-    step(recorder, 0, PathAdded{10, 0}, Connect{key, 2, 1, 0, true},
+    step(recorder, 0, PathAdded{10, 0}, Connect{key, 2, 1, wire::Extensions::none, true},
          PathChanged{0, PathState::connecting, Reason::none, 0, 1, 0});
     step(recorder, 0, Connected{milliseconds(2), key, 4096, 4096, 0, kDepth}, SendInfoReq{key, 0});
     step(recorder, 0, InfoAccepted{milliseconds(4), key},
@@ -68,8 +68,10 @@ class Conversation : public testing::Test {
     Recorder recorder(64);
     ASSERT_EQ(recorder.open_file(server_file_.c_str(), {"test", "server", "wires", 0, {}}), 0);
     recorder.begin(at(0), 1, MachineKind::server_session, config, 0);
-    step(recorder, 1, ConnectRequested{at(milliseconds(1)), key, 5, 1, wire::Uuid{{1}}, 2, 1, 0, true},
-         Accept{key, 5, 0}, PathChanged{0, PathState::connecting, Reason::none, 0, 0, 0});
+    step(
+        recorder, 1,
+        ConnectRequested{at(milliseconds(1)), key, 5, 1, wire::Uuid{{1}}, 2, 1, wire::Extensions::none, true},
+        Accept{key, 5, 0}, PathChanged{0, PathState::connecting, Reason::none, 0, 0, 0});
     step(recorder, 1, InfoRequested{at(milliseconds(3)), key, 0}, SendInfoRsp{key, 0},
          PathChanged{0, PathState::connected, Reason::none, 0, 0, 0});
     step(recorder, 1,

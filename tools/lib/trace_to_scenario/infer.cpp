@@ -54,10 +54,7 @@ class Story {
     s.server.max_sessions = 16;
     s.server.heartbeat = trace_.config.heartbeat;
     s.server.always_invalidate = (accepted_->flags & wire::kConnRspNewRkey) != 0;
-    s.server.extensions =
-        static_cast<std::uint8_t>(((accepted_->flags & wire::kConnRspFence) != 0 ? 1U : 0U) |
-                                  ((accepted_->flags & wire::kConnRspGeneration) != 0 ? 2U : 0U) |
-                                  ((accepted_->flags & wire::kConnRspKeysStay) != 0 ? 8U : 0U));
+    s.server.extensions = wire::granted_extensions(accepted_->flags) & ~wire::Extensions::probe;
     s.network.capabilities =
         trace_.config.imm_consumes_receive ? sim::default_capabilities() : sim::weak_capabilities();
     s.server.imm_consumes_receive = s.network.capabilities.imm_consumes_receive;

@@ -1,0 +1,48 @@
+/// What peers of urtrs add to the protocol of the kernel, one bit each (protocol.md, section 12). The client
+/// offers them in byte 45 of CON_REQ, which a kernel peer sends as 0; the server grants some in its answer.
+#pragma once
+#include <cstdint>
+
+namespace rtrs::wire {
+
+/// A set of extensions. A peer may send bits that have no name here: they are kept, and granted to nobody.
+enum class Extensions : std::uint8_t {
+  none = 0,
+  fence = 0x1,
+  generation = 0x2,
+  probe = 0x4,      ///< heartbeats on every connection
+  keys_stay = 0x8,  ///< READs with NEED_INVAL complete without SEND_WITH_INV
+};
+
+constexpr Extensions operator|(Extensions a, Extensions b) noexcept {
+  return static_cast<Extensions>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));
+}
+constexpr Extensions operator&(Extensions a, Extensions b) noexcept {
+  return static_cast<Extensions>(static_cast<std::uint8_t>(a) & static_cast<std::uint8_t>(b));
+}
+constexpr Extensions operator^(Extensions a, Extensions b) noexcept {
+  return static_cast<Extensions>(static_cast<std::uint8_t>(a) ^ static_cast<std::uint8_t>(b));
+}
+constexpr Extensions operator~(Extensions a) noexcept {
+  return static_cast<Extensions>(~static_cast<std::uint8_t>(a));
+}
+constexpr Extensions& operator|=(Extensions& a, Extensions b) noexcept {
+  return a = a | b;
+}
+constexpr Extensions& operator&=(Extensions& a, Extensions b) noexcept {
+  return a = a & b;
+}
+constexpr Extensions& operator^=(Extensions& a, Extensions b) noexcept {
+  return a = a ^ b;
+}
+
+/// Whether `set` holds one of `some`.
+constexpr bool has(Extensions set, Extensions some) noexcept {
+  return (set & some) != Extensions::none;
+}
+
+/// Those with a name, which a server can grant.
+inline constexpr Extensions kKnownExtensions =
+    Extensions::fence | Extensions::generation | Extensions::probe | Extensions::keys_stay;
+
+}  // namespace rtrs::wire
