@@ -21,7 +21,9 @@ bool may_change(S from, S to) {
     case S::closing:
       return from == S::connecting || from == S::connected;
     case S::waiting:
-      return from == S::draining || from == S::absent || from == S::waiting || from == S::closed;
+      // From closing: an operator asked for it again before it had ended, while another path leads.
+      return from == S::draining || from == S::absent || from == S::waiting || from == S::closed ||
+             from == S::closing;
     case S::closed:
       return from == S::closing || from == S::draining || from == S::waiting || from == S::closed;
     case S::absent:

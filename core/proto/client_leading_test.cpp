@@ -41,6 +41,18 @@ TEST_F(ClientLeadingTest, TheNextPathLeadsWhenTheHeadStartIsOver) {
   EXPECT_TRUE(session.opened());
 }
 
+TEST_F(ClientLeadingTest, APathAskedForAgainBeforeItEndedWaitsWhileAnotherLeads) {
+  add_path(0);
+  add_path(1);
+  pass(head_start());
+  EXPECT_EQ(only<Connect>().key.path, 1);
+  feed(PathDisconnectRequested{now, 0});
+  EXPECT_EQ(session.path(0).state(), PathState::closing);
+  feed(PathReconnectRequested{now, 0});
+  drain(0);
+  EXPECT_EQ(session.path(0).state(), PathState::waiting);
+}
+
 TEST(ClientLeading, WithoutAHeadStartOnePathAtATime) {
   ClientConfig config = small_config();
   config.lead_head_start = kNever;

@@ -3,6 +3,8 @@
 //
 //   absent -> connecting -> connected -> draining -> waiting -> connecting ...
 //                   \____________________/   \-> closing -> closed | absent
+//
+// A path that an operator asks for again while it is closing goes to connecting or waiting.
 #pragma once
 #include <algorithm>
 #include <cstdint>
