@@ -17,7 +17,7 @@ void Disks::crash(Death death, Nanos now) {
   sessions_ = 0;
   // A failure whose answer was under way is known to nobody.
   for (const StorageOp& op : storage_)
-    if (op.acted && op.error != 0)
+    if (op.sync_failed)
       each_part(disks_.at(exports_.at(op.what.handle).disk),
                 [](auto&, BlockDisk& part) { ++part.sync_failures; });
   exports_.clear();

@@ -231,10 +231,10 @@ void Disks::storage_due(const Host& host) {
       op.acted = true;
       // A failure is told to one sync, and the success of another one may overtake its answer. Where several
       // sessions have the export open, it comes at once: a server cannot know of it before.
-      const bool at_once = op.error != 0 && is_shared(at(exports_.at(op.what.handle).disk));
+      const bool at_once = op.sync_failed && is_shared(at(exports_.at(op.what.handle).disk));
       if (syncs && !at_once) op.due = host.now + draw_time(choice_, storage_time_, Label::storage_delay);
       // The medium tries again for long before it gives up.
-      if (op.error != 0 && op.what.preflush && !at_once) op.due += 8 * storage_time_;
+      if (op.sync_failed && op.what.preflush && !at_once) op.due += 8 * storage_time_;
       if (syncs) storage_.push_back(op);
       if (syncs) continue;
     }
@@ -245,8 +245,8 @@ void Disks::storage_due(const Host& host) {
       disk.is_replaced_amid_write = false;
       disk.sync_elsewhere_fails = disk.is_to_be_taken_away = true;
     }
-    if (op.error == EIO && !syncs) exports_.at(op.what.handle).shrunk = true;
-    expect(host.server.storage_done(host.fabric, host.clock, op.what.id, op.error, op.error != 0 && syncs),
+    if (op.error == EIO && !op.sync_failed) exports_.at(op.what.handle).shrunk = true;
+    expect(host.server.storage_done(host.fabric, host.clock, op.what.id, op.error, op.sync_failed),
            "an operation waits for its result");
     reported_.push_back(op.what.id);
   }
@@ -267,9 +267,10 @@ int Disks::act(StorageOp& op, Nanos now) {
   });
   BlockDisk& disk = disks_.at(device.disk);
   ++disk.operations;
-  if (op.what.opcode == Opcode::flush) return sync(device.disk, now);
-  if (op.what.preflush) {
-    if (const int error = sync(device.disk, now); error != 0) return error;
+  if (op.what.opcode == Opcode::flush || op.what.preflush) {
+    const int error = sync(device.disk, now);
+    op.sync_failed = error != 0;
+    if (op.sync_failed || op.what.opcode == Opcode::flush) return error;
   }
   expect(op.what.opcode == Opcode::read || device.writable, "a device that is read-only does not change");
   if (op.what.sector + op.what.bytes / kDiskSector > disk.now.size())

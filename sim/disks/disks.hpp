@@ -145,7 +145,8 @@ class Disks {
     Nanos due = 0;
     block::StartStorage what;
     int error = 0;
-    bool acted = false;  // and the answer is under way
+    bool sync_failed = false;  // that is the error
+    bool acted = false;        // and the answer is under way
   };
 
   void expect(bool holds, const std::string& what) const {
