@@ -167,6 +167,18 @@ bool is_oracle(std::string_view id) {
   return false;
 }
 
+// Why no client or path of the world is meant; empty: one is.
+std::string misplaced(const Step& step, const Scenario& world) {
+  if (step.client > world.clients)
+    return "'" + to_text(step) + "' means none of the clients 1 to " + std::to_string(world.clients) +
+           " (set clients=)";
+  const unsigned paths = world.paths + (world.other_server ? 1 : 0);
+  if (step.path >= paths)
+    return "'" + to_text(step) + "' means none of the paths 0 to " + std::to_string(paths - 1) +
+           " (set paths=)";
+  return {};
+}
+
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 class Reader {
@@ -207,7 +219,11 @@ class Reader {
     Scenario world = has_disks ? block_world_of({}) : common(calm);
     for (const auto& [name, value] : *settings_) set_option(world, name, value);
     const char* problem = problem_of(world);
-    return problem == nullptr ? "" : name_ + ": " + problem;
+    if (problem != nullptr) return name_ + ": " + problem;
+    if (scenario_ == nullptr) return {};
+    for (const Step& step : scenario_->script)
+      if (std::string why = misplaced(step, world); !why.empty()) return name_ + ": " + why;
+    return {};
   }
   std::vector<ScenarioText> take_all() {
     std::vector<ScenarioText> all(std::make_move_iterator(scenarios_.begin()),

@@ -71,6 +71,11 @@ TEST(ScenarioText, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_EQ(refusal("scenario A\nset workload.gap=18446744073709551615s"),
             "line 2: '18446744073709551615s' is no value of workload.gap");
   EXPECT_EQ(refusal("scenario A\nset paths=9"), "A: \"paths\" of the scenario is out of range");
+  EXPECT_EQ(refusal("scenario A\ncrash client=2"),
+            "A: 'crash client=2' means none of the clients 1 to 1 (set clients=)");
+  EXPECT_EQ(refusal("scenario A\ncut path=2\nscenario B\nset paths=3"),
+            "line 3: A: 'cut path=2' means none of the paths 0 to 1 (set paths=)");
+  EXPECT_EQ(refusal("scenario A\nset paths=3 clients=2\ncut path=2 client=2\ncrash client=0"), "accepted");
   EXPECT_EQ(refusal("setup a\nset paths=9\nscenario B: a"),
             "line 3: a: \"paths\" of the scenario is out of range");
   EXPECT_EQ(refusal("setup a\ncut path=1"), "line 2: a setup has nothing but lines that begin with 'set'");

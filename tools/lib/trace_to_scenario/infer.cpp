@@ -54,7 +54,7 @@ class Story {
     s.server.max_sessions = 16;
     s.server.heartbeat = trace_.config.heartbeat;
     s.server.always_invalidate = (accepted_->flags & wire::kConnRspNewRkey) != 0;
-    s.server.extensions = wire::granted_extensions(accepted_->flags) & ~wire::Extensions::probe;
+    s.server.extensions = wire::granted_extensions(accepted_->flags);
     s.network.capabilities =
         trace_.config.imm_consumes_receive ? sim::default_capabilities() : sim::weak_capabilities();
     s.server.imm_consumes_receive = s.network.capabilities.imm_consumes_receive;

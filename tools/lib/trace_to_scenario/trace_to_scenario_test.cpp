@@ -44,6 +44,8 @@ TEST_F(LiftTest, TheWorldHasWhatTheClientHad) {
   const sim::Scenario& world = guesses[0].scenario;
   EXPECT_EQ(world.client.con_num, client.config.con_num);
   EXPECT_TRUE(world.directed);
+  EXPECT_EQ(world.server.extensions,
+            wire::Extensions::fence | wire::Extensions::generation | wire::Extensions::probe);
   std::size_t submitted = 0;
   for (const ClientInput& input : client.inputs)
     submitted += std::holds_alternative<Submitted>(input) ? 1 : 0;
