@@ -14,6 +14,7 @@ namespace rtrs::tools {
 class ClientPlayer {
  public:
   using Input = ClientInput;
+  using Actions = ActionList;
   explicit ClientPlayer(const MachineInputs<ClientConfig, ClientInput>& trace) : machine_(trace.config) {}
 
   // The input as it has to be fed, `number` is its index in the trace; nothing when it is impossible. What it

@@ -10,7 +10,6 @@ namespace rtrs::tools {
 
 namespace {
 
-using Actions = std::vector<Action>;
 using Leaves = std::vector<std::uint64_t>;
 
 // The alternative, control actions counted on.
@@ -18,10 +17,14 @@ std::size_t kind_of(const Action& action) {
   const auto* control = std::get_if<ControlAction>(&action);
   return action.index() + (control == nullptr ? 0 : control->index());
 }
+template <class DeviceAction>
+std::size_t kind_of(const DeviceAction& action) {
+  return action.index();
+}
 
 template <class Visit>
 void visit_action(auto& action, Visit visit) {
-  std::visit(
+  visit_event(
       [&](auto& one) {
         if constexpr (std::is_same_v<std::remove_cvref_t<decltype(one)>, ControlAction>)
           std::visit([&](auto& control) { visit(control); }, one);
@@ -31,36 +34,52 @@ void visit_action(auto& action, Visit visit) {
       action);
 }
 
-// Numbers among its fields, in order. Uuids come from inputs and are not renamed.
-Leaves leaves_of(const Action& action) {
+// Calls visit() for each number among the fields, in order. Uuids come from inputs and are not renamed. Bytes
+// are as many numbers as they may have, so that two actions of a kind have equally many.
+template <class One, class Visit>
+void visit_numbers(One& action, Visit visit) {
+  trace::visit_leaves(action, [&visit](auto& field) {
+    using Field = std::remove_cvref_t<decltype(field)>;
+    if constexpr (requires { field.units; }) {
+      visit(field.length);
+      for (auto& unit : field.units) visit(unit);
+    } else if constexpr (!std::is_same_v<Field, wire::Uuid>) {
+      visit(field);
+    }
+  });
+}
+
+template <class AnyAction>
+Leaves leaves_of(const AnyAction& action) {
   Leaves leaves;
   visit_action(action, [&leaves](const auto& one) {
-    trace::visit_leaves(one, [&leaves](const auto& field) {
-      using Field = std::remove_cvref_t<decltype(field)>;
-      if constexpr (!std::is_same_v<Field, wire::Uuid>) leaves.push_back(static_cast<std::uint64_t>(field));
-    });
+    visit_numbers(one, [&leaves](const auto& field) { leaves.push_back(static_cast<std::uint64_t>(field)); });
   });
   return leaves;
 }
 
-void set_leaves(Action& action, const Leaves& leaves) {
+template <class AnyAction>
+void set_leaves(AnyAction& action, const Leaves& leaves) {
   std::size_t next = 0;
   visit_action(action, [&](auto& one) {
-    trace::visit_leaves(one, [&](auto& field) {
-      using Field = std::remove_cvref_t<decltype(field)>;
-      if constexpr (!std::is_same_v<Field, wire::Uuid>) field = static_cast<Field>(leaves[next++]);
-    });
+    visit_numbers(
+        one, [&](auto& field) { field = static_cast<std::remove_cvref_t<decltype(field)>>(leaves[next++]); });
   });
 }
 
-std::string words(const Action& action) {
-  std::uint8_t bytes[trace::kMaxBuiltinRecord];
-  trace::KindId kind = 0;
-  const std::uint8_t* end = trace::put_action_fields(bytes, action, kind);
-  const trace::EventInfo& event = *trace::builtin_schema().find(kind);
-  std::vector<trace::Value> values(event.fields.size());
-  trace::get_values(bytes, end, event, values.data());
-  return event.name + ' ' + trace::fields_text(event, values, trace::builtin_schema());
+template <class AnyAction>
+std::string words(const AnyAction& action) {
+  std::string text;
+  visit_action(action, [&text](const auto& one) {
+    constexpr trace::KindId kind = trace::kKindOf<std::remove_cvref_t<decltype(one)>>;
+    std::uint8_t bytes[trace::kMaxBuiltinRecord];
+    const std::uint8_t* const end = trace::put_fields(bytes, one);
+    const trace::EventInfo& event = *trace::builtin_schema().find(kind);
+    std::vector<trace::Value> values(event.fields.size());
+    trace::get_values(bytes, end, event, values.data());
+    text = event.name + ' ' + trace::fields_text(event, values, trace::builtin_schema());
+  });
+  return text;
 }
 
 // Where two steps part, in a way that does not depend on names.
@@ -74,6 +93,7 @@ struct Parting {
   }
 };
 
+template <class Actions>
 std::optional<Parting> parting_of(const Actions& recorded, const Actions& rerun) {
   for (std::size_t at = 0; at < std::max(recorded.size(), rerun.size()); ++at) {
     Parting parting;
@@ -92,15 +112,18 @@ std::optional<Parting> parting_of(const Actions& recorded, const Actions& rerun)
 }
 
 // The n-th of its kind.
-const Action* counterpart(const Actions& all, std::size_t kind, std::size_t n) {
-  for (const Action& action : all)
+template <class Actions>
+const auto* counterpart(const Actions& all, std::size_t kind, std::size_t n) {
+  const typename Actions::value_type* none = nullptr;
+  for (const auto& action : all)
     if (kind_of(action) == kind && n-- == 0) return &action;
-  return nullptr;
+  return none;
 }
 
 // For each of `recorded` the action of the other core that stands for the same, as its number among those of
 // its kind: an equal one, else the next that is equal to none; kNone where there are no more.
 constexpr std::size_t kNone = ~std::size_t{0};
+template <class Actions>
 std::vector<std::size_t> paired(const Actions& recorded, const Actions& rerun) {
   std::vector<std::size_t> pairs(recorded.size(), kNone);
   std::vector<bool> taken(rerun.size());
@@ -120,17 +143,19 @@ std::vector<std::size_t> paired(const Actions& recorded, const Actions& rerun) {
 }
 
 // What differs between `recorded` and `before` is what differs between the result and `after`.
-Action moved(const Action& recorded, const Action& before, const Action& after) {
+template <class AnyAction>
+AnyAction moved(const AnyAction& recorded, const AnyAction& before, const AnyAction& after) {
   Leaves leaves = leaves_of(recorded);
   const Leaves from = leaves_of(before), to = leaves_of(after);
   for (std::size_t at = 0; at < leaves.size(); ++at) leaves[at] = leaves[at] - from[at] + to[at];
-  Action result = recorded;
+  AnyAction result = recorded;
   set_leaves(result, leaves);
   return result;
 }
 
 template <class Machine>
-Actions recorded_actions(const Machine& trace, std::size_t input) {
+auto recorded_actions(const Machine& trace, std::size_t input) {
+  using Actions = std::remove_cvref_t<decltype(trace.actions)>;
   const std::size_t begin = trace.metas[input].first_action;
   const std::size_t end =
       input + 1 < trace.metas.size() ? trace.metas[input + 1].first_action : trace.actions.size();
@@ -147,7 +172,7 @@ struct LastStep::Search {
   std::optional<std::uint64_t> hidden_since;
   std::uint32_t last = 0;              // the input that is answered differently
   std::optional<std::uint32_t> cause;  // the input after which the states differ first
-  Actions recorded, rerun;             // its answers
+  std::string recorded, rerun;         // where its answers part, in words; empty: no action
   bool out_of_time = false;
 };
 
@@ -163,7 +188,7 @@ class SearchIn final : public Base {
   SearchIn(const Machine& trace, const std::function<bool()>& over) : before_(player_of(trace)) {
     find_parting(trace, over);
     if (!this->parting) return;
-    ActionList list;
+    typename Player::Actions list;
     for (std::uint32_t number = 0; number <= this->last; ++number) {
       const auto fed = before_.prepare(trace.inputs[number], number, trace.metas[number]);
       if (number == this->last) return;
@@ -178,7 +203,7 @@ class SearchIn final : public Base {
     const Machine& trace = std::get<Machine>(as.machine);
     auto player = player_of(trace);
     LastStep::Candidate candidate;
-    ActionList list;
+    typename Player::Actions list;
     for (const std::uint32_t number : kept) {
       const auto fed = player.prepare(trace.inputs[number], number, trace.metas[number]);
       if (!fed && (number == this->last || number == this->cause)) return std::nullopt;
@@ -196,7 +221,7 @@ class SearchIn final : public Base {
 
   void find_parting(const Machine& trace, const std::function<bool()>& over) {
     Player player = player_of(trace);
-    ActionList list;
+    typename Player::Actions list;
     for (std::uint32_t number = 0; number < trace.inputs.size(); ++number) {
       this->out_of_time = over && number % kBetweenLooks == kBetweenLooks - 1 && over();
       if (this->out_of_time) return;
@@ -205,10 +230,13 @@ class SearchIn final : public Base {
       if (!fed) return;  // it cannot be followed any further
       list.clear();
       player.step(*fed, list);
-      this->rerun.assign(list.begin(), list.end());
-      this->recorded = recorded_actions(trace, number);
-      this->parting = parting_of(this->recorded, this->rerun);
+      rerun_.assign(list.begin(), list.end());
+      recorded_ = recorded_actions(trace, number);
+      this->parting = parting_of(recorded_, rerun_);
       if (this->parting) {
+        const std::size_t at = this->parting->at;
+        if (at < recorded_.size()) this->recorded = words(recorded_[at]);
+        if (at < rerun_.size()) this->rerun = words(rerun_[at]);
         this->last = number;
         return;
       }
@@ -220,7 +248,8 @@ class SearchIn final : public Base {
   }
 
   // Of a connection that the configuration does not have.
-  static bool is_beyond([[maybe_unused]] const Action& action, [[maybe_unused]] const Machine& trace) {
+  template <class AnyAction>
+  static bool is_beyond([[maybe_unused]] const AnyAction& action, [[maybe_unused]] const Machine& trace) {
     bool beyond = false;
     if constexpr (std::is_same_v<Machine, ClientInputs>) {
       visit_action(action, [&](const auto& one) {
@@ -234,32 +263,36 @@ class SearchIn final : public Base {
                                                    const typename Player::Input& fed,
                                                    LastStep::Candidate& candidate) const {
     Player player = before;
-    ActionList list;
+    typename Player::Actions list;
     player.step(fed, list);
     const Actions here(list.begin(), list.end());
-    const std::vector<std::size_t> pairs = paired(this->recorded, this->rerun);
-    for (std::size_t at = 0; at < this->recorded.size(); ++at) {
-      const Action& action = this->recorded[at];
-      std::optional<Action> named;
+    Actions actions;
+    const std::vector<std::size_t> pairs = paired(recorded_, rerun_);
+    for (std::size_t at = 0; at < recorded_.size(); ++at) {
+      const auto& action = recorded_[at];
+      std::optional<std::remove_cvref_t<decltype(action)>> named;
       if (pairs[at] == kNone) {
         named = before.renamed(action, before_);
         // About something that is not there any more.
         if (!named && at != this->parting->at) continue;
       } else {
-        const Action* now = counterpart(here, kind_of(action), pairs[at]);
+        const auto* now = counterpart(here, kind_of(action), pairs[at]);
         if (now == nullptr && is_beyond(action, trace)) continue;
-        if (now != nullptr)
-          named = moved(action, *counterpart(this->rerun, kind_of(action), pairs[at]), *now);
+        if (now != nullptr) named = moved(action, *counterpart(rerun_, kind_of(action), pairs[at]), *now);
       }
       if (!named) return std::nullopt;
-      candidate.actions.push_back(*named);
+      actions.push_back(*named);
     }
-    const auto parted = parting_of(candidate.actions, here);
+    const auto parted = parting_of(actions, here);
     if (!parted || !parted->looks_like(*this->parting)) return std::nullopt;
+    candidate.actions = std::move(actions);
     return std::move(candidate);
   }
 
-  Player before_;  // in front of the step that differs
+  using Actions = std::remove_cvref_t<decltype(std::declval<const Machine&>().actions)>;
+
+  Player before_;             // in front of the step that differs
+  Actions recorded_, rerun_;  // of that step
 };
 
 }  // namespace
@@ -290,21 +323,15 @@ std::optional<LastStep::Candidate> LastStep::attempt(const Inputs& kept, const M
 }
 
 std::string LastStep::failure() const {
-  const auto first_word = [](const Actions& actions, std::size_t at) {
-    if (at >= actions.size()) return std::string("nothing");
-    const std::string text = words(actions[at]);
-    return text.substr(0, text.find(' '));
+  const auto first_word = [](const std::string& text) {
+    return text.empty() ? std::string("nothing") : text.substr(0, text.find(' '));
   };
-  const std::size_t at = search_->parting->at;
-  return "recorded: " + first_word(search_->recorded, at) + ", this core: " + first_word(search_->rerun, at);
+  return "recorded: " + first_word(search_->recorded) + ", this core: " + first_word(search_->rerun);
 }
 
 std::string LastStep::seen() const {
-  const auto text = [](const Actions& actions, std::size_t at) {
-    return at < actions.size() ? words(actions[at]) : std::string("no further action");
-  };
-  const std::size_t at = search_->parting->at;
-  return "recorded: " + text(search_->recorded, at) + "; this core: " + text(search_->rerun, at);
+  const auto text = [](const std::string& action) { return action.empty() ? "no further action" : action; };
+  return "recorded: " + text(search_->recorded) + "; this core: " + text(search_->rerun);
 }
 
 }  // namespace rtrs::tools

@@ -31,8 +31,8 @@ class LastStep {
   std::size_t inputs() const;  // up to the difference
 
   struct Candidate {
-    Inputs inputs;                // possible ones
-    std::vector<Action> actions;  // of the last, as recorded
+    Inputs inputs;            // possible ones
+    RecordedActions actions;  // of the last, as recorded
   };
   // Nothing when the two cores need not differ in the same way any more. `as` is the trace, maybe with
   // another configuration.

@@ -6,6 +6,7 @@
 
 #include "core/record/codec.hpp"
 #include "core/wire/imm.hpp"
+#include "tools/lib/minimize/device_follower.hpp"
 #include "tools/lib/trace/replay_machines.hpp"
 
 namespace rtrs::tools {
@@ -19,8 +20,9 @@ template <class... Inputs>
 bool read_input(std::variant<Inputs...>& out, const Record& record,
                 const trace::Compatibility& compatibility) {
   const auto try_one = [&]<class T>(std::type_identity<T>) {
-    if (record.event->id != kKindOf<T>) return false;
-    out = trace::get_struct<T>(record, compatibility.map(record.event->id));
+    using Event = typename EventOf<T>::Type;
+    if (record.event->id != kKindOf<Event>) return false;
+    out = trace::get_struct<Event>(record, compatibility.map(record.event->id));
     return true;
   };
   return (try_one(std::type_identity<Inputs>{}) || ...);
@@ -37,8 +39,9 @@ bool read_action(Variant& out, const Record& record, const trace::Compatibility&
       out = control;
       return true;
     } else {
-      if (record.event->id != kKindOf<T>) return false;
-      out = trace::get_struct<T>(record, compatibility.map(record.event->id));
+      using Event = typename EventOf<T>::Type;
+      if (record.event->id != kKindOf<Event>) return false;
+      out = trace::get_struct<Event>(record, compatibility.map(record.event->id));
       return true;
     }
   };
@@ -46,14 +49,20 @@ bool read_action(Variant& out, const Record& record, const trace::Compatibility&
 }
 
 // Follows a machine through the record to find out what belongs together.
-class Follower {
+class SessionFollower {
  public:
+  template <class Input>
+  InputMeta meta(const Input& input, std::uint32_t index) {
+    return std::visit([&](const auto& one) { return this->of(one, index); }, input);
+  }
   void on_connect(const ConKey& key) {
     std::uint32_t& newest = newest_[key.path];
     newest = std::max(newest, key.epoch);
   }
+
+ private:
   template <class Input>
-  InputMeta meta(const Input& input, std::uint32_t index) {
+  InputMeta of(const Input& input, std::uint32_t index) {
     InputMeta meta;
     if constexpr (requires { input.key; }) {
       const auto newest = newest_.find(input.key.path);
@@ -63,8 +72,6 @@ class Follower {
     meta.request = request(input, index);
     return meta;
   }
-
- private:
   std::uint32_t owner(std::uint32_t slot) const {
     const auto found = owners_.find(slot);
     return found == owners_.end() ? InputMeta::kNone : found->second;
@@ -95,6 +102,13 @@ class Follower {
   std::map<std::uint16_t, std::uint32_t> newest_;  // epoch by path
   std::map<std::uint32_t, std::uint32_t> owners_;  // by permit or chunk
   std::uint32_t depth_ = 0;
+};
+
+// One for each kind of machine.
+struct Follower {
+  SessionFollower session;
+  ClientDevicesFollower client_devices;
+  ServerDevicesFollower server_devices;
 };
 
 class Loader {
@@ -151,6 +165,15 @@ class Loader {
         add(record).machine = ServerInputs{begin.config, begin.session, {}, {}, {}};
         return;
       }
+      case kKindOf<trace::BeginClientDevices>:
+        add(record).machine = ClientDevicesInputs{};
+        return;
+      case kKindOf<trace::BeginServerDevices>: {
+        const auto begin = get<trace::BeginServerDevices>(record);
+        check(record, begin);
+        add(record).machine = ServerDevicesInputs{begin.options, begin.session, {}, {}, {}};
+        return;
+      }
       case kKindOf<trace::BeginServerRegistry>:
       case kKindOf<trace::End>:
         live_.erase(record.instance);
@@ -160,7 +183,8 @@ class Loader {
     }
     const auto live = live_.find(record.instance);
     if (live == live_.end()) return;
-    if (record.event->id == kKindOf<Connect>) followers_[live->second].on_connect(get<Connect>(record).key);
+    if (record.event->id == kKindOf<Connect>)
+      followers_[live->second].session.on_connect(get<Connect>(record).key);
     std::visit([&](auto& machine) { take(machine, record, followers_[live->second]); },
                loaded_.machines[live->second].machine);
   }
@@ -172,10 +196,30 @@ class Loader {
     if (record.event->id == kKindOf<trace::StateHash>) {
       machine.metas.back().state = get<trace::StateHash>(record).fingerprint;
     } else if (record.event->category == trace::EventClass::action) {
-      Action action;
-      if (read_action(action, record, *compatibility_, std::type_identity<Action>{}))
-        machine.actions.push_back(action);
+      typename std::remove_cvref_t<decltype(machine.actions)>::value_type action;
+      if (!read_action(action, record, *compatibility_, std::type_identity<decltype(action)>{})) return;
+      machine.actions.push_back(action);
+      follow(machine, follower);
     }
+  }
+
+  // The last action.
+  template <class Machine>
+  static void follow(Machine& machine, Follower& follower) {
+    const auto index = static_cast<std::uint32_t>(machine.inputs.size() - 1);
+    if constexpr (std::is_same_v<Machine, ClientDevicesInputs>)
+      follower.client_devices.on_action(machine.actions.back(), machine.actions.size() - 1, index);
+    else if constexpr (std::is_same_v<Machine, ServerDevicesInputs>)
+      follower.server_devices.on_action(machine.actions.back(), machine.metas, index);
+  }
+  template <class Machine>
+  static auto& follower_of(Follower& follower) {
+    if constexpr (std::is_same_v<Machine, ClientDevicesInputs>)
+      return follower.client_devices;
+    else if constexpr (std::is_same_v<Machine, ServerDevicesInputs>)
+      return follower.server_devices;
+    else
+      return follower.session;
   }
 
   template <class Machine>
@@ -184,7 +228,7 @@ class Loader {
     inputs.emplace_back();
     if (!read_input(inputs.back(), record, *compatibility_)) return inputs.pop_back();
     const auto index = static_cast<std::uint32_t>(inputs.size() - 1);
-    InputMeta meta = std::visit([&](const auto& one) { return follower.meta(one, index); }, inputs.back());
+    InputMeta meta = follower_of<Machine>(follower).meta(inputs.back(), index);
     meta.record = record.seq;
     meta.first_action = machine.actions.size();
     machine.metas.push_back(meta);

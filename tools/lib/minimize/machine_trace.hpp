@@ -12,6 +12,7 @@
 #include "core/proto/config.hpp"
 #include "core/proto/inputs.hpp"
 #include "core/record/kinds.hpp"
+#include "tools/lib/minimize/device_inputs.hpp"
 #include "tools/lib/trace/reader.hpp"
 
 namespace rtrs::tools {
@@ -26,31 +27,39 @@ struct InputMeta {
   // What the recorded machine did then: from here in MachineInputs::actions up to those of the next input.
   std::size_t first_action = 0;
   std::optional<std::uint64_t> state;  // its fingerprint after it, where it was recorded
+  // Devices: the number of the action that it answers; the id of a device that the answer to it gave, or 0.
+  static constexpr std::size_t kNothing = ~std::size_t{0};
+  std::size_t about = kNothing;
+  std::uint32_t gives = 0;
 };
 
-template <class Config, class Input>
+template <class Config, class Input, class RecordedAction = Action>
 struct MachineInputs {
   Config config;
   std::uint16_t session = 0;  // servers
   std::vector<Input> inputs;
   std::vector<InputMeta> metas;
-  std::vector<Action> actions;
+  std::vector<RecordedAction> actions;
 };
+struct NoConfig {};
 using ClientInputs = MachineInputs<ClientConfig, ClientInput>;
 using ServerInputs = MachineInputs<ServerConfig, ServerInput>;
+using ClientDevicesInputs = MachineInputs<NoConfig, ClientDevicesInput, ClientDevicesAction>;
+using ServerDevicesInputs = MachineInputs<rnbd::ServerOptions, ServerDevicesInput, ServerDevicesAction>;
 
 struct MachineTrace {
   InstanceId instance = 0;
   Nanos begin = 0;
   trace::Origin origin;
-  std::variant<ClientInputs, ServerInputs> machine;
+  std::variant<ClientInputs, ServerInputs, ClientDevicesInputs, ServerDevicesInputs> machine;
   std::size_t size() const {
     return std::visit([](const auto& one) { return one.inputs.size(); }, machine);
   }
 };
 
 struct LoadedTrace {
-  std::vector<MachineTrace> machines;  // sessions in the order they began; registries are left out
+  // Sessions and their devices in the order they began; registries are left out.
+  std::vector<MachineTrace> machines;
   std::uint64_t records = 0;
   std::string damage;  // where and why no more of it can be read; empty: it is whole
 };

@@ -25,12 +25,14 @@ Inputs first_numbers(std::size_t count) {
 std::uint32_t group_of(const MachineTrace& machine, std::uint32_t input, bool attempts) {
   return std::visit(
       [&](const auto& trace) {
-        return std::visit(
+        return visit_event(
             [attempts](const auto& one) -> std::uint32_t {
               if constexpr (requires { one.key; })
                 return attempts ? (one.key.epoch << 8U) + one.key.path : one.key.path;
               else if constexpr (requires { one.path; })
                 return attempts ? Thinning::kNoGroup : one.path;
+              else if constexpr (requires { one.device; })
+                return one.device;
               else
                 return Thinning::kNoGroup;
             },

@@ -1,6 +1,7 @@
 // The player of a machine's inputs, by the kind of machine.
 #pragma once
 #include "tools/lib/minimize/client_player.hpp"
+#include "tools/lib/minimize/devices_player.hpp"
 #include "tools/lib/minimize/server_player.hpp"
 
 namespace rtrs::tools {
@@ -10,6 +11,12 @@ inline ClientPlayer player_of(const ClientInputs& trace) {
 }
 inline ServerPlayer player_of(const ServerInputs& trace) {
   return ServerPlayer(trace);
+}
+inline ClientDevicesPlayer player_of(const ClientDevicesInputs& trace) {
+  return ClientDevicesPlayer(trace);
+}
+inline ServerDevicesPlayer player_of(const ServerDevicesInputs& trace) {
+  return ServerDevicesPlayer(trace);
 }
 
 }  // namespace rtrs::tools

@@ -16,30 +16,53 @@ int append_begin(trace::Writer& writer, const MachineTrace& machine, const Serve
   return writer.append(trace::kKindOf<trace::BeginServerSession>, machine.instance, &begin);
 }
 
+int append_begin(trace::Writer& writer, const MachineTrace& machine, const ClientDevicesInputs&) {
+  const trace::BeginClientDevices begin{machine.begin};
+  return writer.append(trace::kKindOf<trace::BeginClientDevices>, machine.instance, &begin);
+}
+int append_begin(trace::Writer& writer, const MachineTrace& machine, const ServerDevicesInputs& trace) {
+  const trace::BeginServerDevices begin{machine.begin, trace.session, trace.config};
+  return writer.append(trace::kKindOf<trace::BeginServerDevices>, machine.instance, &begin);
+}
+
+int append_action(trace::Writer& writer, InstanceId instance, const Action& action) {
+  return writer.append_action(instance, action);
+}
+template <class DeviceAction>
+int append_action(trace::Writer& writer, InstanceId instance, const DeviceAction& action) {
+  return visit_event(
+      [&](const auto& one) {
+        return writer.append(trace::kKindOf<std::remove_cvref_t<decltype(one)>>, instance, &one);
+      },
+      action);
+}
+
 template <class Machine>
 void play_and_write(const MachineTrace& machine, const Machine& trace, const Inputs& kept,
                     trace::Writer& writer, const RunOptions& options, Written& written) {
   auto player = player_of(trace);
   const auto keep = [&written](int error) { written.error = written.error != 0 ? written.error : error; };
   keep(append_begin(writer, machine, trace));
-  ActionList actions;
+  typename decltype(player)::Actions actions;
   for (const std::uint32_t number : kept) {
     const auto fed = player.prepare(trace.inputs[number], number, trace.metas[number]);
     if (!fed) continue;
     if (options.before) options.before(number, writer.records());
-    std::visit(
+    visit_event(
         [&](const auto& input) {
           keep(writer.append(trace::kKindOf<std::remove_cvref_t<decltype(input)>>, machine.instance, &input));
         },
         *fed);
     if (number == options.stop_at) return;
     if (options.last_actions != nullptr && number == kept.back()) {
-      for (const Action& action : *options.last_actions) keep(writer.append_action(machine.instance, action));
+      using RecordedActions = std::remove_cvref_t<decltype(trace.actions)>;
+      for (const auto& action : std::get<RecordedActions>(*options.last_actions))
+        keep(append_action(writer, machine.instance, action));
       return;
     }
     actions.clear();
     player.step(*fed, actions);
-    for (const Action& action : actions) keep(writer.append_action(machine.instance, action));
+    for (const auto& action : actions) keep(append_action(writer, machine.instance, action));
     if (options.hashes) {
       const trace::StateHash state{player.fingerprint()};
       keep(writer.append(trace::kKindOf<trace::StateHash>, machine.instance, &state));

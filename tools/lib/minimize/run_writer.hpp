@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/proto/actions.hpp"
@@ -12,6 +13,10 @@ namespace rtrs::tools {
 
 // Numbers of inputs, ascending.
 using Inputs = std::vector<std::uint32_t>;
+
+// Of the machine's kind.
+using RecordedActions =
+    std::variant<std::vector<Action>, std::vector<ClientDevicesAction>, std::vector<ServerDevicesAction>>;
 
 struct Written {
   int error = 0;  // positive errno
@@ -25,7 +30,7 @@ struct RunOptions {
   // This input is written and not fed, and it is the last: the one that stops the core.
   std::uint32_t stop_at = ~std::uint32_t{0};
   // What is written for the last input instead of what this core does then. Borrowed; null: what it does.
-  const std::vector<Action>* last_actions = nullptr;
+  const RecordedActions* last_actions = nullptr;
   bool hashes = false;  // the state after every input
 };
 // Impossible ones among the inputs `kept` are left out. The file replaces what is at `path`.

@@ -14,6 +14,7 @@ namespace rtrs::tools {
 class ServerPlayer {
  public:
   using Input = ServerInput;
+  using Actions = ActionList;
   explicit ServerPlayer(const MachineInputs<ServerConfig, ServerInput>& trace)
       : machine_(trace.config, trace.session) {}
 

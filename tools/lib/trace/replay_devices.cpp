@@ -5,29 +5,11 @@
 #include <type_traits>
 
 #include "core/rnbd/client_devices.hpp"
+#include "tools/lib/trace/recorded_name.hpp"
 #include "tools/lib/trace/replay_adapter.hpp"
 
 namespace rtrs::trace {
 namespace {
-
-// The bytes of which name_text() made this text.
-std::string name_of(const NameText& recorded) {
-  const std::string_view text = recorded.view();
-  const auto digit = [](char c) -> unsigned {
-    return static_cast<unsigned>(c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 0);
-  };
-  std::string name;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '\\' && at + 3 < text.size() && text[at + 1] == 'x') {
-      name += static_cast<char>(digit(text[at + 2]) << 4 | digit(text[at + 3]));
-      at += 3;
-    } else {
-      if (text[at] == '\\' && at + 1 < text.size()) ++at;
-      name += text[at];
-    }
-  }
-  return name;
-}
 
 // The parts that both machines share. Derived has an overload of on() for each event of an input.
 template <class Derived, class Machine, class Actions>
@@ -91,7 +73,7 @@ class ClientDevicesReplay final
   bool on(const LinkUp& event, Effects& effects) { return step(rnbd::LinkUp{event.extended}, effects); }
   bool on(const LinkDown&, Effects& effects) { return step(rnbd::LinkDown{}, effects); }
   bool on(const MapRequested& event, Effects& effects) {
-    const std::string name = name_of(event.name);
+    const std::string name = recorded_name(event.name);
     return step(rnbd::MapRequested{name, event.mode}, effects);
   }
   bool on(const UnmapRequested& event, Effects& effects) {

@@ -55,11 +55,7 @@ std::unique_ptr<ReplayMachine> make(const Record& record, const FieldMap& map, s
       return make_client_devices();
     case kKindOf<BeginServerDevices>: {
       const auto begin = get_struct<BeginServerDevices>(record, map);
-      const std::uint32_t generations = begin.options.generations;
-      if (generations == 0 || generations > rnbd::kMaxGenerations) {
-        why = "options.generations is out of range";
-        return nullptr;
-      }
+      if (refused(problem_of(begin))) return nullptr;
       return make_server_devices(begin.options);
     }
     default:
@@ -92,6 +88,12 @@ const char* problem_of(const BeginClient& begin) {
 const char* problem_of(const BeginServerSession& begin) {
   if (const char* problem = problem_of(begin.config)) return problem;
   return begin.session < kMaxSessions ? nullptr : "session is out of range";
+}
+
+const char* problem_of(const BeginServerDevices& begin) {
+  const std::uint32_t generations = begin.options.generations;
+  return generations != 0 && generations <= rnbd::kMaxGenerations ? nullptr
+                                                                  : "options.generations is out of range";
 }
 
 BlankFactory blank_core_machines() {

@@ -14,5 +14,6 @@ BlankFactory blank_core_machines();
 // Why no machine can be made from what the record says; null where one can.
 const char* problem_of(const BeginClient&);
 const char* problem_of(const BeginServerSession&);
+const char* problem_of(const BeginServerDevices&);
 
 }  // namespace rtrs::trace

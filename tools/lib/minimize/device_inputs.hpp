@@ -1,0 +1,76 @@
+// The inputs and actions of machines of RNBD devices, as a trace has them. Those with a name or a long
+// message in them are boxed, because there are few of them among many that are small.
+#pragma once
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "core/record/kinds.hpp"
+
+namespace rtrs::tools {
+
+// A value elsewhere in memory.
+template <class T>
+class Boxed {
+ public:
+  Boxed() : value_(std::make_unique<T>()) {}
+  Boxed(const T& value) : value_(std::make_unique<T>(value)) {}
+  Boxed(const Boxed& other) : value_(std::make_unique<T>(*other.value_)) {}
+  Boxed& operator=(const Boxed& other) {
+    *value_ = *other.value_;
+    return *this;
+  }
+  ~Boxed() = default;
+  T& operator*() noexcept { return *value_; }
+  const T& operator*() const noexcept { return *value_; }
+
+ private:
+  std::unique_ptr<T> value_;  // never null
+};
+
+// What an alternative of a variant holds.
+template <class T>
+struct EventOf {
+  using Type = T;
+};
+template <class T>
+struct EventOf<Boxed<T>> {
+  using Type = T;
+};
+template <class T>
+auto& unboxed(T& value) noexcept {
+  if constexpr (std::is_same_v<typename EventOf<std::remove_const_t<T>>::Type, std::remove_const_t<T>>)
+    return value;
+  else
+    return *value;
+}
+template <class Visit, class Variant>
+decltype(auto) visit_event(Visit&& visit, Variant& variant) {
+  return std::visit([&visit](auto& one) -> decltype(auto) { return visit(unboxed(one)); }, variant);
+}
+// Null where the variant holds another one.
+template <class Event, class Variant>
+const Event* event_if(const Variant& variant) {
+  return visit_event(
+      [](const auto& one) -> const Event* {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(one)>, Event>) return &one;
+        return nullptr;
+      },
+      variant);
+}
+
+using ClientDevicesInput = std::variant<trace::LinkUp, trace::LinkDown, Boxed<trace::MapRequested>,
+                                        trace::UnmapRequested, trace::RemapRequested, trace::MessageDone,
+                                        trace::IoBegun, trace::IoDone, trace::RetryDue, trace::ReopenDue>;
+using ClientDevicesAction =
+    std::variant<Boxed<trace::SendMessage>, trace::DeviceChanged, trace::CacheReplaced, trace::MapAnswered,
+                 trace::IoStarted, trace::IoJudged>;
+using ServerDevicesInput = std::variant<trace::DeviceRequest, Boxed<trace::LongDeviceRequest>,
+                                        trace::ExportOpened, trace::ExportMeasured, trace::StorageDone,
+                                        trace::SyncFailed, trace::DeviceForceClosed, trace::SessionClosed>;
+using ServerDevicesAction =
+    std::variant<trace::Storage, trace::Respond, trace::WriteBack, Boxed<trace::OpenExport>,
+                 trace::CloseExport, trace::MeasureExport, trace::CacheDamaged, trace::SessionDrained>;
+
+}  // namespace rtrs::tools
