@@ -24,19 +24,24 @@ struct MinOptions {
   std::string predicate;
   std::vector<std::string> shows;
   double seconds = 60;
+  std::uint64_t max_size = kMaxTraceBytes;
   bool hashes = false;
   bool rerun = false;
   bool json = false;
 };
 
-// The whole file. Says on stderr when it cannot be read.
-bool read_all(const MinOptions& options, const InputFile& file, std::string& bytes) {
-  trace::FdSource source(file.fd());
+// The whole file. Says on stderr when it cannot be read. Answers the exit code.
+int read_all(const MinOptions& options, const InputFile& file, std::string& bytes) {
+  BoundedSource source(file.fd(), options.max_size);
   char part[1 << 16];
   std::ptrdiff_t got = 0;
   while ((got = source.read(part, sizeof part)) > 0) bytes.append(part, static_cast<std::size_t>(got));
+  if (source.exceeded()) {
+    report_too_long(options.file, options.max_size);
+    return exit_cannot_read;
+  }
   if (got < 0) error("cannot read " + options.file + ": " + std::strerror(static_cast<int>(-got)));
-  return got == 0;
+  return got == 0 ? exit_ok : exit_usage;
 }
 
 int rerun(const MinOptions& options, std::string_view bytes) {
@@ -159,7 +164,7 @@ int minimize_file(const MinOptions& options) {
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
   std::string bytes;
-  if (!read_all(options, file, bytes)) return exit_usage;
+  if (const int wrong = read_all(options, file, bytes); wrong != exit_ok) return wrong;
   if (options.rerun) return rerun(options, bytes);
   const trace::ScratchFolder workplace;
   MinimizeOptions how = how_to(options, workplace.path().string());
@@ -216,6 +221,7 @@ void add_min(CLI::App& app, Runner& runner) {
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
             ->type_name("MARK");
         add_duration(command, "--time", options.seconds, "Stop after this long and write what there is");
+        add_max_size(command, options.max_size);
         command.add_flag("--hashes", options.hashes, "Write the state after every input too");
         command.add_flag("--rerun", options.rerun, "Only write what this core does on the inputs");
         command.add_flag("--json", options.json, "The result as a JSON object");

@@ -19,6 +19,7 @@ struct SimulateOptions {
   std::string out;
   std::uint64_t seeds = 200;
   double seconds = 120;
+  std::uint64_t max_size = kMaxTraceBytes;
   bool json = false;
 };
 
@@ -61,8 +62,12 @@ int find_scenario(const SimulateOptions& options) {
   if (!may_write(options.out)) return exit_usage;
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
-  trace::FdSource source(file.fd());
+  BoundedSource source(file.fd(), options.max_size);
   const auto trace = load_machines(source);
+  if (source.exceeded()) {
+    report_too_long(options.file, options.max_size);
+    return exit_cannot_read;
+  }
   if (!trace) {
     error(options.file + ": " + trace.error());
     return exit_cannot_read;
@@ -117,6 +122,7 @@ void add_simulate(CLI::App& app, Runner& runner) {
             ->capture_default_str()
             ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000}));
         add_duration(command, "--time", options.seconds, "Stop after this long");
+        add_max_size(command, options.max_size);
         command.add_flag("--json", options.json, "The result as a JSON object");
       },
       find_scenario)

@@ -1,5 +1,7 @@
 #include "tools/urtrs-replay/commands.hpp"
 
+#include "tools/lib/command/files.hpp"
+
 namespace rtrs::tools {
 
 // command_NAME.cpp
@@ -16,6 +18,11 @@ void add_pcap(CLI::App&, Runner&);
 void add_replay(CLI::App&, Runner&);
 void add_seq(CLI::App&, Runner&);
 void add_stat(CLI::App&, Runner&);
+
+void report_too_long(const std::string& path, std::uint64_t max_size) {
+  error(path + ": longer than " + std::to_string(max_size) +
+        " bytes; the whole trace is held in memory: record less, or allow more with --max-size");
+}
 
 void add_commands(CLI::App& app, Runner& runner) {
   add_cat(app, runner);

@@ -2,6 +2,7 @@
 // line in commands.cpp; main.cpp knows none of them.
 #pragma once
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <sstream>
@@ -55,6 +56,24 @@ inline void add_duration(CLI::App& command, const char* name, double& into, cons
       ->type_name("TIME")
       ->default_str(preset.str());
 }
+
+// For commands that hold a whole trace in memory: the longest file that they read.
+inline constexpr std::uint64_t kMaxTraceBytes = 1ULL << 30;
+inline void add_max_size(CLI::App& command, std::uint64_t& into) {
+  command
+      .add_option_function<std::string>(
+          "--max-size",
+          [&into](const std::string& text) {
+            const auto size = parse_size(text);
+            if (!size) throw CLI::ValidationError("--max-size", size.error());
+            into = *size;
+          },
+          "Longest trace to read; it takes several times as much memory")
+      ->type_name("SIZE")
+      ->default_str("1G");
+}
+// Says on stderr that the trace is longer.
+void report_too_long(const std::string& path, std::uint64_t max_size);
 
 // commands.cpp: adds all of them.
 void add_commands(CLI::App& app, Runner& runner);

@@ -60,6 +60,16 @@ class ExitCodes(unittest.TestCase):
         for pair in ((self.cut, CLIENT), (CLIENT, self.cut)):
             self.assertIn("nothing more in " + self.cut, run("diff", *pair, code=5))
 
+    def test_a_trace_that_is_too_long(self):
+        size = os.path.getsize(CLIENT)
+        for command in (("min", CLIENT, "--out", os.path.join(self.folder, "a")),
+                        ("simulate", CLIENT, "--seeds", "1", "--out", os.path.join(self.folder, "b"))):
+            with self.subTest(command=command):
+                run(*command, "--max-size", f"{size - 1}B", code=3)
+                self.assertFalse(os.path.exists(command[-1]))
+                run(*command, "--max-size", f"{size}B", code=0)
+                run(*command, "--max-size", "much", code=2)
+
     def test_no_trace_no_file_and_no_room(self):
         for command in self.verbs(self.text):
             with self.subTest(command=command):

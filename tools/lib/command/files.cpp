@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -47,6 +48,18 @@ std::string printable(std::string_view text, bool colors) {
     }
   }
   return out;
+}
+
+std::ptrdiff_t BoundedSource::read(void* to, std::size_t size) noexcept {
+  if (left_ == 0) {
+    char next = 0;
+    const std::ptrdiff_t got = exceeded_ ? 1 : source_.read(&next, 1);
+    exceeded_ = got > 0;
+    return exceeded_ ? -EFBIG : got;
+  }
+  const std::ptrdiff_t got = source_.read(to, static_cast<std::size_t>(std::min<std::uint64_t>(size, left_)));
+  if (got > 0) left_ -= static_cast<std::uint64_t>(got);
+  return got;
 }
 
 void error(const std::string& text) {

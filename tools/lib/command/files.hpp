@@ -26,6 +26,19 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
+// The first `most` bytes of a file. Where it has more, the next read fails with EFBIG.
+class BoundedSource final : public trace::Source {
+ public:
+  BoundedSource(int fd, std::uint64_t most) : source_(fd), left_(most) {}  // borrowed
+  std::ptrdiff_t read(void* to, std::size_t size) noexcept override;
+  bool exceeded() const { return exceeded_; }
+
+ private:
+  trace::FdSource source_;
+  std::uint64_t left_;
+  bool exceeded_ = false;
+};
+
 // The text with control characters (C0 but tab and line feed, DEL, C1) as \u001b, so that a name out of a
 // file cannot command a terminal. Valid within JSON too. `colors` leaves sequences that only choose a colour
 // as they are.
