@@ -72,7 +72,7 @@ void Server::Impl::retire(Fabric& fabric, Nanos now, Session& session) {
 }
 
 void Server::Impl::drop(Nanos now, std::uint16_t index) {
-  ActionList nothing;
+  RegistryActions nothing;
   ask_registry(SessionDropped{now, index}, nothing);
 }
 

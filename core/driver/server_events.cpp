@@ -98,18 +98,18 @@ void Server::Impl::handle_connect(Fabric& fabric, Nanos now, const FabricEvent& 
   };
   if (!request) return refused(Reason::protocol_violation, wire::linux_errno::kEconnreset);
   if (closing) return refused(Reason::requested, wire::linux_errno::kEconnreset);
-  ActionList answer;
+  RegistryActions answer;
   ask_registry(
       SessionSought{now, event.request, request.value.paths_uuid, request.value.first_conn, event.host},
       answer);
   RTRS_ASSERT(!answer.empty());
-  for (const Action& one : answer) {
-    const auto* crowded = std::get_if<CrowdOut>(&std::get<ControlAction>(one));
+  for (const RegistryAction& one : answer) {
+    const auto* crowded = std::get_if<CrowdOut>(&one);
     if (crowded == nullptr) continue;
     ++counted.crowded_out;
     feed(fabric, *sessions[crowded->session], CloseRequested{now});
   }
-  const auto& action = std::get<ControlAction>(*(answer.end() - 1));
+  const RegistryAction& action = *(answer.end() - 1);
   if (const auto* answered = std::get_if<Reject>(&action))
     return refused(answered->reason, answered->peer_errno);
   admit(fabric, now, event, request.value, std::get<AdmitSession>(action));
@@ -170,10 +170,10 @@ void Server::Impl::handle_info(Fabric& fabric, Nanos now, Session& session, cons
     Fingerprint high;
     high.add(low.value());
     high.add(name);
-    ActionList answer;
+    RegistryActions answer;
     ask_registry(NameClaimed{now, session.machine.index(), low.value(), high.value()}, answer);
     RTRS_ASSERT(answer.size() == 1);
-    refusal_errno = std::get<AnswerName>(std::get<ControlAction>(*answer.begin())).refusal_errno;
+    refusal_errno = std::get<AnswerName>(answer[0]).refusal_errno;
     if (refusal_errno == 0) session.name = name;
   }
   feed(fabric, session, InfoRequested{now, event.key, refusal_errno});

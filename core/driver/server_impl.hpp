@@ -96,7 +96,7 @@ struct Server::Impl {
     return static_cast<InstanceId>(session.machine.index() + 1);
   }
   template <class Input>
-  void ask_registry(const Input& input, ActionList& answer) {
+  void ask_registry(const Input& input, RegistryActions& answer) {
     if (recorder != nullptr) recorder->input(kRegistry, input);
     registry.on(input, answer);
     if (recorder != nullptr) recorder->actions(kRegistry, answer);

@@ -27,6 +27,7 @@
 #include <variant>
 
 #include "core/base/assert.hpp"
+#include "core/base/fixed_vector.hpp"
 #include "core/base/reflect.hpp"
 #include "core/proto/errc.hpp"
 #include "core/proto/ids.hpp"
@@ -247,8 +248,11 @@ struct AnswerName {
 
 using ControlAction =
     std::variant<Connect, Accept, Reject, Disconnect, SendInfoReq, SendInfoRsp, SendFenceReq, SendFenceRsp,
-                 PathChanged, LinkChanged, FailedOver, ReleasePath, EndSession, AdmitSession, AnswerName,
-                 CrowdOut, ProbeDelivery>;
+                 PathChanged, LinkChanged, FailedOver, ReleasePath, EndSession, ProbeDelivery>;
+
+// Of the registry: one may give way before the answer.
+using RegistryAction = std::variant<AdmitSession, Reject, AnswerName, CrowdOut>;
+using RegistryActions = FixedVector<RegistryAction, 2>;
 
 // At most eleven alternatives, so that visiting stays a switch.
 using Action = std::variant<PostRequest, PostResponse, PostImm, PostReceive, Complete, Deliver, StoreKey,

@@ -45,9 +45,9 @@ std::uint32_t ServerRegistry::most_crowded_host() const noexcept {
   return host;
 }
 
-void ServerRegistry::crowd_out(std::uint32_t host, ActionList& out) noexcept {
+void ServerRegistry::crowd_out(std::uint32_t host, RegistryActions& out) noexcept {
   const std::size_t at = oldest_of(host);
-  out.push(CrowdOut{half_open_[at]});
+  out.push_back(CrowdOut{half_open_[at]});
   half_open_.erase_at(at);
 }
 
@@ -57,18 +57,18 @@ void ServerRegistry::forget_half_open(std::uint16_t session) noexcept {
   }
 }
 
-void ServerRegistry::on(const SessionSought& in, ActionList& out) noexcept {
+void ServerRegistry::on(const SessionSought& in, RegistryActions& out) noexcept {
   std::size_t unused = entries_.size();
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (!entries_[i].live) {
       unused = std::min(unused, i);
     } else if (entries_[i].uuid == in.paths_uuid) {
-      out.push(AdmitSession{in.request, static_cast<std::uint16_t>(i), false});
+      out.push_back(AdmitSession{in.request, static_cast<std::uint16_t>(i), false});
       return;
     }
   }
   if (!in.first_conn) {
-    out.push(Reject{in.request, Reason::unknown_session, wire::linux_errno::kEnxio});
+    out.push_back(Reject{in.request, Reason::unknown_session, wire::linux_errno::kEnxio});
     return;
   }
   const bool crowded = half_open_of(in.host) >= max_half_open_;
@@ -78,7 +78,7 @@ void ServerRegistry::on(const SessionSought& in, ActionList& out) noexcept {
     const bool own = half_open_of(in.host) != 0;
     const bool room = crowded || own || (live_ >= max_sessions_ && !half_open_.empty());
     if (room && !crowded) crowd_out(own ? in.host : most_crowded_host(), out);
-    out.push(
+    out.push_back(
         Reject{in.request, Reason::too_many_sessions,
                static_cast<std::uint16_t>(room ? wire::linux_errno::kEbusy : wire::linux_errno::kEnomem)});
     return;
@@ -94,10 +94,10 @@ void ServerRegistry::on(const SessionSought& in, ActionList& out) noexcept {
   }
   ++live_;
   half_open_.push_back(static_cast<std::uint16_t>(unused));
-  out.push(AdmitSession{in.request, static_cast<std::uint16_t>(unused), true});
+  out.push_back(AdmitSession{in.request, static_cast<std::uint16_t>(unused), true});
 }
 
-void ServerRegistry::on(const NameClaimed& in, ActionList& out) noexcept {
+void ServerRegistry::on(const NameClaimed& in, RegistryActions& out) noexcept {
   Entry& claimant = entries_[in.session];
   RTRS_ASSERT(claimant.live);
   const auto owns = [&in](const Entry& entry) {
@@ -111,10 +111,10 @@ void ServerRegistry::on(const NameClaimed& in, ActionList& out) noexcept {
     claimant.digest_high = in.digest_high;
   }
   if (granted) forget_half_open(in.session);
-  out.push(AnswerName{in.session, static_cast<std::uint16_t>(granted ? 0 : wire::linux_errno::kEperm)});
+  out.push_back(AnswerName{in.session, static_cast<std::uint16_t>(granted ? 0 : wire::linux_errno::kEperm)});
 }
 
-void ServerRegistry::on(const SessionDropped& in, ActionList&) noexcept {
+void ServerRegistry::on(const SessionDropped& in, RegistryActions&) noexcept {
   RTRS_ASSERT(entries_[in.session].live);
   entries_[in.session] = Entry{};
   forget_half_open(in.session);

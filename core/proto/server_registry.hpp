@@ -24,11 +24,11 @@ class ServerRegistry {
   // A session is half open until it has a name, which INFO_REQ brings. Anybody can make such sessions with
   // one small message each, so they give way (CrowdOut): the oldest of a client address with max_half_open of
   // them; and, when there are max_sessions, the oldest of the address that has most.
-  void on(const SessionSought&, ActionList&) noexcept;
+  void on(const SessionSought&, RegistryActions&) noexcept;
   // Answered by AnswerName: EPERM when another session owns the name or this one has another.
-  void on(const NameClaimed&, ActionList&) noexcept;
+  void on(const NameClaimed&, RegistryActions&) noexcept;
   // The session is over: index, identity and name are free again.
-  void on(const SessionDropped&, ActionList&) noexcept;
+  void on(const SessionDropped&, RegistryActions&) noexcept;
 
   unsigned session_count() const noexcept { return live_; }
   std::uint64_t fingerprint() const noexcept;
@@ -54,7 +54,7 @@ class ServerRegistry {
   // Position in half_open_ of the oldest of `host`.
   std::size_t oldest_of(std::uint32_t host) const noexcept;
   std::uint32_t most_crowded_host() const noexcept;
-  void crowd_out(std::uint32_t host, ActionList&) noexcept;
+  void crowd_out(std::uint32_t host, RegistryActions&) noexcept;
   void forget_half_open(std::uint16_t session) noexcept;
 
   FixedVector<Entry, kMaxSessions> entries_;  // by session index

@@ -17,16 +17,15 @@ class ServerRegistryTest : public testing::Test {
  protected:
   template <class Answer, class Input>
   Answer ask(const Input& input, std::vector<std::uint16_t> crowded_out = {}) {
-    ActionList out;
+    RegistryActions out;
     registry.on(input, out);
     std::vector<std::uint16_t> given_way;
-    for (const Action& action : out) {
-      if (const auto* crowded = std::get_if<CrowdOut>(&std::get<ControlAction>(action)))
-        given_way.push_back(crowded->session);
+    for (const RegistryAction& action : out) {
+      if (const auto* crowded = std::get_if<CrowdOut>(&action)) given_way.push_back(crowded->session);
     }
     EXPECT_EQ(given_way, crowded_out);
     EXPECT_EQ(out.size(), crowded_out.size() + 1);
-    return std::get<Answer>(std::get<ControlAction>(*(out.end() - 1)));
+    return std::get<Answer>(*(out.end() - 1));
   }
   static SessionSought from(std::uint32_t host, std::uint8_t session) {
     return SessionSought{0, 77, uuid(session), true, host};
@@ -41,7 +40,7 @@ class ServerRegistryTest : public testing::Test {
     return ask<AnswerName>(NameClaimed{0, session, name, ~name}).refusal_errno;
   }
   void drop(std::uint16_t session) {
-    ActionList out;
+    RegistryActions out;
     registry.on(SessionDropped{0, session}, out);
     EXPECT_TRUE(out.empty());
   }

@@ -51,22 +51,20 @@ class CheckedRegistry {
   };
 
   template <class Input>
-  std::optional<Action> ask(const Input& input) {
-    ActionList out;
+  std::optional<RegistryAction> ask(const Input& input) {
+    RegistryActions out;
     registry_.on(input, out);
     crowded_out_.clear();
-    for (const Action& action : out) {
-      const auto* control = std::get_if<ControlAction>(&action);
-      const auto* crowded = control == nullptr ? nullptr : std::get_if<CrowdOut>(control);
+    for (const RegistryAction& action : out) {
+      const auto* crowded = std::get_if<CrowdOut>(&action);
       if (crowded != nullptr) crowded_out_.push_back(crowded->session);
     }
     if (out.size() != crowded_out_.size() + 1) return {};
     return *(out.end() - 1);
   }
   template <class Answer>
-  static const Answer* as_answer(const std::optional<Action>& action) {
-    const auto* control = action ? std::get_if<ControlAction>(&*action) : nullptr;
-    return control == nullptr ? nullptr : std::get_if<Answer>(control);
+  static const Answer* as_answer(const std::optional<RegistryAction>& action) {
+    return action ? std::get_if<Answer>(&*action) : nullptr;
   }
 
   const char* seek(unsigned who, bool first) {
@@ -129,7 +127,7 @@ class CheckedRegistry {
   const char* drop(unsigned which) {
     if (sessions_.empty()) return nullptr;
     const auto at = std::next(sessions_.begin(), which % sessions_.size());
-    ActionList out;
+    RegistryActions out;
     registry_.on(SessionDropped{0, at->first}, out);
     if (at->second.name) owners_.erase(*at->second.name);
     sessions_.erase(at);

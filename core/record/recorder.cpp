@@ -120,6 +120,12 @@ void Recorder::append_actions(InstanceId instance, const ActionList& list) noexc
   end_step(instance);
 }
 
+void Recorder::append_actions(InstanceId instance, const RegistryActions& list) noexcept {
+  for (const RegistryAction& action : list)
+    std::visit([&, this](const auto& one) { this->append_event(instance, one); }, action);
+  end_step(instance);
+}
+
 void Recorder::end_step(InstanceId instance) noexcept {
   if (checking_ && broken_ == nullptr) check_state(instance);
   if (!live_ && writing_) hash_state(instance);

@@ -119,7 +119,8 @@ class Recorder {
     std::visit([this, instance](const auto& one) { this->input(instance, one); }, value);
   }
   // What the machine asked for in that step. The ring keeps only the number.
-  void actions(InstanceId instance, const ActionList& list) noexcept {
+  template <class Actions>
+  void actions(InstanceId instance, const Actions& list) noexcept {
     slots_[(head_ - 1) & mask_].actions = static_cast<std::uint32_t>(list.size());
     if (writing_) [[unlikely]]
       append_actions(instance, list);
@@ -204,6 +205,7 @@ class Recorder {
   void put_large(trace::KindId kind, InstanceId instance, const void* value, std::size_t size) noexcept;
   void append(trace::KindId kind, InstanceId instance, const void* value) noexcept;
   void append_actions(InstanceId instance, const ActionList& list) noexcept;
+  void append_actions(InstanceId instance, const RegistryActions& list) noexcept;
   void append_devices(InstanceId instance, std::span<const rnbd::ClientAction> list) noexcept;
   void append_devices(InstanceId instance, std::span<const rnbd::ServerAction> list) noexcept;
   template <class Event>

@@ -294,7 +294,7 @@ void MachineWorld::server_asks(std::uint16_t session, const ControlAction& actio
     message.cookie = fence->cookie;
     send(by_server(fence->key), false, message);
   } else if (std::holds_alternative<EndSession>(action)) {
-    ActionList none;
+    RegistryActions none;
     registry_.on(SessionDropped{now_, session}, none);
   }
 }

@@ -160,9 +160,9 @@ void MachineWorld::arrive_at_server(std::uint32_t id) {
       connect_arrives(id, message);
       break;
     case Message::Kind::info_req: {
-      ActionList out;
+      RegistryActions out;
       registry_.on(NameClaimed{now_, static_cast<std::uint16_t>(key.path / kMaxPaths), 1, 1}, out);
-      const auto* answer = std::get_if<AnswerName>(std::get_if<ControlAction>(out.begin()));
+      const auto* answer = std::get_if<AnswerName>(out.begin());
       RTRS_ASSERT(answer != nullptr);
       feed_server(key, InfoRequested{now_, key, answer->refusal_errno});
       break;
@@ -188,11 +188,10 @@ void MachineWorld::arrive_at_server(std::uint32_t id) {
 }
 
 void MachineWorld::connect_arrives(std::uint32_t id, const Message& message) {
-  ActionList out;
+  RegistryActions out;
   registry_.on(SessionSought{now_, id, uuid_of(0), message.first_conn}, out);
-  const ControlAction& verdict = *std::get_if<ControlAction>(out.begin());
-  const auto* admit = std::get_if<AdmitSession>(&verdict);
-  if (admit == nullptr) return server_asks(0, verdict);
+  const auto* admit = std::get_if<AdmitSession>(out.begin());
+  if (admit == nullptr) return server_asks(0, ControlAction(std::get<Reject>(out[0])));
   const std::uint16_t depth = config_.server.queue_depth;
   if (admit->session == sessions_.size()) {
     sessions_.emplace_back(config_.server, admit->session);

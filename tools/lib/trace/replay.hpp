@@ -25,6 +25,9 @@ class Effects {
     const std::uint8_t* const end = put_action_fields(scratch_, action, kind);
     add(kind, end);
   }
+  void add(const RegistryAction& action) {
+    std::visit([this](const auto& one) { add_event(one); }, action);
+  }
   // Of a machine whose actions are no Action.
   template <class T>
   void add_event(const T& value) {

@@ -1,4 +1,4 @@
-// Makes a ReplayMachine of any class with `void on(const Input&, ActionList&)` for each alternative of a
+// Makes a ReplayMachine of any class with `void on(const Input&, Actions&)` for each alternative of a
 // variant and `fingerprint()`.
 #pragma once
 #include <array>
@@ -24,11 +24,11 @@ const char* load_state(Machine& machine, std::string_view bytes, std::uint64_t l
   }
 }
 
-template <class Machine, class Inputs>
+template <class Machine, class Inputs, class Actions = ActionList>
 class ReplayAdapter;
 
-template <class Machine, class... Inputs>
-class ReplayAdapter<Machine, std::variant<Inputs...>> final : public ReplayMachine {
+template <class Machine, class... Inputs, class Actions>
+class ReplayAdapter<Machine, std::variant<Inputs...>, Actions> final : public ReplayMachine {
  public:
   template <class... Arguments>
   explicit ReplayAdapter(Arguments&&... arguments) : machine_(std::forward<Arguments>(arguments)...) {}
@@ -39,7 +39,7 @@ class ReplayAdapter<Machine, std::variant<Inputs...>> final : public ReplayMachi
     if (kind >= kKindLimit || kTable[kind] == nullptr) return false;
     actions_.clear();
     kTable[kind](machine_, input, map, actions_);
-    for (const Action& action : actions_) effects.add(action);
+    for (const auto& action : actions_) effects.add(action);
     return true;
   }
   std::uint64_t fingerprint() const override { return machine_.fingerprint(); }
@@ -53,10 +53,10 @@ class ReplayAdapter<Machine, std::variant<Inputs...>> final : public ReplayMachi
   }
 
  private:
-  using Step = void (*)(Machine&, const Record&, const FieldMap&, ActionList&);
+  using Step = void (*)(Machine&, const Record&, const FieldMap&, Actions&);
   using Table = std::array<Step, kKindLimit>;
   template <class Input>
-  static void step(Machine& machine, const Record& record, const FieldMap& map, ActionList& actions) {
+  static void step(Machine& machine, const Record& record, const FieldMap& map, Actions& actions) {
     machine.on(get_struct<Input>(record, map), actions);
   }
   static constexpr Table make_table() {
@@ -66,7 +66,7 @@ class ReplayAdapter<Machine, std::variant<Inputs...>> final : public ReplayMachi
   }
 
   Machine machine_;
-  ActionList actions_;
+  Actions actions_;
 };
 
 }  // namespace rtrs::trace

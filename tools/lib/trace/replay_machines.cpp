@@ -49,7 +49,7 @@ std::unique_ptr<ReplayMachine> make(const Record& record, const FieldMap& map, s
     }
     case kKindOf<BeginServerRegistry>: {
       const auto begin = get_struct<BeginServerRegistry>(record, map);
-      return std::make_unique<ReplayAdapter<ServerRegistry, RegistryInput>>(begin.config);
+      return std::make_unique<ReplayAdapter<ServerRegistry, RegistryInput, RegistryActions>>(begin.config);
     }
     case kKindOf<BeginClientDevices>:
       return make_client_devices();
@@ -70,7 +70,7 @@ std::unique_ptr<ReplayMachine> blank(MachineKind kind) {
     case MachineKind::server_session:
       return std::make_unique<ReplayAdapter<ServerSession, ServerInput>>(ServerConfig{}, std::uint16_t{0});
     case MachineKind::server_registry:
-      return std::make_unique<ReplayAdapter<ServerRegistry, RegistryInput>>(ServerConfig{});
+      return std::make_unique<ReplayAdapter<ServerRegistry, RegistryInput, RegistryActions>>(ServerConfig{});
     case MachineKind::client_devices:
       return make_client_devices();
     case MachineKind::server_devices:
