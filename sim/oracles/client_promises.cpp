@@ -35,6 +35,8 @@ void ClientPromises::poll_begins(const Before& before) {
 
 void ClientPromises::note(const PathEvent& news) {
   if (news.kind == PathEvent::Kind::link_down) down_since_ = news.at;
+  if (news.kind == PathEvent::Kind::link_up && news.at >= down_since_ + config_.queue_timeout)
+    outage_ = {down_since_, news.at};
   if (news.kind == PathEvent::Kind::path) note_path(news.path, news.at);
 }
 
@@ -75,7 +77,8 @@ void ClientPromises::completed(std::uint32_t io, Errc result, Nanos submitted, N
   }
   if (result != Errc::no_path || config_.queue_timeout == kNever) return;
   if (early(submitted, down_since_, now) && early(submitted, down_before_, now) &&
-      early(submitted, before_.without_permits_since, now))
+      early(submitted, before_.without_permits_since, now) &&
+      (whole_requests_ || early(submitted, outage_.since, outage_.until)))
     judge_.fail(Oracle::promises, now,
                 "request " + std::to_string(io) +
                     " failed for want of a path before queue_timeout without one was over");

@@ -53,6 +53,11 @@ class ClientPromises {
   std::array<Nanos, kMaxPaths> asked_;  // to end; kNever: the path has tried again since
   // The last time without a path, and the one that counted when the poll began. From the start of the client.
   Nanos down_since_ = 0;
+  // The last time without a path that was as long as queue_timeout. A message that failed then may belong to
+  // a request whose other messages end later.
+  struct Outage {
+    Nanos since = kNever, until = 0;
+  } outage_;
   Nanos down_before_ = 0;
   Reason missed_ = Reason::none;  // of a path that a deadline ended in this poll
   std::uint64_t timeouts_ = 0;    // requests that failed with request_timeout
