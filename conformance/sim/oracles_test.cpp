@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "sim/oracles/client_promises.hpp"
+#include "conformance/sim/test_judge.hpp"
 #include "sim/oracles/data_integrity.hpp"
 #include "sim/oracles/exactly_once.hpp"
 #include "sim/oracles/heartbeat_watch.hpp"
@@ -16,14 +16,6 @@
 #include "sim/oracles/slot_exclusivity.hpp"
 
 namespace rtrs::sim {
-
-namespace {
-
-bool fails_with(const Judge& judge, Oracle oracle) {
-  return judge.failed() && judge.failure().oracle == oracle;
-}
-
-}  // namespace
 
 TEST(ExactlyOnce, OneCallbackWithTheServersWordIsRight) {
   Judge judge;
@@ -250,109 +242,6 @@ TEST(ExactlyOnce, OfALiarOnlyTheNumberOfCallbacksCounts) {
   EXPECT_FALSE(judge.failed());
   once.completed(1, Errc::ok, 0, 2, false);
   EXPECT_TRUE(fails_with(judge, Oracle::exactly_once));
-}
-
-namespace {
-
-ClientConfig hurried() {
-  ClientConfig config;
-  config.queue_timeout = seconds(10);
-  config.request_timeout = seconds(5);
-  return config;
-}
-PathEvent path_event(PathState state, Reason reason, Nanos at, Nanos delay = 0) {
-  PathEvent event;
-  event.at = at;
-  event.path = PathChanged{0, state, reason, 0, 0, delay};
-  return event;
-}
-PathEvent link_down(Nanos at) {
-  PathEvent event;
-  event.kind = PathEvent::Kind::link_down;
-  event.at = at;
-  return event;
-}
-
-}  // namespace
-
-TEST(ClientPromises, NoPathBeforeQueueTimeoutWithoutAPathIsFound) {
-  Judge judge;
-  ClientPromises promises(judge, hurried(), true);
-  promises.note(link_down(seconds(100)));
-  promises.poll_begins({});
-  promises.completed(1, Errc::no_path, seconds(50), seconds(110));
-  EXPECT_FALSE(judge.failed());
-  promises.completed(2, Errc::no_path, seconds(50), seconds(110) - 1);
-  EXPECT_TRUE(fails_with(judge, Oracle::promises));
-}
-
-TEST(ClientPromises, NoPathCountsFromTheSubmissionToo) {
-  Judge judge;
-  ClientPromises promises(judge, hurried(), true);
-  promises.note(link_down(seconds(100)));
-  promises.poll_begins({});
-  promises.completed(1, Errc::no_path, seconds(105), seconds(112));
-  EXPECT_TRUE(fails_with(judge, Oracle::promises));
-}
-
-TEST(ClientPromises, APathLostForRequestTimeoutWithoutARequestThatFailsIsFound) {
-  Judge judge;
-  ClientPromises promises(judge, hurried(), true);
-  for (const bool fails : {true, false}) {
-    EXPECT_FALSE(judge.failed());
-    promises.poll_begins({});
-    promises.note(path_event(PathState::draining, Reason::request_timeout, 1));
-    promises.note(path_event(PathState::waiting, Reason::request_timeout, 2));
-    if (fails) promises.completed(1, Errc::request_timeout, 0, 2);
-    promises.poll_ends(0, true, 2);
-  }
-  EXPECT_TRUE(fails_with(judge, Oracle::promises));
-}
-
-TEST(ClientPromises, ADeadlineBeforeWhatTheFabricHoldsIsFound) {
-  Judge judge;
-  ClientPromises promises(judge, hurried(), true);
-  for (const std::size_t taken : {5U, 4U}) {
-    EXPECT_FALSE(judge.failed());
-    promises.poll_begins({5, kNever, 0});
-    promises.note(path_event(PathState::draining, Reason::info_timeout, 1));
-    promises.poll_ends(taken, true, 1);
-  }
-  EXPECT_TRUE(fails_with(judge, Oracle::promises));
-}
-
-TEST(ClientPromises, APathThatIsClosedThoughNobodyAskedIsFound) {
-  Judge judge;
-  ClientPromises promises(judge, hurried(), true);
-  promises.asked_to_end(0, 5);
-  promises.note(path_event(PathState::connecting, Reason::none, 5));
-  promises.note(path_event(PathState::closed, Reason::requested, 6));
-  EXPECT_FALSE(judge.failed());
-  promises.note(path_event(PathState::connecting, Reason::none, 7));
-  promises.note(path_event(PathState::closed, Reason::depth_changed, 8));
-  EXPECT_TRUE(fails_with(judge, Oracle::promises));
-}
-
-TEST(ClientPromises, ADelayWithoutBoundIsFound) {
-  Judge judge;
-  const ClientConfig config = hurried();
-  ClientPromises promises(judge, config, true);
-  const Nanos longest = config.reconnect_max + config.reconnect_jitter;
-  promises.note(path_event(PathState::waiting, Reason::connect_refused, 0, longest));
-  EXPECT_FALSE(judge.failed());
-  promises.note(path_event(PathState::waiting, Reason::connect_refused, 0, longest + 1));
-  EXPECT_TRUE(fails_with(judge, Oracle::promises));
-}
-
-TEST(ClientPromises, SilenceOfAConnectionThatDeliversIsFound) {
-  Judge judge;
-  ClientPromises promises(judge, hurried(), true);
-  promises.poll_begins({0, kNever, 2});
-  promises.note(path_event(PathState::draining, Reason::connection_silent, 0));
-  EXPECT_FALSE(judge.failed());
-  promises.poll_begins({0, kNever, 1});
-  promises.note(path_event(PathState::draining, Reason::connection_silent, 0));
-  EXPECT_TRUE(fails_with(judge, Oracle::promises));
 }
 
 TEST(Judge, NamesEveryMarkOnce) {

@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "core/record/writer.hpp"
@@ -44,6 +46,18 @@ int read_all(const MinOptions& options, const InputFile& file, std::string& byte
   return got == 0 ? exit_ok : exit_usage;
 }
 
+// The session of the trace, without its block devices; or the devices where the trace has nothing else, as a
+// short one. Null where it has several.
+const MachineTrace* only_machine(const LoadedTrace& trace) {
+  const auto is_session = [](const MachineTrace& machine) {
+    return std::holds_alternative<ClientInputs>(machine.machine) ||
+           std::holds_alternative<ServerInputs>(machine.machine);
+  };
+  const auto sessions = std::count_if(trace.machines.begin(), trace.machines.end(), is_session);
+  if (sessions == 1) return &*std::find_if(trace.machines.begin(), trace.machines.end(), is_session);
+  return sessions == 0 && trace.machines.size() == 1 ? &trace.machines[0] : nullptr;
+}
+
 int rerun(const MinOptions& options, std::string_view bytes) {
   trace::MemorySource source(bytes);
   const auto trace = load_machines(source);
@@ -52,15 +66,16 @@ int rerun(const MinOptions& options, std::string_view bytes) {
     return exit_cannot_read;
   }
   warn_of_damage(options.file, trace->damage, trace->records);
-  if (trace->machines.size() != 1) {
+  const MachineTrace* const machine = only_machine(*trace);
+  if (machine == nullptr) {
     error("--rerun takes a trace of one session");
     return exit_usage;
   }
-  Inputs all(trace->machines[0].size());
+  Inputs all(machine->size());
   std::iota(all.begin(), all.end(), 0U);
   RunOptions how;
   how.hashes = options.hashes;
-  const Written written = write_run(trace->machines[0], all, options.out, how);
+  const Written written = write_run(*machine, all, options.out, how);
   if (written.error == 0) return trace->damage.empty() ? exit_ok : exit_damaged;
   error("cannot write " + options.out + ": " + trace::file_error_text(written.error));
   return exit_usage;
@@ -223,7 +238,8 @@ void add_min(CLI::App& app, Runner& runner) {
         add_duration(command, "--time", options.seconds, "Stop after this long and write what there is");
         add_max_size(command, options.max_size);
         command.add_flag("--hashes", options.hashes, "Write the state after every input too");
-        command.add_flag("--rerun", options.rerun, "Only write what this core does on the inputs");
+        command.add_flag("--rerun", options.rerun,
+                         "Only write what this core does on the inputs of the one session");
         command.add_flag("--json", options.json, "The result as a JSON object");
       },
       minimize_file);

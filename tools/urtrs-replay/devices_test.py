@@ -50,6 +50,16 @@ def runs(tmp_path_factory):
     return folder / "run.client1.rtrc", folder / "run.server.rtrc"
 
 
+def test_rerun_takes_the_session_of_a_client_with_devices(runs, tmp_path):
+    out = tmp_path / "again.rtrc"
+    run("min", runs[0], "--out", out, "--rerun")
+    assert "identical" in run("replay", out)
+    recorded, again = ([one["event"] for one in everything(path) if one["instance"] == 0 and one["event"] == "Submitted"]
+                       for path in (runs[0], out))
+    assert again == recorded
+    assert again
+
+
 def messages(records):
     return [one for one in records if one["fields"].get("header") or one["fields"].get("response")]
 

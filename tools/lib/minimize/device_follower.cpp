@@ -1,45 +1,42 @@
 #include "tools/lib/minimize/device_follower.hpp"
 
-#include <algorithm>
 #include <type_traits>
 
 #include "tools/lib/trace/rnbd_words.hpp"
 
 namespace rtrs::tools {
 
-namespace {
-
-bool same(const rnbd::IoArrival& a, const rnbd::IoArrival& b) {
-  return a.flush_told == b.flush_told && a.fua_told == b.fua_told && a.changes == b.changes;
+template <class Event>
+ClientDevicesFollower::Ticket ClientDevicesFollower::ticket_of(rnbd::DeviceHandle device,
+                                                               const Event& event) {
+  return {device,
+          event.cache,
+          event.losses,
+          event.doomed,
+          event.arrival.flush_told,
+          event.arrival.fua_told,
+          event.arrival.changes,
+          event.nature.changes,
+          event.nature.durable,
+          event.nature.flushes};
 }
-bool same(const rnbd::IoNature& a, const rnbd::IoNature& b) {
-  return a.changes == b.changes && a.durable == b.durable && a.flushes == b.flushes;
-}
-// That an IO ends with the ticket that it began with.
-bool is_ticket_of(const trace::IoDone& done, const trace::IoStarted& started) {
-  return done.losses == started.losses && done.cache == started.cache && done.doomed == started.doomed &&
-         same(done.arrival, started.arrival) && same(done.nature, started.nature);
-}
 
-}  // namespace
-
-InputMeta ClientDevicesFollower::meta(const ClientDevicesInput& input, std::uint32_t index) {
+InputMeta ClientDevicesFollower::meta(const ClientDevicesInput& input, std::uint32_t) {
   InputMeta meta;
   visit_event(
       [&](const auto& one) {
         using Input = std::remove_cvref_t<decltype(one)>;
         if constexpr (std::is_same_v<Input, trace::IoDone>) {
-          const auto begun = std::find_if(begun_.begin(), begun_.end(), [&one](const Begun& other) {
-            return other.device == one.device && is_ticket_of(one, other.started);
-          });
+          const auto begun = begun_.find(ticket_of(one.device, one));
           if (begun == begun_.end()) return;
-          meta.request = begun->input;
-          begun_.erase(begun);
+          meta.request = begun->second.front();
+          begun->second.pop_front();
+          if (begun->second.empty()) begun_.erase(begun);
         } else if constexpr (std::is_same_v<Input, trace::MessageDone>) {
           if (const auto sent = sent_.find(one.token); sent != sent_.end()) meta.about = sent->second;
         } else if constexpr (requires { one.device; }) {
           if (const auto map = maps_.find(one.device); map != maps_.end()) meta.request = map->second;
-          if constexpr (std::is_same_v<Input, trace::IoBegun>) begun_.push_back({index, one.device, {}});
+          if constexpr (std::is_same_v<Input, trace::IoBegun>) beginning_ = one.device;
         }
       },
       input);
@@ -53,7 +50,7 @@ void ClientDevicesFollower::on_action(const ClientDevicesAction& action, std::si
   } else if (const auto* mapped = event_if<trace::MapAnswered>(action)) {
     if (mapped->error == 0) maps_[mapped->device] = index;
   } else if (const auto* started = event_if<trace::IoStarted>(action)) {
-    if (!begun_.empty() && begun_.back().input == index) begun_.back().started = *started;
+    begun_[ticket_of(beginning_, *started)].push_back(index);
   }
 }
 

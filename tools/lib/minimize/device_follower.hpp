@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <tuple>
 
 #include "tools/lib/minimize/machine_trace.hpp"
 
@@ -17,14 +18,15 @@ class ClientDevicesFollower {
   void on_action(const ClientDevicesAction&, std::size_t at, std::uint32_t index);
 
  private:
-  struct Begun {
-    std::uint32_t input = 0;
-    rnbd::DeviceHandle device = 0;
-    trace::IoStarted started;
-  };
-  std::map<rnbd::DeviceHandle, std::uint32_t> maps_;  // the input that mapped it
-  std::map<std::uint64_t, std::size_t> sent_;         // action by token
-  std::deque<Begun> begun_;
+  // What an IO was told when it began, which its end tells again. A file may have any number that never end.
+  using Ticket = std::tuple<rnbd::DeviceHandle, std::uint32_t, std::uint64_t, bool, std::uint64_t,
+                            std::uint64_t, std::uint64_t, bool, bool, bool>;
+  template <class Event>
+  static Ticket ticket_of(rnbd::DeviceHandle, const Event&);
+  std::map<rnbd::DeviceHandle, std::uint32_t> maps_;   // the input that mapped it
+  std::map<std::uint64_t, std::size_t> sent_;          // action by token
+  std::map<Ticket, std::deque<std::uint32_t>> begun_;  // the inputs that began such IOs, oldest first
+  rnbd::DeviceHandle beginning_ = 0;                   // device of the last IO that began
 };
 
 class ServerDevicesFollower {

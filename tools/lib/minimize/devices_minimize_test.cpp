@@ -1,56 +1,35 @@
 // Shorter runs of block devices: out of traces of simulated worlds, against this core.
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <fstream>
+#include <algorithm>
 #include <numeric>
-#include <optional>
-#include <sstream>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "sim/cluster/world.hpp"
 #include "tools/lib/minimize/minimize.hpp"
+#include "tools/lib/minimize/test_files.hpp"
 #include "tools/lib/testing/scratch_folder.hpp"
-#include "tools/lib/trace/replay.hpp"
-#include "tools/lib/trace/replay_machines.hpp"
 
 namespace rtrs::tools {
 namespace {
 
-std::string whole(const std::string& file) {
-  std::ostringstream bytes;
-  bytes << std::ifstream(file, std::ios::binary).rdbuf();
-  return bytes.str();
-}
-
-trace::ReplayResult replay_of(const std::string& file) {
-  FILE* opened = std::fopen(file.c_str(), "rb");
-  trace::FdSource source(fileno(opened));
-  auto result = trace::replay(source, trace::core_machines());
-  std::fclose(opened);
-  return result;
-}
-
 class DevicesMinimizeTest : public ::testing::Test {
  protected:
   // Of the first seed whose client or server (`side`) has devices with a run long enough to be thinned out.
+  // `wanted`: of the devices.
   template <class Devices>
-  MachineTrace recorded(const std::string& side) {
+  MachineTrace recorded(const std::string& side, bool (*wanted)(const Devices&) = nullptr) {
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
       sim::WorldOptions options;
       options.seed = seed;
       options.trace = directory + "/run";
       EXPECT_FALSE(sim::run_seed(options).failed);
       file = options.trace + side;
-      FILE* opened = std::fopen(file.c_str(), "rb");
-      trace::FdSource source(fileno(opened));
-      auto loaded = load_machines(source);
-      std::fclose(opened);
-      if (!loaded) continue;
-      for (const MachineTrace& machine : loaded->machines)
-        if (std::holds_alternative<Devices>(machine.machine) && machine.size() >= 40) return machine;
+      for (const MachineTrace& machine : load(file).machines)
+        if (const auto* one = std::get_if<Devices>(&machine.machine))
+          if (machine.size() >= 40 && (wanted == nullptr || wanted(*one))) return machine;
     }
     ADD_FAILURE() << "no seed has such devices";
     return {};
@@ -61,8 +40,8 @@ class DevicesMinimizeTest : public ::testing::Test {
     std::iota(all.begin(), all.end(), 0U);
     const std::string out = directory + "/thin.rtrc";
     ASSERT_EQ(write_run(machine, all, out).error, 0);
-    EXPECT_EQ(replay_of(out).verdict, trace::Verdict::identical);
-    EXPECT_EQ(replay_of(out).inputs, machine.size()) << "nothing is impossible in the whole run";
+    EXPECT_EQ(replayed(out).verdict, trace::Verdict::identical);
+    EXPECT_EQ(replayed(out).inputs, machine.size()) << "nothing is impossible in the whole run";
     std::uint64_t left = 0;
     for (std::uint32_t round = 0; round < 40; ++round) {
       std::vector<std::uint32_t> kept;
@@ -70,7 +49,7 @@ class DevicesMinimizeTest : public ::testing::Test {
         if ((input * 2654435761U >> 16) % 8 > round % 7 || input % 40 == round) kept.push_back(input);
       const Written written = write_run(machine, kept, out);
       EXPECT_EQ(written.broken, nullptr) << "round " << round;
-      const auto replay = replay_of(out);
+      const auto replay = replayed(out);
       EXPECT_EQ(replay.verdict, trace::Verdict::identical) << "round " << round;
       left += replay.inputs;
     }
@@ -87,7 +66,7 @@ class DevicesMinimizeTest : public ::testing::Test {
     MinimizeOptions options;
     options.directory = directory;
     options.looks = MinimizeOptions::Looks::replay;
-    return minimize(whole(out), options);
+    return minimize(bytes_of(out), options);
   }
 
   const trace::ScratchFolder folder;
@@ -128,13 +107,13 @@ TEST_F(DevicesMinimizeTest, AnIoOfAClientThatAnotherCoreJudgedNeedsItsDeviceOnly
     EXPECT_TRUE(result.complete);
     EXPECT_EQ(result.failure, "recorded: IoJudged, this core: IoJudged");
     EXPECT_EQ(result.inputs, 6U) << "the link, SESS_INFO, the device, OPEN, the IO and its end";
-    EXPECT_EQ(replay_of(result.file).verdict, trace::Verdict::diverged);
+    EXPECT_EQ(replayed(result.file).verdict, trace::Verdict::diverged);
     return;
   }
   FAIL() << "no IO of the trace ended well";
 }
 
-// A server that answers another request than the one whose storage is done.
+// A server that does not answer a request whose storage is done.
 TEST_F(DevicesMinimizeTest, AnAnswerOfAServerThatIsMissingNeedsItsRequestsOnly) {
   const MachineTrace machine = recorded<ServerDevicesInputs>(".server.rtrc");
   const auto& trace = std::get<ServerDevicesInputs>(machine.machine);
@@ -151,10 +130,61 @@ TEST_F(DevicesMinimizeTest, AnAnswerOfAServerThatIsMissingNeedsItsRequestsOnly) 
     EXPECT_EQ(result.failure, "recorded: nothing, this core: Respond");
     EXPECT_LE(result.inputs, 5U) << "SESS_INFO, OPEN, the export, the IO and its end";
     EXPECT_GE(result.inputs, 4U);
-    EXPECT_EQ(replay_of(result.file).verdict, trace::Verdict::diverged);
+    EXPECT_EQ(replayed(result.file).verdict, trace::Verdict::diverged);
     return;
   }
   FAIL() << "no IO of the trace was answered";
+}
+
+// A client that says once more that a device changed: the device has the handle that the shorter run gave it.
+TEST_F(DevicesMinimizeTest, AnActionThatThisCoreDoesNotTakeNamesADeviceOfTheShorterRun) {
+  const MachineTrace machine = recorded<ClientDevicesInputs>(".client1.rtrc");
+  const auto& trace = std::get<ClientDevicesInputs>(machine.machine);
+  for (auto last = static_cast<std::uint32_t>(trace.inputs.size()); last-- > 1;) {
+    const auto* io = event_if<trace::IoBegun>(trace.inputs[last]);
+    if (io == nullptr || io->device == 0) continue;
+    auto actions = actions_of(trace, last);
+    trace::DeviceChanged again;
+    again.device = io->device;
+    actions.insert(actions.begin(), ClientDevicesAction(again));
+    const Minimized result = minimised(machine, last, actions);
+    ASSERT_TRUE(result.fails) << result.error;
+    EXPECT_EQ(result.failure, "recorded: DeviceChanged, this core: IoStarted");
+    EXPECT_EQ(result.inputs, 5U) << "the device, the link, SESS_INFO, OPEN, the IO";
+    const std::string recorded = replayed(result.file).divergence.recorded;
+    EXPECT_EQ(recorded.substr(0, 23), "DeviceChanged device=0 ") << recorded << ", mapped first";
+    return;
+  }
+  FAIL() << "no IO of a device that was not mapped first";
+}
+
+// A server that begins an operation once more: it has the number that the shorter run gave it.
+TEST_F(DevicesMinimizeTest, AnOperationThatThisCoreDoesNotBeginHasTheNumberOfTheShorterRun) {
+  constexpr auto kEndsBesideAnother = [](const ServerDevicesInput& input) {
+    const auto* done = event_if<trace::StorageDone>(input);
+    return done != nullptr && done->operation != 0;
+  };
+  const MachineTrace machine =
+      recorded<ServerDevicesInputs>(".server.rtrc", [](const ServerDevicesInputs& devices) {
+        return std::any_of(devices.inputs.begin(), devices.inputs.end(), kEndsBesideAnother);
+      });
+  const auto& trace = std::get<ServerDevicesInputs>(machine.machine);
+  for (auto last = static_cast<std::uint32_t>(trace.inputs.size()); last-- > 1;) {
+    auto actions = actions_of(trace, last);
+    const trace::Storage* const begun = actions.empty() ? nullptr : event_if<trace::Storage>(actions[0]);
+    if (!kEndsBesideAnother(trace.inputs[last]) || begun != nullptr) continue;
+    trace::Storage again;
+    again.operation = event_if<trace::StorageDone>(trace.inputs[last])->operation;
+    again.request = 1;
+    actions.insert(actions.begin(), ServerDevicesAction(again));
+    const Minimized result = minimised(machine, last, actions);
+    ASSERT_TRUE(result.fails) << result.error;
+    EXPECT_LE(result.inputs, 5U) << "SESS_INFO, OPEN, the export, the IO and its end";
+    const std::string recorded = replayed(result.file).divergence.recorded;
+    EXPECT_NE(recorded.find(" operation=0 "), std::string::npos) << recorded;
+    return;
+  }
+  FAIL() << "no operation beside another one";
 }
 
 // Marks are looked for in the trace of the devices, too.
@@ -163,9 +193,9 @@ TEST_F(DevicesMinimizeTest, MarksOfDevicesAreKeptInTheirOrder) {
   MinimizeOptions options;
   options.directory = directory;
   options.judge = judge_by_marks({"SendMessage kind=open", "IoJudged disposition=ok"});
-  const Minimized result = minimize(whole(file), options);
+  const Minimized result = minimize(bytes_of(file), options);
   ASSERT_TRUE(result.fails) << result.error;
-  EXPECT_EQ(replay_of(result.file).verdict, trace::Verdict::identical);
+  EXPECT_EQ(replayed(result.file).verdict, trace::Verdict::identical);
   EXPECT_EQ(result.inputs, 6U) << "the link, SESS_INFO, the device, OPEN, the IO and its end";
 }
 

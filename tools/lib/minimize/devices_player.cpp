@@ -113,10 +113,46 @@ void ClientDevicesPlayer::step(const Input& input, Actions& actions) {
       },
       input);
   for (const ClientDevicesAction& action : actions) {
-    if (const auto* sent = event_if<trace::SendMessage>(action)) sent_[sent->token] = *sent;
+    if (const auto* sent = event_if<trace::SendMessage>(action)) {
+      sent_[sent->token] = *sent;
+      last_token_ = sent->token;
+    }
     const auto* mapped = event_if<trace::MapAnswered>(action);
     if (mapped != nullptr && mapped->error == 0) handles_[number_] = mapped->device;
   }
+}
+
+namespace {
+
+// `name` of the run that `from` played becomes that of the run of `here`: both have the input that it belongs
+// to. A name may have been used before, so the latest counts. False where that input is left out. One that no
+// input has stays, because only the recorded step gives it.
+template <class Name, class Names>
+bool rename_like(Name& name, const Names& from, const Names& here) {
+  const auto before =
+      std::find_if(from.rbegin(), from.rend(), [name](const auto& other) { return other.second == name; });
+  if (before == from.rend()) return true;
+  const auto now = here.find(before->first);
+  if (now != here.end()) name = now->second;
+  return now != here.end();
+}
+
+}  // namespace
+
+std::optional<ClientDevicesAction> ClientDevicesPlayer::renamed(const ClientDevicesAction& action,
+                                                                const ClientDevicesPlayer& from) const {
+  ClientDevicesAction result = action;
+  const bool known = visit_event(
+      [&](auto& one) {
+        if constexpr (requires { one.device; }) {
+          return rename_like(one.device, from.handles_, handles_);
+        } else if constexpr (requires { one.token; }) {
+          one.token = one.token - from.last_token_ + last_token_;
+        }
+        return true;
+      },
+      result);
+  return known ? std::optional(std::move(result)) : std::nullopt;
 }
 
 // --- server ---
@@ -208,6 +244,21 @@ void ServerDevicesPlayer::step(const Input& input, Actions& actions) {
       },
       input);
   observe(actions);
+}
+
+std::optional<ServerDevicesAction> ServerDevicesPlayer::renamed(const ServerDevicesAction& action,
+                                                                const ServerDevicesPlayer& from) const {
+  ServerDevicesAction result = action;
+  const bool known = visit_event(
+      [&](auto& one) {
+        // Requests and handles of exports are the caller's own and the same in both runs.
+        if constexpr (requires { one.operation; })
+          return rename_like(one.operation, from.operations_, operations_);
+        else
+          return true;
+      },
+      result);
+  return known ? std::optional(std::move(result)) : std::nullopt;
 }
 
 void ServerDevicesPlayer::observe(const Actions& actions) {

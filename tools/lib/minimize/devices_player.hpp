@@ -23,11 +23,9 @@ class ClientDevicesPlayer {
   void step(const Input&, Actions&);
   const char* broken_invariant() const { return machine_.broken_invariant(); }
   std::uint64_t fingerprint() const { return machine_.fingerprint(); }
-  // The words of both runs are the same where nothing is renamed.
-  std::optional<ClientDevicesAction> renamed(const ClientDevicesAction& action,
-                                             const ClientDevicesPlayer&) const {
-    return action;
-  }
+  // An action of the run that `from` played, in the words of this one; nothing where its device is not here.
+  std::optional<ClientDevicesAction> renamed(const ClientDevicesAction&,
+                                             const ClientDevicesPlayer& from) const;
 
  private:
   struct Begun {
@@ -54,6 +52,7 @@ class ClientDevicesPlayer {
   std::map<std::uint32_t, rnbd::DeviceHandle> handles_;  // by the input that mapped it
   std::map<std::uint64_t, trace::SendMessage> sent_;     // unanswered, by token
   std::map<std::uint32_t, Begun> begun_;                 // by the input that began it
+  std::uint64_t last_token_ = 0;
 };
 
 class ServerDevicesPlayer {
@@ -66,10 +65,9 @@ class ServerDevicesPlayer {
   void step(const Input&, Actions&);
   const char* broken_invariant() const { return machine_.broken_invariant(); }
   std::uint64_t fingerprint() const { return machine_.fingerprint(); }
-  std::optional<ServerDevicesAction> renamed(const ServerDevicesAction& action,
-                                             const ServerDevicesPlayer&) const {
-    return action;
-  }
+  // As of a client's devices.
+  std::optional<ServerDevicesAction> renamed(const ServerDevicesAction&,
+                                             const ServerDevicesPlayer& from) const;
 
  private:
   template <class Request>

@@ -14,6 +14,7 @@
 #include "core/record/recorder.hpp"
 #include "core/wire/imm.hpp"
 #include "tools/lib/minimize/last_step.hpp"
+#include "tools/lib/minimize/test_files.hpp"
 #include "tools/lib/testing/scratch_folder.hpp"
 #include "tools/lib/trace/replay.hpp"
 #include "tools/lib/trace/replay_machines.hpp"
@@ -96,29 +97,6 @@ void converse(Conversation& talk) {
 void record(const std::string& file) {
   Conversation talk(file);
   converse(talk);
-}
-
-std::string bytes_of(const std::string& file) {
-  std::ostringstream bytes;
-  bytes << std::ifstream(file, std::ios::binary).rdbuf();
-  return bytes.str();
-}
-
-LoadedTrace load(const std::string& file) {
-  FILE* opened = std::fopen(file.c_str(), "rb");
-  trace::FdSource source(fileno(opened));
-  auto trace = load_machines(source);
-  std::fclose(opened);
-  EXPECT_TRUE(trace.has_value()) << (trace ? "" : trace.error());
-  return trace ? *trace : LoadedTrace{};
-}
-
-trace::ReplayResult replayed(const std::string& file) {
-  FILE* opened = std::fopen(file.c_str(), "rb");
-  trace::FdSource source(fileno(opened));
-  auto result = trace::replay(source, trace::core_machines());
-  std::fclose(opened);
-  return result;
 }
 
 TEST_F(MinimizeTest, AWholeRunIsWrittenAsItWas) {

@@ -1,0 +1,149 @@
+// O20: histories that it must refuse, and ones that it must accept.
+#include "sim/oracles/client_promises.hpp"
+
+#include <gtest/gtest.h>
+
+#include "conformance/sim/test_judge.hpp"
+
+namespace rtrs::sim {
+
+namespace {
+
+ClientConfig hurried() {
+  ClientConfig config;
+  config.queue_timeout = seconds(10);
+  config.request_timeout = seconds(5);
+  return config;
+}
+PathEvent path_event(PathState state, Reason reason, Nanos at, Nanos delay = 0) {
+  PathEvent event;
+  event.at = at;
+  event.path = PathChanged{0, state, reason, 0, 0, delay};
+  return event;
+}
+PathEvent link(PathEvent::Kind kind, Nanos at) {
+  PathEvent event;
+  event.kind = kind;
+  event.at = at;
+  return event;
+}
+PathEvent link_down(Nanos at) {
+  return link(PathEvent::Kind::link_down, at);
+}
+PathEvent link_up(Nanos at) {
+  return link(PathEvent::Kind::link_up, at);
+}
+
+}  // namespace
+
+TEST(ClientPromises, NoPathBeforeQueueTimeoutWithoutAPathIsFound) {
+  Judge judge;
+  ClientPromises promises(judge, hurried(), true);
+  promises.note(link_down(seconds(100)));
+  promises.poll_begins({});
+  promises.completed(1, Errc::no_path, seconds(50), seconds(110));
+  EXPECT_FALSE(judge.failed());
+  promises.completed(2, Errc::no_path, seconds(50), seconds(110) - 1);
+  EXPECT_TRUE(fails_with(judge, Oracle::promises));
+}
+
+// A message of it failed in an outage of queue_timeout, and the last one ended when a path was back.
+TEST(ClientPromises, NoPathAfterAnOutageIsFoundUnlessTheRequestHasSeveralMessages) {
+  for (const bool whole_requests : {true, false}) {
+    Judge judge;
+    ClientPromises promises(judge, hurried(), whole_requests);
+    promises.note(link_down(seconds(100)));
+    promises.note(link_up(seconds(110)));
+    promises.poll_begins({});
+    promises.note(link_down(seconds(111)));
+    promises.note(link_up(seconds(112)));
+    promises.poll_begins({});
+    promises.completed(1, Errc::no_path, seconds(50), seconds(113));
+    EXPECT_EQ(judge.failed(), whole_requests);
+  }
+}
+
+TEST(ClientPromises, NoPathOfARequestOfSeveralMessagesNeedsAnOutageOfQueueTimeout) {
+  for (const Nanos submitted : {seconds(50), seconds(102)}) {
+    Judge judge;
+    ClientPromises promises(judge, hurried(), false);
+    promises.note(link_down(seconds(100)));
+    promises.note(link_up(submitted == seconds(50) ? seconds(110) - 1 : seconds(111)));
+    promises.poll_begins({});
+    promises.note(link_down(seconds(112)));
+    promises.poll_begins({});
+    promises.completed(1, Errc::no_path, submitted, seconds(113));
+    EXPECT_TRUE(fails_with(judge, Oracle::promises)) << submitted;
+  }
+}
+
+TEST(ClientPromises, NoPathCountsFromTheSubmissionToo) {
+  Judge judge;
+  ClientPromises promises(judge, hurried(), true);
+  promises.note(link_down(seconds(100)));
+  promises.poll_begins({});
+  promises.completed(1, Errc::no_path, seconds(105), seconds(112));
+  EXPECT_TRUE(fails_with(judge, Oracle::promises));
+}
+
+TEST(ClientPromises, APathLostForRequestTimeoutWithoutARequestThatFailsIsFound) {
+  Judge judge;
+  ClientPromises promises(judge, hurried(), true);
+  for (const bool fails : {true, false}) {
+    EXPECT_FALSE(judge.failed());
+    promises.poll_begins({});
+    promises.note(path_event(PathState::draining, Reason::request_timeout, 1));
+    promises.note(path_event(PathState::waiting, Reason::request_timeout, 2));
+    if (fails) promises.completed(1, Errc::request_timeout, 0, 2);
+    promises.poll_ends(0, true, 2);
+  }
+  EXPECT_TRUE(fails_with(judge, Oracle::promises));
+}
+
+TEST(ClientPromises, ADeadlineBeforeWhatTheFabricHoldsIsFound) {
+  Judge judge;
+  ClientPromises promises(judge, hurried(), true);
+  for (const std::size_t taken : {5U, 4U}) {
+    EXPECT_FALSE(judge.failed());
+    promises.poll_begins({5, kNever, 0});
+    promises.note(path_event(PathState::draining, Reason::info_timeout, 1));
+    promises.poll_ends(taken, true, 1);
+  }
+  EXPECT_TRUE(fails_with(judge, Oracle::promises));
+}
+
+TEST(ClientPromises, APathThatIsClosedThoughNobodyAskedIsFound) {
+  Judge judge;
+  ClientPromises promises(judge, hurried(), true);
+  promises.asked_to_end(0, 5);
+  promises.note(path_event(PathState::connecting, Reason::none, 5));
+  promises.note(path_event(PathState::closed, Reason::requested, 6));
+  EXPECT_FALSE(judge.failed());
+  promises.note(path_event(PathState::connecting, Reason::none, 7));
+  promises.note(path_event(PathState::closed, Reason::depth_changed, 8));
+  EXPECT_TRUE(fails_with(judge, Oracle::promises));
+}
+
+TEST(ClientPromises, ADelayWithoutBoundIsFound) {
+  Judge judge;
+  const ClientConfig config = hurried();
+  ClientPromises promises(judge, config, true);
+  const Nanos longest = config.reconnect_max + config.reconnect_jitter;
+  promises.note(path_event(PathState::waiting, Reason::connect_refused, 0, longest));
+  EXPECT_FALSE(judge.failed());
+  promises.note(path_event(PathState::waiting, Reason::connect_refused, 0, longest + 1));
+  EXPECT_TRUE(fails_with(judge, Oracle::promises));
+}
+
+TEST(ClientPromises, SilenceOfAConnectionThatDeliversIsFound) {
+  Judge judge;
+  ClientPromises promises(judge, hurried(), true);
+  promises.poll_begins({0, kNever, 2});
+  promises.note(path_event(PathState::draining, Reason::connection_silent, 0));
+  EXPECT_FALSE(judge.failed());
+  promises.poll_begins({0, kNever, 1});
+  promises.note(path_event(PathState::draining, Reason::connection_silent, 0));
+  EXPECT_TRUE(fails_with(judge, Oracle::promises));
+}
+
+}  // namespace rtrs::sim
