@@ -13,7 +13,10 @@
 # urtrs_python_test(NAME a_test.py [SERIAL] [TIMEOUT seconds] [LABELS l...])
 #     a file of pytest registered with CTest; it finds the programs of this build (tools/lib/testing/programs.py)
 # urtrs_program(NAME SOURCES main.cpp [DEPS lib...])             an installed command
-# urtrs_fuzzer(NAME SOURCES a_fuzz.cpp [DEPS lib...])            a libFuzzer program; only with URTRS_FUZZ
+# urtrs_bench(NAME SOURCES a.cpp [DEPS lib...])                 a program of Google Benchmark; only where that is found
+# urtrs_fuzz_target(NAME [DEPS lib...])
+#     NAME_fuzz.cpp, one function that takes any bytes, and the folder NAME, its corpus. With URTRS_FUZZ libFuzzer drives it
+#     (NAME_fuzz); every other build runs it over the corpus, and over that with bytes changed (NAME_corpus_test).
 
 option(URTRS_WERROR "Treat warnings as errors" ON)
 option(URTRS_FUZZ "Build the libFuzzer targets (clang only)" OFF)
@@ -134,12 +137,21 @@ function(urtrs_program NAME)
   set_property(GLOBAL APPEND PROPERTY URTRS_PROGRAMS ${NAME})
 endfunction()
 
-function(urtrs_fuzzer NAME)
+function(urtrs_bench NAME)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
-  if(NOT URTRS_FUZZ)
+  add_executable(${NAME} ${ARG_SOURCES})
+  target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} urtrs_warnings benchmark::benchmark benchmark::benchmark_main)
+endfunction()
+
+function(urtrs_fuzz_target NAME)
+  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  if(URTRS_FUZZ)
+    add_executable(${NAME}_fuzz ${NAME}_fuzz.cpp)
+    target_link_libraries(${NAME}_fuzz PRIVATE ${ARG_DEPS} urtrs_warnings)
+    target_link_options(${NAME}_fuzz PRIVATE -fsanitize=fuzzer)
     return()
   endif()
-  add_executable(${NAME} ${ARG_SOURCES})
-  target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} urtrs_warnings)
-  target_link_options(${NAME} PRIVATE -fsanitize=fuzzer)
+  urtrs_test(${NAME}_corpus_test SOURCES ${NAME}_fuzz.cpp ${PROJECT_SOURCE_DIR}/conformance/fuzz/corpus_test.cpp
+    DEPS ${ARG_DEPS} LABELS asan)
+  target_compile_definitions(${NAME}_corpus_test PRIVATE URTRS_CORPUS="${CMAKE_CURRENT_SOURCE_DIR}/${NAME}")
 endfunction()

@@ -1,18 +1,13 @@
 // Session against the real server over TCP on loopback, in one process.
 #include "backends/asio/session.hpp"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <array>
-#include <cstdio>
 
 #include "conformance/asio/loop.hpp"
 #include "conformance/asio/memory_server.hpp"
-#include "core/record/recorder.hpp"
 #include "core/wire/rnbd_messages.hpp"
-#include "tools/lib/trace/reader.hpp"
 
 namespace rtrs::conformance {
 namespace {
@@ -67,40 +62,6 @@ TEST_F(SessionTest, ServesCoroutines) {
   }());
   EXPECT_TRUE(info.answered());
   EXPECT_TRUE(session.client().closed());
-}
-
-// docs/recording.md shows how.
-TEST_F(SessionTest, IsRecordedByARecorderThatItIsGiven) {
-  MemoryServer server(context, disks, {});
-  const asio::SessionSettings settings = settings_for(server.port());
-  const std::string path = ::testing::TempDir() + "session_test.rtrc";
-  {
-    Recorder recorder;
-    trace::FileOptions file;
-    file.detail = trace::Detail::wire;
-    const int failed =
-        recorder.open_file(path.c_str(), {"my program", "client", "libfabric/tcp", 0, {}}, file);
-    asio::Session session(context, open_fabric(), settings, &recorder);
-    ASSERT_EQ(failed, 0);
-    run(context, [&]() -> boost::asio::awaitable<void> {
-      co_await session.async_open(boost::asio::use_awaitable);
-      co_await session.async_close(boost::asio::use_awaitable);
-    }());
-  }
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  ASSERT_GE(fd, 0);
-  trace::FdSource source(fd);
-  trace::Reader reader(source);
-  ASSERT_EQ(reader.open(), trace::Reader::Status::ok);
-  trace::Record record;
-  bool wire = false;
-  trace::Reader::Status status = trace::Reader::Status::ok;
-  while ((status = reader.next(record)) == trace::Reader::Status::ok)
-    wire = wire || record.event->category == trace::EventClass::note;
-  EXPECT_EQ(status, trace::Reader::Status::end);
-  EXPECT_TRUE(wire);
-  ::close(fd);
-  std::remove(path.c_str());
 }
 
 // Clients that lose their server in one moment must not come back in one.

@@ -133,7 +133,7 @@ def show_scenario(bench, bug, trace):
 
 def show_corpus(bench):
     """A trace of a bug that can be planted again shows it."""
-    folder = pathlib.Path(__file__).resolve().parents[1] / "traces"
+    folder = pathlib.Path(__file__).resolve().parents[2] / "tools/dev/traces"
     entries = tomllib.loads((folder / "corpus.toml").read_text())["trace"]
     planted = [entry for entry in entries if "planted" in entry]
     demand(planted, "the corpus has traces of bugs that can be planted")

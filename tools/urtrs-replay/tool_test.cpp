@@ -11,7 +11,7 @@
 
 #include "core/proto/client_session.hpp"
 #include "core/record/recorder.hpp"
-#include "tools/lib/testing/scratch_folder.hpp"
+#include "tools/lib/files/scratch_folder.hpp"
 
 namespace rtrs::tools {
 namespace {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <string>
 
-#include "tools/lib/testing/scratch_folder.hpp"
+#include "tools/lib/files/scratch_folder.hpp"
 #include "tools/urtrsd/unique_fd.hpp"
 
 namespace rtrs::daemon {

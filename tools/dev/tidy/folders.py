@@ -4,8 +4,8 @@ many steps, and docs/tree.md has a line for each and the drawing.
 
 Usage: folders.py [--root DIR] [--draw | --write]
   (nothing)  lists each folder with its number of C++ files and the folders that it includes
-  --draw     prints the drawing (Mermaid): an arrow goes from a folder to one that it includes; arrows that follow from
-             others are left out
+  --draw     prints the drawing (Mermaid): an arrow goes from a folder to one that it includes, a dotted one where only
+             its tests do; arrows that follow from others are left out
   --write    puts the drawing into docs/tree.md
 """
 
@@ -27,14 +27,17 @@ _ROW = re.compile(r"^\| `([a-z][\w./-]*)/?` \|", re.MULTILINE)
 
 def graph(sources):
     """sources: path -> text. Folder -> the other folders that its files include."""
-    seen = collections.defaultdict(set)
+    seen = {posixpath.dirname(path): set() for path in sources}
     for path, text in sources.items():
         folder = posixpath.dirname(path)
-        seen[folder]  # one that includes nothing counts too
         for _, _, target in layers.includes(text):
             if target in sources and posixpath.dirname(target) != folder:
                 seen[folder].add(posixpath.dirname(target))
-    return dict(seen)
+    return seen
+
+
+def without_tests(sources):
+    return {path: "" if layers.is_test(path) else text for path, text in sources.items()}
 
 
 def reachable(edges, start):
@@ -62,7 +65,13 @@ def needed(edges):
             if not any(target in behind[other] for other in edges[folder] if other != target)]
 
 
-def draw(edges):
+def draw(sources):
+    edges, tested = graph(without_tests(sources)), graph(sources)
+    arrows = {arrow: "-->" for arrow in needed(edges)}
+    for folder, target in needed(tested):
+        if target not in reachable(edges, folder):
+            arrows[folder, target] = "-.->"
+
     def name(folder):
         return re.sub(r"\W", "_", folder)
     lines = ["```mermaid", "flowchart TD"]
@@ -70,7 +79,7 @@ def draw(edges):
         lines.append(f"  subgraph {top}")
         lines += [f'    {name(folder)}["{folder}"]' for folder in sorted(edges) if folder.split("/")[0] == top]
         lines.append("  end")
-    lines += [f"  {name(folder)} --> {name(target)}" for folder, target in needed(edges)]
+    lines += [f"  {name(folder)} {arrow} {name(target)}" for (folder, target), arrow in sorted(arrows.items())]
     return "\n".join(lines + ["```", ""])
 
 
@@ -88,7 +97,7 @@ def findings(sources, page):
     for folder in sorted(rows - set(edges)):
         if not any(path.startswith(folder + "/") for path in sources):
             yield Finding(PAGE, 1, f"{folder} has no C++ file any more")
-    if not circles(edges) and BEGIN + draw(edges) + END not in page:
+    if not circles(edges) and BEGIN + draw(sources) + END not in page:
         yield Finding(PAGE, 1, "the drawing is not that of this tree: tools/dev/tidy/folders.py --write")
 
 
@@ -102,12 +111,12 @@ def main():
     sources = sources_below(root, tree_files(root))
     edges = graph(sources)
     if given.draw:
-        print(draw(edges), end="")
+        print(draw(sources), end="")
     elif given.write:
         page = read(root, PAGE)
         head, rest = page.split(BEGIN)
         with open(os.path.join(root, PAGE), "w", encoding="utf-8") as file:
-            file.write(head + BEGIN + draw(edges) + END + rest.split(END)[1])
+            file.write(head + BEGIN + draw(sources) + END + rest.split(END)[1])
     else:
         count = collections.Counter(posixpath.dirname(path) for path in sources)
         for folder in sorted(edges):

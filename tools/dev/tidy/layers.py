@@ -1,10 +1,14 @@
 """Who may include whom. Dependencies run one way, and the pure layers see only headers that cannot do anything."""
 
+import posixpath
 import re
 
 from source import Finding, is_code
 
-# Longest prefix wins. A layer sees itself and what is listed; None sees everything.
+# The six top folders, lowest first: core < backends, sim < conformance < tools; docs has examples.
+TOPS = {"core": 0, "backends": 1, "sim": 1, "conformance": 2, "tools": 3, "docs": 3}
+
+# Longest prefix wins. A file sees its own folder and what is listed; None sees everything.
 LAYERS = {
     "core/base": [],
     "core/wire": ["core/base"],
@@ -29,15 +33,20 @@ LAYERS = {
     "conformance/spec": [],
     "conformance/wire": ["core", "sim", "conformance/memory"],
     "conformance/explore": ["core", "sim"],
-    "conformance/bench": ["core", "backends", "sim", "conformance/memory", "tools/lib", "tools/urtrsd"],
-    "conformance/fuzz": ["core", "sim", "conformance/spec", "tools/lib", "tools/urtrsd"],
-    "conformance": ["core", "backends", "sim", "conformance", "tools/lib"],
-    "tools/lib/trace": ["core", "tools/lib/testing"],
+    "conformance/bench": ["core", "sim", "conformance/memory"],
+    "conformance/fuzz": ["core", "sim"],
+    "conformance": ["core", "backends", "sim", "conformance"],
+    "tools/lib/trace": ["core"],
     "tools/lib/judge": ["core", "sim", "conformance/spec", "tools/lib/trace"],
     "tools/lib": ["core", "backends", "sim", "conformance/spec", "tools/lib"],
-    "tools": ["core", "backends", "sim", "conformance/explore", "conformance/wire", "tools"],
+    "tools/dev": ["core", "backends", "sim", "conformance", "tools"],
+    "tools": ["core", "backends", "sim", "conformance/explore", "conformance/wire", "tools/lib"],
+    "docs": ["core", "backends"],
     "cmake": None,
 }
+
+# What tests of tools see as well.
+TESTS_OF_TOOLS_SEE = ["backends", "sim", "conformance", "tools/lib"]
 
 PURE = ("core/wire", "core/proto", "core/rnbd")
 
@@ -51,7 +60,7 @@ PURE_HEADERS = {
 
 # Outside libraries and the only places that may know them.
 OUTSIDE = {
-    "boost/": ("backends/asio/", "conformance/", "tools/"),
+    "boost/": ("backends/asio/", "conformance/", "tools/", "docs/examples/"),
     "rdma/": ("backends/libfabric/", "backends/verbs/", "conformance/", "tools/"),
     "infiniband/": ("backends/verbs/", "conformance/", "tools/"),
 }
@@ -69,16 +78,38 @@ def layer_of(path):
     return max(fitting, key=len) if fitting else None
 
 
-def _may_see(layer, target):
-    allowed = LAYERS[layer]
-    if allowed is None or target.startswith(layer + "/"):
+def seen_by(path):
+    """The folders that a file sees besides its own; None: all."""
+    layer = layer_of(path)
+    seen = LAYERS[layer]
+    if seen is None or not path.startswith("tools/") or not is_test(path):
+        return seen
+    return seen + [folder for folder in TESTS_OF_TOOLS_SEE if folder not in seen]
+
+
+def _may_see(path, target):
+    seen = seen_by(path)
+    if seen is None or posixpath.dirname(target) == posixpath.dirname(path):
         return True
-    return any(target.startswith(prefix + "/") for prefix in allowed)
+    return any(target.startswith(prefix + "/") for prefix in seen)
 
 
-def _is_test(path):
+def runs_up(path, target):
+    top, above = path.split("/")[0], target.split("/")[0]
+    return TOPS.get(above, 0) > TOPS.get(top, len(TOPS))
+
+
+def is_test(path):
     """Tests and what only tests include may use what they like, within the direction of the layers."""
-    return bool(re.search(r"(^|/)(test_|testing/)|_test", path))
+    return bool(re.search(r"(^|/)test_|_test", path))
+
+
+def _refusal(path, layer, target):
+    if runs_up(path, target):
+        top = path.split("/")[0]
+        return (f"{top} must not include {target}: the order is core < backends, sim < conformance < tools. "
+                f"What needs both belongs to {target.split('/')[0]} (docs/tree.md)")
+    return f"{layer} must not include {target}: it sees only {', '.join([posixpath.dirname(path)] + seen_by(path))}"
 
 
 def includes(text):
@@ -90,17 +121,16 @@ def check(path, text):
     layer = layer_of(path)
     if not is_code(path) or layer is None:
         return
-    is_test = _is_test(path)
+    test = is_test(path)
     for line, quoted, target in includes(text):
         target_layer = layer_of(target)
         if quoted and target_layer is None and LAYERS[layer] is not None:
             yield Finding(path, line, f'"{target}" is not written from the repository root ("core/wire/imm.hpp")')
-        elif target_layer is not None and not _may_see(layer, target):
-            seen = ", ".join([layer] + LAYERS[layer])
-            yield Finding(path, line, f"{layer} must not include {target}: it sees only {seen}")
+        elif target_layer is not None and not _may_see(path, target):
+            yield Finding(path, line, _refusal(path, layer, target))
         elif any(target.startswith(p) and not path.startswith(places) for p, places in OUTSIDE.items()):
             yield Finding(path, line, f"<{target}> is not for {layer}: its library has its own place")
-        elif target in CLOCKS and path.startswith(CLOCKLESS) and not is_test:
+        elif target in CLOCKS and path.startswith(CLOCKLESS) and not test:
             yield Finding(path, line, f"<{target}> is not allowed in {layer}: time and chance come in from outside")
-        elif layer in PURE and not is_test and target_layer is None and target not in PURE_HEADERS:
+        elif layer in PURE and not test and target_layer is None and target not in PURE_HEADERS:
             yield Finding(path, line, f"<{target}> is not allowed in {layer}, which is pure (tools/dev/tidy/layers.py)")

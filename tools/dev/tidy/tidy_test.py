@@ -24,7 +24,7 @@ class FoldersTest(unittest.TestCase):
     SOURCES = {"a/one.hpp": '#include "b/two.hpp"\n', "b/two.hpp": '#include "c/three.hpp"\n', "c/three.hpp": ""}
 
     def page(self, sources, rows):
-        drawing = folders.draw(folders.graph(sources))
+        drawing = folders.draw(sources)
         return "".join(f"| `{row}` | what it is |\n" for row in rows) + folders.BEGIN + drawing + folders.END
 
     def messages(self, sources, page):
@@ -45,6 +45,11 @@ class FoldersTest(unittest.TestCase):
     def test_an_old_drawing(self):
         sources = dict(self.SOURCES, **{"d/four.cpp": '#include "a/one.hpp"\n'})
         self.assertIn("not that of this tree", self.messages(sources, self.page(self.SOURCES, "abcd"))[0])
+
+    def test_what_only_tests_include_has_a_dotted_arrow(self):
+        sources = dict(self.SOURCES, **{"b/two_test.cpp": '#include "d/four.hpp"\n#include "c/three.hpp"\n', "d/four.hpp": ""})
+        arrows = [line.strip() for line in folders.draw(sources).splitlines() if ">" in line]
+        self.assertEqual(arrows, ["a --> b", "b --> c", "b -.-> d"])
 
     def test_an_arrow_that_follows_from_others_is_left_out(self):
         sources = dict(self.SOURCES, **{"a/one.hpp": '#include "b/two.hpp"\n#include "c/three.hpp"\n'})
@@ -70,6 +75,26 @@ class LayersTest(unittest.TestCase):
         self.assert_refused("backends/asio/ops.cpp", '"sim/cluster/world.hpp"', "must not include")
         self.assert_refused("sim/cluster/world.cpp", '"backends/libfabric/cm.hpp"', "must not include")
         self.assert_refused("sim/cluster/world.cpp", '"tools/urtrs-sim/options.hpp"', "must not include")
+
+    def test_the_top_folders_have_an_order_that_tests_keep_too(self):
+        order = "core < backends, sim < conformance < tools"
+        for folder in ("traces", "fuzz", "bench", "netns", "asio"):
+            for file in ("a.cpp", "a_test.cpp", "test_support.hpp"):
+                self.assert_refused(f"conformance/{folder}/{file}", '"tools/lib/trace/reader.hpp"', order)
+        self.assert_refused("conformance/wire/case.cpp", '"tools/lib/text/duration.hpp"', "belongs to tools")
+        self.assert_refused("sim/network/a_test.cpp", '"conformance/memory/memory_store.hpp"', "belongs to conformance")
+        self.assert_refused("backends/asio/a.cpp", '"sim/network/sim_fabric.hpp"', "it sees only backends/asio")
+        self.assert_refused("docs/examples/a.cpp", '"tools/lib/trace/reader.hpp"', "it sees only")
+
+    def test_programs_share_through_lib_and_link_no_tests(self):
+        self.assert_refused("tools/urtrs-sim/main.cpp", '"tools/urtrsd/daemon.hpp"', "it sees only tools/urtrs-sim")
+        self.assert_refused("tools/urtrs-sim/main.cpp", '"tools/dev/traces/replayed.hpp"', "it sees only tools/urtrs-sim")
+        self.assert_refused("tools/urtrs-sim/main.cpp", '"conformance/asio/loop.hpp"', "it sees only tools/urtrs-sim")
+        self.assert_refused("tools/lib/trace/reader.cpp", '"tools/lib/files/scratch_folder.hpp"', "it sees only")
+        self.assert_accepted("tools/lib/trace/reader_test.cpp", '"tools/lib/files/scratch_folder.hpp"')
+        self.assert_accepted("tools/lib/trace/reader_test.cpp", '"conformance/asio/loop.hpp"')
+        self.assert_accepted("tools/dev/bench/a.cpp", '"tools/urtrsd/daemon.hpp"')
+        self.assert_accepted("tools/dev/fuzz/a.cpp", '"conformance/fuzz/fuzz.hpp"')
 
     def test_the_other_way_is_free(self):
         self.assert_accepted("core/proto/path.cpp", '"core/wire/imm.hpp"')

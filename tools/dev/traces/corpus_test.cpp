@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "conformance/traces/replayed.hpp"
+#include "tools/dev/traces/replayed.hpp"
 
 namespace rtrs::trace::test {
 namespace {

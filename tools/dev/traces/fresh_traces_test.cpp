@@ -6,9 +6,9 @@
 #include <chrono>
 #include <cstdio>
 
-#include "conformance/traces/replayed.hpp"
 #include "sim/cluster/world.hpp"
-#include "tools/lib/testing/scratch_folder.hpp"
+#include "tools/dev/traces/replayed.hpp"
+#include "tools/lib/files/scratch_folder.hpp"
 
 namespace rtrs::trace::test {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "conformance/spec/findings.hpp"
 #include "core/proto/ids.hpp"
+#include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/judge/law_check.hpp"
-#include "tools/lib/testing/scratch_folder.hpp"
 
 namespace rtrs::tools {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "sim/cluster/world.hpp"
+#include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/minimize/minimize.hpp"
 #include "tools/lib/minimize/test_files.hpp"
-#include "tools/lib/testing/scratch_folder.hpp"
 
 namespace rtrs::tools {
 namespace {

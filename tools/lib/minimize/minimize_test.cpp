@@ -13,9 +13,9 @@
 #include "core/proto/client_session.hpp"
 #include "core/record/recorder.hpp"
 #include "core/wire/imm.hpp"
+#include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/minimize/last_step.hpp"
 #include "tools/lib/minimize/test_files.hpp"
-#include "tools/lib/testing/scratch_folder.hpp"
 #include "tools/lib/trace/replay.hpp"
 #include "tools/lib/trace/replay_machines.hpp"
 

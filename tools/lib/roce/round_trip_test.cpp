@@ -15,13 +15,13 @@
 
 #include "core/record/schema.hpp"
 #include "sim/cluster/world.hpp"
+#include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/roce/analyzer.hpp"
 #include "tools/lib/roce/clock_offsets.hpp"
 #include "tools/lib/roce/cm.hpp"
 #include "tools/lib/roce/recordings.hpp"
 #include "tools/lib/roce/synthesis.hpp"
 #include "tools/lib/roce/trace_import.hpp"
-#include "tools/lib/testing/scratch_folder.hpp"
 
 namespace rtrs::roce {
 namespace {

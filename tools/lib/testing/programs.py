@@ -9,7 +9,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("URTRS_BUILD_DIR", ROOT / "build/release")).resolve()
-TRACES = ROOT / "conformance/traces/whole"
+TRACES = ROOT / "tools/dev/traces/whole"
 CAPTURES = ROOT / "conformance/captures"
 PLUGIN = BUILD / "tools/nbdkit/nbdkit-urtrs-plugin.so"
 BOUND = 60  # seconds for anything that takes less than one

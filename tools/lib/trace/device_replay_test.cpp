@@ -9,7 +9,7 @@
 
 #include "core/record/recorder.hpp"
 #include "core/rnbd/test_client.hpp"
-#include "tools/lib/testing/scratch_folder.hpp"
+#include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/trace/replay.hpp"
 #include "tools/lib/trace/replay_machines.hpp"
 #include "tools/lib/trace/test_traces.hpp"

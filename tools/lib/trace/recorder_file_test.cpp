@@ -12,7 +12,7 @@
 #include "core/proto/client_session.hpp"
 #include "core/record/recorder.hpp"
 #include "core/record/writer.hpp"
-#include "tools/lib/testing/scratch_folder.hpp"
+#include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/trace/replay.hpp"
 #include "tools/lib/trace/replay_machines.hpp"
 #include "tools/lib/trace/test_traces.hpp"

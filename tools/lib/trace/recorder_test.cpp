@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "core/proto/server_session.hpp"
-#include "tools/lib/testing/scratch_folder.hpp"
+#include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/trace/test_traces.hpp"
 
 namespace rtrs::trace::test {

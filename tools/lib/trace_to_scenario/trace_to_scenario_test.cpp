@@ -8,7 +8,7 @@
 #include <string>
 
 #include "sim/scenarios/directed.hpp"
-#include "tools/lib/testing/scratch_folder.hpp"
+#include "tools/lib/files/scratch_folder.hpp"
 
 namespace rtrs::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "conformance/netns/cell.hpp"
+#include "tools/dev/netns-faults.d/load/cell.hpp"
 
 #include <array>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "conformance/netns/history.hpp"
+#include "tools/dev/netns-faults.d/load/history.hpp"
 
 #include <algorithm>
 #include <istream>

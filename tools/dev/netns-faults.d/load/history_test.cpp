@@ -1,12 +1,12 @@
 // The judge of the netns fault tests finds what it is there for.
-#include "conformance/netns/history.hpp"
+#include "tools/dev/netns-faults.d/load/history.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <sstream>
 
-#include "conformance/netns/cell.hpp"
+#include "tools/dev/netns-faults.d/load/cell.hpp"
 
 namespace rtrs::real {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cerrno>
 
-#include "conformance/netns/history.hpp"
+#include "tools/dev/netns-faults.d/load/history.hpp"
 
 namespace rtrs::real {
 

@@ -1,4 +1,4 @@
-#include "conformance/netns/load.hpp"
+#include "tools/dev/netns-faults.d/load/load.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "backends/asio/error.hpp"
-#include "conformance/netns/cell.hpp"
+#include "tools/dev/netns-faults.d/load/cell.hpp"
 
 namespace rtrs::real {
 namespace {

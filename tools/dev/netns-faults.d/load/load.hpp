@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "backends/asio/remote_device.hpp"
-#include "conformance/netns/history.hpp"
+#include "tools/dev/netns-faults.d/load/history.hpp"
 
 namespace rtrs::real {
 

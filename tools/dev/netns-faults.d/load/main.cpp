@@ -9,9 +9,9 @@
 
 #include "backends/asio/path_syntax.hpp"
 #include "backends/libfabric/ofi.hpp"
-#include "conformance/netns/cell.hpp"
-#include "conformance/netns/load.hpp"
-#include "conformance/netns/orders.hpp"
+#include "tools/dev/netns-faults.d/load/cell.hpp"
+#include "tools/dev/netns-faults.d/load/load.hpp"
+#include "tools/dev/netns-faults.d/load/orders.hpp"
 #include "tools/lib/fabric/open_fabric.hpp"
 
 namespace {

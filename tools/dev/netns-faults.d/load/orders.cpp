@@ -1,4 +1,4 @@
-#include "conformance/netns/orders.hpp"
+#include "tools/dev/netns-faults.d/load/orders.hpp"
 
 #include <unistd.h>
 

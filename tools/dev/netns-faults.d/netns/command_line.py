@@ -16,7 +16,7 @@ from .processes import Failure
 from .run import Interrupted, Run
 from .script import WORDS, parse
 
-PROGRAMS = ("tools/urtrsd/urtrsd", "tools/urtrs-replay/urtrs-replay", "conformance/netns/netns-load")
+PROGRAMS = ("tools/urtrsd/urtrsd", "tools/urtrs-replay/urtrs-replay", "tools/dev/netns-faults.d/load/netns-load")
 NEEDED = ("ip", "nft", "tc", "setpriv", "nsenter")
 LAB = "tools/dev/netns-faults"
 

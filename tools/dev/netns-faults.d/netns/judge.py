@@ -94,7 +94,7 @@ def judge_errors(run, result, client, errors):
 def judge_cells(run, result):
     for device in range(run.case.clients):
         histories = [client.history for client in run.clients if client.device == device]
-        done = tool(run.build / "conformance/netns/netns-load", "judge", *histories, "--base", BASE, "--image",
+        done = tool(run.build / "tools/dev/netns-faults.d/load/netns-load", "judge", *histories, "--base", BASE, "--image",
                     run.server.image_as_seen(device))
         (run.folder / f"device{device}.judgement").write_text(done.stdout + done.stderr, encoding="utf-8")
         if done.returncode == 0:

@@ -135,7 +135,7 @@ class Client:
         self.events = []
         self.news = threading.Condition()
         self.asked_to_remove = set()
-        words = [build / "conformance/netns/netns-load", "run", "--port", PORT, "--session", f"netns-{device}",
+        words = [build / "tools/dev/netns-faults.d/load/netns-load", "run", "--port", PORT, "--session", f"netns-{device}",
                  "--device", f"disk{device}", "--client", number, "--seed", seed, "--base", BASE, "--cells", CELLS,
                  "--rate", case.rate, "--history", self.history, "--trace", self.trace,
                  "--missed", timing.missed]

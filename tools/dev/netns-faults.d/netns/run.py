@@ -9,7 +9,7 @@ from .network import Network
 from .processes import Client, Failure, Lateness, Server
 from .script import PATHS, Step, parse
 
-READS = 16  # requests of a client's last reading, one after another (conformance/netns/load.cpp)
+READS = 16  # requests of a client's last reading, one after another (tools/dev/netns-faults.d/load/load.cpp)
 NUMBER = {"stop": signal.SIGSTOP, "cont": signal.SIGCONT}
 
 

@@ -7,7 +7,9 @@ import tomllib
 from labs import ROOT
 
 SIM = "tools/urtrs-sim/urtrs-sim"
-FUZZ = tuple(sorted(path.name[: -len("_fuzz.cpp")] for path in (ROOT / "conformance/fuzz").glob("*_fuzz.cpp")))
+# Target of libFuzzer -> its folder.
+FUZZ = dict(sorted((path.name[: -len("_fuzz.cpp")], folder) for folder in ("conformance/fuzz", "tools/dev/fuzz")
+                   for path in (ROOT / folder).glob("*_fuzz.cpp")))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,9 +50,9 @@ def items():
         Item("asan-sweep", "random worlds with address and undefined-behaviour sanitizers", "debug", ("urtrs-sim",),
              (sim, "sweep", *seeds, "--jobs", "{jobs}"), 60, share=0.15, size=1_000),
         *(Item(f"fuzz-{name}", f"libFuzzer on {name}", "fuzz", (f"{name}_fuzz",),
-               ("{build}/conformance/fuzz/" + name + "_fuzz", "-max_total_time=60", "-seed={number}", "-artifact_prefix=./",
-                "-timeout=60", "{work}/corpus/" + name, "{root}/conformance/fuzz/" + name), 65, share=0.15 / len(FUZZ))
-          for name in FUZZ),
+               (f"{{build}}/{folder}/{name}_fuzz", "-max_total_time=60", "-seed={number}", "-artifact_prefix=./",
+                "-timeout=60", "{work}/corpus/" + name, f"{{root}}/{folder}/{name}"), 65, share=0.15 / len(FUZZ))
+          for name, folder in FUZZ.items()),
         Item("mutants", "every planted bug must be found", "release", ("mutants",),
              ("{root}/conformance/mutants/run", "--built", "--first", "--build-dir", "{build}", "--jobs", "{jobs}", "--only",
               "{name}"), 10, names=mutants()),
