@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The folders of the tree and who includes whom: one folder is one idea, no two folders include each other, in whatever
-many steps, and docs/tree.md has a line for each and the drawing.
+many steps, and docs/tree.md has a line for each, the parts of the large ones, and the drawing.
 
 Usage: folders.py [--root DIR] [--draw | --write]
   (nothing)  lists each folder with its number of C++ files and the folders that it includes
@@ -11,6 +11,7 @@ Usage: folders.py [--root DIR] [--draw | --write]
 
 import argparse
 import collections
+import fnmatch
 import os
 import posixpath
 import re
@@ -22,6 +23,9 @@ from source import Finding, is_code, read, tree_files
 PAGE = "docs/tree.md"
 BEGIN = "<!-- drawn by tools/dev/tidy/folders.py --write -->\n"
 END = "<!-- end of the drawing -->\n"
+LARGE = 20  # files; a folder with more, without tests, has its parts on the page
+_PARTS = re.compile(r"^`([a-z][\w./-]*)`\n((?:- `.*\n)+)", re.MULTILINE)
+_PART = re.compile(r"^- ((?:`[\w*-]+`(?:, )?)+): ", re.MULTILINE)
 _ROW = re.compile(r"^\| `([a-z][\w./-]*)/?` \|", re.MULTILINE)
 
 
@@ -87,6 +91,34 @@ def sources_below(root, paths):
     return {path: read(root, path) for path in paths if is_code(path) and not path.startswith("cmake/")}
 
 
+def parts_of(page):
+    """Folder -> the names of files, with *, that its parts on the page have."""
+    return {folder: [name for names in _PART.findall(lines) for name in re.findall(r"`(.+?)`", names)]
+            for folder, lines in _PARTS.findall(page)}
+
+
+def part_findings(sources, page):
+    named = parts_of(page)
+    files = collections.defaultdict(set)
+    for path in sources:
+        files[posixpath.dirname(path)].add(path)
+    for folder in sorted(files):
+        product = {path for path in files[folder] if not layers.is_test(path)}
+        if folder not in named:
+            if len(product) > LARGE:
+                yield Finding(PAGE, 1, f"{folder} has {len(product)} files besides tests and no parts here")
+            continue
+        stems = {path: posixpath.basename(path).split(".")[0] for path in files[folder]}
+        for path in sorted(product):
+            if not any(fnmatch.fnmatchcase(stems[path], name) for name in named[folder]):
+                yield Finding(PAGE, 1, f"{path} belongs to no part of {folder}")
+        for name in named[folder]:
+            if not fnmatch.filter(stems.values(), name):
+                yield Finding(PAGE, 1, f"{folder} has no file {name} any more")
+    for folder in sorted(set(named) - set(files)):
+        yield Finding(PAGE, 1, f"parts of {folder}, which has no C++ file")
+
+
 def findings(sources, page):
     edges = graph(sources)
     for group in circles(edges):
@@ -97,6 +129,7 @@ def findings(sources, page):
     for folder in sorted(rows - set(edges)):
         if not any(path.startswith(folder + "/") for path in sources):
             yield Finding(PAGE, 1, f"{folder} has no C++ file any more")
+    yield from part_findings(sources, page)
     if not circles(edges) and BEGIN + draw(sources) + END not in page:
         yield Finding(PAGE, 1, "the drawing is not that of this tree: tools/dev/tidy/folders.py --write")
 

@@ -46,6 +46,19 @@ class FoldersTest(unittest.TestCase):
         sources = dict(self.SOURCES, **{"d/four.cpp": '#include "a/one.hpp"\n'})
         self.assertIn("not that of this tree", self.messages(sources, self.page(self.SOURCES, "abcd"))[0])
 
+    def test_a_large_folder_has_parts_and_each_file_belongs_to_one(self):
+        sources = {f"a/part_{i}.cpp": "" for i in range(folders.LARGE)}
+        sources.update({"a/part_test.cpp": "", "a/test_parts.hpp": ""})
+        page = self.page(sources, "a")
+        self.assertEqual(self.messages(sources, page), [])
+        sources["a/other.hpp"] = ""
+        self.assertIn("a has 21 files besides tests and no parts here", self.messages(sources, page)[0])
+        self.assertIn("a/other.hpp belongs to no part of a", self.messages(sources, page + "`a`\n- `part_*`: it\n")[0])
+        whole = page + "`a`\n- `part_*`: it\n- `none`, `other`: more\n"
+        self.assertEqual(self.messages(sources, whole), [f"{folders.PAGE}:1: a has no file none any more"])
+        self.assertEqual(self.messages(sources, whole.replace("`none`, ", "")), [])
+        self.assertIn("parts of b, which has no C++ file", self.messages(sources, page + "`a`\n- `*`: it\n`b`\n- `*`: it\n")[0])
+
     def test_what_only_tests_include_has_a_dotted_arrow(self):
         sources = dict(self.SOURCES, **{"b/two_test.cpp": '#include "d/four.hpp"\n#include "c/three.hpp"\n', "d/four.hpp": ""})
         arrows = [line.strip() for line in folders.draw(sources).splitlines() if ">" in line]
