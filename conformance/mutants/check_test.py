@@ -1,14 +1,10 @@
-#!/usr/bin/env python3
 """The check of anchors finds one that is no longer what it was, and the kill matrix can be read back."""
 import importlib.machinery
 import importlib.util
 import pathlib
-import sys
 import tempfile
 import types
-import unittest
 
-sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 _LOADER = importlib.machinery.SourceFileLoader("run", str(HERE / "run"))
 run = importlib.util.module_from_spec(importlib.util.spec_from_loader("run", _LOADER))
@@ -22,51 +18,47 @@ def problems(text, anchor, form="expression"):
         return list(run.misplaced([{"id": "M1", "bug": "a bug", "edit": [edit]}], pathlib.Path(folder)))
 
 
-class Anchors(unittest.TestCase):
+class TestAnchors:
     def test_whole_ones(self):
         for text, anchor in (("if (a > b) return;", "a > b"), ("x = f(a > b, c);", "a > b"), ("return a > b;", "a > b"),
                              ("if (z && a > b) x();", "a > b"), ("y = c ? a + b : d;", "a + b"), ("if ((a || b) && c) x();", "a || b"),
                              ("d + f.g(a, b);", "f.g(a, b)"), ("if (!done()) x();", "done()")):
-            self.assertEqual(problems(text, anchor), [], text)
+            assert problems(text, anchor) == [], text
 
     def test_those_that_became_part_of_something_longer(self):
         for text, anchor in (("if (now > since + bound + rounding) x();", "now > since + bound"), ("x = 2 * a + b;", "a + b"),
                              ("if (c && a || b) x();", "a || b"), ("x = a_more > b;", "a"), ("x = f.a(b);", "f.a"),
                              ("if (a == b.c) x();", "a == b"), ("if (x.a > b) y();", "a > b"), ("if (c == a > b) y();", "a > b")):
             found = problems(text, anchor)
-            self.assertEqual(len(found), 1, text)
-            self.assertIn("longer expression", found[0])
+            assert len(found) == 1, text
+            assert "longer expression" in found[0]
 
     def test_statements_are_whole(self):
-        self.assertEqual(problems("{ f(); g(); }", "g();", "statement"), [])
-        self.assertEqual(problems("if (a) g();", "g();", "statement"), [])
+        assert problems("{ f(); g(); }", "g();", "statement") == []
+        assert problems("if (a) g();", "g();", "statement") == []
         for anchor in ("g(", "f(); g(b)", "h + g(b);"):
-            self.assertEqual(len(problems("{ f(); x = h + g(b); }", anchor, "statement")), 1, anchor)
+            assert len(problems("{ f(); x = h + g(b); }", anchor, "statement")) == 1, anchor
 
     def test_how_often(self):
         for text in ("x = 1;", "if (a > b) if (a > b) x();"):
-            self.assertIn("times", problems(text, "a > b")[0])
+            assert "times" in problems(text, "a > b")[0]
 
 
-class Matrix(unittest.TestCase):
+class TestMatrix:
     OPTIONS = types.SimpleNamespace(first=False, shrink=True, update=True, seeds=2000, scenario_seeds=30)
 
     def test_is_what_it_was_after_an_update_of_nothing(self):
         rows = run.updated(HERE / "matrix.md", [])
-        self.assertGreaterEqual(len(rows), 74)
+        assert len(rows) >= 74
         with tempfile.TemporaryDirectory() as folder:
             copy = pathlib.Path(folder) / "matrix.md"
             run.write_matrix(copy, rows, self.OPTIONS)
-            self.assertEqual(run.updated(copy, []), rows)
+            assert run.updated(copy, []) == rows
             kept = [line for line in (HERE / "matrix.md").read_text().splitlines() if line.startswith("| ")]
-            self.assertEqual([line for line in copy.read_text().splitlines() if line.startswith("| ")], kept)
+            assert [line for line in copy.read_text().splitlines() if line.startswith("| ")] == kept
 
     def test_a_row_that_was_looked_for_takes_the_place_of_the_old_one(self):
         row = {"id": "M02", "bug": "new", "scenario": None, "test": None, "sweep": None}
         rows = run.updated(HERE / "matrix.md", [row])
-        self.assertEqual([one for one in rows if one["id"] == "M02"], [row])
-        self.assertEqual(len(rows), len(run.updated(HERE / "matrix.md", [])))
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert [one for one in rows if one["id"] == "M02"] == [row]
+        assert len(rows) == len(run.updated(HERE / "matrix.md", []))

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import unittest
 
 import pytest
 from programs import PLUGIN
@@ -27,10 +26,10 @@ def nbdkit(port, run, *parameters):
                           text=True, check=False)
 
 
-class EndToEnd(unittest.TestCase):
+class TestEndToEnd:
     @pytest.fixture(autouse=True)
-    def given(self, tmp_path, urtrsd):
-        self.folder = tmp_path
+    def given(self, tmp_path, urtrsd, ends):
+        self.folder, self.ends = tmp_path, ends
         self.image = self.file("disk.img")
         self.image.write_bytes(b"".join(hashlib.sha512(str(i).encode()).digest() for i in range(SIZE // 64)))
         target = self.file("target")
@@ -44,16 +43,16 @@ class EndToEnd(unittest.TestCase):
     def test_a_device_is_copied_out_and_in(self):
         done = nbdkit(self.server.port, f"nbdcopy $uri {self.file('copy')}", "device=disk",
                       f"trace={self.file('trace')}", f"status={self.file('status')}")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(self.file("copy").read_bytes(), self.image.read_bytes())
+        assert done.returncode == 0, done.stderr
+        assert self.file("copy").read_bytes() == self.image.read_bytes()
         status = json.loads(self.file("status").read_text())
-        self.assertEqual(status["request_errors"], 0)
-        self.assertEqual(len(status["paths"]), 2)
-        self.assertGreater(self.file("trace").stat().st_size, 1000)
+        assert status["request_errors"] == 0
+        assert len(status["paths"]) == 2
+        assert self.file("trace").stat().st_size > 1000
         done = nbdkit(self.server.port, f"nbdcopy --flush {self.image} $uri && nbdcopy $uri {self.file('back')}",
                       "device=scratch")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(self.file("back").read_bytes(), self.image.read_bytes())
+        assert done.returncode == 0, done.stderr
+        assert self.file("back").read_bytes() == self.image.read_bytes()
 
     def test_a_signal_has_the_last_records_written(self):
         pid, seen = self.file("pid"), self.file("seen")
@@ -70,24 +69,24 @@ class EndToEnd(unittest.TestCase):
                     break
                 others.append(told)
             else:
-                self.fail(f"nothing was said of the last records: {others}")
+                pytest.fail(f"nothing was said of the last records: {others}")
             dump = self.file(f"nbdkit-urtrs-{pid.read_text().strip()}.rtrc")
             seen.write_text("go on")
             client.communicate()
-        self.assertIn(f"wrote the last records to {dump}", told)
-        self.assertGreater(dump.stat().st_size, 1000)
-        self.assertEqual(client.returncode, 0)
+        assert f"wrote the last records to {dump}" in told
+        assert dump.stat().st_size > 1000
+        assert client.returncode == 0
 
     def test_what_it_offers(self):
         done = nbdkit(self.server.port, "nbdinfo --json $uri", "device=disk")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        assert done.returncode == 0, done.stderr
         export = json.loads(done.stdout)["exports"][0]
-        self.assertEqual(export["export-size"], SIZE)
-        self.assertTrue(export["can_multi_conn"] and export["can_flush"] and export["can_fua"])
-        self.assertFalse(export["is_read_only"])
-        self.assertEqual(export["block_size_minimum"], 512)
+        assert export["export-size"] == SIZE
+        assert export["can_multi_conn"] and export["can_flush"] and export["can_fua"]
+        assert not export["is_read_only"]
+        assert export["block_size_minimum"] == 512
         done = nbdkit(self.server.port, "nbdinfo --is read-only $uri", "device=fixed", "access_mode=ro")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        assert done.returncode == 0, done.stderr
 
     def test_a_killed_server_that_comes_back_costs_no_error(self):
         os.mkfifo(self.file("begun"))
@@ -100,9 +99,9 @@ class EndToEnd(unittest.TestCase):
             self.server.end(signal.SIGKILL)
             self.server.start().ready()
             _, errors = client.communicate()
-        self.assertEqual(client.returncode, 0, errors)
-        self.assertEqual(self.file("back").read_bytes(), self.image.read_bytes())
-        self.assertEqual(json.loads(self.file("status").read_text())["request_errors"], 0)
+        assert client.returncode == 0, errors
+        assert self.file("back").read_bytes() == self.image.read_bytes()
+        assert json.loads(self.file("status").read_text())["request_errors"] == 0
 
     def test_what_cannot_be_had_is_said(self):
         for parameters, words in (
@@ -113,14 +112,14 @@ class EndToEnd(unittest.TestCase):
                 (("device=disk", "path=@"), "the source address is empty"),
                 (("device=disk", "prot=1"), "unknown parameter 'prot'")):
             done = nbdkit(self.server.port, "nbdinfo $uri", *parameters)
-            self.assertNotEqual(done.returncode, 0)
-            self.assertIn(words, done.stderr)
+            assert done.returncode != 0
+            assert words in done.stderr
 
     def test_the_device_is_opened_once(self):
         done = nbdkit(self.server.port, "nbdinfo --size $uri", "device=disk")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        assert done.returncode == 0, done.stderr
         self.server.end()
-        self.assertEqual(len(re.findall(r'opened .*"disk"', self.server.text())), 1, self.server.text())
+        assert len(re.findall(r'opened .*"disk"', self.server.text())) == 1, self.server.text()
         self.server.start().ready()
 
     def test_a_daemon_that_cannot_open_its_device_says_so_before_the_command_returns(self):
@@ -129,15 +128,15 @@ class EndToEnd(unittest.TestCase):
                   f"port={self.server.port}"]
         done = subprocess.run([*daemon, "device=nothing"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               check=False)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("the server exports no device named 'nothing'", done.stderr)
+        assert done.returncode == 1
+        assert "the server exports no device named 'nothing'" in done.stderr
         socket_file.unlink(missing_ok=True)
         done = subprocess.run([*daemon, "device=disk"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.addCleanup(os.kill, int(pid.read_text()), signal.SIGTERM)
-        self.assertEqual(subprocess.run(["nbdinfo", "--size", f"nbd+unix:///?socket={socket_file}"], check=True,
-                                        capture_output=True, text=True).stdout.strip(), str(SIZE))
+        assert done.returncode == 0, done.stderr
+        self.ends.callback(os.kill, int(pid.read_text()), signal.SIGTERM)
+        assert subprocess.run(["nbdinfo", "--size", f"nbd+unix:///?socket={socket_file}"], check=True,
+                                        capture_output=True, text=True).stdout.strip() == str(SIZE)
 
     def test_read_only_of_nbdkit_opens_the_device_for_reading(self):
         holder = nbdkit_command(
@@ -151,14 +150,14 @@ class EndToEnd(unittest.TestCase):
             command[1] = "-fr"
             read_only = subprocess.run(command, capture_output=True, text=True, check=False)
             self.file("end").write_text("now")
-        self.assertIn("for writing", refused.stderr)
-        self.assertEqual(read_only.returncode, 0, read_only.stderr)
+        assert "for writing" in refused.stderr
+        assert read_only.returncode == 0, read_only.stderr
 
     def test_a_server_that_is_not_there_is_named(self):
         self.server.end()
         done = nbdkit(self.server.port, "nbdinfo $uri", "device=disk", "connect_timeout=1s")
         self.server.start().ready()
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("no path came up within 1 s (connect_timeout)", done.stderr)
-        self.assertIn(f"nobody listens at 127.0.0.1:{self.server.port}", done.stderr)
+        assert done.returncode != 0
+        assert "no path came up within 1 s (connect_timeout)" in done.stderr
+        assert f"nobody listens at 127.0.0.1:{self.server.port}" in done.stderr
 

@@ -4,14 +4,13 @@ import resource
 import signal
 import stat
 import subprocess
-import unittest
 
 import end_to_end_test as e2e
 import pytest
 from programs import BOUND, PLUGIN, free_port
 
 
-class Files(unittest.TestCase):
+class TestFiles:
     @pytest.fixture(autouse=True)
     def given(self, tmp_path, urtrsd):
         self.folder, self.urtrsd = tmp_path, urtrsd
@@ -33,16 +32,16 @@ class Files(unittest.TestCase):
         os.mkfifo(fifo)
         for path, why in (precious, "is not a status file of this plugin"), (fifo, "is not a regular file"):
             done = e2e.nbdkit(self.server.port, "nbdinfo $uri", "device=disk", f"status={path}")
-            self.assertNotEqual(done.returncode, 0)
-            self.assertIn(f"status={path}: exists and {why}", done.stderr)
-        self.assertEqual(precious.read_text(), "precious")
-        self.assertTrue(stat.S_ISFIFO(fifo.lstat().st_mode))
+            assert done.returncode != 0
+            assert f"status={path}: exists and {why}" in done.stderr
+        assert precious.read_text() == "precious"
+        assert stat.S_ISFIFO(fifo.lstat().st_mode)
 
     def test_a_status_file_of_an_earlier_run_is_replaced(self):
         self.start_server()
         for _ in range(2):
             done = e2e.nbdkit(self.server.port, "nbdinfo $uri", "device=disk", f"status={self.file('status')}")
-            self.assertEqual(done.returncode, 0, done.stderr)
+            assert done.returncode == 0, done.stderr
 
     def test_a_trace_that_cannot_go_on_is_told_once_and_io_goes_on(self):
         self.start_server()
@@ -51,18 +50,18 @@ class Files(unittest.TestCase):
                                      "device=disk", f"trace={trace}")
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, 1 << 14)))
-        self.assertEqual(done.returncode, 0, done.stderr)
+        assert done.returncode == 0, done.stderr
         told = f"the trace {trace} ends here: File too large (errno 27); IO goes on"
-        self.assertEqual(done.stderr.count(told), 1, done.stderr)
+        assert done.stderr.count(told) == 1, done.stderr
 
     def test_a_start_that_fails_leaves_no_socket(self):
         self.start_server()
         for arguments in ["-U", "socket"], [f"--unix={self.file('socket')}"]:
             done = self.nbdkit(*arguments, PLUGIN, "path=127.0.0.1", f"port={free_port()}", "device=disk", "connect_timeout=1s",
                                cwd=self.folder)
-            self.assertNotEqual(done.returncode, 0)
-            self.assertIn("no path came up", done.stderr)
-            self.assertFalse(self.file("socket").exists())
+            assert done.returncode != 0
+            assert "no path came up" in done.stderr
+            assert not self.file("socket").exists()
 
     def test_a_name_that_a_vanished_client_holds_is_waited_for(self):
         self.start_server("--heartbeat-interval-ms=3000")
@@ -77,6 +76,6 @@ class Files(unittest.TestCase):
                 done = e2e.nbdkit(self.server.port, "nbdinfo $uri", "device=disk", "session=me", "connect_timeout=1s")
             finally:
                 os.killpg(vanished.pid, signal.SIGKILL)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("another client probably holds the session name 'me'", done.stderr)
+        assert done.returncode == 0, done.stderr
+        assert "another client probably holds the session name 'me'" in done.stderr
 

@@ -8,7 +8,6 @@ import signal
 import socket
 import struct
 import subprocess
-import unittest
 
 import pytest
 from programs import PLUGIN, until
@@ -73,21 +72,21 @@ class Disk:
         self.ours.close()
 
 
-class FlushAfterRestart(unittest.TestCase):
+class TestFlushAfterRestart:
     @pytest.fixture(autouse=True)
-    def given(self, tmp_path, urtrsd):
-        self.directory = tmp_path
+    def given(self, tmp_path, urtrsd, ends):
+        self.directory, self.ends = tmp_path, ends
         self.image, self.after = self.directory / "image", self.directory / "after"
         self.image.write_bytes(bytes(SIZE))
         shutil.copy(self.image, self.after)
         self.export = self.directory / "export"
         self.export.symlink_to(self.image)
         self.server = urtrsd(f"--export=disk={self.export}", "--export=memory=mem:1M")
-        self.addCleanup(self.server.end, signal.SIGKILL)
+        self.ends.callback(self.server.end, signal.SIGKILL)
 
     def open(self, device):
         disk = Disk(self.directory, self.server.port, device)
-        self.addCleanup(disk.end)
+        self.ends.callback(disk.end)
         return disk
 
     def restart(self, how=signal.SIGKILL):
@@ -103,53 +102,53 @@ class FlushAfterRestart(unittest.TestCase):
     def test_a_killed_server_loses_nothing_of_a_file(self):
         disk = self.open("disk")
         for how in (signal.SIGKILL, signal.SIGTERM):
-            self.assertEqual(disk.write(8192), 0)
+            assert disk.write(8192) == 0
             self.restart(how)
-            self.assertEqual(disk.flush(), 0)
-            self.assertEqual(disk.write(0, FUA), 0)
-            self.assertEqual(disk.read(8192), DATA)
-        self.assertNotIn("without the cache", disk.log.read_text())
+            assert disk.flush() == 0
+            assert disk.write(0, FUA) == 0
+            assert disk.read(8192) == DATA
+        assert "without the cache" not in disk.log.read_text()
 
     def test_a_write_lost_with_the_host_fails_the_next_flush(self):
         disk = self.open("disk")
-        self.assertEqual(disk.write(8192), 0)
+        assert disk.write(8192) == 0
         self.lose_host()
-        self.assertEqual(disk.flush(), EIO)
-        self.assertEqual(disk.read(8192), bytes(len(DATA)), "the write is lost")
+        assert disk.flush() == EIO
+        assert disk.read(8192) == bytes(len(DATA)), "the write is lost"
         text = "1 acknowledged writes were not flushed and may be lost"
         disk.logged(text)
-        self.assertEqual(disk.write(8192), 0)
-        self.assertEqual(disk.flush(), 0)
+        assert disk.write(8192) == 0
+        assert disk.flush() == 0
 
     def test_a_write_lost_with_the_host_fails_the_next_write_with_fua(self):
         disk = self.open("disk")
-        self.assertEqual(disk.write(8192), 0)
+        assert disk.write(8192) == 0
         self.lose_host()
-        self.assertEqual(disk.write(0, FUA), EIO)
-        self.assertEqual(disk.write(0, FUA), 0)
-        self.assertEqual(disk.flush(), EIO)
-        self.assertEqual(disk.flush(), 0)
+        assert disk.write(0, FUA) == EIO
+        assert disk.write(0, FUA) == 0
+        assert disk.flush() == EIO
+        assert disk.flush() == 0
 
     def test_what_was_flushed_is_not_missed(self):
         disk = self.open("disk")
-        self.assertEqual(disk.write(8192), 0)
-        self.assertEqual(disk.flush(), 0)
-        self.assertEqual(disk.write(0, FUA), 0)
+        assert disk.write(8192) == 0
+        assert disk.flush() == 0
+        assert disk.write(0, FUA) == 0
         self.lose_host()
-        self.assertEqual(disk.flush(), 0)
-        self.assertEqual(disk.write(0, FUA), 0)
+        assert disk.flush() == 0
+        assert disk.write(0, FUA) == 0
 
     def test_a_memory_device_dies_with_the_server(self):
         disk = self.open("memory")
-        self.assertEqual(disk.write(8192), 0)
+        assert disk.write(8192) == 0
         self.restart()
-        self.assertEqual(disk.flush(), EIO)
-        self.assertEqual(disk.read(8192), bytes(len(DATA)))
-        self.assertEqual(disk.write(8192), 0)
-        self.assertEqual(disk.write(0, FUA), 0)
-        self.assertEqual(disk.flush(), 0)
+        assert disk.flush() == EIO
+        assert disk.read(8192) == bytes(len(DATA))
+        assert disk.write(8192) == 0
+        assert disk.write(0, FUA) == 0
+        assert disk.flush() == 0
         self.restart(signal.SIGTERM)
-        self.assertEqual(disk.write(0), 0)
+        assert disk.write(0) == 0
         text = "every acknowledged write was flushed before"
         disk.logged(text)
 

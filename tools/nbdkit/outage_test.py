@@ -8,7 +8,6 @@ import socket
 import struct
 import subprocess
 import threading
-import unittest
 
 import end_to_end_test as e2e
 import pytest
@@ -50,12 +49,13 @@ class NbdClient:
         return error
 
 
-class Outage(unittest.TestCase):
+class TestOutage:
     @pytest.fixture(autouse=True)
-    def given(self, tmp_path, urtrsd):
+    def given(self, tmp_path, urtrsd, ends):
+        self.ends = ends
         # Slow, so that requests are in flight when the server dies.
         self.server = e2e.start_server(urtrsd, "--export=slow=mem:32M,delay_ms=10000")
-        self.addCleanup(self.server.end, signal.SIGKILL)
+        self.ends.callback(self.server.end, signal.SIGKILL)
         self.status, self.socket = tmp_path / "status", tmp_path / "socket"
 
     def start(self, *parameters):
@@ -63,9 +63,9 @@ class Outage(unittest.TestCase):
             ["nbdkit", "-f", "-v", "-U", str(self.socket), PLUGIN, "path=127.0.0.1", "path=127.0.0.2",
              f"port={self.server.port}", "device=slow", f"status={self.status}", *parameters],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(nbdkit.stderr.close)
-        self.addCleanup(nbdkit.wait)
-        self.addCleanup(nbdkit.kill)
+        self.ends.callback(nbdkit.stderr.close)
+        self.ends.callback(nbdkit.wait)
+        self.ends.callback(nbdkit.kill)
         self.lines = []
         # Reads to the end, because a full pipe would stop nbdkit.
         reader = threading.Thread(target=lambda: self.lines.extend(nbdkit.stderr), daemon=True)
@@ -85,7 +85,7 @@ class Outage(unittest.TestCase):
     def writers(self, count):
         clients = [NbdClient(self.socket) for _ in range(count)]
         for client in clients:
-            self.addCleanup(client.socket.close)
+            self.ends.callback(client.socket.close)
         data = bytes(SIZE)
         # nbdkit takes a request when it has all of its data.
         for client in clients:
@@ -100,7 +100,7 @@ class Outage(unittest.TestCase):
         self.server.end(signal.SIGKILL)
         for client in clients:
             client.socket.settimeout(BOUND)
-            self.assertEqual(client.error(), 5)
+            assert client.error() == 5
 
     def test_a_signal_ends_nbdkit_while_requests_wait_for_a_path(self):
         nbdkit = self.start("queue_timeout=never")
@@ -111,7 +111,7 @@ class Outage(unittest.TestCase):
         nbdkit.send_signal(signal.SIGTERM)
         for client in clients:
             client.socket.settimeout(BOUND)
-            self.assertNotEqual(client.error(), 0)
+            assert client.error() != 0
             # nbdkit waits for clients that are idle.
             client.socket.close()
         nbdkit.wait(timeout=BOUND)
@@ -130,14 +130,14 @@ class Outage(unittest.TestCase):
 
     def test_lines_that_nobody_reads_stop_no_io(self):
         reader, writer = os.pipe()
-        self.addCleanup(os.close, reader)
+        self.ends.callback(os.close, reader)
         fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
         nbdkit = subprocess.Popen(
             ["nbdkit", "-f", "-U", str(self.socket), PLUGIN, "path=127.0.0.1", f"port={self.server.port}",
              "device=slow", "reconnect_min=50ms", "reconnect_max=200ms", f"status={self.status}"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=writer)
-        self.addCleanup(nbdkit.wait)
-        self.addCleanup(nbdkit.kill)
+        self.ends.callback(nbdkit.wait)
+        self.ends.callback(nbdkit.kill)
         self.lines = []
         self.until(self.socket.exists, "nbdkit did not start")
         os.set_blocking(writer, False)
@@ -151,8 +151,8 @@ class Outage(unittest.TestCase):
                    "the link is still up")
         self.server.start().ready()
         client = NbdClient(self.socket)
-        self.addCleanup(client.socket.close)
+        self.ends.callback(client.socket.close)
         client.socket.settimeout(BOUND)
         client.write(bytes(4096))
-        self.assertEqual(client.error(), 0)
+        assert client.error() == 0
 

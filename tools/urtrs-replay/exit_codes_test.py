@@ -2,9 +2,8 @@
 
 import os
 import subprocess
-import tempfile
-import unittest
 
+import pytest
 from programs import TRACES, program
 
 PROGRAM = program("urtrs-replay")
@@ -20,13 +19,12 @@ def run(*arguments, code):
     return ran.stdout
 
 
-class ExitCodes(unittest.TestCase):
+class TestExitCodes:
     """The table of docs/replay.md."""
 
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+    @pytest.fixture(autouse=True)
+    def given(self, tmp_path):
+        self.folder = tmp_path
         self.cut, self.text = (os.path.join(self.folder, name) for name in ("cut.rtrc", "text"))
         with open(CLIENT, "rb") as file:
             whole = file.read()
@@ -36,7 +34,7 @@ class ExitCodes(unittest.TestCase):
             file.write("no trace\n")
 
     def verbs(self, trace):
-        out = os.path.join(self.folder, "out")
+        out = str(self.folder / "out")
         return (("cat", trace), ("stat", trace), ("replay", trace), ("seq", trace), ("merge", trace, SERVER),
                 ("diff", trace, CLIENT), ("grep", trace, "--event", "Complete"), ("grep", trace, "--permit", "60000"),
                 ("min", trace, "--out", out), ("min", trace, "--out", out + "2", "--rerun"),
@@ -44,12 +42,11 @@ class ExitCodes(unittest.TestCase):
 
     def test_a_damaged_trace(self):
         for command in self.verbs(self.cut):
-            with self.subTest(command=command):
-                run(*command, code=5)
+            run(*command, code=5)
         run("check", self.cut, code=3)
 
     def test_an_answer_that_is_bad_anyway(self):
-        self.assertIn("first difference", run("diff", self.cut, OTHER, code=1))
+        assert "first difference" in run("diff", self.cut, OTHER, code=1)
         run("min", self.cut, "--out", os.path.join(self.folder, "shown"), "--shows", "Complete", code=1)
 
     def test_what_a_damaged_trace_lacks_is_no_difference(self):
@@ -58,27 +55,24 @@ class ExitCodes(unittest.TestCase):
         with open(self.cut, "wb") as file:
             file.write(whole[:whole.rindex(b"BLK1") + 50])
         for pair in ((self.cut, CLIENT), (CLIENT, self.cut)):
-            self.assertIn("nothing more in " + self.cut, run("diff", *pair, code=5))
+            assert "nothing more in " + self.cut in run("diff", *pair, code=5)
 
     def test_a_trace_that_is_too_long(self):
         size = os.path.getsize(CLIENT)
         for command in (("min", CLIENT, "--out", os.path.join(self.folder, "a")),
                         ("simulate", CLIENT, "--seeds", "1", "--out", os.path.join(self.folder, "b"))):
-            with self.subTest(command=command):
-                run(*command, "--max-size", f"{size - 1}B", code=3)
-                self.assertFalse(os.path.exists(command[-1]))
-                run(*command, "--max-size", f"{size}B", code=0)
-                run(*command, "--max-size", "much", code=2)
+            run(*command, "--max-size", f"{size - 1}B", code=3)
+            assert not os.path.exists(command[-1])
+            run(*command, "--max-size", f"{size}B", code=0)
+            run(*command, "--max-size", "much", code=2)
 
     def test_no_trace_no_file_and_no_room(self):
         for command in self.verbs(self.text):
-            with self.subTest(command=command):
-                run(*command, code=3)
+            run(*command, code=3)
         for command in self.verbs(os.path.join(self.folder, "nothing")):
-            with self.subTest(command=command):
-                run(*command, code=2)
+            run(*command, code=2)
         run("cat", self.folder, code=2)
         for command in (("cat", CLIENT), ("diff", CLIENT, CLIENT), ("grep", CLIENT)):
             with open("/dev/full", "w", encoding="utf-8") as full:
                 ran = subprocess.run([PROGRAM, *command], stdout=full, stderr=subprocess.DEVNULL, timeout=120, check=False)
-            self.assertEqual(ran.returncode, 2, command)
+            assert ran.returncode == 2, command

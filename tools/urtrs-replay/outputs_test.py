@@ -3,8 +3,8 @@
 import os
 import subprocess
 import tempfile
-import unittest
 
+import pytest
 from programs import TRACES, program
 
 PROGRAM = program("urtrs-replay")
@@ -22,16 +22,14 @@ def everything(path):
     return run("cat", path, "--json")
 
 
-class Outputs(unittest.TestCase):
+class TestOutputs:
     """What is there is not replaced, neither by name nor through a link."""
 
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.capture, cls.json = (os.path.join(cls.folder.name, name) for name in ("capture.pcap", "trace.json"))
-        run("pcap", CLIENT, "--output", cls.capture)
-        with open(cls.json, "w", encoding="utf-8") as file:
+    @pytest.fixture(autouse=True)
+    def given(self, tmp_path):
+        self.capture, self.json = (str(tmp_path / name) for name in ("capture.pcap", "trace.json"))
+        run("pcap", CLIENT, "--output", self.capture)
+        with open(self.json, "w", encoding="utf-8") as file:
             file.write(run("cat", CLIENT, "--json"))
 
     def commands(self, trace, out):
@@ -50,12 +48,11 @@ class Outputs(unittest.TestCase):
             before = everything(trace)
             for out in (trace, other, link, folder, "/dev/null"):
                 for command in self.commands(trace, out):
-                    with self.subTest(command=command):
-                        said = run(*command, code=2)
-                        self.assertIn(f"{out}: what is there is not an empty file, and is left as it is", said)
-            self.assertEqual(everything(trace), before)
+                    said = run(*command, code=2)
+                    assert f"{out}: what is there is not an empty file, and is left as it is" in said
+            assert everything(trace) == before
             with open(other, encoding="utf-8") as file:
-                self.assertEqual(file.read(), "mine")
+                assert file.read() == "mine"
 
     def test_an_empty_file_and_a_dangling_link_are_written(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -65,16 +62,16 @@ class Outputs(unittest.TestCase):
             with open(page, "w", encoding="utf-8"):
                 pass
             run("seq", CLIENT, "--html", page)
-            self.assertGreater(os.path.getsize(page), 1000)
+            assert os.path.getsize(page) > 1000
             run("min", CLIENT, "--out", short, "--shows", "Complete", code=1)
-            self.assertTrue(everything(short))
-            self.assertEqual(os.stat(short).st_mode & 0o777, 0o600)
+            assert everything(short)
+            assert os.stat(short).st_mode & 0o777 == 0o600
 
     def test_standard_output_is_refused_where_it_is_not_documented(self):
         with tempfile.TemporaryDirectory() as folder:
             for command in (("min", CLIENT, "--out", "-"), ("seq", CLIENT, "--html", "-"), ("simulate", CLIENT, "--out", "-")):
                 ran = subprocess.run([PROGRAM, *command], cwd=folder, capture_output=True, text=True, timeout=120,
                                      check=False)
-                self.assertEqual((ran.returncode, os.listdir(folder)), (2, []), ran.stderr)
-                self.assertIn("cannot write to standard output here; name a file", ran.stderr)
+                assert (ran.returncode, os.listdir(folder)) == (2, []), ran.stderr
+                assert "cannot write to standard output here; name a file" in ran.stderr
 

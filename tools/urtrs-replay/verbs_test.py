@@ -2,10 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 import time
-import unittest
 
 from programs import TRACES, program
 
@@ -31,57 +31,57 @@ def everything(path):
     return [one for one in records("cat", path) if "event" in one]
 
 
-class Grep(unittest.TestCase):
+class TestGrep:
     def test_event_and_path(self):
         found = records("grep", CLIENT, "--event", "Path*", "--path", "0")
         wanted = [one for one in everything(CLIENT) if one["event"].startswith("Path") and
                   one["fields"].get("path") == 0]
-        self.assertEqual(found, wanted)
-        self.assertTrue(wanted)
+        assert found == wanted
+        assert wanted
 
     def test_criteria_narrow_and_values_widen(self):
         both = records("grep", CLIENT, "--event", "Submitted,Complete")
         one = records("grep", CLIENT, "--event", "Submitted")
         narrowed = records("grep", CLIENT, "--event", "Submitted,Complete", "--class", "input")
-        self.assertGreater(len(both), len(one))
-        self.assertEqual(one, narrowed)
+        assert len(both) > len(one)
+        assert one == narrowed
 
     def test_permit_finds_its_response(self):
         found = records("grep", CLIENT, "--permit", "0")
         events = {one["event"] for one in found}
-        self.assertLessEqual({"Submitted", "PostRequest", "ImmReceived", "Complete"}, events)
+        assert {"Submitted", "PostRequest", "ImmReceived", "Complete"} <= events
 
     def test_time(self):
         all_records = everything(CLIENT)
         middle = all_records[len(all_records) // 2]["time"] / 1e9
         found = records("grep", CLIENT, "--to", repr(middle))
         later = records("grep", CLIENT, "--from", repr(middle))
-        self.assertGreater(len(found), 10)
-        self.assertGreater(len(later), 10)
-        self.assertGreaterEqual(len(found) + len(later), len(all_records))
+        assert len(found) > 10
+        assert len(later) > 10
+        assert len(found) + len(later) >= len(all_records)
 
     def test_server_session_and_connection(self):
         found = records("grep", SERVER, "--session", "0", "--connection", "0:1")
-        self.assertTrue(found)
+        assert found
         for one in found:
-            self.assertEqual((one["instance"], one["fields"]["key.con"]), (1, 1))
-            self.assertEqual(one["fields"]["key.path"] % 8, 0)
+            assert (one["instance"], one["fields"]["key.con"]) == (1, 1)
+            assert one["fields"]["key.path"] % 8 == 0
 
     def test_field_count_and_context(self):
         lost = run("grep", CLIENT, "--event", "PathChanged", "--field", "state=connected", "-c")
-        self.assertGreater(int(lost), 0)
+        assert int(lost) > 0
         text = run("grep", CLIENT, "--event", "EndSession", "-B", "2", "-A", "1")
-        self.assertEqual(len(text.splitlines()), 4)
+        assert len(text.splitlines()) == 4
 
     def test_nothing_and_nonsense(self):
-        self.assertEqual(run("grep", CLIENT, "--permit", "60000", code=1), "")
-        self.assertIn("knows no event 'Nope'", run("grep", CLIENT, "--event", "Nope", code=2))
-        self.assertIn("names no connection", run("grep", CLIENT, "--connection", "a:b", code=2))
-        self.assertIn("the classes are", run("grep", CLIENT, "--class", "x", code=2))
-        self.assertIn("is not NAME=VALUE", run("grep", CLIENT, "--field", "x", code=2))
+        assert run("grep", CLIENT, "--permit", "60000", code=1) == ""
+        assert "knows no event 'Nope'" in run("grep", CLIENT, "--event", "Nope", code=2)
+        assert "names no connection" in run("grep", CLIENT, "--connection", "a:b", code=2)
+        assert "the classes are" in run("grep", CLIENT, "--class", "x", code=2)
+        assert "is not NAME=VALUE" in run("grep", CLIENT, "--field", "x", code=2)
 
 
-class Stat(unittest.TestCase):
+class TestStat:
     def test_latencies_are_those_of_the_records(self):
         stat = records("stat", CLIENT)[0]
         took, open_since = [], {}
@@ -90,39 +90,39 @@ class Stat(unittest.TestCase):
                 open_since[one["fields"]["permit"]] = one["time"]
             if one["event"] == "Complete":
                 took.append(one["time"] - open_since.pop(one["fields"]["permit"]))
-        self.assertEqual(sum(path["reads"] + path["writes"] for path in stat["requests"]), len(took))
-        self.assertEqual(max(path["latency_ns"]["max"] for path in stat["requests"]), max(took))
-        self.assertIn("latency", run("stat", CLIENT))
+        assert sum(path["reads"] + path["writes"] for path in stat["requests"]) == len(took)
+        assert max(path["latency_ns"]["max"] for path in stat["requests"]) == max(took)
+        assert "latency" in run("stat", CLIENT)
 
     def test_server_and_gaps(self):
         stat = records("stat", SERVER)[0]
-        self.assertGreater(sum(path["reads"] + path["writes"] for path in stat["requests"]), 10)
+        assert sum(path["reads"] + path["writes"] for path in stat["requests"]) > 10
         lengths = [gap["length_ns"] for gap in records("stat", CLIENT)[0]["gaps"]]
-        self.assertEqual(lengths, sorted(lengths, reverse=True))
+        assert lengths == sorted(lengths, reverse=True)
 
 
-class Replay(unittest.TestCase):
+class TestReplay:
     def test_state_at_a_record(self):
         result = records("replay", CLIENT, "--stop-at", "40", "--state")[0]
-        self.assertEqual(result["verdict"], "identical")
-        self.assertTrue(result["stopped"])
-        self.assertEqual(result["at"]["record"], 40)
+        assert result["verdict"] == "identical"
+        assert result["stopped"]
+        assert result["at"]["record"] == 40
         state = result["at"]["state"]["0"]
-        self.assertIn("paths[0].state", state)
-        self.assertIn("in front of record 40:", run("replay", CLIENT, "--stop-at", "40", "--state"))
+        assert "paths[0].state" in state
+        assert "in front of record 40:" in run("replay", CLIENT, "--stop-at", "40", "--state")
 
     def test_what_changed(self):
         submitted = next(one for one in everything(CLIENT) if one["event"] == "Submitted")
         at = submitted["seq"]
         result = records("replay", CLIENT, "--diff-state", str(at), "--stop-at", str(at + 1))[0]
         changes = result["at"]["changes"]["0"]
-        self.assertTrue(any(line.startswith("permits") for line in changes), changes)
+        assert any(line.startswith("permits") for line in changes), changes
         nothing = records("replay", CLIENT, "--diff-state", str(at), "--stop-at", str(at))[0]
-        self.assertEqual(nothing["at"]["changes"]["0"], [])
+        assert nothing["at"]["changes"]["0"] == []
         run("replay", CLIENT, "--diff-state", "9", "--stop-at", "8", code=2)
 
     def test_state_at_the_end(self):
-        self.assertNotIn("stopped\": true", run("replay", CLIENT, "--state", "--json"))
+        assert "stopped\": true" not in run("replay", CLIENT, "--state", "--json")
 
     def test_a_divergence_shows_the_events_before(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -134,22 +134,22 @@ class Replay(unittest.TestCase):
             run("from-json", "-", changed, stdin=text)
             result = records("replay", changed, code=1)[0]
             divergence = result["divergence"]
-            self.assertEqual(divergence["record"], json.loads(lines[at])["seq"])
-            self.assertIn("result=no_path", divergence["recorded"])
-            self.assertIn("result=ok", divergence["rerun"])
-            self.assertEqual(len(divergence["before"]), 20)
+            assert divergence["record"] == json.loads(lines[at])["seq"]
+            assert "result=no_path" in divergence["recorded"]
+            assert "result=ok" in divergence["rerun"]
+            assert len(divergence["before"]) == 20
 
 
-class Diff(unittest.TestCase):
+class TestDiff:
     def test_alike(self):
         for mode in ("exact", "canonical", "state"):
-            self.assertIn("no difference", run("diff", "--mode", mode, CLIENT, CLIENT))
+            assert "no difference" in run("diff", "--mode", mode, CLIENT, CLIENT)
 
     def test_different_runs(self):
         for mode in ("exact", "canonical", "state"):
             result = records("diff", "--mode", mode, CLIENT, OTHER, code=1)[0]
-            self.assertFalse(result["equal"])
-        self.assertIn("first difference", run("diff", CLIENT, OTHER, code=1))
+            assert not result["equal"]
+        assert "first difference" in run("diff", CLIENT, OTHER, code=1)
 
     def test_canonical_does_not_see_times(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -167,10 +167,10 @@ class Diff(unittest.TestCase):
                 text += json.dumps(one) + "\n"
             run("from-json", "-", shifted, stdin=text)
             result = run("diff", "--mode", "exact", CLIENT, shifted, "--json", code=1)
-            self.assertFalse(json.loads(result)["equal"])
+            assert not json.loads(result)["equal"]
             # The trace was not completed, which is said; the content is alike.
             result = run("diff", CLIENT, shifted, "--json", code=5)
-            self.assertTrue(json.loads(result)["equal"])
+            assert json.loads(result)["equal"]
 
     def test_first_difference_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -184,73 +184,72 @@ class Diff(unittest.TestCase):
             run("from-json", "-", changed, stdin=text)
             for mode in ("canonical", "state"):
                 result = json.loads(run("diff", "--mode", mode, CLIENT, changed, "--json", code=1))
-                self.assertEqual(result["first"]["records"], [one["seq"], one["seq"]])
-                self.assertIn("peer_errno=77", result["first"]["b"])
+                assert result["first"]["records"] == [one["seq"], one["seq"]]
+                assert "peer_errno=77" in result["first"]["b"]
 
 
-class Merge(unittest.TestCase):
+class TestMerge:
     def test_nothing_arrives_before_it_was_sent(self):
         merged = records("merge", CLIENT, SERVER)
-        self.assertEqual(len(merged), len(everything(CLIENT)) + len(everything(SERVER)))
+        assert len(merged) == len(everything(CLIENT)) + len(everything(SERVER))
         for side in (0, 1):
             numbers = [one["record"]["seq"] for one in merged if one["file"] == side]
-            self.assertEqual(numbers, sorted(numbers))
+            assert numbers == sorted(numbers)
         first = {}
         for place, one in enumerate(merged):
             first.setdefault((one["file"], one["record"]["event"]), place)
-        self.assertLess(first[(0, "Connect")], first[(1, "ConnectRequested")])
-        self.assertLess(first[(1, "Accept")], first[(0, "Connected")])
-        self.assertLess(first[(0, "PostRequest")], first[(1, "RequestArrived")])
+        assert first[(0, "Connect")] < first[(1, "ConnectRequested")]
+        assert first[(1, "Accept")] < first[(0, "Connected")]
+        assert first[(0, "PostRequest")] < first[(1, "RequestArrived")]
 
     def test_the_merged_trace_replays(self):
         with tempfile.TemporaryDirectory() as folder:
             both = os.path.join(folder, "both.rtrc")
             run("merge", CLIENT, SERVER, "--output", both)
-            self.assertEqual(len(everything(both)), len(everything(CLIENT)) + len(everything(SERVER)))
-            self.assertIn("identical", run("replay", both))
-            self.assertEqual(records("stat", both)[0]["role"], "both")
+            assert len(everything(both)) == len(everything(CLIENT)) + len(everything(SERVER))
+            assert "identical" in run("replay", both)
+            assert records("stat", both)[0]["role"] == "both"
 
     def test_text_and_errors(self):
         text = run("merge", CLIENT, SERVER)
-        self.assertTrue(text.startswith("# A: "))
-        self.assertIn("\nB ", text)
+        assert text.startswith("# A: ")
+        assert "\nB " in text
         run("merge", CLIENT, "/nonexistent", code=2)
 
 
-class Arguments(unittest.TestCase):
+class TestArguments:
     def test_numbers_that_are_none(self):
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "out")
             for seconds in ("nan", "-1", "1e300", "inf", "x"):
                 for command in ("min", "simulate", "scenario", "lift"):
-                    with self.subTest(seconds=seconds, command=command):
-                        self.assertIn("--time", run(command, CLIENT, "--out", out, "--time=" + seconds, code=2))
+                    assert "--time" in run(command, CLIENT, "--out", out, "--time=" + seconds, code=2)
             for port in ("0", "65536", "-1"):
-                self.assertIn("--port", run("import", CLIENT, out, "--port=" + port, code=2))
-                self.assertIn("--port", run("pcap", CLIENT, "-o", out, "--port=" + port, code=2))
-            self.assertEqual(os.listdir(folder), [])
+                assert "--port" in run("import", CLIENT, out, "--port=" + port, code=2)
+                assert "--port" in run("pcap", CLIENT, "-o", out, "--port=" + port, code=2)
+            assert os.listdir(folder) == []
 
     def test_no_trace_goes_to_standard_output(self):
         with tempfile.TemporaryDirectory() as folder:
             for command in ("import", "from-json"):
                 ran = subprocess.run([PROGRAM, command, CLIENT, "-"], cwd=folder, capture_output=True, text=True,
                                      timeout=120, check=False)
-                self.assertEqual((ran.returncode, os.listdir(folder)), (2, []), ran.stderr)
-                self.assertIn("cannot write a trace to standard output; name a file", ran.stderr)
+                assert (ran.returncode, os.listdir(folder)) == (2, []), ran.stderr
+                assert "cannot write a trace to standard output; name a file" in ran.stderr
 
     def test_a_predicate_ends_with_the_time(self):
         with tempfile.TemporaryDirectory() as folder:
             pids, out = os.path.join(folder, "pids"), os.path.join(folder, "out")
             hangs = f"echo $$ >> {pids}; sleep 1000 & echo $! >> {pids}; wait; :"
-            self.assertIn("time ran out while", run("min", CLIENT, "--out", out, "--time", "1", "--predicate", hangs,
-                                                    code=3))
+            assert "time ran out while" in run("min", CLIENT, "--out", out, "--time", "1", "--predicate", hangs,
+                                                    code=3)
             with open(pids, encoding="utf-8") as file:
                 numbers = file.read().split()
-            self.assertEqual(len(numbers), 2)
+            assert len(numbers) == 2
             # A killed process that is not min's child may take a moment to be gone.
             end = time.monotonic() + 30
             while any(self.runs(number) for number in numbers):
-                self.assertLess(time.monotonic(), end, numbers)
+                assert time.monotonic() < end, numbers
 
     def runs(self, number):
         try:
@@ -260,7 +259,7 @@ class Arguments(unittest.TestCase):
             return False
 
 
-class Hostile(unittest.TestCase):
+class TestHostile:
     def test_a_trace_without_a_sound_header_is_refused(self):
         with open(CLIENT, "rb") as file:
             whole = file.read()
@@ -272,8 +271,7 @@ class Hostile(unittest.TestCase):
                 for command in (("merge", cut, SERVER), ("merge", SERVER, cut), ("merge", cut),
                                 ("merge", SERVER, cut, "--output", os.path.join(folder, "both.rtrc")),
                                 ("seq", SERVER, cut)):
-                    with self.subTest(size=size, command=command):
-                        self.assertIn("urtrs-replay: ", run(*command, code=3))
+                    assert "urtrs-replay: " in run(*command, code=3)
 
     def test_min_and_lift_say_that_a_trace_is_damaged(self):
         with open(CLIENT, "rb") as file:
@@ -287,9 +285,8 @@ class Hostile(unittest.TestCase):
                 for command in (("min", bad, "--out", out), ("min", bad, "--out", out, "--json"),
                                 ("min", bad, "--out", out, "--for", "check"), ("min", bad, "--out", out, "--rerun"),
                                 ("min", bad, "--out", out, "--shows", "Complete"), ("simulate", bad, "--out", out)):
-                    with self.subTest(size=len(data), command=command):
-                        self.assertRegex(run(*command, code=3), r"bad.rtrc: byte \d+: .*; no record of it can be read")
-            self.assertFalse(os.path.exists(out))
+                    assert re.search(r"bad.rtrc: byte \d+: .*; no record of it can be read", run(*command, code=3))
+            assert not os.path.exists(out)
 
     def test_min_goes_on_with_what_can_be_read(self):
         with open(CLIENT, "rb") as file:
@@ -301,11 +298,11 @@ class Hostile(unittest.TestCase):
             ran = subprocess.run([PROGRAM, "min", cut, "--out", os.path.join(folder, "o")], capture_output=True,
                                  text=True, timeout=120, check=False)
             count = len(everything(CLIENT))
-            self.assertEqual(ran.returncode, 5, ran.stderr)
-            self.assertIn(f"the trace is damaged: only the {count} records before it are looked at", ran.stderr)
-            self.assertIn("the trace is damaged; of what can be read of it:", ran.stdout)
+            assert ran.returncode == 5, ran.stderr
+            assert f"the trace is damaged: only the {count} records before it are looked at" in ran.stderr
+            assert "the trace is damaged; of what can be read of it:" in ran.stdout
             found = records("min", cut, "--out", os.path.join(folder, "p"), "--shows", "Complete", code=1)[0]
-            self.assertTrue(found["fails"] and found["damage"].startswith("byte "), found)
+            assert found["fails"] and found["damage"].startswith("byte "), found
 
     def test_min_and_lift_refuse_configurations_as_replay_does(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -315,17 +312,16 @@ class Hostile(unittest.TestCase):
                                                (SERVER, "BeginServerSession", "queue_depth", 65535)):
                 lines = [json.loads(line) for line in run("cat", trace, "--json").splitlines()]
                 begins = [line for line in lines if line.get("event") == event]
-                self.assertTrue(begins)
+                assert begins
                 begins[0]["fields"]["config." + field] = value
                 bad = os.path.join(folder, f"{event}-{field}-{value}.rtrc")
                 run("from-json", "-", bad, stdin="\n".join(json.dumps(line) for line in lines if "end" not in line) + "\n")
                 why = f"record {begins[0]['seq']} ({event}): config.{field} is out of range"
-                self.assertIn(why, run("replay", bad, code=3))
+                assert why in run("replay", bad, code=3)
                 out = os.path.join(folder, "out")
                 for command in (("min", bad, "--out", out), ("min", bad, "--out", out, "--rerun"),
                                 ("min", bad, "--out", out, "--for", "invariant"), ("simulate", bad, "--out", out)):
-                    with self.subTest(command=command, field=field, value=value):
-                        self.assertIn(why, run(*command, code=3))
+                    assert why in run(*command, code=3)
 
     def test_a_trace_without_a_sound_record_is_merged_as_an_empty_one(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -341,7 +337,7 @@ class Hostile(unittest.TestCase):
             header = json.loads(lines[0])
             text = json.dumps(header)
             for name in ("PathChanged", "peer_errno", "urtrs-sim"):
-                self.assertIn(name, text)
+                assert name in text
                 text = text.replace(name, "n\\u001b[31m\\u009b1m\\u007f")
             body = "\n".join(lines[1:40]).replace("PathChanged", "n\\u001b[31m\\u009b1m\\u007f")
             body = body.replace("peer_errno", "n\\u001b[31m\\u009b1m\\u007f")
@@ -349,12 +345,11 @@ class Hostile(unittest.TestCase):
             run("from-json", "-", hostile, stdin=text + "\n" + body + "\n")
             for command in (("stat",), ("cat",), ("merge",), ("replay",), ("check",), ("grep",), ("seq",),
                             ("stat", "--json"), ("merge", "--json"), ("seq", "--json")):
-                with self.subTest(command=command):
-                    ran = subprocess.run([PROGRAM, command[0], hostile, *command[1:]], capture_output=True, timeout=120,
-                                         check=False)
-                    self.assertIn(ran.returncode, (0, 1, 3, 5))
-                    for raw in (b"\x1b", b"\xc2\x9b", b"\x7f"):
-                        self.assertNotIn(raw, ran.stdout + ran.stderr)
+                ran = subprocess.run([PROGRAM, command[0], hostile, *command[1:]], capture_output=True, timeout=120,
+                                     check=False)
+                assert ran.returncode in (0, 1, 3, 5)
+                for raw in (b"\x1b", b"\xc2\x9b", b"\x7f"):
+                    assert raw not in ran.stdout + ran.stderr
 
     def test_a_trace_is_for_its_owner_alone(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -362,8 +357,8 @@ class Hostile(unittest.TestCase):
             with open(both, "w"):
                 os.chmod(both, 0o644)
             run("merge", CLIENT, SERVER, "--output", both)
-            self.assertEqual(os.stat(both).st_mode & 0o777, 0o600)
+            assert os.stat(both).st_mode & 0o777 == 0o600
             new = os.path.join(folder, "new.rtrc")
             run("merge", CLIENT, SERVER, "--output", new)
-            self.assertEqual(os.stat(new).st_mode & 0o777, 0o600)
+            assert os.stat(new).st_mode & 0o777 == 0o600
 

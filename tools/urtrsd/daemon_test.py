@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import unittest
 
 import pytest
 import wire_client
@@ -21,10 +20,10 @@ URTRSD = program("urtrsd")
 NOBODY = 65534
 
 
-class Case(unittest.TestCase):
+class Case:
     @pytest.fixture(autouse=True)
-    def given(self, tmp_path, urtrsd):
-        self.folder, self.urtrsd = tmp_path, urtrsd
+    def given(self, tmp_path, urtrsd, ends):
+        self.folder, self.urtrsd, self.ends = tmp_path, urtrsd, ends
         # For the user nobody.
         for folder in (tmp_path, *tmp_path.parents[:2]):
             folder.chmod(0o755)
@@ -39,7 +38,7 @@ class Case(unittest.TestCase):
         return self.urtrsd(*arguments, ready=False, **options)
 
 
-class Daemon(Case):
+class TestDaemon(Case):
     def test_keys_live_on_where_a_fresh_one_protects_nothing(self):
         # Over provider tcp a write in progress lands after its key died.
         self.start("--export=a=mem:1M").ready().logged("always_invalidate is off")
@@ -50,7 +49,7 @@ class Daemon(Case):
         server = self.start("--export=a=mem:1M").ready()
         server.process.send_signal(signal.SIGHUP)
         server.logged("SIGHUP: ignored")
-        self.assertEqual(server.end(), 0)
+        assert server.end() == 0
 
     def test_an_image_has_one_server(self):
         image = self.file("disk.img", 1 << 20)
@@ -60,8 +59,8 @@ class Daemon(Case):
         with open(image, "r+b") as held:
             fcntl.lockf(held, fcntl.LOCK_EX)
             second = self.start(f"--export=b={image}")
-            self.assertEqual(second.process.wait(BOUND), 3)
-            self.assertRegex(second.text(), rf'export "b" .* is in use by process {os.getpid()} \(')
+            assert second.process.wait(BOUND) == 3
+            assert re.search(rf'export "b" .* is in use by process {os.getpid()} \(', second.text())
         self.start(f"--export=b={image}").ready()
 
     def test_a_file_that_cannot_be_written_is_exported_read_only_or_not_at_all(self):
@@ -72,15 +71,15 @@ class Daemon(Case):
             user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
             probe = subprocess.run(["test", "-x", URTRSD], check=False, **user)
             if probe.returncode != 0:
-                self.skipTest("nobody cannot execute urtrsd here")
+                pytest.skip("nobody cannot execute urtrsd here")
         server = self.start(f"--export=a={image}", **user)
-        self.assertEqual(server.process.wait(BOUND), 3)
-        self.assertIn("cannot be opened for writing: Permission denied; to export it read-only", server.text())
+        assert server.process.wait(BOUND) == 3
+        assert "cannot be opened for writing: Permission denied; to export it read-only" in server.text()
         self.start(f"--export=a={image},ro", **user).ready()
 
     def test_a_log_that_nobody_reads_stops_nothing(self):
         reader, writer = os.pipe()
-        self.addCleanup(os.close, reader)
+        self.ends.callback(os.close, reader)
         fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
         os.write(writer, b"x" * 4096)
         port = free_port()
@@ -91,19 +90,19 @@ class Daemon(Case):
             until("urtrsd listens", lambda: listens(port))
             process.send_signal(signal.SIGHUP)  # one more line
             process.terminate()
-            self.assertEqual(process.wait(BOUND), 0)
+            assert process.wait(BOUND) == 0
         finally:
             process.kill()
             process.wait()
 
     def test_lines_that_the_log_dropped_are_counted_once(self):
         reader, writer = os.pipe()
-        self.addCleanup(os.close, reader)
+        self.ends.callback(os.close, reader)
         fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
         process = subprocess.Popen([URTRSD, f"--port={free_port()}", "--export=a=mem:1M"], stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=writer)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
+        self.ends.callback(process.wait)
+        self.ends.callback(process.kill)
         os.close(writer)
         text = ""
 
@@ -131,11 +130,11 @@ class Daemon(Case):
                 sent += 1
             until("every line is read or counted",
                   lambda: read() and text.count("SIGHUP: ignored") + sum(told()) >= sent)
-            self.assertGreater(len(told()), reports)
+            assert len(told()) > reports
             reports = len(told())
         process.terminate()
         until("the log ends", lambda: read() == "")
-        self.assertEqual(text.count("SIGHUP: ignored") + sum(told()), sent)
+        assert text.count("SIGHUP: ignored") + sum(told()) == sent
 
     def test_what_is_missing_ends_it_with_3_and_a_reason(self):
         with socket.socket() as taken:
@@ -149,8 +148,8 @@ class Daemon(Case):
                      ([], {"preexec_fn": lambda: resource.setrlimit(*few)}, "may have 16 file descriptors")]
             for arguments, options, words in cases:
                 server = self.start("--export=a=mem:1M", *arguments, **options)
-                self.assertEqual(server.process.wait(BOUND), 3, server.text())
-                self.assertIn(words, server.text())
+                assert server.process.wait(BOUND) == 3, server.text()
+                assert words in server.text()
 
     def test_a_trace_replaces_nothing_else(self):
         image, notes, pipe = self.file("disk.img", 1 << 20), self.file("notes", 100), self.file("pipe")
@@ -161,12 +160,12 @@ class Daemon(Case):
                 for check in [], ["--check-config"]:
                     before = path.stat()
                     server = self.start(export, f"{flag}={path}", *check)
-                    self.assertEqual(server.process.wait(BOUND), 2, server.text())
-                    self.assertIn(f'{flag[2:].replace("-", "_")}: "{path}" cannot be written: ', server.text())
-                    self.assertEqual((before.st_size, before.st_mode), (path.stat().st_size, path.stat().st_mode))
+                    assert server.process.wait(BOUND) == 2, server.text()
+                    assert f'{flag[2:].replace("-", "_")}: "{path}" cannot be written: ' in server.text()
+                    assert (before.st_size, before.st_mode) == (path.stat().st_size, path.stat().st_mode)
         same = self.start(export, f"--trace={self.file('x')}", f"--trace-dump={self.folder}/./x")
-        self.assertEqual(same.process.wait(BOUND), 2)
-        self.assertIn("are the same file", same.text())
+        assert same.process.wait(BOUND) == 2
+        assert "are the same file" in same.text()
 
     def test_a_trace_needs_its_folder(self):
         link = self.file("link")
@@ -177,19 +176,19 @@ class Daemon(Case):
                               (link, "No such file or directory"), (notes / "trace", "Not a directory")):
                 for check in [], ["--check-config"]:
                     server = self.start("--export=a=mem:1M", f"{flag}={path}", *check)
-                    self.assertEqual(server.process.wait(BOUND), 2, server.text())
-                    self.assertRegex(server.text(), f'{flag[2:].replace("-", "_")}: "{path}" cannot be written: .*{why}')
+                    assert server.process.wait(BOUND) == 2, server.text()
+                    assert re.search(f'{flag[2:].replace("-", "_")}: "{path}" cannot be written: .*{why}', server.text())
         good = self.start("--export=a=mem:1M", f"--trace={self.folder}/new", "--trace-dump=new.dump", "--check-config")
-        self.assertEqual(good.process.wait(BOUND), 0, good.text())
+        assert good.process.wait(BOUND) == 0, good.text()
 
     def test_an_export_that_looks_like_a_trace_is_kept(self):
         image = self.file("disk.img", 1 << 20)
         with open(image, "r+b") as disk:
             disk.write(b"\x89RTRC\r\n\x1a")
         server = self.start(f"--export=a={image}", f"--trace={image}")
-        self.assertEqual(server.process.wait(BOUND), 2)
-        self.assertIn('it is the file of export "a"', server.text())
-        self.assertEqual(image.stat().st_size, 1 << 20)
+        assert server.process.wait(BOUND) == 2
+        assert 'it is the file of export "a"' in server.text()
+        assert image.stat().st_size == 1 << 20
 
     def test_traces_that_signals_ask_for_replace_nothing_else(self):
         dump = self.file("dump")
@@ -200,8 +199,8 @@ class Daemon(Case):
         server.logged("cannot write the trace")
         server.process.send_signal(signal.SIGUSR1)
         server.logged("cannot write the last records")
-        self.assertEqual((trace.read_bytes(), dump.read_bytes()), before)
-        self.assertEqual(server.end(), 0)
+        assert (trace.read_bytes(), dump.read_bytes()) == before
+        assert server.end() == 0
 
 
 def open_files(server):
@@ -214,23 +213,23 @@ def open_files(server):
     return paths
 
 
-class HungDisk(Case):
+class TestHungDisk(Case):
     """A file of a file system in user space whose process is stopped."""
 
     SIZE = 64 << 20
 
-    def setUp(self):
-        super().setUp()
+    @pytest.fixture(autouse=True)
+    def hung(self, given):
         if not PLUGIN.exists() or not all(map(shutil.which, ("nbdfuse", "nbdkit", "nbdcopy"))):
-            self.skipTest("needs nbdfuse, nbdkit and nbdcopy")
+            pytest.skip("needs nbdfuse, nbdkit and nbdcopy")
         self.slow = self.file("slow", 0)
         self.fuse = subprocess.Popen(["nbdfuse", self.slow, "--command", "nbdkit", "-s", "memory", str(self.SIZE)],
                                      stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(self.end_fuse)
+        self.ends.callback(self.end_fuse)
         try:
             until("the file system is there", lambda: self.slow.stat().st_size == self.SIZE, 10)
         except AssertionError as error:
-            self.skipTest(str(error))
+            pytest.skip(str(error))
 
     def end_fuse(self):
         self.fuse.send_signal(signal.SIGCONT)
@@ -241,7 +240,7 @@ class HungDisk(Case):
     def client(self, server, device, script):
         client = subprocess.Popen(["nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", f"port={server.port}",
                                    f"device={device}", "--run", script], stdin=subprocess.DEVNULL)
-        self.addCleanup(client.kill)
+        self.ends.callback(client.kill)
         return client
 
     def test_other_exports_go_on(self):
@@ -258,58 +257,58 @@ class HungDisk(Case):
         begin.write_text("go")
         opens = self.client(server, "slow", "true")
         writes = self.client(server, "good", f"nbdcopy --flush {data} $uri && nbdcopy $uri {copy}")
-        self.assertEqual(writes.wait(BOUND), 0)
-        self.assertEqual(copy.read_bytes(), data.read_bytes())
-        self.assertIsNone(hangs.poll(), "the disk did not hang")
+        assert writes.wait(BOUND) == 0
+        assert copy.read_bytes() == data.read_bytes()
+        assert hangs.poll() is None
         self.fuse.send_signal(signal.SIGCONT)
-        self.assertEqual(hangs.wait(BOUND), 0)
+        assert hangs.wait(BOUND) == 0
         opens.wait(BOUND)
-        self.assertTrue(re.search(r"path=0 peer=127\.0\.0\.1:\d+ state=connected", server.text()), server.text())
-        self.assertNotIn("heartbeat_lost", server.text())
+        assert re.search(r"path=0 peer=127\.0\.0\.1:\d+ state=connected", server.text()), server.text()
+        assert "heartbeat_lost" not in server.text()
 
     def test_a_closed_device_can_be_opened_while_its_file_is_not_closed_yet(self):
         good = self.file("good.img", 1 << 20)
         slow = [f"slow{number}" for number in range(8)]
         server = self.start(f"--export=good={good}", *(f"--export={name}={self.slow},ro" for name in slow))
-        self.addCleanup(self.fuse.send_signal, signal.SIGCONT)  # the server waits for its files
+        self.ends.callback(self.fuse.send_signal, signal.SIGCONT)  # the server waits for its files
         server.ready()
         first, second = wire_client.Client(server.port, "first"), wire_client.Client(server.port, "second")
-        self.addCleanup(first.close)
-        self.addCleanup(second.close)
+        self.ends.callback(first.close)
+        self.ends.callback(second.close)
         error, device = first.open("good")
-        self.assertEqual(error, 0)
+        assert error == 0
 
         def opened():
             return open_files(server).count(os.path.realpath(good))
 
         held = opened()
-        self.assertEqual(second.open("good")[0], errno.EPERM)
+        assert second.open("good")[0] == errno.EPERM
         until("what the refused open had opened is closed", lambda: opened() == held, BOUND)
         self.fuse.send_signal(signal.SIGSTOP)
         # The session's threads for files wait for the slow one, so the file of the other stays open for now.
         for chunk, name in enumerate(slow, 1):
             first.send_open(name, False, chunk)
-        self.assertEqual(first.close_device(device), 0)
-        self.assertEqual(second.open("good")[0], 0)
-        self.assertGreater(opened(), held, "the first one is closed already")
+        assert first.close_device(device) == 0
+        assert second.open("good")[0] == 0
+        assert opened() > held, "the first one is closed already"
 
     def test_a_start_does_not_wait_for_it(self):
         good, data = self.file("good.img", 4 << 20), self.file("data", 4 << 20)
         self.fuse.send_signal(signal.SIGSTOP)
         exports = [f"--export=slow={self.slow}", f"--export=good={good}"]
         server = self.start(*exports).ready()
-        self.assertIn(f'warning export "slow" ("{self.slow}"): its file does not answer yet', server.text())
-        self.assertEqual(self.client(server, "good", f"nbdcopy --flush {data} $uri").wait(BOUND), 0)
-        self.assertEqual(good.read_bytes(), data.read_bytes())
+        assert f'warning export "slow" ("{self.slow}"): its file does not answer yet' in server.text()
+        assert self.client(server, "good", f"nbdcopy --flush {data} $uri").wait(BOUND) == 0
+        assert good.read_bytes() == data.read_bytes()
         waits = self.client(server, "slow", f"nbdcopy --flush {data} $uri")
-        self.assertEqual(self.start(*exports).ready().end(), 0)
+        assert self.start(*exports).ready().end() == 0
         self.fuse.send_signal(signal.SIGCONT)
-        self.assertEqual(waits.wait(BOUND), 0)
-        self.assertEqual(server.end(), 0)
+        assert waits.wait(BOUND) == 0
+        assert server.end() == 0
 
     def test_a_start_tells_what_is_wrong_beside_it(self):
         self.fuse.send_signal(signal.SIGSTOP)
         server = self.start(f"--export=slow={self.slow},ro", "--export=gone=/nowhere/disk.img")
-        self.assertEqual(server.process.wait(BOUND), 3)
-        self.assertIn('export "gone" ("/nowhere/disk.img") cannot be opened: No such file', server.text())
-        self.assertIn('export "slow"', server.text())
+        assert server.process.wait(BOUND) == 3
+        assert 'export "gone" ("/nowhere/disk.img") cannot be opened: No such file' in server.text()
+        assert 'export "slow"' in server.text()

@@ -1,12 +1,11 @@
-#!/usr/bin/env python3
 """What the fault tests decide without a network: scripts, rules, bounds, results."""
 import dataclasses
 import json
 import pathlib
 import sys
-import unittest
 
-sys.dont_write_bytecode = True
+import pytest
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from netns import bounds, command_line, judge, pairs, report  # noqa: E402
@@ -18,40 +17,40 @@ from netns.script import FORMS, parse  # noqa: E402
 TIMING = bounds.Timing()
 
 
-class Scripts(unittest.TestCase):
+class TestScripts:
     def test_every_case_can_be_played(self):
         for case in CASES:
             for step in parse(case.script):
-                self.assertTrue(hasattr(Run, "do_" + step.word), step)
-        self.assertEqual(len(BY_NAME), len(CASES))
-        self.assertGreaterEqual(len(CASES), 20)
-        self.assertTrue(set(SHORT) <= set(BY_NAME))
+                assert hasattr(Run, "do_" + step.word), step
+        assert len(BY_NAME) == len(CASES)
+        assert len(CASES) >= 20
+        assert set(SHORT) <= set(BY_NAME)
 
     def test_every_step_can_be_played(self):
         for word in FORMS:
-            self.assertTrue(hasattr(Run, "do_" + word), word)
+            assert hasattr(Run, "do_" + word), word
 
     def test_mistakes_are_named(self):
         for script in ("run", "run x", "drop 2 both", "link 1", "jump 1", "", "lose 0 0%", "heal 1 link"):
-            with self.assertRaisesRegex(ValueError, "is not a step; possible are"):
+            with pytest.raises(ValueError, match="is not a step; possible are"):
                 parse(script)
 
     def test_arguments(self):
         steps = parse("drop all to-server; run 0.5;start server --queue-depth 32")
-        self.assertEqual([list(steps[0].paths()), steps[1].seconds()], [[0, 1], 0.5])
-        self.assertEqual(steps[2].arguments, ("server", "--queue-depth", "32"))
+        assert [list(steps[0].paths()), steps[1].seconds()] == [[0, 1], 0.5]
+        assert steps[2].arguments == ("server", "--queue-depth", "32")
 
 
-class Rules(unittest.TestCase):
+class TestRules:
     def test_packets_vanish_where_they_arrive(self):
         network = Network("x")
         network.faults[1] = {"drop": "to-client"}
-        self.assertEqual([list(network.rules("server")), list(network.rules("client"))], [[], ["iifname c1 drop"]])
+        assert [list(network.rules("server")), list(network.rules("client"))] == [[], ["iifname c1 drop"]]
         network.faults[1] = {"drop": "both"}
-        self.assertEqual(list(network.rules("server")), ["iifname s1 drop"])
+        assert list(network.rules("server")) == ["iifname s1 drop"]
 
 
-class Bounds(unittest.TestCase):
+class TestBounds:
     def outages(self, *intervals):
         outages = bounds.Outages(2)
         for path, begin, end in intervals:
@@ -61,28 +60,27 @@ class Bounds(unittest.TestCase):
 
     def test_one_path_left_is_detection_only(self):
         bound = bounds.stall_bound(TIMING, self.outages((1, 10, 20)), may_lose=True, storage=0.5, lateness=0.01)
-        self.assertAlmostEqual(bound.seconds, 1.4 + 0.5 + 0.5 + 0.25 + 0.1)
+        assert bound.seconds == pytest.approx(1.4 + 0.5 + 0.5 + 0.25 + 0.1)
 
     def test_without_a_path_the_comeback_counts(self):
         gap = self.outages((0, 10, 20), (1, 15, 16)).longest_without_path(TIMING)
-        self.assertAlmostEqual(gap, 16.4 + TIMING.comeback - 15)  # path 1: known to be lost only after its detection
+        assert gap == pytest.approx(16.4 + TIMING.comeback - 15)  # path 1: known to be lost only after its detection
 
     def test_the_comeback_of_one_may_meet_the_loss_of_the_other(self):
-        self.assertAlmostEqual(self.outages((0, 10, 20), (1, 21, 22)).longest_without_path(TIMING),
-                               20 + TIMING.comeback - 21)
-        self.assertEqual(self.outages((0, 10, 12), (1, 40, 50)).longest_without_path(TIMING), 0)
+        assert self.outages((0, 10, 20), (1, 21, 22)).longest_without_path(TIMING) == pytest.approx(20 + TIMING.comeback - 21)
+        assert self.outages((0, 10, 12), (1, 40, 50)).longest_without_path(TIMING) == 0
 
     def test_where_nothing_may_be_lost_the_outage_counts(self):
         bound = bounds.stall_bound(TIMING, self.outages((0, 1, 1.5), (1, 1, 1.5)), may_lose=False, storage=0, lateness=0)
-        self.assertAlmostEqual(bound.seconds, 0.5 + 0.5 + 0.25)
-        self.assertIn("outage 0.50", str(bound))
+        assert bound.seconds == pytest.approx(0.5 + 0.5 + 0.25)
+        assert "outage 0.50" in str(bound)
 
     def test_intervals(self):
-        self.assertEqual(bounds.merged([(5, 6), (1, 3), (2, 4)]), [(1, 4), (5, 6)])
-        self.assertEqual(bounds.crossed([(1, 4), (5, 9)], [(3, 6)]), [(3, 4), (5, 6)])
+        assert bounds.merged([(5, 6), (1, 3), (2, 4)]) == [(1, 4), (5, 6)]
+        assert bounds.crossed([(1, 4), (5, 9)], [(3, 6)]) == [(3, 4), (5, 6)]
 
 
-class Verdicts(unittest.TestCase):
+class TestVerdicts:
     def judged(self, case, summary, losses=()):
         client = type("Client", (), {"name": "client0", "killed": False, "device": 0, "last_states": {0: "connected", 1: "connected"},
                                      "losses": lambda self: losses, "summary": lambda self: summary})()
@@ -99,25 +97,25 @@ class Verdicts(unittest.TestCase):
                "history_errno": 0}
 
     def test_a_fault_that_reached_nothing_proves_nothing(self):
-        self.assertIn("never lost", self.judged(BY_NAME["link-down"], self.SUMMARY).reasons[0])
-        self.assertEqual(self.judged(BY_NAME["link-down"], self.SUMMARY, [(1, 0, "heartbeat_lost")]).verdict, "pass")
+        assert "never lost" in self.judged(BY_NAME["link-down"], self.SUMMARY).reasons[0]
+        assert self.judged(BY_NAME["link-down"], self.SUMMARY, [(1, 0, "heartbeat_lost")]).verdict == "pass"
 
     def test_what_must_not_be(self):
         calm = BY_NAME["calm"]
         error = {"write: no path is connected": {"count": 3, "first": 1, "last": 2}}
         for change in ({"errors": error}, {"in_flight": 1}, {"unfenced_failovers": 1}, {"history_errno": 28}):
-            self.assertEqual(self.judged(calm, {**self.SUMMARY, **change}).verdict, "fail", change)
-        self.assertEqual(self.judged(calm, self.SUMMARY, [(0, 0, "peer_closed")]).verdict, "fail")
-        self.assertEqual(self.judged(calm, None).verdict, "fail")
-        self.assertIn("did not reach the storage", self.judged(BY_NAME["disk-full"], self.SUMMARY).reasons[0])
+            assert self.judged(calm, {**self.SUMMARY, **change}).verdict == "fail", change
+        assert self.judged(calm, self.SUMMARY, [(0, 0, "peer_closed")]).verdict == "fail"
+        assert self.judged(calm, None).verdict == "fail"
+        assert "did not reach the storage" in self.judged(BY_NAME["disk-full"], self.SUMMARY).reasons[0]
 
     def test_a_cut_trace_may_lack_its_end_and_nothing_else(self):
-        self.assertTrue(judge.replays({"verdict": "damaged", "records": 5}, 1, True))
-        self.assertFalse(judge.replays({"verdict": "damaged", "records": 5}, 1, False))
-        self.assertFalse(judge.replays({"verdict": "diverged", "records": 5}, 1, True))
+        assert judge.replays({"verdict": "damaged", "records": 5}, 1, True)
+        assert not judge.replays({"verdict": "damaged", "records": 5}, 1, False)
+        assert not judge.replays({"verdict": "diverged", "records": 5}, 1, True)
 
 
-class Pairs(unittest.TestCase):
+class TestPairs:
     def record(self, event, epoch=1, instance=0, **fields):
         key = {"key.path": 0, "key.con": 1, "key.epoch": epoch}
         return json.dumps({"seq": 0, "time": 0, "instance": instance, "event": event, "fields": {**key, **fields}})
@@ -126,27 +124,27 @@ class Pairs(unittest.TestCase):
         seen = pairs.pairs_of([self.record("BeginClient"), self.record("Connected"), self.record("Connected", epoch=2),
                                self.record("StateHash"), self.record("ConnectionLost", reason="peer_closed"),
                                '{"end": 1}'])
-        self.assertEqual(seen, {("client", "-", "BeginClient"), ("client", "BeginClient", "Connected"),
-                                ("client", "-", "Connected"), ("client", "Connected", "ConnectionLost:peer_closed")})
+        assert seen == {("client", "-", "BeginClient"), ("client", "BeginClient", "Connected"),
+                                ("client", "-", "Connected"), ("client", "Connected", "ConnectionLost:peer_closed")}
 
     def test_what_only_reality_shows_is_named(self):
         sim = {("client", "-", "Connected"), ("client", "Connected", "Lost")}
-        self.assertEqual(pairs.only_real(sim, sim), [])
-        self.assertEqual(pairs.only_real({("client", "-", "Lost"), ("server", "-", "Odd")}, sim),
-                         ["client: - -> Lost", "server: - -> Odd (the event itself is new)"])
+        assert pairs.only_real(sim, sim) == []
+        assert pairs.only_real({("client", "-", "Lost"), ("server", "-", "Odd")}, sim) == [
+            "client: - -> Lost", "server: - -> Odd (the event itself is new)"]
 
 
-class Reports(unittest.TestCase):
+class TestReports:
     def test_table_and_document(self):
         results = [judge.Result("calm", requests=10, check="conforming"),
                    judge.Result("link-down", "fail", ["why not"], losses={1: 2}), judge.Result("rst", "skip", ["no nft"])]
-        self.assertEqual(report.outcome(results[1]).reason, "why not")
-        self.assertEqual(report.outcome(results[1]).more["lost paths"], "1:2")
+        assert report.outcome(results[1]).reason == "why not"
+        assert report.outcome(results[1]).more["lost paths"] == "1:2"
         document = report.update("a\n<!-- results begin -->\nold\n<!-- results end -->\nz\n",
                                  report.markdown(results, BY_NAME, "today"))
-        self.assertIn("| `link-down` |", document)
-        self.assertNotIn("old", document)
-        with self.assertRaises(ValueError):
+        assert "| `link-down` |" in document
+        assert "old" not in document
+        with pytest.raises(ValueError):
             report.update("no markers", "")
 
     def test_a_repeat_line_repeats(self):
@@ -154,11 +152,7 @@ class Reports(unittest.TestCase):
         options = parser.parse_args(["run", "rst", "--seed", "7"])
         line = command_line.repeat_line(BY_NAME["rst"], options)
         again = parser.parse_args(line.split()[1:])
-        self.assertEqual((again.patterns, again.seed), (["rst"], 7))
-        self.assertEqual(command_line.selected(again), [BY_NAME["rst"]])
+        assert (again.patterns, again.seed) == (["rst"], 7)
+        assert command_line.selected(again) == [BY_NAME["rst"]]
         own = dataclasses.replace(BY_NAME["calm"], name="own", script="run 1; settle")
-        self.assertIn("--script 'run 1; settle'", command_line.repeat_line(own, options))
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert "--script 'run 1; settle'" in command_line.repeat_line(own, options)

@@ -1,19 +1,14 @@
-#!/usr/bin/env python3
-"""A soak that is interrupted does everything once, and what fails is told, kept and repeatable.
-
-Usage: soak_test.py [URTRS_SIM PLANTED_URTRS_SIM]
-Without the programs only what needs none is tested.
-"""
+"""A soak that is interrupted does everything once, and what fails is told, kept and repeatable."""
 import json
 import os
 import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
-import unittest
 
-sys.dont_write_bytecode = True
+import pytest
+from programs import BUILD, program
+
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
@@ -22,7 +17,7 @@ from soak.plan import FUZZ, Plan, items  # noqa: E402
 from soak.state import State  # noqa: E402
 
 SOAK = HERE.parent / "soak"
-PROGRAMS = [pathlib.Path(name).resolve() for name in sys.argv[1:3]]
+SIM, PLANTED = pathlib.Path(program("urtrs-sim")), BUILD / "conformance/mutants/planted-urtrs-sim"
 # Notes every run that came to its end, so that nothing can be claimed that did not happen.
 WRAPPER = """#!/bin/sh
 {program} "$@"
@@ -32,31 +27,31 @@ exit $code
 """
 
 
-class Plans(unittest.TestCase):
+class TestPlans:
     def test_every_fuzzer_and_every_mutant_has_its_chunks(self):
         keys = {chunk.key for chunk in Plan(hours=0.1).sequence()}
-        self.assertGreaterEqual(len(FUZZ), 13)
+        assert len(FUZZ) >= 13
         for name in FUZZ:
-            self.assertIn(f"fuzz-{name}:1", keys)
-        self.assertGreaterEqual(sum(key.startswith("mutants:M") for key in keys), 58)
+            assert f"fuzz-{name}:1" in keys
+        assert sum(key.startswith("mutants:M") for key in keys) >= 58
 
     def test_seeds_are_each_in_one_chunk(self):
         chunks = Plan(only=["sweep"], chunks=5, size=10, first_seed=100).sequence()
         ranges = [word for chunk in chunks for word in chunk.words(1, "b", "w") if ".." in word]
-        self.assertEqual([Plan(size=2000).size_of(item) for item in items() if item.size], [2000, 500, 2, 100])
-        self.assertEqual(ranges, ["100..110", "110..120", "120..130", "130..140", "140..150"])
+        assert [Plan(size=2000).size_of(item) for item in items() if item.size] == [2000, 500, 2, 100]
+        assert ranges == ["100..110", "110..120", "120..130", "130..140", "140..150"]
 
     def test_hours_are_kept_and_left_out_items_give_theirs(self):
         for hours in (2, 20):
             for only in ((), ("fuzz",), ("sweep", "netns-faults")):
                 plan = Plan(hours=hours, only=only)
                 planned = sum(plan.count(item) * item.seconds for item in plan.items() if item.share)
-                self.assertAlmostEqual(planned / 3600, hours, delta=hours * 0.15)
+                assert planned / 3600 == pytest.approx(hours, abs=hours * 0.15)
 
     def test_an_early_end_has_seen_every_item(self):
         first = Plan(hours=4).sequence()[:60]
         large = {item.name for item in items() if item.share >= 0.1}
-        self.assertTrue(large <= {chunk.item.name for chunk in first})
+        assert large <= {chunk.item.name for chunk in first}
 
     def test_the_options_of_scripts_exist(self):
         for item in items():
@@ -67,33 +62,29 @@ class Plans(unittest.TestCase):
             known = subprocess.run([words[0], *verb, "--help"], capture_output=True, text=True, check=True).stdout
             for word in words[1:]:
                 if word.startswith("--"):
-                    self.assertIn(word, known, item.name)
+                    assert word in known, item.name
 
-    def test_mistakes(self):
-        with self.assertRaisesRegex(ValueError, "no item is called 'swep'"):
+    def test_mistakes(self, tmp_path):
+        with pytest.raises(ValueError, match="no item is called 'swep'"):
             Plan(only=["swep"]).items()
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "state.json"
-            path.write_text("[]", encoding="utf-8")
-            with self.assertRaisesRegex(ValueError, "not the state of a soak"):
-                State(path)
+        path = tmp_path / "state.json"
+        path.write_text("[]", encoding="utf-8")
+        with pytest.raises(ValueError, match="not the state of a soak"):
+            State(path)
 
-    def test_the_time_to_go_is_that_which_was_measured(self):
-        with tempfile.TemporaryDirectory() as folder:
-            state, plan = State(pathlib.Path(folder) / "s"), Plan(only=["sweep"], chunks=3)
-            self.assertEqual(report.remaining(plan, state), 180)
-            state.record("sweep:1", {"verdict": "pass", "seconds": 5})
-            self.assertEqual(report.remaining(plan, state), 10)
+    def test_the_time_to_go_is_that_which_was_measured(self, tmp_path):
+        state, plan = State(tmp_path / "s"), Plan(only=["sweep"], chunks=3)
+        assert report.remaining(plan, state) == 180
+        state.record("sweep:1", {"verdict": "pass", "seconds": 5})
+        assert report.remaining(plan, state) == 10
 
-
-@unittest.skipUnless(len(PROGRAMS) == 2, "no programs given")
-class Soaks(unittest.TestCase):
-    def setUp(self):
-        self.scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(self.scratch.cleanup)
-        self.folder = pathlib.Path(self.scratch.name)
+@pytest.mark.skipif(not (SIM.exists() and PLANTED.exists()), reason="needs urtrs-sim and planted-urtrs-sim")
+class TestSoaks:
+    @pytest.fixture(autouse=True)
+    def build(self, tmp_path):
+        self.folder = tmp_path
         self.log = self.folder / "log"
-        self.use(PROGRAMS[0])
+        self.use(SIM)
 
     def use(self, program):
         wrapper = self.folder / "build/release/tools/urtrs-sim/urtrs-sim"
@@ -117,57 +108,53 @@ class Soaks(unittest.TestCase):
                 child.send_signal(signal.SIGINT)
                 break
         rest = child.stdout.read()
-        self.assertEqual(child.wait(), 1, rest)
+        assert child.wait() == 1, rest
         child.stdout.close()
-        self.assertIn("interrupted", rest)
+        assert "interrupted" in rest
         before = len(json.loads((self.folder / "work/state.json").read_text())["done"])
-        self.assertTrue(2 <= before < 8, before)
+        assert 2 <= before < 8, before
         done = self.soak()
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn(f"going on: {before} of 8", done.stdout)
-        self.assertIn("8 of 8 chunks done\n8 passed, 0 failed, 0 skipped", done.stdout)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert f"going on: {before} of 8" in done.stdout
+        assert "8 of 8 chunks done\n8 passed, 0 failed, 0 skipped" in done.stdout
         seen = [line.split("--seeds ")[1].split()[0] + line.split()[0] for line in self.log.read_text().splitlines()]
         expected = [f"{at * size}..{at * size + size}{verb}" for verb, size in (("sweep", 3), ("scenarios", 1))
                     for at in range(4)]
         # The chunk that was interrupted was begun twice; that it ended both times would be a coincidence of signals.
-        self.assertEqual(sorted(set(seen)), sorted(expected))
-        self.assertLessEqual(len(seen), len(expected) + 1)
+        assert sorted(set(seen)) == sorted(expected)
+        assert len(seen) <= len(expected) + 1
         again = self.soak()
-        self.assertIn("this soak is complete", again.stdout)
-        self.assertEqual(len(self.log.read_text().splitlines()), len(seen))
+        assert "this soak is complete" in again.stdout
+        assert len(self.log.read_text().splitlines()) == len(seen)
 
     def test_the_program_knows_what_it_is_asked_for(self):
         done = self.soak("sweep", "determinism", "scenarios", "--chunks", "1", "--size", "2")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("3 of 3 chunks done\n3 passed, 0 failed, 0 skipped", done.stdout)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "3 of 3 chunks done\n3 passed, 0 failed, 0 skipped" in done.stdout
 
     def test_what_fails_is_told_and_kept_and_the_rest_goes_on(self):
-        self.use(PROGRAMS[1])
+        self.use(PLANTED)
         environment = {**os.environ, "URTRS_MUTANT": "M15"}
         done = self.soak("sweep", "--chunks", "2", "--size", "20", env=environment)
-        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        self.assertIn("2 of 2 chunks done", done.stdout)
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert "2 of 2 chunks done" in done.stdout
         failed = json.loads((self.folder / "work/state.json").read_text())["done"]["sweep:1"]
-        self.assertEqual(failed["verdict"], "fail")
+        assert failed["verdict"] == "fail"
         kept = pathlib.Path(failed["folder"])
-        self.assertIn("urtrs-sim", (kept / "output").read_text())
+        assert "urtrs-sim" in (kept / "output").read_text()
         again = subprocess.run(failed["repeat"], shell=True, env=environment, capture_output=True, text=True, timeout=240)
-        self.assertEqual(again.returncode, 1, "the line that repeats it repeats it")
+        assert again.returncode == 1, "the line that repeats it repeats it"
         healed = self.soak("--again")  # without the planted bug
-        self.assertEqual(healed.returncode, 0, healed.stdout + healed.stderr)
+        assert healed.returncode == 0, healed.stdout + healed.stderr
 
     def test_another_plan_does_not_mix_with_the_first(self):
-        self.assertEqual(self.soak("sweep", "--chunks", "1", "--size", "2").returncode, 0)
+        assert self.soak("sweep", "--chunks", "1", "--size", "2").returncode == 0
         other = self.soak("--chunks", "2")
-        self.assertEqual(other.returncode, 2)
-        self.assertIn("--fresh", other.stderr)
-        self.assertEqual(self.soak("--fresh", "sweep", "--chunks", "2", "--size", "2").returncode, 0)
+        assert other.returncode == 2
+        assert "--fresh" in other.stderr
+        assert self.soak("--fresh", "sweep", "--chunks", "2", "--size", "2").returncode == 0
 
     def test_a_program_that_is_not_there_is_a_failure(self):
         done = self.soak("asan-sweep", "--chunks", "1")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("No such file", done.stdout)
-
-
-if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+        assert done.returncode == 1
+        assert "No such file" in done.stdout

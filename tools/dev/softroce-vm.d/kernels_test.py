@@ -1,36 +1,35 @@
-#!/usr/bin/env python3
 """What tools/dev/softroce-vm prepares for its guests: kernels, modules and programs of the cells, and nothing else."""
 import pathlib
 import sys
 import tempfile
-import unittest
-import unittest.mock
+from unittest import mock
 
-sys.dont_write_bytecode = True
+import pytest
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from lab import command_line, environment, kernels, machine, rnbd22  # noqa: E402
 import labs  # noqa: E402
 
 
-class Kernels(unittest.TestCase):
+class TestKernels:
     def test_a_version_is_of_its_series_only(self):
         names = ["linux-image-6.1.0-9-amd64", "linux-headers-6.1.0-9-amd64", "linux-image-6.1.0-56-amd64",
                  "linux-headers-6.1.0-56-amd64", "linux-image-6.1.0-57-amd64", "linux-image-6.1.0-58-rt-amd64",
                  "linux-headers-6.1.0-58-rt-amd64", "linux-image-6.12.117+deb12-amd64", "linux-headers-6.12.117+deb12-amd64"]
-        self.assertEqual(kernels.newest(kernels.versions_with_both("6.1", names)), "6.1.0-56-amd64")
-        self.assertEqual(kernels.newest(kernels.versions_with_both("6.12", names)), "6.12.117+deb12-amd64")
-        self.assertIsNone(kernels.newest(kernels.versions_with_both("6.2", names)))
+        assert kernels.newest(kernels.versions_with_both("6.1", names)) == "6.1.0-56-amd64"
+        assert kernels.newest(kernels.versions_with_both("6.12", names)) == "6.12.117+deb12-amd64"
+        assert kernels.newest(kernels.versions_with_both("6.2", names)) is None
 
     def test_without_a_choice_selections_have_every_kernel_and_names_the_default(self):
         def chosen(*words):
             return command_line.kernels_of(command_line.command_line().top.parse_args(["run", *words]))
-        self.assertEqual(chosen("--fast"), list(kernels.KERNELS))
-        self.assertEqual(chosen("--all"), list(kernels.KERNELS))
-        self.assertEqual(chosen("verify"), ["6.12"])
-        self.assertEqual(chosen("verify", "--kernel", "6.1"), ["6.1"])
-        self.assertNotIn("6.1", chosen("--all", "--counted"))
-        with self.assertRaises(ValueError):
+        assert chosen("--fast") == list(kernels.KERNELS)
+        assert chosen("--all") == list(kernels.KERNELS)
+        assert chosen("verify") == ["6.12"]
+        assert chosen("verify", "--kernel", "6.1") == ["6.1"]
+        assert "6.1" not in chosen("--all", "--counted")
+        with pytest.raises(ValueError):
             chosen("verify", "--kernel", "6.1", "--counted")
 
     def test_rnbd_2_2_is_made_of_a_source_that_has_all_places_to_change_and_of_no_other(self):
@@ -44,33 +43,33 @@ class Kernels(unittest.TestCase):
                 if text == head + server + client:
                     rnbd22.edit(pathlib.Path(work))
                     new = path.read_text()
-                    self.assertEqual(new.count("RNBD_F_NOUNMAP"), 3)
-                    self.assertIn("RNBD_PROTO_VER_MINOR 2\n", new)
+                    assert new.count("RNBD_F_NOUNMAP") == 3
+                    assert "RNBD_PROTO_VER_MINOR 2\n" in new
                 else:
-                    with self.assertRaisesRegex(RuntimeError, "places instead of one"):
+                    with pytest.raises(RuntimeError, match="places instead of one"):
                         rnbd22.edit(pathlib.Path(work))
 
     def test_only_what_the_cells_run_is_built(self):
-        with tempfile.TemporaryDirectory() as work, unittest.mock.patch.object(environment, "run") as command:
+        with tempfile.TemporaryDirectory() as work, mock.patch.object(environment, "run") as command:
             build = pathlib.Path(work)
-            lab = unittest.mock.Mock(work=build)
+            lab = mock.Mock(work=build)
             (build / "CMakeCache.txt").write_text("")
             environment.Lab.build_programs(lab, build, set(), print)
             command.assert_not_called()
             (build / "tools/urtrsd").mkdir(parents=True)
             (build / "tools/urtrsd/urtrsd").write_text("")
             environment.Lab.build_programs(lab, build, {"tools/urtrsd/urtrsd"}, lambda text: None)
-            self.assertEqual(command.call_args.args[0][-2:], ["--target", "urtrsd"])
-            with self.assertRaises(labs.Unavailable):
+            assert command.call_args.args[0][-2:] == ["--target", "urtrsd"]
+            with pytest.raises(labs.Unavailable):
                 environment.Lab.build_programs(lab, build, {environment.REPLAY}, lambda text: None)
 
 
-class Patience(unittest.TestCase):
+class TestPatience:
     """A guest that gets no processor is not dead, and one that says nothing at all is ended some day."""
 
     def boot(self, starved):
         boot = machine.Boot.__new__(machine.Boot)
-        boot.patience, boot.starved, boot.process = 1, 0.0, unittest.mock.Mock(pid=1)
+        boot.patience, boot.starved, boot.process = 1, 0.0, mock.Mock(pid=1)
         boot._now = lambda: machine.time.monotonic() - starved()
         return boot
 
@@ -78,17 +77,13 @@ class Patience(unittest.TestCase):
         """Seconds after which a guest that runs for this share of the time and says nothing is given up."""
         now = 0.0
         boot = self.boot(lambda: (1 - share) * now)
-        with unittest.mock.patch.object(machine.time, "monotonic", lambda: now):
+        with mock.patch.object(machine.time, "monotonic", lambda: now):
             boot._expect(100)
             while not boot._is_late():
                 now += 1
         return now
 
     def test_the_time_without_a_processor_does_not_count_up_to_a_bound(self):
-        self.assertEqual(self.ends_after(1.0), 101)
-        self.assertEqual(self.ends_after(0.25), 401)
-        self.assertEqual(self.ends_after(0.0), 100 * machine.STARVED + 1)
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)
+        assert self.ends_after(1.0) == 101
+        assert self.ends_after(0.25) == 401
+        assert self.ends_after(0.0) == 100 * machine.STARVED + 1

@@ -1,14 +1,13 @@
-#!/usr/bin/env python3
 """What tools/dev/softroce-vm decides without a guest: which cells there are, what a verdict is, what the tables say."""
 import argparse
 import pathlib
 import sys
 import tempfile
 import types
-import unittest
-import unittest.mock
+from unittest import mock
 
-sys.dont_write_bytecode = True
+import pytest
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from lab import cells, environment, kernels, report, runner  # noqa: E402
@@ -36,73 +35,72 @@ def judge(code, log="", dmesg="", reset="", clean=True, why="", deviations=()):
         return stored["verdict"], stored["reason"], stored["figures"]
 
 
-class Cells(unittest.TestCase):
+class TestCells:
     def test_every_case_says_what_it_is_and_is_a_whole_script(self):
-        self.assertGreater(len(CASES), 20)
+        assert len(CASES) > 20
         for name, case in CASES.items():
-            self.assertTrue(case.title, name)
+            assert case.title, name
             for role, value in case.only:
-                self.assertIn(value, {"client": cells.PEERS, "server": cells.PEERS, "paths": ("1", "2"),
-                                      "invalidate": ("on", "off")}[role], name)
-            self.assertLessEqual(set(case.kernels), set(kernels.KERNELS), name)
+                assert value in {"client": cells.PEERS, "server": cells.PEERS, "paths": ("1", "2"),
+                                      "invalidate": ("on", "off")}[role], name
+            assert set(case.kernels) <= set(kernels.KERNELS), name
 
     def test_a_selection_is_the_product_of_its_roles_where_a_case_applies(self):
         roles = (("kernel", "urtrs"), ("kernel",), ("on", "off"), (1, 2), ("on",))
         names = [cell.name for cell in cells.select(CASES, ["verify"], roles)]
-        self.assertEqual(len(names), 8)
-        self.assertIn("verify.urtrs-kernel.off.2", names)
-        self.assertEqual({cell.client for cell in cells.select(CASES, ["poll-queues"], roles)}, {"kernel"})
-        self.assertEqual({cell.paths for cell in cells.select(CASES, ["cut-heal"], roles)}, {2})
-        with self.assertRaises(ValueError):
+        assert len(names) == 8
+        assert "verify.urtrs-kernel.off.2" in names
+        assert {cell.client for cell in cells.select(CASES, ["poll-queues"], roles)} == {"kernel"}
+        assert {cell.paths for cell in cells.select(CASES, ["cut-heal"], roles)} == {2}
+        with pytest.raises(ValueError):
             cells.select(CASES, ["verify", "nonsense"], roles)
-        with self.assertRaises(ValueError):
+        with pytest.raises(ValueError):
             cells.select(CASES, ["verify.kernel-kernel.on.3"], roles)
 
     def test_cells_can_be_named_one_by_one(self):
         names = ["lose-both.kernel-urtrs.on.2", "verify.urtrs-urtrs.off.1.client-off", "flush.urtrs-*.on.1"]
         found = [cell.name for cell in cells.select(CASES, names, (("kernel",), ("kernel",), ("on",), (1,), ("on",)))]
-        self.assertEqual(found, names[:2] + ["flush.urtrs-kernel.on.1", "flush.urtrs-urtrs.on.1"])
+        assert found == names[:2] + ["flush.urtrs-kernel.on.1", "flush.urtrs-urtrs.on.1"]
 
     def test_extensions_are_switched_off_only_between_peers_of_ours(self):
         roles = (cells.PEERS, cells.PEERS, ("on",), (1,), ("client-off",))
-        self.assertEqual([cell.name for cell in cells.select(CASES, ["verify"], roles)],
-                         ["verify.urtrs-urtrs.on.1.client-off"])
+        assert [cell.name for cell in cells.select(CASES, ["verify"], roles)] == ["verify.urtrs-urtrs.on.1.client-off"]
 
     def test_the_fast_selection_has_every_pair_both_kernels_and_nothing_slow(self):
         fast = cells.fast_cells(CASES)
-        self.assertTrue(all(CASES[cell.case].fast and CASES[cell.case].applies(cell) for cell in fast))
-        self.assertEqual(len({cell.name for cell in fast}), len(fast))
-        self.assertIn("cut-heal", {cell.case for cell in fast})
+        assert all(CASES[cell.case].fast and CASES[cell.case].applies(cell) for cell in fast)
+        assert len({cell.name for cell in fast}) == len(fast)
+        assert "cut-heal" in {cell.case for cell in fast}
         every = {(c, s) for c in cells.PEERS for s in cells.PEERS}
         both_ways = {("kernel", "urtrs"), ("urtrs", "kernel")}
         pairs = {name: {cell.pair for cell in fast if cell.kernel == name} for name in kernels.KERNELS}
-        self.assertEqual(pairs["6.12"], every)
+        assert pairs["6.12"] == every
         for name in set(kernels.KERNELS) - {"6.12"}:
-            self.assertEqual(pairs[name], both_ways)
+            assert pairs[name] == both_ways
         for pair in both_ways:
             for name in ("6.12", "6.1"):
                 met = [cell for cell in fast if cell.kernel == name and cell.pair == pair]
-                self.assertIn("verify", {cell.case for cell in met})
-                self.assertEqual({cell.invalidate for cell in met},
-                                 {"off"} if (name, pair) == ("6.1", ("urtrs", "kernel")) else {"on", "off"})
+                assert "verify" in {cell.case for cell in met}
+                without = (name, pair) == ("6.1", ("urtrs", "kernel"))
+                assert {cell.invalidate for cell in met} == ({"off"} if without else {"on", "off"})
             # Every fast case meets the kernel's modules of some version in both directions.
             met = {cell.case for cell in fast if cell.pair == pair}
-            self.assertIn("nounmap", {cell.case for cell in fast if cell.kernel == "6.12-rnbd2.2" and cell.pair == pair})
-            self.assertEqual(met, {name for name, case in CASES.items() if case.fast and not case.together})
+            assert "nounmap" in {cell.case for cell in fast if cell.kernel == "6.12-rnbd2.2" and cell.pair == pair}
+            assert met == {name for name, case in CASES.items() if case.fast and not case.together}
 
     def test_a_cell_of_another_kernel_ends_with_its_name(self):
         roles = (("kernel",), ("urtrs",), ("on",), (1,), ("on",), ("6.12", "6.1"))
         names = ["verify.kernel-urtrs.on.1", "verify.kernel-urtrs.on.1@6.1"]
-        self.assertEqual([cell.name for cell in cells.select(CASES, ["verify"], roles)], names)
+        assert [cell.name for cell in cells.select(CASES, ["verify"], roles)] == names
         # A pattern of whole cells is about the kernels that are asked for, unless it names one.
-        self.assertEqual([cell.name for cell in cells.select(CASES, [names[0]], roles)], names)
-        self.assertEqual([cell.name for cell in cells.select(CASES, [names[0]], roles[:5])], names[:1])
-        self.assertEqual([cell.name for cell in cells.select(CASES, [names[1]], roles[:5])], names[1:])
+        assert [cell.name for cell in cells.select(CASES, [names[0]], roles)] == names
+        assert [cell.name for cell in cells.select(CASES, [names[0]], roles[:5])] == names[:1]
+        assert [cell.name for cell in cells.select(CASES, [names[1]], roles[:5])] == names[1:]
 
     def test_a_cell_that_is_left_out_is_not_selected(self):
         roles = (("kernel",), ("kernel",), ("on", "off"), (1,), ("on",), ("6.12", "6.1"))
-        self.assertEqual([cell.name for cell in cells.select(CASES, ["verify"], roles)],
-                         ["verify.kernel-kernel.on.1", "verify.kernel-kernel.off.1", "verify.kernel-kernel.off.1@6.1"])
+        assert [cell.name for cell in cells.select(CASES, ["verify"], roles)] == [
+            "verify.kernel-kernel.on.1", "verify.kernel-kernel.off.1", "verify.kernel-kernel.off.1@6.1"]
 
     def test_cells_run_the_programs_that_their_roles_and_their_case_name(self):
         roles = (("kernel",), ("kernel",), (), (), ())
@@ -110,17 +108,17 @@ class Cells(unittest.TestCase):
             "verify.kernel-kernel.on.1", "verify.kernel-urtrs.on.1", "conform-server.urtrs-kernel.on.2",
             "throughput.kernel-kernel.on.1")}
         ours = {*environment.UNDER_TEST, environment.REPLAY}
-        self.assertEqual(list(needed.values()), [set(), ours, {*ours, "tools/urtrs-conform/urtrs-conform"}, ours])
+        assert list(needed.values()) == [set(), ours, {*ours, "tools/urtrs-conform/urtrs-conform"}, ours]
 
     def test_four_pairs_that_can_be_judged_at_one_time_are_one_boot(self):
         roles = (cells.PEERS, cells.PEERS, ("on", "off"), (1, 2), ("on",))
         units = cells.together(cells.select(CASES, ["cut-heal", "connect"], roles), CASES)
         joint = [unit for unit in units if unit.case == "cut-heal"]
-        self.assertEqual([unit.name for unit in joint], ["cut-heal.all-all.on.2", "cut-heal.all-all.off.2"])
-        self.assertEqual(len(units), 2 + 16)
-        self.assertEqual({part.pair for part in cells.pairs_of(joint[0])}, set(report.pairs()))
+        assert [unit.name for unit in joint] == ["cut-heal.all-all.on.2", "cut-heal.all-all.off.2"]
+        assert len(units) == 2 + 16
+        assert {part.pair for part in cells.pairs_of(joint[0])} == set(report.pairs())
         three = cells.select(CASES, ["cut-heal.kernel-*.on.2", "cut-heal.urtrs-urtrs.on.2"], roles)
-        self.assertEqual(cells.together(three, CASES), three)
+        assert cells.together(three, CASES) == three
 
 
 class FakeBoot:
@@ -173,7 +171,7 @@ class FakeBoot:
 
 def run(names, jobs, bad=(), dies=None, oopses=None):
     """What a run of these cells leaves in results.json."""
-    with tempfile.TemporaryDirectory() as work, unittest.mock.patch.object(runner, "Boot", FakeBoot):
+    with tempfile.TemporaryDirectory() as work, mock.patch.object(runner, "Boot", FakeBoot):
         FakeBoot.bad, FakeBoot.log, FakeBoot.kernels = set(bad), [], []
         FakeBoot.dies, FakeBoot.oopses = dies or {}, oopses or {}
         work = pathlib.Path(work)
@@ -186,34 +184,33 @@ def run(names, jobs, bad=(), dies=None, oopses=None):
         return runner.load_results(work / "results.json")
 
 
-class Runs(unittest.TestCase):
+class TestRuns:
     def test_every_cell_is_judged_once_by_one_guest_or_three_side_by_side_whatever_fails(self):
         bad = {"connect.kernel-kernel.on.1", "verify.urtrs-urtrs.off.2"}
         for jobs in (1, 3):
             results = run(["connect", "verify", "flush"], jobs, bad)
-            self.assertEqual(len(results), 48)
-            self.assertEqual(sorted(FakeBoot.log), sorted(results))
-            self.assertEqual({name for name, result in results.items() if result["verdict"] == "fail"}, bad)
+            assert len(results) == 48
+            assert sorted(FakeBoot.log) == sorted(results)
+            assert {name for name, result in results.items() if result["verdict"] == "fail"} == bad
 
     def test_pairs_that_held_together_each_have_a_verdict_and_their_own_figures(self):
         results = run(["cut-heal"], 2)
-        self.assertEqual(len(FakeBoot.log), 2)
-        self.assertEqual(len(results), 8)
-        self.assertEqual(results["cut-heal.urtrs-kernel.on.2"]["figures"], {"rounds": [2.0, "rounds"]})
+        assert len(FakeBoot.log) == 2
+        assert len(results) == 8
+        assert results["cut-heal.urtrs-kernel.on.2"]["figures"] == {"rounds": [2.0, "rounds"]}
 
     def test_pairs_that_failed_together_are_judged_one_by_one(self):
         results = run(["cut-heal"], 1, {"cut-heal.all-all.on.2", "cut-heal.urtrs-kernel.on.2"})
-        self.assertEqual(len(FakeBoot.log), 1 + 4 + 1)
-        self.assertEqual([name for name, result in results.items() if result["verdict"] == "fail"],
-                         ["cut-heal.urtrs-kernel.on.2"])
-        self.assertEqual(len(results), 8)
+        assert len(FakeBoot.log) == 1 + 4 + 1
+        assert [name for name, result in results.items() if result["verdict"] == "fail"] == ["cut-heal.urtrs-kernel.on.2"]
+        assert len(results) == 8
 
 
 EMULATOR = "[   41.0] Oops: int3: 0000 [#1] PREEMPT SMP NOPTI\n[   41.0] RIP: 0010:sched_clock_cpu+0x1/0x20\n"
 PANIC = "[   41.0] BUG: unable to handle page fault\n[   41.0] rxe_invalidate_mw+0x5/0x80 [rdma_rxe]\n"
 
 
-class Deaths(unittest.TestCase):
+class TestDeaths:
     """A guest that dies in the emulator is tried once more; then its cell fails. It is never skipped."""
     CELL = "connect.kernel-urtrs.on.1"
 
@@ -223,67 +220,67 @@ class Deaths(unittest.TestCase):
     def test_a_guest_that_dies_in_a_cell_once_is_started_again_and_the_verdict_says_so(self):
         for console in (EMULATOR, ""):
             results = run(["connect.kernel-urtrs.*"], 1, dies={self.CELL: [console]})
-            self.assertEqual({result["verdict"] for result in results.values()}, {"pass"})
-            self.assertEqual(FakeBoot.log.count(self.CELL), 2)
-            self.assertEqual([name for name, result in results.items() if "died" in result], [self.CELL])
-            self.assertIn("tried twice", " ".join(report.outcome(name, result).reason for name, result in results.items()))
+            assert {result["verdict"] for result in results.values()} == {"pass"}
+            assert FakeBoot.log.count(self.CELL) == 2
+            assert [name for name, result in results.items() if "died" in result] == [self.CELL]
+            assert "tried twice" in " ".join(report.outcome(name, result).reason for name, result in results.items())
 
     def test_a_guest_that_dies_twice_in_a_cell_fails_it_and_the_others_go_on(self):
         verdicts = self.verdicts(dies={self.CELL: [EMULATOR, EMULATOR, EMULATOR]})
-        self.assertEqual(verdicts.pop(self.CELL), "fail")
-        self.assertEqual((set(verdicts.values()), len(verdicts)), ({"pass"}, 3))
-        self.assertEqual(FakeBoot.log.count(self.CELL), 2)
+        assert verdicts.pop(self.CELL) == "fail"
+        assert (set(verdicts.values()), len(verdicts)) == ({"pass"}, 3)
+        assert FakeBoot.log.count(self.CELL) == 2
 
     def test_a_panic_in_what_is_judged_fails_at_once(self):
         verdicts = self.verdicts(dies={self.CELL: [PANIC]})
-        self.assertEqual((verdicts[self.CELL], FakeBoot.log.count(self.CELL)), ("fail", 1))
+        assert (verdicts[self.CELL], FakeBoot.log.count(self.CELL)) == ("fail", 1)
 
     def test_an_oops_of_the_emulator_that_the_guest_survives_counts_as_a_death(self):
-        self.assertEqual(set(self.verdicts(oopses={self.CELL: [EMULATOR]}).values()), {"pass"})
-        self.assertEqual(self.verdicts(oopses={self.CELL: [EMULATOR, EMULATOR]})[self.CELL], "fail")
-        self.assertEqual(self.verdicts(oopses={self.CELL: [PANIC]})[self.CELL], "fail")
+        assert set(self.verdicts(oopses={self.CELL: [EMULATOR]}).values()) == {"pass"}
+        assert self.verdicts(oopses={self.CELL: [EMULATOR, EMULATOR]})[self.CELL] == "fail"
+        assert self.verdicts(oopses={self.CELL: [PANIC]})[self.CELL] == "fail"
 
     def test_a_kernel_that_does_not_boot_twice_fails_all_of_its_cells_and_no_others(self):
-        self.assertEqual(set(self.verdicts(dies={"boot": [EMULATOR]}).values()), {"pass"})
+        assert set(self.verdicts(dies={"boot": [EMULATOR]}).values()) == {"pass"}
         for console in (EMULATOR, ""):
             verdicts = self.verdicts(dies={"boot": [console] * 9})
-            self.assertEqual((set(verdicts.values()), len(verdicts), FakeBoot.log), ({"fail"}, 4, []))
-            self.assertEqual(len(FakeBoot.kernels), 2)
+            assert (set(verdicts.values()), len(verdicts), FakeBoot.log) == ({"fail"}, 4, [])
+            assert len(FakeBoot.kernels) == 2
 
     def test_a_boot_has_cells_of_one_kernel(self):
         results = run(["connect.kernel-urtrs.on.?", "connect.kernel-urtrs.on.?@6.1"], 1)
-        self.assertEqual(FakeBoot.kernels, ["6.12", "6.1"])
-        self.assertEqual({name: result["kernel"] for name, result in results.items()},
-                         {name: "6.1.99" if name.endswith("@6.1") else "6.12.99" for name in FakeBoot.log})
+        assert FakeBoot.kernels == ["6.12", "6.1"]
+        assert {name: result["kernel"] for name, result in results.items()} == {
+            name: "6.1.99" if name.endswith("@6.1") else "6.12.99" for name in FakeBoot.log}
 
 
-class Verdicts(unittest.TestCase):
+class TestVerdicts:
     def test_what_the_guest_says_decides(self):
-        self.assertEqual(judge(0), ("pass", "", {"gap": [1.5, "s"]}))
-        self.assertEqual(judge(77, "[1.0] SKIP: no device\n")[:2], ("skip", "no device"))
-        self.assertEqual(judge(1, "x\n[1.0] FAILED: data differs\ny\n")[:2], ("fail", "data differs"))
+        assert judge(0) == ("pass", "", {"gap": [1.5, "s"]})
+        assert judge(77, "[1.0] SKIP: no device\n")[:2] == ("skip", "no device")
+        assert judge(1, "x\n[1.0] FAILED: data differs\ny\n")[:2] == ("fail", "data differs")
         verdict, reason, _ = judge(124, "[1.0] waits\n")
-        self.assertEqual((verdict, "not ready after" in reason and "waits" in reason), ("fail", True))
-        self.assertEqual(judge(254, why="the guest ended")[:2], ("fail", "the guest ended"))
+        assert (verdict, "not ready after" in reason and "waits" in reason) == ("fail", True)
+        assert judge(254, why="the guest ended")[:2] == ("fail", "the guest ended")
 
     def test_a_kernel_that_complains_is_a_failure_whatever_the_case_says(self):
         verdict, reason, _ = judge(0, dmesg="[1.0] fine\n[1.1] WARNING: CPU: 0 PID: 1 at rxe.c:1\n")
-        self.assertEqual((verdict, "WARNING: CPU" in reason), ("fail", True))
-        self.assertEqual(judge(0, dmesg="[1.0] rtrs_client L10: Error: reconnect\n")[0], "pass")
+        assert (verdict, "WARNING: CPU" in reason) == ("fail", True)
+        assert judge(0, dmesg="[1.0] rtrs_client L10: Error: reconnect\n")[0] == "pass"
 
     def test_something_left_behind_is_a_failure(self):
-        self.assertEqual(judge(0, reset="left behind: module rtrs_server\n", clean=False)[:2],
-                         ("fail", "left behind: module rtrs_server"))
+        left = "left behind: module rtrs_server"
+        assert judge(0, reset=left + "\n", clean=False)[:2] == ("fail", left)
 
     def test_a_known_deviation_of_the_kernel_counts_as_such_only_where_it_applies(self):
         known = {"name": "the kernel forgets", "cases": "lose-.*", "shows": "data .*iffers", "client": "kernel"}
         verdict, reason, _ = judge(1, "FAILED: data differs\n", deviations=[known])
-        self.assertEqual((verdict, "the kernel forgets" in reason), ("known", True))
-        self.assertEqual(judge(1, "FAILED: no path\n", deviations=[known])[0], "fail")
-        self.assertEqual(judge(1, "FAILED: data differs\n", deviations=[dict(known, client="urtrs")])[0], "fail")
+        assert (verdict, "the kernel forgets" in reason) == ("known", True)
+        assert judge(1, "FAILED: no path\n", deviations=[known])[0] == "fail"
+        assert judge(1, "FAILED: data differs\n", deviations=[dict(known, client="urtrs")])[0] == "fail"
 
 
-class Tables(unittest.TestCase):
+class TestTables:
     def result(self, cell, verdict, **figures):
         return dict(runner.vars_of(cell), verdict=verdict, reason="why not" if verdict == "fail" else "", seconds=1.0,
                     figures={name: [value, "s"] for name, value in figures.items()}, commit="c", kernel="6.12",
@@ -298,26 +295,26 @@ class Tables(unittest.TestCase):
         results[cell.name] = self.result(cell, "fail")
         document = (environment.ROOT / "docs/interop.md").read_text(encoding="utf-8")
         new = report.update(document, results, CASES)
-        self.assertIn("| `verify` | · · · · | ✗ · · · |", new)
-        self.assertIn("| `poll-queues` | · · · · | · · · · |  |  |", new)
-        self.assertIn("both directions lost: longest time without IO | 2 |  |  | 3.0 – 4.0 |", new)
-        self.assertIn("`verify.kernel-urtrs.on.1`: fail: why not", new)
-        self.assertEqual(report.update(new, results, CASES), new)
-        self.assertEqual(new.splitlines()[0], document.splitlines()[0])
-        with self.assertRaises(ValueError):
+        assert "| `verify` | · · · · | ✗ · · · |" in new
+        assert "| `poll-queues` | · · · · | · · · · |  |  |" in new
+        assert "both directions lost: longest time without IO | 2 |  |  | 3.0 – 4.0 |" in new
+        assert "`verify.kernel-urtrs.on.1`: fail: why not" in new
+        assert report.update(new, results, CASES) == new
+        assert new.splitlines()[0] == document.splitlines()[0]
+        with pytest.raises(ValueError):
             report.update("no markers", results, CASES)
 
     def test_each_kernel_has_a_table_of_its_own(self):
         cell = cells.Cell("verify", "urtrs", "kernel", "off", 1, kernel="6.1")
         results = {cell.name: self.result(cell, "fail")}
-        self.assertIn("| `verify` | - - · · | · · · · | - - ✗ · | · · · · |", report.matrix(results, CASES, "6.1"))
-        self.assertIn("Left out: rtrs-server with always_invalidate on 6.1", report.matrix(results, CASES, "6.1"))
-        self.assertIn("| `verify` | · · · · | · · · · | · · · · | · · · · |", report.matrix(results, CASES))
+        assert "| `verify` | - - · · | · · · · | - - ✗ · | · · · · |" in report.matrix(results, CASES, "6.1")
+        assert "Left out: rtrs-server with always_invalidate on 6.1" in report.matrix(results, CASES, "6.1")
+        assert "| `verify` | · · · · | · · · · | · · · · | · · · · |" in report.matrix(results, CASES)
         document = (environment.ROOT / "docs/interop.md").read_text(encoding="utf-8")
         new = report.update(document, results, CASES, ["6.1"])
-        self.assertIn("`verify.urtrs-kernel.off.1@6.1`: fail: why not", new)
+        assert "`verify.urtrs-kernel.off.1@6.1`: fail: why not" in new
         of_default = document.split("<!-- matrix begin -->")[1].split("<!-- matrix end -->")[0]
-        self.assertIn(of_default, new)
+        assert of_default in new
 
     def test_cut_heal_has_a_row_for_each_pair_that_was_run_with_its_figures(self):
         names = ("rounds", "blocks", "noticed_least", "noticed_most", "healed_least", "healed_most")
@@ -325,27 +322,23 @@ class Tables(unittest.TestCase):
         cell = cells.Cell("cut-heal", "urtrs", "kernel", "off", 2)
         good = dict(self.result(cell, "pass", **figures), duration=600)
         rows = report.cut_heal({cell.name: good}).splitlines()[2:]
-        self.assertEqual(rows, ["| urtrs → kernel | off | 600 | 9 | 10 | 0 | 11.0 to 12.0 s | 13.0 to 14.0 s |"])
-        self.assertEqual(len(report.cut_heal({cell.name: dict(good, verdict="fail")}).splitlines()), 2)
+        assert rows == ["| urtrs → kernel | off | 600 | 9 | 10 | 0 | 11.0 to 12.0 s | 13.0 to 14.0 s |"]
+        assert len(report.cut_heal({cell.name: dict(good, verdict="fail")}).splitlines()) == 2
 
     def test_it_says_how_many_builds_were_judged(self):
         results = {}
         for number, (client, commit) in enumerate((("kernel", "a"), ("urtrs", "a"), ("urtrs", "b"), ("urtrs", "b"))):
             cell = cells.Cell("verify", client, "kernel", "on", number + 1)
             results[cell.name] = dict(self.result(cell, "pass"), commit=commit, when=f"2026-01-01 00:0{number}")
-        self.assertIn("ran 2 build(s) of them, 2 of these cells the newest", report.provenance(results))
+        assert "ran 2 build(s) of them, 2 of these cells the newest" in report.provenance(results)
         marks = {cell.name: report.mark(results.get(cell.name), results) for cell in cells.select(
             CASES, ["verify"], (cells.PEERS, ("kernel",), ("on",), (1, 2, 3, 4), ("on",)))}
-        self.assertEqual([marks[f"verify.{pair}.on.{paths}"] for pair, paths in (
-            ("kernel-kernel", 1), ("kernel-kernel", 2), ("urtrs-kernel", 2), ("urtrs-kernel", 3))], ["✓", "·", "o", "✓"])
+        assert [marks[f"verify.{pair}.on.{paths}"] for pair, paths in (
+            ("kernel-kernel", 1), ("kernel-kernel", 2), ("urtrs-kernel", 2), ("urtrs-kernel", 3))] == ["✓", "·", "o", "✓"]
 
     def test_throughput_is_compared_with_the_kernel_in_the_same_boot(self):
         cell = cells.Cell("throughput", "kernel", "kernel", "off", 1)
         figures = {"randread_4k:kernel-kernel": 800.0, "randread_4k:kernel-urtrs": 1000.0, "randread_4k:nvme": 400.0}
         table = report.throughput({cell.name: self.result(cell, "pass", **figures)})
-        self.assertIn("| random reads of 4 KiB | off | real | 800 | 1000 (1.25 ×) |  |  | 400 (0.50 ×) |", table)
-        self.assertNotIn("64 KiB", table)
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)
+        assert "| random reads of 4 KiB | off | real | 800 | 1000 (1.25 ×) |  |  | 400 (0.50 ×) |" in table
+        assert "64 KiB" not in table

@@ -1,9 +1,7 @@
-#!/usr/bin/env python3
 """Every section and invariant of docs/protocol.md that the tree cites is there, and every file that a document names."""
 import pathlib
 import re
 import subprocess
-import unittest
 
 TREE = pathlib.Path(__file__).resolve().parents[3]
 SUFFIXES = {".cpp", ".hpp", ".md", ".toml", ".py", ".txt", ".lua", ".json"}
@@ -49,7 +47,7 @@ def missing(names):
                 yield one
 
 
-class Documents(unittest.TestCase):
+class TestDocuments:
     def test_what_they_link_to_and_name_is_there(self):
         links = named = 0
         for name in tracked():
@@ -57,21 +55,22 @@ class Documents(unittest.TestCase):
                 continue
             text = (TREE / name).read_text(encoding="utf-8")
             for link in LINK.findall(text):
-                self.assertTrue((TREE / name).parent.joinpath(link).exists(), f"{name} links to {link}")
+                assert (TREE / name).parent.joinpath(link).exists(), f"{name} links to {link}"
                 links += 1
             found = NAMED.findall(text)
-            self.assertEqual(list(missing(found)), [], name)
+            assert list(missing(found)) == [], name
             named += len(found)
-        self.assertGreater(links, 50)
-        self.assertGreater(named, 100)
+        assert links > 50
+        assert named > 100
 
     def test_a_name_of_nothing_is_found(self):
-        self.assertEqual(list(missing(["core/proto/inputs.hpp", "core/{wire,proto}", "sim/network/network*.cpp", "sim/cluster/script"])), [])
-        self.assertEqual(list(missing(["core/nothing.hpp", "core/{wire,nothing}", "sim/nothing*.cpp"])),
-                         ["core/nothing.hpp", "core/nothing", "sim/nothing*.cpp"])
+        there = ["core/proto/inputs.hpp", "core/{wire,proto}", "sim/network/network*.cpp", "sim/cluster/script"]
+        assert list(missing(there)) == []
+        assert list(missing(["core/nothing.hpp", "core/{wire,nothing}", "sim/nothing*.cpp"])) == [
+            "core/nothing.hpp", "core/nothing", "sim/nothing*.cpp"]
 
 
-class Citations(unittest.TestCase):
+class TestCitations:
     def test_they_resolve(self):
         protocol = (TREE / "docs/protocol.md").read_text(encoding="utf-8")
         headings = set(re.findall(rf"^##+ ({NUMBER})\.? ", protocol, re.MULTILINE))
@@ -83,20 +82,16 @@ class Citations(unittest.TestCase):
             if path.suffix not in SUFFIXES:
                 continue
             sections, invariants = citations(path.read_text(encoding="utf-8", errors="replace"))
-            self.assertLessEqual(sections, headings, name)
-            self.assertLessEqual(invariants, listed, name)
+            assert sections <= headings, name
+            assert invariants <= listed, name
             count += len(sections)
-        self.assertGreater(count, 100)
+        assert count > 100
 
     def test_a_citation_is_found_across_lines(self):
-        self.assertEqual(citations("// a (protocol\n// section 2.5) b"), ({"2.5"}, set()))
-        self.assertEqual(citations("protocol.md sections 2.1 to 2.4 and 3"), ({"2.1", "2.4", "3"}, set()))
-        self.assertEqual(citations("protocol section 11, invariant 16"), ({"11"}, {"16"}))
+        assert citations("// a (protocol\n// section 2.5) b") == ({"2.5"}, set())
+        assert citations("protocol.md sections 2.1 to 2.4 and 3") == ({"2.1", "2.4", "3"}, set())
+        assert citations("protocol section 11, invariant 16") == ({"11"}, {"16"})
 
     def test_a_citation_is_found_at_the_start_of_a_sentence_and_behind_a_link(self):
-        self.assertEqual(citations("Protocol section 7. A peer"), ({"7"}, set()))
-        self.assertEqual(citations("([protocol.md](../docs/protocol.md), section 12)"), ({"12"}, set()))
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert citations("Protocol section 7. A peer") == ({"7"}, set())
+        assert citations("([protocol.md](../docs/protocol.md), section 12)") == ({"12"}, set())

@@ -1,15 +1,14 @@
 """tools/test runs the same stages on every machine: no stage is left out because time has gone by or because the machine
 lacks something. Compilers, CTest and the lab are replaced by programs that note how they were called.
-
-Usage: stages_test.py
 """
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
-import tempfile
-import unittest
+
+import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 STAGES = ["deps", "release", "tidy", "sweep", "debug", "clang", "tsan", "interop"]
@@ -55,11 +54,10 @@ echo "$(basename "$0") $*" >>"$CALLS"
 """
 
 
-class Stages(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="urtrs-stages-")
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
+class TestStages:
+    @pytest.fixture(autouse=True)
+    def tree(self, tmp_path):
+        self.folder = tmp_path
         self.stubs = self.folder / "stubs"
         tools = self.folder / "tree/tools"
         (tools / "dev").mkdir(parents=True)
@@ -79,49 +77,45 @@ class Stages(unittest.TestCase):
                            SECONDS=str(60 * minutes))
         ran = subprocess.run(["bash", str(self.program), *words], capture_output=True, text=True, env=environment,
                              timeout=60, check=False)
-        self.assertEqual(ran.returncode, code, ran.stdout + ran.stderr)
+        assert ran.returncode == code, ran.stdout + ran.stderr
         return calls.read_text(), ran.stdout
 
     def test_the_hour_does_not_matter(self):
         early, _ = self.run_test()
         late, output = self.run_test(minutes=600)
-        self.assertEqual(early, late)
+        assert early == late
         for wanted in ("--preset tsan", "--preset debug", "--target asan_tests", "--preset clang-release",
                        "urtrs-sim sweep --seeds 0..2000", "run --fast"):
-            self.assertIn(wanted, late)
-        self.assertIn("[600:", output)
-        self.assertRegex(output.splitlines()[-1], r"^[1-9][0-9]* passed, 0 failed, 0 skipped$")
+            assert wanted in late
+        assert "[600:" in output
+        assert re.search(r"^[1-9][0-9]* passed, 0 failed, 0 skipped$", output.splitlines()[-1])
 
     def test_a_stage_that_cannot_run_has_failed(self):
         (self.stubs / "no-lab").touch()
         _, output = self.run_test(code=1)
-        self.assertIn("FAILED: interop: the lab cannot run here", output)
-        self.assertRegex(output.splitlines()[-1], r" 1 failed, 0 skipped$")
+        assert "FAILED: interop: the lab cannot run here" in output
+        assert re.search(r" 1 failed, 0 skipped$", output.splitlines()[-1])
 
     def test_a_stage_without_tests_has_failed(self):
         (self.stubs / "no-tests").touch()
         _, output = self.run_test(code=1)
         for stage in ("release", "tidy", "debug", "clang", "tsan"):
-            self.assertIn(f"FAILED: {stage}: there is no test to run", output)
+            assert f"FAILED: {stage}: there is no test to run" in output
 
     def test_without_is_part_of_the_verdict(self):
         calls, output = self.run_test("--without", "interop", "--without", "tsan")
-        self.assertNotIn("lab run", calls)
-        self.assertNotIn("--preset tsan", calls)
-        self.assertEqual(output.splitlines()[-2], "Left out by --without: tsan interop")
-        self.assertRegex(output.splitlines()[-1], r"^[0-9]+ passed, 0 failed, 2 skipped$")
+        assert "lab run" not in calls
+        assert "--preset tsan" not in calls
+        assert output.splitlines()[-2] == "Left out by --without: tsan interop"
+        assert re.search(r"^[0-9]+ passed, 0 failed, 2 skipped$", output.splitlines()[-1])
 
     def test_without_takes_stages_only(self):
         ran = subprocess.run(["bash", str(self.program), "--without", "lunch"], capture_output=True, text=True, check=False)
-        self.assertEqual(ran.returncode, 2)
+        assert ran.returncode == 2
         for stage in STAGES:
-            self.assertIn(stage, ran.stderr + ran.stdout)
+            assert stage in ran.stderr + ran.stdout
 
     def test_full_builds_and_runs_everything(self):
         calls, _ = self.run_test("--full")
-        self.assertNotIn("asan_tests", calls)
-        self.assertNotIn("hash_tests", calls)
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert "asan_tests" not in calls
+        assert "hash_tests" not in calls

@@ -1,7 +1,5 @@
-#!/usr/bin/env python3
 """Each rule, shown to fire on a breach and to stay silent otherwise."""
 
-import unittest
 
 import folders
 import layers
@@ -20,7 +18,7 @@ def body(lines, head="void f() {"):
     return head + "\n" + "  g();\n" * (lines - 2) + "}\n"
 
 
-class FoldersTest(unittest.TestCase):
+class TestFolders:
     SOURCES = {"a/one.hpp": '#include "b/two.hpp"\n', "b/two.hpp": '#include "c/three.hpp"\n', "c/three.hpp": ""}
 
     def page(self, sources, rows):
@@ -31,53 +29,53 @@ class FoldersTest(unittest.TestCase):
         return [str(finding) for finding in folders.findings(sources, page)]
 
     def test_a_tree_with_its_page(self):
-        self.assertEqual(self.messages(self.SOURCES, self.page(self.SOURCES, "abc")), [])
+        assert self.messages(self.SOURCES, self.page(self.SOURCES, "abc")) == []
 
     def test_circles_are_found_over_several_folders(self):
         sources = dict(self.SOURCES, **{"c/three.hpp": '#include "a/one.hpp"\n'})
-        self.assertEqual(folders.circles(folders.graph(sources)), [["a", "b", "c"]])
-        self.assertIn("the folders a, b, c include each other", self.messages(sources, self.page(self.SOURCES, "abc"))[0])
+        assert folders.circles(folders.graph(sources)) == [["a", "b", "c"]]
+        assert "the folders a, b, c include each other" in self.messages(sources, self.page(self.SOURCES, "abc"))[0]
 
     def test_each_folder_has_a_line_and_each_line_a_folder(self):
-        self.assertIn("no line for b", self.messages(self.SOURCES, self.page(self.SOURCES, "ac"))[0])
-        self.assertIn("d has no C++ file", self.messages(self.SOURCES, self.page(self.SOURCES, "abcd"))[0])
+        assert "no line for b" in self.messages(self.SOURCES, self.page(self.SOURCES, "ac"))[0]
+        assert "d has no C++ file" in self.messages(self.SOURCES, self.page(self.SOURCES, "abcd"))[0]
 
     def test_an_old_drawing(self):
         sources = dict(self.SOURCES, **{"d/four.cpp": '#include "a/one.hpp"\n'})
-        self.assertIn("not that of this tree", self.messages(sources, self.page(self.SOURCES, "abcd"))[0])
+        assert "not that of this tree" in self.messages(sources, self.page(self.SOURCES, "abcd"))[0]
 
     def test_a_large_folder_has_parts_and_each_file_belongs_to_one(self):
         sources = {f"a/part_{i}.cpp": "" for i in range(folders.LARGE)}
         sources.update({"a/part_test.cpp": "", "a/test_parts.hpp": ""})
         page = self.page(sources, "a")
-        self.assertEqual(self.messages(sources, page), [])
+        assert self.messages(sources, page) == []
         sources["a/other.hpp"] = ""
-        self.assertIn("a has 21 files besides tests and no parts here", self.messages(sources, page)[0])
-        self.assertIn("a/other.hpp belongs to no part of a", self.messages(sources, page + "`a`\n- `part_*`: it\n")[0])
+        assert "a has 21 files besides tests and no parts here" in self.messages(sources, page)[0]
+        assert "a/other.hpp belongs to no part of a" in self.messages(sources, page + "`a`\n- `part_*`: it\n")[0]
         whole = page + "`a`\n- `part_*`: it\n- `none`, `other`: more\n"
-        self.assertEqual(self.messages(sources, whole), [f"{folders.PAGE}:1: a has no file none any more"])
-        self.assertEqual(self.messages(sources, whole.replace("`none`, ", "")), [])
-        self.assertIn("parts of b, which has no C++ file", self.messages(sources, page + "`a`\n- `*`: it\n`b`\n- `*`: it\n")[0])
+        assert self.messages(sources, whole) == [f"{folders.PAGE}:1: a has no file none any more"]
+        assert self.messages(sources, whole.replace("`none`, ", "")) == []
+        assert "parts of b, which has no C++ file" in self.messages(sources, page + "`a`\n- `*`: it\n`b`\n- `*`: it\n")[0]
 
     def test_what_only_tests_include_has_a_dotted_arrow(self):
         sources = dict(self.SOURCES, **{"b/two_test.cpp": '#include "d/four.hpp"\n#include "c/three.hpp"\n', "d/four.hpp": ""})
         arrows = [line.strip() for line in folders.draw(sources).splitlines() if ">" in line]
-        self.assertEqual(arrows, ["a --> b", "b --> c", "b -.-> d"])
+        assert arrows == ["a --> b", "b --> c", "b -.-> d"]
 
     def test_an_arrow_that_follows_from_others_is_left_out(self):
         sources = dict(self.SOURCES, **{"a/one.hpp": '#include "b/two.hpp"\n#include "c/three.hpp"\n'})
-        self.assertEqual(folders.needed(folders.graph(sources)), [("a", "b"), ("b", "c")])
+        assert folders.needed(folders.graph(sources)) == [("a", "b"), ("b", "c")]
 
 
-class LayersTest(unittest.TestCase):
+class TestLayers:
     def assert_refused(self, path, include, part):
         messages = layer_messages(path, f"#pragma once\n#include {include}\n")
-        self.assertEqual(len(messages), 1, messages)
-        self.assertTrue(messages[0].startswith(f"{path}:2: "), messages)
-        self.assertIn(part, messages[0])
+        assert len(messages) == 1, messages
+        assert messages[0].startswith(f"{path}:2: "), messages
+        assert part in messages[0]
 
     def assert_accepted(self, path, include):
-        self.assertEqual(layer_messages(path, f"#include {include}\n"), [])
+        assert layer_messages(path, f"#include {include}\n") == []
 
     def test_dependencies_run_one_way(self):
         self.assert_refused("core/wire/imm.hpp", '"core/proto/ids.hpp"', "core/wire must not include")
@@ -147,68 +145,64 @@ class LayersTest(unittest.TestCase):
         self.assert_refused("core/proto/a.cpp", '"ids.hpp"', "from the repository root")
 
 
-class TextTest(unittest.TestCase):
+class TestText:
     def test_leftovers(self):
         for word in ("TO" "DO", "FIX" "ME"):
-            self.assertEqual(len(text_messages("a.md", f"one\n{word}: later\n")), 1)
-        self.assertEqual(text_messages("a.md", "A method of todos\n"), [])
+            assert len(text_messages("a.md", f"one\n{word}: later\n")) == 1
+        assert text_messages("a.md", "A method of todos\n") == []
 
     def test_trailing_space_tab_and_last_newline(self):
-        self.assertEqual(text_messages("a.cpp", "one \ntwo\n"), ["a.cpp:1: trailing space"])
-        self.assertEqual(text_messages("a.cpp", "\tone\n"), ["a.cpp:1: tab"])
-        self.assertEqual(len(text_messages("a.cpp", "one")), 1)
+        assert text_messages("a.cpp", "one \ntwo\n") == ["a.cpp:1: trailing space"]
+        assert text_messages("a.cpp", "\tone\n") == ["a.cpp:1: tab"]
+        assert len(text_messages("a.cpp", "one")) == 1
 
     def test_headers_have_pragma_once(self):
-        self.assertEqual(len(text_messages("a.hpp", "int x;\n")), 1)
-        self.assertEqual(text_messages("a.hpp", "#pragma once\nint x;\n"), [])
+        assert len(text_messages("a.hpp", "int x;\n")) == 1
+        assert text_messages("a.hpp", "#pragma once\nint x;\n") == []
 
     def test_file_length(self):
-        self.assertEqual(text_messages("a.cpp", "x\n" * shape.MAX_FILE_LINES), [])
-        self.assertEqual(len(text_messages("a.cpp", "x\n" * (shape.MAX_FILE_LINES + 1))), 1)
+        assert text_messages("a.cpp", "x\n" * shape.MAX_FILE_LINES) == []
+        assert len(text_messages("a.cpp", "x\n" * (shape.MAX_FILE_LINES + 1))) == 1
 
 
-class FunctionsTest(unittest.TestCase):
+class TestFunctions:
     def found(self, text):
         return [(name, lines) for name, _, lines in shape.functions(text)]
 
     def test_finds_bodies_and_not_types(self):
-        self.assertEqual(self.found("namespace a {\nstruct S {\n  int f() const { return 1; }\n};\n}\n"), [("f", 1)])
-        self.assertEqual(self.found("enum class E : int { a, b };\nint x[] = {1, 2};\nconst A b{f(1)};\n"), [])
+        assert self.found("namespace a {\nstruct S {\n  int f() const { return 1; }\n};\n}\n") == [("f", 1)]
+        assert self.found("enum class E : int { a, b };\nint x[] = {1, 2};\nconst A b{f(1)};\n") == []
 
     def test_counts_the_outermost_body_with_what_is_in_it(self):
         text = "int f(int x) {\n  auto g = [&](int y) {\n    return y;\n  };\n  if (x) {\n    return g(x);\n  }\n}\n"
-        self.assertEqual(self.found(text), [("f", 8)])
+        assert self.found(text) == [("f", 8)]
 
     def test_sees_through_comments_strings_and_macros(self):
         text = '#define OPEN {\nint f() {\n  // }\n  const char* s = "}";\n  char c = \'}\';\n  return 1\'000;\n}\n'
-        self.assertEqual(self.found(text), [("f", 6)])
+        assert self.found(text) == [("f", 6)]
 
     def test_names_members_operators_and_tests(self):
         text = "bool A::on(int x) noexcept {\n}\nbool operator==(A a, A b) {\n}\nTEST(ImmTest, Roundtrip) {\n}\n"
-        self.assertEqual([name for name, _ in self.found(text)], ["A::on", "operator==", "TEST(ImmTest, Roundtrip)"])
+        assert [name for name, _ in self.found(text)] == ["A::on", "operator==", "TEST(ImmTest, Roundtrip)"]
 
     def test_constructor_with_initialisers(self):
-        self.assertEqual(self.found("A::A(int x)\n    : x_(x),\n      y_(2) {\n  go();\n}\n"), [("A::A", 5)])
+        assert self.found("A::A(int x)\n    : x_(x),\n      y_(2) {\n  go();\n}\n") == [("A::A", 5)]
 
     def test_length_rule(self):
         limit = shape.MAX_FUNCTION_LINES
-        self.assertEqual(list(shape.function_findings("a.cpp", body(limit), {})), [])
+        assert list(shape.function_findings("a.cpp", body(limit), {})) == []
         findings = list(shape.function_findings("a.cpp", "\n\n" + body(limit + 1), {}))
-        self.assertEqual([str(f) for f in findings], [f"a.cpp:3: f has {limit + 1} lines, at most {limit}"])
+        assert [str(f) for f in findings] == [f"a.cpp:3: f has {limit + 1} lines, at most {limit}"]
 
     def test_a_table_may_be_long(self):
         head, tail = "const char* to_string(E e) {\n  switch (e) {\n", "  }\n  return \"?\";\n}\n"
         cases = "    case E::one:\n      return \"one\";\n" * 100
-        self.assertEqual(list(shape.function_findings("a.cpp", head + cases + tail, {})), [])
+        assert list(shape.function_findings("a.cpp", head + cases + tail, {})) == []
         work = head + cases + "    case E::two:\n      go();\n      return \"two\";\n" + tail
-        self.assertEqual(len(list(shape.function_findings("a.cpp", work, {}))), 1)
+        assert len(list(shape.function_findings("a.cpp", work, {}))) == 1
 
     def test_ratchet_only_goes_down(self):
         ratchet = shape.read_ratchet("a.cpp f 80  # a table\n")
-        self.assertEqual(list(shape.function_findings("a.cpp", body(80), dict(ratchet))), [])
-        self.assertIn("at most 80", str(list(shape.function_findings("a.cpp", body(81), dict(ratchet)))[0]))
-        self.assertIn("shrank to 70", str(list(shape.function_findings("a.cpp", body(70), dict(ratchet)))[0]))
-
-
-if __name__ == "__main__":
-    unittest.main()
+        assert list(shape.function_findings("a.cpp", body(80), dict(ratchet))) == []
+        assert "at most 80" in str(list(shape.function_findings("a.cpp", body(81), dict(ratchet)))[0])
+        assert "shrank to 70" in str(list(shape.function_findings("a.cpp", body(70), dict(ratchet)))[0])

@@ -1,26 +1,23 @@
-#!/usr/bin/env python3
 """A run over TCP as a capture: urtrsd and the plugin in nbdkit record it, `urtrs-replay pcap` makes RoCEv2 of it,
-Wireshark decodes every frame, `import` gives the same messages back, and `check` finds nothing wrong with them.
-
-Usage: tcp_run_test.py URTRS_REPLAY URTRSD PLUGIN
-"""
+Wireshark decodes every frame, `import` gives the same messages back, and `check` finds nothing wrong with them."""
 import collections
 import hashlib
 import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import sys
-import tempfile
-import unittest
 
-REPLAY, URTRSD, PLUGIN = sys.argv[1:4]
+import pytest
+from programs import PLUGIN, free_port, program
+
+REPLAY, URTRSD = program("urtrs-replay"), program("urtrsd")
 LUA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../wireshark/urtrs.lua")
 SIZE = 2 << 20
-SKIPPED = 77
 CON_REQ_HEX = 2 * 56
+
+pytestmark = pytest.mark.skipif(not all(map(shutil.which, ("tshark", "nbdkit", "nbdcopy"))),
+                                reason="needs tshark, nbdkit and nbdcopy")
 
 
 def run(*command, code=0):
@@ -59,20 +56,18 @@ def tshark(capture, *options, show):
     return run("tshark", *options, "-r", capture, "-Y", show).stdout
 
 
-class Run(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="urtrs-tcp-run-")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+class TestRun:
+    @pytest.fixture(autouse=True)
+    def given(self, tmp_path):
+        self.folder = tmp_path
         with open(self.file("disk.img"), "wb") as image:
             image.write(b"".join(hashlib.sha512(str(i).encode()).digest() for i in range(SIZE // 64)))
         with open(self.file("target"), "wb") as target:
             target.truncate(SIZE)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.server = None
-        self.addCleanup(self.end_server)
+        yield
+        self.end_server()
 
     def file(self, name):
         return os.path.join(self.folder, name)
@@ -111,26 +106,26 @@ class Run(unittest.TestCase):
         capture, again = self.file(name + ".pcapng"), self.file(name + ".rtrc")
         done = run(REPLAY, "pcap", *traces, "-o", capture, "--json")
         made = json.loads(done.stdout)
-        self.assertEqual((made["drifting_clocks"], made["without_setup"]), (0, 0), made)
-        self.assertGreater(made["frames"], SIZE // 1024)
-        self.assertEqual(tshark(capture, show="!infiniband || _ws.malformed || _ws.expert"), "")
+        assert (made["drifting_clocks"], made["without_setup"]) == (0, 0), made
+        assert made["frames"] > SIZE // 1024
+        assert tshark(capture, show="!infiniband || _ws.malformed || _ws.expert") == ""
         dissector = ("-X", f"lua_script:{LUA}")
         told = "(_ws.expert && !(rtrs.errno == 107))" if restarted else "_ws.expert"
-        self.assertEqual(tshark(capture, *dissector, show=f"!infiniband || _ws.malformed || {told} || _ws.lua.error || "
-                                "rtrs.malformed || rtrs.type == UNKNOWN || rtrs.missing || rtrs.retransmission"), "")
-        self.assertNotEqual(tshark(capture, *dissector, show="rtrs.type == IO_RSP && rtrs.response_to"), "")
-        self.assertNotEqual(tshark(capture, *dissector, show="rnbd.op == 1"), "")
+        assert tshark(capture, *dissector, show=f"!infiniband || _ws.malformed || {told} || _ws.lua.error || "
+                                "rtrs.malformed || rtrs.type == UNKNOWN || rtrs.missing || rtrs.retransmission") == ""
+        assert tshark(capture, *dissector, show="rtrs.type == IO_RSP && rtrs.response_to") != ""
+        assert tshark(capture, *dissector, show="rnbd.op == 1") != ""
         found = json.loads(run(REPLAY, "import", capture, again, "--json").stdout)
-        self.assertEqual((found["gaps"], found["malformed_packets"], found["bad_icrc"]), (0, 0, 0), found)
-        self.assertEqual(found["connections"], made["connections"])
+        assert (found["gaps"], found["malformed_packets"], found["bad_icrc"]) == (0, 0, 0), found
+        assert found["connections"] == made["connections"]
         return again
 
     def judged(self, traces, *allowed):
         done = subprocess.run([REPLAY, "check", "--json", *traces], capture_output=True, text=True, check=False)
         verdict = json.loads(done.stdout)
-        self.assertIn(verdict["verdict"], allowed, verdict)
+        assert verdict["verdict"] in allowed, verdict
         for trace in verdict["traces"]:
-            self.assertEqual(trace["verdict"] == "inconclusive", bool(trace["not_judged"]), trace)
+            assert (trace["verdict"] == "inconclusive") == bool(trace["not_judged"]), trace
         return verdict
 
     def test_a_copy_over_two_paths(self):
@@ -140,28 +135,28 @@ class Run(unittest.TestCase):
         with self.client(f"set -e; until nbdcopy --flush {self.file('disk.img')} $uri && {both_up}; do :; done; "
                          f"nbdcopy $uri {self.file('back')}") as client:
             _, errors = client.communicate()
-        self.assertEqual(client.returncode, 0, errors)
+        assert client.returncode == 0, errors
         self.end_server()
         client_trace, server_trace = self.file("client.rtrc"), self.file("server.rtrc")
         verdict = self.judged([client_trace, server_trace], "conforming")
-        self.assertGreater(verdict["laws"]["connections"], 0)
+        assert verdict["laws"]["connections"] > 0
         client, server = messages(client_trace, True), messages(server_trace, False)
         # Both service connections; of those for IO the ones that had something to do.
-        self.assertGreater(len(client), 2)
-        self.assertEqual(server.keys(), client.keys())
+        assert len(client) > 2
+        assert server.keys() == client.keys()
         for name, told in client.items():
-            self.assertEqual(server[name], told)
-        self.assertEqual(messages(self.capture("by-client", client_trace), True), client)
+            assert server[name] == told
+        assert messages(self.capture("by-client", client_trace), True) == client
         for name in ("by-server", "both"):
             traces = [server_trace] if name == "by-server" else [client_trace, server_trace]
             again = messages(self.capture(name, *traces), True)
-            self.assertEqual(again.keys(), server.keys())
+            assert again.keys() == server.keys()
             # Whether the last answers reached a client that left is more than a server knows.
             for key, told in again.items():
-                self.assertEqual(told[0], server[key][0])
-                self.assertEqual(told[1], server[key][1][:len(told[1])])
+                assert told[0] == server[key][0]
+                assert told[1] == server[key][1][:len(told[1])]
                 if key in client:
-                    self.assertEqual(told, client[key])
+                    assert told == client[key]
         self.judged([self.file(name + ".rtrc") for name in ("by-client", "by-server", "both")], "conforming")
 
     def test_a_server_that_was_killed(self):
@@ -175,22 +170,14 @@ class Run(unittest.TestCase):
             self.end_server(signal.SIGKILL)
             self.start_server("server2.rtrc")
             _, errors = client.communicate()
-        self.assertEqual(client.returncode, 0, errors)
+        assert client.returncode == 0, errors
         self.end_server()
         client_trace = self.file("client.rtrc")
         self.judged([client_trace], "conforming")
         client = messages(client_trace, True)
-        self.assertEqual(messages(self.capture("by-client", client_trace, restarted=True), True), client)
+        assert messages(self.capture("by-client", client_trace, restarted=True), True) == client
         self.judged([self.file("by-client.rtrc")], "conforming")
         # What the first server had not written down when it was killed is missing, at most its last second.
         self.capture("by-server", self.file("server2.rtrc"), restarted=True)
         self.judged([self.file("server1.rtrc")], "conforming", "inconclusive")
         self.judged([self.file("server2.rtrc"), self.file("by-server.rtrc")], "conforming")
-
-
-if __name__ == "__main__":
-    missing = [program for program in ("tshark", "nbdkit", "nbdcopy") if shutil.which(program) is None]
-    if missing:
-        print(f"skipped: {', '.join(missing)} not found; tools/install-deps installs what is needed")
-        sys.exit(SKIPPED)
-    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 """The Wireshark dissector on captures of kernel peers: golden decodings, links both ways, packets out of order.
 
-Usage: dissector_test.py [--update]     --update writes the golden files again
+Run by itself, this file writes the golden files again.
 """
 import json
-import os
+import pathlib
 import shutil
 import subprocess
-import sys
-import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-LUA = os.path.join(HERE, "../../tools/wireshark/urtrs.lua")
-CAPTURES = ["invalidation", "path_loss", "rnr_nak"]
-SKIPPED = 77
+import pytest
+
+LUA = pathlib.Path(__file__).resolve().parent / "urtrs.lua"
+CAPTURES = pathlib.Path(__file__).resolve().parents[2] / "conformance/captures"
+NAMES = ("invalidation", "path_loss", "rnr_nak")
+
+pytestmark = pytest.mark.skipif(not all(map(shutil.which, ("tshark", "editcap"))), reason="needs tshark and editcap")
 
 
 def tshark(*arguments):
@@ -77,29 +78,31 @@ def line(frame):
     return json.dumps({**frame, "rtrs": fields}, sort_keys=True) + "\n"
 
 
-def golden(name, update):
-    lines = [line(frame) for frame in decode(capture(name))]
-    path = os.path.join(HERE, name + ".jsonl")
-    if update:
-        with open(path, "w", encoding="utf-8") as file:
-            file.writelines(lines)
-        return
-    with open(path, encoding="utf-8") as file:
-        expected = file.readlines()
+def golden(name):
+    return CAPTURES / f"{name}.jsonl"
+
+
+def decoded(name):
+    return [line(frame) for frame in decode(capture(name))]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_decodes_as_it_did(name):
+    expected, lines = golden(name).read_text(encoding="utf-8").splitlines(keepends=True), decoded(name)
     for number, (want, got) in enumerate(zip(expected, lines), 1):
-        assert want == got, f"{path}:{number}\nexpected {want}got      {got}"
-    assert len(expected) == len(lines), (path, len(expected), len(lines))
+        assert want == got, f"{golden(name)}:{number}"
+    assert len(expected) == len(lines)
 
 
 def capture(name):
-    return os.path.join(HERE, name + ".pcapng")
+    return str(CAPTURES / f"{name}.pcapng")
 
 
 def count(path, display_filter, *more):
     return len(tshark("-r", path, "-Y", display_filter, *more).splitlines())
 
 
-def filters_work():
+def test_filters_work():
     loss = capture("path_loss")
     assert count(loss, 'rtrs.type == "HB"') > 0
     assert count(loss, "rtrs.recon_cnt == 2") == 3
@@ -116,7 +119,7 @@ def times(name, display_filter):
     return [float(one) for one in text.split()]
 
 
-def readme_tells_the_truth():
+def test_readme_tells_the_truth():
     """What README.md says of each capture is in it."""
     for psn in (4121688, 4823524):
         unheard = times("path_loss", f"infiniband.bth.psn == {psn}")
@@ -132,12 +135,12 @@ def readme_tells_the_truth():
     assert len(refused) == 5, refused
 
 
-def nothing_is_malformed():
-    for name in CAPTURES:
+def test_nothing_is_malformed():
+    for name in NAMES:
         assert count(capture(name), "_ws.malformed || rtrs.malformed") == 0, name
 
 
-def links_go_both_ways():
+def test_links_go_both_ways():
     """In two passes, as Wireshark's window has them, every request knows its answer."""
     frames = {frame["frame"]: frame["rtrs"] for frame in decode(capture("rnr_nak"), "-2")}
     answered = 0
@@ -152,13 +155,13 @@ def links_go_both_ways():
     assert answered == len(requests) > 8, (answered, len(requests))
 
 
-def out_of_order(folder):
+def test_out_of_order(tmp_path):
     """Packets of INFO_RSP (frames 9 to 17) swapped: the message is put together all the same."""
     pieces = []
     for number, frames in enumerate(["1-10", "17", "12-16", "11", "18-98"]):
-        pieces.append(os.path.join(folder, f"{number}.pcapng"))
+        pieces.append(tmp_path / f"{number}.pcapng")
         subprocess.run(["editcap", "-r", capture("rnr_nak"), pieces[-1], frames], check=True, capture_output=True)
-    swapped = os.path.join(folder, "swapped.pcapng")
+    swapped = tmp_path / "swapped.pcapng"
     subprocess.run(["mergecap", "-a", "-w", swapped, *pieces], check=True, capture_output=True)
     assert count(swapped, 'rtrs.type == "INFO_RSP" && rtrs.packets == 9') == 1
     assert count(swapped, "rtrs.missing") == 1
@@ -166,41 +169,24 @@ def out_of_order(folder):
     assert count(swapped, "rnbd.op") == count(capture("rnr_nak"), "rnbd.op") > 4
 
 
-def without_setup(folder):
+def test_without_setup(tmp_path):
     """A capture that begins in the middle is decoded on request."""
-    late = os.path.join(folder, "late.pcapng")
+    late = tmp_path / "late.pcapng"
     subprocess.run(["editcap", "-r", capture("rnr_nak"), late, "31-98"], check=True, capture_output=True)
     assert count(late, "rtrs") == 0
     assert count(late, "rnbd.op", "-o", "rtrs.unknown:TRUE") == count(capture("rnr_nak"), "rnbd.op")
     assert count(late, "rtrs.response_to && rtrs.type == IO_RSP", "-o", "rtrs.unknown:TRUE") > 4
 
 
-def cut_frames(folder):
+def test_cut_frames(tmp_path):
     """A capture with short frames: what is left is shown, and nothing breaks."""
     for size in (58, 70, 100, 200, 1000):
-        short = os.path.join(folder, "short.pcapng")
+        short = tmp_path / "short.pcapng"
         subprocess.run(["editcap", "-s", str(size), capture("invalidation"), short], check=True, capture_output=True)
         tshark("-r", short, "-V")
         assert size < 100 or count(short, 'rtrs.type == "INVAL"', "-o", "rtrs.unknown:TRUE") == 4, size
 
 
-def main():
-    if shutil.which("tshark") is None or shutil.which("editcap") is None:
-        print("SKIP: tshark is not installed; tools/install-deps installs it")
-        return SKIPPED
-    update = sys.argv[1:] == ["--update"]
-    for name in CAPTURES:
-        golden(name, update)
-    filters_work()
-    readme_tells_the_truth()
-    nothing_is_malformed()
-    links_go_both_ways()
-    with tempfile.TemporaryDirectory(prefix="urtrs-dissector-") as folder:
-        out_of_order(folder)
-        without_setup(folder)
-        cut_frames(folder)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    for one in NAMES:
+        golden(one).write_text("".join(decoded(one)), encoding="utf-8")
