@@ -27,7 +27,7 @@ BENCHMARK(ring)->Name("recorder_input_ring");
 
 void ring_with_actions(benchmark::State& state) {
   Recorder recorder;
-  ActionList actions;
+  ClientActions actions;
   actions.push(Complete{});
   std::uint64_t i = 0;
   for (auto _ : state) {
@@ -40,7 +40,7 @@ void ring_with_actions(benchmark::State& state) {
 BENCHMARK(ring_with_actions)->Name("recorder_step_ring");
 
 void record_steps(benchmark::State& state, Recorder& recorder) {
-  ActionList actions;
+  ClientActions actions;
   actions.push(Complete{});
   std::uint64_t i = 0;
   for (auto _ : state) {

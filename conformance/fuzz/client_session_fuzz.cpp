@@ -109,9 +109,10 @@ class World {
   template <class Input>
   void step(const Input& input) {
     if (over()) return;
-    ActionList out;
+    ClientActions out;
     session_.on(input, out);
-    for (const Action& action : out) std::visit([this](const auto& one) { this->perform(one); }, action);
+    for (const ClientAction& action : out)
+      visit_action([this](const auto& one) { this->perform(one); }, action);
     if (const char* rule = session_.broken_invariant()) {
       std::fprintf(stderr, "broken: %s\n", rule);
       std::abort();
@@ -127,9 +128,6 @@ class World {
     pairs_.reached(state, event_);
   }
 
-  void perform(const ControlAction& action) {
-    std::visit([this](const auto& one) { this->perform(one); }, action);
-  }
   void perform(const Connect& action) {
     RTRS_FUZZ_CHECK(keys_.insert(action.key).second);
     ledger_.opened(action.key);
@@ -149,8 +147,12 @@ class World {
     RTRS_FUZZ_CHECK(open_.empty());
     ledger_.session_ended();
   }
-  template <class Other>
-  void perform(const Other&) {}  // news, and what the driver keeps for itself
+  // News, and what the driver keeps for itself.
+  void perform(const StoreKey&) {}
+  void perform(const PathChanged&) {}
+  void perform(const LinkChanged&) {}
+  void perform(const FailedOver&) {}
+  void perform(const ReleasePath&) {}
 
   Connected connected(ConKey key) {
     constexpr std::array<std::uint16_t, 4> kDepths{3, 3, 8, 1};

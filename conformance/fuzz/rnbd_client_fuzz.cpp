@@ -72,7 +72,7 @@ class World {
     perform(event);
   }
   void perform(std::uint32_t event) {
-    for (const ClientAction& action : actions_) {
+    for (const rnbd::ClientAction& action : actions_) {
       if (const auto* message = std::get_if<SendMessage>(&action)) pending_.push_back({false, *message, 0});
     }
     const auto is = [](MessageKind kind) {
@@ -150,7 +150,7 @@ class World {
   fuzz::Draws& draws_;
   fuzz::StatePairs pairs_;
   ClientDevices client_;
-  ClientActions actions_;
+  rnbd::ClientActions actions_;
   std::vector<Pending> pending_;
   std::vector<DeviceHandle> devices_;
   std::uint32_t last_id_ = 0;

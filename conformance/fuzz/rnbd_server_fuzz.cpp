@@ -54,7 +54,7 @@ class World {
     if constexpr (std::is_same_v<Input, SessionClosed>) closed_ = true;
     actions_.clear();
     devices_.on(input, actions_);
-    for (const ServerAction& action : actions_)
+    for (const rnbd::ServerAction& action : actions_)
       std::visit([this](const auto& one) { this->perform(one); }, action);
     RTRS_FUZZ_CHECK(devices_.unanswered() == unanswered_.size());
     std::uint64_t state =
@@ -185,7 +185,7 @@ class World {
   fuzz::Draws& draws_;
   fuzz::StatePairs pairs_;
   ServerDevices devices_;
-  ServerActions actions_;
+  rnbd::ServerActions actions_;
   std::uint64_t last_request_ = 0;
   std::uint64_t last_handle_ = 0;
   std::map<std::uint64_t, std::uint32_t> unanswered_;  // request and its data length

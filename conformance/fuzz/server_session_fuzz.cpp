@@ -101,9 +101,10 @@ class World {
   template <class Input>
   void step(const Input& input) {
     if (over()) return;
-    ActionList out;
+    ServerActions out;
     session_.on(input, out);
-    for (const Action& action : out) std::visit([this](const auto& one) { this->perform(one); }, action);
+    for (const ServerAction& action : out)
+      visit_action([this](const auto& one) { this->perform(one); }, action);
     if (const char* rule = broken_invariant(session_)) {
       std::fprintf(stderr, "broken: %s\n", rule);
       std::abort();
@@ -116,9 +117,6 @@ class World {
     pairs_.reached(state, event_);
   }
 
-  void perform(const ControlAction& action) {
-    std::visit([this](const auto& one) { this->perform(one); }, action);
-  }
   void perform(const Accept& action) {
     RTRS_FUZZ_CHECK(action.request == asked_);
     asked_ = 0;
@@ -162,8 +160,9 @@ class World {
     RTRS_FUZZ_CHECK(in_service_.empty());
     ledger_.session_ended();
   }
-  template <class Other>
-  void perform(const Other&) {}  // news
+  // News.
+  void perform(const PathChanged&) {}
+  void perform(const LinkChanged&) {}
 
   static wire::Uuid uuid(std::uint32_t number) {
     wire::Uuid uuid;

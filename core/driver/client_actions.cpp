@@ -133,7 +133,7 @@ void Client::Impl::perform(Fabric&, Nanos, const StoreKey& action) {
   if (action.buf_id < chunks.size()) chunks[action.buf_id].key = action.rkey;
 }
 
-void Client::Impl::perform(Fabric& fabric, Nanos at, const ControlAction& action) {
+void Client::Impl::perform(Fabric& fabric, Nanos at, const ClientControlAction& action) {
   std::visit([&](const auto& one) { this->control(fabric, at, one); }, action);
 }
 

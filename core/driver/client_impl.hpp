@@ -56,11 +56,11 @@ struct Client::Impl {
   template <class Input>
   void feed(Fabric& fabric, const Input& input) {
     if (recorder != nullptr) recorder->input(kInstance, input);
-    ActionList actions;
+    ClientActions actions;
     session.on(input, actions);
     deadline_known = false;
     if (recorder != nullptr) recorder->actions(kInstance, actions);
-    for (const Action& action : actions)
+    for (const ClientAction& action : actions)
       std::visit([this, &fabric, at = input.now](const auto& one) { this->perform(fabric, at, one); },
                  action);
     posts.flush(fabric);
@@ -81,11 +81,7 @@ struct Client::Impl {
   void perform(Fabric&, Nanos, const PostReceive&);
   void perform(Fabric&, Nanos, const Complete&);
   void perform(Fabric&, Nanos, const StoreKey&);
-  void perform(Fabric&, Nanos, const ControlAction&);
-  // Actions of a server: a client session never asks for them.
-  void perform(Fabric&, Nanos, const PostResponse&) { RTRS_ASSERT(false); }
-  void perform(Fabric&, Nanos, const Deliver&) { RTRS_ASSERT(false); }
-  void perform(Fabric&, Nanos, const InvalidateChunk&) { RTRS_ASSERT(false); }
+  void perform(Fabric&, Nanos, const ClientControlAction&);
 
   void push(const Fabric& fabric, Nanos now, const WorkRequest& work) {
     tap.sent(kInstance, now, fabric, work);
@@ -102,10 +98,6 @@ struct Client::Impl {
   void control(Fabric&, Nanos, const ReleasePath&);
   void control(Fabric&, Nanos, const EndSession&);
   void control(Fabric&, Nanos, const ProbeDelivery&);
-  template <class OfServer>
-  void control(Fabric&, Nanos, const OfServer&) {
-    RTRS_ASSERT(false);
-  }
 
   // client.cpp
   std::size_t take_batch(Fabric&, Nanos now);

@@ -98,7 +98,7 @@ void Server::Impl::perform(Fabric& fabric, Nanos, Session& session, const Invali
   fabric.invalidate(action.key, remote_key.id, action.chunk);
 }
 
-void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const ControlAction& action) {
+void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const ServerControlAction& action) {
   session.timer_changed = true;
   std::visit([&, this](const auto& one) { this->control(fabric, now, session, one); }, action);
 }

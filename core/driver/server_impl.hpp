@@ -79,10 +79,10 @@ struct Server::Impl {
   void step(Fabric& fabric, Session& session, const Input& input) {
     const InstanceId instance = instance_of(session);
     if (recorder != nullptr) recorder->input(instance, input);
-    ActionList actions;
+    ServerActions actions;
     session.machine.on(input, actions);
     if (recorder != nullptr) recorder->actions(instance, actions);
-    for (const Action& action : actions) {
+    for (const ServerAction& action : actions) {
       // The two of every request come first.
       if (const auto* deliver = std::get_if<Deliver>(&action))
         perform(fabric, input.now, session, *deliver);
@@ -118,11 +118,7 @@ struct Server::Impl {
   void perform(Fabric&, Nanos, Session&, const PostReceive&);
   void perform(Fabric&, Nanos, Session&, const Deliver&);
   void perform(Fabric&, Nanos, Session&, const InvalidateChunk&);
-  void perform(Fabric&, Nanos, Session&, const ControlAction&);
-  // Actions of a client: a server session never asks for them.
-  void perform(Fabric&, Nanos, Session&, const PostRequest&) { RTRS_ASSERT(false); }
-  void perform(Fabric&, Nanos, Session&, const Complete&) { RTRS_ASSERT(false); }
-  void perform(Fabric&, Nanos, Session&, const StoreKey&) { RTRS_ASSERT(false); }
+  void perform(Fabric&, Nanos, Session&, const ServerControlAction&);
 
   void control(Fabric&, Nanos, Session&, const Accept&);
   void control(Fabric&, Nanos, Session&, const Reject&);
@@ -134,10 +130,6 @@ struct Server::Impl {
   void control(Fabric&, Nanos, Session&, const ReleasePath&);
   void control(Fabric&, Nanos, Session&, const EndSession&);
   void control(Fabric&, Nanos, Session&, const ProbeDelivery&);
-  template <class OfClient>
-  void control(Fabric&, Nanos, Session&, const OfClient&) {
-    RTRS_ASSERT(false);
-  }
   // False: memory or keys cannot be had.
   bool provide_chunks(Fabric&, Session&);
   bool make_chunk_keys(Fabric&, Session&, ConKey);

@@ -1,6 +1,7 @@
 // Everything that a protocol state machine can ask for, one struct an action, in the imperative. All are
-// trivially copyable. Actions are performed in order after the step; user code runs only when the list is
-// empty.
+// trivially copyable. Client sessions, server sessions and the registry each have a variant of what they ask
+// for, so that who performs them has a case for each, and for no other. Actions are performed in order after
+// the step; user code runs only when the list is empty.
 //
 // What they put on the wire, and the function of Linux 6.12 that does it (rtrs-clt.c, rtrs-srv.c, rtrs.c):
 //   Connect                 protocol section 2.1: rtrs_rdma_route_resolved
@@ -246,21 +247,71 @@ struct AnswerName {
   RTRS_FIELDS(session, refusal_errno)
 };
 
-using ControlAction =
-    std::variant<Connect, Accept, Reject, Disconnect, SendInfoReq, SendInfoRsp, SendFenceReq, SendFenceRsp,
-                 PathChanged, LinkChanged, FailedOver, ReleasePath, EndSession, ProbeDelivery>;
+using ClientControlAction = std::variant<Connect, Disconnect, SendInfoReq, SendFenceReq, PathChanged,
+                                         LinkChanged, FailedOver, ReleasePath, EndSession, ProbeDelivery>;
+using ServerControlAction = std::variant<Accept, Reject, Disconnect, SendInfoRsp, SendFenceRsp, PathChanged,
+                                         LinkChanged, ReleasePath, EndSession, ProbeDelivery>;
+
+// What a client session asks for, and a server session. The control actions are the last alternative.
+using ClientAction = std::variant<PostRequest, PostImm, PostReceive, Complete, StoreKey, ClientControlAction>;
+using ServerAction =
+    std::variant<PostResponse, PostImm, PostReceive, Deliver, InvalidateChunk, ServerControlAction>;
 
 // Of the registry: one may give way before the answer.
 using RegistryAction = std::variant<AdmitSession, Reject, AnswerName, CrowdOut>;
 using RegistryActions = FixedVector<RegistryAction, 2>;
 
-// At most eleven alternatives, so that visiting stays a switch.
-using Action = std::variant<PostRequest, PostResponse, PostImm, PostReceive, Complete, Deliver, StoreKey,
-                            InvalidateChunk, ControlAction>;
-static_assert(std::is_trivially_copyable_v<Action> && std::is_trivially_destructible_v<Action>);
+// std::visit is a switch up to so many alternatives, and a table of functions beyond (g++ 12).
+inline constexpr std::size_t kMostAlternatives = 11;
+static_assert(std::variant_size_v<ClientAction> <= kMostAlternatives &&
+              std::variant_size_v<ServerAction> <= kMostAlternatives &&
+              std::variant_size_v<ClientControlAction> <= kMostAlternatives &&
+              std::variant_size_v<ServerControlAction> <= kMostAlternatives);
+
+template <class Action>
+using ControlOf = std::variant_alternative_t<std::variant_size_v<Action> - 1, Action>;
+
+template <class T, class Variant>
+inline constexpr bool kIsAlternative = false;
+template <class T, class... Alternatives>
+inline constexpr bool kIsAlternative<T, std::variant<Alternatives...>> = (std::is_same_v<T, Alternatives> ||
+                                                                          ...);
+
+template <class T>
+inline constexpr bool kIsVariant = false;
+template <class... Alternatives>
+inline constexpr bool kIsVariant<std::variant<Alternatives...>> = true;
+
+// Calls visit() with the struct that an action holds, whether it is hot or a control action.
+template <class Visit, class Action>
+decltype(auto) visit_action(Visit&& visit, Action& action) {
+  return std::visit(
+      [&visit](auto& one) -> decltype(auto) {
+        if constexpr (kIsVariant<std::remove_cvref_t<decltype(one)>>)
+          return std::visit(visit, one);
+        else
+          return visit(one);
+      },
+      action);
+}
+
+// The action where it is an A, else null.
+template <class A, class Action>
+const A* action_if(const Action& action) noexcept {
+  if constexpr (kIsAlternative<A, Action>) {
+    return std::get_if<A>(&action);
+  } else {
+    static_assert(kIsAlternative<A, ControlOf<Action>>, "this machine does not ask for it");
+    const auto* control = std::get_if<ControlOf<Action>>(&action);
+    return control == nullptr ? nullptr : std::get_if<A>(control);
+  }
+}
 
 // Owned by the caller of a step, which clears it between steps. Never grows.
+template <class Action>
 class ActionList {
+  static_assert(std::is_trivially_copyable_v<Action> && std::is_trivially_destructible_v<Action>);
+
  public:
   ActionList() noexcept {}
   ActionList(const ActionList&) = delete;
@@ -269,11 +320,11 @@ class ActionList {
   template <class A>
   void push(const A& action) noexcept {
     RTRS_ASSERT(size_ < kMaxActionsPerStep);
-    if constexpr (std::is_constructible_v<ControlAction, const A&> && !std::is_same_v<A, Action> &&
-                  !is_hot<A>) {
-      ::new (&storage_.items[size_++]) Action(ControlAction(action));
-    } else {
+    if constexpr (std::is_same_v<A, Action> || kIsAlternative<A, Action>) {
       ::new (&storage_.items[size_++]) Action(action);
+    } else {
+      static_assert(kIsAlternative<A, ControlOf<Action>>, "this machine may not ask for it");
+      ::new (&storage_.items[size_++]) Action(ControlOf<Action>(action));
     }
   }
   const Action* begin() const noexcept { return storage_.items; }
@@ -283,17 +334,13 @@ class ActionList {
   void clear() noexcept { size_ = 0; }
 
  private:
-  template <class A>
-  static constexpr bool is_hot =
-      std::is_same_v<A, PostRequest> || std::is_same_v<A, PostResponse> || std::is_same_v<A, PostImm> ||
-      std::is_same_v<A, PostReceive> || std::is_same_v<A, Complete> || std::is_same_v<A, Deliver> ||
-      std::is_same_v<A, StoreKey> || std::is_same_v<A, InvalidateChunk>;
-
   union Storage {
     Storage() noexcept {}
     Action items[kMaxActionsPerStep];
   } storage_;
   std::size_t size_ = 0;
 };
+using ClientActions = ActionList<ClientAction>;
+using ServerActions = ActionList<ServerAction>;
 
 }  // namespace rtrs

@@ -82,7 +82,7 @@ void ClientSession::release_requests(unsigned index, bool proven, Nanos now) noe
 }
 
 // Asks over the first path that can, for each path that needs it.
-void ClientSession::drive_fences(Nanos now, ActionList& out) noexcept {
+void ClientSession::drive_fences(Nanos now, ClientActions& out) noexcept {
   for (unsigned index = 0; index < kMaxPaths; ++index) {
     Fence& fence = fences_[index];
     if (fence.state != Fence::State::wanted) continue;
@@ -100,7 +100,7 @@ void ClientSession::drive_fences(Nanos now, ActionList& out) noexcept {
   }
 }
 
-void ClientSession::on(const FenceAnswered& in, ActionList& out) noexcept {
+void ClientSession::on(const FenceAnswered& in, ClientActions& out) noexcept {
   ClientPath* path = current(in.key);
   if (path == nullptr || !path->connected()) return;
   path->received(in.key.con);
@@ -146,7 +146,7 @@ bool ClientSession::has_overdue(unsigned index, Nanos now) const noexcept {
 
 // Fails the requests for which the server took too long. Their permits stay taken until the fence of their
 // path is over. False when the budget ran out.
-bool ClientSession::answer_overdue(unsigned& budget, ActionList& out) noexcept {
+bool ClientSession::answer_overdue(unsigned& budget, ClientActions& out) noexcept {
   for (std::uint16_t id = 0; overdue_ > 0; ++id) {
     Permit& permit = permits_[id];
     if (!permit.overdue) continue;
@@ -194,7 +194,7 @@ void ClientSession::fence_deadlines(Nanos now) noexcept {
 }
 
 // Requests that waited for too long without any path, or whose session closes. False when the budget ran out.
-bool ClientSession::fail_held(Nanos now, unsigned& budget, ActionList& out) noexcept {
+bool ClientSession::fail_held(Nanos now, unsigned& budget, ClientActions& out) noexcept {
   const auto expired = [&](const Permit& permit) { return closing_ || path_wait_ends(permit.since) <= now; };
   const Errc result = closing_ ? Errc::session_closed : Errc::no_path;
   while (queued_ > 0 && expired(permits_[queue_head_])) {

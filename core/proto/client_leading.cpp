@@ -50,7 +50,7 @@ Nanos ClientSession::turn_to_lead(unsigned index, Nanos now) const noexcept {
   return turn;
 }
 
-void ClientSession::start_path(unsigned index, Nanos now, ActionList& out) noexcept {
+void ClientSession::start_path(unsigned index, Nanos now, ClientActions& out) noexcept {
   ClientPath& path = paths_[index];
   const bool had_turn = path.held_back() && path.deadline() <= now;
   if (!had_turn && !may_lead(index)) {
@@ -65,7 +65,7 @@ void ClientSession::start_path(unsigned index, Nanos now, ActionList& out) noexc
 // that there is from now on: at another server, addressed by mistake, they must not go on with one of their
 // own. The same holds for all others when no path was up and this one never was before: its server need not
 // be theirs.
-void ClientSession::give_way(Nanos now, ActionList& out) noexcept {
+void ClientSession::give_way(Nanos now, ClientActions& out) noexcept {
   for (unsigned index = 0; index < kMaxPaths && connected_ > 0; ++index) {
     ClientPath& path = paths_[index];
     if (!path.may_create() || !(new_home_ || path.leads())) continue;
@@ -102,7 +102,7 @@ void ClientSession::unknown_at_server(unsigned index, Nanos now) noexcept {
   if (connected_ > 0 && refused_beside_session(path)) path.set_foreign();
 }
 
-void ClientSession::start_waiting_paths(unsigned after, Nanos now, ActionList& out) noexcept {
+void ClientSession::start_waiting_paths(unsigned after, Nanos now, ClientActions& out) noexcept {
   for (unsigned step = 1; step <= kMaxPaths; ++step) {
     const unsigned index = (after + step) % kMaxPaths;
     if (paths_[index].held_back() && may_lead(index)) start_path(index, now, out);

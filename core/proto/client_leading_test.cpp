@@ -57,7 +57,7 @@ TEST(ClientLeading, WithoutAHeadStartOnePathAtATime) {
   ClientConfig config = small_config();
   config.lead_head_start = kNever;
   ClientSession session(config);
-  ActionList out;
+  ClientActions out;
   session.on(PathAdded{seconds(1), 0}, out);
   session.on(PathAdded{seconds(1), 1}, out);
   EXPECT_EQ(session.next_deadline(), seconds(1) + config.connect_timeout);

@@ -34,7 +34,7 @@ void ClientPath::add(std::uint16_t index) noexcept {
   epoch_ = epoch;
 }
 
-void ClientPath::start(Nanos now, const ClientConfig& config, bool first, ActionList& out) noexcept {
+void ClientPath::start(Nanos now, const ClientConfig& config, bool first, ClientActions& out) noexcept {
   RTRS_ASSERT(inflight_ == 0);
   state_ = PathState::connecting;
   goal_ = Goal::retry;
@@ -49,7 +49,7 @@ void ClientPath::start(Nanos now, const ClientConfig& config, bool first, Action
   connect_next(now, config, out);
 }
 
-void ClientPath::connect_next(Nanos now, const ClientConfig& config, ActionList& out) noexcept {
+void ClientPath::connect_next(Nanos now, const ClientConfig& config, ClientActions& out) noexcept {
   const auto con = static_cast<std::uint16_t>(cons_.size());
   cons_.push_back({});
   deadline_ = now + config.connect_timeout;
@@ -84,7 +84,7 @@ void ClientPath::settle(PathState state, Reason reason) noexcept {
   deadline_ = kNever;
 }
 
-void ClientPath::connection_up(const Connected& in, const ClientConfig& config, ActionList& out) noexcept {
+void ClientPath::connection_up(const Connected& in, const ClientConfig& config, ClientActions& out) noexcept {
   ClientConnection& con = cons_[in.key.con];
   RTRS_ASSERT(state_ == PathState::connecting && con.state == ClientConnection::State::connecting);
   con.state = ClientConnection::State::up;
@@ -106,7 +106,7 @@ void ClientPath::connection_up(const Connected& in, const ClientConfig& config, 
   out.push(SendInfoReq{key(0), cons_[0].queue.take(1)});
 }
 
-void ClientPath::come_up(Nanos now, const ClientConfig& config, unsigned depth, ActionList& out) noexcept {
+void ClientPath::come_up(Nanos now, const ClientConfig& config, unsigned depth, ClientActions& out) noexcept {
   state_ = PathState::connected;
   first_ = came_up_ = true;
   reason_ = Reason::none;
@@ -124,7 +124,7 @@ void ClientPath::come_up(Nanos now, const ClientConfig& config, unsigned depth, 
   }
 }
 
-bool ClientPath::lose(Nanos, Reason reason, std::uint16_t peer_errno, ActionList& out) noexcept {
+bool ClientPath::lose(Nanos, Reason reason, std::uint16_t peer_errno, ClientActions& out) noexcept {
   state_ = goal_ == Goal::close || goal_ == Goal::remove ? PathState::closing : PathState::draining;
   reason_ = reason;
   peer_errno_ = peer_errno;
@@ -147,13 +147,13 @@ bool ClientPath::connection_closed(const ConKey& key) noexcept {
   });
 }
 
-void ClientPath::heartbeat_message(ActionList& out) noexcept {
+void ClientPath::heartbeat_message(ClientActions& out) noexcept {
   ack_owed_ = true;
   send_owed_heartbeats(0, out);
 }
 
 Reason ClientPath::heartbeat_due(Nanos now, const ClientConfig& config, bool fencing,
-                                 ActionList& out) noexcept {
+                                 ClientActions& out) noexcept {
   const Heartbeat::Tick tick = heartbeat_.on_tick(now, config.heartbeat);
   if (tick == Heartbeat::Tick::dead) return Reason::heartbeat_lost;
   if (tick == Heartbeat::Tick::send) message_owed_ = true;
@@ -169,7 +169,7 @@ Reason ClientPath::heartbeat_due(Nanos now, const ClientConfig& config, bool fen
   return Reason::none;
 }
 
-void ClientPath::send_owed_heartbeats(std::uint16_t con, ActionList& out) noexcept {
+void ClientPath::send_owed_heartbeats(std::uint16_t con, ClientActions& out) noexcept {
   SendQueue& queue = cons_[con].queue;
   if (con == 0 && ack_owed_ && queue.has_heartbeat_room()) {
     ack_owed_ = false;

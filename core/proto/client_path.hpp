@@ -73,7 +73,7 @@ class ClientPath {
 
   void add(std::uint16_t index) noexcept;
   // Starts an attempt; `first` is the first_conn mark of cid 0 (protocol section 3.4).
-  void start(Nanos now, const ClientConfig&, bool first, ActionList&) noexcept;
+  void start(Nanos now, const ClientConfig&, bool first, ClientActions&) noexcept;
   void wait_until(Nanos when, Reason) noexcept;  // state waiting
   void hold_back(Nanos when) noexcept;           // the same, for want of a turn to lead
   void settle(PathState, Reason) noexcept;       // state closed or absent
@@ -93,11 +93,11 @@ class ClientPath {
   bool joins() const noexcept { return !first_; }
 
   // The peer accepted `in.key`: connects the next one, or asks for INFO after the last.
-  void connection_up(const Connected& in, const ClientConfig&, ActionList&) noexcept;
+  void connection_up(const Connected& in, const ClientConfig&, ClientActions&) noexcept;
   // INFO_RSP is in: posts the receives, starts the heartbeat.
-  void come_up(Nanos now, const ClientConfig&, unsigned depth, ActionList&) noexcept;
+  void come_up(Nanos now, const ClientConfig&, unsigned depth, ClientActions&) noexcept;
   // Leaves connecting or connected; every open connection is asked to close. True when nothing was open.
-  bool lose(Nanos now, Reason, std::uint16_t peer_errno, ActionList&) noexcept;
+  bool lose(Nanos now, Reason, std::uint16_t peer_errno, ClientActions&) noexcept;
   // True when this was the last one.
   bool connection_closed(const ConKey&) noexcept;
 
@@ -143,7 +143,7 @@ class ClientPath {
     heartbeat_.received();
     cons_[con].probe.received();
   }
-  void heartbeat_message(ActionList&) noexcept;  // HB_MSG: answer
+  void heartbeat_message(ClientActions&) noexcept;  // HB_MSG: answer
   void heartbeat_acknowledged(std::uint16_t con, Nanos now) noexcept {
     cons_[con].probe.answered();
     if (con == 0) latency_ = heartbeat_.acknowledged(now);
@@ -152,9 +152,9 @@ class ClientPath {
   Nanos heartbeat_sent() const noexcept { return heartbeat_.last_sent(); }
   // `fencing`: an answer to a fence is outstanding on the service connection. Anything but none: the path is
   // dead for this reason.
-  [[nodiscard]] Reason heartbeat_due(Nanos now, const ClientConfig&, bool fencing, ActionList&) noexcept;
+  [[nodiscard]] Reason heartbeat_due(Nanos now, const ClientConfig&, bool fencing, ClientActions&) noexcept;
   // What waits for room in the send queue of `con`.
-  void send_owed_heartbeats(std::uint16_t con, ActionList&) noexcept;
+  void send_owed_heartbeats(std::uint16_t con, ClientActions&) noexcept;
 
   bool operator==(const ClientPath&) const = default;
   RTRS_FIELDS(index_, state_, goal_, reason_, peer_errno_, epoch_, attempts_, deadline_, heartbeat_, latency_,
@@ -165,7 +165,7 @@ class ClientPath {
   bool outstanding(std::uint16_t con, bool fencing) const noexcept {
     return cons_[con].inflight > 0 || (con == 0 && fencing);
   }
-  void connect_next(Nanos now, const ClientConfig&, ActionList&) noexcept;
+  void connect_next(Nanos now, const ClientConfig&, ClientActions&) noexcept;
 
   std::uint16_t index_ = 0;
   PathState state_ = PathState::absent;

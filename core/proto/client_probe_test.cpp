@@ -14,7 +14,7 @@ class ClientProbeTest : public ClientSessionFixture {
     feed(ImmReceived{now, key(0, 0), wire::encode_hb(wire::ImmType::hb_msg)});
     complete_sends();
     feed(DeadlineReached{session.next_deadline()});
-    const std::vector<Action> ticked = actions;
+    const std::vector<ClientAction> ticked = actions;
     complete_sends();
     actions = ticked;
   }

@@ -29,7 +29,7 @@ std::uint16_t ClientSession::dequeue() noexcept {
   return id;
 }
 
-void ClientSession::on(const Submitted& in, ActionList& out) noexcept {
+void ClientSession::on(const Submitted& in, ClientActions& out) noexcept {
   RTRS_ASSERT(in.permit != kNoPermit && in.permit == permits_.next());
   permits_.take(in.permit);
   Permit& permit = permits_[in.permit];
@@ -50,7 +50,7 @@ void ClientSession::on(const Submitted& in, ActionList& out) noexcept {
   if (queued_ > 0 || holds_new_requests() || !send(in.permit, in.now, out)) enqueue(in.permit, in.now);
 }
 
-bool ClientSession::send(std::uint16_t id, Nanos now, ActionList& out) noexcept {
+bool ClientSession::send(std::uint16_t id, Nanos now, ClientActions& out) noexcept {
   Permit& permit = permits_[id];
   unsigned cursor = cursor_;
   const unsigned index =
@@ -79,13 +79,13 @@ bool ClientSession::send(std::uint16_t id, Nanos now, ActionList& out) noexcept 
 }
 
 void ClientSession::complete(std::uint16_t id, Errc result, std::uint16_t peer_errno,
-                             ActionList& out) noexcept {
+                             ClientActions& out) noexcept {
   permits_.put(id);
   out.push(Complete{id, result, peer_errno});
 }
 
 // Sends what waits, in order, a bounded batch a step.
-void ClientSession::pump(Nanos now, ActionList& out) noexcept {
+void ClientSession::pump(Nanos now, ClientActions& out) noexcept {
   unsigned budget = kBatch;
   pump_ = !answer_overdue(budget, out) || !fail_held(now, budget, out);
   if (pump_ || closing_ || holds_new_requests()) return;
@@ -103,7 +103,7 @@ void ClientSession::pump(Nanos now, ActionList& out) noexcept {
   }
 }
 
-void ClientSession::finish_step(Nanos now, ActionList& out) noexcept {
+void ClientSession::finish_step(Nanos now, ClientActions& out) noexcept {
   drive_fences(now, out);
   pump(now, out);
   if (!permits_exhausted()) {
@@ -132,7 +132,7 @@ void ClientSession::finish_step(Nanos now, ActionList& out) noexcept {
   end_if_drained(out);
 }
 
-void ClientSession::end_if_drained(ActionList& out) noexcept {
+void ClientSession::end_if_drained(ClientActions& out) noexcept {
   const bool drained = std::all_of(paths_.begin(), paths_.end(), [](const ClientPath& path) {
     return path.state() == PathState::closed || path.state() == PathState::absent;
   });
@@ -147,7 +147,7 @@ Nanos ClientSession::path_wait_ends(Nanos since) const noexcept {
   return std::max(since, blocked) + config_.queue_timeout;
 }
 
-void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, ActionList& out) noexcept {
+void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, ClientActions& out) noexcept {
   ClientPath& path = paths_[key.path];
   const wire::IoRspImm rsp = wire::decode_io_rsp(imm);
   const MsgId id =
@@ -168,7 +168,7 @@ void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, Ac
            static_cast<std::uint16_t>(rsp.error), out);
 }
 
-void ClientSession::on(const ImmReceived& in, ActionList& out) noexcept {
+void ClientSession::on(const ImmReceived& in, ClientActions& out) noexcept {
   ClientPath* path = current(in.key);
   if (path == nullptr || !path->connected()) return;
   path->received(in.key.con);
@@ -195,7 +195,7 @@ void ClientSession::on(const ImmReceived& in, ActionList& out) noexcept {
   if (queued_ > 0 || closing_ || !path->connected()) finish_step(in.now, out);
 }
 
-void ClientSession::on(const KeyedResponseReceived& in, ActionList& out) noexcept {
+void ClientSession::on(const KeyedResponseReceived& in, ClientActions& out) noexcept {
   ClientPath* path = current(in.key);
   if (path == nullptr || !path->connected()) return;
   path->received(in.key.con);
@@ -216,7 +216,7 @@ void ClientSession::on(const KeyedResponseReceived& in, ActionList& out) noexcep
   if (queued_ > 0 || closing_ || !path->connected()) finish_step(in.now, out);
 }
 
-void ClientSession::on(const KeyInvalidated& in, ActionList& out) noexcept {
+void ClientSession::on(const KeyInvalidated& in, ClientActions& out) noexcept {
   ClientPath* path = current(in.key);
   if (path == nullptr || !path->connected()) return;
   path->received(in.key.con);
@@ -231,7 +231,7 @@ void ClientSession::on(const KeyInvalidated& in, ActionList& out) noexcept {
   }
 }
 
-void ClientSession::on(const SendDone& in, ActionList& out) noexcept {
+void ClientSession::on(const SendDone& in, ClientActions& out) noexcept {
   ClientPath* path = current(in.key);
   if (path == nullptr) return;
   if (path->state() != PathState::connected && path->state() != PathState::connecting) return;

@@ -110,7 +110,7 @@ TEST_F(ClientRequestsTest, FreshKeyIsStoredBeforeThePermitIsFree) {
   const std::uint32_t imm = wire::encode_io_rsp(wire::ImmType::io_rsp, permit, 0);
   feed(KeyedResponseReceived{now, key(0, 1), imm, 0x77, permit});
   bool stored = false;
-  for (const Action& action : actions) {
+  for (const ClientAction& action : actions) {
     if (std::holds_alternative<StoreKey>(action)) stored = true;
     if (std::holds_alternative<Complete>(action)) {
       EXPECT_TRUE(stored);
@@ -370,7 +370,7 @@ TEST_F(ClientRequestsTest, CopyOfASessionGoesItsOwnWay) {
   submit();
   EXPECT_FALSE(copy == session);
   EXPECT_NE(copy.fingerprint(), session.fingerprint());
-  ActionList out;
+  ClientActions out;
   copy.on(Submitted{now, copy.next_permit(), Direction::write, false, false, 0, 4096, 32}, out);
   EXPECT_TRUE(copy == session);
   EXPECT_EQ(copy.fingerprint(), session.fingerprint());

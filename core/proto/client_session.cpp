@@ -20,13 +20,13 @@ ClientPath* ClientSession::current(const ConKey& key) noexcept {
   return nullptr;
 }
 
-void ClientSession::report(unsigned index, Nanos delay, ActionList& out) const noexcept {
+void ClientSession::report(unsigned index, Nanos delay, ClientActions& out) const noexcept {
   const ClientPath& path = paths_[index];
   out.push(PathChanged{static_cast<std::uint16_t>(index), path.state(), path.reason(), path.peer_errno(),
                        path.attempts(), delay});
 }
 
-void ClientSession::on(const PathAdded& in, ActionList& out) noexcept {
+void ClientSession::on(const PathAdded& in, ClientActions& out) noexcept {
   RTRS_ASSERT(in.path < kMaxPaths);
   if (closing_) return;
   paths_[in.path].add(in.path);
@@ -34,7 +34,7 @@ void ClientSession::on(const PathAdded& in, ActionList& out) noexcept {
 }
 
 void ClientSession::lose_path(unsigned index, Nanos now, Reason reason, std::uint16_t peer_errno,
-                              ActionList& out) noexcept {
+                              ClientActions& out) noexcept {
   ClientPath& path = paths_[index];
   const bool was_connected = path.connected();
   const bool nothing_open = path.lose(now, reason, peer_errno, out);
@@ -52,7 +52,7 @@ void ClientSession::lose_path(unsigned index, Nanos now, Reason reason, std::uin
   if (nothing_open) path_drained(index, now, out);
 }
 
-void ClientSession::path_drained(unsigned index, Nanos now, ActionList& out) noexcept {
+void ClientSession::path_drained(unsigned index, Nanos now, ClientActions& out) noexcept {
   ClientPath& path = paths_[index];
   hold_requests(index, now);
   out.push(ReleasePath{static_cast<std::uint16_t>(index)});
@@ -76,7 +76,7 @@ void ClientSession::path_drained(unsigned index, Nanos now, ActionList& out) noe
   if (!closing_paths_) start_waiting_paths(index, now, out);
 }
 
-void ClientSession::schedule_attempt(unsigned index, Nanos now, ActionList& out) noexcept {
+void ClientSession::schedule_attempt(unsigned index, Nanos now, ClientActions& out) noexcept {
   ClientPath& path = paths_[index];
   const auto limit = config_.max_reconnect_attempts;
   if (limit >= 0 && path.attempts() >= static_cast<std::uint32_t>(limit)) {
@@ -106,16 +106,16 @@ Nanos ClientSession::attempt_delay(const ClientPath& path, Nanos now) noexcept {
   return delay + jitter_.up_to(std::min(delay, config_.reconnect_jitter));
 }
 
-void ClientSession::on(const PathRemoveRequested& in, ActionList& out) noexcept {
+void ClientSession::on(const PathRemoveRequested& in, ClientActions& out) noexcept {
   end_path(in.path, in.now, ClientPath::Goal::remove, Reason::path_removed, out);
 }
 
-void ClientSession::on(const PathDisconnectRequested& in, ActionList& out) noexcept {
+void ClientSession::on(const PathDisconnectRequested& in, ClientActions& out) noexcept {
   end_path(in.path, in.now, ClientPath::Goal::close, Reason::requested, out);
 }
 
 void ClientSession::end_path(unsigned index, Nanos now, ClientPath::Goal goal, Reason reason,
-                             ActionList& out) noexcept {
+                             ClientActions& out) noexcept {
   if (index >= kMaxPaths) return;
   ClientPath& path = paths_[index];
   switch (path.state()) {
@@ -141,7 +141,7 @@ void ClientSession::end_path(unsigned index, Nanos now, ClientPath::Goal goal, R
   finish_step(now, out);
 }
 
-void ClientSession::on(const PathReconnectRequested& in, ActionList& out) noexcept {
+void ClientSession::on(const PathReconnectRequested& in, ClientActions& out) noexcept {
   if (in.path >= kMaxPaths || closing_) return;
   ClientPath& path = paths_[in.path];
   switch (path.state()) {
@@ -166,11 +166,11 @@ void ClientSession::on(const PathReconnectRequested& in, ActionList& out) noexce
   finish_step(in.now, out);
 }
 
-void ClientSession::on(const PolicyChanged& in, ActionList&) noexcept {
+void ClientSession::on(const PolicyChanged& in, ClientActions&) noexcept {
   config_.policy = in.policy;
 }
 
-void ClientSession::on(const CloseRequested& in, ActionList& out) noexcept {
+void ClientSession::on(const CloseRequested& in, ClientActions& out) noexcept {
   if (closing_) return;
   closing_ = true;
   giving_way_ = new_home_ = false;
@@ -178,7 +178,7 @@ void ClientSession::on(const CloseRequested& in, ActionList& out) noexcept {
   finish_step(in.now, out);
 }
 
-void ClientSession::violation(unsigned index, Nanos now, ActionList& out) noexcept {
+void ClientSession::violation(unsigned index, Nanos now, ClientActions& out) noexcept {
   ++counters_.violations;
   lose_path(index, now, Reason::protocol_violation, 0, out);
 }
@@ -192,7 +192,7 @@ bool ClientSession::limits_are_held(unsigned index) const noexcept {
   return false;
 }
 
-void ClientSession::on(const Connected& in, ActionList& out) noexcept {
+void ClientSession::on(const Connected& in, ClientActions& out) noexcept {
   ClientPath* path = current(in.key);
   if (path == nullptr || !path->expects_connection(in.key)) return;
   if (in.key.con == 0) {
@@ -211,7 +211,7 @@ void ClientSession::on(const Connected& in, ActionList& out) noexcept {
   path->connection_up(in, config_, out);
 }
 
-void ClientSession::on(const ConnectFailed& in, ActionList& out) noexcept {
+void ClientSession::on(const ConnectFailed& in, ClientActions& out) noexcept {
   ClientPath* path = current(in.key);
   if (path == nullptr || path->state() != PathState::connecting) return;
   const bool busy = in.reason == Reason::rejected && in.peer_errno == wire::linux_errno::kEbusy;
@@ -221,7 +221,7 @@ void ClientSession::on(const ConnectFailed& in, ActionList& out) noexcept {
   finish_step(in.now, out);
 }
 
-void ClientSession::on(const ConnectionLost& in, ActionList& out) noexcept {
+void ClientSession::on(const ConnectionLost& in, ClientActions& out) noexcept {
   ClientPath* path = current(in.key);
   if (path == nullptr) return;
   if (path->state() != PathState::connecting && path->state() != PathState::connected) return;
@@ -229,7 +229,7 @@ void ClientSession::on(const ConnectionLost& in, ActionList& out) noexcept {
   finish_step(in.now, out);
 }
 
-void ClientSession::on(const ConnectionClosed& in, ActionList& out) noexcept {
+void ClientSession::on(const ConnectionClosed& in, ClientActions& out) noexcept {
   ClientPath* path = current(in.key);
   if (path == nullptr) return;
   RTRS_ASSERT(path->state() == PathState::draining || path->state() == PathState::closing);
@@ -237,7 +237,7 @@ void ClientSession::on(const ConnectionClosed& in, ActionList& out) noexcept {
   finish_step(in.now, out);
 }
 
-void ClientSession::on(const InfoAccepted& in, ActionList& out) noexcept {
+void ClientSession::on(const InfoAccepted& in, ClientActions& out) noexcept {
   ClientPath* path = current(in.key);
   if (path == nullptr || path->state() != PathState::connecting) return;
   if (in.key.con != 0 || !path->expects_info(config_)) {
@@ -262,7 +262,7 @@ void ClientSession::on(const InfoAccepted& in, ActionList& out) noexcept {
   finish_step(in.now, out);
 }
 
-void ClientSession::on(const PeerBroke& in, ActionList& out) noexcept {
+void ClientSession::on(const PeerBroke& in, ClientActions& out) noexcept {
   ClientPath* path = current(in.key);
   if (path == nullptr) return;
   if (path->state() != PathState::connecting && path->state() != PathState::connected) return;
@@ -270,7 +270,7 @@ void ClientSession::on(const PeerBroke& in, ActionList& out) noexcept {
   finish_step(in.now, out);
 }
 
-void ClientSession::path_deadline(unsigned index, Nanos now, ActionList& out) noexcept {
+void ClientSession::path_deadline(unsigned index, Nanos now, ClientActions& out) noexcept {
   ClientPath& path = paths_[index];
   switch (path.state()) {
     case PathState::connecting:
@@ -293,7 +293,7 @@ void ClientSession::path_deadline(unsigned index, Nanos now, ActionList& out) no
 }
 
 // One path a step: ending a path may take an action for each of its connections.
-void ClientSession::on(const DeadlineReached& in, ActionList& out) noexcept {
+void ClientSession::on(const DeadlineReached& in, ClientActions& out) noexcept {
   for (unsigned index = 0; index < kMaxPaths; ++index) {
     if (paths_[index].deadline() > in.now) continue;
     path_deadline(index, in.now, out);
@@ -307,7 +307,7 @@ void ClientSession::on(const DeadlineReached& in, ActionList& out) noexcept {
   finish_step(in.now, out);
 }
 
-void ClientSession::on(const Continued& in, ActionList& out) noexcept {
+void ClientSession::on(const Continued& in, ClientActions& out) noexcept {
   if (giving_way_) give_way(in.now, out);
   finish_step(in.now, out);
 }

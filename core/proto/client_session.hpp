@@ -54,26 +54,26 @@ class ClientSession {
  public:
   explicit ClientSession(const ClientConfig& config) noexcept;
 
-  void on(const PathAdded&, ActionList&) noexcept;
-  void on(const PathRemoveRequested&, ActionList&) noexcept;
-  void on(const PathDisconnectRequested&, ActionList&) noexcept;
-  void on(const PathReconnectRequested&, ActionList&) noexcept;
-  void on(const PolicyChanged&, ActionList&) noexcept;
-  void on(const CloseRequested&, ActionList&) noexcept;
-  void on(const Connected&, ActionList&) noexcept;
-  void on(const ConnectFailed&, ActionList&) noexcept;
-  void on(const ConnectionLost&, ActionList&) noexcept;
-  void on(const ConnectionClosed&, ActionList&) noexcept;
-  void on(const InfoAccepted&, ActionList&) noexcept;
-  void on(const ImmReceived&, ActionList&) noexcept;
-  void on(const KeyedResponseReceived&, ActionList&) noexcept;
-  void on(const KeyInvalidated&, ActionList&) noexcept;
-  void on(const FenceAnswered&, ActionList&) noexcept;
-  void on(const SendDone&, ActionList&) noexcept;
-  void on(const PeerBroke&, ActionList&) noexcept;
-  void on(const Submitted&, ActionList&) noexcept;
-  void on(const DeadlineReached&, ActionList&) noexcept;
-  void on(const Continued&, ActionList&) noexcept;
+  void on(const PathAdded&, ClientActions&) noexcept;
+  void on(const PathRemoveRequested&, ClientActions&) noexcept;
+  void on(const PathDisconnectRequested&, ClientActions&) noexcept;
+  void on(const PathReconnectRequested&, ClientActions&) noexcept;
+  void on(const PolicyChanged&, ClientActions&) noexcept;
+  void on(const CloseRequested&, ClientActions&) noexcept;
+  void on(const Connected&, ClientActions&) noexcept;
+  void on(const ConnectFailed&, ClientActions&) noexcept;
+  void on(const ConnectionLost&, ClientActions&) noexcept;
+  void on(const ConnectionClosed&, ClientActions&) noexcept;
+  void on(const InfoAccepted&, ClientActions&) noexcept;
+  void on(const ImmReceived&, ClientActions&) noexcept;
+  void on(const KeyedResponseReceived&, ClientActions&) noexcept;
+  void on(const KeyInvalidated&, ClientActions&) noexcept;
+  void on(const FenceAnswered&, ClientActions&) noexcept;
+  void on(const SendDone&, ClientActions&) noexcept;
+  void on(const PeerBroke&, ClientActions&) noexcept;
+  void on(const Submitted&, ClientActions&) noexcept;
+  void on(const DeadlineReached&, ClientActions&) noexcept;
+  void on(const Continued&, ClientActions&) noexcept;
 
   // When to feed DeadlineReached at the latest.
   Nanos next_deadline() const noexcept;
@@ -135,11 +135,11 @@ class ClientSession {
   };
 
   ClientPath* current(const ConKey&) noexcept;  // null, and counted, for a key of an older incarnation
-  void finish_step(Nanos now, ActionList&) noexcept;
+  void finish_step(Nanos now, ClientActions&) noexcept;
 
   // client_leading.cpp: who creates the session
-  void start_path(unsigned index, Nanos now, ActionList&) noexcept;
-  void start_waiting_paths(unsigned after, Nanos now, ActionList&) noexcept;
+  void start_path(unsigned index, Nanos now, ClientActions&) noexcept;
+  void start_waiting_paths(unsigned after, Nanos now, ClientActions&) noexcept;
   bool has_home(unsigned index) const noexcept;
   bool may_lead(unsigned index) const noexcept;
   bool refused_beside_session(const ClientPath&) const noexcept;
@@ -147,32 +147,32 @@ class ClientSession {
   Nanos turn_to_lead(unsigned index, Nanos now) const noexcept;
   void unknown_at_server(unsigned index, Nanos now) noexcept;
   void join_next() noexcept;
-  void give_way(Nanos now, ActionList&) noexcept;
+  void give_way(Nanos now, ClientActions&) noexcept;
 
   // client_session.cpp: life of paths
-  void end_path(unsigned index, Nanos now, ClientPath::Goal, Reason, ActionList&) noexcept;
+  void end_path(unsigned index, Nanos now, ClientPath::Goal, Reason, ClientActions&) noexcept;
   bool limits_are_held(unsigned index) const noexcept;
-  void lose_path(unsigned index, Nanos now, Reason, std::uint16_t peer_errno, ActionList&) noexcept;
-  void path_drained(unsigned index, Nanos now, ActionList&) noexcept;
-  void schedule_attempt(unsigned index, Nanos now, ActionList&) noexcept;
+  void lose_path(unsigned index, Nanos now, Reason, std::uint16_t peer_errno, ClientActions&) noexcept;
+  void path_drained(unsigned index, Nanos now, ClientActions&) noexcept;
+  void schedule_attempt(unsigned index, Nanos now, ClientActions&) noexcept;
   Nanos attempt_delay(const ClientPath&, Nanos now) noexcept;
-  void path_deadline(unsigned index, Nanos now, ActionList&) noexcept;
-  void report(unsigned index, Nanos delay, ActionList&) const noexcept;
-  void violation(unsigned index, Nanos now, ActionList&) noexcept;
+  void path_deadline(unsigned index, Nanos now, ClientActions&) noexcept;
+  void report(unsigned index, Nanos delay, ClientActions&) const noexcept;
+  void violation(unsigned index, Nanos now, ClientActions&) noexcept;
 
   // client_requests.cpp: requests
   void enqueue(std::uint16_t id, Nanos now) noexcept;
   std::uint16_t dequeue() noexcept;
-  bool send(std::uint16_t id, Nanos now, ActionList&) noexcept;
-  void pump(Nanos now, ActionList&) noexcept;
-  void complete(std::uint16_t id, Errc, std::uint16_t peer_errno, ActionList&) noexcept;
-  void response(const ConKey&, Nanos now, std::uint32_t imm, ActionList&) noexcept;
-  void end_if_drained(ActionList&) noexcept;
+  bool send(std::uint16_t id, Nanos now, ClientActions&) noexcept;
+  void pump(Nanos now, ClientActions&) noexcept;
+  void complete(std::uint16_t id, Errc, std::uint16_t peer_errno, ClientActions&) noexcept;
+  void response(const ConKey&, Nanos now, std::uint32_t imm, ClientActions&) noexcept;
+  void end_if_drained(ClientActions&) noexcept;
 
   // client_failover.cpp: the fence
   void hold_requests(unsigned index, Nanos now) noexcept;
   void release_requests(unsigned index, bool proven, Nanos now) noexcept;
-  void drive_fences(Nanos now, ActionList&) noexcept;
+  void drive_fences(Nanos now, ClientActions&) noexcept;
   bool nobody_to_ask() const noexcept;
   bool holds_new_requests() const noexcept;
   // Over all fences without a branch: nearly always nothing is to be found, and every IO asks.
@@ -186,9 +186,9 @@ class ClientSession {
   bool is_fencing_over(const ConKey&) const noexcept;
   bool is_overdue(const Permit&, Nanos now) const noexcept;
   bool has_overdue(unsigned index, Nanos now) const noexcept;
-  bool answer_overdue(unsigned& budget, ActionList&) noexcept;
+  bool answer_overdue(unsigned& budget, ClientActions&) noexcept;
   void fence_deadlines(Nanos now) noexcept;
-  bool fail_held(Nanos now, unsigned& budget, ActionList&) noexcept;
+  bool fail_held(Nanos now, unsigned& budget, ClientActions&) noexcept;
 
   ClientConfig config_;
   Jitter jitter_;

@@ -223,12 +223,12 @@ class Conversation {
   }
   template <class Input>
   void step(const Input& input) {
-    ActionList out;
+    ClientActions out;
     session.on(input, out);
     RC_ASSERT(session.broken_invariant() == nullptr);
-    for (const Action& action : out) look(action);
+    for (const ClientAction& action : out) look(action);
   }
-  void look(const Action& action) {
+  void look(const ClientAction& action) {
     if (const auto* request = std::get_if<PostRequest>(&action)) {
       RC_ASSERT(session.path(request->key.path).owns(request->key));
       RC_ASSERT(outstanding.count(request->permit) == 1U);
@@ -237,11 +237,11 @@ class Conversation {
     } else if (const auto* complete = std::get_if<Complete>(&action)) {
       RC_ASSERT(complete->result == Errc::ok);
       RC_ASSERT(outstanding.erase(complete->permit) == 1U);
-    } else if (const auto* control = std::get_if<ControlAction>(&action)) {
+    } else if (const auto* control = std::get_if<ClientControlAction>(&action)) {
       look(*control);
     }
   }
-  void look(const ControlAction& action) {
+  void look(const ClientControlAction& action) {
     if (const auto* connect = std::get_if<Connect>(&action)) {
       connecting.push_back(connect->key);
     } else if (const auto* disconnect = std::get_if<Disconnect>(&action)) {

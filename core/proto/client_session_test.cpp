@@ -303,7 +303,7 @@ TEST(ClientSessionAttempts, AtMostSoManyAsAllowed) {
   ClientConfig config = small_config();
   config.max_reconnect_attempts = 3;
   ClientSession session(config);
-  ActionList out;
+  ClientActions out;
   Nanos now = seconds(1);
   session.on(PathAdded{now, 0}, out);
   unsigned attempts = 0;
@@ -327,7 +327,7 @@ TEST(ClientSessionAttempts, L09SpreadOverTheWholeJitter) {
   ClientConfig config = small_config();
   for (config.seed = 1; config.seed <= 200; ++config.seed) {
     ClientSession session(config);
-    ActionList out;
+    ClientActions out;
     const Nanos now = seconds(1);
     session.on(PathAdded{now, 0}, out);
     const ConKey key{0, 0, session.path(0).epoch()};

@@ -36,7 +36,7 @@ bool ServerSession::will_park(const RequestArrived& in) const noexcept {
          gate_refusal(chunk, user_of(in, path->incarnation)) == Reason::none;
 }
 
-void ServerSession::on(const RequestArrived& in, ActionList& out) noexcept {
+void ServerSession::on(const RequestArrived& in, ServerActions& out) noexcept {
   ServerPath* path = current(in.key);
   if (path == nullptr || path->state == PathState::closing) return;
   if (path->state != PathState::connected) {
@@ -71,7 +71,7 @@ Reason ServerSession::gate_refusal(const ServerChunk& chunk, const ChunkUser& us
 // client that cannot fence replays a request over one path after the other, faster than the server learns
 // that they are lost. At most one of the paths still has a client that waits for the answer; should it be the
 // former, the end of its path makes the client send the request again.
-void ServerSession::gate(std::uint16_t index, const ChunkUser& user, ActionList& out) noexcept {
+void ServerSession::gate(std::uint16_t index, const ChunkUser& user, ServerActions& out) noexcept {
   ServerChunk& chunk = state_.chunks[index];
   const Reason refusal = gate_refusal(chunk, user);
   if (refusal != Reason::none) return close_path(local(user.key), refusal, out);
@@ -81,7 +81,8 @@ void ServerSession::gate(std::uint16_t index, const ChunkUser& user, ActionList&
   ++counters_.gated;
 }
 
-void ServerSession::start(std::uint16_t index, const ChunkUser& user, bool parked, ActionList& out) noexcept {
+void ServerSession::start(std::uint16_t index, const ChunkUser& user, bool parked,
+                          ServerActions& out) noexcept {
   ServerChunk& chunk = state_.chunks[index];
   RTRS_ASSERT(chunk.state == ServerChunk::State::idle);
   chunk.user = user;
@@ -95,14 +96,14 @@ void ServerSession::start(std::uint16_t index, const ChunkUser& user, bool parke
   out.push(InvalidateChunk{user.key, index});
 }
 
-void ServerSession::deliver(std::uint16_t index, ActionList& out) noexcept {
+void ServerSession::deliver(std::uint16_t index, ServerActions& out) noexcept {
   ServerChunk& chunk = state_.chunks[index];
   chunk.state = ServerChunk::State::in_service;
   ++chunk.serial;
   out.push(Deliver{chunk.user.key, index, chunk.serial, chunk.from_park});
 }
 
-void ServerSession::on(const ChunkInvalidated& in, ActionList& out) noexcept {
+void ServerSession::on(const ChunkInvalidated& in, ServerActions& out) noexcept {
   if (current(in.key) == nullptr) return;
   const ServerChunk& chunk = state_.chunks[in.chunk];
   if (chunk.state != ServerChunk::State::invalidating || chunk.user.key != in.key) {
@@ -118,7 +119,7 @@ void ServerSession::on(const ChunkInvalidated& in, ActionList& out) noexcept {
   }
 }
 
-void ServerSession::on(const Responded& in, ActionList& out) noexcept {
+void ServerSession::on(const Responded& in, ServerActions& out) noexcept {
   ServerChunk& chunk = state_.chunks[in.chunk];
   RTRS_ASSERT(chunk.state == ServerChunk::State::in_service && chunk.serial == in.serial);
   if (!live(chunk.user)) {
@@ -152,7 +153,7 @@ unsigned ServerSession::answer_entries(const ServerChunk& chunk) const noexcept 
   return 1U + (writes_data(chunk.user, chunk.peer_errno) ? 1U : 0U) + (invalidates(chunk.user) ? 1U : 0U);
 }
 
-void ServerSession::answer(std::uint16_t index, ActionList& out) noexcept {
+void ServerSession::answer(std::uint16_t index, ServerActions& out) noexcept {
   const ServerChunk& chunk = state_.chunks[index];
   const ChunkUser& user = chunk.user;
   ServerPath& path = state_.paths[local(user.key)];
@@ -188,7 +189,7 @@ void ServerSession::wait(std::uint16_t index) noexcept {
 }
 
 unsigned ServerSession::drain_waiting(std::uint16_t index, unsigned cid, unsigned budget,
-                                      ActionList& out) noexcept {
+                                      ServerActions& out) noexcept {
   ServerPath& path = state_.paths[index];
   // The last chunk of a closing path takes the path with it, and its connections.
   while (budget > 0 && cid < path.cons.size() && path.cons[cid].first_waiting != kNoChunk) {
@@ -213,7 +214,7 @@ unsigned ServerSession::drain_waiting(std::uint16_t index, unsigned cid, unsigne
   return budget;
 }
 
-void ServerSession::free_chunk(std::uint16_t index, ActionList& out) noexcept {
+void ServerSession::free_chunk(std::uint16_t index, ServerActions& out) noexcept {
   ServerChunk& chunk = state_.chunks[index];
   const std::uint16_t path = local(chunk.user.key);
   RTRS_ASSERT(state_.paths[path].in_use > 0 && state_.paths[path].incarnation == chunk.user.incarnation);

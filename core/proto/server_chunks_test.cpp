@@ -16,10 +16,10 @@ TEST_F(ServerChunksTest, ReceiveIsPostedAgainBeforeTheRequestIsServed) {
   const Keys keys = bring_up(1);
   feed(write(keys.io, 5));
   ASSERT_EQ(actions.size(), 2U);
-  const auto* receive = as<PostReceive>(actions[0]);
+  const auto* receive = action_if<PostReceive>(actions[0]);
   ASSERT_NE(receive, nullptr);
   EXPECT_EQ(receive->kind, ReceiveKind::empty);
-  const auto* deliver = as<Deliver>(actions[1]);
+  const auto* deliver = action_if<Deliver>(actions[1]);
   ASSERT_NE(deliver, nullptr);
   EXPECT_EQ(deliver->chunk, 5);
   EXPECT_FALSE(deliver->parked);

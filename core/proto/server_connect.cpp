@@ -53,7 +53,7 @@ ServerSession::Verdict ServerSession::judge(const ConnectRequested& in, std::uin
   return {};
 }
 
-void ServerSession::on(const ConnectRequested& in, ActionList& out) noexcept {
+void ServerSession::on(const ConnectRequested& in, ServerActions& out) noexcept {
   RTRS_ASSERT(!state_.ended && in.key.con < in.cid_num && in.key.epoch != 0);
   const std::uint16_t index = assign(in.sess_uuid);
   const Verdict verdict = judge(in, index);
@@ -86,7 +86,7 @@ void ServerSession::on(const ConnectRequested& in, ActionList& out) noexcept {
   if (in.key.con == 0) out.push(PostReceive{in.key, 1, ReceiveKind::message});
 }
 
-void ServerSession::on(const InfoRequested& in, ActionList& out) noexcept {
+void ServerSession::on(const InfoRequested& in, ServerActions& out) noexcept {
   ServerPath* path = current(in.key);
   if (path == nullptr || path->state == PathState::closing) return;
   const std::uint16_t index = local(in.key);

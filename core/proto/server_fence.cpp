@@ -5,7 +5,7 @@
 
 namespace rtrs {
 
-void ServerSession::on(const FenceRequested& in, ActionList& out) noexcept {
+void ServerSession::on(const FenceRequested& in, ServerActions& out) noexcept {
   ServerPath* path = current(in.key);
   if (path == nullptr || path->state == PathState::closing) return;
   const std::uint16_t asker = local(in.key);
@@ -38,7 +38,7 @@ void ServerSession::on(const FenceRequested& in, ActionList& out) noexcept {
   answer_fences(out);
 }
 
-void ServerSession::answer_fences(ActionList& out) noexcept {
+void ServerSession::answer_fences(ServerActions& out) noexcept {
   for (std::size_t i = 0; i < state_.fences.size();) {
     const PendingFence fence = state_.fences[i];
     SendQueue& queue = state_.paths[local(fence.asker)].cons[0].queue;

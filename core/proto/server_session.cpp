@@ -38,11 +38,11 @@ wire::Extensions ServerSession::granted(ConKey key) const noexcept {
   return path == nullptr ? wire::Extensions::none : path->extensions;
 }
 
-void ServerSession::on(const ConnectionLost& in, ActionList& out) noexcept {
+void ServerSession::on(const ConnectionLost& in, ServerActions& out) noexcept {
   if (current(in.key) != nullptr) close_path(local(in.key), in.reason, out);
 }
 
-void ServerSession::on(const ConnectionClosed& in, ActionList& out) noexcept {
+void ServerSession::on(const ConnectionClosed& in, ServerActions& out) noexcept {
   ServerPath* path = current(in.key);
   if (path == nullptr) return;
   const std::uint16_t index = local(in.key);
@@ -60,20 +60,20 @@ void ServerSession::on(const ConnectionClosed& in, ActionList& out) noexcept {
   finish_path(index, out);
 }
 
-void ServerSession::on(const PeerBroke& in, ActionList& out) noexcept {
+void ServerSession::on(const PeerBroke& in, ServerActions& out) noexcept {
   if (current(in.key) != nullptr) close_path(local(in.key), Reason::protocol_violation, out);
 }
 
-void ServerSession::on(const PathDisconnectRequested& in, ActionList& out) noexcept {
+void ServerSession::on(const PathDisconnectRequested& in, ServerActions& out) noexcept {
   if (in.path < kMaxPaths) close_path(in.path, Reason::requested, out);
 }
 
-void ServerSession::on(const CloseRequested&, ActionList& out) noexcept {
+void ServerSession::on(const CloseRequested&, ServerActions& out) noexcept {
   state_.closing = true;
   end_if_empty(Reason::session_closed, out);
 }
 
-void ServerSession::on(const ImmReceived& in, ActionList& out) noexcept {
+void ServerSession::on(const ImmReceived& in, ServerActions& out) noexcept {
   ServerPath* path = current(in.key);
   if (path == nullptr || path->state == PathState::closing) return;
   const wire::ImmType type = wire::imm_type(in.imm);
@@ -90,7 +90,7 @@ void ServerSession::on(const ImmReceived& in, ActionList& out) noexcept {
   send_owed(*path, probe ? in.key.con : 0U, out);
 }
 
-void ServerSession::on(const SendDone& in, ActionList& out) noexcept {
+void ServerSession::on(const SendDone& in, ServerActions& out) noexcept {
   ServerPath* path = current(in.key);
   if (path == nullptr) return;
   ServerCon& con = path->cons[in.key.con];
@@ -107,7 +107,7 @@ void ServerSession::on(const SendDone& in, ActionList& out) noexcept {
 }
 
 // One path a step: ending all connections of several could exceed the action list.
-void ServerSession::on(const DeadlineReached& in, ActionList& out) noexcept {
+void ServerSession::on(const DeadlineReached& in, ServerActions& out) noexcept {
   for (std::uint16_t i = 0; i < kMaxPaths; ++i) {
     const ServerPath& path = state_.paths[i];
     if (path.handshake_deadline <= in.now) {
@@ -118,7 +118,7 @@ void ServerSession::on(const DeadlineReached& in, ActionList& out) noexcept {
   }
 }
 
-bool ServerSession::tick(std::uint16_t index, Nanos now, ActionList& out) noexcept {
+bool ServerSession::tick(std::uint16_t index, Nanos now, ServerActions& out) noexcept {
   ServerPath& path = state_.paths[index];
   switch (path.heartbeat.on_tick(now, config_.heartbeat)) {
     case Heartbeat::Tick::nothing:
@@ -150,7 +150,7 @@ bool ServerSession::probe_deliveries(ServerPath& path) const noexcept {
   return true;
 }
 
-void ServerSession::on(const Continued&, ActionList& out) noexcept {
+void ServerSession::on(const Continued&, ServerActions& out) noexcept {
   if (state_.closing) {
     for (std::uint16_t i = 0; i < kMaxPaths; ++i) {
       if (!state_.paths[i].open()) continue;
@@ -199,7 +199,7 @@ std::uint64_t ServerSession::fingerprint() const noexcept {
 
 // Ends every connection once. What the path still has in service is answered to nobody; the slot stays taken
 // until all of it is over, so that "no such path" proves that nothing of it runs any more.
-void ServerSession::close_path(std::uint16_t index, Reason reason, ActionList& out) noexcept {
+void ServerSession::close_path(std::uint16_t index, Reason reason, ServerActions& out) noexcept {
   ServerPath& path = state_.paths[index];
   if (!path.open()) return;
   const bool was_connected = path.state == PathState::connected;
@@ -219,7 +219,7 @@ void ServerSession::close_path(std::uint16_t index, Reason reason, ActionList& o
   if (was_connected && --state_.connected == 0) out.push(LinkChanged{false});
 }
 
-void ServerSession::finish_path(std::uint16_t index, ActionList& out) noexcept {
+void ServerSession::finish_path(std::uint16_t index, ServerActions& out) noexcept {
   if (!state_.paths[index].drained()) return;
   const Reason reason = state_.paths[index].reason;
   RTRS_ASSERT(state_.paths[index].waiting == 0);
@@ -233,7 +233,7 @@ void ServerSession::finish_path(std::uint16_t index, ActionList& out) noexcept {
   end_if_empty(reason, out);
 }
 
-void ServerSession::end_if_empty(Reason reason, ActionList& out) noexcept {
+void ServerSession::end_if_empty(Reason reason, ServerActions& out) noexcept {
   const bool empty = std::all_of(state_.paths.begin(), state_.paths.end(),
                                  [](const ServerPath& path) { return path.state == PathState::absent; });
   if (!empty || state_.ended) return;
@@ -242,12 +242,12 @@ void ServerSession::end_if_empty(Reason reason, ActionList& out) noexcept {
 }
 
 // Gives the fabric a new receive for the one that a message took.
-void ServerSession::post_receive(ConKey key, ActionList& out) const noexcept {
+void ServerSession::post_receive(ConKey key, ServerActions& out) const noexcept {
   if (!config_.imm_consumes_receive) return;
   out.push(PostReceive{key, 1, key.con == 0 ? ReceiveKind::message : ReceiveKind::empty});
 }
 
-void ServerSession::send_owed(ServerPath& path, unsigned cid, ActionList& out) noexcept {
+void ServerSession::send_owed(ServerPath& path, unsigned cid, ServerActions& out) noexcept {
   ServerCon& con = path.cons[cid];
   const auto index = static_cast<unsigned>(&path - state_.paths.data());
   const auto send = [&](bool& owed, wire::ImmType type) {

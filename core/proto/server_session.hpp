@@ -48,21 +48,21 @@ class ServerSession {
   // else kMaxPaths.
   std::uint16_t assign(const wire::Uuid& sess_uuid) const noexcept;
 
-  void on(const ConnectRequested&, ActionList&) noexcept;
-  void on(const ConnectionLost&, ActionList&) noexcept;
-  void on(const ConnectionClosed&, ActionList&) noexcept;
-  void on(const InfoRequested&, ActionList&) noexcept;
-  void on(const RequestArrived&, ActionList&) noexcept;
-  void on(const ChunkInvalidated&, ActionList&) noexcept;
-  void on(const FenceRequested&, ActionList&) noexcept;
-  void on(const Responded&, ActionList&) noexcept;
-  void on(const ImmReceived&, ActionList&) noexcept;
-  void on(const SendDone&, ActionList&) noexcept;
-  void on(const PeerBroke&, ActionList&) noexcept;
-  void on(const PathDisconnectRequested&, ActionList&) noexcept;
-  void on(const CloseRequested&, ActionList&) noexcept;
-  void on(const DeadlineReached&, ActionList&) noexcept;
-  void on(const Continued&, ActionList&) noexcept;
+  void on(const ConnectRequested&, ServerActions&) noexcept;
+  void on(const ConnectionLost&, ServerActions&) noexcept;
+  void on(const ConnectionClosed&, ServerActions&) noexcept;
+  void on(const InfoRequested&, ServerActions&) noexcept;
+  void on(const RequestArrived&, ServerActions&) noexcept;
+  void on(const ChunkInvalidated&, ServerActions&) noexcept;
+  void on(const FenceRequested&, ServerActions&) noexcept;
+  void on(const Responded&, ServerActions&) noexcept;
+  void on(const ImmReceived&, ServerActions&) noexcept;
+  void on(const SendDone&, ServerActions&) noexcept;
+  void on(const PeerBroke&, ServerActions&) noexcept;
+  void on(const PathDisconnectRequested&, ServerActions&) noexcept;
+  void on(const CloseRequested&, ServerActions&) noexcept;
+  void on(const DeadlineReached&, ServerActions&) noexcept;
+  void on(const Continued&, ServerActions&) noexcept;
 
   Nanos next_deadline() const noexcept;
   bool wants_to_continue() const noexcept;
@@ -118,30 +118,30 @@ class ServerSession {
   ServerPath* current(ConKey) noexcept;
 
   Verdict judge(const ConnectRequested&, std::uint16_t path) const noexcept;
-  void close_path(std::uint16_t path, Reason, ActionList&) noexcept;
-  void finish_path(std::uint16_t path, ActionList&) noexcept;
-  void end_if_empty(Reason, ActionList&) noexcept;
-  void post_receive(ConKey, ActionList&) const noexcept;
+  void close_path(std::uint16_t path, Reason, ServerActions&) noexcept;
+  void finish_path(std::uint16_t path, ServerActions&) noexcept;
+  void end_if_empty(Reason, ServerActions&) noexcept;
+  void post_receive(ConKey, ServerActions&) const noexcept;
   // Heartbeats and answers to probes that wait for room on connection `cid`.
-  void send_owed(ServerPath&, unsigned cid, ActionList&) noexcept;
-  void answer_fences(ActionList&) noexcept;
+  void send_owed(ServerPath&, unsigned cid, ServerActions&) noexcept;
+  void answer_fences(ServerActions&) noexcept;
   // False when it closed the path.
-  bool tick(std::uint16_t path, Nanos now, ActionList&) noexcept;
+  bool tick(std::uint16_t path, Nanos now, ServerActions&) noexcept;
   [[nodiscard]] bool probe_deliveries(ServerPath&) const noexcept;
 
   bool live(const ChunkUser&) const noexcept;
   // Of a request whose chunk is in use: none when it waits, else why its path must end.
   Reason gate_refusal(const ServerChunk&, const ChunkUser&) const noexcept;
-  void gate(std::uint16_t chunk, const ChunkUser&, ActionList&) noexcept;
-  void start(std::uint16_t chunk, const ChunkUser&, bool parked, ActionList&) noexcept;
-  void deliver(std::uint16_t chunk, ActionList&) noexcept;
+  void gate(std::uint16_t chunk, const ChunkUser&, ServerActions&) noexcept;
+  void start(std::uint16_t chunk, const ChunkUser&, bool parked, ServerActions&) noexcept;
+  void deliver(std::uint16_t chunk, ServerActions&) noexcept;
   bool invalidates(const ChunkUser&) const noexcept;  // its answer begins with SEND_WITH_INV
   unsigned answer_entries(const ServerChunk&) const noexcept;
-  void answer(std::uint16_t chunk, ActionList&) noexcept;
+  void answer(std::uint16_t chunk, ServerActions&) noexcept;
   void wait(std::uint16_t chunk) noexcept;
   // Answers, or on a closing path drops, up to `budget` waiting answers; returns what is left of the budget.
-  unsigned drain_waiting(std::uint16_t path, unsigned con, unsigned budget, ActionList&) noexcept;
-  void free_chunk(std::uint16_t chunk, ActionList&) noexcept;
+  unsigned drain_waiting(std::uint16_t path, unsigned con, unsigned budget, ServerActions&) noexcept;
+  void free_chunk(std::uint16_t chunk, ServerActions&) noexcept;
 
   ServerConfig config_;
   State state_;

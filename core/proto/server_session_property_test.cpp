@@ -49,7 +49,7 @@ class ServerSessionPropertyTest : public ServerSessionTest {
     feed(input);
     // The same input on an equal value does the same.
     ServerSession twin = before;
-    ActionList out;
+    ServerActions out;
     input.now = now;
     twin.on(input, out);
     RC_ASSERT(twin == *session);
@@ -57,38 +57,38 @@ class ServerSessionPropertyTest : public ServerSessionTest {
     RC_ASSERT(out.size() == actions.size());
     const char* broken = broken_invariant(*session);
     if (broken != nullptr) RC_FAIL(broken);
-    for (const Action& action : std::vector<Action>(actions)) look(action);
+    for (const ServerAction& action : std::vector<ServerAction>(actions)) look(action);
   }
   void run_batches() {
     while (!ended && session->wants_to_continue()) step(Continued{});
   }
 
-  void look(const Action& action) {
-    if (const auto* accept = as<Accept>(action)) {
+  void look(const ServerAction& action) {
+    if (const auto* accept = action_if<Accept>(action)) {
       RC_ASSERT(connections.emplace(accept->key, Connection{}).second);
-    } else if (const auto* disconnect = as<Disconnect>(action)) {
+    } else if (const auto* disconnect = action_if<Disconnect>(action)) {
       Connection& con = connections.at(disconnect->key);
       RC_ASSERT_FALSE(con.disconnected);
       con.disconnected = true;
-    } else if (const auto* deliver = as<Deliver>(action)) {
+    } else if (const auto* deliver = action_if<Deliver>(action)) {
       RC_ASSERT_FALSE(connections.at(deliver->key).disconnected);
       RC_ASSERT(in_service.emplace(deliver->chunk, *deliver).second);  // one user a chunk
       ++delivered;
-    } else if (const auto* invalidate = as<InvalidateChunk>(action)) {
+    } else if (const auto* invalidate = action_if<InvalidateChunk>(action)) {
       invalidations.push_back(*invalidate);
-    } else if (const auto* response = as<PostResponse>(action)) {
+    } else if (const auto* response = action_if<PostResponse>(action)) {
       posted(response->key, response->cookie);
       RC_ASSERT(owed.erase({response->chunk, response->key}) == 1U);  // one answer a request
-    } else if (const auto* imm = as<PostImm>(action)) {
+    } else if (const auto* imm = action_if<PostImm>(action)) {
       posted(imm->key, imm->cookie);
-    } else if (const auto* info = as<SendInfoRsp>(action)) {
+    } else if (const auto* info = action_if<SendInfoRsp>(action)) {
       posted(info->key, info->cookie);
-    } else if (const auto* fence = as<SendFenceRsp>(action)) {
+    } else if (const auto* fence = action_if<SendFenceRsp>(action)) {
       posted(fence->key, fence->cookie);
       ++fences;
-    } else if (const auto* release = as<ReleasePath>(action)) {
+    } else if (const auto* release = action_if<ReleasePath>(action)) {
       released(release->path);
-    } else if (as<EndSession>(action) != nullptr) {
+    } else if (action_if<EndSession>(action) != nullptr) {
       RC_ASSERT_FALSE(ended);
       RC_ASSERT(connections.empty() && in_service.empty());
       ended = true;

@@ -34,13 +34,8 @@ class ClientSessionFixture : public testing::Test {
   template <class A>
   std::vector<A> asked() const {
     std::vector<A> found;
-    for (const Action& action : actions) {
-      if constexpr (std::is_constructible_v<ControlAction, A>) {
-        if (const auto* control = std::get_if<ControlAction>(&action))
-          if (const auto* one = std::get_if<A>(control)) found.push_back(*one);
-      } else {
-        if (const auto* one = std::get_if<A>(&action)) found.push_back(*one);
-      }
+    for (const ClientAction& action : actions) {
+      if (const auto* one = action_if<A>(action)) found.push_back(*one);
     }
     return found;
   }
@@ -94,13 +89,13 @@ class ClientSessionFixture : public testing::Test {
   ClientSession session;
   Nanos now = seconds(1000);
   std::uint32_t flags = wire::kConnRspFence | wire::kConnRspGeneration;
-  std::vector<Action> actions;
+  std::vector<ClientAction> actions;
 
  private:
   template <class Input>
   void step(const Input& input) {
     if constexpr (!std::is_same_v<Input, Continued>) actions.clear();
-    ActionList out;
+    ClientActions out;
     session.on(input, out);
     actions.insert(actions.end(), out.begin(), out.end());
   }

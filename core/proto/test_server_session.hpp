@@ -13,16 +13,6 @@
 
 namespace rtrs {
 
-template <class A>
-const A* as(const Action& action) {
-  if constexpr (std::is_constructible_v<ControlAction, const A&>) {
-    const auto* control = std::get_if<ControlAction>(&action);
-    return control == nullptr ? nullptr : std::get_if<A>(control);
-  } else {
-    return std::get_if<A>(&action);
-  }
-}
-
 class ServerSessionTest : public testing::Test {
  protected:
   static constexpr std::uint16_t kIndex = 3;
@@ -39,13 +29,13 @@ class ServerSessionTest : public testing::Test {
   template <class Input>
   void feed(Input input) {
     input.now = now;
-    ActionList out;
+    ServerActions out;
     session->on(input, out);
     actions.assign(out.begin(), out.end());
   }
   // Runs batches until none is wanted, and keeps all their actions.
   void settle() {
-    std::vector<Action> all = actions;
+    std::vector<ServerAction> all = actions;
     while (session->wants_to_continue()) {
       feed(Continued{});
       all.insert(all.end(), actions.begin(), actions.end());
@@ -55,8 +45,8 @@ class ServerSessionTest : public testing::Test {
   template <class A>
   std::vector<A> all() const {
     std::vector<A> found;
-    for (const Action& action : actions) {
-      if (const A* one = as<A>(action)) found.push_back(*one);
+    for (const ServerAction& action : actions) {
+      if (const A* one = action_if<A>(action)) found.push_back(*one);
     }
     return found;
   }
@@ -160,7 +150,7 @@ class ServerSessionTest : public testing::Test {
 
   ServerConfig config;
   std::unique_ptr<ServerSession> session;
-  std::vector<Action> actions;
+  std::vector<ServerAction> actions;
   Nanos now = seconds(1);
   std::uint32_t epoch = 0;
   wire::Extensions extensions = wire::Extensions::fence | wire::Extensions::generation;

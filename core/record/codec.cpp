@@ -68,23 +68,6 @@ std::uint8_t* put_fields(std::uint8_t* out, const Record& record, const FieldMap
 #undef RTRS_TRACE_PUT
 }
 
-std::uint8_t* put_action_fields(std::uint8_t* out, const Action& action, KindId& kind) noexcept {
-  const auto put = [out, &kind](const auto& value) {
-    kind = kKindOf<std::remove_cvref_t<decltype(value)>>;
-    return put_fields(out, value);
-  };
-  if (const auto* control = std::get_if<ControlAction>(&action)) return std::visit(put, *control);
-  return std::visit(
-      [&put, out](const auto& value) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, ControlAction>) {
-          return out;
-        } else {
-          return put(value);
-        }
-      },
-      action);
-}
-
 bool put_values(std::string& out, const EventInfo& event, std::span<const Value> values) {
   if (values.size() != event.fields.size()) return false;
   std::uint8_t number[kMaxVarint];

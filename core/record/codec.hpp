@@ -80,8 +80,6 @@ std::uint8_t* put_record(std::uint8_t* out, InstanceId instance, const T& value,
 // The same for a value of built-in kind `kind` that lies at `value`; null for an unknown kind.
 std::uint8_t* put_record(std::uint8_t* out, KindId kind, InstanceId instance, const void* value,
                          Nanos& last) noexcept;
-// Only the fields of an action.
-std::uint8_t* put_action_fields(std::uint8_t* out, const Action& action, KindId& kind) noexcept;
 
 // Any event by its description. False when a value does not fit its field.
 bool put_values(std::string& out, const EventInfo& event, std::span<const Value> values);

@@ -69,16 +69,6 @@ void LiveRecords::append(KindId kind, InstanceId instance, const void* value) {
 #undef RTRS_TRACE_TELL
 }
 
-void LiveRecords::append_action(InstanceId instance, const Action& action) {
-  const auto one = [&](const auto& value) { tell(instance, value); };
-  if (const auto* control = std::get_if<ControlAction>(&action)) return std::visit(one, *control);
-  std::visit(
-      [&one](const auto& value) {
-        if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(value)>, ControlAction>) one(value);
-      },
-      action);
-}
-
 template void LiveRecords::tell(InstanceId, const WireSent&);
 template void LiveRecords::tell(InstanceId, const WireReceived&);
 template void LiveRecords::tell(InstanceId, const WireCm&);

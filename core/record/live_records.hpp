@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/proto/actions.hpp"
 #include "core/record/codec.hpp"
 
 namespace rtrs::trace {
@@ -23,7 +22,6 @@ class LiveRecords {
   explicit LiveRecords(Listener& listener) noexcept : listener_(listener) {}  // borrowed
   // `value` points to an object of the type of built-in kind `kind`.
   void append(KindId kind, InstanceId instance, const void* value);
-  void append_action(InstanceId instance, const Action& action);
   // A note of the wire.
   template <class Note>
   void append_note(InstanceId instance, const Note& note) {

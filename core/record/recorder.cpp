@@ -109,22 +109,15 @@ void Recorder::check_state(InstanceId instance) noexcept {
   broken_ = watched_[instance].broken(watched_[instance].machine);
 }
 
-void Recorder::append_actions(InstanceId instance, const ActionList& list) noexcept {
-  for (const Action& action : list) {
-    if (live_) {
-      live_->append_action(instance, action);
-    } else if (const int error = writer_->append_action(instance, action)) {
-      return stop_writing(error);
-    }
-  }
+template <class Actions>
+void Recorder::append_actions(InstanceId instance, const Actions& list) noexcept {
+  for (const auto& action : list)
+    visit_action([&, this](const auto& one) { this->append_event(instance, one); }, action);
   end_step(instance);
 }
-
-void Recorder::append_actions(InstanceId instance, const RegistryActions& list) noexcept {
-  for (const RegistryAction& action : list)
-    std::visit([&, this](const auto& one) { this->append_event(instance, one); }, action);
-  end_step(instance);
-}
+template void Recorder::append_actions(InstanceId, const ClientActions&) noexcept;
+template void Recorder::append_actions(InstanceId, const ServerActions&) noexcept;
+template void Recorder::append_actions(InstanceId, const RegistryActions&) noexcept;
 
 void Recorder::end_step(InstanceId instance) noexcept {
   if (checking_ && broken_ == nullptr) check_state(instance);

@@ -204,8 +204,8 @@ class Recorder {
   // A value longer than a slot.
   void put_large(trace::KindId kind, InstanceId instance, const void* value, std::size_t size) noexcept;
   void append(trace::KindId kind, InstanceId instance, const void* value) noexcept;
-  void append_actions(InstanceId instance, const ActionList& list) noexcept;
-  void append_actions(InstanceId instance, const RegistryActions& list) noexcept;
+  template <class Actions>
+  void append_actions(InstanceId instance, const Actions& list) noexcept;
   void append_devices(InstanceId instance, std::span<const rnbd::ClientAction> list) noexcept;
   void append_devices(InstanceId instance, std::span<const rnbd::ServerAction> list) noexcept;
   template <class Event>

@@ -156,17 +156,6 @@ bool Writer::reserve_note() noexcept {
   }
 }
 
-int Writer::append_action(InstanceId instance, const Action& action) noexcept {
-  std::uint8_t fields[kMaxBuiltinRecord];
-  KindId kind = 0;
-  const std::uint8_t* fields_end = put_action_fields(fields, action, kind);
-  std::uint8_t record[kMaxBuiltinRecord];
-  std::uint8_t* at = put_record_head(record, kind, instance, last_time_, last_time_);
-  const auto size = static_cast<std::size_t>(fields_end - fields);
-  std::memcpy(at, fields, size);
-  return commit(record, static_cast<std::size_t>(at - record) + size);
-}
-
 int Writer::append_values(const EventInfo& event, InstanceId instance, Nanos time,
                           std::span<const Value> values) {
   std::uint8_t head[3 * kMaxVarint];

@@ -64,7 +64,6 @@ class Writer {
   int start(const Header& header);
   // A value of built-in kind `kind`. An event without `now` happens at the time of the one before.
   int append(KindId kind, InstanceId instance, const void* value) noexcept;
-  int append_action(InstanceId instance, const Action& action) noexcept;
   // A note of the wire or a Snapshot. EOVERFLOW when its bytes are longer than kMaxHead.
   template <class Note>
   int append_note(InstanceId instance, const Note& note) noexcept {

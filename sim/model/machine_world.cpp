@@ -146,8 +146,8 @@ std::uint64_t MachineWorld::fingerprint() const {
 
 // --- what the machines ask for ---
 
-void MachineWorld::client_asks(const Action& action) {
-  if (const auto* control = std::get_if<ControlAction>(&action)) return client_asks(*control);
+void MachineWorld::client_asks(const ClientAction& action) {
+  if (const auto* control = std::get_if<ClientControlAction>(&action)) return client_asks(*control);
   if (const auto* complete = std::get_if<Complete>(&action)) return completed(*complete);
   Message message;
   message.kind = Message::Kind::imm;
@@ -167,7 +167,7 @@ void MachineWorld::client_asks(const Action& action) {
   send(by_client(request->key), true, message);
 }
 
-void MachineWorld::client_asks(const ControlAction& action) {
+void MachineWorld::client_asks(const ClientControlAction& action) {
   Message message;
   if (const auto* connect = std::get_if<Connect>(&action)) {
     message.kind = Message::Kind::connect;
@@ -229,8 +229,8 @@ void MachineWorld::completed(const Complete& complete) {
   ios_[io] = IoState::acknowledged;
 }
 
-void MachineWorld::server_asks(std::uint16_t session, const Action& action) {
-  if (const auto* control = std::get_if<ControlAction>(&action)) return server_asks(session, *control);
+void MachineWorld::server_asks(std::uint16_t session, const ServerAction& action) {
+  if (const auto* control = std::get_if<ServerControlAction>(&action)) return server_asks(session, *control);
   Message message;
   message.kind = Message::Kind::imm;
   if (const auto* response = std::get_if<PostResponse>(&action)) {
@@ -265,7 +265,7 @@ void MachineWorld::server_asks(std::uint16_t session, const Action& action) {
   }
 }
 
-void MachineWorld::server_asks(std::uint16_t session, const ControlAction& action) {
+void MachineWorld::server_asks(std::uint16_t session, const ServerControlAction& action) {
   Message message;
   if (const auto* accept = std::get_if<Accept>(&action)) {
     Connection* connection = find(accept->request);

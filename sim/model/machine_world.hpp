@@ -188,10 +188,10 @@ class MachineWorld {
   void feed_server(ConKey key, const Input& input);
 
   // What the machines asked for. `session` is that of the server side.
-  void client_asks(const Action&);
-  void client_asks(const ControlAction&);
-  void server_asks(std::uint16_t session, const Action&);
-  void server_asks(std::uint16_t session, const ControlAction&);
+  void client_asks(const ClientAction&);
+  void client_asks(const ClientControlAction&);
+  void server_asks(std::uint16_t session, const ServerAction&);
+  void server_asks(std::uint16_t session, const ServerControlAction&);
   void completed(const Complete&);
 
   Connection* find(std::uint32_t id);

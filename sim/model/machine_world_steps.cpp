@@ -30,13 +30,13 @@ wire::Uuid path_uuid(std::uint16_t path) {
 
 template <class Input>
 void MachineWorld::feed_client(const Input& input) {
-  ActionList out;
+  ClientActions out;
   client_.on(input, out);
-  for (const Action& action : out) client_asks(action);
+  for (const ClientAction& action : out) client_asks(action);
   while (client_.wants_to_continue()) {
     out.clear();
     client_.on(Continued{now_}, out);
-    for (const Action& action : out) client_asks(action);
+    for (const ClientAction& action : out) client_asks(action);
   }
   if (const char* rule = client_.broken_invariant()) break_rule(rule);
 }
@@ -44,13 +44,13 @@ void MachineWorld::feed_client(const Input& input) {
 template <class Input>
 void MachineWorld::feed_server(ConKey key, const Input& input) {
   const auto session = static_cast<std::uint16_t>(key.path / kMaxPaths);
-  ActionList out;
+  ServerActions out;
   sessions_[session].on(input, out);
-  for (const Action& action : out) server_asks(session, action);
+  for (const ServerAction& action : out) server_asks(session, action);
   while (!sessions_[session].ended() && sessions_[session].wants_to_continue()) {
     out.clear();
     sessions_[session].on(Continued{now_}, out);
-    for (const Action& action : out) server_asks(session, action);
+    for (const ServerAction& action : out) server_asks(session, action);
   }
   if (const char* rule = broken_invariant(sessions_[session])) break_rule(rule);
 }
@@ -191,7 +191,7 @@ void MachineWorld::connect_arrives(std::uint32_t id, const Message& message) {
   RegistryActions out;
   registry_.on(SessionSought{now_, id, uuid_of(0), message.first_conn}, out);
   const auto* admit = std::get_if<AdmitSession>(out.begin());
-  if (admit == nullptr) return server_asks(0, ControlAction(std::get<Reject>(out[0])));
+  if (admit == nullptr) return server_asks(0, ServerControlAction(std::get<Reject>(out[0])));
   const std::uint16_t depth = config_.server.queue_depth;
   if (admit->session == sessions_.size()) {
     sessions_.emplace_back(config_.server, admit->session);

@@ -55,7 +55,7 @@ class ToolTest : public ::testing::Test {
               0);
     recorder.begin(0, 1, MachineKind::client_session, config);
     ClientSession session(config);
-    ActionList actions;
+    ClientActions actions;
     const auto feed = [&](const auto& in) {
       recorder.input(1, in);
       actions.clear();

@@ -70,24 +70,26 @@ class Machines {
     recorder_->watch(kServer, MachineKind::server_session, server_);
   }
 
-  template <class Machine, class Input, class Perform>
+  template <class Actions, class Machine, class Input, class Perform>
   void step(Machine& machine, InstanceId instance, const Input& input, Perform perform) {
     if (recorder_) recorder_->input(instance, input);
-    ActionList actions;
+    Actions actions;
     machine.on(input, actions);
     if (recorder_) recorder_->actions(instance, actions);
-    for (const Action& action : actions) perform(action);
+    for (const auto& action : actions) perform(action);
   }
   template <class Input>
   void to_client(const Input& input) {
-    step(client_, kClient, input, [this](const Action& action) { this->of_client(action); });
+    step<ClientActions>(client_, kClient, input,
+                        [this](const ClientAction& action) { this->of_client(action); });
   }
   template <class Input>
   void to_server(const Input& input) {
-    step(server_, kServer, input, [this](const Action& action) { this->of_server(action); });
+    step<ServerActions>(server_, kServer, input,
+                        [this](const ServerAction& action) { this->of_server(action); });
   }
 
-  void of_client(const Action& action) {
+  void of_client(const ClientAction& action) {
     if (const auto* post = std::get_if<PostRequest>(&action)) {
       if (post->cookie != 0) to_client(SendDone{now_, post->key, post->cookie});
       const Permit& permit = client_.permit(post->permit);
@@ -98,7 +100,7 @@ class Machines {
       done_ = complete->result == Errc::ok;
     }
   }
-  void of_server(const Action& action) {
+  void of_server(const ServerAction& action) {
     if (const auto* deliver = std::get_if<Deliver>(&action)) {
       to_server(Responded{now_, deliver->chunk, deliver->serial, 0});
     } else if (const auto* post = std::get_if<PostResponse>(&action)) {

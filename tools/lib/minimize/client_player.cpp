@@ -17,7 +17,7 @@ std::optional<ClientInput> ClientPlayer::prepare(const ClientInput& input, std::
       input);
 }
 
-void ClientPlayer::step(const ClientInput& input, ActionList& actions) {
+void ClientPlayer::step(const ClientInput& input, ClientActions& actions) {
   std::visit([&](const auto& one) { machine_.on(one, actions); }, input);
   observe(actions);
 }
@@ -213,16 +213,10 @@ bool ClientPlayer::rename_fields(A& action, const ClientPlayer& from) const {
   return true;
 }
 
-std::optional<Action> ClientPlayer::renamed(const Action& action, const ClientPlayer& from) const {
-  std::optional<Action> result = action;
-  const bool known = std::visit(
-      [&](auto& one) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(one)>, ControlAction>)
-          return std::visit([&](auto& control) { return rename_fields(control, from); }, one);
-        else
-          return rename_fields(one, from);
-      },
-      *result);
+std::optional<ClientAction> ClientPlayer::renamed(const ClientAction& action,
+                                                  const ClientPlayer& from) const {
+  std::optional<ClientAction> result = action;
+  const bool known = visit_action([&](auto& one) { return rename_fields(one, from); }, *result);
   return known ? result : std::nullopt;
 }
 
@@ -234,8 +228,8 @@ void ClientPlayer::posted(ConKey key, std::uint64_t cookie) {
   con.cookies.push_back(cookie);
 }
 
-void ClientPlayer::observe(const ActionList& actions) {
-  for (const Action& action : actions) {
+void ClientPlayer::observe(const ClientActions& actions) {
+  for (const ClientAction& action : actions) {
     if (const auto* request = std::get_if<PostRequest>(&action)) {
       posted(request->key, request->cookie);
       const auto holder = holders_.find(request->permit);
@@ -243,7 +237,7 @@ void ClientPlayer::observe(const ActionList& actions) {
     } else if (const auto* imm = std::get_if<PostImm>(&action)) {
       posted(imm->key, imm->cookie);
       if (wire::imm_type(imm->imm) == wire::ImmType::hb_msg) ++connections_[imm->key].heartbeats;
-    } else if (const auto* control = std::get_if<ControlAction>(&action)) {
+    } else if (const auto* control = std::get_if<ClientControlAction>(&action)) {
       if (const auto* connect = std::get_if<Connect>(control)) {
         newest_[connect->key.path] = std::max(newest_[connect->key.path], connect->key.epoch);
         connections_[connect->key] = Connection{};

@@ -14,18 +14,18 @@ namespace rtrs::tools {
 class ClientPlayer {
  public:
   using Input = ClientInput;
-  using Actions = ActionList;
-  explicit ClientPlayer(const MachineInputs<ClientConfig, ClientInput>& trace) : machine_(trace.config) {}
+  using Actions = ClientActions;
+  explicit ClientPlayer(const ClientInputs& trace) : machine_(trace.config) {}
 
   // The input as it has to be fed, `number` is its index in the trace; nothing when it is impossible. What it
   // stands for counts as having happened, so step() has to follow.
   std::optional<ClientInput> prepare(const ClientInput&, std::uint32_t number, const InputMeta&);
-  void step(const ClientInput&, ActionList&);
+  void step(const ClientInput&, ClientActions&);
   const char* broken_invariant() const { return machine_.broken_invariant(); }
   std::uint64_t fingerprint() const { return machine_.fingerprint(); }
   // An action that the machine of `from` could take now as this machine would take it; nothing when what it
   // is about does not exist here.
-  std::optional<Action> renamed(const Action&, const ClientPlayer& from) const;
+  std::optional<ClientAction> renamed(const ClientAction&, const ClientPlayer& from) const;
 
  private:
   struct Connection {
@@ -70,7 +70,7 @@ class ClientPlayer {
   bool rename(std::uint16_t& permit, const ClientPlayer& from) const;
   template <class A>
   bool rename_fields(A&, const ClientPlayer& from) const;
-  void observe(const ActionList&);
+  void observe(const ClientActions&);
   void posted(ConKey key, std::uint64_t cookie);
 
   ClientSession machine_;

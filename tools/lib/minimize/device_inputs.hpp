@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/proto/actions.hpp"
 #include "core/record/kinds.hpp"
 
 namespace rtrs::tools {
@@ -45,9 +46,10 @@ auto& unboxed(T& value) noexcept {
   else
     return *value;
 }
+// Of sessions and of devices.
 template <class Visit, class Variant>
 decltype(auto) visit_event(Visit&& visit, Variant& variant) {
-  return std::visit([&visit](auto& one) -> decltype(auto) { return visit(unboxed(one)); }, variant);
+  return visit_action([&visit](auto& one) -> decltype(auto) { return visit(unboxed(one)); }, variant);
 }
 // Null where the variant holds another one.
 template <class Event, class Variant>

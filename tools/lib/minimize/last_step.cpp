@@ -12,25 +12,10 @@ namespace {
 
 using Leaves = std::vector<std::uint64_t>;
 
-// The alternative, control actions counted on.
-std::size_t kind_of(const Action& action) {
-  const auto* control = std::get_if<ControlAction>(&action);
-  return action.index() + (control == nullptr ? 0 : control->index());
-}
-template <class DeviceAction>
-std::size_t kind_of(const DeviceAction& action) {
-  return action.index();
-}
-
-template <class Visit>
-void visit_action(auto& action, Visit visit) {
-  visit_event(
-      [&](auto& one) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(one)>, ControlAction>)
-          std::visit([&](auto& control) { visit(control); }, one);
-        else
-          visit(one);
-      },
+template <class AnyAction>
+std::size_t kind_of(const AnyAction& action) {
+  return visit_event(
+      [](const auto& one) -> std::size_t { return trace::kKindOf<std::remove_cvref_t<decltype(one)>>; },
       action);
 }
 
@@ -52,34 +37,40 @@ void visit_numbers(One& action, Visit visit) {
 template <class AnyAction>
 Leaves leaves_of(const AnyAction& action) {
   Leaves leaves;
-  visit_action(action, [&leaves](const auto& one) {
-    visit_numbers(one, [&leaves](const auto& field) { leaves.push_back(static_cast<std::uint64_t>(field)); });
-  });
+  visit_event(
+      [&leaves](const auto& one) {
+        visit_numbers(one,
+                      [&leaves](const auto& field) { leaves.push_back(static_cast<std::uint64_t>(field)); });
+      },
+      action);
   return leaves;
 }
 
 template <class AnyAction>
 void set_leaves(AnyAction& action, const Leaves& leaves) {
   std::size_t next = 0;
-  visit_action(action, [&](auto& one) {
-    visit_numbers(
-        one, [&](auto& field) { field = static_cast<std::remove_cvref_t<decltype(field)>>(leaves[next++]); });
-  });
+  visit_event(
+      [&](auto& one) {
+        visit_numbers(one, [&](auto& field) {
+          field = static_cast<std::remove_cvref_t<decltype(field)>>(leaves[next++]);
+        });
+      },
+      action);
 }
 
 template <class AnyAction>
 std::string words(const AnyAction& action) {
-  std::string text;
-  visit_action(action, [&text](const auto& one) {
-    constexpr trace::KindId kind = trace::kKindOf<std::remove_cvref_t<decltype(one)>>;
-    std::uint8_t bytes[trace::kMaxBuiltinRecord];
-    const std::uint8_t* const end = trace::put_fields(bytes, one);
-    const trace::EventInfo& event = *trace::builtin_schema().find(kind);
-    std::vector<trace::Value> values(event.fields.size());
-    trace::get_values(bytes, end, event, values.data());
-    text = event.name + ' ' + trace::fields_text(event, values, trace::builtin_schema());
-  });
-  return text;
+  return visit_event(
+      [](const auto& one) {
+        constexpr trace::KindId kind = trace::kKindOf<std::remove_cvref_t<decltype(one)>>;
+        std::uint8_t bytes[trace::kMaxBuiltinRecord];
+        const std::uint8_t* const end = trace::put_fields(bytes, one);
+        const trace::EventInfo& event = *trace::builtin_schema().find(kind);
+        std::vector<trace::Value> values(event.fields.size());
+        trace::get_values(bytes, end, event, values.data());
+        return event.name + ' ' + trace::fields_text(event, values, trace::builtin_schema());
+      },
+      action);
 }
 
 // Where two steps part, in a way that does not depend on names.
@@ -252,9 +243,11 @@ class SearchIn final : public Base {
   static bool is_beyond([[maybe_unused]] const AnyAction& action, [[maybe_unused]] const Machine& trace) {
     bool beyond = false;
     if constexpr (std::is_same_v<Machine, ClientInputs>) {
-      visit_action(action, [&](const auto& one) {
-        if constexpr (requires { one.key; }) beyond = one.key.con >= trace.config.con_num;
-      });
+      visit_event(
+          [&](const auto& one) {
+            if constexpr (requires { one.key; }) beyond = one.key.con >= trace.config.con_num;
+          },
+          action);
     }
     return beyond;
   }

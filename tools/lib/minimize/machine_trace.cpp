@@ -33,9 +33,9 @@ template <class Variant, class... Alternatives>
 bool read_action(Variant& out, const Record& record, const trace::Compatibility& compatibility,
                  std::type_identity<std::variant<Alternatives...>>) {
   const auto try_one = [&]<class T>(std::type_identity<T>) {
-    if constexpr (std::is_same_v<T, ControlAction>) {
-      ControlAction control;
-      if (!read_action(control, record, compatibility, std::type_identity<ControlAction>{})) return false;
+    if constexpr (kIsVariant<T>) {
+      T control;
+      if (!read_action(control, record, compatibility, std::type_identity<T>{})) return false;
       out = control;
       return true;
     } else {

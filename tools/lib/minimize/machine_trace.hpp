@@ -33,7 +33,7 @@ struct InputMeta {
   std::uint32_t gives = 0;
 };
 
-template <class Config, class Input, class RecordedAction = Action>
+template <class Config, class Input, class RecordedAction>
 struct MachineInputs {
   Config config;
   std::uint16_t session = 0;  // servers
@@ -42,8 +42,8 @@ struct MachineInputs {
   std::vector<RecordedAction> actions;
 };
 struct NoConfig {};
-using ClientInputs = MachineInputs<ClientConfig, ClientInput>;
-using ServerInputs = MachineInputs<ServerConfig, ServerInput>;
+using ClientInputs = MachineInputs<ClientConfig, ClientInput, ClientAction>;
+using ServerInputs = MachineInputs<ServerConfig, ServerInput, ServerAction>;
 using ClientDevicesInputs = MachineInputs<NoConfig, ClientDevicesInput, ClientDevicesAction>;
 using ServerDevicesInputs = MachineInputs<rnbd::ServerOptions, ServerDevicesInput, ServerDevicesAction>;
 

@@ -51,8 +51,8 @@ class Conversation {
   template <class Input>
   void feed_forgetting(Input input) {
     step(input);
-    ActionList other;
-    for (const Action& action : actions_)
+    ClientActions other;
+    for (const ClientAction& action : actions_)
       if (!std::holds_alternative<Complete>(action)) other.push(action);
     recorder_.actions(1, other);
   }
@@ -79,7 +79,7 @@ class Conversation {
 
   Recorder recorder_;
   ClientSession machine_;
-  ActionList actions_;
+  ClientActions actions_;
   Nanos now_ = 1;
 };
 

@@ -25,11 +25,8 @@ int append_begin(trace::Writer& writer, const MachineTrace& machine, const Serve
   return writer.append(trace::kKindOf<trace::BeginServerDevices>, machine.instance, &begin);
 }
 
+template <class Action>
 int append_action(trace::Writer& writer, InstanceId instance, const Action& action) {
-  return writer.append_action(instance, action);
-}
-template <class DeviceAction>
-int append_action(trace::Writer& writer, InstanceId instance, const DeviceAction& action) {
   return visit_event(
       [&](const auto& one) {
         return writer.append(trace::kKindOf<std::remove_cvref_t<decltype(one)>>, instance, &one);

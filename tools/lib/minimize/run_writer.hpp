@@ -15,8 +15,8 @@ namespace rtrs::tools {
 using Inputs = std::vector<std::uint32_t>;
 
 // Of the machine's kind.
-using RecordedActions =
-    std::variant<std::vector<Action>, std::vector<ClientDevicesAction>, std::vector<ServerDevicesAction>>;
+using RecordedActions = std::variant<std::vector<ClientAction>, std::vector<ServerAction>,
+                                     std::vector<ClientDevicesAction>, std::vector<ServerDevicesAction>>;
 
 struct Written {
   int error = 0;  // positive errno

@@ -14,7 +14,7 @@ std::optional<ServerInput> ServerPlayer::prepare(const ServerInput& input, std::
       input);
 }
 
-void ServerPlayer::step(const ServerInput& input, ActionList& actions) {
+void ServerPlayer::step(const ServerInput& input, ServerActions& actions) {
   std::visit([&](const auto& one) { machine_.on(one, actions); }, input);
   observe(actions);
 }
@@ -146,20 +146,13 @@ bool ServerPlayer::rename_fields(A& action) const {
   return true;
 }
 
-std::optional<Action> ServerPlayer::renamed(const Action& action, const ServerPlayer&) const {
-  std::optional<Action> result = action;
-  const bool known = std::visit(
-      [&](auto& one) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(one)>, ControlAction>)
-          return std::visit([&](auto& control) { return rename_fields(control); }, one);
-        else
-          return rename_fields(one);
-      },
-      *result);
+std::optional<ServerAction> ServerPlayer::renamed(const ServerAction& action, const ServerPlayer&) const {
+  std::optional<ServerAction> result = action;
+  const bool known = visit_action([&](auto& one) { return rename_fields(one); }, *result);
   return known ? result : std::nullopt;
 }
 
-void ServerPlayer::observe(const ActionList& actions) {
+void ServerPlayer::observe(const ServerActions& actions) {
   const auto posted = [this](ConKey key, std::uint64_t cookie) {
     Connection* con = at(key);
     if (con == nullptr) return;
@@ -168,7 +161,7 @@ void ServerPlayer::observe(const ActionList& actions) {
     con->unsignalled = 0;
     con->cookies.push_back(cookie);
   };
-  for (const Action& action : actions) {
+  for (const ServerAction& action : actions) {
     if (const auto* response = std::get_if<PostResponse>(&action)) {
       posted(response->key, response->cookie);
     } else if (const auto* imm = std::get_if<PostImm>(&action)) {
@@ -188,7 +181,7 @@ void ServerPlayer::observe(const ActionList& actions) {
         at->second.invalidating = true;
         break;
       }
-    } else if (const auto* control = std::get_if<ControlAction>(&action)) {
+    } else if (const auto* control = std::get_if<ServerControlAction>(&action)) {
       if (const auto* disconnect = std::get_if<Disconnect>(control)) {
         if (Connection* con = at(disconnect->key)) con->disconnected = true;
       } else if (const auto* info = std::get_if<SendInfoRsp>(control)) {

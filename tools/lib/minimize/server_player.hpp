@@ -14,18 +14,17 @@ namespace rtrs::tools {
 class ServerPlayer {
  public:
   using Input = ServerInput;
-  using Actions = ActionList;
-  explicit ServerPlayer(const MachineInputs<ServerConfig, ServerInput>& trace)
-      : machine_(trace.config, trace.session) {}
+  using Actions = ServerActions;
+  explicit ServerPlayer(const ServerInputs& trace) : machine_(trace.config, trace.session) {}
 
   // The input as it has to be fed, `number` is its index in the trace; nothing when it is impossible. What it
   // stands for counts as having happened, so step() has to follow.
   std::optional<ServerInput> prepare(const ServerInput&, std::uint32_t number, const InputMeta&);
-  void step(const ServerInput&, ActionList&);
+  void step(const ServerInput&, ServerActions&);
   const char* broken_invariant() const { return rtrs::broken_invariant(machine_); }
   std::uint64_t fingerprint() const { return machine_.fingerprint(); }
   // As ClientPlayer::renamed().
-  std::optional<Action> renamed(const Action&, const ServerPlayer& from) const;
+  std::optional<ServerAction> renamed(const ServerAction&, const ServerPlayer& from) const;
 
  private:
   struct Connection {
@@ -62,7 +61,7 @@ class ServerPlayer {
   bool can(Continued&, const InputMeta&, std::uint32_t);
   template <class A>
   bool rename_fields(A&) const;
-  void observe(const ActionList&);
+  void observe(const ServerActions&);
 
   ServerSession machine_;
   std::map<std::uint32_t, Connection> connections_;  // by epoch, which the driver never uses twice

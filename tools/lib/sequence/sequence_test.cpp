@@ -33,10 +33,10 @@ class Conversation : public testing::Test {
     std::remove(server_file_.c_str());
   }
 
-  template <class Input, class... Actions>
+  template <class List, class Input, class... Actions>
   static void step(Recorder& recorder, InstanceId instance, const Input& input, const Actions&... actions) {
     recorder.input(instance, input);
-    ActionList list;
+    List list;
     (list.push(actions), ...);
     recorder.actions(instance, list);
   }
@@ -46,17 +46,20 @@ class Conversation : public testing::Test {
     Recorder recorder(64);
     ASSERT_EQ(recorder.open_file(client_file_.c_str(), {"test", "client", "wires", 0, {}}), 0);
     recorder.begin(0, 0, MachineKind::client_session, ClientConfig{});
-    step(recorder, 0, PathAdded{10, 0}, Connect{key, 2, 1, wire::Extensions::none, true},
-         PathChanged{0, PathState::connecting, Reason::none, 0, 1, 0});
-    step(recorder, 0, Connected{milliseconds(2), key, 4096, 4096, 0, kDepth}, SendInfoReq{key, 0});
-    step(recorder, 0, InfoAccepted{milliseconds(4), key},
-         PathChanged{0, PathState::connected, Reason::none, 0, 0, 0}, LinkChanged{true});
-    step(recorder, 0, Submitted{milliseconds(5), 3, Direction::write, false, false, 0, 4096, 24},
-         PostRequest{key, wire::encode_io_req(kDepth, 3, 4096), 3, 0, false, 0});
-    step(recorder, 0, ImmReceived{milliseconds(8), key, wire::encode_io_rsp(wire::ImmType::io_rsp, 3, 0)},
-         Complete{3, Errc::ok, 0});
-    step(recorder, 0, DeadlineReached{milliseconds(9)},
-         PostImm{key, wire::encode_hb(wire::ImmType::hb_msg), 0});
+    step<ClientActions>(recorder, 0, PathAdded{10, 0}, Connect{key, 2, 1, wire::Extensions::none, true},
+                        PathChanged{0, PathState::connecting, Reason::none, 0, 1, 0});
+    step<ClientActions>(recorder, 0, Connected{milliseconds(2), key, 4096, 4096, 0, kDepth},
+                        SendInfoReq{key, 0});
+    step<ClientActions>(recorder, 0, InfoAccepted{milliseconds(4), key},
+                        PathChanged{0, PathState::connected, Reason::none, 0, 0, 0}, LinkChanged{true});
+    step<ClientActions>(recorder, 0,
+                        Submitted{milliseconds(5), 3, Direction::write, false, false, 0, 4096, 24},
+                        PostRequest{key, wire::encode_io_req(kDepth, 3, 4096), 3, 0, false, 0});
+    step<ClientActions>(recorder, 0,
+                        ImmReceived{milliseconds(8), key, wire::encode_io_rsp(wire::ImmType::io_rsp, 3, 0)},
+                        Complete{3, Errc::ok, 0});
+    step<ClientActions>(recorder, 0, DeadlineReached{milliseconds(9)},
+                        PostImm{key, wire::encode_hb(wire::ImmType::hb_msg), 0});
     EXPECT_EQ(recorder.close_file(), 0);
   }
 
@@ -68,17 +71,18 @@ class Conversation : public testing::Test {
     Recorder recorder(64);
     ASSERT_EQ(recorder.open_file(server_file_.c_str(), {"test", "server", "wires", 0, {}}), 0);
     recorder.begin(at(0), 1, MachineKind::server_session, config, 0);
-    step(
+    step<ServerActions>(
         recorder, 1,
         ConnectRequested{at(milliseconds(1)), key, 5, 1, wire::Uuid{{1}}, 2, 1, wire::Extensions::none, true},
         Accept{key, 5, 0}, PathChanged{0, PathState::connecting, Reason::none, 0, 0, 0});
-    step(recorder, 1, InfoRequested{at(milliseconds(3)), key, 0}, SendInfoRsp{key, 0},
-         PathChanged{0, PathState::connected, Reason::none, 0, 0, 0});
-    step(recorder, 1,
-         RequestArrived{at(milliseconds(6)), key, 4096, 24, 3, 0, Direction::write, false, false},
-         Deliver{key, 3, 1, false});
-    step(recorder, 1, Responded{at(milliseconds(7)), 3, 1, 0},
-         PostResponse{key, wire::encode_io_rsp(wire::ImmType::io_rsp, 3, 0), 3, false, false, false, 0});
+    step<ServerActions>(recorder, 1, InfoRequested{at(milliseconds(3)), key, 0}, SendInfoRsp{key, 0},
+                        PathChanged{0, PathState::connected, Reason::none, 0, 0, 0});
+    step<ServerActions>(
+        recorder, 1, RequestArrived{at(milliseconds(6)), key, 4096, 24, 3, 0, Direction::write, false, false},
+        Deliver{key, 3, 1, false});
+    step<ServerActions>(
+        recorder, 1, Responded{at(milliseconds(7)), 3, 1, 0},
+        PostResponse{key, wire::encode_io_rsp(wire::ImmType::io_rsp, 3, 0), 3, false, false, false, 0});
     EXPECT_EQ(recorder.close_file(), 0);
   }
 
@@ -163,9 +167,9 @@ TEST_F(Conversation, AProcessThatBeginsAnewHasNoRequestsUnderWay) {
   Recorder recorder(64);
   ASSERT_EQ(recorder.open_file(client_file_.c_str(), {"test", "client", "wires", 0, {}}), 0);
   recorder.begin(0, 0, MachineKind::client_session, ClientConfig{});
-  step(recorder, 0, Submitted{10, 3, Direction::read, false, false, 0, 512, 24});
+  step<ClientActions>(recorder, 0, Submitted{10, 3, Direction::read, false, false, 0, 512, 24});
   recorder.begin(20, 0, MachineKind::client_session, ClientConfig{});
-  step(recorder, 0, PathAdded{30, 0});
+  step<ClientActions>(recorder, 0, PathAdded{30, 0});
   recorder.state(0, 4711);
   ASSERT_EQ(recorder.close_file(), 0);
   const Story story = build_story({client_file_}, {}, code_);
@@ -180,7 +184,7 @@ TEST_F(Conversation, DevicesAreStepsOfTheirSession) {
   Recorder recorder(64);
   ASSERT_EQ(recorder.open_file(client_file_.c_str(), {"test", "client", "wires", 0, {}}), 0);
   recorder.begin(0, 0, MachineKind::client_session, ClientConfig{});
-  step(recorder, 0, PathAdded{10, 0});
+  step<ClientActions>(recorder, 0, PathAdded{10, 0});
   recorder.begin(kClientDevices, trace::BeginClientDevices{20});
   rnbd::ClientActions actions;
   recorder.input(kClientDevices, trace::MapRequested{30, {}, trace::name_text("disk")});

@@ -80,7 +80,7 @@ class Client {
   }
   Recorder& recorder_;
   ClientSession session_;
-  ActionList actions_;
+  ClientActions actions_;
   Nanos now_ = 100;
 };
 
@@ -296,7 +296,7 @@ TEST(State, TextAndDifferences) {
   ClientConfig config;
   ClientSession session(config);
   const StateText before = state_text(session);
-  ActionList actions;
+  ClientActions actions;
   session.on(PathAdded{10, 0}, actions);
   const std::vector<std::string> lines = differences(before, state_text(session));
   EXPECT_NE(std::find(lines.begin(), lines.end(), "paths[0].state: - -> connecting"), lines.end());
@@ -309,7 +309,7 @@ TEST(State, ComesBackFromBytes) {
   ClientConfig config;
   config.seed = 99;
   ClientSession session(config);
-  ActionList actions;
+  ClientActions actions;
   session.on(PathAdded{10, 0}, actions);
   std::vector<std::uint8_t> bytes(state::bound(session));
   const std::uint8_t* const end = state::save(bytes.data(), session);

@@ -30,7 +30,7 @@ class RecorderTest : public ::testing::Test {
   static void feed(Recorder& recorder, unsigned from, unsigned to) {
     for (unsigned i = from; i < to; ++i) {
       recorder.input(3, ImmReceived{i, {1, 2, 3}, i});
-      ActionList actions;
+      ClientActions actions;
       for (unsigned n = 0; n < i % 3; ++n) actions.push(Complete{static_cast<std::uint16_t>(i), Errc::ok, 0});
       recorder.actions(3, actions);
     }
@@ -119,7 +119,7 @@ TEST_F(RecorderTest, RingGrowsWithTheMachinesThatAreWatched) {
   for (unsigned round = 0; round < kRounds; ++round) {
     for (InstanceId instance = 0; instance < kMachines; ++instance) {
       recorder.input(instance, ImmReceived{1000 + round, {1, 2, 3}, round});
-      recorder.actions(instance, ActionList{});
+      recorder.actions(instance, ClientActions{});
     }
   }
   const std::uint64_t inputs = kMachines * kRounds;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/proto/actions.hpp"
@@ -20,15 +21,10 @@ class Effects {
     bytes_.clear();
     ends_.clear();
   }
-  void add(const Action& action) {
-    KindId kind = 0;
-    const std::uint8_t* const end = put_action_fields(scratch_, action, kind);
-    add(kind, end);
+  template <class... Actions>
+  void add(const std::variant<Actions...>& action) {
+    visit_action([this](const auto& one) { add_event(one); }, action);
   }
-  void add(const RegistryAction& action) {
-    std::visit([this](const auto& one) { add_event(one); }, action);
-  }
-  // Of a machine whose actions are no Action.
   template <class T>
   void add_event(const T& value) {
     static_assert(KindOf<T>::category == EventClass::action);

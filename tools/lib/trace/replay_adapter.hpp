@@ -24,7 +24,7 @@ const char* load_state(Machine& machine, std::string_view bytes, std::uint64_t l
   }
 }
 
-template <class Machine, class Inputs, class Actions = ActionList>
+template <class Machine, class Inputs, class Actions>
 class ReplayAdapter;
 
 template <class Machine, class... Inputs, class Actions>

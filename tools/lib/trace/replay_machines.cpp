@@ -40,12 +40,13 @@ std::unique_ptr<ReplayMachine> make(const Record& record, const FieldMap& map, s
     case kKindOf<BeginClient>: {
       const auto begin = get_struct<BeginClient>(record, map);
       if (refused(problem_of(begin))) return nullptr;
-      return std::make_unique<ReplayAdapter<ClientSession, ClientInput>>(begin.config);
+      return std::make_unique<ReplayAdapter<ClientSession, ClientInput, ClientActions>>(begin.config);
     }
     case kKindOf<BeginServerSession>: {
       const auto begin = get_struct<BeginServerSession>(record, map);
       if (refused(problem_of(begin))) return nullptr;
-      return std::make_unique<ReplayAdapter<ServerSession, ServerInput>>(begin.config, begin.session);
+      return std::make_unique<ReplayAdapter<ServerSession, ServerInput, ServerActions>>(begin.config,
+                                                                                        begin.session);
     }
     case kKindOf<BeginServerRegistry>: {
       const auto begin = get_struct<BeginServerRegistry>(record, map);
@@ -66,9 +67,10 @@ std::unique_ptr<ReplayMachine> make(const Record& record, const FieldMap& map, s
 std::unique_ptr<ReplayMachine> blank(MachineKind kind) {
   switch (kind) {
     case MachineKind::client_session:
-      return std::make_unique<ReplayAdapter<ClientSession, ClientInput>>(ClientConfig{});
+      return std::make_unique<ReplayAdapter<ClientSession, ClientInput, ClientActions>>(ClientConfig{});
     case MachineKind::server_session:
-      return std::make_unique<ReplayAdapter<ServerSession, ServerInput>>(ServerConfig{}, std::uint16_t{0});
+      return std::make_unique<ReplayAdapter<ServerSession, ServerInput, ServerActions>>(ServerConfig{},
+                                                                                        std::uint16_t{0});
     case MachineKind::server_registry:
       return std::make_unique<ReplayAdapter<ServerRegistry, RegistryInput, RegistryActions>>(ServerConfig{});
     case MachineKind::client_devices:

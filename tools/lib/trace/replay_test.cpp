@@ -17,10 +17,10 @@ namespace {
 // Answers every immediate with (imm % 3) completions of its running number.
 class Toy {
  public:
-  void on(const ImmReceived& in, ActionList& actions) noexcept {
+  void on(const ImmReceived& in, ClientActions& actions) noexcept {
     for (unsigned i = 0; i < in.imm % 3; ++i) actions.push(Complete{count_++, Errc::ok, 0});
   }
-  void on(const DeadlineReached&, ActionList&) noexcept { count_ += 100; }
+  void on(const DeadlineReached&, ClientActions&) noexcept { count_ += 100; }
   std::uint64_t fingerprint() const { return count_; }
 
  private:
@@ -30,7 +30,7 @@ using ToyInputs = std::variant<ImmReceived, DeadlineReached>;
 
 std::unique_ptr<ReplayMachine> make_toy(const Record& record, const FieldMap&, std::string&) {
   if (record.event->id != kKindOf<BeginClient>) return nullptr;
-  return std::make_unique<ReplayAdapter<Toy, ToyInputs>>();
+  return std::make_unique<ReplayAdapter<Toy, ToyInputs, ClientActions>>();
 }
 
 // What a recorder would have written, with a hook to change records on the way.
@@ -50,9 +50,9 @@ class ChoiceLog {
   void imm(InstanceId instance, std::uint32_t imm) {
     const ImmReceived in{++now_, {0, 0, 1}, imm};
     put(instance, in);
-    ActionList actions;
+    ClientActions actions;
     toys_[instance].on(in, actions);
-    for (const Action& action : actions) EXPECT_EQ(writer_.append_action(instance, action), 0);
+    for (const ClientAction& action : actions) put(instance, std::get<Complete>(action));
   }
   void hash(InstanceId instance) { put(instance, StateHash{toys_[instance].fingerprint()}); }
   ReplayResult replay(bool complete = true) {
@@ -220,10 +220,8 @@ class CoreRun {
     feed(PathAdded{10, 0});
     for (unsigned attempt = 1; attempt < 12; ++attempt) {
       std::vector<ConKey> keys;
-      for (const Action& action : actions_) {
-        if (const auto* control = std::get_if<ControlAction>(&action)) {
-          if (const auto* connect = std::get_if<Connect>(control)) keys.push_back(connect->key);
-        }
+      for (const ClientAction& action : actions_) {
+        if (const auto* connect = action_if<Connect>(action)) keys.push_back(connect->key);
       }
       connects_ += keys.size();
       for (const ConKey& key : keys) feed(ConnectFailed{now_ += 1000, key, Reason::connect_refused, 0});
@@ -247,7 +245,7 @@ class CoreRun {
  private:
   Recorder recorder_;
   ClientSession session_;
-  ActionList actions_;
+  ClientActions actions_;
   Nanos now_ = 100;
   std::size_t connects_ = 0;
   std::string path_;
