@@ -84,8 +84,10 @@ void ClientSpec::input() {
     case Kind::PathRemoveRequested:
     case Kind::PathDisconnectRequested:
     case Kind::PathReconnectRequested:
-    case Kind::PolicyChanged:
     case Kind::Continued:
+      return;
+    case Kind::PolicyChanged:
+      settings_.policy = event_.policy;
       return;
     default:
       return on_connection_input();
@@ -179,6 +181,8 @@ void ClientSpec::end_path_step(Path& path, unsigned index) {
     context().check(path.state != PathState::connecting, Rule::path_connected,
                     "INFO_RSP was accepted and the path is not connected", "PathChanged to connected");
   path.must_end = path.ended = path.info_accepted = false;
+  if (whole_ && path.state == PathState::connected)
+    for (Connection& con : path.cons) con.balance(context(), settings_.imm_consumes_receive ? depth() : 0);
   if (path.heartbeat.running())
     path.heartbeat.end_step(context(), !path.cons.empty() && path.cons[0].has_room(settings_.send_depth));
 }

@@ -37,6 +37,9 @@ class ClientSpec {
     bool probe = false;
     std::uint32_t proven = 0;  // incarnations up to this one are dead at the server
     Heartbeat heartbeat;
+    std::uint32_t flying = 0;  // requests
+    std::optional<Time> latency{
+        0};  // of its last heartbeat since it came up; 0: none yet, nothing: not known
     // Of the step under way:
     bool must_end = false;  // an event says that the path is lost
     Rule must_end_rule = Rule::path_teardown;
@@ -60,6 +63,9 @@ class ClientSpec {
     std::optional<std::uint8_t> generation;  // of its last use on the wire
     bool described = false;                  // the fields below are known
     bool service = false;
+    bool fresh = false;       // submitted, and not posted yet
+    std::uint64_t order = 0;  // of all that were submitted
+    std::uint16_t affinity = 0;
     bool offers_invalidation = false;
     std::uint32_t data_len = 0;
     std::uint32_t usr_len = 0;
@@ -120,6 +126,13 @@ class ClientSpec {
   void check_silence(const Path& path);
   void hold(unsigned path);
 
+  // client_choice.cpp
+  bool has_room(const Path& path, const Permit& permit) const;
+  bool is_preferred(unsigned index, unsigned other) const;
+  void check_choice(const Permit& permit);
+  void check_affinity(const Path& path, const Permit& permit);
+  void check_order(Permit& permit, Connection& con);
+
   Findings& findings_;
   unsigned machine_;
   bool whole_;  // the beginning was seen
@@ -134,6 +147,8 @@ class ClientSpec {
   std::uint32_t max_io_size_ = 0;
   std::uint32_t max_hdr_size_ = 0;
   unsigned connected_ = 0;
+  unsigned turn_ = 0;            // the path where round-robin goes on
+  std::uint64_t submitted_ = 0;  // requests
   std::optional<bool> link_;
   bool counts_known_;
   bool closing_ = false;

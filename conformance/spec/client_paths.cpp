@@ -221,6 +221,8 @@ void ClientSpec::path_changed() {
     path.came_up = true;
     if (path.epoch != 0 && path.proven < path.epoch - 1) path.proven = path.epoch - 1;
     path.heartbeat.start(event_.now, settings_);
+    path.flying = 0;
+    path.latency = 0;
     for (Connection& con : path.cons) con.heard_at = event_.now;
   } else {
     if (event_.reason == Reason::connection_silent && from == S::connected) check_silence(path);

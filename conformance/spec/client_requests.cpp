@@ -57,6 +57,9 @@ void ClientSpec::submitted() {
   permit.slot.set(Slot{Phase::queued, false, 0, 0, 0, 0, event_.now, 0});
   permit.described = true;
   permit.service = event_.service;
+  permit.affinity = event_.affinity;
+  permit.order = ++submitted_;
+  permit.fresh = true;
   permit.offers_invalidation = event_.offers_invalidation;
   permit.data_len = event_.data_len;
   permit.usr_len = event_.usr_len;
@@ -70,6 +73,10 @@ void ClientSpec::imm_received(Path& path) {
   if (Connection* con = find(event_.key)) {
     con->heard_at = event_.now;
     con->unanswered = con->unanswered && type != kHbAck;
+  }
+  if (type == kHbAck && event_.key.con == 0) {
+    const std::optional<Time> asked = path.heartbeat.asked();
+    path.latency = asked ? std::optional(event_.now - *asked) : std::nullopt;
   }
   const bool is_response = type == kIoRsp || type == kIoRspInv;
   if (is_response && !path.fresh_keys) return response(path);
@@ -142,10 +149,11 @@ void ClientSpec::response(Path& path) {
   permit.slot.set(
       Slot{Phase::answered, false, 0, 0, 0, static_cast<std::uint16_t>(response_errno(event_.imm)), 0, 0});
   answered_ = static_cast<std::uint16_t>(id);
+  if (path.flying > 0) --path.flying;
 }
 
 void ClientSpec::post_request() {
-  const Path& path = path_at(event_.key.path);
+  Path& path = path_at(event_.key.path);
   Permit& permit = permit_at(event_.permit);
   context().check(
       path.state == kConnected || path.state == PathState::unknown, Rule::request_path,
@@ -163,8 +171,13 @@ void ClientSpec::post_request() {
   }
   findings_.ambiguity(permit.slot.size());
   check_request(path, permit);
-  if (Connection* con = find(event_.key); con != nullptr && con->live(context()))
+  check_choice(permit);
+  check_affinity(path, permit);
+  ++path.flying;
+  if (Connection* con = find(event_.key); con != nullptr && con->live(context())) {
+    check_order(permit, *con);
     con->post(context(), 1, event_.cookie, settings_.send_depth);
+  }
 }
 
 bool ClientSpec::move_to_flight(Permit& permit) {

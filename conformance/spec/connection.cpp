@@ -90,6 +90,19 @@ void Connection::take_receive(const RuleContext& context) {
     --receives_;
 }
 
+void Connection::balance(const RuleContext& context, std::uint32_t least) {
+  const bool first = !usual_receives_;
+  const std::uint64_t usual = first ? receives_ : *usual_receives_;
+  usual_receives_ = receives_;
+  context.check(
+      receives_ == usual && (!first || receives_ >= least), Rule::receive_balance,
+      [&] { return to_string(key_) + " has " + std::to_string(receives_) + " receives"; },
+      [&] {
+        return first ? "at least " + std::to_string(least)
+                     : std::to_string(usual) + ", as before: PostReceive for each that was taken";
+      });
+}
+
 void Connection::post(const RuleContext& context, std::uint32_t entries, std::uint64_t cookie,
                       std::uint32_t depth) {
   outstanding_ += entries;

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 
 #include "conformance/spec/findings.hpp"
@@ -34,6 +35,9 @@ class Connection {
   void post_receives(std::uint32_t count) noexcept { receives_ += count; }
   void take_receive(const RuleContext& context);
   std::uint64_t receives() const noexcept { return receives_; }
+  // At the end of a step of a connected path; the first such step says how many there are from then on.
+  // `least`: what may arrive before the next step.
+  void balance(const RuleContext& context, std::uint32_t least);
 
   void post(const RuleContext& context, std::uint32_t entries, std::uint64_t cookie, std::uint32_t depth);
   void completed(const RuleContext& context);
@@ -46,12 +50,17 @@ class Connection {
   bool was_outstanding = false;
   // Client: whether its last HB_MSG has no answer yet.
   bool unanswered = false;
-  bool has_room(std::uint32_t depth) const noexcept { return depth == 0 || outstanding_ < depth; }
+  // Client: the last request that was posted on it for the first time, by its number.
+  std::uint64_t last_request = 0;
+  bool has_room(std::uint32_t depth, std::uint32_t entries = 1) const noexcept {
+    return depth == 0 || outstanding_ + entries <= depth;
+  }
 
  private:
   Key key_;
   Phase phase_ = Phase::closed;
   std::uint64_t receives_ = 0;
+  std::optional<std::uint64_t> usual_receives_;
   std::uint64_t outstanding_ = 0;  // entries of the send queue
   std::uint64_t unsignalled_ = 0;  // of these, since the last signalled one
   std::deque<std::uint64_t> cookies_;

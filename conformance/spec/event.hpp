@@ -119,6 +119,7 @@ enum class Result : std::uint8_t {
   request_timeout,
 };
 enum class ReceiveKind : std::uint8_t { empty, message, info };
+enum class Policy : std::uint8_t { unknown, round_robin, min_inflight, min_latency };
 enum class WireOp : std::uint8_t { write, write_imm, send, send_imm, send_inv };
 std::string_view name_of(WireOp) noexcept;
 enum class CmKind : std::uint8_t { req, rep, rej, dreq, closed };
@@ -135,6 +136,7 @@ struct Settings {
   bool probe_deliveries = false;
   bool kernel_peer_replays = false;
   bool fence_failed_replays = false;
+  Policy policy = Policy::unknown;
   Time queue_timeout = kNever;
   Time request_timeout = kNever;
   Time fence_timeout = kNever;
@@ -160,6 +162,7 @@ struct Event {
   std::uint16_t error = 0;  // positive errno
   std::uint16_t queue_depth = 0;
   std::uint16_t session = 0;
+  std::uint16_t affinity = 0;
   std::uint8_t generation = 0;
   std::uint8_t extensions = 0;
   std::uint32_t imm = 0;
@@ -194,6 +197,7 @@ struct Event {
   Reason reason = Reason::other;
   Result result = Result::other;
   ReceiveKind receive = ReceiveKind::empty;
+  Policy policy = Policy::unknown;
   // Wire notes. `bytes`: head or private data, borrowed.
   WireOp op = WireOp::write;
   CmKind cm = CmKind::req;

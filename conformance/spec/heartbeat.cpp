@@ -10,7 +10,7 @@ void Heartbeat::start(Time now, const Settings& settings) {
   running_ = interval_ != 0;
   owes_ack_ = false;
   last_ = now;
-  states_.set(State{now + interval_, 0, false, false, false});
+  states_.set(State{now + interval_, 0, 0, false, false, false});
 }
 
 Heartbeat::State Heartbeat::ticked(State state, Time now) const {
@@ -20,8 +20,17 @@ Heartbeat::State Heartbeat::ticked(State state, Time now) const {
     return state;
   }
   state.deadline = now + interval_;
-  if (state.missed++ == 0) state.owes = true;
+  if (state.missed++ != 0) return state;
+  state.owes = true;
+  state.asked = now;
   return state;
+}
+
+std::optional<Time> Heartbeat::asked() const {
+  if (!running_ || states_.anything()) return std::nullopt;
+  const Time asked = states_.states().front().asked;
+  const bool known = states_.all([asked](const State& state) { return state.asked == asked; });
+  return known && asked != 0 ? std::optional(asked) : std::nullopt;
 }
 
 void Heartbeat::received(bool is_message) {

@@ -2,6 +2,7 @@
 // of them ran is not recorded: until something shows it, a tick may and may not have been.
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "conformance/spec/findings.hpp"
 #include "conformance/spec/possible_states.hpp"
@@ -14,6 +15,8 @@ class Heartbeat {
   void stop() noexcept { running_ = false; }
   bool running() const noexcept { return running_; }
   void received(bool is_message);
+  // When the tick was that asked for the last HB_MSG; nothing: not known, or none did yet.
+  std::optional<Time> asked() const;
   void deadline(Time now);
   // Posted. `probes`: something else may ask for it.
   void message(const RuleContext& context, bool probes);
@@ -28,6 +31,7 @@ class Heartbeat {
  private:
   struct State {
     Time deadline = 0;
+    Time asked = 0;
     std::uint32_t missed = 0;
     bool owes = false;     // an HB_MSG
     bool dead = false;     // this tick found too many missed

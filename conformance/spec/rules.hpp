@@ -39,6 +39,14 @@ namespace rtrs::spec {
   X(request_once, "request-once", "O2", "protocol section 5.1",                                              \
     "a request is posted once, and again only after a failover")                                             \
   X(request_path, "request-path", "O9", "protocol section 6.1", "a request is posted on a connected path")   \
+  X(request_choice, "request-choice", "O23", "core/proto/multipath.hpp",                                     \
+    "of the connected paths with room a request takes the one whose turn it is, or the first of those with " \
+    "the fewest requests or the shortest heartbeat, as the policy says")                                     \
+  X(request_affinity, "request-affinity", "O23", "core/proto/multipath.hpp",                                 \
+    "IO goes over connection 1 + affinity modulo the IO connections of its path")                            \
+  X(request_order, "request-order", "O23", "core/proto/inputs.hpp",                                          \
+    "the requests of a connection are posted in the order in which they were submitted; what fails over "    \
+    "has lost its place")                                                                                    \
   X(request_imm, "request-imm", "O13", "protocol section 1.3",                                               \
     "the immediate of a request is permit << (28 - log2up(depth)) | data length + user length")              \
   X(request_generation, "request-generation", "O13", "docs/architecture.md",                                 \
@@ -73,6 +81,9 @@ namespace rtrs::spec {
     "link events alternate and say whether a path is connected")                                          \
   X(receive_room, "receive-room", "O11", "protocol section 1.2",                                          \
     "a message arrives only where a receive was posted for it")                                           \
+  X(receive_balance, "receive-balance", "O11", "protocol section 11, invariant 19",                       \
+    "each connection of a connected path has receives for all requests that may be under way, and each "  \
+    "that a message took is posted again in the same step")                                               \
   X(send_room, "send-room", "O11", "protocol section 1.2",                                                \
     "posted work that has not completed fits the send queue")                                             \
   X(send_signal, "send-signal", "O11", "protocol section 1.2",                                            \

@@ -159,6 +159,9 @@ void ServerSpec::end_path_step(Path& path, unsigned index) {
     context().check(path.state != PathState::connecting, Rule::info_answer,
                     "INFO_REQ was neither answered nor refused", "SendInfoRsp, or the end of the path");
   path.must_end = path.ended = path.info_asked = false;
+  if (whole_ && path.state == PathState::connected)
+    for (Connection& con : path.cons)
+      con.balance(context(), settings_.imm_consumes_receive ? settings_.depth : 0);
   if (path.heartbeat.running())
     path.heartbeat.end_step(context(), !path.cons.empty() && path.cons[0].has_room(settings_.send_depth));
   for (Connection& con : path.cons) {

@@ -12,6 +12,7 @@ Settings settings() {
   settings.depth = kDepth;
   settings.send_depth = 8;
   settings.extensions = 7;
+  settings.policy = Policy::min_inflight;
   settings.queue_timeout = 60 * kSecond;
   settings.heartbeat_interval = 5 * kSecond;
   settings.heartbeat_missed_max = 5;
@@ -38,6 +39,11 @@ void connect(Story& story, std::uint16_t path, std::uint32_t epoch, std::uint32_
   for (std::uint16_t con = 0; con < 2; ++con)
     story.add(Kind::PostReceive, on(path, con, epoch, [](Event& e) { e.count = 16; }));
   story.add(Kind::PathChanged, path_is(path, PathState::connected));
+}
+
+// What a message took is posted again.
+void give_back(Story& story, std::uint16_t path, std::uint16_t con) {
+  story.add(Kind::PostReceive, on(path, con, 1, [](Event& e) { e.count = 1; }));
 }
 
 void submit(Story& story, std::uint16_t permit, bool reads) {
@@ -96,7 +102,7 @@ Story client_story() {
   submit(story, 0, false);
   story.add(Kind::PostRequest, request(0, 1, 0, 1));
   story.add(Kind::ImmReceived, response(0, 1, 0, 1));
-  story.add(Kind::PostReceive, on(0, 1, 1, [](Event& e) { e.count = 1; }));
+  give_back(story, 0, 1);
   story.add(Kind::Complete, complete(0));
   submit(story, 1, true);
   story.add(Kind::PostRequest, request(0, 1, 1, 1)).cookie = 2;
@@ -109,7 +115,9 @@ Story client_story() {
   }
   story.add(Kind::PostImm, on(0, 1, 1, [](Event& e) { e.imm = kHbMsg << 28; })).now = tick;
   story.add(Kind::ImmReceived, heartbeat(1, 1, kHbAck));
+  give_back(story, 1, 0);
   story.add(Kind::ImmReceived, heartbeat(1, 1, kHbMsg));
+  give_back(story, 1, 0);
   story.add(Kind::PostImm, heartbeat(1, 1, kHbAck));
   story.add(Kind::ConnectionLost, on(0, 1, 1));
   lose(story, 0, 1, PathState::draining);
@@ -118,11 +126,13 @@ Story client_story() {
   story.add(Kind::PathChanged, path_is(0, PathState::waiting));
   story.add(Kind::SendFenceReq, on(1, 0, 1, [](Event& e) { e.serial = 7, e.path = 0, e.recon_cnt = 1; }));
   story.add(Kind::FenceAnswered, on(1, 0, 1, [](Event& e) { e.serial = 7; }));
+  give_back(story, 1, 0);
   story.add(Kind::FailedOver, [](Event& e) { e.permit = 1, e.from = 0, e.to = 1, e.fenced = true; });
   story.add(Kind::PostRequest, request(1, 1, 1, 2));
   story.add(Kind::DeadlineReached);
   connect(story, 0, 2, kFenceFlag | kGenerationFlag, true);
   story.add(Kind::ImmReceived, response(1, 1, 1, 2, 5));
+  give_back(story, 1, 1);
   story.add(Kind::Complete, complete(1, Result::peer_error, 5));
   end(story);
   return story;
@@ -137,8 +147,10 @@ Story keyed_client_story() {
   submit(story, 1, true);
   story.add(Kind::PostRequest, request(0, 1, 1, 0));
   story.add(Kind::KeyInvalidated, on(0, 1, 1, [](Event& e) { e.permit = 1; }));
+  give_back(story, 0, 1);
   story.add(Kind::KeyedResponseReceived,
             on(0, 1, 1, [](Event& e) { e.imm = kIoRspInv << 28 | 1, e.chunk = 1, e.rkey = 77; }));
+  give_back(story, 0, 1);
   story.add(Kind::StoreKey, [](Event& e) { e.chunk = 1, e.rkey = 77; });
   story.add(Kind::Complete, complete(1));
   return story;
@@ -188,6 +200,36 @@ const std::vector<Spoiled> kClientCases = {
     {Rule::request_path, "over a path that is not connected",
      [](Story& s) {
        s.at(Kind::PostRequest, 2).key = Key{0, 1, 1};
+     }},
+    {Rule::request_choice, "the second of two idle paths",
+     [](Story& s) {
+       s.at(Kind::PostRequest).key = Key{1, 1, 1};
+     }},
+    {Rule::request_choice, "the same path twice, where they take turns",
+     [](Story& s) { s.at(Kind::BeginClient).settings.policy = Policy::round_robin; }},
+    {Rule::request_choice, "a path whose heartbeat was never answered",
+     [](Story& s) {
+       s.at(Kind::BeginClient).settings.policy = Policy::min_latency;
+       s.end_after(Kind::ImmReceived, 1);
+       give_back(s, 1, 0);
+       submit(s, 0, false);
+       s.add(Kind::PostRequest, request(0, 1, 0, 2));
+     }},
+    {Rule::request_choice, "another policy was set meanwhile",
+     [](Story& s) {
+       s.insert_after(Kind::Complete, 0, Kind::PolicyChanged,
+                      [](Event& e) { e.policy = Policy::round_robin; });
+       s.at(Kind::PostRequest, 1).key.path = 1;
+     }},
+    {Rule::request_affinity, "an affinity over the connection of another",
+     [](Story& s) { s.at(Kind::PostRequest).key.con = 2; }},
+    {Rule::request_order, "the later request first",
+     [](Story& s) {
+       s.end_after(Kind::Complete);
+       submit(s, 0, false);
+       submit(s, 1, false);
+       s.add(Kind::PostRequest, request(0, 1, 1, 1));
+       s.add(Kind::PostRequest, request(0, 1, 0, 2));
      }},
     {Rule::request_imm, "the offset is off by one", [](Story& s) { ++s.at(Kind::PostRequest).imm; }},
     {Rule::request_imm, "the next permit's bits",
@@ -239,6 +281,10 @@ const std::vector<Spoiled> kClientCases = {
     {Rule::link_events, "nobody told", [](Story& s) { s.drop(Kind::LinkChanged); }},
     {Rule::receive_room, "no receives", [](Story& s) { s.at(Kind::PostReceive, 2).count = 0; }},
     {Rule::receive_room, "none for INFO_RSP", [](Story& s) { s.drop(Kind::PostReceive); }},
+    {Rule::receive_balance, "what a response took is not posted again",
+     [](Story& s) { s.drop(Kind::PostReceive, 6); }},
+    {Rule::receive_balance, "more than was taken", [](Story& s) { s.at(Kind::PostReceive, 6).count = 2; }},
+    {Rule::receive_balance, "less than the depth", [](Story& s) { s.at(Kind::PostReceive, 2).count = 1; }},
     {Rule::send_room, "more than the queue",
      [](Story& s) {
        for (int i = 0; i < 9; ++i) s.repeat(Kind::PostImm, -1);

@@ -39,7 +39,9 @@ namespace rtrs::sim {
   X(promises, "O20", "what the options of a client promise holds: no timer strikes early, none is missing") \
   X(crowds, "O21",                                                                                          \
     "sessions of one client address stay within the limits, and the oldest half-open one gives way")        \
-  X(one_server, "O22", "a client makes no session at another server while it has one")
+  X(one_server, "O22", "a client makes no session at another server while it has one")                      \
+  X(order, "O23",                                                                                           \
+    "requests of one affinity keep their order, and each takes the path that the policy prefers (traces)")
 
 enum class Oracle : std::uint8_t {
 #define RTRS_SIM_ORACLE(name, id, rule) name,
@@ -48,7 +50,7 @@ enum class Oracle : std::uint8_t {
 };
 const char* id_of(Oracle) noexcept;
 const char* rule_of(Oracle) noexcept;
-inline constexpr unsigned kOracles = static_cast<unsigned>(Oracle::one_server) + 1;
+inline constexpr unsigned kOracles = static_cast<unsigned>(Oracle::order) + 1;
 
 struct Failure {
   Oracle oracle = Oracle::liveness;

@@ -55,6 +55,8 @@ constexpr Named kFields[] = {
     RTRS_FIELD("refusal_errno", error),
     RTRS_FIELD("queue_depth", queue_depth),
     RTRS_FIELD("session", session),
+    RTRS_FIELD("affinity", affinity),
+    RTRS_FIELD("policy", policy),
     RTRS_FIELD("generation", generation),
     RTRS_FIELD("extensions", extensions),
     RTRS_FIELD("imm", imm),
@@ -107,6 +109,7 @@ constexpr Named kFields[] = {
     RTRS_FIELD("config.probe_deliveries", settings.probe_deliveries),
     RTRS_FIELD("config.kernel_peer", settings.kernel_peer_replays),
     RTRS_FIELD("config.fence_failed", settings.fence_failed_replays),
+    RTRS_FIELD("config.policy", settings.policy),
     RTRS_FIELD("config.queue_timeout", settings.queue_timeout),
     RTRS_FIELD("config.request_timeout", settings.request_timeout),
     RTRS_FIELD("config.fence_timeout", settings.fence_timeout),
@@ -134,9 +137,16 @@ constexpr std::string_view kOps[] = {"write", "write_imm", "send", "send_imm", "
 constexpr std::string_view kCms[] = {"req", "rep", "rej", "dreq", "closed"};
 constexpr std::string_view kDirections[] = {"read", "write"};
 constexpr std::string_view kReplays[] = {"wait", "replay"};
-constexpr Words kWords[] = {
-    {"PathState", kStates}, {"Reason", kReasons}, {"Errc", kResults},         {"ReceiveKind", kReceives},
-    {"WireOp", kOps},       {"WireCmKind", kCms}, {"Direction", kDirections}, {"UnfencedReplay", kReplays}};
+constexpr std::string_view kPolicies[] = {"", "round-robin", "min-inflight", "min-latency"};
+constexpr Words kWords[] = {{"PathState", kStates},
+                            {"Reason", kReasons},
+                            {"Errc", kResults},
+                            {"ReceiveKind", kReceives},
+                            {"WireOp", kOps},
+                            {"WireCmKind", kCms},
+                            {"Direction", kDirections},
+                            {"UnfencedReplay", kReplays},
+                            {"MultipathPolicy", kPolicies}};
 
 std::optional<spec::Kind> kind_named(std::string_view name) {
   for (unsigned number = 0; number < spec::kKinds; ++number) {
