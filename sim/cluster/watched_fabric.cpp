@@ -26,6 +26,13 @@ void WatchedFabric::tell_crowds(const FabricEvent& event) {
   }
 }
 
+void WatchedFabric::tell_connections(const FabricEvent& event, Nanos now) {
+  if (event.kind == FabricEvent::Kind::connected) connections_->up(event.key, now);
+  const bool lost =
+      event.kind == FabricEvent::Kind::connect_failed || event.kind == FabricEvent::Kind::connection_lost;
+  if (lost) connections_->lost(event.key, event.reason);
+}
+
 std::size_t WatchedFabric::poll(Nanos now, std::span<FabricEvent> events) noexcept {
   const std::size_t count = inner_.poll(now, events);
   taken_ += count;
@@ -34,6 +41,7 @@ std::size_t WatchedFabric::poll(Nanos now, std::span<FabricEvent> events) noexce
   for (const FabricEvent& event : events.first(count)) {
     left_keys_.happened(event);
     if (crowds_) tell_crowds(event);
+    if (connections_) tell_connections(event, now);
     switch (event.kind) {
       case FabricEvent::Kind::imm_received:
       case FabricEvent::Kind::message_received:

@@ -11,6 +11,7 @@
 #include "core/proto/limits.hpp"
 #include "core/wire/messages.hpp"
 #include "sim/cluster/clock_rate.hpp"
+#include "sim/oracles/connection_watch.hpp"
 #include "sim/oracles/crowd_watch.hpp"
 #include "sim/oracles/heartbeat_watch.hpp"
 #include "sim/oracles/ledger.hpp"
@@ -25,6 +26,11 @@ class WatchedFabric final : public ForwardingFabric {
       : ForwardingFabric(inner), watch_(watch), clock_(clock) {}
   // Judges what a server does to those who want sessions.
   void watch_crowds(Judge& judge, const ServerConfig& config) { crowds_.emplace(judge, config); }
+  // Judges what becomes of its connections. Only where this was called may connections() be.
+  void watch_connections(Judge& judge, std::string who, const ConnectionWatch::Limits& limits) {
+    connections_.emplace(judge, std::move(who), limits);
+  }
+  ConnectionWatch& connections() noexcept { return *connections_; }
   const Holdings& holdings() const noexcept { return holdings_; }
   const std::vector<ConKey>& live() const noexcept { return live_; }
   // Connections opened since the last clear_fresh().
@@ -80,6 +86,7 @@ class WatchedFabric final : public ForwardingFabric {
                std::span<const std::byte> data) override {
     ++acts_;
     opened(key);
+    if (connections_) connections_->asked(key);
     left_keys_.asked(key, data);
     const auto request = wire::parse_conn_req(data);
     if (request && request.value.cid == 0 && key.path < kMaxPaths)
@@ -91,6 +98,7 @@ class WatchedFabric final : public ForwardingFabric {
     ++acts_;
     opened(key);
     if (crowds_) crowds_->accepted(request, key, now_);
+    if (connections_) connections_->accepted(key);
     inner_.accept(request, key, params, data);
   }
   void reject(std::uint32_t request, std::span<const std::byte> data) override {
@@ -101,6 +109,7 @@ class WatchedFabric final : public ForwardingFabric {
     ++acts_;
     left_keys_.lost(key);
     if (crowds_) crowds_->ended(key);
+    if (connections_) connections_->ended(key);
     inner_.disconnect(key);
   }
   std::size_t post(std::span<const WorkRequest> work) noexcept override {
@@ -112,6 +121,7 @@ class WatchedFabric final : public ForwardingFabric {
  private:
   Result<Region> booked(Result<Region> region);
   void tell_crowds(const FabricEvent& event);
+  void tell_connections(const FabricEvent& event, Nanos now);
   void opened(ConKey key) {
     ++holdings_.connections;
     live_.push_back(key);
@@ -127,6 +137,7 @@ class WatchedFabric final : public ForwardingFabric {
   LeftKeys left_keys_;
   std::array<bool, kMaxPaths> joins_{};  // of a client
   std::optional<CrowdWatch> crowds_;
+  std::optional<ConnectionWatch> connections_;
   Nanos now_ = 0;  // of the last poll, true time
   std::uint64_t acts_ = 0;
   std::uint64_t taken_ = 0;

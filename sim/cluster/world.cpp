@@ -32,6 +32,10 @@ wire::Uuid uuid_of(std::uint64_t seed, std::uint64_t client, std::uint64_t start
   return uuid;
 }
 
+ConnectionWatch::Limits limits_of(const ClientConfig& config) {
+  return {config.connect_timeout, config.info_timeout, config.con_num};
+}
+
 // What a node's books are kept in front of.
 template <class Node>
 Fabric& outlet(Node& node) {
@@ -120,6 +124,7 @@ void World::start_server() {
   if (scenario_.liar == server.id) server.lies = std::make_unique<LyingFabric>(*server.sim, kUserHeaderBytes);
   server.fabric = std::make_unique<WatchedFabric>(outlet(server), *server.hearts, server.clock);
   server.fabric->watch_crowds(judge_, scenario_.server);
+  server.fabric->watch_connections(judge_, "server", {});
   record(server, "server", "server");
   const unsigned life = server.starts;
   server.driver =
@@ -156,6 +161,8 @@ void World::start_client(std::uint32_t index) {
   client.preflushes.reset();
   if (scenario_.workload.preflushes) client.preflushes = std::make_unique<PreflushFabric>(outlet(client));
   client.fabric = std::make_unique<WatchedFabric>(outlet(client), *client.hearts, client.clock);
+  client.fabric->watch_connections(judge_, "client " + std::to_string(client.id),
+                                   limits_of(scenario_.client));
   record(client, "client", "client" + std::to_string(client.id));
   client.memory.push_back(
       std::make_unique<std::vector<std::byte>>(client.buffers.size() * max_io_bytes(), std::byte{0xa5}));

@@ -37,7 +37,10 @@ bool World::poll_client(std::uint32_t index) {
   const Nanos deadline = client.driver->next_deadline();
   // A timer that is missing shows before the poll, which fails what is overdue. A pause ends just now.
   constexpr Nanos kRounding = milliseconds(1);  // of the clock of the node
-  if (client.paused_until != now()) check_waits(client, index, kRounding);
+  if (client.paused_until != now()) {
+    check_waits(client, index, kRounding);
+    client.fabric->connections().poll_begins(now(client), waiting_paths(client));
+  }
   if (disks_ != nullptr && client.paused_until != now()) client.disks->check_waits(now(client));
   client.promises->poll_begins(before_poll(client));
   const std::uint64_t taken = client.fabric->taken();
@@ -49,6 +52,7 @@ bool World::poll_client(std::uint32_t index) {
     disk_result(client);
   else
     for (const IoCompletion& one : std::span(done).first(count)) finished(client, index, one);
+  client.fabric->connections().poll_ends(now(client));
   client.promises->poll_ends(client.fabric->taken() - taken, count < done.size(), now(client));
   // With a full batch, more results may be waiting.
   if (count < done.size()) check_waits(client, index, 0);
@@ -66,6 +70,9 @@ void World::client_news(ClientNode& client, std::uint32_t index) {
     any = true;
     client.without_path.note(news);
     client.promises->note(news);
+    if (news.kind == PathEvent::Kind::path)
+      client.fabric->connections().news(news.path.path, news.path.state, news.path.reason, news.path.delay,
+                                        news.at);
     news.at = client.clock.true_time(news.at);
     switch (news.kind) {
       case PathEvent::Kind::path:
@@ -233,6 +240,14 @@ void World::check_waits(ClientNode& client, std::uint32_t index, Nanos slack) {
         Oracle::liveness, now(),
         "request " + std::to_string(io) + " waits for a path or a permit for longer than queue_timeout");
   }
+}
+
+std::uint32_t World::waiting_paths(const ClientNode& client) const {
+  std::uint32_t waiting = 0;
+  const auto paths = client.driver->session().paths();
+  for (unsigned path = 0; path < paths.size(); ++path)
+    waiting |= (paths[path].state == PathState::waiting ? 1U : 0U) << path;
+  return waiting;
 }
 
 // Between peers that know the probe its answers are the server's, and a server may stand still.

@@ -14,6 +14,7 @@ bool World::poll_server() {
   for (const ConKey& key : server_.fabric->fresh()) check_attempt(server_, key.path, true);
   server_.fabric->clear_fresh();
   server_news();
+  server_.fabric->connections().poll_ends(now(server_));
   server_.driver->hand_out(*server_.fabric, now(server_), *this);
   server_marks();
   check_invariants(server_, server_.driver->broken());
@@ -25,6 +26,8 @@ void World::server_news() {
   bool any = false;
   while (server_.driver->take_news(news)) {
     if (news.kind != PathEvent::Kind::path) continue;
+    server_.fabric->connections().news(std::size_t{news.session} * kMaxPaths + news.path.path,
+                                       news.path.state, news.path.reason, 0, news.at);
     news.at = server_.clock.true_time(news.at);
     server_path_event(news);
     any = true;

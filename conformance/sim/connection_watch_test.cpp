@@ -1,0 +1,160 @@
+// O24, and what O20 asks of connections: histories that they must refuse, and ones that they must accept.
+#include "sim/oracles/connection_watch.hpp"
+
+#include <gtest/gtest.h>
+
+#include "conformance/sim/test_judge.hpp"
+
+namespace rtrs::sim {
+
+namespace {
+
+constexpr ConnectionWatch::Limits kLimits{seconds(6), seconds(2), 2};
+constexpr Nanos kLater = milliseconds(2);  // than the rounding
+
+ConKey con(std::uint16_t number, std::uint32_t epoch = 1) {
+  return {0, number, epoch};
+}
+
+struct History {
+  Judge judge;
+  ConnectionWatch watch{judge, "client 1", kLimits};
+
+  // A path that asked for its first connection at time 0, and whose connections are up at 1 s and 2 s.
+  void connects() {
+    watch.asked(con(0));
+    watch.poll_ends(0);
+    watch.up(con(0), seconds(1));
+    watch.asked(con(1));
+    watch.poll_ends(seconds(1));
+    watch.up(con(1), seconds(2));
+    watch.poll_ends(seconds(2));
+  }
+  void loses(Reason news, Nanos now) {
+    watch.ended(con(0));
+    watch.ended(con(1));
+    watch.news(0, PathState::draining, news, 0, now);
+    watch.poll_ends(now);
+  }
+};
+
+}  // namespace
+
+TEST(ConnectionWatch, APathThatConnectsInTimeAndIsLostIsAccepted) {
+  History one;
+  one.connects();
+  one.watch.poll_begins(seconds(4), 1);
+  one.watch.news(0, PathState::connected, Reason::none, 0, seconds(4));
+  one.watch.poll_begins(seconds(100), 1);
+  one.watch.lost(con(1), Reason::peer_closed);
+  one.loses(Reason::peer_closed, seconds(100));
+  one.watch.news(0, PathState::waiting, Reason::peer_closed, seconds(3), seconds(100));
+  one.watch.poll_begins(seconds(103), 1);
+  one.watch.asked(con(0, 2));
+  one.watch.news(0, PathState::connecting, Reason::none, 0, seconds(103));
+  one.watch.poll_ends(seconds(103));
+  one.watch.poll_begins(seconds(109), 1);
+  EXPECT_FALSE(one.judge.failed()) << one.judge.failure().text;
+}
+
+TEST(ConnectionWatch, AConnectionThatIsAwaitedForTooLongIsFound) {
+  for (const bool second : {false, true}) {
+    History one;
+    one.watch.asked(con(0));
+    one.watch.poll_ends(0);
+    if (second) one.watch.up(con(0), seconds(1));
+    if (second) one.watch.asked(con(1));
+    one.watch.poll_ends(seconds(1));
+    const Nanos since = second ? seconds(1) : 0;
+    one.watch.poll_begins(since + kLimits.connect, 1);
+    EXPECT_FALSE(one.judge.failed());
+    one.watch.poll_begins(since + kLimits.connect + kLater, 1);
+    EXPECT_TRUE(fails_with(one.judge, Oracle::promises));
+  }
+}
+
+TEST(ConnectionWatch, ANextConnectionThatIsNotAskedForIsFound) {
+  History one;
+  one.watch.asked(con(0));
+  one.watch.up(con(0), seconds(1));
+  one.watch.poll_ends(seconds(1));
+  one.watch.poll_begins(seconds(1) + kLimits.connect + kLater, 1);
+  EXPECT_TRUE(fails_with(one.judge, Oracle::promises));
+}
+
+TEST(ConnectionWatch, AnInfoThatIsAwaitedForTooLongIsFound) {
+  History one;
+  one.connects();
+  one.watch.poll_begins(seconds(2) + kLimits.info, 1);
+  EXPECT_FALSE(one.judge.failed());
+  one.watch.poll_begins(seconds(2) + kLimits.info + kLater, 1);
+  EXPECT_TRUE(fails_with(one.judge, Oracle::promises));
+}
+
+TEST(ConnectionWatch, APathThatIsNotTriedAgainIsFound) {
+  History one;
+  one.watch.news(0, PathState::waiting, Reason::peer_closed, seconds(3), seconds(10));
+  one.watch.poll_begins(seconds(13), 1);
+  EXPECT_FALSE(one.judge.failed());
+  one.watch.poll_begins(seconds(13) + kLater, 1);
+  EXPECT_TRUE(fails_with(one.judge, Oracle::promises));
+}
+
+// An operator ended it, and the news of that are not taken yet.
+TEST(ConnectionWatch, APathThatWaitsNoMoreNeedNotBeTried) {
+  History one;
+  one.watch.news(0, PathState::waiting, Reason::peer_closed, seconds(3), seconds(10));
+  one.watch.poll_begins(seconds(14), 0);
+  EXPECT_FALSE(one.judge.failed());
+}
+
+TEST(ConnectionWatch, ALossThatEndsNothingIsFound) {
+  History one;
+  one.connects();
+  one.watch.lost(con(1), Reason::transport_error);
+  one.watch.poll_ends(seconds(3));
+  EXPECT_TRUE(fails_with(one.judge, Oracle::losses));
+}
+
+TEST(ConnectionWatch, ALossOfWhatWasEndedBeforeIsAccepted) {
+  History one;
+  one.connects();
+  one.loses(Reason::heartbeat_lost, seconds(3));
+  one.watch.lost(con(1), Reason::peer_closed);
+  one.watch.poll_ends(seconds(4));
+  EXPECT_FALSE(one.judge.failed());
+}
+
+TEST(ConnectionWatch, NewsThatBlameTheNetworkWithoutCauseAreFound) {
+  for (const Reason said : {Reason::rejected, Reason::rejected_busy, Reason::connect_refused}) {
+    History one;
+    one.connects();
+    one.watch.lost(con(1), Reason::rejected);
+    one.loses(said, seconds(3));
+    EXPECT_EQ(one.judge.failed(), said == Reason::connect_refused);
+  }
+}
+
+// Its server ended the path for a newer attempt.
+TEST(ConnectionWatch, AServerThatIsBusyWithAPathNeedsNoReport) {
+  Judge judge;
+  ConnectionWatch watch(judge, "server", {});
+  watch.accepted(con(0));
+  watch.ended(con(0));
+  watch.news(0, PathState::closing, Reason::rejected_busy, 0, seconds(1));
+  watch.poll_ends(seconds(1));
+  EXPECT_FALSE(judge.failed());
+}
+
+// The poll before said so, of the incarnation before.
+TEST(ConnectionWatch, AnOldLossExplainsNothing) {
+  History one;
+  one.connects();
+  one.watch.lost(con(1), Reason::peer_closed);
+  one.loses(Reason::peer_closed, seconds(3));
+  one.watch.accepted(con(0, 2));
+  one.watch.news(0, PathState::closing, Reason::peer_closed, 0, seconds(4));
+  EXPECT_TRUE(fails_with(one.judge, Oracle::losses));
+}
+
+}  // namespace rtrs::sim

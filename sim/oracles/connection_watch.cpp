@@ -1,0 +1,113 @@
+#include "sim/oracles/connection_watch.hpp"
+
+#include <algorithm>
+
+namespace rtrs::sim {
+
+namespace {
+
+// Only a fabric knows of these.
+bool is_of_fabric(Reason reason) noexcept {
+  switch (reason) {
+    case Reason::address_unresolved:
+    case Reason::connect_refused:
+    case Reason::rejected:
+    case Reason::peer_closed:
+    case Reason::transport_error:
+    case Reason::fabric_gone:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::uint64_t bit_of(Reason reason) noexcept {
+  return std::uint64_t{1} << static_cast<unsigned>(reason);
+}
+
+std::string name_of(ConKey key) {
+  return "path " + std::to_string(key.path) + " connection " + std::to_string(key.con);
+}
+
+}  // namespace
+
+ConnectionWatch::Path& ConnectionWatch::path_at(std::size_t number) {
+  if (paths_.size() <= number) paths_.resize(number + 1);
+  return paths_[number];
+}
+
+void ConnectionWatch::asked(ConKey key) {
+  open_.push_back(key);
+  Path& path = path_at(key.path);
+  path.waits = Waits::for_answer;
+  path.key = key;
+  path.since = path.retry_at = kNever;
+}
+
+void ConnectionWatch::ended(ConKey key) {
+  std::erase(open_, key);
+  std::erase(lost_, key);
+  Path& path = path_at(key.path);
+  if (path.key.epoch == key.epoch) path.waits = Waits::for_nothing;
+}
+
+void ConnectionWatch::up(ConKey key, Nanos now) {
+  Path& path = path_at(key.path);
+  if (path.waits != Waits::for_answer || path.key != key) return;
+  if (key.con + 1U == limits_.connections) path.waits = Waits::for_info;
+  path.since = now;
+}
+
+void ConnectionWatch::lost(ConKey key, Reason reason) {
+  path_at(key.path).reported |= bit_of(reason);
+  // The node may have ended it before it was told.
+  if (std::find(open_.begin(), open_.end(), key) != open_.end()) lost_.push_back(key);
+}
+
+void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, Nanos delay, Nanos at) {
+  Path& path = path_at(number);
+  path.retry_at = state == PathState::waiting && delay != 0 && delay != kNever ? at + delay : kNever;
+  if (state == PathState::connected && path.waits == Waits::for_info) path.waits = Waits::for_nothing;
+  if (state != PathState::draining && state != PathState::closing) return;
+  // A server ends a path for this reason when a newer attempt comes: nobody rejected it.
+  const bool is_client = limits_.connections != 0;
+  const Reason told = is_client && reason == Reason::rejected_busy ? Reason::rejected : reason;
+  if (!is_of_fabric(told) || (path.reported & bit_of(told)) != 0) return;
+  judge_.fail(Oracle::losses, at,
+              who_ + ": path " + std::to_string(number) + " ended (" + to_string(reason) +
+                  "), and its fabric had not said so");
+}
+
+void ConnectionWatch::poll_begins(Nanos now, std::uint32_t waiting) {
+  constexpr Nanos kRounding = milliseconds(1);  // of the clock of the node
+  for (std::size_t number = 0; number < paths_.size(); ++number) {
+    const Path& path = paths_[number];
+    const bool waits = number < 32 && (waiting >> number & 1U) != 0;
+    if (waits && path.retry_at != kNever && now > path.retry_at + kRounding)
+      judge_.fail(Oracle::promises, now,
+                  who_ + ": path " + std::to_string(number) +
+                      " was not tried again when the delay that it had told was over");
+    if (path.waits == Waits::for_nothing || path.since == kNever) continue;
+    const bool info = path.waits == Waits::for_info;
+    const Nanos limit = info ? limits_.info : limits_.connect;
+    if (limit == kNever || now <= path.since + limit + kRounding) continue;
+    judge_.fail(Oracle::promises, now,
+                who_ + ": " + (info ? "path " + std::to_string(number) : name_of(path.key)) +
+                    " is neither up nor given up after " + std::to_string(now - path.since) +
+                    " ns, which is more than " + (info ? "info_timeout" : "connect_timeout"));
+  }
+}
+
+void ConnectionWatch::poll_ends(Nanos now) {
+  for (Path& path : paths_) {
+    path.reported = 0;
+    if (path.since == kNever) path.since = now;
+  }
+  if (!lost_.empty())
+    judge_.fail(
+        Oracle::losses, now,
+        who_ + ": " + name_of(lost_.front()) + " is lost, and the poll that was told so did not end it");
+  lost_.clear();
+}
+
+}  // namespace rtrs::sim
