@@ -132,6 +132,10 @@ std::string FabricImpl::describe(ConKey key) const {
   return connection == nullptr ? "? > ?" : connection->description();
 }
 
+DevicePort FabricImpl::device_of(ConKey) const {
+  return {device_->name.substr(device_->name.find('/') + 1), 1};
+}
+
 std::string FabricImpl::describe_request(std::uint32_t request) const {
   const auto found = requests_.find(request);
   return found == requests_.end() ? ""

@@ -52,6 +52,7 @@ class FabricImpl final : public OfiFabric {
   void reject(std::uint32_t request, std::span<const std::byte>) override;
   void disconnect(ConKey) override;
   std::string describe(ConKey) const override;
+  DevicePort device_of(ConKey) const override;
   std::string describe_request(std::uint32_t request) const override;
 
   void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept override;

@@ -44,6 +44,11 @@ std::string Connection::describe() const {
   return is_client() ? local + " > " + peer : peer + " > " + local;
 }
 
+DevicePort Connection::device_port() const {
+  if (id == nullptr || device_ == nullptr) return {};
+  return {device_->name, id->port_num};
+}
+
 bool Connection::open(Device& device) {
   device_ = &device;
   ++device.connections;

@@ -51,6 +51,7 @@ class Connection {
   ibv_qp* qp() noexcept { return qp_.get(); }
   std::span<const std::byte> private_data() const noexcept { return private_data_; }
   std::string describe() const;
+  DevicePort device_port() const;
   // The peer is gone: what has arrived is still reported, then the loss.
   void set_ending(Reason reason) noexcept { ending_ = reason; }
 

@@ -148,6 +148,11 @@ std::string FabricImpl::describe(ConKey key) const {
   return connection == nullptr ? "? > ?" : connection->describe();
 }
 
+DevicePort FabricImpl::device_of(ConKey key) const {
+  const Connection* connection = find(key);
+  return connection == nullptr ? DevicePort{} : connection->device_port();
+}
+
 std::string FabricImpl::describe_request(std::uint32_t request) const {
   const auto found = requests_.find(request);
   if (found == requests_.end() || found->second->id == nullptr) return "";

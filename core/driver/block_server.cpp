@@ -161,6 +161,10 @@ Errc BlockServer::disconnect_path(Fabric& fabric, Nanos now, std::uint16_t sessi
   return impl_->server.disconnect_path(fabric, now, session, path);
 }
 
+Errc BlockServer::reset_statistics(std::uint16_t session, unsigned path) noexcept {
+  return impl_->server.reset_statistics(session, path);
+}
+
 void BlockServer::close_session(Fabric& fabric, Nanos now, std::uint16_t session) {
   impl_->server.close_session(fabric, now, session);
 }

@@ -72,6 +72,8 @@ class BlockServer {
   // As Server::disconnect_path().
   Errc disconnect_path(Fabric&, Nanos now, std::uint16_t session, unsigned path);
   void close_session(Fabric&, Nanos now, std::uint16_t session);
+  // As Server::reset_statistics().
+  Errc reset_statistics(std::uint16_t session, unsigned path) noexcept;
   // Closes every session, accepts no more. closed() tells when all is drained and handed out.
   void close(Fabric&, Nanos now);
   bool closed() const noexcept;

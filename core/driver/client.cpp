@@ -287,6 +287,20 @@ std::span<const PathStatus> Client::paths() const noexcept {
   return std::span(impl_->status).first(impl_->path_limit);
 }
 
+Errc Client::reset_statistics(unsigned path, PathStatistics what) noexcept {
+  if (path >= impl_->path_limit) return Errc::no_such_path;
+  PathStatus& status = impl_->status[path];
+  if (what != PathStatistics::reconnects) {
+    status.traffic = Traffic{};
+    status.failovers = 0;
+  }
+  if (what != PathStatistics::traffic) {
+    status.reconnects = 0;
+    status.failed_attempts = 0;
+  }
+  return Errc::ok;
+}
+
 bool Client::oldest_in_flight(OldestRequest& oldest) const noexcept {
   return impl_->session.oldest_in_flight(oldest);
 }

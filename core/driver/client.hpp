@@ -124,6 +124,8 @@ class Client {
   bool take_news(PathEvent&);
   bool has_news() const noexcept;
   std::span<const PathStatus> paths() const noexcept;
+  // no_such_path: of an index that paths() does not have.
+  Errc reset_statistics(unsigned path, PathStatistics) noexcept;
   // The request that the server has not answered for longest: since when, and where. False: there is none.
   // Linear in the depth.
   bool oldest_in_flight(OldestRequest&) const noexcept;

@@ -82,6 +82,7 @@ void Client::Impl::perform(Fabric& fabric, Nanos now, const PostRequest& action)
   work.parts[work.part_count++] =
       LocalPart{headers.id, static_cast<std::uint32_t>(action.permit * kHeaderBytes),
                 static_cast<std::uint32_t>(slot.usr_len + header)};
+  status[action.key.path].traffic.add(slot.direction, slot.data.size() + slot.usr_len);
   push(fabric, now, work);
 }
 

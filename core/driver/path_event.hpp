@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/driver/traffic.hpp"
 #include "core/proto/actions.hpp"
 #include "core/proto/errc.hpp"
 #include "core/proto/ids.hpp"
@@ -40,6 +41,14 @@ struct PathStatus {
   std::uint32_t inflight = 0;
   Nanos heartbeat_latency = 0;  // of the last heartbeat; 0: none measured
   Nanos since = 0;              // when the state was entered
+  Traffic traffic;
+};
+
+// What reset_statistics() of a path sets to 0. Linux has a file for each (protocol section 8).
+enum class PathStatistics : std::uint8_t {
+  traffic,     // Traffic and failovers
+  reconnects,  // reconnects and failed_attempts
+  all,
 };
 
 }  // namespace rtrs

@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/driver/path_event.hpp"
 #include "core/fabric/fabric.hpp"
 #include "core/proto/config.hpp"
 #include "core/proto/errc.hpp"
 #include "core/proto/ids.hpp"
+#include "core/wire/extensions.hpp"
 
 namespace rtrs {
 
@@ -52,6 +55,26 @@ struct ServerStats {
   std::uint64_t fences = 0;             // fence requests answered
   std::uint64_t dropped_responses = 0;  // answers whose path was gone
   std::uint64_t stale_events = 0;
+};
+
+// One path of a session, to look at.
+struct ServerPathStatus {
+  unsigned path = 0;                    // index, for disconnect_path()
+  PathState state = PathState::absent;  // connecting, connected or closing
+  Reason reason = Reason::none;         // why it closes
+  std::string peer{};                   // "10.0.0.7:40112 > 10.0.0.2:1234"
+  DevicePort device{};
+  std::uint32_t in_service = 0;   // requests that are not answered yet
+  std::uint32_t connections = 0;  // that are open
+  wire::Extensions extensions{};  // granted
+  Nanos since = 0;                // when the state was entered
+  Traffic traffic;
+};
+struct ServerSessionStatus {
+  std::uint16_t session = 0;  // index
+  bool opened = false;        // session_opened was told, or is about to be
+  std::string name{};         // empty before the first INFO_REQ
+  std::vector<ServerPathStatus> paths{};
 };
 
 // The configuration as far as the fabric can do what it asks for: credits, invalidation by SEND_WITH_INV,
@@ -100,6 +123,11 @@ class Server {
   // "10.0.0.7:40112 > 10.0.0.2:1234" of the first path that is up, else of the last that asked; empty for a
   // session that is not there.
   std::string peer(std::uint16_t session) const;
+  // Every session, those that are being opened or closed too. Allocates: for an operator, not for the IO
+  // path.
+  std::vector<ServerSessionStatus> sessions() const;
+  // Of paths in `session`; no_such_path: there is none. A server has no reconnects of its own to reset.
+  Errc reset_statistics(std::uint16_t session, unsigned path) noexcept;
   bool take_news(PathEvent&);
   const ServerStats& stats() const noexcept;
   std::uint64_t fingerprint() const noexcept;

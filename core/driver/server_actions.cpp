@@ -88,6 +88,8 @@ void Server::Impl::perform(Fabric& fabric, Nanos, Session&, const PostReceive& a
 
 void Server::Impl::perform(Fabric&, Nanos, Session& session, const Deliver& action) {
   session.requests.select(action.chunk, action.key);
+  const StoredRequest& request = session.requests.current(action.chunk);
+  session.traffic[action.key.path % kMaxPaths].add(request.direction, request.data_len + request.usr_len);
   events.push() = Waiting{&session, action.chunk, action.serial, ServerEvent::Kind::request};
   ++counted.requests;
 }
@@ -122,7 +124,9 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Ac
   const auto message = encoded(answer, bytes);
   tap.cm(instance_of(session), now, action.key, trace::WireCmKind::rep, true, message);
   fabric.accept(action.request, action.key, params, message);
-  if (action.key.con == 0) session.peers[action.key.path % kMaxPaths] = fabric.describe(action.key);
+  if (action.key.con != 0) return;
+  session.peers[action.key.path % kMaxPaths] = fabric.describe(action.key);
+  session.devices[action.key.path % kMaxPaths] = fabric.device_of(action.key);
 }
 
 void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Reject& action) {
@@ -220,6 +224,7 @@ void Server::Impl::control(Fabric&, Nanos now, Session& session, const PathChang
   if (action.state == PathState::connected) ++counted.paths_connected;
   if (action.state == PathState::closing && up) ++counted.paths_lost;
   up = action.state == PathState::connected;
+  session.since[action.path % kMaxPaths] = now;
   PathEvent one;
   one.kind = PathEvent::Kind::path;
   one.at = now;
@@ -244,6 +249,7 @@ void Server::Impl::control(Fabric&, Nanos now, Session& session, const LinkChang
 void Server::Impl::control(Fabric& fabric, Nanos, Session& session, const ReleasePath& action) {
   for (const RemoteKey& remote_key : session.chunk_keys[action.path]) fabric.release_key(remote_key.id);
   session.chunk_keys[action.path].clear();
+  session.traffic[action.path] = Traffic{};
 }
 
 void Server::Impl::control(Fabric&, Nanos now, Session& session, const EndSession& action) {

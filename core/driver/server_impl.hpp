@@ -38,6 +38,9 @@ struct Server::Impl {
     std::array<std::vector<RemoteKey>, kMaxPaths> chunk_keys;  // one of all chunks, or one a chunk
     std::array<bool, kMaxPaths> up{};
     std::array<std::string, kMaxPaths> peers;  // of the last attempt of each path
+    std::array<DevicePort, kMaxPaths> devices{};
+    std::array<Traffic, kMaxPaths> traffic{};
+    std::array<Nanos, kMaxPaths> since{};  // when the path entered its state
     std::string name;
     bool opened = false;         // the application knows it
     bool timer_changed = false;  // an action of this step may have made the machine's deadline an earlier one

@@ -65,6 +65,12 @@ struct RemoteKey {
   std::uint64_t remote_addr = 0;  // of the first byte
 };
 
+// What a connection goes through: in Linux hca_name and hca_port of a path (protocol section 8).
+struct DevicePort {
+  std::string name;       // "mlx5_0", "rxe0", or the provider ("tcp"); empty: not known
+  std::uint8_t port = 0;  // from 1
+};
+
 // Everything is pure, so that a new function reaches every backend and every decorator: one that stands in
 // front of another fabric derives from ForwardingFabric, one that can do little from PlainFabric.
 class Fabric {
@@ -113,7 +119,9 @@ class Fabric {
   virtual void disconnect(ConKey) = 0;
   // "1.2.3.4:5 > 1.2.3.4:1234" for logs.
   virtual std::string describe(ConKey) const = 0;
-  // The same of a connect request that was neither accepted nor rejected; empty where the fabric cannot tell.
+  virtual DevicePort device_of(ConKey) const = 0;
+  // describe() of a connect request that was neither accepted nor rejected; empty where the fabric cannot
+  // tell.
   virtual std::string describe_request(std::uint32_t request) const = 0;
 
   // --- IO path: no allocation, no blocking ---

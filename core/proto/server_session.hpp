@@ -76,6 +76,7 @@ class ServerSession {
   bool ended() const noexcept { return state_.ended; }
   unsigned connected_paths() const noexcept { return state_.connected; }
   PathState path_state(unsigned path) const noexcept { return state_.paths[path].state; }
+  const ServerPath& path(unsigned index) const noexcept { return state_.paths[index]; }
   // Whether the key is that of a connection that did not report ConnectionClosed yet.
   bool knows(ConKey key) const noexcept { return find(key) != nullptr; }
   // Extensions granted on the path of a current connection; none for a stale key.

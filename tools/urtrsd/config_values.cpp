@@ -62,13 +62,26 @@ std::vector<Setting> make_settings() {
       {"trace_dump", "trace-dump",
        "file for the last records when a path is lost by an error, and on SIGUSR1",
        TextRule{&C::trace_dump, {}, true}},
-      {"log_level", "log-level", "least severe message to log",
-       TextRule{&C::log_level, {"trace", "debug", "info", "warn", "error"}}},
       {"poll_us", "poll-us",
        "microseconds to go on asking for news after the last, before sleeping; 0: sleep at once",
        IntegerRule{&C::poll_us, 0, 1000000}},
       {"busy_poll", "busy-poll", "never sleep: lowest latency, one core always busy",
        BooleanRule{&C::busy_poll}},
+  };
+}
+
+// What an administrator sees and uses.
+std::vector<Setting> make_administration() {
+  using C = DaemonConfig;
+  return {
+      {"log_level", "log-level", "least severe message to log",
+       TextRule{&C::log_level, {"trace", "debug", "info", "warn", "error"}}},
+      {"control", "control",
+       "socket on which the command urtrs reaches urtrsd; auto: urtrsd-PID.sock in the run-time folder; "
+       "empty: none",
+       TextRule{&C::control, {}, true}},
+      {"control_group", "control-group", "group that may use the control socket; unset: that of urtrsd",
+       TextRule{&C::control_group}},
   };
 }
 
@@ -109,7 +122,8 @@ std::string to_string(const ConfigProblem& problem) {
 const std::vector<Setting>& settings() {
   static const std::vector<Setting> all = [] {
     std::vector<Setting> both = make_settings();
-    for (Setting& limit : make_limits()) both.push_back(std::move(limit));
+    for (auto& more : {make_administration(), make_limits()})
+      both.insert(both.end(), more.begin(), more.end());
     return both;
   }();
   return all;

@@ -97,14 +97,17 @@ int Daemon::start() {
   for (const ExportSpec& spec : catalog_->specs())
     spdlog::info("exporting {} from {}{}", in_quotes(spec.name),
                  spec.path.empty() ? "memory" : in_quotes(spec.path), spec.read_only ? ", read-only" : "");
-  spdlog::info(
-      "always_invalidate is {}",
-      config_.always_invalidate.value_or(fresh_keys_protect(fabric_->capabilities())) ? "on" : "off");
+  spdlog::info("always_invalidate is {}", always_invalidates() ? "on" : "off");
+  open_control();
   wait_for_storage();
   pump_.start();
   spdlog::info("ready");
   spdlog::default_logger()->flush();
   return 0;
+}
+
+bool Daemon::always_invalidates() const {
+  return config_.always_invalidate.value_or(fresh_keys_protect(fabric_->capabilities()));
 }
 
 // --- the loop ---
@@ -196,6 +199,7 @@ void Daemon::report_news() {
       log_.write(LogKind::refused_connect, spdlog::level::warn,
                  "refused a connect request: peer={} reason={} errno={}", client_of(news.peer),
                  to_string(news.reason), news.refusal);
+    if (control_ != nullptr && news.kind == PathEvent::Kind::refused) control_->tell(news, {});
     if (news.kind != PathEvent::Kind::path) continue;
     const std::string name =
         news.session < sessions_.size() && sessions_[news.session] ? sessions_[news.session]->name : "";
@@ -206,6 +210,7 @@ void Daemon::report_news() {
                in_quotes(name), news.path.path % kMaxPaths, client_of(news.peer), to_string(news.path.state),
                to_string(news.path.reason),
                news.path.peer_errno == 0 ? "" : " errno=" + std::to_string(news.path.peer_errno));
+    if (control_ != nullptr) control_->tell(news, name);
     report_trace(news);
   }
   if (recorder_.file_failed() && !config_.trace.empty()) {

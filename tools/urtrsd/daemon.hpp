@@ -17,18 +17,19 @@
 #include "tools/urtrsd/blocking_jobs.hpp"
 #include "tools/urtrsd/catalog.hpp"
 #include "tools/urtrsd/config.hpp"
+#include "tools/urtrsd/control.hpp"
 #include "tools/urtrsd/descriptor_budget.hpp"
 #include "tools/urtrsd/log.hpp"
 #include "tools/urtrsd/storage_engine.hpp"
 
 namespace rtrs::daemon {
 
-class Daemon {
+class Daemon : private Controlled {
  public:
   // `fabric` and `catalog` are ready to use; their failures are the caller's to explain.
   Daemon(boost::asio::io_context&, const DaemonConfig&, std::unique_ptr<Fabric> fabric,
          std::unique_ptr<Catalog> catalog, std::unique_ptr<StorageEngine> engine);
-  ~Daemon();
+  ~Daemon() override;
 
   // 0, or the exit code after an error that was logged.
   int start();
@@ -74,10 +75,28 @@ class Daemon {
   // daemon_trace.cpp
   trace::Origin origin() const;
   int open_trace(const std::string& path);
-  void dump_trace(const std::string& path);
   void toggle_trace();
   void report_trace(const PathEvent&);
   void report_news();
+
+  // daemon_control.cpp
+  void open_control();
+  attributes::ServerModel model() const override;
+  const std::vector<ExportSpec>& exports() const override { return catalog_->specs(); }
+  ServerStats transport_stats() const override { return server_.transport().stats(); }
+  BlockServerStats block_stats() const override { return server_.stats(); }
+  Nanos now() const override { return asio::steady_now(); }
+  Nanos started() const override { return started_; }
+  std::string fabric_name() const override { return fabric_->capabilities().name; }
+  int disconnect_path(std::uint16_t session, unsigned path) override;
+  int close_session(std::uint16_t session) override;
+  int reset_traffic(std::uint16_t session, unsigned path) override;
+  int force_close(std::uint64_t handle) override;
+  std::string start_trace(const std::string& path) override;
+  std::string stop_trace() override;
+  std::string dump_trace(const std::string& path) override;
+  bool set_log_level(const std::string& level) override;
+  bool always_invalidates() const;
 
   boost::asio::io_context& context_;
   DaemonConfig config_;
@@ -106,6 +125,8 @@ class Daemon {
   boost::asio::signal_set signals_;
   asio::FabricPump pump_;
   BlockingJobs jobs_;
+  Nanos started_ = asio::steady_now();
+  std::unique_ptr<Control> control_;  // null: without a socket
 };
 
 }  // namespace rtrs::daemon

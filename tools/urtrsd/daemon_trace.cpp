@@ -58,14 +58,19 @@ int Daemon::open_trace(const std::string& path) {
   return error;
 }
 
-void Daemon::dump_trace(const std::string& path) {
-  const std::string refused = why_no_trace(*catalog_, path);
-  if (const int error = refused.empty() ? recorder_.dump_ring(path.c_str(), origin()) : EEXIST) {
+std::string Daemon::dump_trace(const std::string& path) {
+  std::string refused = why_no_trace(*catalog_, path);
+  if (refused.empty()) {
+    const int error = recorder_.dump_ring(path.c_str(), origin());
+    if (error != 0) refused = trace::file_error_text(error);
+  }
+  if (!refused.empty()) {
     spdlog::error("cannot write the last records to {}: {}; --trace-dump names another file", in_quotes(path),
-                  refused.empty() ? trace::file_error_text(error) : refused);
+                  refused);
   } else {
     spdlog::info("wrote the last records to {}; look at them with: urtrs-replay cat {}", path, path);
   }
+  return refused;
 }
 
 // Begins a file in the middle of the run, or completes the one that is open.

@@ -1,0 +1,191 @@
+// A control socket and those who use it badly: long lines, unread answers, too many connections.
+#include "tools/lib/rpc/server.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <cstring>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "tools/lib/rpc/client.hpp"
+#include "tools/lib/testing/scratch_folder.hpp"
+
+namespace rtrs::rpc {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+
+class RpcServerTest : public testing::Test {
+ protected:
+  RpcServerTest() { options.path = folder / "control.sock"; }
+  ~RpcServerTest() override { stop(); }
+
+  void start() {
+    auto made = Server::listen(context, options,
+                               [this](const Caller& caller, const Request& request, const Reply& reply) {
+                                 serve(caller, request, reply);
+                               });
+    ASSERT_TRUE(made) << made.error();
+    server = std::move(*made);
+    thread = std::thread([this] { context.run(); });
+  }
+  void stop() {
+    if (!thread.joinable()) return;
+    boost::asio::post(context, [this] {
+      server.reset();
+      guard.reset();
+    });
+    thread.join();
+  }
+  void serve(const Caller& caller, const Request& request, const Reply& reply) {
+    if (request.method == "who")
+      return reply.result({{"uid", caller.uid}, {"may_change", caller.may_change}});
+    if (request.method == "large") return reply.result({{"text", std::string(100'000, 'x')}});
+    if (request.method == "later") {
+      boost::asio::post(context, [reply] { reply.result({{"late", true}}); });
+      return;
+    }
+    if (request.method == "watch") {
+      reply.subscribe();
+      return reply.result(json::object());
+    }
+    reply.error({Code::no_such_method, "there is no method " + request.method, "", 0});
+  }
+  Client client() {
+    auto connected = Client::connect(options.path);
+    EXPECT_TRUE(connected) << connected.error().message;
+    return std::move(*connected);
+  }
+  // A socket that speaks no JSON.
+  int raw() const {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, options.path.data(), options.path.size());
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    return fd;
+  }
+
+  trace::ScratchFolder folder;
+  ServerOptions options;
+  boost::asio::io_context context;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard{context.get_executor()};
+  std::unique_ptr<Server> server;
+  std::thread thread;
+};
+
+TEST_F(RpcServerTest, AnswersNowAndLater) {
+  start();
+  Client asks = client();
+  const auto now = asks.call("who", json::object());
+  ASSERT_TRUE(now) << now.error().message;
+  EXPECT_EQ((*now)["uid"], ::geteuid());
+  EXPECT_EQ((*now)["may_change"], true);
+  const auto later = asks.call("later", json::object());
+  ASSERT_TRUE(later) << later.error().message;
+  EXPECT_EQ((*later)["late"], true);
+  const auto refused = asks.call("nothing", json::object());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::no_such_method);
+}
+
+TEST_F(RpcServerTest, OnlyOwnerAndGroupMayOpenTheSocket) {
+  start();
+  struct stat found {};
+  ASSERT_EQ(::stat(options.path.c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 07777, 0660U);
+}
+
+TEST_F(RpcServerTest, ALineWithoutEndIsRefusedAndOthersAreServed) {
+  start();
+  const int fd = raw();
+  const std::string much(kMostLineBytes + 8192, 'x');
+  static_cast<void>(::send(fd, much.data(), much.size(), MSG_NOSIGNAL));
+  std::string got;
+  std::vector<char> room(4096);
+  for (ssize_t n = 0; (n = ::recv(fd, room.data(), room.size(), 0)) > 0;)
+    got.append(room.data(), static_cast<std::size_t>(n));
+  ::close(fd);
+  EXPECT_NE(got.find("a line has at most"), std::string::npos) << got;
+  EXPECT_TRUE(client().call("who", json::object()));
+}
+
+TEST_F(RpcServerTest, OneConnectionTooManyIsToldSo) {
+  options.most_connections = 2;
+  start();
+  Client first = client();
+  Client second = client();
+  ASSERT_TRUE(first.call("who", json::object()));
+  ASSERT_TRUE(second.call("who", json::object()));
+  const auto third = client().call("who", json::object());
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().code, Code::busy) << third.error().message;
+  EXPECT_TRUE(first.call("who", json::object()));
+}
+
+TEST_F(RpcServerTest, WhoeverDoesNotReadIsCutOff) {
+  options.most_unsent = 200'000;
+  start();
+  const int fd = raw();
+  const std::string ask = request_line(1, "large", json::object()) + '\n';
+  // Its own sending ends with an error when the server has closed.
+  for (int i = 0; i < 1000; ++i)
+    if (::send(fd, ask.data(), ask.size(), MSG_NOSIGNAL) < 0) break;
+  EXPECT_TRUE(client().call("who", json::object()));
+  std::vector<char> room(1 << 16);
+  std::size_t got = 0;
+  for (ssize_t n = 0; (n = ::recv(fd, room.data(), room.size(), 0)) > 0;) got += static_cast<std::size_t>(n);
+  ::close(fd);
+  EXPECT_LT(got, 1000U * 100'000U);
+}
+
+TEST_F(RpcServerTest, WhoWatchesGetsWhatIsBroadcast) {
+  start();
+  Client watcher = client();
+  ASSERT_TRUE(watcher.call("watch", json::object()));
+  boost::asio::post(context, [this] { server->broadcast("event", {{"serial", 1}}); });
+  const auto event = watcher.next(seconds(30));
+  ASSERT_TRUE(event) << event.error().message;
+  EXPECT_EQ(event->method, "event");
+  EXPECT_EQ(event->params["serial"], 1);
+}
+
+TEST_F(RpcServerTest, ASocketThatAKilledProcessLeftIsReplaced) {
+  start();
+  stop();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, options.path.data(), options.path.size());
+  const int left = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(::bind(left, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ::close(left);
+  context.restart();
+  auto again = Server::listen(context, options, [](const Caller&, const Request&, const Reply&) {});
+  EXPECT_TRUE(again) << again.error();
+}
+
+TEST_F(RpcServerTest, ASocketInUseAndAFileAreLeftAlone) {
+  start();
+  auto second = Server::listen(context, options, [](const Caller&, const Request&, const Reply&) {});
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().find("another process listens there"), std::string::npos);
+  ServerOptions file = options;
+  file.path = folder / "file";
+  std::ofstream(file.path) << "text";
+  auto third = Server::listen(context, file, [](const Caller&, const Request&, const Reply&) {});
+  ASSERT_FALSE(third);
+  EXPECT_NE(third.error().find("no socket"), std::string::npos);
+  EXPECT_TRUE(client().call("who", json::object()));
+}
+
+}  // namespace
+}  // namespace rtrs::rpc

@@ -1,0 +1,83 @@
+#include "tools/lib/rpc/socket_path.hpp"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+namespace rtrs::rpc {
+
+namespace {
+
+bool listens(const std::string& path) {
+  sockaddr_un address{};
+  if (path.size() >= sizeof(address.sun_path)) return false;
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  // EAGAIN: its queue is full; EACCES: somebody else's. Both are there.
+  const bool dead = ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 &&
+                    (errno == ECONNREFUSED || errno == ENOENT);
+  ::close(fd);
+  return !dead;
+}
+
+std::vector<std::string> sockets_of(std::string_view program) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(runtime_folder(), error)) {
+    const std::string name = entry.path().filename();
+    std::error_code ignored;
+    if (name.rfind(program, 0) == 0 && entry.path().extension() == ".sock" && entry.is_socket(ignored))
+      found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+const char* from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+}  // namespace
+
+std::string runtime_folder() {
+  if (const char* folder = from_environment("URTRS_RUNTIME_DIR")) return folder;
+  if (::geteuid() == 0) return "/run/urtrs";
+  if (const char* folder = from_environment("XDG_RUNTIME_DIR")) return std::string(folder) + "/urtrs";
+  return fmt::format("/tmp/urtrs-{}", ::geteuid());
+}
+
+tl::expected<std::string, std::string> make_socket_path(std::string_view program) {
+  const std::string folder = runtime_folder();
+  struct stat found {};
+  if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST)
+    return tl::unexpected(fmt::format("cannot make the folder \"{}\" for the control socket: {}", folder,
+                                      std::strerror(errno)));
+  // In /tmp anybody could have made it first.
+  if (::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) ||
+      (found.st_uid != ::geteuid() && found.st_uid != 0))
+    return tl::unexpected(
+        fmt::format("\"{}\" is no folder of this user, so no control socket is made there", folder));
+  for (const std::string& socket : sockets_of(program))
+    if (!listens(socket)) ::unlink(socket.c_str());
+  return fmt::format("{}/{}-{}.sock", folder, program, ::getpid());
+}
+
+std::vector<std::string> live_sockets(std::string_view program) {
+  std::vector<std::string> found = sockets_of(program);
+  found.erase(
+      std::remove_if(found.begin(), found.end(), [](const std::string& one) { return !listens(one); }),
+      found.end());
+  return found;
+}
+
+}  // namespace rtrs::rpc

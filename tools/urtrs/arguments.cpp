@@ -1,0 +1,314 @@
+#include "tools/urtrs/arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "tools/lib/text/nearest_word.hpp"
+
+namespace rtrs::admin {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr const char* kServer = "server";
+
+// The candidate that `word` is, is the plural of, or begins; or which ones it could be.
+struct Match {
+  std::string word;
+  Words could_be;
+};
+
+Match match(const std::string& word, const Words& candidates) {
+  Match found;
+  for (const std::string& one : candidates) {
+    if (word == one || word == one + "s") return {one, {}};
+    if (!word.empty() && one.rfind(word, 0) == 0) found.could_be.push_back(one);
+  }
+  if (found.could_be.size() == 1) found.word = found.could_be.front();
+  return found;
+}
+
+Words unique_of(const char* Form::*member, const std::string& noun) {
+  Words words;
+  for (const Form& form : forms()) {
+    if (member == &Form::verb && noun != form.noun) continue;
+    const std::string word = form.*member;
+    if (!word.empty() && std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+  }
+  return words;
+}
+
+tl::unexpected<Mistake> mistake(std::string message, std::string hint = {}) {
+  return tl::unexpected(Mistake{std::move(message), std::move(hint), false});
+}
+
+tl::unexpected<Mistake> unknown(const char* kind, const std::string& word, const Words& candidates) {
+  const std::string near = tools::nearest_word(word, candidates);
+  return mistake(fmt::format("there is no {} \"{}\"", kind, word),
+                 near.empty() ? fmt::format("it is one of {}", fmt::join(candidates, ", "))
+                              : fmt::format("did you mean \"{}\"?", near));
+}
+
+// A word that steers the output, as rnbd has it, or the same as an option. False: it is none.
+bool take_switch(std::string word, Options& options) {
+  if (word.rfind("--", 0) == 0) word.erase(0, 2);
+  if (word == "json")
+    options.format = Format::json;
+  else if (word == "csv")
+    options.format = Format::csv;
+  else if (word == "noheaders" || word == "no-headers")
+    options.headers = false;
+  else if (word == "notree" || word == "no-tree")
+    options.tree = false;
+  else if (word == "nototals" || word == "no-totals")
+    options.totals = false;
+  else if (word == "help" || word == "-h")
+    options.help = true;
+  else if (word.size() == 1 && kUnits.find(word) != std::string_view::npos)
+    options.unit = word[0];
+  else
+    return false;
+  return true;
+}
+
+// "--name=value" or "--name value"; the value of `at`, which may move on.
+struct Valued {
+  std::string name;
+  std::string value;
+  bool has_value = false;
+};
+Valued split(const Words& words, std::size_t& at) {
+  Valued one;
+  const std::string& word = words[at];
+  const std::size_t equals = word.find('=');
+  one.name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+  if (equals != std::string::npos) {
+    one.value = word.substr(equals + 1);
+    one.has_value = true;
+  } else if (at + 1 < words.size()) {
+    one.value = words[++at];
+    one.has_value = true;
+  }
+  return one;
+}
+
+std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options& options) {
+  static const Words kNames{"json",    "csv",    "no-headers", "no-tree", "no-totals", "help",
+                            "version", "socket", "fields",     "unit",    "interval",  "count"};
+  const std::string given = words[at];
+  const Valued one = split(words, at);
+  const auto number = [&one](double least) -> std::optional<double> {
+    char* end = nullptr;
+    const double value = std::strtod(one.value.c_str(), &end);
+    return !one.value.empty() && *end == '\0' && value >= least && value <= 1e6 ? std::optional(value)
+                                                                                : std::nullopt;
+  };
+  if (std::find(kNames.begin(), kNames.end(), one.name) == kNames.end()) {
+    const std::string near = tools::nearest_word(one.name, kNames);
+    return Mistake{fmt::format("there is no option \"{}\"", given),
+                   near.empty() ? "" : fmt::format("did you mean \"--{}\"?", near), false};
+  }
+  if (!one.has_value) return Mistake{fmt::format("--{} needs a value", one.name), "", false};
+  if (one.name == "socket") {
+    options.socket = one.value;
+  } else if (one.name == "fields") {
+    std::string field;
+    for (const char c : one.value + ",") {
+      if (c != ',')
+        field += c;
+      else if (!field.empty())
+        options.fields.push_back(std::exchange(field, {}));
+    }
+  } else if (one.name == "unit") {
+    if (one.value.size() != 1 || kUnits.find(one.value) == std::string::npos)
+      return Mistake{fmt::format("--unit is one of B, K, M, G, T, P, E, not \"{}\"", one.value), "", false};
+    options.unit = one.value[0];
+  } else if (one.name == "interval") {
+    const auto value = number(0.1);
+    if (!value)
+      return Mistake{fmt::format("--interval is seconds, 0.1 or more, not \"{}\"", one.value), "", false};
+    options.interval = *value;
+  } else if (one.name == "count") {
+    const auto value = number(1);
+    if (!value) return Mistake{fmt::format("--count is 1 or more, not \"{}\"", one.value), "", false};
+    options.count = static_cast<unsigned>(*value);
+  } else {
+    return Mistake{fmt::format("--{} has no value", one.name), "", false};
+  }
+  return std::nullopt;
+}
+
+const Form* form_of(const std::string& noun, const std::string& verb) {
+  const auto found = std::find_if(forms().begin(), forms().end(),
+                                  [&](const Form& one) { return one.noun == noun && one.verb == verb; });
+  return found == forms().end() ? nullptr : &*found;
+}
+
+// Splits `words` into what steers the output and what is left.
+std::optional<Mistake> take_options(const Words& words, Options& options, Words& rest) {
+  bool literal = false;  // behind "--"
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const std::string& word = words[at];
+    const bool field =
+        word.size() > 1 && (word[0] == '+' || (word[0] == '-' && word[1] != '-' && word != "-h"));
+    if (literal) {
+      rest.push_back(word);
+    } else if (word == "--") {
+      literal = true;
+    } else if (take_switch(word, options)) {
+      continue;
+    } else if (word.rfind("--", 0) == 0) {
+      if (auto wrong = take_option(words, at, options)) return wrong;
+    } else if (field || word == "all") {
+      options.fields.push_back(word);
+    } else {
+      rest.push_back(word);
+    }
+  }
+  return std::nullopt;
+}
+
+tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
+  Command command;
+  command.options = std::move(options);
+  std::size_t at = 0;
+  if (at < rest.size() && rest[at] == kServer) ++at;
+  if (at == rest.size()) {
+    command.options.help = true;
+    return command;
+  }
+  const Words nouns = unique_of(&Form::noun, {});
+  const Words plain = unique_of(&Form::verb, "");
+  // A word that is a verb without a noun is taken for it first, so that it never changes its meaning.
+  const Match verb = match(rest[at], plain);
+  const Match noun = match(rest[at], nouns);
+  if (verb.word == rest[at] || noun.word.empty()) {
+    if (verb.word.empty()) {
+      if (!verb.could_be.empty() || !noun.could_be.empty()) {
+        Words could_be = noun.could_be;
+        could_be.insert(could_be.end(), verb.could_be.begin(), verb.could_be.end());
+        return mistake(fmt::format("\"{}\" could be {}", rest[at], fmt::join(could_be, ", ")));
+      }
+      Words all = nouns;
+      all.insert(all.end(), plain.begin(), plain.end());
+      return unknown("command", rest[at], all);
+    }
+    command.verb = verb.word;
+    ++at;
+  } else {
+    if (!verb.word.empty())
+      return mistake(fmt::format("\"{}\" could be {}, {}", rest[at], noun.word, verb.word));
+    command.noun = noun.word;
+    if (++at == rest.size()) {
+      command.verb = "list";
+    } else {
+      const Words verbs = unique_of(&Form::verb, command.noun);
+      const Match found = match(rest[at], verbs);
+      if (found.word.empty() && !found.could_be.empty())
+        return mistake(fmt::format("\"{}\" could be {}", rest[at], fmt::join(found.could_be, ", ")));
+      if (found.word.empty()) return unknown(("command of " + command.noun).c_str(), rest[at], verbs);
+      command.verb = found.word;
+      ++at;
+    }
+  }
+  command.arguments.assign(rest.begin() + static_cast<std::ptrdiff_t>(at), rest.end());
+  if (command.options.help) return command;
+  const Form& form = *form_of(command.noun, command.verb);
+  const std::size_t count = command.arguments.size();
+  if (count < form.least || count > form.most)
+    return mistake(fmt::format(
+        "urtrs {}{}{} takes {}, not {} argument{}", form.noun, *form.noun != '\0' ? " " : "", form.verb,
+        *form.arguments != '\0' ? form.arguments : "no argument", count, count == 1 ? "" : "s"));
+  return command;
+}
+
+}  // namespace
+
+const std::vector<Form>& forms() {
+  static const std::vector<Form> all{
+      {"session", "list", "", 0, 0, "sessions of clients, each with its paths"},
+      {"session", "show", "SESSION", 1, 1, "all that is known of one session"},
+      {"session", "disconnect", "SESSION", 1, 1, "close a session; its client connects again by itself"},
+      {"path", "list", "[SESSION]", 0, 1, "paths of all sessions, or of one"},
+      {"path", "show", "SESSION PATH", 2, 2, "all that is known of one path"},
+      {"path", "disconnect", "SESSION PATH", 2, 2,
+       "close one path; IO goes on over the others, and the client connects it again"},
+      {"device", "list", "[SESSION]", 0, 1, "devices that sessions have open"},
+      {"device", "show", "DEVICE", 1, 1, "all that is known of one device"},
+      {"device", "close", "DEVICE [SESSION]", 1, 2,
+       "take a device away from its session; its client has to open it again"},
+      {"export", "list", "", 0, 0, "what clients can map by name"},
+      {"", "stats", "", 0, 0, "counters of the whole server"},
+      {"", "reset", "[SESSION [PATH]]", 0, 2, "set the traffic counters of paths to 0"},
+      {"", "top", "", 0, 0, "IO of each path, again every second"},
+      {"", "monitor", "", 0, 0, "events as they happen, a line each"},
+      {"", "trace", "start FILE | stop | dump FILE", 1, 2, "record what happens, or write the last records"},
+      {"", "log", "LEVEL", 1, 1, "least severe message to log: trace, debug, info, warn, error"},
+      {"", "daemons", "", 0, 0, "the daemons of this host that can be asked"},
+      {"", "version", "", 0, 0, "of this command"},
+  };
+  return all;
+}
+
+tl::expected<Command, Mistake> parse(const Words& words) {
+  Options options;
+  Words rest;
+  // Known first, because a mistake is told in this format too.
+  const bool json = std::find(words.begin(), words.end(), "--json") != words.end() ||
+                    std::find(words.begin(), words.end(), "json") != words.end();
+  if (std::find(words.begin(), words.end(), "--version") != words.end()) {
+    Command command;
+    command.verb = "version";
+    if (json) command.options.format = Format::json;
+    return command;
+  }
+  auto result = [&]() -> tl::expected<Command, Mistake> {
+    if (auto wrong = take_options(words, options, rest)) return tl::unexpected(std::move(*wrong));
+    return parse_words(rest, options);
+  }();
+  if (!result) result.error().json = json;
+  return result;
+}
+
+std::string help() {
+  std::string text =
+      "Usage: urtrs [session|path|device|export] COMMAND [ARGUMENT]... [OPTION]...\n"
+      "Shows and changes a running urtrsd.\n\n";
+  for (const Form& form : forms()) {
+    const std::string usage =
+        fmt::format("{}{}{} {}", form.noun, *form.noun != '\0' ? " " : "", form.verb, form.arguments);
+    text += usage.size() > 30 ? fmt::format("  {}\n  {:30} {}\n", usage, "", form.what)
+                              : fmt::format("  {:30} {}\n", usage, form.what);
+  }
+  text +=
+      "\nOptions, also as bare words:\n"
+      "  --json, --csv                  for programs; errors are JSON too with --json\n"
+      "  --fields=A,B  +A  -A  all      which columns\n"
+      "  --unit=B|K|M|G|T|P|E           of bytes; default: what reads best\n"
+      "  --no-headers --no-tree --no-totals\n"
+      "  --socket=FILE                  of the daemon to ask; default: the only one that runs\n"
+      "  --interval=SECONDS --count=N   of top and monitor\n"
+      "\nExamples:\n"
+      "  urtrs session list\n"
+      "  urtrs path disconnect web1 ip:10.0.1.7@ip:10.0.1.1\n"
+      "  urtrs device list --json | jq -r '.devices[].mapping_path'\n"
+      "  urtrs top --interval=5\n"
+      "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 no daemon can be asked, 4 no answer in time.\n";
+  return text;
+}
+
+std::string help(const Command& command) {
+  if (command.verb.empty()) return help();
+  std::string text;
+  for (const Form& form : forms()) {
+    if (command.noun != form.noun || command.verb != form.verb) continue;
+    text += fmt::format("Usage: urtrs {}{}{} {}\n{}.\n", form.noun, *form.noun != '\0' ? " " : "", form.verb,
+                        form.arguments, form.what);
+  }
+  return text + "\"urtrs --help\" has all commands and options.\n";
+}
+
+}  // namespace rtrs::admin

@@ -1,0 +1,64 @@
+// The command line of urtrs: the nouns, verbs and bare words of the command `rnbd` of its makers, and options
+// with dashes for the same.
+//
+//   urtrs [server] [session|path|device|export] COMMAND [ARGUMENT...] [WORD|--OPTION...]
+//
+// Plurals, singulars and unambiguous beginnings of a word are the word. A noun may be left out where the
+// command has only one.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+namespace rtrs::admin {
+
+// Of bytes: each 1,024 of the one before.
+inline constexpr std::string_view kUnits = "BKMGTPE";
+
+enum class Format { table, json, csv };
+
+struct Options {
+  Format format = Format::table;
+  std::string socket;               // empty: the one daemon of this host
+  std::vector<std::string> fields;  // "name", "+name", "-name", "all"; empty: those that the table has
+  char unit = '\0';                 // of B K M G T P E; 0: what reads best
+  bool headers = true;
+  bool tree = true;
+  bool totals = true;
+  bool help = false;
+  double interval = 1;  // seconds, of `top`
+  unsigned count = 0;   // of `top` and `monitor`; 0: until a signal comes
+};
+
+struct Command {
+  std::string noun;  // "session", "path", "device", "export"; empty where the verb needs none
+  std::string verb;
+  std::vector<std::string> arguments;
+  Options options;
+};
+
+struct Mistake {
+  std::string message;
+  std::string hint;  // may be empty
+  bool json = false;
+};
+
+// `words` without the name of the program.
+tl::expected<Command, Mistake> parse(const std::vector<std::string>& words);
+
+// What the command takes, for its help and for completion.
+struct Form {
+  const char* noun;
+  const char* verb;
+  const char* arguments;  // "SESSION [PATH]"
+  unsigned least;         // arguments
+  unsigned most;
+  const char* what;
+};
+const std::vector<Form>& forms();
+std::string help();
+std::string help(const Command& command);
+
+}  // namespace rtrs::admin

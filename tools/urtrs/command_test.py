@@ -1,0 +1,205 @@
+"""urtrs and a real urtrsd with a real client: what is shown, what can be changed, and mistakes."""
+import json
+import os
+import socket
+import subprocess
+
+import pytest
+from programs import BOUND, PLUGIN, program, until
+
+URTRS = program("urtrs")
+
+
+@pytest.fixture(name="run_folder")
+def _run_folder(tmp_path, monkeypatch):
+    # Short: the name of a unix socket has at most 107 bytes.
+    folder = tmp_path / "run"
+    monkeypatch.setenv("URTRS_RUNTIME_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture(name="server")
+def _server(urtrsd, run_folder, tmp_path):
+    image = tmp_path / "disk.img"
+    image.write_bytes(os.urandom(1 << 20))
+    server = urtrsd(f"--export=disk0={image}", "--export=ram=mem:1M")
+    server.image = image
+    return server
+
+
+@pytest.fixture(name="client")
+def _client(server, tmp_path):
+    """nbdkit with one path: it holds session "web1" with the device disk0."""
+    if not PLUGIN.exists():
+        pytest.skip("without the nbdkit plugin")
+    nbd = tmp_path / "nbd.sock"
+    process = subprocess.Popen(["nbdkit", "-f", "-U", nbd, PLUGIN, f"path=127.0.0.1:{server.port}", "session=web1",
+                                "device=disk0"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    until("nbdkit is there", lambda: nbd.exists() or process.poll() is not None)
+    assert process.poll() is None, process.stderr.read()
+    until("the device is open", lambda: shown("device"))
+    yield f"nbd+unix:///?socket={nbd}"
+    process.terminate()
+    process.wait(BOUND)
+
+
+def urtrs(*arguments, code=0):
+    done = subprocess.run([URTRS, *map(str, arguments)], capture_output=True, text=True, timeout=BOUND, check=False)
+    assert done.returncode == code, (arguments, done.stdout, done.stderr)
+    return done.stdout if code == 0 or "--json" in arguments else done.stderr
+
+
+def shown(noun, *arguments):
+    return json.loads(urtrs(noun, "list", "--json", *arguments))[noun + "s"]
+
+
+def read_all(uri):
+    subprocess.run(["nbdcopy", uri, "null:"], check=True, timeout=BOUND)
+
+
+def test_sessions_paths_devices_and_exports(server, client):
+    read_all(client)
+    session, = shown("session")
+    assert (session["sessname"], session["state"], session["path_uu"]) == ("web1", "connected", "U")
+    # 1 MiB was read, and each request has a header of 32 bytes or less.
+    assert 1 << 20 <= session["tx_bytes"] < (1 << 20) + 65536
+    path, = shown("path")
+    assert path["pathname"] == "ip:127.0.0.1@ip:127.0.0.1"
+    assert path["reads"] >= 8 and path["state"] == "connected"
+    device, = shown("device")
+    assert (device["mapping_path"], device["device"], device["size_bytes"]) == ("disk0", str(server.image), 1 << 20)
+    assert [(one["name"], one["access"]) for one in shown("export")] == [("disk0", "rw"), ("ram", "rw")]
+    assert "requests" in urtrs("stats")
+    text = urtrs("session", "list")
+    assert text.startswith("Session name") and "`- tcp 1 ip:127.0.0.1@ip:127.0.0.1" in text
+    assert all(len(line) <= 100 for line in text.splitlines())
+    assert "web1" in urtrs("session", "show", "web1")
+
+
+def test_counters_are_set_to_zero(server, client):
+    read_all(client)
+    urtrs("reset", "web1", "ip:127.0.0.1@ip:127.0.0.1")
+    path, = shown("path")
+    assert (path["tx_bytes"], path["reads"]) == (0, 0)
+
+
+def test_a_path_that_is_disconnected_comes_back(server, client):
+    before, = shown("path")
+    urtrs("path", "disconnect", "web1", before["pathname"])
+    server.logged("reason=requested")
+    until("the path is back", lambda: any(one["state"] == "connected" for one in shown("path")))
+    read_all(client)
+
+
+def test_a_session_that_is_disconnected_comes_back(server, client):
+    urtrs("session", "disconnect", "web1")
+    server.logged('name="web1" .* closed')
+    until("the session is back", lambda: any(one["state"] == "connected" for one in shown("session")))
+    read_all(client)
+
+
+def test_a_device_that_is_taken_away_is_opened_again(server, client):
+    first, = shown("device")
+    urtrs("device", "close", "disk0", "web1")
+    read_all(client)
+    again, = shown("device")
+    assert again["handle"] != first["handle"]
+
+
+def test_events(server, client):
+    watch = subprocess.Popen([URTRS, "monitor", "--json", "--count=2"], stdout=subprocess.PIPE, text=True)
+
+    def cut():
+        """The path, as soon as it is up; the first times the monitor may not watch yet."""
+        if any(path["state"] == "connected" for path in shown("path")):
+            urtrs("path", "disconnect", "web1", "0")
+        return watch.poll() is not None
+    until("two events", cut)
+    events = [json.loads(line) for line in watch.stdout]
+    assert [event["serial"] for event in events] == sorted(event["serial"] for event in events)
+    assert all(event["schema_version"] == 1 and event["what"] for event in events)
+
+
+def test_top_shows_rates(server, client):
+    watch = subprocess.Popen([URTRS, "top", "--json", "--interval=0.5", "--count=1"], stdout=subprocess.PIPE, text=True)
+    while watch.poll() is None:
+        read_all(client)
+    rates = json.loads(watch.stdout.read())["paths"]
+    assert rates[0]["read_iops"] > 0
+
+
+def test_a_trace_is_recorded(server, client, tmp_path):
+    trace = tmp_path / "live.rtrc"
+    urtrs("trace", "start", trace)
+    urtrs("trace", "start", trace, code=1)
+    read_all(client)
+    urtrs("trace", "stop")
+    urtrs("trace", "dump", tmp_path / "ring.rtrc")
+    assert trace.stat().st_size > 0 and (tmp_path / "ring.rtrc").stat().st_size > 0
+
+
+def test_mistakes_say_what_to_do(server):
+    assert "there is no session" in urtrs("session", "disconnect", "nobody", code=1)
+    assert "did you mean" in urtrs("sesion", "list", code=2)
+    error = json.loads(urtrs("session", "disconnect", "nobody", "--json", code=1))["error"]
+    assert error["errno"] == 2 and error["hint"]
+    assert json.loads(urtrs("sesion", "--json", code=2))["error"]["code"] == "usage"
+    assert "no log level" in urtrs("log", "loud", code=1)
+
+
+def test_without_a_daemon(run_folder):
+    assert "no urtrsd has a control socket" in urtrs("session", "list", code=3)
+    assert json.loads(urtrs("session", "list", "--json", code=3))["error"]["code"] == "no_daemon"
+    assert "cannot reach" in urtrs("session", "list", "--socket=/nonexistent", code=3)
+    assert json.loads(urtrs("daemons", "--json"))["daemons"] == []
+
+
+def test_two_daemons_have_to_be_named(server, urtrsd):
+    urtrsd("--export=a=mem:1M")
+    assert "say which with --socket" in urtrs("session", "list", code=3)
+    both = json.loads(urtrs("daemons", "--json"))["daemons"]
+    assert len(both) == 2
+    urtrs("session", "list", f"--socket={both[0]['socket']}")
+
+
+def test_a_killed_daemon_leaves_no_socket_for_long(server, urtrsd, run_folder):
+    server.process.kill()
+    server.process.wait(BOUND)
+    assert len(list(run_folder.iterdir())) == 1
+    assert "no urtrsd has a control socket" in urtrs("session", "list", code=3)
+    server.start().ready()
+    urtrs("session", "list")
+    assert len(list(run_folder.iterdir())) == 1
+
+
+def test_strangers_may_look_and_not_change(server, run_folder):
+    """A user who can open the socket, because its mode was changed, and is no member of its group."""
+    if os.geteuid() != 0:
+        pytest.skip("needs another user")
+    sock, = run_folder.iterdir()
+    for folder in (run_folder, *run_folder.parents[:3]):
+        folder.chmod(0o755)
+    sock.chmod(0o666)
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    asked = [{"method": "server.show"}, {"method": "log.level", "params": {"level": "debug"}}]
+    script = ("import socket,sys;s=socket.socket(socket.AF_UNIX);s.connect(sys.argv[1]);s.sendall(sys.argv[2].encode());"
+              "f=s.makefile();print(f.readline(),f.readline(),sep='',end='')")
+    lines = "".join(json.dumps({"jsonrpc": "2.0", "id": n, **one}) + "\n" for n, one in enumerate(asked))
+    done = subprocess.run(["python3", "-c", script, sock, lines], capture_output=True, text=True, check=True, **nobody)
+    look, change = (json.loads(line) for line in done.stdout.splitlines())
+    assert "result" in look
+    assert change["error"]["data"]["errno"] == 1, change
+
+
+def test_a_flood_of_requests_does_not_stop_io(server, client, run_folder):
+    sock, = run_folder.iterdir()
+    with socket.socket(socket.AF_UNIX) as flood:
+        flood.connect(str(sock))
+        flood.setblocking(False)
+        line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "server.show"}).encode() + b"\n"
+        try:
+            while True:
+                flood.send(line * 100)
+        except (BlockingIOError, BrokenPipeError, ConnectionResetError):
+            pass
+        read_all(client)

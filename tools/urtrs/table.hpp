@@ -1,0 +1,45 @@
+// Rows of values as a table for people, CSV or JSON.
+#pragma once
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "tools/urtrs/arguments.hpp"
+
+namespace rtrs::admin {
+
+struct Field {
+  enum class Kind { text, number, bytes };
+  const char* name;    // of --fields, JSON and CSV
+  const char* header;  // of the table
+  const char* what;
+  Kind kind = Kind::text;
+  bool by_default = true;
+  bool summed = false;  // in the line of totals
+};
+
+// A row has a member for each field; `children` are rows of other fields below it in the tree.
+struct Row {
+  nlohmann::json values;
+  std::vector<std::string> children;  // lines
+};
+
+struct Table {
+  const char* name;  // of the array in JSON: "sessions"
+  std::vector<Field> fields;
+  std::vector<Row> rows;
+};
+
+// "200.000K", "17", "1.500M"; with `unit` always in that one.
+std::string bytes_text(std::uint64_t bytes, char unit);
+
+// Fields that `wanted` asks for, in order: names replace the defaults, +name adds, -name leaves out, "all".
+tl::expected<std::vector<Field>, Mistake> choose(const std::vector<Field>& fields,
+                                                 const std::vector<std::string>& wanted);
+
+// What is printed, with its last newline. An empty table has its header only; in JSON it is [].
+tl::expected<std::string, Mistake> render(const Table& table, const Options& options, int schema_version);
+
+}  // namespace rtrs::admin

@@ -1,0 +1,154 @@
+// Tables, CSV and JSON made of what a daemon answers.
+#include "tools/urtrs/table.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tools/urtrs/top.hpp"
+#include "tools/urtrs/views.hpp"
+
+namespace rtrs::admin {
+namespace {
+
+using nlohmann::json;
+
+json path(const char* source, const char* state, std::uint64_t read_bytes, std::uint64_t write_bytes) {
+  return {{"path", 0},
+          {"src_addr", source},
+          {"dst_addr", "ip:10.0.0.2"},
+          {"hca_name", "rxe0"},
+          {"hca_port", 1U},
+          {"peer", source},
+          {"state", state},
+          {"inflight", 3U},
+          {"reads", 5U},
+          {"read_bytes", read_bytes},
+          {"writes", 7U},
+          {"write_bytes", write_bytes},
+          {"connections", 5U}};
+}
+
+json shown() {
+  json two = {path("ip:10.0.0.1", "connected", 204800, 1024), path("ip:10.0.1.1", "closing", 0, 0)};
+  return {{"sessions",
+           {{{"session", 0}, {"name", "blya"}, {"state", "connected"}, {"paths", two}},
+            {{"session", 1}, {"name", "x,\"y\""}, {"state", "half-open"}, {"paths", json::array()}}}},
+          {"devices",
+           {{{"session", "blya"},
+             {"mapping_path", "disk0"},
+             {"device", "/srv/a"},
+             {"access_mode", "rw"},
+             {"size_bytes", 1U << 20},
+             {"handle", 1U}}}},
+          {"exports", {{{"name", "disk0"}, {"read_only", true}, {"path", "/srv/a"}}}},
+          {"stats", {{"requests", 12U}}}};
+}
+
+std::string text(const Table& table, Options options = {}) {
+  const auto rendered = render(table, options, 1);
+  return rendered ? *rendered : rendered.error().message;
+}
+
+TEST(Table, SessionsWithTheirPathsAndTotals) {
+  EXPECT_EQ(text(sessions(shown())),
+            "Session name  State      PS        TX      RX  Inflight\n"
+            "blya          connected  U_  200.000K  1.000K         6\n"
+            "|- rxe0 1 ip:10.0.0.1@ip:10.0.0.2  connected  inflight 3\n"
+            "`- rxe0 1 ip:10.0.1.1@ip:10.0.0.2  closing  inflight 3\n"
+            "x,\"y\"         half-open             0       0         0\n"
+            "total                        200.000K  1.000K         6\n");
+}
+
+TEST(Table, WithoutTreeTotalsAndHeaders) {
+  Options options;
+  options.tree = options.totals = options.headers = false;
+  options.unit = 'B';
+  options.fields = {"sessname", "tx_bytes"};
+  EXPECT_EQ(text(sessions(shown()), options), "blya   204800\nx,\"y\"       0\n");
+}
+
+TEST(Table, CsvQuotesWhatNeedsIt) {
+  Options options;
+  options.format = Format::csv;
+  options.fields = {"sessname", "state"};
+  EXPECT_EQ(text(sessions(shown()), options), "sessname,state\nblya,connected\n\"x,\"\"y\"\"\",half-open\n");
+}
+
+TEST(Table, JsonHasAllFieldsAndIsEmptyForNothing) {
+  Options options;
+  options.format = Format::json;
+  const json all = json::parse(text(sessions(shown()), options));
+  EXPECT_EQ(all["schema_version"], 1);
+  ASSERT_EQ(all["sessions"].size(), 2U);
+  EXPECT_EQ(all["sessions"][0]["act_path_cnt"], 1);
+  EXPECT_EQ(all["sessions"][0]["tx_bytes"], 204800);
+  const json none = json::parse(text(sessions(json::object()), options));
+  EXPECT_EQ(none["sessions"], json::array());
+}
+
+TEST(Table, EveryViewSaysWhatTheServerSaid) {
+  EXPECT_NE(text(paths(shown(), "blya")).find("ip:10.0.1.1"), std::string::npos);
+  EXPECT_EQ(paths(shown(), "other").rows.size(), 0U);
+  EXPECT_NE(text(devices(shown(), {})).find("1.000M"), std::string::npos);
+  EXPECT_NE(text(exports(shown())).find("/srv/a  ro"), std::string::npos);
+  EXPECT_NE(text(statistics(shown())).find("requests     12"), std::string::npos);
+}
+
+TEST(Table, OneRowAsLines) {
+  const std::string one = show(devices(shown(), {}), "mapping_path", "disk0", {});
+  EXPECT_NE(one.find("Access mode    rw\n"), std::string::npos) << one;
+  EXPECT_EQ(show(devices(shown(), {}), "mapping_path", "disk1", {}), "");
+}
+
+TEST(Table, FieldsAreChosenAndChecked) {
+  const Table table = paths(shown(), {});
+  const auto names = [&table](const std::vector<std::string>& wanted) {
+    std::string all;
+    const auto chosen = choose(table.fields, wanted);
+    if (!chosen) return chosen.error().message + "|" + chosen.error().hint;
+    for (const Field& field : *chosen) all += std::string(field.name) + " ";
+    return all;
+  };
+  EXPECT_EQ(names({"state", "reads"}), "state reads ");
+  EXPECT_EQ(names({"+reads", "-hca_name", "-hca_port", "-src_addr", "-tx_bytes", "-rx_bytes"}),
+            "sessname state reads ");
+  EXPECT_EQ(names({"stat"}), "there is no field \"stat\"|did you mean \"state\"?");
+  EXPECT_EQ(choose(table.fields, {"all"})->size(), table.fields.size());
+  EXPECT_FALSE(choose(table.fields, {"state", "-state"}));
+}
+
+TEST(Table, NamesOfPeersCannotSteerATerminal) {
+  json evil = shown();
+  evil["sessions"][0]["name"] = "a\x1b[2J\nb";
+  const std::string shown_text = text(sessions(evil));
+  EXPECT_EQ(shown_text.find('\x1b'), std::string::npos);
+  EXPECT_NE(shown_text.find("a\\x1b[2J\\x0ab"), std::string::npos) << shown_text;
+}
+
+TEST(Table, BytesReadWell) {
+  EXPECT_EQ(bytes_text(0, '\0'), "0");
+  EXPECT_EQ(bytes_text(1023, '\0'), "1023");
+  EXPECT_EQ(bytes_text(1024, '\0'), "1.000K");
+  EXPECT_EQ(bytes_text(1536 * 1024, '\0'), "1.500M");
+  EXPECT_EQ(bytes_text(1536 * 1024, 'K'), "1536.000K");
+  EXPECT_EQ(bytes_text(~std::uint64_t{0}, '\0'), "16.000E");
+  EXPECT_EQ(bytes_text(1536, 'B'), "1536");
+}
+
+TEST(Rates, CountBetweenTwoLooks) {
+  json later = shown();
+  later["sessions"][0]["paths"][0]["reads"] = 105;
+  later["sessions"][0]["paths"][0]["read_bytes"] = 204800 + 4096 * 100;
+  const Table table = rates(shown(), later, 2);
+  EXPECT_EQ(table.rows[0].values["read_iops"], 50);
+  EXPECT_EQ(table.rows[0].values["read_bytes_s"], 204800);
+  EXPECT_EQ(table.rows[0].values["write_iops"], 0);
+}
+
+TEST(Rates, ACounterThatWasResetCountsFromZero) {
+  json later = shown();
+  later["sessions"][0]["paths"][0]["reads"] = 2;
+  EXPECT_EQ(rates(shown(), later, 1).rows[0].values["read_iops"], 2);
+}
+
+}  // namespace
+}  // namespace rtrs::admin

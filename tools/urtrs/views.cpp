@@ -1,0 +1,184 @@
+#include "tools/urtrs/views.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace rtrs::admin {
+
+using nlohmann::json;
+using Kind = Field::Kind;
+
+namespace {
+
+std::string path_name(const json& path) {
+  return path.value("src_addr", "") + "@" + path.value("dst_addr", "");
+}
+
+json row_of(const json& session, const json& path) {
+  json row = path;
+  row["sessname"] = session.value("name", "");
+  row["pathname"] = path_name(path);
+  // rnbd counts from where it runs: the server sends what clients read.
+  row["tx_bytes"] = number(path, "read_bytes");
+  row["rx_bytes"] = number(path, "write_bytes");
+  row["inflights"] = number(path, "inflight");
+  return row;
+}
+
+std::string below(const json& path) {
+  std::string line = fmt::format("{} {} {}  {}", path.value("hca_name", ""), number(path, "hca_port"),
+                                 path_name(path), path.value("state", ""));
+  if (path.contains("reason")) line += fmt::format(" ({})", path.value("reason", ""));
+  return line + fmt::format("  inflight {}", number(path, "inflight"));
+}
+
+}  // namespace
+
+std::uint64_t number(const json& of, const char* key) {
+  const auto found = of.find(key);
+  return found != of.end() && found->is_number_integer() && *found >= 0 ? found->get<std::uint64_t>() : 0;
+}
+
+Table sessions(const json& shown) {
+  Table table{"sessions",
+              {{"sessname", "Session name", "name of the session"},
+               {"state", "State", "connected, disconnected or half-open"},
+               {"path_uu", "PS", "one U for each path that is up, one _ for each that is not"},
+               {"tx_bytes", "TX", "bytes that clients read", Kind::bytes, true, true},
+               {"rx_bytes", "RX", "bytes that clients wrote", Kind::bytes, true, true},
+               {"inflights", "Inflight", "requests that are not answered yet", Kind::number, true, true},
+               {"path_cnt", "Paths", "paths", Kind::number, false},
+               {"act_path_cnt", "Active", "paths that are up", Kind::number, false},
+               {"reads", "Reads", "requests to read", Kind::number, false, true},
+               {"writes", "Writes", "requests to write", Kind::number, false, true}},
+              {}};
+  for (const json& session : shown.value("sessions", json::array())) {
+    Row row;
+    std::string up;
+    std::uint64_t active = 0;
+    std::uint64_t sums[5] = {};
+    for (const json& path : session.value("paths", json::array())) {
+      const bool connected = path.value("state", "") == "connected";
+      active += connected;
+      up += connected ? 'U' : '_';
+      const char* keys[] = {"read_bytes", "write_bytes", "inflight", "reads", "writes"};
+      for (std::size_t i = 0; i < std::size(keys); ++i) sums[i] += number(path, keys[i]);
+      row.children.push_back(below(path));
+    }
+    row.values = {{"sessname", session.value("name", "")},
+                  {"state", session.value("state", "")},
+                  {"path_uu", up},
+                  {"tx_bytes", sums[0]},
+                  {"rx_bytes", sums[1]},
+                  {"inflights", sums[2]},
+                  {"path_cnt", up.size()},
+                  {"act_path_cnt", active},
+                  {"reads", sums[3]},
+                  {"writes", sums[4]}};
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Table paths(const json& shown, const std::string& of) {
+  Table table{"paths",
+              {{"sessname", "Session name", "name of the session"},
+               {"hca_name", "HCA", "RDMA device, or provider of libfabric"},
+               {"hca_port", "Port", "of the device", Kind::number},
+               {"src_addr", "Client address", "of the client"},
+               {"state", "State", "connecting, connected or closing"},
+               {"tx_bytes", "TX", "bytes that clients read", Kind::bytes, true, true},
+               {"rx_bytes", "RX", "bytes that clients wrote", Kind::bytes, true, true},
+               {"pathname", "Path", "both ends", Kind::text, false},
+               {"dst_addr", "Server address", "of this server", Kind::text, false},
+               {"inflights", "Inflight", "requests that are not answered yet", Kind::number, false, true},
+               {"connections", "Connections", "that are open", Kind::number, false, true},
+               {"reads", "Reads", "requests to read", Kind::number, false, true},
+               {"writes", "Writes", "requests to write", Kind::number, false, true},
+               {"since_s", "Since", "seconds in this state", Kind::number, false},
+               {"reason", "Reason", "why it closes", Kind::text, false},
+               {"extensions", "Extensions", "of the protocol, that were granted", Kind::text, false},
+               {"path", "Index", "of the path", Kind::number, false}},
+              {}};
+  for (const json& session : shown.value("sessions", json::array())) {
+    if (!of.empty() && session.value("name", "") != of) continue;
+    for (const json& path : session.value("paths", json::array()))
+      table.rows.push_back({row_of(session, path), {}});
+  }
+  return table;
+}
+
+Table devices(const json& shown, const std::string& of) {
+  Table table{"devices",
+              {{"sessname", "Session name", "name of the session"},
+               {"mapping_path", "Mapping path", "as the client asked for it"},
+               {"device", "Device", "what is exported"},
+               {"access_mode", "Access mode", "ro, rw or migration"},
+               {"size_bytes", "Size", "of the device", Kind::bytes},
+               {"handle", "Handle", "number of this open device", Kind::number, false}},
+              {}};
+  for (const json& device : shown.value("devices", json::array())) {
+    if (!of.empty() && device.value("session", "") != of) continue;
+    json row = device;
+    row["sessname"] = device.value("session", "");
+    table.rows.push_back({std::move(row), {}});
+  }
+  return table;
+}
+
+Table exports(const json& shown) {
+  Table table{"exports",
+              {{"name", "Name", "for clients"},
+               {"source", "Source", "file, block device or memory"},
+               {"access", "Access", "ro or rw"},
+               {"delay_ms", "Delay", "milliseconds that every operation waits", Kind::number, false}},
+              {}};
+  for (const json& one : shown.value("exports", json::array())) {
+    const std::string source =
+        one.contains("path") ? one.value("path", "") : "mem:" + std::to_string(number(one, "memory_bytes"));
+    table.rows.push_back({{{"name", one.value("name", "")},
+                           {"source", source},
+                           {"access", one.value("read_only", false) ? "ro" : "rw"},
+                           {"delay_ms", number(one, "delay_ms")}},
+                          {}});
+  }
+  return table;
+}
+
+Table statistics(const json& shown) {
+  Table table{"stats",
+              {{"name", "Counter", "what is counted"}, {"value", "Value", "since the start", Kind::number}},
+              {}};
+  const json stats = shown.value("stats", json::object());
+  for (const auto& [name, value] : stats.items())
+    table.rows.push_back({{{"name", name}, {"value", value}}, {}});
+  return table;
+}
+
+std::string show(const Table& table, const char* field, const std::string& value, const Options& options) {
+  const auto row = std::find_if(table.rows.begin(), table.rows.end(), [&](const Row& one) {
+    return one.values.value(field, json()) == json(value);
+  });
+  if (row == table.rows.end()) return {};
+  if (options.format == Format::json) {
+    json one{{"schema_version", kSchemaVersion}};
+    one.update(row->values);
+    return one.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  }
+  std::string text;
+  for (const Field& one : table.fields) {
+    const auto found = row->values.find(one.name);
+    if (found == row->values.end()) continue;
+    const std::string shown = one.kind == Kind::bytes && found->is_number_unsigned()
+                                  ? bytes_text(found->get<std::uint64_t>(), options.unit)
+                              : found->is_string()
+                                  ? found->get<std::string>()
+                                  : found->dump(-1, ' ', false, json::error_handler_t::replace);
+    text += fmt::format("{:<14} {}\n", one.header, shown);
+  }
+  for (const std::string& child : row->children) text += "  " + child + "\n";
+  return text;
+}
+
+}  // namespace rtrs::admin

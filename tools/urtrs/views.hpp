@@ -1,0 +1,23 @@
+// The tables of urtrs, made from what a daemon answers to server.show (docs/management.md).
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tools/urtrs/table.hpp"
+
+namespace rtrs::admin {
+
+inline constexpr int kSchemaVersion = 1;  // of the JSON that urtrs prints
+
+// A count; 0 where there is none.
+std::uint64_t number(const nlohmann::json& of, const char* key);
+
+Table sessions(const nlohmann::json& shown);
+Table paths(const nlohmann::json& shown, const std::string& session);  // empty: of all
+Table devices(const nlohmann::json& shown, const std::string& session);
+Table exports(const nlohmann::json& shown);
+Table statistics(const nlohmann::json& shown);
+// The one row of the table whose field is `value`, as lines "name value"; empty: there is none.
+std::string show(const Table& table, const char* field, const std::string& value, const Options& options);
+
+}  // namespace rtrs::admin

@@ -1,0 +1,330 @@
+#include "tools/urtrsd/control.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/text/nearest_word.hpp"
+
+namespace rtrs::daemon {
+
+using nlohmann::json;
+using rpc::Code;
+
+namespace {
+
+struct Asked {
+  Controlled& target;
+  const json& params;
+};
+using Answer = tl::expected<json, rpc::Error>;
+
+struct Method {
+  const char* name;
+  bool changes;  // needs rpc::Caller::may_change
+  std::vector<std::string_view> parameters;
+  Answer (*serve)(const Asked&);
+};
+
+Answer refuse(Code code, std::string message, std::string hint = {}, int error = 0) {
+  return tl::unexpected(rpc::Error{code, std::move(message), std::move(hint), error});
+}
+
+Answer outcome(int error, const std::string& what) {
+  if (error == 0) return json::object();
+  return refuse(error == ENOENT ? Code::no_such_thing : Code::failed,
+                fmt::format("{}: {}", what, std::strerror(error)), {}, error);
+}
+
+std::string text_of(const Asked& asked, const char* key) {
+  const auto found = asked.params.find(key);
+  return found != asked.params.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+Answer missing(const char* key, const char* form) {
+  return refuse(Code::invalid_params, fmt::format("\"{}\" is missing: {}", key, form));
+}
+
+Answer show(const Asked& asked) {
+  json answer = to_json(asked.target.model(), asked.target.now());
+  answer["exports"] = to_json(asked.target.exports());
+  answer["stats"] = to_json(asked.target.transport_stats(), asked.target.block_stats());
+  answer["pid"] = ::getpid();
+  answer["fabric"] = asked.target.fabric_name();
+  answer["uptime_s"] = static_cast<double>(asked.target.now() - asked.target.started()) / 1e9;
+  return answer;
+}
+
+// The session that `name` means; a number means its index.
+const ServerSessionStatus* session_of(const attributes::ServerModel& model, const std::string& name) {
+  const auto found = std::find_if(model.sessions.begin(), model.sessions.end(),
+                                  [&](const ServerSessionStatus& one) { return one.name == name; });
+  return found == model.sessions.end() ? nullptr : &*found;
+}
+
+Answer no_session(const attributes::ServerModel& model, const std::string& name) {
+  std::vector<std::string> names;
+  for (const ServerSessionStatus& one : model.sessions) names.push_back(one.name);
+  const std::string near = tools::nearest_word(name, names);
+  return refuse(Code::no_such_thing, fmt::format("there is no session \"{}\"", name),
+                near.empty() ? "\"urtrs session list\" shows all" : fmt::format("did you mean \"{}\"?", near),
+                ENOENT);
+}
+
+Answer session_disconnect(const Asked& asked) {
+  const std::string name = text_of(asked, "session");
+  if (name.empty()) return missing("session", "the name of a session");
+  const attributes::ServerModel model = asked.target.model();
+  const ServerSessionStatus* session = session_of(model, name);
+  if (session == nullptr) return no_session(model, name);
+  return outcome(asked.target.close_session(session->session), "closing the session");
+}
+
+bool means(const ServerPathStatus& path, const std::string& name) {
+  const attributes::PathEnds ends = attributes::path_ends(path.peer);
+  return name == ends.source + "@" + ends.destination || name == ends.source || name == path.device.name ||
+         name == std::to_string(path.path);
+}
+
+// Calls `act` for the one path of the session that "path" means.
+template <class Act>
+Answer at_path(const Asked& asked, const char* doing, Act act) {
+  const std::string name = text_of(asked, "session");
+  const std::string which = text_of(asked, "path");
+  if (name.empty()) return missing("session", "the name of a session");
+  if (which.empty()) return missing("path", "SRC@DST, SRC, a device, or the index of a path");
+  const attributes::ServerModel model = asked.target.model();
+  const ServerSessionStatus* session = session_of(model, name);
+  if (session == nullptr) return no_session(model, name);
+  std::vector<unsigned> found;
+  for (const ServerPathStatus& path : session->paths)
+    if (means(path, which)) found.push_back(path.path);
+  if (found.empty())
+    return refuse(Code::no_such_thing, fmt::format("session \"{}\" has no path \"{}\"", name, which),
+                  "\"urtrs path list\" shows all", ENOENT);
+  if (found.size() > 1)
+    return refuse(Code::invalid_params,
+                  fmt::format("\"{}\" means {} paths of session \"{}\"", which, found.size(), name),
+                  "say SRC@DST");
+  return outcome(act(session->session, found.front()), doing);
+}
+
+Answer path_disconnect(const Asked& asked) {
+  return at_path(asked, "disconnecting the path", [&](std::uint16_t session, unsigned path) {
+    return asked.target.disconnect_path(session, path);
+  });
+}
+
+Answer stats_reset(const Asked& asked) {
+  if (!text_of(asked, "path").empty())
+    return at_path(asked, "resetting", [&](std::uint16_t session, unsigned path) {
+      return asked.target.reset_traffic(session, path);
+    });
+  const std::string name = text_of(asked, "session");
+  const attributes::ServerModel model = asked.target.model();
+  if (!name.empty() && session_of(model, name) == nullptr) return no_session(model, name);
+  for (const ServerSessionStatus& session : model.sessions) {
+    if (!name.empty() && session.name != name) continue;
+    for (const ServerPathStatus& path : session.paths) asked.target.reset_traffic(session.session, path.path);
+  }
+  return json::object();
+}
+
+Answer device_close(const Asked& asked) {
+  const std::string device = text_of(asked, "device");
+  const std::string session = text_of(asked, "session");
+  if (device.empty())
+    return missing("device", "a device as the client mapped it, or the file that is exported");
+  const attributes::ServerModel model = asked.target.model();
+  unsigned closed = 0;
+  for (const attributes::OpenDevice& one : model.devices) {
+    for (const attributes::OpenDevice::Use& use : one.uses) {
+      if ((use.mapping_path != device && one.backing != device) ||
+          (!session.empty() && use.session != session))
+        continue;
+      if (asked.target.force_close(use.handle) == 0) ++closed;
+    }
+  }
+  if (closed == 0)
+    return refuse(Code::no_such_thing,
+                  fmt::format("no session{} has a device \"{}\" open",
+                              session.empty() ? "" : " \"" + session + "\"", device),
+                  "\"urtrs device list\" shows all", ENOENT);
+  return json{{"closed", closed}};
+}
+
+Answer trace_start(const Asked& asked) {
+  const std::string file = text_of(asked, "file");
+  if (file.empty() || file.front() != '/')
+    return missing("file", "an absolute path, because urtrsd has a folder of its own");
+  const std::string refused = asked.target.start_trace(file);
+  return refused.empty() ? Answer(json{{"file", file}}) : refuse(Code::failed, refused);
+}
+
+Answer trace_stop(const Asked& asked) {
+  const std::string refused = asked.target.stop_trace();
+  return refused.empty() ? Answer(json::object()) : refuse(Code::failed, refused);
+}
+
+Answer trace_dump(const Asked& asked) {
+  const std::string file = text_of(asked, "file");
+  if (file.empty() || file.front() != '/')
+    return missing("file", "an absolute path, because urtrsd has a folder of its own");
+  const std::string refused = asked.target.dump_trace(file);
+  return refused.empty() ? Answer(json{{"file", file}}) : refuse(Code::failed, refused);
+}
+
+Answer log_level(const Asked& asked) {
+  const std::string level = text_of(asked, "level");
+  if (!asked.target.set_log_level(level))
+    return refuse(Code::invalid_params, fmt::format("there is no log level \"{}\"", level),
+                  "trace, debug, info, warn or error", EINVAL);
+  return json::object();
+}
+
+const char* kind_of(const attributes::Node& node) {
+  return node.kind() == attributes::Node::Kind::folder ? "folder"
+         : node.kind() == attributes::Node::Kind::link ? "link"
+                                                       : "file";
+}
+
+// What a file system asks: kind and mode, entries of a folder, target of a link. Contents are read by
+// attribute.read.
+Answer attribute_look(const Asked& asked) {
+  auto model = std::make_shared<attributes::ServerModel>(asked.target.model());
+  const auto node = attributes::server_tree(model, asked.target).find(text_of(asked, "path"));
+  if (!node) return refuse(Code::no_such_thing, "no such attribute", {}, ENOENT);
+  json answer{{"kind", kind_of(*node)}, {"mode", node->mode()}};
+  if (node->kind() == attributes::Node::Kind::link) answer["target"] = node->target();
+  if (node->kind() != attributes::Node::Kind::folder) return answer;
+  json entries = json::object();
+  for (const auto& [name, make] : node->entries()) entries[name] = kind_of(make());
+  answer["entries"] = std::move(entries);
+  return answer;
+}
+
+Answer attribute_read(const Asked& asked) {
+  auto model = std::make_shared<attributes::ServerModel>(asked.target.model());
+  const auto node = attributes::server_tree(model, asked.target).find(text_of(asked, "path"));
+  if (!node) return refuse(Code::no_such_thing, "no such attribute", {}, ENOENT);
+  if (node->kind() != attributes::Node::Kind::file) return refuse(Code::failed, "not a file", {}, EISDIR);
+  return json{{"text", node->read()}};
+}
+
+Answer attribute_write(const Asked& asked) {
+  auto model = std::make_shared<attributes::ServerModel>(asked.target.model());
+  const auto node = attributes::server_tree(model, asked.target).find(text_of(asked, "path"));
+  if (!node) return refuse(Code::no_such_thing, "no such attribute", {}, ENOENT);
+  if (node->kind() != attributes::Node::Kind::file) return refuse(Code::failed, "not a file", {}, EISDIR);
+  return outcome(node->write(text_of(asked, "text")), "writing");
+}
+
+const std::vector<Method>& methods() {
+  static const std::vector<Method> all{
+      {"server.show", false, {}, show},
+      {"session.disconnect", true, {"session"}, session_disconnect},
+      {"path.disconnect", true, {"session", "path"}, path_disconnect},
+      {"device.close", true, {"device", "session"}, device_close},
+      {"stats.reset", true, {"session", "path"}, stats_reset},
+      {"trace.start", true, {"file"}, trace_start},
+      {"trace.stop", true, {}, trace_stop},
+      {"trace.dump", true, {"file"}, trace_dump},
+      {"log.level", true, {"level"}, log_level},
+      {"attribute.look", false, {"path"}, attribute_look},
+      {"attribute.read", false, {"path"}, attribute_read},
+      {"attribute.write", true, {"path", "text"}, attribute_write},
+  };
+  return all;
+}
+
+// A misspelt parameter would otherwise be taken for one that is left out.
+Answer checked(const Method& method, const Asked& asked) {
+  for (const auto& [key, value] : asked.params.items()) {
+    if (std::find(method.parameters.begin(), method.parameters.end(), key) == method.parameters.end())
+      return refuse(Code::invalid_params, fmt::format("{} has no parameter \"{}\"", method.name, key));
+    if (!value.is_string())
+      return refuse(Code::invalid_params,
+                    fmt::format("parameter \"{}\" of {} is a string", key, method.name));
+  }
+  return method.serve(asked);
+}
+
+}  // namespace
+
+tl::expected<std::unique_ptr<Control>, std::string> Control::open(boost::asio::io_context& context,
+                                                                  const std::string& socket,
+                                                                  const std::string& group,
+                                                                  Controlled& target) {
+  auto control = std::unique_ptr<Control>(new Control(target));
+  rpc::ServerOptions options;
+  options.path = socket;
+  options.group = group;
+  if (socket == "auto") {
+    auto chosen = rpc::make_socket_path("urtrsd");
+    if (!chosen) return tl::unexpected(std::move(chosen.error()));
+    options.path = *chosen;
+  }
+  control->path_ = options.path;
+  auto server = rpc::Server::listen(
+      context, std::move(options),
+      [self = control.get()](const rpc::Caller& caller, const rpc::Request& request,
+                             const rpc::Reply& reply) { self->handle(caller, request, reply); });
+  if (!server) return tl::unexpected(std::move(server.error()));
+  control->server_ = std::move(*server);
+  return control;
+}
+
+void Control::handle(const rpc::Caller& caller, const rpc::Request& request, const rpc::Reply& reply) {
+  if (request.method == "events.watch") {
+    reply.subscribe();
+    return reply.result({{"schema_version", kSchemaVersion}});
+  }
+  const auto& all = methods();
+  const auto method =
+      std::find_if(all.begin(), all.end(), [&](const Method& one) { return one.name == request.method; });
+  if (method == all.end()) {
+    std::vector<std::string> names;
+    for (const Method& one : all) names.emplace_back(one.name);
+    const std::string near = tools::nearest_word(request.method, names);
+    return reply.error({Code::no_such_method, fmt::format("there is no method \"{}\"", request.method),
+                        near.empty() ? "" : fmt::format("did you mean \"{}\"?", near), 0});
+  }
+  if (method->changes) {
+    if (!caller.may_change)
+      return reply.error(
+          {Code::not_permitted,
+           fmt::format("{} changes something, and user {} may only look", method->name, caller.uid),
+           "ask as root, as the user of urtrsd, or as a member of the group of the socket", EPERM});
+    spdlog::info("control: {} {} asked by process {} of user {}", method->name,
+                 request.params.dump(-1, ' ', true, json::error_handler_t::replace), caller.pid, caller.uid);
+  }
+  Answer answer = checked(*method, {target_, request.params});
+  if (!answer) return reply.error(answer.error());
+  (*answer)["schema_version"] = kSchemaVersion;
+  reply.result(*answer);
+}
+
+void Control::tell(const PathEvent& news, const std::string& session) {
+  if (server_->has_subscribers()) tell("path", to_json(news, session));
+}
+
+void Control::tell(const std::string& what, const json& fields) {
+  if (!server_->has_subscribers()) return;
+  json event = fields;
+  if (!event.contains("what")) event["what"] = what;
+  event["serial"] = ++events_;
+  event["unix_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(
+                         std::chrono::system_clock::now().time_since_epoch())
+                         .count();
+  event["schema_version"] = kSchemaVersion;
+  server_->broadcast("event", event);
+}
+
+}  // namespace rtrs::daemon

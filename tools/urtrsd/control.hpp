@@ -1,0 +1,70 @@
+// What urtrsd can be asked while it runs: JSON-RPC on its control socket (docs/management.md has the
+// methods). Answers come from a snapshot of the moment; nothing here is on the path of an IO.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "core/driver/block_server.hpp"
+#include "core/driver/path_event.hpp"
+#include "tools/lib/attributes/server_tree.hpp"
+#include "tools/lib/rpc/server.hpp"
+#include "tools/urtrsd/catalog.hpp"
+
+namespace rtrs::daemon {
+
+// What a control socket works on: the daemon.
+class Controlled : public attributes::ServerOperations {
+ public:
+  virtual attributes::ServerModel model() const = 0;
+  virtual const std::vector<ExportSpec>& exports() const = 0;
+  virtual ServerStats transport_stats() const = 0;
+  virtual BlockServerStats block_stats() const = 0;
+  virtual Nanos now() const = 0;
+  virtual Nanos started() const = 0;
+  virtual std::string fabric_name() const = 0;
+  virtual int close_session(std::uint16_t session) = 0;  // 0 or an errno
+  // "": done, and `path` names the file; otherwise why not.
+  virtual std::string start_trace(const std::string& path) = 0;
+  virtual std::string stop_trace() = 0;
+  virtual std::string dump_trace(const std::string& path) = 0;
+  virtual bool set_log_level(const std::string& level) = 0;  // false: no such level
+};
+
+class Control {
+ public:
+  // Versions of the JSON that it answers; a number never changes its meaning.
+  static constexpr int kSchemaVersion = 1;
+
+  // `socket` as in the configuration: a path, or "auto" for one below the run-time folder. The error is a
+  // sentence. `target` must outlive it.
+  static tl::expected<std::unique_ptr<Control>, std::string> open(boost::asio::io_context&,
+                                                                  const std::string& socket,
+                                                                  const std::string& group,
+                                                                  Controlled& target);
+  const std::string& path() const noexcept { return path_; }
+  // Tells those who watch.
+  void tell(const PathEvent&, const std::string& session);
+  void tell(const std::string& what, const nlohmann::json& fields);
+
+ private:
+  explicit Control(Controlled& target) : target_(target) {}
+  void handle(const rpc::Caller&, const rpc::Request&, const rpc::Reply&);
+
+  Controlled& target_;
+  std::string path_;
+  std::uint64_t events_ = 0;  // told so far
+  std::unique_ptr<rpc::Server> server_;
+};
+
+// --- the answers, for tests ---
+nlohmann::json to_json(const attributes::ServerModel&, Nanos now);
+nlohmann::json to_json(const ServerStats&, const BlockServerStats&);
+nlohmann::json to_json(const std::vector<ExportSpec>&);
+nlohmann::json to_json(const PathEvent&, const std::string& session);
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,140 @@
+// What a server is, as JSON.
+#include "core/wire/linux_errno.hpp"
+#include "tools/urtrsd/control.hpp"
+
+namespace rtrs::daemon {
+
+using nlohmann::json;
+
+namespace {
+
+double seconds_of(Nanos time) {
+  return static_cast<double>(time) / 1e9;
+}
+
+json extensions_of(wire::Extensions extensions) {
+  json names = json::array();
+  constexpr std::pair<wire::Extensions, const char*> kNames[] = {{wire::Extensions::fence, "fence"},
+                                                                 {wire::Extensions::generation, "generation"},
+                                                                 {wire::Extensions::probe, "probe"},
+                                                                 {wire::Extensions::keys_stay, "keys_stay"}};
+  for (const auto& [one, name] : kNames)
+    if (has(extensions, one)) names.push_back(name);
+  return names;
+}
+
+json path_of(const ServerPathStatus& path, Nanos now) {
+  const attributes::PathEnds ends = attributes::path_ends(path.peer);
+  json one{{"path", path.path},
+           {"src_addr", ends.source},
+           {"dst_addr", ends.destination},
+           {"peer", path.peer},
+           {"hca_name", path.device.name},
+           {"hca_port", path.device.port},
+           {"state", to_string(path.state)},
+           {"since_s", seconds_of(now - path.since)},
+           {"connections", path.connections},
+           {"inflight", path.in_service},
+           {"extensions", extensions_of(path.extensions)}};
+  // What the server receives is what the client writes.
+  one["reads"] = path.traffic.reads();
+  one["read_bytes"] = path.traffic.read_bytes();
+  one["writes"] = path.traffic.writes();
+  one["write_bytes"] = path.traffic.write_bytes();
+  if (path.reason != Reason::none) one["reason"] = to_string(path.reason);
+  return one;
+}
+
+}  // namespace
+
+json to_json(const attributes::ServerModel& model, Nanos now) {
+  json sessions = json::array();
+  for (const ServerSessionStatus& session : model.sessions) {
+    json paths = json::array();
+    bool up = false;
+    for (const ServerPathStatus& path : session.paths) {
+      paths.push_back(path_of(path, now));
+      up = up || path.state == PathState::connected;
+    }
+    const char* state = up ? "connected" : session.opened ? "disconnected" : "half-open";
+    sessions.push_back({{"session", session.session},
+                        {"name", session.name},
+                        {"state", state},
+                        {"paths", std::move(paths)}});
+  }
+  json devices = json::array();
+  for (const attributes::OpenDevice& device : model.devices)
+    for (const attributes::OpenDevice::Use& use : device.uses)
+      devices.push_back({{"session", use.session},
+                         {"mapping_path", use.mapping_path},
+                         {"access_mode", to_string(use.mode)},
+                         {"device", device.backing},
+                         {"size_bytes", use.size_bytes},
+                         {"handle", use.handle}});
+  return {{"sessions", std::move(sessions)}, {"devices", std::move(devices)}};
+}
+
+json to_json(const ServerStats& transport, const BlockServerStats& block) {
+  return {{"requests", transport.requests},
+          {"responses", transport.responses},
+          {"error_responses", transport.error_responses},
+          {"sessions_opened", transport.sessions_opened},
+          {"paths_connected", transport.paths_connected},
+          {"paths_lost", transport.paths_lost},
+          {"rejected", transport.rejected},
+          {"crowded_out", transport.crowded_out},
+          {"refused_messages", transport.refused_messages},
+          {"gated", transport.gated},
+          {"fences", transport.fences},
+          {"dropped_responses", transport.dropped_responses},
+          {"stale_events", transport.stale_events},
+          {"storage_operations", block.storage_operations},
+          {"stale_results", block.stale_results},
+          {"sync_failures", block.sync_failures}};
+}
+
+json to_json(const std::vector<ExportSpec>& exports) {
+  json all = json::array();
+  for (const ExportSpec& one : exports) {
+    json row{{"name", one.name}, {"read_only", one.read_only}};
+    if (one.memory_bytes != 0)
+      row["memory_bytes"] = one.memory_bytes;
+    else
+      row["path"] = one.path;
+    if (one.delay_ms != 0) row["delay_ms"] = one.delay_ms;
+    all.push_back(std::move(row));
+  }
+  return all;
+}
+
+json to_json(const PathEvent& news, const std::string& session) {
+  json event{{"peer", news.peer}};
+  if (!session.empty()) event["session"] = session;
+  switch (news.kind) {
+    case PathEvent::Kind::path:
+      event["what"] = "path";
+      event["path"] = news.path.path % kMaxPaths;
+      event["state"] = to_string(news.path.state);
+      if (news.path.reason != Reason::none) event["reason"] = to_string(news.path.reason);
+      if (news.path.peer_errno != 0) event["errno"] = news.path.peer_errno;
+      break;
+    case PathEvent::Kind::link_up:
+      event["what"] = "link_up";
+      break;
+    case PathEvent::Kind::link_down:
+      event["what"] = "link_down";
+      break;
+    case PathEvent::Kind::session_ended:
+      event["what"] = "session_ended";
+      event["reason"] = to_string(news.reason);
+      break;
+    case PathEvent::Kind::refused:
+      event["what"] = "connect_refused";
+      event["reason"] = to_string(news.reason);
+      if (news.refusal != 0) event["errno"] = news.refusal;
+      break;
+  }
+  return event;
+}
+
+}  // namespace rtrs::daemon

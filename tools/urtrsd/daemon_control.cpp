@@ -1,0 +1,107 @@
+// What the control socket sees of a daemon, and does to it.
+#include <spdlog/spdlog.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "tools/urtrsd/config_text.hpp"
+#include "tools/urtrsd/daemon.hpp"
+
+namespace rtrs::daemon {
+
+namespace {
+
+// The file that is exported, without symbolic links.
+std::string backing_of(const Export& exported, const std::string& name) {
+  if (exported.kind() == ExportKind::memory) return "memory:" + name;
+  std::array<char, 4096> target{};
+  const std::string descriptor = "/proc/self/fd/" + std::to_string(exported.fd());
+  const ssize_t length = ::readlink(descriptor.c_str(), target.data(), target.size());
+  return length > 0 ? std::string(target.data(), static_cast<std::size_t>(length)) : name;
+}
+
+attributes::OpenDevice& of_backing(std::vector<attributes::OpenDevice>& devices, const std::string& backing) {
+  const auto found = std::find_if(devices.begin(), devices.end(),
+                                  [&](const attributes::OpenDevice& one) { return one.backing == backing; });
+  return found != devices.end() ? *found : devices.emplace_back(attributes::OpenDevice{backing, {}});
+}
+
+}  // namespace
+
+// Without it everything goes on but the commands of the administrator.
+void Daemon::open_control() {
+  if (config_.control.empty()) return;
+  auto control = Control::open(context_, config_.control, config_.control_group, *this);
+  if (!control) return spdlog::warn("urtrs cannot reach this urtrsd: {}", control.error());
+  control_ = std::move(*control);
+  spdlog::info("control socket {}", control_->path());
+}
+
+attributes::ServerModel Daemon::model() const {
+  attributes::ServerModel model;
+  model.sessions = server_.transport().sessions();
+  for (const ServerSessionStatus& session : model.sessions) {
+    const rnbd::ServerDevices* devices = server_.devices(session.session);
+    if (devices == nullptr) continue;
+    for (const rnbd::ServerDevices::Device& device : *devices) {
+      const auto opened = devices_.find(device.handle);
+      if (device.state != rnbd::ServerDevices::DeviceState::open || opened == devices_.end()) continue;
+      const Export& exported = *opened->second.opened.device;
+      attributes::OpenDevice& of =
+          of_backing(model.devices, backing_of(exported, opened->second.opened.name));
+      of.uses.push_back(
+          {session.name, device.handle, device.mode, opened->second.opened.name, exported.size_bytes()});
+    }
+  }
+  model.parameters = {always_invalidates(), config_.max_chunk_size, config_.sess_queue_depth, config_.port,
+                      config_.dev_search_path};
+  return model;
+}
+
+int Daemon::disconnect_path(std::uint16_t session, unsigned path) {
+  const Errc done = server_.disconnect_path(*fabric_, asio::steady_now(), session, path);
+  pump_.step_soon();
+  return done == Errc::ok ? 0 : ENOENT;
+}
+
+int Daemon::close_session(std::uint16_t session) {
+  server_.close_session(*fabric_, asio::steady_now(), session);
+  pump_.step_soon();
+  return 0;
+}
+
+int Daemon::reset_traffic(std::uint16_t session, unsigned path) {
+  return server_.reset_statistics(session, path) == Errc::ok ? 0 : ENOENT;
+}
+
+int Daemon::force_close(std::uint64_t handle) {
+  const bool open = server_.force_close(*fabric_, asio::steady_now(), handle);
+  pump_.step_soon();
+  return open ? 0 : ENOENT;
+}
+
+std::string Daemon::start_trace(const std::string& path) {
+  if (recorder_.recording()) return "a trace is being recorded already; \"urtrs trace stop\" completes it";
+  if (open_trace(path) != 0) return "the trace cannot be written; the log of urtrsd says why";
+  config_.trace = path;
+  return {};
+}
+
+std::string Daemon::stop_trace() {
+  if (!recorder_.recording()) return "no trace is being recorded";
+  const int error = recorder_.close_file();
+  config_.trace.clear();
+  return error == 0 ? std::string() : "the trace could not be completed: " + errno_text(error);
+}
+
+bool Daemon::set_log_level(const std::string& level) {
+  const auto known = spdlog::level::from_str(level);
+  if (known == spdlog::level::off || level == "critical") return false;
+  spdlog::set_level(known);
+  return true;
+}
+
+}  // namespace rtrs::daemon
