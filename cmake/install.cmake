@@ -1,6 +1,7 @@
-# Installs what an application needs to build on urtrs: headers under include/urtrs, static libraries, a CMake package
-# (find_package(urtrs), targets urtrs::wire, urtrs::driver, ...) and pkg-config files. Included last, so that it sees
-# every target; whatever library stands in core/ or backends/ is exported without being listed here.
+# Installs what an application needs to build on urtrs: the headers that public_headers.txt lists, under include/urtrs;
+# static libraries, a CMake package (find_package(urtrs), targets urtrs::wire, urtrs::driver, ...) and pkg-config files.
+# Included last, so that it sees every target; whatever library stands in core/ or backends/ is exported without being
+# listed here.
 include(CMakePackageConfigHelpers)
 
 function(urtrs_libraries_below DIR OUT)
@@ -95,25 +96,26 @@ function(urtrs_install_component COMPONENT)
   endforeach()
 endfunction()
 
-function(urtrs_install_headers DIR)
-  install(DIRECTORY ${DIR}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/urtrs/${DIR} COMPONENT devel
-    FILES_MATCHING PATTERN "*.hpp" REGEX "/test_|_test|/testing" EXCLUDE)
-endfunction()
-
 urtrs_libraries_below(core core_libraries)
 urtrs_install_component(core urtrs_options ${core_libraries})
-urtrs_install_headers(core)
 get_property(backend_dirs DIRECTORY backends PROPERTY SUBDIRECTORIES)
 foreach(dir IN LISTS backend_dirs)
   get_filename_component(backend ${dir} NAME)
   urtrs_libraries_below(${dir} backend_libraries)
   if(backend_libraries)
     urtrs_install_component(${backend} ${backend_libraries})
-    urtrs_install_headers(backends/${backend})
   endif()
 endforeach()
 
 get_property(URTRS_COMPONENTS GLOBAL PROPERTY URTRS_COMPONENTS)
+
+# Written at install time, so that they are those of the tree at that time.
+set(URTRS_HEADERS_DIR ${PROJECT_BINARY_DIR}/installed_headers/urtrs)
+list(JOIN URTRS_COMPONENTS " " components)
+install(CODE "execute_process(COMMAND ${URTRS_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/install_headers.py
+  ${PROJECT_SOURCE_DIR} ${URTRS_HEADERS_DIR} ${components} COMMAND_ERROR_IS_FATAL ANY)" COMPONENT devel)
+install(DIRECTORY ${URTRS_HEADERS_DIR} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT devel)
+
 set(URTRS_CONFIG_NEEDS "")
 foreach(component IN LISTS URTRS_COMPONENTS)
   get_property(needs GLOBAL PROPERTY URTRS_COMPONENT_${component}_NEEDS)
@@ -208,5 +210,8 @@ endforeach()
 if(TARGET urtrs_wire AND NOT URTRS_SANITIZE AND NOT URTRS_FUZZ)
   add_test(NAME install_test COMMAND ${PROJECT_SOURCE_DIR}/cmake/install_test/run ${PROJECT_BINARY_DIR}
     ${CMAKE_CXX_COMPILER})
-  set_tests_properties(install_test PROPERTIES TIMEOUT 300 LABELS lint)
+  add_test(NAME installed_headers_test COMMAND ${PROJECT_SOURCE_DIR}/cmake/install_test/headers ${PROJECT_BINARY_DIR}
+    ${CMAKE_CXX_COMPILER})
+  # Both write installed_headers in the build folder.
+  set_tests_properties(install_test installed_headers_test PROPERTIES TIMEOUT 600 LABELS lint RESOURCE_LOCK installation)
 endif()

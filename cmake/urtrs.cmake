@@ -25,7 +25,7 @@ set(URTRS_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,un
 add_library(urtrs_options INTERFACE)
 target_compile_features(urtrs_options INTERFACE cxx_std_20)
 target_include_directories(urtrs_options INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/urtrs>)
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 add_library(urtrs_warnings INTERFACE)
 target_compile_options(urtrs_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
   -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wnull-dereference $<$<BOOL:${URTRS_WERROR}>:-Werror>)

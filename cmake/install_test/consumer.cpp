@@ -1,13 +1,11 @@
 // What a stranger's first program looks like: it knows only what was installed.
 #include <cstdio>
-
-#include "core/wire/imm.hpp"
-#include "core/wire/refusal.hpp"
+#include <urtrs/core/driver/client.hpp>
+#include <urtrs/core/record/recorder.hpp>
 
 int main() {
-  namespace wire = rtrs::wire;
-  constexpr std::uint32_t queue_depth = 512;
-  const wire::IoReqImm back = wire::decode_io_req(queue_depth, wire::encode_io_req(queue_depth, 7, 4096));
-  std::printf("chunk %u, offset %u, %s\n", back.buf_id, back.off, wire::to_string(wire::Refusal::bad_offset));
-  return back.buf_id == 7 && back.off == 4096 ? 0 : 1;
+  rtrs::Recorder recorder;
+  const rtrs::Client client({}, &recorder);
+  std::printf("a client that was not opened: link %s\n", client.link_up() ? "up" : "down");
+  return client.link_up() ? 1 : 0;
 }

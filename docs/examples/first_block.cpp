@@ -1,10 +1,10 @@
 // first_block ADDRESS PORT DEVICE: copies the first 4 KiB of a remote device over the next 4 KiB.
-#include <backends/asio/remote_device.hpp>
-#include <backends/libfabric/ofi.hpp>
 #include <boost/asio.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <urtrs/backends/asio/remote_device.hpp>
+#include <urtrs/backends/libfabric/ofi.hpp>
 #include <vector>
 
 boost::asio::awaitable<void> copy_first_block(rtrs::asio::RemoteDevice& device) {

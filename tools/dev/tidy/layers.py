@@ -113,8 +113,9 @@ def _refusal(path, layer, target):
 
 
 def includes(text):
+    """Examples write an installed header, <urtrs/core/driver/client.hpp>; the file of the tree is core/driver/client.hpp."""
     for match in _INCLUDE.finditer(text):
-        yield text.count("\n", 0, match.start()) + 1, match.group(1) == '"', match.group(2)
+        yield text.count("\n", 0, match.start()) + 1, match.group(1) == '"', match.group(2).removeprefix("urtrs/")
 
 
 def check(path, text):

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Copies the public headers and every header that they include, with includes as an application writes them:
+"core/driver/client.hpp" becomes <urtrs/core/driver/client.hpp>.
+
+Usage: install_headers.py SOURCE DESTINATION BACKEND...
+  SOURCE       the root of the source tree; cmake/public_headers.txt there names the public headers
+  DESTINATION  becomes the folder `urtrs` of an include path; what it held before is removed
+  BACKEND      of the public headers below backends/, only those of these backends are copied
+"""
+
+import pathlib
+import re
+import shutil
+import sys
+
+_INCLUDE = re.compile(r'^([ \t]*#[ \t]*include[ \t]*)"([^"\n]+)"', re.MULTILINE)
+_PRIVATE = re.compile(r"(^|/)test_|_test\.|_impl\.")
+
+
+def public_headers(source, backends):
+    for line in (source / "cmake/public_headers.txt").read_text().splitlines():
+        name = line.split("#")[0].strip()
+        if name and (not name.startswith("backends/") or name.split("/")[1] in backends):
+            yield name
+
+
+def needed(source, roots):
+    """Path -> text of the roots and of what they include, in whatever many steps."""
+    found, todo = {}, [(name, "cmake/public_headers.txt") for name in roots]
+    while todo:
+        name, user = todo.pop()
+        if name in found:
+            continue
+        if _PRIVATE.search(name) or not (source / name).is_file():
+            sys.exit(f"install_headers: {user} needs {name}, which is private or does not exist")
+        found[name] = (source / name).read_text()
+        todo += [(target, name) for _, target in _INCLUDE.findall(found[name])]
+    return found
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    source, destination, backends = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3:]
+    headers = needed(source, public_headers(source, backends))
+    shutil.rmtree(destination, ignore_errors=True)
+    for name, text in headers.items():
+        file = destination / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(_INCLUDE.sub(r"\1<urtrs/\2>", text))
+
+
+if __name__ == "__main__":
+    main()
