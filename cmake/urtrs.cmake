@@ -2,7 +2,7 @@
 #
 # urtrs_library(NAME SOURCES a.cpp b.cpp [DEPS lib...] [PURE])   a static library, target urtrs_NAME, alias urtrs::NAME
 #     PURE: built without exceptions and RTTI, and its symbols are checked by the purity test.
-#     Libraries under core/ and backends/ are installed and exported (cmake/install.cmake).
+#     Those that applications link are made of the libraries under core/ and backends/ (cmake/libraries.cmake).
 # urtrs_test(NAME SOURCES a_test.cpp [DEPS lib...] [SHARED objects...] [LABELS l...])
 #     a GoogleTest program registered with CTest
 #     LABELS: `tsan` also runs it in the TSan build, `hash` also in the clang build (tools/test). `asan` runs it in the build
@@ -24,8 +24,7 @@ set(URTRS_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,un
 
 add_library(urtrs_options INTERFACE)
 target_compile_features(urtrs_options INTERFACE cxx_std_20)
-target_include_directories(urtrs_options INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_include_directories(urtrs_options INTERFACE ${PROJECT_SOURCE_DIR})
 add_library(urtrs_warnings INTERFACE)
 target_compile_options(urtrs_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
   -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wnull-dereference $<$<BOOL:${URTRS_WERROR}>:-Werror>)
@@ -58,7 +57,7 @@ function(urtrs_library NAME)
   cmake_parse_arguments(ARG "PURE" "" "SOURCES;DEPS" ${ARGN})
   add_library(urtrs_${NAME} STATIC ${ARG_SOURCES})
   add_library(urtrs::${NAME} ALIAS urtrs_${NAME})
-  target_link_libraries(urtrs_${NAME} PUBLIC urtrs_options ${ARG_DEPS} PRIVATE $<BUILD_INTERFACE:urtrs_warnings>)
+  target_link_libraries(urtrs_${NAME} PUBLIC urtrs_options ${ARG_DEPS} PRIVATE urtrs_warnings)
   if(ARG_PURE)
     target_compile_options(urtrs_${NAME} PRIVATE -fno-exceptions -fno-rtti)
     set_property(GLOBAL APPEND PROPERTY URTRS_PURE_LIBRARIES urtrs_${NAME})

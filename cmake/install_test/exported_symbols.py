@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""exported_symbols.py SOVERSION DIRECTORY: the shared libraries of a build export namespace rtrs and nothing else, have a
+SONAME, and need no library of another component."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+# Symbols that belong to a type or a function carry what they are in front of its name.
+_OURS = re.compile(r"((typeinfo( name)?|vtable|VTT|construction vtable|guard variable) for "
+                   r"|(non-virtual|virtual) thunk to )?rtrs::")
+# What a library must offer, and libraries that it must not need.
+_LIBRARIES = {
+    "liburtrs.so": ("rtrs::Client::open(", ("libfabric", "libibverbs", "librdmacm", "libboost", "libfmt")),
+    "liburtrs-libfabric.so": ("rtrs::ofi::open_ofi_fabric(", ("libibverbs", "libboost")),
+    "liburtrs-verbs.so": ("rtrs::verbs::open_verbs_fabric(", ("libfabric", "libboost")),
+}
+
+
+def output_of(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def problems_of(library, soversion):
+    must_have, must_not_need = _LIBRARIES[library.name]
+    # Behind the name stands the version; the version itself is an absolute symbol.
+    symbols = [line.split(None, 2) for line in output_of("nm", "-D", "-C", "--defined-only", library).splitlines()]
+    names = [name.partition("@@")[0] for _, kind, name in symbols if kind != "A"]
+    unversioned = [name for _, kind, name in symbols if kind != "A" and f"@@URTRS_{soversion}" not in name]
+    yield from (f"exports {name}, which is not of namespace rtrs" for name in names if not _OURS.match(name))
+    yield from (f"exports {name} without a version" for name in unversioned)
+    if not any(name.startswith(must_have) for name in names):
+        yield f"does not export {must_have})"
+    dynamic = output_of("readelf", "-d", "-W", library)
+    if f"Library soname: [{library.name}.{soversion}]" not in dynamic:
+        yield f"has no SONAME {library.name}.{soversion}"
+    for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
+        if needed.startswith(must_not_need):
+            yield f"needs {needed}"
+
+
+def main():
+    soversion, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+    libraries = sorted(folder.glob("*.so"))
+    if folder / "liburtrs.so" not in libraries:
+        sys.exit(f"exported_symbols: {folder} has no liburtrs.so")
+    failed = False
+    for library in libraries:
+        for problem in problems_of(library, soversion):
+            print(f"{library.name} {problem}")
+            failed = True
+    print(f"exported_symbols: {', '.join(library.name for library in libraries)}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

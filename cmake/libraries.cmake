@@ -1,0 +1,65 @@
+# The libraries that applications link, one for each component: what needs another library of the system is a component of
+# its own. They hold the objects of the many small libraries that the tree itself links, so nothing is compiled twice.
+#
+# urtrs_component(NAME LIBRARY output-name PARTS target... [USES component] [NEEDS target...] [STATIC_ONLY])
+#     PARTS: libraries of this tree; USES: the component that it is built on; NEEDS: libraries of the system
+set(URTRS_SOVERSION 0)
+set(URTRS_VERSION_SCRIPT ${CMAKE_CURRENT_LIST_DIR}/urtrs.map)
+
+function(urtrs_component_library TARGET KIND OUTPUT PARTS)
+  set(objects "")
+  foreach(part IN LISTS PARTS)
+    list(APPEND objects $<TARGET_OBJECTS:${part}>)
+  endforeach()
+  add_library(${TARGET} ${KIND} ${objects})
+  set_target_properties(${TARGET} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME ${OUTPUT}
+    VERSION ${PROJECT_VERSION} SOVERSION ${URTRS_SOVERSION} LINK_DEPENDS ${URTRS_VERSION_SCRIPT}
+    ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+  target_compile_features(${TARGET} INTERFACE cxx_std_20)
+  target_include_directories(${TARGET} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  if(KIND STREQUAL "SHARED")
+    target_link_options(${TARGET} PRIVATE -Wl,--version-script=${URTRS_VERSION_SCRIPT} -Wl,--no-undefined)
+  endif()
+endfunction()
+
+function(urtrs_component NAME)
+  cmake_parse_arguments(ARG "STATIC_ONLY" "LIBRARY;USES" "PARTS;NEEDS" ${ARGN})
+  set(kinds SHARED STATIC)
+  if(ARG_STATIC_ONLY)
+    set(kinds STATIC)
+  endif()
+  foreach(kind IN LISTS kinds)
+    string(TOLOWER ${kind} suffix)
+    set(target urtrs_${NAME}_${suffix})
+    urtrs_component_library(${target} ${kind} ${ARG_LIBRARY} "${ARG_PARTS}")
+    set_target_properties(${target} PROPERTIES EXPORT_NAME ${NAME})
+    target_link_libraries(${target} PRIVATE ${ARG_NEEDS})
+    if(ARG_STATIC_ONLY)
+      # On the core that the application chose, and with headers of the system in its own.
+      target_link_libraries(${target} INTERFACE ${ARG_NEEDS} $<INSTALL_INTERFACE:urtrs::${ARG_USES}>)
+    elseif(ARG_USES)
+      target_link_libraries(${target} PUBLIC urtrs_${ARG_USES}_${suffix})
+    endif()
+    set_property(GLOBAL APPEND PROPERTY URTRS_COMPONENT_LIBRARIES ${target})
+  endforeach()
+  set_property(GLOBAL APPEND PROPERTY URTRS_COMPONENTS ${NAME})
+  set_property(GLOBAL PROPERTY URTRS_COMPONENT_${NAME}_LIBRARY ${ARG_LIBRARY})
+  set_property(GLOBAL PROPERTY URTRS_COMPONENT_${NAME}_USES "${ARG_USES}")
+  set_property(GLOBAL PROPERTY URTRS_COMPONENT_${NAME}_NEEDS "${ARG_NEEDS}")
+  set_property(GLOBAL PROPERTY URTRS_COMPONENT_${NAME}_KINDS "${kinds}")
+endfunction()
+
+urtrs_component(core LIBRARY urtrs
+  PARTS urtrs_base urtrs_wire urtrs_proto urtrs_rnbd urtrs_record urtrs_driver urtrs_address)
+if(LIBFABRIC_FOUND)
+  urtrs_component(libfabric LIBRARY urtrs-libfabric USES core PARTS urtrs_libfabric
+    NEEDS PkgConfig::LIBFABRIC Threads::Threads ${CMAKE_DL_LIBS})
+endif()
+if(VERBS_FOUND)
+  urtrs_component(verbs LIBRARY urtrs-verbs USES core PARTS urtrs_verbs NEEDS PkgConfig::VERBS)
+endif()
+if(Boost_FOUND)
+  # Static only. Boost.Asio keeps state that must exist once in a process (what runs in this thread, error categories) in
+  # inline variables; a library that exports namespace rtrs alone would hold a second copy of it.
+  urtrs_component(asio LIBRARY urtrs-asio USES core PARTS urtrs_asio NEEDS Boost::headers Threads::Threads STATIC_ONLY)
+endif()
