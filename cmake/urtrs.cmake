@@ -12,7 +12,7 @@
 # urtrs_test_objects(NAME SOURCES a.cpp [DEPS lib...])           compiled once, as tests are
 # urtrs_python_test(NAME a_test.py [SERIAL] [TIMEOUT seconds] [LABELS l...])
 #     a file of pytest registered with CTest; it finds the programs of this build (tools/lib/testing/programs.py)
-# urtrs_program(NAME SOURCES main.cpp [DEPS lib...])             an installed command
+# urtrs_program(NAME SOURCES main.cpp [DEPS lib...] [COMPONENT c])   an installed command, by default of the component tools
 # urtrs_bench(NAME SOURCES a.cpp [DEPS lib...])                 a program of Google Benchmark; only where that is found
 # urtrs_fuzz_target(NAME [DEPS lib...])
 #     NAME_fuzz.cpp, one function that takes any bytes, and the folder NAME, its corpus. With URTRS_FUZZ libFuzzer drives it
@@ -129,10 +129,13 @@ function(urtrs_python_test NAME FILE)
 endfunction()
 
 function(urtrs_program NAME)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "COMPONENT" "SOURCES;DEPS" ${ARGN})
+  if(NOT ARG_COMPONENT)
+    set(ARG_COMPONENT tools)
+  endif()
   add_executable(${NAME} ${ARG_SOURCES})
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} urtrs_warnings)
-  install(TARGETS ${NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS ${NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${ARG_COMPONENT})
   set_property(GLOBAL APPEND PROPERTY URTRS_PROGRAMS ${NAME})
 endfunction()
 

@@ -1,0 +1,50 @@
+"""nbdkit-urtrs: nbdkit with the plugin of the same installation, wherever that is."""
+import shutil
+import subprocess
+
+import pytest
+from programs import BOUND, BUILD
+
+
+def run(*command):
+    return subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                          timeout=BOUND)
+
+
+@pytest.fixture(name="installed", params=["usr", "opt/urtrs"])
+def _installed(request, tmp_path):
+    prefix = tmp_path / request.param
+    done = run("cmake", "--install", BUILD, "--prefix", prefix, "--component", "nbdkit")
+    assert done.returncode == 0, done.stderr
+    return prefix / "bin/nbdkit-urtrs"
+
+
+@pytest.mark.parametrize("begin", [[], ["-f", "-v"]])
+def test_a_device_is_served_to_a_command(installed, urtrsd, begin):
+    server = urtrsd("--export=disk=mem:3M")
+    done = run(installed, *begin, "-U", "-", "path=127.0.0.1", f"port={server.port}", "device=disk", "--run",
+               'nbdinfo --size "$uri"')
+    assert (done.returncode, done.stdout) == (0, "3145728\n"), done.stderr
+
+
+def test_it_may_be_called_through_a_link(installed, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(installed)
+    done = run(link, "--dump-plugin")
+    assert done.returncode == 0, done.stderr
+    assert "name=urtrs\n" in done.stdout
+    assert f"path={installed.parent.parent}/lib" in done.stdout
+
+
+def test_help_has_the_parameters_of_the_plugin(installed):
+    done = run(installed, "--help")
+    assert done.returncode == 0, done.stderr
+    assert "queue_timeout=" in done.stdout
+
+
+def test_a_missing_nbdkit_is_named(installed, tmp_path):
+    for needed in "dirname", "readlink", "sh":
+        (tmp_path / needed).symlink_to(shutil.which(needed))
+    done = run(shutil.which("env"), f"PATH={tmp_path}", "sh", installed)
+    assert done.returncode == 127
+    assert "nbdkit is not installed" in done.stderr
