@@ -56,7 +56,8 @@ std::uint64_t descriptor_limit() {
 }  // namespace
 
 Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std::unique_ptr<Fabric> fabric,
-               std::unique_ptr<Catalog> catalog, std::unique_ptr<StorageEngine> engine)
+               std::unique_ptr<Catalog> catalog, std::unique_ptr<StorageEngine> engine,
+               const ServiceEnvironment& service)
     : context_(context),
       config_(config),
       catalog_(std::move(catalog)),
@@ -71,6 +72,7 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
             {[this](Nanos now) { return this->step(now); },
              [this] { return std::min(server_.next_deadline(), log_.next_due()); }},
             Nanos{1000} * config.poll_us),
+      service_(context, service),
       jobs_(context) {}
 
 Daemon::~Daemon() {
@@ -103,6 +105,7 @@ int Daemon::start() {
   pump_.start();
   spdlog::info("ready");
   spdlog::default_logger()->flush();
+  service_.ready(service_status());
   return 0;
 }
 
@@ -188,6 +191,7 @@ void Daemon::begin_shutdown(const char* why) {
   spdlog::info("{}: closing {} sessions; once more to leave at once", why,
                server_.transport().session_count());
   stopping_ = true;
+  service_.stopping(fmt::format("{}: closing {} sessions", why, open_sessions_));
   server_.close(*fabric_, asio::steady_now());
   pump_.step_soon();
 }
@@ -234,6 +238,7 @@ void Daemon::perform(const block::SessionOpened& action) {
     return server_.close_session(*fabric_, asio::steady_now(), action.session);
   }
   ++open_sessions_;
+  service_.status(service_status());
   log_.write(LogKind::session, spdlog::level::info, "{} opened", who(action.session));
 }
 
@@ -255,6 +260,11 @@ void Daemon::perform(const block::SessionClosed& action) {
   log_.write(LogKind::session, spdlog::level::info, "{} closed", who(action.session));
   sessions_[action.session].reset();
   --open_sessions_;
+  if (!stopping_) service_.status(service_status());
+}
+
+std::string Daemon::service_status() const {
+  return fmt::format("{} exports, {} sessions", catalog_->specs().size(), open_sessions_);
 }
 
 std::string Daemon::who(std::uint16_t session) const {

@@ -20,6 +20,7 @@
 #include "tools/urtrsd/control.hpp"
 #include "tools/urtrsd/descriptor_budget.hpp"
 #include "tools/urtrsd/log.hpp"
+#include "tools/urtrsd/service_notifier.hpp"
 #include "tools/urtrsd/storage_engine.hpp"
 
 namespace rtrs::daemon {
@@ -28,7 +29,7 @@ class Daemon : private Controlled {
  public:
   // `fabric` and `catalog` are ready to use; their failures are the caller's to explain.
   Daemon(boost::asio::io_context&, const DaemonConfig&, std::unique_ptr<Fabric> fabric,
-         std::unique_ptr<Catalog> catalog, std::unique_ptr<StorageEngine> engine);
+         std::unique_ptr<Catalog> catalog, std::unique_ptr<StorageEngine> engine, const ServiceEnvironment&);
   ~Daemon() override;
 
   // 0, or the exit code after an error that was logged.
@@ -72,6 +73,7 @@ class Daemon : private Controlled {
   void wait_for_storage();
   void wait_for_signals();
   void begin_shutdown(const char* why);
+  std::string service_status() const;
   // daemon_trace.cpp
   trace::Origin origin() const;
   int open_trace(const std::string& path);
@@ -124,6 +126,7 @@ class Daemon : private Controlled {
   boost::asio::posix::stream_descriptor engine_events_;
   boost::asio::signal_set signals_;
   asio::FabricPump pump_;
+  ServiceNotifier service_;
   BlockingJobs jobs_;
   Nanos started_ = asio::steady_now();
   std::unique_ptr<Control> control_;  // null: without a socket

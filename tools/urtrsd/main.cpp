@@ -21,7 +21,7 @@ using namespace rtrs::daemon;
 
 constexpr rlim_t kLeastDescriptors = 64;
 
-int serve(const DaemonConfig& config) {
+int serve(const DaemonConfig& config, const ServiceEnvironment& service) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kLeastDescriptors) {
     spdlog::error(
@@ -69,7 +69,7 @@ int serve(const DaemonConfig& config) {
     return 3;
   }
   boost::asio::io_context context(1);
-  Daemon daemon(context, config, std::move(*fabric), std::move(*catalog), std::move(*engine));
+  Daemon daemon(context, config, std::move(*fabric), std::move(*catalog), std::move(*engine), service);
   if (const int failed = daemon.start()) return failed;
   context.run();
   if (daemon.was_forced()) {
@@ -83,6 +83,7 @@ int serve(const DaemonConfig& config) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const ServiceEnvironment service = take_service_environment();  // before there are threads
   ofi::restore_signal_handlers();
   tools::raise_descriptor_limit();
   // A peer that goes away and a trace that reaches a size limit are errors of a call, not ends of the
@@ -97,7 +98,7 @@ int main(int argc, char** argv) {
   set_up_log(line.run->log_level);
   int code = 1;
   try {
-    code = serve(*line.run);
+    code = serve(*line.run, service);
   } catch (const std::exception& error) {
     spdlog::error("{}", error.what());
   }
