@@ -1,0 +1,148 @@
+#include "tools/nbdkit/poll_turns.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace rtrs::nbdkit {
+namespace {
+
+using Keeper = PollTurns::Keeper;
+
+TEST(PollTurns, AThreadPollsWhenNobodyDoes) {
+  PollTurns turns;
+  PollWaiter one;
+  EXPECT_TRUE(turns.begin(one));
+  EXPECT_TRUE(one.polls);
+  PollWaiter two;
+  EXPECT_FALSE(turns.begin(two));
+  EXPECT_FALSE(two.polls);
+}
+
+TEST(PollTurns, TheTurnPassesToTheNewestOperation) {
+  PollTurns turns;
+  PollWaiter one, two, three;
+  turns.begin(one);
+  turns.begin(two);
+  turns.begin(three);
+  EXPECT_FALSE(turns.finish(one)) << "the poller sees it by itself";
+  const PollTurns::Next next = turns.leave(one);
+  EXPECT_EQ(next.waiter, &three);
+  EXPECT_TRUE(three.polls);
+  EXPECT_FALSE(next.keeper);
+  EXPECT_TRUE(turns.finish(two)) << "it sleeps";
+  EXPECT_FALSE(turns.finish(three));
+  EXPECT_EQ(turns.leave(three).waiter, nullptr);
+}
+
+TEST(PollTurns, AnOperationFromTheMiddleCompletes) {
+  PollTurns turns;
+  PollWaiter one, two, three, four;
+  for (PollWaiter* waiter : {&one, &two, &three, &four}) turns.begin(*waiter);
+  EXPECT_TRUE(turns.finish(three));
+  EXPECT_TRUE(turns.finish(four));
+  turns.finish(one);
+  EXPECT_EQ(turns.leave(one).waiter, &two);
+}
+
+TEST(PollTurns, TheKeeperPollsAfterAPauseWithoutTurns) {
+  PollTurns turns;
+  EXPECT_EQ(turns.keeper_looks(), Keeper::polls);
+  PollWaiter one;
+  EXPECT_FALSE(turns.begin(one)) << "the keeper polls";
+  EXPECT_FALSE(turns.keeper_is_to_leave());
+  EXPECT_TRUE(turns.finish(one));
+  EXPECT_TRUE(turns.keeper_is_to_leave());
+  EXPECT_EQ(turns.keeper_leaves().waiter, nullptr);
+  EXPECT_EQ(turns.keeper_looks(), Keeper::pauses);
+  PollWaiter two;
+  EXPECT_TRUE(turns.begin(two));
+  turns.finish(two);
+  EXPECT_FALSE(turns.leave(two).keeper);
+  EXPECT_EQ(turns.keeper_looks(), Keeper::pauses) << "a thread polled meanwhile";
+  EXPECT_EQ(turns.keeper_looks(), Keeper::polls);
+}
+
+TEST(PollTurns, TheKeeperPassesTheTurnToAThreadThatSleeps) {
+  PollTurns turns;
+  turns.keeper_looks();
+  PollWaiter one, two;
+  turns.begin(one);
+  turns.begin(two);
+  EXPECT_TRUE(turns.finish(one));
+  EXPECT_EQ(turns.keeper_leaves().waiter, &two);
+  EXPECT_FALSE(turns.keeper_is_to_leave());
+}
+
+TEST(PollTurns, ALongTurnParksTheKeeperUntilNobodyPolls) {
+  PollTurns turns;
+  PollWaiter one, two;
+  turns.begin(one);
+  EXPECT_EQ(turns.keeper_looks(), Keeper::pauses);
+  EXPECT_EQ(turns.keeper_looks(), Keeper::parks);
+  turns.begin(two);
+  turns.finish(one);
+  EXPECT_FALSE(turns.leave(one).keeper) << "the other thread polls";
+  turns.finish(two);
+  EXPECT_TRUE(turns.leave(two).keeper);
+}
+
+// The law that nothing is lost by: while an operation is under way somebody polls, or is woken up to poll,
+// and while none is, the keeper looks or is woken up.
+TEST(PollTurns, InAnyOrderSomebodyPollsWhileAnOperationIsUnderWay) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 draw(seed);
+    PollTurns turns;
+    std::vector<std::unique_ptr<PollWaiter>> open;
+    PollWaiter* poller = nullptr;
+    bool keeper_polls = false;
+    bool parked = false;
+    const auto pass = [&](const PollTurns::Next& next) {
+      poller = next.waiter;
+      if (next.keeper) parked = false;
+    };
+    for (int step = 0; step < 400; ++step) {
+      switch (draw() % 4) {
+        case 0: {
+          PollWaiter& waiter = *open.emplace_back(std::make_unique<PollWaiter>());
+          const bool polls = turns.begin(waiter);
+          ASSERT_EQ(polls, poller == nullptr && !keeper_polls);
+          if (polls) poller = &waiter;
+          break;
+        }
+        case 1: {
+          if (open.empty() || (poller == nullptr && !keeper_polls)) break;
+          const auto one = open.begin() + static_cast<long>(draw() % open.size());
+          if ((*one)->done) break;
+          ASSERT_EQ(turns.finish(**one), one->get() != poller);
+          if (one->get() != poller) open.erase(one);
+          break;
+        }
+        case 2:
+          if (poller != nullptr && poller->done) {
+            const PollWaiter* left = poller;
+            pass(turns.leave(*poller));
+            std::erase_if(open, [left](const auto& one) { return one.get() == left; });
+          } else if (keeper_polls && turns.keeper_is_to_leave()) {
+            keeper_polls = false;
+            pass(turns.keeper_leaves());
+          }
+          break;
+        default:
+          if (keeper_polls || parked) break;
+          const Keeper order = turns.keeper_looks();
+          keeper_polls = order == Keeper::polls;
+          parked = order == Keeper::parks;
+          ASSERT_FALSE(keeper_polls && poller != nullptr);
+          break;
+      }
+      ASSERT_TRUE(open.empty() || poller != nullptr || keeper_polls);
+      ASSERT_FALSE(parked && poller == nullptr) << "nobody would ever poll";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rtrs::nbdkit

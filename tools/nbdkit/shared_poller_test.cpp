@@ -1,0 +1,194 @@
+#include "tools/nbdkit/shared_poller.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <deque>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "backends/asio/fabric_pump.hpp"
+
+namespace rtrs::nbdkit {
+namespace {
+
+// Answers from a thread of its own, as a server does: what arrived is handed over by step(). Everything but
+// the arrivals belongs to the lock of the poller: a race detector sees whether that is true.
+class Echo : public SharedPoller::Source {
+ public:
+  struct Operation : SharedPoller::Waiter {
+    int answer = 0;
+  };
+
+  explicit Echo(bool has_descriptor)
+      : descriptor_(has_descriptor ? ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1) {}
+  ~Echo() override {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+  // Under the lock.
+  void submit(Operation& operation) {
+    operation.answer = ++submitted_;
+    const std::lock_guard guard(mutex_);
+    requests_.push_back(&operation);
+  }
+  // From the server's thread: answers what was submitted; how many.
+  std::size_t answer(std::size_t most) {
+    const std::lock_guard guard(mutex_);
+    std::size_t count = 0;
+    for (; count < most && !requests_.empty(); ++count) {
+      arrived_.push_back(requests_.front());
+      requests_.pop_front();
+    }
+    const std::uint64_t one = 1;
+    if (count == 0 || descriptor_ < 0) return count;
+    EXPECT_EQ(::write(descriptor_, &one, sizeof one), 8);
+    return count;
+  }
+
+  int wait_fd() const noexcept override { return descriptor_; }
+  bool try_wait() override {
+    const std::lock_guard guard(mutex_);
+    if (!arrived_.empty()) return false;
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t taken = ::read(descriptor_, &count, sizeof count);
+    return true;
+  }
+  void step(Nanos now) override {
+    if (deadline_ <= now) {
+      deadline_ = kNever;
+      ++expired_;
+      sigset_t blocked;
+      pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+      blocks_signals_ = sigismember(&blocked, SIGTERM) == 1;
+      poller->announce();
+    }
+    std::deque<Operation*> arrived;
+    {
+      const std::lock_guard guard(mutex_);
+      arrived.swap(arrived_);
+    }
+    for (Operation* one : arrived) poller->finish(*one);
+  }
+  Nanos next_deadline() override { return deadline_; }
+
+  SharedPoller* poller = nullptr;
+  int submitted_ = 0;
+  int expired_ = 0;
+  bool blocks_signals_ = false;  // the thread that expired the deadline
+  Nanos deadline_ = kNever;
+
+ private:
+  const int descriptor_;
+  std::mutex mutex_;
+  std::deque<Operation*> requests_;
+  std::deque<Operation*> arrived_;
+};
+
+class Running {
+ public:
+  explicit Running(bool has_descriptor = true) : echo(has_descriptor), poller_(echo) { attach(); }
+  ~Running() {
+    stop_ = true;
+    if (server_.joinable()) server_.join();
+  }
+  void serve() {
+    server_ = std::thread([this] {
+      for (unsigned round = 0; !stop_; ++round)
+        if (echo.answer(1 + round % 7) == 0) std::this_thread::yield();
+    });
+  }
+  int call() {
+    Echo::Operation operation;
+    SharedPoller::Lock lock(poller_);
+    echo.submit(operation);
+    poller_.wait(lock, operation);
+    return operation.answer;
+  }
+  SharedPoller& poller() { return poller_; }
+  Echo echo;
+
+ private:
+  void attach() {
+    const SharedPoller::Lock lock(poller_);
+    echo.poller = &poller_;
+  }
+  SharedPoller poller_;
+  std::atomic<bool> stop_ = false;
+  std::thread server_;
+};
+
+void many_threads_call(bool has_descriptor) {
+  constexpr int kThreads = 8;
+  constexpr int kCalls = 2000;
+  Running running(has_descriptor);
+  running.serve();
+  std::vector<std::vector<int>> answers(kThreads);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i)
+    threads.emplace_back([&, i] {
+      for (int n = 0; n < kCalls; ++n) answers[static_cast<std::size_t>(i)].push_back(running.call());
+    });
+  for (std::thread& thread : threads) thread.join();
+  std::vector<int> all;
+  for (const auto& some : answers) all.insert(all.end(), some.begin(), some.end());
+  std::ranges::sort(all);
+  for (int i = 0; i < kThreads * kCalls; ++i) ASSERT_EQ(all[static_cast<std::size_t>(i)], i + 1);
+}
+
+TEST(SharedPoller, EveryOperationOfManyThreadsCompletes) {
+  many_threads_call(true);
+}
+
+TEST(SharedPoller, AndOfASourceThatCannotBeSleptOn) {
+  many_threads_call(false);
+}
+
+TEST(SharedPoller, TheKeeperServesDeadlinesWhileNobodyWaits) {
+  Running running;
+  SharedPoller::Lock lock(running.poller());
+  running.echo.deadline_ = asio::steady_now() + milliseconds(1);
+  while (running.echo.expired_ == 0) running.poller().wait_for_news(lock, kNever);
+}
+
+// The thread that waits sleeps without a deadline, and the operation never completes before it.
+TEST(SharedPoller, ADeadlineThatComesEarlierWakesThePoller) {
+  Running running;
+  std::thread waiting([&] { running.call(); });
+  {
+    SharedPoller::Lock lock(running.poller());
+    while (running.echo.submitted_ == 0)
+      running.poller().wait_for_news(lock, asio::steady_now() + milliseconds(1));
+    running.echo.deadline_ = asio::steady_now();
+    running.poller().nudge();
+    while (running.echo.expired_ == 0) running.poller().wait_for_news(lock, kNever);
+  }
+  running.serve();
+  waiting.join();
+}
+
+TEST(SharedPoller, AWaitForNewsEndsInTime) {
+  Running running;
+  SharedPoller::Lock lock(running.poller());
+  const Nanos until = asio::steady_now() + milliseconds(2);
+  while (asio::steady_now() < until) running.poller().wait_for_news(lock, until);
+}
+
+TEST(SharedPoller, TheKeeperTakesNoSignals) {
+  Running running;
+  SharedPoller::Lock lock(running.poller());
+  running.echo.deadline_ = asio::steady_now();
+  while (running.echo.expired_ == 0) running.poller().wait_for_news(lock, kNever);
+  EXPECT_TRUE(running.echo.blocks_signals_);
+  sigset_t blocked;
+  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  EXPECT_EQ(sigismember(&blocked, SIGTERM), 0);
+}
+
+}  // namespace
+}  // namespace rtrs::nbdkit
