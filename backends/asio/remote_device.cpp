@@ -2,30 +2,17 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <random>
 #include <utility>
 
+#include "backends/asio/client_options.hpp"
 #include "backends/asio/error.hpp"
 
 namespace rtrs::asio {
 namespace {
 
-wire::Uuid random_uuid(std::random_device& source) {
-  wire::Uuid uuid;
-  for (std::uint8_t& byte : uuid.bytes) byte = static_cast<std::uint8_t>(source());
-  return uuid;
-}
-
 BlockClientOptions make_options(const RemoteDeviceOptions& given, const Capabilities& fabric) {
   BlockClientOptions options;
-  ClientOptions& session = options.session;
-  session.protocol = given.protocol;
-  session.session_name = given.session_name;
-  session.paths = given.paths;
-  std::random_device source;
-  session.session_uuid = random_uuid(source);
-  for (unsigned path = 0; path < kMaxPaths; ++path) session.path_uuids.push_back(random_uuid(source));
-  session = clamp_to(session, fabric);
+  options.session = make_client_options(given.session_name, given.paths, given.protocol, fabric);
   return options;
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "backends/asio/path_syntax.hpp"
@@ -20,18 +21,17 @@ using Error = boost::system::error_code;
 
 const char* const kTool = "nbdkit-urtrs-plugin";
 
-// Between two looks at whether the program is to end, while requests are under way.
-constexpr std::chrono::milliseconds kEndCheck{200};
+// Between two looks at whether the program is to end, while requests are under way; and between two reports.
+constexpr Nanos kEndCheck = milliseconds(200);
+constexpr Nanos kReportPause = seconds(1);
 // What a connected server gets to answer the requests that are under way when the program is to end.
 constexpr Nanos kEndGrace = seconds(5);
 
-asio::RemoteDeviceOptions options_of(const Settings& settings) {
-  asio::RemoteDeviceOptions options;
+BlockSessionOptions options_of(const Settings& settings) {
+  BlockSessionOptions options;
   options.session_name = settings.session;
   for (const std::string& text : settings.paths)
     options.paths.push_back(*asio::parse_path(text, settings.port));
-  options.device = settings.device;
-  options.access_mode = settings.access_mode;
   options.protocol = settings.protocol;
   return options;
 }
@@ -45,20 +45,16 @@ tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const Settings& 
   std::unique_ptr<Remote> remote(new Remote(settings, std::move(lines), std::move(ending)));
   std::string why = remote->start();
   if (!why.empty()) return tl::unexpected(std::move(why));
-  const Error error = remote->map();
-  if (!error) return remote;
-  remote->loop_.run([&] {
-    const auto paths = remote->device_->paths();
-    why = error == kTimedOut ? explain_timeout(settings, remote->start_bound_, paths)
-                             : explain_map_failure(settings, error, paths);
-  });
-  return tl::unexpected(std::move(why));
+  why = remote->map();
+  if (!why.empty()) return tl::unexpected(std::move(why));
+  return remote;
 }
 
 Remote::Remote(const Settings& settings, Status::Lines lines, std::function<bool()> ending)
     : settings_(settings), lines_(std::move(lines)), ending_(std::move(ending)) {}
 
-// Makes fabric and device on the loop's thread; what went wrong, or nothing.
+// Makes fabric and session; what went wrong, or nothing. On the loop's thread, because the fabric's threads
+// take its signal mask.
 std::string Remote::start() {
   std::string why;
   loop_.run([&] {
@@ -70,32 +66,27 @@ std::string Remote::start() {
       why = std::move(fabric.error());
       return;
     }
-    status_ = std::make_unique<Status>(settings_, lines_);
-    if (!settings_.status.empty())
-      status_writer_ = std::make_unique<LatestWriter>(
-          [file = settings_.status](const std::string& content) { return replace_file(file, content); });
-    timer_ = std::make_unique<boost::asio::steady_timer>(loop_.context());
-    end_timer_ = std::make_unique<boost::asio::steady_timer>(loop_.context());
-    asio::RemoteDeviceOptions options = options_of(settings_);
-    options.on_path = [this](const PathEvent& news) {
-      status_->on_path(news, {});
-      note_name_refusal(news);
-      on_lost_path(news);
-      write_status();
-    };
-    options.on_device = [this](const asio::DeviceNews& news) {
-      status_->on_device(news);
-      write_status();
-    };
     const std::string backend = (*fabric)->capabilities().name;
-    device_ = std::make_unique<asio::RemoteDevice>(loop_.context(), std::move(*fabric), std::move(options));
-    watch_for_trouble();
+    make_session(std::move(*fabric));
     if (settings_.trace.empty()) return;
     const trace::Origin origin{kTool, "client", backend, settings_.protocol.seed, settings_.given};
-    const int error = device_->open_trace(settings_.trace, origin, settings_.trace_options);
+    const Lock lock = session_->lock();
+    const int error =
+        session_->recorder().open_file(settings_.trace.c_str(), origin, settings_.trace_options);
     if (error != 0) why = "cannot write the trace " + settings_.trace + ": " + trace::file_error_text(error);
   });
   return why;
+}
+
+void Remote::make_session(std::unique_ptr<Fabric> fabric) {
+  status_ = std::make_unique<Status>(settings_, lines_);
+  if (!settings_.status.empty())
+    status_writer_ = std::make_unique<LatestWriter>(
+        [file = settings_.status](const std::string& content) { return replace_file(file, content); });
+  timer_ = std::make_unique<boost::asio::steady_timer>(loop_.context());
+  // The base is private, hence no make_unique.
+  session_.reset(new BlockSession(std::move(fabric), options_of(settings_), *this));
+  watch_for_trouble();
 }
 
 // The last records are written down when somebody asks for them by SIGUSR1, and when a broken invariant ends
@@ -104,15 +95,106 @@ void Remote::watch_for_trouble() {
   signals_ = std::make_unique<boost::asio::signal_set>(loop_.context(), SIGUSR1);
   await_signal();
   if (settings_.trace_dump.empty()) return;
-  set_assert_hook([](void* remote) noexcept { static_cast<Remote*>(remote)->dump_trace(); }, this);
+  // The thread that found the broken invariant holds the lock.
+  set_assert_hook([](void* remote) noexcept { static_cast<Remote*>(remote)->dump_trace(true); }, this);
 }
 
 void Remote::await_signal() {
   signals_->async_wait([this](Error error, int) {
     if (error) return;
-    dump_trace();
+    dump_trace(false);
     await_signal();
   });
+}
+
+void Remote::dump_trace(bool locked) {
+  if (!session_) return;
+  const std::string file = !settings_.trace_dump.empty() ? settings_.trace_dump
+                                                         : settings_.directory + "/nbdkit-urtrs-" +
+                                                               std::to_string(::getpid()) + ".rtrc";
+  const trace::Origin origin{kTool, "client", "", settings_.protocol.seed, settings_.given};
+  const auto dump = [&] { return session_->recorder().dump_ring(file.c_str(), origin); };
+  const auto lock_and_dump = [&] {
+    const Lock lock = session_->lock();
+    return dump();
+  };
+  const int error = locked ? dump() : lock_and_dump();
+  lines_(true, error == 0
+                   ? "wrote the last records to " + file + "; look at them with: urtrs-replay cat " + file
+                   : "cannot write the last records to " + file + ": " + trace::file_error_text(error) +
+                         "; trace_dump= names another file");
+}
+
+std::string Remote::map() {
+  Lock lock = session_->lock();
+  Error error;
+  if (const Errc opened = session_->open(); opened != Errc::ok) {
+    error = asio::to_error_code(opened);
+  } else {
+    const rnbd::MapOutcome outcome = session_->map(settings_.device, settings_.access_mode);
+    handle_ = outcome.device;
+    error = outcome.error != 0 ? asio::of_errno(outcome.error) : await_open(lock);
+  }
+  if (!error) {
+    boost::asio::post(loop_.context(), [this] { tick(); });
+    return {};
+  }
+  const auto paths = session_->session().paths();
+  return error == kTimedOut ? explain_timeout(settings_, start_bound_, paths)
+                            : explain_map_failure(settings_, error, paths);
+}
+
+Error Remote::await_open(Lock& lock) {
+  const Nanos began = asio::steady_now();
+  start_bound_ = settings_.connect_timeout;
+  for (;;) {
+    if (ever_open_) return {};
+    if (session_->client().state(handle_) == rnbd::DeviceState::unmapped)
+      return unmapped_errno_ != 0 ? asio::of_errno(unmapped_errno_)
+                                  : asio::to_error_code(Errc::session_closed);
+    if (session_->hopeless()) return asio::to_error_code(Errc::no_path);
+    if (asio::steady_now() >= began + start_bound_ && !go_on_trying()) return kTimedOut;
+    session_->wait_for_news(lock, began + start_bound_);
+  }
+}
+
+bool Remote::go_on_trying() {
+  const Nanos longer = settings_.taken_name_timeout();
+  if (name_refused_ == 0 || start_bound_ >= longer) return false;
+  lines_(true, "no path came up within " + duration_words(start_bound_) +
+                   " (connect_timeout): " + taken_name_words(settings_) + ". Goes on trying, for " +
+                   duration_words(longer) + " in all");
+  start_bound_ = longer;
+  return true;
+}
+
+void Remote::on_event(const BlockEvent& event) {
+  if (const auto* path = std::get_if<PathEvent>(&event)) on_path(*path);
+  if (const auto* change = std::get_if<rnbd::DeviceChanged>(&event)) on_device(*change);
+  if (const auto* replaced = std::get_if<rnbd::CacheReplaced>(&event))
+    status_->on_device({session_->client().state(handle_), 0, geometry_, true, replaced->unflushed});
+  if (!status_writer_ || std::exchange(status_due_, true)) return;
+  boost::asio::post(loop_.context(), [this] { write_status(); });
+}
+
+void Remote::on_path(const PathEvent& news) {
+  status_->on_path(news, {});
+  note_name_refusal(news);
+  on_lost_path(news);
+}
+
+void Remote::on_device(const rnbd::DeviceChanged& change) {
+  const bool refused = change.state == rnbd::DeviceState::closed && change.peer_errno != 0;
+  // The same refusal again is no news.
+  if (!refused || change.peer_errno != refused_errno_)
+    status_->on_device({change.state, change.peer_errno, change.geometry, false, 0});
+  if (refused) refused_errno_ = change.peer_errno;
+  if (change.state == rnbd::DeviceState::open) {
+    refused_errno_ = 0;
+    geometry_ = change.geometry;
+    ever_open_ = true;
+  }
+  if (change.state == rnbd::DeviceState::unmapped) unmapped_errno_ = change.peer_errno;
 }
 
 // Where a path was lost and nobody asked for it. Not more often than every few seconds.
@@ -123,50 +205,7 @@ void Remote::on_lost_path(const PathEvent& news) {
                     reason != Reason::session_closed && reason != Reason::path_removed;
   if (!lost || settings_.trace_dump.empty() || news.at < next_dump_) return;
   next_dump_ = news.at + seconds(10);
-  dump_trace();
-}
-
-void Remote::dump_trace() {
-  if (!device_) return;
-  const std::string file = !settings_.trace_dump.empty() ? settings_.trace_dump
-                                                         : settings_.directory + "/nbdkit-urtrs-" +
-                                                               std::to_string(::getpid()) + ".rtrc";
-  const trace::Origin origin{kTool, "client", "", settings_.protocol.seed, settings_.given};
-  const int error = device_->dump_trace(file, origin);
-  lines_(true, error == 0
-                   ? "wrote the last records to " + file + "; look at them with: urtrs-replay cat " + file
-                   : "cannot write the last records to " + file + ": " + trace::file_error_text(error) +
-                         "; trace_dump= names another file");
-}
-
-Error Remote::map() {
-  return loop_.call([this](auto done) {
-    // Whichever comes first tells the caller, and the other must not.
-    auto told = std::make_shared<bool>(false);
-    const auto tell = [this, told, done](Error error) {
-      if (std::exchange(*told, true)) return;
-      timer_->cancel();
-      if (!error) tick();
-      done(error);
-    };
-    await_start(settings_.connect_timeout, tell);
-    device_->async_map(tell);
-  });
-}
-
-// `bound`: since the start, which was start_bound_ ago.
-void Remote::await_start(Nanos bound, std::function<void(Error)> tell) {
-  timer_->expires_after(std::chrono::nanoseconds(bound - start_bound_));
-  start_bound_ = bound;
-  timer_->async_wait([this, tell = std::move(tell)](Error error) {
-    if (error) return;
-    const Nanos longer = settings_.taken_name_timeout();
-    if (name_refused_ == 0 || start_bound_ >= longer) return tell(kTimedOut);
-    lines_(true, "no path came up within " + duration_words(start_bound_) +
-                     " (connect_timeout): " + taken_name_words(settings_) + ". Goes on trying, for " +
-                     duration_words(longer) + " in all");
-    await_start(longer, tell);
-  });
+  boost::asio::post(loop_.context(), [this] { dump_trace(false); });
 }
 
 void Remote::note_name_refusal(const PathEvent& news) {
@@ -183,20 +222,58 @@ void Remote::note_name_refusal(const PathEvent& news) {
 
 void Remote::tick() {
   if (!timer_) return;
-  OldestRequest oldest;
-  const bool waits = device_ && device_->session().oldest_in_flight(oldest);
-  status_->on_oldest_request(asio::steady_now(), waits ? &oldest : nullptr);
-  write_status();
-  report_trace();
-  timer_->expires_after(std::chrono::seconds(1));
+  const Nanos now = asio::steady_now();
+  watch_for_end(now);
+  if (now >= next_report_) {
+    next_report_ = now + kReportPause;
+    {
+      const Lock lock = session_->lock();
+      OldestRequest oldest;
+      const bool waits = session_->session().oldest_in_flight(oldest);
+      status_->on_oldest_request(now, waits ? &oldest : nullptr);
+    }
+    write_status();
+    report_trace();
+  }
+  const Lock lock = session_->lock();
+  timer_->expires_after(std::chrono::nanoseconds(session_->under_way() != 0 ? kEndCheck : kReportPause));
   timer_->async_wait([this](Error error) {
     if (!error) tick();
   });
 }
 
+void Remote::watch_for_end(Nanos now) {
+  {
+    const Lock lock = session_->lock();
+    if (close_begun_ || session_->under_way() == 0) return;
+  }
+  if (end_by_ == kNever && ending_ && ending_()) end_by_ = now + kEndGrace;
+  if (end_by_ == kNever) return;
+  const Lock lock = session_->lock();
+  const bool hopeless = !session_->session().link_up();
+  if (!hopeless && now < end_by_) return;
+  lines_(true, hopeless ? "the program is asked to end and no path is connected: requests that are not "
+                          "answered yet fail at once"
+                        : "the program is asked to end and the server did not answer within " +
+                              duration_words(kEndGrace) + ": requests that are not answered yet fail");
+  close_begun_ = true;
+  session_->close();
+}
+
 void Remote::write_status() {
-  if (!device_ || !status_writer_) return;
-  status_writer_->put(status_->render(asio::steady_now(), device_->paths(), device_->session().stats()));
+  if (!session_ || !status_writer_) return;
+  std::optional<Status> status;
+  std::vector<PathStatus> paths;
+  ClientStats stats;
+  {
+    const Lock lock = session_->lock();
+    status_due_ = false;
+    status.emplace(*status_);
+    paths.assign(session_->session().paths().begin(), session_->session().paths().end());
+    stats = session_->session().stats();
+  }
+  // Not under the lock, because it takes long.
+  status_writer_->put(status->render(asio::steady_now(), paths, stats));
   const int error = status_writer_->last_error();
   if (error != 0 && error != status_errno_)
     lines_(true, "cannot write the status file " + settings_.status + ": " + errno_words(error) +
@@ -205,87 +282,50 @@ void Remote::write_status() {
 }
 
 void Remote::report_trace() {
-  const int error = device_ ? device_->trace_errno() : 0;
+  if (!session_) return;
+  const auto ended = [this] {
+    const Lock lock = session_->lock();
+    return session_->recorder().file_errno();
+  };
+  const int error = ended();
   if (error == 0 || std::exchange(trace_ended_, true)) return;
   lines_(true, "the trace " + settings_.trace + " ends here: " + errno_words(error) + "; IO goes on");
 }
 
 Remote::~Remote() {
-  bool open = false;
-  loop_.run([&] { open = device_ != nullptr; });
-  if (open) {
-    loop_.call([this](auto done) {
-      if (closed_) return done({});
-      when_closed_ = done;
-      close_device();
-    });
+  if (session_) {
+    Lock lock = session_->lock();
+    if (!std::exchange(close_begun_, true)) session_->close();
+    while (!session_->closed()) session_->wait_for_news(lock, kNever);
+    session_->recorder().close_file();
   }
   // Whatever is left in the loop ends here, on its thread.
   loop_.run([this] {
     set_assert_hook(nullptr, nullptr);
     signals_.reset();
-    if (timer_) timer_->cancel();
-    if (end_timer_) end_timer_->cancel();
+    timer_.reset();
     write_status();
     report_trace();
-    device_.reset();
-    timer_.reset();
-    end_timer_.reset();
+    session_.reset();
   });
   status_writer_.reset();
 }
 
-// Runs while requests are under way.
-void Remote::watch_for_end() {
-  if (!ending_ || close_begun_) return;
-  watching_ = true;
-  end_timer_->expires_after(kEndCheck);
-  end_timer_->async_wait([this](Error error) {
-    watching_ = false;
-    if (error || under_way_ == 0) return;
-    const Nanos now = asio::steady_now();
-    if (end_by_ == kNever && ending_()) end_by_ = now + kEndGrace;
-    const bool hopeless = end_by_ != kNever && !device_->session().link_up();
-    if (!hopeless && now < end_by_) return watch_for_end();
-    lines_(true, hopeless ? "the program is asked to end and no path is connected: requests that are not "
-                            "answered yet fail at once"
-                          : "the program is asked to end and the server did not answer within " +
-                                duration_words(kEndGrace) + ": requests that are not answered yet fail");
-    close_device();
-  });
+unsigned Remote::on_io_begin() {
+  return static_cast<unsigned>(status_->phase());
 }
 
-void Remote::close_device() {
-  if (std::exchange(close_begun_, true)) return;
-  device_->async_close([this](Error error) {
-    closed_ = true;
-    if (when_closed_) std::exchange(when_closed_, nullptr)(error);
-  });
+void Remote::on_io_end(unsigned begun, Nanos latency, bool failed) {
+  status_->on_request_done(static_cast<Phase>(begun), latency, failed);
 }
 
 int Remote::io(const asio::DeviceIo& request) {
-  const Error error = loop_.call([&](auto done) {
-    const Nanos started = asio::steady_now();
-    const Phase began = status_->phase();
-    ++under_way_;
-    if (!watching_) watch_for_end();
-    device_->async_io(request, [this, started, began, done](Error result) {
-      --under_way_;
-      status_->on_request_done(began, asio::steady_now() - started, static_cast<bool>(result));
-      done(result);
-    });
-  });
-  return asio::to_errno(error);
+  return session_->io(handle_, request);
 }
 
 Remote::Shape Remote::shape() {
-  Shape shape;
-  loop_.run([&] {
-    shape.geometry = device_->geometry();
-    shape.max_io_size = device_->session().max_io_size();
-    shape.writable = device_->writable();
-  });
-  return shape;
+  const Lock lock = session_->lock();
+  return {geometry_, rnbd::is_writable(settings_.access_mode)};
 }
 
 }  // namespace rtrs::nbdkit

@@ -1,0 +1,14 @@
+// The options of a client's session, with identities drawn at random.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/driver/client.hpp"
+
+namespace rtrs::asio {
+
+// Options that count for the fabric, see clamp_to().
+ClientOptions make_client_options(const std::string& session_name, const std::vector<PathAddress>& paths,
+                                  const ClientConfig& protocol, const Capabilities& fabric);
+
+}  // namespace rtrs::asio

@@ -1,0 +1,92 @@
+// A session and its block devices for threads that block: each thread starts its requests itself, and polls
+// the fabric while it waits (tools/nbdkit/shared_poller.hpp). No thread is handed anything on the way of a
+// request.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/asio/remote_device.hpp"
+#include "core/driver/block_client.hpp"
+#include "core/record/recorder.hpp"
+#include "tools/nbdkit/shared_poller.hpp"
+
+namespace rtrs::nbdkit {
+
+struct BlockSessionOptions {
+  std::string session_name;
+  std::vector<PathAddress> paths;
+  ClientConfig protocol;
+};
+
+class BlockSession : private SharedPoller::Source {
+ public:
+  using Lock = SharedPoller::Lock;
+
+  // Called under the lock, by whichever thread polls. No call to the session from within.
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual void on_event(const BlockEvent&) = 0;
+    // A request begins; on_io_end() is given what it answers.
+    virtual unsigned on_io_begin() = 0;
+    virtual void on_io_end(unsigned begun, Nanos latency, bool failed) = 0;
+  };
+
+  BlockSession(std::unique_ptr<Fabric>, const BlockSessionOptions&, Listener&);
+  // Nobody may wait any more. A session that was opened and is not closed leaves the server without a word.
+  ~BlockSession() override;
+  BlockSession(const BlockSession&) = delete;
+  BlockSession& operator=(const BlockSession&) = delete;
+
+  Recorder& recorder() noexcept { return recorder_; }
+
+  // Everything below needs the lock; those with a Lock argument give it up.
+  Lock lock() { return Lock(poller_); }
+  void wait_for_news(Lock& lock, Nanos until) { poller_.wait_for_news(lock, until); }
+
+  // As those of BlockClient (core/driver/block_client.hpp).
+  Errc open();
+  rnbd::MapOutcome map(std::string_view name, wire::rnbd::AccessMode);
+  void unmap(rnbd::DeviceHandle);
+  void close();
+  bool closed() const noexcept { return client_.closed(); }
+  const BlockClient& client() const noexcept { return client_; }
+  const Client& session() const noexcept { return client_.session(); }
+  // Every path gave up for good.
+  bool hopeless() const noexcept;
+  // Requests that have not returned yet.
+  unsigned under_way() const noexcept { return under_way_; }
+
+  // Returns when the request is over: 0 or an errno. The data belongs to the session until then.
+  int io(rnbd::DeviceHandle, const asio::DeviceIo&);
+
+ private:
+  struct Io : SharedPoller::Waiter {
+    Nanos started = 0;
+    unsigned begun = 0;
+    int error = 0;
+  };
+
+  int wait_fd() const noexcept override { return fabric_->wait_fd(); }
+  bool try_wait() override { return fabric_->try_wait(); }
+  void step(Nanos now) override;
+  Nanos next_deadline() override { return opened_ ? client_.next_deadline() : kNever; }
+  void take_events();
+
+  std::unique_ptr<Fabric> fabric_;
+  Listener& listener_;
+  Recorder recorder_;
+  BlockClient client_;
+  bool opened_ = false;
+  unsigned under_way_ = 0;
+  // Of one step. Kept, because initialising them anew costs more than an empty step.
+  std::array<BlockCompletion, 64> completions_;
+  BlockEvent event_;
+  SharedPoller poller_;  // its thread ends before everything that it uses
+};
+
+}  // namespace rtrs::nbdkit

@@ -1,0 +1,162 @@
+// Threads that wait for a session whose server refuses every connection: they poll while paths try again, and
+// end when the session does.
+#include "tools/nbdkit/block_session.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "core/fabric/plain_fabric.hpp"
+
+namespace rtrs::nbdkit {
+namespace {
+
+class RefusingFabric final : public PlainFabric {
+ public:
+  RefusingFabric() {
+    can_.name = "refusing";
+    can_.max_send_depth = can_.max_receive_depth = 1024;
+    can_.max_message = 1U << 20;
+    can_.connect_data = can_.accept_data = can_.reject_data = 64;
+  }
+  const Capabilities& capabilities() const noexcept override { return can_; }
+  Result<Region> allocate(std::size_t bytes) override {
+    memory_.emplace_back(bytes);
+    return register_memory(memory_.back());
+  }
+  Result<Region> register_memory(std::span<std::byte> bytes) override {
+    regions_.push_back(bytes);
+    return Region{static_cast<RegionId>(regions_.size() - 1), bytes};
+  }
+  void release(RegionId) override {}
+  Result<RemoteKey> make_key(RegionId id, std::size_t, std::size_t) override { return RemoteKey{id, 1, 0}; }
+  void release_key(RemoteKeyId) override {}
+  void invalidate(ConKey, RemoteKeyId, std::uint64_t) override {}
+  Result<std::uint32_t> rebind(ConKey, RemoteKeyId) override { return 1U; }
+  Errc listen(const PathAddress&) override { return Errc::ok; }
+  void connect(ConKey key, const PathAddress&, const ConnectionParams&, std::span<const std::byte>) override {
+    ++attempts;
+    events_.push_back(event(FabricEvent::Kind::connect_failed, key, Reason::connect_refused));
+  }
+  void accept(std::uint32_t, ConKey, const ConnectionParams&, std::span<const std::byte>) override {}
+  void reject(std::uint32_t, std::span<const std::byte>) override {}
+  void disconnect(ConKey key) override {
+    events_.push_back(event(FabricEvent::Kind::connection_closed, key, Reason::none));
+  }
+  std::string describe(ConKey) const override { return "refused"; }
+  void post_receive(ConKey, unsigned, std::uint32_t) noexcept override {}
+  std::size_t post(std::span<const WorkRequest> work) noexcept override { return work.size(); }
+  std::size_t poll(Nanos, std::span<FabricEvent> out) noexcept override {
+    std::size_t count = 0;
+    for (; count < out.size() && !events_.empty(); events_.pop_front()) out[count++] = events_.front();
+    return count;
+  }
+
+  int attempts = 0;
+
+ private:
+  static FabricEvent event(FabricEvent::Kind kind, ConKey key, Reason reason) {
+    FabricEvent made;
+    made.kind = kind;
+    made.key = key;
+    made.reason = reason;
+    return made;
+  }
+  Capabilities can_;
+  std::deque<std::vector<std::byte>> memory_;
+  std::deque<FabricEvent> events_;
+};
+
+class BlockSessionTest : public ::testing::Test, public BlockSession::Listener {
+ protected:
+  BlockSessionTest() {
+    BlockSessionOptions options;
+    options.session_name = "block_session_test";
+    options.paths = {PathAddress{"", "10.0.0.2", 1}, PathAddress{"", "10.0.1.2", 1}};
+    options.protocol.reconnect_min = options.protocol.reconnect_max = milliseconds(1);
+    options.protocol.reconnect_jitter = 0;
+    options.protocol.queue_timeout = kNever;
+    auto made = std::make_unique<RefusingFabric>();
+    fabric = made.get();
+    session = std::make_unique<BlockSession>(std::move(made), options, *this);
+    const BlockSession::Lock lock = session->lock();
+    EXPECT_EQ(session->open(), Errc::ok);
+    device = session->map("disk", wire::rnbd::AccessMode::read_write).device;
+  }
+  void on_event(const BlockEvent&) override { ++events; }
+  unsigned on_io_begin() override { return 7; }
+  void on_io_end(unsigned begun, Nanos, bool failed) override {
+    EXPECT_EQ(begun, 7U);
+    failures += failed ? 1 : 0;
+  }
+  void start_readers(int count) {
+    for (int i = 0; i < count; ++i)
+      threads.emplace_back([this] {
+        std::vector<std::byte> data(4096);
+        asio::DeviceIo io;
+        io.length = data.size();
+        io.data = data.data();
+        errors[static_cast<std::size_t>(next++)] = session->io(device, io);
+      });
+  }
+  void until_under_way(unsigned count) {
+    BlockSession::Lock lock = session->lock();
+    while (session->under_way() != count) session->wait_for_news(lock, asio::steady_now() + milliseconds(1));
+  }
+
+  RefusingFabric* fabric = nullptr;
+  std::unique_ptr<BlockSession> session;
+  rnbd::DeviceHandle device = 0;
+  int events = 0;
+  int failures = 0;
+  std::vector<std::thread> threads;
+  std::atomic<int> next = 0;
+  std::array<int, 8> errors{};
+};
+
+TEST_F(BlockSessionTest, TheEndOfTheSessionEndsEveryRequestThatWaits) {
+  start_readers(8);
+  until_under_way(8);
+  {
+    BlockSession::Lock lock = session->lock();
+    session->close();
+    while (!session->closed()) session->wait_for_news(lock, kNever);
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const int error : errors) EXPECT_EQ(error, ESHUTDOWN);
+  EXPECT_EQ(failures, 8);
+  EXPECT_EQ(session->under_way(), 0U);
+}
+
+TEST_F(BlockSessionTest, PathsTryAgainWhileThreadsWait) {
+  start_readers(4);
+  until_under_way(4);
+  {
+    BlockSession::Lock lock = session->lock();
+    const int before = fabric->attempts;
+    while (fabric->attempts < before + 10) session->wait_for_news(lock, kNever);
+    EXPECT_GT(events, 0);
+    EXPECT_EQ(session->under_way(), 4U);
+    session->close();
+    while (!session->closed()) session->wait_for_news(lock, kNever);
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(BlockSessionTest, ARequestAfterTheEndFailsAtOnce) {
+  {
+    BlockSession::Lock lock = session->lock();
+    session->close();
+    while (!session->closed()) session->wait_for_news(lock, kNever);
+  }
+  start_readers(1);
+  threads.front().join();
+  EXPECT_EQ(errors[0], ESHUTDOWN);
+}
+
+}  // namespace
+}  // namespace rtrs::nbdkit
