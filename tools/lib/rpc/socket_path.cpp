@@ -29,10 +29,12 @@ bool listens(const std::string& path) {
   return !dead;
 }
 
-std::vector<std::string> sockets_of(std::string_view program) {
+constexpr const char* kOfTheSystem = "/run/urtrs";
+
+std::vector<std::string> sockets_of(std::string_view program, const std::string& folder) {
   std::vector<std::string> found;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(runtime_folder(), error)) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename();
     std::error_code ignored;
     if (name.rfind(program, 0) == 0 && entry.path().extension() == ".sock" && entry.is_socket(ignored))
@@ -50,8 +52,10 @@ const char* from_environment(const char* name) {
 }  // namespace
 
 std::string runtime_folder() {
-  if (const char* folder = from_environment("URTRS_RUNTIME_DIR")) return folder;
-  if (::geteuid() == 0) return "/run/urtrs";
+  // The second is what systemd gives a service with RuntimeDirectory=.
+  for (const char* name : {"URTRS_RUNTIME_DIR", "RUNTIME_DIRECTORY"})
+    if (const char* folder = from_environment(name)) return folder;
+  if (::geteuid() == 0) return kOfTheSystem;
   if (const char* folder = from_environment("XDG_RUNTIME_DIR")) return std::string(folder) + "/urtrs";
   return fmt::format("/tmp/urtrs-{}", ::geteuid());
 }
@@ -67,13 +71,15 @@ tl::expected<std::string, std::string> make_socket_path(std::string_view program
       (found.st_uid != ::geteuid() && found.st_uid != 0))
     return tl::unexpected(
         fmt::format("\"{}\" is no folder of this user, so no control socket is made there", folder));
-  for (const std::string& socket : sockets_of(program))
+  for (const std::string& socket : sockets_of(program, folder))
     if (!listens(socket)) ::unlink(socket.c_str());
   return fmt::format("{}/{}-{}.sock", folder, program, ::getpid());
 }
 
 std::vector<std::string> live_sockets(std::string_view program) {
-  std::vector<std::string> found = sockets_of(program);
+  std::vector<std::string> found = sockets_of(program, runtime_folder());
+  if (from_environment("URTRS_RUNTIME_DIR") == nullptr && runtime_folder() != kOfTheSystem)
+    for (std::string& one : sockets_of(program, kOfTheSystem)) found.push_back(std::move(one));
   found.erase(
       std::remove_if(found.begin(), found.end(), [](const std::string& one) { return !listens(one); }),
       found.end());

@@ -7,15 +7,16 @@
 
 namespace rtrs::rpc {
 
-// $URTRS_RUNTIME_DIR, else /run/urtrs for the superuser, else $XDG_RUNTIME_DIR/urtrs, else
-// /tmp/urtrs-UID. Only the superuser or this user can have made it.
+// $URTRS_RUNTIME_DIR, else $RUNTIME_DIRECTORY, else /run/urtrs for the superuser, else
+// $XDG_RUNTIME_DIR/urtrs, else /tmp/urtrs-UID. Only the superuser or this user can have made it.
 std::string runtime_folder();
 
 // A socket for this process in that folder, which is made where it is missing: "PROGRAM-PID.sock". Sockets
 // there that processes left behind are removed. The error is a sentence.
 tl::expected<std::string, std::string> make_socket_path(std::string_view program);
 
-// Sockets of `program` in the folder at which somebody listens.
+// Sockets of `program` at which somebody listens, in that folder and, unless $URTRS_RUNTIME_DIR is set, in
+// /run/urtrs.
 std::vector<std::string> live_sockets(std::string_view program);
 
 }  // namespace rtrs::rpc
