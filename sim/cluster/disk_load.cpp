@@ -93,19 +93,57 @@ bool DiskLoad::operate(const Call& call, bool may_disturb) {
   }
   if (mapped == devices_.end()) return map(call, name);
   if (draw(4) != 0) return false;
-  book_.unmapped(mapped->second);
-  client_.unmap(call.fabric, call.clock, mapped->second);
-  devices_.erase(mapped);
+  unmap(call, name, mapped->second);
   return true;
 }
 
+void DiskLoad::unmap(const Call& call, const std::string& name, DeviceHandle device) {
+  book_.unmapped(device);
+  client_.unmap(call.fabric, call.clock, device);
+  devices_.erase(name);
+}
+
 bool DiskLoad::map(const Call& call, const std::string& name) {
-  const AccessMode mode = draw(5) == 0 ? AccessMode::read_only : AccessMode::read_write;
+  return map(call, name, draw(5) == 0 ? AccessMode::read_only : AccessMode::read_write);
+}
+
+bool DiskLoad::map(const Call& call, const std::string& name, AccessMode mode) {
   const rnbd::MapOutcome outcome = client_.map(call.fabric, call.clock, name, mode);
   // While the device is being unmapped it can be mapped again.
   book_.map_began(outcome, name, mode);
   if (outcome.error == 0) devices_[name] = outcome.device;
   return outcome.error == 0;
+}
+
+bool DiskLoad::carry_out(const Call& call, const Step& step) {
+  forget_unmapped();
+  const std::string& name = names_[step.con];
+  const auto mapped = devices_.find(name);
+  if (step.verb == Step::Verb::map) {
+    if (mapped == devices_.end())
+      map(call, name, step.number == 1 ? AccessMode::read_only : AccessMode::read_write);
+    return true;
+  }
+  if (mapped == devices_.end()) return true;
+  const std::uint32_t sectors = std::clamp<std::uint32_t>(step.number, 1, kSectorsOfADisk);
+  const std::uint64_t sector = std::min<std::uint64_t>(step.time, kSectorsOfADisk - sectors);
+  const bool fua = step.value == 1;
+  switch (step.verb) {
+    case Step::Verb::unmap:
+      unmap(call, name, mapped->second);
+      return true;
+    case Step::Verb::remap:
+      client_.remap(call.fabric, call.clock, mapped->second);
+      return true;
+    case Step::Verb::disk_write:
+      return submit(call, mapped->second, Opcode::write, sector, sectors, fua, false);
+    case Step::Verb::disk_discard:
+      return submit(call, mapped->second, Opcode::discard, sector, sectors, fua, false);
+    case Step::Verb::disk_read:
+      return submit(call, mapped->second, Opcode::read, sector, sectors, false, false);
+    default:
+      return submit(call, mapped->second, Opcode::flush, 0, 0, false, false);
+  }
 }
 
 void DiskLoad::probe(const Call& call) {

@@ -1,5 +1,5 @@
-// An application over block devices that draws what it does: maps and unmaps, reads, writes, takes away,
-// flushes. It does to the disks what an operator of the server does to them, too.
+// An application over block devices that draws what it does, or does what a script says: maps and unmaps,
+// reads, writes, takes away, flushes. It does to the disks what an operator of the server does to them, too.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -8,6 +8,7 @@
 
 #include "core/driver/block_client.hpp"
 #include "sim/choices/choice.hpp"
+#include "sim/cluster/script.hpp"
 #include "sim/disks/disk_book.hpp"
 #include "sim/disks/disks.hpp"
 
@@ -32,6 +33,8 @@ class DiskLoad {
   // One thing, whatever it is; `may_disturb`: also what an operator of the server does. False when it did
   // nothing, because it would have had to wait.
   bool act(const Call&, bool may_disturb);
+  // A step of a script; what it cannot do any more is left out. False while it has to wait for another IO.
+  bool carry_out(const Call&, const Step&);
   // Once nothing disturbs any more: maps what is not, and asks each device for something.
   void probe(const Call&);
   // Every device that is mapped is open.
@@ -45,6 +48,8 @@ class DiskLoad {
   bool operate(const Call&, bool may_disturb);
   void disturb(const std::string& name, std::uint32_t how);
   bool map(const Call&, const std::string& name);
+  bool map(const Call&, const std::string& name, AccessMode);
+  void unmap(const Call&, const std::string& name, DeviceHandle);
   bool submit(const Call&, DeviceHandle, Opcode, std::uint64_t sector, std::uint32_t sectors, bool fua,
               bool nounmap);
   void forget_unmapped();

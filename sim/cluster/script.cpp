@@ -156,8 +156,18 @@ std::string_view name_of_number(const Step& step) {
 
 // `time` of these is a sector, an errno or a chance.
 bool has_plain_time(Step::Verb verb) {
-  return verb == Step::Verb::write || verb == Step::Verb::read || verb == Step::Verb::storage_fails ||
-         verb == Step::Verb::rate;
+  switch (verb) {
+    case Step::Verb::write:
+    case Step::Verb::read:
+    case Step::Verb::storage_fails:
+    case Step::Verb::rate:
+    case Step::Verb::disk_write:
+    case Step::Verb::disk_read:
+    case Step::Verb::disk_discard:
+      return true;
+    default:
+      return false;
+  }
 }
 
 std::string value_text(const Step& step, std::string_view name, std::uint64_t value) {

@@ -76,7 +76,18 @@ namespace rtrs::sim {
   X(unplug, false, "the adapter of the path is gone, at the client, or at the server for ways=2")       \
   X(plug, false, "the adapter of the path is back")                                                     \
   X(by, false, "a rule: the virtual time is not later than `time`")                                     \
-  X(shortage, false, "node `client` cannot have `count` of what it needs, after `number` things")
+  X(shortage, false, "node `client` cannot have `count` of what it needs, after `number` things")       \
+  X(map, false, "the client maps its disk `con`; number=1: for reading only")                           \
+  X(unmap, false, "the client unmaps its disk `con`")                                                   \
+  X(remap, false, "the client asks for its disk `con` again")                                           \
+  X(disk_write, false, "submits `number` sectors from sector `time` of the disk `con`; value=1: FUA")   \
+  X(disk_read, false, "submits a read of the disk `con`")                                               \
+  X(disk_discard, false, "submits a discard of the disk `con`")                                         \
+  X(disk_flush, false, "submits a flush of the disk `con`")                                             \
+  X(resize, false, "the disk `con` of the client has `number` sectors from now on")                     \
+  X(forbid, false, "the server refuses to open the disk `con` for writing; number=0: not any more")     \
+  X(take_away, false, "the operator of the server takes the disk `con` away from its session")          \
+  X(fail_sync, false, "the next flush of the disk `con` fails")
 
 struct Step {
   enum class Verb : std::uint8_t {

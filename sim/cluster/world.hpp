@@ -107,6 +107,7 @@ class World : private ServerUser {
     std::uint32_t under_way = 0;
     Nanos next_submit = 0;
     std::deque<Wanted> wanted;
+    std::deque<Step> disk_steps;                    // of the script, for the application over disks
     std::vector<PathAddress> missing;               // removed paths that are to be added again
     std::array<PathAddress, kMaxPaths> address_of;  // by path
     std::uint64_t failovers_seen = 0;
@@ -228,6 +229,8 @@ class World : private ServerUser {
   Nanos disks_time() const noexcept;
   void disks_due();
   void act_on_disks(ClientNode&);
+  void disk_steps_due(ClientNode&);
+  void disk_step(const Step&);
   void disk_result(ClientNode&);
   void disks_die(NodeId);
   std::size_t in_storage() const noexcept;

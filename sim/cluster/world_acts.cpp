@@ -95,6 +95,7 @@ void World::leave(ClientNode& client) {
   client.promises->leaves();
   client.left = 0;
   client.wanted.clear();
+  client.disk_steps.clear();
   client.driver->close(*client.fabric, now(client));
 }
 

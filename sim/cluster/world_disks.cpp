@@ -41,8 +41,42 @@ void World::disks_due() {
   server_.driver->storage_due(*server_.fabric, now(server_));
 }
 
+// In their order: one that waits for another IO of its sectors holds back those behind it.
+void World::disk_steps_due(ClientNode& client) {
+  if (client.disk_steps.empty() || client.paused_until > now()) return;
+  const DiskLoad::Call call{*client.fabric, now(), now(client)};
+  while (!client.disk_steps.empty() && client.driver->disks()->carry_out(call, client.disk_steps.front()))
+    client.disk_steps.pop_front();
+  disk_result(client);
+}
+
+// A step of the script that is about a disk of a client.
+void World::disk_step(const Step& step) {
+  if (disks_ == nullptr || step.client == 0 || step.client > clients_.size()) return;
+  if (step.con >= scenario_.workload.disks) return;
+  const std::string name = disk_names(step.client - 1, scenario_.workload.disks)[step.con];
+  BlockDisk& disk = disks_->at(name);
+  switch (step.verb) {
+    case Step::Verb::resize:
+      return disks_->resize(name, std::clamp<std::uint32_t>(step.number, 8, 4 * kSectorsOfADisk));
+    case Step::Verb::forbid:
+      disk.writable = step.number == 0;
+      return;
+    case Step::Verb::take_away:
+      disk.is_to_be_taken_away = true;
+      return;
+    case Step::Verb::fail_sync:
+      disk.next_sync_fails = true;
+      return;
+    default:
+      if (client_of(step) != nullptr) client_of(step)->disk_steps.push_back(step);
+  }
+}
+
 void World::act_on_disks(ClientNode& client) {
-  if (!client.up || client.leaving || client.left == 0) return;
+  if (!client.up || client.leaving) return;
+  disk_steps_due(client);
+  if (client.left == 0) return;
   if (client.next_submit > now() || client.paused_until > now()) return;
   const ScopedGroup group(choice_, Label::workload);
   const DiskLoad::Call call{*client.fabric, now(), now(client)};

@@ -70,7 +70,8 @@ bool World::all_connected() {
 
 bool World::nothing_under_way() {
   return std::all_of(clients_.begin(), clients_.end(), [](const auto& client) {
-    return client->under_way == 0 && client->left == 0 && client->wanted.empty();
+    return client->under_way == 0 && client->left == 0 && client->wanted.empty() &&
+           client->disk_steps.empty();
   });
 }
 
@@ -113,7 +114,7 @@ void World::heal() {
 // Requests of the script that wait for a buffer of their application.
 std::size_t World::backlog() const {
   std::size_t count = 0;
-  for (const auto& client : clients_) count += client->wanted.size();
+  for (const auto& client : clients_) count += client->wanted.size() + client->disk_steps.size();
   return count;
 }
 

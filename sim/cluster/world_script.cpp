@@ -134,6 +134,18 @@ void World::carry_out(const Step& step) {
     case Verb::shortage:
     case Verb::by:
       return act(step);
+    case Verb::map:
+    case Verb::unmap:
+    case Verb::remap:
+    case Verb::disk_write:
+    case Verb::disk_read:
+    case Verb::disk_discard:
+    case Verb::disk_flush:
+    case Verb::resize:
+    case Verb::forbid:
+    case Verb::take_away:
+    case Verb::fail_sync:
+      return disk_step(step);
     default:
       return network_step(step);
   }

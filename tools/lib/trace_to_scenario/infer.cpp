@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <map>
 #include <optional>
 #include <set>
 
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
+#include "tools/lib/trace_to_scenario/device_story.hpp"
 
 namespace rtrs::tools {
 
@@ -15,21 +17,21 @@ namespace {
 
 using sim::Step;
 using Verb = Step::Verb;
-using Trace = MachineInputs<ClientConfig, ClientInput>;
+using Trace = ClientInputs;
 
 constexpr std::uint32_t kSectors = 16;  // few, so that requests meet
 constexpr std::uint32_t kMaxSectors = 8;
 constexpr std::uint32_t kSectorBytes = 512;
 
-// A step at a time of the trace.
-struct Timed {
-  Nanos time;
-  Step step;
-};
+// Slower ones are nothing that the books of disks allow for.
+Nanos slow_disk(Nanos interval) {
+  return std::min(interval / 2, milliseconds(2500));
+}
 
 class Story {
  public:
-  explicit Story(const Trace& trace) : trace_(trace) {}
+  // `devices`: null where requests are the session's own.
+  Story(const Trace& trace, const DeviceStory* devices) : trace_(trace), devices_(devices) {}
 
   // Reads the trace; false when the client never connected.
   bool read() {
@@ -38,6 +40,7 @@ class Story {
                  trace_.inputs[at]);
     for (auto& [path, cut] : cuts_)
       if (cut) add(last_, step(Verb::heal, path));
+    if (devices_ != nullptr) steps_.insert(steps_.end(), devices_->steps.begin(), devices_->steps.end());
     return first_info_ != 0;
   }
 
@@ -46,6 +49,8 @@ class Story {
     const Nanos i = trace_.config.heartbeat.interval;
     s.directed = true;
     s.paths = static_cast<std::uint32_t>(std::max<std::size_t>(paths_.size(), 1));
+    s.other_server = last_leads_astray();
+    if (s.other_server) --s.paths;
     s.interval = i;
     s.client = trace_.config;
     s.server.queue_depth = accepted_->queue_depth;
@@ -66,6 +71,10 @@ class Story {
     s.storage.sectors = kSectors;
     s.workload.requests = 0;
     s.workload.window = std::max<std::uint32_t>(most_, 2);
+    if (devices_ != nullptr) {
+      s.workload.disks = devices_->disks;
+      s.workload.disk_time = std::min(std::max(devices_->slowest, microseconds(50)), slow_disk(i));
+    }
     s.fenced = s.client.fence_failed == UnfencedReplay::wait &&
                (s.can_fence() || s.client.kernel_peer == UnfencedReplay::wait);
     s.script = script();
@@ -82,6 +91,16 @@ class Story {
     return step;
   }
   void add(Nanos time, const Step& step) { steps_.push_back({time, step}); }
+  bool another_is_up(std::uint16_t path) const {
+    return std::any_of(up_.begin(), up_.end(),
+                       [path](const auto& one) { return one.first != path && one.second; });
+  }
+  // In a world it is the last path of a client that leads to another server.
+  bool last_leads_astray() const {
+    if (paths_.size() < 2) return false;
+    const auto last = strange_.find(*paths_.rbegin());
+    return last != strange_.end() && last->second >= 2 && joined_.count(last->first) == 0;
+  }
 
   sim::Script script() const {
     std::vector<Timed> sorted;
@@ -111,12 +130,14 @@ class Story {
   void on(const Input& input, std::uint32_t index) {
     last_ = std::max(last_, input.now);
     if constexpr (std::is_same_v<Input, PathAdded>) {
+      removed_.erase(input.path);
       if (!paths_.insert(input.path).second) add(input.now, step(Verb::add, input.path));
     } else if constexpr (std::is_same_v<Input, Connected>) {
       if (!accepted_) accepted_ = input;
     } else if constexpr (std::is_same_v<Input, InfoAccepted>) {
       if (first_info_ == 0) first_info_ = input.now;
       end_cut(input.key.path, input.now);
+      if (another_is_up(input.key.path)) joined_.insert(input.key.path);
       up_[input.key.path] = true;
       heard(input.key.path, input.now);
     } else if constexpr (std::is_same_v<Input, ConnectionLost>) {
@@ -126,6 +147,8 @@ class Story {
       if (up_[input.key.path] && !asked_[input.key.path]) cut(input.key.path, heard_[input.key.path]);
       asked_[input.key.path] = up_[input.key.path] = false;
     } else if constexpr (std::is_same_v<Input, ConnectFailed>) {
+      // The server of this path does not know the session that another path has.
+      if (input.peer_errno == ENXIO && another_is_up(input.key.path)) ++strange_[input.key.path];
       // Nobody answers: the link is still cut.
       if (input.peer_errno == 0 && first_info_ != 0) cut(input.key.path, heard_[input.key.path]);
     } else if constexpr (std::is_same_v<Input, ImmReceived> || std::is_same_v<Input, KeyedResponseReceived>) {
@@ -148,7 +171,8 @@ class Story {
       add(input.now, step(Verb::reconnect, input.path));
     } else if constexpr (std::is_same_v<Input, PathRemoveRequested>) {
       asked_[input.path] = true;
-      add(input.now, step(Verb::remove, input.path));
+      // Once more does nothing.
+      if (removed_.insert(input.path).second) add(input.now, step(Verb::remove, input.path));
     } else if constexpr (std::is_same_v<Input, PolicyChanged>) {
       Step policy = step(Verb::policy, 0);
       policy.number = static_cast<std::uint32_t>(input.policy);
@@ -175,6 +199,7 @@ class Story {
   }
 
   void submitted(const Submitted& input, std::uint32_t index) {
+    if (devices_ != nullptr) return;
     Step request = step(input.direction == Direction::write ? Verb::write : Verb::read, 0);
     request.con = input.affinity;
     request.number = std::clamp<std::uint32_t>(input.data_len / kSectorBytes, 1, kMaxSectors);
@@ -199,12 +224,15 @@ class Story {
   }
 
   const Trace& trace_;
+  const DeviceStory* devices_;
   std::optional<Connected> accepted_;
   Nanos first_info_ = 0;
   Nanos last_ = 0;
   std::vector<Timed> steps_;
   std::map<std::size_t, Step> slow_;  // storage of the request that is this step
-  std::set<std::uint16_t> paths_;
+  std::set<std::uint16_t> paths_, removed_;
+  std::set<std::uint16_t> joined_;             // that came up beside another path
+  std::map<std::uint16_t, unsigned> strange_;  // refusals as one of no known session
   std::map<std::uint16_t, bool> up_, asked_, cuts_;
   std::map<std::uint16_t, Nanos> heard_;
   std::map<std::uint32_t, std::pair<Nanos, std::size_t>> begun_;  // time, step
@@ -227,6 +255,7 @@ sim::Scenario rough(sim::Scenario s) {
   const Nanos dead = (s.server.heartbeat.missed_max + 2) * s.interval;
   s.storage.slow_rate = 300'000;
   s.storage.slow_latency = dead;
+  if (s.workload.disks != 0) s.workload.disk_time = slow_disk(s.interval);
   s.network.ghost_hold = dead / 2;
   s.safety += sim::liveness_bound(s).requests();
   return s;
@@ -257,12 +286,29 @@ std::optional<sim::Scenario> crashed(sim::Scenario s) {
   return any ? std::optional(s) : std::nullopt;
 }
 
+// Disks are judged by what a fence tells, and a server without any extension cannot say that its cache is
+// another one.
+bool may_have_disks(const sim::Scenario& s) {
+  return s.fenced && has(s.client.extensions & s.server.extensions,
+                         wire::Extensions::fence | wire::Extensions::generation);
+}
+
+// Nothing when the client never connected.
+std::optional<sim::Scenario> world_of(const Trace& trace, const DeviceStory* devices) {
+  Story story(trace, devices);
+  return story.read() ? std::optional(story.scenario()) : std::nullopt;
+}
+
 }  // namespace
 
-std::vector<Guess> infer(const Trace& trace) {
-  Story story(trace);
-  if (!story.read()) return {};
-  const sim::Scenario plain = story.scenario();
+std::vector<Guess> infer(const Trace& trace, const ClientDevicesInputs* devices) {
+  DeviceStory of_devices;
+  if (devices != nullptr) of_devices = device_story(*devices, trace);
+  const bool has_devices = of_devices.disks != 0;
+  auto world = world_of(trace, has_devices ? &of_devices : nullptr);
+  if (has_devices && world && !may_have_disks(*world)) world = world_of(trace, nullptr);
+  if (!world) return {};
+  const sim::Scenario& plain = *world;
   std::vector<Guess> guesses{{"paths as they were lost", plain}, {"and a rough network", rough(plain)}};
   if (const auto crash = crashed(plain)) guesses.push_back({"the server crashed", *crash});
   return guesses;

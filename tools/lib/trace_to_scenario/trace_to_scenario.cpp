@@ -10,12 +10,29 @@ namespace rtrs::tools {
 
 namespace {
 
+// The devices of the `number`-th session of a client. They begin with the first that is mapped, also before
+// their session; where a session had none, nobody tells whose they are but their place.
+const ClientDevicesInputs* devices_of(const LoadedTrace& trace, std::size_t session, std::size_t number) {
+  std::vector<const ClientDevicesInputs*> all;
+  std::size_t sessions = 0;
+  const ClientDevicesInputs* next = nullptr;
+  for (std::size_t at = 0; at < trace.machines.size(); ++at) {
+    if (std::holds_alternative<ClientInputs>(trace.machines[at].machine)) ++sessions;
+    const auto* devices = std::get_if<ClientDevicesInputs>(&trace.machines[at].machine);
+    if (devices == nullptr) continue;
+    all.push_back(devices);
+    if (next == nullptr && at > session && sessions == number + 1) next = devices;
+  }
+  return all.size() == sessions ? all[number] : next;
+}
+
 // The first client that ever connected.
 std::vector<Guess> guesses_of(const LoadedTrace& trace) {
-  for (const MachineTrace& machine : trace.machines) {
-    const auto* client = std::get_if<MachineInputs<ClientConfig, ClientInput>>(&machine.machine);
+  std::size_t number = 0;
+  for (std::size_t at = 0; at < trace.machines.size(); ++at) {
+    const auto* client = std::get_if<ClientInputs>(&trace.machines[at].machine);
     if (client == nullptr) continue;
-    auto guesses = infer(*client);
+    auto guesses = infer(*client, devices_of(trace, at, number++));
     if (!guesses.empty()) return guesses;
   }
   return {};

@@ -66,6 +66,30 @@ TEST_F(LiftTest, WorldsOfSoundRunsAreSound) {
   }
 }
 
+// A mistaken address: its server does not know the session that the other paths have.
+TEST_F(LiftTest, APathThatLedToAnotherServerDoesSoAgain) {
+  sim::Setups setups;
+  std::string why;
+  const auto directed = sim::parse_scenarios(
+      "scenario X\nset paths=2 other_server=true workload.requests=30 workload.gap=100ms\ncompleted "
+      "number=20\n"
+      "remove path=2\ncompleted number=30",
+      setups, why);
+  ASSERT_TRUE(directed.has_value()) << why;
+  sim::SeededChoice choice(1);
+  const sim::Scenario scenario = sim::world_of(directed->front(), choice);
+  const LoadedTrace trace = trace_of(1, directory, &scenario);
+  const auto guesses = infer(std::get<ClientInputs>(trace.machines[0].machine));
+  ASSERT_FALSE(guesses.empty());
+  EXPECT_TRUE(guesses[0].scenario.other_server);
+  EXPECT_EQ(guesses[0].scenario.paths, 2u);
+  ScenarioSearch options;
+  options.seeds = 2;
+  const FoundScenario found = find_scenario(trace, options);
+  EXPECT_EQ(found.error, "");
+  EXPECT_FALSE(found.fails) << found.words << ": " << found.run.last.seen;
+}
+
 // Twice the server dies and is started again while requests are under way.
 sim::Scenario two_outages(std::uint64_t seed) {
   sim::Setups setups;
