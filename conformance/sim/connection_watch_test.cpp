@@ -30,6 +30,8 @@ struct History {
     watch.up(con(1), seconds(2));
     watch.poll_ends(seconds(2));
   }
+  // `since`: when the path began to wait, as its node shows it.
+  void begins(Nanos now, Nanos since = seconds(10)) { watch.poll_begins(now, std::span(&since, 1)); }
   void loses(Reason news, Nanos now) {
     watch.ended(con(0));
     watch.ended(con(1));
@@ -43,17 +45,17 @@ struct History {
 TEST(ConnectionWatch, APathThatConnectsInTimeAndIsLostIsAccepted) {
   History one;
   one.connects();
-  one.watch.poll_begins(seconds(4), 1);
+  one.begins(seconds(4));
   one.watch.news(0, PathState::connected, Reason::none, 0, seconds(4));
-  one.watch.poll_begins(seconds(100), 1);
+  one.begins(seconds(100));
   one.watch.lost(con(1), Reason::peer_closed);
   one.loses(Reason::peer_closed, seconds(100));
   one.watch.news(0, PathState::waiting, Reason::peer_closed, seconds(3), seconds(100));
-  one.watch.poll_begins(seconds(103), 1);
+  one.begins(seconds(103), seconds(100));
   one.watch.asked(con(0, 2));
   one.watch.news(0, PathState::connecting, Reason::none, 0, seconds(103));
   one.watch.poll_ends(seconds(103));
-  one.watch.poll_begins(seconds(109), 1);
+  one.begins(seconds(109));
   EXPECT_FALSE(one.judge.failed()) << one.judge.failure().text;
 }
 
@@ -66,9 +68,9 @@ TEST(ConnectionWatch, AConnectionThatIsAwaitedForTooLongIsFound) {
     if (second) one.watch.asked(con(1));
     one.watch.poll_ends(seconds(1));
     const Nanos since = second ? seconds(1) : 0;
-    one.watch.poll_begins(since + kLimits.connect, 1);
+    one.begins(since + kLimits.connect);
     EXPECT_FALSE(one.judge.failed());
-    one.watch.poll_begins(since + kLimits.connect + kLater, 1);
+    one.begins(since + kLimits.connect + kLater);
     EXPECT_TRUE(fails_with(one.judge, Oracle::promises));
   }
 }
@@ -78,33 +80,34 @@ TEST(ConnectionWatch, ANextConnectionThatIsNotAskedForIsFound) {
   one.watch.asked(con(0));
   one.watch.up(con(0), seconds(1));
   one.watch.poll_ends(seconds(1));
-  one.watch.poll_begins(seconds(1) + kLimits.connect + kLater, 1);
+  one.begins(seconds(1) + kLimits.connect + kLater);
   EXPECT_TRUE(fails_with(one.judge, Oracle::promises));
 }
 
 TEST(ConnectionWatch, AnInfoThatIsAwaitedForTooLongIsFound) {
   History one;
   one.connects();
-  one.watch.poll_begins(seconds(2) + kLimits.info, 1);
+  one.begins(seconds(2) + kLimits.info);
   EXPECT_FALSE(one.judge.failed());
-  one.watch.poll_begins(seconds(2) + kLimits.info + kLater, 1);
+  one.begins(seconds(2) + kLimits.info + kLater);
   EXPECT_TRUE(fails_with(one.judge, Oracle::promises));
 }
 
 TEST(ConnectionWatch, APathThatIsNotTriedAgainIsFound) {
   History one;
   one.watch.news(0, PathState::waiting, Reason::peer_closed, seconds(3), seconds(10));
-  one.watch.poll_begins(seconds(13), 1);
+  one.begins(seconds(13));
   EXPECT_FALSE(one.judge.failed());
-  one.watch.poll_begins(seconds(13) + kLater, 1);
+  one.begins(seconds(13) + kLater);
   EXPECT_TRUE(fails_with(one.judge, Oracle::promises));
 }
 
-// An operator ended it, and the news of that are not taken yet.
+// An operator ended it, or began anew, and the news of that are not taken yet.
 TEST(ConnectionWatch, APathThatWaitsNoMoreNeedNotBeTried) {
   History one;
   one.watch.news(0, PathState::waiting, Reason::peer_closed, seconds(3), seconds(10));
-  one.watch.poll_begins(seconds(14), 0);
+  one.begins(seconds(14), kNever);
+  one.begins(seconds(14), seconds(12));
   EXPECT_FALSE(one.judge.failed());
 }
 

@@ -181,7 +181,7 @@ class World : private ServerUser {
   bool path_in_motion() const;
   void finished(ClientNode&, std::uint32_t index, const IoCompletion&);
   void check_waits(ClientNode&, std::uint32_t index, Nanos slack);
-  std::uint32_t waiting_paths(const ClientNode&) const;
+  std::array<Nanos, kMaxPaths> waiting_since(const ClientNode&) const;
   ClientPromises::Before before_poll(const ClientNode&) const;
   void check_read(Buffer&, BookedIo&, std::uint32_t io);
   void submit_due(std::uint32_t index);

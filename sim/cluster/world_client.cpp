@@ -39,7 +39,7 @@ bool World::poll_client(std::uint32_t index) {
   constexpr Nanos kRounding = milliseconds(1);  // of the clock of the node
   if (client.paused_until != now()) {
     check_waits(client, index, kRounding);
-    client.fabric->connections().poll_begins(now(client), waiting_paths(client));
+    client.fabric->connections().poll_begins(now(client), waiting_since(client));
   }
   if (disks_ != nullptr && client.paused_until != now()) client.disks->check_waits(now(client));
   client.promises->poll_begins(before_poll(client));
@@ -240,14 +240,6 @@ void World::check_waits(ClientNode& client, std::uint32_t index, Nanos slack) {
         Oracle::liveness, now(),
         "request " + std::to_string(io) + " waits for a path or a permit for longer than queue_timeout");
   }
-}
-
-std::uint32_t World::waiting_paths(const ClientNode& client) const {
-  std::uint32_t waiting = 0;
-  const auto paths = client.driver->session().paths();
-  for (unsigned path = 0; path < paths.size(); ++path)
-    waiting |= (paths[path].state == PathState::waiting ? 1U : 0U) << path;
-  return waiting;
 }
 
 // Between peers that know the probe its answers are the server's, and a server may stand still.

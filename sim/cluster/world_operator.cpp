@@ -14,6 +14,16 @@ void World::operator_due() {
   if (client.driver->session().link_up() || adds) operate(client);
 }
 
+// By path, since when it is to be tried again; kNever: it is not.
+std::array<Nanos, kMaxPaths> World::waiting_since(const ClientNode& client) const {
+  std::array<Nanos, kMaxPaths> since;
+  since.fill(kNever);
+  const auto paths = client.driver->session().paths();
+  for (std::size_t path = 0; path < paths.size(); ++path)
+    if (paths[path].state == PathState::waiting) since[path] = paths[path].since;
+  return since;
+}
+
 void World::add_missing(ClientNode& client) {
   const auto paths = client.driver->session().paths();
   std::size_t index = 0;

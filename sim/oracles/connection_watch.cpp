@@ -66,6 +66,7 @@ void ConnectionWatch::lost(ConKey key, Reason reason) {
 
 void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, Nanos delay, Nanos at) {
   Path& path = path_at(number);
+  path.retry_since = at;
   path.retry_at = state == PathState::waiting && delay != 0 && delay != kNever ? at + delay : kNever;
   if (state == PathState::connected && path.waits == Waits::for_info) path.waits = Waits::for_nothing;
   if (state != PathState::draining && state != PathState::closing) return;
@@ -78,11 +79,11 @@ void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, N
                   "), and its fabric had not said so");
 }
 
-void ConnectionWatch::poll_begins(Nanos now, std::uint32_t waiting) {
+void ConnectionWatch::poll_begins(Nanos now, std::span<const Nanos> waiting) {
   constexpr Nanos kRounding = milliseconds(1);  // of the clock of the node
   for (std::size_t number = 0; number < paths_.size(); ++number) {
     const Path& path = paths_[number];
-    const bool waits = number < 32 && (waiting >> number & 1U) != 0;
+    const bool waits = number < waiting.size() && waiting[number] == path.retry_since;
     if (waits && path.retry_at != kNever && now > path.retry_at + kRounding)
       judge_.fail(Oracle::promises, now,
                   who_ + ": path " + std::to_string(number) +

@@ -9,6 +9,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,9 +37,11 @@ class ConnectionWatch {
   void lost(ConKey, Reason);
   // All news of the node, in order, by the number of the path in ConKeys.
   void news(std::size_t path, PathState, Reason, Nanos delay, Nanos at);
-  // Before a poll that no pause has put off, and after every one. `waiting`: a bit for each path that is to
-  // be tried again, as its node shows them.
-  void poll_begins(Nanos now, std::uint32_t waiting);
+  // Nothing is left that it asked for or accepted and has not ended.
+  bool all_ended() const noexcept { return open_.empty(); }
+  // Before a poll that no pause has put off, and after every one. `waiting`: since when each path is to be
+  // tried again, as its node shows them; kNever: it is not. News of that may not be taken yet.
+  void poll_begins(Nanos now, std::span<const Nanos> waiting);
   void poll_ends(Nanos now);
 
  private:
@@ -47,7 +50,8 @@ class ConnectionWatch {
     Waits waits = Waits::for_nothing;
     ConKey key{};
     Nanos since = kNever;        // kNever: until the next poll
-    Nanos retry_at = kNever;     // it is to be tried again
+    Nanos retry_since = kNever;  // it is to be tried again: since when, and when
+    Nanos retry_at = kNever;
     std::uint64_t reported = 0;  // in this poll, a bit for each Reason
   };
   Path& path_at(std::size_t number);
