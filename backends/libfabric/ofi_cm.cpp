@@ -197,14 +197,10 @@ void FabricImpl::disconnect(ConKey key) {
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
   pending_taken_ = 0;
   std::erase_if(pending_, [&](const Pending& p) {
-    return p.event.key == key && p.event.kind != FabricEvent::Kind::connect_requested &&
-           p.event.kind != FabricEvent::Kind::chunk_invalidated;
+    return is_of(p.event, key) && !std::holds_alternative<event::ChunkInvalidated>(p.event);
   });
   graveyard_.push_back(std::move(node.mapped()));
-  FabricEvent event;
-  event.kind = FabricEvent::Kind::connection_closed;
-  event.key = key;
-  report(event);
+  report(event::ConnectionClosed{key});
 }
 
 void FabricImpl::shut(Connection& connection) noexcept {
@@ -216,18 +212,14 @@ void FabricImpl::shut(Connection& connection) noexcept {
   connection.close();
 }
 
-void FabricImpl::report(FabricEvent event, std::string bytes) {
+void FabricImpl::report(const FabricEvent& event, std::string bytes) {
   pending_.push_back(Pending{.event = event, .bytes = std::move(bytes)});
 }
 
 void FabricImpl::report_lost(Connection& connection, Reason reason) {
   connection.set_stage(Connection::Stage::lost);
   shut(connection);
-  FabricEvent event;
-  event.kind = FabricEvent::Kind::connection_lost;
-  event.key = connection.key();
-  event.reason = reason;
-  report(event);
+  report(event::ConnectionLost{connection.key(), reason});
 }
 
 void FabricImpl::fail_connect(Connection& connection, const PathAddress& address, Reason reason,
@@ -238,11 +230,7 @@ void FabricImpl::fail_connect(Connection& connection, const PathAddress& address
   log(LogLevel::warning, where + ": " + connect_text(reason) + ": " + detail);
   connection.set_stage(Connection::Stage::lost);
   shut(connection);
-  FabricEvent event;
-  event.kind = FabricEvent::Kind::connect_failed;
-  event.key = connection.key();
-  event.reason = reason;
-  report(event, std::move(bytes));
+  report(event::ConnectFailed{connection.key(), reason, {}}, std::move(bytes));
 }
 
 void FabricImpl::take_requests() {
@@ -257,15 +245,14 @@ void FabricImpl::take_requests() {
 
 // Leaves the request as it is when memory cannot be had.
 void FabricImpl::take_request(ConnectRequest& request) {
-  FabricEvent event;
-  event.kind = FabricEvent::Kind::connect_requested;
-  event.request = ++next_request_;
-  event.address_pair = address_pair_digest(request.client, request.server);
-  event.host = host_digest(request.client);
+  event::ConnectRequested requested;
+  requested.request = ++next_request_;
+  requested.address_pair = address_pair_digest(request.client, request.server);
+  requested.host = host_digest(request.client);
   std::string bytes = request.private_data;
   if (pending_.size() == pending_.capacity()) pending_.reserve(2 * pending_.size() + 8);
-  requests_.emplace(event.request, std::move(request));
-  report(event, std::move(bytes));
+  requests_.emplace(requested.request, std::move(request));
+  report(requested, std::move(bytes));
 }
 
 void FabricImpl::read_events() {
@@ -298,10 +285,8 @@ void FabricImpl::handle_event(std::uint32_t event, const fi_eq_cm_entry& entry, 
     mark_ready(*connection);
     if (!connection->is_client()) return;
     connection->learn_addresses(options_.undelivered_timeout_ms);
-    FabricEvent connected;
-    connected.kind = FabricEvent::Kind::connected;
-    connected.key = connection->key();
-    report(connected, std::string(reinterpret_cast<const char*>(entry.data), data_size));
+    report(event::Connected{connection->key(), {}},
+           std::string(reinterpret_cast<const char*>(entry.data), data_size));
   } else if (event == FI_SHUTDOWN) {
     connection->set_ending(Reason::peer_closed);
     mark_ready(*connection);

@@ -92,13 +92,9 @@ void Connection::learn_addresses(unsigned undelivered_ms) {
   limit_undelivered(own, peer, undelivered_ms);
 }
 
-FabricEvent Connection::lost(Reason reason) noexcept {
+event::ConnectionLost Connection::lost(Reason reason) noexcept {
   stage_ = Stage::lost;
-  FabricEvent event;
-  event.kind = FabricEvent::Kind::connection_lost;
-  event.key = key_;
-  event.reason = reason;
-  return event;
+  return {key_, reason};
 }
 
 bool Connection::take_error(Reason& reason) noexcept {
@@ -142,18 +138,16 @@ Connection::Read Connection::read(std::span<FabricEvent> out) noexcept {
 }
 
 bool Connection::translate(const fi_cq_data_entry& entry, FabricEvent& event) noexcept {
-  event = FabricEvent{};
-  event.key = key_;
   if ((entry.flags & (FI_RECV | FI_REMOTE_WRITE)) == 0) return retire(entry, event);
-  event.has_imm = (entry.flags & FI_REMOTE_CQ_DATA) != 0;
-  event.imm = static_cast<std::uint32_t>(entry.data);
+  const auto imm = static_cast<std::uint32_t>(entry.data);
   auto* slot = static_cast<ReceiveSlot*>(entry.op_context);
   if ((entry.flags & FI_REMOTE_WRITE) != 0) {
-    event.kind = FabricEvent::Kind::imm_received;
+    event = event::ImmReceived{key_, imm};
     if (slot != nullptr) free_receives_.push_back(slot);
   } else {
-    event.kind = FabricEvent::Kind::message_received;
-    event.bytes = std::span<const std::byte>(slot->buffer.data(), entry.len);
+    event::MessageReceived message{key_, {}, std::span<const std::byte>(slot->buffer.data(), entry.len)};
+    if ((entry.flags & FI_REMOTE_CQ_DATA) != 0) message.imm = imm;
+    event = message;
     delivered_.push_back(slot);
   }
   if (stage_ != Stage::lost) return true;
@@ -166,8 +160,7 @@ bool Connection::retire(const fi_cq_data_entry& entry, FabricEvent& event) noexc
   if (slot == nullptr || slot->number < done_sends_) return false;
   // Work requests complete in order, so this one speaks for the unsignalled ones before it.
   done_sends_ = slot->number + 1;
-  event.kind = FabricEvent::Kind::send_done;
-  event.cookie = slot->cookie;
+  event = event::SendDone{key_, slot->cookie};
   return slot->report && stage_ != Stage::lost;
 }
 

@@ -66,7 +66,7 @@ class Connection {
   Posted post(const WorkRequest&) noexcept;
   // False: the provider did not take a receive.
   bool post_receive(std::uint32_t bytes) noexcept;
-  // Reads completions; each makes at most one event. After connection_lost nothing is reported.
+  // Reads completions; each makes at most one event. After ConnectionLost nothing is reported.
   Read read(std::span<FabricEvent>) noexcept;
   // Ends the life of the bytes in the events of earlier reads.
   void reuse_delivered() noexcept;
@@ -98,7 +98,7 @@ class Connection {
   bool retire(const fi_cq_data_entry&, FabricEvent&) noexcept;
   // Takes one error completion off the queue. True: it was the first sign of loss.
   bool take_error(Reason&) noexcept;
-  FabricEvent lost(Reason) noexcept;
+  event::ConnectionLost lost(Reason) noexcept;
 
   Surroundings around_;
   ConKey key_;

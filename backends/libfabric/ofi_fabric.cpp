@@ -119,12 +119,8 @@ int FabricImpl::open_endpoint(Connection& connection, fi_info& info) {
 }
 
 void FabricImpl::invalidate(ConKey key, RemoteKeyId remote_key, std::uint64_t cookie) {
-  FabricEvent event;
-  event.kind = FabricEvent::Kind::chunk_invalidated;
-  event.key = key;
-  event.cookie = cookie;
-  event.ok = memory_->invalidate(remote_key);
-  if (find(key) != nullptr) report(event);
+  const bool ok = memory_->invalidate(remote_key);
+  if (find(key) != nullptr) report(event::ChunkInvalidated{key, cookie, ok});
 }
 
 std::string FabricImpl::describe(ConKey key) const {

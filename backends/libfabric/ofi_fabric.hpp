@@ -72,7 +72,7 @@ class FabricImpl final : public OfiFabric {
   // Gives the connection an endpoint and watches its queue; 0 or a negative error.
   int open_endpoint(Connection&, fi_info&);
   InfoHandle connect_info(const PathAddress&, net::SocketAddress& destination, Errc&);
-  void report(FabricEvent, std::string bytes = {});
+  void report(const FabricEvent&, std::string bytes = {});
   void report_lost(Connection&, Reason);
   void fail_connect(Connection&, const PathAddress&, Reason, std::string detail, std::string bytes = {});
   // Closes what the connection has open. Done at the first sign of its end, because descriptors of a dead

@@ -43,7 +43,7 @@ std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {
     if (!next.bytes.empty()) {
       shown_bytes_.push_back(std::move(next.bytes));
       const std::string& shown = shown_bytes_.back();
-      out[count].bytes = std::as_bytes(std::span(shown.data(), shown.size()));
+      *bytes_in(out[count]) = std::as_bytes(std::span(shown.data(), shown.size()));
     }
     ++count;
   }

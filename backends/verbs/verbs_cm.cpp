@@ -146,10 +146,7 @@ void FabricImpl::take_response(Connection& connection, const CmEvent& event) {
   connection.established = true;
   connection.set_stage(Connection::Stage::up);
   activate(connection);
-  FabricEvent connected;
-  connected.kind = FabricEvent::Kind::connected;
-  connected.key = connection.key();
-  report(connected, event.data);
+  report(event::Connected{connection.key(), {}}, event.data);
 }
 
 void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
@@ -211,14 +208,9 @@ void FabricImpl::disconnect(ConKey key) {
   std::erase(with_shown_, &connection);
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
   pending_taken_ = 0;
-  std::erase_if(pending_, [&](const Pending& p) {
-    return p.event.key == key && p.event.kind != FabricEvent::Kind::connect_requested;
-  });
+  std::erase_if(pending_, [&](const Pending& p) { return is_of(p.event, key); });
   graveyard_.push_back(std::move(node.mapped()));
-  FabricEvent event;
-  event.kind = FabricEvent::Kind::connection_closed;
-  event.key = key;
-  report(event);
+  report(event::ConnectionClosed{key});
 }
 
 void FabricImpl::end(Connection& connection) noexcept {
@@ -241,7 +233,7 @@ void FabricImpl::end(Connection& connection) noexcept {
   set_timer();
 }
 
-void FabricImpl::report(FabricEvent event, std::string bytes) {
+void FabricImpl::report(const FabricEvent& event, std::string bytes) {
   pending_.push_back(Pending{.event = event, .bytes = std::move(bytes)});
 }
 
@@ -250,22 +242,14 @@ void FabricImpl::report_lost(Connection& connection, Reason reason) {
   connection.set_stage(Connection::Stage::lost);
   deactivate(connection);
   std::erase(accepting_, &connection);
-  FabricEvent event;
-  event.kind = FabricEvent::Kind::connection_lost;
-  event.key = connection.key();
-  event.reason = reason;
-  report(event);
+  report(event::ConnectionLost{connection.key(), reason});
 }
 
 void FabricImpl::fail_connect(Connection& connection, Reason reason, const std::string& text,
                               std::string bytes) {
   log(LogLevel::warning, text);
   connection.set_stage(Connection::Stage::lost);
-  FabricEvent event;
-  event.kind = FabricEvent::Kind::connect_failed;
-  event.key = connection.key();
-  event.reason = reason;
-  report(event, std::move(bytes));
+  report(event::ConnectFailed{connection.key(), reason, {}}, std::move(bytes));
 }
 
 void FabricImpl::set_timer() noexcept {

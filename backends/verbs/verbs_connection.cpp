@@ -150,10 +150,7 @@ void Connection::post_receive(unsigned count, std::uint32_t bytes) noexcept {
 
 void Connection::lost(FabricEvent& event, Reason reason) noexcept {
   stage_ = Stage::lost;
-  event = FabricEvent{};
-  event.kind = FabricEvent::Kind::connection_lost;
-  event.key = key_;
-  event.reason = reason;
+  event = event::ConnectionLost{key_, reason};
 }
 
 bool Connection::arm() noexcept {
@@ -190,8 +187,6 @@ std::size_t Connection::read(std::span<FabricEvent> out, bool& drained) noexcept
 
 bool Connection::translate(const ibv_wc& completion, FabricEvent& event) noexcept {
   if (completion.status != IBV_WC_SUCCESS) return translate_error(completion, event);
-  event = FabricEvent{};
-  event.key = key_;
   const bool received = (completion.opcode & IBV_WC_RECV) != 0;
   const bool made = received ? translate_receive(completion, event) : retire(completion.wr_id, event);
   if (made && stage_ == Stage::lost) ++around_.stats.dropped_completions;
@@ -200,21 +195,21 @@ bool Connection::translate(const ibv_wc& completion, FabricEvent& event) noexcep
 
 bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event) noexcept {
   const auto place = static_cast<std::uint32_t>(completion.wr_id);
-  event.has_imm = (completion.wc_flags & IBV_WC_WITH_IMM) != 0;
-  event.imm = event.has_imm ? ntohl(completion.imm_data) : 0;
-  const bool empty = !event.has_imm && completion.opcode == IBV_WC_RECV && completion.byte_len == 0;
+  const bool has_imm = (completion.wc_flags & IBV_WC_WITH_IMM) != 0;
+  const std::uint32_t imm = has_imm ? ntohl(completion.imm_data) : 0;
+  const bool empty = !has_imm && completion.opcode == IBV_WC_RECV && completion.byte_len == 0;
   const unsigned soft = device_ != nullptr && device_->soft_roce ? kSoftRoceWithInvalidate : 0U;
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
-    event.kind = FabricEvent::Kind::imm_received;
+    event = event::ImmReceived{key_, imm};
     receives_.free(place);
   } else if (empty && (completion.wc_flags & (IBV_WC_WITH_INV | soft)) != 0) {
-    event.kind = FabricEvent::Kind::key_invalidated;
-    event.rkey = completion.invalidated_rkey;
-    around_.memory.killed(event.rkey);
+    event = event::KeyInvalidated{key_, completion.invalidated_rkey};
+    around_.memory.killed(completion.invalidated_rkey);
     receives_.free(place);
   } else {
-    event.kind = FabricEvent::Kind::message_received;
-    event.bytes = receives_.bytes(place, completion.byte_len);
+    event::MessageReceived message{key_, {}, receives_.bytes(place, completion.byte_len)};
+    if (has_imm) message.imm = imm;
+    event = message;
     receives_.show(place);
   }
   return true;
@@ -227,9 +222,10 @@ bool Connection::retire(std::uint64_t number, FabricEvent& event) noexcept {
     if (sends_[done_sends_ & (sends_.size() - 1)].what == SendSlot::What::work) --outstanding_work_;
   }
   const SendSlot& slot = sends_[number & (sends_.size() - 1)];
-  event.kind = slot.what == SendSlot::What::killing ? FabricEvent::Kind::chunk_invalidated
-                                                    : FabricEvent::Kind::send_done;
-  event.cookie = slot.cookie;
+  if (slot.what == SendSlot::What::killing)
+    event = event::ChunkInvalidated{key_, slot.cookie, true};
+  else
+    event = event::SendDone{key_, slot.cookie};
   return slot.report;
 }
 

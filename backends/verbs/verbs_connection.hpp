@@ -76,13 +76,13 @@ class Connection {
   std::size_t post(std::span<const WorkRequest>) noexcept;
   bool failed() const noexcept { return failed_; }
   void post_receive(unsigned count, std::uint32_t bytes) noexcept;
-  // Binds a window; its completion is reported as chunk_invalidated when `report`. Goes out with the next
+  // Binds a window; its completion is reported as ChunkInvalidated when `report`. Goes out with the next
   // post() or flush(), whichever comes first.
   bool bind(const WindowBind&, Bind, std::uint64_t cookie, bool report) noexcept;
   void flush() noexcept;
   bool has_unposted() const noexcept { return chain_.size != 0; }
 
-  // Reads completions; each makes at most one event. After connection_lost nothing is reported. `drained`:
+  // Reads completions; each makes at most one event. After ConnectionLost nothing is reported. `drained`:
   // nothing is left to read.
   std::size_t read(std::span<FabricEvent>, bool& drained) noexcept;
   // Asks the device to name this connection when something completes; false when something has already.

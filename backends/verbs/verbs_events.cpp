@@ -59,8 +59,7 @@ void FabricImpl::handle_request(const CmEvent& event) {
   request->owner.object = request.get();
   request->id.reset(event.id);
   event.id->context = &request->owner;
-  FabricEvent requested;
-  requested.kind = FabricEvent::Kind::connect_requested;
+  event::ConnectRequested requested;
   requested.request = ++next_request_;
   requested.address_pair = address_pair_digest(rdma_get_peer_addr(event.id), rdma_get_local_addr(event.id));
   requested.host = host_digest(rdma_get_peer_addr(event.id));

@@ -116,7 +116,7 @@ class FabricImpl final : public VerbsFabric {
   Device* device_of(const rdma_cm_id&);
   void drop_gone_devices() noexcept;
 
-  void report(FabricEvent, std::string bytes = {});
+  void report(const FabricEvent&, std::string bytes = {});
   void report_lost(Connection&, Reason);
   void report_invalidated(ConKey, std::uint64_t cookie, bool ok);
   void fail_connect(Connection&, Reason, const std::string& text, std::string bytes = {});

@@ -81,12 +81,7 @@ Result<std::uint32_t> FabricImpl::rebind(ConKey key, RemoteKeyId id) {
 }
 
 void FabricImpl::report_invalidated(ConKey key, std::uint64_t cookie, bool ok) {
-  FabricEvent event;
-  event.kind = FabricEvent::Kind::chunk_invalidated;
-  event.key = key;
-  event.cookie = cookie;
-  event.ok = ok;
-  report(event);
+  report(event::ChunkInvalidated{key, cookie, ok});
 }
 
 }  // namespace rtrs::verbs

@@ -65,14 +65,8 @@ class StarFabric final : public PlainFabric {
   std::string describe(ConKey) const override { return "star"; }
   void post_receive(ConKey, unsigned, std::uint32_t) noexcept override {}
   std::size_t post(std::span<const WorkRequest> work) noexcept override {
-    for (const WorkRequest& one : work) {
-      if (!one.signalled) continue;
-      FabricEvent done;
-      done.kind = FabricEvent::Kind::send_done;
-      done.key = one.key;
-      done.cookie = one.cookie;
-      tell(done);
-    }
+    for (const WorkRequest& one : work)
+      if (one.signalled) tell(event::SendDone{one.key, one.cookie});
     return work.size();
   }
   std::size_t poll(Nanos, std::span<FabricEvent> out) noexcept override {
@@ -118,11 +112,7 @@ class Star {
     about.usr_len = kUser;
     const std::size_t length = wire::encode(about, header);
     std::memcpy(client.chunks + kData + kUser, header.data(), length);
-    FabricEvent event;
-    event.kind = FabricEvent::Kind::imm_received;
-    event.key = client.io;
-    event.imm = wire::encode_io_req(config(1).queue_depth, 0, kData + kUser);
-    tell(event);
+    tell(event::ImmReceived{client.io, wire::encode_io_req(config(1).queue_depth, 0, kData + kUser)});
     if (answered_ != ++asked_) fail("an IO was not served");
   }
 
@@ -160,21 +150,17 @@ class Star {
     ConKey service;
     std::array<std::byte, wire::kConnReqBytes> bytes;
     for (request.cid = 0; request.cid < kCons; ++request.cid) {
-      FabricEvent event;
-      event.kind = FabricEvent::Kind::connect_requested;
-      event.address_pair = number;
-      event.bytes = std::span(bytes).first(wire::encode(request, bytes));
-      tell(event);
+      event::ConnectRequested requested;
+      requested.address_pair = number;
+      requested.private_data = std::span(bytes).first(wire::encode(request, bytes));
+      tell(requested);
       if (fabric_.rejected()) fail("a connection was rejected");
       if (request.cid == 0) service = fabric_.accepted();
     }
     std::array<std::byte, wire::kInfoReqBytes> info;
-    FabricEvent event;
-    event.kind = FabricEvent::Kind::message_received;
-    event.key = service;
-    event.bytes = std::span(info).first(
-        wire::encode(wire::InfoReq{wire::make_name("s" + std::to_string(number)).value}, info));
-    tell(event);
+    const std::size_t length =
+        wire::encode(wire::InfoReq{wire::make_name("s" + std::to_string(number)).value}, info);
+    tell(event::MessageReceived{service, {}, std::span(info).first(length)});
     clients_.push_back({fabric_.accepted(), fabric_.target()});
   }
 

@@ -44,39 +44,25 @@ class LoopFabric final : public PlainFabric {
   Errc listen(const PathAddress&) override { return Errc::ok; }
   void connect(ConKey key, const PathAddress& to, const ConnectionParams&,
                std::span<const std::byte> data) override {
-    FabricEvent event;
-    event.kind = FabricEvent::Kind::connect_requested;
-    event.request = static_cast<std::uint32_t>(peer_->requests_.size());
-    event.address_pair = to.port;
+    event::ConnectRequested requested;
+    requested.request = static_cast<std::uint32_t>(peer_->requests_.size());
+    requested.address_pair = to.port;
     peer_->requests_.push_back(key);
-    peer_->push(event, data);
+    peer_->push(requested, data);
   }
   void accept(std::uint32_t request, ConKey key, const ConnectionParams&,
               std::span<const std::byte> data) override {
     const ConKey client = requests_[request];
     far(key) = client;
     peer_->far(client) = key;
-    FabricEvent event;
-    event.kind = FabricEvent::Kind::connected;
-    event.key = client;
-    peer_->push(event, data);
+    peer_->push(event::Connected{client, {}}, data);
   }
   void reject(std::uint32_t request, std::span<const std::byte> data) override {
-    FabricEvent event;
-    event.kind = FabricEvent::Kind::connect_failed;
-    event.reason = Reason::rejected;
-    event.key = requests_[request];
-    peer_->push(event, data);
+    peer_->push(event::ConnectFailed{requests_[request], Reason::rejected, {}}, data);
   }
   void disconnect(ConKey key) override {
-    FabricEvent event;
-    event.kind = FabricEvent::Kind::connection_closed;
-    event.key = key;
-    push(event, {});
-    event.kind = FabricEvent::Kind::connection_lost;
-    event.reason = Reason::peer_closed;
-    event.key = far(key);
-    peer_->push(event, {});
+    push(event::ConnectionClosed{key}, {});
+    peer_->push(event::ConnectionLost{far(key), Reason::peer_closed}, {});
   }
   std::string describe(ConKey) const override { return "loop"; }
   void post_receive(ConKey, unsigned, std::uint32_t) noexcept override {}
@@ -111,7 +97,7 @@ class LoopFabric final : public PlainFabric {
     slot.event = event;
     if (bytes.empty()) return;
     std::memcpy(slot.bytes.data(), bytes.data(), bytes.size());
-    slot.event.bytes = std::span(slot.bytes).first(bytes.size());
+    *bytes_in(slot.event) = std::span(slot.bytes).first(bytes.size());
   }
   void carry(const WorkRequest& work) {
     auto* to = reinterpret_cast<std::byte*>(work.remote_addr);
@@ -120,19 +106,14 @@ class LoopFabric final : public PlainFabric {
       std::memcpy(to, regions_[from.region].data() + from.offset, from.length);
       to += from.length;
     }
-    FabricEvent event;
-    event.key = far(work.key);
-    event.imm = work.imm;
-    event.kind = work.op == WorkRequest::Op::write_imm ? FabricEvent::Kind::imm_received
-                                                       : FabricEvent::Kind::message_received;
-    event.has_imm = work.op == WorkRequest::Op::send_imm;
-    if (work.op != WorkRequest::Op::write) peer_->push(event, work.inline_bytes);
-    if (!work.signalled) return;
-    event = FabricEvent{};
-    event.kind = FabricEvent::Kind::send_done;
-    event.key = work.key;
-    event.cookie = work.cookie;
-    push(event, {});
+    if (work.op == WorkRequest::Op::write_imm) {
+      peer_->push(event::ImmReceived{far(work.key), work.imm}, {});
+    } else if (work.op != WorkRequest::Op::write) {
+      event::MessageReceived message{far(work.key), {}, {}};
+      if (work.op == WorkRequest::Op::send_imm) message.imm = work.imm;
+      peer_->push(message, work.inline_bytes);
+    }
+    if (work.signalled) push(event::SendDone{work.key, work.cookie}, {});
   }
 
   Capabilities can_;

@@ -52,9 +52,10 @@ int go_deaf() {
   std::array<FabricEvent, 16> events;
   do {
     for (const FabricEvent& event : std::span(events).first(fabric.poll(steady_now(), events))) {
-      if (event.kind == FabricEvent::Kind::imm_received) wait_for_the_end();
-      if (event.kind != FabricEvent::Kind::connect_requested) continue;
-      fabric.accept(event.request, key, {.send_depth = 16, .receive_depth = 16},
+      if (std::holds_alternative<event::ImmReceived>(event)) wait_for_the_end();
+      const auto* request = std::get_if<event::ConnectRequested>(&event);
+      if (request == nullptr) continue;
+      fabric.accept(request->request, key, {.send_depth = 16, .receive_depth = 16},
                     std::as_bytes(std::span(&*remote_key, 1)));
       fabric.post_receive(key, 16, 256);
     }

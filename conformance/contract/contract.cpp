@@ -6,7 +6,7 @@
 
 namespace rtrs::conformance {
 
-using Kind = FabricEvent::Kind;
+using Kind = SeenEvent::Kind;
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -20,13 +20,7 @@ std::string unpadded(std::string_view text) {
 std::size_t Side::poll(Nanos now) {
   std::array<FabricEvent, 16> batch;
   const std::size_t count = fabric_->poll(now, batch);
-  for (const FabricEvent& event : std::span(batch).first(count)) {
-    SeenEvent seen;
-    static_cast<FabricEvent&>(seen) = event;
-    seen.text.assign(reinterpret_cast<const char*>(event.bytes.data()), event.bytes.size());
-    seen.bytes = {};
-    events_.push_back(std::move(seen));
-  }
+  for (const FabricEvent& event : std::span(batch).first(count)) events_.push_back(test::seen(event));
   return count;
 }
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/fabric/fabric.hpp"
+#include "core/fabric/test_seen_event.hpp"
 
 namespace rtrs::conformance {
 
@@ -53,10 +54,7 @@ inline std::string case_name(const ::testing::TestParamInfo<FabricCase>& info) {
   return info.param.name;
 }
 
-// An event with its own copy of the bytes.
-struct SeenEvent : FabricEvent {
-  std::string text;
-};
+using test::SeenEvent;
 
 // One fabric of the pair with everything it reported and nobody has taken yet.
 class Side {
@@ -66,10 +64,10 @@ class Side {
   // Polls once; the number of events.
   std::size_t poll(Nanos now);
   // Removes the oldest event of this kind (and key) into `out`; false when there is none.
-  bool take(FabricEvent::Kind, SeenEvent& out);
-  bool take(FabricEvent::Kind, ConKey, SeenEvent& out);
-  std::size_t count(FabricEvent::Kind, ConKey) const;
-  std::size_t count(FabricEvent::Kind) const;
+  bool take(SeenEvent::Kind, SeenEvent& out);
+  bool take(SeenEvent::Kind, ConKey, SeenEvent& out);
+  std::size_t count(SeenEvent::Kind, ConKey) const;
+  std::size_t count(SeenEvent::Kind) const;
   std::deque<SeenEvent>& events() { return events_; }
 
  private:
@@ -109,8 +107,8 @@ class FabricContract : public ::testing::TestWithParam<FabricCase> {
   // Polls both sides until nothing happens any more.
   void run_until_quiet();
   // Waits for one event of this kind and takes it; fails the test when it does not come.
-  SeenEvent expect(Side&, FabricEvent::Kind);
-  SeenEvent expect(Side&, FabricEvent::Kind, ConKey);
+  SeenEvent expect(Side&, SeenEvent::Kind);
+  SeenEvent expect(Side&, SeenEvent::Kind, ConKey);
 
   ConKey fresh_key();
   static ConnectionParams params(std::uint32_t send_depth = 64, std::uint32_t receive_depth = 64);
@@ -119,7 +117,7 @@ class FabricContract : public ::testing::TestWithParam<FabricCase> {
   // A connection with `receives` receives of `receive_bytes` posted at both ends.
   Link open_link(unsigned receives = 32, std::uint32_t receive_bytes = 256);
   Link open_link(const ConnectionParams&, unsigned receives, std::uint32_t receive_bytes);
-  // Ends the connection at both sides and waits for both connection_closed.
+  // Ends the connection at both sides and waits for both ConnectionClosed.
   void close_link(const Link&);
   // Memory of `owner` that its peers may write to.
   Target make_target(Side& owner, std::size_t bytes);

@@ -9,7 +9,7 @@
 namespace rtrs::conformance {
 namespace {
 
-using Kind = FabricEvent::Kind;
+using Kind = SeenEvent::Kind;
 
 TEST_P(FabricContract, connect_and_accept_carry_private_data) {
   const ConKey client_key = fresh_key();

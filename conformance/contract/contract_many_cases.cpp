@@ -11,7 +11,7 @@
 namespace rtrs::conformance {
 namespace {
 
-using Kind = FabricEvent::Kind;
+using Kind = SeenEvent::Kind;
 
 TEST_P(FabricContract, private_data_may_hold_any_byte) {
   const auto pattern = [](std::size_t size, unsigned seed) {

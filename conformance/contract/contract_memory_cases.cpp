@@ -9,7 +9,7 @@
 namespace rtrs::conformance {
 namespace {
 
-using Kind = FabricEvent::Kind;
+using Kind = SeenEvent::Kind;
 
 bool untouched(std::span<const std::byte> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });

@@ -9,7 +9,7 @@
 namespace rtrs::conformance {
 namespace {
 
-using Kind = FabricEvent::Kind;
+using Kind = SeenEvent::Kind;
 
 // Takes what arrived first over this connection, whatever it is.
 bool take_arrival(Side& side, ConKey key, SeenEvent& out) {

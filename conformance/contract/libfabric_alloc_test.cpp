@@ -12,8 +12,6 @@ namespace rtrs::conformance {
 namespace {
 
 using bench::allocations;
-using Kind = FabricEvent::Kind;
-
 std::unique_ptr<FabricPair> make_tcp_pair() {
   return LibfabricPair::open("tcp", "127.0.0.1");
 }
@@ -40,8 +38,9 @@ class LibfabricAllocation : public FabricContract {
       client().fabric().poll(pair().now(), events);
       const std::size_t got = server().fabric().poll(pair().now(), events);
       for (const FabricEvent& event : std::span(events).first(got)) {
-        if (event.kind == Kind::message_received) server().fabric().post_receive(event.key, 1, 1024);
-        arrived += event.kind == Kind::message_received || event.kind == Kind::imm_received;
+        const auto* message = std::get_if<event::MessageReceived>(&event);
+        if (message != nullptr) server().fabric().post_receive(message->key, 1, 1024);
+        arrived += message != nullptr || std::holds_alternative<event::ImmReceived>(event);
         fruitless = 0;
       }
     }

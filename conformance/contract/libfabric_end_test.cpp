@@ -14,7 +14,7 @@
 namespace rtrs::conformance {
 namespace {
 
-using Kind = FabricEvent::Kind;
+using Kind = SeenEvent::Kind;
 
 constexpr std::uint32_t kBig = 64 * 1024;
 // More than sockets take.

@@ -113,7 +113,7 @@ class LibfabricStalls : public FabricContract {
   void expect_io(const Link& link, unsigned count) {
     for (std::uint32_t imm = 0; imm < count; ++imm) {
       post_one(client(), empty_imm(link.client, imm));
-      ASSERT_EQ(expect(server(), FabricEvent::Kind::imm_received, link.server).imm, imm);
+      ASSERT_EQ(expect(server(), SeenEvent::Kind::imm_received, link.server).imm, imm);
     }
   }
 };
@@ -130,7 +130,7 @@ TEST_P(LibfabricLongStalls, clients_that_stall_hold_up_neither_io_nor_the_admiss
   expect_io(link, 2000);
   const Link admitted = open_link();
   expect_io(admitted, 100);
-  EXPECT_EQ(server().count(FabricEvent::Kind::connect_requested), 0u);
+  EXPECT_EQ(server().count(SeenEvent::Kind::connect_requested), 0u);
   for (const int fd : stalled) {
     char byte = 0;
     EXPECT_EQ(::recv(fd, &byte, 1, MSG_DONTWAIT), -1) << "it was closed before its time";
@@ -148,7 +148,7 @@ bool is_requested(ofi::OfiFabric& server, ofi::OfiFabric* client = nullptr) {
     if (client != nullptr) client->poll(steady_now(), events);
     const std::size_t count = server.poll(steady_now(), events);
     for (const FabricEvent& event : std::span(events).first(count))
-      if (event.kind == FabricEvent::Kind::connect_requested) return true;
+      if (std::holds_alternative<event::ConnectRequested>(event)) return true;
     ::poll(nullptr, 0, 1);
   }
   return false;
@@ -244,10 +244,10 @@ TEST_P(LibfabricStalls, connecting_to_an_address_that_never_answers_blocks_nobod
   const Nanos start = pair().now();
   client().fabric().connect(key, silent.get(), params(), bytes_of("hello"));
   expect_io(link, 1000);
-  EXPECT_EQ(client().count(FabricEvent::Kind::connect_failed, key), 0u) << "the address did answer";
-  EXPECT_EQ(client().count(FabricEvent::Kind::connected, key), 0u) << "the address did answer";
+  EXPECT_EQ(client().count(SeenEvent::Kind::connect_failed, key), 0u) << "the address did answer";
+  EXPECT_EQ(client().count(SeenEvent::Kind::connected, key), 0u) << "the address did answer";
   client().fabric().disconnect(key);
-  expect(client(), FabricEvent::Kind::connection_closed, key);
+  expect(client(), SeenEvent::Kind::connection_closed, key);
   // TCP itself gives up after two minutes; whoever waits for that is caught.
   EXPECT_LT(pair().now() - start, Nanos{60'000'000'000});
   run_until_quiet();

@@ -47,16 +47,16 @@ class Scene {
   void bring_to(State state) {
     if (state == State::nothing) return;
     peer_.connect(kService, con_req_of(0), kServer);
-    ASSERT_TRUE(world_.run_until([this] { return count(FabricEvent::Kind::connected) == 1; }));
+    ASSERT_TRUE(world_.run_until([this] { return count(SeenEvent::Kind::connected) == 1; }));
     peer_.fabric.post_receive(kService, 16, 512);
     if (state == State::one_connection) return;
     peer_.connect(kIo, con_req_of(1), kServer);
-    ASSERT_TRUE(world_.run_until([this] { return count(FabricEvent::Kind::connected) == 2; }));
+    ASSERT_TRUE(world_.run_until([this] { return count(SeenEvent::Kind::connected) == 2; }));
     peer_.fabric.post_receive(kIo, 16, 64);
     if (state == State::all_connections) return;
     peer_.send(kService, info_req());
-    ASSERT_TRUE(world_.run_until([this] { return count(FabricEvent::Kind::message_received) == 1; }));
-    chunk_ = wire::info_rsp_chunk(peer_.kept.back(), 0, kChunk).value;
+    ASSERT_TRUE(world_.run_until([this] { return count(SeenEvent::Kind::message_received) == 1; }));
+    chunk_ = wire::info_rsp_chunk(peer_.seen.back().bytes(), 0, kChunk).value;
     if (state == State::connected) return;
     hold_ = true;
     peer_.write_imm(kIo, wire::encode_io_req(8, 0, 4096 + 32), write_request(4096), chunk_);
@@ -123,18 +123,18 @@ class Scene {
     for (const IoCompletion& one : std::span(done).first(ended)) honest_ok_ += one.result == Errc::ok ? 1 : 0;
     if (world_.network.has_events(third_)) world_.network.run_until(now, world_.choice);
   }
-  unsigned count(FabricEvent::Kind kind) const { return peer_.count(kind); }
+  unsigned count(SeenEvent::Kind kind) const { return peer_.count(kind); }
   // Everything that the server says to the liar, heartbeats of its own aside.
   std::size_t answers() const {
     return static_cast<std::size_t>(
-        std::count_if(peer_.seen.begin(), peer_.seen.end(), [](const FabricEvent& event) {
+        std::count_if(peer_.seen.begin(), peer_.seen.end(), [](const SeenEvent& event) {
           switch (event.kind) {
-            case FabricEvent::Kind::connected:
-            case FabricEvent::Kind::connect_failed:
-            case FabricEvent::Kind::message_received:
-            case FabricEvent::Kind::connection_lost:
+            case SeenEvent::Kind::connected:
+            case SeenEvent::Kind::connect_failed:
+            case SeenEvent::Kind::message_received:
+            case SeenEvent::Kind::connection_lost:
               return true;
-            case FabricEvent::Kind::imm_received:
+            case SeenEvent::Kind::imm_received:
               return wire::imm_type(event.imm) != wire::ImmType::hb_msg;
             default:
               return false;

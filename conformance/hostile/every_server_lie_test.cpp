@@ -139,15 +139,15 @@ class Scene {
     lies_left_ = 0;
     return true;
   }
-  void serve(const FabricEvent& event) {
+  void serve(const SeenEvent& event) {
     switch (event.kind) {
-      case FabricEvent::Kind::connect_requested:
+      case SeenEvent::Kind::connect_requested:
         return serve_connect(event);
-      case FabricEvent::Kind::message_received:
+      case SeenEvent::Kind::message_received:
         if (chunks_.id == kNoRegion) chunks_ = *peer_.fabric.allocate(kDepth * kChunk);
         remote_key_ = *peer_.fabric.make_key(chunks_.id, 0, chunks_.bytes.size());
         return peer_.send(event.key, lies_now(When::informing) ? lie_ : info_rsp(remote_key_));
-      case FabricEvent::Kind::imm_received:
+      case SeenEvent::Kind::imm_received:
         if (wire::imm_type(event.imm) == wire::ImmType::hb_msg)
           return peer_.write_imm(event.key, wire::encode_hb(wire::ImmType::hb_ack));
         if (wire::imm_type(event.imm) != wire::ImmType::io_req) return;
@@ -157,15 +157,15 @@ class Scene {
           answer(event.key, event.imm);
         }
         return;
-      case FabricEvent::Kind::connection_lost:
+      case SeenEvent::Kind::connection_lost:
         std::erase_if(keys_, [&](const auto& one) { return one.second == event.key; });
         return;
       default:
         return;
     }
   }
-  void serve_connect(const FabricEvent& event) {
-    const auto request = wire::parse_conn_req(event.bytes);
+  void serve_connect(const SeenEvent& event) {
+    const auto request = wire::parse_conn_req(event.bytes());
     ASSERT_TRUE(request);
     if (lies_now(When::rejecting)) return peer_.fabric.reject(event.request, lie_);
     const std::uint16_t cid = request.value.cid;

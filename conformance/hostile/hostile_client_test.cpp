@@ -37,18 +37,18 @@ class HostileClientTest : public testing::Test {
   void handshake() {
     peer.connect(kService, conn_req(0), kServer);
     peer.connect(kIo, conn_req(1), kServer);
-    ASSERT_TRUE(world.run_until([this] { return peer.count(FabricEvent::Kind::connected) == 2; }));
+    ASSERT_TRUE(world.run_until([this] { return peer.count(SeenEvent::Kind::connected) == 2; }));
     peer.fabric.post_receive(kService, 16, 512);
     peer.fabric.post_receive(kIo, 16, 64);
     peer.send(kService, info_req());
-    ASSERT_TRUE(world.run_until([this] { return peer.count(FabricEvent::Kind::message_received) == 1; }));
-    const Message& info = peer.kept.back();
+    ASSERT_TRUE(world.run_until([this] { return peer.count(SeenEvent::Kind::message_received) == 1; }));
+    const wire::Bytes info = peer.seen.back().bytes();
     ASSERT_TRUE(wire::parse_info_rsp(info, 8, 16384));
     chunk = wire::info_rsp_chunk(info, 0, 16384).value;
   }
   // One connection lost on our side means that the server closed the whole path; then nothing of it is left.
   void expect_cut_off() {
-    EXPECT_TRUE(world.run_until([this] { return peer.count(FabricEvent::Kind::connection_lost) == 2; }));
+    EXPECT_TRUE(world.run_until([this] { return peer.count(SeenEvent::Kind::connection_lost) == 2; }));
     EXPECT_TRUE(world.run_until([this] { return server.session_count() == 0; }));
     EXPECT_EQ(requests, 0U);
   }
@@ -76,10 +76,10 @@ TEST_P(HostileConnectTest, IsRejectedAndLeavesNothing) {
   Message request = conn_req(0);
   GetParam().spoil(request);
   peer.connect(kService, request, kServer);
-  ASSERT_TRUE(world.run_until([this] { return peer.count(FabricEvent::Kind::connect_failed) == 1; }));
-  const FabricEvent* failed = peer.last(FabricEvent::Kind::connect_failed);
+  ASSERT_TRUE(world.run_until([this] { return peer.count(SeenEvent::Kind::connect_failed) == 1; }));
+  const SeenEvent* failed = peer.last(SeenEvent::Kind::connect_failed);
   EXPECT_EQ(failed->reason, Reason::rejected);
-  EXPECT_EQ(wire::reject_errno(failed->bytes), GetParam().error);
+  EXPECT_EQ(wire::reject_errno(failed->bytes()), GetParam().error);
   EXPECT_EQ(server.session_count(), 0U);
   EXPECT_GE(server.stats().rejected, 1U);
 }
@@ -112,7 +112,7 @@ class HostileInfoTest : public HostileClientTest, public testing::WithParamInter
 TEST_P(HostileInfoTest, ClosesThePath) {
   peer.connect(kService, conn_req(0), kServer);
   peer.connect(kIo, conn_req(1), kServer);
-  ASSERT_TRUE(world.run_until([this] { return peer.count(FabricEvent::Kind::connected) == 2; }));
+  ASSERT_TRUE(world.run_until([this] { return peer.count(SeenEvent::Kind::connected) == 2; }));
   peer.send(kService, GetParam().make());
   expect_cut_off();
 }
@@ -140,15 +140,15 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(HostileClientTest, InfoWithAHoleInTheSetClosesThePath) {  // R02
   peer.connect(kService, conn_req(0), kServer);
-  ASSERT_TRUE(world.run_until([this] { return peer.count(FabricEvent::Kind::connected) == 1; }));
+  ASSERT_TRUE(world.run_until([this] { return peer.count(SeenEvent::Kind::connected) == 1; }));
   peer.send(kService, info_req());
-  EXPECT_TRUE(world.run_until([this] { return peer.count(FabricEvent::Kind::connection_lost) == 1; }));
+  EXPECT_TRUE(world.run_until([this] { return peer.count(SeenEvent::Kind::connection_lost) == 1; }));
   EXPECT_TRUE(world.run_until([this] { return server.session_count() == 0; }));
 }
 
 TEST_F(HostileClientTest, HalfOpenPathIsReaped) {  // R01
   peer.connect(kService, conn_req(0), kServer);
-  ASSERT_TRUE(world.run_until([this] { return peer.count(FabricEvent::Kind::connected) == 1; }));
+  ASSERT_TRUE(world.run_until([this] { return peer.count(SeenEvent::Kind::connected) == 1; }));
   EXPECT_TRUE(world.run_until([this] { return server.session_count() == 0; }, seconds(40)));
 }
 
@@ -212,7 +212,7 @@ TEST_F(HostileClientTest, SecondRequestOnABusyChunkClosesThePath) {  // L22
   ASSERT_TRUE(world.run_until([&] { return delivered >= 1; }));
   const RequestId first = events[0].id;
   peer.write_imm(kIo, kBehindHeader, good, chunk);
-  ASSERT_TRUE(world.run_until([this] { return peer.count(FabricEvent::Kind::connection_lost) == 2; }));
+  ASSERT_TRUE(world.run_until([this] { return peer.count(SeenEvent::Kind::connection_lost) == 2; }));
   server.respond(server_fabric, world.network.now(), first, 0);
   EXPECT_TRUE(world.run_until([this] { return server.session_count() == 0; }));
   EXPECT_EQ(server.stats().dropped_responses, 1U);
@@ -248,7 +248,7 @@ TEST_F(HostileClientTest, HonestSessionBesideALiarDoesNotNotice) {
   io.data = data;
   ASSERT_EQ(honest.submit(honest_fabric, world.network.now(), io), Errc::ok);
   peer.write_imm(kIo, 0x70000000U);
-  ASSERT_TRUE(world.run_until([this] { return peer.count(FabricEvent::Kind::connection_lost) == 2; }));
+  ASSERT_TRUE(world.run_until([this] { return peer.count(SeenEvent::Kind::connection_lost) == 2; }));
   ASSERT_EQ(honest.submit(honest_fabric, world.network.now(), io), Errc::ok);
   EXPECT_TRUE(world.run_until([&] { return ok == 2; }));
   EXPECT_TRUE(honest.link_up());

@@ -86,7 +86,7 @@ class HostileCrowdTest : public testing::Test {
   void connect(ConKey key, const Message& bytes) {
     liar->connect(key, PathAddress{"n0.p0", "n1.p0", 1234}, ConnectionParams{64, 64}, bytes);
   }
-  unsigned heard(FabricEvent::Kind kind) const {
+  unsigned heard(SeenEvent::Kind kind) const {
     return static_cast<unsigned>(std::count(liar_heard.begin(), liar_heard.end(), kind));
   }
 
@@ -106,7 +106,8 @@ class HostileCrowdTest : public testing::Test {
     }
     std::array<FabricEvent, 32> heard_now;
     const std::size_t said = liar->poll(now, heard_now);
-    for (const FabricEvent& event : std::span(heard_now).first(said)) liar_heard.push_back(event.kind);
+    for (const FabricEvent& event : std::span(heard_now).first(said))
+      liar_heard.push_back(test::seen(event).kind);
   }
   bool run_until(const std::function<bool()>& done, Nanos limit = seconds(120)) {
     const Nanos end = network.now() + limit;
@@ -144,7 +145,7 @@ class HostileCrowdTest : public testing::Test {
   std::unique_ptr<Party> server_party;
   std::unique_ptr<Server> server;
   std::unique_ptr<sim::SimFabric> liar;
-  std::vector<FabricEvent::Kind> liar_heard;
+  std::vector<SeenEvent::Kind> liar_heard;
   std::vector<std::unique_ptr<Honest>> clients;
   std::vector<std::byte> data = std::vector<std::byte>(4096);
 };
@@ -155,11 +156,11 @@ TEST_F(HostileCrowdTest, R01AHandshakeThatTakesItsTimeIsEndedByATimerThatNobodyR
     Message request = conn_req(cid);
     wire::store_le16(request, 8, 5);  // connections that the path will have
     connect({0, cid, 1}, request);
-    EXPECT_TRUE(run_until([&] { return heard(FabricEvent::Kind::connected) == cid + 1U; }, seconds(2)));
+    EXPECT_TRUE(run_until([&] { return heard(SeenEvent::Kind::connected) == cid + 1U; }, seconds(2)));
     pass(seconds(14));
     EXPECT_EQ(server->session_count(), cid < 2 ? 1U : 0U) << "30 s from the first connection on";
   }
-  EXPECT_EQ(heard(FabricEvent::Kind::connection_lost), 3U);
+  EXPECT_EQ(heard(SeenEvent::Kind::connection_lost), 3U);
   for (std::uint16_t cid = 0; cid < 3; ++cid) liar->disconnect({0, cid, 1});
   expect_nothing_left();
 }
@@ -172,8 +173,8 @@ TEST_F(HostileCrowdTest, R26SessionsThatOneClientUsesUpAreMissedByNobodyForLong)
     connect({0, session, 1}, conn_req(0, static_cast<std::uint8_t>(0x40 + session),
                                       static_cast<std::uint8_t>(0x60 + session)));
   pass(seconds(2));
-  EXPECT_GE(heard(FabricEvent::Kind::connected), 3U);
-  EXPECT_GE(heard(FabricEvent::Kind::connect_failed), 1U);
+  EXPECT_GE(heard(SeenEvent::Kind::connected), 3U);
+  EXPECT_GE(heard(SeenEvent::Kind::connect_failed), 1U);
   Honest& late = join(options(2, 2));
   write(early);
   EXPECT_TRUE(run_until([&] { return early.ok == 1; }, seconds(2)));

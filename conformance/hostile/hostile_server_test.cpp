@@ -38,9 +38,9 @@ class HostileServerTest : public testing::Test {
     return made;
   }
   // An honest server up to what a test spoils.
-  void serve(const FabricEvent& event) {
-    if (event.kind == FabricEvent::Kind::connect_requested) {
-      const auto request = wire::parse_conn_req(event.bytes);
+  void serve(const SeenEvent& event) {
+    if (event.kind == SeenEvent::Kind::connect_requested) {
+      const auto request = wire::parse_conn_req(event.bytes());
       ASSERT_TRUE(request);
       const ConKey key{0, request.value.cid, ++epoch};
       keys[request.value.cid] = key;
@@ -54,7 +54,7 @@ class HostileServerTest : public testing::Test {
       spoil_conn_rsp(bytes);
       peer.fabric.accept(event.request, key, ConnectionParams{64, 256}, bytes);
       peer.fabric.post_receive(key, 64, 512);
-    } else if (event.kind == FabricEvent::Kind::message_received) {
+    } else if (event.kind == SeenEvent::Kind::message_received) {
       if (chunks.id == kNoRegion) chunks = *peer.fabric.allocate(8 * kChunk);
       const RemoteKey remote_key = *peer.fabric.make_key(chunks.id, 0, chunks.bytes.size());
       const wire::Descriptor run{remote_key.remote_addr, remote_key.rkey, 8 * kChunk};
@@ -74,7 +74,7 @@ class HostileServerTest : public testing::Test {
     io.direction = Direction::write;
     io.data = data;
     ASSERT_EQ(client.submit(client_fabric, world.network.now(), io), Errc::ok);
-    ASSERT_TRUE(world.run_until([this] { return peer.count(FabricEvent::Kind::imm_received) >= 1; }));
+    ASSERT_TRUE(world.run_until([this] { return peer.count(SeenEvent::Kind::imm_received) >= 1; }));
   }
   void expect_path_lost(Reason reason) {
     ASSERT_TRUE(world.run_until([this] { return !lost.empty(); }));

@@ -12,6 +12,7 @@
 
 #include "core/driver/client.hpp"
 #include "core/driver/server.hpp"
+#include "core/fabric/test_seen_event.hpp"
 #include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
 #include "sim/network/sim_fabric.hpp"
@@ -25,6 +26,7 @@ inline wire::Uuid uuid(std::uint8_t fill) {
 }
 
 using Message = std::vector<std::byte>;
+using test::SeenEvent;
 
 // Names a case of a table by its `name`.
 struct ByName {
@@ -118,19 +120,17 @@ class RawPeer {
     std::array<FabricEvent, 32> events;
     const std::size_t count = fabric.poll(0, events);
     for (const FabricEvent& event : std::span(events).first(count)) {
-      seen.push_back(event);
-      kept.emplace_back(event.bytes.begin(), event.bytes.end());
-      seen.back().bytes = kept.back();
-      if (event.kind == FabricEvent::Kind::connection_lost || event.kind == FabricEvent::Kind::connect_failed)
-        fabric.disconnect(event.key);
+      const SeenEvent& one = seen.emplace_back(test::seen(event));
+      if (one.kind == SeenEvent::Kind::connection_lost || one.kind == SeenEvent::Kind::connect_failed)
+        fabric.disconnect(one.key);
     }
   }
-  unsigned count(FabricEvent::Kind kind) const {
+  unsigned count(SeenEvent::Kind kind) const {
     unsigned found = 0;
-    for (const FabricEvent& event : seen) found += event.kind == kind ? 1 : 0;
+    for (const SeenEvent& event : seen) found += event.kind == kind ? 1 : 0;
     return found;
   }
-  const FabricEvent* last(FabricEvent::Kind kind) const {
+  const SeenEvent* last(SeenEvent::Kind kind) const {
     for (auto event = seen.rbegin(); event != seen.rend(); ++event)
       if (event->kind == kind) return &*event;
     return nullptr;
@@ -138,8 +138,7 @@ class RawPeer {
 
   sim::SimFabric fabric;
   Region memory;
-  std::deque<FabricEvent> seen;
-  std::deque<Message> kept;
+  std::deque<SeenEvent> seen;
 };
 
 }  // namespace rtrs::hostile

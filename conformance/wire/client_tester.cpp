@@ -122,7 +122,7 @@ void ClientTester::take_arrivals(Attempt& attempt) {
       const Arrival arrival = std::move(con->inbox.front());
       con->inbox.pop_front();
       if (con->over()) continue;
-      if (arrival.kind == FabricEvent::Kind::imm_received) {
+      if (arrival.kind == Arrival::Kind::immediate) {
         take_imm(attempt, *con, arrival.imm);
       } else {
         take_message(attempt, *con, arrival);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "conformance/wire/verdict.hpp"
+#include "core/base/overloaded.hpp"
 #include "core/wire/imm.hpp"
 
 namespace rtrs::conformance {
@@ -11,6 +12,10 @@ namespace rtrs::conformance {
 namespace {
 constexpr ConnectionParams kParams{128, 2 * Endpoint::kReceives + 64, 8};
 constexpr InstanceId kInstance = 0;
+
+Message copy_of(wire::Bytes bytes) {
+  return {bytes.begin(), bytes.end()};
+}
 }  // namespace
 
 Endpoint::Endpoint(Fabric& fabric, Bench& bench) : fabric_(fabric), bench_(bench) {
@@ -191,62 +196,69 @@ void Endpoint::pump() {
 }
 
 void Endpoint::handle(const FabricEvent& event) {
-  using Kind = FabricEvent::Kind;
-  if (event.kind == Kind::connect_requested) {
-    incoming_.push_back({event.request, Message(event.bytes.begin(), event.bytes.end()), now()});
+  if (const auto* request = std::get_if<event::ConnectRequested>(&event)) {
+    incoming_.push_back({request->request, copy_of(request->private_data), now()});
     return;
   }
-  const auto found = cons_.find(event.key.epoch);
+  const auto found = cons_.find(key_of(event)->epoch);
   if (found == cons_.end()) return;
   Con& con = *found->second;
-  const Nanos at = now();
-  switch (event.kind) {
-    case Kind::connected:
-      con.answer.assign(event.bytes.begin(), event.bytes.end());
-      tap_.cm(kInstance, at, con.key, trace::WireCmKind::rep, false, event.bytes);
-      if (!con.over()) con.state = Con::State::up;
-      return;
-    case Kind::connect_failed:
-    case Kind::connection_lost:
-      if (event.kind == Kind::connect_failed) con.answer.assign(event.bytes.begin(), event.bytes.end());
-      if (event.kind == Kind::connect_failed && event.reason == Reason::rejected)
-        tap_.cm(kInstance, at, con.key, trace::WireCmKind::rej, false, event.bytes);
-      if (event.kind == Kind::connection_lost && event.reason == Reason::peer_closed)
-        tap_.cm(kInstance, at, con.key, trace::WireCmKind::dreq, false);
-      if (con.over()) return;
-      con.state = event.kind == Kind::connect_failed ? Con::State::refused : Con::State::lost;
-      con.reason = event.reason;
-      con.lost_at = at;
-      fabric_.disconnect(con.key);
-      return;
-    case Kind::connection_closed:
-      con.closed = true;
-      tap_.cm(kInstance, at, con.key, trace::WireCmKind::closed, false);
-      if (!con.over()) con.state = Con::State::lost;
-      return;
-    case Kind::imm_received:
-    case Kind::message_received:
-    case Kind::key_invalidated:
-      return arrived(con, event);
-    case Kind::connect_requested:
-    case Kind::send_done:
-    case Kind::chunk_invalidated:
-      return;
-  }
+  using Cm = trace::WireCmKind;
+  const auto cm = [&, this](Cm kind, wire::Bytes private_data = {}) {
+    tap_.cm(kInstance, now(), con.key, kind, false, private_data);
+  };
+  std::visit(Overloaded{
+                 [&](const event::Connected& one) {
+                   con.answer = copy_of(one.private_data);
+                   cm(Cm::rep, one.private_data);
+                   if (!con.over()) con.state = Con::State::up;
+                 },
+                 [&](const event::ConnectFailed& one) {
+                   con.answer = copy_of(one.private_data);
+                   if (one.reason == Reason::rejected) cm(Cm::rej, one.private_data);
+                   ended(con, Con::State::refused, one.reason);
+                 },
+                 [&](const event::ConnectionLost& one) {
+                   if (one.reason == Reason::peer_closed) cm(Cm::dreq);
+                   ended(con, Con::State::lost, one.reason);
+                 },
+                 [&](const event::ConnectionClosed&) {
+                   con.closed = true;
+                   cm(Cm::closed);
+                   if (!con.over()) con.state = Con::State::lost;
+                 },
+                 [&](const event::ImmReceived& one) {
+                   tap_.received(kInstance, now(), one);
+                   arrived(con, {Arrival::Kind::immediate, true, one.imm, 0, {}, now()});
+                 },
+                 [&](const event::MessageReceived& one) {
+                   tap_.received(kInstance, now(), one);
+                   arrived(con, {Arrival::Kind::message, one.imm.has_value(), one.imm.value_or(0), 0,
+                                 copy_of(one.payload), now()});
+                 },
+                 [&](const event::KeyInvalidated& one) {
+                   tap_.received(kInstance, now(), one);
+                   arrived(con, {Arrival::Kind::invalidation, false, 0, one.rkey, {}, now()});
+                 },
+                 [](const event::ConnectRequested&) {},
+                 [](const event::SendDone&) {},
+                 [](const event::ChunkInvalidated&) {},
+             },
+             event);
 }
 
-void Endpoint::arrived(Con& con, const FabricEvent& event) {
-  tap_.received(kInstance, now(), event);
+void Endpoint::ended(Con& con, Con::State state, Reason reason) {
+  if (con.over()) return;
+  con.state = state;
+  con.reason = reason;
+  con.lost_at = now();
+  fabric_.disconnect(con.key);
+}
+
+void Endpoint::arrived(Con& con, Arrival arrival) {
   const bool used_one =
-      event.kind != FabricEvent::Kind::imm_received || fabric_.capabilities().imm_consumes_receive;
+      arrival.kind != Arrival::Kind::immediate || fabric_.capabilities().imm_consumes_receive;
   if (used_one && con.up()) fabric_.post_receive(con.key, 1, con.receive_bytes);
-  Arrival arrival;
-  arrival.kind = event.kind;
-  arrival.has_imm = event.has_imm || event.kind == FabricEvent::Kind::imm_received;
-  arrival.imm = event.imm;
-  arrival.rkey = event.rkey;
-  arrival.bytes.assign(event.bytes.begin(), event.bytes.end());
-  arrival.at = now();
   con.last_received = arrival.at;
   if (is_heartbeat(con, arrival)) return;
   if (on_arrival && on_arrival(con, arrival)) return;
@@ -254,7 +266,7 @@ void Endpoint::arrived(Con& con, const FabricEvent& event) {
 }
 
 bool Endpoint::is_heartbeat(Con& con, const Arrival& arrival) {
-  if (arrival.kind != FabricEvent::Kind::imm_received) return false;
+  if (arrival.kind != Arrival::Kind::immediate) return false;
   const wire::ImmType type = wire::imm_type(arrival.imm);
   if (type == wire::ImmType::hb_ack) {
     ++con.heartbeat_acks;

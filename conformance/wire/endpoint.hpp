@@ -19,7 +19,7 @@ namespace rtrs::conformance {
 using Message = std::vector<std::byte>;
 
 struct Arrival {
-  FabricEvent::Kind kind = FabricEvent::Kind::imm_received;  // or message_received, key_invalidated
+  enum class Kind : std::uint8_t { immediate, message, invalidation } kind = Kind::immediate;
   bool has_imm = false;
   std::uint32_t imm = 0;
   std::uint32_t rkey = 0;
@@ -118,7 +118,8 @@ class Endpoint {
   Piece cut(std::size_t bytes);
   Con& add(std::uint16_t path, std::uint16_t cid);
   void handle(const FabricEvent&);
-  void arrived(Con&, const FabricEvent&);
+  void ended(Con&, Con::State, Reason);
+  void arrived(Con&, Arrival);
   bool is_heartbeat(Con&, const Arrival&);
 
   Fabric& fabric_;

@@ -105,7 +105,7 @@ bool Path::await_info() {
   if (service.inbox.empty()) return false;
   const Arrival arrival = std::move(service.inbox.front());
   service.inbox.pop_front();
-  require(arrival.kind == FabricEvent::Kind::message_received && !arrival.has_imm,
+  require(arrival.kind == Arrival::Kind::message && !arrival.has_imm,
           "INFO_REQ was answered with something that is not a plain SEND");
   const auto parsed = wire::parse_info_rsp(arrival.bytes, depth(), chunk_size());
   require(static_cast<bool>(parsed), "the INFO_RSP of {} bytes is malformed: {}", arrival.bytes.size(),
@@ -202,7 +202,7 @@ void Path::take_arrivals() {
 }
 
 void Path::take(Con& con, const Arrival& arrival) {
-  if (arrival.kind == FabricEvent::Kind::key_invalidated) {
+  if (arrival.kind == Arrival::Kind::invalidation) {
     ++invalidations_;
     return;
   }
@@ -213,7 +213,7 @@ void Path::take(Con& con, const Arrival& arrival) {
           "immediate {:#010x} arrived, which no server sends", arrival.imm);
   const wire::IoRspImm response = wire::decode_io_rsp(arrival.imm);
   require(response.msg_id < depth(), "an answer for chunk {} of {}", response.msg_id, depth());
-  const bool by_send = arrival.kind == FabricEvent::Kind::message_received;
+  const bool by_send = arrival.kind == Arrival::Kind::message;
   require(by_send || !fresh_keys(), "the server promised fresh keys and answered without one");
   require(!by_send || fresh_keys(), "the answer came as a SEND, which a client without fresh keys ignores");
   if (by_send) store_key(arrival, response.msg_id);

@@ -141,7 +141,8 @@ constexpr Plant kServerPlants[] = {
     {"gives_up_who_acknowledges", "C308",
      [](RuleBreakingFabric& liar) {
        liar.deaf = [](const FabricEvent& event) {
-         return event.kind == FabricEvent::Kind::imm_received && wire::imm_type(event.imm) == ImmType::hb_ack;
+         const auto* received = std::get_if<event::ImmReceived>(&event);
+         return received != nullptr && wire::imm_type(received->imm) == ImmType::hb_ack;
        };
      },
      nullptr},

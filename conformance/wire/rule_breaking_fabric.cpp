@@ -29,11 +29,12 @@ std::size_t RuleBreakingFabric::poll(Nanos now, std::span<FabricEvent> events) n
   std::size_t kept = 0;
   for (FabricEvent& event : events.first(count)) {
     if (deaf && deaf(event)) continue;
-    const bool greets =
-        event.kind == FabricEvent::Kind::connect_requested || event.kind == FabricEvent::Kind::connected;
+    const bool greets = std::holds_alternative<event::ConnectRequested>(event) ||
+                        std::holds_alternative<event::Connected>(event);
     if (hear && greets) {
-      hear(heard_.emplace_back(event.bytes.begin(), event.bytes.end()));
-      event.bytes = heard_.back();
+      auto& bytes = *bytes_in(event);
+      hear(heard_.emplace_back(bytes.begin(), bytes.end()));
+      bytes = heard_.back();
     }
     events[kept++] = event;
   }

@@ -3,73 +3,69 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/overloaded.hpp"
 #include "core/driver/client_impl.hpp"
 
 namespace rtrs {
 
-namespace {
-
-template <class Input, class... Rest>
-Input at(Nanos now, const FabricEvent& event, Rest... rest) {
-  return Input{now, event.key, rest...};
-}
-
-}  // namespace
-
 // The peer's half of the conversation; our own half is noted where it is posted.
 void Client::Impl::note(Nanos now, const FabricEvent& event) {
   using Cm = trace::WireCmKind;
-  switch (event.kind) {
-    case FabricEvent::Kind::imm_received:
-    case FabricEvent::Kind::message_received:
-    case FabricEvent::Kind::key_invalidated:
-      return tap.received(kInstance, now, event);
-    case FabricEvent::Kind::connected:
-      return tap.cm(kInstance, now, event.key, Cm::rep, false, event.bytes);
-    case FabricEvent::Kind::connect_failed:
-      if (event.reason == Reason::rejected) tap.cm(kInstance, now, event.key, Cm::rej, false, event.bytes);
-      return;
-    case FabricEvent::Kind::connection_lost:
-      if (event.reason == Reason::peer_closed) tap.cm(kInstance, now, event.key, Cm::dreq, false);
-      return;
-    case FabricEvent::Kind::connection_closed:
-      return tap.cm(kInstance, now, event.key, Cm::closed, false);
-    case FabricEvent::Kind::connect_requested:
-    case FabricEvent::Kind::send_done:
-    case FabricEvent::Kind::chunk_invalidated:
-      return;
-  }
+  const auto cm = [&, this](ConKey key, Cm kind, wire::Bytes private_data = {}) {
+    tap.cm(kInstance, now, key, kind, false, private_data);
+  };
+  std::visit(Overloaded{
+                 [&](const event::ImmReceived& one) { tap.received(kInstance, now, one); },
+                 [&](const event::MessageReceived& one) { tap.received(kInstance, now, one); },
+                 [&](const event::KeyInvalidated& one) { tap.received(kInstance, now, one); },
+                 [&](const event::Connected& one) { cm(one.key, Cm::rep, one.private_data); },
+                 [&](const event::ConnectFailed& one) {
+                   if (one.reason == Reason::rejected) cm(one.key, Cm::rej, one.private_data);
+                 },
+                 [&](const event::ConnectionLost& one) {
+                   if (one.reason == Reason::peer_closed) cm(one.key, Cm::dreq);
+                 },
+                 [&](const event::ConnectionClosed& one) { cm(one.key, Cm::closed); },
+                 [](const event::ConnectRequested&) {},
+                 [](const event::SendDone&) {},
+                 [](const event::ChunkInvalidated&) {},
+             },
+             event);
 }
 
 void Client::Impl::handle(Fabric& fabric, Nanos now, const FabricEvent& event) {
   if (tap.on()) [[unlikely]]
     note(now, event);
-  switch (event.kind) {
-    case FabricEvent::Kind::imm_received:
-      return feed(fabric, at<ImmReceived>(now, event, event.imm));
-    case FabricEvent::Kind::message_received:
-      return handle_message(fabric, now, event);
-    case FabricEvent::Kind::send_done:
-      return feed(fabric, at<SendDone>(now, event, event.cookie));
-    case FabricEvent::Kind::connected:
-      return handle_connected(fabric, now, event);
-    case FabricEvent::Kind::connect_failed: {
-      const bool rejected = event.reason == Reason::rejected;
-      const auto peer_errno = static_cast<std::uint16_t>(rejected ? wire::reject_errno(event.bytes) : 0);
-      return feed(fabric, at<ConnectFailed>(now, event, event.reason, peer_errno));
-    }
-    case FabricEvent::Kind::connection_lost:
-      return feed(fabric, at<ConnectionLost>(now, event, event.reason));
-    case FabricEvent::Kind::connection_closed:
-      return feed(fabric, at<ConnectionClosed>(now, event));
-    case FabricEvent::Kind::key_invalidated:
-      return feed(fabric, at<KeyInvalidated>(now, event, permit_of(event.rkey)));
-    case FabricEvent::Kind::connect_requested:
-      fabric.reject(event.request, {});  // a client does not listen
-      return;
-    case FabricEvent::Kind::chunk_invalidated:
-      return;  // a client invalidates nothing
-  }
+  std::visit(
+      Overloaded{
+          [&](const event::ImmReceived& one) {
+            feed(fabric, ImmReceived{now, one.key, one.imm});
+          },
+          [&](const event::MessageReceived& one) { handle_message(fabric, now, one); },
+          [&](const event::SendDone& one) {
+            feed(fabric, SendDone{now, one.key, one.cookie});
+          },
+          [&](const event::Connected& one) { handle_connected(fabric, now, one); },
+          [&](const event::ConnectFailed& one) {
+            const bool rejected = one.reason == Reason::rejected;
+            const int peer_errno = rejected ? wire::reject_errno(one.private_data) : 0;
+            feed(fabric, ConnectFailed{now, one.key, one.reason, static_cast<std::uint16_t>(peer_errno)});
+          },
+          [&](const event::ConnectionLost& one) {
+            feed(fabric, ConnectionLost{now, one.key, one.reason});
+          },
+          [&](const event::ConnectionClosed& one) {
+            feed(fabric, ConnectionClosed{now, one.key});
+          },
+          [&](const event::KeyInvalidated& one) {
+            feed(fabric, KeyInvalidated{now, one.key, permit_of(one.rkey)});
+          },
+          // A client does not listen.
+          [&](const event::ConnectRequested& one) { fabric.reject(one.request, {}); },
+          // Nor does it invalidate anything.
+          [](const event::ChunkInvalidated&) {},
+      },
+      event);
 }
 
 void Client::Impl::refuse(Fabric& fabric, Nanos now, ConKey key, wire::Refusal why) {
@@ -77,8 +73,8 @@ void Client::Impl::refuse(Fabric& fabric, Nanos now, ConKey key, wire::Refusal w
   feed(fabric, PeerBroke{now, key, why});
 }
 
-void Client::Impl::handle_connected(Fabric& fabric, Nanos now, const FabricEvent& event) {
-  const auto rsp = wire::parse_conn_rsp(event.bytes, event.key.con);
+void Client::Impl::handle_connected(Fabric& fabric, Nanos now, const event::Connected& event) {
+  const auto rsp = wire::parse_conn_rsp(event.private_data, event.key.con);
   if (!rsp || rsp.value.error != 0) {
     ++stats.refused_messages;
     return feed(fabric, ConnectFailed{now, event.key, Reason::bad_conn_rsp, 0});
@@ -87,23 +83,23 @@ void Client::Impl::handle_connected(Fabric& fabric, Nanos now, const FabricEvent
                          rsp.value.queue_depth});
 }
 
-void Client::Impl::handle_message(Fabric& fabric, Nanos now, const FabricEvent& event) {
-  if (event.has_imm) {
-    const auto rsp = wire::parse_rkey_rsp(event.bytes, session.queue_depth());
+void Client::Impl::handle_message(Fabric& fabric, Nanos now, const event::MessageReceived& event) {
+  if (event.imm) {
+    const auto rsp = wire::parse_rkey_rsp(event.payload, session.queue_depth());
     if (!rsp) return refuse(fabric, now, event.key, rsp.why);
-    return feed(fabric, KeyedResponseReceived{now, event.key, event.imm, rsp.value.rkey, rsp.value.buf_id});
+    return feed(fabric, KeyedResponseReceived{now, event.key, *event.imm, rsp.value.rkey, rsp.value.buf_id});
   }
-  const auto type = wire::send_type(event.bytes);
+  const auto type = wire::send_type(event.payload);
   if (!type) return refuse(fabric, now, event.key, type.why);
   if (event.key.con == 0 && type.value == wire::MsgType::info_rsp) return handle_info(fabric, now, event);
   if (event.key.con != 0 || type.value != wire::MsgType::fence_rsp)
     return refuse(fabric, now, event.key, wire::Refusal::bad_type);
-  const auto rsp = wire::parse_fence_rsp(event.bytes);
+  const auto rsp = wire::parse_fence_rsp(event.payload);
   if (!rsp) return refuse(fabric, now, event.key, rsp.why);
   feed(fabric, FenceAnswered{now, event.key, rsp.value.serial, rsp.value.error});
 }
 
-void Client::Impl::handle_info(Fabric& fabric, Nanos now, const FabricEvent& event) {
+void Client::Impl::handle_info(Fabric& fabric, Nanos now, const event::MessageReceived& event) {
   // A late INFO_RSP must not touch the table of a newer incarnation.
   if (event.key.path >= kMaxPaths) return;
   const ClientPath& path = session.path(event.key.path);
@@ -111,11 +107,11 @@ void Client::Impl::handle_info(Fabric& fabric, Nanos now, const FabricEvent& eve
   if (!path.owns(event.key) || ending) return feed(fabric, InfoAccepted{now, event.key});
   if (!path.expects_info(options.protocol)) return refuse(fabric, now, event.key, wire::Refusal::bad_type);
   const std::uint32_t chunk_size = session.max_io_size() + session.max_hdr_size();
-  const auto rsp = wire::parse_info_rsp(event.bytes, session.queue_depth(), chunk_size);
+  const auto rsp = wire::parse_info_rsp(event.payload, session.queue_depth(), chunk_size);
   if (!rsp) return refuse(fabric, now, event.key, rsp.why);
   auto& chunks = path_data[event.key.path].chunks;
   chunks.resize(std::min<std::size_t>(session.queue_depth(), options.protocol.max_depth));
-  wire::ChunkWalk walk(event.bytes, chunk_size);
+  wire::ChunkWalk walk(event.payload, chunk_size);
   for (wire::ChunkRef& chunk : chunks) chunk = walk.next().value;
   if (!prepare_memory(fabric)) return feed(fabric, ConnectionLost{now, event.key, Reason::no_resources});
   feed(fabric, InfoAccepted{now, event.key});

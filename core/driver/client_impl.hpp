@@ -69,9 +69,9 @@ struct Client::Impl {
   // client_events.cpp: what the fabric reports
   void handle(Fabric&, Nanos now, const FabricEvent&);
   void note(Nanos now, const FabricEvent&);
-  void handle_connected(Fabric&, Nanos now, const FabricEvent&);
-  void handle_message(Fabric&, Nanos now, const FabricEvent&);
-  void handle_info(Fabric&, Nanos now, const FabricEvent&);
+  void handle_connected(Fabric&, Nanos now, const event::Connected&);
+  void handle_message(Fabric&, Nanos now, const event::MessageReceived&);
+  void handle_info(Fabric&, Nanos now, const event::MessageReceived&);
   void refuse(Fabric&, Nanos now, ConKey, wire::Refusal);
   std::uint16_t permit_of(std::uint32_t rkey) const noexcept;
 

@@ -91,14 +91,8 @@ class ClientPollTest : public testing::Test {
   }
   // `others` events that nobody waits for, then the answer to the first connect request.
   void answer_behind(std::size_t others) {
-    FabricEvent event;
-    event.kind = FabricEvent::Kind::send_done;
-    event.key = ConKey{0, 0, 77};
-    fabric.events.assign(others, event);
-    event.kind = FabricEvent::Kind::connected;
-    event.key = fabric.connects.front();
-    event.bytes = accepted;
-    fabric.events.push_back(event);
+    fabric.events.assign(others, event::SendDone{{0, 0, 77}, 0});
+    fabric.events.emplace_back(event::Connected{fabric.connects.front(), accepted});
   }
   // The clock jumps over the deadline of the connect request: the process was stopped.
   void poll_late(Client& client) {
@@ -112,33 +106,21 @@ class ClientPollTest : public testing::Test {
   }
   // Answers every connect request and the INFO request of the only path.
   void bring_up(Client& client, Nanos now) {
-    FabricEvent event;
-    event.kind = FabricEvent::Kind::connected;
-    event.bytes = accepted;
     for (std::size_t con = 0; con < fabric.connects.size(); ++con) {
-      event.key = fabric.connects[con];
-      fabric.events.push_back(event);
+      fabric.events.emplace_back(event::Connected{fabric.connects[con], accepted});
       poll(client, now);
     }
-    event.kind = FabricEvent::Kind::message_received;
-    event.key = fabric.connects.front();
-    event.bytes = chunks;
-    fabric.events.push_back(event);
+    fabric.events.emplace_back(event::MessageReceived{fabric.connects.front(), {}, chunks});
     poll(client, now);
     ASSERT_TRUE(client.link_up());
   }
   // All connections break, and are drained.
   void lose_path(Client& client, Nanos now) {
-    FabricEvent event;
-    event.reason = Reason::peer_closed;
-    for (const auto kind : {FabricEvent::Kind::connection_lost, FabricEvent::Kind::connection_closed}) {
-      event.kind = kind;
-      for (const ConKey key : fabric.connects) {
-        event.key = key;
-        fabric.events.push_back(event);
-      }
-      poll(client, now);
-    }
+    for (const ConKey key : fabric.connects)
+      fabric.events.emplace_back(event::ConnectionLost{key, Reason::peer_closed});
+    poll(client, now);
+    for (const ConKey key : fabric.connects) fabric.events.emplace_back(event::ConnectionClosed{key});
+    poll(client, now);
     ASSERT_FALSE(client.link_up());
   }
   void write(Client& client, Nanos now) {
@@ -180,13 +162,9 @@ TEST_F(ClientPollTest, AnAnswerThatIsThereComesBeforeTheDeadlineThatMissesIt) {
 TEST_F(ClientPollTest, TheReasonOfAFailedAttemptStaysWhileTheNextOneIsUnderWay) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
-  FabricEvent event;
-  event.kind = FabricEvent::Kind::connect_failed;
-  event.key = fabric.connects.front();
-  event.reason = Reason::connect_refused;
-  fabric.events.push_back(event);
-  event.kind = FabricEvent::Kind::connection_closed;
-  fabric.events.push_back(event);
+  const ConKey first = fabric.connects.front();
+  fabric.events.emplace_back(event::ConnectFailed{first, Reason::connect_refused, {}});
+  fabric.events.emplace_back(event::ConnectionClosed{first});
   std::array<IoCompletion, 8> done;
   client.poll(fabric, seconds(2), done);
   EXPECT_EQ(client.paths()[0].state, PathState::waiting);

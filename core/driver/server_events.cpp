@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/fingerprint.hpp"
+#include "core/base/overloaded.hpp"
 #include "core/driver/server_impl.hpp"
 #include "core/wire/imm.hpp"
 #include "core/wire/linux_errno.hpp"
@@ -10,54 +11,68 @@
 namespace rtrs {
 
 void Server::Impl::handle(Fabric& fabric, Nanos now, const FabricEvent& event) {
-  using Kind = FabricEvent::Kind;
-  if (event.kind == Kind::connect_requested) return handle_connect(fabric, now, event);
-  Session* session = find(static_cast<std::uint16_t>(event.key.path / kMaxPaths));
-  if (session == nullptr) {
-    ++counted.stale_events;
-    return;
-  }
-  if (tap.on()) [[unlikely]]
-    note(now, *session, event);
-  switch (event.kind) {
-    case Kind::connect_requested:
-    case Kind::connected:
-    case Kind::connect_failed:
-      break;
-    case Kind::connection_lost:
-      return feed(fabric, *session, ConnectionLost{now, event.key, event.reason});
-    case Kind::connection_closed:
-      return feed(fabric, *session, ConnectionClosed{now, event.key});
-    case Kind::imm_received:
-      if (wire::imm_type(event.imm) == wire::ImmType::io_req) {
-        return handle_request(fabric, now, *session, event);
-      }
-      return feed(fabric, *session, ImmReceived{now, event.key, event.imm});
-    case Kind::message_received:
-      return handle_message(fabric, now, *session, event);
-    case Kind::key_invalidated:
-      return refuse(fabric, now, *session, event.key, wire::Refusal::bad_type);
-    case Kind::send_done:
-      return feed(fabric, *session, SendDone{now, event.key, event.cookie});
-    case Kind::chunk_invalidated:
-      if (event.cookie >= config.queue_depth) break;
-      return feed(fabric, *session,
-                  ChunkInvalidated{now, event.key, static_cast<std::uint16_t>(event.cookie), event.ok});
-  }
+  std::visit(Overloaded{
+                 [&](const event::ConnectRequested& one) { handle_connect(fabric, now, one); },
+                 [&, this](const auto& one) {
+                   Session* session = find(static_cast<std::uint16_t>(one.key.path / kMaxPaths));
+                   if (session == nullptr) {
+                     ++counted.stale_events;
+                     return;
+                   }
+                   if (tap.on()) [[unlikely]]
+                     this->note(now, *session, one);
+                   this->on(fabric, now, *session, one);
+                 },
+             },
+             event);
 }
 
-// The peer's half of the conversation; our own half is noted where it is posted.
-void Server::Impl::note(Nanos now, Session& session, const FabricEvent& event) {
-  using Cm = trace::WireCmKind;
+void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::ImmReceived& event) {
+  if (wire::imm_type(event.imm) == wire::ImmType::io_req) return handle_request(fabric, now, session, event);
+  feed(fabric, session, ImmReceived{now, event.key, event.imm});
+}
+
+void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::SendDone& event) {
+  feed(fabric, session, SendDone{now, event.key, event.cookie});
+}
+
+void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::ConnectionLost& event) {
+  feed(fabric, session, ConnectionLost{now, event.key, event.reason});
+}
+
+void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::ConnectionClosed& event) {
+  feed(fabric, session, ConnectionClosed{now, event.key});
+}
+
+void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::KeyInvalidated& event) {
+  refuse(fabric, now, session, event.key, wire::Refusal::bad_type);
+}
+
+void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::ChunkInvalidated& event) {
+  if (event.cookie >= config.queue_depth) return;
+  feed(fabric, session, ChunkInvalidated{now, event.key, static_cast<std::uint16_t>(event.cookie), event.ok});
+}
+
+void Server::Impl::note(Nanos now, Session& session, const event::MessageReceived& event) {
+  tap.received(instance_of(session), now, event);
+}
+
+void Server::Impl::note(Nanos now, Session& session, const event::KeyInvalidated& event) {
+  tap.received(instance_of(session), now, event);
+}
+
+void Server::Impl::note(Nanos now, Session& session, const event::ConnectionLost& event) {
+  if (event.reason != Reason::peer_closed) return;
+  tap.cm(instance_of(session), now, event.key, trace::WireCmKind::dreq, false);
+}
+
+void Server::Impl::note(Nanos now, Session& session, const event::ConnectionClosed& event) {
+  tap.cm(instance_of(session), now, event.key, trace::WireCmKind::closed, false);
+}
+
+void Server::Impl::note(Nanos now, Session& session, const event::ImmReceived& event) {
   const InstanceId instance = instance_of(session);
-  if (event.kind == FabricEvent::Kind::connection_lost && event.reason == Reason::peer_closed) {
-    return tap.cm(instance, now, event.key, Cm::dreq, false);
-  }
-  if (event.kind == FabricEvent::Kind::connection_closed) {
-    return tap.cm(instance, now, event.key, Cm::closed, false);
-  }
-  const bool request =
-      event.kind == FabricEvent::Kind::imm_received && wire::imm_type(event.imm) == wire::ImmType::io_req;
+  const bool request = wire::imm_type(event.imm) == wire::ImmType::io_req;
   const auto place = request ? wire::check_io_req(config.queue_depth, config.chunk_size, event.imm)
                              : wire::refuse<wire::IoReqImm>(wire::Refusal::bad_immediate);
   // Where the driver does not look into the chunk nobody knows what the peer wrote.
@@ -88,12 +103,12 @@ void Server::Impl::refuse(Fabric& fabric, Nanos now, Session& session, ConKey ke
   feed(fabric, session, PeerBroke{now, key, why});
 }
 
-void Server::Impl::handle_connect(Fabric& fabric, Nanos now, const FabricEvent& event) {
-  const auto request = wire::parse_conn_req(event.bytes);
+void Server::Impl::handle_connect(Fabric& fabric, Nanos now, const event::ConnectRequested& event) {
+  const auto request = wire::parse_conn_req(event.private_data);
   if (!request) ++counted.refused_messages;
   const ConKey asked{0, request ? request.value.cid : std::uint16_t{0}, 0};
   const auto refused = [&, this](Reason reason, int peer_errno) {
-    tap.cm(kRegistry, now, asked, trace::WireCmKind::req, false, event.bytes);
+    tap.cm(kRegistry, now, asked, trace::WireCmKind::req, false, event.private_data);
     reject(fabric, now, kRegistry, asked, {event.request, reason, static_cast<std::uint16_t>(peer_errno)});
   };
   if (!request) return refused(Reason::protocol_violation, wire::linux_errno::kEconnreset);
@@ -115,13 +130,13 @@ void Server::Impl::handle_connect(Fabric& fabric, Nanos now, const FabricEvent& 
   admit(fabric, now, event, request.value, std::get<AdmitSession>(action));
 }
 
-void Server::Impl::admit(Fabric& fabric, Nanos now, const FabricEvent& event, const wire::ConnReq& request,
-                         const AdmitSession& admission) {
+void Server::Impl::admit(Fabric& fabric, Nanos now, const event::ConnectRequested& event,
+                         const wire::ConnReq& request, const AdmitSession& admission) {
   Session* session = admission.create ? create(now, admission.session) : find(admission.session);
   if (session == nullptr) {
     drop(now, admission.session);
     const ConKey asked{0, request.cid, 0};
-    tap.cm(kRegistry, now, asked, trace::WireCmKind::req, false, event.bytes);
+    tap.cm(kRegistry, now, asked, trace::WireCmKind::req, false, event.private_data);
     return reject(fabric, now, kRegistry, asked,
                   {event.request, Reason::no_resources, wire::linux_errno::kEnomem});
   }
@@ -133,7 +148,7 @@ void Server::Impl::admit(Fabric& fabric, Nanos now, const FabricEvent& event, co
   judged = input.key;
   if (request.cid == 0 && session->machine.path_state(path) == PathState::absent)
     session->peers[path] = fabric.describe_request(event.request);
-  tap.cm(instance_of(*session), now, input.key, trace::WireCmKind::req, false, event.bytes);
+  tap.cm(instance_of(*session), now, input.key, trace::WireCmKind::req, false, event.private_data);
   input.request = event.request;
   input.address_pair = event.address_pair;
   input.sess_uuid = request.sess_uuid;
@@ -144,14 +159,14 @@ void Server::Impl::admit(Fabric& fabric, Nanos now, const FabricEvent& event, co
   feed(fabric, *session, input);
 }
 
-void Server::Impl::handle_message(Fabric& fabric, Nanos now, Session& session, const FabricEvent& event) {
-  const auto type = wire::send_type(event.bytes);
+void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::MessageReceived& event) {
+  const auto type = wire::send_type(event.payload);
   if (!type) return refuse(fabric, now, session, event.key, type.why);
-  const bool service = event.key.con == 0 && !event.has_imm;
+  const bool service = event.key.con == 0 && !event.imm;
   if (service && type.value == wire::MsgType::info_req) return handle_info(fabric, now, session, event);
   const bool fences = has(session.machine.granted(event.key), wire::Extensions::fence);
   if (service && type.value == wire::MsgType::fence_req && fences) {
-    const auto fence = wire::parse_fence_req(event.bytes);
+    const auto fence = wire::parse_fence_req(event.payload);
     if (!fence) return refuse(fabric, now, session, event.key, fence.why);
     return feed(fabric, session,
                 FenceRequested{now, event.key, fence.value.serial, fence.value.recon_cnt, fence.value.path});
@@ -159,8 +174,9 @@ void Server::Impl::handle_message(Fabric& fabric, Nanos now, Session& session, c
   refuse(fabric, now, session, event.key, wire::Refusal::bad_type);
 }
 
-void Server::Impl::handle_info(Fabric& fabric, Nanos now, Session& session, const FabricEvent& event) {
-  const auto info = wire::parse_info_req(event.bytes);
+void Server::Impl::handle_info(Fabric& fabric, Nanos now, Session& session,
+                               const event::MessageReceived& event) {
+  const auto info = wire::parse_info_req(event.payload);
   if (!info) return refuse(fabric, now, session, event.key, info.why);
   std::uint16_t refusal_errno = 0;
   if (session.machine.knows(event.key)) {
@@ -179,7 +195,8 @@ void Server::Impl::handle_info(Fabric& fabric, Nanos now, Session& session, cons
   feed(fabric, session, InfoRequested{now, event.key, refusal_errno});
 }
 
-void Server::Impl::handle_request(Fabric& fabric, Nanos now, Session& session, const FabricEvent& event) {
+void Server::Impl::handle_request(Fabric& fabric, Nanos now, Session& session,
+                                  const event::ImmReceived& event) {
   RequestArrived input{};
   input.now = now;
   input.key = event.key;

@@ -107,12 +107,30 @@ struct Server::Impl {
 
   // server_events.cpp: what the fabric reports
   void handle(Fabric&, Nanos now, const FabricEvent&);
-  void note(Nanos now, Session&, const FabricEvent&);
-  void handle_connect(Fabric&, Nanos now, const FabricEvent&);
-  void admit(Fabric&, Nanos now, const FabricEvent&, const wire::ConnReq&, const AdmitSession&);
-  void handle_message(Fabric&, Nanos now, Session&, const FabricEvent&);
-  void handle_info(Fabric&, Nanos now, Session&, const FabricEvent&);
-  void handle_request(Fabric&, Nanos now, Session&, const FabricEvent&);
+  void on(Fabric&, Nanos now, Session&, const event::ImmReceived&);
+  void on(Fabric&, Nanos now, Session&, const event::MessageReceived&);
+  void on(Fabric&, Nanos now, Session&, const event::SendDone&);
+  void on(Fabric&, Nanos now, Session&, const event::ConnectionLost&);
+  void on(Fabric&, Nanos now, Session&, const event::ConnectionClosed&);
+  void on(Fabric&, Nanos now, Session&, const event::KeyInvalidated&);
+  void on(Fabric&, Nanos now, Session&, const event::ChunkInvalidated&);
+  // A server connects to nobody.
+  void on(Fabric&, Nanos, Session&, const event::Connected&) {}
+  void on(Fabric&, Nanos, Session&, const event::ConnectFailed&) {}
+  // The peer's half of the conversation; our own half is noted where it is posted.
+  void note(Nanos now, Session&, const event::ImmReceived&);
+  void note(Nanos now, Session&, const event::MessageReceived&);
+  void note(Nanos now, Session&, const event::KeyInvalidated&);
+  void note(Nanos now, Session&, const event::ConnectionLost&);
+  void note(Nanos now, Session&, const event::ConnectionClosed&);
+  void note(Nanos, Session&, const event::SendDone&) {}
+  void note(Nanos, Session&, const event::ChunkInvalidated&) {}
+  void note(Nanos, Session&, const event::Connected&) {}
+  void note(Nanos, Session&, const event::ConnectFailed&) {}
+  void handle_connect(Fabric&, Nanos now, const event::ConnectRequested&);
+  void admit(Fabric&, Nanos now, const event::ConnectRequested&, const wire::ConnReq&, const AdmitSession&);
+  void handle_info(Fabric&, Nanos now, Session&, const event::MessageReceived&);
+  void handle_request(Fabric&, Nanos now, Session&, const event::ImmReceived&);
   void refuse(Fabric&, Nanos now, Session&, ConKey, wire::Refusal);
 
   // server_actions.cpp: what a session asks for

@@ -49,23 +49,13 @@ class ServerSideFabric final : public PlainFabric {
     accepted[request] = key;
   }
   void reject(std::uint32_t request, std::span<const std::byte>) override { rejected.push_back(request); }
-  void disconnect(ConKey key) override {
-    FabricEvent event;
-    event.kind = FabricEvent::Kind::connection_closed;
-    event.key = key;
-    events.push_back(event);
-  }
+  void disconnect(ConKey key) override { events.emplace_back(event::ConnectionClosed{key}); }
   std::string describe(ConKey) const override { return "client > server"; }
   void post_receive(ConKey, unsigned, std::uint32_t) noexcept override {}
   std::size_t post(std::span<const WorkRequest> work) noexcept override {
     for (const WorkRequest& one : work) {
       if (one.op == WorkRequest::Op::write_imm) answers.push_back({one.key, one.imm});
-      if (!one.signalled) continue;
-      FabricEvent event;
-      event.kind = FabricEvent::Kind::send_done;
-      event.key = one.key;
-      event.cookie = one.cookie;
-      events.push_back(event);
+      if (one.signalled) events.emplace_back(event::SendDone{one.key, one.cookie});
     }
     return work.size();
   }
@@ -116,21 +106,18 @@ class RawClient {
       connect.cid = con;
       std::array<std::byte, wire::kConnReqBytes> bytes;
       write_message(connect, bytes);
-      FabricEvent event;
-      event.request = requests++;
-      event.bytes = bytes;
-      fabric.events.push_back(event);
+      event::ConnectRequested requested;
+      requested.request = requests++;
+      requested.private_data = bytes;
+      fabric.events.emplace_back(requested);
       turn();
-      keys_[con] = fabric.accepted.at(event.request);
+      keys_[con] = fabric.accepted.at(requested.request);
     }
     wire::InfoReq info;
     info.name = wire::make_name(std::string(1, static_cast<char>('a' + number))).value;
     std::array<std::byte, wire::kInfoReqBytes> bytes;
-    FabricEvent event;
-    event.kind = FabricEvent::Kind::message_received;
-    event.key = keys_[0];
-    event.bytes = std::span(bytes).first(write_message(info, bytes));
-    fabric.events.push_back(event);
+    const std::size_t length = write_message(info, bytes);
+    fabric.events.emplace_back(event::MessageReceived{keys_[0], {}, std::span(bytes).first(length)});
     region_ = fabric.memory.size();
     turn();
     RTRS_ASSERT(fabric.memory.size() == region_ + 1);
@@ -154,11 +141,7 @@ class RawClient {
       read.desc = {0x1000, 7, data_len};
       write_message(read, chunk(index).subspan(off));
     }
-    FabricEvent event;
-    event.kind = FabricEvent::Kind::imm_received;
-    event.key = keys_[1];
-    event.imm = wire::encode_io_req(kTestDepth, index, off);
-    fabric_.events.push_back(event);
+    fabric_.events.emplace_back(event::ImmReceived{keys_[1], wire::encode_io_req(kTestDepth, index, off)});
   }
   // `room`: bytes for the answer.
   void open(std::uint16_t index, std::string_view name, std::uint32_t room = wire::rnbd::kOpenRspBytes) {
@@ -197,13 +180,8 @@ class RawClient {
     return std::nullopt;
   }
   void drop() {
-    for (const ConKey key : keys_) {
-      FabricEvent event;
-      event.kind = FabricEvent::Kind::connection_lost;
-      event.reason = Reason::transport_error;
-      event.key = key;
-      fabric_.events.push_back(event);
-    }
+    for (const ConKey key : keys_)
+      fabric_.events.emplace_back(event::ConnectionLost{key, Reason::transport_error});
   }
 
  private:

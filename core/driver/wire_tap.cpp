@@ -75,30 +75,37 @@ void WireTap::note_sent(InstanceId instance, Nanos now, const Fabric& fabric, co
   recorder_->note(instance, note);
 }
 
-void WireTap::note_received(InstanceId instance, Nanos now, const FabricEvent& event, wire::Bytes data,
+void WireTap::note_received(InstanceId instance, Nanos now, const event::ImmReceived& event, wire::Bytes data,
                             wire::Bytes head) {
   trace::WireReceived note;
   note.now = now;
   note.key = event.key;
-  switch (event.kind) {
-    case FabricEvent::Kind::imm_received:
-      note.op = WireOp::write_imm;
-      note.has_imm = true;
-      break;
-    case FabricEvent::Kind::message_received:
-      note.op = event.has_imm ? WireOp::send_imm : WireOp::send;
-      note.has_imm = event.has_imm;
-      break;
-    case FabricEvent::Kind::key_invalidated:
-      note.op = WireOp::send_inv;
-      note.rkey = event.rkey;
-      break;
-    default:
-      return;
-  }
-  note.imm = note.has_imm ? event.imm : 0;
-  const Payload payload =
-      event.kind == FabricEvent::Kind::message_received ? of_send(head) : of_write(data, head);
+  note.op = WireOp::write_imm;
+  note.has_imm = true;
+  note.imm = event.imm;
+  write(instance, note, of_write(data, head));
+}
+
+void WireTap::note_received(InstanceId instance, Nanos now, const event::MessageReceived& event) {
+  trace::WireReceived note;
+  note.now = now;
+  note.key = event.key;
+  note.op = event.imm ? WireOp::send_imm : WireOp::send;
+  note.has_imm = event.imm.has_value();
+  note.imm = event.imm.value_or(0);
+  write(instance, note, of_send(event.payload));
+}
+
+void WireTap::note_received(InstanceId instance, Nanos now, const event::KeyInvalidated& event) {
+  trace::WireReceived note;
+  note.now = now;
+  note.key = event.key;
+  note.op = WireOp::send_inv;
+  note.rkey = event.rkey;
+  write(instance, note, {});
+}
+
+void WireTap::write(InstanceId instance, trace::WireReceived& note, const Payload& payload) {
   note.length = payload.length;
   note.digest = payload.digest;
   note.head = payload.head;

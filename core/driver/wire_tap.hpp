@@ -17,16 +17,19 @@ class WireTap {
     if (on()) [[unlikely]]
       note_sent(instance, now, fabric, work);
   }
-  // imm_received without payload, message_received, key_invalidated; no other event is noted.
-  void received(InstanceId instance, Nanos now, const FabricEvent& event) {
-    if (on()) [[unlikely]]
-      note_received(instance, now, event, {}, event.bytes);
-  }
-  // imm_received of a request: its data, and what is parsed.
-  void received(InstanceId instance, Nanos now, const FabricEvent& event, wire::Bytes data,
-                wire::Bytes head) {
+  // Of a request: its data, and what is parsed.
+  void received(InstanceId instance, Nanos now, const event::ImmReceived& event, wire::Bytes data = {},
+                wire::Bytes head = {}) {
     if (on()) [[unlikely]]
       note_received(instance, now, event, data, head);
+  }
+  void received(InstanceId instance, Nanos now, const event::MessageReceived& event) {
+    if (on()) [[unlikely]]
+      note_received(instance, now, event);
+  }
+  void received(InstanceId instance, Nanos now, const event::KeyInvalidated& event) {
+    if (on()) [[unlikely]]
+      note_received(instance, now, event);
   }
   void cm(InstanceId instance, Nanos now, ConKey key, trace::WireCmKind kind, bool sent,
           wire::Bytes private_data = {}) {
@@ -42,7 +45,10 @@ class WireTap {
   };
 
   void note_sent(InstanceId, Nanos, const Fabric&, const WorkRequest&);
-  void note_received(InstanceId, Nanos, const FabricEvent&, wire::Bytes data, wire::Bytes head);
+  void note_received(InstanceId, Nanos, const event::ImmReceived&, wire::Bytes data, wire::Bytes head);
+  void note_received(InstanceId, Nanos, const event::MessageReceived&);
+  void note_received(InstanceId, Nanos, const event::KeyInvalidated&);
+  void write(InstanceId, trace::WireReceived&, const Payload&);
   Payload of_write(wire::Bytes data, wire::Bytes head);
   static Payload of_send(wire::Bytes message);
 

@@ -2,10 +2,10 @@
 // callbacks: poll() returns the events.
 //
 // A connection is named by its ConKey, which the caller chooses and never reuses. Whatever happens, a key
-// given to connect() or accept() ends with exactly one connection_closed event, which comes only after
+// given to connect() or accept() ends with exactly one ConnectionClosed event, which comes only after
 // disconnect(key) and only when no work request of the connection is outstanding and none of its memory is in
 // use by the fabric. Events of one connection are reported in order; there is no order between connections.
-// After connection_closed nothing is ever reported for that key again.
+// After ConnectionClosed nothing is ever reported for that key again.
 //
 // In Linux this is the kernel's verbs interface, which rtrs.c wraps (rtrs_cq_qp_create, rtrs_iu_post_recv,
 // rtrs_iu_post_send, rtrs_iu_post_rdma_write_imm, rtrs_post_rdma_write_imm_empty), and rdma_cm
@@ -99,7 +99,7 @@ class Fabric {
   // A key for one request that is posted on `key` after this, which the peer may kill by SEND_WITH_INV. Ends
   // with release_key(). Needs capability `per_io_keys`.
   virtual Result<RemoteKey> make_request_key(ConKey, RegionId, std::size_t offset, std::size_t length) = 0;
-  // Makes the key of a revocable remote key dead; reported as chunk_invalidated{key, cookie}. Needs
+  // Makes the key of a revocable remote key dead; reported as ChunkInvalidated{key, cookie}. Needs
   // capability `invalidation`.
   virtual void invalidate(ConKey, RemoteKeyId, std::uint64_t cookie) = 0;
   // Gives a dead remote key a key that it did not have before, valid for whatever is posted on `key` from now
@@ -128,7 +128,7 @@ class Fabric {
   // `bytes_each` may be 0 for receives that only immediates and empty SENDs consume.
   virtual void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept = 0;
   // Accepts a prefix and returns its length; 0 means try again after the next poll(). Accepts and discards
-  // work requests of a connection whose connection_lost is pending or was reported.
+  // work requests of a connection whose ConnectionLost is pending or was reported.
   virtual std::size_t post(std::span<const WorkRequest>) noexcept = 0;
   // Makes progress and reports what happened.
   virtual std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept = 0;

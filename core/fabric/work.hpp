@@ -7,7 +7,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <type_traits>
+#include <variant>
 
 #include "core/proto/errc.hpp"
 #include "core/proto/ids.hpp"
@@ -32,12 +35,11 @@ struct WorkRequest {
     send_imm,   // SEND of `inline_bytes` with immediate
     send_inv,   // empty SEND that invalidates `rkey` at the peer (protocol section 5.5)
   };
-  ConKey key;
+  ConKey key{};
   Op op = Op::write;
   std::uint8_t part_count = 0;
-  bool signalled =
-      false;  // a good completion is reported as send_done; a failed one always as connection_lost
-  std::uint32_t imm = 0;  // host order
+  bool signalled = false;  // a good completion is reported as SendDone; a failed one always as ConnectionLost
+  std::uint32_t imm = 0;   // host order
   std::uint32_t rkey = 0;
   std::uint64_t remote_addr = 0;
   std::uint64_t cookie = 0;
@@ -47,32 +49,104 @@ struct WorkRequest {
   std::span<const std::byte> inline_bytes{};
 };
 
-struct FabricEvent {
-  enum class Kind : std::uint8_t {
-    connect_requested,  // request, bytes = private data, address_pair, host
-    connected,          // key, bytes = private data of the accept (client only)
-    connect_failed,     // key, reason; for Reason::rejected bytes = private data of the reject
-    connection_lost,    // key, reason: the first sign; at most one a key
-    connection_closed,  // key: the last event of it, only after disconnect(), exactly one
-    imm_received,       // key, imm: a write with immediate arrived, its payload is visible
-    message_received,   // key, bytes = payload; has_imm and imm for a SEND with immediate
-    key_invalidated,    // key, rkey: a SEND_WITH_INV arrived
-    send_done,          // key, cookie
-    chunk_invalidated,  // key, cookie of invalidate(), ok
-  };
-  Kind kind = Kind::connect_requested;
+// What a fabric reports, one struct an event, in the past tense. Bytes are owned by the fabric and valid
+// until its next poll().
+namespace event {
+
+struct ConnectRequested {
+  std::uint32_t request = 0;
+  std::uint32_t address_pair = 0;  // the same for connections between the same two addresses
+  std::uint32_t host = 0;          // digest of the client's address, which limits count by
+  std::span<const std::byte> private_data{};
+};
+// Client only.
+struct Connected {
+  ConKey key{};
+  std::span<const std::byte> private_data{};  // of the accept
+};
+struct ConnectFailed {
+  ConKey key{};
   Reason reason = Reason::none;
-  bool has_imm = false;
-  bool ok = true;
+  std::span<const std::byte> private_data{};  // of the reject, for Reason::rejected
+};
+// The first sign that the connection is gone; at most one a key.
+struct ConnectionLost {
+  ConKey key{};
+  Reason reason = Reason::none;
+};
+// The last event of the key, only after disconnect(), exactly one.
+struct ConnectionClosed {
+  ConKey key{};
+};
+// A write with immediate arrived; its payload is visible.
+struct ImmReceived {
   ConKey key{};
   std::uint32_t imm = 0;
-  std::uint32_t rkey = 0;
-  std::uint32_t request = 0;
-  std::uint32_t address_pair = 0;
-  std::uint32_t host = 0;  // digest of the client's address, which limits count by
-  std::uint64_t cookie = 0;
-  // Owned by the fabric, valid until its next poll().
-  std::span<const std::byte> bytes{};
 };
+// A SEND arrived.
+struct MessageReceived {
+  ConKey key{};
+  std::optional<std::uint32_t> imm;  // of a SEND with immediate
+  std::span<const std::byte> payload{};
+};
+// A SEND_WITH_INV arrived.
+struct KeyInvalidated {
+  ConKey key{};
+  std::uint32_t rkey = 0;
+};
+// A signalled work request completed.
+struct SendDone {
+  ConKey key{};
+  std::uint64_t cookie = 0;
+};
+// invalidate() is done.
+struct ChunkInvalidated {
+  ConKey key{};
+  std::uint64_t cookie = 0;  // of invalidate()
+  bool ok = true;
+};
+
+}  // namespace event
+
+// At most eleven alternatives, up to which std::visit is a switch (g++ 12).
+using FabricEvent =
+    std::variant<event::ImmReceived, event::MessageReceived, event::SendDone, event::ConnectRequested,
+                 event::Connected, event::ConnectFailed, event::ConnectionLost, event::ConnectionClosed,
+                 event::KeyInvalidated, event::ChunkInvalidated>;
+static_assert(std::is_trivially_copyable_v<FabricEvent> && std::variant_size_v<FabricEvent> <= 11);
+
+namespace event {
+
+// The connection that the event is of; null for a connect request, which has no key yet.
+inline const ConKey* key_of(const FabricEvent& event) noexcept {
+  return std::visit(
+      [](const auto& one) -> const ConKey* {
+        if constexpr (requires { one.key; })
+          return &one.key;
+        else
+          return nullptr;
+      },
+      event);
+}
+inline bool is_of(const FabricEvent& event, const ConKey& key) noexcept {
+  const ConKey* const its = key_of(event);
+  return its != nullptr && *its == key;
+}
+
+// Where the bytes of the peer are named in the event; null where it has none.
+inline std::span<const std::byte>* bytes_in(FabricEvent& event) noexcept {
+  return std::visit(
+      [](auto& one) -> std::span<const std::byte>* {
+        if constexpr (requires { one.private_data; })
+          return &one.private_data;
+        else if constexpr (requires { one.payload; })
+          return &one.payload;
+        else
+          return nullptr;
+      },
+      event);
+}
+
+}  // namespace event
 
 }  // namespace rtrs

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/overloaded.hpp"
+
 namespace rtrs::sim {
 
 Result<Region> WatchedFabric::booked(Result<Region> region) {
@@ -11,26 +13,35 @@ Result<Region> WatchedFabric::booked(Result<Region> region) {
 }
 
 void WatchedFabric::tell_crowds(const FabricEvent& event) {
-  switch (event.kind) {
-    case FabricEvent::Kind::connect_requested:
-      return crowds_->asked(event.request, event.host, event.bytes);
-    case FabricEvent::Kind::message_received:
-      return crowds_->named(event.key);
-    case FabricEvent::Kind::connection_lost:
-    case FabricEvent::Kind::connect_failed:
-      return crowds_->lost(event.key);
-    case FabricEvent::Kind::connection_closed:
-      return crowds_->closed(event.key);
-    default:
-      return;
-  }
+  std::visit(Overloaded{
+                 [this](const event::ConnectRequested& one) {
+                   crowds_->asked(one.request, one.host, one.private_data);
+                 },
+                 [this](const event::MessageReceived& one) { crowds_->named(one.key); },
+                 [this](const event::ConnectionLost& one) { crowds_->lost(one.key); },
+                 [this](const event::ConnectFailed& one) { crowds_->lost(one.key); },
+                 [this](const event::ConnectionClosed& one) { crowds_->closed(one.key); },
+                 [](const auto&) {},
+             },
+             event);
+}
+
+void WatchedFabric::closed(ConKey key) {
+  --holdings_.connections;
+  const auto at = std::find(live_.begin(), live_.end(), key);
+  if (at == live_.end()) return;
+  *at = live_.back();
+  live_.pop_back();
 }
 
 void WatchedFabric::tell_connections(const FabricEvent& event, Nanos now) {
-  if (event.kind == FabricEvent::Kind::connected) connections_->up(event.key, now);
-  const bool lost =
-      event.kind == FabricEvent::Kind::connect_failed || event.kind == FabricEvent::Kind::connection_lost;
-  if (lost) connections_->lost(event.key, event.reason);
+  std::visit(Overloaded{
+                 [&](const event::Connected& one) { connections_->up(one.key, now); },
+                 [this](const event::ConnectFailed& one) { connections_->lost(one.key, one.reason); },
+                 [this](const event::ConnectionLost& one) { connections_->lost(one.key, one.reason); },
+                 [](const auto&) {},
+             },
+             event);
 }
 
 std::size_t WatchedFabric::poll(Nanos now, std::span<FabricEvent> events) noexcept {
@@ -38,28 +49,19 @@ std::size_t WatchedFabric::poll(Nanos now, std::span<FabricEvent> events) noexce
   taken_ += count;
   now_ = clock_.true_time(now);
   if (crowds_) crowds_->polled();
+  const auto received = [&, this](ConKey key) { watch_.received(key.path, clock_.true_time(now)); };
   for (const FabricEvent& event : events.first(count)) {
     left_keys_.happened(event);
     if (crowds_) tell_crowds(event);
     if (connections_) tell_connections(event, now);
-    switch (event.kind) {
-      case FabricEvent::Kind::imm_received:
-      case FabricEvent::Kind::message_received:
-      case FabricEvent::Kind::key_invalidated:
-        watch_.received(event.key.path, clock_.true_time(now));
-        break;
-      case FabricEvent::Kind::connection_closed: {
-        --holdings_.connections;
-        const auto at = std::find(live_.begin(), live_.end(), event.key);
-        if (at != live_.end()) {
-          *at = live_.back();
-          live_.pop_back();
-        }
-        break;
-      }
-      default:
-        break;
-    }
+    std::visit(Overloaded{
+                   [&](const event::ImmReceived& one) { received(one.key); },
+                   [&](const event::MessageReceived& one) { received(one.key); },
+                   [&](const event::KeyInvalidated& one) { received(one.key); },
+                   [this](const event::ConnectionClosed& one) { closed(one.key); },
+                   [](const auto&) {},
+               },
+               event);
   }
   return count;
 }

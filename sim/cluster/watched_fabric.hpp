@@ -122,6 +122,7 @@ class WatchedFabric final : public ForwardingFabric {
   Result<Region> booked(Result<Region> region);
   void tell_crowds(const FabricEvent& event);
   void tell_connections(const FabricEvent& event, Nanos now);
+  void closed(ConKey);
   void opened(ConKey key) {
     ++holdings_.connections;
     live_.push_back(key);

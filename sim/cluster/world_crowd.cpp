@@ -31,9 +31,9 @@ void World::crowd_due() {
   std::array<FabricEvent, 16> events;
   const std::size_t count = stranger.sim->poll(now(), events);
   for (const FabricEvent& event : std::span(events).first(count)) {
-    const bool over =
-        event.kind == FabricEvent::Kind::connect_failed || event.kind == FabricEvent::Kind::connection_lost;
-    if (over && std::erase(stranger.open, event.key) != 0) stranger.sim->disconnect(event.key);
+    const bool over = std::holds_alternative<event::ConnectFailed>(event) ||
+                      std::holds_alternative<event::ConnectionLost>(event);
+    if (over && std::erase(stranger.open, *key_of(event)) != 0) stranger.sim->disconnect(*key_of(event));
   }
   if (now() >= stranger.until) {
     stranger.next = kNever;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/overloaded.hpp"
 #include "sim/faults/faults.hpp"
 #include "sim/network/network.hpp"
 
@@ -93,39 +94,41 @@ class Chaos {
 
   void on(NodeId node, const FabricEvent& event, ChoiceSource& choice) {
     Host& host = hosts_[node];
-    if (event.kind == FabricEvent::Kind::connect_requested) {
-      accept(event.request, choice);
+    if (const auto* request = std::get_if<event::ConnectRequested>(&event)) {
+      accept(request->request, choice);
       return;
     }
-    const auto found = host.cons.find(event.key.epoch);
+    const ConKey key = *event::key_of(event);
+    const auto found = host.cons.find(key.epoch);
     if (found == host.cons.end()) {
       ++after_closed;
       return;
     }
     Con& con = found->second;
-    switch (event.kind) {
-      case FabricEvent::Kind::connected:
-        con.connected = true;
-        std::memcpy(&con.remote_key, event.bytes.data(), sizeof con.remote_key);
-        break;
-      case FabricEvent::Kind::connect_failed:
-      case FabricEvent::Kind::connection_lost:
-        con.lost = true;
-        if (!con.disconnected) network.disconnect(node, event.key, choice);
-        con.disconnected = true;
-        break;
-      case FabricEvent::Kind::connection_closed:
-        ++closed;
-        network.release_key(node, con.remote_key.id);
-        host.cons.erase(found);
-        break;
-      case FabricEvent::Kind::imm_received:
-        check(node, con, event.imm);
-        network.post_receive(node, event.key, 1, 0, choice);
-        break;
-      default:
-        break;
-    }
+    const auto lose = [&, this] {
+      con.lost = true;
+      if (!con.disconnected) network.disconnect(node, key, choice);
+      con.disconnected = true;
+    };
+    std::visit(Overloaded{
+                   [&](const event::Connected& one) {
+                     con.connected = true;
+                     std::memcpy(&con.remote_key, one.private_data.data(), sizeof con.remote_key);
+                   },
+                   [&](const event::ConnectFailed&) { lose(); },
+                   [&](const event::ConnectionLost&) { lose(); },
+                   [&, this](const event::ConnectionClosed&) {
+                     ++closed;
+                     network.release_key(node, con.remote_key.id);
+                     host.cons.erase(found);
+                   },
+                   [&, this](const event::ImmReceived& one) {
+                     check(node, con, one.imm);
+                     network.post_receive(node, key, 1, 0, choice);
+                   },
+                   [](const auto&) {},
+               },
+               event);
   }
 
   void check(NodeId node, Con& con, std::uint32_t imm) {

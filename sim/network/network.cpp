@@ -139,12 +139,10 @@ void Network::happened(NetworkEvent h) {
   monitor_.on(h);
 }
 
-Network::Pending& Network::report(NodeId node_id, FabricEvent::Kind kind, QpId qp) {
-  Node& node = nodes_[node_id];
-  Pending& pending = node.events.emplace_back();
-  pending.event.kind = kind;
+Network::Pending& Network::report(NodeId node_id, QpId qp, const FabricEvent& event) {
+  Pending& pending = nodes_[node_id].events.emplace_back();
+  pending.event = event;
   pending.qp = qp;
-  if (qp != kNone) pending.event.key = qps_[qp].key;
   return pending;
 }
 
@@ -152,7 +150,7 @@ void Network::report_lost(QpId id, Reason reason) {
   Qp& qp = qps_[id];
   if (qp.lost_reported || qp.state == Qp::State::closing || qp.state == Qp::State::closed) return;
   qp.lost_reported = true;
-  report(qp.node, FabricEvent::Kind::connection_lost, id).event.reason = reason;
+  report(qp.node, id, event::ConnectionLost{qp.key, reason});
 }
 
 std::size_t Network::poll(NodeId node_id, std::span<FabricEvent> out) {
@@ -163,14 +161,16 @@ std::size_t Network::poll(NodeId node_id, std::span<FabricEvent> out) {
   for (std::size_t i = 0; i < count; ++i) {
     const Pending& pending = node.events[node.first + i];
     out[i] = pending.event;
-    out[i].bytes = pool_[pending.payload];
-    if (pending.payload != kNoPayload) node.held.push_back(pending.payload);
+    if (pending.payload != kNoPayload) {
+      if (auto* const bytes = bytes_in(out[i])) *bytes = pool_[pending.payload];
+      node.held.push_back(pending.payload);
+    }
     if (pending.arrival) {
       NetworkEvent h;
       h.kind = NetworkEvent::Kind::reported;
       h.qp = pending.qp;
       h.op = pending.op;
-      h.imm = pending.event.imm;
+      h.imm = pending.imm;
       h.length = pending.length;
       h.wr = pending.serial;
       happened(h);
@@ -191,7 +191,7 @@ bool Network::holds_message(NodeId node_id, std::size_t path) const noexcept {
   const Node& node = nodes_[node_id];
   return std::any_of(
       node.events.begin() + static_cast<std::ptrdiff_t>(node.first), node.events.end(),
-      [path](const Pending& pending) { return pending.arrival && pending.event.key.path == path; });
+      [path](const Pending& pending) { return pending.arrival && key_of(pending.event)->path == path; });
 }
 
 LinkId Network::link(NodeId client, std::uint32_t client_port, NodeId server, std::uint32_t server_port) {

@@ -117,7 +117,7 @@ class Network {
   void connect(NodeId, ConKey, std::uint32_t port, NodeId peer, std::uint32_t peer_port,
                std::uint16_t service, const ConnectionParams&, std::span<const std::byte> data,
                ChoiceSource&);
-  // Reports connect_failed without a network having been asked.
+  // Reports ConnectFailed without a network having been asked.
   void fail_connect(NodeId, ConKey, Reason, ChoiceSource&);
   void accept(NodeId, std::uint32_t request, ConKey, const ConnectionParams&, std::span<const std::byte> data,
               ChoiceSource&);
@@ -148,7 +148,7 @@ class Network {
       ghost,        // ghosts_[arg]
       datagram,     // datagrams_[arg]
       cm_retry,     // connect request of qp
-      close,        // qp: report connection_closed
+      close,        // qp: report ConnectionClosed
       heal,         // link `qp`, way `arg`
       broken_peer,  // qp learns that the peer refused it
       rnr,          // qp may have waited too long for a receive of the peer
@@ -186,6 +186,7 @@ class Network {
     bool arrival = false;      // of a message, and then:
     std::uint64_t serial = 0;  // among the arrivals of the queue pair
     WorkRequest::Op op = WorkRequest::Op::write;
+    std::uint32_t imm = 0;
     std::uint32_t length = 0;
   };
   struct Node {
@@ -302,7 +303,7 @@ class Network {
   // network.cpp
   void schedule(Nanos time, Event::Kind, std::uint32_t qp, std::uint32_t arg = 0);
   void happened(NetworkEvent);
-  Pending& report(NodeId, FabricEvent::Kind, QpId);
+  Pending& report(NodeId, QpId, const FabricEvent&);
   void report_lost(QpId, Reason);
   Nanos draw_latency(const Link&, ChoiceSource&, Label);
   bool is_cut(LinkId link, Way way) const noexcept {

@@ -70,9 +70,7 @@ void Network::connect_failed(QpId id, Reason reason, PayloadId data) {
   h.kind = NetworkEvent::Kind::connect_failed;
   h.qp = id;
   happened(h);
-  Pending& pending = report(qp.node, FabricEvent::Kind::connect_failed, id);
-  pending.event.reason = reason;
-  pending.payload = data;
+  report(qp.node, id, event::ConnectFailed{qp.key, reason, {}}).payload = data;
 }
 
 void Network::on_cm_retry(QpId id, ChoiceSource& choice) {
@@ -196,12 +194,12 @@ void Network::on_request(const Datagram& datagram, ChoiceSource& choice) {
   h.qp = datagram.from;
   h.node = info.server;
   happened(h);
-  Pending& pending = report(info.server, FabricEvent::Kind::connect_requested, kNone);
-  pending.event.request = client.request;
-  pending.event.address_pair =
+  event::ConnectRequested requested;
+  requested.request = client.request;
+  requested.address_pair =
       (info.client * 31 + info.client_port) * 65537 + info.server * 257 + info.server_port + 1;
-  pending.event.host = info.client + 1;
-  pending.payload = datagram.data;
+  requested.host = info.client + 1;
+  report(info.server, kNone, requested).payload = datagram.data;
 }
 
 bool Network::is_open_request(NodeId node, std::uint32_t id) const noexcept {
@@ -270,7 +268,7 @@ void Network::on_reply(const Datagram& datagram, ChoiceSource& choice) {
     h.qp = datagram.to;
     h.peer = datagram.from;
     happened(h);
-    report(client.node, FabricEvent::Kind::connected, datagram.to).payload = datagram.data;
+    report(client.node, datagram.to, event::Connected{client.key, {}}).payload = datagram.data;
     unstick(datagram.from, choice);
     return;
   }

@@ -6,7 +6,7 @@
 namespace rtrs::sim {
 namespace {
 
-using Kinds = std::vector<FabricEvent::Kind>;
+using Kinds = std::vector<Seen::Kind>;
 
 TEST_F(NetworkTest, NobodyListens) {
   client->connect(kClientKey, {"n0.p0", "n1.p0", 999}, {64, 64}, {});

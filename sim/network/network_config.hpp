@@ -13,8 +13,8 @@ struct Rates {
   std::uint32_t torn_write = 0;         // part of a write is visible for a while before the rest
   std::uint32_t rnr_placement = 0;      // payload lands although its immediate finds no receive
   std::uint32_t ghost_delay = 0;        // a message of a dead queue pair arrives much later
-  std::uint32_t slow_drain = 0;         // connection_closed comes seconds after disconnect
-  std::uint32_t late_placement = 0;     // a write lands between disconnect and connection_closed
+  std::uint32_t slow_drain = 0;         // ConnectionClosed comes seconds after disconnect
+  std::uint32_t late_placement = 0;     // a write lands between disconnect and ConnectionClosed
   std::uint32_t qp_error = 0;           // a queue pair breaks, tried for each delivery
   std::uint32_t request_lost = 0, request_late = 0;
   std::uint32_t reply_lost = 0, reply_late = 0;
@@ -56,7 +56,7 @@ struct NetworkConfig {
   Nanos cm_timeout = seconds(2);         // a connect request is repeated after this
   bool strict_send_queue =
       false;  // like verbs: unsignalled work keeps its place until a later signalled one ends
-  std::uint32_t cm_retries = 7;      // times; then connect_failed{connect_timeout}
+  std::uint32_t cm_retries = 7;      // times; then ConnectFailed{connect_timeout}
   Nanos info_cut_hold = seconds(5);  // mean, at least a tenth of it
   Nanos rnr_budget = 0;              // a receive that is missing for this long breaks the requester; 0: never
   // Each connection is slower than its link by up to this, drawn anew with a chance of one in `channel_turns`

@@ -49,7 +49,7 @@ struct NetworkEvent {
     link_healed,        // link, way
     qp_broken,          // qp, ending: first failure; qp can do nothing any more
     qp_disconnected,    // qp: the application asked
-    qp_closed,          // qp: connection_closed was reported
+    qp_closed,          // qp: ConnectionClosed was reported
     request_sent,       // qp: REQ, once
     request_seen,       // qp of the client, node: the application of `node` saw the connect request
     established,        // qp, peer: reported to the client

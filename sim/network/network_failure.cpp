@@ -54,9 +54,10 @@ void Network::complete_until(QpId id, std::uint64_t until) {
     h.qp = id;
     h.wr = serial;
     happened(h);
-    Pending& done = report(qp.node, FabricEvent::Kind::send_done, id);
-    if (wr.local_invalidate) done.event.kind = FabricEvent::Kind::chunk_invalidated;
-    done.event.cookie = wr.cookie;
+    if (wr.local_invalidate)
+      report(qp.node, id, event::ChunkInvalidated{qp.key, wr.cookie, true});
+    else
+      report(qp.node, id, event::SendDone{qp.key, wr.cookie});
   }
   qp.completed = until;
   if (!config_.strict_send_queue) qp.retired = until;
@@ -274,7 +275,7 @@ void Network::on_close(QpId id, ChoiceSource& choice) {
   qp.state = Qp::State::closed;
   drop_queue(id);
   nodes_[qp.node].by_key.erase(packed(qp.key));
-  report(qp.node, FabricEvent::Kind::connection_closed, id);
+  report(qp.node, id, event::ConnectionClosed{qp.key});
   NetworkEvent h;
   h.kind = NetworkEvent::Kind::qp_closed;
   h.qp = id;

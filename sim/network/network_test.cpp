@@ -6,7 +6,7 @@
 namespace rtrs::sim {
 namespace {
 
-using Kinds = std::vector<FabricEvent::Kind>;
+using Kinds = std::vector<Seen::Kind>;
 
 TEST_F(NetworkTest, WriteWithImmediateArrivesWithItsPayload) {
   connect();

@@ -318,20 +318,20 @@ void Network::arrived(QpId responder_id, QpId requester, std::uint64_t serial, W
   h.flag = takes_receive(wr.op, config_.capabilities);
   happened(h);
   if (wr.op == WorkRequest::Op::write) return;
-  Pending& pending = report(responder.node, FabricEvent::Kind::imm_received, responder_id);
+  Pending& pending = report(responder.node, responder_id, event::ImmReceived{responder.key, wr.imm});
   pending.arrival = true;
   pending.serial = responder.arrivals++;
   pending.op = wr.op;
   pending.length = wr.length;
   if (wr.op == WorkRequest::Op::send_inv) {
-    pending.event.kind = FabricEvent::Kind::key_invalidated;
-    pending.event.rkey = wr.rkey;
+    pending.event = event::KeyInvalidated{responder.key, wr.rkey};
     return;
   }
-  pending.event.imm = wr.imm;
-  pending.event.has_imm = wr.op != WorkRequest::Op::send;
+  pending.imm = wr.imm;
   if (wr.op == WorkRequest::Op::write_imm) return;
-  pending.event.kind = FabricEvent::Kind::message_received;
+  event::MessageReceived message{responder.key, {}, {}};
+  if (wr.op == WorkRequest::Op::send_imm) message.imm = wr.imm;
+  pending.event = message;
   pending.payload = wr.payload;
   wr.payload = kNoPayload;
 }
@@ -359,7 +359,7 @@ void Network::invalidate(NodeId node, ConKey key, RemoteKeyId remote_key, std::u
   if (!config_.capabilities.done_means_delivered) {
     // No operation of a send queue here: the registration is simply taken back.
     revoke(node, remote_key);
-    report(node, FabricEvent::Kind::chunk_invalidated, id).event.cookie = cookie;
+    report(node, id, event::ChunkInvalidated{key, cookie, true});
     return;
   }
   Wr wr;

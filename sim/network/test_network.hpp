@@ -8,17 +8,16 @@
 #include <string_view>
 #include <vector>
 
+#include "core/fabric/test_seen_event.hpp"
 #include "sim/network/sim_fabric.hpp"
 
 namespace rtrs::sim {
 
-struct Seen : FabricEvent {
-  std::string text;
-};
+using Seen = test::SeenEvent;
 
 class NetworkTest : public ::testing::Test {
  protected:
-  using Kind = FabricEvent::Kind;
+  using Kind = Seen::Kind;
   static constexpr ConKey kClientKey{0, 1, 1};
   static constexpr ConKey kServerKey{3, 1, 9};
 
@@ -46,13 +45,7 @@ class NetworkTest : public ::testing::Test {
     std::vector<Seen> all;
     std::array<FabricEvent, 4> batch;
     while (const std::size_t count = fabric.poll(network.now(), batch)) {
-      for (const FabricEvent& event : std::span(batch).first(count)) {
-        Seen seen;
-        static_cast<FabricEvent&>(seen) = event;
-        seen.text.assign(reinterpret_cast<const char*>(event.bytes.data()), event.bytes.size());
-        seen.bytes = {};
-        all.push_back(std::move(seen));
-      }
+      for (const FabricEvent& event : std::span(batch).first(count)) all.push_back(test::seen(event));
     }
     return all;
   }

@@ -9,7 +9,7 @@
 namespace rtrs::sim {
 
 struct Holdings {
-  std::int64_t connections = 0;  // keys given to connect() or accept() that have not seen connection_closed
+  std::int64_t connections = 0;  // keys given to connect() or accept() that have not seen ConnectionClosed
   std::int64_t regions = 0;
   std::int64_t remote_keys = 0;
   bool operator==(const Holdings&) const = default;

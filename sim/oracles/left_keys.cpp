@@ -18,14 +18,16 @@ void LeftKeys::asked(ConKey key, std::span<const std::byte> con_req) {
 }
 
 void LeftKeys::happened(const FabricEvent& event) {
-  if (event.kind == FabricEvent::Kind::connected && event.key.con == 0) {
-    const auto response = wire::parse_conn_rsp(event.bytes);
-    Path& path = path_of(event.key);
+  if (const auto* connected = std::get_if<event::Connected>(&event)) {
+    if (connected->key.con != 0) return;
+    const auto response = wire::parse_conn_rsp(connected->private_data);
+    Path& path = path_of(connected->key);
     path.keys_stay = path.asked && response && (response.value.flags & wire::kConnRspKeysStay) != 0;
-  } else if (event.kind == FabricEvent::Kind::key_invalidated) {
-    for (Key& key : keys_) key.excused = key.excused || (key.con == event.key && key.rkey == event.rkey);
-  } else if (event.kind == FabricEvent::Kind::connection_lost) {
-    lost(event.key);
+  } else if (const auto* invalidated = std::get_if<event::KeyInvalidated>(&event)) {
+    for (Key& key : keys_)
+      key.excused = key.excused || (key.con == invalidated->key && key.rkey == invalidated->rkey);
+  } else if (const auto* gone = std::get_if<event::ConnectionLost>(&event)) {
+    lost(gone->key);
   }
 }
 
