@@ -1,9 +1,11 @@
-// O24, and what O20 asks of connections: histories that they must refuse, and ones that they must accept.
+// O24, and what O20 asks of connections and of closing: histories that they must refuse, and ones that they
+// must accept.
 #include "sim/oracles/connection_watch.hpp"
 
 #include <gtest/gtest.h>
 
 #include "conformance/sim/test_judge.hpp"
+#include "sim/oracles/close_watch.hpp"
 
 namespace rtrs::sim {
 
@@ -158,6 +160,28 @@ TEST(ConnectionWatch, AnOldLossExplainsNothing) {
   one.watch.accepted(con(0, 2));
   one.watch.news(0, PathState::closing, Reason::peer_closed, 0, seconds(4));
   EXPECT_TRUE(fails_with(one.judge, Oracle::losses));
+}
+
+TEST(CloseWatch, WhoHasNotClosedAfterItsBoundIsFound) {
+  for (const bool ended : {false, true}) {
+    Judge judge;
+    CloseWatch watch(judge, "client 1", seconds(10), seconds(3), seconds(2));
+    const Nanos bound = seconds(ended ? 15 : 13);
+    watch.check(ended, bound);
+    EXPECT_FALSE(judge.failed());
+    watch.check(ended, bound + kLater);
+    EXPECT_TRUE(fails_with(judge, Oracle::promises));
+  }
+}
+
+TEST(CloseWatch, TheBoundCountsFromTheEndOfAPause) {
+  Judge judge;
+  CloseWatch watch(judge, "client 1", seconds(10), seconds(3), seconds(2));
+  watch.paused(seconds(20));
+  watch.check(false, seconds(23));
+  EXPECT_FALSE(judge.failed());
+  watch.check(false, seconds(23) + kLater);
+  EXPECT_TRUE(fails_with(judge, Oracle::promises));
 }
 
 }  // namespace rtrs::sim

@@ -83,7 +83,9 @@ namespace rtrs::sim {
   /* And with a fifth. */                                                                         \
   X(disk) /* block devices: what their applications and operators do, how their servers die */    \
   /* And with a sixth. */                                                                         \
-  X(cruel) /* options that leave no slack: short times, small limits, all paths lost at once */
+  X(cruel) /* options that leave no slack: short times, small limits, all paths lost at once */   \
+  /* And with a seventh. */                                                                       \
+  X(closing) /* clients and servers that are closed in the middle of it all, and come back */
 
 enum class Label : std::uint16_t {
 #define RTRS_SIM_LABEL(name) name,
@@ -215,18 +217,20 @@ class SeededChoice final : public ChoiceSource {
         late_(seed ^ 0x6c61746500000000ULL),
         hang_(seed ^ 0x9e3779b97f4a7c15ULL),
         disk_(seed ^ 0xd1b54a32d192ed03ULL),
-        cruel_(seed ^ 0x637275656c000161ULL) {}
+        cruel_(seed ^ 0x637275656c000161ULL),
+        closing_(seed ^ 0x636c6f73696e6701ULL) {}
 
  protected:
   std::uint32_t choose(std::uint32_t n, Label) override;
 
  private:
   std::uint64_t state_;
-  std::uint64_t rare_;   // of the labels from rare_swarm on
-  std::uint64_t late_;   // of those from dead_link on
-  std::uint64_t hang_;   // of those from hang on
-  std::uint64_t disk_;   // of those from disk on
-  std::uint64_t cruel_;  // of those from cruel on
+  std::uint64_t rare_;     // of the labels from rare_swarm on
+  std::uint64_t late_;     // of those from dead_link on
+  std::uint64_t hang_;     // of those from hang on
+  std::uint64_t disk_;     // of those from disk on
+  std::uint64_t cruel_;    // of those from cruel on
+  std::uint64_t closing_;  // of those from closing on
 };
 
 // Plays a choice log, then only calm choices. The draws are not owned.

@@ -67,6 +67,8 @@ std::string described(const Journal::Entry& entry) {
       return "restarted";
     case Journal::Kind::paused:
       return "paused until " + to_seconds(entry.a);
+    case Journal::Kind::closing:
+      return "is told to close";
     case Journal::Kind::operated: {
       constexpr const char* kNames[] = {"disconnects", "reconnects",        "removes",
                                         "adds",        "changes policy of", "disconnects at the server"};

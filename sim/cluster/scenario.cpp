@@ -12,6 +12,8 @@ namespace rtrs::sim {
 namespace {
 
 constexpr std::uint32_t kHeaderBytes = 4096;
+// Exponential draws reach at most eight means beyond their minimum.
+constexpr Nanos kTail = 9;
 
 // Each option is a group of its own, so that a choice log stays in step when one of them is changed.
 template <class T, std::size_t N>
@@ -287,6 +289,15 @@ void draw_other_server(Scenario& s) {
   s.other_server = s.client.seed / 73'728 % 5 == 1;
 }
 
+// Where the judge knows what a life left to the next one.
+void draw_closings(ChoiceSource& choice, Scenario& s) {
+  const ScopedGroup group(choice, Label::option);
+  if (!choice.hits(15, 100, Label::closing) || s.same_identity || s.other_server) return;
+  s.close_gap = s.safety / (1 + choice.draw(4, Label::closing));
+  const std::array<Nanos, 4> times{s.client.close_timeout, 2 * s.interval, s.interval / 2, 0};
+  s.client.close_timeout = times[choice.draw(times.size(), Label::closing)];
+}
+
 }  // namespace
 
 Scenario draw_scenario(ChoiceSource& choice) {
@@ -315,6 +326,7 @@ Scenario draw_scenario(ChoiceSource& choice) {
   draw_disks(choice, s);
   draw_cruelty(choice, s);
   draw_other_server(s);
+  draw_closings(choice, s);
   return s;
 }
 
@@ -332,9 +344,11 @@ void take_fence_away(Scenario& s) {
   s.fenced = s.fence_off = true;
 }
 
+Nanos drain_bound(const Scenario& s) {
+  return kTail * s.network.slow_drain_hold + s.network.drain + s.network.channel_spread;
+}
+
 LivenessBound liveness_bound(const Scenario& s) {
-  // Exponential draws reach at most eight means beyond their minimum.
-  constexpr Nanos kTail = 9;
   LivenessBound bound;
   const auto dead = [](const HeartbeatConfig& h) { return (h.missed_max + 2) * h.interval; };
   const Nanos silence = std::max(dead(s.client.heartbeat), dead(s.server.heartbeat));
@@ -342,7 +356,7 @@ LivenessBound liveness_bound(const Scenario& s) {
   const Nanos storage = s.storage.longest();
   const Nanos apart = s.network.channel_spread;
   bound.detect = std::max(budget, silence) + s.network.rnr_budget + apart;
-  bound.teardown = kTail * s.network.slow_drain_hold + s.network.drain + storage + apart;
+  bound.teardown = drain_bound(s) + storage;
   bound.stale = std::max(silence, s.server.handshake_timeout) + bound.teardown;
   bound.lead = s.client.lead_head_start == kNever ? 0 : s.paths * s.client.lead_head_start;
   bound.attempt = s.client.reconnect_max + s.client.reconnect_jitter + s.client.connect_timeout +

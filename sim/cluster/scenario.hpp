@@ -78,6 +78,7 @@ struct Scenario {
   ClockRate client_clock, server_clock;
   bool same_identity = false;  // a client that died comes back with the uuids that it had
   Nanos admin_gap = kNever;    // between operations of an operator, mean
+  Nanos close_gap = kNever;    // between closings of a client or the server, which comes back, mean
   // The server never executes a request after the client gave its path up: replays wait for proof.
   bool fenced = true;
   // A directed world: what happens besides the load. `safety` bounds how long its waits may take.
@@ -126,5 +127,7 @@ struct LivenessBound {
   std::string describe() const;
 };
 LivenessBound liveness_bound(const Scenario&);
+// From the end of a connection, asked for by its user, to the last event of it.
+Nanos drain_bound(const Scenario&);
 
 }  // namespace rtrs::sim

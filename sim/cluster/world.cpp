@@ -224,7 +224,8 @@ Nanos World::wake(const Node& node, Nanos deadline, Nanos timer) const {
 }
 
 Nanos World::next_time() {
-  Nanos next = std::min({network_.next_time(), storage_.next_time(), faults_.next_time(), next_operation_});
+  Nanos next = std::min(
+      {network_.next_time(), storage_.next_time(), faults_.next_time(), next_operation_, next_closing_});
   if (server_.up) {
     next = std::min(next,
                     wake(server_, server_.driver->next_deadline(), server_.driver->transport().next_timer()));
@@ -235,6 +236,7 @@ Nanos World::next_time() {
   for (const auto& client : clients_) {
     if (!client->up) continue;
     next = std::min(next, wake(*client, client->driver->next_deadline(), client->driver->next_timer()));
+    if (client->leaving) continue;
     if (!client->wanted.empty() && client->under_way < client->buffers.size() && takes_requests(*client))
       next = std::min(next, std::max(now(), client->paused_until));
     if (client->next_submit != kNever && (client->left > 0) && takes_requests(*client))
@@ -264,6 +266,7 @@ bool World::step() {
   if (disks_time() <= now()) disks_due();
   poll_nodes();
   if (other_server_ != nullptr) other_server_->poll();
+  closings_due();
   script_due();
   for (std::uint32_t index = 0; index < clients_.size(); ++index) submit_due(index);
   if (scenario_.liar == kNone) keys_.refused(network_.stats().refused, now());
@@ -316,6 +319,7 @@ void World::carry_out(const WorldFault& fault) {
   if (fault.kind == WorldFault::Kind::pause) {
     node.paused_until = std::max(node.paused_until, fault.until);
     node.hearts->resumed(node.paused_until);
+    if (node.closing) node.closing->paused(node.clock.local_time(node.paused_until));
     const auto& heart = fault.node == 0 ? scenario_.server.heartbeat : scenario_.client.heartbeat;
     const bool dead = fault.until - now() > (heart.missed_max + 2) * heart.interval;
     judge_.mark(dead ? Mark::paused_dead_time : Mark::short_pause);
@@ -337,7 +341,8 @@ void World::carry_out(const WorldFault& fault) {
     return start_server();
   }
   note(Journal::Kind::crashed, fault.node);
-  node.up = false;
+  node.up = node.comes_back = false;
+  node.closing.reset();
   if (disks_ != nullptr) disks_die(fault.node);
   if (fault.node == 0) {
     if (in_storage() != 0) judge_.mark(Mark::work_lost);

@@ -29,6 +29,7 @@
 #include "sim/network/preflush_fabric.hpp"
 #include "sim/network/sim_fabric.hpp"
 #include "sim/oracles/client_promises.hpp"
+#include "sim/oracles/close_watch.hpp"
 #include "sim/oracles/data_integrity.hpp"
 #include "sim/oracles/exactly_once.hpp"
 #include "sim/oracles/heartbeat_watch.hpp"
@@ -75,6 +76,8 @@ class World : private ServerUser {
     std::unique_ptr<Recorder> recorder;
     std::unique_ptr<HeartbeatWatch> hearts;
     unsigned starts = 0;
+    std::optional<CloseWatch> closing;  // it was told to close
+    bool comes_back = false;            // after that
   };
   static constexpr std::uint32_t kMaxUnits = 8;  // of a request
   struct Buffer {
@@ -237,6 +240,12 @@ class World : private ServerUser {
   bool devices_open();
   void check_closed_disks();
 
+  // world_closings.cpp
+  void begin_close(ClientNode&), begin_shutdown();
+  void closings_due();
+  void close_somebody();
+  bool finish_closings();
+
   void draw_limits(), settle_limits(), restart_now(NodeId);  // world_limits.cpp
 
   // world_crowd.cpp
@@ -340,7 +349,7 @@ class World : private ServerUser {
   Stranger stranger_;
   std::unique_ptr<OtherServer> other_server_;  // null: there is none
   std::vector<WorldFault> world_faults_;
-  Nanos next_operation_ = kNever;
+  Nanos next_operation_ = kNever, next_closing_ = kNever;
   bool script_on_ = false;
   std::size_t script_at_ = 0;  // the step that is next
   Nanos script_since_ = 0;     // when the one before was over

@@ -45,8 +45,7 @@ void World::act(const Step& step) {
       return client != nullptr ? rejoin(*client) : void();
     case Verb::retire:
       if (!server_.up) return;
-      server_.retired = true;
-      return server_.driver->close(*server_.fabric, now(server_));
+      return begin_shutdown();
     case Verb::expel:
       for (std::uint16_t session = 0; server_.up && session < server_.session_of.size(); ++session)
         if (server_.session_of[session] == step.client - 1)
@@ -92,11 +91,10 @@ void World::act(const Step& step) {
 
 void World::leave(ClientNode& client) {
   client.leaving = true;
-  client.promises->leaves();
   client.left = 0;
   client.wanted.clear();
   client.disk_steps.clear();
-  client.driver->close(*client.fabric, now(client));
+  begin_close(client);
 }
 
 // What an application gives back when its session has closed; nothing is left then.

@@ -250,10 +250,7 @@ void World::close() {
   note(Journal::Kind::phase, 0, 4);
   closing_ = true;
   const LivenessBound bound = liveness_bound(scenario_);
-  for (const auto& client : clients_) {
-    client->promises->leaves();
-    client->driver->close(*client->fabric, now(*client));
-  }
+  for (const auto& client : clients_) begin_close(*client);
   const auto closed = [this] {
     return std::all_of(clients_.begin(), clients_.end(),
                        [](const auto& client) { return client->driver->closed(); });
@@ -263,7 +260,7 @@ void World::close() {
   const auto empty = [this] { return server_.driver->transport().session_count() == 0; };
   if (!run_while(now() + bound.stale + bound.detect, empty))
     return stalled("the server keeps sessions of closed clients");
-  server_.driver->close(*server_.fabric, now(server_));
+  begin_shutdown();
   if (!run_while(now() + bound.stale, [this] { return server_.driver->closed(); }))
     return stalled("the server does not close");
   check_holdings(judge_, now(), "closed server", server_.fabric->holdings(), Holdings{});
@@ -296,9 +293,11 @@ void World::play() {
   note(Journal::Kind::phase, 0, 1);
   faults_.arm(network_, choice_);
   if (scenario_.admin_gap != kNever) next_operation_ = now() + scenario_.admin_gap;
+  if (scenario_.close_gap != kNever) next_closing_ = now() + scenario_.close_gap;
   script_on_ = true;
   if (!scenario_.faults_from_start) script_since_ = now();
   if (scenario_.directed ? !follow_script() : !run_until(now() + scenario_.safety)) return;
+  if (!finish_closings()) return;
   note(Journal::Kind::phase, 0, 2);
   heal();
   liveness();

@@ -110,7 +110,12 @@ namespace rtrs::sim {
   X(few_events, "a fabric that reports few events a poll")                       \
   X(pathless_submit, "a request was submitted while no path was connected")      \
   X(astray, "a session was at a server of a mistaken address")                   \
-  X(joined_astray, "a path joined what its client had left at its server, beside another server")
+  X(joined_astray,                                                               \
+    "a path joined what its client had left at its server, beside another "      \
+    "server")                                                                    \
+  X(left_busy, "a client was closed with requests under way")                    \
+  X(left_dead, "a client was closed with requests and without a path")           \
+  X(shut_down, "a server with sessions was closed")
 
 enum class Mark : std::uint8_t {
 #define RTRS_SIM_MARK(name, text) name,
