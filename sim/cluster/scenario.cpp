@@ -298,6 +298,14 @@ void draw_closings(ChoiceSource& choice, Scenario& s) {
   s.client.close_timeout = times[choice.draw(times.size(), Label::closing)];
 }
 
+// Behind the name of an export stands another file, or another disk, when its server comes back.
+void draw_other_disks(ChoiceSource& choice, Scenario& s) {
+  const ScopedGroup group(choice, Label::option);
+  s.disks_change = choice.hits(60, 100, Label::closing) && s.workload.disks != 0;
+  // Its server has to come back now and then.
+  if (s.disks_change && s.close_gap == kNever && !s.other_server) s.close_gap = s.safety / 4;
+}
+
 }  // namespace
 
 Scenario draw_scenario(ChoiceSource& choice) {
@@ -327,6 +335,7 @@ Scenario draw_scenario(ChoiceSource& choice) {
   draw_cruelty(choice, s);
   draw_other_server(s);
   draw_closings(choice, s);
+  draw_other_disks(choice, s);
   return s;
 }
 

@@ -27,6 +27,28 @@ void World::make_disks() {
   }
 }
 
+// The server comes back, and has not opened anything yet.
+void World::change_disks() {
+  if (!scenario_.disks_change || healed_) return;
+  for (const auto& [name, disk] : disks_->all()) {
+    switch (choice_.draw(4, Label::closing)) {
+      case 1:
+        judge_.mark(Mark::disk_exchanged);
+        disks_->exchange(name);
+        break;
+      case 2:
+        disks_->resize(name, kSectorsOfADisk / 2 + choice_.draw(kSectorsOfADisk, Label::closing));
+        break;
+      case 3:
+        judge_.mark(Mark::disk_reshaped);
+        disks_->reshape(disks_->at(name));
+        break;
+      default:
+        break;
+    }
+  }
+}
+
 std::size_t World::in_storage() const noexcept {
   return storage_.under_way() + (disks_ != nullptr ? disks_->under_way() : 0);
 }

@@ -171,7 +171,7 @@ void DiskBook::reverted(const std::string& disk, std::size_t sector, std::uint64
   Expected& known = expected_[disk][sector];
   const auto& any = known.any_of;
   const bool expected = std::find(any.begin(), any.end(), content) != any.end();
-  expect(expected || !known.durable || disks_.at(disk).memory,
+  expect(expected || !known.durable || disks_.at(disk).forgets(),
          "sector " + std::to_string(sector) + " of " + disk + " is durable, and lost");
   if (expected) return;
   known.any_of.push_back(content);
@@ -211,7 +211,7 @@ void DiskBook::judge_flush(const Io& io, std::uint16_t error) {
     if (loss.device != io.device) continue;
     // A memory device keeps until its server dies what was flushed, no longer: this answer may come from
     // there.
-    const bool outlived = disks_.at(io.disk).memory && io.deaths < loss.deaths && error == 0;
+    const bool outlived = disks_.at(io.disk).forgets() && io.deaths < loss.deaths && error == 0;
     if (outlived && loss.acked < io.moment) loss.told = 0;
     if (outlived) continue;
     if (error != 0) loss.told = std::min(loss.told, disks_.moment());
@@ -225,7 +225,7 @@ void DiskBook::judge_flush(const Io& io, std::uint16_t error) {
     // Of a sector whose content is one of several nobody can say that it is durable. Nor is a memory disk,
     // which loses with its server what was flushed; nothing more is owed for what was acknowledged before the
     // flush.
-    if (disk.memory && known.acked < io.moment) known.acked = 0;
+    if (disk.forgets() && known.acked < io.moment) known.acked = 0;
     if (known.changes != io.seen[sector] || disk.forgotten[sector]) continue;
     known.durable = true;
     known.acked = 0;
@@ -271,7 +271,7 @@ void DiskBook::expect_change(const Io& io, std::uint32_t number, bool good) {
     // An answer may have left a server that died with what it had not made durable.
     const bool cut = io.cuts != disks_.cuts();
     const BlockDisk& disk = disks_.at(io.disk);
-    const bool safe = !disk.memory && (io.piece.fua || !disk.volatile_cache);
+    const bool safe = !disk.forgets() && (io.piece.fua || !disk.volatile_cache);
     const bool kept = !cut && (io.deaths == disks_.deaths() || safe);
     if (good && kept)
       known.any_of = {content};

@@ -17,6 +17,7 @@
 //     unless its device was taken away again and again
 //   - a device that the server refused is tried again after 1 s, and after twice as long each time that no
 //     device opened in between, after 15 s at most
+//   - a request is made for the blocks and limits that its device had when it was opened the last time
 //   - changes are said to be lost only when there were some that no flush had covered
 #pragma once
 #include <cstdint>

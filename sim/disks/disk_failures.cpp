@@ -1,5 +1,6 @@
 // How disks lose what they cached: with their server, and when a sync fails.
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -51,6 +52,29 @@ void Disks::revert(const std::string& name, BlockDisk& disk) {
     if (content != before) disk.book->lost(name, sector);
     disk.book->reverted(name, sector, content);
   }
+}
+
+void Disks::exchange(const std::string& name) {
+  each_part(at(name), [this](const std::string& part, BlockDisk& disk) {
+    note([&] { return "another disk, which is empty, is " + part + " now"; });
+    ++disk.exchanged;
+    allow_alarm(disk);
+    for (std::size_t sector = 0; sector < disk.now.size(); ++sector) {
+      const bool kept = std::exchange(disk.now[sector], 0) == 0;
+      disk.durable[sector] = 0;
+      disk.forgotten[sector] = false;
+      if (!kept) disk.book->lost(part, sector);
+      disk.book->reverted(part, sector, 0);
+    }
+  });
+}
+
+void Disks::reshape(BlockDisk& disk) {
+  static constexpr std::array<std::uint32_t, 4> kMost{1U << 16, 4, 0, 64};
+  disk.most_discard = kMost[choice_.draw(kMost.size(), Label::closing)];
+  if (choice_.draw(2, Label::closing) == 1) disk.fua = !disk.fua;
+  const std::uint32_t other = disk.block == kDiskSector ? 2 * kDiskSector : kDiskSector;
+  if (disk.now.size() % 2 == 0 && choice_.draw(2, Label::closing) == 1) disk.block = other;
 }
 
 void Disks::allow_alarm(BlockDisk& disk) {

@@ -82,6 +82,7 @@ void Disks::check_measured() {
 }
 
 void Disks::resize(const std::string& name, std::uint64_t sectors) {
+  sectors -= sectors % (at(name).block / kDiskSector);
   note([&] { return name + " has " + std::to_string(sectors) + " sectors now"; });
   BlockDisk& disk = at(name);
   if (sectors < disk.now.size()) ++cuts_;
@@ -117,7 +118,8 @@ std::uint64_t Disks::instance_of(const BlockDisk& disk) const {
   const std::uint64_t life = disk.memory ? deaths_ : hosts_;
   // Each process counts its failures from 0.
   const std::uint64_t process = disk.sync_failures == 0 ? 0 : deaths_ + 1;
-  return life << 48 | std::uint64_t{disk.number} << 32 | process << 16 | disk.sync_failures;
+  return life << 48 | std::uint64_t{disk.exchanged} << 40 | std::uint64_t{disk.number} << 32 | process << 16 |
+         disk.sync_failures;
 }
 
 void Disks::perform(const Host& host, const block::StartStorage& action) {
@@ -173,8 +175,10 @@ void Disks::finish_opening(const Host& host, const Opening& opening) {
     answer.export_id = disk.export_id;
     exports_[answer.handle] = Export{found->first, rnbd::is_writable(opening.mode)};
     answer.geometry.nsectors = disk.now.size();
-    answer.geometry.max_discard_sectors = answer.geometry.max_write_zeroes_sectors = 1U << 16;
-    answer.geometry.discard_granularity = kDiskSector;
+    answer.geometry.logical_block_size = answer.geometry.physical_block_size = disk.block;
+    answer.geometry.max_discard_sectors = disk.most_discard;
+    answer.geometry.max_write_zeroes_sectors = 1U << 16;
+    answer.geometry.discard_granularity = disk.block;
     answer.geometry.write_cache = disk.volatile_cache && !disk.memory;
     answer.geometry.fua = answer.geometry.write_cache && disk.fua;
     answer.instance = instance_of(disk);

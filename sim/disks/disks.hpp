@@ -30,14 +30,17 @@ struct BlockDisk {
   DiskBook* book = nullptr;  // of the application that uses it; never null
   bool writable = true;      // false: refused when it is opened for writing
   bool volatile_cache = true;
-  bool fua = true;                     // a single write can be made durable, where there is a cache
-  bool memory = false;                 // of the server's process, and gone with it
-  bool tells_instance = true;          // of its cache, when it is opened
-  std::vector<std::uint64_t> now;      // by sector: what a read sees; see DiskBook::stamp()
-  std::vector<std::uint64_t> durable;  // and after the death of the server's host
-  std::vector<bool> forgotten;         // the host takes it for clean, since a sync of it failed
-  std::uint64_t sync_failures = 0;     // that the server's process knows of
-  bool failure_untold = false;         // a sync failed, and the server has not said so yet
+  bool fua = true;                        // a single write can be made durable, where there is a cache
+  bool memory = false;                    // of the server's process, and gone with it
+  unsigned exchanged = 0;                 // times that another, empty one was put in its place
+  std::uint32_t block = kDiskSector;      // bytes
+  std::uint32_t most_discard = 1U << 16;  // sectors; 0: it cannot
+  bool tells_instance = true;             // of its cache, when it is opened
+  std::vector<std::uint64_t> now;         // by sector: what a read sees; see DiskBook::stamp()
+  std::vector<std::uint64_t> durable;     // and after the death of the server's host
+  std::vector<bool> forgotten;            // the host takes it for clean, since a sync of it failed
+  std::uint64_t sync_failures = 0;        // that the server's process knows of
+  bool failure_untold = false;            // a sync failed, and the server has not said so yet
   // By sector: the moment when a process died that alone knew of the failed sync which lost it.
   std::vector<std::uint64_t> lost_unknown_at;
   bool next_sync_fails = false;
@@ -51,6 +54,8 @@ struct BlockDisk {
   bool may_alarm = false;        // something may have been lost, and no flush of after it has told so
   std::uint64_t alarm_from = 0;  // the moment when it may have been lost
   std::uint64_t alarm_at = 0;    // the moment when the last flush told so
+  // What was flushed may be gone too.
+  bool forgets() const noexcept { return memory || exchanged != 0; }
   unsigned holders = 0;          // exports that are open
   std::uint64_t operations = 0;  // that acted on it
   Nanos opened_at = 0;           // the last time
@@ -105,6 +110,11 @@ class Disks {
   bool is_shared(const BlockDisk&);
   // At any time, also under IO. What is cut off is lost; what is added reads as zeroes.
   void resize(const std::string& name, std::uint64_t sectors);
+
+  // While no server runs. An empty disk takes the place of the export's; the same disk is of another size; it
+  // has other blocks and limits.
+  void exchange(const std::string& name);
+  void reshape(BlockDisk&);
 
   // Every disk may be written, and nothing that was to happen to one does any more.
   void calm();

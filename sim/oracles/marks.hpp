@@ -115,7 +115,9 @@ namespace rtrs::sim {
     "server")                                                                    \
   X(left_busy, "a client was closed with requests under way")                    \
   X(left_dead, "a client was closed with requests and without a path")           \
-  X(shut_down, "a server with sessions was closed")
+  X(shut_down, "a server with sessions was closed")                              \
+  X(disk_exchanged, "a server came back with an empty disk")                     \
+  X(disk_reshaped, "a server came back with a disk of other blocks and limits")
 
 enum class Mark : std::uint8_t {
 #define RTRS_SIM_MARK(name, text) name,
