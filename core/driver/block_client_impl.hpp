@@ -16,6 +16,7 @@ struct BlockClient::Impl {
   static constexpr std::uint64_t kMessage = std::uint64_t{1} << 63;  // in user_data of the session's requests
   static constexpr std::size_t kEvents = 1024;
   static constexpr std::uint32_t kNoCache = 0xffffffff;
+  static constexpr std::uint32_t kNoOpening = 0xffffffff;
 
   struct Result {
     Errc result = Errc::ok;
@@ -39,7 +40,9 @@ struct BlockClient::Impl {
     bool all_sent = false;
     bool all_fua = true;             // every piece of it made itself durable
     std::uint32_t cache = kNoCache;  // the oldest in which a piece of it changed something, see IoTicket
-    bool flushing = false;           // its pieces are written, and it is the flush behind them
+    // The oldest of the device in which a piece of it changed something that only a flush makes durable.
+    std::uint32_t opening = kNoOpening;
+    bool flushing = false;  // its pieces are written, and it is the flush behind them
     Result result{};
   };
   struct Piece {
@@ -114,7 +117,9 @@ struct BlockClient::Impl {
   void end_piece(std::uint32_t piece, const Result&);
   void finish_if_done(std::uint32_t request);
   bool lost_a_part(const Request&) const noexcept;
+  bool flushed_elsewhere(const Request&) const noexcept;
   void start_again(std::uint32_t request);
+  static void begin_anew(Request&) noexcept;
   void finish(std::uint32_t request);
   void abandon(Device&, const Result&);
   void note_held(const Request&) noexcept;

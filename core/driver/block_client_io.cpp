@@ -82,6 +82,7 @@ bool BlockClient::Impl::issue_one(Fabric& fabric, Nanos now, Device& device) {
 void BlockClient::Impl::issue_next(Fabric& fabric, Nanos now, Device& device, rnbd::Gate gate) {
   const std::uint32_t index = device.backlog.front();
   Request& request = requests[index];
+  if (request.flushing && flushed_elsewhere(request)) begin_anew(request);
   Result failed = request.result;
   if (!failed && gate == rnbd::Gate::refuse) failed = refusal(request.device);
   const std::uint32_t piece = take_piece(index);
@@ -105,9 +106,9 @@ void BlockClient::Impl::issue_next(Fabric& fabric, Nanos now, Device& device, rn
 BlockClient::Impl::Result BlockClient::Impl::next_piece(Request& request, Piece& piece) const {
   const BlockRequest& io = request.io;
   const rnbd::Geometry& geometry = *devices.geometry(request.device);
-  piece.what.opcode = io.opcode;
+  piece.what.opcode = request.flushing ? Opcode::flush : io.opcode;
   piece.what.prio = io.prio;
-  if (io.opcode == Opcode::flush) {
+  if (piece.what.opcode == Opcode::flush) {
     request.all_sent = true;
     return {};
   }
@@ -205,8 +206,11 @@ void BlockClient::Impl::on_piece_done(Fabric& fabric, Nanos now, std::uint32_t i
   } else {
     const rnbd::IoTicket& ticket = pieces[index].ticket;
     Request& request = requests[pieces[index].request];
-    if (disposition == rnbd::Disposition::ok && ticket.nature.changes)
+    if (disposition == rnbd::Disposition::ok && ticket.nature.changes) {
       request.cache = std::min(request.cache, ticket.cache);
+      // No OPEN is answered while the piece is at a server.
+      if (!ticket.nature.durable) request.opening = std::min(request.opening, devices.openings(device));
+    }
     const std::uint16_t error = result == Errc::peer_error ? peer_errno : to_linux_errno(result);
     end_piece(index, {result, error});
   }
@@ -227,13 +231,11 @@ void BlockClient::Impl::end_piece(std::uint32_t index, const Result& result) {
 void BlockClient::Impl::finish_if_done(std::uint32_t index) {
   Request& request = requests[index];
   if (!request.all_sent || request.outstanding != 0) return;
-  if (lost_a_part(request)) return start_again(index);
-  const bool flush = request.io.fua && !request.result && !request.all_fua;
+  if (lost_a_part(request) || flushed_elsewhere(request)) return start_again(index);
+  const bool flush = !request.flushing && request.io.fua && !request.result && !request.all_fua;
   const rnbd::Geometry* geometry = flush ? devices.geometry(request.device) : nullptr;
   if (geometry == nullptr || rnbd::durability(*geometry) == rnbd::Durability::as_written)
     return finish(index);
-  request.io.opcode = Opcode::flush;
-  request.io.fua = false;
   request.flushing = true;
   // What was told of losses counts from the arrival of the request; what the flush covers, from now.
   request.arrival.changes = devices.arrive(request.device).changes;
@@ -253,18 +255,31 @@ bool BlockClient::Impl::lost_a_part(const Request& request) const noexcept {
          request.cache != devices.caches(request.device);
 }
 
+// A flush does not speak for a piece that an earlier opening of the device answered: a sync may have failed in
+// between, and the process that knew of it may be gone. Asked before the flush is sent and when it has ended.
+bool BlockClient::Impl::flushed_elsewhere(const Request& request) const noexcept {
+  return !request.result && request.io.fua && request.opening != kNoOpening &&
+         request.opening != devices.openings(request.device);
+}
+
 void BlockClient::Impl::start_again(std::uint32_t index) {
   Request& request = requests[index];
   if (close_begun) {
     request.result = {Errc::session_closed, kEshutdown};
     return finish(index);
   }
+  begin_anew(request);
+  device_of(request.device).backlog.push_front(requests, index);
+  note_held(request);
+}
+
+void BlockClient::Impl::begin_anew(Request& request) noexcept {
   request.sent = 0;
   request.all_sent = false;
   request.all_fua = true;
+  request.flushing = false;
   request.cache = kNoCache;
-  device_of(request.device).backlog.push_front(requests, index);
-  note_held(request);
+  request.opening = kNoOpening;
 }
 
 void BlockClient::Impl::finish(std::uint32_t index) {

@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/base/uncompared.hpp"
 #include "core/proto/actions.hpp"
 #include "core/proto/client_path.hpp"
 #include "core/proto/config.hpp"
@@ -37,7 +38,6 @@
 #include "core/proto/jitter.hpp"
 #include "core/proto/multipath.hpp"
 #include "core/proto/permits.hpp"
-#include "core/proto/uncompared.hpp"
 
 namespace rtrs {
 

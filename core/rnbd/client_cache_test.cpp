@@ -53,6 +53,21 @@ TEST_F(ClientCache, ALossIsToldOnceToFlushAndToFua) {
   EXPECT_EQ(client_.devices.unflushed(device_), 0U);
 }
 
+TEST_F(ClientCache, EveryOpenThatAServerAnsweredWellIsCounted) {
+  EXPECT_EQ(client_.devices.openings(device_), 0U);
+  open_at(1);
+  EXPECT_EQ(client_.devices.openings(device_), 1U);
+  open_at(1);
+  EXPECT_EQ(client_.devices.openings(device_), 2U) << "the instance is the same, the process may not be";
+  EXPECT_EQ(client_.devices.caches(device_), 0U);
+  client_.step(LinkUp{true});
+  client_.answer_info();
+  ASSERT_TRUE(client_.answer(MessageKind::open, wire::linux_errno::kEnoent, {}));
+  EXPECT_EQ(client_.devices.openings(device_), 2U) << "it was refused";
+  client_.step(UnmapRequested{device_});
+  EXPECT_EQ(client_.devices.openings(device_), 0U) << "the handle is dead";
+}
+
 TEST_F(ClientCache, AFlushThatToldIsEnoughForFua) {
   open_at(1);
   io(kChange);

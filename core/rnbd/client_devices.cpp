@@ -243,6 +243,11 @@ std::uint32_t ClientDevices::caches(DeviceHandle handle) const noexcept {
   return device == nullptr ? 0 : device->caches;
 }
 
+std::uint32_t ClientDevices::openings(DeviceHandle handle) const noexcept {
+  const Device* device = find(handle);
+  return device == nullptr ? 0 : device->openings.count;
+}
+
 std::uint64_t ClientDevices::unflushed(DeviceHandle handle) const noexcept {
   const Device* device = find(handle);
   return device == nullptr ? 0 : device->changes - device->flushed;

@@ -38,6 +38,7 @@
 
 #include "core/base/fixed_vector.hpp"
 #include "core/base/reflect.hpp"
+#include "core/base/uncompared.hpp"
 #include "core/rnbd/geometry.hpp"
 #include "core/rnbd/slot_id.hpp"
 #include "core/wire/bytes.hpp"
@@ -233,6 +234,10 @@ class ClientDevices {
   // How often another instance of the export's cache answered an OPEN; 0 for dead handles. What ended well
   // with another number in its ticket may be gone.
   [[nodiscard]] std::uint32_t caches(DeviceHandle device) const noexcept;
+  // How often a server opened the device; 0 for dead handles. A sync that failed may be known to the process
+  // of the server alone, and the next process gives the same instance. So a FLUSH that succeeds proves for
+  // changes of the same opening only that no sync failed after them.
+  [[nodiscard]] std::uint32_t openings(DeviceHandle device) const noexcept;
   // Changes that ended well and that no FLUSH covers yet; 0 for dead handles.
   [[nodiscard]] std::uint64_t unflushed(DeviceHandle device) const noexcept;
   [[nodiscard]] unsigned messages_in_flight() const noexcept;
@@ -249,6 +254,10 @@ class ClientDevices {
               needs_info_, paused_, holding_, ending_)
 
  private:
+  // Told to the caller; nothing is decided by it here.
+  struct Openings {
+    std::uint32_t count = 0;
+  };
   struct Device {
     wire::Name name{};
     Geometry geometry{};
@@ -262,7 +271,8 @@ class ClientDevices {
     std::uint64_t fua_told = 0;     // and a FLUSH or a FUA change
     DeviceHandle handle = 0;
     std::uint32_t caches = 0;  // instances that were replaced
-    std::uint32_t uses = 0;    // handles this slot has given out
+    Uncompared<Openings> openings{};
+    std::uint32_t uses = 0;  // handles this slot has given out
     std::uint32_t device_id = 0;
     std::uint32_t in_flight = 0;
     std::uint16_t peer_errno = 0;  // of `refused`

@@ -138,6 +138,7 @@ void ClientDevices::accept_open(Device& device, const wire::rnbd::OpenRsp& respo
   }
   device.device_id = response.device_id;
   device.id_known = true;
+  ++device.openings.count;
   note_instance(device, response.instance, actions);
   if (device.state == DeviceState::unmapping) {
     device.close_due = true;

@@ -68,6 +68,8 @@ BlockRequest DiskBook::open(DeviceHandle device, Opcode opcode, std::uint64_t se
   io.disk = disk;
   io.deaths = disks_.deaths();
   io.cuts = disks_.cuts();
+  io.openings = disks_.at(disk).openings;
+  io.caches = disks_.at(disk).caches;
   io.moment = disks_.next_moment();
   io.submitted = now;
   io.submitted_clock = clock;
@@ -277,10 +279,7 @@ void DiskBook::expect_change(const Io& io, std::uint32_t number, bool good) {
       known.any_of = {content};
     else if (!good)
       known.any_of.push_back(content);
-    // Of a write and the flush behind it the first half may have been lost with a failed sync that only a
-    // process knew of which died before the second.
-    const bool halved = good && !cut && io.piece.fua && io.moment < disk.lost_unknown_at.at(sector);
-    known.durable = good && !cut && !halved && (io.piece.fua || !disk.volatile_cache);
+    known.durable = good && !cut && (io.piece.fua || !disk.volatile_cache);
     known.acked = 0;
     if (!good || known.durable || cut) continue;
     const bool there =

@@ -11,7 +11,8 @@
 //     process alone
 //   - a disk opened read-only does not change
 //   - storage sees a request as it was made, nothing new of a device that was taken away, and no request
-//     twice unless a path, a server or a cache was lost in between
+//     twice unless a path, a server or a cache was lost in between, or the device was opened anew between a
+//     change and the flush that makes it durable
 //   - a request waits for a path, and for its device to be open, for queue_timeout and no longer; the
 //   server's ENOTCONN is not the end of one
 //     unless its device was taken away again and again
@@ -23,7 +24,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -99,7 +99,9 @@ class DiskBook {
   // way for some time.
   void something_lost(Nanos now);
   void judge_request(const block::StartStorage&, const std::string& disk, Nanos now);
-  void served(const block::StartStorage& what) { done_.insert({what.prio, what.sector}); }
+  void served(const block::StartStorage& what) {
+    if (what.opcode != Opcode::flush) ++done_[{what.prio, what.sector}];
+  }
 
   // A change whose request goes on in other messages.
   bool is_part(const block::StartStorage&) const;
@@ -134,6 +136,8 @@ class DiskBook {
     std::uint64_t moment = 0;  // when it was submitted
     unsigned deaths = 0;       // of servers, when it was submitted
     unsigned cuts = 0;         // of disks, when it was submitted
+    unsigned openings = 0;     // of its disk, when it was submitted
+    unsigned caches = 0;       // of its disk that were replaced, when it was submitted
     std::uint64_t losses = 0;  // noted until then
     Nanos submitted = 0;
     Nanos submitted_clock = 0;  // by the clock of the client's node
@@ -169,6 +173,7 @@ class DiskBook {
   void judge_read(const Io&, std::uint32_t number);
   void expect_change(const Io&, std::uint32_t number, bool good);
   void judge_flush(const Io&, std::uint16_t error);
+  unsigned times_again(const Io&, const BlockDisk&, std::uint32_t bytes) const;
   void judge_alarm(const Io&);
 
   Disks& disks_;
@@ -188,8 +193,8 @@ class DiskBook {
   unsigned refusals_ = 0;       // of devices, since one opened
   Nanos reopen_by_ = 0;         // what was refused is tried again, by the client's clock
   Nanos pathless_until_ = 0;    // the last time that a path came back, by the client's clock
-  // Parts of IOs that storage has done since the last loss, by number and sector.
-  std::set<std::pair<std::uint32_t, std::uint64_t>> done_;
+  // How often storage has done a part of an IO, flushes apart, since the last loss, by number and sector.
+  std::map<std::pair<std::uint32_t, std::uint64_t>, unsigned> done_;
   std::uint64_t losses_noted_ = 0;
   Nanos last_loss_ = 0;
 };

@@ -128,11 +128,19 @@ void DiskBook::judge_request(const block::StartStorage& action, const std::strin
              (flush ? io.piece.opcode == Opcode::flush || io.piece.fua
                     : action.opcode == io.piece.opcode && inside && action.nounmap == io.piece.nounmap),
          "storage sees request " + std::to_string(action.prio) + " as it was made");
-  const bool calm = now - last_loss_ > seconds(10);
-  // One of several messages begins again when some of them ended well in a cache that is gone.
-  const bool again = action.bytes < io.piece.bytes && io.moment <= disks_.at(disk).alarm_from;
-  expect(flush || !calm || again || !done_.contains({action.prio, action.sector}),
+  const auto done = done_.find({action.prio, action.sector});
+  if (flush || done == done_.end() || now - last_loss_ <= seconds(10)) return;
+  expect(done->second <= times_again(io, disks_.at(disk), action.bytes),
          "storage sees request " + std::to_string(action.prio) + " once");
+}
+
+// How often a request may have begun again: one that a flush makes durable each time that its device was
+// opened in between, one of several messages each time that its cache was replaced.
+unsigned DiskBook::times_again(const Io& io, const BlockDisk& disk, std::uint32_t bytes) const {
+  const bool by_itself =
+      disk.memory || !disk.volatile_cache || (io.piece.opcode == Opcode::write && disk.fua);
+  if (io.piece.fua && !by_itself) return disk.openings - io.openings;
+  return bytes < io.piece.bytes ? disk.caches - io.caches : 0;
 }
 
 }  // namespace rtrs::sim

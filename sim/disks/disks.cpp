@@ -182,9 +182,17 @@ void Disks::finish_opening(const Host& host, const Opening& opening) {
     answer.geometry.write_cache = disk.volatile_cache && !disk.memory;
     answer.geometry.fua = answer.geometry.write_cache && disk.fua;
     answer.instance = instance_of(disk);
+    note_opening(disk, answer.instance);
   }
   expect(host.server.export_opened(host.fabric, host.clock, opening.id, answer),
          "an open waits for its export");
+}
+
+void Disks::note_opening(BlockDisk& disk, std::uint64_t instance) {
+  ++disk.openings;
+  if (instance == 0) return;
+  if (disk.instance != 0 && disk.instance != instance) ++disk.caches;
+  disk.instance = instance;
 }
 
 void Disks::perform(const Host&, const block::CloseExport& action) {
@@ -200,7 +208,9 @@ void Disks::perform(const Host& host, const block::MeasureExport& action) {
   const auto found = exports_.find(action.handle);
   if (found == exports_.end()) return expect(false, "only what is open is measured");
   found->second.shrunk = false;
-  const std::uint64_t sectors = disks_.at(found->second.disk).now.size();
+  BlockDisk& disk = disks_.at(found->second.disk);
+  ++disk.openings;  // an open device that is opened again is measured only
+  const std::uint64_t sectors = disk.now.size();
   expect(host.server.export_measured(host.fabric, host.clock, action.id, sectors),
          "a measurement is waited for");
 }

@@ -59,6 +59,9 @@ struct BlockDisk {
   unsigned holders = 0;          // exports that are open
   std::uint64_t operations = 0;  // that acted on it
   Nanos opened_at = 0;           // the last time
+  unsigned openings = 0;         // that were answered
+  unsigned caches = 0;           // instances of its cache that another one followed in an answer
+  std::uint64_t instance = 0;    // that was told, the last time; 0: none
   Nanos damaged_at = kNever;     // when a sync of it failed, or its server learnt so, the last time
 };
 
@@ -177,6 +180,7 @@ class Disks {
   void storage_due(const Host&);
   void repeat_results(const Host&);
   std::uint64_t instance_of(const BlockDisk&) const;
+  static void note_opening(BlockDisk&, std::uint64_t instance);
   void forget_unsynced(const std::string& name, Nanos now);
   void forget_unsynced(const std::string& name, BlockDisk&, Nanos now);
   // The parts of the export that the disk is of.
