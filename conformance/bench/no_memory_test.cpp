@@ -1,12 +1,17 @@
-// A server that has no memory for a session, or for recording it, goes on without that session.
+// A server that has no memory for a session, or for recording it, goes on without that session. A client of
+// block devices that cannot be recorded does not begin.
 #include <gtest/gtest.h>
 
 #include <array>
 #include <vector>
 
+#include <new>
+
 #include "conformance/bench/count_allocations.hpp"
+#include "core/driver/block_client.hpp"
 #include "core/driver/client.hpp"
 #include "core/driver/server.hpp"
+#include "core/record/live_records.hpp"
 #include "core/record/recorder.hpp"
 #include "sim/network/sim_fabric.hpp"
 
@@ -14,6 +19,16 @@ namespace rtrs::bench {
 namespace {
 
 constexpr std::size_t kLarge = 4096;  // what the simulated network allocates is smaller
+
+ClientOptions client_options() {
+  ClientOptions options;
+  options.session_name = "memory";
+  options.session_uuid.bytes[0] = 1;
+  options.path_uuids.resize(1);
+  options.path_uuids[0].bytes[0] = 2;
+  options.paths = {PathAddress{"n0.p0", "n1.p0", 1234}};
+  return options;
+}
 
 // A client connects while one allocation of the server fails. False when there are no more than `before`.
 bool survives_failure(unsigned before) {
@@ -24,13 +39,7 @@ bool survives_failure(unsigned before) {
   Recorder recorder(1024);
   Server server(clamp_to(ServerConfig{}, far.capabilities()), &recorder);
   EXPECT_EQ(server.listen(far, 0, PathAddress{"", "n1.p0", 1234}), Errc::ok);
-  ClientOptions options;
-  options.session_name = "memory";
-  options.session_uuid.bytes[0] = 1;
-  options.path_uuids.resize(1);
-  options.path_uuids[0].bytes[0] = 2;
-  options.paths = {PathAddress{"n0.p0", "n1.p0", 1234}};
-  Client client(options, nullptr);
+  Client client(client_options(), nullptr);
   EXPECT_EQ(client.open(near, 0), Errc::ok);
   bool failed = false;
   const auto turn = [&] {
@@ -51,6 +60,67 @@ TEST(NoMemory, EveryLargeAllocationOfANewSessionMayFail) {
   unsigned failures = 0;
   while (failures < 64 && survives_failure(failures)) ++failures;
   EXPECT_GE(failures, 4U) << "session, two copies of its state for the recorder, events";
+}
+
+// What the record says of a client's devices.
+class Devices final : public trace::Listener {
+ public:
+  void on(const trace::Record& record) override {
+    if (record.instance != kClientDevices) return;
+    begun += record.event->name == "BeginClientDevices" ? 1 : 0;
+    ended += record.event->name == "End" ? 1 : 0;
+    if (begun == ended) outside += record.event->name == "End" ? 0 : 1;
+  }
+  unsigned begun = 0, ended = 0, outside = 0;
+};
+
+// The first call of a client, `first`, lacks one allocation and is made again. How often it failed: 0 when it
+// makes no more than `before`.
+template <class First>
+unsigned begins_although_memory_is_short(unsigned before, First&& first) {
+  sim::CalmChoice choice;
+  sim::Network network;
+  sim::SimFabric fabric(network, network.add_node(), choice);
+  Devices devices;
+  Recorder recorder(1024);
+  EXPECT_EQ(recorder.open_listener(devices, trace::Detail::machines), 0);
+  // What the first record of all allocates.
+  recorder.begin(0, InstanceId{100}, MachineKind::server_registry, ServerConfig{});
+  BlockClientOptions options;
+  options.session = client_options();
+  BlockClient client(options, &recorder);
+  unsigned failures = 0;
+  fail_allocation(kLarge, before);
+  try {
+    first(client, fabric);
+  } catch (const std::bad_alloc&) {
+    ++failures;
+  }
+  fail_allocation(0, 0);
+  if (failures != 0) first(client, fabric);
+  EXPECT_EQ(devices.begun, failures + 1);
+  EXPECT_EQ(devices.ended, failures);
+  EXPECT_EQ(devices.outside, 0U);
+  return failures;
+}
+
+TEST(NoMemory, ABlockClientThatCannotBeRecordedDoesNotBeginAndMayTryAgain) {
+  const auto map = [](BlockClient& client, Fabric& fabric) {
+    EXPECT_EQ(client.map(fabric, 1, "disk", wire::rnbd::AccessMode::read_write).error, 0);
+    EXPECT_EQ(client.mapped_count(), 1U);
+  };
+  unsigned failures = 0;
+  while (failures < 64 && begins_although_memory_is_short(failures, map) != 0) ++failures;
+  EXPECT_GE(failures, 2U) << "two copies of the state for the recorder";
+}
+
+TEST(NoMemory, ABlockClientThatCannotBeRecordedDoesNotOpen) {
+  const auto open = [](BlockClient& client, Fabric& fabric) {
+    EXPECT_EQ(client.open(fabric, 1), Errc::ok);
+    EXPECT_EQ(client.session().paths().size(), 1U);
+  };
+  for (unsigned before = 0; before < 2; ++before)
+    EXPECT_EQ(begins_although_memory_is_short(before, open), 1U);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "core/driver/block_client.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "core/driver/block_client_impl.hpp"
@@ -30,11 +31,18 @@ BlockClient::Impl::~Impl() {
   if (recorder != nullptr) recorder->forget(kClientDevices, &devices);
 }
 
-// The first input has the time, and a device may be mapped before the session is opened.
+// Before the first input, in a call that may fail for want of memory and then has changed nothing. A device
+// may be mapped before the session is opened.
 void BlockClient::Impl::begin_record(Nanos now) {
-  begun = true;
+  if (recorder == nullptr || begun) return;
   recorder->begin(kClientDevices, trace::BeginClientDevices{now});
-  recorder->watch(kClientDevices, MachineKind::client_devices, devices);
+  try {
+    recorder->watch(kClientDevices, MachineKind::client_devices, devices);
+  } catch (const std::bad_alloc&) {
+    recorder->end(now, kClientDevices);
+    throw;
+  }
+  begun = true;
 }
 
 BlockClient::BlockClient(const BlockClientOptions& options, Recorder* recorder)
@@ -44,6 +52,7 @@ BlockClient::~BlockClient() = default;
 Errc BlockClient::open(Fabric& fabric, Nanos now) {
   if (impl_->close_begun) return Errc::session_closed;
   if (!impl_->can_open) return Errc::invalid;
+  impl_->begin_record(now);
   const Errc result = impl_->session.open(fabric, now);
   impl_->opened = result == Errc::ok;
   return result;
@@ -53,6 +62,7 @@ rnbd::MapOutcome BlockClient::map(Fabric& fabric, Nanos now, std::string_view na
                                   wire::rnbd::AccessMode mode) {
   Impl& impl = *impl_;
   if (impl.close_begun) return {wire::linux_errno::kEshutdown, 0};
+  impl.begin_record(now);
   const rnbd::MapOutcome outcome = impl.step(now, rnbd::MapRequested{name, mode});
   if (outcome.error != 0) return outcome;
   Impl::Device& device = impl.device_of(outcome.device);
@@ -64,11 +74,13 @@ rnbd::MapOutcome BlockClient::map(Fabric& fabric, Nanos now, std::string_view na
 }
 
 void BlockClient::unmap(Fabric& fabric, Nanos now, rnbd::DeviceHandle device) {
+  impl_->begin_record(now);
   impl_->feed(fabric, now, rnbd::UnmapRequested{device});
   impl_->issue(fabric, now);
 }
 
 void BlockClient::remap(Fabric& fabric, Nanos now, rnbd::DeviceHandle device) {
+  impl_->begin_record(now);
   impl_->feed(fabric, now, rnbd::RemapRequested{device});
 }
 

@@ -4,7 +4,9 @@
 // (core/driver/client.hpp) does not: simulated and real runs execute the same object code.
 //
 // One thread owns it; user code never runs inside a call. The fabric of a call is the same in all calls.
-// Nothing is allocated per request once the most requests and messages that were under way together are.
+// Where open() or map() throws bad_alloc because there is no memory to record the client, nothing has begun,
+// and the call may be made again. Nothing is allocated per request once the most requests and messages that
+// were under way together are.
 //
 // There is no order between requests that are under way together. A FLUSH covers every change that completed
 // before it was submitted.

@@ -74,7 +74,7 @@ struct BlockClient::Impl {
   // `actions`.
   template <class Input>
   auto step(Nanos now, const Input& input) {
-    if (recorder != nullptr) record(now, trace::recorded(now, input));
+    if (recorder != nullptr) recorder->input(kClientDevices, trace::recorded(now, input));
     actions.clear();
     if constexpr (std::is_void_v<decltype(devices.on(input, actions))>) {
       devices.on(input, actions);
@@ -84,12 +84,6 @@ struct BlockClient::Impl {
       if (recorder != nullptr) recorder->device_actions(kClientDevices, actions, outcome);
       return outcome;
     }
-  }
-  template <class Event>
-  void record(Nanos now, const Event& event) {
-    if (!begun) [[unlikely]]
-      begin_record(now);
-    recorder->input(kClientDevices, event);
   }
   void begin_record(Nanos now);
   void perform(Fabric&, Nanos now);

@@ -147,7 +147,8 @@ void BlockClient::Impl::send_piece(Fabric& fabric, Nanos now, std::uint32_t inde
   std::array<std::byte, wire::rnbd::kIoBytes> header{};
   piece.ticket.nature = nature_of(piece);
   piece.ticket.arrival = request.arrival;
-  if (recorder != nullptr) record(now, trace::recorded(now, request.device, piece.ticket));
+  if (recorder != nullptr)
+    recorder->input(kClientDevices, trace::recorded(now, request.device, piece.ticket));
   const rnbd::IoStart start = devices.begin_io(request.device, piece.ticket);
   if (recorder != nullptr)
     recorder->device_actions(kClientDevices, std::span<const rnbd::ClientAction>(), start);
@@ -255,8 +256,9 @@ bool BlockClient::Impl::lost_a_part(const Request& request) const noexcept {
          request.cache != devices.caches(request.device);
 }
 
-// A flush does not speak for a piece that an earlier opening of the device answered: a sync may have failed in
-// between, and the process that knew of it may be gone. Asked before the flush is sent and when it has ended.
+// A flush does not speak for a piece that an earlier opening of the device answered: a sync may have failed
+// in between, and the process that knew of it may be gone. Asked before the flush is sent and when it has
+// ended.
 bool BlockClient::Impl::flushed_elsewhere(const Request& request) const noexcept {
   return !request.result && request.io.fua && request.opening != kNoOpening &&
          request.opening != devices.openings(request.device);
