@@ -55,7 +55,8 @@ struct BlockRequest {
 //   not_open     ENODEV: the handle is dead, or being unmapped
 //   request_timeout  ETIMEDOUT: the session's; or the device was not open for queue_timeout while the link
 //                was up, or while it came and went. The time counts from when the request was submitted, or
-//                from when the last request of the client that was at the session ended, if that was later
+//                from when the last request of the client that was at the session ended, if that was later.
+//                With a queue_timeout of 0 nothing waits: it is the result at the next poll()
 //   no_path, no_permit, session_closed: of the session, see Client::submit()
 // A request of several messages has the first error of one; but one that nobody answered goes first, because
 // a server may still execute it.

@@ -207,5 +207,40 @@ TEST_F(ClientOutageTest, NoRequestWaitsForAPathWhileOneIsConnected) {
   EXPECT_EQ(session.path_wait_ends(now + 5), now + 5 + session.config().queue_timeout);
 }
 
+// 0: a request needs a path at once. While there is one it waits as any other does.
+TEST_F(ClientOutageTest, WithoutQueueTimeoutARequestFailsAtOnceWhereThereIsNoPath) {
+  ClientConfig config = small_config();
+  config.send_depth = 8;
+  config.queue_timeout = 0;
+  session = ClientSession(config);
+  open(1);
+  // The last ones wait for room in the send queue.
+  for (int i = 0; i < 4; ++i) submit();
+  EXPECT_TRUE(asked<Complete>().empty());
+  EXPECT_EQ(session.path_wait_ends(0), kNever);
+  now += seconds(1);
+  lose(0);
+  drain(0);
+  ASSERT_EQ(asked<Complete>().size(), 4U);
+  for (const Complete& done : asked<Complete>()) EXPECT_EQ(done.result, Errc::no_path);
+  EXPECT_EQ(session.permits_used(), 4U) << "the server may still have what was sent";
+  come_back(0);
+  EXPECT_EQ(session.permits_used(), 0U) << "it has drained the older incarnation";
+  submit();
+  EXPECT_EQ(asked<PostRequest>().size(), 1U);
+}
+
+TEST_F(ClientOutageTest, WithoutQueueTimeoutNothingIsTakenWhileThereIsNoPath) {
+  ClientConfig config = small_config();
+  config.queue_timeout = 0;
+  session = ClientSession(config);
+  open(1);
+  lose(0);
+  drain(0);
+  submit();
+  EXPECT_EQ(only<Complete>().result, Errc::no_path);
+  EXPECT_EQ(session.permits_used(), 0U);
+}
+
 }  // namespace
 }  // namespace rtrs

@@ -220,6 +220,41 @@ TEST_F(SilentOpenTest, EndsARequestAfterQueueTimeoutAlthoughTheLinkIsUp) {
   }
 }
 
+// As at the session: what would have to wait fails at once.
+class ImpatientTest : public BlockClientTest {
+ protected:
+  ImpatientTest() : BlockClientTest(options()) {}
+  static BlockOptions options() {
+    BlockOptions made;
+    made.queue_timeout = 0;
+    made.opening = milliseconds(100);
+    return made;
+  }
+};
+
+TEST_F(ImpatientTest, FailsAtOnceWithoutAPathOrAnOpenDevice) {
+  const auto device = static_cast<DeviceHandle>(w.map("a"));
+  const BlockRequest read{.length = 4096};
+  Nanos begin = w.now();
+  expect(result_of(device, read), Errc::request_timeout, ETIMEDOUT);
+  EXPECT_EQ(w.now(), begin);
+  w.until("the device is open", [&] { return w.state(device) == rnbd::DeviceState::open; });
+  expect(result_of(device, read), Errc::ok, 0);
+  for (std::uint32_t path = 0; path < BlockWorld::kPaths; ++path) w.cut(path);
+  w.until("the link is lost", [&] { return !w.link_up(); });
+  begin = w.now();
+  expect(result_of(device, read), Errc::no_path, EIO);
+  EXPECT_EQ(w.now(), begin);
+}
+
+TEST_F(ImpatientTest, WhatIsAtTheServerIsAnsweredAndADurableWriteGetsItsFlush) {
+  w.disk("a").fua = false;
+  const DeviceHandle device = open(w, "a");
+  for (unsigned io = 0; io < 20; ++io)
+    EXPECT_EQ(submit(device, {.opcode = Opcode::write_zeroes, .length = 4096, .fua = true}), Errc::ok);
+  for (unsigned io = 0; io < 20; ++io) expect(next(), Errc::ok, 0);
+}
+
 TEST_F(FewRequestsTest, AreTakenAtATime) {
   const DeviceHandle device = open(w, "a");
   for (unsigned io = 0; io < 3; ++io) EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
