@@ -44,7 +44,7 @@ void RegistrySpec::on(const Event& event) {
     case Kind::Reject: {
       if (!sought_) return;
       const bool known = std::any_of(sessions_.begin(), sessions_.end(), [&](const Session& session) {
-        return session.live && session.uuid == sought_->uuid;
+        return session.live && session.uuid == sought_->uuid && (sought_->first_conn || session.named);
       });
       context().check(!known && event.error != 0, Rule::session_admission,
                       "a connect request of a living session is refused", "AdmitSession of that session");
@@ -80,6 +80,8 @@ void RegistrySpec::admit() {
   const bool its = session.live ? session.uuid == sought.uuid : !whole_;
   context().check(its, Rule::session_admission, "a connect request is given to another session",
                   "the session of its paths_uuid");
+  context().check(sought.first_conn || session.named || !session.live, Rule::session_admission,
+                  "a further path joins a session that was never opened", "Reject with ENXIO");
 }
 
 bool RegistrySpec::owned_by_other(const Event& claim) const {

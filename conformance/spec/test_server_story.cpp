@@ -196,6 +196,10 @@ Story registry_story() {
   story.add(Kind::AnswerName);
   story.add(Kind::NameClaimed, claimed(1, 5));
   story.add(Kind::AnswerName, [](Event& e) { e.session = 1, e.error = 1; });
+  story.add(Kind::SessionSought, sought(1, false));
+  story.add(Kind::AdmitSession);
+  story.add(Kind::SessionSought, sought(2, false));
+  story.add(Kind::Reject, [](Event& e) { e.error = 6; });
   return story;
 }
 
@@ -353,6 +357,13 @@ const std::vector<Spoiled> kRegistryCases = {
      }},
     {Rule::session_admission, "a living session's path is refused",
      [](Story& s) { s.at(Kind::AdmitSession, 1).kind = Kind::Reject; }},
+    {Rule::session_admission, "a further path of a session that was opened is refused",
+     [](Story& s) { s.at(Kind::AdmitSession, 3).kind = Kind::Reject; }},
+    {Rule::session_admission, "a further path joins a session that was never opened",
+     [](Story& s) {
+       s.at(Kind::Reject, 1).kind = Kind::AdmitSession;
+       s.at(Kind::AdmitSession, 4).session = 1;
+     }},
     {Rule::session_admission, "no answer", [](Story& s) { s.drop(Kind::Reject); }},
     {Rule::session_admission, "a session with a name gives way",
      [](Story& s) {

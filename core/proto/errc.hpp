@@ -57,7 +57,7 @@ enum class Reason : std::uint8_t {
   stale_attempt,         // server: a connect request of an older attempt than the current one
   duplicate_connection,  // server: this cid of the attempt is already connected
   duplicate_address,     // server: another path of the session uses the same addresses
-  unknown_session,       // server: an additional path for a session that does not exist
+  unknown_session,       // server: an additional path for a session that does not exist or was never opened
   too_many_paths,
   too_many_sessions,
   too_many_connections,

@@ -63,6 +63,9 @@ void ServerRegistry::on(const SessionSought& in, RegistryActions& out) noexcept 
     if (!entries_[i].live) {
       unused = std::min(unused, i);
     } else if (entries_[i].uuid == in.paths_uuid) {
+      // A client joins what was opened for it. One that is half open may be left from an attempt that the
+      // client gave up, because its session is at another server.
+      if (!in.first_conn && !entries_[i].named) break;
       out.push_back(AdmitSession{in.request, static_cast<std::uint16_t>(i), false});
       return;
     }

@@ -17,9 +17,9 @@ class ServerRegistry {
   // max_sessions above kMaxSessions counts as kMaxSessions.
   explicit ServerRegistry(const ServerConfig&) noexcept;
 
-  // Answered last by AdmitSession, or by Reject: ENXIO for an additional path of an unknown session, ENOMEM
-  // beyond a limit, EBUSY where room is being made. After `create` the session exists until SessionDropped,
-  // whatever becomes of the request.
+  // Answered last by AdmitSession, or by Reject: ENXIO for an additional path of a session that is
+  // unknown or half open, ENOMEM beyond a limit, EBUSY where room is being made. After `create` the session
+  // exists until SessionDropped, whatever becomes of the request.
   //
   // A session is half open until it has a name, which INFO_REQ brings. Anybody can make such sessions with
   // one small message each, so they give way (CrowdOut): the oldest of a client address with max_half_open of

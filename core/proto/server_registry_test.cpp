@@ -61,6 +61,7 @@ TEST_F(ServerRegistryTest, FirstRequestCreatesLaterOnesJoin) {
   const AdmitSession first = admit(1);
   EXPECT_TRUE(first.create);
   EXPECT_EQ(first.request, 77U);
+  claim(first.session, 5);
   const AdmitSession second = admit(1, false);
   EXPECT_FALSE(second.create);
   EXPECT_EQ(second.session, first.session);
@@ -71,6 +72,18 @@ TEST_F(ServerRegistryTest, R10AdditionalPathOfUnknownSessionIsRefused) {
   EXPECT_EQ(reject.reason, Reason::unknown_session);
   EXPECT_EQ(reject.peer_errno, wire::linux_errno::kEnxio);
   EXPECT_EQ(registry.session_count(), 0U);
+}
+
+// It may be left from an attempt that the client gave up for its session at another server.
+TEST_F(ServerRegistryTest, AnAdditionalPathOfASessionThatWasNeverOpenedIsRefused) {
+  const AdmitSession first = admit(1);
+  const Reject reject = refusal(1, false);
+  EXPECT_EQ(reject.reason, Reason::unknown_session);
+  EXPECT_EQ(reject.peer_errno, wire::linux_errno::kEnxio);
+  EXPECT_EQ(registry.session_count(), 1U);
+  EXPECT_EQ(admit(1).session, first.session) << "whoever may create a session goes on with it";
+  claim(first.session, 5);
+  EXPECT_EQ(admit(1, false).session, first.session);
 }
 
 TEST_F(ServerRegistryTest, R12L12ConcurrentFirstRequestsMeetInOneSession) {

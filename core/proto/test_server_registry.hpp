@@ -79,6 +79,10 @@ class CheckedRegistry {
     for (const auto& [index, session] : sessions_) {
       if (session.who != who) continue;
       if (given_way != 0) return "only new sessions make others give way";
+      if (!first && !session.name) {
+        const bool refused = reject != nullptr && reject->peer_errno == wire::linux_errno::kEnxio;
+        return refused ? nullptr : "an additional path of a session that was never opened is refused";
+      }
       const bool joined = admit != nullptr && !admit->create && admit->session == index;
       return joined ? nullptr : "a known identity joins its session";
     }

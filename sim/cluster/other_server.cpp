@@ -30,16 +30,28 @@ Nanos OtherServer::next_time() const noexcept {
   return std::max(network_.now(), deadline);
 }
 
+unsigned OtherServer::came_up(const std::string& session_name) const {
+  unsigned paths = 0;
+  for (const auto& [session, one] : opened_)
+    if (one.name == session_name) paths += one.paths;
+  return paths;
+}
+
 // A path that has ended waits for what storage still does for it; here that is over at once.
 void OtherServer::poll() {
   if (next_time() > network_.now()) return;
   std::array<ServerEvent, 16> events;
   const std::size_t count = server_.poll(fabric_, network_.now(), events);
-  for (const ServerEvent& event : std::span(events).first(count))
+  for (const ServerEvent& event : std::span(events).first(count)) {
     if (event.kind == ServerEvent::Kind::request) asked_.push_back(event.id);
+    if (event.kind == ServerEvent::Kind::session_opened) opened_[event.session].name = event.name;
+  }
   PathEvent news;
   while (server_.take_news(news)) {
-    if (news.kind != PathEvent::Kind::path || news.path.state != PathState::closing) continue;
+    if (news.kind == PathEvent::Kind::session_ended) opened_.erase(news.session);
+    if (news.kind != PathEvent::Kind::path) continue;
+    if (news.path.state == PathState::connected) ++opened_[news.session].paths;
+    if (news.path.state != PathState::closing) continue;
     const auto ended = std::partition(asked_.begin(), asked_.end(),
                                       [&](const RequestId& id) { return id.session != news.session; });
     for (auto at = ended; at != asked_.end(); ++at) server_.respond(fabric_, network_.now(), *at, EIO);

@@ -1,6 +1,8 @@
 // A server that clients are led to by a mistaken address: it opens sessions, and answers no request. No
 // oracle watches it.
 #pragma once
+#include <map>
+#include <string>
 #include <vector>
 
 #include "core/driver/server.hpp"
@@ -20,13 +22,20 @@ class OtherServer {
   // When to poll, in true time; kNever: when something comes.
   Nanos next_time() const noexcept;
   void poll();
+  // How many paths of the client's session have come up here, the last one included; 0: it has none.
+  unsigned came_up(const std::string& session_name) const;
 
  private:
+  struct Opened {
+    std::string name;
+    unsigned paths = 0;  // that came up
+  };
   Network& network_;
   NodeId id_;
   SimFabric fabric_;
   Server server_;
-  std::vector<RequestId> asked_;  // requests of sessions that have a path
+  std::map<std::uint16_t, Opened> opened_;  // sessions, by index
+  std::vector<RequestId> asked_;            // requests of sessions that have a path
 };
 
 }  // namespace rtrs::sim

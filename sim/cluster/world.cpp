@@ -135,6 +135,7 @@ void World::start_server() {
           : make_raw_server(scenario_.server, server.recorder.get());
   server.session_of.assign(scenario_.server.max_sessions, kNone);
   server.session_up.assign(scenario_.server.max_sessions, false);
+  server.came_up.assign(scenario_.server.max_sessions, 0);
   server.path_state.assign(std::size_t{scenario_.server.max_sessions} * kMaxPaths, PathState::absent);
   server.retired = false;
   const Errc listening = server.driver->listen(*server.fabric, now(server));

@@ -127,6 +127,7 @@ class World : private ServerUser {
     std::vector<StorageModel::Op> answers;  // of storage, while the process was paused
     std::vector<std::uint32_t> session_of;  // client by session index
     std::vector<bool> session_up;
+    std::vector<unsigned> came_up;        // paths of the session, by its index
     std::vector<PathState> path_state;    // by the path of its ConKeys
     std::vector<std::uint64_t> lost_for;  // by link, a bit for each Reason
     bool retired = false;                 // a script had it close
@@ -180,6 +181,7 @@ class World : private ServerUser {
   void client_news(ClientNode&, std::uint32_t index);
   void check_one_server(ClientNode&, unsigned path);
   bool leads_astray(const ClientNode&, unsigned path) const;
+  unsigned paths_that_came_up(const ClientNode&, bool astray) const;
   void client_path_event(ClientNode&, std::uint32_t index, const PathEvent&);
   bool path_in_motion() const;
   void finished(ClientNode&, std::uint32_t index, const IoCompletion&);

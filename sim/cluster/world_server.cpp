@@ -42,6 +42,7 @@ void World::server_path_event(const PathEvent& news) {
   const std::size_t number = std::size_t{news.session} * kMaxPaths + path.path;
   server_.path_state[number] = path.state;
   if (path.state == PathState::connected) {
+    ++server_.came_up[news.session];
     server_.hearts->connected(number, news.at);
     check_attempt(server_, number, true);
   } else if (path.state == PathState::closing) {
@@ -105,6 +106,7 @@ void World::session_closed(std::uint16_t session) {
   for (const auto& client : clients_)
     if (disks_ != nullptr && client->id == server_.session_of[session] + 1) client->disks->session_closed();
   server_.session_up[session] = false;
+  server_.came_up[session] = 0;
   for (const auto& client : clients_)
     if (!closing_ && client->up && !client->leaving && client->id == server_.session_of[session] + 1)
       judge_.mark(Mark::session_ended);
