@@ -24,6 +24,7 @@ class DisksClient final : public ClientEnd {
     std::array<BlockCompletion, 64> results;
     book_.polls(now);
     const std::size_t count = client_.poll(fabric, now, results);
+    book_.polled();
     for (const BlockCompletion& one : std::span(results).first(count)) book_.over(one, now);
     if (count < results.size()) book_.check_closing();
     return count;

@@ -32,8 +32,9 @@ void DiskBook::dies() {
   under_way_ = reads_ = 0;
   without_path_ = {};
   holds_since_ = kNever;
-  refusals_ = 0;
-  reopen_by_ = 0;
+  reopen_at_ = kNever;
+  reopens_ = 0;
+  refused_ = had_path_ = false;
 }
 
 void DiskBook::session_closed() {

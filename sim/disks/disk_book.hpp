@@ -80,7 +80,8 @@ class DiskBook {
   // result is kept in unjudged(), oldest first.
   void over(const BlockCompletion&, Nanos clock);
   void event(const BlockEvent&, Nanos now);
-  void polls(Nanos clock) { clock_ = clock; }
+  void polls(Nanos clock);
+  void polled() { had_path_ = client_->session().link_up(); }
   // Before a poll, which fails what is overdue.
   void check_waits(Nanos clock);
   void check_closing();
@@ -167,7 +168,8 @@ class DiskBook {
   static void disrupt(Mapped&, Nanos now);
   void judge_result(const Io&, const BlockCompletion&, Nanos clock);
   void note_refusal(const rnbd::DeviceChanged&);
-  void check_reopens() const;
+  void end_pause();
+  void check_reopens();
   void note_changes(const Io&, std::uint16_t error);
   void judge_replaced(const rnbd::CacheReplaced&);
   void judge_read(const Io&, std::uint32_t number);
@@ -190,9 +192,12 @@ class DiskBook {
   PathlessWait without_path_;
   Nanos holds_since_ = kNever;  // the client sends no request, by its clock
   Nanos clock_ = 0;             // of the client's node, at its last poll
-  unsigned refusals_ = 0;       // of devices, since one opened
-  Nanos reopen_by_ = 0;         // what was refused is tried again, by the client's clock
-  Nanos pathless_until_ = 0;    // the last time that a path came back, by the client's clock
+  // What was refused is tried again, by the client's clock. kNever: no pause runs.
+  Nanos reopen_at_ = kNever;
+  unsigned reopens_ = 0;      // pauses that ended over a refused device, since one opened
+  bool refused_ = false;      // a device, when the last poll began or in it
+  bool had_path_ = false;     // when the last poll ended
+  Nanos pathless_until_ = 0;  // the last time that a path came back, by the client's clock
   // How often storage has done a part of an IO, flushes apart, since the last loss, by number and sector.
   std::map<std::pair<std::uint32_t, std::uint64_t>, unsigned> done_;
   std::uint64_t losses_noted_ = 0;

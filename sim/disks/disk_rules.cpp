@@ -14,19 +14,36 @@ bool changes(Opcode opcode) {
 
 }  // namespace
 
-// A device that opens while a pause runs, and the pause itself, may count one try more than is known here.
-void DiskBook::note_refusal(const rnbd::DeviceChanged& change) {
-  if (change.state == rnbd::DeviceState::open) refusals_ = 0;
-  if (change.state != rnbd::DeviceState::closed || change.peer_errno == 0) return;
-  ++refusals_;
-  const Nanos pause = seconds(refusals_ < 4 ? 1U << refusals_ : 15);
-  reopen_by_ = std::max(reopen_by_, clock_ + pause);
+void DiskBook::polls(Nanos clock) {
+  end_pause();
+  clock_ = clock;
 }
 
-void DiskBook::check_reopens() const {
+// A device that is closed with ENOTCONN was taken away, and is opened again at once unless that was in vain
+// too often. In one poll, what the server answered comes before the timer.
+void DiskBook::note_refusal(const rnbd::DeviceChanged& change) {
+  if (change.state == rnbd::DeviceState::open) reopens_ = 0;
+  if (change.state != rnbd::DeviceState::closed || change.peer_errno == 0) return;
+  if (change.peer_errno == ENOTCONN && !client_->refused(change.device)) return;
+  refused_ = true;
+  if (reopen_at_ == kNever) reopen_at_ = clock_ + seconds(std::min(1U << reopens_, 15U));
+}
+
+// Of a pause that the last poll ended.
+void DiskBook::end_pause() {
+  if (reopen_at_ <= clock_) {
+    reopen_at_ = kNever;
+    if (refused_ && had_path_) reopens_ = std::min(reopens_ + 1, 4U);
+  }
+  refused_ = std::any_of(mapped_.begin(), mapped_.end(),
+                         [this](const auto& one) { return client_->refused(one.first); });
+}
+
+void DiskBook::check_reopens() {
+  end_pause();
   if (!client_->session().link_up()) return;
   for (const auto& [handle, mapped] : mapped_)
-    expect(!client_->refused(handle) || client_->next_timer() <= reopen_by_,
+    expect(!client_->refused(handle) || (reopen_at_ != kNever && client_->next_timer() <= reopen_at_),
            "a device that was refused is tried again in time");
 }
 
