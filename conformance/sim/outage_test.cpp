@@ -79,21 +79,22 @@ TEST_F(FailedWrite, MayActBeforeALaterRequestSucceeds) {
   read(failed);
   succeed(later);
   read(later);
-  EXPECT_EQ(book.check(1, false), std::nullopt);
+  EXPECT_EQ(book.check(1, false, {false}), std::nullopt);
 }
 
 TEST_F(FailedWrite, ThatActsAfterALaterSuccessIsFound) {
   succeed(later);
   read(later);
   read(failed);
-  EXPECT_NE(book.check(1, false), std::nullopt);
+  EXPECT_NE(book.check(1, false, {false}), std::nullopt);
+  EXPECT_EQ(book.check(1, false, {true}), std::nullopt) << "a sector that is not judged";
 }
 
 TEST_F(FailedWrite, MayActAfterTheSuccessOfARequestThatWasUnderWay) {
   succeed(under_way);
   read(under_way);
   read(failed);
-  EXPECT_EQ(book.check(1, false), std::nullopt);
+  EXPECT_EQ(book.check(1, false, {false}), std::nullopt);
 }
 
 TEST_F(FailedWrite, OfAnotherLifeOfTheClientSaysNothing) {

@@ -70,6 +70,7 @@ World::World(const WorldOptions& options, ChoiceSource& choice)
     other_server_ = std::make_unique<OtherServer>(network_, choice_, scenario_.server);
   server_.clock = scenario_.server_clock;
   usual_server_ = scenario_.server;
+  spoiled_.assign(scenario_.storage.sectors, false);
   // The header of a READ is where a write that is given up without proof has its data: a session that opens
   // its device again sends READs at once, and storage may take one for that data.
   if (scenario_.workload.block_device && !scenario_.fenced) {

@@ -223,6 +223,7 @@ class World : private ServerUser {
   bool belongs_to(const block::StartStorage&, std::uint32_t io) const;
   std::uint32_t request_of(const block::StartStorage&) const;
   void storage_due();
+  void spoil(const StorageModel::Op& op);
   void effect(const StorageModel::Op&);
   void refuse(const StorageModel::Op&, std::uint16_t error);
   bool is_written_by(std::span<const std::byte> data, std::uint64_t lba, std::uint32_t io) const;
@@ -343,6 +344,9 @@ class World : private ServerUser {
   ExactlyOnce once_;
   SlotExclusivity slots_;
   DataIntegrity integrity_;
+  // Without a fence: a request failed unanswered, and its chunk is another one's while storage may have it.
+  bool chunks_given_up_ = false;
+  std::vector<bool> spoiled_;  // sectors that storage wrote from a chunk that was another request's by then
   KeyHygiene keys_;
   StorageModel storage_;
   std::unique_ptr<Disks> disks_;  // null: the load is not one of such devices

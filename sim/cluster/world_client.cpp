@@ -170,11 +170,8 @@ void World::finished(ClientNode& client, std::uint32_t index, const IoCompletion
   if (done.result == Errc::ok || done.result == Errc::peer_error) booked.window_end = booked.answered;
   const bool unanswered = done.result == Errc::no_path || done.result == Errc::request_timeout;
   if (unanswered && booked.direction == Direction::write) book_.failed_unanswered(io, client.starts);
-  // Without a fence its chunk belongs to the next request, and storage may still read or fill it.
-  if (unanswered && !scenario_.fenced && scenario_.storage.slow_rate != 0) {
-    judge_.excuse(Oracle::data_integrity);
-    judge_.excuse(Oracle::history);
-  }
+  // Without a fence its chunk belongs to the next request, and storage may still read it.
+  if (unanswered && !scenario_.fenced) chunks_given_up_ = true;
   if (done.result == Errc::ok) book_.end_failed(index, client.starts, booked.invoked);
   if (done.result == Errc::peer_error) judge_.mark(Mark::storage_error);
   if (done.result == Errc::no_path) {
@@ -257,7 +254,9 @@ ClientPromises::Before World::before_poll(const ClientNode& client) const {
 void World::check_read(Buffer& buffer, BookedIo& booked, std::uint32_t io) {
   for (std::uint32_t at = 0; at < booked.sectors; ++at) {
     const auto sector = std::span<const std::byte>(buffer.bytes).subspan(at * kSectorBytes, kSectorBytes);
-    const std::uint32_t value = integrity_.to_application(sector, booked.lba + at, io, now());
+    const bool judged = !spoiled_[booked.lba + at];
+    const std::uint32_t value = judged ? integrity_.to_application(sector, booked.lba + at, io, now())
+                                       : writer_of(sector, booked.lba + at, options_.seed).value_or(0);
     book_.add_value(booked, at, value);
     hash_ = fold(hash_, value);
   }

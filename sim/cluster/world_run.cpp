@@ -33,7 +33,7 @@ WorldResult World::run() {
   play();
   set_assert_hook(nullptr, nullptr);
   if (!judge_.failed())
-    if (const auto broken = book_.check(scenario_.storage.sectors, !scenario_.fenced))
+    if (const auto broken = book_.check(scenario_.storage.sectors, !scenario_.fenced, spoiled_))
       judge_.fail(Oracle::history, now(), *broken);
   fold_final_state();
   complete_traces();

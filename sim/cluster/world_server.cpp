@@ -256,6 +256,7 @@ void World::effect(const StorageModel::Op& op) {
   if (op.direction == Direction::read) return slots_.filled(op.data);
   BookedIo& booked = book_[op.io];
   booked.last_effect = book_.tick();
+  if (chunks_given_up_ && !is_written_by(op.data, op.lba, op.io)) spoil(op);
   if (scenario_.fenced) {
     integrity_.to_storage(op.data, op.lba, op.io, now());
     if (booked.window_end < booked.last_effect)
@@ -263,6 +264,11 @@ void World::effect(const StorageModel::Op& op) {
                   "write " + std::to_string(op.io) + " took effect after it was over");
   }
   hash_ = fold(hash_, op.io ^ now());
+}
+
+// The data is that of the request which has its chunk by now. What such a write leaves is not judged.
+void World::spoil(const StorageModel::Op& op) {
+  for (std::size_t at = 0; at < op.data.size() / kSectorBytes; ++at) spoiled_[op.lba + at] = true;
 }
 
 // Each request that it can belong to may end with its answer.

@@ -76,8 +76,9 @@ class IoBook {
     });
   }
   // `actual_windows`: without a fence a write may act as long as it did, as with a kernel server. Nothing
-  // when every sector's history is that of a register.
-  std::optional<std::string> check(std::uint32_t sectors, bool actual_windows) const;
+  // when every sector's history is that of a register. Those that are `spoiled` are not judged.
+  std::optional<std::string> check(std::uint32_t sectors, bool actual_windows,
+                                   const std::vector<bool>& spoiled) const;
 
  private:
   struct FailedWrite {
