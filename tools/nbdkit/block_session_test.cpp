@@ -73,7 +73,8 @@ class RefusingFabric final : public PlainFabric {
 
 class BlockSessionTest : public ::testing::Test, public BlockSession::Listener {
  protected:
-  BlockSessionTest() {
+  // Not in the constructor: other threads call the virtual functions from here on.
+  void SetUp() override {
     BlockSessionOptions options;
     options.session_name = "block_session_test";
     options.paths = {PathAddress{"", "10.0.0.2", 1}, PathAddress{"", "10.0.1.2", 1}};
@@ -87,6 +88,7 @@ class BlockSessionTest : public ::testing::Test, public BlockSession::Listener {
     EXPECT_EQ(session->open(), Errc::ok);
     device = session->map("disk", wire::rnbd::AccessMode::read_write).device;
   }
+  void TearDown() override { session.reset(); }
   void on_event(const BlockEvent&) override { ++events; }
   unsigned on_io_begin() override { return 7; }
   void on_io_end(unsigned begun, Nanos, bool failed) override {

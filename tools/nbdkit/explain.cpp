@@ -6,6 +6,7 @@
 
 #include "backends/asio/error.hpp"
 #include "backends/asio/path_syntax.hpp"
+#include "core/rnbd/client_devices.hpp"
 #include "core/rnbd/geometry.hpp"
 
 namespace rtrs::nbdkit {
@@ -148,17 +149,18 @@ std::string duration_words(Nanos duration) {
   return whole(milliseconds(1), " ms");
 }
 
-std::string explain_map_failure(const Settings& settings, const boost::system::error_code& error,
+std::string explain_map_failure(const Settings& settings, const std::string& name,
+                                wire::rnbd::AccessMode mode, const boost::system::error_code& error,
                                 std::span<const PathStatus> paths) {
-  const std::string device = "'" + settings.device + "'";
+  const std::string device = "'" + name + "'";
   if (error.category() != boost::system::generic_category())
     return "cannot reach the server: " + error.message() + "; " + per_path(settings, paths);
   const std::string code = ": " + errno_words(error.value());
-  const bool writable = rnbd::is_writable(settings.access_mode);
+  const bool writable = rnbd::is_writable(mode);
   switch (error.value()) {
     case ENOENT:
       return "the server exports no device named " + device + code +
-             ". Check device=, and the exports and dev_search_path of the server";
+             ". Check the name, and the exports and dev_search_path of the server";
     case EPERM:
       if (!writable)
         return "the server refuses to open " + device + code + ". The log of the server says why";
@@ -170,6 +172,9 @@ std::string explain_map_failure(const Settings& settings, const boost::system::e
         return "the server may not read " + device + code +
                ". Check the permissions of the file, and that it is no link out of dev_search_path";
       return "the server may only read " + device + code + ". Use access_mode=ro";
+    case ENOSPC:
+      return device + " is one device too many" + code + ": a session has " +
+             std::to_string(rnbd::kMaxClientDevices) + ". Start another nbdkit with a session of its own";
     case ENOTBLK:
       return device + " is neither a file nor a block device at the server" + code;
     default:
@@ -177,14 +182,24 @@ std::string explain_map_failure(const Settings& settings, const boost::system::e
   }
 }
 
-std::string explain_timeout(const Settings& settings, Nanos waited, std::span<const PathStatus> paths) {
+std::string explain_timeout(const Settings& settings, const std::string& device, Nanos waited,
+                            std::span<const PathStatus> paths) {
   const std::string within =
       " within " + duration_words(waited) + (waited == settings.connect_timeout ? " (connect_timeout)" : "");
   for (const PathStatus& path : paths) {
     if (path.state == PathState::connected)
-      return "the server is connected but did not open '" + settings.device + "'" + within;
+      return "the server is connected but did not open '" + device + "'" + within;
   }
   return "no path came up" + within + ": " + per_path(settings, paths, " within " + duration_words(waited));
+}
+
+std::string explain_unknown_export(const Settings& settings, const std::string& name) {
+  if (settings.devices.empty())
+    return "no export is named: name a device of the server, as in nbd+unix:///DEVICE?socket=PATH, or give "
+           "device=";
+  std::string known;
+  for (const std::string& one : settings.devices) known += (known.empty() ? "" : ", ") + one;
+  return "there is no export named '" + name + "'; device= gives " + known;
 }
 
 }  // namespace rtrs::nbdkit

@@ -19,15 +19,18 @@ std::string duration_words(Nanos);
 // those, which blames the request; they become EIO.
 int nbd_errno(int error) noexcept;
 
-// Why mapping failed, with what to check. `paths`: in the order of settings.paths.
-std::string explain_map_failure(const Settings&, const boost::system::error_code&,
-                                std::span<const PathStatus> paths);
+// Why opening the device failed, with what to check. `paths`: in the order of settings.paths.
+std::string explain_map_failure(const Settings&, const std::string& device, wire::rnbd::AccessMode,
+                                const boost::system::error_code&, std::span<const PathStatus> paths);
 // Whether a path that was never connected fails as it does where another client holds the session name. The
 // protocol has no answer that says so: the server ends the handshake.
 bool is_name_refusal(Reason, std::uint16_t peer_errno);
 // Who may hold the name, for how long, and what to do.
 std::string taken_name_words(const Settings&);
 // Why it did not come to an end within `waited`: connect_timeout or taken_name_timeout().
-std::string explain_timeout(const Settings&, Nanos waited, std::span<const PathStatus> paths);
+std::string explain_timeout(const Settings&, const std::string& device, Nanos waited,
+                            std::span<const PathStatus> paths);
+// Why there is no export of this name, where device= does not give it.
+std::string explain_unknown_export(const Settings&, const std::string& name);
 
 }  // namespace rtrs::nbdkit

@@ -13,7 +13,7 @@ namespace {
 Settings some_settings() {
   Settings settings;
   settings.paths = {"10.0.0.2", "10.0.1.2"};
-  settings.device = "disk";
+  settings.devices = {"disk"};
   settings.session = "me";
   return settings;
 }
@@ -24,22 +24,36 @@ boost::system::error_code of_server(int error) {
 
 TEST(Explain, TheServersErrnoBecomesASentence) {
   const Settings settings = some_settings();
-  EXPECT_EQ(explain_map_failure(settings, of_server(ENOENT), {}),
-            "the server exports no device named 'disk': No such file or directory (errno 2). Check device=, "
+  EXPECT_EQ(explain_map_failure(settings, "disk", settings.access_mode, of_server(ENOENT), {}),
+            "the server exports no device named 'disk': No such file or directory (errno 2). Check the name, "
             "and the "
             "exports and dev_search_path of the server");
-  EXPECT_NE(explain_map_failure(settings, of_server(EPERM), {}).find("another client writes to it"),
+  EXPECT_NE(explain_map_failure(settings, "disk", settings.access_mode, of_server(EPERM), {})
+                .find("another client writes to it"),
             std::string::npos);
-  EXPECT_NE(explain_map_failure(settings, of_server(EROFS), {}).find("Use access_mode=ro"),
+  EXPECT_NE(explain_map_failure(settings, "disk", settings.access_mode, of_server(EROFS), {})
+                .find("Use access_mode=ro"),
             std::string::npos);
-  EXPECT_NE(explain_map_failure(settings, of_server(EIO), {}).find("Input/output error"), std::string::npos);
+  EXPECT_NE(explain_map_failure(settings, "disk", settings.access_mode, of_server(EIO), {})
+                .find("Input/output error"),
+            std::string::npos);
 }
 
 TEST(Explain, WhoAskedForAReadOnlyDeviceIsNotToldToAskForOne) {
   Settings settings = some_settings();
   settings.access_mode = wire::rnbd::AccessMode::read_only;
   for (const int error : {EPERM, EACCES, EROFS})
-    EXPECT_EQ(explain_map_failure(settings, of_server(error), {}).find("access_mode"), std::string::npos);
+    EXPECT_EQ(
+        explain_map_failure(settings, "disk", settings.access_mode, of_server(error), {}).find("access_mode"),
+        std::string::npos);
+}
+
+TEST(Explain, AnExportThatNobodyGaveIsNamedWithThoseThatAre) {
+  Settings settings = some_settings();
+  settings.devices = {"a", "b"};
+  EXPECT_EQ(explain_unknown_export(settings, "c"), "there is no export named 'c'; device= gives a, b");
+  settings.devices = {};
+  EXPECT_NE(explain_unknown_export(settings, "").find("no export is named"), std::string::npos);
 }
 
 TEST(Explain, AnErrnoThatNbdDoesNotKnowBecomesAnIoError) {
@@ -64,14 +78,14 @@ TEST(Explain, ATimeoutSaysWhatHappenedOnEachPath) {
   paths[0].reason = Reason::connect_refused;
   paths[1].state = PathState::connecting;
   EXPECT_EQ(
-      explain_timeout(settings, settings.connect_timeout, paths),
+      explain_timeout(settings, "disk", settings.connect_timeout, paths),
       "no path came up within 15 s (connect_timeout): path 10.0.0.2: " +
           reason_words(Reason::connect_refused, 0) +
           " (nobody listens at 10.0.0.2:1234: is the server running, are address and port right?); path "
           "10.0.1.2: no answer to the connect request within 15 s (nobody answered at 10.0.1.2:1234: "
           "check the address, that the server runs, and that a firewall lets port 1234 through)");
   paths[1].state = PathState::connected;
-  EXPECT_NE(explain_timeout(settings, settings.connect_timeout, paths).find("did not open 'disk'"),
+  EXPECT_NE(explain_timeout(settings, "disk", settings.connect_timeout, paths).find("did not open 'disk'"),
             std::string::npos);
 }
 
@@ -83,7 +97,7 @@ TEST(Explain, APortInThePathIsTheOneThatIsNamed) {
   paths[0].reason = Reason::connect_refused;
   paths[1].state = PathState::waiting;
   paths[1].reason = Reason::connect_timeout;
-  const std::string text = explain_timeout(settings, seconds(2), paths);
+  const std::string text = explain_timeout(settings, "disk", seconds(2), paths);
   EXPECT_NE(text.find("nobody listens at 10.0.0.2:7:"), std::string::npos) << text;
   EXPECT_NE(text.find("nobody answered at [fd00::2]:8: "), std::string::npos) << text;
   EXPECT_NE(text.find("lets port 8 through"), std::string::npos) << text;
@@ -98,7 +112,7 @@ TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {
   paths[1].reason = Reason::rejected;
   paths[1].peer_errno = ENOMEM;
   EXPECT_EQ(
-      explain_timeout(settings, settings.taken_name_timeout(), paths),
+      explain_timeout(settings, "disk", settings.taken_name_timeout(), paths),
       "no path came up within 75 s: path 10.0.0.2: disconnected by the server (the server ended the "
       "handshake; another client probably holds the session name 'me'; one that vanished holds it until "
       "the server's dead-peer time is over, 35 s if its heartbeat is the default. End that client, or set "

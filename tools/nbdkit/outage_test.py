@@ -19,12 +19,12 @@ SIZE = 32 << 20
 class NbdClient:
     """One NBD connection that knows nothing but writes."""
 
-    def __init__(self, path):
+    def __init__(self, path, export=""):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.connect(str(path))
         self.read(18)  # NBDMAGIC IHAVEOPT, flags
-        # Fixed newstyle without zeroes; option EXPORT_NAME, the empty name.
-        self.socket.sendall(struct.pack(">I", 3) + b"IHAVEOPT" + struct.pack(">II", 1, 0))
+        # Fixed newstyle without zeroes; option EXPORT_NAME.
+        self.socket.sendall(struct.pack(">I", 3) + b"IHAVEOPT" + struct.pack(">II", 1, len(export)) + export.encode())
         self.read(10)  # size, flags
 
     def read(self, size):

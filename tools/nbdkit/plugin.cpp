@@ -1,5 +1,5 @@
-// nbdkit-urtrs-plugin.so: a remote device for every NBD client. The glue between nbdkit's callbacks, which
-// come from many threads at once, and one Remote that all connections share.
+// nbdkit-urtrs-plugin.so: remote devices for NBD clients. The glue between nbdkit's callbacks, which come
+// from many threads at once, and one Remote that all connections share.
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
 #include <unistd.h>
@@ -13,6 +13,7 @@
 #include <string>
 
 #include "backends/libfabric/ofi.hpp"
+#include "core/record/format.hpp"
 #include "tools/nbdkit/explain.hpp"
 #include "tools/nbdkit/line_queue.hpp"
 #include "tools/nbdkit/own_command_line.hpp"
@@ -88,8 +89,8 @@ int config_complete() {
   return why.empty() ? 0 : fail(why);
 }
 
-// A device is opened once, in after_fork: a server may allow one writer only, so a trial before would leave a
-// moment in which somebody else takes the device.
+// The only device is opened once, in after_fork: a server may allow one writer only, so a trial before would
+// leave a moment in which somebody else takes the device.
 int get_ready() {
   // Opening ends after taken_name_timeout(), closing what did not open after close_timeout.
   const Nanos bound = settings.taken_name_timeout() + settings.protocol.close_timeout + seconds(30);
@@ -116,20 +117,68 @@ void cleanup() {
   remote.reset();
 }
 
-void* open_connection(int) {
-  return remote.get();
+struct Connection {
+  nbdkit::Remote::Use use;
+  std::string description;
+};
+
+nbdkit::Remote::Use& use_of(void* handle) {
+  return static_cast<Connection*>(handle)->use;
 }
 
-rnbd::Geometry geometry() {
-  return remote->shape().geometry;
+std::string description_of(const std::string& device) {
+  return "device " + device + " over RTRS from " + settings.paths.front() + ", session " + settings.session;
 }
 
-int64_t get_size(void*) {
-  return static_cast<int64_t>(geometry().nsectors * wire::rnbd::kSectorBytes);
+// NBD has names in UTF-8 only; nbdkit refuses others.
+bool has_default() {
+  return settings.one_device() && trace::is_utf8(settings.devices.front());
 }
 
-int can_write(void*) {
-  return remote->shape().writable ? 1 : 0;
+// For clients that name no export. Where there are several devices, none of them is everybody's:
+// open_connection() says so.
+const char* default_export(int, int) {
+  return has_default() ? settings.devices.front().c_str() : "";
+}
+
+int list_exports(int, int, nbdkit_exports* exports) {
+  if (settings.one_device() && !has_default()) return nbdkit_use_default_export(exports);
+  for (const std::string& name : settings.devices) {
+    if (trace::is_utf8(name) && nbdkit_add_export(exports, name.c_str(), description_of(name).c_str()) != 0)
+      return -1;
+  }
+  return 0;
+}
+
+void* open_connection(int readonly) {
+  const char* const asked = nbdkit_export_name();
+  const auto use = remote->attach(asked != nullptr ? asked : "", readonly != 0);
+  if (!use) {
+    fail(use.error());
+    return nullptr;
+  }
+  return new Connection{*use, description_of(use->device->name)};
+}
+
+void close_connection(void* handle) {
+  remote->detach(use_of(handle));
+  delete static_cast<Connection*>(handle);
+}
+
+const char* export_description(void* handle) {
+  return static_cast<Connection*>(handle)->description.c_str();
+}
+
+rnbd::Geometry geometry(void* handle) {
+  return remote->shape(use_of(handle)).geometry;
+}
+
+int64_t get_size(void* handle) {
+  return static_cast<int64_t>(geometry(handle).nsectors * wire::rnbd::kSectorBytes);
+}
+
+int can_write(void* handle) {
+  return remote->shape(use_of(handle)).writable ? 1 : 0;
 }
 int can_flush(void*) {
   return 1;
@@ -137,11 +186,11 @@ int can_flush(void*) {
 int can_fua(void*) {
   return NBDKIT_FUA_NATIVE;
 }
-int can_trim(void*) {
-  return geometry().max_discard_sectors != 0 ? 1 : 0;
+int can_trim(void* handle) {
+  return geometry(handle).max_discard_sectors != 0 ? 1 : 0;
 }
-int can_zero(void*) {
-  return geometry().max_write_zeroes_sectors != 0 ? 1 : 0;
+int can_zero(void* handle) {
+  return geometry(handle).max_write_zeroes_sectors != 0 ? 1 : 0;
 }
 // Fast means: never slower than writing zeroes, or refused at once. What the server has to do for a zeroing
 // nobody tells us, so such requests are refused at once, which is allowed.
@@ -155,17 +204,17 @@ int can_multi_conn(void*) {
   return 1;
 }
 
-int block_size(void*, uint32_t* minimum, uint32_t* preferred, uint32_t* maximum) {
+int block_size(void* handle, uint32_t* minimum, uint32_t* preferred, uint32_t* maximum) {
   constexpr uint32_t kLargest = 32U << 20;
-  const nbdkit::Remote::Shape shape = remote->shape();
-  *minimum = shape.geometry.logical_block_size;
-  const uint32_t good = std::max({shape.geometry.physical_block_size, *minimum, uint32_t{4096}});
+  const rnbd::Geometry shape = geometry(handle);
+  *minimum = shape.logical_block_size;
+  const uint32_t good = std::max({shape.physical_block_size, *minimum, uint32_t{4096}});
   *preferred = std::min(good, kLargest);
   *maximum = kLargest;
   return 0;
 }
 
-int perform(Opcode opcode, uint64_t offset, uint64_t length, std::byte* data, uint32_t flags) {
+int perform(void* handle, Opcode opcode, uint64_t offset, uint64_t length, std::byte* data, uint32_t flags) {
   asio::DeviceIo io;
   io.opcode = opcode;
   io.offset = offset;
@@ -174,33 +223,33 @@ int perform(Opcode opcode, uint64_t offset, uint64_t length, std::byte* data, ui
   io.fua = (flags & NBDKIT_FLAG_FUA) != 0;
   // NBD's NO_HOLE, which nbdkit hands over as the absence of MAY_TRIM.
   io.nounmap = opcode == Opcode::write_zeroes && (flags & NBDKIT_FLAG_MAY_TRIM) == 0;
-  const int error = remote->io(io);
+  const int error = remote->io(use_of(handle), io);
   if (error == 0) return 0;
   nbdkit_set_error(nbdkit::nbd_errno(error));
   return fail(std::string(wire::rnbd::to_string(opcode)) + " of " + std::to_string(length) + " bytes at " +
               std::to_string(offset) + " failed: " + nbdkit::errno_words(error));
 }
 
-int pread(void*, void* buffer, uint32_t count, uint64_t offset, uint32_t flags) {
-  return perform(Opcode::read, offset, count, static_cast<std::byte*>(buffer), flags);
+int pread(void* handle, void* buffer, uint32_t count, uint64_t offset, uint32_t flags) {
+  return perform(handle, Opcode::read, offset, count, static_cast<std::byte*>(buffer), flags);
 }
-int pwrite(void*, const void* buffer, uint32_t count, uint64_t offset, uint32_t flags) {
+int pwrite(void* handle, const void* buffer, uint32_t count, uint64_t offset, uint32_t flags) {
   // A write only reads its data.
   auto* data = const_cast<std::byte*>(static_cast<const std::byte*>(buffer));
-  return perform(Opcode::write, offset, count, data, flags);
+  return perform(handle, Opcode::write, offset, count, data, flags);
 }
-int flush(void*, uint32_t flags) {
-  return perform(Opcode::flush, 0, 0, nullptr, flags);
+int flush(void* handle, uint32_t flags) {
+  return perform(handle, Opcode::flush, 0, 0, nullptr, flags);
 }
-int trim(void*, uint32_t count, uint64_t offset, uint32_t flags) {
-  return perform(Opcode::discard, offset, count, nullptr, flags);
+int trim(void* handle, uint32_t count, uint64_t offset, uint32_t flags) {
+  return perform(handle, Opcode::discard, offset, count, nullptr, flags);
 }
-int zero(void*, uint32_t count, uint64_t offset, uint32_t flags) {
+int zero(void* handle, uint32_t count, uint64_t offset, uint32_t flags) {
   if ((flags & NBDKIT_FLAG_FAST_ZERO) != 0) {
     nbdkit_set_error(EOPNOTSUPP);
     return -1;
   }
-  return perform(Opcode::write_zeroes, offset, count, nullptr, flags);
+  return perform(handle, Opcode::write_zeroes, offset, count, nullptr, flags);
 }
 
 void dump_plugin() {
@@ -213,7 +262,7 @@ nbdkit_plugin make_plugin() {
   made.name = "urtrs";
   made.longname = "urtrs: remote block devices over RTRS and RNBD";
   made.version = URTRS_VERSION;
-  made.description = "Makes a device that an RNBD server exports available to NBD clients.";
+  made.description = "Makes devices that an RNBD server exports available to NBD clients.";
   made.load = load;
   made.unload = unload;
   made.config = config;
@@ -224,7 +273,11 @@ nbdkit_plugin make_plugin() {
   made.after_fork = after_fork;
   made.cleanup = cleanup;
   made.dump_plugin = dump_plugin;
+  made.list_exports = list_exports;
+  made.default_export = default_export;
   made.open = open_connection;
+  made.close = close_connection;
+  made.export_description = export_description;
   made.get_size = get_size;
   made.can_write = can_write;
   made.can_flush = can_flush;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -36,8 +37,6 @@ BlockSessionOptions options_of(const Settings& settings) {
   return options;
 }
 
-const Error kTimedOut{ETIMEDOUT, boost::system::system_category()};
-
 }  // namespace
 
 tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const Settings& settings, Status::Lines lines,
@@ -45,7 +44,7 @@ tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const Settings& 
   std::unique_ptr<Remote> remote(new Remote(settings, std::move(lines), std::move(ending)));
   std::string why = remote->start();
   if (!why.empty()) return tl::unexpected(std::move(why));
-  why = remote->map();
+  why = remote->open_session();
   if (!why.empty()) return tl::unexpected(std::move(why));
   return remote;
 }
@@ -125,54 +124,37 @@ void Remote::dump_trace(bool locked) {
                          "; trace_dump= names another file");
 }
 
-std::string Remote::map() {
+std::string Remote::open_session() {
   Lock lock = session_->lock();
-  Error error;
-  if (const Errc opened = session_->open(); opened != Errc::ok) {
-    error = asio::to_error_code(opened);
-  } else {
-    const rnbd::MapOutcome outcome = session_->map(settings_.device, settings_.access_mode);
-    handle_ = outcome.device;
-    error = outcome.error != 0 ? asio::of_errno(outcome.error) : await_open(lock);
+  for (const std::string& name : settings_.devices) exports_.keep(name);
+  Patience patience{asio::steady_now(), settings_.connect_timeout, true};
+  const Errc opened = session_->open();
+  const Error error = opened == Errc::ok && !settings_.one_device() ? await_link(lock, patience)
+                                                                    : asio::to_error_code(opened);
+  std::string why;
+  if (error) {
+    why = explain(error, {}, settings_.access_mode, patience.bound);
+  } else if (settings_.one_device()) {
+    // Held until the end, so that it is opened once.
+    const auto use = attach(lock, settings_.devices.front(), settings_.access_mode, patience);
+    if (!use) why = use.error();
   }
-  if (!error) {
-    boost::asio::post(loop_.context(), [this] { tick(); });
-    return {};
-  }
-  const auto paths = session_->session().paths();
-  return error == kTimedOut ? explain_timeout(settings_, start_bound_, paths)
-                            : explain_map_failure(settings_, error, paths);
-}
-
-Error Remote::await_open(Lock& lock) {
-  const Nanos began = asio::steady_now();
-  start_bound_ = settings_.connect_timeout;
-  for (;;) {
-    if (ever_open_) return {};
-    if (session_->client().state(handle_) == rnbd::DeviceState::unmapped)
-      return unmapped_errno_ != 0 ? asio::of_errno(unmapped_errno_)
-                                  : asio::to_error_code(Errc::session_closed);
-    if (session_->hopeless()) return asio::to_error_code(Errc::no_path);
-    if (asio::steady_now() >= began + start_bound_ && !go_on_trying()) return kTimedOut;
-    session_->wait_for_news(lock, began + start_bound_);
-  }
-}
-
-bool Remote::go_on_trying() {
-  const Nanos longer = settings_.taken_name_timeout();
-  if (name_refused_ == 0 || start_bound_ >= longer) return false;
-  lines_(true, "no path came up within " + duration_words(start_bound_) +
-                   " (connect_timeout): " + taken_name_words(settings_) + ". Goes on trying, for " +
-                   duration_words(longer) + " in all");
-  start_bound_ = longer;
-  return true;
+  if (why.empty()) boost::asio::post(loop_.context(), [this] { tick(); });
+  return why;
 }
 
 void Remote::on_event(const BlockEvent& event) {
   if (const auto* path = std::get_if<PathEvent>(&event)) on_path(*path);
   if (const auto* change = std::get_if<rnbd::DeviceChanged>(&event)) on_device(*change);
-  if (const auto* replaced = std::get_if<rnbd::CacheReplaced>(&event))
-    status_->on_device({session_->client().state(handle_), 0, geometry_, true, replaced->unflushed});
+  if (const auto* replaced = std::get_if<rnbd::CacheReplaced>(&event)) {
+    if (const Export* one = exports_.find(replaced->device))
+      status_->on_device(one->name, {session_->client().state(replaced->device), 0, one->geometry, true,
+                                     replaced->unflushed});
+  }
+  show_status_soon();
+}
+
+void Remote::show_status_soon() {
   if (!status_writer_ || std::exchange(status_due_, true)) return;
   boost::asio::post(loop_.context(), [this] { write_status(); });
 }
@@ -184,17 +166,15 @@ void Remote::on_path(const PathEvent& news) {
 }
 
 void Remote::on_device(const rnbd::DeviceChanged& change) {
+  Export* const one = exports_.find(change.device);
+  if (one == nullptr) return;
   const bool refused = change.state == rnbd::DeviceState::closed && change.peer_errno != 0;
   // The same refusal again is no news.
-  if (!refused || change.peer_errno != refused_errno_)
-    status_->on_device({change.state, change.peer_errno, change.geometry, false, 0});
-  if (refused) refused_errno_ = change.peer_errno;
-  if (change.state == rnbd::DeviceState::open) {
-    refused_errno_ = 0;
-    geometry_ = change.geometry;
-    ever_open_ = true;
-  }
-  if (change.state == rnbd::DeviceState::unmapped) unmapped_errno_ = change.peer_errno;
+  if (!refused || change.peer_errno != one->refusal)
+    status_->on_device(one->name, {change.state, change.peer_errno, change.geometry, false, 0});
+  exports_.on_changed(*one, change);
+  const std::string name = one->name;
+  if (exports_.drop_if_unused(*one)) status_->forget(name);
 }
 
 // Where a path was lost and nobody asked for it. Not more often than every few seconds.
@@ -224,6 +204,7 @@ void Remote::tick() {
   if (!timer_) return;
   const Nanos now = asio::steady_now();
   watch_for_end(now);
+  close_unused(now);
   if (now >= next_report_) {
     next_report_ = now + kReportPause;
     {
@@ -236,7 +217,7 @@ void Remote::tick() {
     report_trace();
   }
   const Lock lock = session_->lock();
-  timer_->expires_after(std::chrono::nanoseconds(session_->under_way() != 0 ? kEndCheck : kReportPause));
+  timer_->expires_after(std::chrono::nanoseconds(busy() ? kEndCheck : kReportPause));
   timer_->async_wait([this](Error error) {
     if (!error) tick();
   });
@@ -245,7 +226,7 @@ void Remote::tick() {
 void Remote::watch_for_end(Nanos now) {
   {
     const Lock lock = session_->lock();
-    if (close_begun_ || session_->under_way() == 0) return;
+    if (close_begun_ || !busy()) return;
   }
   if (end_by_ == kNever && ending_ && ending_()) end_by_ = now + kEndGrace;
   if (end_by_ == kNever) return;
@@ -317,15 +298,6 @@ unsigned Remote::on_io_begin() {
 
 void Remote::on_io_end(unsigned begun, Nanos latency, bool failed) {
   status_->on_request_done(static_cast<Phase>(begun), latency, failed);
-}
-
-int Remote::io(const asio::DeviceIo& request) {
-  return session_->io(handle_, request);
-}
-
-Remote::Shape Remote::shape() {
-  const Lock lock = session_->lock();
-  return {geometry_, rnbd::is_writable(settings_.access_mode)};
 }
 
 }  // namespace rtrs::nbdkit

@@ -1,4 +1,4 @@
-// One remote device for programs that block: its threads poll the fabric themselves
+// The remote devices of a session for programs that block: its threads poll the fabric themselves
 // (tools/nbdkit/block_session.hpp); timers, signals and the status file have an event loop on a thread of its
 // own.
 #pragma once
@@ -11,6 +11,7 @@
 
 #include "backends/asio/remote_device.hpp"
 #include "tools/nbdkit/block_session.hpp"
+#include "tools/nbdkit/exports.hpp"
 #include "tools/nbdkit/loop_thread.hpp"
 #include "tools/nbdkit/settings.hpp"
 #include "tools/nbdkit/status.hpp"
@@ -20,27 +21,38 @@ namespace rtrs::nbdkit {
 
 class Remote : private BlockSession::Listener {
  public:
-  // Opens fabric, threads and session: not before the last fork. Blocks at most connect_timeout and the time
-  // to close. `lines` is called from any thread and must not block. The error is a sentence.
-  // `ending`: whether the program is asked to end; may be empty. While an io() is under way it is asked now
-  // and then, from the loop's thread. The device is closed then, at once when no path is connected, so that
-  // no io() keeps the program alive.
+  // Opens fabric, threads and session, and the device where device= gives one only: not before the last fork.
+  // Blocks at most connect_timeout and the time to close. `lines` is called from any thread and must not
+  // block. The error is a sentence. `ending`: whether the program is asked to end; may be empty. While
+  // requests are under way it is asked now and then, from the loop's thread. The session is closed then, at
+  // once when no path is connected, so that none of them keeps the program alive.
   static tl::expected<std::unique_ptr<Remote>, std::string> open(const Settings&, Status::Lines lines,
                                                                  std::function<bool()> ending = {});
-  // Closes the session and completes trace and status. No io() may be under way.
+  // Closes the session and completes trace and status. No other call may be under way.
   ~Remote() override;
   Remote(const Remote&) = delete;
   Remote& operator=(const Remote&) = delete;
 
+  // A device that a connection has. Ends with detach().
+  struct Use {
+    Export* device = nullptr;
+    rnbd::DeviceHandle handle = 0;
+  };
+  // From any thread. Opens the device if no other connection has it, at most for connect_timeout. `name`: of
+  // the export; of no importance where device= gives one only. The error is a sentence.
+  tl::expected<Use, std::string> attach(const std::string& name, bool read_only);
+  void detach(const Use&);
+
   // From any thread. 0 or an errno. The data belongs to the device until it returns, which is bounded by
   // queue_timeout only while no path is connected.
-  int io(const asio::DeviceIo&);
+  int io(const Use&, const asio::DeviceIo&);
 
   struct Shape {
-    rnbd::Geometry geometry;
+    std::string name;
+    rnbd::Geometry geometry;  // of the last time that the device was opened
     bool writable = false;
   };
-  Shape shape();
+  Shape shape(const Use&);
 
  private:
   using Lock = BlockSession::Lock;
@@ -48,9 +60,26 @@ class Remote : private BlockSession::Listener {
   Remote(const Settings&, Status::Lines, std::function<bool()> ending);
   std::string start();
   void make_session(std::unique_ptr<Fabric>);
-  std::string map();
-  boost::system::error_code await_open(Lock&);
-  bool go_on_trying();
+  std::string open_session();
+  // How long somebody waits, and for what at the start.
+  struct Patience {
+    Nanos began = 0;
+    Nanos bound = 0;
+    bool at_start = false;
+  };
+  boost::system::error_code await_link(Lock&, Patience&);
+  boost::system::error_code await_export(Lock&, Export&, Exports::Wish&, Patience&);
+  boost::system::error_code wait_once(Lock&, Patience&);
+  boost::system::error_code map(Export&, wire::rnbd::AccessMode);
+  tl::expected<Use, std::string> attach(Lock&, const std::string& name, wire::rnbd::AccessMode, Patience&);
+  bool go_on_trying(Patience&);
+  void leave(Export&);
+  void close_unused(Nanos now);
+  void show_use(const Export&);
+  void show_status_soon();
+  bool busy() const;
+  std::string explain(const boost::system::error_code&, const std::string& device, wire::rnbd::AccessMode,
+                      Nanos waited) const;
   void watch_for_trouble();
   void await_signal();
   void tick();
@@ -72,13 +101,9 @@ class Remote : private BlockSession::Listener {
   std::function<bool()> ending_;
   // Under the lock of the session.
   std::unique_ptr<Status> status_;
-  rnbd::DeviceHandle handle_ = 0;
-  rnbd::Geometry geometry_;
-  bool ever_open_ = false;
-  std::uint16_t refused_errno_ = 0;  // that was told last, since the device was open
-  std::uint16_t unmapped_errno_ = 0;
+  Exports exports_;
+  unsigned attaching_ = 0;          // connections that wait for a device
   std::uint32_t name_refused_ = 0;  // bit i: the last attempt of path i, before it was connected
-  Nanos start_bound_ = 0;           // of await_open()
   Nanos next_dump_ = 0;
   bool close_begun_ = false;
   bool status_due_ = false;  // write_status() is posted

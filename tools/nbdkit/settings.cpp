@@ -7,6 +7,7 @@
 
 #include "backends/asio/path_syntax.hpp"
 #include "core/record/format.hpp"
+#include "core/rnbd/client_devices.hpp"
 #include "core/rnbd/geometry.hpp"
 #include "core/wire/messages.hpp"
 #include "tools/lib/text/nearest_word.hpp"
@@ -169,6 +170,17 @@ Done check_paths(const std::vector<std::string>& paths, std::uint16_t port) {
   return {};
 }
 
+// Their names are those of exports, which NBD has in UTF-8.
+Done check_devices(const std::vector<std::string>& devices) {
+  if (devices.size() > rnbd::kMaxClientDevices)
+    return tl::unexpected("more than " + std::to_string(rnbd::kMaxClientDevices) + " devices are given");
+  for (auto one = devices.begin(); one != devices.end(); ++one) {
+    if (const Done done = check_name("device", *one); !done) return done;
+    if (std::find(devices.begin(), one, *one) != one) return refuse("device", *one, "is given twice");
+  }
+  return {};
+}
+
 std::string absolute(const std::string& file, const std::string& directory) {
   return file.empty() || file.front() == '/' ? file : directory + "/" + file;
 }
@@ -208,6 +220,11 @@ Done Settings::set(std::string_view key, std::string_view value) {
     paths.emplace_back(value);
     return {};
   }
+  if (key == "device") {
+    if (value.empty()) return refuse(key, value, "is empty");
+    devices.emplace_back(value);
+    return {};
+  }
   if (key == "port") return set_number(key, value, 1, 65535, port);
   if (key == "fabric") return set_fabric(value, fabric.fabric);
   if (key == "rdma_retry_count") return set_number(key, value, 0, 7, fabric.retry_count);
@@ -217,7 +234,6 @@ Done Settings::set(std::string_view key, std::string_view value) {
   }
   if (key == "connect_timeout") return set_duration(key, value, connect_timeout);
   for (const auto& [name, text] : {std::pair<std::string_view, std::string*>{"session", &session},
-                                   {"device", &device},
                                    {"provider", &fabric.provider},
                                    {"rdma_device", &fabric.device},
                                    {"trace", &trace},
@@ -239,8 +255,6 @@ Done Settings::complete(const std::string& host, int process, const std::string&
   if (paths.size() > kMaxPaths)
     return tl::unexpected("more than " + std::to_string(kMaxPaths) + " paths are given");
   if (const Done done = check_paths(paths, port); !done) return done;
-  if (device.empty())
-    return tl::unexpected<std::string>("no device= is given: the name under which the server exports it");
   if (session.empty()) {
     session = "nbdkit-" + host.substr(0, host.find('.')) + "-" + std::to_string(process);
     for (char& c : session) c = c == '/' || c == '.' ? '_' : c;
@@ -252,7 +266,7 @@ Done Settings::complete(const std::string& host, int process, const std::string&
     return refuse("session", trace::clean_text(session), "expected text in UTF-8");
   if (!wire::valid_session_name(session))
     return refuse("session", session, "control characters are not allowed");
-  if (const Done done = check_name("device", device); !done) return done;
+  if (const Done done = check_devices(devices); !done) return done;
   if (read_only_asked && access_mode_given && rnbd::is_writable(access_mode))
     return refuse("access_mode", wire::rnbd::to_string(access_mode),
                   "nbdkit -r asks for a read-only device; leave one of the two out");
@@ -272,11 +286,22 @@ Done Settings::complete(const std::string& host, int process, const std::string&
 const char* const kSettingsHelp =
     "path=[SRC@]DST[:PORT]    (required, repeatable) address of the server, and of our side; each once;\n"
     "                         a PORT here has precedence over port=; IPv6 with a port: [fd00::2]:PORT\n"
-    "device=NAME              (required) as the server exports it\n"
+    "device=NAME              as the server exports it. One: every client gets this device, whatever export "
+    "it\n"
+    "                         names; nbdkit starts when it is open. Several (device=a device=b): each is an "
+    "export\n"
+    "                         of this name, opened when a client first asks for it. None: every device of "
+    "the\n"
+    "                         server is an export, opened for the first client and closed 2 s after the last "
+    "one.\n"
+    "                         Clients can list what device= gives only: RNBD has no list of a server's "
+    "devices\n"
     "port=N                   of the server, for every path= without one (default 1234)\n"
     "session=NAME             one client of the server; default nbdkit-HOST-PID. The name of a client that\n"
     "                         vanished is free again after the dead-peer time of the server (35 s)\n"
-    "access_mode=ro|rw|migration   (default rw; ro with nbdkit -r)\n"
+    "access_mode=ro|rw|migration   (default rw; ro with nbdkit -r; without it a device that is an export by "
+    "its\n"
+    "                         name and that the server has write-protected is opened ro)\n"
     "fabric=libfabric|verbs   (default libfabric); verbs is RDMA hardware and soft-RoCE\n"
     "provider=NAME            of libfabric (default tcp)\n"
     "rdma_device=NAME         of verbs; default whichever has the address\n"
@@ -307,6 +332,8 @@ const char* const kSettingsHelp =
     "TIME is 500ms, 30s, 2m, 1h or a number of seconds.\n"
     "\n"
     "nbdkit urtrs path=10.0.0.1@10.0.0.2 path=10.0.1.1@10.0.1.2 device=disk.img\n"
-    "nbdkit -U - urtrs path=10.0.0.2 device=disk.img --run 'nbdcopy -p $uri disk.img'";
+    "nbdkit -U - urtrs path=10.0.0.2 device=disk.img --run 'nbdcopy -p $uri disk.img'\n"
+    "nbdkit -U /run/nbd.sock urtrs path=10.0.0.2 session=web1     # "
+    "nbd+unix:///disk.img?socket=/run/nbd.sock";
 
 }  // namespace rtrs::nbdkit

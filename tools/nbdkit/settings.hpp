@@ -17,7 +17,9 @@ struct Settings {
   std::vector<std::string> paths;  // as written; checked by complete()
   std::uint16_t port = 1234;
   std::string session;  // empty: "nbdkit-HOST-PID"
-  std::string device;
+  // One: every connection gets it, and it is open from the start. Several: those are the exports. None: every
+  // device of the server is one.
+  std::vector<std::string> devices;
   wire::rnbd::AccessMode access_mode = wire::rnbd::AccessMode::read_write;
   bool access_mode_given = false;
   bool read_only_asked = false;  // nbdkit -r: complete() then makes access_mode read_only
@@ -33,6 +35,7 @@ struct Settings {
   std::string status;              // likewise
   std::vector<std::string> given;  // "key=value", for the trace's header
 
+  bool one_device() const noexcept { return devices.size() == 1; }
   // How long the start goes on, at least connect_timeout, while a server refuses the session name as taken: a
   // client that vanished without a word holds its name until the server's dead-peer time is over, which is
   // assumed to be the longer one of the default and ours. 10 s more, and one more attempt.

@@ -118,11 +118,27 @@ TEST(Settings, SaysWhatIsMissing) {
   EXPECT_EQ(why(settings.complete("h", 1, "/")),
             "no path= is given: the address of the server, e.g. path=10.0.0.2");
   ASSERT_TRUE(settings.set("path", "10.0.0.2"));
-  EXPECT_EQ(why(settings.complete("h", 1, "/")),
-            "no device= is given: the name under which the server exports it");
-  ASSERT_TRUE(settings.set("device", "d"));
   ASSERT_TRUE(settings.set("session", "a/b"));
   EXPECT_EQ(why(settings.complete("h", 1, "/")), "session=a/b: '/' and '.' are not allowed");
+}
+
+TEST(Settings, TakesNoDeviceOneOrSeveral) {
+  Settings settings;
+  ASSERT_TRUE(settings.set("path", "10.0.0.2"));
+  EXPECT_EQ(why(settings.complete("h", 1, "/")), "accepted");
+  EXPECT_FALSE(settings.one_device());
+  ASSERT_TRUE(settings.set("device", "a"));
+  EXPECT_TRUE(settings.one_device());
+  ASSERT_TRUE(settings.set("device", "b"));
+  EXPECT_EQ(why(settings.complete("h", 1, "/")), "accepted");
+  EXPECT_EQ(settings.devices, (std::vector<std::string>{"a", "b"}));
+  ASSERT_TRUE(settings.set("device", "a"));
+  EXPECT_EQ(why(settings.complete("h", 1, "/")), "device=a: is given twice");
+  settings.devices.assign(1, std::string(255, 'x'));
+  EXPECT_NE(why(settings.complete("h", 1, "/")).find("expected 1 to 254 characters"), std::string::npos);
+  settings.devices.clear();
+  for (int i = 0; i < 65; ++i) settings.devices.push_back(std::to_string(i));
+  EXPECT_EQ(why(settings.complete("h", 1, "/")), "more than 64 devices are given");
 }
 
 TEST(Settings, AFileServesOnePurpose) {

@@ -29,6 +29,10 @@ std::int64_t unix_ms() {
       .count();
 }
 
+std::uint64_t bytes_of(const asio::DeviceNews& news) {
+  return news.geometry.nsectors * wire::rnbd::kSectorBytes;
+}
+
 std::string in_seconds(Nanos time) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f s", to_seconds(time));
@@ -68,7 +72,28 @@ Status::Status(const Settings& settings, Lines lines)
     : settings_(settings),
       lines_(std::move(lines)),
       started_(asio::steady_now()),
-      paths_(settings.paths.size()) {}
+      paths_(settings.paths.size()) {
+  for (const std::string& name : settings.devices) device(name);
+}
+
+Status::Device& Status::device(const std::string& name) {
+  const auto found = std::ranges::find(devices_, name, &Device::name);
+  if (found != devices_.end()) return *found;
+  Device& made = devices_.emplace_back();
+  made.name = name;
+  return made;
+}
+
+void Status::on_use(const std::string& name, unsigned connections, bool read_only) {
+  Device& one = device(name);
+  one.connections = connections;
+  one.read_only = read_only;
+}
+
+void Status::forget(const std::string& name) {
+  if (std::ranges::find(settings_.devices, name) != settings_.devices.end()) return;
+  std::erase_if(devices_, [&name](const Device& one) { return one.name == name; });
+}
 
 void Status::note(Event event) {
   event.unix_ms = unix_ms();
@@ -163,14 +188,15 @@ void Status::on_path(const PathEvent& news, std::span<const PathStatus>) {
   latency_.set_paths(!any_lost, any_lost);
 }
 
-void Status::on_replaced_cache(const asio::DeviceNews& news) {
+void Status::on_replaced_cache(const std::string& name, const asio::DeviceNews& news) {
   Event event;
+  event.device = name;
   event.at = asio::steady_now();
   event.what = "device_cache_replaced";
   const bool lost = news.unflushed != 0;
   if (lost) event.error = EIO;
   lines_(true,
-         "device " + settings_.device + ": the server came back without the cache that it had" +
+         "device " + name + ": the server came back without the cache that it had" +
              (lost ? ": " + std::to_string(news.unflushed) +
                          " acknowledged writes were not flushed and may be lost; the next flush and the "
                          "next write with FUA fail with EIO"
@@ -178,23 +204,26 @@ void Status::on_replaced_cache(const asio::DeviceNews& news) {
   note(std::move(event));
 }
 
-void Status::on_device(const asio::DeviceNews& news) {
-  if (news.cache_replaced) return on_replaced_cache(news);
-  const bool resized = news.state == rnbd::DeviceState::open && device_.geometry.nsectors != 0 &&
-                       news.geometry.nsectors != device_.geometry.nsectors;
+void Status::on_device(const std::string& name, const asio::DeviceNews& news) {
+  if (news.cache_replaced) return on_replaced_cache(name, news);
+  asio::DeviceNews& before = device(name).news;
+  const std::uint64_t sectors = before.geometry.nsectors;
+  const bool resized =
+      news.state == rnbd::DeviceState::open && sectors != 0 && news.geometry.nsectors != sectors;
   Event event;
   event.at = asio::steady_now();
+  event.device = name;
   event.what = std::string("device_") + rnbd::to_string(news.state);
   event.error = news.error;
-  std::string line = "device " + settings_.device + " " + rnbd::to_string(news.state);
+  std::string line = "device " + name + " " + rnbd::to_string(news.state);
   if (news.error != 0) line += ": " + errno_words(news.error);
   if (resized)
-    line += ": its size changed from " + std::to_string(device_.geometry.nsectors) + " to " +
+    line += ": its size changed from " + std::to_string(sectors) + " to " +
             std::to_string(news.geometry.nsectors) + " sectors";
   // A device that never opened is the caller's error to explain.
   const bool refused = news.error != 0 && news.state == rnbd::DeviceState::closed;
   lines_(refused || resized, line);
-  device_ = news;
+  before = news;
   note(std::move(event));
 }
 
@@ -220,12 +249,13 @@ void Status::on_oldest_request(Nanos now, const OldestRequest* oldest) {
 }
 
 std::string Status::render(Nanos now, std::span<const PathStatus> paths, const ClientStats& stats) const {
+  const Device first = devices_.empty() ? Device{} : devices_.front();
   nlohmann::json out = {{"format", 1},
                         {"pid", ::getpid()},
                         {"session", settings_.session},
-                        {"device", settings_.device},
-                        {"state", rnbd::to_string(device_.state)},
-                        {"size_bytes", device_.geometry.nsectors * wire::rnbd::kSectorBytes},
+                        {"device", first.name},
+                        {"state", rnbd::to_string(first.news.state)},
+                        {"size_bytes", bytes_of(first.news)},
                         {"link", link_up_ ? "up" : "down"},
                         {"phase", to_string(latency_.phase())},
                         {"uptime_s", to_seconds(now - started_)},
@@ -244,6 +274,14 @@ std::string Status::render(Nanos now, std::span<const PathStatus> paths, const C
     out["oldest_request"] = {{"age_s", now > oldest_->since ? to_seconds(now - oldest_->since) : 0.0},
                              {"path", oldest_->path},
                              {"connection", oldest_->con}};
+  out["devices"] = nlohmann::json::array();
+  for (const Device& one : devices_)
+    out["devices"].push_back({{"name", one.name},
+                              {"state", rnbd::to_string(one.news.state)},
+                              {"size_bytes", bytes_of(one.news)},
+                              {"read_only", one.read_only},
+                              {"errno", one.news.error},
+                              {"connections", one.connections}});
   out["paths"] = nlohmann::json::array();
   for (std::size_t i = 0; i < paths.size(); ++i) {
     nlohmann::json path = json_of(paths[i], started_);
@@ -258,6 +296,7 @@ std::string Status::render(Nanos now, std::span<const PathStatus> paths, const C
     out["events"].push_back({{"at_s", event.at > started_ ? to_seconds(event.at - started_) : 0.0},
                              {"unix_ms", event.unix_ms},
                              {"path", event.path},
+                             {"device", event.device},
                              {"what", event.what},
                              {"reason", event.reason},
                              {"errno", event.error},

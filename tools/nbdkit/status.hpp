@@ -1,4 +1,4 @@
-// What became of a device and its paths, told as lines for people and as a JSON file for programs
+// What became of the devices and paths of a session, told as lines for people and as a JSON file for programs
 // (docs of the fields: the keys of render()).
 #pragma once
 #include <cstdint>
@@ -25,7 +25,11 @@ class Status {
   Status(const Settings&, Lines lines);
 
   void on_path(const PathEvent&, std::span<const PathStatus>);
-  void on_device(const asio::DeviceNews&);
+  void on_device(const std::string& name, const asio::DeviceNews&);
+  // Connections of NBD clients that have the device, and whether it is open read-only.
+  void on_use(const std::string& name, unsigned connections, bool read_only);
+  // Nobody needs it any more. Those of device= stay.
+  void forget(const std::string& name);
   // About once a second: the request that the server has not answered for longest, null without one. Says so
   // after kSlowRequest, and again each time that its age has doubled.
   static constexpr Nanos kSlowRequest = seconds(30);
@@ -43,6 +47,7 @@ class Status {
     Nanos at = 0;
     std::int64_t unix_ms = 0;
     int path = -1;  // -1: of the device or the link
+    std::string device;
     std::string what;
     std::string reason;
     int error = 0;
@@ -57,13 +62,21 @@ class Status {
     std::string reason;        // why it was last lost or refused, in words; empty while it is connected
   };
 
+  struct Device {
+    std::string name;
+    asio::DeviceNews news{};
+    unsigned connections = 0;
+    bool read_only = false;
+  };
+
   void note(Event event);
+  Device& device(const std::string& name);
   void on_path_changed(Nanos at, const PathChanged&);
   void on_path_connected(Nanos at, Path&, const std::string& name);
   void on_attempt_failed(const PathChanged&, Path&, const std::string& name, const std::string& reason);
   // "IO goes on over 1 of 2 paths".
   std::string what_is_left() const;
-  void on_replaced_cache(const asio::DeviceNews&);
+  void on_replaced_cache(const std::string& name, const asio::DeviceNews&);
 
   const Settings& settings_;
   const Lines lines_;
@@ -76,7 +89,7 @@ class Status {
   std::optional<OldestRequest> oldest_;
   Nanos next_warning_ = kSlowRequest;  // age of the oldest request
   bool link_up_ = false;
-  asio::DeviceNews device_;
+  std::vector<Device> devices_;  // those of device= first
 };
 
 }  // namespace rtrs::nbdkit

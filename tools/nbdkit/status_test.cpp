@@ -24,7 +24,7 @@ class StatusTest : public ::testing::Test {
  protected:
   StatusTest() {
     settings.paths = {"10.0.0.2", "10.0.1.2"};
-    settings.device = "disk";
+    settings.devices = {"disk"};
     status.emplace(settings, [this](bool important, const std::string& line) {
       if (important) lines.push_back(line);
     });
@@ -113,10 +113,10 @@ TEST_F(StatusTest, WhatSomebodyAskedForIsNotImportant) {
   asio::DeviceNews news;
   news.state = rnbd::DeviceState::unmapped;
   news.error = ENOENT;
-  status->on_device(news);
+  status->on_device("disk", news);
   EXPECT_TRUE(lines.empty());
   news.state = rnbd::DeviceState::closed;
-  status->on_device(news);
+  status->on_device("disk", news);
   EXPECT_EQ(lines, std::vector<std::string>{"device disk closed: No such file or directory (errno 2)"});
 }
 
@@ -142,10 +142,10 @@ TEST_F(StatusTest, ANewSizeIsImportant) {
   asio::DeviceNews news;
   news.state = rnbd::DeviceState::open;
   news.geometry.nsectors = 8;
-  status->on_device(news);
+  status->on_device("disk", news);
   EXPECT_TRUE(lines.empty());
   news.geometry.nsectors = 16;
-  status->on_device(news);
+  status->on_device("disk", news);
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_NE(lines[0].find("size changed from 8 to 16 sectors"), std::string::npos);
   EXPECT_EQ(render()["size_bytes"], 8192);
@@ -155,12 +155,12 @@ TEST_F(StatusTest, ALostCacheIsImportant) {
   asio::DeviceNews news;
   news.state = rnbd::DeviceState::open;
   news.geometry.nsectors = 8;
-  status->on_device(news);
+  status->on_device("disk", news);
   news.geometry = {};
   news.cache_replaced = true;
-  status->on_device(news);
+  status->on_device("disk", news);
   news.unflushed = 3;
-  status->on_device(news);
+  status->on_device("disk", news);
   ASSERT_EQ(lines.size(), 2U);
   EXPECT_NE(lines[0].find("every acknowledged write was flushed before"), std::string::npos);
   EXPECT_NE(lines[1].find("3 acknowledged writes were not flushed and may be lost"), std::string::npos);
@@ -175,9 +175,46 @@ TEST_F(StatusTest, EveryFieldIsDocumented) {
   const std::vector<PathStatus> paths(1);
   const auto shown = nlohmann::json::parse(status->render(asio::steady_now(), paths, {}));
   for (const nlohmann::json& object :
-       {shown, shown["paths"][0], shown["events"][0], shown["latency"]["before"]})
+       {shown, shown["paths"][0], shown["devices"][0], shown["events"][0], shown["latency"]["before"]})
     for (const auto& [field, value] : object.items())
       EXPECT_NE(docs.str().find("`" + field + "`"), std::string::npos) << field;
+}
+
+TEST_F(StatusTest, EveryDeviceIsShownWithItsConnections) {
+  settings.devices = {"a", "b"};
+  status.emplace(settings, [this](bool, const std::string& line) { lines.push_back(line); });
+  asio::DeviceNews news;
+  news.state = rnbd::DeviceState::open;
+  news.geometry.nsectors = 16;
+  status->on_device("c", news);
+  status->on_use("c", 2, true);
+  news.geometry.nsectors = 32;
+  status->on_device("b", news);
+  nlohmann::json shown = render();
+  ASSERT_EQ(shown["devices"].size(), 3U);
+  EXPECT_EQ(shown["device"], "a") << "the first one of device=, as when there was only one";
+  EXPECT_EQ(shown["state"], "init");
+  EXPECT_EQ(shown["devices"][1]["size_bytes"], 16384);
+  EXPECT_EQ(shown["devices"][2]["name"], "c");
+  EXPECT_EQ(shown["devices"][2]["size_bytes"], 8192) << "the size of another device is no new size";
+  EXPECT_EQ(shown["devices"][2]["connections"], 2);
+  EXPECT_EQ(shown["devices"][2]["read_only"], true);
+  EXPECT_EQ(shown["events"][0]["device"], "c");
+  status->forget("c");
+  status->forget("a");
+  shown = render();
+  ASSERT_EQ(shown["devices"].size(), 2U);
+  EXPECT_EQ(shown["devices"][0]["name"], "a");
+}
+
+TEST_F(StatusTest, ASessionWithoutDevicesHasTheFieldsOfOne) {
+  settings.devices.clear();
+  status.emplace(settings, [](bool, const std::string&) {});
+  const nlohmann::json shown = render();
+  EXPECT_EQ(shown["device"], "");
+  EXPECT_EQ(shown["state"], "init");
+  EXPECT_EQ(shown["size_bytes"], 0);
+  EXPECT_TRUE(shown["devices"].empty());
 }
 
 TEST_F(StatusTest, ARequestWithoutAnswerIsShownAndWarnedOfEachTimeItsAgeDoubles) {

@@ -1,0 +1,148 @@
+// The devices of Remote: opened for the connections that ask for them, closed when nobody needs them.
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "core/rnbd/geometry.hpp"
+#include "tools/nbdkit/explain.hpp"
+#include "tools/nbdkit/remote.hpp"
+
+namespace rtrs::nbdkit {
+namespace {
+
+using Error = boost::system::error_code;
+
+const Error kTimedOut{ETIMEDOUT, boost::system::system_category()};
+
+}  // namespace
+
+std::string Remote::explain(const Error& error, const std::string& device, wire::rnbd::AccessMode mode,
+                            Nanos waited) const {
+  const auto paths = session_->session().paths();
+  return error == kTimedOut ? explain_timeout(settings_, device, waited, paths)
+                            : explain_map_failure(settings_, device, mode, error, paths);
+}
+
+Error Remote::await_link(Lock& lock, Patience& patience) {
+  while (!session_->session().link_up())
+    if (const Error error = wait_once(lock, patience)) return error;
+  return {};
+}
+
+Error Remote::wait_once(Lock& lock, Patience& patience) {
+  if (session_->hopeless()) return asio::to_error_code(Errc::no_path);
+  if (asio::steady_now() >= patience.began + patience.bound && !go_on_trying(patience)) return kTimedOut;
+  session_->wait_for_news(lock, patience.began + patience.bound);
+  return {};
+}
+
+bool Remote::go_on_trying(Patience& patience) {
+  const Nanos longer = settings_.taken_name_timeout();
+  if (!patience.at_start || name_refused_ == 0 || patience.bound >= longer) return false;
+  lines_(true, "no path came up within " + duration_words(patience.bound) +
+                   " (connect_timeout): " + taken_name_words(settings_) + ". Goes on trying, for " +
+                   duration_words(longer) + " in all");
+  patience.bound = longer;
+  return true;
+}
+
+tl::expected<Remote::Use, std::string> Remote::attach(const std::string& name, bool read_only) {
+  const bool listed = std::ranges::find(settings_.devices, name) != settings_.devices.end();
+  const bool one = settings_.one_device();
+  if (!one && (name.empty() || (!settings_.devices.empty() && !listed)))
+    return tl::unexpected(explain_unknown_export(settings_, name));
+  Lock lock = session_->lock();
+  Patience patience{asio::steady_now(), settings_.connect_timeout, false};
+  return attach(lock, one ? settings_.devices.front() : name,
+                read_only ? wire::rnbd::AccessMode::read_only : settings_.access_mode, patience);
+}
+
+tl::expected<Remote::Use, std::string> Remote::attach(Lock& lock, const std::string& name,
+                                                      wire::rnbd::AccessMode mode, Patience& patience) {
+  Export& one = exports_.join(name);
+  Exports::Wish wish{mode, !settings_.one_device() && !settings_.access_mode_given, 0};
+  ++attaching_;
+  const Error error = await_export(lock, one, wish, patience);
+  --attaching_;
+  if (!error) {
+    show_use(one);
+    return Use{&one, one.handle};
+  }
+  std::string why = explain(error, name, Exports::mode_for(one, wish), patience.bound);
+  leave(one);
+  return tl::unexpected(std::move(why));
+}
+
+Error Remote::await_export(Lock& lock, Export& one, Exports::Wish& wish, Patience& patience) {
+  for (;;) {
+    switch (exports_.next(one, wish)) {
+      case Exports::Step::serve:
+        return {};
+      case Exports::Step::fail:
+        return asio::of_errno(one.error);
+      case Exports::Step::map:
+        if (const Error error = map(one, Exports::mode_for(one, wish))) return error;
+        break;
+      case Exports::Step::unmap:
+        exports_.ends(one);
+        session_->unmap(one.handle);
+        break;
+      case Exports::Step::wait:
+        if (const Error error = wait_once(lock, patience)) return error;
+        break;
+    }
+  }
+}
+
+Error Remote::map(Export& one, wire::rnbd::AccessMode mode) {
+  const rnbd::MapOutcome outcome = session_->map(one.name, mode);
+  if (outcome.error == 0) exports_.began(one, outcome.device, mode);
+  return asio::of_errno(outcome.error);
+}
+
+void Remote::detach(const Use& use) {
+  const Lock lock = session_->lock();
+  leave(*use.device);
+}
+
+void Remote::leave(Export& one) {
+  const std::string name = one.name;
+  exports_.leave(one, asio::steady_now());
+  const auto& all = exports_.all();
+  const auto left = std::ranges::find(all, name, &Export::name);
+  if (left == all.end())
+    status_->forget(name);
+  else
+    show_use(*left);
+}
+
+void Remote::show_use(const Export& one) {
+  // The plugin itself holds an only device.
+  const unsigned own = settings_.one_device() && one.users != 0 ? 1 : 0;
+  status_->on_use(one.name, one.users - own, !rnbd::is_writable(one.mode));
+  show_status_soon();
+}
+
+// At most one at a time: closing takes an answer of the server.
+void Remote::close_unused(Nanos now) {
+  const Lock lock = session_->lock();
+  Export* const one = exports_.unused(now);
+  if (one == nullptr || close_begun_) return;
+  exports_.ends(*one);
+  session_->unmap(one->handle);
+}
+
+bool Remote::busy() const {
+  return session_->under_way() != 0 || attaching_ != 0;
+}
+
+int Remote::io(const Use& use, const asio::DeviceIo& request) {
+  return session_->io(use.handle, request);
+}
+
+Remote::Shape Remote::shape(const Use& use) {
+  const Lock lock = session_->lock();
+  return {use.device->name, use.device->geometry, rnbd::is_writable(use.device->mode)};
+}
+
+}  // namespace rtrs::nbdkit
