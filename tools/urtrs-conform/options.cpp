@@ -7,6 +7,7 @@
 #include "backends/asio/path_syntax.hpp"
 #include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/lib/text/quantity.hpp"
+#include "tools/lib/version/version.hpp"
 
 namespace rtrs::conformance {
 namespace {
@@ -73,7 +74,7 @@ void add_output(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("--peer", options.peer, "whom it describes");
   app.add_option("--trace", options.trace_directory,
                  "one trace a case into that directory, for urtrs-replay");
-  app.add_flag("--version", texts.version, "print the version");
+  app.add_flag("--version", texts.version, "print version, fabrics and compiler, then leave");
 }
 
 void judge_targets(const Texts& texts, Options& options, std::string& errors) {
@@ -160,7 +161,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     return line;
   }
   if (texts.version) {
-    line.output = "urtrs-conform " URTRS_VERSION "\n";
+    line.output = tools::version_text("urtrs-conform") + "\n";
     return line;
   }
   judge(app, texts, options, line.errors);

@@ -13,6 +13,7 @@
 #include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/quantity.hpp"
+#include "tools/lib/version/version.hpp"
 
 namespace rtrs::perf {
 namespace {
@@ -144,7 +145,7 @@ void add_output(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("--rounds", options.rounds, "of --compare-raw")
       ->check(CLI::Range(1u, 100u))
       ->capture_default_str();
-  app.add_flag("--version", texts.version, "print the version");
+  app.add_flag("--version", texts.version, "print version, fabrics and compiler, then leave");
 }
 
 class Judge {
@@ -298,7 +299,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     return result;
   }
   if (texts.version) {
-    result.output = "urtrs-perf " URTRS_VERSION "\n";
+    result.output = tools::version_text("urtrs-perf") + "\n";
     return result;
   }
   judge(app, texts, options, result.errors);

@@ -152,5 +152,6 @@ TEST(Options, HelpHasTheDefaultOfEveryOptionWithAValue) {
 TEST(Options, HelpAndVersionLeaveWell) {
   EXPECT_EQ(parse_command_line({"--help"}).exit_code, kOk);
   EXPECT_NE(parse_command_line({"--help"}).output.find("--compare-raw"), std::string::npos);
-  EXPECT_EQ(parse_command_line({"--version"}).output, "urtrs-perf " URTRS_VERSION "\n");
+  EXPECT_EQ(parse_command_line({"--version"}).exit_code, kOk);
+  EXPECT_EQ(parse_command_line({"--version"}).output.find("urtrs-perf " URTRS_VERSION), 0U);
 }

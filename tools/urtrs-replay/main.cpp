@@ -8,6 +8,7 @@
 
 #include "tools/lib/command/files.hpp"
 #include "tools/lib/text/nearest_word.hpp"
+#include "tools/lib/version/version.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
 namespace {
@@ -33,6 +34,8 @@ int check_subcommand(const CLI::App& app, int argc, char** argv) {
 int run(int argc, char** argv) {
   CLI::App app("Prints, checks and replays traces of urtrs sessions.", "urtrs-replay");
   app.require_subcommand(1);
+  app.set_version_flag("--version", version_text("urtrs-replay"),
+                       "print version, fabrics and compiler, then leave");
   app.footer(std::string("Example:\n  urtrs-replay replay run.rtrc\n\n") + kExitCodes);
   Runner runner;
   add_commands(app, runner);

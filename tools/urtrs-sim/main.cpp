@@ -8,6 +8,7 @@
 
 #include "sim/scenarios/scenario_text.hpp"
 #include "tools/lib/text/quantity.hpp"
+#include "tools/lib/version/version.hpp"
 #include "tools/urtrs-sim/coverage.hpp"
 #include "tools/urtrs-sim/explore.hpp"
 #include "tools/urtrs-sim/report.hpp"
@@ -211,7 +212,9 @@ CLI::App* explore_options(CLI::App& app, ExploreCommand& command) {
       ->capture_default_str()
       ->check(CLI::IsMember({"on", "off", "both"}));
   command.threads = std::max(1U, std::thread::hardware_concurrency());
-  all->add_option("--threads", command.threads)->capture_default_str()->check(CLI::Range(1, 64));
+  all->add_option("--threads", command.threads, "threads of one search")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
   all->add_option_function<std::string>(
          "--memory", [&command](const std::string& text) { command.most_bytes = memory_of(text); },
          "what one search may use, e.g. 512M, a number alone is in MiB; it says when it is full")
@@ -274,13 +277,19 @@ void print_list(bool steps) {
   std::fputs(rtrs::sim::scenario_reference().c_str(), stdout);
 }
 
+void set_up(CLI::App& app) {
+  app.require_subcommand(1);
+  app.set_version_flag("--version", rtrs::tools::version_text("urtrs-sim"),
+                       "print version, fabrics and compiler, then leave");
+  app.footer(kFooter);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   Arguments given;
   CLI::App app{"Simulated runs of real RTRS clients and servers, checked against rules", "urtrs-sim"};
-  app.require_subcommand(1);
-  app.footer(kFooter);
+  set_up(app);
   CLI::App* one = run_options(app, given);
   CLI::App* small = app.add_subcommand("shrink", "make a failing run small and write it as a choice log");
   small->add_option("--seed", given.seed, "the failing seed");

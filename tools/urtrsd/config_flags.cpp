@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tools/lib/text/quantity.hpp"
+#include "tools/lib/version/version.hpp"
 #include "tools/urtrsd/config.hpp"
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/config_values.hpp"
@@ -60,16 +61,6 @@ std::string option_names(const std::string& flag) {
   return names;
 }
 
-std::string default_of(const Setting& setting) {
-  const DaemonConfig defaults;
-  if (const auto* integer = std::get_if<IntegerRule>(&setting.rule))
-    return std::to_string(defaults.*integer->member);
-  if (const auto* boolean = std::get_if<BooleanRule>(&setting.rule))
-    return defaults.*boolean->member ? "true" : "false";
-  if (const auto* optional = std::get_if<OptionalBooleanRule>(&setting.rule)) return optional->unset;
-  return defaults.*std::get<TextRule>(setting.rule).member;
-}
-
 std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
   app.add_option("-c,--config", flags.config_file, "configuration file (TOML)")->type_name("FILE");
   app.add_option("-l,--listen", flags.listen, "address to listen on, may be repeated [127.0.0.1]")
@@ -95,6 +86,8 @@ std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
   app.add_flag("--check-config", flags.check,
                "check the configuration and the configured devices, then leave");
   app.add_flag("--print-config", flags.print, "print the resulting configuration as TOML, then leave");
+  app.set_version_flag("--version", tools::version_text("urtrsd"),
+                       "print version, fabrics and compiler, then leave");
   return options;
 }
 
@@ -250,6 +243,9 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
     result.output = app.help();
+    return result;
+  } catch (const CLI::CallForVersion& version) {
+    result.output = std::string(version.what()) + "\n";
     return result;
   } catch (const CLI::ParseError& error) {
     result.exit_code = kUsage;

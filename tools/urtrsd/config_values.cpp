@@ -143,6 +143,16 @@ std::string expected(const Setting& setting) {
   return text.may_be_empty ? "string" : "non-empty string";
 }
 
+std::string default_of(const Setting& setting) {
+  const DaemonConfig defaults;
+  if (const auto* integer = std::get_if<IntegerRule>(&setting.rule))
+    return std::to_string(defaults.*integer->member);
+  if (const auto* boolean = std::get_if<BooleanRule>(&setting.rule))
+    return defaults.*boolean->member ? "true" : "false";
+  if (const auto* optional = std::get_if<OptionalBooleanRule>(&setting.rule)) return optional->unset;
+  return defaults.*std::get<TextRule>(setting.rule).member;
+}
+
 bool is_boolean(const Setting& setting) {
   return std::holds_alternative<BooleanRule>(setting.rule) ||
          std::holds_alternative<OptionalBooleanRule>(setting.rule);

@@ -44,6 +44,9 @@ const Setting* find_setting(std::string_view key);  // nullptr: no such setting
 
 bool is_boolean(const Setting& setting);
 
+// As written in a file, without quotes; how the program decides where nothing is the default; or empty.
+std::string default_of(const Setting& setting);
+
 // "integer 0..65535", "boolean", "one of tcp, udp".
 std::string expected(const Setting& setting);
 

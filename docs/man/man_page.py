@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Fills a template of a manual page from what a program says of itself, and prints Markdown for pandoc.
+
+Usage: man_page.py TEMPLATE [PROGRAM]...
+  TEMPLATE  Markdown with lines such as <!-- options -->. They are replaced by parts of `PROGRAM --help`:
+              synopsis    its usage
+              options     arguments and options, and those of each subcommand
+              notes       what stands behind the options: examples, notes and exit codes
+            by parts of `PROGRAM --help` of a plugin of nbdkit:
+              parameters  the parameters of the plugin
+            by the table that the program print_settings prints:
+              settings    keys, ranges, defaults and meanings
+            or, without a program, by another file beside the template:
+              include FILE
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+_PLACE = re.compile(r"^<!-- ([a-z]+)(?: (\S+))? -->\n", re.MULTILINE)
+_HELP_COLUMN = 30  # of CLI11
+_PARAMETER_COLUMN = 10  # lines of a parameter of the plugin that begin behind it go on
+
+
+def escaped(text):
+    return re.sub(r"([^\w\s])", r"\\\1", text)
+
+
+def definition(term, text):
+    return f"**{escaped(term)}**\n:   {escaped(text)}\n\n"
+
+
+def verbatim(lines):
+    return "".join(f"    {line}\n" for line in lines) + "\n"
+
+
+class Help:
+    """`--help` of a program that uses CLI11: usage, then sections of entries, then lines of text."""
+
+    def __init__(self, command):
+        text = subprocess.run([*command, "--help"], check=True, capture_output=True, text=True).stdout
+        lines = text.rstrip("\n").split("\n")
+        self.command, self.about = command, lines[0]
+        self.usage = next(line for line in lines if line.startswith("Usage: ")).removeprefix("Usage: ")
+        self.sections, self.notes, entries = {}, [], None
+        for line in lines[lines.index("Usage: " + self.usage) + 1:]:
+            if self.notes or (entries is None and line and line not in ("Positionals:", "Options:", "Subcommands:")):
+                self.notes.append(line)
+            elif line in ("Positionals:", "Options:", "Subcommands:"):
+                entries = self.sections.setdefault(line.rstrip(":"), [])
+            elif not line:
+                entries = None
+            elif line.startswith("  ") and line[2] != " ":
+                whole = line[2:]
+                fits = line[_HELP_COLUMN - 1:_HELP_COLUMN] in ("", " ")
+                entries.append([line[2:_HELP_COLUMN].rstrip(), line[_HELP_COLUMN:].strip()] if fits else [whole, ""])
+            else:  # the line before was a name alone, too long for its column
+                entries[-1] = [whole, line.strip()]
+
+    def entries(self, section):
+        return "".join(definition(*entry) for entry in self.sections.get(section, []))
+
+    def subcommands(self):
+        """By their first name; others are aliases."""
+        return [(name, Help([*self.command, name.split(",")[0]])) for name, _ in self.sections.get("Subcommands", [])]
+
+
+def notes_of(lines):
+    """Lines that end with a colon are in front of examples; `Exit codes:` begins its own section."""
+    parts, block, examples = {"EXAMPLES": "", "NOTES": "", "EXIT STATUS": ""}, [], []
+    for line in [*lines, ""]:
+        if line.startswith("  ") or re.fullmatch(r"Examples?:", line):
+            examples += [line[2:]] if line.startswith("  ") else []
+        elif line.startswith("Exit codes: "):
+            parts["NOTES"] += escaped("\n".join(block)) + "\n\n" if block else ""
+            block = [line.removeprefix("Exit codes: ")]
+        elif line:
+            block.append(line)
+        elif block:
+            exits = re.match(r"\d", block[0]) is not None
+            parts["EXIT STATUS" if exits else "NOTES"] += escaped("\n".join(block)) + "\n\n"
+            block = []
+    parts["EXAMPLES"] = verbatim(examples) if examples else ""
+    return parts
+
+
+def synopsis(program):
+    helps = [Help([program])]
+    helps += [one for _, one in helps[0].subcommands()]
+    return "".join(f"**{escaped(one.usage)}**\n\n" for one in helps)
+
+
+def options(program):
+    whole = Help([program])
+    text = whole.entries("Positionals") + whole.entries("Options")
+    subcommands = whole.subcommands()
+    if subcommands:
+        text += "# COMMANDS\n\n"
+    for name, one in subcommands:
+        text += f"## {escaped(name)}\n\n{escaped(one.about)}.\n\n" + one.entries("Positionals") + one.entries("Options")
+        if one.notes != whole.notes:
+            parts = notes_of(one.notes)
+            exits = parts["EXIT STATUS"]
+            text += parts["NOTES"] + parts["EXAMPLES"] + (f"Exit status: {exits}" if exits else "")
+    return text
+
+
+def notes(program):
+    return "".join(f"# {name}\n\n{text}" for name, text in notes_of(Help([program]).notes).items() if text)
+
+
+def parameters(program):
+    text = subprocess.run([program, "--help"], check=True, capture_output=True, text=True).stdout
+    entries = []
+    for line in text.split("\n"):
+        if re.match(r"[a-z_]+=", line):
+            entries.append(re.split(r"  +", line, maxsplit=1))
+        elif entries and line.startswith(" " * _PARAMETER_COLUMN):
+            entries[-1] = [entries[-1][0], " ".join([*entries[-1][1:], line.strip()])]
+    return "".join(definition(entry[0], " ".join(entry[1:])) for entry in entries)
+
+
+def settings(program):
+    table = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+    text = ""
+    for key, expected, default, meaning in (line.split("\t") for line in table.splitlines()):
+        text += definition(f"{key} = <{expected}>", meaning + "." + (f" Default: {default}." if default else ""))
+    return text
+
+
+def main():
+    template, programs = pathlib.Path(sys.argv[1]), sys.argv[2:]
+    fill = {"synopsis": synopsis, "options": options, "notes": notes, "parameters": parameters, "settings": settings}
+
+    def part(match):
+        if match[1] == "include":
+            return (template.parent / match[2]).read_text(encoding="utf-8")
+        return fill[match[1]](programs[0])
+    print(_PLACE.sub(part, template.read_text(encoding="utf-8")), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+#include "tools/lib/version/version.hpp"
+
+#include "tools/lib/version/git_describe.hpp"
+
+namespace rtrs::tools {
+namespace {
+
+// What `git describe` said of the tree when it was built; empty outside a checkout.
+constexpr std::string_view kCommit = URTRS_GIT_DESCRIBE;
+
+#ifdef __clang__
+constexpr std::string_view kCompiler = "clang++ " __clang_version__;
+#else
+constexpr std::string_view kCompiler = "g++ " __VERSION__;
+#endif
+
+}  // namespace
+
+std::string version_text(std::string_view program) {
+  std::string text(program);
+  text += " " URTRS_VERSION;
+  if (!kCommit.empty()) text.append(" (").append(kCommit).append(")");
+  text += "\nfabrics: " URTRS_FABRICS;
+  text.append("\ncompiler: ").append(kCompiler);
+  return text;
+}
+
+}  // namespace rtrs::tools

@@ -1,0 +1,13 @@
+// What `--version` of every program prints.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace rtrs::tools {
+
+// Lines for a user who reports a bug: program, version and commit; fabrics of the build; compiler. Without a
+// newline at the end.
+std::string version_text(std::string_view program);
+
+}  // namespace rtrs::tools
