@@ -46,6 +46,10 @@ urtrs_feature(LIBURING RESULT LIBURING PACKAGE liburing-dev PKG liburing
   GIVES "urtrsd: exports through io_uring")
 urtrs_feature(NBDKIT RESULT NBDKIT PACKAGE nbdkit-plugin-dev PKG nbdkit
   GIVES "nbdkit plugin: remote devices for NBD clients")
+urtrs_feature(PROMETHEUS RESULT PROMETHEUS PACKAGE prometheus-cpp-dev PKG prometheus-cpp-core
+  GIVES "urtrsd: metrics")
+urtrs_feature(FUSE RESULT FUSE PACKAGE libfuse3-dev PKG fuse3
+  GIVES "urtrs-fs: the attributes of urtrsd as files")
 urtrs_feature(VERBS RESULT VERBS PACKAGE "libibverbs-dev librdmacm-dev" PKG libibverbs librdmacm
   GIVES "backends/verbs: RDMA hardware, the kernel peer")
 urtrs_feature(BENCHMARK RESULT benchmark PACKAGE libbenchmark-dev FIND benchmark

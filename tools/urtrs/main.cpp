@@ -55,19 +55,6 @@ int fail(const rpc::Error& error, bool as_json) {
   return unreachable ? no_daemon : failed;
 }
 
-tl::expected<std::string, rpc::Error> socket_of(const Options& options) {
-  if (!options.socket.empty()) return options.socket;
-  const std::vector<std::string> found = rpc::live_sockets("urtrsd");
-  if (found.size() == 1) return found.front();
-  if (found.empty())
-    return tl::unexpected(rpc::Error{
-        rpc::Code::failed, fmt::format("no urtrsd has a control socket in {}", rpc::runtime_folder()),
-        "start one, or name its socket with --socket", ENOENT});
-  return tl::unexpected(rpc::Error{rpc::Code::failed,
-                                   fmt::format("{} daemons run: {}", found.size(), fmt::join(found, ", ")),
-                                   "say which with --socket", EINVAL});
-}
-
 int print(const Table& table, const Options& options) {
   const auto text = render(table, options, kSchemaVersion);
   if (!text) return fail(text.error(), options.format == Format::json);
@@ -266,7 +253,8 @@ int run(const Command& command) {
     return done;
   }
   if (command.verb == "daemons") return daemons(options);
-  const auto socket = socket_of(options);
+  const auto socket = options.socket.empty() ? rpc::only_socket("urtrsd")
+                                             : tl::expected<std::string, rpc::Error>(options.socket);
   if (!socket) {
     say_error(options.format == Format::json, "no_daemon", socket.error().message, socket.error().hint,
               socket.error().error);

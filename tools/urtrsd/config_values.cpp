@@ -80,6 +80,9 @@ std::vector<Setting> make_administration() {
        "socket on which the command urtrs reaches urtrsd; auto: urtrsd-PID.sock in the run-time folder; "
        "empty: none",
        TextRule{&C::control, {}, true}},
+      {"metrics", "metrics",
+       "ADDRESS:PORT or unix socket to serve /metrics at for Prometheus; unset: nowhere",
+       TextRule{&C::metrics}},
       {"control_group", "control-group", "group that may use the control socket; unset: that of urtrsd",
        TextRule{&C::control_group}},
   };

@@ -101,6 +101,7 @@ int Daemon::start() {
                  spec.path.empty() ? "memory" : in_quotes(spec.path), spec.read_only ? ", read-only" : "");
   spdlog::info("always_invalidate is {}", always_invalidates() ? "on" : "off");
   open_control();
+  if (!open_metrics()) return 3;
   wait_for_storage();
   pump_.start();
   spdlog::info("ready");

@@ -14,6 +14,7 @@
 #include "backends/asio/fabric_pump.hpp"
 #include "core/driver/block_server.hpp"
 #include "core/record/recorder.hpp"
+#include "tools/lib/http/text_server.hpp"
 #include "tools/urtrsd/blocking_jobs.hpp"
 #include "tools/urtrsd/catalog.hpp"
 #include "tools/urtrsd/config.hpp"
@@ -83,6 +84,7 @@ class Daemon : private Controlled {
 
   // daemon_control.cpp
   void open_control();
+  bool open_metrics();  // false: an error was logged
   attributes::ServerModel model() const override;
   const std::vector<ExportSpec>& exports() const override { return catalog_->specs(); }
   ServerStats transport_stats() const override { return server_.transport().stats(); }
@@ -130,6 +132,7 @@ class Daemon : private Controlled {
   BlockingJobs jobs_;
   Nanos started_ = asio::steady_now();
   std::unique_ptr<Control> control_;  // null: without a socket
+  std::unique_ptr<http::TextServer> metrics_;
 };
 
 }  // namespace rtrs::daemon

@@ -9,6 +9,7 @@
 
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/daemon.hpp"
+#include "tools/urtrsd/metrics.hpp"
 
 namespace rtrs::daemon {
 
@@ -38,6 +39,25 @@ void Daemon::open_control() {
   if (!control) return spdlog::warn("urtrs cannot reach this urtrsd: {}", control.error());
   control_ = std::move(*control);
   spdlog::info("control socket {}", control_->path());
+}
+
+bool Daemon::open_metrics() {
+  if (config_.metrics.empty()) return true;
+  http::TextServerOptions options;
+  options.address = config_.metrics;
+  auto server = http::TextServer::listen(context_, options, [this] {
+    const double uptime = static_cast<double>(now() - started_) / 1e9;
+    return metrics_text({model(), transport_stats(), block_stats(), URTRS_VERSION, fabric_name(), uptime});
+  });
+  if (!server) {
+    spdlog::error("{}", server.error());
+    return false;
+  }
+  metrics_ = std::move(*server);
+  spdlog::info("metrics at {}", metrics_->address());
+  if (!metrics_->is_loopback())
+    spdlog::warn("whoever reaches {} reads the names of sessions and files there", metrics_->address());
+  return true;
 }
 
 attributes::ServerModel Daemon::model() const {

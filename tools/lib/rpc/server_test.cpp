@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/rpc/client.hpp"
-#include "tools/lib/testing/scratch_folder.hpp"
 
 namespace rtrs::rpc {
 namespace {

@@ -86,4 +86,16 @@ std::vector<std::string> live_sockets(std::string_view program) {
   return found;
 }
 
+tl::expected<std::string, Error> only_socket(std::string_view program) {
+  const std::vector<std::string> found = live_sockets(program);
+  if (found.size() == 1) return found.front();
+  if (found.empty())
+    return tl::unexpected(Error{Code::failed,
+                                fmt::format("no {} has a control socket in {}", program, runtime_folder()),
+                                "start one, or name its socket with --socket", ENOENT});
+  return tl::unexpected(Error{Code::failed,
+                              fmt::format("{} of {} run: {}", found.size(), program, fmt::join(found, ", ")),
+                              "say which with --socket", EINVAL});
+}
+
 }  // namespace rtrs::rpc

@@ -5,6 +5,8 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "tools/lib/rpc/message.hpp"
+
 namespace rtrs::rpc {
 
 // $URTRS_RUNTIME_DIR, else $RUNTIME_DIRECTORY, else /run/urtrs for the superuser, else
@@ -18,5 +20,8 @@ tl::expected<std::string, std::string> make_socket_path(std::string_view program
 // Sockets of `program` at which somebody listens, in that folder and, unless $URTRS_RUNTIME_DIR is set, in
 // /run/urtrs.
 std::vector<std::string> live_sockets(std::string_view program);
+
+// The one of live_sockets(). The error says that there is none, or which there are.
+tl::expected<std::string, Error> only_socket(std::string_view program);
 
 }  // namespace rtrs::rpc

@@ -1,0 +1,123 @@
+// The page, what is no request for it, and those who connect and send nothing.
+#include "tools/lib/http/text_server.hpp"
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <thread>
+
+#include "tools/lib/files/scratch_folder.hpp"
+
+namespace rtrs::http {
+namespace {
+
+namespace asio = boost::asio;
+
+class TextServerTest : public testing::Test {
+ protected:
+  void start(TextServerOptions options = {}) {
+    if (options.address.empty()) options.address = "127.0.0.1:0";
+    auto made =
+        TextServer::listen(context, options, [this] { return "page " + std::to_string(++pages) + "\n"; });
+    ASSERT_TRUE(made) << made.error();
+    server = std::move(*made);
+    address = server->address();
+    thread = std::thread([this] { context.run(); });
+  }
+  ~TextServerTest() override {
+    if (!thread.joinable()) return;
+    asio::post(context, [this] {
+      server.reset();
+      guard.reset();
+    });
+    // Those that are open end with their time.
+    context.stop();
+    thread.join();
+  }
+  asio::ip::tcp::socket connected() {
+    asio::ip::tcp::socket socket(own);
+    const auto port = static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+    socket.connect({asio::ip::make_address("127.0.0.1"), port});
+    return socket;
+  }
+  template <class Socket>
+  static std::string ask(Socket&& socket, const std::string& request) {
+    boost::system::error_code error;
+    asio::write(socket, asio::buffer(request), error);
+    std::string answer;
+    asio::read(socket, asio::dynamic_buffer(answer), error);
+    return answer;
+  }
+
+  asio::io_context context;
+  asio::io_context own;
+  asio::executor_work_guard<asio::io_context::executor_type> guard{context.get_executor()};
+  std::unique_ptr<TextServer> server;
+  std::string address;
+  int pages = 0;
+  std::thread thread;
+};
+
+TEST_F(TextServerTest, ServesThePage) {
+  start();
+  EXPECT_TRUE(server->is_loopback());
+  const std::string answer = ask(connected(), "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_EQ(answer.rfind("HTTP/1.1 200", 0), 0U) << answer;
+  EXPECT_NE(answer.find("version=0.0.4"), std::string::npos);
+  EXPECT_NE(answer.find("\r\n\r\npage 1\n"), std::string::npos);
+  EXPECT_NE(ask(connected(), "GET /metrics?x=1 HTTP/1.0\r\n\r\n").find("page 2"), std::string::npos);
+  EXPECT_EQ(ask(connected(), "HEAD /metrics HTTP/1.1\r\nHost: a\r\n\r\n").find("page"), std::string::npos);
+}
+
+TEST_F(TextServerTest, NothingElse) {
+  start();
+  EXPECT_NE(ask(connected(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n").find(" 404 "), std::string::npos);
+  EXPECT_NE(ask(connected(), "DELETE /metrics HTTP/1.1\r\nHost: a\r\n\r\n").find(" 405 "), std::string::npos);
+  EXPECT_EQ(ask(connected(), "\x16\x03\x01 hello\r\n\r\n"), "");
+  const std::string much = "GET /metrics HTTP/1.1\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n";
+  EXPECT_EQ(ask(connected(), much).find(" 200 "), std::string::npos);
+  EXPECT_EQ(pages, 0);
+}
+
+TEST_F(TextServerTest, SilentConnectionsAreBounded) {
+  TextServerOptions options;
+  options.most_connections = 2;
+  start(options);
+  auto first = connected();
+  auto second = connected();
+  // Both are taken before the third, because one thread accepts in order.
+  EXPECT_EQ(ask(connected(), "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"), "");
+  first.close();
+  std::string answer;
+  for (int i = 0; i < 1000 && answer.empty(); ++i)
+    answer = ask(connected(), "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_NE(answer.find(" 200 "), std::string::npos);
+}
+
+TEST_F(TextServerTest, OnAUnixSocket) {
+  const trace::ScratchFolder folder;
+  TextServerOptions options;
+  options.address = folder / "metrics.sock";
+  start(options);
+  asio::local::stream_protocol::socket socket(own);
+  socket.connect({options.address});
+  EXPECT_NE(ask(socket, "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").find("page 1"), std::string::npos);
+}
+
+TEST_F(TextServerTest, AddressesThatCannotBe) {
+  for (const char* wrong :
+       {"127.0.0.1", "localhost:1", ":1", "127.0.0.1:70000", "127.0.0.1:x", "192.0.2.1:1"}) {
+    TextServerOptions options;
+    options.address = wrong;
+    EXPECT_FALSE(TextServer::listen(context, options, [] { return std::string(); })) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace rtrs::http

@@ -1,0 +1,173 @@
+// urtrs-fs: the attributes of a running urtrsd as a file system, in the layout of /sys.
+#define FUSE_USE_VERSION 35
+#include <fuse3/fuse.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "tools/urtrs-fs/remote_tree.hpp"
+
+namespace {
+
+using rtrs::admin::Entry;
+using rtrs::admin::RemoteTree;
+
+constexpr const char* kHelp =
+    "Usage: urtrs-fs [--socket=FILE] [-f] [-o OPTION[,OPTION]...] FOLDER\n"
+    "Mounts the attributes of a running urtrsd below FOLDER, as /sys of Linux 6.12 shows those of its "
+    "server.\n"
+    "\n"
+    "  --socket=FILE   control socket of the daemon; default: the only one that runs\n"
+    "  -f              stay in the foreground\n"
+    "  -o OPTIONS      of FUSE, for example allow_other\n"
+    "  --version       print the version\n"
+    "\n"
+    "Examples:\n"
+    "  urtrs-fs /mnt/urtrs && cat /mnt/urtrs/class/rtrs-server/*/paths/*/stats/rdma\n"
+    "  echo 1 > /mnt/urtrs/class/rtrs-server/web1/paths/ip:10.0.1.7@ip:10.0.1.1/disconnect\n"
+    "  umount /mnt/urtrs\n"
+    "  unshare -m sh -c 'urtrs-fs /sys && rnbd server session list'   # the tool of RNBD's makers, as root\n"
+    "\n"
+    "Exit codes: 0 mounted, or unmounted with -f; 1 failed; 2 wrong usage; 3 no daemon can be asked.\n";
+
+RemoteTree* tree() {
+  return static_cast<RemoteTree*>(fuse_get_context()->private_data);
+}
+
+// What was read when the file was opened, so that a reader that takes it in parts gets one moment.
+struct Opened {
+  std::string content;
+};
+Opened* opened(fuse_file_info* file) {
+  return reinterpret_cast<Opened*>(file->fh);
+}
+
+mode_t type_of(Entry::Kind kind) {
+  return kind == Entry::Kind::folder ? S_IFDIR : kind == Entry::Kind::link ? S_IFLNK : S_IFREG;
+}
+
+int get_attributes(const char* path, struct stat* into, fuse_file_info*) {
+  const auto entry = tree()->look(path);
+  if (!entry) return -entry.error();
+  *into = {};
+  into->st_mode = type_of(entry->kind) | entry->mode;
+  into->st_nlink = entry->kind == Entry::Kind::folder ? 2 : 1;
+  // sysfs shows a page, whatever the attribute holds.
+  into->st_size = entry->kind == Entry::Kind::link ? static_cast<off_t>(entry->target.size()) : 4096;
+  into->st_uid = ::geteuid();
+  into->st_gid = ::getegid();
+  return 0;
+}
+
+int read_folder(const char* path, void* into, fuse_fill_dir_t fill, off_t, fuse_file_info*,
+                fuse_readdir_flags) {
+  const auto entry = tree()->look(path);
+  if (!entry) return -entry.error();
+  if (entry->kind != Entry::Kind::folder) return -ENOTDIR;
+  for (const char* name : {".", ".."}) fill(into, name, nullptr, 0, fuse_fill_dir_flags(0));
+  for (const auto& [name, kind] : entry->names) {
+    struct stat of {};
+    of.st_mode = type_of(kind);
+    fill(into, name.c_str(), &of, 0, fuse_fill_dir_flags(0));
+  }
+  return 0;
+}
+
+int read_link(const char* path, char* into, std::size_t size) {
+  const auto entry = tree()->look(path);
+  if (!entry) return -entry.error();
+  if (entry->kind != Entry::Kind::link || size == 0) return -EINVAL;
+  into[entry->target.copy(into, size - 1)] = '\0';
+  return 0;
+}
+
+int open_file(const char* path, fuse_file_info* file) {
+  auto state = std::make_unique<Opened>();
+  if ((file->flags & O_ACCMODE) != O_WRONLY) {
+    auto content = tree()->read(path);
+    if (!content) return -content.error();
+    state->content = std::move(*content);
+  } else if (const auto entry = tree()->look(path); !entry) {
+    return -entry.error();
+  }
+  file->direct_io = 1;  // the length is that of what is read, not st_size
+  file->fh = reinterpret_cast<std::uint64_t>(state.release());
+  return 0;
+}
+
+int read_file(const char*, char* into, std::size_t size, off_t from, fuse_file_info* file) {
+  const std::string& content = opened(file)->content;
+  if (from < 0 || static_cast<std::size_t>(from) >= content.size()) return 0;
+  return static_cast<int>(content.copy(into, size, static_cast<std::size_t>(from)));
+}
+
+// One write() is one value, as in sysfs.
+int write_file(const char* path, const char* from, std::size_t size, off_t, fuse_file_info*) {
+  const int error = tree()->write(path, std::string(from, size));
+  return error == 0 ? static_cast<int>(size) : -error;
+}
+
+// The shell's > truncates first, which changes nothing of an attribute.
+int truncate_file(const char*, off_t, fuse_file_info*) {
+  return 0;
+}
+
+int release_file(const char*, fuse_file_info* file) {
+  delete opened(file);
+  return 0;
+}
+
+struct CommandLine {
+  char* socket = nullptr;
+  int show_help = 0;
+  int show_version = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const fuse_opt options[] = {
+      {"--socket=%s", offsetof(CommandLine, socket), 0},     {"-h", offsetof(CommandLine, show_help), 1},
+      {"--help", offsetof(CommandLine, show_help), 1},       {"-V", offsetof(CommandLine, show_version), 1},
+      {"--version", offsetof(CommandLine, show_version), 1}, FUSE_OPT_END};
+  fuse_args arguments = FUSE_ARGS_INIT(argc, argv);
+  CommandLine line;
+  if (fuse_opt_parse(&arguments, &line, options, nullptr) != 0) return 2;
+  if (line.show_help != 0) {
+    std::fputs(kHelp, stdout);
+    return 0;
+  }
+  if (line.show_version != 0) {
+    std::printf("urtrs-fs %s, FUSE %s\n", URTRS_VERSION, fuse_pkgversion());
+    return 0;
+  }
+  if (arguments.argc < 2) {
+    std::fputs("urtrs-fs: name the folder to mount on; see urtrs-fs --help\n", stderr);
+    return 2;
+  }
+  RemoteTree attributes(line.socket != nullptr ? line.socket : "");
+  const std::string refused = attributes.check();
+  if (!refused.empty()) {
+    std::fprintf(stderr, "urtrs-fs: %s\n", refused.c_str());
+    return 3;
+  }
+  fuse_operations operations{};
+  operations.getattr = get_attributes;
+  operations.readdir = read_folder;
+  operations.readlink = read_link;
+  operations.open = open_file;
+  operations.read = read_file;
+  operations.write = write_file;
+  operations.truncate = truncate_file;
+  operations.release = release_file;
+  const int code = fuse_main(arguments.argc, arguments.argv, &operations, &attributes);
+  fuse_opt_free_args(&arguments);
+  return code == 0 ? 0 : 1;
+}

@@ -1,0 +1,123 @@
+"""urtrs-fs mounted, with a real urtrsd and a real client behind it: what scripts for /sys of Linux do."""
+import errno
+import os
+import pathlib
+import subprocess
+
+import pytest
+from programs import BOUND, PLUGIN, program, until
+
+URTRS_FS = program("urtrs-fs")
+
+
+@pytest.fixture(name="system")
+def _system(urtrsd, tmp_path, monkeypatch):
+    """The mounted tree of a server that exports disk0 and has session web1, and the server."""
+    if not os.path.exists("/dev/fuse") or not PLUGIN.exists():
+        pytest.skip("needs /dev/fuse and the nbdkit plugin")
+    monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))
+    image = tmp_path / "disk.img"
+    image.write_bytes(bytes(1 << 20))
+    server = urtrsd(f"--export=disk0={image}")
+    server.image = image
+    nbd = tmp_path / "nbd.sock"
+    nbdkit = subprocess.Popen(["nbdkit", "-f", "-U", nbd, PLUGIN, f"path=127.0.0.1:{server.port}", "session=web1",
+                               "device=disk0"], stdin=subprocess.DEVNULL)
+    mounted = tmp_path / "sys"
+    mounted.mkdir()
+    done = subprocess.run([URTRS_FS, mounted], capture_output=True, text=True, timeout=BOUND, check=False)
+    if done.returncode != 0 and "fuse" in done.stderr:
+        pytest.skip(f"FUSE cannot mount here: {done.stderr}")
+    assert done.returncode == 0, done.stderr
+    until("the session is there", (mounted / "class/rtrs-server/web1").exists)
+    until("the device is there", lambda: list((mounted / "class/rnbd-server/ctl/devices").iterdir()))
+    server.uri = f"nbd+unix:///?socket={nbd}"
+    yield mounted, server
+    subprocess.run(["umount", mounted], timeout=BOUND, check=False)
+    nbdkit.terminate()
+    nbdkit.wait(BOUND)
+
+
+def path_folder(mounted):
+    path, = (mounted / "class/rtrs-server/web1/paths").iterdir()
+    return path
+
+
+def test_files_are_where_linux_has_them(system):
+    mounted, server = system
+    path = path_folder(mounted)
+    assert path.name == "ip:127.0.0.1@ip:127.0.0.1"
+    assert sorted(entry.name for entry in path.iterdir()) == ["disconnect", "dst_addr", "hca_name", "hca_port", "src_addr",
+                                                              "stats"]
+    assert (path / "src_addr").read_text() == "ip:127.0.0.1\n"
+    assert (path / "hca_port").read_text() == "1\n"
+    assert os.readlink(mounted / "class/rtrs-server/web1") == "../../devices/virtual/rtrs-server/web1"
+    assert (path / "stats/rdma").stat().st_mode & 0o777 == 0o644
+    assert (path / "src_addr").stat().st_mode & 0o777 == 0o444
+    device, = (mounted / "class/rnbd-server/ctl/devices").iterdir()
+    assert os.readlink(device / "block_dev") == str(server.image)
+    assert (device / "sessions/web1/mapping_path").read_text() == "disk0\n"
+    assert (device / "sessions/web1/access_mode").read_text() in ("rw\n", "ro\n")
+    assert (mounted / "module/rnbd_server/parameters/port_nr").read_text() == f"{server.port}\n"
+
+
+def test_counters_count_and_are_reset(system):
+    mounted, server = system
+    rdma = path_folder(mounted) / "stats/rdma"
+    subprocess.run(["nbdcopy", server.uri, "null:"], check=True, timeout=BOUND)
+    reads, read_bytes, _, _ = map(int, rdma.read_text().split())
+    assert reads >= 8 and read_bytes >= 1 << 20
+    rdma.write_text("1\n")
+    assert rdma.read_text() == "0 0 0 0\n"
+
+
+@pytest.mark.parametrize("text", ["0", "", "2\n", "yes"])
+def test_what_is_not_one_is_refused(system, text):
+    mounted, _ = system
+    for name in ("disconnect", "stats/rdma"):
+        fd = os.open(path_folder(mounted) / name, os.O_WRONLY)
+        try:
+            if not text:
+                assert os.write(fd, b"") == 0
+                continue
+            with pytest.raises(OSError) as refused:
+                os.write(fd, text.encode())
+            assert refused.value.errno == errno.EINVAL
+        finally:
+            os.close(fd)
+
+
+def test_a_script_disconnects_a_path_and_takes_a_device_away(system):
+    mounted, server = system
+    subprocess.run(["sh", "-c", 'echo 1 > "$1"', "sh", path_folder(mounted) / "disconnect"], check=True, timeout=BOUND)
+    server.logged("reason=requested")
+    until("the path is back", lambda: (mounted / "class/rtrs-server/web1").exists() and
+          any((mounted / "class/rtrs-server/web1/paths").iterdir()))
+    device, = until("the device", lambda: list((mounted / "class/rnbd-server/ctl/devices").iterdir()))
+    (device / "sessions/web1/force_close").write_text("1")
+    subprocess.run(["nbdcopy", server.uri, "null:"], check=True, timeout=BOUND)
+
+
+def test_without_a_daemon_it_says_so_and_with_the_next_it_goes_on(system):
+    mounted, server = system
+    assert server.end() == 0
+    with pytest.raises(OSError) as refused:
+        list((mounted / "class").iterdir())
+    assert refused.value.errno == errno.ENOTCONN
+    server.start().ready()
+    assert sorted(entry.name for entry in (mounted / "class").iterdir()) == ["rnbd-server", "rtrs-server"]
+
+
+def test_a_name_that_is_not_there(system):
+    mounted, _ = system
+    assert not (mounted / "class/rtrs-server/nobody").exists()
+    assert not pathlib.Path(mounted / "x").exists()
+
+
+def test_mistakes(tmp_path, monkeypatch):
+    monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "none"))
+    asked = [([], 2, "name the folder"), ([tmp_path], 3, "no urtrsd has a control socket"),
+             (["--socket=/nonexistent", tmp_path], 3, "cannot reach")]
+    for arguments, code, words in asked:
+        done = subprocess.run([URTRS_FS, *arguments], capture_output=True, text=True, timeout=BOUND, check=False)
+        assert (done.returncode, words in done.stderr) == (code, True), done.stderr

@@ -1,0 +1,134 @@
+#include "tools/urtrsd/metrics.hpp"
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+#include <vector>
+
+namespace rtrs::daemon {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+namespace {
+
+using Labels = std::vector<ClientMetric::Label>;
+
+// A peer chooses its name, and a label is UTF-8: other bytes are shown as what they are not.
+std::string utf8(const std::string& text) {
+  std::string shown;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[at]);
+    const std::size_t length = lead < 0x80                   ? 1
+                               : lead >= 0xc2 && lead < 0xe0 ? 2
+                               : lead >= 0xe0 && lead < 0xf0 ? 3
+                               : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                             : 0;
+    bool good = length != 0 && at + length <= text.size();
+    for (std::size_t i = 1; good && i < length; ++i)
+      good = (static_cast<unsigned char>(text[at + i]) & 0xc0) == 0x80;
+    shown += good ? text.substr(at, length) : std::string("?");
+    at += good ? length : 1;
+  }
+  return shown;
+}
+
+class Families {
+ public:
+  void gauge(const char* name, const char* help, double value, Labels labels = {}) {
+    ClientMetric& metric = add(name, help, MetricType::Gauge, std::move(labels));
+    metric.gauge.value = value;
+  }
+  void counter(const char* name, const char* help, std::uint64_t value, Labels labels = {}) {
+    ClientMetric& metric = add(name, help, MetricType::Counter, std::move(labels));
+    metric.counter.value = static_cast<double>(value);
+  }
+  std::string text() const { return prometheus::TextSerializer().Serialize(all_); }
+
+ private:
+  ClientMetric& add(const char* name, const char* help, MetricType type, Labels labels) {
+    MetricFamily* family = nullptr;
+    for (MetricFamily& one : all_)
+      if (one.name == name) family = &one;
+    if (family == nullptr) {
+      all_.emplace_back();
+      family = &all_.back();
+      family->name = name;
+      family->help = help;
+      family->type = type;
+    }
+    ClientMetric& metric = family->metric.emplace_back();
+    metric.label = std::move(labels);
+    return metric;
+  }
+  std::vector<MetricFamily> all_;
+};
+
+void add_paths(Families& to, const attributes::ServerModel& model) {
+  for (const ServerSessionStatus& session : model.sessions) {
+    for (const ServerPathStatus& path : session.paths) {
+      const attributes::PathEnds ends = attributes::path_ends(path.peer);
+      const Labels labels{{"session", utf8(session.name)},
+                          {"path", ends.source + "@" + ends.destination},
+                          {"index", std::to_string(path.path)}};
+      to.gauge("urtrs_path_up", "1 while the path is connected", path.state == PathState::connected, labels);
+      to.gauge("urtrs_path_inflight", "requests that are not answered yet", path.in_service, labels);
+      to.counter("urtrs_path_reads_total", "requests to read since the path was connected",
+                 path.traffic.reads(), labels);
+      to.counter("urtrs_path_read_bytes_total", "their bytes, with the user headers",
+                 path.traffic.read_bytes(), labels);
+      to.counter("urtrs_path_writes_total", "requests to write since the path was connected",
+                 path.traffic.writes(), labels);
+      to.counter("urtrs_path_write_bytes_total", "their bytes, with the user headers",
+                 path.traffic.write_bytes(), labels);
+    }
+  }
+}
+
+void add_devices(Families& to, const attributes::ServerModel& model) {
+  for (const attributes::OpenDevice& device : model.devices)
+    for (const attributes::OpenDevice::Use& use : device.uses)
+      to.gauge("urtrs_device_size_bytes", "size of a device that a session has open",
+               static_cast<double>(use.size_bytes),
+               {{"session", utf8(use.session)},
+                {"mapping_path", utf8(use.mapping_path)},
+                {"device", utf8(device.backing)},
+                {"access_mode", to_string(use.mode)}});
+}
+
+void add_stats(Families& to, const ServerStats& transport, const BlockServerStats& block) {
+  to.counter("urtrs_requests_total", "requests that arrived", transport.requests);
+  to.counter("urtrs_responses_total", "answers sent", transport.responses);
+  to.counter("urtrs_error_responses_total", "answers with an errno", transport.error_responses);
+  to.counter("urtrs_sessions_opened_total", "sessions whose first path came up", transport.sessions_opened);
+  to.counter("urtrs_paths_connected_total", "paths that came up", transport.paths_connected);
+  to.counter("urtrs_paths_lost_total", "paths that were up and ended", transport.paths_lost);
+  to.counter("urtrs_connects_rejected_total", "connect requests refused", transport.rejected);
+  to.counter("urtrs_sessions_crowded_out_total", "half-open sessions closed for newer ones",
+             transport.crowded_out);
+  to.counter("urtrs_refused_messages_total", "messages that broke the protocol", transport.refused_messages);
+  to.counter("urtrs_gated_requests_total", "requests that waited for an older user of their chunk",
+             transport.gated);
+  to.counter("urtrs_fences_total", "fences answered", transport.fences);
+  to.counter("urtrs_dropped_responses_total", "answers whose path was gone", transport.dropped_responses);
+  to.counter("urtrs_storage_operations_total", "operations of storage begun", block.storage_operations);
+  to.counter("urtrs_sync_failures_total", "syncs of storage that failed", block.sync_failures);
+}
+
+}  // namespace
+
+std::string metrics_text(const MetricsInput& input) {
+  Families all;
+  all.gauge("urtrs_build_info", "version and fabric", 1,
+            {{"version", input.version}, {"fabric", utf8(input.fabric)}});
+  all.gauge("urtrs_uptime_seconds", "since the start", input.uptime_s);
+  all.gauge("urtrs_sessions", "sessions now, half-open ones too",
+            static_cast<double>(input.model.sessions.size()));
+  add_paths(all, input.model);
+  add_devices(all, input.model);
+  add_stats(all, input.transport, input.block);
+  return all.text();
+}
+
+}  // namespace rtrs::daemon

@@ -1,0 +1,22 @@
+// The metrics of a server, in the text format of Prometheus.
+#pragma once
+#include <string>
+
+#include "core/driver/block_server.hpp"
+#include "tools/lib/attributes/server_tree.hpp"
+
+namespace rtrs::daemon {
+
+struct MetricsInput {
+  attributes::ServerModel model;
+  ServerStats transport;
+  BlockServerStats block;
+  std::string version;
+  std::string fabric;
+  double uptime_s = 0;
+};
+
+// Names and labels are in docs/management.md and never change their meaning.
+std::string metrics_text(const MetricsInput&);
+
+}  // namespace rtrs::daemon

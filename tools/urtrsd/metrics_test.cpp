@@ -1,0 +1,65 @@
+// The metrics of a server: names, labels, values, and names of peers that no label may hold as they are.
+#include "tools/urtrsd/metrics.hpp"
+
+#include <gtest/gtest.h>
+
+namespace rtrs::daemon {
+namespace {
+
+MetricsInput input(const std::string& session) {
+  MetricsInput input;
+  ServerSessionStatus one;
+  one.name = session;
+  one.opened = true;
+  ServerPathStatus path;
+  path.state = PathState::connected;
+  path.peer = "10.0.0.1:5 > 10.0.0.2:1234";
+  path.in_service = 3;
+  path.traffic.add(Direction::read, 4096);
+  one.paths = {path};
+  input.model.sessions = {one};
+  input.model.devices = {{"/srv/a", {{session, 1, wire::rnbd::AccessMode::read_write, "disk0", 1048576}}}};
+  input.transport.requests = 12;
+  input.version = "1.2.3";
+  input.fabric = "libfabric/tcp";
+  return input;
+}
+
+bool has(const std::string& text, const std::string& line) {
+  return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+}
+
+TEST(Metrics, PathsDevicesAndCounters) {
+  const std::string text = metrics_text(input("web1"));
+  const std::string labels = "{session=\"web1\",path=\"ip:10.0.0.1@ip:10.0.0.2\",index=\"0\"}";
+  EXPECT_TRUE(has(text, "urtrs_path_up" + labels + " 1")) << text;
+  EXPECT_TRUE(has(text, "urtrs_path_inflight" + labels + " 3")) << text;
+  EXPECT_TRUE(has(text, "urtrs_path_reads_total" + labels + " 1")) << text;
+  EXPECT_TRUE(has(text, "urtrs_path_read_bytes_total" + labels + " 4096")) << text;
+  EXPECT_TRUE(has(text, "urtrs_path_writes_total" + labels + " 0")) << text;
+  EXPECT_TRUE(has(text, "urtrs_requests_total 12")) << text;
+  EXPECT_TRUE(has(text, "urtrs_build_info{version=\"1.2.3\",fabric=\"libfabric/tcp\"} 1")) << text;
+  EXPECT_TRUE(has(text,
+                  "urtrs_device_size_bytes{session=\"web1\",mapping_path=\"disk0\",device=\"/srv/a\","
+                  "access_mode=\"rw\"} 1048576"))
+      << text;
+}
+
+TEST(Metrics, EachFamilyIsDescribedOnce) {
+  MetricsInput two = input("web1");
+  two.model.sessions.push_back(two.model.sessions[0]);
+  two.model.sessions[1].name = "web2";
+  const std::string text = metrics_text(two);
+  const std::string type = "# TYPE urtrs_path_up gauge";
+  EXPECT_EQ(text.find(type), text.rfind(type));
+  EXPECT_NE(text.find(type), std::string::npos);
+}
+
+TEST(Metrics, ANameOfAPeerCannotAddALine) {
+  const std::string text = metrics_text(input("a\"} 1\nevil 7\n\xff\x80"));
+  EXPECT_EQ(text.find("\nevil"), std::string::npos) << text;
+  EXPECT_EQ(text.find('\xff'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rtrs::daemon

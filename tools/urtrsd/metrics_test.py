@@ -1,0 +1,34 @@
+"""The page of metrics of a real urtrsd."""
+import urllib.request
+
+from programs import BOUND, free_port, until
+
+
+def page(address):
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=BOUND) as answer:
+        assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        return answer.read().decode()
+
+
+def test_a_scrape(urtrsd):
+    address = f"127.0.0.1:{free_port()}"
+    server = urtrsd("--export=a=mem:1M", f"--metrics={address}")
+    server.logged(f"metrics at {address}")
+    lines = page(address).splitlines()
+    assert 'urtrs_sessions 0' in lines
+    values = [line for line in lines if not line.startswith("#")]
+    # What a scraper takes: name, labels, a number.
+    assert all(len(line.rsplit(" ", 1)) == 2 and float(line.rsplit(" ", 1)[1]) >= 0 for line in values)
+    described = {line.split()[2] for line in lines if line.startswith("# TYPE")}
+    assert {line.split("{")[0].split()[0] for line in values} == described
+
+
+def test_an_address_that_cannot_be_used_ends_the_start(urtrsd):
+    server = urtrsd("--export=a=mem:1M", "--metrics=nowhere:1", ready=False)
+    assert server.process.wait(BOUND) == 3
+    assert "no IP address" in server.text()
+
+
+def test_other_addresses_than_loopback_are_warned_of(urtrsd):
+    server = urtrsd("--export=a=mem:1M", f"--metrics=0.0.0.0:{free_port()}")
+    until("a warning", lambda: "reads the names of sessions" in server.text())
