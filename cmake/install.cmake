@@ -37,6 +37,17 @@ foreach(component IN LISTS URTRS_COMPONENTS)
     endif()
   endforeach()
 endforeach()
+# CMake strips programs and shared libraries, where it is asked to, and no archives.
+foreach(library IN LISTS component_libraries)
+  if(library MATCHES "_static$")
+    get_target_property(name ${library} OUTPUT_NAME)
+    install(CODE "if(CMAKE_INSTALL_DO_STRIP)
+  execute_process(COMMAND ${CMAKE_STRIP} --strip-debug --enable-deterministic-archives
+    \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/lib${name}.a\" COMMAND_ERROR_IS_FATAL ANY)
+endif()" COMPONENT devel)
+  endif()
+endforeach()
+
 configure_package_config_file(cmake/urtrsConfig.cmake.in ${PROJECT_BINARY_DIR}/urtrsConfig.cmake
   INSTALL_DESTINATION ${URTRS_CMAKE_DIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/urtrsConfigVersion.cmake COMPATIBILITY SameMinorVersion)
