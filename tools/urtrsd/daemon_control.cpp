@@ -43,6 +43,7 @@ void Daemon::open_control() {
 
 bool Daemon::open_metrics() {
   if (config_.metrics.empty()) return true;
+#if URTRS_HAS_METRICS
   http::TextServerOptions options;
   options.address = config_.metrics;
   auto server = http::TextServer::listen(context_, options, [this] {
@@ -58,6 +59,10 @@ bool Daemon::open_metrics() {
   if (!metrics_->is_loopback())
     spdlog::warn("whoever reaches {} reads the names of sessions and files there", metrics_->address());
   return true;
+#else
+  spdlog::error("this urtrsd was built without metrics; install prometheus-cpp-dev and build it again");
+  return false;
+#endif
 }
 
 attributes::ServerModel Daemon::model() const {
