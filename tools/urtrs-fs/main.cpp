@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "tools/lib/version/version.hpp"
 #include "tools/urtrs-fs/remote_tree.hpp"
 
 namespace {
@@ -20,20 +21,23 @@ using rtrs::admin::Entry;
 using rtrs::admin::RemoteTree;
 
 constexpr const char* kHelp =
-    "Usage: urtrs-fs [--socket=FILE] [-f] [-o OPTION[,OPTION]...] FOLDER\n"
-    "Mounts the attributes of a running urtrsd below FOLDER, as /sys of Linux 6.12 shows those of its "
-    "server.\n"
+    "Mounts the attributes of a running urtrsd, as /sys of Linux 6.12 shows those of its server.\n"
+    "Usage: urtrs-fs [OPTIONS] FOLDER\n"
     "\n"
-    "  --socket=FILE   control socket of the daemon; default: the only one that runs\n"
-    "  -f              stay in the foreground\n"
-    "  -o OPTIONS      of FUSE, for example allow_other\n"
-    "  --version       print the version\n"
+    "Positionals:\n"
+    "  FOLDER                      where to mount them\n"
+    "\n"
+    "Options:\n"
+    "  -h,--help                   print this help, then leave\n"
+    "  --version                   print version, fabrics and compiler, then leave\n"
+    "  --socket=FILE               control socket of the daemon; default: the only one that runs\n"
+    "  -f                          stay in the foreground\n"
+    "  -o OPTION[,OPTION]...       of FUSE, for example allow_other\n"
     "\n"
     "Examples:\n"
     "  urtrs-fs /mnt/urtrs && cat /mnt/urtrs/class/rtrs-server/*/paths/*/stats/rdma\n"
     "  echo 1 > /mnt/urtrs/class/rtrs-server/web1/paths/ip:10.0.1.7@ip:10.0.1.1/disconnect\n"
     "  umount /mnt/urtrs\n"
-    "  unshare -m sh -c 'urtrs-fs /sys && rnbd server session list'   # the tool of RNBD's makers, as root\n"
     "\n"
     "Exit codes: 0 mounted, or unmounted with -f; 1 failed; 2 wrong usage; 3 no daemon can be asked.\n";
 
@@ -145,7 +149,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (line.show_version != 0) {
-    std::printf("urtrs-fs %s, FUSE %s\n", URTRS_VERSION, fuse_pkgversion());
+    std::printf("%s\nFUSE %s\n", rtrs::tools::version_text("urtrs-fs").c_str(), fuse_pkgversion());
     return 0;
   }
   if (arguments.argc < 2) {
@@ -158,6 +162,8 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "urtrs-fs: %s\n", refused.c_str());
     return 3;
   }
+  // Modes hold for everybody who gets in with allow_other too.
+  fuse_opt_add_arg(&arguments, "-odefault_permissions");
   fuse_operations operations{};
   operations.getattr = get_attributes;
   operations.readdir = read_folder;

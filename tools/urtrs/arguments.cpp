@@ -275,22 +275,36 @@ tl::expected<Command, Mistake> parse(const Words& words) {
 
 std::string help() {
   std::string text =
-      "Usage: urtrs [session|path|device|export] COMMAND [ARGUMENT]... [OPTION]...\n"
-      "Shows and changes a running urtrsd.\n\n";
+      "Shows and changes a running urtrsd.\n"
+      "Usage: urtrs [OPTIONS] [session|path|device|export] COMMAND [ARGUMENT]...\n"
+      "\nPositionals:\n";
+  const auto entry = [&text](const std::string& name, const char* what) {
+    if (name.size() > 26)
+      text += fmt::format("  {}\n{:30}{}\n", name, "", what);
+    else
+      text += fmt::format("  {:28}{}\n", name, what);
+  };
   for (const Form& form : forms()) {
-    const std::string usage =
-        fmt::format("{}{}{} {}", form.noun, *form.noun != '\0' ? " " : "", form.verb, form.arguments);
-    text += usage.size() > 30 ? fmt::format("  {}\n  {:30} {}\n", usage, "", form.what)
-                              : fmt::format("  {:30} {}\n", usage, form.what);
+    std::string name = *form.noun != '\0' ? fmt::format("{} {}", form.noun, form.verb) : form.verb;
+    if (*form.arguments != '\0') name += fmt::format(" {}", form.arguments);
+    entry(name, form.what);
   }
+  text += "\nOptions:\n";
+  entry("-h,--help", "print this help, or that of a command, then leave");
+  entry("--version", "print version, fabrics and compiler, then leave");
+  entry("--json", "for programs; mistakes are JSON too");
+  entry("--csv", "for spreadsheets");
+  entry("--fields=A,B", "which columns; also +A, -A and all as words");
+  entry("--unit=U", "of bytes: B, K, M, G, T, P or E; default: what reads best");
+  entry("--no-headers", "without the line of headers");
+  entry("--no-tree", "without the paths below sessions");
+  entry("--no-totals", "without the line of totals");
+  entry("--socket=FILE", "of the daemon to ask; default: the only one that runs");
+  entry("--interval=SECONDS", "of top; default: 1");
+  entry("--count=N", "leave after N, of top and monitor; default: Ctrl-C");
   text +=
-      "\nOptions, also as bare words:\n"
-      "  --json, --csv                  for programs; errors are JSON too with --json\n"
-      "  --fields=A,B  +A  -A  all      which columns\n"
-      "  --unit=B|K|M|G|T|P|E           of bytes; default: what reads best\n"
-      "  --no-headers --no-tree --no-totals\n"
-      "  --socket=FILE                  of the daemon to ask; default: the only one that runs\n"
-      "  --interval=SECONDS --count=N   of top and monitor\n"
+      "\nPlurals and unambiguous beginnings of words do, and options as bare words: urtrs sess li json.\n"
+      "Behind -- every word is an argument.\n"
       "\nExamples:\n"
       "  urtrs session list\n"
       "  urtrs path disconnect web1 ip:10.0.1.7@ip:10.0.1.1\n"

@@ -11,6 +11,7 @@
 
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/version/version.hpp"
 #include "tools/urtrs/arguments.hpp"
 #include "tools/urtrs/top.hpp"
 #include "tools/urtrs/views.hpp"
@@ -247,9 +248,11 @@ int run(const Command& command) {
     return done;
   }
   if (command.verb == "version") {
-    std::printf(
-        options.format == Format::json ? "{\"schema_version\": 1, \"version\": \"%s\"}\n" : "urtrs %s\n",
-        URTRS_VERSION);
+    const std::string text = tools::version_text("urtrs");
+    if (options.format == Format::json)
+      std::puts(json{{"schema_version", kSchemaVersion}, {"version", text}}.dump(2).c_str());
+    else
+      std::puts(text.c_str());
     return done;
   }
   if (command.verb == "daemons") return daemons(options);
