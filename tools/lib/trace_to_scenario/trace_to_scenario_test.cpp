@@ -38,7 +38,7 @@ class LiftTest : public ::testing::Test {
 TEST_F(LiftTest, TheWorldHasWhatTheClientHad) {
   const LoadedTrace trace = trace_of(3, directory);
   ASSERT_FALSE(trace.machines.empty());
-  const auto& client = std::get<MachineInputs<ClientConfig, ClientInput>>(trace.machines[0].machine);
+  const auto& client = std::get<ClientInputs>(trace.machines[0].machine);
   const auto guesses = infer(client);
   ASSERT_GE(guesses.size(), 2u);
   const sim::Scenario& world = guesses[0].scenario;
