@@ -40,13 +40,11 @@ class RefusingFabric final : public PlainFabric {
   Errc listen(const PathAddress&) override { return Errc::ok; }
   void connect(ConKey key, const PathAddress&, const ConnectionParams&, std::span<const std::byte>) override {
     ++attempts;
-    events_.push_back(event(FabricEvent::Kind::connect_failed, key, Reason::connect_refused));
+    events_.push_back(event::ConnectFailed{key, Reason::connect_refused, {}});
   }
   void accept(std::uint32_t, ConKey, const ConnectionParams&, std::span<const std::byte>) override {}
   void reject(std::uint32_t, std::span<const std::byte>) override {}
-  void disconnect(ConKey key) override {
-    events_.push_back(event(FabricEvent::Kind::connection_closed, key, Reason::none));
-  }
+  void disconnect(ConKey key) override { events_.push_back(event::ConnectionClosed{key}); }
   std::string describe(ConKey) const override { return "refused"; }
   void post_receive(ConKey, unsigned, std::uint32_t) noexcept override {}
   std::size_t post(std::span<const WorkRequest> work) noexcept override { return work.size(); }
@@ -59,13 +57,6 @@ class RefusingFabric final : public PlainFabric {
   int attempts = 0;
 
  private:
-  static FabricEvent event(FabricEvent::Kind kind, ConKey key, Reason reason) {
-    FabricEvent made;
-    made.kind = kind;
-    made.key = key;
-    made.reason = reason;
-    return made;
-  }
   Capabilities can_;
   std::deque<std::vector<std::byte>> memory_;
   std::deque<FabricEvent> events_;

@@ -98,8 +98,12 @@ class Bench {
   boost::asio::io_context client_{1};
   boost::asio::io_context server_{1};
   std::unique_ptr<bench::LoopFabric> fabric_ = std::make_unique<bench::LoopFabric>();
-  daemon::Daemon daemon_{server_, config(), server_fabric(*fabric_),
-                         daemon::Catalog::create(config().exports, std::nullopt).value(), storage()};
+  daemon::Daemon daemon_{server_,
+                         config(),
+                         server_fabric(*fabric_),
+                         daemon::Catalog::create(config().exports, std::nullopt).value(),
+                         storage(),
+                         daemon::ServiceEnvironment{}};
   asio::RemoteDevice* device_ = nullptr;
   unsigned in_flight_ = 0;
   bool failed_ = false;
