@@ -33,7 +33,6 @@ BUGS = [
 # Bugs that no oracle of the simulator sees in their directed scenario: the scenario, and the rule of the specification
 # that the run breaks.
 SPECIFIED = [
-    ("M06", "R03b", "post-on-live"),
     ("M20", "R58", "replay-drained"),
     ("M29", "L01e", "replay-proof"),
     ("P2", "DP01", "first-conn"),

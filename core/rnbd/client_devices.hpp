@@ -272,7 +272,8 @@ class ClientDevices {
     DeviceHandle handle = 0;
     std::uint32_t caches = 0;  // instances that were replaced
     Uncompared<Openings> openings{};
-    std::uint32_t uses = 0;  // handles this slot has given out
+    static constexpr std::size_t kNoFields = 1;  // openings
+    std::uint32_t uses = 0;                      // handles this slot has given out
     std::uint32_t device_id = 0;
     std::uint32_t in_flight = 0;
     std::uint16_t peer_errno = 0;  // of `refused`

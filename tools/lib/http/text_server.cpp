@@ -137,8 +137,10 @@ tl::expected<Protocol::endpoint, std::string> endpoint_of(const std::string& add
   const std::size_t colon = address.rfind(':');
   std::uint16_t port = 0;
   const char* end = address.data() + address.size();
-  if (colon == std::string::npos || colon + 1 == address.size() ||
-      std::from_chars(address.data() + colon + 1, end, port).ptr != end)
+  const bool has_port = colon != std::string::npos && colon + 1 < address.size();
+  const auto parsed =
+      has_port ? std::from_chars(address.data() + colon + 1, end, port) : std::from_chars_result{};
+  if (!has_port || parsed.ptr != end || parsed.ec != std::errc())
     return tl::unexpected(std::string("it is ADDRESS:PORT or the path of a unix socket"));
   std::string host = address.substr(0, colon);
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -38,7 +40,11 @@ class LiftTest : public ::testing::Test {
 TEST_F(LiftTest, TheWorldHasWhatTheClientHad) {
   const LoadedTrace trace = trace_of(3, directory);
   ASSERT_FALSE(trace.machines.empty());
-  const auto& client = std::get<ClientInputs>(trace.machines[0].machine);
+  const auto session =
+      std::find_if(trace.machines.begin(), trace.machines.end(),
+                   [](const MachineTrace& one) { return std::holds_alternative<ClientInputs>(one.machine); });
+  ASSERT_NE(session, trace.machines.end());
+  const auto& client = std::get<ClientInputs>(session->machine);
   const auto guesses = infer(client);
   ASSERT_GE(guesses.size(), 2u);
   const sim::Scenario& world = guesses[0].scenario;
