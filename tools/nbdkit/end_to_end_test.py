@@ -85,6 +85,9 @@ class TestEndToEnd:
         assert export["can_multi_conn"] and export["can_flush"] and export["can_fua"]
         assert not export["is_read_only"]
         assert export["block_size_minimum"] == 512
+        assert export["can_trim"] and export["can_zero"] and export["can_fast_zero"]
+        assert not export["can_cache"]
+        assert (export["export-name"], export["description"].split(" over ")[0]) == ("disk", "device disk")
         done = nbdkit(self.server.port, "nbdinfo --is read-only $uri", "device=fixed", "access_mode=ro")
         assert done.returncode == 0, done.stderr
 

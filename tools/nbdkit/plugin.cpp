@@ -257,6 +257,7 @@ void dump_plugin() {
               settings.fabric.provider.c_str());
 }
 
+// Without `extents` and `cache`: RNBD does not tell what is allocated, and has no request that fills a cache.
 nbdkit_plugin make_plugin() {
   nbdkit_plugin made{};
   made.name = "urtrs";

@@ -1,0 +1,23 @@
+"""tools/dev/nbd-bench measures and prints its table; what it measures is nobody's promise."""
+import json
+import shutil
+import subprocess
+
+import pytest
+from programs import BUILD, ROOT
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="needs fio")
+@pytest.mark.parametrize("over", ["unix", "tcp"])
+def test_every_target_has_a_row(tmp_path, over):
+    results = tmp_path / "results.json"
+    done = subprocess.run([ROOT / "tools/dev/nbd-bench", "--build", BUILD, "--rounds", "1", "--seconds", "1", "--size", "8M",
+                           "--rw", "randwrite", "--depths", "4", "--over", over, "--json", results],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = done.stdout.splitlines()[2:]
+    assert [row.split("|")[2].strip() for row in rows] == ["memory", "plugin"]
+    measured = {one["target"]: one for one in json.loads(results.read_text())}
+    assert set(measured["plugin"]["of"]) == {"fio", "nbdkit", "urtrsd"}
+    assert set(measured["memory"]["of"]) == {"fio", "nbdkit"}
+    assert all(one["iops"] > 0 and one["cpu_us"] > 0 for one in measured.values())
