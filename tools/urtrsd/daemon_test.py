@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 
 import pytest
 import wire_client
@@ -21,12 +22,16 @@ NOBODY = 65534
 
 
 class Case:
+    @pytest.fixture
+    def open_folder(self):
+        """One that the user nobody may enter. Not below tmp_path: each pytest that starts closes the folder of all to others."""
+        with tempfile.TemporaryDirectory(prefix="urtrs-") as name:
+            os.chmod(name, 0o755)
+            yield pathlib.Path(name)
+
     @pytest.fixture(autouse=True)
-    def given(self, tmp_path, urtrsd, ends):
-        self.folder, self.urtrsd, self.ends = tmp_path, urtrsd, ends
-        # For the user nobody.
-        for folder in (tmp_path, *tmp_path.parents[:2]):
-            folder.chmod(0o755)
+    def given(self, open_folder, urtrsd, ends):
+        self.folder, self.urtrsd, self.ends = open_folder, urtrsd, ends
 
     def file(self, name, size=None):
         path = self.folder / name
