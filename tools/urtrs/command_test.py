@@ -1,6 +1,7 @@
 """urtrs and a real urtrsd with a real client: what is shown, what can be changed, and mistakes."""
 import json
 import os
+import signal
 import socket
 import subprocess
 
@@ -104,6 +105,57 @@ def test_a_device_that_is_taken_away_is_opened_again(server, client):
     read_all(client)
     again, = shown("device")
     assert again["handle"] != first["handle"]
+
+
+def names():
+    return sorted(one["name"] for one in shown("export"))
+
+
+def test_exports_come_and_go(server, tmp_path):
+    more = tmp_path / "more.img"
+    more.write_bytes(bytes(1 << 20))
+    urtrs("export", "add", f"more={more},ro")
+    assert names() == ["disk0", "more", "ram"]
+    assert "is there already" in urtrs("export", "add", f"more={more}", code=1)
+    assert "No such file" in urtrs("export", "add", "gone=/nonexistent", code=1)
+    assert "expected NAME=SOURCE" in urtrs("export", "add", "gone", code=1)
+    urtrs("export", "remove", "more")
+    assert "there is no export" in urtrs("export", "remove", "more", code=1)
+    assert names() == ["disk0", "ram"]
+
+
+def test_an_export_in_use_is_taken_away_only_by_force(server, client):
+    assert 'is open in session "web1"' in urtrs("export", "remove", "disk0", code=1)
+    read_all(client)
+    urtrs("export", "remove", "disk0", "force")
+    until("the device is gone", lambda: not shown("device"))
+    urtrs("export", "add", f"disk0={server.image}")
+    # The client hears of it with its next request, and opens the device again by itself.
+    read_all(client)
+    assert shown("device")
+
+
+def test_a_reload_changes_exports_and_names_what_it_cannot_change(urtrsd, run_folder, tmp_path):
+    config = tmp_path / "urtrsd.toml"
+
+    def write(exports, rest=""):
+        lines = [f'[[export]]\nname = "{name}"\nmem = "{size}"\n' for name, size in exports.items()]
+        config.write_text(rest + "".join(lines))
+    write({"a": "1M", "b": "1M"})
+    server = urtrsd(f"--config={config}")
+    write({"b": "2M", "c": "1M"}, 'log_level = "debug"\nmax_sessions = 7\n')
+    answer = json.loads(urtrs("reload", "--json"))
+    assert sorted(answer["changed"]) == ['export "a" is gone', 'export "b" is gone', 'export "b" is there',
+                                         'export "c" is there', "log_level is debug"]
+    assert answer["kept"] == ["max_sessions is read at the start only; restart urtrsd to change it"]
+    assert names() == ["b", "c"]
+    config.write_text("max_sesions = 1\n")
+    assert "max_sesions" in urtrs("reload", code=1)
+    assert names() == ["b", "c"]
+    write({"d": "1M"})
+    server.process.send_signal(signal.SIGHUP)
+    until("the reload", lambda: names() == ["d"])
+    server.logged("reload: export")
 
 
 def test_events(server, client):

@@ -87,6 +87,8 @@ const Change* change_of(const Command& command) {
       {"session", "disconnect", "session.disconnect", {"session"}},
       {"path", "disconnect", "path.disconnect", {"session", "path"}},
       {"device", "close", "device.close", {"device", "session"}},
+      {"export", "add", "export.add", {"export"}},
+      {"", "reload", "config.reload", {}},
       {"", "reset", "stats.reset", {"session", "path"}},
       {"", "log", "log.level", {"level"}},
   };
@@ -98,8 +100,13 @@ const Change* change_of(const Command& command) {
 int call(rpc::Client& client, const std::string& method, const json& parameters, const Options& options) {
   const auto answer = client.call(method, parameters);
   if (!answer) return fail(answer.error(), options.format == Format::json);
-  if (options.format == Format::json)
+  if (options.format == Format::json) {
     std::puts(answer->dump(2, ' ', false, json::error_handler_t::replace).c_str());
+    return done;
+  }
+  // Of a reload.
+  for (const char* key : {"changed", "kept"})
+    for (const json& one : answer->value(key, json::array())) std::puts(one.get<std::string>().c_str());
   return done;
 }
 
@@ -108,6 +115,19 @@ int change(rpc::Client& client, const Command& command, const Change& how) {
   for (std::size_t i = 0; i < command.arguments.size(); ++i)
     parameters[how.parameters[i]] = command.arguments[i];
   return call(client, how.method, parameters, command.options);
+}
+
+int remove_export(rpc::Client& client, const Command& command) {
+  json parameters{{"name", command.arguments[0]}};
+  if (command.arguments.size() == 2) {
+    if (command.arguments[1] != "force")
+      return fail(Mistake{fmt::format("behind the name there is \"force\" or nothing, not \"{}\"",
+                                      command.arguments[1]),
+                          "", false},
+                  command.options.format == Format::json);
+    parameters["force"] = "true";
+  }
+  return call(client, "export.remove", parameters, command.options);
 }
 
 int trace(rpc::Client& client, const Command& command) {
@@ -268,6 +288,7 @@ int run(const Command& command) {
   if (command.verb == "top") return top(*client, options);
   if (command.verb == "monitor") return monitor(*client, options);
   if (command.verb == "trace") return trace(*client, command);
+  if (command.noun == "export" && command.verb == "remove") return remove_export(*client, command);
   if (const Change* how = change_of(command)) return change(*client, command, *how);
   return look(*client, command);
 }

@@ -56,12 +56,12 @@ bool same_export(std::string_view a, std::string_view b) {
 tl::expected<std::unique_ptr<Catalog>, OpenError> Catalog::create(
     std::vector<ExportSpec> specs, const std::optional<std::string>& search_path, Confinement how) {
   std::unique_ptr<Catalog> result(new Catalog);
-  result->specs_ = std::move(specs);
-  for (std::size_t i = 0; i < result->specs_.size(); ++i) {
-    const ExportSpec& spec = result->specs_[i];
-    if (!result->by_name_.emplace(canonical(spec.name), i).second)
+  for (ExportSpec& spec : specs) {
+    const std::size_t index = result->next_++;
+    if (!result->by_name_.emplace(canonical(spec.name), index).second)
       return refuse(EEXIST, "export " + in_quotes(spec.name) + " is configured twice");
-    if (spec.read_only && !spec.path.empty()) result->shared_->read_only[i];
+    if (spec.read_only && !spec.path.empty()) result->shared_->read_only[index];
+    result->specs_.emplace(index, std::move(spec));
   }
   result->has_search_path_ = search_path.has_value();
   result->wait_for_answers(search_path, how);
@@ -76,7 +76,7 @@ void Catalog::wait_for_answers(const std::optional<std::string>& search_path, Co
   std::vector<std::function<void()>> tasks;
   for (const auto& [index, one] : shared_->read_only)
     tasks.push_back(
-        [shared = shared_, index = index, spec = specs_[index]] { look_at(*shared, index, spec); });
+        [shared = shared_, index = index, spec = specs_.at(index)] { look_at(*shared, index, spec); });
   if (search_path) {
     tasks.push_back([shared = shared_, path = *search_path, how] {
       auto confined = SearchPath::create(path, how);
@@ -109,8 +109,7 @@ tl::expected<OpenedDevice, OpenError> Catalog::open(std::string_view session, st
 
 tl::expected<OpenedDevice, OpenError> Catalog::find(std::string_view session, std::string_view name,
                                                     AccessMode mode) {
-  if (const auto found = by_name_.find(canonical(name)); found != by_name_.end())
-    return find_spec(found->second, session, mode);
+  if (const auto asked = named(name)) return find_spec(*asked, session, mode);
   auto path_fd = locate(session, name);
   if (!path_fd) return tl::unexpected(path_fd.error());
   const std::string described = "device " + in_quotes(name);
@@ -134,9 +133,9 @@ tl::expected<UniqueFd, OpenError> Catalog::locate(std::string_view session, std:
   return confined->locate(session, name);
 }
 
-tl::expected<OpenedDevice, OpenError> Catalog::find_spec(std::size_t index, std::string_view session,
+tl::expected<OpenedDevice, OpenError> Catalog::find_spec(const Numbered& asked, std::string_view session,
                                                          AccessMode mode) {
-  const ExportSpec& spec = specs_[index];
+  const auto& [index, spec] = asked;
   if (spec.read_only && mode != AccessMode::read_only)
     return refuse(EACCES, describe(spec) + " is read-only; session " + in_quotes(session) + " asked for " +
                               to_string(mode));
@@ -199,7 +198,7 @@ tl::expected<void, OpenError> Catalog::may_write(const Located& located, const s
   const std::string path = path_of(located.path_fd);
   const std::lock_guard guard(shared_->mutex);
   for (const auto& [index, one] : shared_->read_only) {
-    const std::string name = in_quotes(specs_[index].name);
+    const std::string name = in_quotes(name_of(index));
     if ((one.known && one.id == located.id) || (one.looked && one.path == path))
       return refuse(EACCES, described + " is read-only, because it is exported read-only as " + name +
                                 "; session " + in_quotes(session) + " asked for " + to_string(mode));
@@ -211,23 +210,22 @@ tl::expected<void, OpenError> Catalog::may_write(const Located& located, const s
 }
 
 std::vector<OpenError> Catalog::check(CheckLocks locks) {
-  std::vector<const ExportSpec*> asked;
+  std::vector<ExportSpec> asked;
   std::vector<std::shared_ptr<std::optional<OpenError>>> answers;
   std::vector<std::function<void()>> tasks;
-  for (std::size_t i = 0; i < specs_.size(); ++i) {
-    const ExportSpec& spec = specs_[i];
-    if (spec.memory_bytes != 0) continue;
-    asked.push_back(&spec);
+  for (const Numbered& one : numbered()) {
+    if (one.spec.memory_bytes != 0) continue;
+    asked.push_back(one.spec);
     answers.push_back(std::make_shared<std::optional<OpenError>>());
-    tasks.push_back([shared = shared_, i, spec, locks, answer = answers.back()] {
-      *answer = check_one(*shared, i, spec, locks);
+    tasks.push_back([shared = shared_, one, locks, answer = answers.back()] {
+      *answer = check_one(*shared, one.index, one.spec, locks);
     });
   }
   const std::vector<bool> answered = in_parallel(std::move(tasks), kPatience);
   std::vector<OpenError> problems;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     if (!answered[i])
-      late_.push_back(describe(*asked[i]) + ": its file does not answer yet; it is served when it does");
+      late_.push_back(describe(asked[i]) + ": its file does not answer yet; it is served when it does");
     else if (*answers[i])
       problems.push_back(**answers[i]);
   }
@@ -254,8 +252,8 @@ std::optional<OpenError> Catalog::check_one(Shared& shared, std::size_t index, c
 }
 
 bool Catalog::takes_descriptors(std::string_view name) const {
-  const auto found = by_name_.find(canonical(name));
-  return found == by_name_.end() || specs_[found->second].memory_bytes == 0;
+  const auto asked = named(name);
+  return !asked || asked->spec.memory_bytes == 0;
 }
 
 std::string Catalog::exported_as(const std::string& path) const {
@@ -265,7 +263,80 @@ std::string Catalog::exported_as(const std::string& path) const {
   if (!located) return {};
   const std::lock_guard guard(shared_->mutex);
   const auto found = shared_->checked.find(located->id);
-  return found == shared_->checked.end() ? std::string() : specs_[found->second].name;
+  return found == shared_->checked.end() ? std::string() : name_of(found->second);
+}
+
+std::optional<Catalog::Numbered> Catalog::named(std::string_view name) const {
+  const std::lock_guard guard(names_mutex_);
+  const auto found = by_name_.find(canonical(name));
+  if (found == by_name_.end()) return std::nullopt;
+  return Numbered{found->second, specs_.at(found->second)};
+}
+
+std::string Catalog::name_of(std::size_t index) const {
+  const std::lock_guard guard(names_mutex_);
+  const auto found = specs_.find(index);
+  return found == specs_.end() ? std::string() : found->second.name;
+}
+
+std::vector<Catalog::Numbered> Catalog::numbered() const {
+  const std::lock_guard guard(names_mutex_);
+  std::vector<Numbered> all;
+  for (const auto& [index, spec] : specs_) all.push_back({index, spec});
+  return all;
+}
+
+std::vector<ExportSpec> Catalog::specs() const {
+  std::vector<ExportSpec> all;
+  for (Numbered& one : numbered()) all.push_back(std::move(one.spec));
+  return all;
+}
+
+tl::expected<Catalog::Prepared, OpenError> Catalog::prepare(const ExportSpec& spec) const {
+  Prepared prepared;
+  if (spec.memory_bytes != 0) return prepared;
+  prepared.path = real_path(spec.path);
+  auto located = locate_configured(spec);
+  if (!located) return tl::unexpected(located.error());
+  prepared.id = located->id;
+  auto lock = shared_->locks.acquire(*located, !spec.read_only, describe(spec));
+  if (!lock && lock.error().error == EBUSY) return tl::unexpected(lock.error());
+  const auto device = Export::open(*located, {spec.read_only, 0}, describe(spec));
+  if (device) return prepared;
+  return tl::unexpected(
+      OpenError{device.error().error, device.error().sentence + remedy(spec, device.error().error)});
+}
+
+tl::expected<void, OpenError> Catalog::add(const ExportSpec& spec, const Prepared& prepared) {
+  const std::size_t index = next_;
+  if (named(spec.name)) return refuse(EEXIST, "export " + in_quotes(spec.name) + " is there already");
+  if (spec.memory_bytes == 0) {
+    const std::lock_guard guard(shared_->mutex);
+    shared_->checked.emplace(prepared.id, index);
+    if (spec.read_only) shared_->read_only[index] = {prepared.path, prepared.id, true, true};
+  }
+  const std::lock_guard guard(names_mutex_);
+  ++next_;
+  by_name_.emplace(canonical(spec.name), index);
+  specs_.emplace(index, spec);
+  return {};
+}
+
+bool Catalog::remove(std::string_view name) {
+  std::size_t index = 0;
+  {
+    const std::lock_guard guard(names_mutex_);
+    const auto found = by_name_.find(canonical(name));
+    if (found == by_name_.end()) return false;
+    index = found->second;
+    by_name_.erase(found);
+    specs_.erase(index);
+  }
+  const std::lock_guard guard(shared_->mutex);
+  shared_->read_only.erase(index);
+  memory_.erase(index);
+  std::erase_if(shared_->checked, [index](const auto& one) { return one.second == index; });
+  return true;
 }
 
 std::vector<std::string> Catalog::warnings() const {

@@ -76,6 +76,19 @@ class Catalog {
   // has a warning.
   enum class CheckLocks : std::uint8_t { no, yes };
   std::vector<OpenError> check(CheckLocks locks = CheckLocks::no);
+  // What add() needs to know of an export's file; asks the file, so it blocks for as long as the disk does:
+  // in any thread. The error is why peers could not open it.
+  struct Prepared {
+    std::string path;  // without symbolic links; empty for memory
+    DeviceId id;
+  };
+  tl::expected<Prepared, OpenError> prepare(const ExportSpec& spec) const;
+  // One more export, from now on. EEXIST.
+  tl::expected<void, OpenError> add(const ExportSpec& spec, const Prepared& prepared);
+  // Nobody can open it any more; what is open stays open. The content of memory goes with the last of these.
+  // False: there is none of this name.
+  bool remove(std::string_view name);
+
   // The name of the export whose file has this path; empty: none that has answered a check().
   std::string exported_as(const std::string& path) const;
   // Of this export, under whatever name: later opens get another instance.
@@ -83,14 +96,22 @@ class Catalog {
   // Opening it takes descriptors: it is no memory device.
   bool takes_descriptors(std::string_view name) const;
   // The exports that peers can name without knowing the file system.
-  const std::vector<ExportSpec>& specs() const { return specs_; }
+  std::vector<ExportSpec> specs() const;
   const AccessTable& access() const { return access_; }
   // Of the search path, of what cannot be told to peers, and of what has not answered.
   std::vector<std::string> warnings() const;
 
  private:
   Catalog() = default;
-  tl::expected<OpenedDevice, OpenError> find_spec(std::size_t index, std::string_view session,
+  // An export by its number, which it keeps for good, because what is open refers to it.
+  struct Numbered {
+    std::size_t index = 0;
+    ExportSpec spec;
+  };
+  std::optional<Numbered> named(std::string_view name) const;
+  std::string name_of(std::size_t index) const;
+  std::vector<Numbered> numbered() const;
+  tl::expected<OpenedDevice, OpenError> find_spec(const Numbered& asked, std::string_view session,
                                                   AccessMode mode);
   tl::expected<OpenedDevice, OpenError> open_located(Located located, const Export::Options& options,
                                                      const std::string& described);
@@ -99,10 +120,12 @@ class Catalog {
   tl::expected<UniqueFd, OpenError> locate(std::string_view session, std::string_view name);
   void wait_for_answers(const std::optional<std::string>& search_path, Confinement how);
 
-  // What find() and admit() never change.
-  std::vector<ExportSpec> specs_;
-  std::map<std::string, std::size_t, std::less<>> by_name_;
   std::vector<std::string> late_;  // warnings
+  // Changed by the one thread, read by the threads of find(). Taken last of all mutexes.
+  mutable std::mutex names_mutex_;
+  std::map<std::size_t, ExportSpec> specs_;  // by number
+  std::map<std::string, std::size_t, std::less<>> by_name_;
+  std::size_t next_ = 0;  // number
 
   // For find(), which may run in several threads, and for threads that wait for an answer even when the
   // catalog is gone.

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
 #include <vector>
 
 #include "tools/urtrsd/catalog.hpp"
@@ -91,6 +92,12 @@ class ConfigReader {
 
 // TOML that reads back as the same configuration.
 std::string print_config(const DaemonConfig& config);
+
+// The settings in which two configurations differ, but for exports, as their keys.
+std::vector<std::string> different_settings(const DaemonConfig& a, const DaemonConfig& b);
+
+// One export as the flag --export takes it. The error says what is wrong with it.
+tl::expected<ExportSpec, std::string> parse_export(const std::string& text);
 
 // What the command line of urtrsd asks for.
 struct CommandLine {

@@ -40,7 +40,8 @@ constexpr const char* kExamples =
     "another trace, and nothing else.\n"
     "SIGTERM and SIGINT close all sessions and end urtrsd, a second one ends it at once. SIGUSR1 writes the "
     "last\n"
-    "records to a file, SIGUSR2 begins and ends a trace, SIGHUP is ignored.\n"
+    "records to a file, SIGUSR2 begins and ends a trace, SIGHUP reads the\n"
+    "configuration again: exports and log level change, the rest is named in the log.\n"
     "\n"
     "The protocol has no authentication: listen only where every host may read and write the exports.\n"
     "Exit codes: 0 ok, 1 failed, 2 bad usage or configuration, 3 something needed is missing.\n";
@@ -230,6 +231,16 @@ void ConfigReader::add_export_flag(const std::string& value) {
   const std::size_t start = spec.name.find_first_not_of('/');
   const bool first = flag_exports_.insert(start == std::string::npos ? "" : spec.name.substr(start)).second;
   add_export("--export", std::move(spec), first);
+}
+
+tl::expected<ExportSpec, std::string> parse_export(const std::string& text) {
+  ConfigReader reader;
+  reader.add_export_flag(text);
+  if (!reader.problems().empty()) {
+    const ConfigProblem& problem = reader.problems().front();
+    return tl::unexpected(problem.message + (problem.hint.empty() ? "" : "; " + problem.hint));
+  }
+  return reader.config().exports.front();
 }
 
 CommandLine parse_command_line(const std::vector<std::string>& arguments) {

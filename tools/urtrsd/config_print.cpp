@@ -43,6 +43,15 @@ bool is_unset(const DaemonConfig& config, const Setting& setting) {
 
 }  // namespace
 
+std::vector<std::string> different_settings(const DaemonConfig& a, const DaemonConfig& b) {
+  std::vector<std::string> keys;
+  if (a.listen != b.listen) keys.emplace_back("listen");
+  for (const Setting& setting : settings())
+    if (is_unset(a, setting) != is_unset(b, setting) || value_of(a, setting) != value_of(b, setting))
+      keys.push_back(setting.key);
+  return keys;
+}
+
 std::string print_config(const DaemonConfig& config) {
   std::string text = "listen = [";
   for (const std::string& address : config.listen)

@@ -12,6 +12,7 @@
 
 #include "tools/lib/rpc/socket_path.hpp"
 #include "tools/lib/text/nearest_word.hpp"
+#include "tools/urtrsd/config.hpp"
 
 namespace rtrs::daemon {
 
@@ -30,7 +31,7 @@ struct Method {
   const char* name;
   bool changes;  // needs rpc::Caller::may_change
   std::vector<std::string_view> parameters;
-  Answer (*serve)(const Asked&);
+  Answer (*serve)(const Asked&);  // null: serve_later()
 };
 
 Answer refuse(Code code, std::string message, std::string hint = {}, int error = 0) {
@@ -181,6 +182,13 @@ Answer trace_dump(const Asked& asked) {
   return refused.empty() ? Answer(json{{"file", file}}) : refuse(Code::failed, refused);
 }
 
+Answer export_remove(const Asked& asked) {
+  const std::string name = text_of(asked, "name");
+  if (name.empty()) return missing("name", "the name of an export");
+  const std::string refused = asked.target.remove_export(name, text_of(asked, "force") == "true");
+  return refused.empty() ? Answer(json::object()) : refuse(Code::failed, refused);
+}
+
 Answer log_level(const Asked& asked) {
   const std::string level = text_of(asked, "level");
   if (!asked.target.set_log_level(level))
@@ -232,6 +240,9 @@ const std::vector<Method>& methods() {
       {"session.disconnect", true, {"session"}, session_disconnect},
       {"path.disconnect", true, {"session", "path"}, path_disconnect},
       {"device.close", true, {"device", "session"}, device_close},
+      {"export.remove", true, {"name", "force"}, export_remove},
+      {"export.add", true, {"export"}, nullptr},
+      {"config.reload", true, {}, nullptr},
       {"stats.reset", true, {"session", "path"}, stats_reset},
       {"trace.start", true, {"file"}, trace_start},
       {"trace.stop", true, {}, trace_stop},
@@ -253,7 +264,29 @@ Answer checked(const Method& method, const Asked& asked) {
       return refuse(Code::invalid_params,
                     fmt::format("parameter \"{}\" of {} is a string", key, method.name));
   }
-  return method.serve(asked);
+  return method.serve != nullptr ? method.serve(asked) : json();
+}
+
+json with_version(json answer) {
+  answer["schema_version"] = Control::kSchemaVersion;
+  return answer;
+}
+
+// Methods whose answer comes later.
+void serve_later(const std::string& method, const Asked& asked, const rpc::Reply& reply) {
+  if (method == "config.reload")
+    return asked.target.reload([reply](const Controlled::Reloaded& done) {
+      if (!done.problems.empty())
+        return reply.error({Code::failed, done.problems.front(),
+                            "nothing was changed; urtrsd --check-config says all that is wrong", EINVAL});
+      reply.result(with_version({{"changed", done.changed}, {"kept", done.kept}}));
+    });
+  const auto spec = parse_export(text_of(asked, "export"));
+  if (!spec) return reply.error({Code::invalid_params, spec.error(), {}, EINVAL});
+  asked.target.add_export(*spec, [reply](const std::string& refused) {
+    if (refused.empty()) return reply.result(with_version(json::object()));
+    reply.error({Code::failed, refused, {}, 0});
+  });
 }
 
 }  // namespace
@@ -305,10 +338,11 @@ void Control::handle(const rpc::Caller& caller, const rpc::Request& request, con
     spdlog::info("control: {} {} asked by process {} of user {}", method->name,
                  request.params.dump(-1, ' ', true, json::error_handler_t::replace), caller.pid, caller.uid);
   }
-  Answer answer = checked(*method, {target_, request.params});
+  const Asked asked{target_, request.params};
+  Answer answer = checked(*method, asked);
   if (!answer) return reply.error(answer.error());
-  (*answer)["schema_version"] = kSchemaVersion;
-  reply.result(*answer);
+  if (method->serve == nullptr) return serve_later(request.method, asked, reply);
+  reply.result(with_version(std::move(*answer)));
 }
 
 void Control::tell(const PathEvent& news, const std::string& session) {

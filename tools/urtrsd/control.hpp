@@ -3,6 +3,7 @@
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -21,13 +22,24 @@ namespace rtrs::daemon {
 class Controlled : public attributes::ServerOperations {
  public:
   virtual attributes::ServerModel model() const = 0;
-  virtual const std::vector<ExportSpec>& exports() const = 0;
+  virtual std::vector<ExportSpec> exports() const = 0;
   virtual ServerStats transport_stats() const = 0;
   virtual BlockServerStats block_stats() const = 0;
   virtual Nanos now() const = 0;
   virtual Nanos started() const = 0;
   virtual std::string fabric_name() const = 0;
   virtual int close_session(std::uint16_t session) = 0;  // 0 or an errno
+  // "": it is there, or why not. Told when the file has answered, which may take as long as the disk likes.
+  virtual void add_export(const ExportSpec& spec, std::function<void(const std::string& refused)> tell) = 0;
+  // "": it is gone, or why not. `force`: taken away from the sessions that have it open.
+  virtual std::string remove_export(const std::string& name, bool force) = 0;
+  // Reads the configuration again; what changed, and what did not, as sentences. Told when exports are there.
+  struct Reloaded {
+    std::vector<std::string> problems;  // nothing was changed
+    std::vector<std::string> changed;
+    std::vector<std::string> kept;  // that differ, and why they stay
+  };
+  virtual void reload(std::function<void(const Reloaded&)> tell) = 0;
   // "": done, and `path` names the file; otherwise why not.
   virtual std::string start_trace(const std::string& path) = 0;
   virtual std::string stop_trace() = 0;

@@ -172,8 +172,7 @@ void Daemon::wait_for_signals() {
     } else if (number == SIGUSR2) {
       toggle_trace();
     } else if (number == SIGHUP) {
-      spdlog::info(
-          "SIGHUP: ignored; urtrsd reads its configuration at start only, and logs to standard error");
+      reload([](const Reloaded&) {});
     } else if (stopping_) {
       spdlog::warn(
           "second signal: leaving with {} operations in flight and {} devices that are being opened or "

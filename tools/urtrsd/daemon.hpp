@@ -6,6 +6,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -32,6 +33,9 @@ class Daemon : private Controlled {
   Daemon(boost::asio::io_context&, const DaemonConfig&, std::unique_ptr<Fabric> fabric,
          std::unique_ptr<Catalog> catalog, std::unique_ptr<StorageEngine> engine, const ServiceEnvironment&);
   ~Daemon() override;
+
+  // How the configuration is read again: the command line of the start.
+  void reread_with(std::function<CommandLine()> reread) { reread_ = std::move(reread); }
 
   // 0, or the exit code after an error that was logged.
   int start();
@@ -86,7 +90,7 @@ class Daemon : private Controlled {
   void open_control();
   bool open_metrics();  // false: an error was logged
   attributes::ServerModel model() const override;
-  const std::vector<ExportSpec>& exports() const override { return catalog_->specs(); }
+  std::vector<ExportSpec> exports() const override { return catalog_->specs(); }
   ServerStats transport_stats() const override { return server_.transport().stats(); }
   BlockServerStats block_stats() const override { return server_.stats(); }
   Nanos now() const override { return asio::steady_now(); }
@@ -100,6 +104,14 @@ class Daemon : private Controlled {
   std::string stop_trace() override;
   std::string dump_trace(const std::string& path) override;
   bool set_log_level(const std::string& level) override;
+  // daemon_reload.cpp
+  void add_export(const ExportSpec& spec, std::function<void(const std::string&)> tell) override;
+  std::string remove_export(const std::string& name, bool force) override;
+  void reload(std::function<void(const Reloaded&)> tell) override;
+  std::vector<std::uint64_t> handles_of(const std::string& export_name) const;
+  std::string users_of(const std::string& export_name) const;
+  void change_exports(const std::vector<ExportSpec>& wanted, std::shared_ptr<Reloaded> done,
+                      std::function<void(const Reloaded&)> tell);
   bool always_invalidates() const;
 
   boost::asio::io_context& context_;
@@ -131,6 +143,7 @@ class Daemon : private Controlled {
   ServiceNotifier service_;
   BlockingJobs jobs_;
   Nanos started_ = asio::steady_now();
+  std::function<CommandLine()> reread_;
   std::unique_ptr<Control> control_;  // null: without a socket
   std::unique_ptr<http::TextServer> metrics_;
 };

@@ -53,7 +53,7 @@ class TestDaemon(Case):
     def test_a_hangup_ends_nothing(self):
         server = self.start("--export=a=mem:1M").ready()
         server.process.send_signal(signal.SIGHUP)
-        server.logged("SIGHUP: ignored")
+        server.logged("reload: nothing has changed")
         assert server.end() == 0
 
     def test_an_image_has_one_server(self):

@@ -21,7 +21,8 @@ using namespace rtrs::daemon;
 
 constexpr rlim_t kLeastDescriptors = 64;
 
-int serve(const DaemonConfig& config, const ServiceEnvironment& service) {
+int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
+          const ServiceEnvironment& service) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kLeastDescriptors) {
     spdlog::error(
@@ -70,6 +71,7 @@ int serve(const DaemonConfig& config, const ServiceEnvironment& service) {
   }
   boost::asio::io_context context(1);
   Daemon daemon(context, config, std::move(*fabric), std::move(*catalog), std::move(*engine), service);
+  daemon.reread_with([arguments] { return parse_command_line(arguments); });
   if (const int failed = daemon.start()) return failed;
   context.run();
   if (daemon.was_forced()) {
@@ -90,15 +92,16 @@ int main(int argc, char** argv) {
   // process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  std::signal(SIGHUP, SIG_IGN);  // the daemon logs it once it runs
-  const CommandLine line = parse_command_line({argv + 1, argv + argc});
+  std::signal(SIGHUP, SIG_IGN);  // until the daemon runs
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const CommandLine line = parse_command_line(arguments);
   std::fputs(line.output.c_str(), stdout);
   std::fputs(line.errors.c_str(), stderr);
   if (!line.run) return line.exit_code;
   set_up_log(line.run->log_level);
   int code = 1;
   try {
-    code = serve(*line.run, service);
+    code = serve(arguments, *line.run, service);
   } catch (const std::exception& error) {
     spdlog::error("{}", error.what());
   }

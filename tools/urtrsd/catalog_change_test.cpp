@@ -1,0 +1,123 @@
+// Exports that come and go while others are opened.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
+#include "tools/urtrsd/catalog.hpp"
+#include "tools/urtrsd/test_files.hpp"
+
+namespace rtrs::daemon {
+namespace {
+
+class CatalogChangeTest : public testing::Test {
+ protected:
+  std::unique_ptr<Catalog> catalog(std::vector<ExportSpec> specs = {}) {
+    auto created = Catalog::create(std::move(specs), directory.path());
+    EXPECT_TRUE(created) << created.error().sentence;
+    return std::move(*created);
+  }
+  static int add(Catalog& to, const ExportSpec& spec) {
+    const auto prepared = to.prepare(spec);
+    if (!prepared) return prepared.error().error;
+    const auto added = to.add(spec, *prepared);
+    return added ? 0 : added.error().error;
+  }
+  static int open(Catalog& from, const std::string& name, AccessMode mode = AccessMode::read_only) {
+    const auto opened = from.open("s", name, mode);
+    return opened ? 0 : opened.error().error;
+  }
+  static ExportSpec memory(const std::string& name) {
+    ExportSpec spec;
+    spec.name = name;
+    spec.memory_bytes = 1 << 20;
+    return spec;
+  }
+  ExportSpec file(const std::string& name, bool read_only) {
+    directory.make_file(name, 4096);
+    ExportSpec spec;
+    spec.name = "export-of-" + name;
+    spec.path = directory / name;
+    spec.read_only = read_only;
+    return spec;
+  }
+  TestDirectory directory;
+};
+
+TEST_F(CatalogChangeTest, OneMoreCanBeOpenedAndOneLessCannot) {
+  const auto exports = catalog({memory("a")});
+  EXPECT_EQ(open(*exports, "b"), ENOENT);
+  EXPECT_EQ(add(*exports, memory("b")), 0);
+  EXPECT_EQ(open(*exports, "/b"), 0);
+  EXPECT_EQ(exports->specs().size(), 2U);
+  EXPECT_TRUE(exports->remove("/a"));
+  EXPECT_FALSE(exports->remove("a"));
+  EXPECT_EQ(open(*exports, "a"), ENOENT);
+  EXPECT_EQ(open(*exports, "b"), 0);
+}
+
+TEST_F(CatalogChangeTest, ANameIsThereOnce) {
+  const auto exports = catalog({memory("a")});
+  EXPECT_EQ(add(*exports, memory("/a")), EEXIST);
+  EXPECT_TRUE(exports->remove("a"));
+  EXPECT_EQ(add(*exports, memory("/a")), 0);
+}
+
+TEST_F(CatalogChangeTest, AFileThatCannotBeOpenedIsNotAdded) {
+  const auto exports = catalog();
+  ExportSpec gone;
+  gone.name = "gone";
+  gone.path = directory / "gone";
+  EXPECT_EQ(add(*exports, gone), ENOENT);
+  EXPECT_TRUE(exports->specs().empty());
+}
+
+TEST_F(CatalogChangeTest, AFileThatBecomesReadOnlyIsSoBelowTheSearchPathTooAndNoLonger) {
+  const auto exports = catalog();
+  const ExportSpec spec = file("disk.img", true);
+  EXPECT_EQ(open(*exports, "disk.img", AccessMode::read_write), 0);
+  EXPECT_EQ(add(*exports, spec), 0);
+  EXPECT_EQ(open(*exports, "disk.img", AccessMode::read_write), EACCES);
+  EXPECT_EQ(exports->exported_as(spec.path), spec.name);
+  EXPECT_TRUE(exports->remove(spec.name));
+  EXPECT_EQ(open(*exports, "disk.img", AccessMode::read_write), 0);
+  EXPECT_EQ(exports->exported_as(spec.path), "");
+}
+
+TEST_F(CatalogChangeTest, WhatIsOpenStaysOpenAndItsMemoryIsNotThatOfTheNext) {
+  const auto exports = catalog({memory("a")});
+  auto opened = exports->open("s", "a", AccessMode::read_write);
+  ASSERT_TRUE(opened);
+  opened->device->memory()[0] = std::byte{7};
+  const DeviceId before = opened->device->id();
+  EXPECT_TRUE(exports->remove("a"));
+  EXPECT_EQ(add(*exports, memory("a")), 0);
+  EXPECT_EQ(opened->device->memory()[0], std::byte{7});
+  auto next = exports->open("t", "a", AccessMode::read_write);
+  ASSERT_TRUE(next) << next.error().sentence;
+  EXPECT_EQ(next->device->memory()[0], std::byte{0});
+  EXPECT_NE(next->device->id(), before);
+}
+
+TEST_F(CatalogChangeTest, ThreadsThatOpenSeeOneOrTheOther) {
+  const auto exports = catalog({memory("a")});
+  std::atomic<bool> done = false;
+  std::thread opener([&] {
+    while (!done) {
+      static_cast<void>(exports->find("s", "a", AccessMode::read_only));
+      static_cast<void>(exports->find("s", "b", AccessMode::read_only));
+      static_cast<void>(exports->takes_descriptors("b"));
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_EQ(add(*exports, memory("b")), 0);
+    EXPECT_TRUE(exports->remove("b"));
+  }
+  done = true;
+  opener.join();
+  EXPECT_EQ(exports->specs().size(), 1U);
+}
+
+}  // namespace
+}  // namespace rtrs::daemon

@@ -1,0 +1,140 @@
+// What of the configuration changes while urtrsd runs: exports and the level of the log.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "tools/urtrsd/config_text.hpp"
+#include "tools/urtrsd/daemon.hpp"
+
+namespace rtrs::daemon {
+
+namespace {
+// Of jobs that belong to no session; the serials of sessions begin at 1.
+constexpr BlockingJobs::Lane kAdministration = 0;
+}  // namespace
+
+// The file is asked by a thread, because its disk may hang.
+void Daemon::add_export(const ExportSpec& spec, std::function<void(const std::string&)> tell) {
+  jobs_.run(kAdministration, [this, spec, tell = std::move(tell)] {
+    auto prepared = std::make_shared<tl::expected<Catalog::Prepared, OpenError>>(catalog_->prepare(spec));
+    return [this, spec, tell, prepared] {
+      tl::expected<void, OpenError> added;
+      if (*prepared)
+        added = catalog_->add(spec, **prepared);
+      else
+        added = tl::unexpected(prepared->error());
+      if (added)
+        spdlog::info("exporting {} from {}{}", in_quotes(spec.name),
+                     spec.path.empty() ? "memory" : in_quotes(spec.path),
+                     spec.read_only ? ", read-only" : "");
+      tell(added ? std::string() : added.error().sentence);
+      pump_.step_soon();
+    };
+  });
+}
+
+std::vector<std::uint64_t> Daemon::handles_of(const std::string& export_name) const {
+  std::vector<std::uint64_t> handles;
+  for (const auto& [handle, device] : devices_)
+    if (same_export(device.opened.name, export_name)) handles.push_back(handle);
+  return handles;
+}
+
+std::string Daemon::users_of(const std::string& export_name) const {
+  std::string names;
+  const std::vector<std::uint64_t> handles = handles_of(export_name);
+  for (const ServerSessionStatus& session : server_.transport().sessions()) {
+    const rnbd::ServerDevices* devices = server_.devices(session.session);
+    if (devices == nullptr) continue;
+    const bool uses = std::any_of(devices->begin(), devices->end(), [&](const auto& device) {
+      return device.state == rnbd::ServerDevices::DeviceState::open &&
+             std::find(handles.begin(), handles.end(), device.handle) != handles.end();
+    });
+    if (uses) names += (names.empty() ? "" : ", ") + in_quotes(session.name);
+  }
+  return names;
+}
+
+std::string Daemon::remove_export(const std::string& name, bool force) {
+  const std::string users = users_of(name);
+  if (!users.empty() && !force)
+    return "export " + in_quotes(name) + " is open in session " + users +
+           "; unmap it there first, or force it away";
+  if (!catalog_->remove(name)) return "there is no export " + in_quotes(name);
+  for (const std::uint64_t handle : handles_of(name)) force_close(handle);
+  spdlog::info("export {} is gone{}", in_quotes(name), users.empty() ? "" : ", taken from session " + users);
+  return {};
+}
+
+void Daemon::reload(std::function<void(const Reloaded&)> tell) {
+  auto done = std::make_shared<Reloaded>();
+  const CommandLine line = reread_ ? reread_() : CommandLine{};
+  if (!line.run) {
+    std::string problem;
+    for (const char c : line.errors) {
+      if (c != '\n') {
+        problem += c;
+      } else if (!problem.empty()) {
+        done->problems.push_back(std::exchange(problem, {}));
+      }
+    }
+    if (done->problems.empty()) done->problems.emplace_back("the configuration cannot be read again");
+    for (const std::string& one : done->problems) spdlog::error("reload: {}", one);
+    spdlog::error("reload: nothing was changed");
+    return tell(*done);
+  }
+  for (const std::string& key : different_settings(config_, *line.run)) {
+    if (key == "log_level" && set_log_level(line.run->log_level)) {
+      config_.log_level = line.run->log_level;
+      done->changed.push_back("log_level is " + config_.log_level);
+    } else {
+      done->kept.push_back(key + " is read at the start only; restart urtrsd to change it");
+    }
+  }
+  change_exports(line.run->exports, done, std::move(tell));
+}
+
+// Takes away what is not wanted any more, then adds what is new; one that changed is both. Tells when the
+// last has answered.
+void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_ptr<Reloaded> done,
+                            std::function<void(const Reloaded&)> tell) {
+  const std::vector<ExportSpec> there = catalog_->specs();
+  const auto has = [](const std::vector<ExportSpec>& all, const ExportSpec& one) {
+    return std::find(all.begin(), all.end(), one) != all.end();
+  };
+  std::vector<std::string> staying;  // in use
+  for (const ExportSpec& old : there) {
+    if (has(wanted, old)) continue;
+    const std::string refused = remove_export(old.name, false);
+    if (refused.empty()) {
+      done->changed.push_back("export " + in_quotes(old.name) + " is gone");
+    } else {
+      done->kept.push_back(refused);
+      staying.push_back(old.name);
+    }
+  }
+  const auto stays = [&staying](const std::string& name) {
+    return std::any_of(staying.begin(), staying.end(),
+                       [&name](const std::string& one) { return same_export(one, name); });
+  };
+  const auto finished = [done, tell = std::move(tell)] {
+    for (const std::string& one : done->changed) spdlog::info("reload: {}", one);
+    for (const std::string& one : done->kept) spdlog::warn("reload: {}", one);
+    if (done->changed.empty() && done->kept.empty()) spdlog::info("reload: nothing has changed");
+    tell(*done);
+  };
+  // The last to go tells.
+  const std::shared_ptr<void> last(nullptr, [finished](void*) { finished(); });
+  for (const ExportSpec& one : wanted) {
+    if (has(there, one) || stays(one.name)) continue;
+    add_export(one, [done, last, name = one.name](const std::string& refused) {
+      if (refused.empty())
+        done->changed.push_back("export " + in_quotes(name) + " is there");
+      else
+        done->kept.push_back(refused);
+    });
+  }
+}
+
+}  // namespace rtrs::daemon
