@@ -71,7 +71,9 @@ def notes_of(lines):
     """Lines that end with a colon are in front of examples; `Exit codes:` begins its own section."""
     parts, block, examples = {"EXAMPLES": "", "NOTES": "", "EXIT STATUS": ""}, [], []
     for line in [*lines, ""]:
-        if line.startswith("  ") or re.fullmatch(r"Examples?:", line):
+        if line.startswith("  ") and block and re.match(r"\d", block[0]):
+            block.append(line.strip())
+        elif line.startswith("  ") or re.fullmatch(r"Examples?:", line):
             examples += [line[2:]] if line.startswith("  ") else []
         elif line.startswith("Exit codes: "):
             parts["NOTES"] += escaped("\n".join(block)) + "\n\n" if block else ""

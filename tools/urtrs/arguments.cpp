@@ -263,8 +263,9 @@ tl::expected<Command, Mistake> parse(const Words& words) {
   Options options;
   Words rest;
   // Known first, because a mistake is told in this format too.
-  const bool json = std::find(words.begin(), words.end(), "--json") != words.end() ||
-                    std::find(words.begin(), words.end(), "json") != words.end();
+  const auto end = std::find(words.begin(), words.end(), "--");
+  const bool json =
+      std::find(words.begin(), end, "--json") != end || std::find(words.begin(), end, "json") != end;
   if (std::find(words.begin(), words.end(), "--version") != words.end()) {
     Command command;
     command.verb = "version";

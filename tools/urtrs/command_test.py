@@ -75,6 +75,10 @@ def test_sessions_paths_devices_and_exports(server, client):
     assert text.startswith("Session name") and "`- tcp 1 ip:127.0.0.1@ip:127.0.0.1" in text
     assert all(len(line) <= 100 for line in text.splitlines())
     assert "web1" in urtrs("session", "show", "web1")
+    for name in (path["pathname"], path["src_addr"], "0"):
+        assert path["pathname"] in urtrs("path", "show", "web1", name)
+    for noun in ("path", "device"):
+        assert "no session" in urtrs(noun, "list", "nobody", code=1)
 
 
 def test_counters_are_set_to_zero(server, client):
@@ -183,9 +187,10 @@ def test_top_shows_rates(server, client):
 def test_a_trace_is_recorded(server, client, tmp_path):
     trace = tmp_path / "live.rtrc"
     urtrs("trace", "start", trace)
-    urtrs("trace", "start", trace, code=1)
+    assert "being recorded already" in urtrs("trace", "start", trace, code=1)
     read_all(client)
     urtrs("trace", "stop")
+    assert "No such file" in urtrs("trace", "start", "/nonexistent/x", code=1)
     urtrs("trace", "dump", tmp_path / "ring.rtrc")
     assert trace.stat().st_size > 0 and (tmp_path / "ring.rtrc").stat().st_size > 0
 

@@ -242,6 +242,24 @@ int daemons(const Options& options) {
   return print(table, options);
 }
 
+// What `path disconnect` takes: SRC@DST, SRC, a device, or the index.
+int show_path(const Table& table, const std::string& which, const Options& options) {
+  for (const Row& row : table.rows) {
+    const json& path = row.values;
+    if (which == path.value("src_addr", "") || which == path.value("hca_name", "") ||
+        which == std::to_string(number(path, "path")))
+      return print_one(table, "pathname", path.value("pathname", ""), options, "path");
+  }
+  return print_one(table, "pathname", which, options, "path");
+}
+
+// Rows of one session; a session that is not there is a mistake, one without rows is not.
+int print_of(const Table& table, const json& shown, const std::string& session, const Options& options) {
+  if (session.empty() || !show(sessions(shown), "sessname", session, options).empty())
+    return print(table, options);
+  return print_one(sessions(shown), "sessname", session, options, "session");
+}
+
 int look(rpc::Client& client, const Command& command) {
   const Options& options = command.options;
   const auto answer = client.call("server.show", json::object());
@@ -252,11 +270,11 @@ int look(rpc::Client& client, const Command& command) {
     return one ? print_one(sessions(*answer), "sessname", first, options, "session")
                : print(sessions(*answer), options);
   if (command.noun == "path")
-    return one ? print_one(paths(*answer, first), "pathname", command.arguments[1], options, "path")
-               : print(paths(*answer, first), options);
+    return one ? show_path(paths(*answer, first), command.arguments[1], options)
+               : print_of(paths(*answer, first), *answer, first, options);
   if (command.noun == "device")
     return one ? print_one(devices(*answer, {}), "mapping_path", first, options, "device")
-               : print(devices(*answer, first), options);
+               : print_of(devices(*answer, first), *answer, first, options);
   if (command.noun == "export") return print(exports(*answer), options);
   return print(statistics(*answer), options);
 }

@@ -87,7 +87,7 @@ int Daemon::start() {
     spdlog::error("always_invalidate is asked for, and this fabric cannot take a key back; set it to false");
     return 3;
   }
-  if (!config_.trace.empty() && open_trace(config_.trace) != 0) return 1;
+  if (!config_.trace.empty() && !open_trace(config_.trace).empty()) return 1;
   if (!config_.trace_dump.empty()) {
     const auto dump = [](void* daemon) noexcept {
       auto* self = static_cast<Daemon*>(daemon);

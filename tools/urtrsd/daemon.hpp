@@ -81,7 +81,7 @@ class Daemon : private Controlled {
   std::string service_status() const;
   // daemon_trace.cpp
   trace::Origin origin() const;
-  int open_trace(const std::string& path);
+  std::string open_trace(const std::string& path);  // "": it is open, or why not, which was logged
   void toggle_trace();
   void report_trace(const PathEvent&);
   void report_news();

@@ -110,9 +110,9 @@ int Daemon::force_close(std::uint64_t handle) {
 
 std::string Daemon::start_trace(const std::string& path) {
   if (recorder_.recording()) return "a trace is being recorded already; \"urtrs trace stop\" completes it";
-  if (open_trace(path) != 0) return "the trace cannot be written; the log of urtrsd says why";
-  config_.trace = path;
-  return {};
+  const std::string refused = open_trace(path);
+  if (refused.empty()) config_.trace = path;
+  return refused;
 }
 
 std::string Daemon::stop_trace() {

@@ -44,18 +44,21 @@ trace::Origin Daemon::origin() const {
   return {"urtrsd", "server", fabric_->capabilities().name, 0, {}};
 }
 
-int Daemon::open_trace(const std::string& path) {
+std::string Daemon::open_trace(const std::string& path) {
   trace::FileOptions options;
   options.detail = detail_of(config_.trace_detail);
   options.flush_every = seconds(1);
   options.rotate_bytes = std::uint64_t{config_.trace_size_mb} << 20;
   options.rotate_files = config_.trace_files;
-  const std::string refused = why_no_trace(*catalog_, path);
-  const int error = refused.empty() ? recorder_.open_file(path.c_str(), origin(), options) : EEXIST;
-  if (error != 0)
-    spdlog::error("cannot write the trace {}: {}", in_quotes(path),
-                  refused.empty() ? trace::file_error_text(error) : refused);
-  return error;
+  std::string refused = why_no_trace(*catalog_, path);
+  if (refused.empty()) {
+    const int error = recorder_.open_file(path.c_str(), origin(), options);
+    if (error != 0) refused = trace::file_error_text(error);
+  }
+  if (refused.empty()) return {};
+  refused = "cannot write the trace " + in_quotes(path) + ": " + refused;
+  spdlog::error("{}", refused);
+  return refused;
 }
 
 std::string Daemon::dump_trace(const std::string& path) {
@@ -82,7 +85,7 @@ void Daemon::toggle_trace() {
   }
   const std::string path =
       "urtrsd-" + std::to_string(::getpid()) + '-' + std::to_string(++recordings_) + ".rtrc";
-  if (open_trace(path) != 0) return;
+  if (!open_trace(path).empty()) return;
   config_.trace = path;
   spdlog::info("SIGUSR2: recording to {}; once more to complete it", path);
 }
