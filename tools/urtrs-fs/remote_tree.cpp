@@ -10,6 +10,9 @@ using nlohmann::json;
 
 namespace {
 
+// Requests come one at a time, so a daemon that hangs holds up each that waits behind it.
+constexpr std::chrono::seconds kPatience{5};
+
 std::optional<Entry::Kind> kind_of(const json& word) {
   if (word == "folder") return Entry::Kind::folder;
   if (word == "file") return Entry::Kind::file;
@@ -47,7 +50,7 @@ tl::expected<json, int> RemoteTree::call(const char* method, const json& paramet
   // Once more over a new connection, when the one of before is that of a daemon that has ended.
   for (const bool again : {true, false}) {
     if (!connect()) return tl::unexpected(ENOTCONN);
-    auto answer = client_->call(method, parameters);
+    auto answer = client_->call(method, parameters, kPatience);
     if (answer) return answer.value();
     const rpc::Error& error = answer.error();
     if (error.code == rpc::Code::busy || error.error == ETIMEDOUT || is_gone(error)) client_.reset();

@@ -86,6 +86,7 @@ def test_counters_are_set_to_zero(server, client):
     urtrs("reset", "web1", "ip:127.0.0.1@ip:127.0.0.1")
     path, = shown("path")
     assert (path["tx_bytes"], path["reads"]) == (0, 0)
+    assert path["inflights"] == 0 and path["connections"] > 1
 
 
 def test_a_path_that_is_disconnected_comes_back(server, client):
@@ -237,15 +238,19 @@ def test_strangers_may_look_and_not_change(server, run_folder):
     for folder in (run_folder, *run_folder.parents[:3]):
         folder.chmod(0o755)
     sock.chmod(0o666)
-    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
-    asked = [{"method": "server.show"}, {"method": "log.level", "params": {"level": "debug"}}]
+    # Of a group, but not of the socket's.
+    nobody = {"user": 65534, "group": 65534, "extra_groups": [12345]}
+    changes = ["session.disconnect", "path.disconnect", "device.close", "export.add", "export.remove", "config.reload",
+               "stats.reset", "trace.start", "trace.stop", "trace.dump", "log.level", "attribute.write"]
+    asked = [{"method": "server.show"}, *({"method": method} for method in changes)]
     script = ("import socket,sys;s=socket.socket(socket.AF_UNIX);s.connect(sys.argv[1]);s.sendall(sys.argv[2].encode());"
-              "f=s.makefile();print(f.readline(),f.readline(),sep='',end='')")
+              "f=s.makefile();[print(f.readline(),end='') for _ in sys.argv[2].splitlines()]")
     lines = "".join(json.dumps({"jsonrpc": "2.0", "id": n, **one}) + "\n" for n, one in enumerate(asked))
     done = subprocess.run(["python3", "-c", script, sock, lines], capture_output=True, text=True, check=True, **nobody)
-    look, change = (json.loads(line) for line in done.stdout.splitlines())
+    look, *refused = (json.loads(line) for line in done.stdout.splitlines())
     assert "result" in look
-    assert change["error"]["data"]["errno"] == 1, change
+    assert len(refused) == len(changes)
+    assert all(one["error"]["data"]["errno"] == 1 for one in refused), refused
 
 
 def test_a_flood_of_requests_does_not_stop_io(server, client, run_folder):

@@ -29,7 +29,8 @@ volatile std::sig_atomic_t interrupted = 0;
 void say_error(bool as_json, const char* code, const std::string& message, const std::string& hint,
                int error) {
   if (!as_json) {
-    std::fprintf(stderr, "urtrs: %s%s%s\n", message.c_str(), hint.empty() ? "" : "; ", hint.c_str());
+    std::fprintf(stderr, "urtrs: %s%s%s\n", printable(message).c_str(), hint.empty() ? "" : "; ",
+                 printable(hint).c_str());
     return;
   }
   json object{{"code", code}, {"message", message}};
@@ -106,7 +107,8 @@ int call(rpc::Client& client, const std::string& method, const json& parameters,
   }
   // Of a reload.
   for (const char* key : {"changed", "kept"})
-    for (const json& one : answer->value(key, json::array())) std::puts(one.get<std::string>().c_str());
+    for (const json& one : answer->value(key, json::array()))
+      std::puts(printable(one.is_string() ? one.get<std::string>() : one.dump()).c_str());
   return done;
 }
 
@@ -198,9 +200,7 @@ std::string words_of(const json& event) {
                         value.is_string() ? value.get<std::string>()
                                           : value.dump(-1, ' ', true, json::error_handler_t::replace));
   }
-  for (char& c : line)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return line;
+  return printable(line);
 }
 
 int monitor(rpc::Client& client, const Options& options) {
@@ -323,6 +323,10 @@ int main(int argc, char** argv) {
     const auto command = parse({argv + 1, argv + argc});
     if (!command) return fail(command.error(), command.error().json);
     return run(*command);
+  } catch (const nlohmann::json::exception& failure) {
+    std::fprintf(stderr, "urtrs: the answer is not that of an urtrsd of this version: %s\n",
+                 printable(failure.what()).c_str());
+    return failed;
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "urtrs: %s\n", failure.what());
     return failed;

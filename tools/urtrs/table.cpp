@@ -12,19 +12,6 @@ using nlohmann::json;
 
 namespace {
 
-// Control bytes of a peer's names must not reach the terminal.
-std::string printable(const std::string& text) {
-  std::string shown;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f)
-      shown += fmt::format("\\x{:02x}", byte);
-    else
-      shown += c;
-  }
-  return shown;
-}
-
 std::string cell(const json& row, const Field& field, char unit) {
   const auto found = row.find(field.name);
   if (found == row.end() || found->is_null()) return "";
@@ -32,7 +19,7 @@ std::string cell(const json& row, const Field& field, char unit) {
     return bytes_text(found->get<std::uint64_t>(), unit);
   if (found->is_string()) return printable(found->get<std::string>());
   if (found->is_number_float()) return fmt::format("{:.1f}", found->get<double>());
-  return found->dump(-1, ' ', false, json::error_handler_t::replace);
+  return printable(found->dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
 // Bytes of UTF-8 that begin a character.
@@ -95,8 +82,8 @@ std::string as_table(const Table& table, const std::vector<Field>& fields, const
 std::string csv_cell(const json& row, const Field& field) {
   const auto found = row.find(field.name);
   if (found == row.end() || found->is_null()) return "";
-  if (!found->is_string()) return found->dump(-1, ' ', false, json::error_handler_t::replace);
-  const auto text = found->get<std::string>();
+  if (!found->is_string()) return printable(found->dump(-1, ' ', false, json::error_handler_t::replace));
+  const std::string text = printable(found->get<std::string>());
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
@@ -128,6 +115,35 @@ std::string as_json(const Table& table, const std::vector<Field>& fields, int sc
 }
 
 }  // namespace
+
+namespace {
+// Bytes of the character that begins at `at` and could steer a terminal; 0: it is harmless.
+std::size_t steering(const std::string& text, std::size_t at) {
+  const auto byte = [&text](std::size_t index) {
+    return index < text.size() ? static_cast<unsigned char>(text[index]) : 0U;
+  };
+  if (byte(at) < 0x20 || byte(at) == 0x7f) return 1;
+  if (byte(at) == 0xc2 && byte(at + 1) >= 0x80 && byte(at + 1) < 0xa0) return 2;  // U+0080..U+009F
+  if (byte(at) != 0xe2) return 0;
+  // U+200E..U+202E and U+2066..U+2069, among which are all marks of direction.
+  const bool marks = (byte(at + 1) == 0x80 && byte(at + 2) >= 0x8e && byte(at + 2) <= 0xae) ||
+                     (byte(at + 1) == 0x81 && byte(at + 2) >= 0xa6 && byte(at + 2) <= 0xa9);
+  return marks ? 3 : 0;
+}
+}  // namespace
+
+std::string printable(const std::string& text) {
+  std::string shown;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    std::size_t escaped = steering(text, at);
+    if (escaped == 0) shown += text[at];
+    for (; escaped > 0; --escaped, ++at) {
+      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at]));
+      if (escaped == 1) break;
+    }
+  }
+  return shown;
+}
 
 std::string bytes_text(std::uint64_t bytes, char unit) {
   std::size_t power = 0;

@@ -32,6 +32,10 @@ struct Table {
   std::vector<Row> rows;
 };
 
+// Names and sentences come from peers and from whoever owns the socket: what could steer a terminal (control
+// bytes of ASCII and Unicode, marks of direction) is shown as what it is.
+std::string printable(const std::string& text);
+
 // "200.000K", "17", "1.500M"; with `unit` always in that one.
 std::string bytes_text(std::uint64_t bytes, char unit);
 

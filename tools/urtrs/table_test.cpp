@@ -124,6 +124,18 @@ TEST(Table, NamesOfPeersCannotSteerATerminal) {
   EXPECT_NE(shown_text.find("a\\x1b[2J\\x0ab"), std::string::npos) << shown_text;
 }
 
+TEST(Table, WhatCouldSteerATerminalIsShownInCsvAndLinesToo) {
+  EXPECT_EQ(printable("a\x1b[2J\x7f"), "a\\x1b[2J\\x7f");
+  EXPECT_EQ(printable("\u009b|\u202e|\u2066|\u00e4|\u20ac"),
+            "\\xc2\\x9b|\\xe2\\x80\\xae|\\xe2\\x81\\xa6|\u00e4|\u20ac");
+  json evil = shown();
+  evil["sessions"][0]["name"] = "a\x1b[2J";
+  Options options;
+  options.format = Format::csv;
+  EXPECT_EQ(text(sessions(evil), options).find('\x1b'), std::string::npos);
+  EXPECT_EQ(show(sessions(evil), "sessname", "a\x1b[2J", {}).find('\x1b'), std::string::npos);
+}
+
 TEST(Table, BytesReadWell) {
   EXPECT_EQ(bytes_text(0, '\0'), "0");
   EXPECT_EQ(bytes_text(1023, '\0'), "1023");

@@ -175,9 +175,9 @@ std::string show(const Table& table, const char* field, const std::string& value
                               : found->is_string()
                                   ? found->get<std::string>()
                                   : found->dump(-1, ' ', false, json::error_handler_t::replace);
-    text += fmt::format("{:<14} {}\n", one.header, shown);
+    text += fmt::format("{:<14} {}\n", one.header, printable(shown));
   }
-  for (const std::string& child : row->children) text += "  " + child + "\n";
+  for (const std::string& child : row->children) text += "  " + printable(child) + "\n";
   return text;
 }
 

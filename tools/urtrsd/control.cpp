@@ -260,6 +260,9 @@ Answer checked(const Method& method, const Asked& asked) {
   for (const auto& [key, value] : asked.params.items()) {
     if (std::find(method.parameters.begin(), method.parameters.end(), key) == method.parameters.end())
       return refuse(Code::invalid_params, fmt::format("{} has no parameter \"{}\"", method.name, key));
+    if (value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos)
+      return refuse(Code::invalid_params,
+                    fmt::format("parameter \"{}\" of {} has a zero byte", key, method.name));
     if (!value.is_string())
       return refuse(Code::invalid_params,
                     fmt::format("parameter \"{}\" of {} is a string", key, method.name));

@@ -37,6 +37,7 @@ TEST(Metrics, PathsDevicesAndCounters) {
   EXPECT_TRUE(has(text, "urtrs_path_reads_total" + labels + " 1")) << text;
   EXPECT_TRUE(has(text, "urtrs_path_read_bytes_total" + labels + " 4096")) << text;
   EXPECT_TRUE(has(text, "urtrs_path_writes_total" + labels + " 0")) << text;
+  EXPECT_TRUE(has(text, "urtrs_path_write_bytes_total" + labels + " 0")) << text;
   EXPECT_TRUE(has(text, "urtrs_requests_total 12")) << text;
   EXPECT_TRUE(has(text, "urtrs_build_info{version=\"1.2.3\",fabric=\"libfabric/tcp\"} 1")) << text;
   EXPECT_TRUE(has(text,

@@ -166,6 +166,9 @@ TEST_F(ServerTreeTest, NamesOfPeersCannotLeaveTheirFolder) {
   model->sessions[0].name = "../x";
   EXPECT_EQ(names("class/rtrs-server"), Names{"..!x"});
   EXPECT_EQ(names("devices/virtual/rtrs-server"), Names{"..!x"});
+  model->devices[0].uses[0].session = "a/b";
+  EXPECT_EQ(read("devices/virtual/rnbd-server/ctl/devices/!srv!disk0.img/sessions/a!b/mapping_path"),
+            "disk0\n");
 }
 
 TEST(PathEnds, OfAnyText) {

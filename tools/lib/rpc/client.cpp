@@ -55,29 +55,38 @@ Client::~Client() {
 }
 
 tl::expected<std::string, Error> Client::read_line(steady_clock::time_point until, bool bounded) {
+  // Where to look for the end of the line: what was there before had none.
+  std::size_t looked = 0;
   while (true) {
-    const std::size_t newline = input_.find('\n');
+    const std::size_t newline = input_.find('\n', looked);
     if (newline != std::string::npos) {
       std::string line = input_.substr(0, newline);
       input_.erase(0, newline + 1);
       return line;
     }
-    if (input_.size() > kMostAnswerBytes) return tl::unexpected(failure(EMSGSIZE, "the answer has no end"));
-    pollfd waiting{fd_, POLLIN, 0};
-    const auto left = std::chrono::duration_cast<milliseconds>(until - steady_clock::now()).count();
-    const int ready =
-        ::poll(&waiting, 1, bounded ? static_cast<int>(std::clamp<long long>(left, 0, 1'000'000)) : -1);
-    if (ready < 0) return tl::unexpected(failure(errno, "waiting for an answer"));
-    if (ready == 0)
-      return tl::unexpected(
-          failure(ETIMEDOUT, "no answer in time", "urtrsd may be stuck; its log says more"));
-    std::array<char, 16384> room;
+    looked = input_.size();
+    if (looked > kMostAnswerBytes) return tl::unexpected(failure(EMSGSIZE, "the answer has no end"));
+    if (auto readable = wait(until, bounded); !readable) return tl::unexpected(std::move(readable.error()));
+    std::array<char, 65536> room;
     const ssize_t got = ::read(fd_, room.data(), room.size());
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0)
       return tl::unexpected(failure(got == 0 ? EPIPE : errno, "the other side has closed the connection"));
     input_.append(room.data(), static_cast<std::size_t>(got));
   }
+}
+
+// A peer that sends without end is out of time too.
+tl::expected<void, Error> Client::wait(steady_clock::time_point until, bool bounded) const {
+  const auto left = std::chrono::duration_cast<milliseconds>(until - steady_clock::now()).count();
+  const Error late = failure(ETIMEDOUT, "no answer in time", "urtrsd may be stuck; its log says more");
+  if (bounded && left <= 0) return tl::unexpected(late);
+  pollfd waiting{fd_, POLLIN, 0};
+  const int ready =
+      ::poll(&waiting, 1, bounded ? static_cast<int>(std::clamp<long long>(left, 0, 1'000'000)) : -1);
+  if (ready < 0) return tl::unexpected(failure(errno, "waiting for an answer"));
+  if (ready == 0) return tl::unexpected(late);
+  return {};
 }
 
 tl::expected<nlohmann::json, Error> Client::call(const std::string& method, const nlohmann::json& params,
@@ -92,6 +101,7 @@ tl::expected<nlohmann::json, Error> Client::call(const std::string& method, cons
   }
   const auto until = steady_clock::now() + patience;
   while (true) {
+    if (steady_clock::now() > until) return tl::unexpected(failure(ETIMEDOUT, "no answer among what came"));
     auto got = read_line(until, true);
     if (!got) return tl::unexpected(std::move(got.error()));
     std::optional<Answer> answer = parse_answer(*got);

@@ -27,6 +27,7 @@ class Client {
  private:
   explicit Client(int fd) : fd_(fd) {}
   tl::expected<std::string, Error> read_line(std::chrono::steady_clock::time_point until, bool bounded);
+  tl::expected<void, Error> wait(std::chrono::steady_clock::time_point until, bool bounded) const;
   int fd_;
   int last_id_ = 0;
   std::string input_;

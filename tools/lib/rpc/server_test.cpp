@@ -10,6 +10,7 @@
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cstring>
 #include <fstream>
 #include <thread>
@@ -52,6 +53,15 @@ class RpcServerTest : public testing::Test {
     if (request.method == "large") return reply.result({{"text", std::string(100'000, 'x')}});
     if (request.method == "later") {
       boost::asio::post(context, [reply] { reply.result({{"late", true}}); });
+      return;
+    }
+    if (request.method == "chatter") {
+      // Never an answer, and again and again something to read.
+      server->broadcast("event", {{"serial", 1}});
+      auto timer = std::make_shared<boost::asio::steady_timer>(context, std::chrono::milliseconds(1));
+      timer->async_wait([this, timer, caller, request, reply](const auto& error) {
+        if (!error && server != nullptr) serve(caller, request, reply);
+      });
       return;
     }
     if (request.method == "watch") {
@@ -148,6 +158,13 @@ TEST_F(RpcServerTest, WhoeverDoesNotReadIsCutOff) {
   EXPECT_LT(got, 1000U * 100'000U);
 }
 
+TEST_F(RpcServerTest, WhoeverReadsIsNeverCutOff) {
+  options.most_unsent = 200'000;
+  start();
+  Client asks = client();
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(asks.call("large", json::object())) << i;
+}
+
 TEST_F(RpcServerTest, WhoWatchesGetsWhatIsBroadcast) {
   start();
   Client watcher = client();
@@ -157,6 +174,15 @@ TEST_F(RpcServerTest, WhoWatchesGetsWhatIsBroadcast) {
   ASSERT_TRUE(event) << event.error().message;
   EXPECT_EQ(event->method, "event");
   EXPECT_EQ(event->params["serial"], 1);
+}
+
+TEST_F(RpcServerTest, ACallEndsInTimeWhateverElseComes) {
+  start();
+  Client asks = client();
+  ASSERT_TRUE(asks.call("watch", json::object()));
+  const auto answer = asks.call("chatter", json::object(), std::chrono::milliseconds(200));
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().error, ETIMEDOUT) << answer.error().message;
 }
 
 TEST_F(RpcServerTest, ASocketThatAKilledProcessLeftIsReplaced) {

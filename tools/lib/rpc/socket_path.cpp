@@ -31,8 +31,16 @@ bool listens(const std::string& path) {
 
 constexpr const char* kOfTheSystem = "/run/urtrs";
 
+// In /tmp anybody could have made it first.
+bool is_ours(const std::string& folder) {
+  struct stat found {};
+  return ::lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
+         (found.st_uid == ::geteuid() || found.st_uid == 0 || folder == kOfTheSystem);
+}
+
 std::vector<std::string> sockets_of(std::string_view program, const std::string& folder) {
   std::vector<std::string> found;
+  if (!is_ours(folder)) return found;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename();
@@ -62,13 +70,10 @@ std::string runtime_folder() {
 
 tl::expected<std::string, std::string> make_socket_path(std::string_view program) {
   const std::string folder = runtime_folder();
-  struct stat found {};
   if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST)
     return tl::unexpected(fmt::format("cannot make the folder \"{}\" for the control socket: {}", folder,
                                       std::strerror(errno)));
-  // In /tmp anybody could have made it first.
-  if (::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) ||
-      (found.st_uid != ::geteuid() && found.st_uid != 0))
+  if (!is_ours(folder))
     return tl::unexpected(
         fmt::format("\"{}\" is no folder of this user, so no control socket is made there", folder));
   for (const std::string& socket : sockets_of(program, folder))

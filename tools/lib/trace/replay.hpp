@@ -23,7 +23,7 @@ class Effects {
   }
   template <class... Actions>
   void add(const std::variant<Actions...>& action) {
-    visit_action([this](const auto& one) { add_event(one); }, action);
+    visit_action([this](const auto& one) { this->add_event(one); }, action);
   }
   template <class T>
   void add_event(const T& value) {
