@@ -35,7 +35,6 @@ BUGS = [
 SPECIFIED = [
     ("M20", "R58", "replay-drained"),
     ("M29", "L01e", "replay-proof"),
-    ("P2", "DP01", "first-conn"),
     ("P5", "F20g", "hb-ack"),
 ]
 # Bugs that break an invariant of the server: the scenario, and the invariant.
