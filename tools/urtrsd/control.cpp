@@ -63,7 +63,7 @@ Answer show(const Asked& asked) {
   return answer;
 }
 
-// The session that `name` means; a number means its index.
+// The session of this name; null: there is none.
 const ServerSessionStatus* session_of(const attributes::ServerModel& model, const std::string& name) {
   const auto found = std::find_if(model.sessions.begin(), model.sessions.end(),
                                   [&](const ServerSessionStatus& one) { return one.name == name; });
