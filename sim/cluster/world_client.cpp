@@ -1,6 +1,7 @@
 // The clients of a world and the applications on top of them.
 #include <algorithm>
 
+#include "core/wire/linux_errno.hpp"
 #include "sim/cluster/world.hpp"
 #include "sim/oracles/digest.hpp"
 #include "sim/oracles/incarnation.hpp"
@@ -8,6 +9,12 @@
 namespace rtrs::sim {
 
 namespace {
+
+// A device that is being unmapped is not opened again at a server that has lost the session. What its
+// request did before that is unknown.
+bool says_not_open(const IoCompletion& done) {
+  return done.result == Errc::peer_error && done.peer_errno == wire::linux_errno::kEnotconn;
+}
 
 // What two peers that keep the protocol never say of each other.
 bool accuses(Reason reason) {
@@ -160,20 +167,22 @@ void World::finished(ClientNode& client, std::uint32_t index, const IoCompletion
   const auto io = static_cast<std::uint32_t>(done.user_data);
   hash_ = fold(hash_, done.user_data << 16 ^ static_cast<std::uint64_t>(done.result) << 10 ^ done.peer_errno);
   note(Journal::Kind::completed, client.id, io, static_cast<std::uint64_t>(done.result), done.peer_errno);
-  once_.completed(done.user_data, done.result, done.peer_errno, now(), !lied_to(index));
+  const bool unmapped = client.closing && says_not_open(done);
+  once_.completed(done.user_data, done.result, done.peer_errno, now(), !lied_to(index) && !unmapped);
   if (judge_.failed() || !book_.knows(done.user_data)) return;
   BookedIo& booked = book_[io];
   client.promises->completed(io, done.result, booked.submitted, now(client));
   booked.answered = book_.tick();
   booked.good = done.result == Errc::ok;
   // The server has said its last word, or the request may linger until its session is gone.
-  if (done.result == Errc::ok || done.result == Errc::peer_error) booked.window_end = booked.answered;
-  const bool unanswered = done.result == Errc::no_path || done.result == Errc::request_timeout;
+  const bool answered = done.result == Errc::ok || (done.result == Errc::peer_error && !unmapped);
+  if (answered) booked.window_end = booked.answered;
+  const bool unanswered = done.result == Errc::no_path || done.result == Errc::request_timeout || unmapped;
   if (unanswered && booked.direction == Direction::write) book_.failed_unanswered(io, client.starts);
   // Without a fence its chunk belongs to the next request, and storage may still read it.
   if (unanswered && !scenario_.fenced) chunks_given_up_ = true;
   if (done.result == Errc::ok) book_.end_failed(index, client.starts, booked.invoked);
-  if (done.result == Errc::peer_error) judge_.mark(Mark::storage_error);
+  if (done.result == Errc::peer_error && !unmapped) judge_.mark(Mark::storage_error);
   if (done.result == Errc::no_path) {
     judge_.mark(Mark::queue_expired);
     if (scenario_.client.queue_timeout == kNever)

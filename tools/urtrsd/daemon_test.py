@@ -104,8 +104,9 @@ class TestDaemon(Case):
         reader, writer = os.pipe()
         self.ends.callback(os.close, reader)
         fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
-        process = subprocess.Popen([URTRSD, f"--port={free_port()}", "--export=a=mem:1M"], stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=writer)
+        control = self.file("control.sock")
+        process = subprocess.Popen([URTRSD, f"--port={free_port()}", "--export=a=mem:1M", f"--control={control}"],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=writer)
         self.ends.callback(process.wait)
         self.ends.callback(process.kill)
         os.close(writer)
@@ -122,24 +123,28 @@ class TestDaemon(Case):
         def told():
             return [int(lines) for lines in re.findall(r"(\d+) lines of this log were dropped", text)]
 
-        def pending():
-            status = pathlib.Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
-            return int(re.search(r"ShdPnd:\s*(\w+)", status).group(1), 16) & 1 << signal.SIGHUP - 1
+        def log_a_line(connection):  # before the answer
+            connection.write('{"jsonrpc":"2.0","id":1,"method":"stats.reset"}\n')
+            connection.flush()
+            assert '"result"' in connection.readline()
 
         until("urtrsd is ready", lambda: read() and " ready" in text)
+        asker = self.ends.enter_context(socket.socket(socket.AF_UNIX))
+        asker.settimeout(BOUND)
+        asker.connect(str(control))
+        connection = self.ends.enter_context(asker.makefile("rw"))
         sent = reports = 0
         for _ in range(2):
             for _ in range(1500):  # more than the queue of the log holds
-                process.send_signal(signal.SIGHUP)
-                until("the signal is taken", lambda: not pending())
+                log_a_line(connection)
                 sent += 1
             until("every line is read or counted",
-                  lambda: read() and text.count("reload: nothing has changed") + sum(told()) >= sent)
+                  lambda: read() and text.count("control: stats.reset") + sum(told()) >= sent)
             assert len(told()) > reports
             reports = len(told())
         process.terminate()
         until("the log ends", lambda: read() == "")
-        assert text.count("reload: nothing has changed") + sum(told()) == sent
+        assert text.count("control: stats.reset") + sum(told()) == sent
 
     def test_what_is_missing_ends_it_with_3_and_a_reason(self):
         with socket.socket() as taken:
