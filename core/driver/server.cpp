@@ -107,6 +107,7 @@ void Server::Impl::announce(ServerEvent::Kind kind, Session& session) {
 }
 
 std::size_t Server::Impl::take(std::span<ServerEvent> out) {
+  if (events.empty()) return 0;
   std::size_t taken = 0;
   for (; taken < out.size() && !events.empty(); events.pop()) {
     const Waiting& waiting = events.front();

@@ -30,6 +30,7 @@ void ClientSession::on(const PathAdded& in, ClientActions& out) noexcept {
   RTRS_ASSERT(in.path < kMaxPaths);
   if (closing_) return;
   paths_[in.path].add(in.path);
+  path_end_.index = std::max(path_end_.index, in.path + 1U);
   start_path(in.path, in.now, out);
 }
 
@@ -315,14 +316,12 @@ void ClientSession::on(const Continued& in, ClientActions& out) noexcept {
 Nanos ClientSession::next_deadline() const noexcept {
   Nanos next = close_deadline_;
   Nanos oldest = queued_ > 0 ? permits_[queue_head_].since : kNever;  // that waits for a path
-  for (const ClientPath& path : paths_) next = std::min(next, path.deadline());
-  static_assert(Fence::State::idle == Fence::State{});
-  if (fences_or([](const Fence& fence) { return static_cast<unsigned>(fence.state); }) != 0) {
-    for (const Fence& fence : fences_) {
-      if (fence.state == Fence::State::idle) continue;
-      next = std::min(next, fence.deadline);
-      oldest = std::min(oldest, fence.since);
-    }
+  for (unsigned index = 0; index < path_end_.index; ++index) {
+    next = std::min(next, paths_[index].deadline());
+    const Fence& fence = fences_[index];
+    if (fence.state == Fence::State::idle) continue;
+    next = std::min(next, fence.deadline);
+    oldest = std::min(oldest, fence.since);
   }
   return oldest == kNever ? next : std::min(next, path_wait_ends(oldest));
 }

@@ -190,9 +190,15 @@ class ClientSession {
   void fence_deadlines(Nanos now) noexcept;
   bool fail_held(Nanos now, unsigned& budget, ClientActions&) noexcept;
 
+  struct PathEnd {
+    unsigned index = 0;
+  };
+
   ClientConfig config_;
   Jitter jitter_;
   PathTable paths_{};
+  // All at and behind it were never added. Every IO asks for the next deadline.
+  Uncompared<PathEnd> path_end_;
   std::array<Fence, kMaxPaths> fences_{};
   PermitPool permits_;
   std::uint32_t queue_depth_ = 0;
