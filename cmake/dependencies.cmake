@@ -48,6 +48,8 @@ urtrs_feature(NBDKIT RESULT NBDKIT PACKAGE nbdkit-plugin-dev PKG nbdkit
   GIVES "nbdkit plugin: remote devices for NBD clients")
 urtrs_feature(PROMETHEUS RESULT PROMETHEUS PACKAGE prometheus-cpp-dev PKG prometheus-cpp-core
   GIVES "urtrsd: metrics")
+urtrs_feature(LIBNBD RESULT LIBNBD PACKAGE libnbd-dev PKG libnbd
+  GIVES "urtrsd: exports that NBD servers hold")
 urtrs_feature(FUSE RESULT FUSE PACKAGE libfuse3-dev PKG fuse3
   GIVES "urtrs-fs: the attributes of urtrsd as files")
 urtrs_feature(VERBS RESULT VERBS PACKAGE "libibverbs-dev librdmacm-dev" PKG libibverbs librdmacm

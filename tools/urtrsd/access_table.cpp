@@ -13,6 +13,8 @@ const char* to_string(ExportKind kind) noexcept {
       return "block device";
     case ExportKind::memory:
       return "memory";
+    case ExportKind::nbd:
+      return "NBD server";
   }
   return "unknown";
 }

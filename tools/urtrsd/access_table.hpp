@@ -14,7 +14,7 @@ namespace rtrs::daemon {
 
 using wire::rnbd::AccessMode;
 
-enum class ExportKind : std::uint8_t { file, block_device, memory };
+enum class ExportKind : std::uint8_t { file, block_device, memory, nbd };
 const char* to_string(ExportKind kind) noexcept;
 
 // Identity of what is behind a name, so that two names of one device share their writers.

@@ -115,6 +115,23 @@ tl::expected<DeviceFacts, int> file_facts(int fd, bool writable) {
   return facts;
 }
 
+rnbd::Geometry nbd_geometry(const NbdFacts& facts, bool writable) {
+  rnbd::Geometry geometry;
+  geometry.logical_block_size = power_of_two_within(facts.block, 512, 32768);
+  geometry.physical_block_size = power_of_two_within(facts.preferred, geometry.logical_block_size, 32768);
+  geometry.max_hw_sectors = kHwSectors;
+  geometry.max_segments = kSegments;
+  geometry.write_cache = facts.cached;
+  geometry.fua = facts.cached;
+  if (!writable) return geometry;
+  geometry.max_write_zeroes_sectors = kMaxRangeSectors;
+  if (facts.discards) {
+    geometry.max_discard_sectors = kMaxRangeSectors;
+    geometry.discard_granularity = geometry.physical_block_size;
+  }
+  return geometry;
+}
+
 rnbd::Geometry memory_geometry() {
   rnbd::Geometry geometry;
   geometry.physical_block_size = 4096;

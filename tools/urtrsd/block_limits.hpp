@@ -24,4 +24,14 @@ tl::expected<DeviceFacts, int> block_device_facts(int fd, dev_t device);
 tl::expected<DeviceFacts, int> file_facts(int fd, bool writable);
 rnbd::Geometry memory_geometry();
 
+// What an NBD server says of its disk.
+struct NbdFacts {
+  std::uint64_t size = 0;       // bytes
+  std::uint64_t block = 512;    // bytes; the smallest request
+  std::uint64_t preferred = 0;  // bytes
+  bool cached = false;          // it has a command to flush
+  bool discards = false;
+};
+rnbd::Geometry nbd_geometry(const NbdFacts& facts, bool writable);
+
 }  // namespace rtrs::daemon

@@ -45,6 +45,8 @@ CacheIdentity CacheIdentity::of_system() {
 std::uint64_t CacheIdentity::instance(const DeviceId& id, std::uint64_t sequence) const {
   const bool memory = id.kind == ExportKind::memory;
   if (!memory && !knows_host()) return 0;
+  // Whether its server lost anything since another urtrsd had it open is not known.
+  if (id.kind == ExportKind::nbd && failed_syncs_.find(id) == failed_syncs_.end()) return 0;
   Hash hash;
   hash.add(static_cast<std::uint64_t>(id.kind));
   if (memory) hash.add(process_);

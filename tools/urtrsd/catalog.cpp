@@ -10,15 +10,16 @@
 #include "tools/urtrsd/in_parallel.hpp"
 
 namespace rtrs::daemon {
+
+std::string describe(const ExportSpec& spec) {
+  return "export " + in_quotes(spec.name) + (spec.path.empty() ? "" : " (" + in_quotes(spec.path) + ")");
+}
+
 namespace {
 
 std::string_view canonical(std::string_view name) {
   const std::size_t start = name.find_first_not_of('/');
   return start == std::string_view::npos ? std::string_view() : name.substr(start);
-}
-
-std::string describe(const ExportSpec& spec) {
-  return "export " + in_quotes(spec.name) + (spec.path.empty() ? "" : " (" + in_quotes(spec.path) + ")");
 }
 
 tl::expected<Located, OpenError> locate_configured(const ExportSpec& spec) {
@@ -60,7 +61,7 @@ tl::expected<std::unique_ptr<Catalog>, OpenError> Catalog::create(
     const std::size_t index = result->next_++;
     if (!result->by_name_.emplace(canonical(spec.name), index).second)
       return refuse(EEXIST, "export " + in_quotes(spec.name) + " is configured twice");
-    if (spec.read_only && !spec.path.empty()) result->shared_->read_only[index];
+    if (spec.read_only && spec.is_file()) result->shared_->read_only[index];
     result->specs_.emplace(index, std::move(spec));
   }
   result->has_search_path_ = search_path.has_value();
@@ -140,7 +141,8 @@ tl::expected<OpenedDevice, OpenError> Catalog::find_spec(const Numbered& asked, 
     return refuse(EACCES, describe(spec) + " is read-only; session " + in_quotes(session) + " asked for " +
                               to_string(mode));
   const Export::Options options{mode == AccessMode::read_only, spec.delay_ms};
-  if (spec.memory_bytes == 0) {
+  if (spec.is_nbd()) return find_nbd(asked, options);
+  if (spec.is_file()) {
     auto located = locate_configured(spec);
     if (!located) return tl::unexpected(located.error());
     if (spec.read_only) remember_read_only(*shared_, index, &located->id);
@@ -214,7 +216,7 @@ std::vector<OpenError> Catalog::check(CheckLocks locks) {
   std::vector<std::shared_ptr<std::optional<OpenError>>> answers;
   std::vector<std::function<void()>> tasks;
   for (const Numbered& one : numbered()) {
-    if (one.spec.memory_bytes != 0) continue;
+    if (one.spec.is_memory()) continue;
     asked.push_back(one.spec);
     answers.push_back(std::make_shared<std::optional<OpenError>>());
     tasks.push_back([shared = shared_, one, locks, answer = answers.back()] {
@@ -225,7 +227,8 @@ std::vector<OpenError> Catalog::check(CheckLocks locks) {
   std::vector<OpenError> problems;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     if (!answered[i])
-      late_.push_back(describe(asked[i]) + ": its file does not answer yet; it is served when it does");
+      late_.push_back(describe(asked[i]) + ": its " + (asked[i].is_nbd() ? "server" : "file") +
+                      " does not answer yet; it is served when it does");
     else if (*answers[i])
       problems.push_back(**answers[i]);
   }
@@ -234,6 +237,7 @@ std::vector<OpenError> Catalog::check(CheckLocks locks) {
 
 std::optional<OpenError> Catalog::check_one(Shared& shared, std::size_t index, const ExportSpec& spec,
                                             CheckLocks locks) {
+  if (spec.is_nbd()) return check_nbd(spec);
   auto located = locate_configured(spec);
   if (!located) return located.error();
   {
@@ -253,7 +257,7 @@ std::optional<OpenError> Catalog::check_one(Shared& shared, std::size_t index, c
 
 bool Catalog::takes_descriptors(std::string_view name) const {
   const auto asked = named(name);
-  return !asked || asked->spec.memory_bytes == 0;
+  return !asked || !asked->spec.is_memory();
 }
 
 std::string Catalog::exported_as(const std::string& path) const {
@@ -294,7 +298,11 @@ std::vector<ExportSpec> Catalog::specs() const {
 
 tl::expected<Catalog::Prepared, OpenError> Catalog::prepare(const ExportSpec& spec) const {
   Prepared prepared;
-  if (spec.memory_bytes != 0) return prepared;
+  if (spec.is_memory()) return prepared;
+  if (spec.is_nbd()) {
+    if (auto problem = check_nbd(spec)) return tl::unexpected(std::move(*problem));
+    return prepared;
+  }
   prepared.path = real_path(spec.path);
   auto located = locate_configured(spec);
   if (!located) return tl::unexpected(located.error());
@@ -310,7 +318,7 @@ tl::expected<Catalog::Prepared, OpenError> Catalog::prepare(const ExportSpec& sp
 tl::expected<void, OpenError> Catalog::add(const ExportSpec& spec, const Prepared& prepared) {
   const std::size_t index = next_;
   if (named(spec.name)) return refuse(EEXIST, "export " + in_quotes(spec.name) + " is there already");
-  if (spec.memory_bytes == 0) {
+  if (spec.is_file()) {
     const std::lock_guard guard(shared_->mutex);
     shared_->checked.emplace(prepared.id, index);
     if (spec.read_only) shared_->read_only[index] = {prepared.path, prepared.id, true, true};
@@ -335,6 +343,7 @@ bool Catalog::remove(std::string_view name) {
   const std::lock_guard guard(shared_->mutex);
   shared_->read_only.erase(index);
   memory_.erase(index);
+  shared_->nbd.erase(index);
   std::erase_if(shared_->checked, [index](const auto& one) { return one.second == index; });
   return true;
 }

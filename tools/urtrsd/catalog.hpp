@@ -22,13 +22,18 @@ namespace rtrs::daemon {
 
 // A configured device. Exactly one of `path` and `memory_bytes` is set.
 struct ExportSpec {
-  std::string name;                // what peers ask for; leading slashes do not count
-  std::string path;                // not confined: the administrator wrote it
+  std::string name;  // what peers ask for; leading slashes do not count
+  std::string path;  // not confined: the administrator wrote it; a file, or the URI of an NBD server
   std::uint64_t memory_bytes = 0;  // > 0: a memory device of this size
   bool read_only = false;
   std::uint32_t delay_ms = 0;
+  bool is_memory() const noexcept { return memory_bytes != 0; }
+  bool is_nbd() const noexcept { return !is_memory() && NbdDisk::is_uri(path); }
+  bool is_file() const noexcept { return !is_memory() && !is_nbd(); }
   bool operator==(const ExportSpec&) const = default;
 };
+
+std::string describe(const ExportSpec& spec);  // for sentences
 
 // Peers mean the same export by both names: leading slashes do not count.
 bool same_export(std::string_view a, std::string_view b);
@@ -98,6 +103,8 @@ class Catalog {
   // The exports that peers can name without knowing the file system.
   std::vector<ExportSpec> specs() const;
   const AccessTable& access() const { return access_; }
+  // Called from other threads too, with lines for the log: NBD servers that are lost, or back.
+  void tell_with(NbdDisk::Tell tell);
   // Of the search path, of what cannot be told to peers, and of what has not answered.
   std::vector<std::string> warnings() const;
 
@@ -135,15 +142,28 @@ class Catalog {
     bool known = false;   // the id is
     bool looked = false;  // the path has been looked at
   };
+  // Who opens an NBD export waits for another who is connecting it, and they share the connection.
+  struct NbdPlace {
+    std::mutex mutex;
+    std::weak_ptr<NbdDisk> disk;
+  };
   struct Shared {
     ImageLocks locks;
     std::mutex mutex;
     std::map<std::size_t, ReadOnly> read_only;  // the read-only exports
     std::map<DeviceId, std::size_t> checked;    // which export it is
+    std::map<std::size_t, std::shared_ptr<NbdPlace>> nbd;
+    NbdDisk::Tell tell;
     // Not there before it has answered.
     std::optional<tl::expected<SearchPath, OpenError>> search_path;
   };
   static void look_at(Shared& shared, std::size_t index, const ExportSpec& spec);
+  // catalog_nbd.cpp
+  static tl::expected<std::shared_ptr<NbdDisk>, OpenError> nbd_disk(const std::shared_ptr<Shared>& shared,
+                                                                    std::size_t index,
+                                                                    const ExportSpec& spec);
+  static std::optional<OpenError> check_nbd(const ExportSpec& spec);
+  tl::expected<OpenedDevice, OpenError> find_nbd(const Numbered& asked, const Export::Options& options);
   static void remember_read_only(Shared& shared, std::size_t index, const DeviceId* id);
   static std::optional<OpenError> check_one(Shared& shared, std::size_t index, const ExportSpec& spec,
                                             CheckLocks locks);

@@ -70,8 +70,8 @@ std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option(
          "-e,--export", flags.exports,
-         "device to export: a file, a block device or mem:SIZE; may be repeated, with another NAME each "
-         "time; a comma in a file name is written twice")
+         "device to export: a file, a block device, mem:SIZE or the URI of an NBD server; may be repeated, "
+         "with another NAME each time; a comma in a file name is written twice")
       ->type_name("NAME=SOURCE[,ro][,delay_ms=N]")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -357,7 +357,7 @@ TEST(ConfigFile, TheSampleOfTheDocumentationIsInOrder) {
   reader.read_toml(text.substr(begin, text.find("```", begin) - begin), "configuration.md");
   reader.check_relations();
   for (const ConfigProblem& problem : reader.problems()) ADD_FAILURE() << to_string(problem);
-  EXPECT_EQ(reader.config().exports.size(), 3U);
+  EXPECT_EQ(reader.config().exports.size(), 4U);
 }
 
 TEST(CommandLine, CheckOpensTheDevices) {

@@ -73,7 +73,9 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
              [this] { return std::min(server_.next_deadline(), log_.next_due()); }},
             Nanos{1000} * config.poll_us),
       service_(context, service),
-      jobs_(context) {}
+      jobs_(context) {
+  catalog_->tell_with([](const std::string& line) { spdlog::warn("{}", line); });
+}
 
 Daemon::~Daemon() {
   set_assert_hook(nullptr, nullptr);

@@ -18,6 +18,7 @@ namespace {
 // The file that is exported, without symbolic links.
 std::string backing_of(const Export& exported, const std::string& name) {
   if (exported.kind() == ExportKind::memory) return "memory:" + name;
+  if (exported.kind() == ExportKind::nbd) return exported.nbd()->uri();
   std::array<char, 4096> target{};
   const std::string descriptor = "/proc/self/fd/" + std::to_string(exported.fd());
   const ssize_t length = ::readlink(descriptor.c_str(), target.data(), target.size());

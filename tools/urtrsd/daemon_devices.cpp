@@ -137,7 +137,7 @@ void Daemon::perform(const block::MeasureExport& action) {
 void Daemon::close(BlockingJobs::Lane lane, OpenedDevice device) {
   device.lease.release();
   device.device->leave_share();
-  const bool file = device.device->fd() >= 0;
+  const bool file = device.device->kind() != ExportKind::memory;
   auto closing = std::make_shared<OpenedDevice>(std::move(device));
   jobs_.run(lane, [this, closing, file] {
     *closing = OpenedDevice{};

@@ -113,6 +113,23 @@ tl::expected<std::unique_ptr<Export>, OpenError> Export::open_memory(std::shared
   return result;
 }
 
+tl::expected<std::unique_ptr<Export>, OpenError> Export::open_nbd(std::shared_ptr<NbdDisk> disk,
+                                                                  const DeviceId& id, const Options& options,
+                                                                  const std::string& described) {
+  if (disk->read_only() && !options.read_only)
+    return refuse(EACCES, described + ": its NBD server serves it read-only");
+  std::unique_ptr<Export> result(new Export);
+  result->id_ = id;
+  result->options_ = options;
+  result->geometry_ = disk->geometry();
+  if (options.read_only)
+    result->geometry_.max_discard_sectors = result->geometry_.max_write_zeroes_sectors = 0;
+  const std::uint64_t size = disk->size_bytes();
+  result->nbd_ = std::move(disk);
+  if (auto rounded = result->set_size(size, described); !rounded) return tl::unexpected(rounded.error());
+  return result;
+}
+
 tl::expected<void, OpenError> Export::set_size(std::uint64_t bytes, const std::string& described) {
   const std::uint64_t excess = bytes % geometry_.logical_block_size;
   geometry_.nsectors = (bytes - excess) / kSectorBytes;
@@ -130,6 +147,7 @@ tl::expected<void, OpenError> Export::set_size(std::uint64_t bytes, const std::s
 std::uint64_t Export::measure() const noexcept {
   std::uint64_t size = 0;
   struct stat status {};
+  if (nbd_ != nullptr) return nbd_->size_bytes();
   if (id_.kind == ExportKind::block_device && ::ioctl(fd_.get(), BLKGETSIZE64, &size) == 0) return size;
   if (id_.kind == ExportKind::file && ::fstat(fd_.get(), &status) == 0)
     return static_cast<std::uint64_t>(status.st_size);

@@ -13,6 +13,7 @@
 #include "core/rnbd/geometry.hpp"
 #include "tools/urtrsd/access_table.hpp"
 #include "tools/urtrsd/fair_slots.hpp"
+#include "tools/urtrsd/nbd_disk.hpp"
 #include "tools/urtrsd/open_error.hpp"
 #include "tools/urtrsd/unique_fd.hpp"
 
@@ -63,6 +64,9 @@ class Export {
                                                                       const DeviceId& id,
                                                                       const Options& options,
                                                                       const std::string& described);
+  static tl::expected<std::unique_ptr<Export>, OpenError> open_nbd(std::shared_ptr<NbdDisk> disk,
+                                                                   const DeviceId& id, const Options& options,
+                                                                   const std::string& described);
   Export(const Export&) = delete;
   Export& operator=(const Export&) = delete;
   ~Export();
@@ -85,7 +89,8 @@ class Export {
   const rnbd::Geometry& geometry() const noexcept { return geometry_; }
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
-  int fd() const noexcept { return fd_.get(); }  // -1 for memory
+  int fd() const noexcept { return fd_.get(); }                          // -1 for memory and NBD servers
+  const std::shared_ptr<NbdDisk>& nbd() const noexcept { return nbd_; }  // null for all others
   std::span<std::byte> memory() const noexcept { return region_ ? region_->bytes() : std::span<std::byte>(); }
 
   std::uint32_t page_size() const noexcept { return page_size_; }  // bytes; of memory()
@@ -110,6 +115,7 @@ class Export {
   DeviceId id_;
   UniqueFd fd_;
   std::shared_ptr<MemoryRegion> region_;
+  std::shared_ptr<NbdDisk> nbd_;
   std::uint64_t sequence_ = 0;
   Options options_;
   rnbd::Geometry geometry_;

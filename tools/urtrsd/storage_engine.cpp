@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kNone = SlotShare::kNone;
 // Slices of long memory operations in one poll(), so that the network is not kept waiting.
 constexpr unsigned kLongSlices = 8;
-constexpr std::uint32_t kMaxDepth = 32768;  // the kernel's limit for the submission queue
+constexpr std::uint32_t kMaxDepth = 32767;  // with kNbdEvent what the kernel's submission queue holds at most
 // What is done does not interrupt this thread, which comes to the kernel often enough by itself. Since
 // Linux 5.19.
 constexpr unsigned kQuietly = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
@@ -73,11 +73,12 @@ void StorageEngine::reserve(std::uint32_t operations) {
 
 tl::expected<std::unique_ptr<StorageEngine>, OpenError> StorageEngine::create(const Options& options) {
   if (options.depth == 0 || options.depth > kMaxDepth)
-    return tl::unexpected(OpenError{EINVAL, "the depth of the storage queue must be 1..32768"});
+    return tl::unexpected(OpenError{EINVAL, "the depth of the storage queue must be 1..32767"});
   std::unique_ptr<StorageEngine> engine(new StorageEngine(options));
-  // Each slot that is at work has at most one request in the ring, so neither queue of the ring can overflow.
-  int result = io_uring_queue_init(options.depth, &engine->ring_, kQuietly);
-  if (result == -EINVAL) result = io_uring_queue_init(options.depth, &engine->ring_, 0);
+  // Each slot that is at work has at most one request in the ring, and one waits for NBD servers, so neither
+  // queue of the ring can overflow.
+  int result = io_uring_queue_init(options.depth + 1, &engine->ring_, kQuietly);
+  if (result == -EINVAL) result = io_uring_queue_init(options.depth + 1, &engine->ring_, 0);
   if (result < 0) return tl::unexpected(OpenError{-result, unavailable(-result)});
   engine->ring_ready_ = true;
   // As many threads as there are slots: with the kernel's bound of four for each processor, a device that
@@ -194,6 +195,7 @@ void StorageEngine::prepare_delay(std::uint32_t index) noexcept {
 
 void StorageEngine::prepare_step(std::uint32_t index) noexcept {
   Slot& slot = slot_at(index);
+  if (slot.op.target->kind() == ExportKind::nbd) return submit_nbd(index);
   const OpProgress& progress = slot.progress;
   const int fd = slot.op.target->fd();
   slot.phase = Phase::kernel;
@@ -231,6 +233,10 @@ void StorageEngine::prepare_step(std::uint32_t index) noexcept {
   io_uring_sqe_set_data64(sqe, index);
 }
 
+std::byte* StorageEngine::zeroes() noexcept {
+  return zero_bytes.data();
+}
+
 void StorageEngine::append(List& list, std::uint32_t index) noexcept {
   slot_at(index).next = kNone;
   (list.empty() ? list.first : slot_at(list.last).next) = index;
@@ -260,7 +266,7 @@ bool StorageEngine::start_submitted() noexcept {
 
 bool StorageEngine::has_news() const noexcept {
   return !ready_.empty() || !long_.empty() || io_uring_cq_ready(&ring_) != 0 ||
-         io_uring_sq_ready(&ring_) != 0 || done_in_kernel();
+         io_uring_sq_ready(&ring_) != 0 || done_in_kernel() || nbd_results_.has_some();
 }
 
 // The kernel has results that it puts into the ring when it is entered.
@@ -275,6 +281,12 @@ void StorageEngine::on_completion(std::uint32_t index, std::int32_t result) noex
     if (slot.phase == Phase::execute) release_slot(slot);
     return;
   }
+  advance(index, result);
+}
+
+// `result`: of the step that was under way.
+void StorageEngine::advance(std::uint32_t index, std::int32_t result) noexcept {
+  Slot& slot = slot_at(index);
   slot.progress.on_result(result);
   if (slot.progress.step() != OpStep::done) {
     prepare_step(index);
@@ -282,7 +294,8 @@ void StorageEngine::on_completion(std::uint32_t index, std::int32_t result) noex
   }
   slot.error = slot.progress.error();
   slot.cause = slot.progress.cause();
-  slot.sync_failed = slot.progress.sync_failed();
+  const bool is_nbd = slot.op.target->kind() == ExportKind::nbd;
+  slot.sync_failed = is_nbd ? slot.nbd.lost_changes : slot.progress.sync_failed();
   make_ready(index, Phase::report);
   release_slot(slot);
 }
@@ -294,9 +307,17 @@ void StorageEngine::reap() noexcept {
   io_uring_cqe* cqe = nullptr;
   io_uring_for_each_cqe(&ring_, head, cqe) {
     ++count;
-    on_completion(static_cast<std::uint32_t>(io_uring_cqe_get_data64(cqe)), cqe->res);
+    const std::uint64_t data = io_uring_cqe_get_data64(cqe);
+    if (data != kNbdEvent) {
+      on_completion(static_cast<std::uint32_t>(data), cqe->res);
+      continue;
+    }
+    // Before the results are taken: what comes later wakes again.
+    nbd_results_.clear();
+    watching_nbd_ = false;
   }
   io_uring_cq_advance(&ring_, count);
+  if (nbd_in_flight_ != 0) take_nbd();
 }
 
 StorageResult StorageEngine::finish(std::uint32_t index) noexcept {
@@ -348,7 +369,7 @@ std::size_t StorageEngine::poll(std::span<StorageResult> done) noexcept {
 std::size_t StorageEngine::wait(std::span<StorageResult> done) noexcept {
   while (!done.empty() && in_flight_ != 0) {
     if (const std::size_t count = poll(done); count != 0) return count;
-    if (ready_.empty() && long_.empty()) io_uring_submit_and_wait(&ring_, 1);
+    if (ready_.empty() && long_.empty() && !nbd_results_.has_some()) io_uring_submit_and_wait(&ring_, 1);
   }
   return 0;
 }

@@ -14,6 +14,7 @@
 #include "tools/urtrsd/export.hpp"
 #include "tools/urtrsd/fair_slots.hpp"
 #include "tools/urtrsd/memory_progress.hpp"
+#include "tools/urtrsd/nbd_disk.hpp"
 #include "tools/urtrsd/op_progress.hpp"
 
 namespace rtrs::daemon {
@@ -61,7 +62,7 @@ struct StorageResult {
 class StorageEngine {
  public:
   struct Options {
-    std::uint32_t depth = 2048;  // operations at work at a time, 1..32768; more wait for their turn
+    std::uint32_t depth = 2048;  // operations at work at a time, 1..32767; more wait for their turn
     bool pollable = true;        // false: fd() is -1, for callers that only poll
   };
 
@@ -109,6 +110,7 @@ class StorageEngine {
     StorageOp op;
     OpProgress progress;
     MemoryProgress memory;
+    NbdCommand nbd;
     __kernel_timespec delay{};
     std::uint32_t next = 0;
     std::int32_t error = 0;
@@ -130,12 +132,19 @@ class StorageEngine {
   void release_slot(Slot& slot) noexcept;
   void prepare_step(std::uint32_t index) noexcept;
   void prepare_delay(std::uint32_t index) noexcept;
+  // storage_nbd.cpp
+  static constexpr std::uint64_t kNbdEvent = ~std::uint64_t{0};  // no operation: nbd_results_ has some
+  void submit_nbd(std::uint32_t index) noexcept;
+  void watch_nbd() noexcept;
+  void take_nbd() noexcept;
   void append(List& list, std::uint32_t index) noexcept;
   std::uint32_t remove_first(List& list) noexcept;
   void make_ready(std::uint32_t index, Phase phase) noexcept;
   bool done_in_kernel() const noexcept;
   void reap() noexcept;
   void on_completion(std::uint32_t index, std::int32_t result) noexcept;
+  void advance(std::uint32_t index, std::int32_t result) noexcept;
+  static std::byte* zeroes() noexcept;  // OpProgress::kZeroBytes, never written to
   std::size_t report(std::span<StorageResult> done) noexcept;
   StorageResult finish(std::uint32_t index) noexcept;
 
@@ -143,6 +152,9 @@ class StorageEngine {
   io_uring ring_{};
   bool ring_ready_ = false;
   FairSlots fair_;
+  NbdResults nbd_results_;
+  bool watching_nbd_ = false;  // the ring tells when there are some
+  std::uint32_t nbd_in_flight_ = 0;
   // Slots by index, in blocks: they stay where they are, because the kernel knows their addresses.
   static constexpr std::size_t kBlock = 64;
   Slot& slot_at(std::uint32_t index) const noexcept { return (*blocks_[index / kBlock])[index % kBlock]; }

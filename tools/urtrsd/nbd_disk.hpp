@@ -1,0 +1,149 @@
+// A disk that an NBD server holds: nbdkit with any of its plugins, qemu-nbd with any format of QEMU, another
+// host. Through libnbd, in a thread of its own, so that a server that hangs holds up nothing else.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <tl/expected.hpp>
+
+#include "core/rnbd/geometry.hpp"
+#include "tools/urtrsd/nbd_link.hpp"
+#include "tools/urtrsd/op_progress.hpp"
+#include "tools/urtrsd/open_error.hpp"
+#include "tools/urtrsd/wake_up.hpp"
+
+struct nbd_handle;
+
+namespace rtrs::daemon {
+
+class NbdDisk;
+class NbdResults;
+
+// One step of an operation; belongs to the disk from submit() until NbdResults has it.
+struct NbdCommand {
+  NbdCommand* next = nullptr;
+  NbdResults* results = nullptr;
+  std::uint32_t index = 0;  // for the submitter, not interpreted
+  Opcode opcode = Opcode::read;
+  OpStep step = OpStep::done;
+  std::uint64_t offset = 0;     // bytes
+  std::uint32_t length = 0;     // bytes
+  std::byte* buffer = nullptr;  // of a write not written to
+  bool fua = false;
+  std::int32_t result = 0;  // as OpProgress::on_result() takes it
+  // Of one that failed: what was acknowledged before may be lost, and nobody was told yet.
+  bool lost_changes = false;
+
+  // The disk's own.
+  NbdDisk* disk = nullptr;
+  std::uint64_t changes = 0;  // acknowledged when its flush began
+  bool flushing = false;      // the change is done, the flush that makes it durable is under way
+};
+
+// First in, first out, through the commands' own pointers.
+class NbdCommands {
+ public:
+  bool empty() const noexcept { return first_ == nullptr; }
+  void push(NbdCommand& command) noexcept;
+  NbdCommand* pop() noexcept;  // null: empty
+
+ private:
+  NbdCommand* first_ = nullptr;
+  NbdCommand* last_ = nullptr;
+};
+
+// Where finished commands go, of any number of disks, for one thread that takes them.
+class NbdResults {
+ public:
+  void put(NbdCommand& command) noexcept;  // any thread
+  NbdCommand* take() noexcept;             // null: there is none
+  bool has_some() const noexcept { return some_.load(std::memory_order_acquire); }
+  // Readable from put() until clear().
+  int fd() const noexcept { return event_.fd(); }
+  void clear() noexcept { event_.clear(); }
+
+ private:
+  std::mutex mutex_;
+  NbdCommands done_;
+  std::atomic<bool> some_{false};
+  WakeUp event_;
+};
+
+// Any thread.
+class NbdDisk {
+ public:
+  // What ends up in the log: the server was lost, or is back. From the disk's own thread.
+  using Tell = std::function<void(const std::string&)>;
+
+  // nbd://, nbds://, nbd+unix://, nbds+unix:// or nbd+vsock://, as every NBD program takes them.
+  static bool is_uri(std::string_view source) noexcept;
+
+  // Connects, which takes 10 s at most. `described` names the export in sentences. ENOTCONN (no such server,
+  // or it refused), EINVAL (a disk that cannot be exported), EOPNOTSUPP (built without libnbd).
+  static tl::expected<std::shared_ptr<NbdDisk>, OpenError> connect(const std::string& uri,
+                                                                   std::string described, Tell tell);
+  NbdDisk(const NbdDisk&) = delete;
+  NbdDisk& operator=(const NbdDisk&) = delete;
+  ~NbdDisk();  // nothing is submitted any more
+
+  const std::string& uri() const noexcept { return uri_; }
+  // As it was when it was connected first; one that differs in anything but a larger size is not used.
+  const rnbd::Geometry& geometry() const noexcept { return geometry_; }
+  std::uint64_t size_bytes() const noexcept { return size_.load(std::memory_order_relaxed); }
+  bool read_only() const noexcept { return facts_.read_only; }
+
+  // Never blocks. While the server is not there commands fail with ENOTCONN, and it is tried once a second.
+  void submit(NbdCommand& command) noexcept;
+
+ private:
+  struct Facts {
+    std::uint64_t size = 0;
+    std::uint64_t block = 512;      // bytes; the smallest request
+    std::uint64_t preferred = 512;  // bytes
+    bool read_only = false;
+    bool flush = false, fua = false, trim = false, zero = false;
+  };
+  NbdDisk(std::string uri, std::string described, Tell tell);
+  void run();
+  std::string connect_once();  // "": it is connected
+  std::string await_connection();
+  std::string learn();
+  void drop();
+  void take_submitted();
+  void begin(NbdCommand& command);
+  bool post(NbdCommand& command, OpStep step);
+  void finish(NbdCommand& command, std::int32_t result) noexcept;
+  void finish_ended();
+  void end(NbdCommand& command);
+  void wait(int timeout_ms);
+  static int completed(void* data, int* error);
+
+  const std::string uri_;
+  const std::string described_;
+  const Tell tell_;
+  WakeUp wake_;
+  std::mutex mutex_;
+  NbdCommands submitted_;
+  bool stopping_ = false;
+
+  // Of the thread.
+  nbd_handle* handle_ = nullptr;
+  NbdLink link_;
+  std::string told_;   // why the last attempt failed
+  NbdCommands ended_;  // by libnbd; `result` is 0 or a negative errno
+  bool known_ = false;
+
+  Facts facts_;  // set before connect() returns
+  rnbd::Geometry geometry_;
+  std::atomic<std::uint64_t> size_{0};
+  std::thread thread_;
+};
+
+}  // namespace rtrs::daemon

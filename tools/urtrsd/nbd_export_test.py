@@ -1,0 +1,159 @@
+"""Exports that an NBD server holds: nbdkit, qemu-nbd, and one that dies."""
+import os
+import shutil
+import subprocess
+import time
+
+import pytest
+from programs import BOUND, PLUGIN, program, until
+
+nbd = pytest.importorskip("nbd", reason="without python3-libnbd")
+URTRSD = program("urtrsd")
+SIZE = 4 << 20
+
+
+class Nbdkit:
+    """An NBD server on a Unix socket, which can be killed and started again."""
+
+    def __init__(self, folder, *arguments):
+        self.socket = folder / "held.sock"
+        self.arguments = ["nbdkit", "-f", "-U", str(self.socket), *map(str, arguments)]
+        self.uri = f"nbd+unix:///?socket={self.socket}"
+        self.start()
+
+    def start(self):
+        self.socket.unlink(missing_ok=True)
+        self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL)
+        until("the NBD server is there", self.socket.exists)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(BOUND)
+
+
+@pytest.fixture(name="nbdkit")
+def _nbdkit(tmp_path, ends):
+    def start(*arguments):
+        server = Nbdkit(tmp_path, *arguments)
+        ends.callback(server.kill)
+        return server
+    return start
+
+
+@pytest.fixture(name="client")
+def _client(tmp_path, ends):
+    """The URI of a device that urtrsd exports, for NBD clients."""
+    if not PLUGIN.exists():
+        pytest.skip("without the nbdkit plugin")
+
+    def start(server, device="disk"):
+        nbd = tmp_path / "client.sock"
+        log = (tmp_path / "client.log").open("w")
+        process = subprocess.Popen(["nbdkit", "-f", "-U", nbd, PLUGIN, f"path=127.0.0.1:{server.port}", f"device={device}"],
+                                   stdin=subprocess.DEVNULL, stderr=log)
+        ends.callback(log.close)
+        ends.callback(process.wait)
+        ends.callback(process.terminate)
+        until("the client is there", lambda: nbd.exists() or process.poll() is not None)
+        return f"nbd+unix:///?socket={nbd}"
+    return start
+
+
+def run(*command, code=0):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=BOUND, check=False)
+    assert done.returncode == code, (command, done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+def connected(uri):
+    handle = nbd.NBD()
+    handle.connect_uri(uri)
+    return handle
+
+
+def error_of(call, *arguments):
+    try:
+        call(*arguments)
+    except nbd.Error as error:
+        time.sleep(0.02)
+        return error.errno
+    return None
+
+
+def test_data_goes_there_and_back(nbdkit, client, urtrsd, tmp_path):
+    held = nbdkit("memory", SIZE)
+    uri = client(urtrsd(f"--export=disk={held.uri}"))
+    data = tmp_path / "data"
+    data.write_bytes(os.urandom(SIZE))
+    run("nbdcopy", data, uri)
+    run("nbdcopy", uri, tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == data.read_bytes()
+    run("nbdcopy", held.uri, tmp_path / "held")
+    assert (tmp_path / "held").read_bytes() == data.read_bytes()
+    device = connected(uri)
+    device.zero(65536, 0)
+    device.trim(65536, 65536)
+    device.pwrite(b"x" * 512, 1024, nbd.CMD_FLAG_FUA)
+    device.flush()
+    behind = connected(held.uri)
+    for disk in (device, behind):
+        assert disk.pread(2048, 0) == bytes(1024) + b"x" * 512 + bytes(512)
+        assert disk.pread(65536, 131072) == data.read_bytes()[131072:196608]
+
+
+def test_a_format_of_qemu(client, urtrsd, tmp_path, ends):
+    if shutil.which("qemu-nbd") is None:
+        pytest.skip("without qemu-utils")
+    image, sock = tmp_path / "disk.qcow2", tmp_path / "qemu.sock"
+    run("qemu-img", "create", "-q", "-f", "qcow2", image, SIZE)
+    process = subprocess.Popen(["qemu-nbd", "-t", "-f", "qcow2", "-k", sock, image], stdin=subprocess.DEVNULL)
+    ends.callback(process.wait)
+    ends.callback(process.kill)
+    until("qemu-nbd is there", sock.exists)
+    uri = client(urtrsd(f"--export=disk=nbd+unix:///?socket={sock}"))
+    device = connected(uri)
+    device.pwrite(b"q" * 4096, 8192)
+    device.flush()
+    process.terminate()
+    process.wait(BOUND)
+    assert "4096/4096" in run("qemu-io", "-f", "qcow2", "-c", "read -P 0x71 8192 4096", image)
+
+
+def test_a_server_that_dies_and_comes_back(nbdkit, client, urtrsd, tmp_path):
+    image = tmp_path / "image"
+    image.write_bytes(bytes(SIZE))
+    held = nbdkit("file", image)
+    server = urtrsd(f"--export=disk={held.uri}")
+    uri = client(server)
+    device = connected(uri)
+    device.pwrite(b"a" * 512, 0)
+    held.kill()
+    until("IO fails", lambda: error_of(device.pread, 512, 0) == "EIO")
+    server.logged("its NBD server is lost: .*; IO fails until it is back")
+    held.start()
+    until("IO goes on", lambda: error_of(device.pread, 512, 0) is None)
+    server.logged("its NBD server is back")
+    # What was not flushed may be lost with its server, and that is said.
+    assert error_of(device.flush) == "EIO"
+
+
+def test_another_disk_behind_the_name_is_not_used(nbdkit, client, urtrsd):
+    held = nbdkit("memory", SIZE)
+    server = urtrsd(f"--export=disk={held.uri}")
+    uri = client(server)
+    connected(uri).pread(512, 0)
+    held.kill()
+    held.arguments[-1] = str(SIZE // 2)
+    held.start()
+    server.logged("has another disk now; close the export in all sessions")
+
+
+def test_mistakes(tmp_path, urtrsd, nbdkit):
+    def refused(uri):
+        return run(URTRSD, "--listen=127.0.0.1", f"--export=disk={uri}", "--check-config", code=3)
+    assert 'export "disk" ("nbd+unix:///?socket=/nowhere") cannot be used: ' in refused("nbd+unix:///?socket=/nowhere")
+    assert "No such file or directory" in refused("nbd+unix:///?socket=/nowhere")
+    assert "Connection refused" in refused("nbd://127.0.0.1:1")
+    held = nbdkit("-r", "memory", SIZE)
+    assert "its NBD server serves it read-only" in refused(held.uri)
+    urtrsd(f"--export=disk={held.uri},ro")

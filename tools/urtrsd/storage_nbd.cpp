@@ -1,0 +1,44 @@
+// Operations on exports that an NBD server holds.
+#include <poll.h>
+
+#include <utility>
+
+#include "tools/urtrsd/storage_engine.hpp"
+
+namespace rtrs::daemon {
+
+void StorageEngine::submit_nbd(std::uint32_t index) noexcept {
+  Slot& slot = slot_at(index);
+  const OpProgress& progress = slot.progress;
+  slot.phase = Phase::kernel;
+  NbdCommand& command = slot.nbd;
+  command.results = &nbd_results_;
+  command.index = index;
+  command.opcode = slot.op.opcode;
+  command.step = progress.step();
+  command.offset = progress.offset();
+  command.length = progress.length();
+  command.fua = progress.data_sync();
+  command.buffer =
+      progress.step() == OpStep::write_zero_bytes ? zeroes() : slot.op.buffer + progress.buffer_offset();
+  ++nbd_in_flight_;
+  watch_nbd();
+  slot.op.target->nbd()->submit(command);
+}
+
+void StorageEngine::watch_nbd() noexcept {
+  if (std::exchange(watching_nbd_, true)) return;
+  io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
+  io_uring_prep_poll_add(sqe, nbd_results_.fd(), POLLIN);
+  io_uring_sqe_set_data64(sqe, kNbdEvent);
+}
+
+void StorageEngine::take_nbd() noexcept {
+  while (NbdCommand* command = nbd_results_.take()) {
+    --nbd_in_flight_;
+    advance(command->index, command->result);
+  }
+  if (nbd_in_flight_ != 0) watch_nbd();
+}
+
+}  // namespace rtrs::daemon
