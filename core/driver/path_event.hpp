@@ -21,6 +21,7 @@ struct PathEvent {
   Kind kind = Kind::path;
   Nanos at = 0;
   std::uint16_t session = 0;     // server: index of the session
+  std::string session_name{};    // server: empty before its first INFO_REQ, and of a refused connect request
   PathChanged path{};            // kind path
   Reason reason = Reason::none;  // kinds session_ended and refused
   std::uint16_t refusal = 0;     // kind refused: the Linux errno that the client is told

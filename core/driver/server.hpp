@@ -1,6 +1,7 @@
 // The server: accepts sessions over a fabric and hands their requests to the application, which answers each
 // exactly once, in any order. Owns no thread, clock or socket; see client.hpp for the rules.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -55,6 +56,8 @@ struct ServerStats {
   std::uint64_t fences = 0;             // fence requests answered
   std::uint64_t dropped_responses = 0;  // answers whose path was gone
   std::uint64_t stale_events = 0;
+  std::array<std::uint64_t, kReasonCount> lost_by{};      // paths_lost by Reason
+  std::array<std::uint64_t, kReasonCount> rejected_by{};  // rejected by Reason
 };
 
 // One path of a session, to look at.

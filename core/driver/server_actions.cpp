@@ -146,6 +146,7 @@ void Server::Impl::reject(Fabric& fabric, Nanos now, InstanceId instance, ConKey
   tap.cm(instance, now, key, trace::WireCmKind::rej, true, message);
   fabric.reject(answer.request, message);
   ++counted.rejected;
+  ++counted.rejected_by[static_cast<std::size_t>(answer.reason)];
 }
 
 void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Disconnect& action) {
@@ -222,13 +223,17 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Se
 void Server::Impl::control(Fabric&, Nanos now, Session& session, const PathChanged& action) {
   bool& up = session.up[action.path];
   if (action.state == PathState::connected) ++counted.paths_connected;
-  if (action.state == PathState::closing && up) ++counted.paths_lost;
+  if (action.state == PathState::closing && up) {
+    ++counted.paths_lost;
+    ++counted.lost_by[static_cast<std::size_t>(action.reason)];
+  }
   up = action.state == PathState::connected;
   session.since[action.path % kMaxPaths] = now;
   PathEvent one;
   one.kind = PathEvent::Kind::path;
   one.at = now;
   one.session = session.machine.index();
+  one.session_name = session.name;
   one.path = action;
   one.peer = session.peers[action.path % kMaxPaths];
   add_news(one);
@@ -239,6 +244,7 @@ void Server::Impl::control(Fabric&, Nanos now, Session& session, const LinkChang
   one.kind = action.up ? PathEvent::Kind::link_up : PathEvent::Kind::link_down;
   one.at = now;
   one.session = session.machine.index();
+  one.session_name = session.name;
   add_news(one);
   if (!action.up || session.opened) return;
   session.opened = true;
@@ -257,6 +263,7 @@ void Server::Impl::control(Fabric&, Nanos now, Session& session, const EndSessio
   one.kind = PathEvent::Kind::session_ended;
   one.at = now;
   one.session = session.machine.index();
+  one.session_name = session.name;
   one.reason = action.reason;
   add_news(one);
   if (session.opened) announce(ServerEvent::Kind::session_closed, session);

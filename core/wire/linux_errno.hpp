@@ -29,6 +29,7 @@ inline constexpr int kEconnreset = 104;
 inline constexpr int kEnotconn = 107;
 inline constexpr int kEshutdown = 108;
 inline constexpr int kEtimedout = 110;
+inline constexpr int kEconnrefused = 111;
 inline constexpr int kEhostunreach = 113;
 inline constexpr int kEalready = 114;
 

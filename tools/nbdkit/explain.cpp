@@ -6,38 +6,35 @@
 
 #include "backends/asio/error.hpp"
 #include "backends/asio/path_syntax.hpp"
+#include "core/proto/reasons.hpp"
 #include "core/rnbd/client_devices.hpp"
 #include "core/rnbd/geometry.hpp"
 
 namespace rtrs::nbdkit {
 namespace {
 
-const char* const kNoAnswer = "check the address, that the server runs, and that a firewall lets port ";
-
-// What a user can do about it; empty when the reason says it all. `text`: that of path=.
+// What a user can do about it, with the addresses of the path. `text`: that of path=.
 std::string advice(Reason reason, std::uint16_t peer_errno, const Settings& settings,
                    const std::string& text) {
   const auto path = asio::parse_path(text, settings.port);
   const std::string endpoint = path ? asio::endpoint_text(*path) : text;
-  const std::string port = std::to_string(path ? asio::port_of(*path) : settings.port);
+  const std::string hint = text_of(reason).hint;
   switch (reason) {
     case Reason::connect_refused:
-      return "nobody listens at " + endpoint + ": is the server running, are address and port right?";
-    case Reason::address_unresolved:
-      return "the address does not resolve or has no route: check path=, and that the source address is ours";
+      return "nobody listens at " + endpoint + ": " + hint;
     case Reason::connect_timeout:
-      return "nobody answered at " + endpoint + ": " + kNoAnswer + port + " through";
+      return "nobody answered at " + endpoint + ": " + hint;
     case Reason::rejected:
       if (is_name_refusal(reason, peer_errno)) return taken_name_words(settings);
       return peer_errno == ENOMEM ? "the server has no room for another session: its limit of sessions or "
-                                    "its memory is used up; "
-                                    "its log says which"
-                                  : "the server refuses the connection; its log says why";
+                                    "its memory is used up; " +
+                                        hint
+                                  : hint;
     case Reason::info_timeout:
     case Reason::peer_closed:
       return "the server ended the handshake; " + taken_name_words(settings);
     default:
-      return {};
+      return hint;
   }
 }
 
@@ -106,36 +103,7 @@ int nbd_errno(int error) noexcept {
 }
 
 std::string reason_words(Reason reason, std::uint16_t peer_errno) {
-  std::string words;
-  switch (reason) {
-    case Reason::connect_refused:
-      words = "connection refused";
-      break;
-    case Reason::connect_timeout:
-      words = "no answer to the connect request";
-      break;
-    case Reason::address_unresolved:
-      words = "no route to the address";
-      break;
-    case Reason::rejected:
-      words = "rejected by the server";
-      break;
-    case Reason::rejected_busy:
-      words = "the server still closes the previous connection of this path";
-      break;
-    case Reason::heartbeat_lost:
-      words = "nothing received for the dead-peer time";
-      break;
-    case Reason::peer_closed:
-      words = "disconnected by the server";
-      break;
-    case Reason::depth_changed:
-      words = "the server's queue depth or chunk size differs from before";
-      break;
-    default:
-      words = to_string(reason);
-      std::replace(words.begin(), words.end(), '_', ' ');
-  }
+  const std::string words = text_of(reason).sentence;
   return peer_errno == 0 ? words : words + ": " + errno_words(peer_errno);
 }
 

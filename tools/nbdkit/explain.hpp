@@ -9,7 +9,8 @@
 
 namespace rtrs::nbdkit {
 
-// "connection refused"; with the peer's errno, "rejected by the server: Permission denied (errno 13)".
+// The sentence of the reason: "connection refused"; with the peer's errno, "rejected by the server:
+// Permission denied (errno 13)".
 std::string reason_words(Reason, std::uint16_t peer_errno);
 // "Permission denied (errno 13)".
 std::string errno_words(int error);

@@ -83,7 +83,7 @@ TEST(Explain, ATimeoutSaysWhatHappenedOnEachPath) {
           reason_words(Reason::connect_refused, 0) +
           " (nobody listens at 10.0.0.2:1234: is the server running, are address and port right?); path "
           "10.0.1.2: no answer to the connect request within 15 s (nobody answered at 10.0.1.2:1234: "
-          "check the address, that the server runs, and that a firewall lets port 1234 through)");
+          "check the address, that the server runs, and that a firewall lets its port through)");
   paths[1].state = PathState::connected;
   EXPECT_NE(explain_timeout(settings, "disk", settings.connect_timeout, paths).find("did not open 'disk'"),
             std::string::npos);
@@ -100,7 +100,6 @@ TEST(Explain, APortInThePathIsTheOneThatIsNamed) {
   const std::string text = explain_timeout(settings, "disk", seconds(2), paths);
   EXPECT_NE(text.find("nobody listens at 10.0.0.2:7:"), std::string::npos) << text;
   EXPECT_NE(text.find("nobody answered at [fd00::2]:8: "), std::string::npos) << text;
-  EXPECT_NE(text.find("lets port 8 through"), std::string::npos) << text;
   EXPECT_EQ(text.find("1234"), std::string::npos) << text;
 }
 
@@ -113,12 +112,12 @@ TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {
   paths[1].peer_errno = ENOMEM;
   EXPECT_EQ(
       explain_timeout(settings, "disk", settings.taken_name_timeout(), paths),
-      "no path came up within 75 s: path 10.0.0.2: disconnected by the server (the server ended the "
+      "no path came up within 75 s: path 10.0.0.2: disconnected by the peer (the server ended the "
       "handshake; another client probably holds the session name 'me'; one that vanished holds it until "
       "the server's dead-peer time is over, 35 s if its heartbeat is the default. End that client, or set "
       "session= to another name); path 10.0.1.2: rejected by the server: Cannot allocate memory (errno "
       "12) (the server has no room for another session: its limit of sessions or its memory is used up; "
-      "its log says which)");
+      "the log of the server says why)");
   EXPECT_TRUE(is_name_refusal(Reason::info_timeout, 0));
   EXPECT_TRUE(is_name_refusal(Reason::rejected, EEXIST));
   EXPECT_FALSE(is_name_refusal(Reason::rejected, ENOMEM));

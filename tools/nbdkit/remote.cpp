@@ -12,6 +12,7 @@
 
 #include "backends/asio/path_syntax.hpp"
 #include "core/base/assert_hook.hpp"
+#include "core/proto/reasons.hpp"
 #include "core/record/writer.hpp"
 #include "tools/nbdkit/explain.hpp"
 
@@ -179,10 +180,8 @@ void Remote::on_device(const rnbd::DeviceChanged& change) {
 
 // Where a path was lost and nobody asked for it. Not more often than every few seconds.
 void Remote::on_lost_path(const PathEvent& news) {
-  const Reason reason = news.path.reason;
   const bool lost = news.kind == PathEvent::Kind::path && news.path.state == PathState::draining &&
-                    reason != Reason::none && reason != Reason::requested &&
-                    reason != Reason::session_closed && reason != Reason::path_removed;
+                    text_of(news.path.reason).kind != ReasonKind::wanted;
   if (!lost || settings_.trace_dump.empty() || news.at < next_dump_) return;
   next_dump_ = news.at + seconds(10);
   boost::asio::post(loop_.context(), [this] { dump_trace(false); });

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "core/proto/reasons.hpp"
 #include "tools/nbdkit/explain.hpp"
 
 namespace rtrs::nbdkit {
@@ -41,7 +42,12 @@ std::string in_seconds(Nanos time) {
 
 // Whether this side asked for the end of the path.
 bool is_wanted(Reason reason) {
-  return reason == Reason::session_closed || reason == Reason::requested || reason == Reason::path_removed;
+  return text_of(reason).kind == ReasonKind::wanted;
+}
+
+// "connection refused [connect_refused]": the sentence, and the word to look for in docs/reasons.md.
+std::string with_code(Reason reason, std::uint16_t peer_errno) {
+  return reason_words(reason, peer_errno) + " [" + to_string(reason) + "]";
 }
 
 nlohmann::json json_of(const tools::Histogram& latency) {
@@ -130,15 +136,17 @@ void Status::on_attempt_failed(const PathChanged& change, Path& path, const std:
                                const std::string& reason) {
   path.failed = change.attempt;
   const bool important = std::has_single_bit(path.failed);
-  lines_(important, name + ": attempt " + std::to_string(path.failed) + " failed: " + reason + "; next in " +
-                        in_seconds(change.delay) + "; " + what_is_left());
+  const std::int32_t most = settings_.protocol.max_reconnect_attempts;
+  lines_(important, name + ": attempt " + std::to_string(path.failed) + " of " +
+                        (most < 0 ? "∞" : std::to_string(most)) + ", next in " + in_seconds(change.delay) +
+                        " (last: " + reason + "); " + what_is_left());
 }
 
 void Status::on_path_changed(Nanos at, const PathChanged& change) {
   if (change.path >= paths_.size()) return;
   Path& path = paths_[change.path];
-  const std::string name = "path " + settings_.paths[change.path];
-  const std::string reason = reason_words(change.reason, change.peer_errno);
+  const std::string name = "session " + settings_.session + ", path " + settings_.paths[change.path];
+  const std::string reason = with_code(change.reason, change.peer_errno);
   const bool connected = change.state == PathState::connected;
   if (path.connected && !connected) {
     path.connected = false;

@@ -25,6 +25,7 @@ class StatusTest : public ::testing::Test {
   StatusTest() {
     settings.paths = {"10.0.0.2", "10.0.1.2"};
     settings.devices = {"disk"};
+    settings.session = "me";
     status.emplace(settings, [this](bool important, const std::string& line) {
       if (important) lines.push_back(line);
     });
@@ -46,15 +47,18 @@ TEST_F(StatusTest, ALostPathItsAttemptsAndItsReturnAreToldWithWhatIsLeft) {
   status->on_path(change(1, PathState::draining, Reason::peer_closed), {});
   status->on_path(change(0, PathState::connected), {});
   ASSERT_EQ(lines.size(), 4U);
-  EXPECT_EQ(lines[0],
-            "path 10.0.0.2 lost: nothing received for the dead-peer time; IO goes on over 1 of 2 paths");
   EXPECT_EQ(
-      lines[1],
-      "path 10.0.0.2: attempt 1 failed: connection refused; next in 0.0 s; IO goes on over 1 of 2 paths");
+      lines[0],
+      "session me, path 10.0.0.2 lost: nothing received for the dead-peer time [heartbeat_lost]; IO goes "
+      "on over 1 of 2 paths");
+  EXPECT_EQ(lines[1],
+            "session me, path 10.0.0.2: attempt 1 of ∞, next in 0.0 s (last: connection refused "
+            "[connect_refused]); IO goes on over 1 of 2 paths");
   EXPECT_EQ(
       lines[2],
-      "path 10.0.1.2 lost: disconnected by the server; no path left, IO waits up to 2 min (queue_timeout)");
-  EXPECT_EQ(lines[3].find("path 10.0.0.2: connected again after "), 0U);
+      "session me, path 10.0.1.2 lost: disconnected by the peer [peer_closed]; no path left, IO waits up "
+      "to 2 min (queue_timeout)");
+  EXPECT_EQ(lines[3].find("session me, path 10.0.0.2: connected again after "), 0U);
   EXPECT_NE(lines[3].find(" s (2 attempts); IO goes on over 1 of 2 paths"), std::string::npos);
   const nlohmann::json shown = render();
   ASSERT_EQ(shown["events"].size(), 7U);
@@ -83,11 +87,13 @@ TEST_F(StatusTest, APathThatIsRefusedForEverIsToldEverMoreRarely) {
   for (std::uint32_t attempt = 1; attempt <= 1000; ++attempt)
     status->on_path(change(1, PathState::waiting, Reason::rejected, attempt), {});
   ASSERT_EQ(lines.size(), 10U);  // 1, 2, 4 .. 512
-  EXPECT_EQ(lines[9].find("path 10.0.1.2: attempt 512 failed: rejected by the server; next in"), 0U);
+  EXPECT_EQ(lines[9].find("session me, path 10.0.1.2: attempt 512 of ∞, next in 0.0 s (last: rejected by the "
+                          "server [rejected])"),
+            0U);
   status->on_path(change(1, PathState::closed, Reason::attempts_exhausted), {});
   EXPECT_EQ(lines[10],
-            "path 10.0.1.2 is closed and will not be tried again: attempts exhausted; IO goes on over 1 of 2 "
-            "paths");
+            "session me, path 10.0.1.2 is closed and will not be tried again: all attempts to connect again "
+            "failed [attempts_exhausted]; IO goes on over 1 of 2 paths");
 }
 
 TEST_F(StatusTest, AnAttemptThatBeginsIsToldWithTheLastReason) {
@@ -98,7 +104,7 @@ TEST_F(StatusTest, AnAttemptThatBeginsIsToldWithTheLastReason) {
   told.on_path(change(0, PathState::connected), {});
   told.on_path(change(0, PathState::draining, Reason::requested), {});
   ASSERT_EQ(all.size(), 4U);
-  EXPECT_EQ(all[1], "path 10.0.0.2: connecting, last: connection refused");
+  EXPECT_EQ(all[1], "session me, path 10.0.0.2: connecting, last: connection refused [connect_refused]");
 }
 
 TEST_F(StatusTest, AStartWithoutAnyPathSaysThatNoneIsConnectedYet) {

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "backends/asio/path_syntax.hpp"
+#include "core/proto/reasons.hpp"
 #include "core/record/recorder.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/terminal/terminal.hpp"
@@ -106,7 +107,8 @@ void PerfClient::tell_news() {
     if (news.path.state == PathState::draining && client_.paths()[news.path.path].ever_connected &&
         news.path.attempt == 0) {
       line_.clear();
-      fmt::print(stderr, "path {} lost: {}\n", name, to_string(news.path.reason));
+      const ReasonText& why = text_of(news.path.reason);
+      fmt::print(stderr, "path {} lost: {} [{}]; {}\n", name, why.sentence, why.code, why.hint);
       told_loss_ = true;
     } else if (connected && told_loss_) {
       line_.clear();
@@ -120,7 +122,7 @@ std::string PerfClient::path_states() const {
   for (unsigned i = 0; i < client_.paths().size(); ++i) {
     const PathStatus& path = client_.paths()[i];
     text += fmt::format("{}{} is {}", i == 0 ? "" : ", ", asio::to_text(paths_[i]), to_string(path.state));
-    if (path.state != PathState::connected) text += fmt::format(" ({})", to_string(path.reason));
+    if (path.state != PathState::connected) text += fmt::format(" ({})", text_of(path.reason).sentence);
   }
   return text;
 }

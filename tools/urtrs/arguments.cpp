@@ -245,6 +245,8 @@ const std::vector<Form>& forms() {
        "export one more file, block device or mem:SIZE, until the end or a reload"},
       {"export", "remove", "NAME [force]", 1, 2,
        "export it no longer; force: take it from the sessions that have it open"},
+      {"reason", "list", "", 0, 0, "why paths end and connect requests are refused; no daemon is asked"},
+      {"reason", "show", "CODE", 1, 1, "one of them, and what to do"},
       {"", "reload", "", 0, 0,
        "read the configuration again: exports and log level change, the rest is named"},
       {"", "stats", "", 0, 0, "counters of the whole server"},
@@ -283,7 +285,7 @@ tl::expected<Command, Mistake> parse(const Words& words) {
 std::string help() {
   std::string text =
       "Shows and changes a running urtrsd.\n"
-      "Usage: urtrs [OPTIONS] [session|path|device|export] COMMAND [ARGUMENT]...\n"
+      "Usage: urtrs [OPTIONS] [session|path|device|export|reason] COMMAND [ARGUMENT]...\n"
       "\nPositionals:\n";
   const auto entry = [&text](const std::string& name, const char* what) {
     if (name.size() > 26)

@@ -1,7 +1,7 @@
 // The command line of urtrs: the nouns, verbs and bare words of the command `rnbd` of its makers, and options
 // with dashes for the same.
 //
-//   urtrs [server] [session|path|device|export] COMMAND [ARGUMENT...] [WORD|--OPTION...]
+//   urtrs [server] [session|path|device|export|reason] COMMAND [ARGUMENT...] [WORD|--OPTION...]
 //
 // Plurals, singulars and unambiguous beginnings of a word are the word. A noun may be left out where the
 // command has only one.
@@ -33,7 +33,7 @@ struct Options {
 };
 
 struct Command {
-  std::string noun;  // "session", "path", "device", "export"; empty where the verb needs none
+  std::string noun;  // "session", "path", "device", "export", "reason"; empty where the verb needs none
   std::string verb;
   std::vector<std::string> arguments;
   Options options;

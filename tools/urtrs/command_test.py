@@ -92,7 +92,8 @@ def test_counters_are_set_to_zero(server, client):
 def test_a_path_that_is_disconnected_comes_back(server, client):
     before, = shown("path")
     urtrs("path", "disconnect", "web1", before["pathname"])
-    server.logged("reason=requested")
+    server.logged(r'name="web1" path=ip:127\.0\.0\.1@ip:127\.0\.0\.1 index=0 peer=\S+ state=closing reason=requested '
+                  r"errno=104: an operator asked for it\n")
     until("the path is back", lambda: any(one["state"] == "connected" for one in shown("path")))
     read_all(client)
 
@@ -175,6 +176,19 @@ def test_events(server, client):
     events = [json.loads(line) for line in watch.stdout]
     assert [event["serial"] for event in events] == sorted(event["serial"] for event in events)
     assert all(event["schema_version"] == 1 and event["what"] for event in events)
+    ended = next(event for event in events if event.get("state") == "closing")
+    assert (ended["reason"], ended["errno"], ended["session"]) == ("requested", 104, "web1")
+    assert ended["pathname"] == "ip:127.0.0.1@ip:127.0.0.1" and ended["sentence"] and ended["hint"]
+    stats = {one["name"]: one["value"] for one in json.loads(urtrs("stats", "--json"))["stats"]}
+    assert stats["paths_lost"] == stats["lost_by.requested"] > 0
+
+
+def test_reasons_are_explained_without_a_daemon(run_folder):
+    all_of_them = json.loads(urtrs("reason", "list", "--json", "all"))["reasons"]
+    assert {"requested", "heartbeat_lost", "too_many_sessions"} <= {one["code"] for one in all_of_them}
+    assert all(one["sentence"] and one["hint"] and one["errno"] for one in all_of_them)
+    assert "dead-peer time" in urtrs("reason", "show", "heartbeat_lost")
+    assert 'there is no reason "nonsense"' in urtrs("reason", "show", "nonsense", code=1)
 
 
 def test_top_shows_rates(server, client):

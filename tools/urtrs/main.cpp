@@ -294,6 +294,9 @@ int run(const Command& command) {
     return done;
   }
   if (command.verb == "daemons") return daemons(options);
+  if (command.noun == "reason")
+    return command.verb == "list" ? print(reasons(), options)
+                                  : print_one(reasons(), "code", command.arguments[0], options, "reason");
   const auto socket = options.socket.empty() ? rpc::only_socket("urtrsd")
                                              : tl::expected<std::string, rpc::Error>(options.socket);
   if (!socket) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/proto/reasons.hpp"
+
 namespace rtrs::admin {
 
 using nlohmann::json;
@@ -98,6 +100,9 @@ Table paths(const json& shown, const std::string& of) {
                {"writes", "Writes", "requests to write", Kind::number, false, true},
                {"since_s", "Since", "seconds in this state", Kind::number, false},
                {"reason", "Reason", "why it closes", Kind::text, false},
+               {"sentence", "Meaning", "of the reason", Kind::text, false},
+               {"errno", "Errno", "of the reason", Kind::number, false},
+               {"hint", "What to do", "about the reason", Kind::text, false},
                {"extensions", "Extensions", "of the protocol, that were granted", Kind::text, false},
                {"path", "Index", "of the path", Kind::number, false}},
               {}};
@@ -146,13 +151,38 @@ Table exports(const json& shown) {
   return table;
 }
 
+Table reasons() {
+  Table table{"reasons",
+              {{"code", "Code", "the word in logs, events, metrics and traces"},
+               {"sentence", "Meaning", "in words"},
+               {"errno", "Errno", "of Linux that stands for it", Kind::number, false},
+               {"kind", "Kind", "wanted, ordinary, refused or broken", Kind::text, false},
+               {"hint", "What to do", "", Kind::text, false}},
+              {}};
+  for (std::size_t i = 1; i < kReasonCount; ++i) {
+    const ReasonText& text = text_of(static_cast<Reason>(i));
+    table.rows.push_back({{{"code", text.code},
+                           {"sentence", text.sentence},
+                           {"errno", text.linux_errno},
+                           {"kind", to_string(text.kind)},
+                           {"hint", text.hint}},
+                          {}});
+  }
+  return table;
+}
+
 Table statistics(const json& shown) {
   Table table{"stats",
               {{"name", "Counter", "what is counted"}, {"value", "Value", "since the start", Kind::number}},
               {}};
   const json stats = shown.value("stats", json::object());
-  for (const auto& [name, value] : stats.items())
-    table.rows.push_back({{{"name", name}, {"value", value}}, {}});
+  for (const auto& [name, value] : stats.items()) {
+    if (value.is_number()) table.rows.push_back({{{"name", name}, {"value", value}}, {}});
+    // By reason: paths_lost of which heartbeat_lost.
+    if (!value.is_object()) continue;
+    for (const auto& [reason, count] : value.items())
+      table.rows.push_back({{{"name", name + "." + reason}, {"value", count}}, {}});
+  }
   return table;
 }
 

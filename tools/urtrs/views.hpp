@@ -15,6 +15,8 @@ std::uint64_t number(const nlohmann::json& of, const char* key);
 Table sessions(const nlohmann::json& shown);
 Table paths(const nlohmann::json& shown, const std::string& session);  // empty: of all
 Table devices(const nlohmann::json& shown, const std::string& session);
+// Of core/proto/reasons.hpp.
+Table reasons();
 Table exports(const nlohmann::json& shown);
 Table statistics(const nlohmann::json& shown);
 // The one row of the table whose field is `value`, as lines "name value"; empty: there is none.

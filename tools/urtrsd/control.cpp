@@ -348,8 +348,8 @@ void Control::handle(const rpc::Caller& caller, const rpc::Request& request, con
   reply.result(with_version(std::move(*answer)));
 }
 
-void Control::tell(const PathEvent& news, const std::string& session) {
-  if (server_->has_subscribers()) tell("path", to_json(news, session));
+void Control::tell(const PathEvent& news) {
+  if (server_->has_subscribers()) tell("path", to_json(news));
 }
 
 void Control::tell(const std::string& what, const json& fields) {

@@ -60,7 +60,7 @@ class Control {
                                                                   Controlled& target);
   const std::string& path() const noexcept { return path_; }
   // Tells those who watch.
-  void tell(const PathEvent&, const std::string& session);
+  void tell(const PathEvent&);
   void tell(const std::string& what, const nlohmann::json& fields);
 
  private:
@@ -77,6 +77,6 @@ class Control {
 nlohmann::json to_json(const attributes::ServerModel&, Nanos now);
 nlohmann::json to_json(const ServerStats&, const BlockServerStats&);
 nlohmann::json to_json(const std::vector<ExportSpec>&);
-nlohmann::json to_json(const PathEvent&, const std::string& session);
+nlohmann::json to_json(const PathEvent&);
 
 }  // namespace rtrs::daemon

@@ -1,5 +1,5 @@
 // What a server is, as JSON.
-#include "core/wire/linux_errno.hpp"
+#include "core/proto/reasons.hpp"
 #include "tools/urtrsd/control.hpp"
 
 namespace rtrs::daemon {
@@ -12,6 +12,11 @@ double seconds_of(Nanos time) {
   return static_cast<double>(time) / 1e9;
 }
 
+std::string pathname(const std::string& peer) {
+  const attributes::PathEnds ends = attributes::path_ends(peer);
+  return ends.source + "@" + ends.destination;
+}
+
 json extensions_of(wire::Extensions extensions) {
   json names = json::array();
   constexpr std::pair<wire::Extensions, const char*> kNames[] = {{wire::Extensions::fence, "fence"},
@@ -21,6 +26,23 @@ json extensions_of(wire::Extensions extensions) {
   for (const auto& [one, name] : kNames)
     if (has(extensions, one)) names.push_back(name);
   return names;
+}
+
+// `told`: the errno of or for the peer; 0: none.
+void add_reason(json& to, Reason reason, std::uint16_t told) {
+  if (reason == Reason::none) return;
+  const ReasonText& text = text_of(reason);
+  to["reason"] = text.code;
+  to["sentence"] = text.sentence;
+  to["hint"] = text.hint;
+  to["errno"] = told != 0 ? told : text.linux_errno;
+}
+
+json by_reason(const std::array<std::uint64_t, kReasonCount>& counts) {
+  json all = json::object();
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] != 0) all[to_string(static_cast<Reason>(i))] = counts[i];
+  return all;
 }
 
 json path_of(const ServerPathStatus& path, Nanos now) {
@@ -41,7 +63,7 @@ json path_of(const ServerPathStatus& path, Nanos now) {
   one["read_bytes"] = path.traffic.read_bytes();
   one["writes"] = path.traffic.writes();
   one["write_bytes"] = path.traffic.write_bytes();
-  if (path.reason != Reason::none) one["reason"] = to_string(path.reason);
+  add_reason(one, path.reason, 0);
   return one;
 }
 
@@ -81,7 +103,9 @@ json to_json(const ServerStats& transport, const BlockServerStats& block) {
           {"sessions_opened", transport.sessions_opened},
           {"paths_connected", transport.paths_connected},
           {"paths_lost", transport.paths_lost},
+          {"lost_by", by_reason(transport.lost_by)},
           {"rejected", transport.rejected},
+          {"rejected_by", by_reason(transport.rejected_by)},
           {"crowded_out", transport.crowded_out},
           {"refused_messages", transport.refused_messages},
           {"gated", transport.gated},
@@ -107,16 +131,16 @@ json to_json(const std::vector<ExportSpec>& exports) {
   return all;
 }
 
-json to_json(const PathEvent& news, const std::string& session) {
+json to_json(const PathEvent& news) {
   json event{{"peer", news.peer}};
-  if (!session.empty()) event["session"] = session;
+  if (!news.peer.empty()) event["pathname"] = pathname(news.peer);
+  if (!news.session_name.empty()) event["session"] = news.session_name;
   switch (news.kind) {
     case PathEvent::Kind::path:
       event["what"] = "path";
       event["path"] = news.path.path % kMaxPaths;
       event["state"] = to_string(news.path.state);
-      if (news.path.reason != Reason::none) event["reason"] = to_string(news.path.reason);
-      if (news.path.peer_errno != 0) event["errno"] = news.path.peer_errno;
+      add_reason(event, news.path.reason, news.path.peer_errno);
       break;
     case PathEvent::Kind::link_up:
       event["what"] = "link_up";
@@ -126,12 +150,11 @@ json to_json(const PathEvent& news, const std::string& session) {
       break;
     case PathEvent::Kind::session_ended:
       event["what"] = "session_ended";
-      event["reason"] = to_string(news.reason);
+      add_reason(event, news.reason, 0);
       break;
     case PathEvent::Kind::refused:
       event["what"] = "connect_refused";
-      event["reason"] = to_string(news.reason);
-      if (news.refusal != 0) event["errno"] = news.refusal;
+      add_reason(event, news.reason, news.refusal);
       break;
   }
   return event;

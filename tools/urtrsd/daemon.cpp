@@ -11,6 +11,7 @@
 
 #include "core/base/assert.hpp"
 #include "core/base/assert_hook.hpp"
+#include "core/proto/reasons.hpp"
 #include "core/wire/linux_errno.hpp"
 
 namespace rtrs::daemon {
@@ -198,25 +199,38 @@ void Daemon::begin_shutdown(const char* why) {
   pump_.step_soon();
 }
 
+void Daemon::log_refused(const PathEvent& news) {
+  const ReasonText& why = text_of(news.reason);
+  log_.write(LogKind::refused_connect, spdlog::level::warn,
+             "refused a connect request: peer={} reason={} errno={}: {}; {}", client_of(news.peer), why.code,
+             news.refusal, why.sentence, why.hint);
+}
+
+void Daemon::log_path(const PathEvent& news) {
+  const std::string& name = news.session_name;
+  const bool down = news.path.state == PathState::closing || news.path.state == PathState::draining;
+  const LogKind kind = name.empty() ? LogKind::stranger_path : down ? LogKind::path_down : LogKind::path_up;
+  const attributes::PathEnds ends = attributes::path_ends(news.peer);
+  std::string line = fmt::format("session={} name={} path={}@{} index={} peer={} state={}", news.session,
+                                 in_quotes(name), ends.source, ends.destination, news.path.path % kMaxPaths,
+                                 client_of(news.peer), to_string(news.path.state));
+  const ReasonText& why = text_of(news.path.reason);
+  const bool mend = why.kind == ReasonKind::refused || why.kind == ReasonKind::broken;
+  if (news.path.reason != Reason::none)
+    line += fmt::format(" reason={} errno={}: {}{}{}", why.code,
+                        news.path.peer_errno != 0 ? news.path.peer_errno : why.linux_errno, why.sentence,
+                        mend ? "; " : "", mend ? why.hint : "");
+  log_.write(kind, mend ? spdlog::level::warn : spdlog::level::info, "{}", line);
+}
+
 void Daemon::report_news() {
   while (server_.take_news(path_event_)) {
     const PathEvent& news = path_event_;
-    if (news.kind == PathEvent::Kind::refused)
-      log_.write(LogKind::refused_connect, spdlog::level::warn,
-                 "refused a connect request: peer={} reason={} errno={}", client_of(news.peer),
-                 to_string(news.reason), news.refusal);
-    if (control_ != nullptr && news.kind == PathEvent::Kind::refused) control_->tell(news, {});
+    if (news.kind == PathEvent::Kind::refused) log_refused(news);
+    if (control_ != nullptr && news.kind == PathEvent::Kind::refused) control_->tell(news);
     if (news.kind != PathEvent::Kind::path) continue;
-    const std::string name =
-        news.session < sessions_.size() && sessions_[news.session] ? sessions_[news.session]->name : "";
-    const auto level = news.path.state == PathState::draining ? spdlog::level::warn : spdlog::level::info;
-    const bool down = news.path.state == PathState::closing || news.path.state == PathState::draining;
-    const LogKind kind = name.empty() ? LogKind::stranger_path : down ? LogKind::path_down : LogKind::path_up;
-    log_.write(kind, level, "session={} name={} path={} peer={} state={} reason={}{}", news.session,
-               in_quotes(name), news.path.path % kMaxPaths, client_of(news.peer), to_string(news.path.state),
-               to_string(news.path.reason),
-               news.path.peer_errno == 0 ? "" : " errno=" + std::to_string(news.path.peer_errno));
-    if (control_ != nullptr) control_->tell(news, name);
+    log_path(news);
+    if (control_ != nullptr) control_->tell(news);
     report_trace(news);
   }
   if (recorder_.file_failed() && !config_.trace.empty()) {

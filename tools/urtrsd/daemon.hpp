@@ -85,6 +85,8 @@ class Daemon : private Controlled {
   void toggle_trace();
   void report_trace(const PathEvent&);
   void report_news();
+  void log_refused(const PathEvent&);
+  void log_path(const PathEvent&);
 
   // daemon_control.cpp
   void open_control();

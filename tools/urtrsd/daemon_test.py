@@ -273,7 +273,7 @@ class TestHungDisk(Case):
         self.fuse.send_signal(signal.SIGCONT)
         assert hangs.wait(BOUND) == 0
         opens.wait(BOUND)
-        assert re.search(r"path=0 peer=127\.0\.0\.1:\d+ state=connected", server.text()), server.text()
+        assert re.search(r"path=ip:127\.0\.0\.1@ip:127\.0\.0\.1 index=0 peer=127\.0\.0\.1:\d+ state=connected", server.text()), server.text()
         assert "heartbeat_lost" not in server.text()
 
     def test_a_closed_device_can_be_opened_while_its_file_is_not_closed_yet(self):

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "core/proto/reasons.hpp"
 #include "core/record/writer.hpp"
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/daemon.hpp"
@@ -18,22 +19,6 @@ trace::Detail detail_of(const std::string& word) {
   return word == "wire"      ? trace::Detail::wire
          : word == "payload" ? trace::Detail::payload
                              : trace::Detail::machines;
-}
-
-// Ends of a path that somebody may want to look into.
-bool is_error(Reason reason) {
-  switch (reason) {
-    case Reason::protocol_violation:
-    case Reason::heartbeat_lost:
-    case Reason::transport_error:
-    case Reason::post_failed:
-    case Reason::handshake_timeout:
-    case Reason::no_resources:
-    case Reason::fabric_gone:
-      return true;
-    default:
-      return false;
-  }
 }
 
 constexpr Nanos kBetweenDumps = seconds(10);
@@ -91,7 +76,8 @@ void Daemon::toggle_trace() {
 }
 
 void Daemon::report_trace(const PathEvent& news) {
-  const bool lost = news.path.state == PathState::closing && is_error(news.path.reason);
+  const bool lost =
+      news.path.state == PathState::closing && text_of(news.path.reason).kind == ReasonKind::broken;
   if (!lost || config_.trace_dump.empty() || news.at < next_dump_) return;
   next_dump_ = news.at + kBetweenDumps;
   dump_trace(config_.trace_dump);

@@ -3,6 +3,7 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include <array>
 #include <vector>
 
 namespace rtrs::daemon {
@@ -97,14 +98,21 @@ void add_devices(Families& to, const attributes::ServerModel& model) {
                 {"access_mode", to_string(use.mode)}});
 }
 
+// A row for each reason that there is, so that the first one that is counted is an increase.
+void add_by_reason(Families& to, const char* name, const char* help,
+                   const std::array<std::uint64_t, kReasonCount>& counts) {
+  for (std::size_t i = 1; i < counts.size(); ++i)
+    to.counter(name, help, counts[i], {{"reason", to_string(static_cast<Reason>(i))}});
+}
+
 void add_stats(Families& to, const ServerStats& transport, const BlockServerStats& block) {
   to.counter("urtrs_requests_total", "requests that arrived", transport.requests);
   to.counter("urtrs_responses_total", "answers sent", transport.responses);
   to.counter("urtrs_error_responses_total", "answers with an errno", transport.error_responses);
   to.counter("urtrs_sessions_opened_total", "sessions whose first path came up", transport.sessions_opened);
   to.counter("urtrs_paths_connected_total", "paths that came up", transport.paths_connected);
-  to.counter("urtrs_paths_lost_total", "paths that were up and ended", transport.paths_lost);
-  to.counter("urtrs_connects_rejected_total", "connect requests refused", transport.rejected);
+  add_by_reason(to, "urtrs_paths_lost_total", "paths that were up and ended", transport.lost_by);
+  add_by_reason(to, "urtrs_connects_rejected_total", "connect requests refused", transport.rejected_by);
   to.counter("urtrs_sessions_crowded_out_total", "half-open sessions closed for newer ones",
              transport.crowded_out);
   to.counter("urtrs_refused_messages_total", "messages that broke the protocol", transport.refused_messages);

@@ -20,6 +20,8 @@ MetricsInput input(const std::string& session) {
   input.model.sessions = {one};
   input.model.devices = {{"/srv/a", {{session, 1, wire::rnbd::AccessMode::read_write, "disk0", 1048576}}}};
   input.transport.requests = 12;
+  input.transport.lost_by[static_cast<std::size_t>(Reason::heartbeat_lost)] = 2;
+  input.transport.rejected_by[static_cast<std::size_t>(Reason::too_many_sessions)] = 5;
   input.version = "1.2.3";
   input.fabric = "libfabric/tcp";
   return input;
@@ -44,6 +46,14 @@ TEST(Metrics, PathsDevicesAndCounters) {
                   "urtrs_device_size_bytes{session=\"web1\",mapping_path=\"disk0\",device=\"/srv/a\","
                   "access_mode=\"rw\"} 1048576"))
       << text;
+}
+
+TEST(Metrics, LossesAndRefusalsHaveARowForEachReason) {
+  const std::string text = metrics_text(input("web1"));
+  EXPECT_TRUE(has(text, "urtrs_paths_lost_total{reason=\"heartbeat_lost\"} 2")) << text;
+  EXPECT_TRUE(has(text, "urtrs_paths_lost_total{reason=\"peer_closed\"} 0")) << text;
+  EXPECT_TRUE(has(text, "urtrs_connects_rejected_total{reason=\"too_many_sessions\"} 5")) << text;
+  EXPECT_FALSE(has(text, "urtrs_paths_lost_total{reason=\"none\"} 0")) << text;
 }
 
 TEST(Metrics, EachFamilyIsDescribedOnce) {

@@ -1,4 +1,5 @@
 // Connections, paths and sessions in words.
+#include "core/proto/reasons.hpp"
 #include "core/wire/messages.hpp"
 #include "tools/lib/sequence/explain.hpp"
 
@@ -8,7 +9,11 @@ namespace {
 
 std::string reason_words(const Fields& record) {
   std::string words = record.word("reason");
-  if (words == "none") words.clear();
+  // A trace of another version may have reasons that this one does not know.
+  if (words == "none")
+    words.clear();
+  else if (const ReasonText* text = text_of(std::string_view(words)))
+    words += std::string(" (") + text->sentence + ")";
   if (record.number("peer_errno") != 0)
     words += (words.empty() ? "" : ", ") + errno_words(record.number("peer_errno"));
   return words;

@@ -1,0 +1,183 @@
+#include "core/proto/reasons.hpp"
+
+#include <array>
+
+#include "core/wire/linux_errno.hpp"
+
+namespace rtrs {
+
+namespace {
+
+using namespace wire::linux_errno;
+using Kind = ReasonKind;
+
+struct Row {
+  Reason reason;
+  ReasonText text;
+};
+
+constexpr const char* kNothing = "nothing: this is as somebody wanted it";
+constexpr const char* kWait = "nothing: the client tries again by itself";
+constexpr const char* kNetwork =
+    "look for lost packets, cables, switches and firewalls between the two addresses, and for a peer that "
+    "hangs";
+constexpr const char* kPeerBug =
+    "compare the versions of both ends; a trace of urtrs-replay shows the message";
+constexpr const char* kLimits =
+    "end sessions that nobody needs, or raise the limit of the server, which its configuration has";
+
+constexpr std::array<Row, kReasonCount> kTable{{
+    {Reason::none, {"none", "no reason", "", 0, Kind::wanted}},
+    {Reason::requested, {"requested", "an operator asked for it", kNothing, kEconnreset, Kind::wanted}},
+    {Reason::session_closed, {"session_closed", "the session is closed", kNothing, kEshutdown, Kind::wanted}},
+    {Reason::path_removed, {"path_removed", "the path was removed", kNothing, kEshutdown, Kind::wanted}},
+    {Reason::address_unresolved,
+     {"address_unresolved", "no route to the address",
+      "check that the address resolves, that a route leads to it, and that the source address is of this "
+      "host",
+      kEhostunreach, Kind::broken}},
+    {Reason::connect_refused,
+     {"connect_refused", "connection refused", "is the server running, are address and port right?",
+      kEconnrefused, Kind::broken}},
+    {Reason::connect_timeout,
+     {"connect_timeout", "no answer to the connect request",
+      "check the address, that the server runs, and that a firewall lets its port through", kEtimedout,
+      Kind::broken}},
+    {Reason::rejected,
+     {"rejected", "rejected by the server", "the log of the server says why", kEconnrefused, Kind::refused}},
+    {Reason::rejected_busy,
+     {"rejected_busy", "the server still closes the previous connection of this path", kWait, kEbusy,
+      Kind::ordinary}},
+    {Reason::bad_conn_rsp,
+     {"bad_conn_rsp", "the answer to the connect request is not one of RTRS",
+      "check that an RTRS server listens at this address and port, and its version", kEconnreset,
+      Kind::broken}},
+    {Reason::info_timeout,
+     {"info_timeout", "the server did not complete the path in time",
+      "the server may hold the session name for another client: its log says so; else look at its load",
+      kEtimedout, Kind::broken}},
+    {Reason::bad_info_rsp,
+     {"bad_info_rsp", "the server described its buffers wrongly", kPeerBug, kEconnreset, Kind::broken}},
+    {Reason::depth_changed,
+     {"depth_changed", "the server's queue depth or chunk size differs from before",
+      "set sess_queue_depth and max_chunk_size of the server to what they were, or end the session and begin "
+      "it anew",
+      kEinval, Kind::refused}},
+    {Reason::heartbeat_lost,
+     {"heartbeat_lost", "nothing received for the dead-peer time", kNetwork, kEtimedout, Kind::broken}},
+    {Reason::peer_closed,
+     {"peer_closed", "disconnected by the peer", "the log of the peer says why, unless it was ended",
+      kEconnreset, Kind::ordinary}},
+    {Reason::transport_error, {"transport_error", "the transport failed", kNetwork, kEio, Kind::broken}},
+    {Reason::post_failed,
+     {"post_failed", "the fabric did not take work",
+      "look at the log of the kernel and at the state of the RDMA device", kEio, Kind::broken}},
+    {Reason::protocol_violation,
+     {"protocol_violation", "the peer broke the protocol", kPeerBug, kEconnreset, Kind::broken}},
+    {Reason::handshake_timeout,
+     {"handshake_timeout", "the client did not complete the path in time", kNetwork, kEtimedout,
+      Kind::broken}},
+    {Reason::superseded,
+     {"superseded", "the client connected this path anew", kWait, kEconnaborted, Kind::ordinary}},
+    {Reason::fenced,
+     {"fenced", "the client asked over another path to close this one", kWait, kEconnaborted,
+      Kind::ordinary}},
+    {Reason::stale_attempt,
+     {"stale_attempt", "a connect request of an older attempt", kWait, kEconnreset, Kind::ordinary}},
+    {Reason::duplicate_connection,
+     {"duplicate_connection", "the connection of this path is there already", kWait, kEconnreset,
+      Kind::ordinary}},
+    {Reason::duplicate_address,
+     {"duplicate_address", "another path of the session has the same two addresses",
+      "give each path of the client addresses of its own", kEexist, Kind::refused}},
+    {Reason::unknown_session,
+     {"unknown_session", "the session of this path is not there",
+      "nothing if the server was restarted: the client opens the session again; else connect a first path",
+      kEnxio, Kind::ordinary}},
+    {Reason::too_many_paths,
+     {"too_many_paths", "the session has all paths that one may have", "leave paths out at the client",
+      kEconnreset, Kind::refused}},
+    {Reason::too_many_sessions,
+     {"too_many_sessions", "a limit of sessions is reached", kLimits, kEnomem, Kind::refused}},
+    {Reason::too_many_connections,
+     {"too_many_connections", "more connections in a path than one may have",
+      "let the client use fewer connections in each path", kEconnreset, Kind::refused}},
+    {Reason::name_refused,
+     {"name_refused", "the session name is malformed or that of another session",
+      "give each client a session name of its own; one that vanished holds its name for the dead-peer time",
+      kEperm, Kind::refused}},
+    {Reason::attempts_exhausted,
+     {"attempts_exhausted", "all attempts to connect again failed",
+      "mend what the attempts failed of, then connect the path again, or allow more attempts", kEtimedout,
+      Kind::broken}},
+    {Reason::no_resources,
+     {"no_resources", "no memory, or no objects of the fabric",
+      "raise the limits of locked memory and of file descriptors, or lower queue depth and number of "
+      "sessions",
+      kEnomem, Kind::broken}},
+    {Reason::fabric_gone,
+     {"fabric_gone", "the device of the fabric is gone",
+      "look at the log of the kernel; was the device removed?", kEnodev, Kind::broken}},
+    {Reason::other_path_leads,
+     {"other_path_leads", "another path created the session, this one joins it", kWait, kEalready,
+      Kind::ordinary}},
+    {Reason::connection_silent,
+     {"connection_silent", "one connection delivered nothing for the dead-peer time", kNetwork, kEtimedout,
+      Kind::broken}},
+    {Reason::request_timeout,
+     {"request_timeout", "a request was not answered in time",
+      "look at the storage of the server, or allow more time with request_timeout", kEtimedout,
+      Kind::broken}},
+}};
+
+// Without a function of the C library, which this folder does not use.
+bool is_word(std::string_view text, const char* word) noexcept {
+  for (const char c : text) {
+    if (*word == '\0' || *word != c) return false;
+    ++word;
+  }
+  return *word == '\0';
+}
+
+constexpr bool is_in_order() {
+  for (std::size_t i = 0; i < kTable.size(); ++i)
+    if (static_cast<std::size_t>(kTable[i].reason) != i) return false;
+  return true;
+}
+static_assert(is_in_order(), "a row for each reason, in the order of the enumeration");
+
+constexpr ReasonText kUnknown{"unknown", "a reason that this version does not know",
+                              "compare the versions of both ends", kEio, Kind::broken};
+
+}  // namespace
+
+const ReasonText& text_of(Reason reason) noexcept {
+  const auto index = static_cast<std::size_t>(reason);
+  return index < kTable.size() ? kTable[index].text : kUnknown;
+}
+
+const ReasonText* text_of(std::string_view code) noexcept {
+  for (const Row& row : kTable)
+    if (is_word(code, row.text.code)) return &row.text;
+  return nullptr;
+}
+
+const char* to_string(ReasonKind kind) noexcept {
+  switch (kind) {
+    case ReasonKind::wanted:
+      return "wanted";
+    case ReasonKind::ordinary:
+      return "ordinary";
+    case ReasonKind::refused:
+      return "refused";
+    case ReasonKind::broken:
+      return "broken";
+  }
+  return "unknown";
+}
+
+const char* to_string(Reason reason) noexcept {
+  return text_of(reason).code;
+}
+
+}  // namespace rtrs

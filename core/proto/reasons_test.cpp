@@ -1,0 +1,58 @@
+// The table of reasons: complete, of one form, and the same as in docs/reasons.md.
+#include "core/proto/reasons.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+namespace rtrs {
+namespace {
+
+std::string row_of(const ReasonText& text) {
+  return "| `" + std::string(text.code) + "` | " + to_string(text.kind) + " | " +
+         std::to_string(text.linux_errno) + " | " + text.sentence + " | " + text.hint + " |";
+}
+
+TEST(Reasons, EachHasACodeASentenceAnErrnoAndAHint) {
+  std::set<std::string> codes;
+  for (std::size_t i = 1; i < kReasonCount; ++i) {
+    const ReasonText& text = text_of(static_cast<Reason>(i));
+    for (const char c : std::string_view(text.code))
+      EXPECT_TRUE(c == '_' || std::islower(static_cast<unsigned char>(c)) != 0) << text.code;
+    EXPECT_TRUE(codes.insert(text.code).second) << text.code;
+    EXPECT_EQ(text_of(std::string_view(text.code)), &text);
+    EXPECT_NE(text.linux_errno, 0) << text.code;
+    for (const std::string_view part : {std::string_view(text.sentence), std::string_view(text.hint)}) {
+      ASSERT_FALSE(part.empty()) << text.code;
+      // Both stand in the middle of lines and in cells of tables.
+      EXPECT_NE(part.back(), '.') << text.code;
+      EXPECT_EQ(part.find_first_of("|\n\""), std::string_view::npos) << text.code;
+    }
+  }
+}
+
+TEST(Reasons, ANumberAndAWordThatNameNoneAreTold) {
+  EXPECT_STREQ(to_string(static_cast<Reason>(250)), "unknown");
+  EXPECT_EQ(text_of(std::string_view("nonsense")), nullptr);
+}
+
+TEST(Reasons, TheDocumentHasEveryRowAndNoOther) {
+  std::ifstream in(URTRS_DOCS "/reasons.md");
+  std::stringstream whole;
+  whole << in.rdbuf();
+  std::set<std::string> shown;
+  for (std::string line; std::getline(whole, line);)
+    if (line.rfind("| `", 0) == 0) shown.insert(line);
+  EXPECT_EQ(shown.size(), kReasonCount - 1);
+  for (std::size_t i = 1; i < kReasonCount; ++i) {
+    const std::string row = row_of(text_of(static_cast<Reason>(i)));
+    EXPECT_TRUE(shown.contains(row)) << "docs/reasons.md has no row\n" << row;
+  }
+}
+
+}  // namespace
+}  // namespace rtrs
