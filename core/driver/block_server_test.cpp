@@ -109,6 +109,25 @@ TEST_F(BlockServerTest, ARequestGoesToStorageAndItsResultToTheClient) {
   EXPECT_EQ(server.stats().stale_results, 0U);
 }
 
+TEST_F(BlockServerTest, AServiceTimeBeginsWithTheRequestAndEndsWithItsAnswer) {
+  RawClient client = connect();
+  const std::uint32_t device = opened(client, "disk");
+  ASSERT_EQ(server.reset_statistics(0, 0), Errc::ok);
+  const Nanos arrived = now + 1;
+  client.io(3, device, Opcode::write);
+  turn();
+  now = arrived + milliseconds(7);
+  EXPECT_TRUE(done(storage.at(0).id));
+  const auto times = [this](Direction direction) {
+    return server.transport().sessions().at(0).paths.at(0).times->of(direction);
+  };
+  EXPECT_EQ(times(Direction::write).count(), 1U);
+  EXPECT_EQ(times(Direction::write).max(), milliseconds(7));
+  EXPECT_EQ(times(Direction::read).count(), 0U);
+  EXPECT_EQ(server.reset_statistics(0, 0), Errc::ok);
+  EXPECT_EQ(times(Direction::write).count(), 0U);
+}
+
 TEST_F(BlockServerTest, BehindAnAnswerNothingOfTheOldMemoryGoesOut) {
   RawClient client = connect();
   constexpr std::size_t kRoom = 4096;

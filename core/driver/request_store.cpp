@@ -6,11 +6,12 @@
 
 namespace rtrs {
 
-void RequestStore::store(std::uint16_t chunk, unsigned place, ConKey key, const wire::IoRequest& request,
-                         wire::Bytes header) {
+void RequestStore::store(Nanos now, std::uint16_t chunk, unsigned place, ConKey key,
+                         const wire::IoRequest& request, wire::Bytes header) {
   RTRS_ASSERT(header.size() == request.usr_len && header.size() <= header_bytes_);
   StoredRequest& stored = chunks_[chunk].items[place];
   stored.key = key;
+  stored.arrived = now;
   stored.direction = request.direction;
   stored.usr_len = request.usr_len;
   stored.data_len = request.data_len;

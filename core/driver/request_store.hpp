@@ -19,6 +19,7 @@ struct StoredRequest {
   std::uint16_t usr_len = 0;
   std::uint32_t data_len = 0;
   wire::Descriptor desc{};
+  Nanos arrived = 0;
 };
 
 class RequestStore {
@@ -31,12 +32,14 @@ class RequestStore {
 
   std::size_t header_bytes() const noexcept { return header_bytes_; }
   // Of the request that the chunk serves from now on.
-  void store_current(std::uint16_t chunk, ConKey key, const wire::IoRequest& request, wire::Bytes header) {
-    store(chunk, chunks_[chunk].current, key, request, header);
+  void store_current(Nanos now, std::uint16_t chunk, ConKey key, const wire::IoRequest& request,
+                     wire::Bytes header) {
+    store(now, chunk, chunks_[chunk].current, key, request, header);
   }
   // Of the request that waits; replaces one that waited before.
-  void store_waiting(std::uint16_t chunk, ConKey key, const wire::IoRequest& request, wire::Bytes header) {
-    store(chunk, chunks_[chunk].current ^ 1U, key, request, header);
+  void store_waiting(Nanos now, std::uint16_t chunk, ConKey key, const wire::IoRequest& request,
+                     wire::Bytes header) {
+    store(now, chunk, chunks_[chunk].current ^ 1U, key, request, header);
   }
   // The chunk's user is the request of `key`, which may have waited.
   void select(std::uint16_t chunk, ConKey key) noexcept {
@@ -58,7 +61,8 @@ class RequestStore {
   std::size_t header_at(std::uint16_t chunk, unsigned place) const noexcept {
     return (std::size_t{2} * chunk + place) * header_bytes_;
   }
-  void store(std::uint16_t chunk, unsigned place, ConKey, const wire::IoRequest&, wire::Bytes header);
+  void store(Nanos now, std::uint16_t chunk, unsigned place, ConKey, const wire::IoRequest&,
+             wire::Bytes header);
 
   std::size_t header_bytes_;
   std::vector<Places> chunks_;

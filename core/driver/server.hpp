@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/driver/path_event.hpp"
+#include "core/driver/service_times.hpp"
 #include "core/fabric/fabric.hpp"
 #include "core/proto/config.hpp"
 #include "core/proto/errc.hpp"
@@ -72,6 +73,9 @@ struct ServerPathStatus {
   wire::Extensions extensions{};  // granted
   Nanos since = 0;                // when the state was entered
   Traffic traffic;
+  // From the arrival of a request to the post of its answer. Null before the path is connected. Valid until
+  // the next call of the server that is not const.
+  const ServiceTimes* times = nullptr;
 };
 struct ServerSessionStatus {
   std::uint16_t session = 0;  // index

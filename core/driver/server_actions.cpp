@@ -57,6 +57,7 @@ void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const Po
     work.inline_bytes = encoded(wire::RkeyRsp{action.chunk, *rkey}, message);
   }
   push(fabric, now, session, work);
+  session.times[action.key.path % kMaxPaths]->of(request.direction).record(now - request.arrived);
   ++counted.responses;
   if (wire::decode_io_rsp(action.imm).error != 0) ++counted.error_responses;
 }
@@ -189,6 +190,7 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Se
   bool made = false;
   try {
     made = make_chunk_keys(fabric, session, action.key);
+    session.times[action.key.path % kMaxPaths] = std::make_unique<ServiceTimes>();
     scratch.resize(wire::info_rsp_bytes(runs.size()));
   } catch (const std::bad_alloc&) {
     made = false;
@@ -256,6 +258,7 @@ void Server::Impl::control(Fabric& fabric, Nanos, Session& session, const Releas
   for (const RemoteKey& remote_key : session.chunk_keys[action.path]) fabric.release_key(remote_key.id);
   session.chunk_keys[action.path].clear();
   session.traffic[action.path] = Traffic{};
+  session.times[action.path].reset();
 }
 
 void Server::Impl::control(Fabric&, Nanos now, Session& session, const EndSession& action) {

@@ -225,9 +225,9 @@ void Server::Impl::handle_request(Fabric& fabric, Nanos now, Session& session,
   input.has_descriptor = request.has_descriptor;
   const wire::Bytes header = wire::user_header(chunk, request);
   if (session.machine.chunk_idle(input.chunk)) {
-    session.requests.store_current(input.chunk, event.key, request, header);
+    session.requests.store_current(now, input.chunk, event.key, request, header);
   } else if (session.machine.will_park(input)) {
-    session.requests.store_waiting(input.chunk, event.key, request, header);
+    session.requests.store_waiting(now, input.chunk, event.key, request, header);
   }
   feed(fabric, session, input);
 }

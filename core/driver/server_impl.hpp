@@ -14,6 +14,7 @@
 #include "core/driver/request_store.hpp"
 #include "core/driver/ring.hpp"
 #include "core/driver/server.hpp"
+#include "core/driver/service_times.hpp"
 #include "core/driver/wire_tap.hpp"
 #include "core/proto/server_registry.hpp"
 #include "core/proto/server_session.hpp"
@@ -40,7 +41,8 @@ struct Server::Impl {
     std::array<std::string, kMaxPaths> peers;  // of the last attempt of each path
     std::array<DevicePort, kMaxPaths> devices{};
     std::array<Traffic, kMaxPaths> traffic{};
-    std::array<Nanos, kMaxPaths> since{};  // when the path entered its state
+    std::array<std::unique_ptr<ServiceTimes>, kMaxPaths> times;  // of those that have been connected
+    std::array<Nanos, kMaxPaths> since{};                        // when the path entered its state
     std::string name;
     bool opened = false;         // the application knows it
     bool timer_changed = false;  // an action of this step may have made the machine's deadline an earlier one

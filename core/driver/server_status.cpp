@@ -16,7 +16,7 @@ std::vector<ServerSessionStatus> Server::sessions() const {
       if (path.state == PathState::absent) continue;
       one.paths.push_back({index, path.state, path.reason, session->peers[index], session->devices[index],
                            path.in_use, path.open_cons, path.extensions, session->since[index],
-                           session->traffic[index]});
+                           session->traffic[index], session->times[index].get()});
     }
     all.push_back(std::move(one));
   }
@@ -28,6 +28,7 @@ Errc Server::reset_statistics(std::uint16_t session, unsigned path) noexcept {
   if (found == nullptr || path >= kMaxPaths || found->machine.path_state(path) == PathState::absent)
     return Errc::no_such_path;
   found->traffic[path] = Traffic{};
+  if (found->times[path] != nullptr) found->times[path]->clear();
   return Errc::ok;
 }
 

@@ -77,6 +77,8 @@ def test_sessions_paths_devices_and_exports(server, client):
     assert "web1" in urtrs("session", "show", "web1")
     for name in (path["pathname"], path["src_addr"], "0"):
         assert path["pathname"] in urtrs("path", "show", "web1", name)
+    assert 0 < path["read_p50_us"] <= path["read_p99_us"] <= path["read_max_us"]
+    assert "Read p99" in urtrs("path", "show", "web1", "0")
     for noun in ("path", "device"):
         assert "no session" in urtrs(noun, "list", "nobody", code=1)
 
@@ -197,6 +199,8 @@ def test_top_shows_rates(server, client):
         read_all(client)
     rates = json.loads(watch.stdout.read())["paths"]
     assert rates[0]["read_iops"] > 0
+    assert 0 < rates[0]["p50_us"] <= rates[0]["p99_us"]
+    assert rates[0]["read_p50_us"] > 0 and rates[0]["write_p99_us"] == 0
 
 
 def test_a_trace_is_recorded(server, client, tmp_path):

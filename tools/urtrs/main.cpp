@@ -167,13 +167,13 @@ void rest(double seconds) {
 
 int top(rpc::Client& client, const Options& options) {
   const bool screen = ::isatty(STDOUT_FILENO) == 1 && options.format == Format::table;
-  auto before = client.call("server.show", json::object());
+  auto before = client.call("server.show", {{"buckets", "true"}});
   auto at = std::chrono::steady_clock::now();
   for (unsigned shown = 0; before && interrupted == 0 && (options.count == 0 || shown < options.count);
        ++shown) {
     rest(options.interval);
     if (interrupted != 0) break;
-    auto now = client.call("server.show", json::object());
+    auto now = client.call("server.show", {{"buckets", "true"}});
     const auto then = std::exchange(at, std::chrono::steady_clock::now());
     if (!now) return fail(now.error(), options.format == Format::json);
     // From the top left, and what was below is cleared.

@@ -156,6 +156,31 @@ TEST(Rates, CountBetweenTwoLooks) {
   EXPECT_EQ(table.rows[0].values["write_iops"], 0);
 }
 
+TEST(Rates, PercentilesAreOfWhatCameBetweenTwoLooks) {
+  json before = shown();
+  json& was = before["sessions"][0]["paths"][0]["service_time"];
+  was["read"]["buckets"] = json::parse("[[1048576, 1000]]");
+  was["write"]["buckets"] = json::parse("[]");
+  json later = before;
+  json& is = later["sessions"][0]["paths"][0]["service_time"];
+  is["read"]["buckets"] = json::parse("[[16384, 99], [1048576, 1001]]");
+  is["write"]["buckets"] = json::parse("[[65536, 1]]");
+  const json values = rates(before, later, 1).rows[0].values;
+  EXPECT_NEAR(values["read_p50_us"].get<double>(), 16.4, 1.1);
+  EXPECT_NEAR(values["read_p99_us"].get<double>(), 16.4, 1.1);
+  EXPECT_NEAR(values["write_p50_us"].get<double>(), 65.5, 4.1);
+  EXPECT_NEAR(values["p99_us"].get<double>(), 65.5, 4.1);
+  // A daemon that was started again counts from 0.
+  EXPECT_NEAR(rates(later, before, 1).rows[0].values["read_p50_us"].get<double>(), 1048.6, 66);
+}
+
+TEST(Rates, NonsenseOfAnotherDaemonIsLeftOut) {
+  json later = shown();
+  later["sessions"][0]["paths"][0]["service_time"]["read"]["buckets"] =
+      json::parse("[1, [2], [\"a\", 3], [-1, 4], [18446744073709551615, 1]]");
+  EXPECT_EQ(rates(shown(), later, 1).rows[0].values["write_p50_us"], 0);
+}
+
 TEST(Rates, ACounterThatWasResetCountsFromZero) {
   json later = shown();
   later["sessions"][0]["paths"][0]["reads"] = 2;

@@ -1,8 +1,11 @@
 #include "tools/urtrs/top.hpp"
 
+#include <cmath>
 #include <map>
 #include <utility>
+#include <vector>
 
+#include "core/driver/service_times.hpp"
 #include "tools/urtrs/views.hpp"
 
 namespace rtrs::admin {
@@ -15,6 +18,45 @@ namespace {
 // The same path of the same session.
 std::pair<std::string, std::string> key_of(const json& row) {
   return {row.value("sessname", ""), row.value("peer", "")};
+}
+
+using Times = ServiceTimes::Times;
+
+// How many requests took how long, as the daemon counted them in one direction.
+void add_times(Times& to, const json& row, const char* direction) {
+  const json shown = row.value("service_time", json::object()).value(direction, json::object());
+  for (const json& bucket : shown.value("buckets", json::array()))
+    if (bucket.is_array() && bucket.size() == 2 && bucket[0].is_number_unsigned() &&
+        bucket[1].is_number_unsigned())
+      to.add(Times::bucket_of(bucket[0].get<std::uint64_t>()), bucket[1].get<std::uint64_t>());
+}
+
+// Those of `now` that `before` does not have; all of them where the path began anew meanwhile.
+Times newer(const Times& now, const Times& before) {
+  Times difference;
+  for (std::size_t i = 0; i < Times::kBuckets; ++i) {
+    if (now.count(i) < before.count(i)) return now;
+    difference.add(i, now.count(i) - before.count(i));
+  }
+  return difference;
+}
+
+double micros(std::uint64_t nanos) {
+  return std::round(static_cast<double>(nanos) / 100) / 10;
+}
+
+// "p50_us" and "p99_us" of what came between the two, of the directions that are named.
+void add_percentiles(json& values, const std::string& prefix, const json& before, const json& now,
+                     const std::vector<const char*>& directions) {
+  Times old;
+  Times all;
+  for (const char* direction : directions) {
+    add_times(old, before, direction);
+    add_times(all, now, direction);
+  }
+  const Times times = newer(all, old);
+  values[prefix + "p50_us"] = micros(times.percentile(50));
+  values[prefix + "p99_us"] = micros(times.percentile(99));
 }
 
 }  // namespace
@@ -30,7 +72,13 @@ Table rates(const json& before, const json& now, double seconds) {
                {"read_bytes_s", "Read/s", "bytes a second", Kind::bytes, true, true},
                {"write_iops", "Writes/s", "requests to write a second", Kind::number, true, true},
                {"write_bytes_s", "Write/s", "bytes a second", Kind::bytes, true, true},
-               {"inflights", "Inflight", "requests that are not answered", Kind::number, true, true}},
+               {"inflights", "Inflight", "requests that are not answered", Kind::number, true, true},
+               {"p50_us", "p50/us", "microseconds from request to answer: half of all", Kind::number},
+               {"p99_us", "p99/us", "99 of 100", Kind::number},
+               {"read_p50_us", "Read p50", "half of the reads", Kind::number, false},
+               {"read_p99_us", "Read p99", "99 of 100 reads", Kind::number, false},
+               {"write_p50_us", "Write p50", "half of the writes", Kind::number, false},
+               {"write_p99_us", "Write p99", "99 of 100 writes", Kind::number, false}},
               {}};
   for (const Row& row : paths(now, {}).rows) {
     const auto found = earlier.find(key_of(row.values));
@@ -49,6 +97,11 @@ Table rates(const json& before, const json& now, double seconds) {
                            {"write_bytes_s", rate("write_bytes")},
                            {"inflights", number(row.values, "inflights")}},
                           {}});
+    const json was = found == earlier.end() ? json::object() : found->second;
+    json& values = table.rows.back().values;
+    add_percentiles(values, "", was, row.values, {"read", "write"});
+    add_percentiles(values, "read_", was, row.values, {"read"});
+    add_percentiles(values, "write_", was, row.values, {"write"});
   }
   return table;
 }

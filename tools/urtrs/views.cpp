@@ -25,6 +25,11 @@ json row_of(const json& session, const json& path) {
   row["tx_bytes"] = number(path, "read_bytes");
   row["rx_bytes"] = number(path, "write_bytes");
   row["inflights"] = number(path, "inflight");
+  for (const char* direction : {"read", "write"}) {
+    const json times = path.value("service_time", json::object()).value(direction, json::object());
+    for (const char* key : {"p50_us", "p99_us", "max_us"})
+      if (times.contains(key)) row[std::string(direction) + "_" + key] = times[key];
+  }
   return row;
 }
 
@@ -98,6 +103,13 @@ Table paths(const json& shown, const std::string& of) {
                {"connections", "Connections", "that are open", Kind::number, false, true},
                {"reads", "Reads", "requests to read", Kind::number, false, true},
                {"writes", "Writes", "requests to write", Kind::number, false, true},
+               {"read_p50_us", "Read p50", "microseconds from request to answer: half of the reads",
+                Kind::number, false},
+               {"read_p99_us", "Read p99", "99 of 100 reads", Kind::number, false},
+               {"read_max_us", "Read max", "the slowest read", Kind::number, false},
+               {"write_p50_us", "Write p50", "half of the writes", Kind::number, false},
+               {"write_p99_us", "Write p99", "99 of 100 writes", Kind::number, false},
+               {"write_max_us", "Write max", "the slowest write", Kind::number, false},
                {"since_s", "Since", "seconds in this state", Kind::number, false},
                {"reason", "Reason", "why it closes", Kind::text, false},
                {"sentence", "Meaning", "of the reason", Kind::text, false},

@@ -54,7 +54,7 @@ Answer missing(const char* key, const char* form) {
 }
 
 Answer show(const Asked& asked) {
-  json answer = to_json(asked.target.model(), asked.target.now());
+  json answer = to_json(asked.target.model(), asked.target.now(), text_of(asked, "buckets") == "true");
   answer["exports"] = to_json(asked.target.exports());
   answer["stats"] = to_json(asked.target.transport_stats(), asked.target.block_stats());
   answer["pid"] = ::getpid();
@@ -236,7 +236,7 @@ Answer attribute_write(const Asked& asked) {
 
 const std::vector<Method>& methods() {
   static const std::vector<Method> all{
-      {"server.show", false, {}, show},
+      {"server.show", false, {"buckets"}, show},
       {"session.disconnect", true, {"session"}, session_disconnect},
       {"path.disconnect", true, {"session", "path"}, path_disconnect},
       {"device.close", true, {"device", "session"}, device_close},

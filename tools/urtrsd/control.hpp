@@ -74,7 +74,7 @@ class Control {
 };
 
 // --- the answers, for tests ---
-nlohmann::json to_json(const attributes::ServerModel&, Nanos now);
+nlohmann::json to_json(const attributes::ServerModel&, Nanos now, bool buckets);
 nlohmann::json to_json(const ServerStats&, const BlockServerStats&);
 nlohmann::json to_json(const std::vector<ExportSpec>&);
 nlohmann::json to_json(const PathEvent&);

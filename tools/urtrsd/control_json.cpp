@@ -1,4 +1,6 @@
 // What a server is, as JSON.
+#include <cmath>
+
 #include "core/proto/reasons.hpp"
 #include "tools/urtrsd/control.hpp"
 
@@ -45,7 +47,26 @@ json by_reason(const std::array<std::uint64_t, kReasonCount>& counts) {
   return all;
 }
 
-json path_of(const ServerPathStatus& path, Nanos now) {
+double micros_of(std::uint64_t nanos) {
+  return std::round(static_cast<double>(nanos) / 100) / 10;
+}
+
+// `buckets`: also how many requests took how long, [nanoseconds or more, requests], for who compares two of
+// them.
+json times_of(const ServiceTimes::Times& times, bool buckets) {
+  json all{{"count", times.count()},
+           {"mean_us", micros_of(static_cast<std::uint64_t>(times.mean()))},
+           {"p50_us", micros_of(times.percentile(50))},
+           {"p99_us", micros_of(times.percentile(99))},
+           {"max_us", micros_of(times.max())}};
+  if (!buckets) return all;
+  json& list = all["buckets"] = json::array();
+  for (std::size_t i = 0; i < ServiceTimes::Times::kBuckets; ++i)
+    if (times.count(i) != 0) list.push_back({ServiceTimes::Times::lowest_of(i), times.count(i)});
+  return all;
+}
+
+json path_of(const ServerPathStatus& path, Nanos now, bool buckets) {
   const attributes::PathEnds ends = attributes::path_ends(path.peer);
   json one{{"path", path.path},
            {"src_addr", ends.source},
@@ -63,19 +84,22 @@ json path_of(const ServerPathStatus& path, Nanos now) {
   one["read_bytes"] = path.traffic.read_bytes();
   one["writes"] = path.traffic.writes();
   one["write_bytes"] = path.traffic.write_bytes();
+  if (path.times != nullptr)
+    one["service_time"] = {{"read", times_of(path.times->of(Direction::read), buckets)},
+                           {"write", times_of(path.times->of(Direction::write), buckets)}};
   add_reason(one, path.reason, 0);
   return one;
 }
 
 }  // namespace
 
-json to_json(const attributes::ServerModel& model, Nanos now) {
+json to_json(const attributes::ServerModel& model, Nanos now, bool buckets) {
   json sessions = json::array();
   for (const ServerSessionStatus& session : model.sessions) {
     json paths = json::array();
     bool up = false;
     for (const ServerPathStatus& path : session.paths) {
-      paths.push_back(path_of(path, now));
+      paths.push_back(path_of(path, now, buckets));
       up = up || path.state == PathState::connected;
     }
     const char* state = up ? "connected" : session.opened ? "disconnected" : "half-open";

@@ -4,6 +4,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <array>
+#include <limits>
 #include <vector>
 
 namespace rtrs::daemon {
@@ -45,6 +46,18 @@ class Families {
     ClientMetric& metric = add(name, help, MetricType::Counter, std::move(labels));
     metric.counter.value = static_cast<double>(value);
   }
+  // In seconds. Each bucket ends at a power of two of nanoseconds, where those of the server end too.
+  void histogram(const char* name, const char* help, const ServiceTimes::Times& times, Labels labels) {
+    ClientMetric& metric = add(name, help, MetricType::Histogram, std::move(labels));
+    constexpr unsigned kPowers[] = {13, 15, 17, 19, 21, 23, 25, 27, 29, 31, 33, 35};
+    for (const unsigned power : kPowers) {
+      const std::uint64_t edge = std::uint64_t{1} << power;
+      metric.histogram.bucket.push_back({times.count_below(edge), static_cast<double>(edge) / 1e9});
+    }
+    metric.histogram.bucket.push_back({times.count(), std::numeric_limits<double>::infinity()});
+    metric.histogram.sample_count = times.count();
+    metric.histogram.sample_sum = static_cast<double>(times.sum()) / 1e9;
+  }
   std::string text() const { return prometheus::TextSerializer().Serialize(all_); }
 
  private:
@@ -83,6 +96,22 @@ void add_paths(Families& to, const attributes::ServerModel& model) {
                  path.traffic.writes(), labels);
       to.counter("urtrs_path_write_bytes_total", "their bytes, with the user headers",
                  path.traffic.write_bytes(), labels);
+    }
+  }
+}
+
+void add_service_times(Families& to, const attributes::ServerModel& model) {
+  for (const ServerSessionStatus& session : model.sessions) {
+    for (const ServerPathStatus& path : session.paths) {
+      if (path.times == nullptr) continue;
+      const attributes::PathEnds ends = attributes::path_ends(path.peer);
+      for (const Direction direction : {Direction::read, Direction::write})
+        to.histogram("urtrs_path_service_seconds", "from the arrival of a request to its answer",
+                     path.times->of(direction),
+                     {{"session", utf8(session.name)},
+                      {"path", ends.source + "@" + ends.destination},
+                      {"index", std::to_string(path.path)},
+                      {"direction", direction == Direction::read ? "read" : "write"}});
     }
   }
 }
@@ -134,6 +163,7 @@ std::string metrics_text(const MetricsInput& input) {
   all.gauge("urtrs_sessions", "sessions now, half-open ones too",
             static_cast<double>(input.model.sessions.size()));
   add_paths(all, input.model);
+  add_service_times(all, input.model);
   add_devices(all, input.model);
   add_stats(all, input.transport, input.block);
   return all.text();

@@ -48,6 +48,20 @@ TEST(Metrics, PathsDevicesAndCounters) {
       << text;
 }
 
+TEST(Metrics, ServiceTimesAreHistogramsForEachPathAndDirection) {
+  ServiceTimes times;
+  for (const Nanos time : {32'767U, 32'768U, 1'000'000U}) times.of(Direction::write).record(time);
+  MetricsInput some = input("web1");
+  some.model.sessions[0].paths[0].times = &times;
+  const std::string text = metrics_text(some);
+  const std::string labels =
+      "{session=\"web1\",path=\"ip:10.0.0.1@ip:10.0.0.2\",index=\"0\",direction=\"write\"";
+  EXPECT_TRUE(has(text, "urtrs_path_service_seconds_count" + labels + "} 3")) << text;
+  EXPECT_TRUE(has(text, "urtrs_path_service_seconds_bucket" + labels + ",le=\"3.2768e-05\"} 1")) << text;
+  EXPECT_TRUE(has(text, "urtrs_path_service_seconds_bucket" + labels + ",le=\"0.000524288\"} 2")) << text;
+  EXPECT_TRUE(has(text, "urtrs_path_service_seconds_bucket" + labels + ",le=\"+Inf\"} 3")) << text;
+}
+
 TEST(Metrics, LossesAndRefusalsHaveARowForEachReason) {
   const std::string text = metrics_text(input("web1"));
   EXPECT_TRUE(has(text, "urtrs_paths_lost_total{reason=\"heartbeat_lost\"} 2")) << text;

@@ -30,6 +30,21 @@ TEST(Histogram, AnEmptyOneIsAllZero) {
   EXPECT_EQ(empty.stdev(), 0);
 }
 
+TEST(Histogram, OneThatWasSentElsewhereHasTheSameCounts) {
+  using Coarse = rtrs::Histogram<4>;
+  Coarse histogram;
+  for (std::uint64_t value = 1; value <= 100'000; value *= 3) histogram.record(value);
+  Coarse copy;
+  for (std::size_t bucket = 0; bucket < Coarse::kBuckets; ++bucket) copy.add(bucket, histogram.count(bucket));
+  EXPECT_EQ(copy.count(), histogram.count());
+  for (std::size_t bucket = 0; bucket < Coarse::kBuckets; ++bucket)
+    EXPECT_EQ(copy.count(bucket), histogram.count(bucket));
+  EXPECT_LT(relative_error(copy.percentile(50), histogram.percentile(50)), 0.063);
+  EXPECT_EQ(histogram.count_below(1), 0u);
+  EXPECT_EQ(histogram.count_below(1024), 7u);  // 1, 3, 9, 27, 81, 243, 729
+  EXPECT_EQ(histogram.count_below(std::uint64_t{1} << 60), histogram.count());
+}
+
 TEST(Histogram, BucketsCoverAllValuesWithoutGapOrOverlap) {
   EXPECT_EQ(Histogram::bucket_of(0), 0u);
   EXPECT_EQ(Histogram::bucket_of(~std::uint64_t{0}), Histogram::kBuckets - 1);
