@@ -185,6 +185,28 @@ bool BlockServer::take_news(PathEvent& news) {
   return impl_->server.take_news(news);
 }
 
+std::vector<RequestInFlight> BlockServer::in_flight(std::uint16_t index) const {
+  std::vector<RequestInFlight> all = impl_->server.in_flight(index);
+  const Impl::Session* session = impl_->find(index);
+  if (session == nullptr) return all;
+  for (std::uint16_t i = 0; i < session->operations.size(); ++i) {
+    const Impl::Session::Operation& operation = session->operations[i];
+    if (operation.kind != Impl::OpKind::storage && operation.kind != Impl::OpKind::open) continue;
+    // The user of the chunk comes before the request that waits for it.
+    const auto request =
+        std::lower_bound(all.begin(), all.end(), operation.chunk,
+                         [](const RequestInFlight& one, std::uint16_t chunk) { return one.chunk < chunk; });
+    if (request == all.end() || request->chunk != operation.chunk ||
+        request->waits != RequestInFlight::Waits::devices)
+      continue;
+    request->waits = operation.kind == Impl::OpKind::storage ? RequestInFlight::Waits::storage
+                                                             : RequestInFlight::Waits::open;
+    request->since = operation.since;
+    request->operation = static_cast<std::uint64_t>(impl_->id_of(*session, i));
+  }
+  return all;
+}
+
 const rnbd::ServerDevices* BlockServer::devices(std::uint16_t session) const noexcept {
   const Impl::Session* found = impl_->find(session);
   return found == nullptr ? nullptr : &found->devices;

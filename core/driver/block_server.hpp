@@ -20,6 +20,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/driver/block_actions.hpp"
 #include "core/driver/server.hpp"
@@ -82,6 +83,8 @@ class BlockServer {
   const Server& transport() const noexcept;
   // Of the paths, as Server::take_news().
   bool take_news(PathEvent&);
+  // As Server::in_flight(), with what is with the caller told apart.
+  std::vector<RequestInFlight> in_flight(std::uint16_t session) const;
   // Null for a session that is not open.
   const rnbd::ServerDevices* devices(std::uint16_t session) const noexcept;
   const BlockServerStats& stats() const noexcept;

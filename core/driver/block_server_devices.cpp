@@ -29,11 +29,11 @@ std::vector<BlockServer::Impl::Export>::iterator BlockServer::Impl::export_of(st
                       [handle](const Export& one) { return one.handle == handle; });
 }
 
-void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Storage& action) {
+void BlockServer::Impl::perform(Fabric&, Nanos now, Session& session, const rnbd::Storage& action) {
   ++counted.storage_operations;
   const bool data = action.opcode == wire::rnbd::Opcode::read || action.opcode == wire::rnbd::Opcode::write;
   emit<block::StartStorage>() = {
-      begin(session, action.operation, OpKind::storage),
+      begin(now, session, action.operation, OpKind::storage, action.request),
       action.handle,
       action.sector,
       action.bytes,
@@ -54,9 +54,9 @@ void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Wr
   rnbd::fill(action, request(session, action.request).data);
 }
 
-void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::OpenExport& action) {
+void BlockServer::Impl::perform(Fabric&, Nanos now, Session& session, const rnbd::OpenExport& action) {
   auto& open = emit<block::OpenExport>();
-  open.id = begin(session, action.operation, OpKind::open);
+  open.id = begin(now, session, action.operation, OpKind::open, action.request);
   open.session = session.index;
   open.mode = action.mode;
   open.name = action.name;
@@ -72,9 +72,9 @@ void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::Cl
   close.handle = action.handle;
 }
 
-void BlockServer::Impl::perform(Fabric&, Nanos, Session& session, const rnbd::MeasureExport& action) {
+void BlockServer::Impl::perform(Fabric&, Nanos now, Session& session, const rnbd::MeasureExport& action) {
   auto& measure = emit<block::MeasureExport>();
-  measure.id = begin(session, action.operation, OpKind::measure);
+  measure.id = begin(now, session, action.operation, OpKind::measure, 0);
   measure.session = session.index;
   measure.handle = action.handle;
 }

@@ -28,7 +28,9 @@ struct BlockServer::Impl {
     };
     // With the caller, by rnbd's number of the operation. There is at most one a request.
     struct Operation {
+      Nanos since = 0;
       std::uint32_t serial = 0;
+      std::uint16_t chunk = 0;  // of its request; of `measure` none
       OpKind kind = OpKind::none;
     };
     rnbd::ServerDevices devices;
@@ -120,9 +122,14 @@ struct BlockServer::Impl {
     return session.requests[static_cast<std::uint16_t>(name >> 16)];
   }
   // The operation is with the caller from now on.
-  block::OpId begin(Session& session, std::uint16_t operation, OpKind kind) noexcept {
-    session.operations[operation] = {++last_operation, kind};
-    return block::OpId{std::uint64_t{session.index} << 48 | std::uint64_t{operation} << 32 | last_operation};
+  block::OpId begin(Nanos now, Session& session, std::uint16_t operation, OpKind kind,
+                    std::uint64_t request) noexcept {
+    session.operations[operation] = {now, ++last_operation, static_cast<std::uint16_t>(request >> 16), kind};
+    return id_of(session, operation);
+  }
+  block::OpId id_of(const Session& session, std::uint16_t operation) const noexcept {
+    return block::OpId{std::uint64_t{session.index} << 48 | std::uint64_t{operation} << 32 |
+                       session.operations[operation].serial};
   }
   // The session that waits for this result, and no longer does; null when there is none.
   Session* end(block::OpId id, OpKind kind) noexcept;

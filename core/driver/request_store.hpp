@@ -52,6 +52,16 @@ class RequestStore {
   std::span<const std::byte> user_header(std::uint16_t chunk) const noexcept {
     return {headers_.get() + header_at(chunk, chunks_[chunk].current), current(chunk).usr_len};
   }
+  // The same of the request of `key`, which is the chunk's user or waits; null: neither.
+  const StoredRequest* of(std::uint16_t chunk, ConKey key) const noexcept {
+    for (const StoredRequest& one : chunks_[chunk].items)
+      if (one.key == key) return &one;
+    return nullptr;
+  }
+  std::span<const std::byte> user_header(std::uint16_t chunk, const StoredRequest& request) const noexcept {
+    const auto place = static_cast<unsigned>(&request - chunks_[chunk].items.data());
+    return {headers_.get() + header_at(chunk, place), request.usr_len};
+  }
 
  private:
   struct Places {

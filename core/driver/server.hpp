@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/driver/in_flight.hpp"
 #include "core/driver/path_event.hpp"
 #include "core/driver/service_times.hpp"
 #include "core/fabric/fabric.hpp"
@@ -76,10 +77,16 @@ struct ServerPathStatus {
   // From the arrival of a request to the post of its answer. Null before the path is connected. Valid until
   // the next call of the server that is not const.
   const ServiceTimes* times = nullptr;
+  std::uint32_t connections_wanted = 0;  // of a complete path
+  std::uint32_t answers_waiting = 0;     // for room in a send queue; part of in_service
+  std::uint32_t fences_waiting = 0;      // that ask for the end of this path
+  Nanos handshake_deadline = kNever;     // connecting: closed then
+  Nanos heartbeat_deadline = kNever;     // connected: next look whether something was received
 };
 struct ServerSessionStatus {
   std::uint16_t session = 0;  // index
   bool opened = false;        // session_opened was told, or is about to be
+  bool closing = false;       // it was asked to close
   std::string name{};         // empty before the first INFO_REQ
   std::vector<ServerPathStatus> paths{};
 };
@@ -133,6 +140,9 @@ class Server {
   // Every session, those that are being opened or closed too. Allocates: for an operator, not for the IO
   // path.
   std::vector<ServerSessionStatus> sessions() const;
+  // Requests of a session that are not answered, by chunk. Allocates, likewise. The application has those of
+  // Waits::devices: what they wait for is its to say.
+  std::vector<RequestInFlight> in_flight(std::uint16_t session) const;
   // Of paths in `session`; no_such_path: there is none. A server has no reconnects of its own to reset.
   Errc reset_statistics(std::uint16_t session, unsigned path) noexcept;
   bool take_news(PathEvent&);

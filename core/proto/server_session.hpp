@@ -91,6 +91,10 @@ class ServerSession {
   // Whether the request will wait for its chunk, which another one uses; its headers then take the place of
   // those that waited before.
   bool will_park(const RequestArrived&) const noexcept;
+  // To look at: every chunk, and the fences that are not answered yet.
+  const auto& chunks() const noexcept { return state_.chunks; }
+  const auto& fences() const noexcept { return state_.fences; }
+  bool closing() const noexcept { return state_.closing; }
   const Counters& counters() const noexcept { return counters_; }
 
  private:

@@ -254,6 +254,7 @@ const std::vector<Form>& forms() {
       {"", "top", "", 0, 0, "IO of each path, again every second"},
       {"", "monitor", "", 0, 0, "events as they happen, a line each"},
       {"", "trace", "start FILE | stop | dump FILE", 1, 2, "record what happens, or write the last records"},
+      {"", "debug", "dump", 1, 1, "what every request, path and device waits for, and since when"},
       {"", "log", "LEVEL", 1, 1, "least severe message to log: trace, debug, info, warn, error"},
       {"", "daemons", "", 0, 0, "the daemons of this host that can be asked"},
       {"", "version", "", 0, 0, "of this command"},

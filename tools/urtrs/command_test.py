@@ -203,6 +203,33 @@ def test_top_shows_rates(server, client):
     assert rates[0]["read_p50_us"] > 0 and rates[0]["write_p99_us"] == 0
 
 
+def test_a_dump_says_what_requests_wait_for(urtrsd, run_folder, tmp_path):
+    """Every operation of the export takes a minute, and one is under way."""
+    server = urtrsd("--export=slow=mem:1M,delay_ms=60000")
+    if not PLUGIN.exists():
+        pytest.skip("without the nbdkit plugin")
+    client = subprocess.Popen(["nbdkit", "-U", "-", PLUGIN, f"path=127.0.0.1:{server.port}", "session=web1",
+                               "device=slow", "--run", "nbdcopy --requests=1 --request-size=65536 $uri null:"],
+                              stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        def dump():
+            return json.loads(urtrs("debug", "dump", "--json"))
+        until("a read is in storage", lambda: any(one.get("opcode") == "read" for one in dump()["requests"]))
+        one = next(one for one in dump()["requests"] if one.get("opcode") == "read")
+        assert (one["session"], one["device"], one["sector"], one["sectors"]) == ("web1", "slow", 0, 128)
+        assert (one["state"], one["path"]) == ("storage", "ip:127.0.0.1@ip:127.0.0.1")
+        assert one["waits"].startswith("in storage since ") and "delay_ms" in one["storage"]
+        session, = dump()["sessions"]
+        assert session["paths"][0]["inflight"] >= 1 and session["devices"][0]["state"] == "open"
+        text = urtrs("debug", "dump")
+        assert "session web1" in text and "in storage since" in text and "device slow open" in text
+        assert "it is dump" in urtrs("debug", "me", code=2)
+    finally:
+        for process in (client, server.process):  # neither waits for the read
+            process.kill()
+            process.wait(BOUND)
+
+
 def test_a_trace_is_recorded(server, client, tmp_path):
     trace = tmp_path / "live.rtrc"
     urtrs("trace", "start", trace)

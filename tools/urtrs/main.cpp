@@ -158,6 +158,37 @@ int trace(rpc::Client& client, const Command& command) {
   return call(client, "trace." + what, parameters, command.options);
 }
 
+// All pages as one. A server that is busy changes between two pages.
+constexpr unsigned kMostPages = 200;
+
+int debug(rpc::Client& client, const Command& command) {
+  const Options& options = command.options;
+  const bool as_json = options.format == Format::json;
+  if (command.arguments[0] != "dump")
+    return fail(
+        Mistake{fmt::format("there is no \"urtrs debug {}\"", command.arguments[0]), "it is dump", false},
+        as_json);
+  json all;
+  std::string next;
+  for (unsigned page = 0; page < kMostPages; ++page) {
+    auto answer = client.call("debug.dump", {{"from", next}});
+    if (!answer) return fail(answer.error(), as_json);
+    next = answer->value("next", "");
+    if (page == 0)
+      all = std::move(*answer);
+    else
+      for (json& one : (*answer)["requests"]) all["requests"].push_back(std::move(one));
+    if (next.empty()) break;
+  }
+  all["next"] = next;
+  if (as_json && options.fields.empty()) {
+    std::puts(all.dump(2, ' ', false, json::error_handler_t::replace).c_str());
+    return done;
+  }
+  if (options.format == Format::table) std::fputs(waits_text(all).c_str(), stdout);
+  return print(in_flight(all), options);
+}
+
 // Waits, but for a signal.
 void rest(double seconds) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
@@ -309,6 +340,7 @@ int run(const Command& command) {
   if (command.verb == "top") return top(*client, options);
   if (command.verb == "monitor") return monitor(*client, options);
   if (command.verb == "trace") return trace(*client, command);
+  if (command.verb == "debug") return debug(*client, command);
   if (command.noun == "export" && command.verb == "remove") return remove_export(*client, command);
   if (const Change* how = change_of(command)) return change(*client, command, *how);
   return look(*client, command);

@@ -183,6 +183,45 @@ Table reasons() {
   return table;
 }
 
+Table in_flight(const json& dump) {
+  Table table{"requests",
+              {{"session", "Session", "name of the session"},
+               {"path", "Path", "both ends", Kind::text, false},
+               {"connection", "Connection", "of the path", Kind::number, false},
+               {"permit", "Permit", "of the client", Kind::number},
+               {"message", "Message", "io, open, close or sess_info", Kind::text, false},
+               {"opcode", "Opcode", "of an IO"},
+               {"device", "Device", "as the client mapped it"},
+               {"sector", "Sector", "of 512 bytes", Kind::number},
+               {"sectors", "Count", "of sectors", Kind::number},
+               {"waits", "Waits", "for what, and since when"},
+               {"state", "State", "key, gate, devices, storage, open or send_queue", Kind::text, false},
+               {"since_s", "Since", "seconds in this state", Kind::number, false},
+               {"age_s", "Age", "seconds since it arrived", Kind::number, false}},
+              {}};
+  for (const json& one : dump.value("requests", json::array())) table.rows.push_back({one, {}});
+  return table;
+}
+
+std::string waits_text(const json& dump) {
+  std::string text;
+  const auto line = [&text](const std::string& one) { text += printable(one) + "\n"; };
+  for (const json& session : dump.value("sessions", json::array())) {
+    const std::string name = session.value("session", "");
+    line(fmt::format("session {}{}", name.empty() ? "without a name" : name,
+                     session.value("closing", false) ? ", closing" : ""));
+    for (const json& path : session.value("paths", json::array())) {
+      const std::string waits = path.value("waits", "");
+      line(fmt::format("  path {} {} since {:.1f} s{}{}", path.value("path", ""), path.value("state", ""),
+                       path.value("since_s", 0.0), waits.empty() ? "" : ": ", waits));
+    }
+    for (const json& device : session.value("devices", json::array()))
+      line(fmt::format("  device {} {}: {} requests", device.value("device", ""), device.value("state", ""),
+                       number(device, "inflight")));
+  }
+  return text;
+}
+
 Table statistics(const json& shown) {
   Table table{"stats",
               {{"name", "Counter", "what is counted"}, {"value", "Value", "since the start", Kind::number}},

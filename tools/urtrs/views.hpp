@@ -18,6 +18,9 @@ Table devices(const nlohmann::json& shown, const std::string& session);
 // Of core/proto/reasons.hpp.
 Table reasons();
 Table exports(const nlohmann::json& shown);
+// Of debug.dump: requests that are not answered, and lines about the sessions.
+Table in_flight(const nlohmann::json& dump);
+std::string waits_text(const nlohmann::json& dump);
 Table statistics(const nlohmann::json& shown);
 // The one row of the table whose field is `value`, as lines "name value"; empty: there is none.
 std::string show(const Table& table, const char* field, const std::string& value, const Options& options);

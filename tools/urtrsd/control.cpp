@@ -189,6 +189,13 @@ Answer export_remove(const Asked& asked) {
   return refused.empty() ? Answer(json::object()) : refuse(Code::failed, refused);
 }
 
+Answer debug_dump(const Asked& asked) {
+  json answer = asked.target.debug_dump(text_of(asked, "from"));
+  if (answer.is_null())
+    return refuse(Code::invalid_params, "\"from\" is what the page before gave as \"next\"", {}, EINVAL);
+  return answer;
+}
+
 Answer log_level(const Asked& asked) {
   const std::string level = text_of(asked, "level");
   if (!asked.target.set_log_level(level))
@@ -248,6 +255,7 @@ const std::vector<Method>& methods() {
       {"trace.stop", true, {}, trace_stop},
       {"trace.dump", true, {"file"}, trace_dump},
       {"log.level", true, {"level"}, log_level},
+      {"debug.dump", false, {"from"}, debug_dump},
       {"attribute.look", false, {"path"}, attribute_look},
       {"attribute.read", false, {"path"}, attribute_read},
       {"attribute.write", true, {"path", "text"}, attribute_write},

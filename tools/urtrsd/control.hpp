@@ -44,6 +44,9 @@ class Controlled : public attributes::ServerOperations {
   virtual std::string start_trace(const std::string& path) = 0;
   virtual std::string stop_trace() = 0;
   virtual std::string dump_trace(const std::string& path) = 0;
+  // What everything that is under way waits for. `from`: where a page begins, "" or what the one before gave
+  // as "next"; null: it is neither.
+  virtual nlohmann::json debug_dump(const std::string& from) const = 0;
   virtual bool set_log_level(const std::string& level) = 0;  // false: no such level
 };
 

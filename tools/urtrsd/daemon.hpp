@@ -106,6 +106,7 @@ class Daemon : private Controlled {
   std::string stop_trace() override;
   std::string dump_trace(const std::string& path) override;
   bool set_log_level(const std::string& level) override;
+  nlohmann::json debug_dump(const std::string& from) const override;  // daemon_debug.cpp
   // daemon_reload.cpp
   void add_export(const ExportSpec& spec, std::function<void(const std::string&)> tell) override;
   std::string remove_export(const std::string& name, bool force) override;

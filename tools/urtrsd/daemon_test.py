@@ -2,6 +2,7 @@
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import pathlib
 import re
@@ -247,6 +248,10 @@ class TestHungDisk(Case):
         self.fuse.terminate()  # unmounts
         self.fuse.wait(BOUND)
 
+    def dump(self):
+        return json.loads(subprocess.run([program("urtrs"), "debug", "dump", "--json", f"--socket={self.folder}/control"],
+                                         check=True, timeout=BOUND, capture_output=True).stdout)
+
     def client(self, server, device, script):
         client = subprocess.Popen(["nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", f"port={server.port}",
                                    f"device={device}", "--run", script], stdin=subprocess.DEVNULL)
@@ -259,13 +264,17 @@ class TestHungDisk(Case):
         copy = self.file("copy")
         opened, begin = self.file("opened"), self.file("begin")
         os.mkfifo(begin)
-        server = self.start(f"--export=slow={self.slow}", f"--export=good={good}").ready()
+        server = self.start(f"--export=slow={self.slow}", f"--export=good={good}",
+                            f"--control={self.folder}/control").ready()
         hangs = self.client(server, "slow", f"touch {opened}; cat {begin}; nbdcopy --requests=64 $uri null: & "
                             f"nbdcopy --flush {data} $uri && wait $!")
         until("the slow device is open", opened.exists)
         self.fuse.send_signal(signal.SIGSTOP)
         begin.write_text("go")
         opens = self.client(server, "slow", "true")
+        until("the dump names a read that hangs", lambda: any(
+            one.get("opcode") == "read" and one["state"] == "storage" and one["device"] == "slow" and
+            one["storage"] == "the kernel works on it" for one in self.dump()["requests"]))
         writes = self.client(server, "good", f"nbdcopy --flush {data} $uri && nbdcopy $uri {copy}")
         assert writes.wait(BOUND) == 0
         assert copy.read_bytes() == data.read_bytes()

@@ -237,6 +237,19 @@ std::byte* StorageEngine::zeroes() noexcept {
   return zero_bytes.data();
 }
 
+std::vector<std::pair<std::uint64_t, const char*>> StorageEngine::what_they_wait_for() const {
+  static constexpr const char* kWords[] = {"waits for operations of the same device to end",
+                                           "waits for delay_ms of its export", "the kernel works on it",
+                                           "its turn of copying memory", "done, is about to be answered"};
+  std::vector<std::pair<std::uint64_t, const char*>> all;
+  for (std::uint32_t i = 0; i < room_; ++i) {
+    const Slot& slot = slot_at(i);
+    if (slot.op.target != nullptr)
+      all.emplace_back(slot.op.cookie, kWords[static_cast<std::size_t>(slot.phase)]);
+  }
+  return all;
+}
+
 void StorageEngine::append(List& list, std::uint32_t index) noexcept {
   slot_at(index).next = kNone;
   (list.empty() ? list.first : slot_at(list.last).next) = index;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 #include "tools/urtrsd/export.hpp"
@@ -103,6 +104,8 @@ class StorageEngine {
   int fd() const noexcept { return options_.pollable ? ring_.ring_fd : -1; }
   std::uint32_t in_flight() const noexcept { return in_flight_; }  // accepted and not yet reported
   std::uint32_t depth() const noexcept { return options_.depth; }
+  // What each operation that is not reported waits for, in words, by cookie. Allocates: for an operator.
+  std::vector<std::pair<std::uint64_t, const char*>> what_they_wait_for() const;
 
  private:
   enum class Phase : std::uint8_t { waiting, delayed, kernel, execute, report };

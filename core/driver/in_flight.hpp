@@ -1,0 +1,54 @@
+// Requests that a server has not answered yet, to look at: what each waits for, and since when.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/base/direction.hpp"
+#include "core/proto/ids.hpp"
+
+namespace rtrs {
+
+struct RequestInFlight {
+  enum class Waits : std::uint8_t {
+    key,         // the key of its chunk is being taken back
+    gate,        // an older request uses its chunk
+    devices,     // the device machine holds it: for another operation of the device, or for its size
+    storage,     // StartStorage was handed out
+    open,        // OpenExport was handed out
+    send_queue,  // its answer waits for room in the send queue
+  };
+  std::uint16_t session = 0;  // index
+  std::uint16_t chunk = 0;    // the client's permit
+  std::uint16_t con = 0;
+  unsigned path = 0;  // index
+  Waits waits = Waits::devices;
+  Direction direction = Direction::read;
+  std::uint32_t data_len = 0;  // bytes
+  Nanos arrived = 0;
+  Nanos since = 0;              // that it waits for this; of `storage` and `open` exactly, else as `arrived`
+  std::uint64_t operation = 0;  // of `storage` and `open`: the block::OpId
+  // As the client sent it. Valid until the next call of the server that is not const.
+  std::span<const std::byte> user_header{};
+};
+
+constexpr const char* to_string(RequestInFlight::Waits waits) noexcept {
+  using Waits = RequestInFlight::Waits;
+  switch (waits) {
+    case Waits::key:
+      return "key";
+    case Waits::gate:
+      return "gate";
+    case Waits::devices:
+      return "devices";
+    case Waits::storage:
+      return "storage";
+    case Waits::open:
+      return "open";
+    case Waits::send_queue:
+      return "send_queue";
+  }
+  return "unknown";
+}
+
+}  // namespace rtrs

@@ -1,0 +1,57 @@
+// What everything that is under way in the daemon waits for.
+#include <map>
+
+#include "tools/urtrsd/daemon.hpp"
+#include "tools/urtrsd/debug_json.hpp"
+
+namespace rtrs::daemon {
+
+namespace {
+
+constexpr std::size_t kPage = 500;  // requests
+
+// The name under which the client mapped the device of an IO; empty: it is none, or its device is unknown.
+std::string device_of(const RequestInFlight& request, const rnbd::ServerDevices* devices) {
+  const auto io = wire::rnbd::parse_io(request.user_header);
+  if (!io || devices == nullptr) return {};
+  for (const rnbd::ServerDevices::Device& device : *devices)
+    if (device.state != rnbd::ServerDevices::DeviceState::vacant && device.id == io.value.device_id)
+      return std::string(device.name.view());
+  return {};
+}
+
+}  // namespace
+
+nlohmann::json Daemon::debug_dump(const std::string& from) const {
+  const auto begin = parse_place(from);
+  if (!begin) return nullptr;
+  const Nanos time = now();
+  nlohmann::json answer{{"requests", nlohmann::json::array()}, {"next", ""}};
+  std::map<std::uint64_t, const char*> storage;
+  for (const auto& [cookie, words] : engine_->what_they_wait_for()) storage.emplace(cookie, words);
+  if (from.empty()) {
+    answer["sessions"] = nlohmann::json::array();
+    answer["storage_operations"] = storage.size();
+    answer["opening_or_closing"] = jobs_.unfinished();
+  }
+  for (const ServerSessionStatus& session : server_.transport().sessions()) {
+    const rnbd::ServerDevices* devices = server_.devices(session.session);
+    if (from.empty()) answer["sessions"].push_back(waits_of(session, devices, time));
+    if (session.session < begin->session || !answer["next"].get_ref<const std::string&>().empty()) continue;
+    for (const RequestInFlight& request : server_.in_flight(session.session)) {
+      const DumpPlace place{session.session, request.chunk};
+      if (place < *begin) continue;
+      if (answer["requests"].size() >= kPage) {
+        answer["next"] = to_text(place);
+        break;
+      }
+      const auto found = storage.find(request.operation);
+      const bool known = request.waits == RequestInFlight::Waits::storage && found != storage.end();
+      answer["requests"].push_back(
+          to_json(request, session, device_of(request, devices), known ? found->second : "", time));
+    }
+  }
+  return answer;
+}
+
+}  // namespace rtrs::daemon
