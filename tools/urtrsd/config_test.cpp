@@ -145,6 +145,7 @@ trace_size_mb = 64
 trace_files = 2
 trace_dump = "/tmp/d"
 log_level = "debug"
+log_format = "json"
 poll_us = 100
 busy_poll = true
 [heartbeat]
@@ -185,6 +186,7 @@ TEST(ConfigFile, EverySettingIsRead) {
   expected.trace_files = 2;
   expected.trace_dump = "/tmp/d";
   expected.log_level = "debug";
+  expected.log_format = "json";
   expected.poll_us = 100;
   expected.busy_poll = true;
   expected.heartbeat_interval_ms = 100;

@@ -76,6 +76,9 @@ std::vector<Setting> make_administration() {
   return {
       {"log_level", "log-level", "least severe message to log",
        TextRule{&C::log_level, {"trace", "debug", "info", "warn", "error"}}},
+      {"log_format", "log-format",
+       "json: each line of the log is an object, with the fields of management.md",
+       TextRule{&C::log_format, {"text", "json"}}},
       {"control", "control",
        "socket on which the command urtrs reaches urtrsd; auto: urtrsd-PID.sock in the run-time folder; "
        "empty: none",

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <new>
 #include <random>
@@ -47,6 +48,12 @@ ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fab
 // Of "CLIENT > SERVER".
 std::string_view client_of(std::string_view ends) {
   return ends.substr(0, ends.find(' '));
+}
+
+// "SRC@DST" of it.
+std::string path_of(std::string_view ends) {
+  const attributes::PathEnds path = attributes::path_ends(ends);
+  return path.source + "@" + path.destination;
 }
 
 std::uint64_t descriptor_limit() {
@@ -202,6 +209,7 @@ void Daemon::begin_shutdown(const char* why) {
 void Daemon::log_refused(const PathEvent& news) {
   const ReasonText& why = text_of(news.reason);
   log_.write(LogKind::refused_connect, spdlog::level::warn,
+             LogFields{{}, path_of(news.peer), why.code, news.refusal},
              "refused a connect request: peer={} reason={} errno={}: {}; {}", client_of(news.peer), why.code,
              news.refusal, why.sentence, why.hint);
 }
@@ -210,17 +218,19 @@ void Daemon::log_path(const PathEvent& news) {
   const std::string& name = news.session_name;
   const bool down = news.path.state == PathState::closing || news.path.state == PathState::draining;
   const LogKind kind = name.empty() ? LogKind::stranger_path : down ? LogKind::path_down : LogKind::path_up;
-  const attributes::PathEnds ends = attributes::path_ends(news.peer);
-  std::string line = fmt::format("session={} name={} path={}@{} index={} peer={} state={}", news.session,
-                                 in_quotes(name), ends.source, ends.destination, news.path.path % kMaxPaths,
-                                 client_of(news.peer), to_string(news.path.state));
   const ReasonText& why = text_of(news.path.reason);
   const bool mend = why.kind == ReasonKind::refused || why.kind == ReasonKind::broken;
-  if (news.path.reason != Reason::none)
-    line += fmt::format(" reason={} errno={}: {}{}{}", why.code,
-                        news.path.peer_errno != 0 ? news.path.peer_errno : why.linux_errno, why.sentence,
-                        mend ? "; " : "", mend ? why.hint : "");
-  log_.write(kind, mend ? spdlog::level::warn : spdlog::level::info, "{}", line);
+  LogFields fields{name, path_of(news.peer), {}, 0};
+  std::string end;
+  if (news.path.reason != Reason::none) {
+    fields.reason = why.code;
+    fields.error = news.path.peer_errno != 0 ? news.path.peer_errno : why.linux_errno;
+    end = fmt::format(" reason={} errno={}: {}{}{}", why.code, fields.error, why.sentence, mend ? "; " : "",
+                      mend ? why.hint : "");
+  }
+  log_.write(kind, mend ? spdlog::level::warn : spdlog::level::info, fields,
+             "session={} name={} path={} index={} peer={} state={}{}", news.session, in_quotes(name),
+             fields.path, news.path.path % kMaxPaths, client_of(news.peer), to_string(news.path.state), end);
 }
 
 void Daemon::report_news() {
@@ -246,16 +256,17 @@ void Daemon::perform(const block::SessionOpened& action) {
   try {
     if (sessions_.size() <= action.session) sessions_.resize(action.session + 1U);
     engine_->reserve((open_sessions_ + 1) * config_.sess_queue_depth);
+    const std::string peer = server_.transport().peer(action.session);
     sessions_[action.session] = std::make_unique<Session>(
-        Session{std::string(action.name), std::string(client_of(server_.transport().peer(action.session))),
-                action.serial});
+        Session{std::string(action.name), std::string(client_of(peer)), path_of(peer), action.serial});
   } catch (const std::bad_alloc&) {
     no_memory_for(action.session, action.name);
     return server_.close_session(*fabric_, asio::steady_now(), action.session);
   }
   ++open_sessions_;
   service_.status(service_status());
-  log_.write(LogKind::session, spdlog::level::info, "{} opened", who(action.session));
+  log_.write(LogKind::session, spdlog::level::info, fields_of(action.session), "{} opened",
+             who(action.session));
 }
 
 void Daemon::perform(const block::SessionRefused& action) {
@@ -263,17 +274,19 @@ void Daemon::perform(const block::SessionRefused& action) {
 }
 
 void Daemon::no_memory_for(std::uint16_t session, std::string_view name) {
-  log_.write(LogKind::session, spdlog::level::err, "session={} name={} peer={} is closed: no memory for it",
-             session, in_quotes(std::string(name)), client_of(server_.transport().peer(session)));
+  log_.write(LogKind::session, spdlog::level::err, LogFields{std::string(name), {}, {}, ENOMEM},
+             "session={} name={} peer={} is closed: no memory for it", session, in_quotes(std::string(name)),
+             client_of(server_.transport().peer(session)));
 }
 
 void Daemon::perform(const block::SessionClosed& action) {
   if (action.session >= sessions_.size() || sessions_[action.session] == nullptr) return;
   if (action.unknown_flags != 0)
-    log_.write(LogKind::session, spdlog::level::warn,
+    log_.write(LogKind::session, spdlog::level::warn, fields_of(action.session),
                "{} sent {} IOs with flags that urtrsd does not know; they were served without",
                who(action.session), action.unknown_flags);
-  log_.write(LogKind::session, spdlog::level::info, "{} closed", who(action.session));
+  log_.write(LogKind::session, spdlog::level::info, fields_of(action.session), "{} closed",
+             who(action.session));
   sessions_[action.session].reset();
   --open_sessions_;
   if (!stopping_) service_.status(service_status());
@@ -286,6 +299,10 @@ std::string Daemon::service_status() const {
 std::string Daemon::who(std::uint16_t session) const {
   const Session& asked = *sessions_[session];
   return fmt::format("session={} name={} peer={}", session, in_quotes(asked.name), asked.peer);
+}
+
+LogFields Daemon::fields_of(std::uint16_t session, int error) const {
+  return {sessions_[session]->name, sessions_[session]->path, {}, error};
 }
 
 void Daemon::perform(const block::StartStorage& action) {

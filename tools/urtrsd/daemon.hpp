@@ -47,6 +47,7 @@ class Daemon : private Controlled {
   struct Session {
     std::string name;
     std::string peer;          // client's address of the path that opened it
+    std::string path;          // SRC@DST of that path
     std::uint64_t serial = 0;  // never used again, unlike the index
   };
   struct Device {
@@ -65,6 +66,7 @@ class Daemon : private Controlled {
   void perform(const block::SessionClosed&);
   void no_memory_for(std::uint16_t session, std::string_view name);
   std::string who(std::uint16_t session) const;  // for a line of the log
+  LogFields fields_of(std::uint16_t session, int error = 0) const;
   // daemon_devices.cpp
   void opened(const block::OpenExport& asked, const std::string& name, AccessMode mode,
               tl::expected<OpenedDevice, OpenError> found);

@@ -48,8 +48,8 @@ void Daemon::opened(const block::OpenExport& asked, const std::string& name, Acc
   else
     admitted = tl::unexpected(found.error());
   if (!admitted) {
-    log_.write(LogKind::refused_open, spdlog::level::warn, "{} open {} refused: {}", who(asked.session),
-               in_quotes(name), admitted.error().sentence);
+    log_.write(LogKind::refused_open, spdlog::level::warn, fields_of(asked.session, admitted.error().error),
+               "{} open {} refused: {}", who(asked.session), in_quotes(name), admitted.error().sentence);
     answer.error = admitted.error().error;  // ENOENT and EPERM mean something to the client: not translated
     if (found) close(asker.serial, std::move(*found));
   } else {
@@ -75,8 +75,8 @@ block::ExportOpened Daemon::keep(const block::OpenExport& asked, AccessMode mode
   answer.export_id = same == devices_.end() ? next_export_++ : same->second.export_id;
   for (const std::string& warning : device.warnings()) spdlog::warn("{}", warning);
   if (!opened.lock.warning().empty()) spdlog::warn("{}", opened.lock.warning());
-  log_.write(LogKind::device, spdlog::level::info, "{} opened {} {} ({} bytes)", who(asked.session),
-             in_quotes(opened.name), to_string(mode), device.size_bytes());
+  log_.write(LogKind::device, spdlog::level::info, fields_of(asked.session), "{} opened {} {} ({} bytes)",
+             who(asked.session), in_quotes(opened.name), to_string(mode), device.size_bytes());
   devices_.emplace(answer.handle, Device{std::move(opened), answer.export_id});
   return answer;
 }
@@ -84,8 +84,8 @@ block::ExportOpened Daemon::keep(const block::OpenExport& asked, AccessMode mode
 void Daemon::perform(const block::CloseExport& action) {
   const auto found = devices_.find(action.handle);
   OpenedDevice& opened = found->second.opened;
-  log_.write(LogKind::device, spdlog::level::info, "{} closed {}", who(action.session),
-             in_quotes(opened.name));
+  log_.write(LogKind::device, spdlog::level::info, fields_of(action.session), "{} closed {}",
+             who(action.session), in_quotes(opened.name));
   engine_->leave(*opened.device);
   close(sessions_[action.session]->serial, std::move(opened));
   devices_.erase(found);
@@ -93,11 +93,12 @@ void Daemon::perform(const block::CloseExport& action) {
 
 void Daemon::perform(const block::CacheDamaged& action) {
   const OpenedDevice& damaged = devices_.at(action.handle).opened;
-  spdlog::error(
-      "{} making {} durable failed: {}; what was written to it since the last flush may be lost, and "
-      "its "
-      "flushes fail in every session until it is closed and opened again",
+  const std::string text = fmt::format(
+      "{} making {} durable failed: {}; what was written to it since the last flush may be lost, and its "
+      "flushes "
+      "fail in every session until it is closed and opened again",
       who(action.session), in_quotes(damaged.name), errno_text(action.error));
+  spdlog::error("{}", with_fields(text, fields_of(action.session, action.error)));
   catalog_->on_failed_sync(damaged.device->id());
 }
 
@@ -110,9 +111,10 @@ void Daemon::tell_failure(const StorageResult& done) {
   const std::string device = of == devices_.end() ? "?" : in_quotes(of->second.opened.name);
   const std::uint16_t session = block::session_of(block::OpId{done.cookie});
   const int error = done.cause != 0 ? done.cause : done.error;
-  log_.write(LogKind::failed_io, spdlog::level::err, "{} {} {} offset={} length={} {}: {} ({})", who(session),
-             to_string(done.opcode), device, done.sector * kSectorBytes, done.bytes,
-             done.cause != 0 ? "failed" : "refused", errno_text(error), error);
+  log_.write(LogKind::failed_io, spdlog::level::err, fields_of(session, error),
+             "{} {} {} offset={} length={} {}: {} ({})", who(session), to_string(done.opcode), device,
+             done.sector * kSectorBytes, done.bytes, done.cause != 0 ? "failed" : "refused",
+             errno_text(error), error);
 }
 
 // The device is not closed before the answer, because its operation is under way.
@@ -125,8 +127,9 @@ void Daemon::perform(const block::MeasureExport& action) {
       const std::uint64_t before = device->size_bytes();
       device->resize(size);
       if (device->size_bytes() != before)
-        log_.write(LogKind::device, spdlog::level::info, "{} the size of {} changed from {} to {} bytes",
-                   who(action.session), in_quotes(name), before, device->size_bytes());
+        log_.write(LogKind::device, spdlog::level::info, fields_of(action.session),
+                   "{} the size of {} changed from {} to {} bytes", who(action.session), in_quotes(name),
+                   before, device->size_bytes());
       server_.export_measured(*fabric_, asio::steady_now(), action.id, device->sectors());
       pump_.step_soon();
     };

@@ -45,6 +45,35 @@ class Case:
 
 
 class TestDaemon(Case):
+    def test_a_log_in_json_is_an_object_a_line(self):
+        server = self.start("--export=a=mem:1M", "--log-format=json").logged('"message":"ready"')
+        client = wire_client.Client(server.port, 'we"b')
+        assert client.open("nothing")[0] == errno.ENOENT
+        client.close()
+        server.logged('"state=closing|"reason":"peer_closed"')
+        assert server.end() == 0
+        lines = [json.loads(line) for line in server.text().splitlines()]
+        assert all({"time", "level", "message"} <= line.keys() for line in lines)
+        refused = next(line for line in lines if "nothing" in line["message"])
+        assert (refused["session"], refused["errno"], refused["level"]) == ('we"b', errno.ENOENT, "warning")
+        lost = next(line for line in lines if line.get("reason") == "peer_closed")
+        assert (lost["session"], lost["path"], lost["errno"]) == ('we"b', "ip:127.0.0.1@ip:127.0.0.1", errno.ECONNRESET)
+
+    def test_the_journal_gets_priorities(self):
+        log = self.folder / "journal"
+        with log.open("wb") as sink:
+            numbers = os.fstat(sink.fileno())
+            environment = dict(os.environ, JOURNAL_STREAM=f"{numbers.st_dev}:{numbers.st_ino}")
+            process = subprocess.Popen([URTRSD, "--export=a=mem:1M", f"--port={free_port()}", "--listen=0.0.0.0"],
+                                       stderr=sink, env=environment)
+        self.ends.callback(process.kill)
+        until("it is ready", lambda: b" ready\n" in log.read_bytes() or process.poll() is not None)
+        process.terminate()
+        assert process.wait(BOUND) == 0
+        lines = log.read_text().splitlines()
+        assert all(re.match("<[0-7]>", line) for line in lines), lines
+        assert any(line.startswith("<4>") and "0.0.0.0" in line for line in lines)
+
     def test_keys_live_on_where_a_fresh_one_protects_nothing(self):
         # Over provider tcp a write in progress lands after its key died.
         self.start("--export=a=mem:1M").ready().logged("always_invalidate is off")

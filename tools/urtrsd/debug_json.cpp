@@ -15,7 +15,7 @@ using wire::rnbd::MsgType;
 
 namespace {
 
-double seconds_of(Nanos time) {
+double in_seconds(Nanos time) {
   return static_cast<double>(time) / 1e9;
 }
 Nanos since(Nanos then, Nanos now) {
@@ -51,7 +51,7 @@ const char* message_name(wire::Bytes header) {
 
 std::string words_of(const RequestInFlight& request, const std::string& storage, Nanos now) {
   using Waits = RequestInFlight::Waits;
-  const std::string time = fmt::format(" since {:.1f} s", seconds_of(since(request.since, now)));
+  const std::string time = fmt::format(" since {:.1f} s", in_seconds(since(request.since, now)));
   switch (request.waits) {
     case Waits::key:
       return "waits for its key to be taken back" + time;
@@ -76,7 +76,7 @@ std::string words_of(const ServerPathStatus& path, Nanos now) {
     case PathState::connecting:
       return fmt::format("{} of {} connections are there; closed in {:.1f} s unless the client completes it",
                          path.connections, path.connections_wanted,
-                         seconds_of(since(now, path.handshake_deadline)));
+                         in_seconds(since(now, path.handshake_deadline)));
     case PathState::connected:
       return path.in_service == 0 ? std::string()
                                   : fmt::format(
@@ -133,8 +133,8 @@ json to_json(const RequestInFlight& request, const ServerSessionStatus& session,
            {"direction", request.direction == Direction::read ? "read" : "write"},
            {"message", message_name(request.user_header)},
            {"state", rtrs::to_string(request.waits)},
-           {"since_s", seconds_of(since(request.since, now))},
-           {"age_s", seconds_of(since(request.arrived, now))},
+           {"since_s", in_seconds(since(request.since, now))},
+           {"age_s", in_seconds(since(request.arrived, now))},
            {"waits", words_of(request, storage, now)}};
   if (!storage.empty()) one["storage"] = storage;
   if (!device.empty()) one["device"] = device;
@@ -151,7 +151,7 @@ json waits_of(const ServerSessionStatus& session, const rnbd::ServerDevices* dev
   for (const ServerPathStatus& path : session.paths) {
     json one{{"path", path_name(session, path.path)},
              {"state", rtrs::to_string(path.state)},
-             {"since_s", seconds_of(since(path.since, now))},
+             {"since_s", in_seconds(since(path.since, now))},
              {"connections", path.connections},
              {"connections_wanted", path.connections_wanted},
              {"inflight", path.in_service},
@@ -159,7 +159,7 @@ json waits_of(const ServerSessionStatus& session, const rnbd::ServerDevices* dev
              {"fences_waiting", path.fences_waiting},
              {"waits", words_of(path, now)}};
     if (path.heartbeat_deadline != kNever)
-      one["heartbeat_in_s"] = seconds_of(since(now, path.heartbeat_deadline));
+      one["heartbeat_in_s"] = in_seconds(since(now, path.heartbeat_deadline));
     if (path.reason != Reason::none) one["reason"] = rtrs::to_string(path.reason);
     paths.push_back(std::move(one));
   }

@@ -4,6 +4,7 @@
 #include <spdlog/async.h>
 #include <spdlog/details/null_mutex.h>
 #include <spdlog/sinks/base_sink.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -39,26 +40,42 @@ void write_all(std::string_view text) {
 class StderrSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
   // `pool`: whose thread comes here, and which therefore outlives each call.
-  explicit StderrSink(spdlog::details::thread_pool* pool) : pool_(pool) {}
+  StderrSink(spdlog::details::thread_pool* pool, LogFormat format, bool journal)
+      : pool_(pool), format_(format), journal_(journal) {}
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
-    spdlog::memory_buf_t line;
-    formatter_->format(message, line);
-    write_all({line.data(), line.size()});
+    write_line(message);
     const std::size_t dropped = pool_->overrun_counter();
     if (dropped == told_) return;
     const std::string text = fmt::format(
         "{} lines of this log were dropped, because standard error was not read", dropped - told_);
     told_ = dropped;
-    line.clear();
-    formatter_->format({spdlog::source_loc{}, message.logger_name, spdlog::level::warn, text}, line);
-    write_all({line.data(), line.size()});
+    write_line({spdlog::source_loc{}, message.logger_name, spdlog::level::warn, text});
   }
   void flush_() override {}
 
  private:
+  void write_line(spdlog::details::log_msg message) {
+    const auto name = spdlog::level::to_string_view(message.level);
+    const std::string_view level(name.data(), name.size());
+    const std::string_view payload(message.payload.data(), message.payload.size());
+    std::string line(journal_ ? priority_of(level) : std::string_view());
+    if (format_ == LogFormat::as_json) {
+      line += json_line(message.time, level, payload) + "\n";
+    } else {
+      const std::string_view text = parts_of(payload).text;
+      message.payload = {text.data(), text.size()};
+      spdlog::memory_buf_t formatted;
+      formatter_->format(message, formatted);
+      line.append(formatted.data(), formatted.size());
+    }
+    write_all(line);
+  }
+
   spdlog::details::thread_pool* pool_;
+  LogFormat format_;
+  bool journal_;  // that reads standard error
   std::size_t told_ = 0;
 };
 
@@ -86,6 +103,13 @@ const char* lines_of(LogKind kind) {
   return "lines";
 }
 
+bool journal_reads_it() {
+  const char* const stream = std::getenv("JOURNAL_STREAM");
+  struct stat file {};
+  return stream != nullptr && ::fstat(STDERR_FILENO, &file) == 0 &&
+         is_journal(stream, file.st_dev, file.st_ino);
+}
+
 }  // namespace
 
 void LimitedLog::tell() {
@@ -99,11 +123,11 @@ bool LimitedLog::allow(LogKind kind) {
   return limiter_.allow(static_cast<std::size_t>(kind), asio::steady_now());
 }
 
-void set_up_log(const std::string& level) {
+void set_up_log(const std::string& level, LogFormat format) {
   spdlog::init_thread_pool(kQueuedLines, 1);
   spdlog::set_default_logger(std::make_shared<spdlog::async_logger>(
-      "urtrsd", std::make_shared<StderrSink>(spdlog::thread_pool().get()), spdlog::thread_pool(),
-      spdlog::async_overflow_policy::overrun_oldest));
+      "urtrsd", std::make_shared<StderrSink>(spdlog::thread_pool().get(), format, journal_reads_it()),
+      spdlog::thread_pool(), spdlog::async_overflow_policy::overrun_oldest));
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
   spdlog::set_level(spdlog::level::from_str(level));
 }

@@ -10,6 +10,7 @@
 
 #include "core/proto/ids.hpp"
 #include "tools/urtrsd/log_limiter.hpp"
+#include "tools/urtrsd/log_line.hpp"
 
 namespace rtrs::daemon {
 
@@ -35,6 +36,14 @@ class LimitedLog {
     if (spdlog::should_log(level) && allow(kind))
       spdlog::log(level, format, std::forward<Arguments>(arguments)...);
   }
+  // The same with what the line is about, for programs.
+  template <class... Arguments>
+  void write(LogKind kind, spdlog::level::level_enum level, const LogFields& fields,
+             spdlog::format_string_t<Arguments...> format, Arguments&&... arguments) {
+    if (spdlog::should_log(level) && allow(kind))
+      spdlog::log(level, "{}",
+                  with_fields(fmt::format(format, std::forward<Arguments>(arguments)...), fields));
+  }
   // Tells what was left out in windows that have ended.
   void tell();
   // When tell() has something; kNever: not yet known.
@@ -45,7 +54,8 @@ class LimitedLog {
   LogLimiter limiter_{static_cast<std::size_t>(LogKind::count)};
 };
 
-void set_up_log(const std::string& level);
+// Each line begins with its priority where standard error is the journal of systemd ($JOURNAL_STREAM).
+void set_up_log(const std::string& level, LogFormat format);
 // Writes what is queued. When standard error takes nothing for 2 s, gives up and leaves the process with
 // `exit_code`, because the thread of the log cannot be ended then.
 void finish_log(int exit_code);

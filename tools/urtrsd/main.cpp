@@ -98,7 +98,7 @@ int main(int argc, char** argv) {
   std::fputs(line.output.c_str(), stdout);
   std::fputs(line.errors.c_str(), stderr);
   if (!line.run) return line.exit_code;
-  set_up_log(line.run->log_level);
+  set_up_log(line.run->log_level, line.run->log_format == "json" ? LogFormat::as_json : LogFormat::as_text);
   int code = 1;
   try {
     code = serve(arguments, *line.run, service);

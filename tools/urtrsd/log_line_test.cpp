@@ -1,0 +1,62 @@
+#include "tools/urtrsd/log_line.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace rtrs::daemon {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::system_clock;
+
+std::string line_of(std::string_view payload) {
+  return json_line(Clock::time_point(milliseconds(1'700'000'000'042)), "warning", payload);
+}
+
+TEST(LogLine, FieldsAreMembersAndTheTextStaysAsItIs) {
+  const std::string payload =
+      with_fields("a path is lost", {"web1", "ip:10.0.0.1@ip:10.0.0.2", "heartbeat_lost", 110});
+  EXPECT_EQ(parts_of(payload).text, "a path is lost");
+  EXPECT_EQ(line_of(payload),
+            R"({"time":"2023-11-14T22:13:20.042Z","level":"warning","message":"a path is lost",)"
+            R"("session":"web1","path":"ip:10.0.0.1@ip:10.0.0.2","reason":"heartbeat_lost","errno":110})");
+}
+
+TEST(LogLine, FieldsThatThereAreNotAreLeftOut) {
+  EXPECT_EQ(with_fields("ready", {}), "ready");
+  EXPECT_EQ(line_of("ready"), R"({"time":"2023-11-14T22:13:20.042Z","level":"warning","message":"ready"})");
+  EXPECT_EQ(nlohmann::json::parse(line_of(with_fields("x", {.error = 5}))).size(), 4U);
+}
+
+TEST(LogLine, WhatAPeerNamesStaysInItsMember) {
+  for (const std::string& name : {std::string("\"},\n{"), std::string("a\0b", 3), std::string("\xff\xfe")}) {
+    const std::string line = line_of(with_fields("session " + name, {.session = name}));
+    EXPECT_EQ(line.find('\n'), std::string::npos);
+    const nlohmann::json read = nlohmann::json::parse(line);
+    EXPECT_EQ(read.size(), 4U) << line;
+    EXPECT_EQ(read["level"], "warning");
+  }
+}
+
+TEST(LogLine, ATextThatHasAZeroByteWithoutFieldsIsNoBrokenLine) {
+  const nlohmann::json read = nlohmann::json::parse(line_of(std::string_view("a\0{", 3)));
+  EXPECT_EQ(read["message"], "a");
+  EXPECT_EQ(read.size(), 3U);
+}
+
+TEST(LogLine, PrioritiesAreThoseOfSyslog) {
+  EXPECT_EQ(priority_of("error"), "<3>");
+  EXPECT_EQ(priority_of("warning"), "<4>");
+  EXPECT_EQ(priority_of("info"), "<6>");
+  EXPECT_EQ(priority_of("trace"), "<7>");
+}
+
+TEST(LogLine, TheJournalIsTheFileThatItsVariableNames) {
+  EXPECT_TRUE(is_journal("9:4711", 9, 4711));
+  for (const char* other : {"", "9", "9:", "9:471", "9:47110", "8:4711", "09:4711"})
+    EXPECT_FALSE(is_journal(other, 9, 4711)) << other;
+}
+
+}  // namespace
+}  // namespace rtrs::daemon
