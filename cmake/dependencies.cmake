@@ -52,6 +52,9 @@ urtrs_feature(LIBNBD RESULT LIBNBD PACKAGE libnbd-dev PKG libnbd
   GIVES "urtrsd: exports that NBD servers hold")
 urtrs_feature(FUSE RESULT FUSE PACKAGE libfuse3-dev PKG fuse3
   GIVES "urtrs-fs: the attributes of urtrsd as files")
+list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})
+urtrs_feature(SDT RESULT SDT PACKAGE systemtap-sdt-dev FIND SDT
+  GIVES "static probes for bpftrace and perf")
 urtrs_feature(VERBS RESULT VERBS PACKAGE "libibverbs-dev librdmacm-dev" PKG libibverbs librdmacm
   GIVES "backends/verbs: RDMA hardware, the kernel peer")
 urtrs_feature(BENCHMARK RESULT benchmark PACKAGE libbenchmark-dev FIND benchmark

@@ -5,6 +5,8 @@
 
 #include "core/base/assert.hpp"
 #include "core/driver/block_server_impl.hpp"
+#include "core/driver/probes.hpp"
+#include "core/wire/rnbd_messages.hpp"
 
 namespace rtrs {
 
@@ -12,6 +14,18 @@ static_assert(rnbd::kMaxServerOperations >= kMaxPermits,
               "a session never has more requests than its devices can name");
 
 namespace {
+
+// Messages that are no IO, under the names of Linux.
+void trace_message(const ServerEvent& event) {
+  const auto type = wire::rnbd::message_type(event.user_header);
+  if (!type) return;
+  if (type.value == wire::rnbd::MsgType::sess_info)
+    RTRS_PROBE(rnbd_srv, process_msg_sess_info, event.session, event.id.chunk);
+  else if (type.value == wire::rnbd::MsgType::open)
+    RTRS_PROBE(rnbd_srv, process_msg_open, event.session, event.id.chunk);
+  else if (type.value == wire::rnbd::MsgType::close)
+    RTRS_PROBE(rnbd_srv, process_msg_close, event.session, event.id.chunk);
+}
 
 std::uint64_t pack(const RequestId& id) noexcept {
   return std::uint64_t{id.session} << 32 | std::uint64_t{id.chunk} << 16 | id.serial;
@@ -93,6 +107,7 @@ void BlockServer::Impl::open_session(Fabric& fabric, Nanos now, const ServerEven
     refused.name = event.name;
     return server.close_session(fabric, now, event.session);
   }
+  RTRS_PROBE(rnbd_srv, create_sess, event.session, event.name.data());
   generation = (generation + 1) % rnbd::kMaxGenerations;
   auto& opened = emit<block::SessionOpened>();
   opened.session = event.session;
@@ -111,6 +126,7 @@ void BlockServer::Impl::begin_record(Nanos now, const Session& session) {
 void BlockServer::Impl::close_session(Fabric& fabric, Nanos now, std::uint16_t index) {
   Session* session = find(index);
   if (session == nullptr) return;  // it was refused
+  RTRS_PROBE(rnbd_srv, destroy_sess, index);
   feed(fabric, now, *session, rnbd::SessionClosed{});
   RTRS_ASSERT(session->drained);
   auto& closed = emit<block::SessionClosed>();
@@ -126,6 +142,9 @@ void BlockServer::Impl::handle_request(Fabric& fabric, Nanos now, const ServerEv
   Session* session = find(event.session);
   if (session == nullptr) return server.respond(fabric, now, event.id, wire::linux_errno::kEnomem);
   session->requests[event.id.chunk] = {event.id, event.data};
+  RTRS_PROBE(rnbd_srv, process_rdma, event.session, event.id.chunk, event.direction, event.data.size());
+  if (event.user_header.size() != wire::rnbd::kIoBytes) [[unlikely]]
+    trace_message(event);
   rnbd::DeviceRequest input;
   input.request = pack(event.id);
   input.direction = event.direction;

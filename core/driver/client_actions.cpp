@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "core/driver/client_impl.hpp"
+#include "core/driver/probes.hpp"
+#include "core/proto/reasons.hpp"
 
 namespace rtrs {
 
@@ -163,6 +165,16 @@ void Client::Impl::control(Fabric& fabric, Nanos now, const Disconnect& action) 
 }
 
 namespace {
+// Under the names of what Linux does at these changes.
+void trace_change(const char* session, const PathChanged& change, bool ever_connected) {
+  if (change.state == PathState::connecting && (ever_connected || change.attempt != 0))
+    RTRS_PROBE(rtrs_clt, rtrs_clt_reconnect_work, session, change.path, change.attempt);
+  else if (change.state == PathState::draining && text_of(change.reason).kind != ReasonKind::wanted)
+    RTRS_PROBE(rtrs_clt, rtrs_rdma_error_recovery, session, change.path, to_string(change.reason));
+  else if (change.state == PathState::closing)
+    RTRS_PROBE(rtrs_clt, rtrs_clt_close_conns, session, change.path, to_string(change.reason));
+}
+
 WorkRequest message(ConKey key, std::uint64_t cookie, std::span<const std::byte> bytes) {
   WorkRequest work;
   work.key = key;
@@ -191,6 +203,7 @@ void Client::Impl::control(Fabric& fabric, Nanos now, const SendFenceReq& action
 
 void Client::Impl::control(Fabric&, Nanos at, const PathChanged& action) {
   PathStatus& path = status[action.path];
+  trace_change(options.session_name.c_str(), action, path.ever_connected);
   if (action.state == PathState::connected && path.ever_connected) ++path.reconnects;
   if (action.state == PathState::connected) path.ever_connected = true;
   if (action.state == PathState::draining && path.state == PathState::connecting) ++path.failed_attempts;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <new>
 
+#include "core/driver/probes.hpp"
 #include "core/driver/server_impl.hpp"
 #include "core/wire/imm.hpp"
 #include "core/wire/linux_errno.hpp"
@@ -59,6 +60,7 @@ void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const Po
   push(fabric, now, session, work);
   session.times[action.key.path % kMaxPaths]->of(request.direction).record(now - request.arrived);
   ++counted.responses;
+  RTRS_PROBE(rtrs_srv, send_io_resp_imm, action.key.path, action.chunk, action.imm);
   if (wire::decode_io_rsp(action.imm).error != 0) ++counted.error_responses;
 }
 
