@@ -158,11 +158,6 @@ class TestDaemon(Case):
             connection.flush()
             assert '"result"' in connection.readline()
 
-        def sleeps():
-            """The thread of the signals has nothing to do: with signals left it runs, whatever the log does."""
-            state = pathlib.Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-            return state == "S" and not pending()
-
         until("urtrsd is ready", lambda: read() and " ready" in text)
         asker = self.ends.enter_context(socket.socket(socket.AF_UNIX))
         asker.settimeout(BOUND)
@@ -173,7 +168,6 @@ class TestDaemon(Case):
             for _ in range(1500):  # more than the queue of the log holds
                 log_a_line(connection)
                 sent += 1
-            until("urtrsd has reloaded as often", sleeps)
             until("every line is read or counted",
                   lambda: read() and text.count("control: stats.reset") + sum(told()) >= sent)
             assert len(told()) > reports
