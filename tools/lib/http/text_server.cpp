@@ -19,6 +19,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
+#include <deque>
 
 namespace rtrs::http {
 
@@ -29,7 +30,6 @@ using Protocol = asio::generic::stream_protocol;
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{5};  // for a request, and for its answer
 constexpr std::uint32_t kMostHeaderBytes = 8192;
 
 }  // namespace
@@ -45,7 +45,9 @@ struct TextServer::State : std::enable_shared_from_this<TextServer::State> {
   std::function<std::string()> page;
   asio::basic_socket_acceptor<Protocol> acceptor;
   asio::steady_timer pause;  // after an accept() that failed
+  bool make_place();
   unsigned connections = 0;
+  std::deque<std::weak_ptr<Connection>> silent;  // that have not asked yet, the oldest first
 };
 
 namespace {
@@ -60,17 +62,21 @@ struct TextServer::Connection : std::enable_shared_from_this<Connection> {
     ++server->connections;
     parser.header_limit(kMostHeaderBytes);
   }
-  ~Connection() { --server->connections; }
+  ~Connection() { leave(); }
+  void leave() noexcept {
+    if (std::exchange(counted, false)) --server->connections;
+  }
 
   void read() {
-    stream.expires_after(kPatience);
+    stream.expires_after(server->options.patience);
     web::async_read(stream, buffer, parser, [self = shared_from_this()](const auto& error, std::size_t) {
+      self->asked = true;
       if (!error) self->write();
     });
   }
   void write() {
     response = server->answer(parser.get());
-    stream.expires_after(kPatience);
+    stream.expires_after(server->options.patience);
     // One request a connection: a scraper comes every few seconds.
     web::async_write(stream, response, [self = shared_from_this()](const auto&, std::size_t) {
       boost::system::error_code ignored;
@@ -83,7 +89,22 @@ struct TextServer::Connection : std::enable_shared_from_this<Connection> {
   beast::flat_buffer buffer{kMostHeaderBytes};
   web::request_parser<web::empty_body> parser;
   web::response<web::string_body> response;
+  bool asked = false;   // or gone
+  bool counted = true;  // in State::connections
 };
+
+// Closes the oldest connection that has not asked for anything; false: all have.
+bool TextServer::State::make_place() {
+  while (!silent.empty()) {
+    const std::shared_ptr<Connection> oldest = silent.front().lock();
+    silent.pop_front();
+    if (oldest == nullptr || oldest->asked) continue;
+    oldest->leave();
+    oldest->stream.close();
+    return true;
+  }
+  return false;
+}
 
 void TextServer::State::accept() {
   acceptor.async_accept(
@@ -96,8 +117,12 @@ void TextServer::State::accept() {
             if (!stopped) self->accept();
           });
         }
-        if (self->connections < self->options.most_connections)
-          std::make_shared<Connection>(self, std::move(socket))->read();
+        if (self->connections < self->options.most_connections || self->make_place()) {
+          const auto connection = std::make_shared<Connection>(self, std::move(socket));
+          std::erase_if(self->silent, [](const auto& one) { return one.expired(); });
+          self->silent.push_back(connection);
+          connection->read();
+        }
         self->accept();
       });
 }

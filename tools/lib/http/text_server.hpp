@@ -1,8 +1,10 @@
 // An HTTP server for one page of text, on the event loop of its program: what a scraper of metrics needs.
 // GET and HEAD of one path are answered, everything else is 404 or 405. Each connection has a few seconds and
-// a few kilobytes; there are few connections at a time, and one more is closed.
+// a few kilobytes, and there are few at a time: for one more, the oldest that has not asked yet is closed, or
+// the new one where all have.
 #pragma once
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +17,7 @@ struct TextServerOptions {
   std::string path = "/metrics";
   std::string content_type = "text/plain; version=0.0.4; charset=utf-8";
   unsigned most_connections = 16;
+  std::chrono::milliseconds patience = std::chrono::seconds(5);  // for a request, and for its answer
 };
 
 class TextServer {

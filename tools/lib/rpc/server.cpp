@@ -20,6 +20,8 @@
 #include <set>
 #include <vector>
 
+#include "tools/lib/rpc/places.hpp"
+
 namespace rtrs::rpc {
 
 namespace asio = boost::asio;
@@ -35,6 +37,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
 
   void accept();
   void welcome(Protocol::socket socket);
+  bool make_place_for(const Caller& newcomer);
   Caller caller_at(int fd) const;
   void close() noexcept;
 
@@ -44,6 +47,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   Protocol::acceptor acceptor;
   asio::steady_timer pause;  // after an accept() that failed
   gid_t group = 0;
+  std::uint64_t uses = 0;  // connections made and requests taken so far
   std::set<std::shared_ptr<Reply::Connection>> connections;
 };
 
@@ -53,10 +57,12 @@ struct Reply::Connection : std::enable_shared_from_this<Reply::Connection> {
       : server(server_),
         socket(std::move(socket_)),
         caller(caller_),
-        most_unsent(server_->options.most_unsent) {}
+        most_unsent(server_->options.most_unsent),
+        last_use(++server_->uses) {}
 
   void read();
   void take_line();
+  void answer(std::string line);
   void send(std::string line);
   void write();
   void end() noexcept;
@@ -69,7 +75,9 @@ struct Reply::Connection : std::enable_shared_from_this<Reply::Connection> {
   std::array<char, 4096> room{};
   std::string input;  // read, and no whole request yet or not its turn
   std::deque<std::string> output;
-  std::size_t unsent = 0;  // bytes of `output`
+  std::size_t unsent = 0;   // bytes of `output`
+  std::uint64_t last_use;   // of State::uses
+  unsigned unanswered = 0;  // requests
   bool subscribed = false;
   bool ending = false;  // nothing more is read
 };
@@ -86,8 +94,8 @@ void Reply::Connection::read() {
 // program has to do.
 void Reply::Connection::take_line() {
   const std::size_t newline = input.find('\n');
-  if (newline == std::string::npos) {
-    if (input.size() <= kMostLineBytes) return read();
+  if (newline == std::string::npos && input.size() <= kMostLineBytes) return read();
+  if (newline == std::string::npos || newline > kMostLineBytes) {
     send(error_line(
         nullptr, {Code::invalid_request, fmt::format("a line has at most {} bytes", kMostLineBytes), {}, 0}));
     return end_when_sent();
@@ -97,6 +105,7 @@ void Reply::Connection::take_line() {
   if (!line.empty() && line.back() == '\r') line.pop_back();
   const auto owner = server.lock();
   if (owner == nullptr) return end();
+  last_use = ++owner->uses;
   if (!line.empty()) {
     Received received = parse_request(line);
     if (received.answer) {
@@ -105,6 +114,7 @@ void Reply::Connection::take_line() {
       Reply reply;
       reply.connection_ = weak_from_this();
       reply.id_ = received.request->id;
+      if (received.request->wants_answer()) ++unanswered;
       owner->handler(caller, *received.request, reply);
     }
   }
@@ -112,6 +122,11 @@ void Reply::Connection::take_line() {
   asio::post(socket.get_executor(), [self = shared_from_this()] {
     if (!self->ending) self->take_line();
   });
+}
+
+void Reply::Connection::answer(std::string line) {
+  if (unanswered > 0) --unanswered;
+  send(std::move(line));
 }
 
 void Reply::Connection::send(std::string line) {
@@ -149,12 +164,12 @@ void Reply::Connection::end() noexcept {
 
 void Reply::result(const nlohmann::json& value) const {
   const auto connection = connection_.lock();
-  if (connection != nullptr && !id_.is_null()) connection->send(result_line(id_, value));
+  if (connection != nullptr && !id_.is_null()) connection->answer(result_line(id_, value));
 }
 
 void Reply::error(const Error& error) const {
   const auto connection = connection_.lock();
-  if (connection != nullptr && !id_.is_null()) connection->send(error_line(id_, error));
+  if (connection != nullptr && !id_.is_null()) connection->answer(error_line(id_, error));
 }
 
 void Reply::subscribe() const {
@@ -179,9 +194,10 @@ void Server::State::accept() {
 
 void Server::State::welcome(Protocol::socket socket) {
   const Caller caller = caller_at(socket.native_handle());
+  const bool room = connections.size() < options.most_connections || make_place_for(caller);
   auto connection = std::make_shared<Reply::Connection>(shared_from_this(), std::move(socket), caller);
   connections.insert(connection);
-  if (connections.size() > options.most_connections) {
+  if (!room) {
     connection->send(error_line(
         nullptr,
         {Code::busy, fmt::format("{} connections are open, which is the limit", connections.size() - 1),
@@ -189,6 +205,22 @@ void Server::State::welcome(Protocol::socket socket) {
     return connection->end_when_sent();
   }
   connection->read();
+}
+
+// Ends a connection that gives way; false: none does.
+bool Server::State::make_place_for(const Caller& newcomer) {
+  const auto rank = [](const Caller& caller) {
+    return caller.uid == 0 || caller.uid == ::geteuid() ? Rank::owner
+           : caller.may_change                          ? Rank::member
+                                                        : Rank::stranger;
+  };
+  std::vector<std::shared_ptr<Reply::Connection>> all(connections.begin(), connections.end());
+  std::vector<Place> places;
+  for (const auto& one : all)
+    places.push_back({rank(one->caller), one->unanswered != 0 || one->subscribed, one->last_use});
+  const auto chosen = gives_way(places, rank(newcomer));
+  if (chosen) all[*chosen]->end();
+  return chosen.has_value();
 }
 
 Caller Server::State::caller_at(int fd) const {

@@ -2,7 +2,8 @@
 // whoever may change things is decided by the credentials that the kernel tells (SO_PEERCRED).
 //
 // Bounds: connections, bytes of a line, bytes that wait to be sent to somebody who does not read. Beyond a
-// bound one connection ends or is refused, and the others go on.
+// bound one connection ends or is refused, and the others go on. Where all places are taken, one that is idle
+// gives way (tools/lib/rpc/places.hpp).
 #pragma once
 #include <sys/types.h>
 

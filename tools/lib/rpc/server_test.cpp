@@ -75,6 +75,15 @@ class RpcServerTest : public testing::Test {
     EXPECT_TRUE(connected) << connected.error().message;
     return std::move(*connected);
   }
+  // All that comes until the other side closes.
+  static std::string rest_of(int fd) {
+    std::string got;
+    std::vector<char> room(4096);
+    for (ssize_t n = 0; (n = ::recv(fd, room.data(), room.size(), 0)) > 0;)
+      got.append(room.data(), static_cast<std::size_t>(n));
+    ::close(fd);
+    return got;
+  }
   // A socket that speaks no JSON.
   int raw() const {
     sockaddr_un address{};
@@ -120,13 +129,23 @@ TEST_F(RpcServerTest, ALineWithoutEndIsRefusedAndOthersAreServed) {
   const int fd = raw();
   const std::string much(kMostLineBytes + 8192, 'x');
   static_cast<void>(::send(fd, much.data(), much.size(), MSG_NOSIGNAL));
-  std::string got;
-  std::vector<char> room(4096);
-  for (ssize_t n = 0; (n = ::recv(fd, room.data(), room.size(), 0)) > 0;)
-    got.append(room.data(), static_cast<std::size_t>(n));
-  ::close(fd);
+  const std::string got = rest_of(fd);
   EXPECT_NE(got.find("a line has at most"), std::string::npos) << got;
   EXPECT_TRUE(client().call("who", json::object()));
+}
+
+TEST_F(RpcServerTest, ALineHasItsMostBytesAndNotOneMore) {
+  start();
+  const std::string request = R"({"jsonrpc":"2.0","id":1,"method":"who"})";
+  const auto answer_to = [&](std::size_t bytes) {
+    const int fd = raw();
+    const std::string line = request + std::string(bytes - request.size(), ' ') + "\n";
+    EXPECT_EQ(::send(fd, line.data(), line.size(), MSG_NOSIGNAL), static_cast<ssize_t>(line.size()));
+    ::shutdown(fd, SHUT_WR);
+    return rest_of(fd);
+  };
+  EXPECT_NE(answer_to(kMostLineBytes).find("may_change"), std::string::npos);
+  EXPECT_NE(answer_to(kMostLineBytes + 1).find("a line has at most"), std::string::npos);
 }
 
 TEST_F(RpcServerTest, OneConnectionTooManyIsToldSo) {
@@ -134,12 +153,27 @@ TEST_F(RpcServerTest, OneConnectionTooManyIsToldSo) {
   start();
   Client first = client();
   Client second = client();
-  ASSERT_TRUE(first.call("who", json::object()));
-  ASSERT_TRUE(second.call("who", json::object()));
+  ASSERT_TRUE(first.call("watch", json::object()));
+  ASSERT_TRUE(second.call("watch", json::object()));
   const auto third = client().call("who", json::object());
   ASSERT_FALSE(third);
   EXPECT_EQ(third.error().code, Code::busy) << third.error().message;
   EXPECT_TRUE(first.call("who", json::object()));
+}
+
+TEST_F(RpcServerTest, TheLongestIdleGivesWayToANewcomer) {
+  options.most_connections = 3;
+  start();
+  Client watcher = client();
+  Client idle = client();
+  Client used = client();
+  ASSERT_TRUE(watcher.call("watch", json::object()));
+  ASSERT_TRUE(idle.call("who", json::object()));
+  ASSERT_TRUE(used.call("who", json::object()));
+  EXPECT_TRUE(client().call("who", json::object()));
+  EXPECT_FALSE(idle.call("who", json::object()));
+  EXPECT_TRUE(used.call("who", json::object()));
+  EXPECT_TRUE(watcher.call("who", json::object()));
 }
 
 TEST_F(RpcServerTest, WhoeverDoesNotReadIsCutOff) {
