@@ -9,9 +9,15 @@
 #include "core/proto/reasons.hpp"
 #include "core/rnbd/client_devices.hpp"
 #include "core/rnbd/geometry.hpp"
+#include "tools/lib/text/printable.hpp"
 
 namespace rtrs::nbdkit {
 namespace {
+
+// An NBD client chooses the name.
+std::string quoted(const std::string& name) {
+  return "'" + tools::printable(tools::shortened(name)) + "'";
+}
 
 // What a user can do about it, with the addresses of the path. `text`: that of path=.
 std::string advice(Reason reason, std::uint16_t peer_errno, const Settings& settings,
@@ -120,7 +126,7 @@ std::string duration_words(Nanos duration) {
 std::string explain_map_failure(const Settings& settings, const std::string& name,
                                 wire::rnbd::AccessMode mode, const boost::system::error_code& error,
                                 std::span<const PathStatus> paths) {
-  const std::string device = "'" + name + "'";
+  const std::string device = quoted(name);
   if (error.category() != boost::system::generic_category())
     return "cannot reach the server: " + error.message() + "; " + per_path(settings, paths);
   const std::string code = ": " + errno_words(error.value());
@@ -156,9 +162,43 @@ std::string explain_timeout(const Settings& settings, const std::string& device,
       " within " + duration_words(waited) + (waited == settings.connect_timeout ? " (connect_timeout)" : "");
   for (const PathStatus& path : paths) {
     if (path.state == PathState::connected)
-      return "the server is connected but did not open '" + device + "'" + within;
+      return "the server is connected but did not open " + quoted(device) + within;
   }
   return "no path came up" + within + ": " + per_path(settings, paths, " within " + duration_words(waited));
+}
+
+std::string explain_failed_request(const Settings& settings, const std::string& device,
+                                   const asio::DeviceIo& io, int error, std::span<const PathStatus> paths) {
+  const std::string what =
+      std::string(wire::rnbd::to_string(io.opcode)) +
+      (io.opcode == wire::rnbd::Opcode::flush
+           ? ""
+           : " of " + std::to_string(io.length) + " bytes at " + std::to_string(io.offset)) +
+      " of " + quoted(device) + " failed: " + errno_words(error) + "; ";
+  const bool connected =
+      std::ranges::any_of(paths, [](const PathStatus& path) { return path.state == PathState::connected; });
+  if (!connected)
+    return what + "no path is connected, and IO is held for " +
+           duration_words(settings.protocol.queue_timeout) + " (queue_timeout): " + per_path(settings, paths);
+  switch (error) {
+    case EINVAL:
+      return what +
+             "the device does not take it: check offset, length and alignment against its size and blocks";
+    case EPERM:
+    case EROFS:
+      return what + "the device may only be read";
+    case ENOSPC:
+      return what + "the server's storage is full";
+    case ETIMEDOUT:
+      return what + "the device was not open for " + duration_words(settings.protocol.queue_timeout) +
+             " (queue_timeout)" +
+             (settings.protocol.request_timeout == kNever
+                  ? ""
+                  : ", or the server did not answer within " +
+                        duration_words(settings.protocol.request_timeout) + " (request_timeout)");
+    default:
+      return what + "the log of the server says why, unless a line above does";
+  }
 }
 
 std::string explain_unknown_export(const Settings& settings, const std::string& name) {
@@ -167,7 +207,7 @@ std::string explain_unknown_export(const Settings& settings, const std::string& 
            "device=";
   std::string known;
   for (const std::string& one : settings.devices) known += (known.empty() ? "" : ", ") + one;
-  return "there is no export named '" + name + "'; device= gives " + known;
+  return "there is no export named " + quoted(name) + "; device= gives " + known;
 }
 
 }  // namespace rtrs::nbdkit

@@ -1,9 +1,11 @@
-// Sentences for people about why there is no device.
+// Sentences for people about why there is no device, or why a request failed. Each is one line: the names in
+// them are chosen by NBD clients.
 #pragma once
 #include <boost/system/error_code.hpp>
 #include <span>
 #include <string>
 
+#include "backends/asio/remote_device.hpp"
 #include "core/driver/path_event.hpp"
 #include "tools/nbdkit/settings.hpp"
 
@@ -31,6 +33,10 @@ std::string taken_name_words(const Settings&);
 // Why it did not come to an end within `waited`: connect_timeout or taken_name_timeout().
 std::string explain_timeout(const Settings&, const std::string& device, Nanos waited,
                             std::span<const PathStatus> paths);
+// "write of 4096 bytes at 512 of 'disk0' failed: ...": what, why as far as it is known here, and what to do.
+// `error`: of BlockSession::io().
+std::string explain_failed_request(const Settings&, const std::string& device, const asio::DeviceIo&,
+                                   int error, std::span<const PathStatus> paths);
 // Why there is no export of this name, where device= does not give it.
 std::string explain_unknown_export(const Settings&, const std::string& name);
 

@@ -56,6 +56,42 @@ TEST(Explain, AnExportThatNobodyGaveIsNamedWithThoseThatAre) {
   EXPECT_NE(explain_unknown_export(settings, "").find("no export is named"), std::string::npos);
 }
 
+TEST(Explain, NamesOfNbdClientsStayInTheirLine) {
+  Settings settings = some_settings();
+  EXPECT_EQ(explain_unknown_export(settings, "a\nnbdkit: urtrs: error: all is lost"),
+            "there is no export named 'a\\x0anbdkit: urtrs: error: all is lost'; device= gives disk");
+  const std::string names[] = {
+      explain_map_failure(settings, "a\x1b[2J", settings.access_mode, of_server(ENOENT), {}),
+      explain_timeout(settings, "a\x1b[2J", seconds(1), {}), explain_unknown_export(settings, "a\x1b[2J")};
+  for (const std::string& line : names) EXPECT_EQ(line.find('\x1b'), std::string::npos) << line;
+  EXPECT_LT(explain_unknown_export(settings, std::string(4096, 'x')).size(), 300U);
+}
+
+TEST(Explain, AFailedRequestHasACause) {
+  const Settings settings = some_settings();
+  asio::DeviceIo io;
+  io.opcode = wire::rnbd::Opcode::write;
+  io.offset = 512;
+  io.length = 4096;
+  std::vector<PathStatus> paths(2);
+  paths[0].state = PathState::connected;
+  EXPECT_EQ(
+      explain_failed_request(settings, "disk", io, EIO, paths),
+      "write of 4096 bytes at 512 of 'disk' failed: Input/output error (errno 5); the log of the server says "
+      "why, unless a line above does");
+  EXPECT_NE(explain_failed_request(settings, "disk", io, ENOSPC, paths).find("storage is full"),
+            std::string::npos);
+  paths[0].state = PathState::waiting;
+  paths[0].reason = Reason::connect_refused;
+  const std::string without = explain_failed_request(settings, "disk", io, EIO, paths);
+  EXPECT_NE(without.find("no path is connected, and IO is held for 2 min (queue_timeout): path 10.0.0.2: "
+                         "connection refused"),
+            std::string::npos)
+      << without;
+  io.opcode = wire::rnbd::Opcode::flush;
+  EXPECT_EQ(explain_failed_request(settings, "disk", io, EIO, paths).rfind("flush of 'disk' failed", 0), 0U);
+}
+
 TEST(Explain, AnErrnoThatNbdDoesNotKnowBecomesAnIoError) {
   EXPECT_EQ(nbd_errno(ENOENT), EIO);
   EXPECT_EQ(nbd_errno(ENODEV), EIO);

@@ -7,6 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include "backends/asio/fabric_pump.hpp"
+#include "tools/lib/text/log_limiter.hpp"
+
 namespace rtrs::nbdkit {
 
 struct LineQueue::State {
@@ -19,6 +22,7 @@ struct LineQueue::State {
   std::condition_variable changed;
   std::deque<Line> lines;
   std::size_t left_out = 0;
+  tools::LogLimiter limiter{static_cast<std::size_t>(Flood::count)};
   bool ending = false;
   bool ended = false;
 };
@@ -52,10 +56,44 @@ void LineQueue::push(bool important, std::string line) {
   state_->changed.notify_all();
 }
 
+void LineQueue::push(Flood kind, std::string line) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (!state_->limiter.allow(static_cast<std::size_t>(kind), asio::steady_now())) {
+      state_->changed.notify_all();  // it has something to tell later
+      return;
+    }
+  }
+  push(true, std::move(line));
+}
+
+// What a limit kept back, once its time is over; all of it at the end.
+std::string LineQueue::kept_back(State& state) {
+  const auto summary = state.ending ? state.limiter.rest() : state.limiter.due(asio::steady_now());
+  if (!summary) return {};
+  return std::to_string(summary->more) +
+         (summary->kind == static_cast<std::size_t>(Flood::refused_export)
+              ? " more connections were refused an export"
+              : " more requests failed") +
+         " within " + std::to_string(tools::LogLimiter::kWindow / seconds(1)) + " s";
+}
+
 void LineQueue::run(const std::shared_ptr<State>& state) {
   std::unique_lock lock(state->mutex);
   for (;;) {
-    state->changed.wait(lock, [&] { return state->ending || !state->lines.empty(); });
+    const auto news = [&] { return state->ending || !state->lines.empty(); };
+    if (state->limiter.next_due() == kNever)
+      state->changed.wait(lock, [&] { return news() || state->limiter.next_due() != kNever; });
+    else
+      state->changed.wait_for(lock, std::chrono::nanoseconds(state->limiter.next_due() - asio::steady_now()),
+                              news);
+    if (const std::string summary = kept_back(*state); !summary.empty()) {
+      lock.unlock();
+      state->print(true, summary);
+      lock.lock();
+      continue;
+    }
+    if (state->lines.empty() && !state->ending) continue;
     if (state->lines.empty()) break;
     const State::Line line = std::move(state->lines.front());
     state->lines.pop_front();

@@ -3,6 +3,7 @@
 #pragma once
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,8 +26,14 @@ class LineQueue {
   // later.
   void push(bool important, std::string line);
 
+  // Lines that clients can cause as often as they like. Of each kind a few in ten seconds are printed, and
+  // the others counted.
+  enum class Flood : std::uint8_t { refused_export, failed_request, count };
+  void push(Flood kind, std::string line);
+
  private:
   struct State;
+  static std::string kept_back(State& state);
   static void run(const std::shared_ptr<State>& state);
 
   // Shared with the thread, which outlives the queue where print() does not return.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <vector>
@@ -99,6 +100,20 @@ TEST(LineQueueTest, EachLineThatIsLeftOutIsCountedOnce) {
       EXPECT_EQ(reader->wait_for(printed).at(printed - 1), "  " + later);
     }
   }
+}
+
+TEST(LineQueueTest, OfWhatClientsCanCauseAFewLinesArePrintedAndTheOthersCounted) {
+  const auto reader = std::make_shared<Reader>();
+  reader->read();
+  {
+    LineQueue queue(into(reader));
+    for (int i = 0; i < 30; ++i) queue.push(LineQueue::Flood::failed_request, "failed");
+    queue.push(LineQueue::Flood::refused_export, "refused");
+  }
+  const auto lines = reader->wait_for(22);
+  EXPECT_EQ(std::ranges::count(lines, "! failed"), 20);
+  EXPECT_EQ(std::ranges::count(lines, "! refused"), 1);
+  EXPECT_EQ(std::ranges::count(lines, "! 10 more requests failed within 10 s"), 1);
 }
 
 TEST(LineQueueTest, EndsWithLinesThatNobodyReads) {

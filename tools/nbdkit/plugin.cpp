@@ -14,6 +14,7 @@
 
 #include "backends/libfabric/ofi.hpp"
 #include "core/record/format.hpp"
+#include "tools/lib/text/printable.hpp"
 #include "tools/nbdkit/explain.hpp"
 #include "tools/nbdkit/line_queue.hpp"
 #include "tools/nbdkit/own_command_line.hpp"
@@ -43,7 +44,9 @@ int fail(const std::string& why) {
 }
 
 // From a thread that nbdkit does not know.
-void print(bool important, const std::string& line) {
+void print(bool important, const std::string& text) {
+  // Names in it are chosen by NBD clients and servers.
+  const std::string line = tools::printable(text);
   // nbdkit_error and not stderr: an nbdkit in the background has no stderr and writes to syslog.
   if (important) {
     nbdkit_error("%s", line.c_str());
@@ -154,7 +157,7 @@ void* open_connection(int readonly) {
   const char* const asked = nbdkit_export_name();
   const auto use = remote->attach(asked != nullptr ? asked : "", readonly != 0);
   if (!use) {
-    fail(use.error());
+    lines->push(nbdkit::LineQueue::Flood::refused_export, use.error());
     return nullptr;
   }
   return new Connection{*use, description_of(use->device->name)};
@@ -226,8 +229,8 @@ int perform(void* handle, Opcode opcode, uint64_t offset, uint64_t length, std::
   const int error = remote->io(use_of(handle), io);
   if (error == 0) return 0;
   nbdkit_set_error(nbdkit::nbd_errno(error));
-  return fail(std::string(wire::rnbd::to_string(opcode)) + " of " + std::to_string(length) + " bytes at " +
-              std::to_string(offset) + " failed: " + nbdkit::errno_words(error));
+  lines->push(nbdkit::LineQueue::Flood::failed_request, remote->why_failed(use_of(handle), io, error));
+  return -1;
 }
 
 int pread(void* handle, void* buffer, uint32_t count, uint64_t offset, uint32_t flags) {

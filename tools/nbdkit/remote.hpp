@@ -46,6 +46,8 @@ class Remote : private BlockSession::Listener {
   // From any thread. 0 or an errno. The data belongs to the device until it returns, which is bounded by
   // queue_timeout only while no path is connected.
   int io(const Use&, const asio::DeviceIo&);
+  // Why io() answered `error`, as a sentence.
+  std::string why_failed(const Use&, const asio::DeviceIo&, int error);
 
   struct Shape {
     std::string name;

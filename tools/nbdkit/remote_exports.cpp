@@ -140,6 +140,11 @@ int Remote::io(const Use& use, const asio::DeviceIo& request) {
   return session_->io(use.handle, request);
 }
 
+std::string Remote::why_failed(const Use& use, const asio::DeviceIo& request, int error) {
+  const Lock lock = session_->lock();
+  return explain_failed_request(settings_, use.device->name, request, error, session_->session().paths());
+}
+
 Remote::Shape Remote::shape(const Use& use) {
   const Lock lock = session_->lock();
   return {use.device->name, use.device->geometry, rnbd::is_writable(use.device->mode)};

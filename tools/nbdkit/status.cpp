@@ -208,7 +208,8 @@ void Status::on_replaced_cache(const std::string& name, const asio::DeviceNews& 
              (lost ? ": " + std::to_string(news.unflushed) +
                          " acknowledged writes were not flushed and may be lost; the next flush and the "
                          "next write with FUA fail with EIO"
-                   : "; every acknowledged write was flushed before"));
+                   : "; every acknowledged write was flushed before, so nothing of a file or disk is lost") +
+             "; a memory export (mem:) is empty again");
   note(std::move(event));
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "tools/lib/text/nearest_word.hpp"
 
@@ -15,7 +16,7 @@ namespace {
 std::string cell(const json& row, const Field& field, char unit) {
   const auto found = row.find(field.name);
   if (found == row.end() || found->is_null()) return "";
-  if (field.kind == Field::Kind::bytes && found->is_number())
+  if (field.kind == Field::Kind::bytes && found->is_number_unsigned())
     return bytes_text(found->get<std::uint64_t>(), unit);
   if (found->is_string()) return printable(found->get<std::string>());
   if (found->is_number_float()) return fmt::format("{:.1f}", found->get<double>());
@@ -47,8 +48,10 @@ std::vector<std::string> totals_of(const Table& table, const std::vector<Field>&
   for (const Field& field : fields) {
     std::uint64_t sum = 0;
     for (const Row& row : table.rows)
-      if (row.values.contains(field.name) && row.values[field.name].is_number())
-        sum += row.values[field.name].get<std::uint64_t>();
+      if (row.values.contains(field.name) && row.values[field.name].is_number_unsigned()) {
+        const auto more = row.values[field.name].get<std::uint64_t>();
+        sum = more > UINT64_MAX - sum ? UINT64_MAX : sum + more;
+      }
     cells.push_back(cells.empty() ? "total" : field.summed ? cell(json{{field.name, sum}}, field, unit) : "");
   }
   return cells;
@@ -115,35 +118,6 @@ std::string as_json(const Table& table, const std::vector<Field>& fields, int sc
 }
 
 }  // namespace
-
-namespace {
-// Bytes of the character that begins at `at` and could steer a terminal; 0: it is harmless.
-std::size_t steering(const std::string& text, std::size_t at) {
-  const auto byte = [&text](std::size_t index) {
-    return index < text.size() ? static_cast<unsigned char>(text[index]) : 0U;
-  };
-  if (byte(at) < 0x20 || byte(at) == 0x7f) return 1;
-  if (byte(at) == 0xc2 && byte(at + 1) >= 0x80 && byte(at + 1) < 0xa0) return 2;  // U+0080..U+009F
-  if (byte(at) != 0xe2) return 0;
-  // U+200E..U+202E and U+2066..U+2069, among which are all marks of direction.
-  const bool marks = (byte(at + 1) == 0x80 && byte(at + 2) >= 0x8e && byte(at + 2) <= 0xae) ||
-                     (byte(at + 1) == 0x81 && byte(at + 2) >= 0xa6 && byte(at + 2) <= 0xa9);
-  return marks ? 3 : 0;
-}
-}  // namespace
-
-std::string printable(const std::string& text) {
-  std::string shown;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    std::size_t escaped = steering(text, at);
-    if (escaped == 0) shown += text[at];
-    for (; escaped > 0; --escaped, ++at) {
-      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at]));
-      if (escaped == 1) break;
-    }
-  }
-  return shown;
-}
 
 std::string bytes_text(std::uint64_t bytes, char unit) {
   std::size_t power = 0;

@@ -6,6 +6,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "tools/lib/text/printable.hpp"
 #include "tools/urtrs/arguments.hpp"
 
 namespace rtrs::admin {
@@ -32,9 +33,7 @@ struct Table {
   std::vector<Row> rows;
 };
 
-// Names and sentences come from peers and from whoever owns the socket: what could steer a terminal (control
-// bytes of ASCII and Unicode, marks of direction) is shown as what it is.
-std::string printable(const std::string& text);
+using tools::printable;
 
 // "200.000K", "17", "1.500M"; with `unit` always in that one.
 std::string bytes_text(std::uint64_t bytes, char unit);

@@ -115,7 +115,7 @@ bool journal_reads_it() {
 void LimitedLog::tell() {
   while (const auto summary = limiter_.due(asio::steady_now()))
     spdlog::warn("... {} more {} in {} s", summary->more, lines_of(static_cast<LogKind>(summary->kind)),
-                 LogLimiter::kWindow / seconds(1));
+                 tools::LogLimiter::kWindow / seconds(1));
 }
 
 bool LimitedLog::allow(LogKind kind) {

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "core/proto/ids.hpp"
-#include "tools/urtrsd/log_limiter.hpp"
+#include "tools/lib/text/log_limiter.hpp"
 #include "tools/urtrsd/log_line.hpp"
 
 namespace rtrs::daemon {
@@ -51,7 +51,7 @@ class LimitedLog {
 
  private:
   bool allow(LogKind kind);
-  LogLimiter limiter_{static_cast<std::size_t>(LogKind::count)};
+  tools::LogLimiter limiter_{static_cast<std::size_t>(LogKind::count)};
 };
 
 // Each line begins with its priority where standard error is the journal of systemd ($JOURNAL_STREAM).
