@@ -28,6 +28,10 @@ class Pair {
     for (const PathStatus& path : client_.paths()) up += path.state == PathState::connected ? 1 : 0;
     return up == paths;
   }
+  Client& client() { return client_; }
+  Server& server() { return server_; }
+  std::size_t header_bytes() const { return header_.size(); }
+
   // One request from submit to completion. False when something is wrong.
   bool one(Direction direction, std::size_t bytes) {
     IoRequest request;

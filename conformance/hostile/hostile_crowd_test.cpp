@@ -202,6 +202,23 @@ TEST_F(HostileCrowdTest, R17AConnectRequestAloneCostsTheServerNoChunks) {
   expect_nothing_left();
 }
 
+TEST_F(HostileCrowdTest, EachSessionThatGivesWayIsCountedOnce) {
+  start(16, 4);
+  for (std::uint8_t session = 0; session < 6; ++session) {
+    connect({0, session, 1}, conn_req(0, static_cast<std::uint8_t>(0x40 + session),
+                                      static_cast<std::uint8_t>(0x60 + session)));
+    pass(milliseconds(100));
+    EXPECT_EQ(server->stats().crowded_out, session < 4U ? 0U : session - 3U);
+  }
+  Honest& honest = join(options(1, 1));
+  EXPECT_TRUE(run_until([&] { return is_whole(honest) && honest.client.link_up(); }));
+  leave(honest);
+  EXPECT_TRUE(run_until([&] { return honest.client.closed(); }));
+  EXPECT_EQ(server->stats().crowded_out, 2U) << "those that end otherwise are not counted";
+  for (std::uint8_t session = 0; session < 6; ++session) liar->disconnect({0, session, 1});
+  expect_nothing_left();
+}
+
 // Connect requests of one address without end, 20 for each time that an honest client tries.
 TEST_F(HostileCrowdTest, R26ACrowdOfHalfOpenSessionsKeepsNobodyOut) {
   start(16, 4);

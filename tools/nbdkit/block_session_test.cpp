@@ -149,6 +149,7 @@ TEST_F(BlockSessionTest, ARequestAfterTheEndFailsAtOnce) {
   start_readers(1);
   threads.front().join();
   EXPECT_EQ(errors[0], ESHUTDOWN);
+  EXPECT_EQ(failures, 1) << "it is counted as a request that failed";
 }
 
 }  // namespace

@@ -34,6 +34,17 @@ class ExportsTest : public ::testing::Test {
   Exports::Wish reads{AccessMode::read_only, false, 0};
 };
 
+TEST_F(ExportsTest, ARefusalIsNewsAgainAfterTheDeviceWasOpen) {
+  Export& one = exports.join("a");
+  open(one, writes);
+  exports.on_changed(one, changed(rnbd::DeviceState::closed, ENOENT));
+  EXPECT_EQ(one.refusal, ENOENT);
+  exports.on_changed(one, changed(rnbd::DeviceState::closed));
+  EXPECT_EQ(one.refusal, ENOENT) << "a lost path is no answer of the server";
+  exports.on_changed(one, changed(rnbd::DeviceState::open));
+  EXPECT_EQ(one.refusal, 0);
+}
+
 TEST_F(ExportsTest, TheFirstConnectionOpensTheDeviceAndOthersShareIt) {
   Export& one = exports.join("a");
   open(one, writes);

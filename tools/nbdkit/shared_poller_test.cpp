@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <thread>
@@ -63,6 +64,7 @@ class Echo : public SharedPoller::Source {
     if (deadline_ <= now) {
       deadline_ = kNever;
       ++expired_;
+      if (answers_at_deadline_) answer(SIZE_MAX);
       sigset_t blocked;
       pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
       blocks_signals_ = sigismember(&blocked, SIGTERM) == 1;
@@ -80,6 +82,7 @@ class Echo : public SharedPoller::Source {
   SharedPoller* poller = nullptr;
   int submitted_ = 0;
   int expired_ = 0;
+  bool answers_at_deadline_ = false;
   bool blocks_signals_ = false;  // the thread that expired the deadline
   Nanos deadline_ = kNever;
 
@@ -170,6 +173,54 @@ TEST(SharedPoller, ADeadlineThatComesEarlierWakesThePoller) {
   }
   running.serve();
   waiting.join();
+}
+
+// As above, but each thing that wakes it is alone.
+class SleepingPoller : public testing::Test {
+ protected:
+  SleepingPoller() {
+    {
+      const SharedPoller::Lock lock(running.poller());
+      running.echo.answers_at_deadline_ = true;
+    }
+    // It keeps the lock from there until it sleeps.
+    while (submitted() == 0) std::this_thread::yield();
+  }
+  ~SleepingPoller() override { waiting.join(); }
+  int submitted() {
+    const SharedPoller::Lock lock(running.poller());
+    return running.echo.submitted_;
+  }
+  bool expired() {
+    const SharedPoller::Lock lock(running.poller());
+    return running.echo.expired_ != 0;
+  }
+  Running running;
+  std::thread waiting{[this] { EXPECT_EQ(running.call(), 1); }};
+};
+
+TEST_F(SleepingPoller, IsWokenByANudge) {
+  {
+    const SharedPoller::Lock lock(running.poller());
+    running.echo.deadline_ = asio::steady_now();
+    running.poller().nudge();
+  }
+  while (!expired()) std::this_thread::yield();
+}
+
+TEST_F(SleepingPoller, IsWokenByAnotherOperationThatBringsADeadline) {
+  Echo::Operation operation;
+  SharedPoller::Lock lock(running.poller());
+  running.echo.submit(operation);
+  running.echo.deadline_ = asio::steady_now();
+  running.poller().wait(lock, operation);
+  EXPECT_EQ(operation.answer, 2);
+}
+
+TEST_F(SleepingPoller, IsWokenByAWaitForNews) {
+  SharedPoller::Lock lock(running.poller());
+  running.echo.deadline_ = asio::steady_now();
+  while (running.echo.expired_ == 0) running.poller().wait_for_news(lock, kNever);
 }
 
 TEST(SharedPoller, AWaitForNewsEndsInTime) {

@@ -254,6 +254,10 @@ TEST(Catalog, AReadOnlyExportIsReadOnlyByItsFileNameToo) {
   directory.make_file("new.iso", kMiB);
   std::filesystem::rename(directory / "new.iso", path);
   EXPECT_EQ((*exports)->open("s", "a.iso", AccessMode::read_write).error().error, EACCES);
+  // And by any other name, once it was opened as the export.
+  EXPECT_TRUE((*exports)->open("s", "iso", AccessMode::read_only));
+  std::filesystem::create_hard_link(path, directory / "new-alias.iso");
+  EXPECT_EQ((*exports)->open("s", "new-alias.iso", AccessMode::read_write).error().error, EACCES);
 }
 
 TEST(Catalog, CheckOpensForWritingUnlessReadOnly) {
