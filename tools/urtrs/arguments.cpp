@@ -203,7 +203,7 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
       return mistake(fmt::format("\"{}\" could be {}, {}", rest[at], noun.word, verb.word));
     command.noun = noun.word;
     if (++at == rest.size()) {
-      command.verb = "list";
+      command.verb = command.options.help ? "" : "list";
     } else {
       const Words verbs = unique_of(&Form::verb, command.noun);
       const Match found = match(rest[at], verbs);
@@ -222,10 +222,30 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
     return mistake(fmt::format(
         "urtrs {}{}{} takes {}, not {} argument{}", form.noun, *form.noun != '\0' ? " " : "", form.verb,
         *form.arguments != '\0' ? form.arguments : "no argument", count, count == 1 ? "" : "s"));
+  const Words& levels = log_levels();
+  if (command.verb == "log" && std::find(levels.begin(), levels.end(), command.arguments[0]) == levels.end())
+    return unknown("log level", command.arguments[0], levels);
   return command;
 }
 
 }  // namespace
+
+std::vector<std::string> nouns() {
+  return unique_of(&Form::noun, {});
+}
+
+std::vector<std::string> verbs(const std::string& noun) {
+  return unique_of(&Form::verb, noun);
+}
+
+std::string meant(const std::string& word, const std::vector<std::string>& candidates) {
+  return match(word, candidates).word;
+}
+
+const std::vector<std::string>& log_levels() {
+  static const Words all{"trace", "debug", "info", "warn", "error"};
+  return all;
+}
 
 const std::vector<Form>& forms() {
   static const std::vector<Form> all{
@@ -256,6 +276,7 @@ const std::vector<Form>& forms() {
       {"", "trace", "start FILE | stop | dump FILE", 1, 2, "record what happens, or write the last records"},
       {"", "debug", "dump", 1, 1, "what every request, path and device waits for, and since when"},
       {"", "log", "LEVEL", 1, 1, "least severe message to log: trace, debug, info, warn, error"},
+      {"", "doctor", "", 0, 0, "what of this host is not in order, and what mends it"},
       {"", "daemons", "", 0, 0, "the daemons of this host that can be asked"},
       {"", "version", "", 0, 0, "of this command"},
   };
@@ -281,58 +302,6 @@ tl::expected<Command, Mistake> parse(const Words& words) {
   }();
   if (!result) result.error().json = json;
   return result;
-}
-
-std::string help() {
-  std::string text =
-      "Shows and changes a running urtrsd.\n"
-      "Usage: urtrs [OPTIONS] [session|path|device|export|reason] COMMAND [ARGUMENT]...\n"
-      "\nPositionals:\n";
-  const auto entry = [&text](const std::string& name, const char* what) {
-    if (name.size() > 26)
-      text += fmt::format("  {}\n{:30}{}\n", name, "", what);
-    else
-      text += fmt::format("  {:28}{}\n", name, what);
-  };
-  for (const Form& form : forms()) {
-    std::string name = *form.noun != '\0' ? fmt::format("{} {}", form.noun, form.verb) : form.verb;
-    if (*form.arguments != '\0') name += fmt::format(" {}", form.arguments);
-    entry(name, form.what);
-  }
-  text += "\nOptions:\n";
-  entry("-h,--help", "print this help, or that of a command, then leave");
-  entry("--version", "print version, fabrics and compiler, then leave");
-  entry("--json", "for programs; mistakes are JSON too");
-  entry("--csv", "for spreadsheets");
-  entry("--fields=A,B", "which columns; also +A, -A and all as words");
-  entry("--unit=U", "of bytes: B, K, M, G, T, P or E; default: what reads best");
-  entry("--no-headers", "without the line of headers");
-  entry("--no-tree", "without the paths below sessions");
-  entry("--no-totals", "without the line of totals");
-  entry("--socket=FILE", "of the daemon to ask; default: the only one that runs");
-  entry("--interval=SECONDS", "of top; default: 1");
-  entry("--count=N", "leave after N, of top and monitor; default: Ctrl-C");
-  text +=
-      "\nPlurals and unambiguous beginnings of words do, and options as bare words: urtrs sess li json.\n"
-      "Behind -- every word is an argument.\n"
-      "\nExamples:\n"
-      "  urtrs session list\n"
-      "  urtrs path disconnect web1 ip:10.0.1.7@ip:10.0.1.1\n"
-      "  urtrs device list --json | jq -r '.devices[].mapping_path'\n"
-      "  urtrs top --interval=5\n"
-      "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 no daemon can be asked, 4 no answer in time.\n";
-  return text;
-}
-
-std::string help(const Command& command) {
-  if (command.verb.empty()) return help();
-  std::string text;
-  for (const Form& form : forms()) {
-    if (command.noun != form.noun || command.verb != form.verb) continue;
-    text += fmt::format("Usage: urtrs {}{}{} {}\n{}.\n", form.noun, *form.noun != '\0' ? " " : "", form.verb,
-                        form.arguments, form.what);
-  }
-  return text + "\"urtrs --help\" has all commands and options.\n";
 }
 
 }  // namespace rtrs::admin

@@ -58,7 +58,15 @@ struct Form {
   const char* what;
 };
 const std::vector<Form>& forms();
+std::vector<std::string> nouns();
+std::vector<std::string> verbs(const std::string& noun);  // empty: those that need none
+// The candidate that `word` is, is the plural of, or alone begins with; empty: none.
+std::string meant(const std::string& word, const std::vector<std::string>& candidates);
+const std::vector<std::string>& log_levels();
+
+// In help.cpp. Of a noun where the command has no verb; of everything where it has neither.
 std::string help();
 std::string help(const Command& command);
+std::vector<std::string> examples_of(const Form& form);  // without the name of the program
 
 }  // namespace rtrs::admin

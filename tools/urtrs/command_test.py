@@ -28,20 +28,29 @@ def _server(urtrsd, run_folder, tmp_path):
     return server
 
 
-@pytest.fixture(name="client")
-def _client(server, tmp_path):
-    """nbdkit with one path: it holds session "web1" with the device disk0."""
+@pytest.fixture(name="clients")
+def _clients(server, tmp_path, ends):
+    """clients("web2"): nbdkit with one path holds this session, with the device disk0 open for reading."""
     if not PLUGIN.exists():
         pytest.skip("without the nbdkit plugin")
-    nbd = tmp_path / "nbd.sock"
-    process = subprocess.Popen(["nbdkit", "-f", "-U", nbd, PLUGIN, f"path=127.0.0.1:{server.port}", "session=web1",
-                                "device=disk0"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    until("nbdkit is there", lambda: nbd.exists() or process.poll() is not None)
-    assert process.poll() is None, process.stderr.read()
-    until("the device is open", lambda: shown("device"))
-    yield f"nbd+unix:///?socket={nbd}"
-    process.terminate()
-    process.wait(BOUND)
+
+    def start(name, *options):
+        nbd = tmp_path / f"{name}.sock"
+        process = subprocess.Popen(["nbdkit", "-f", "-U", nbd, PLUGIN, f"path=127.0.0.1:{server.port}", f"session={name}",
+                                    "device=disk0", *options], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        ends.callback(process.wait, BOUND)
+        ends.callback(process.terminate)
+        until("nbdkit is there", lambda: nbd.exists() or process.poll() is not None)
+        assert process.poll() is None, process.stderr.read()
+        until("the device is open", lambda: any(one["sessname"] == name for one in shown("device")))
+        return f"nbd+unix:///?socket={nbd}"
+    return start
+
+
+@pytest.fixture(name="client")
+def _client(clients):
+    """The session "web1", which may write."""
+    return clients("web1")
 
 
 def urtrs(*arguments, code=0):
@@ -89,6 +98,29 @@ def test_counters_are_set_to_zero(server, client):
     path, = shown("path")
     assert (path["tx_bytes"], path["reads"]) == (0, 0)
     assert path["inflights"] == 0 and path["connections"] > 1
+
+
+def test_counters_of_one_session_are_reset_alone(server, client, clients):
+    other = clients("web2", "access_mode=ro")
+    read_all(client)
+    read_all(other)
+    before = {path["sessname"]: path["reads"] for path in shown("path")}
+    assert min(before.values()) > 0
+    urtrs("reset", "web1")
+    after = {path["sessname"]: path["reads"] for path in shown("path")}
+    assert after == {"web1": 0, "web2": before["web2"]}
+    urtrs("reset")
+    assert {path["reads"] for path in shown("path")} == {0}
+
+
+def test_counters_begin_at_zero_when_the_path_is_back(server, client):
+    read_all(client)
+    before = shown("path")[0]
+    urtrs("path", "disconnect", "web1", "0")
+    server.logged("reason=requested")
+    path, = until("the path is back", lambda: [one for one in shown("path") if one["state"] == "connected"])
+    # The client opens its device again; it had read much more.
+    assert path["reads"] < before["reads"]
 
 
 def test_a_path_that_is_disconnected_comes_back(server, client):
@@ -230,6 +262,16 @@ def test_a_dump_says_what_requests_wait_for(urtrsd, run_folder, tmp_path):
             process.wait(BOUND)
 
 
+def test_a_relative_file_is_in_the_folder_of_who_asks(server, tmp_path, monkeypatch):
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    urtrs("trace", "start", "live.rtrc")
+    urtrs("trace", "stop")
+    urtrs("trace", "dump", "ring.rtrc")
+    assert sorted(file.name for file in folder.iterdir()) == ["live.rtrc", "ring.rtrc"]
+
+
 def test_a_trace_is_recorded(server, client, tmp_path):
     trace = tmp_path / "live.rtrc"
     urtrs("trace", "start", trace)
@@ -247,7 +289,8 @@ def test_mistakes_say_what_to_do(server):
     error = json.loads(urtrs("session", "disconnect", "nobody", "--json", code=1))["error"]
     assert error["errno"] == 2 and error["hint"]
     assert json.loads(urtrs("sesion", "--json", code=2))["error"]["code"] == "usage"
-    assert "no log level" in urtrs("log", "loud", code=1)
+    assert "no log level" in urtrs("log", "loud", code=2)
+    assert "did you mean \"debug\"" in urtrs("log", "debg", code=2)
 
 
 def test_without_a_daemon(run_folder):

@@ -3,66 +3,25 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <ctime>
-#include <thread>
+#include <cstdlib>
 
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs/arguments.hpp"
-#include "tools/urtrs/top.hpp"
+#include "tools/urtrs/doctor_host.hpp"
+#include "tools/urtrs/live_names.hpp"
+#include "tools/urtrs/output.hpp"
 #include "tools/urtrs/views.hpp"
+#include "tools/urtrs/watch.hpp"
 
 namespace {
 
 using namespace rtrs;
 using namespace rtrs::admin;
 using nlohmann::json;
-
-enum ExitCode : int { done = 0, failed = 1, usage = 2, no_daemon = 3, timed_out = 4 };
-
-volatile std::sig_atomic_t interrupted = 0;
-
-void say_error(bool as_json, const char* code, const std::string& message, const std::string& hint,
-               int error) {
-  if (!as_json) {
-    std::fprintf(stderr, "urtrs: %s%s%s\n", printable(message).c_str(), hint.empty() ? "" : "; ",
-                 printable(hint).c_str());
-    return;
-  }
-  json object{{"code", code}, {"message", message}};
-  if (!hint.empty()) object["hint"] = hint;
-  if (error != 0) object["errno"] = error;
-  const json all{{"schema_version", kSchemaVersion}, {"error", std::move(object)}};
-  std::puts(all.dump(2, ' ', false, json::error_handler_t::replace).c_str());
-}
-
-int fail(const Mistake& wrong, bool as_json) {
-  say_error(as_json, "usage", wrong.message, wrong.hint.empty() ? "see urtrs --help" : wrong.hint, 0);
-  return usage;
-}
-
-int fail(const rpc::Error& error, bool as_json) {
-  const bool absent = error.error == ENOENT || error.error == ECONNREFUSED || error.error == EACCES;
-  const bool unreachable =
-      error.code == rpc::Code::failed && absent && error.message.find("control socket") != std::string::npos;
-  if (error.error == ETIMEDOUT) {
-    say_error(as_json, "timeout", error.message, error.hint, error.error);
-    return timed_out;
-  }
-  say_error(as_json, unreachable ? "no_daemon" : "failed", error.message, error.hint, error.error);
-  return unreachable ? no_daemon : failed;
-}
-
-int print(const Table& table, const Options& options) {
-  const auto text = render(table, options, kSchemaVersion);
-  if (!text) return fail(text.error(), options.format == Format::json);
-  std::fputs(text->c_str(), stdout);
-  return done;
-}
 
 int print_one(const Table& table, const char* field, const std::string& value, const Options& options,
               const char* kind) {
@@ -101,8 +60,9 @@ const Change* change_of(const Command& command) {
 int call(rpc::Client& client, const std::string& method, const json& parameters, const Options& options) {
   const auto answer = client.call(method, parameters);
   if (!answer) return fail(answer.error(), options.format == Format::json);
+  expected_answer(*answer);
   if (options.format == Format::json) {
-    std::puts(answer->dump(2, ' ', false, json::error_handler_t::replace).c_str());
+    print(*answer);
     return done;
   }
   // Of a reload.
@@ -189,90 +149,6 @@ int debug(rpc::Client& client, const Command& command) {
   return print(in_flight(all), options);
 }
 
-// Waits, but for a signal.
-void rest(double seconds) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  while (interrupted == 0 && std::chrono::steady_clock::now() < until)
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-}
-
-int top(rpc::Client& client, const Options& options) {
-  const bool screen = ::isatty(STDOUT_FILENO) == 1 && options.format == Format::table;
-  auto before = client.call("server.show", {{"buckets", "true"}});
-  auto at = std::chrono::steady_clock::now();
-  for (unsigned shown = 0; before && interrupted == 0 && (options.count == 0 || shown < options.count);
-       ++shown) {
-    rest(options.interval);
-    if (interrupted != 0) break;
-    auto now = client.call("server.show", {{"buckets", "true"}});
-    const auto then = std::exchange(at, std::chrono::steady_clock::now());
-    if (!now) return fail(now.error(), options.format == Format::json);
-    // From the top left, and what was below is cleared.
-    if (screen) std::fputs("\x1b[H\x1b[J", stdout);
-    if (const int code =
-            print(rates(*before, *now, std::chrono::duration<double>(at - then).count()), options))
-      return code;
-    std::fflush(stdout);
-    before = std::move(now);
-  }
-  return before ? done : fail(before.error(), options.format == Format::json);
-}
-
-std::string words_of(const json& event) {
-  const auto ms = event.value("unix_ms", std::int64_t{0});
-  const std::time_t time = ms / 1000;
-  std::tm parts{};
-  ::gmtime_r(&time, &parts);
-  std::string line = fmt::format("{:02}:{:02}:{:02}.{:03}Z {}", parts.tm_hour, parts.tm_min, parts.tm_sec,
-                                 ms % 1000, event.value("what", "?"));
-  for (const auto& [key, value] : event.items()) {
-    if (key == "unix_ms" || key == "what" || key == "serial" || key == "schema_version") continue;
-    line += fmt::format(" {}={}", key,
-                        value.is_string() ? value.get<std::string>()
-                                          : value.dump(-1, ' ', true, json::error_handler_t::replace));
-  }
-  return printable(line);
-}
-
-int monitor(rpc::Client& client, const Options& options) {
-  if (const auto begun = client.call("events.watch", json::object()); !begun)
-    return fail(begun.error(), options.format == Format::json);
-  for (unsigned shown = 0; interrupted == 0 && (options.count == 0 || shown < options.count);) {
-    const auto event = client.next(std::chrono::milliseconds(-1));
-    if (!event) {
-      if (event.error().error == EINTR) continue;
-      return fail(event.error(), options.format == Format::json);
-    }
-    std::puts(options.format == Format::json
-                  ? event->params.dump(-1, ' ', false, json::error_handler_t::replace).c_str()
-                  : words_of(event->params).c_str());
-    std::fflush(stdout);
-    ++shown;
-  }
-  return done;
-}
-
-int daemons(const Options& options) {
-  Table table{"daemons",
-              {{"socket", "Socket", "of the daemon"},
-               {"pid", "Process", "", Field::Kind::number},
-               {"fabric", "Fabric", ""},
-               {"sessions", "Sessions", "", Field::Kind::number}},
-              {}};
-  for (const std::string& socket : rpc::live_sockets("urtrsd")) {
-    Row row{{{"socket", socket}}, {}};
-    if (auto client = rpc::Client::connect(socket)) {
-      if (const auto answer = client->call("server.show", json::object(), std::chrono::seconds(3))) {
-        row.values["pid"] = answer->value("pid", 0);
-        row.values["fabric"] = answer->value("fabric", "");
-        row.values["sessions"] = answer->value("sessions", json::array()).size();
-      }
-    }
-    table.rows.push_back(std::move(row));
-  }
-  return print(table, options);
-}
-
 // What `path disconnect` takes: SRC@DST, SRC, a device, or the index.
 int show_path(const Table& table, const std::string& which, const Options& options) {
   for (const Row& row : table.rows) {
@@ -293,8 +169,9 @@ int print_of(const Table& table, const json& shown, const std::string& session, 
 
 int look(rpc::Client& client, const Command& command) {
   const Options& options = command.options;
-  const auto answer = client.call("server.show", json::object());
-  if (!answer) return fail(answer.error(), options.format == Format::json);
+  const auto got = client.call("server.show", json::object());
+  if (!got) return fail(got.error(), options.format == Format::json);
+  const json* const answer = &expected_answer(*got);
   const std::string first = command.arguments.empty() ? "" : command.arguments[0];
   const bool one = command.verb == "show";
   if (command.noun == "session")
@@ -310,6 +187,23 @@ int look(rpc::Client& client, const Command& command) {
   return print(statistics(*answer), options);
 }
 
+int doctor(const Options& options) {
+  const std::vector<Finding> all = examine(*this_host());
+  const int code = print(findings(all), options);
+  return code == done && any_failed(all) ? failed : code;
+}
+
+// For the completion of shells: a word a line, and ":files" where names of files do too.
+int complete_words(std::vector<std::string> words) {
+  const std::string current = words.empty() ? "" : words.back();
+  if (!words.empty()) words.pop_back();
+  LiveNames names(words);
+  const Completion found = complete(words, current, names);
+  for (const std::string& word : found.words) std::puts(word.c_str());
+  if (found.files) std::puts(":files");
+  return done;
+}
+
 int run(const Command& command) {
   const Options& options = command.options;
   if (options.help || command.verb.empty()) {
@@ -319,22 +213,19 @@ int run(const Command& command) {
   if (command.verb == "version") {
     const std::string text = tools::version_text("urtrs");
     if (options.format == Format::json)
-      std::puts(json{{"schema_version", kSchemaVersion}, {"version", text}}.dump(2).c_str());
+      print(json{{"schema_version", kSchemaVersion}, {"version", text}});
     else
       std::puts(text.c_str());
     return done;
   }
-  if (command.verb == "daemons") return daemons(options);
+  if (command.verb == "daemons") return list_daemons(options);
+  if (command.verb == "doctor") return doctor(options);
   if (command.noun == "reason")
     return command.verb == "list" ? print(reasons(), options)
                                   : print_one(reasons(), "code", command.arguments[0], options, "reason");
   const auto socket = options.socket.empty() ? rpc::only_socket("urtrsd")
                                              : tl::expected<std::string, rpc::Error>(options.socket);
-  if (!socket) {
-    say_error(options.format == Format::json, "no_daemon", socket.error().message, socket.error().hint,
-              socket.error().error);
-    return no_daemon;
-  }
+  if (!socket) return say_no_daemon(socket.error(), options.format == Format::json);
   auto client = rpc::Client::connect(*socket);
   if (!client) return fail(client.error(), options.format == Format::json);
   if (command.verb == "top") return top(*client, options);
@@ -350,18 +241,18 @@ int run(const Command& command) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  struct sigaction stop {};
-  stop.sa_handler = [](int) { interrupted = 1; };
-  ::sigaction(SIGINT, &stop, nullptr);  // without SA_RESTART: it ends what waits
-  ::sigaction(SIGTERM, &stop, nullptr);
+  catch_signals();
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  bool as_json = false;
   try {
-    const auto command = parse({argv + 1, argv + argc});
-    if (!command) return fail(command.error(), command.error().json);
-    return run(*command);
-  } catch (const nlohmann::json::exception& failure) {
-    std::fprintf(stderr, "urtrs: the answer is not that of an urtrsd of this version: %s\n",
-                 printable(failure.what()).c_str());
-    return failed;
+    if (!words.empty() && words[0] == "complete") return complete_words({words.begin() + 1, words.end()});
+    const auto command = parse(words);
+    as_json = command ? command->options.format == Format::json : command.error().json;
+    return command ? run(*command) : fail(command.error(), as_json);
+  } catch (const UnexpectedAnswer& unexpected) {
+    return say_unexpected(unexpected.what(), as_json);
+  } catch (const nlohmann::json::exception& unexpected) {
+    return say_unexpected(unexpected.what(), as_json);
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "urtrs: %s\n", failure.what());
     return failed;

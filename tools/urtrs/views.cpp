@@ -25,6 +25,7 @@ json row_of(const json& session, const json& path) {
   row["tx_bytes"] = number(path, "read_bytes");
   row["rx_bytes"] = number(path, "write_bytes");
   row["inflights"] = number(path, "inflight");
+  for (const char* key : {"path", "hca_port", "connections", "reads", "writes"}) row[key] = number(path, key);
   for (const char* direction : {"read", "write"}) {
     const json times = path.value("service_time", json::object()).value(direction, json::object());
     for (const char* key : {"p50_us", "p99_us", "max_us"})
@@ -42,9 +43,22 @@ std::string below(const json& path) {
 
 }  // namespace
 
+const json& expected_answer(const json& answer) {
+  const auto version = answer.is_object() ? answer.find("schema_version") : answer.end();
+  if (version == answer.end()) throw UnexpectedAnswer("it has no schema_version");
+  if (*version != json(kSchemaVersion))
+    throw UnexpectedAnswer(fmt::format("its schema_version is {}, not {}", version->dump(), kSchemaVersion));
+  return answer;
+}
+
 std::uint64_t number(const json& of, const char* key) {
   const auto found = of.find(key);
-  return found != of.end() && found->is_number_integer() && *found >= 0 ? found->get<std::uint64_t>() : 0;
+  if (found == of.end() || found->is_null()) return 0;
+  // A test may have made it of an int.
+  if (found->is_number_unsigned() || (found->is_number_integer() && found->get<std::int64_t>() >= 0))
+    return found->get<std::uint64_t>();
+  throw UnexpectedAnswer(
+      fmt::format("\"{}\" is {}", key, found->dump(-1, ' ', true, json::error_handler_t::replace)));
 }
 
 Table sessions(const json& shown) {
@@ -60,7 +74,7 @@ Table sessions(const json& shown) {
                {"reads", "Reads", "requests to read", Kind::number, false, true},
                {"writes", "Writes", "requests to write", Kind::number, false, true}},
               {}};
-  for (const json& session : shown.value("sessions", json::array())) {
+  for (const json& session : shown.at("sessions")) {
     Row row;
     std::string up;
     std::uint64_t active = 0;
@@ -91,8 +105,8 @@ Table sessions(const json& shown) {
 Table paths(const json& shown, const std::string& of) {
   Table table{"paths",
               {{"sessname", "Session name", "name of the session"},
-               {"hca_name", "HCA", "RDMA device, or provider of libfabric"},
-               {"hca_port", "Port", "of the device", Kind::number},
+               {"hca_name", "HCA", "RDMA device (host channel adapter), or provider of libfabric"},
+               {"hca_port", "Port", "of the RDMA device, counted from 1; not the TCP port", Kind::number},
                {"src_addr", "Client address", "of the client"},
                {"state", "State", "connecting, connected or closing"},
                {"tx_bytes", "TX", "bytes that clients read", Kind::bytes, true, true},
@@ -110,7 +124,7 @@ Table paths(const json& shown, const std::string& of) {
                {"write_p50_us", "Write p50", "half of the writes", Kind::number, false},
                {"write_p99_us", "Write p99", "99 of 100 writes", Kind::number, false},
                {"write_max_us", "Write max", "the slowest write", Kind::number, false},
-               {"since_s", "Since", "seconds in this state", Kind::number, false},
+               {"since_s", "Since", "seconds since the path came into this state", Kind::number, false},
                {"reason", "Reason", "why it closes", Kind::text, false},
                {"sentence", "Meaning", "of the reason", Kind::text, false},
                {"errno", "Errno", "of the reason", Kind::number, false},
@@ -118,7 +132,7 @@ Table paths(const json& shown, const std::string& of) {
                {"extensions", "Extensions", "of the protocol, that were granted", Kind::text, false},
                {"path", "Index", "of the path", Kind::number, false}},
               {}};
-  for (const json& session : shown.value("sessions", json::array())) {
+  for (const json& session : shown.at("sessions")) {
     if (!of.empty() && session.value("name", "") != of) continue;
     for (const json& path : session.value("paths", json::array()))
       table.rows.push_back({row_of(session, path), {}});
@@ -135,10 +149,12 @@ Table devices(const json& shown, const std::string& of) {
                {"size_bytes", "Size", "of the device", Kind::bytes},
                {"handle", "Handle", "number of this open device", Kind::number, false}},
               {}};
-  for (const json& device : shown.value("devices", json::array())) {
+  for (const json& device : shown.at("devices")) {
     if (!of.empty() && device.value("session", "") != of) continue;
     json row = device;
     row["sessname"] = device.value("session", "");
+    row["size_bytes"] = number(device, "size_bytes");
+    row["handle"] = number(device, "handle");
     table.rows.push_back({std::move(row), {}});
   }
   return table;
@@ -151,7 +167,7 @@ Table exports(const json& shown) {
                {"access", "Access", "ro or rw"},
                {"delay_ms", "Delay", "milliseconds that every operation waits", Kind::number, false}},
               {}};
-  for (const json& one : shown.value("exports", json::array())) {
+  for (const json& one : shown.at("exports")) {
     const std::string source =
         one.contains("path") ? one.value("path", "") : "mem:" + std::to_string(number(one, "memory_bytes"));
     table.rows.push_back({{{"name", one.value("name", "")},
@@ -226,13 +242,14 @@ Table statistics(const json& shown) {
   Table table{"stats",
               {{"name", "Counter", "what is counted"}, {"value", "Value", "since the start", Kind::number}},
               {}};
-  const json stats = shown.value("stats", json::object());
+  const json& stats = shown.at("stats");
   for (const auto& [name, value] : stats.items()) {
-    if (value.is_number()) table.rows.push_back({{{"name", name}, {"value", value}}, {}});
+    if (value.is_number())
+      table.rows.push_back({{{"name", name}, {"value", number(stats, name.c_str())}}, {}});
     // By reason: paths_lost of which heartbeat_lost.
     if (!value.is_object()) continue;
     for (const auto& [reason, count] : value.items())
-      table.rows.push_back({{{"name", name + "." + reason}, {"value", count}}, {}});
+      table.rows.push_back({{{"name", name + "." + reason}, {"value", number(value, reason.c_str())}}, {}});
   }
   return table;
 }

@@ -1,6 +1,7 @@
 // The tables of urtrs, made from what a daemon answers to server.show (docs/management.md).
 #pragma once
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 
 #include "tools/urtrs/table.hpp"
@@ -9,7 +10,13 @@ namespace rtrs::admin {
 
 inline constexpr int kSchemaVersion = 1;  // of the JSON that urtrs prints
 
-// A count; 0 where there is none.
+// An answer that no urtrsd of this version gives; what() says why.
+struct UnexpectedAnswer : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+// `answer`, if it has the version that this program knows; throws UnexpectedAnswer.
+const nlohmann::json& expected_answer(const nlohmann::json& answer);
+// A count; 0 where there is none. Throws UnexpectedAnswer where it is no count.
 std::uint64_t number(const nlohmann::json& of, const char* key);
 
 Table sessions(const nlohmann::json& shown);

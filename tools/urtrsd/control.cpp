@@ -57,6 +57,7 @@ Answer show(const Asked& asked) {
   json answer = to_json(asked.target.model(), asked.target.now(), text_of(asked, "buckets") == "true");
   answer["exports"] = to_json(asked.target.exports());
   answer["stats"] = to_json(asked.target.transport_stats(), asked.target.block_stats());
+  answer["version"] = URTRS_VERSION;
   answer["pid"] = ::getpid();
   answer["fabric"] = asked.target.fabric_name();
   answer["uptime_s"] = static_cast<double>(asked.target.now() - asked.target.started()) / 1e9;

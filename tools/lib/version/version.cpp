@@ -25,4 +25,8 @@ std::string version_text(std::string_view program) {
   return text;
 }
 
+std::string version() {
+  return URTRS_VERSION;
+}
+
 }  // namespace rtrs::tools

@@ -10,4 +10,7 @@ namespace rtrs::tools {
 // newline at the end.
 std::string version_text(std::string_view program);
 
+// "0.5.0".
+std::string version();
+
 }  // namespace rtrs::tools

@@ -1,0 +1,119 @@
+"""urtrs and whatever may answer at a control socket: played by this test."""
+import itertools
+import json
+import signal
+import socket
+import subprocess
+import threading
+
+import pytest
+from programs import BOUND, program, until
+
+URTRS = program("urtrs")
+EMPTY = {"schema_version": 1, "sessions": [], "devices": [], "exports": [], "stats": {}}
+PATH = {"path": 0, "src_addr": "ip:10.0.0.1", "dst_addr": "ip:10.0.0.2", "peer": "ip:10.0.0.1 > ip:10.0.0.2", "hca_name": "tcp",
+        "hca_port": 1, "state": "connected", "since_s": 1.5, "connections": 5, "inflight": 0, "extensions": [], "reads": 0,
+        "read_bytes": 0, "writes": 0, "write_bytes": 0}
+
+
+def session(**counts):
+    return {**EMPTY, "sessions": [{"session": 0, "name": "web1", "state": "connected", "paths": [{**PATH, **counts}]}]}
+
+
+NUMBERS = itertools.count()
+
+
+class Daemon:
+    """Answers each request with the next of `answers`, then with the last again; None: never. Then come the `events`."""
+
+    def __init__(self, folder, answers):
+        self.answers, self.asked, self.events = list(answers), [], []
+        self.path = str(folder / f"{next(NUMBERS)}.sock")
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen()
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            connection = self.listener.accept()[0]
+            for line in connection.makefile(encoding="utf-8"):
+                request = json.loads(line)
+                self.asked.append(request["method"])
+                answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+                if answer is not None:
+                    text = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": answer})
+                    connection.sendall(text.encode() + b"\n")
+                for event in self.events:
+                    line = json.dumps({"jsonrpc": "2.0", "method": "event", "params": {"schema_version": 1, **event}})
+                    connection.sendall(line.encode() + b"\n")
+
+
+@pytest.fixture(name="daemon")
+def _daemon(tmp_path):
+    return lambda *answers: Daemon(tmp_path, answers)
+
+
+def urtrs(played, *arguments, code=0):
+    done = subprocess.run([URTRS, f"--socket={played.path}", *arguments], capture_output=True, text=True, timeout=BOUND, check=False)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done.stdout if code == 0 or "--json" in arguments else done.stderr
+
+
+def test_an_answer_in_order(daemon):
+    assert "web1" in urtrs(daemon(session()), "session", "list")
+
+
+@pytest.mark.parametrize("answer", [{}, [], 7, "text", {"schema_version": 2}, {"schema_version": "1"}], ids=str)
+@pytest.mark.parametrize("command", ["session list", "stats", "reload", "log debug", "top --count=1 --interval=0.1"])
+def test_what_is_no_answer_of_this_version_is_no_success(daemon, answer, command):
+    played = daemon(answer)
+    said = urtrs(played, *command.split(), code=1)
+    assert "the answer is not that of an urtrsd of this version" in said and said.count("\n") == 1
+    assert json.loads(urtrs(played, *command.split(), "--json", code=1))["error"]["code"] == "failed"
+
+
+@pytest.mark.parametrize("count", [-1, 1.5, 1e300, "7", True, [], 2**64], ids=str)
+def test_a_count_that_is_none_is_no_zero(daemon, count):
+    for key in ("read_bytes", "reads", "inflight", "path", "connections"):
+        assert f'"{key}" is' in urtrs(daemon(session(**{key: count})), "path", "list", code=1)
+
+
+def test_the_largest_count_is_shown_and_a_sum_does_not_wrap(daemon):
+    most = 2**64 - 1
+    played = daemon(session(reads=most, read_bytes=most))
+    assert json.loads(urtrs(played, "path", "list", "--json"))["paths"][0]["reads"] == most
+    assert str(most) in urtrs(played, "path", "list", "+reads")
+
+
+def test_top_counts_each_interval_from_the_one_before(daemon):
+    played = daemon(session(), session(reads=1000), session(reads=1000))
+    looks = urtrs(played, "top", "--count=2", "--interval=0.1", "--csv", "--fields=read_iops", "--no-headers").split()
+    assert int(looks[0]) > 0 and looks[1] == "0"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_wait_without_a_word(daemon, number):
+    played = daemon(None)
+    waiting = subprocess.Popen([URTRS, f"--socket={played.path}", "stats"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until("it asks", lambda: played.asked)
+    waiting.send_signal(number)
+    assert (*waiting.communicate(timeout=BOUND), waiting.returncode) == (b"", b"", 128 + number)
+
+
+@pytest.mark.parametrize("command", ["top", "monitor"])
+def test_a_signal_is_how_top_and_monitor_end(daemon, command):
+    played = daemon(session())
+    watching = subprocess.Popen([URTRS, f"--socket={played.path}", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until("it asks", lambda: played.asked)
+    watching.send_signal(signal.SIGINT)
+    assert (watching.communicate(timeout=BOUND)[1], watching.returncode) == (b"", 0)
+
+
+def test_events_as_rows(daemon):
+    played = daemon({"schema_version": 1})
+    played.events = [{"what": "path", "serial": 4, "unix_ms": 5, "session": "a,b", "path": 0, "state": "connected"},
+                     {"what": "link_up", "serial": 5, "unix_ms": 6, "peer": "p\n"}]
+    rows = urtrs(played, "monitor", "--csv", "--count=2").splitlines()
+    assert rows == ["serial,unix_ms,what,session,path,peer,state,reason,errno", '4,5,path,"a,b",0,,connected,,',
+                    "5,6,link_up,,,p\\x0a,,,"]

@@ -1,0 +1,89 @@
+// What can come next, for the completion of shells.
+#include "tools/urtrs/complete.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tools/urtrs/arguments.hpp"
+
+namespace rtrs::admin {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class PlayedNames : public Names {
+ public:
+  Words sessions() override { return {"web1", "web2", "db"}; }
+  Words paths(const std::string& session) override { return {"ip:10.0.0.1@ip:10.0.0.2#" + session}; }
+  Words devices(const std::string&) override { return {"disk0"}; }
+  Words exports() override { return {"disk0", "iso"}; }
+  Words sockets() override { return {"/run/urtrs/urtrsd-1.sock"}; }
+};
+
+Words next(const Words& words, const std::string& current = "") {
+  PlayedNames names;
+  return complete(words, current, names).words;
+}
+bool files(const Words& words, const std::string& current = "") {
+  PlayedNames names;
+  return complete(words, current, names).files;
+}
+bool has(const Words& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+TEST(Complete, NounsAndVerbsFirst) {
+  const Words all = next({});
+  for (const Form& form : forms())
+    EXPECT_TRUE(has(all, *form.noun != '\0' ? form.noun : form.verb)) << form.verb;
+  EXPECT_EQ(next({}, "se"), Words{"session"});
+  EXPECT_EQ(next({"server"}, "pa"), Words{"path"});
+}
+
+TEST(Complete, VerbsOfANoun) {
+  EXPECT_EQ(next({"session"}), (Words{"list", "show", "disconnect"}));
+  EXPECT_EQ(next({"sessions"}, "d"), Words{"disconnect"});
+  EXPECT_EQ(next({"--json", "path"}, "s"), Words{"show"});
+}
+
+TEST(Complete, NamesOfWhatRuns) {
+  EXPECT_EQ(next({"session", "show"}), (Words{"web1", "web2", "db"}));
+  EXPECT_EQ(next({"session", "show"}, "web"), (Words{"web1", "web2"}));
+  EXPECT_EQ(next({"path", "list", "json"}, "d"), Words{"db"});
+  EXPECT_EQ(next({"path", "disconnect", "web2"}), Words{"ip:10.0.0.1@ip:10.0.0.2#web2"});
+  EXPECT_EQ(next({"device", "close"}), Words{"disk0"});
+  EXPECT_EQ(next({"device", "close", "disk0"}, "w"), (Words{"web1", "web2"}));
+  EXPECT_EQ(next({"export", "remove"}, "i"), Words{"iso"});
+  EXPECT_EQ(next({"export", "remove", "iso"}), Words{"force"});
+  EXPECT_EQ(next({"reset"}, "w"), (Words{"web1", "web2"}));
+  EXPECT_EQ(next({"reset", "web1"}), Words{"ip:10.0.0.1@ip:10.0.0.2#web1"});
+}
+
+TEST(Complete, NothingBehindTheLastArgument) {
+  EXPECT_EQ(next({"session", "show", "web1"}), Words{});
+  EXPECT_EQ(next({"session", "list"}), Words{});
+  EXPECT_EQ(next({"nonsense"}), Words{});
+}
+
+TEST(Complete, OptionsAndTheirValues) {
+  EXPECT_EQ(next({"path", "list"}, "--j"), Words{"--json"});
+  EXPECT_TRUE(has(next({}, "--"), "--unit="));
+  EXPECT_EQ(next({"path", "list"}, "--unit=K"), Words{"--unit=K"});
+  EXPECT_EQ(next({"path", "list", "--unit"}, "K"), Words{"K"});
+  EXPECT_EQ(next({"--socket"}), Words{"/run/urtrs/urtrsd-1.sock"});
+  EXPECT_EQ(next({"session", "show", "--"}, "-"), Words{}) << "behind -- every word is an argument";
+}
+
+TEST(Complete, Levels) {
+  EXPECT_EQ(next({"log"}, "w"), Words{"warn"});
+}
+
+TEST(Complete, Files) {
+  EXPECT_EQ(next({"trace"}, "st"), (Words{"start", "stop"}));
+  EXPECT_TRUE(files({"trace", "start"}));
+  EXPECT_TRUE(files({"--socket"}));
+  EXPECT_FALSE(files({"trace", "stop"}));
+  EXPECT_FALSE(files({"session", "show"}));
+}
+
+}  // namespace
+}  // namespace rtrs::admin

@@ -1,0 +1,75 @@
+#include "tools/urtrs/live_names.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "tools/lib/rpc/client.hpp"
+#include "tools/lib/rpc/socket_path.hpp"
+#include "tools/urtrs/views.hpp"
+
+namespace rtrs::admin {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::chrono::milliseconds kPatience{1000};
+
+// Those that a shell can offer: a peer may have put anything into a name.
+std::vector<std::string> column(const Table& table, const char* field) {
+  std::vector<std::string> names;
+  for (const Row& row : table.rows) {
+    const auto found = row.values.find(field);
+    if (found == row.values.end() || !found->is_string()) continue;
+    const std::string name = found->get<std::string>();
+    const bool plain = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return static_cast<unsigned char>(c) > 0x20 && c != 0x7f;
+    });
+    if (plain && printable(name) == name && std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+LiveNames::LiveNames(const std::vector<std::string>& words) {
+  constexpr std::string_view kOption = "--socket";
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == kOption && i + 1 < words.size()) socket_ = words[i + 1];
+    if (words[i].rfind(std::string(kOption) + "=", 0) == 0) socket_ = words[i].substr(kOption.size() + 1);
+  }
+}
+
+const json& LiveNames::shown() {
+  if (shown_) return *shown_;
+  shown_ = json{{"sessions", json::array()}, {"devices", json::array()}, {"exports", json::array()}};
+  if (socket_.empty()) {
+    const auto only = rpc::only_socket("urtrsd");
+    if (!only) return *shown_;
+    socket_ = *only;
+  }
+  auto client = rpc::Client::connect(socket_);
+  if (!client) return *shown_;
+  auto answer = client->call("server.show", json::object(), kPatience);
+  if (answer && answer->is_object() && answer->contains("sessions")) shown_ = std::move(*answer);
+  return *shown_;
+}
+
+std::vector<std::string> LiveNames::sessions() {
+  return column(admin::sessions(shown()), "sessname");
+}
+std::vector<std::string> LiveNames::paths(const std::string& session) {
+  return column(admin::paths(shown(), session), "pathname");
+}
+std::vector<std::string> LiveNames::devices(const std::string& session) {
+  return column(admin::devices(shown(), session), "mapping_path");
+}
+std::vector<std::string> LiveNames::exports() {
+  return column(admin::exports(shown()), "name");
+}
+std::vector<std::string> LiveNames::sockets() {
+  return rpc::live_sockets("urtrsd");
+}
+
+}  // namespace rtrs::admin

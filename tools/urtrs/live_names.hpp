@@ -1,0 +1,28 @@
+// Names of what runs, for complete.hpp. Asks a daemon once, and not for long: somebody has pressed a key.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/urtrs/complete.hpp"
+
+namespace rtrs::admin {
+
+class LiveNames : public Names {
+ public:
+  // `words`: of the command line; --socket among them names the daemon.
+  explicit LiveNames(const std::vector<std::string>& words);
+  std::vector<std::string> sessions() override;
+  std::vector<std::string> paths(const std::string& session) override;
+  std::vector<std::string> devices(const std::string& session) override;
+  std::vector<std::string> exports() override;
+  std::vector<std::string> sockets() override;
+
+ private:
+  const nlohmann::json& shown();
+  std::string socket_;
+  std::optional<nlohmann::json> shown_;
+};
+
+}  // namespace rtrs::admin

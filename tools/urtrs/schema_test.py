@@ -1,0 +1,129 @@
+"""Every answer with --json fits docs/schema/urtrs.json, and each command has its part there."""
+import json
+import os
+import re
+import subprocess
+
+import pytest
+from programs import BOUND, PLUGIN, ROOT, program, until
+
+jsonschema = pytest.importorskip("jsonschema")
+
+URTRS = program("urtrs")
+SCHEMA = json.loads((ROOT / "docs/schema/urtrs.json").read_text())
+# What a command prints, by the words in front of its arguments; "trace" has more than one.
+PARTS = {"session list": "sessions", "session show": "session_show", "session disconnect": "done", "path list": "paths",
+         "path show": "path_show", "path disconnect": "done", "device list": "devices", "device show": "device_show",
+         "device close": "closed", "export list": "exports", "export add": "done", "export remove": "done", "reload": "reload",
+         "stats": "stats", "reset": "done", "top": "top", "monitor": "event", "trace": "traced", "log": "done",
+         "reason list": "reasons", "reason show": "reason_show", "debug dump": "debug_dump", "daemons": "daemons", "doctor": "doctor", "version": "version"}
+
+
+def fits(text, part):
+    answer = json.loads(text)
+    jsonschema.Draft202012Validator({**SCHEMA, "$ref": f"#/$defs/{part}"}).validate(answer)
+    return answer
+
+
+def urtrs(*arguments, code=0):
+    done = subprocess.run([URTRS, *map(str, arguments), "--json"], capture_output=True, text=True, timeout=BOUND, check=False)
+    assert done.returncode == code, (arguments, done.stdout, done.stderr)
+    assert done.stderr == ""
+    return done.stdout
+
+
+def commands():
+    """Those that --help lists, without their arguments."""
+    text = subprocess.run([URTRS, "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
+    lines = re.findall(r"^  (\S.*?)(?:  |$)", text.partition("Positionals:\n")[2].partition("\n\n")[0], re.MULTILINE)
+    return [re.match(r"[a-z]+( [a-z]+)?(?= |$)", re.sub(r" start.*", "", line))[0] for line in lines]
+
+
+@pytest.fixture(name="client")
+def _client(urtrsd, tmp_path, monkeypatch):
+    """The session web1 with disk0 open."""
+    if not PLUGIN.exists():
+        pytest.skip("without the nbdkit plugin")
+    monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))
+    server = urtrsd("--export=disk0=mem:1M")
+    nbd = tmp_path / "nbd.sock"
+    process = subprocess.Popen(["nbdkit", "-f", "-U", nbd, PLUGIN, f"path=127.0.0.1:{server.port}", "session=web1",
+                                "device=disk0"], stdin=subprocess.DEVNULL)
+    until("nbdkit is there", lambda: nbd.exists() or process.poll() is not None)
+    until("the device is open", lambda: json.loads(urtrs("device", "list"))["devices"])
+    yield f"nbd+unix:///disk0?socket={nbd}"
+    process.terminate()
+    process.wait(BOUND)
+
+
+def test_each_command_has_a_part():
+    assert sorted(commands()) == sorted(PARTS)
+    assert set(PARTS.values()) | {"error"} <= set(SCHEMA["$defs"])
+
+
+def test_each_part_is_in_the_documentation():
+    docs = (ROOT / "docs/management.md").read_text()
+    assert [part for part in {*PARTS.values(), "error"} if f"`{part}`" not in docs] == []
+    fields = {field for part in SCHEMA["$defs"].values() for field in part["properties"]}
+    assert [field for field in fields if f"`{field}`" not in docs] == []
+
+
+def test_what_is_shown(client):
+    for command in ("session list", "path list", "device list", "export list", "stats", "daemons", "version", "reason list", "debug dump"):
+        fits(urtrs(*command.split()), PARTS[command])
+    for command in ("session show web1", "path show web1 0", "device show disk0", "reason show heartbeat_lost", "top --count=1 --interval=0.1"):
+        fits(urtrs(*command.split()), PARTS[re.sub(r" (web1|disk0|heartbeat_lost|--).*", "", command)])
+
+
+def test_nothing_to_show(urtrsd, tmp_path, monkeypatch):
+    monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))
+    assert fits(urtrs("daemons"), "daemons")["daemons"] == []
+    urtrsd(f"--dev-search-path={tmp_path}")
+    for noun in ("session", "path", "device", "export"):
+        assert fits(urtrs(noun, "list"), noun + "s")[noun + "s"] == []
+
+
+def test_what_changes(client, tmp_path):
+    fits(urtrs("export", "add", "more=mem:1M"), "done")
+    fits(urtrs("export", "remove", "more"), "done")
+    fits(urtrs("log", "info"), "done")
+    fits(urtrs("reset"), "done")
+    fits(urtrs("reload"), "reload")
+    fits(urtrs("trace", "start", tmp_path / "a.rtrc"), "traced")
+    fits(urtrs("trace", "stop"), "done")
+    fits(urtrs("trace", "dump", tmp_path / "b.rtrc"), "traced")
+    fits(urtrs("device", "close", "disk0"), "closed")
+    fits(urtrs("path", "disconnect", "web1", "0"), "done")
+    subprocess.run(["nbdcopy", client, "null:"], check=True, timeout=BOUND)
+    fits(urtrs("session", "disconnect", "web1"), "done")
+
+
+def test_events(client):
+    watch = subprocess.Popen([URTRS, "monitor", "--json", "--count=3"], stdout=subprocess.PIPE, text=True)
+
+    def cut():
+        """Once it watches; a path that is away cannot be cut."""
+        subprocess.run([URTRS, "path", "disconnect", "web1", "0"], capture_output=True, check=False, timeout=BOUND)
+        return watch.poll() is not None
+    until("three events", cut)
+    lines = watch.stdout.read().splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        fits(line, "event")
+
+
+def test_mistakes(client):
+    fits(urtrs("sesion", code=2), "error")
+    fits(urtrs("log", "loud", code=2), "error")
+    fits(urtrs("session", "show", "nobody", code=1), "error")
+    fits(urtrs("session", "disconnect", "nobody", code=1), "error")
+    fits(urtrs("stats", "--socket=/nonexistent", code=3), "error")
+
+
+def test_doctor(tmp_path):
+    """On any host; what it finds there is no matter of this test."""
+    done = subprocess.run([URTRS, "doctor", "--json"], capture_output=True, text=True, timeout=BOUND, check=False,
+                          env={**os.environ, "URTRS_RUNTIME_DIR": str(tmp_path)})
+    checks = fits(done.stdout, "doctor")["checks"]
+    assert done.returncode == any(check["grade"] == "fail" for check in checks)
+    assert all(check.get("remedy") for check in checks if check["grade"] != "ok")

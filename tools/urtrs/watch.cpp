@@ -1,0 +1,142 @@
+#include "tools/urtrs/watch.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <thread>
+#include <utility>
+
+#include "tools/lib/rpc/socket_path.hpp"
+#include "tools/urtrs/output.hpp"
+#include "tools/urtrs/top.hpp"
+#include "tools/urtrs/views.hpp"
+
+namespace rtrs::admin {
+
+using nlohmann::json;
+
+namespace {
+
+// Waits, but for a signal.
+void rest(double seconds) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (interrupted() == 0 && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+}
+
+}  // namespace
+
+int top(rpc::Client& client, const Options& options) {
+  const bool screen = ::isatty(STDOUT_FILENO) == 1 && options.format == Format::table;
+  const auto look = [&client] { return client.call("server.show", {{"buckets", "true"}}); };
+  auto before = look();
+  auto at = std::chrono::steady_clock::now();
+  for (unsigned shown = 0; before && (options.count == 0 || shown < options.count); ++shown) {
+    rest(options.interval);
+    if (interrupted() != 0) return done;
+    auto now = look();
+    const auto then = std::exchange(at, std::chrono::steady_clock::now());
+    if (!now) return interrupted() != 0 ? done : fail(now.error(), options.format == Format::json);
+    // From the top left, and what was below is cleared.
+    if (screen) std::fputs("\x1b[H\x1b[J", stdout);
+    const double seconds = std::chrono::duration<double>(at - then).count();
+    if (const int code = print(rates(expected_answer(*before), expected_answer(*now), seconds), options))
+      return code;
+    std::fflush(stdout);
+    before = std::move(now);
+  }
+  return before ? done : fail(before.error(), options.format == Format::json);
+}
+
+std::vector<Field> event_fields() {
+  return {{"serial", "Serial", "number of the event; a gap is one that was missed", Field::Kind::number},
+          {"unix_ms", "Time", "milliseconds since 1970", Field::Kind::number},
+          {"what", "Event", "path, link_up, link_down, session_ended or connect_refused"},
+          {"session", "Session", "name of the session"},
+          {"path", "Path", "index of the path", Field::Kind::number},
+          {"peer", "Peer", "both ends, the client first"},
+          {"state", "State", "of the path"},
+          {"reason", "Reason", "why"},
+          {"errno", "Errno", "of Linux", Field::Kind::number}};
+}
+
+std::string words_of(const json& event) {
+  const auto ms = static_cast<std::int64_t>(number(event, "unix_ms") % 100'000'000'000'000U);
+  const std::time_t time = ms / 1000;
+  std::tm parts{};
+  ::gmtime_r(&time, &parts);
+  std::string line = fmt::format("{:02}:{:02}:{:02}.{:03}Z {}", parts.tm_hour, parts.tm_min, parts.tm_sec,
+                                 ms % 1000, event.value("what", "?"));
+  for (const auto& [key, value] : event.items()) {
+    if (key == "unix_ms" || key == "what" || key == "serial" || key == "schema_version") continue;
+    line += fmt::format(" {}={}", key,
+                        value.is_string() ? value.get<std::string>()
+                                          : value.dump(-1, ' ', true, json::error_handler_t::replace));
+  }
+  return printable(line);
+}
+
+namespace {
+
+// Without headers but for the first: rows come one by one.
+int print_event(const json& event, const Options& options, bool first) {
+  if (options.format == Format::json) {
+    std::puts(event.dump(-1, ' ', false, json::error_handler_t::replace).c_str());
+  } else if (options.format == Format::csv) {
+    Options row = options;
+    row.headers = options.headers && first;
+    if (const int code = print(Table{"events", event_fields(), {{event, {}}}}, row)) return code;
+  } else {
+    std::puts(words_of(event).c_str());
+  }
+  std::fflush(stdout);
+  return done;
+}
+
+}  // namespace
+
+int monitor(rpc::Client& client, const Options& options) {
+  if (const auto begun = client.call("events.watch", json::object()); !begun)
+    return fail(begun.error(), options.format == Format::json);
+  for (unsigned shown = 0; interrupted() == 0 && (options.count == 0 || shown < options.count); ++shown) {
+    const auto event = client.next(std::chrono::milliseconds(-1));
+    if (!event)
+      return event.error().error == EINTR && interrupted() != 0
+                 ? done
+                 : fail(event.error(), options.format == Format::json);
+    if (const int code = print_event(event->params, options, shown == 0)) return code;
+  }
+  return done;
+}
+
+std::vector<Field> daemon_fields() {
+  return {{"socket", "Socket", "of the daemon"},
+          {"pid", "Process", "its number", Field::Kind::number},
+          {"version", "Version", "of the daemon"},
+          {"fabric", "Fabric", "what carries its messages"},
+          {"sessions", "Sessions", "that it has now", Field::Kind::number}};
+}
+
+int list_daemons(const Options& options) {
+  Table table{"daemons", daemon_fields(), {}};
+  for (const std::string& socket : rpc::live_sockets("urtrsd")) {
+    Row row{{{"socket", socket}}, {}};
+    if (auto client = rpc::Client::connect(socket)) {
+      if (const auto answer = client->call("server.show", json::object(), std::chrono::seconds(3))) {
+        const json& shown = expected_answer(*answer);
+        row.values["pid"] = number(shown, "pid");
+        row.values["version"] = shown.value("version", "");
+        row.values["fabric"] = shown.value("fabric", "");
+        row.values["sessions"] = shown.at("sessions").size();
+      }
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return print(table, options);
+}
+
+}  // namespace rtrs::admin
