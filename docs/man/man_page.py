@@ -10,6 +10,8 @@ Usage: man_page.py TEMPLATE [PROGRAM]...
               parameters  the parameters of the plugin
             by the table that the program print_settings prints:
               settings    keys, ranges, defaults and meanings
+            by what urtrs says of each of its commands:
+              commands    `urtrs COMMAND --help`
             or, without a program, by another file beside the template:
               include FILE
 """
@@ -113,6 +115,16 @@ def notes(program):
     return "".join(f"# {name}\n\n{text}" for name, text in notes_of(Help([program]).notes).items() if text)
 
 
+def commands(program):
+    """A command is what stands in front of its arguments, which are in capitals, in brackets, or words of trace."""
+    text = ""
+    for term, _ in Help([program]).sections["Positionals"]:
+        words = re.match(r"[a-z]+(?: (?!start)[a-z]+)?(?= |$)", term)[0].split()
+        lines = subprocess.run([program, *words, "--help"], check=True, capture_output=True, text=True).stdout.split("\n")
+        text += f"## {escaped(' '.join(words))}\n\n" + verbatim(lines[:-2])
+    return text
+
+
 def parameters(program):
     text = subprocess.run([program, "--help"], check=True, capture_output=True, text=True).stdout
     entries = []
@@ -134,7 +146,8 @@ def settings(program):
 
 def main():
     template, programs = pathlib.Path(sys.argv[1]), sys.argv[2:]
-    fill = {"synopsis": synopsis, "options": options, "notes": notes, "parameters": parameters, "settings": settings}
+    fill = {"synopsis": synopsis, "options": options, "notes": notes, "parameters": parameters, "settings": settings,
+            "commands": commands}
 
     def part(match):
         if match[1] == "include":

@@ -10,7 +10,7 @@ from programs import BOUND, BUILD, ROOT, program
 
 PAGES = BUILD / "docs/man"
 TOOLS = {"urtrsd.8": "urtrsd", "urtrs-sim.1": "urtrs-sim", "urtrs-replay.1": "urtrs-replay", "urtrs-perf.1": "urtrs-perf",
-         "urtrs-conform.1": "urtrs-conform"}
+         "urtrs-conform.1": "urtrs-conform", "urtrs.1": "urtrs", "urtrs-fs.1": "urtrs-fs"}
 ALL = [*TOOLS, "urtrs.toml.5", "urtrs-protocol.7", "nbdkit-urtrs.1"]
 
 
@@ -81,6 +81,13 @@ def test_each_heading_of_the_protocol_is_in_the_page():
     headings = re.findall(r"^#+ (.*)$", (ROOT / "docs/protocol.md").read_text(), re.MULTILINE)
     assert len(headings) > 20
     assert [one for one in headings if words(one.replace("`", "")) not in whole] == []
+
+
+def test_each_command_of_urtrs_has_its_help_in_the_page():
+    whole = page("urtrs.1")
+    for command in ("session list", "path disconnect", "doctor", "trace"):
+        lines = output(program("urtrs"), *command.split(), "--help").splitlines()[:-1]
+        assert [line for line in lines if words(line).strip() not in whole] == [], command
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -42,6 +42,15 @@ def test_help_has_the_parameters_of_the_plugin(installed):
     assert "queue_timeout=" in done.stdout
 
 
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_versions_of_itself_nbdkit_and_the_plugin(installed, option):
+    done = run(installed, option)
+    assert done.returncode == 0, done.stderr
+    own, nbdkit, plugin = done.stdout.splitlines()
+    assert own.removeprefix("nbdkit-urtrs ") == plugin.removeprefix("urtrs ")
+    assert nbdkit.startswith("nbdkit 1.")
+
+
 def test_a_missing_nbdkit_is_named(installed, tmp_path):
     for needed in "dirname", "readlink", "sh":
         (tmp_path / needed).symlink_to(shutil.which(needed))

@@ -7,6 +7,7 @@
 #include "backends/asio/path_syntax.hpp"
 #include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/lib/text/quantity.hpp"
+#include "tools/lib/usage/command_line_error.hpp"
 #include "tools/lib/version/version.hpp"
 
 namespace rtrs::conformance {
@@ -156,7 +157,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     line.output = app.help();
     return line;
   } catch (const CLI::ParseError& error) {
-    line.errors = std::string("urtrs-conform: ") + error.what() + "; --help lists the options\n";
+    line.errors = tools::command_line_error(app, error);
     line.exit_code = kUsage;
     return line;
   }

@@ -13,6 +13,7 @@
 #include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/quantity.hpp"
+#include "tools/lib/usage/command_line_error.hpp"
 #include "tools/lib/version/version.hpp"
 
 namespace rtrs::perf {
@@ -243,19 +244,6 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
   if (options.compare_raw && app.count("--runtime") == 0) options.runtime = milliseconds(500);
 }
 
-std::string explain(const CLI::App& app, const CLI::ParseError& error) {
-  std::string message = std::string("urtrs-perf: ") + error.what();
-  const std::vector<std::string> extra = app.remaining();
-  if (!extra.empty()) {
-    std::vector<std::string> names{"--help"};
-    for (const CLI::Option* option : app.get_options())
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    message = "urtrs-perf: unknown argument \"" + extra.front() + "\"" +
-              did_you_mean(extra.front().substr(0, extra.front().find('=')), names);
-  }
-  return message + "\nTry \"urtrs-perf --help\".\n";
-}
-
 }  // namespace
 
 const char* to_string(Workload workload) noexcept {
@@ -295,7 +283,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     return result;
   } catch (const CLI::ParseError& error) {
     result.exit_code = kUsage;
-    result.errors = explain(app, error);
+    result.errors = tools::command_line_error(app, error);
     return result;
   }
   if (texts.version) {

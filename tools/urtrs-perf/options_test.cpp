@@ -86,8 +86,7 @@ TEST(Options, ComparisonsAreShortUnlessToldOtherwise) {
 
 TEST(Options, MistakesAreNamed) {
   expect_refused({"h", "--iodeph=4"},
-                 "urtrs-perf: unknown argument \"--iodeph=4\"; did you mean \"--iodepth\"?\n"
-                 "Try \"urtrs-perf --help\".\n");
+                 "urtrs-perf: unknown option \"--iodeph=4\"; did you mean \"--iodepth\"?\n");
   expect_refused(
       {"h", "--rw=randred"},
       "urtrs-perf: --rw: expected one of randread randwrite read rw write, got \"randred\"; did you mean "

@@ -8,6 +8,7 @@
 
 #include "tools/lib/command/files.hpp"
 #include "tools/lib/text/nearest_word.hpp"
+#include "tools/lib/usage/command_line_error.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
@@ -47,8 +48,7 @@ int run(int argc, char** argv) {
       app.exit(wrong);
       return exit_ok;
     }
-    error(std::string(wrong.what()) + "; see urtrs-replay " +
-          (argc > 1 && argv[1][0] != '-' ? std::string(argv[1]) + ' ' : std::string()) + "--help");
+    std::fputs(command_line_error(app, wrong).c_str(), stderr);
     return exit_usage;
   }
   return runner.run();

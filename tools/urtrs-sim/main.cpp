@@ -8,6 +8,7 @@
 
 #include "sim/scenarios/scenario_text.hpp"
 #include "tools/lib/text/quantity.hpp"
+#include "tools/lib/usage/command_line_error.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs-sim/coverage.hpp"
 #include "tools/urtrs-sim/explore.hpp"
@@ -61,8 +62,13 @@ constexpr const char* kFooter =
     "5 one seed gave two different runs, or a trace something else than its run,\n"
     "130 and 143 a signal stopped it: what was played is summed up.";
 
+int say_wrong_usage(const CLI::App& app, const CLI::ParseError& error) {
+  std::fputs(tools::command_line_error(app, error).c_str(), stderr);
+  return kUsage;
+}
+
 int usage(const std::string& text) {
-  std::fprintf(stderr, "urtrs-sim: %s\nTry urtrs-sim --help.\n", text.c_str());
+  std::fprintf(stderr, "urtrs-sim: %s; see urtrs-sim --help\n", text.c_str());
   return kUsage;
 }
 
@@ -331,7 +337,8 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kOk : kUsage;
+    if (error.get_exit_code() == 0) return app.exit(error);  // help and version
+    return say_wrong_usage(app, error);
   }
   for (const CLI::App* command : {one, small, directed})
     if (*command && !use_file(given, *command)) return kUsage;

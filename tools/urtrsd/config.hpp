@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -74,12 +76,18 @@ class ConfigReader {
   // NAME=SOURCE[,ro][,delay_ms=N]; ",," stands for a comma of SOURCE. A name may be given once as a flag, and
   // then replaces an export of that name in the file.
   void add_export_flag(const std::string& value);
+  // Variables of the environment: URTRS_PORT for port, URTRS_HEARTBEAT_INTERVAL_MS for heartbeat.interval_ms,
+  // URTRS_LISTEN with commas. `value_of` answers null for those that are not set.
+  void read_environment(const std::function<const char*(const char*)>& value_of);
   void clear_listen() { config_.listen.clear(); }
   void add_listen(const std::string& origin, const std::string& address);
   void report(std::string origin, std::string message, std::string hint = {});
 
   const DaemonConfig& config() const { return config_; }
   const std::vector<ConfigProblem>& problems() const { return problems_; }
+  // Where each value comes from, by key; "export NAME" for an export. What is not there has its default.
+  using Origins = std::map<std::string, std::string, std::less<>>;
+  const Origins& origins() const { return origins_; }
 
  private:
   friend class TomlWalker;
@@ -87,12 +95,13 @@ class ConfigReader {
   bool export_option(ExportSpec& spec, const std::string& option);  // false: reported
   DaemonConfig config_;
   std::vector<ConfigProblem> problems_;
-  std::map<std::string, std::string, std::less<>> origins_;  // key -> where it was set last
-  std::set<std::string> flag_exports_;                       // names given by --export
+  Origins origins_;
+  std::set<std::string> flag_exports_;  // names given by --export
 };
 
-// TOML that reads back as the same configuration.
-std::string print_config(const DaemonConfig& config);
+// TOML that reads back as the same configuration. With `origins`, each value has a comment that says where it
+// comes from.
+std::string print_config(const DaemonConfig& config, const ConfigReader::Origins* origins = nullptr);
 
 // The settings in which two configurations differ, but for exports, as their keys.
 std::vector<std::string> different_settings(const DaemonConfig& a, const DaemonConfig& b);
@@ -108,7 +117,8 @@ struct CommandLine {
   std::string errors;  // for stderr
 };
 
-// `arguments` without the program's name. Reads files, changes nothing.
-CommandLine parse_command_line(const std::vector<std::string>& arguments);
+// `arguments` without the program's name; `environment`: as std::getenv(). Reads files, changes nothing.
+CommandLine parse_command_line(const std::vector<std::string>& arguments,
+                               const std::function<const char*(const char*)>& environment = std::getenv);
 
 }  // namespace rtrs::daemon

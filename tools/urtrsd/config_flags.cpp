@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "tools/lib/text/quantity.hpp"
+#include "tools/lib/usage/command_line_error.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrsd/config.hpp"
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/config_values.hpp"
+#include "tools/urtrsd/listen_check.hpp"
 #include "tools/urtrsd/output_files.hpp"
 
 namespace rtrs::daemon {
@@ -44,6 +46,10 @@ constexpr const char* kExamples =
     "configuration again: exports and log level change, the rest is named in the log.\n"
     "\n"
     "The protocol has no authentication: listen only where every host may read and write the exports.\n"
+    "A setting is taken from its flag, else from the environment (URTRS_ and its key in capitals: "
+    "URTRS_PORT,\n"
+    "URTRS_HEARTBEAT_INTERVAL_MS; URTRS_LISTEN with commas), else from the file, else it has its default.\n"
+    "--print-config --origin says which it was.\n"
     "Exit codes: 0 ok, 1 failed, 2 bad usage or configuration, 3 something needed is missing.\n";
 
 struct Flags {
@@ -53,6 +59,7 @@ struct Flags {
   std::map<std::string, std::string> values;  // by key of the setting
   bool check = false;
   bool print = false;
+  bool origin = false;
 };
 
 std::string option_names(const std::string& flag) {
@@ -85,29 +92,14 @@ std::map<std::string, CLI::Option*> add_options(CLI::App& app, Flags& flags) {
     options[setting.key] = option;
   }
   app.add_flag("--check-config", flags.check,
-               "check the configuration and the configured devices, then leave");
+               "check the configuration, the configured devices and the addresses to listen on, then leave");
   app.add_flag("--print-config", flags.print, "print the resulting configuration as TOML, then leave");
+  app.add_flag("--origin", flags.origin,
+               "with --print-config: say behind each value where it comes from, a flag, a variable of the "
+               "environment, a line of the file, or the default");
   app.set_version_flag("--version", tools::version_text("urtrsd"),
                        "print version, fabrics and compiler, then leave");
   return options;
-}
-
-// CLI11 says that an argument was not expected; the nearest flag is added.
-std::string explain(const CLI::App& app, const CLI::ParseError& error) {
-  std::string message = std::string("urtrsd: ") + error.what() + "\n";
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
-    std::vector<std::string> names{"--help"};
-    for (const CLI::Option* option : app.get_options())
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    for (const std::string& word : app.remaining()) {
-      const std::string name = word.substr(0, word.find('='));
-      message = "urtrsd: unknown argument " + in_quotes(word);
-      const std::string hint = did_you_mean(name, names);
-      message += (hint.empty() ? "" : "; " + hint) + "\n";
-      break;
-    }
-  }
-  return message + "Try \"urtrsd --help\".\n";
 }
 
 void check_devices(const DaemonConfig& config, CommandLine& result) {
@@ -129,6 +121,10 @@ void check_devices(const DaemonConfig& config, CommandLine& result) {
       result.errors += "urtrsd: " + problem + "\n";
       result.exit_code = kUsage;
     }
+  }
+  for (const AddressProblem& problem : try_addresses(config)) {
+    result.errors += (problem.may_pass ? "urtrsd: warning: " : "urtrsd: ") + problem.sentence + "\n";
+    if (!problem.may_pass) result.exit_code = kPrecondition;
   }
   if (result.exit_code == 0) result.output += "urtrsd: the configuration is in order\n";
 }
@@ -243,7 +239,26 @@ tl::expected<ExportSpec, std::string> parse_export(const std::string& text) {
   return reader.config().exports.front();
 }
 
-CommandLine parse_command_line(const std::vector<std::string>& arguments) {
+std::string variable_of(const std::string& key) {
+  std::string name = "URTRS_";
+  for (const char c : key)
+    name += c == '.' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  return name;
+}
+
+void ConfigReader::read_environment(const std::function<const char*(const char*)>& value_of) {
+  for (const Setting& setting : settings()) {
+    const std::string name = variable_of(setting.key);
+    if (const char* value = value_of(name.c_str()); value != nullptr) set_from_flag(name, setting.key, value);
+  }
+  const char* addresses = value_of("URTRS_LISTEN");
+  if (addresses == nullptr) return;
+  clear_listen();
+  for (const std::string& address : split_at_commas(addresses)) add_listen("URTRS_LISTEN", address);
+}
+
+CommandLine parse_command_line(const std::vector<std::string>& arguments,
+                               const std::function<const char*(const char*)>& environment) {
   CommandLine result;
   Flags flags;
   CLI::App app("Serves files, block devices and memory to RTRS/RNBD clients.", "urtrsd");
@@ -260,12 +275,13 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
     return result;
   } catch (const CLI::ParseError& error) {
     result.exit_code = kUsage;
-    result.errors = explain(app, error);
+    result.errors = tools::command_line_error(app, error);
     return result;
   }
 
   ConfigReader reader;
   if (!flags.config_file.empty()) reader.read_file(flags.config_file);
+  reader.read_environment(environment);
   for (const Setting& setting : settings()) {
     const CLI::Option* option = options.at(setting.key);
     if (option->count() == 0) continue;
@@ -276,12 +292,17 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   for (const std::string& address : flags.listen) reader.add_listen("--listen", address);
   for (const std::string& value : flags.exports) reader.add_export_flag(value);
   reader.check_relations();
+  if (flags.origin && !flags.print)
+    reader.report("--origin", "it belongs to --print-config", "write --print-config --origin");
 
-  for (const ConfigProblem& problem : reader.problems()) result.errors += to_string(problem) + "\n";
+  for (const ConfigProblem& problem : reader.problems())
+    result.errors += "urtrsd: " + to_string(problem) + "\n";
   if (!reader.problems().empty()) {
     result.exit_code = kUsage;
   } else if (flags.print || flags.check) {
-    if (flags.print) result.output = print_config(reader.config());
+    if (flags.print)
+      result.output =
+          flags.origin ? print_config(reader.config(), &reader.origins()) : print_config(reader.config());
     if (flags.check) check_devices(reader.config(), result);
   } else {
     result.run = reader.config();

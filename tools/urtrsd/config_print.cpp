@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tools/urtrsd/config.hpp"
 #include "tools/urtrsd/config_values.hpp"
 
@@ -41,6 +43,12 @@ bool is_unset(const DaemonConfig& config, const Setting& setting) {
   return text != nullptr && !text->may_be_empty && (config.*text->member).empty();
 }
 
+// A comment of TOML has no control bytes, and the name of a file may have any.
+std::string in_comment(const std::string& origin) {
+  const std::string quoted = in_quotes(origin);
+  return quoted == '"' + origin + '"' ? origin : quoted;
+}
+
 }  // namespace
 
 std::vector<std::string> different_settings(const DaemonConfig& a, const DaemonConfig& b) {
@@ -52,28 +60,36 @@ std::vector<std::string> different_settings(const DaemonConfig& a, const DaemonC
   return keys;
 }
 
-std::string print_config(const DaemonConfig& config) {
-  std::string text = "listen = [";
+std::string print_config(const DaemonConfig& config, const ConfigReader::Origins* origins) {
+  // A line, with the origin of `key` behind it.
+  const auto line = [origins](std::string text, const std::string& key) {
+    if (origins == nullptr) return text + "\n";
+    constexpr std::size_t kColumn = 36;
+    const auto found = origins->find(key);
+    text.resize(std::max(text.size() + 1, kColumn), ' ');
+    return text + "# " + (found == origins->end() ? "default" : in_comment(found->second)) + "\n";
+  };
+  std::string addresses;
   for (const std::string& address : config.listen)
-    text += (&address == &config.listen.front() ? "" : ", ") + toml_string(address);
-  text += "]\n";
+    addresses += (addresses.empty() ? "" : ", ") + toml_string(address);
+  std::string text = line("listen = [" + addresses + "]", "listen");
   std::string tables;
   std::string current_table;
   for (const Setting& setting : settings()) {
     if (is_unset(config, setting)) continue;
     const std::size_t dot = setting.key.find('.');
     if (dot == std::string::npos) {
-      text += setting.key + " = " + value_of(config, setting) + "\n";
+      text += line(setting.key + " = " + value_of(config, setting), setting.key);
       continue;
     }
     const std::string table = setting.key.substr(0, dot);
     if (table != current_table) tables += "\n[" + table + "]\n";
     current_table = table;
-    tables += setting.key.substr(dot + 1) + " = " + value_of(config, setting) + "\n";
+    tables += line(setting.key.substr(dot + 1) + " = " + value_of(config, setting), setting.key);
   }
   text += tables;
   for (const ExportSpec& spec : config.exports) {
-    text += "\n[[export]]\nname = " + toml_string(spec.name) + "\n";
+    text += "\n[[export]]\n" + line("name = " + toml_string(spec.name), "export " + spec.name);
     text += spec.memory_bytes != 0 ? "mem = " + std::to_string(spec.memory_bytes) + "\n"
                                    : "path = " + toml_string(spec.path) + "\n";
     text += std::string("read_only = ") + (spec.read_only ? "true" : "false") + "\n";

@@ -214,86 +214,6 @@ TEST(ConfigFile, CharactersOutsideAsciiAreFineInCommentsAndStrings) {
   }
 }
 
-TEST(CommandLine, FlagsOverrideTheFile) {
-  TestDirectory directory;
-  const std::string file = directory / "urtrsd.toml";
-  std::ofstream(file) << "port = 1\nlisten = \"10.0.0.1\"\nbusy_poll = false\nalways_invalidate = true\n"
-                         "[[export]]\nname = \"a\"\nmem = \"1M\"\n[[export]]\nname = \"b\"\nmem = \"1M\"\n";
-  const CommandLine line = parse_command_line(
-      {"--config", file, "--port=2", "--listen", "::1", "--listen", "127.0.0.1", "--busy-poll",
-       "--always-invalidate=no", "-q", "64", "--export", "a=/srv/x,,y.img,ro,delay_ms=3", "-e", "c=mem:2K"});
-  ASSERT_TRUE(line.run) << line.errors;
-  EXPECT_EQ(line.exit_code, 0);
-  EXPECT_EQ(line.run->port, 2U);
-  EXPECT_EQ(line.run->listen, (std::vector<std::string>{"::1", "127.0.0.1"}));
-  EXPECT_TRUE(line.run->busy_poll);
-  EXPECT_EQ(line.run->always_invalidate, false);
-  EXPECT_EQ(line.run->sess_queue_depth, 64U);
-  EXPECT_EQ(line.run->exports,
-            (std::vector<ExportSpec>{
-                {"a", "/srv/x,y.img", 0, true, 3}, {"b", "", 1 << 20, false, 0}, {"c", "", 2048, false, 0}}));
-}
-
-std::string usage_error(const std::vector<std::string>& arguments) {
-  const CommandLine line = parse_command_line(arguments);
-  EXPECT_FALSE(line.run);
-  EXPECT_EQ(line.exit_code, 2);
-  EXPECT_TRUE(line.output.empty());
-  return line.errors;
-}
-
-TEST(CommandLine, UsageErrors) {
-  EXPECT_EQ(usage_error({"--prot", "5"}),
-            "urtrsd: unknown argument \"--prot\"; did you mean \"--port\"?\nTry \"urtrsd --help\".\n");
-  EXPECT_EQ(usage_error({"--prot=5"}),
-            "urtrsd: unknown argument \"--prot=5\"; did you mean \"--port\"?\nTry \"urtrsd --help\".\n");
-  EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--port", "abc"}),
-            "--port: expected integer 0..65535, got \"abc\"\n");
-  EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--max-chunk-size", "1G"}),
-            "--max-chunk-size: expected power of two 8192..268435456, got \"1G\"\n");
-  EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--busy-poll=maybe"}),
-            "--busy-poll: expected boolean, got \"maybe\"\n");
-  EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--log-level", "inof"}),
-            "--log-level: expected one of trace, debug, info, warn, error, got \"inof\"; did you mean "
-            "\"info\"?\n");
-  EXPECT_EQ(usage_error({"-e", "disk"}),
-            "--export: expected NAME=SOURCE, got \"disk\"; write --export "
-            "NAME=SOURCE[,ro][,delay_ms=N]\n"
-            "");
-  EXPECT_EQ(usage_error({"-e", "a=mem:x"}),
-            "--export: \"a=mem:x\": 'x' is no size: expected a number of bytes, k, M, G or T, e.g. 4096, "
-            "64k, 1G\n");
-  EXPECT_EQ(usage_error({"-e", "a=mem:511"}),
-            "--export: expected mem:SIZE with at least 512 bytes, got \"mem:511\"; for example mem:64M\n");
-  EXPECT_EQ(usage_error({"-c", "/nonexistent/u.toml", "-e", "a=mem:1M"}),
-            "/nonexistent/u.toml: cannot be read: No such file or directory\n");
-  EXPECT_EQ(usage_error({"-c", "/", "-e", "a=mem:1M"}), "/: cannot be read: Is a directory\n");
-  EXPECT_EQ(
-      usage_error({"-e", "a=mem:1M", "-q", "1024", "--max-chunk-size", "524288"}),
-      "--sess-queue-depth: sess_queue_depth 1024 and max_chunk_size 524288 do not fit together: they need "
-      "10 + 19 bits of the 28 that address a buffer; with this max_chunk_size at most 512 IOs can be in "
-      "flight\n");
-  EXPECT_NE(usage_error({"--port"}).find("--help"), std::string::npos);
-}
-
-TEST(CommandLine, ExportOptionsAreKnownWords) {
-  const std::string hint =
-      "options are ro and delay_ms=N; a comma in a file name is written twice, as in --export "
-      "a=/srv/x,,y.img\n";
-  EXPECT_EQ(usage_error({"-e", "a=/srv/x.img,RO"}),
-            "--export: unknown option \"RO\" of export \"a\"; did you mean \"ro\"? " + hint);
-  EXPECT_EQ(usage_error({"-e", "a=/srv/x.img,rx"}),
-            "--export: unknown option \"rx\" of export \"a\"; did you mean \"ro\"? " + hint);
-  EXPECT_EQ(usage_error({"-e", "a=/srv/x,y.img"}),
-            "--export: unknown option \"y.img\" of export \"a\"; " + hint);
-  EXPECT_EQ(usage_error({"-e", "a=/srv/x.img,"}), "--export: unknown option \"\" of export \"a\"; " + hint);
-  EXPECT_EQ(usage_error({"-e", "a=/srv/x.img,delay_ms=x"}),
-            "--export: expected delay_ms=0..600000, got \"delay_ms=x\"\n");
-  const CommandLine odd = parse_command_line({"-e", "a=/srv/,,x,,,,RO,,,ro"});
-  ASSERT_TRUE(odd.run) << odd.errors;
-  EXPECT_EQ(odd.run->exports, (std::vector<ExportSpec>{{"a", "/srv/,x,,RO,", 0, true, 0}}));
-}
-
 TEST(ConfigFile, KeysHaveABoundOfPartsAndLinesOne) {
   const auto problems = [](const std::string& text) {
     ConfigReader reader;
@@ -313,42 +233,6 @@ TEST(ConfigFile, KeysHaveABoundOfPartsAndLinesOne) {
   EXPECT_EQ(problems("trace = \"/" + dots + "\\\"" + dots + "\" # " + dots + "\n"), "");
 }
 
-TEST(CommandLine, ANameIsExportedOnce) {
-  EXPECT_EQ(usage_error({"-e", "a=/srv/x.img,ro", "-e", "a=/srv/x.img"}),
-            "--export: export \"a\" is configured twice\n");
-}
-
-TEST(CommandLine, OneThingInTwoSpellingsIsGivenTwice) {
-  EXPECT_EQ(usage_error({"-e", "a=mem:1M", "-e", "/a=mem:1M"}),
-            "--export: export \"/a\" is configured twice, first as \"a\"\n");
-  EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--listen", "::1", "--listen", "0:0:0:0:0:0:0:1"}),
-            "--listen: listen: 0:0:0:0:0:0:0:1 is given twice, first as ::1\n");
-  EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--listen", "127.0.0.1", "--listen", "::ffff:127.0.0.1"}),
-            "--listen: listen: ::ffff:127.0.0.1 is given twice, first as 127.0.0.1\n");
-}
-
-TEST(CommandLine, HelpShowsEverythingOnce) {
-  const CommandLine line = parse_command_line({"--help"});
-  EXPECT_EQ(line.exit_code, 0);
-  EXPECT_FALSE(line.run);
-  for (const char* word : {"--config", "--listen", "--port", "--export", "--dev-search-path",
-                           "Examples:", "--check-config", "--print-config", "Exit codes", "[1234]"})
-    EXPECT_NE(line.output.find(word), std::string::npos) << word;
-}
-
-TEST(CommandLine, PrintedConfigurationReadsBack) {
-  const CommandLine printed = parse_command_line({"-e", "a=mem:1M", "--port", "7", "--print-config"});
-  EXPECT_FALSE(printed.run);
-  ASSERT_EQ(printed.exit_code, 0) << printed.errors;
-  TestDirectory directory;
-  std::ofstream(directory / "f.toml") << printed.output;
-  const CommandLine read = parse_command_line({"-c", directory / "f.toml"});
-  const CommandLine direct = parse_command_line({"-e", "a=mem:1M", "--port", "7"});
-  ASSERT_TRUE(read.run) << read.errors;
-  ASSERT_TRUE(direct.run);
-  EXPECT_EQ(*read.run, *direct.run);
-}
-
 TEST(ConfigFile, TheSampleOfTheDocumentationIsInOrder) {
   std::ifstream in(URTRS_DOCS "/configuration.md");
   std::stringstream docs;
@@ -360,20 +244,6 @@ TEST(ConfigFile, TheSampleOfTheDocumentationIsInOrder) {
   reader.check_relations();
   for (const ConfigProblem& problem : reader.problems()) ADD_FAILURE() << to_string(problem);
   EXPECT_EQ(reader.config().exports.size(), 4U);
-}
-
-TEST(CommandLine, CheckOpensTheDevices) {
-  TestDirectory directory;
-  const CommandLine good =
-      parse_command_line({"--check-config", "-e", "a=" + directory.make_file("a.img", 4096)});
-  EXPECT_EQ(good.exit_code, 0) << good.errors;
-  EXPECT_EQ(good.output, "urtrsd: the configuration is in order\n");
-  const CommandLine bad = parse_command_line({"--check-config", "-e", "a=" + directory / "no.img"});
-  EXPECT_EQ(bad.exit_code, 3);
-  EXPECT_NE(bad.errors.find("No such file or directory"), std::string::npos);
-  const CommandLine folder = parse_command_line({"--check-config", "-e", "a=" + directory.path()});
-  EXPECT_EQ(folder.exit_code, 3);
-  EXPECT_NE(folder.errors.find("is a directory"), std::string::npos);
 }
 
 TEST(ConfigText, NearestWord) {

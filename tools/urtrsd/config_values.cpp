@@ -122,7 +122,8 @@ std::string expected_integer(const IntegerRule& rule) {
 }  // namespace
 
 std::string to_string(const ConfigProblem& problem) {
-  return problem.origin + ": " + problem.message + (problem.hint.empty() ? "" : "; " + problem.hint);
+  return (problem.origin.empty() ? "" : problem.origin + ": ") + problem.message +
+         (problem.hint.empty() ? "" : "; " + problem.hint);
 }
 
 const std::vector<Setting>& settings() {
@@ -208,6 +209,7 @@ void ConfigReader::add_listen(const std::string& origin, const std::string& addr
     return;
   }
   config_.listen.push_back(bare);
+  origins_["listen"] = origin;
 }
 
 void ConfigReader::add_export(const std::string& origin, ExportSpec spec, bool replace) {
@@ -221,6 +223,7 @@ void ConfigReader::add_export(const std::string& origin, ExportSpec spec, bool r
   }
   const auto same = std::find_if(config_.exports.begin(), config_.exports.end(),
                                  [&](const ExportSpec& other) { return same_export(other.name, spec.name); });
+  if (same == config_.exports.end() || replace) origins_["export " + spec.name] = origin;
   if (same == config_.exports.end()) {
     config_.exports.push_back(std::move(spec));
   } else if (replace) {
@@ -249,7 +252,7 @@ void ConfigReader::check_relations() {
                " IOs can be in flight");
   }
   if (config_.exports.empty() && config_.dev_search_path.empty() && problems_.empty())
-    report("urtrsd", "nothing to export", "give --export NAME=FILE, [[export]] or dev_search_path");
+    report("", "nothing to export", "give --export NAME=FILE, [[export]] or dev_search_path");
 }
 
 }  // namespace rtrs::daemon

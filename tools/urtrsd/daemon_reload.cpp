@@ -76,6 +76,8 @@ void Daemon::reload(std::function<void(const Reloaded&)> tell) {
       if (c != '\n') {
         problem += c;
       } else if (!problem.empty()) {
+        constexpr std::string_view kProgram = "urtrsd: ";
+        if (problem.rfind(kProgram, 0) == 0) problem.erase(0, kProgram.size());
         done->problems.push_back(std::exchange(problem, {}));
       }
     }

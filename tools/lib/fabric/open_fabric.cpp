@@ -16,13 +16,21 @@ namespace {
 
 using Opened = tl::expected<std::unique_ptr<Fabric>, std::string>;
 
-// Passes the log on and keeps its last error, which tells more than a code.
+// What the log said while the fabric was opened: its last error tells more than a code, and is told by
+// whoever opens it.
+struct Opening {
+  bool under_way = true;
+  std::string error;
+};
+
+// Passes the log on, but for the last error of an opening.
 template <class Level>
 std::function<void(Level, const std::string&)> keep_error(const FabricChoice& choice,
-                                                          std::shared_ptr<std::string> last) {
-  return [log = choice.log, last = std::move(last)](Level level, const std::string& text) {
-    if (level == Level::error) *last = text;
-    if (log) log(static_cast<LogLevel>(level), text);
+                                                          std::shared_ptr<Opening> opening) {
+  return [log = choice.log, opening = std::move(opening)](Level level, const std::string& text) {
+    const bool keep = level == Level::error && opening->under_way;
+    const std::string told = keep ? std::exchange(opening->error, text) : text;
+    if (log && !told.empty()) log(static_cast<LogLevel>(level), told);
   };
 }
 
@@ -31,16 +39,17 @@ std::string why(const std::string& logged, Errc error) {
 }
 
 Opened open_libfabric(const FabricChoice& choice) {
-  const auto last = std::make_shared<std::string>();
+  const auto opening = std::make_shared<Opening>();
   ofi::OfiOptions options;
   options.provider = choice.provider;
   options.undelivered_timeout_ms =
       static_cast<unsigned>(std::min<Nanos>(choice.undelivered_timeout / milliseconds(1), 0x7fffffff));
-  options.log = keep_error<ofi::LogLevel>(choice, last);
+  options.log = keep_error<ofi::LogLevel>(choice, opening);
   auto fabric = ofi::open_ofi_fabric(options);
+  opening->under_way = false;
   if (fabric) return std::move(*fabric);
   return tl::unexpected("cannot use the libfabric provider '" + choice.provider +
-                        "': " + why(*last, fabric.error()) + "; fi_info -l lists what there is");
+                        "': " + why(opening->error, fabric.error()) + "; fi_info -l lists what there is");
 }
 
 #ifdef URTRS_HAS_VERBS
@@ -50,15 +59,16 @@ verbs::Invalidation invalidation_of(const std::string& name) {
 }
 
 Opened open_verbs(const FabricChoice& choice) {
-  const auto last = std::make_shared<std::string>();
+  const auto opening = std::make_shared<Opening>();
   verbs::VerbsOptions options;
   options.device = choice.device;
   options.invalidation = invalidation_of(choice.invalidation);
   options.retry_count = static_cast<std::uint8_t>(choice.retry_count);
-  options.log = keep_error<verbs::LogLevel>(choice, last);
+  options.log = keep_error<verbs::LogLevel>(choice, opening);
   auto fabric = verbs::open_verbs_fabric(options);
+  opening->under_way = false;
   if (fabric) return std::move(*fabric);
-  return tl::unexpected("cannot use verbs: " + why(*last, fabric.error()));
+  return tl::unexpected("cannot use verbs: " + why(opening->error, fabric.error()));
 }
 #else
 Opened open_verbs(const FabricChoice&) {

@@ -287,7 +287,9 @@ tl::expected<std::unique_ptr<Server>, std::string> Server::listen(asio::io_conte
     const struct group* found = ::getgrnam(options.group.c_str());
     if (found == nullptr)
       return tl::unexpected(
-          fmt::format("the control socket \"{}\": there is no group \"{}\"", path, options.group));
+          fmt::format("the control socket \"{}\": there is no group \"{}\"; \"getent group\" lists them, and "
+                      "\"groupadd --system {}\" makes it",
+                      path, options.group, options.group));
     group = found->gr_gid;
   }
   std::string problem = make_room(path);
@@ -303,7 +305,10 @@ tl::expected<std::unique_ptr<Server>, std::string> Server::listen(asio::io_conte
   if (error) return tl::unexpected(failed(path, "cannot make it", error.value()));
   auto server = std::unique_ptr<Server>(new Server(state));
   if (group != ::getegid() && ::chown(path.c_str(), static_cast<uid_t>(-1), group) != 0)
-    return tl::unexpected(failed(path, "cannot give it to its group", errno));
+    return tl::unexpected(
+        failed(path, "cannot give it to its group", errno) +
+        "; a user who is not root can give it to groups of its own only: SupplementaryGroups= "
+        "of systemd, or usermod -aG");
   if (::chmod(path.c_str(), 0660) != 0) return tl::unexpected(failed(path, "cannot set its mode", errno));
   state->acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) return tl::unexpected(failed(path, "cannot listen", error.value()));

@@ -1,0 +1,63 @@
+#include "tools/lib/usage/command_line_error.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <vector>
+
+#include "tools/lib/text/nearest_word.hpp"
+#include "tools/lib/text/printable.hpp"
+
+namespace rtrs::tools {
+
+namespace {
+
+// The subcommand that was read last.
+const CLI::App& read_last(const CLI::App& app) {
+  const std::vector<CLI::App*> read = app.get_subcommands();
+  return read.empty() ? app : read_last(*read.back());
+}
+
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names{"--help"};
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+std::string subcommands_of(const CLI::App& app) {
+  std::string names;
+  for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; }))
+    names += (names.empty() ? "" : ", ") + one->get_name();
+  return names;
+}
+
+}  // namespace
+
+std::string command_line_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& last = read_last(app);
+  const bool inner = &last != &app;
+  const std::string command = app.get_name() + (inner ? " " + last.get_name() : "");
+  const std::string see = "see " + command + " --help";
+  const std::vector<std::string> left = app.remaining(true);
+  const auto is_option = [](const std::string& word) { return word.size() > 1 && word[0] == '-'; };
+  std::string what;
+  std::string hint = see;
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && !left.empty()) {
+    const auto option = std::find_if(left.begin(), left.end(), is_option);
+    const std::string& word = option != left.end() ? *option : left.front();
+    what = std::string("unknown ") + (option != left.end() ? "option" : "argument") + " \"" +
+           printable(shortened(word)) + "\"" + (inner ? " of " + last.get_name() : "");
+    const std::string near =
+        option != left.end() ? nearest_word(word.substr(0, word.find('=')), options_of(last)) : "";
+    if (!near.empty()) hint = "did you mean \"" + near + "\"?";
+  } else if (!inner && app.get_require_subcommand_min() != 0 && app.get_subcommands().empty()) {
+    what = "no command is given; the commands are " + subcommands_of(app);
+  } else {
+    // Of the first line: CLI11 prints choices over several.
+    what = error.what();
+    what = printable(what.substr(0, what.find('\n')));
+  }
+  return app.get_name() + ": " + what + "; " + hint + "\n";
+}
+
+}  // namespace rtrs::tools

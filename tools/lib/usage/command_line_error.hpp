@@ -1,0 +1,16 @@
+// What a program that uses CLI11 says of a wrong command line, in one line.
+#pragma once
+#include <string>
+
+namespace CLI {
+class App;
+class ParseError;
+}  // namespace CLI
+
+namespace rtrs::tools {
+
+// "urtrs-sim: unknown option \"--sed\" of run; did you mean \"--seed\"?\n". Where it has no better hint, it
+// names the help of the subcommand that was read. `app` has parsed, and thrown `error`.
+std::string command_line_error(const CLI::App& app, const CLI::ParseError& error);
+
+}  // namespace rtrs::tools

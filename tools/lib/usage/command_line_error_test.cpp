@@ -1,0 +1,58 @@
+// Wrong command lines, and the one line that is said of each.
+#include "tools/lib/usage/command_line_error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace rtrs::tools {
+namespace {
+
+std::string said(std::vector<std::string> words) {
+  CLI::App app("", "tool");
+  app.require_subcommand(1);
+  CLI::App* run = app.add_subcommand("run");
+  int seed = 0;
+  std::string file;
+  run->add_option("--seed", seed);
+  run->add_option("FILE", file)->required();
+  app.add_subcommand("sweep");
+  std::reverse(words.begin(), words.end());
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    return command_line_error(app, error);
+  }
+  return "nothing";
+}
+
+TEST(CommandLineError, NamesTheWordAndTheNearestOption) {
+  EXPECT_EQ(said({"run", "--sed", "4", "x"}),
+            "tool: unknown option \"--sed\" of run; did you mean \"--seed\"?\n");
+  EXPECT_EQ(said({"run", "--sed=4", "x"}),
+            "tool: unknown option \"--sed=4\" of run; did you mean \"--seed\"?\n");
+  EXPECT_EQ(said({"run", "--verbose", "x"}),
+            "tool: unknown option \"--verbose\" of run; see tool run --help\n");
+  EXPECT_EQ(said({"run", "x", "y"}), "tool: unknown argument \"y\" of run; see tool run --help\n");
+}
+
+TEST(CommandLineError, NamesTheCommandsWhereNoneIsGiven) {
+  EXPECT_EQ(said({}), "tool: no command is given; the commands are run, sweep; see tool --help\n");
+}
+
+TEST(CommandLineError, WhatIsMissingOrNoNumberIsOneLine) {
+  EXPECT_EQ(said({"run"}), "tool: FILE is required; see tool run --help\n");
+  const std::string number = said({"run", "--seed", "x", "file"});
+  EXPECT_NE(number.find("--seed"), std::string::npos) << number;
+  EXPECT_EQ(std::count(number.begin(), number.end(), '\n'), 1);
+}
+
+TEST(CommandLineError, AWordCannotSteerATerminal) {
+  EXPECT_EQ(said({"run", "--\x1b[2J\n", "x"}).find('\x1b'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rtrs::tools

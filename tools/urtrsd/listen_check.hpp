@@ -1,0 +1,19 @@
+// Whether the addresses of a configuration can be listened on now.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tools/urtrsd/config.hpp"
+
+namespace rtrs::daemon {
+
+struct AddressProblem {
+  std::string sentence;
+  bool may_pass = false;  // a port that is in use now, by the urtrsd that is to be restarted for example
+};
+
+// Binds each for a moment, and listens on none. Of verbs, whose ports are not those of TCP, the address
+// alone.
+std::vector<AddressProblem> try_addresses(const DaemonConfig& config);
+
+}  // namespace rtrs::daemon
