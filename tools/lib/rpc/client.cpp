@@ -96,6 +96,8 @@ tl::expected<nlohmann::json, Error> Client::call(const std::string& method, cons
   for (std::size_t sent = 0; sent < line.size();) {
     const ssize_t now = ::send(fd_, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
     if (now < 0 && errno == EINTR) continue;
+    // It was closed. Why may be said in what can still be read.
+    if (now < 0 && (errno == EPIPE || errno == ECONNRESET)) break;
     if (now < 0) return tl::unexpected(failure(errno, "cannot send to the control socket"));
     sent += static_cast<std::size_t>(now);
   }
