@@ -146,6 +146,7 @@ void DiskBook::over(const BlockCompletion& done, Nanos clock) {
     expect_change(io, number, true);
   }
   if (io.piece.opcode == Opcode::flush) judge_flush(io, done.error);
+  if (done.error == 0 && io.piece.fua && changes(io.piece.opcode)) cover(io);
   note_changes(io, done.error);
 }
 
@@ -233,6 +234,14 @@ void DiskBook::judge_flush(const Io& io, std::uint16_t error) {
     known.durable = true;
     known.acked = 0;
   }
+}
+
+// The flush behind a FUA change made durable what was acknowledged before it: that was not lost unflushed.
+void DiskBook::cover(const Io& io) {
+  for (Expected& known : expected_[io.disk])
+    if (known.by == io.device && known.acked < io.synced) known.acked = 0;
+  for (Loss& loss : losses_[io.disk])
+    if (loss.device == io.device && loss.acked < io.synced) loss.told = 0;
 }
 
 // Several IOs that arrived before the first of them told so may say the same.

@@ -101,7 +101,10 @@ class DiskBook {
   void something_lost(Nanos now);
   void judge_request(const block::StartStorage&, const std::string& disk, Nanos now);
   void served(const block::StartStorage& what) {
-    if (what.opcode != Opcode::flush) ++done_[{what.prio, what.sector}];
+    if (what.opcode != Opcode::flush)
+      ++done_[{what.prio, what.sector}];
+    else if (what.prio < ios_.size())
+      ios_[what.prio].synced = disks_.moment();
   }
 
   // A change whose request goes on in other messages.
@@ -135,6 +138,7 @@ class DiskBook {
     std::vector<std::uint64_t>
         seen;                  // of a flush: `changes` of the sectors that nothing changed when it began
     std::uint64_t moment = 0;  // when it was submitted
+    std::uint64_t synced = 0;  // when storage did its flush, or the flush behind a FUA change
     unsigned deaths = 0;       // of servers, when it was submitted
     unsigned cuts = 0;         // of disks, when it was submitted
     unsigned openings = 0;     // of its disk, when it was submitted
@@ -175,6 +179,7 @@ class DiskBook {
   void judge_read(const Io&, std::uint32_t number);
   void expect_change(const Io&, std::uint32_t number, bool good);
   void judge_flush(const Io&, std::uint16_t error);
+  void cover(const Io&);
   unsigned times_again(const Io&, const BlockDisk&, std::uint32_t bytes) const;
   void judge_alarm(const Io&);
 
