@@ -63,7 +63,7 @@ constexpr const char* kFooter =
     "130 and 143 a signal stopped it: what was played is summed up.";
 
 int say_wrong_usage(const CLI::App& app, const CLI::ParseError& error) {
-  std::fputs(tools::command_line_error(app, error).c_str(), stderr);
+  std::fputs(command_line_error(app, error).c_str(), stderr);
   return kUsage;
 }
 

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "tools/urtrsd/test_files.hpp"
 
 namespace rtrs::daemon {
