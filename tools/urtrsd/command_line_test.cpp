@@ -130,7 +130,7 @@ TEST(CommandLine, AFlagComesBeforeTheEnvironmentAndThatBeforeTheFile) {
                            "max_sessions = 20                   # URTRS_MAX_SESSIONS\n",
                            "max_chunk_size = 131072             # default\n",
                            "interval_ms = 1000                  # URTRS_HEARTBEAT_INTERVAL_MS\n",
-                           "listen = [\"::1\", \"127.0.0.1\"]     # URTRS_LISTEN\n",
+                           "listen = [\"::1\", \"127.0.0.1\"]       # URTRS_LISTEN\n",
                            "name = \"b\"                          # --export\n"})
     EXPECT_NE(shown.find(part), std::string::npos) << part << "in\n" << shown;
   EXPECT_NE(shown.find("log_level = \"warn\"                  # " + file + ":3:13\n"), std::string::npos)
@@ -180,16 +180,16 @@ TEST(CommandLine, TheCheckTriesAddresses) {
 
 TEST(CommandLine, ANameIsExportedOnce) {
   EXPECT_EQ(usage_error({"-e", "a=/srv/x.img,ro", "-e", "a=/srv/x.img"}),
-            "--export: export \"a\" is configured twice\n");
+            "urtrsd: --export: export \"a\" is configured twice\n");
 }
 
 TEST(CommandLine, OneThingInTwoSpellingsIsGivenTwice) {
   EXPECT_EQ(usage_error({"-e", "a=mem:1M", "-e", "/a=mem:1M"}),
-            "--export: export \"/a\" is configured twice, first as \"a\"\n");
+            "urtrsd: --export: export \"/a\" is configured twice, first as \"a\"\n");
   EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--listen", "::1", "--listen", "0:0:0:0:0:0:0:1"}),
-            "--listen: listen: 0:0:0:0:0:0:0:1 is given twice, first as ::1\n");
+            "urtrsd: --listen: listen: 0:0:0:0:0:0:0:1 is given twice, first as ::1\n");
   EXPECT_EQ(usage_error({"-e", "a=mem:1M", "--listen", "127.0.0.1", "--listen", "::ffff:127.0.0.1"}),
-            "--listen: listen: ::ffff:127.0.0.1 is given twice, first as 127.0.0.1\n");
+            "urtrsd: --listen: listen: ::ffff:127.0.0.1 is given twice, first as 127.0.0.1\n");
 }
 
 TEST(CommandLine, HelpShowsEverythingOnce) {

@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
                "need 10 + 19 bits of the 28 that address a buffer; with this max_chunk_size at most 512 IOs "
                "can "
                "be in flight\n"},
-        Golden{"", "urtrsd: nothing to export; give --export NAME=FILE, [[export]] or dev_search_path\n"}));
+        Golden{"", "nothing to export; give --export NAME=FILE, [[export]] or dev_search_path\n"}));
 
 TEST(ConfigFile, SyntaxErrorsNameThePlace) {
   const std::string text = complaints("port = 1\nlisten = [\n\"::1\"\n");
