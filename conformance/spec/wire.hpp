@@ -96,6 +96,7 @@ class WireSpec {
     bool info_answered = false;
     bool was_up = false;  // it was used, or may have been
     bool over = false;    // one of its connections ended
+    bool left = false;    // this side began to end it
     Time up = 0;
     std::vector<Buffer> chunks;         // empty: not known
     std::vector<std::uint32_t> fences;  // serials asked and not answered

@@ -30,6 +30,7 @@ void WireSpec::cm() {
     // Its INFO_RSP was refused at once, for want of memory for example: it never came up.
     Path& path = of_->paths[con.path];
     if (event_->sent && path.up == event_->now) path.was_up = false;
+    path.left = path.left || event_->sent;
     return;
   }
   context().check(!con.answered && !con.closed, Rule::cm_once, "a second answer to a connect request",
@@ -149,7 +150,7 @@ void WireSpec::accepted(Connection& con) {
 bool WireSpec::limits_are_held(const Path& path) {
   if (session_of(path).depth == 0) return false;
   return std::any_of(of_->paths.begin(), of_->paths.end(), [&path](const Path& other) {
-    const bool holds = other.was_up || (!other.over && !other.accepted.empty());
+    const bool holds = other.was_up || (!other.over && !other.left && !other.accepted.empty());
     return other.number != path.number && other.session == path.session && holds;
   });
 }
