@@ -1,7 +1,9 @@
 """The page of metrics of a real urtrsd."""
+import json
+import re
 import urllib.request
 
-from programs import BOUND, free_port, until
+from programs import BOUND, ROOT, free_port, until
 
 
 def page(address):
@@ -32,3 +34,13 @@ def test_an_address_that_cannot_be_used_ends_the_start(urtrsd):
 def test_other_addresses_than_loopback_are_warned_of(urtrsd):
     server = urtrsd("--export=a=mem:1M", f"--metrics=0.0.0.0:{free_port()}")
     until("a warning", lambda: "reads the names of sessions" in server.text())
+
+
+def test_the_board_asks_for_what_there_is():
+    """Of each metric in the documentation that has rows; without sessions those of paths are not on the page."""
+    known = set(re.findall(r"`(urtrs_\w+)`", (ROOT / "docs/management.md").read_text()))
+    board = json.loads((ROOT / "tools/urtrsd/grafana/urtrsd.json").read_text())
+    asked = {name for panel in board["panels"] for target in panel["targets"] for name in re.findall(r"urtrs_\w+", target["expr"])}
+    assert asked and {name.removesuffix("_bucket") for name in asked} <= known
+    ids = [panel["id"] for panel in board["panels"]]
+    assert len(ids) == len(set(ids))
