@@ -43,6 +43,7 @@ struct BlockClient::Impl {
     // The oldest of the device in which a piece of it changed something that only a flush makes durable.
     std::uint32_t opening = kNoOpening;
     bool flushing = false;  // its pieces are written, and it is the flush behind them
+    bool misfit = false;    // a piece does not fit the device as it is open now: all of it is made again
     Result result{};
   };
   struct Piece {
@@ -103,6 +104,7 @@ struct BlockClient::Impl {
   bool issue_one(Fabric&, Nanos now, Device&);
   void issue_next(Fabric&, Nanos now, Device&, rnbd::Gate);
   Result next_piece(Request&, Piece&) const;
+  bool still_fits(const Piece&) const noexcept;
   void send_piece(Fabric&, Nanos now, std::uint32_t piece);
   rnbd::IoNature nature_of(const Piece&) const;
   Result refusal(rnbd::DeviceHandle) const noexcept;

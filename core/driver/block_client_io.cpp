@@ -10,6 +10,14 @@ namespace rtrs {
 using wire::rnbd::Opcode;
 using namespace wire::linux_errno;
 
+namespace {
+
+bool wants_fua(const BlockRequest& io, const rnbd::Geometry& geometry) noexcept {
+  return io.fua && io.opcode == Opcode::write && rnbd::durability(geometry) == rnbd::Durability::fua;
+}
+
+}  // namespace
+
 std::uint32_t BlockClient::Impl::take_request(rnbd::DeviceHandle device, Nanos now, const BlockRequest& io) {
   if (free_requests.empty()) {
     requests.emplace_back();
@@ -65,10 +73,14 @@ bool BlockClient::Impl::issue_one(Fabric& fabric, Nanos now, Device& device) {
     if (gate == rnbd::Gate::hold) return false;
     device.again.pop_front(pieces);
     --queued;
-    if (gate == rnbd::Gate::refuse)
+    if (gate == rnbd::Gate::refuse) {
       end_piece(piece, refusal(requests[owner].device));
-    else
+    } else if (!still_fits(pieces[piece])) {
+      requests[owner].misfit = true;
+      end_piece(piece, {});
+    } else {
       send_piece(fabric, now, piece);
+    }
     return true;
   }
   if (device.backlog.empty()) return false;
@@ -122,8 +134,7 @@ BlockClient::Impl::Result BlockClient::Impl::next_piece(Request& request, Piece&
   piece.at = request.sent;
   piece.what.sector = (io.offset + request.sent) / wire::rnbd::kSectorBytes;
   piece.what.bytes = bytes;
-  piece.what.fua =
-      io.fua && io.opcode == Opcode::write && rnbd::durability(geometry) == rnbd::Durability::fua;
+  piece.what.fua = wants_fua(io, geometry);
   piece.what.nounmap = io.nounmap;
   const bool writable = devices_by_slot[rnbd::slot_of(request.device)].writable;
   if (const std::uint16_t error = rnbd::check_piece(geometry, writable, piece.what))
@@ -132,6 +143,21 @@ BlockClient::Impl::Result BlockClient::Impl::next_piece(Request& request, Piece&
   request.sent += bytes;
   request.all_sent = request.sent == io.length;
   return {};
+}
+
+// The server that opened the device anew may have other blocks, another size or other limits than those that
+// the piece was made for.
+bool BlockClient::Impl::still_fits(const Piece& piece) const noexcept {
+  if (piece.what.opcode == Opcode::flush) return true;
+  const Request& request = requests[piece.request];
+  const rnbd::Geometry& geometry = *devices.geometry(request.device);
+  const BlockRequest& io = request.io;
+  const std::uint32_t block = geometry.logical_block_size;
+  const bool whole_blocks = io.offset % block == 0 && io.length % block == 0 && piece.at % block == 0;
+  const bool writable = devices_by_slot[rnbd::slot_of(request.device)].writable;
+  return whole_blocks && piece.what.fua == wants_fua(io, geometry) &&
+         rnbd::next_piece(geometry, session.max_io_size(), io.opcode, piece.what.bytes) == piece.what.bytes &&
+         rnbd::check_piece(geometry, writable, piece.what) == 0;
 }
 
 BlockClient::Impl::Result BlockClient::Impl::refusal(rnbd::DeviceHandle device) const noexcept {
@@ -232,7 +258,8 @@ void BlockClient::Impl::end_piece(std::uint32_t index, const Result& result) {
 void BlockClient::Impl::finish_if_done(std::uint32_t index) {
   Request& request = requests[index];
   if (!request.all_sent || request.outstanding != 0) return;
-  if (lost_a_part(request) || flushed_elsewhere(request)) return start_again(index);
+  const bool misfit = request.misfit && !request.result;
+  if (misfit || lost_a_part(request) || flushed_elsewhere(request)) return start_again(index);
   const bool flush = !request.flushing && request.io.fua && !request.result && !request.all_fua;
   const rnbd::Geometry* geometry = flush ? devices.geometry(request.device) : nullptr;
   if (geometry == nullptr || rnbd::durability(*geometry) == rnbd::Durability::as_written)
@@ -280,6 +307,7 @@ void BlockClient::Impl::begin_anew(Request& request) noexcept {
   request.all_sent = false;
   request.all_fua = true;
   request.flushing = false;
+  request.misfit = false;
   request.cache = kNoCache;
   request.opening = kNoOpening;
 }

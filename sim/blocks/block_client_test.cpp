@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 
 #include "sim/blocks/block_plays.hpp"
 
@@ -114,6 +115,26 @@ TEST_F(BlockClientTest, APieceOfARequestFindsItsPlaceInTheRegion) {
   expect(result_of(device, {.length = kSectors * 512}), Errc::ok, 0);
   EXPECT_TRUE(std::equal(memory.begin(), memory.end(), data.begin()));
   w.client_fabric().release(region->id);
+}
+
+// The server comes back with a disk of larger blocks while requests wait that were made for smaller ones.
+TEST_F(BlockClientTest, WhatIsSentAgainIsMadeForTheDeviceAsItIsOpenNow) {
+  const DeviceHandle device = open(w, "a");
+  ASSERT_LT(w.client().session().max_io_size(), kSectors * 512);
+  w.crash_server();
+  w.disk("a").block = 4096;
+  for (const std::uint64_t sector : {std::uint64_t{8}, std::uint64_t{9}})
+    EXPECT_EQ(submit(device, {.offset = sector * 512, .length = 4096}), Errc::ok);
+  EXPECT_EQ(submit(device, {.length = kSectors * 512}), Errc::ok);
+  w.start_server();
+  std::map<std::uint64_t, unsigned> results;
+  for (unsigned io = 0; io < 3; ++io) {
+    const BlockCompletion done = next();
+    ++results[static_cast<std::uint64_t>(done.error)];
+    if (done.error != 0) expect(done, Errc::invalid, EINVAL);
+  }
+  EXPECT_EQ(results, (std::map<std::uint64_t, unsigned>{{0, 2}, {EINVAL, 1}}));
+  EXPECT_EQ(w.geometry(device)->logical_block_size, 4096U);
 }
 
 TEST_F(BlockClientTest, WhatIsOverIsDueAtOnce) {
