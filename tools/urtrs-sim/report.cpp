@@ -141,7 +141,7 @@ int run_and_report(const ReportOptions& given) {
   bool honest = true;
   int code = play_and_report(options, seed, ok, honest);
   if (!given.trace.empty() && code != kUsage)
-    std::printf("traces: %s.{server,client*}.trace\n", given.trace.c_str());
+    std::printf("traces: %s.{server,client*}.rtrc\n", given.trace.c_str());
   // A liar breaks the specification; that is what it is there for.
   if (code == kOk && honest) code = judge_and_report(options.trace, seed);
   if (code == kOk) std::fputs(ok.c_str(), stdout);
