@@ -1,0 +1,75 @@
+// Sizes and octets of the iWARP wire: MPA (RFC 5044, 6581), DDP (RFC 5041), RDMAP (RFC 5040, 7306). Every
+// integer is big-endian, but for the CRC, which is sent least significant octet first. docs/iwarp.md has the
+// tables.
+#pragma once
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace rtrs::iwarp {
+
+using Bytes = std::span<const std::byte>;
+using MutableBytes = std::span<std::byte>;
+
+// --- an FPDU: length, ULPDU, zeroes up to a multiple of 4, CRC (zero where CRC is off) ---
+inline constexpr std::size_t kLengthBytes = 2;
+inline constexpr std::size_t kCrcBytes = 4;
+inline constexpr std::size_t kTaggedBytes = 14;    // DDP and RDMAP header of a tagged segment
+inline constexpr std::size_t kUntaggedBytes = 18;  // of an untagged one
+inline constexpr std::size_t kMaxHeaderBytes = kLengthBytes + kUntaggedBytes;
+inline constexpr std::size_t kImmediateBytes = 8;  // payload of an Immediate Data message
+inline constexpr std::size_t kTerminateBytes = 4;  // what we send and read of a Terminate message
+
+// Zeroes behind a ULPDU of this length.
+constexpr std::size_t padding(std::size_t ulpdu) noexcept {
+  return (0 - kLengthBytes - ulpdu) & 3U;
+}
+// All octets of an FPDU with a ULPDU of this length.
+constexpr std::size_t fpdu_bytes(std::size_t ulpdu) noexcept {
+  return kLengthBytes + ulpdu + padding(ulpdu) + kCrcBytes;
+}
+inline constexpr std::size_t kMaxFpduBytes = fpdu_bytes(0xffff);
+
+// --- first octet: DDP control ---
+inline constexpr unsigned kTagged = 0x80;
+inline constexpr unsigned kLast = 0x40;
+inline constexpr unsigned kDdpVersionMask = 0x03;
+inline constexpr unsigned kDdpVersion = 0x01;
+// --- second octet: RDMAP control ---
+inline constexpr unsigned kRdmapVersionMask = 0xc0;
+inline constexpr unsigned kRdmapVersion = 0x40;
+inline constexpr unsigned kOpcodeMask = 0x0f;
+
+enum class Opcode : std::uint8_t {
+  write = 0,
+  send = 3,
+  send_invalidate = 4,
+  // "Send with Solicited Event". Between two ends that agreed on it (greeting.hpp) the four octets that are
+  // reserved in other SENDs carry an immediate.
+  send_solicited = 5,
+  send_solicited_invalidate = 6,
+  terminate = 7,
+  immediate = 8,
+};
+
+inline constexpr std::uint32_t kSendQueue = 0;  // of SENDs and immediates
+inline constexpr std::uint32_t kTerminateQueue = 2;
+inline constexpr std::uint32_t kFirstNumber = 1;  // message sequence number of the first message of a queue
+
+// Precondition of loads and stores: the octets are there.
+template <class T>
+[[nodiscard]] inline T load_be(const std::byte* from) noexcept {
+  T value = 0;
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    value = static_cast<T>((value << 8U) | std::to_integer<T>(from[i]));
+  return value;
+}
+template <class T>
+inline void store_be(std::byte* to, T value) noexcept {
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    to[i] = static_cast<std::byte>(value >> (8U * (sizeof(T) - 1 - i)));
+}
+
+}  // namespace rtrs::iwarp
