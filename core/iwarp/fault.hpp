@@ -27,12 +27,13 @@ enum class Fault : std::uint8_t {
   out_of_bounds,     // the octets are not all inside what the key covers; Memory says so
   offset_wraps,      // offset and length go beyond 2^64; Memory says so
   broken_message,    // a segment that does not continue the message that is open
+  write_too_long,    // a write longer than Options::max_message
   bad_queue,         // queue number
   bad_number,        // message sequence number
   bad_offset,        // message offset
   message_too_long,  // longer than the receive or than Options::max_message
   bad_immediate,     // an Immediate Data message that is not one segment of 8 octets
-  bad_terminate,     // a Terminate message of less than 4 octets or of several segments
+  bad_terminate,     // a Terminate message that is not one segment of 4 to 64 octets
   no_receive,        // no receive was posted for too long; the caller's deadline says so
   bad_invalidation,  // SEND with invalidate of a key that may not be; Memory says so
   bad_crc,
@@ -53,7 +54,7 @@ struct TerminateCode {
 // Terminate message may answer; 0/0/0 for none.
 [[nodiscard]] TerminateCode terminate_code(Fault) noexcept;
 
-// What answers a fault.
+// What answers a fault. An initiator only ever closes before the stream.
 enum class Answer : std::uint8_t {
   nothing,    // Fault::none
   close,      // the connection is closed

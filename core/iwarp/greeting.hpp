@@ -65,7 +65,7 @@ class GreetingReader {
 
   [[nodiscard]] Fault fault() const noexcept { return fault_; }
   // The whole frame is there and good.
-  [[nodiscard]] bool complete() const noexcept { return complete_ && fault_ == Fault::none; }
+  [[nodiscard]] bool complete() const noexcept { return fault_ == Fault::none && missing() == 0; }
   // Octets that are missing at least; 0 when complete or refused.
   [[nodiscard]] std::size_t missing() const noexcept;
 
@@ -74,15 +74,15 @@ class GreetingReader {
   [[nodiscard]] Greeting greeting() const noexcept;
 
  private:
-  Fault take(std::byte octet) noexcept;
-  [[nodiscard]] Fault judge_header() const noexcept;
-  [[nodiscard]] Fault judge_private() const noexcept;
+  [[nodiscard]] Fault judge(std::size_t at) const noexcept;
+  [[nodiscard]] Fault judge_revision() const noexcept;
+  [[nodiscard]] bool flag(unsigned bit) const noexcept;
   [[nodiscard]] bool enhanced() const noexcept;
   [[nodiscard]] std::size_t private_bytes() const noexcept;
+  [[nodiscard]] bool has_own_field() const noexcept;
 
   GreetingKind kind_;
   Fault fault_ = Fault::none;
-  bool complete_ = false;
   std::uint16_t held_ = 0;
   std::array<std::byte, kMaxGreetingBytes> bytes_;
 };

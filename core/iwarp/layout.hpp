@@ -21,6 +21,8 @@ inline constexpr std::size_t kUntaggedBytes = 18;  // of an untagged one
 inline constexpr std::size_t kMaxHeaderBytes = kLengthBytes + kUntaggedBytes;
 inline constexpr std::size_t kImmediateBytes = 8;  // payload of an Immediate Data message
 inline constexpr std::size_t kTerminateBytes = 4;  // what we send and read of a Terminate message
+// The longest payload of a Terminate message: four octets, a length, and the headers of what was wrong.
+inline constexpr std::size_t kMaxTerminateBytes = 64;
 
 // Zeroes behind a ULPDU of this length.
 constexpr std::size_t padding(std::size_t ulpdu) noexcept {
@@ -58,18 +60,26 @@ inline constexpr std::uint32_t kSendQueue = 0;  // of SENDs and immediates
 inline constexpr std::uint32_t kTerminateQueue = 2;
 inline constexpr std::uint32_t kFirstNumber = 1;  // message sequence number of the first message of a queue
 
+template <class T>
+[[nodiscard]] inline T swap_octets(T value) noexcept {
+  if constexpr (sizeof(T) == 8)
+    return static_cast<T>(__builtin_bswap64(value));
+  else if constexpr (sizeof(T) == 4)
+    return static_cast<T>(__builtin_bswap32(value));
+  else
+    return static_cast<T>(__builtin_bswap16(value));
+}
 // Precondition of loads and stores: the octets are there.
 template <class T>
 [[nodiscard]] inline T load_be(const std::byte* from) noexcept {
   T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i)
-    value = static_cast<T>((value << 8U) | std::to_integer<T>(from[i]));
-  return value;
+  std::memcpy(&value, from, sizeof(T));
+  return std::endian::native == std::endian::big ? value : swap_octets(value);
 }
 template <class T>
 inline void store_be(std::byte* to, T value) noexcept {
-  for (std::size_t i = 0; i < sizeof(T); ++i)
-    to[i] = static_cast<std::byte>(value >> (8U * (sizeof(T) - 1 - i)));
+  if (std::endian::native != std::endian::big) value = swap_octets(value);
+  std::memcpy(to, &value, sizeof(T));
 }
 
 }  // namespace rtrs::iwarp

@@ -4,7 +4,7 @@
 // Law: the same octets give the same events and leave the same memory, whatever the pieces they come in,
 // through feed() or placed(), and whatever the size of the caller's list of events.
 //
-// A value of some 200 octets; no allocation, clock or threads; one thread at a time.
+// A value of some 300 octets; no allocation, clock or threads; one thread at a time.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -49,11 +49,11 @@ class Stream {
   std::size_t feed(Bytes bytes, Memory& memory, Events& events) noexcept;
   static constexpr unsigned kQuietFpdus = 256;
 
-  // Where the next octets of the wire belong, if they are payload: they may be received straight into this
-  // memory, any number from its front, and are then told by placed(). Empty: use feed(). The whole of it is
-  // the rest of the payload of the segment and never reaches into the next header. Good until the next call
-  // of a function that is not const; so key_died() may come between wants() and placed() only if nothing was
-  // received meanwhile.
+  // Where the next octets of the wire belong, if they may be received straight to their place: payload, and
+  // with CRC whatever is staged. Any number of octets may be received at its front; placed() then tells so.
+  // Empty: use feed(). It ends with the payload of the segment (with CRC with the FPDU) and never reaches
+  // into the next header. Good until the next call of a function that is not const; nothing may be received
+  // into it after key_died().
   [[nodiscard]] MutableBytes wants() const noexcept;
   // `n` (at most wants().size()) octets are in wants().
   void placed(std::size_t n, Memory& memory, Events& events) noexcept;
@@ -68,46 +68,54 @@ class Stream {
   // May FPDUs be sent? A responder may not before Greeted. Always true for an initiator, whose first FPDU is
   // an empty write (writer.hpp).
   [[nodiscard]] bool may_send() const noexcept { return greeted_; }
-  // Nothing will be delivered any more.
+  // Nothing more is looked at. An event may still be held back where a list was full.
   [[nodiscard]] bool ended() const noexcept { return ended_; }
   // Of the Violated event, or of fail(); none while there was none.
   [[nodiscard]] Fault fault() const noexcept { return fault_; }
   // An end of the connection here cuts off no FPDU and no message.
   [[nodiscard]] bool between_messages() const noexcept;
 
-  // Ends the stream for a reason that the caller found. Makes no event.
+  // Ends the stream for a reason that the caller found. Makes no event, and an event held back is dropped.
   void fail(Fault fault) noexcept;
 
  private:
-  enum class Phase : std::uint8_t { header, judge, payload, trailer, staged };
+  enum class Phase : std::uint8_t { header, judge, payload, trailer, staging };
   enum class Open : std::uint8_t { none, tagged, untagged };
+  // Whether there may be more to do with the octets that are left.
   enum class Step : std::uint8_t { go_on, stop };
 
-  // --- an FPDU in pieces ---
   Step step(Bytes& bytes, Memory& memory) noexcept;
+  // --- an FPDU of which all octets are there ---
+  [[nodiscard]] std::size_t whole_fpdu(Bytes bytes) const noexcept;
+  Step take_whole(const std::byte* fpdu, Memory& memory) noexcept;
+  // --- an FPDU in pieces, without CRC ---
   Step collect_header(Bytes& bytes) noexcept;
+  Step judge_collected(Memory& memory) noexcept;
   Step collect_payload(Bytes& bytes, Memory& memory) noexcept;
   Step collect_trailer(Bytes& bytes, Memory& memory) noexcept;
+  Fault resolve_again(Memory& memory) noexcept;
+  // --- an FPDU in pieces, with CRC ---
+  [[nodiscard]] std::size_t staged_goal() const noexcept;
   Step collect_staged(Bytes& bytes, Memory& memory) noexcept;
-  Step check_staged(Memory& memory) noexcept;
-  // --- an FPDU as a whole ---
-  Step whole(Bytes& bytes, Memory& memory) noexcept;
-  Step act_on(const std::byte* fpdu, Memory& memory) noexcept;
+  Step staged(std::size_t n, Memory& memory) noexcept;
 
-  // --- judging (stream_judge.cpp) ---
-  [[nodiscard]] static Fault judge_control(const std::byte* header) noexcept;
+  // --- stream_judge.cpp ---
+  static Fault judge_control(const std::byte* header) noexcept;
+  // Judges a header with a good control part, and says where the payload belongs: left_ and place_. Sets
+  // stalled_ and changes nothing else where a receive is missing.
   Fault judge(const std::byte* header, Memory& memory) noexcept;
-  Fault judge_tagged(const std::byte* header, Memory& memory) noexcept;
-  Fault judge_untagged(const std::byte* header, Memory& memory) noexcept;
-  Fault judge_terminate(const std::byte* header) const noexcept;
-  Fault open_untagged(const std::byte* header, Memory& memory) noexcept;
-  [[nodiscard]] bool has_meaning(Opcode opcode) const noexcept;
+  Fault judge_tagged(const std::byte* header, std::uint32_t n, Memory& memory) noexcept;
+  Fault judge_untagged(const std::byte* header, std::uint32_t n, Memory& memory) noexcept;
+  Fault judge_continuation(std::uint32_t field, std::uint32_t offset) const noexcept;
+  Fault judge_terminate(const std::byte* header, std::uint32_t n) noexcept;
+  [[nodiscard]] bool field_matters() const noexcept;
+  // The FPDU is whole and, where there is one, its CRC good.
   Fault finish(Memory& memory) noexcept;
-  Fault finish_untagged(Memory& memory) noexcept;
+  Fault finish_message(Memory& memory, std::optional<Event>& event) noexcept;
 
   Step violate(Fault fault) noexcept;
   void emit(const Event& event) noexcept;
-  void flush(Events& events) noexcept;
+  void begin(Events& events) noexcept;
 
   // --- what was agreed ---
   bool crc_;
@@ -119,26 +127,26 @@ class Stream {
   bool greeted_;
   bool ended_ = false;
   bool stalled_ = false;
-  bool recheck_ = false;  // the key of this segment died
   Fault fault_ = Fault::none;
   Phase phase_ = Phase::header;
   unsigned quiet_ = 0;  // FPDUs of this call without an event
 
   // --- the segment ---
   bool last_ = false;
+  bool key_died_ = false;
   Opcode opcode_ = Opcode::write;
-  std::uint16_t ulpdu_ = 0;
-  std::uint32_t collected_ = 0;  // octets of header, trailer or staged FPDU
+  std::uint32_t collected_ = 0;  // octets of the header, the trailer, or the staged FPDU
+  std::uint32_t trailer_ = 0;    // octets of padding and CRC
   std::uint32_t left_ = 0;       // payload that is missing
   std::byte* place_ = nullptr;   // of the next octet of payload
   std::array<std::byte, kMaxHeaderBytes> header_;
-  std::array<std::byte, kImmediateBytes> small_;  // payload of an immediate or a Terminate message
+  std::array<std::byte, kMaxTerminateBytes> small_;  // payload of an immediate or a Terminate message
 
   // --- the message ---
   Open open_ = Open::none;
   Opcode open_opcode_ = Opcode::write;
   std::uint32_t field_ = 0;   // key of a write; else the four octets that are reserved in a SEND
-  std::uint64_t next_ = 0;    // tagged offset that continues
+  std::uint64_t next_ = 0;    // tagged offset behind the segment
   std::uint32_t length_ = 0;  // payload so far, with that of the segment
   std::uint32_t number_ = kFirstNumber;
   MutableBytes receive_{};
