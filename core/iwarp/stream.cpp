@@ -43,7 +43,8 @@ Stream::Stream(const Options& options) noexcept
       send_with_immediate_(options.send_with_immediate),
       max_message_(options.max_message),
       staging_(options.staging.data()),
-      greeted_(options.role == Role::initiator) {
+      greeted_(options.role == Role::initiator),
+      number_(options.first_number) {
   RTRS_ASSERT(!crc_ || options.staging.size() >= kMaxFpduBytes);
 }
 

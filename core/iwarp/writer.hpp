@@ -70,7 +70,9 @@ inline constexpr Room kRoomForControl{fpdu_bytes(kUntaggedBytes + kTerminateByte
 // Each function writes one request and returns true; false, with nothing changed, when there is no room.
 class Writer {
  public:
-  explicit Writer(bool crc) noexcept : crc_(crc) {}
+  // Another first number is for tests.
+  explicit Writer(bool crc, std::uint32_t first_number = kFirstNumber) noexcept
+      : crc_(crc), number_(first_number) {}
 
   // The first FPDU of an initiator, which lets the responder send. Also good at any later time.
   [[nodiscard]] bool empty_write(Outgoing& out) noexcept;
@@ -97,7 +99,7 @@ class Writer {
                 std::size_t offset, bool last, Bytes payload, Outgoing& out) noexcept;
 
   bool crc_;
-  std::uint32_t number_ = kFirstNumber;
+  std::uint32_t number_;  // of the next message
 };
 
 }  // namespace rtrs::iwarp
