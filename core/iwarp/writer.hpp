@@ -43,6 +43,32 @@ class Outgoing {
   std::size_t total_ = 0;
 };
 
+inline std::byte* Outgoing::add(std::size_t size) noexcept {
+  RTRS_ASSERT(size <= arena_.size() - used_);
+  std::byte* const at = arena_.data() + used_;
+  used_ += size;
+  append({at, size});
+  return at;
+}
+
+inline void Outgoing::add_payload(Bytes payload) noexcept {
+  append(payload);
+}
+
+inline void Outgoing::append(Bytes bytes) noexcept {
+  if (bytes.empty()) return;
+  total_ += bytes.size();
+  if (count_ != 0) {
+    Bytes& before = pieces_[count_ - 1];
+    if (before.data() + before.size() == bytes.data()) {
+      before = {before.data(), before.size() + bytes.size()};
+      return;
+    }
+  }
+  RTRS_ASSERT(count_ < pieces_.size());
+  pieces_[count_++] = bytes;
+}
+
 // What a request takes of an Outgoing at most.
 struct Room {
   std::size_t arena_bytes = 0;
