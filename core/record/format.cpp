@@ -1,6 +1,6 @@
 #include "core/record/format.hpp"
 
-#include "core/record/crc32c.hpp"
+#include "core/base/crc32c.hpp"
 
 namespace rtrs::trace {
 

@@ -2,7 +2,7 @@
 // skip tags that they do not know.
 #include <set>
 
-#include "core/record/crc32c.hpp"
+#include "core/base/crc32c.hpp"
 #include "core/record/format.hpp"
 #include "core/record/varint.hpp"
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "core/record/crc32c.hpp"
+#include "core/base/crc32c.hpp"
 
 namespace rtrs::trace {
 namespace {

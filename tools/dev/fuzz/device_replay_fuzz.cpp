@@ -6,7 +6,7 @@
 #include <string>
 
 #include "conformance/fuzz/fuzz.hpp"
-#include "core/record/crc32c.hpp"
+#include "core/base/crc32c.hpp"
 #include "core/record/format.hpp"
 #include "tools/lib/trace/reader.hpp"
 #include "tools/lib/trace/replay.hpp"

@@ -12,6 +12,7 @@ TOPS = {"core": 0, "backends": 1, "sim": 1, "conformance": 2, "tools": 3, "docs"
 LAYERS = {
     "core/base": [],
     "core/wire": ["core/base"],
+    "core/iwarp": ["core/base"],
     "core/rnbd": ["core/base", "core/wire"],
     "core/proto": ["core/base", "core/wire"],
     "core/fabric": ["core/base", "core/wire", "core/proto"],
@@ -48,7 +49,7 @@ LAYERS = {
 # What tests of tools see as well.
 TESTS_OF_TOOLS_SEE = ["backends", "sim", "conformance", "tools/lib"]
 
-PURE = ("core/wire", "core/proto", "core/rnbd")
+PURE = ("core/wire", "core/iwarp", "core/proto", "core/rnbd")
 
 # Headers without allocation, clock, randomness, threads, exceptions of their own or IO. A header is added here only
 # when the purity symbol check stays green with it; <new> is here for placement alone, which that check tells apart.

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <set>
 
-#include "core/record/crc32c.hpp"
+#include "core/base/crc32c.hpp"
 #include "core/record/varint.hpp"
 #include "tools/lib/trace/json.hpp"
 #include "tools/lib/trace/test_traces.hpp"

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/record/crc32c.hpp"
+#include "core/base/crc32c.hpp"
 
 namespace rtrs::trace {
 

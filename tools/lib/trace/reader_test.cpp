@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/record/crc32c.hpp"
+#include "core/base/crc32c.hpp"
 #include "tools/lib/trace/json.hpp"
 #include "tools/lib/trace/test_traces.hpp"
 #include "tools/lib/trace/text.hpp"

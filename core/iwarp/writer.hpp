@@ -1,0 +1,131 @@
+// The sending half of a connection: the octets of requests, as pieces for one call that gathers them.
+//
+// The octets of headers, padding, CRC and the payload of SENDs are written into an arena of the caller, the
+// payload of writes stays where it is. Pieces that touch in memory become one, also across requests. A value;
+// no allocation, clock or threads.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/base/assert.hpp"
+#include "core/iwarp/fault.hpp"
+#include "core/iwarp/layout.hpp"
+
+namespace rtrs::iwarp {
+
+// Payload of a segment, but for the last of a message.
+inline constexpr std::size_t kSegmentBytes = std::size_t{60} << 10U;
+
+// What is to be sent, in order. Arena and list are the caller's and must stay until the pieces are sent, then
+// clear(). A good arena is as large as what a poll round may send.
+class Outgoing {
+ public:
+  Outgoing(MutableBytes arena, std::span<Bytes> pieces) noexcept : arena_(arena), pieces_(pieces) {}
+  [[nodiscard]] std::span<const Bytes> pieces() const noexcept { return pieces_.first(count_); }
+  [[nodiscard]] std::size_t total_bytes() const noexcept { return total_; }
+  void clear() noexcept { used_ = count_ = total_ = 0; }
+  [[nodiscard]] bool has_room(std::size_t arena_bytes, std::size_t pieces) const noexcept {
+    return arena_bytes <= arena_.size() - used_ && pieces <= pieces_.size() - count_;
+  }
+
+  // For the writer. Octets of the arena that become the next to be sent; precondition: there is room.
+  std::byte* add(std::size_t size) noexcept;
+  void add_payload(Bytes payload) noexcept;
+
+ private:
+  void append(Bytes bytes) noexcept;
+
+  MutableBytes arena_;
+  std::span<Bytes> pieces_;
+  std::size_t used_ = 0;
+  std::size_t count_ = 0;
+  std::size_t total_ = 0;
+};
+
+inline std::byte* Outgoing::add(std::size_t size) noexcept {
+  RTRS_ASSERT(size <= arena_.size() - used_);
+  std::byte* const at = arena_.data() + used_;
+  used_ += size;
+  append({at, size});
+  return at;
+}
+
+inline void Outgoing::add_payload(Bytes payload) noexcept {
+  append(payload);
+}
+
+inline void Outgoing::append(Bytes bytes) noexcept {
+  if (bytes.empty()) return;
+  total_ += bytes.size();
+  if (count_ != 0) {
+    Bytes& before = pieces_[count_ - 1];
+    if (before.data() + before.size() == bytes.data()) {
+      before = {before.data(), before.size() + bytes.size()};
+      return;
+    }
+  }
+  RTRS_ASSERT(count_ < pieces_.size());
+  pieces_[count_++] = bytes;
+}
+
+// What a request takes of an Outgoing at most.
+struct Room {
+  std::size_t arena_bytes = 0;
+  std::size_t pieces = 0;
+};
+inline constexpr std::size_t kMaxParts = 3;  // of the payload of a write
+
+constexpr std::size_t segments_of(std::size_t payload) noexcept {
+  return payload <= kSegmentBytes ? 1 : (payload + kSegmentBytes - 1) / kSegmentBytes;
+}
+// Of a write, with or without immediate.
+constexpr Room room_for_write(std::size_t payload) noexcept {
+  const std::size_t segments = segments_of(payload);
+  const std::size_t each = kLengthBytes + kTaggedBytes + 3 + kCrcBytes;
+  // A header each, a payload each and one more for every change of part, and what follows the last.
+  return {segments * each + fpdu_bytes(kUntaggedBytes + kImmediateBytes), 2 * segments + kMaxParts};
+}
+// Of a SEND of any kind.
+constexpr Room room_for_send(std::size_t payload) noexcept {
+  return {segments_of(payload) * (kMaxHeaderBytes + 3 + kCrcBytes) + payload, 1};
+}
+// Of an empty write or a Terminate message.
+inline constexpr Room kRoomForControl{fpdu_bytes(kUntaggedBytes + kTerminateBytes), 1};
+
+// Each function writes one request and returns true; false, with nothing changed, when there is no room.
+class Writer {
+ public:
+  // Another first number is for tests.
+  explicit Writer(bool crc, std::uint32_t first_number = kFirstNumber) noexcept
+      : crc_(crc), number_(first_number) {}
+
+  // The first FPDU of an initiator, which lets the responder send. Also good at any later time.
+  [[nodiscard]] bool empty_write(Outgoing& out) noexcept;
+  // `parts` (at most kMaxParts) one after the other, to tagged offset `to` of the peer's key. The memory must
+  // stay unchanged until the pieces are sent. An empty write is sent without a key.
+  [[nodiscard]] bool write(std::uint32_t key, std::uint64_t to, std::span<const Bytes> parts,
+                           Outgoing& out) noexcept;
+  // The same, followed by an immediate. Without payload it is the immediate alone.
+  [[nodiscard]] bool write_immediate(std::uint32_t key, std::uint64_t to, std::span<const Bytes> parts,
+                                     std::uint32_t imm, Outgoing& out) noexcept;
+  // `payload` is copied. More than kSegmentBytes go as several segments.
+  [[nodiscard]] bool send(Bytes payload, Outgoing& out) noexcept;
+  // Only where both ends agreed on it (greeting.hpp).
+  [[nodiscard]] bool send_immediate(Bytes payload, std::uint32_t imm, Outgoing& out) noexcept;
+  [[nodiscard]] bool send_invalidate(std::uint32_t key, Outgoing& out) noexcept;
+  // The last message of a stream: nothing may be sent behind it. Precondition: answer_to(fault) is terminate.
+  [[nodiscard]] bool terminate(Fault fault, Outgoing& out) noexcept;
+
+ private:
+  [[nodiscard]] bool send_any(Opcode opcode, std::uint32_t field, Bytes payload, Outgoing& out) noexcept;
+  void segments(std::uint32_t key, std::uint64_t to, std::span<const Bytes> parts, std::size_t total,
+                Outgoing& out) noexcept;
+  void untagged(Opcode opcode, std::uint32_t field, std::uint32_t queue, std::uint32_t number,
+                std::size_t offset, bool last, Bytes payload, Outgoing& out) noexcept;
+
+  bool crc_;
+  std::uint32_t number_;  // of the next message
+};
+
+}  // namespace rtrs::iwarp
