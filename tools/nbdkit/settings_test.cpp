@@ -75,7 +75,7 @@ TEST(Settings, SaysWhatIsWrongWithAValue) {
   EXPECT_EQ(why(settings.set("port", "0")), "port=0: expected a whole number from 1 to 65535");
   EXPECT_EQ(why(settings.set("port", "12x")), "port=12x: expected a whole number from 1 to 65535");
   EXPECT_EQ(why(settings.set("connections", "0")), "connections=0: expected a whole number from 1 to 135");
-  EXPECT_EQ(why(settings.set("fabric", "tcp")), "fabric=tcp: expected libfabric or verbs");
+  EXPECT_EQ(why(settings.set("fabric", "ib")), "fabric=ib: expected tcp, libfabric or verbs");
   EXPECT_EQ(why(settings.set("access_mode", "w")), "access_mode=w: expected ro, rw or migration");
   EXPECT_EQ(why(settings.set("queue_timeout", "5x")),
             "queue_timeout: '5x' is no duration: expected a number of ms, s, m or h, e.g. 500ms, 30s, 2m");

@@ -42,7 +42,7 @@ void add_peer(CLI::App& app, Options& options, Texts& texts) {
                  "address of the server, again for a second path; --role client: address to listen on");
   app.add_option("--role", texts.role, "what the peer is: server or client");
   app.add_option("-p,--port", texts.port, "port")->capture_default_str();
-  app.add_option("--fabric", options.fabric, "libfabric or verbs")->capture_default_str();
+  app.add_option("--fabric", options.fabric, "tcp, libfabric or verbs")->capture_default_str();
   app.add_option("--provider", options.provider, "of libfabric")->capture_default_str();
   app.add_option("--rdma-device", options.rdma_device, "of verbs; default: whichever has the address");
   app.add_option("--device", options.device,

@@ -100,7 +100,7 @@ void add_workload(CLI::App& app, Options& options, Texts& texts) {
 
 void add_transport(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("-p,--port", options.port, "server port; 0 at the server: any")->capture_default_str();
-  app.add_option("--fabric", options.fabric, "libfabric, or verbs: RDMA hardware and soft-RoCE")
+  app.add_option("--fabric", options.fabric, "tcp, libfabric, or verbs: RDMA hardware and soft-RoCE")
       ->check(CLI::IsMember(tools::fabric_names()))
       ->capture_default_str();
   app.add_option("--provider", options.provider, "libfabric provider")->capture_default_str();

@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
                "urtrsd.toml:1:13: log_level: expected one of trace, debug, info, warn, error, got string "
                "\"warning\"; did you mean \"warn\"?\n"},
         Golden{"fabric = \"libfabrik\"\n",
-               "urtrsd.toml:1:10: fabric: expected one of libfabric, verbs, got string \"libfabrik\"; did "
+               "urtrsd.toml:1:10: fabric: expected one of tcp, libfabric, verbs, got string \"libfabrik\"; did "
                "you mean "
                "\"libfabric\"?\n"},
         Golden{"dev_search_path = \"\"\n",

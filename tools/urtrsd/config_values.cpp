@@ -20,7 +20,7 @@ std::vector<Setting> make_settings() {
   using C = DaemonConfig;
   return {
       {"port", "port,p", "port of every listen address; 0: any free one", IntegerRule{&C::port, 0, 65535}},
-      {"fabric", "fabric", "fabric backend", TextRule{&C::fabric, {"libfabric", "verbs"}}},
+      {"fabric", "fabric", "fabric backend", TextRule{&C::fabric, {"tcp", "libfabric", "verbs"}}},
       {"provider", "provider", "provider of libfabric", TextRule{&C::provider}},
       {"rdma_device", "rdma-device", "device of the verbs fabric; unset: whichever has the address",
        TextRule{&C::rdma_device}},

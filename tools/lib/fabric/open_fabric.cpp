@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backends/libfabric/ofi.hpp"
+#include "backends/tcp/tcp.hpp"
 #ifdef URTRS_HAS_VERBS
 #include "backends/verbs/verbs.hpp"
 #endif
@@ -38,12 +39,26 @@ std::string why(const std::string& logged, Errc error) {
   return logged.empty() ? std::string(to_string(error)) : logged;
 }
 
+unsigned undelivered_ms(const FabricChoice& choice) {
+  return static_cast<unsigned>(std::min<Nanos>(choice.undelivered_timeout / milliseconds(1), 0x7fffffff));
+}
+
+Opened open_tcp(const FabricChoice& choice) {
+  const auto opening = std::make_shared<Opening>();
+  tcp::TcpOptions options;
+  options.undelivered_timeout_ms = undelivered_ms(choice);
+  options.log = keep_error<tcp::LogLevel>(choice, opening);
+  auto fabric = tcp::open_tcp_fabric(options);
+  opening->under_way = false;
+  if (fabric) return std::move(*fabric);
+  return tl::unexpected("cannot use tcp: " + why(opening->error, fabric.error()));
+}
+
 Opened open_libfabric(const FabricChoice& choice) {
   const auto opening = std::make_shared<Opening>();
   ofi::OfiOptions options;
   options.provider = choice.provider;
-  options.undelivered_timeout_ms =
-      static_cast<unsigned>(std::min<Nanos>(choice.undelivered_timeout / milliseconds(1), 0x7fffffff));
+  options.undelivered_timeout_ms = undelivered_ms(choice);
   options.log = keep_error<ofi::LogLevel>(choice, opening);
   auto fabric = ofi::open_ofi_fabric(options);
   opening->under_way = false;
@@ -80,7 +95,7 @@ Opened open_verbs(const FabricChoice&) {
 }  // namespace
 
 const std::vector<std::string>& fabric_names() {
-  static const std::vector<std::string> names{"libfabric", "verbs"};
+  static const std::vector<std::string> names{"tcp", "libfabric", "verbs"};
   return names;
 }
 
@@ -97,9 +112,10 @@ void raise_descriptor_limit() noexcept {
 }
 
 Opened open_fabric(const FabricChoice& choice) {
+  if (choice.fabric == "tcp") return open_tcp(choice);
   if (choice.fabric == "libfabric") return open_libfabric(choice);
   if (choice.fabric == "verbs") return open_verbs(choice);
-  return tl::unexpected("there is no fabric '" + choice.fabric + "'; choose libfabric or verbs");
+  return tl::unexpected("there is no fabric '" + choice.fabric + "'; choose tcp, libfabric or verbs");
 }
 
 }  // namespace rtrs::tools

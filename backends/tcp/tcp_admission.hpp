@@ -1,0 +1,101 @@
+// Who wants to connect: sockets that listen, clients whose connect request is not whole or not answered, and
+// sockets that are kept for a last word. All bounded in number and time, none ever waited for.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/address/socket_address.hpp"
+#include "backends/tcp/tcp.hpp"
+#include "backends/tcp/tcp_watched.hpp"
+#include "core/iwarp/greeting.hpp"
+
+namespace rtrs::tcp {
+
+struct Listener final : Watched {
+  Listener() noexcept : Watched(Kind::listener) {}
+};
+
+struct HalfOpen final : Watched {
+  HalfOpen() noexcept : Watched(Kind::half_open) {}
+  net::SocketAddress client;
+  net::SocketAddress server;
+  std::uint32_t host = 0;     // digest of its address
+  std::uint32_t request = 0;  // 0: not whole yet
+  Nanos deadline = kNever;
+  iwarp::GreetingReader reader{iwarp::GreetingKind::request};
+};
+
+// The other end gets time to read what was said last.
+struct LastWord final : Watched {
+  LastWord() noexcept : Watched(Kind::last_word) {}
+  Nanos deadline = kNever;
+  std::size_t patience = 256U << 10U;  // octets that are still read
+};
+
+class Admission {
+ public:
+  // `whole` is told of each request that is whole; take() then gives it. `say` writes to the log. What is
+  // closed is put into `graveyard`, because epoll may name it once more in the same round.
+  Admission(const TcpOptions&, Poller&, TcpStats&, std::vector<std::unique_ptr<Watched>>& graveyard,
+            std::function<void(LogLevel, const std::string&)> say);
+
+  Errc open() noexcept;
+  Errc listen(const net::SocketAddress&);
+  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+
+  // --- what epoll named ---
+  void accept_clients(Listener&);
+  // The number of the request if it is whole now, else 0.
+  std::uint32_t read(HalfOpen&);
+  void drain(LastWord&) noexcept;
+  // Closes what is overdue. Returns when it wants to be asked again.
+  Nanos expire(Nanos now);
+
+  [[nodiscard]] const HalfOpen* find(std::uint32_t request) const noexcept;
+  std::unique_ptr<HalfOpen> take(std::uint32_t request) noexcept;
+  // Rejects a request and keeps the socket until that is read.
+  void refuse(HalfOpen&, iwarp::Bytes private_data) noexcept;
+  void keep_for_last_word(net::UniqueFd) noexcept;
+
+ private:
+  bool accept_one(Listener&);
+  void add(net::UniqueFd, const net::SocketAddress& client);
+  [[nodiscard]] std::size_t descriptor_limit() const noexcept;
+  // Closes a half-open client or a last word. False: there is none.
+  bool free_one();
+  bool turn_away(Listener&);
+  void close_one_of_the_crowd();
+  void close(HalfOpen&);
+  void close_last_word() noexcept;
+  void pause(Listener&) noexcept;
+  void tell(Nanos now);
+
+  const TcpOptions& options_;
+  Poller& poller_;
+  TcpStats& stats_;
+  std::vector<std::unique_ptr<Watched>>& graveyard_;
+  std::function<void(LogLevel, const std::string&)> say_;
+  net::UniqueFd spare_;
+  std::uint16_t port_ = 0;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  Nanos paused_until_ = kNever;
+
+  std::unordered_map<const HalfOpen*, std::unique_ptr<HalfOpen>> half_open_;
+  std::unordered_map<std::uint32_t, HalfOpen*> requests_;
+  std::unordered_map<std::uint32_t, unsigned> of_host_;
+  std::deque<std::unique_ptr<LastWord>> last_words_;
+  std::uint32_t next_request_ = 0;
+
+  // Not told yet.
+  std::uint64_t closed_ = 0;
+  std::uint64_t turned_away_ = 0;
+  std::string last_closed_;
+  Nanos next_report_ = 0;
+};
+
+}  // namespace rtrs::tcp

@@ -1,0 +1,299 @@
+// Connections come and go.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "backends/tcp/tcp_fabric.hpp"
+#include "backends/tcp/tcp_status.hpp"
+
+namespace rtrs::tcp {
+namespace {
+
+const char* connect_text(Reason reason) {
+  switch (reason) {
+    case Reason::rejected:
+      return "the peer rejected the request";
+    case Reason::connect_refused:
+      return "nobody listens there";
+    case Reason::connect_timeout:
+      return "no answer";
+    case Reason::address_unresolved:
+      return "no way to that address";
+    case Reason::peer_closed:
+      return "the peer closed without an answer";
+    default:
+      return "failed";
+  }
+}
+
+net::SocketAddress name_of(int socket, bool peer) {
+  net::SocketAddress name;
+  name.length = sizeof name.storage;
+  const int result = peer ? ::getpeername(socket, name.get(), &name.length)
+                          : ::getsockname(socket, name.get(), &name.length);
+  if (result != 0) name.length = 0;
+  return name;
+}
+
+}  // namespace
+
+Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool is_client) {
+  const Surroundings around{options_, poller_, memory_, outboxes_, stats_, inbox_, list_};
+  auto made = std::make_unique<Connection>(around, key, params, is_client);
+  Connection& one = *made;
+  const std::size_t count = connections_.size() + 1;
+  for (auto* list : {&ready_, &dirty_, &mid_, &delivered_}) {
+    if (list->capacity() < count) list->reserve(2 * count);
+  }
+  connections_[key] = std::move(made);
+  return one;
+}
+
+Errc FabricImpl::listen(const PathAddress& local) {
+  const std::string& text = local.source.empty() ? local.destination : local.source;
+  if (text.empty()) return admission_.listen(net::any_address(local.port));
+  const Result<net::SocketAddress> address = net::resolve(text, local.port);
+  if (!address) {
+    say(LogLevel::error, "cannot listen on \"" + text + "\": not an address of this host");
+    return address.error();
+  }
+  return admission_.listen(*address);
+}
+
+// 0 or an errno.
+int FabricImpl::open_socket(Connection& one, const PathAddress& address, net::SocketAddress& destination) {
+  const Result<net::SocketAddress> to = net::resolve(address.destination, address.port);
+  if (!to) return EADDRNOTAVAIL;
+  destination = *to;
+  one.socket.reset(::socket(to->family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int fd = one.socket.get();
+  const int on = 1;
+  const unsigned undelivered = options_.undelivered_timeout_ms;
+  if (fd < 0 || ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 ||
+      ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &undelivered, sizeof undelivered) != 0)
+    return errno;
+  if (!address.source.empty()) {
+    const Result<net::SocketAddress> from = net::resolve(address.source, 0);
+    if (!from || from->family() != to->family()) return EADDRNOTAVAIL;
+    if (::bind(fd, from->get(), from->length) != 0) return errno;
+  }
+  if (::connect(fd, destination.get(), destination.length) != 0 && errno != EINPROGRESS) return errno;
+  return poller_.watch(one, EPOLLOUT) ? 0 : errno;
+}
+
+void FabricImpl::connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
+                         std::span<const std::byte> private_data) {
+  Connection& one = create(key, params, true);
+  const std::string where = address.destination + " port " + std::to_string(address.port);
+  std::array<std::byte, iwarp::kMaxGreetingBytes> space;
+  const iwarp::RequestOptions wanted{.wishes = {.crc = options_.crc, .send_with_immediate = true}};
+  const std::size_t size = iwarp::write_request(wanted, private_data, space);
+  if (size == 0) {
+    fail_connect(one, where, Reason::post_failed, "too much private data");
+    return;
+  }
+  one.put_first(std::span(space).first(size));
+  net::SocketAddress destination;
+  const int error = open_socket(one, address, destination);
+  if (error != 0) {
+    fail_connect(one, where, connect_reason(error), error_text(error));
+    return;
+  }
+  one.set_addresses(name_of(one.socket.get(), false), destination);
+}
+
+void FabricImpl::finish_connecting(Connection& one) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  if (::getsockopt(one.socket.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
+  if (error != 0) {
+    fail_connect(one, one.description(), connect_reason(error), error_text(error));
+    return;
+  }
+  one.set_addresses(name_of(one.socket.get(), false), name_of(one.socket.get(), true));
+  one.set_stage(Connection::Stage::asking);
+  poller_.watch(one, EPOLLIN);
+  mark_dirty(one);
+}
+
+void FabricImpl::read_reply(Connection& one) {
+  std::array<std::byte, iwarp::kMaxGreetingBytes + 1> space;
+  const ssize_t got = ::recv(one.socket.get(), space.data(), space.size(), MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+  if (got <= 0) {
+    const int error = got == 0 ? 0 : errno;
+    fail_connect(one, one.description(), connect_reason(error),
+                 error == 0 ? "it closed the connection" : error_text(error));
+    return;
+  }
+  const iwarp::Fault fault = one.reply().feed(std::span(space).first(static_cast<std::size_t>(got)));
+  if (fault != iwarp::Fault::none) {
+    ++stats_.faults[static_cast<std::size_t>(fault)];
+    fail_connect(one, one.description(), Reason::protocol_violation, to_string(fault));
+    return;
+  }
+  if (!one.reply().complete()) return;
+  const iwarp::Greeting greeting = one.reply().greeting();
+  std::string data(reinterpret_cast<const char*>(greeting.private_data.data()), greeting.private_data.size());
+  if (greeting.rejected) {
+    fail_connect(one, one.description(), Reason::rejected, "by a reply", std::move(data));
+    return;
+  }
+  const iwarp::Wishes mine{.crc = options_.crc, .send_with_immediate = true};
+  if (!one.begin(iwarp::agree(mine, greeting))) {
+    fail_connect(one, one.description(), Reason::no_resources, "no memory");
+    return;
+  }
+  report(event::Connected{one.key(), {}}, std::move(data));
+  mark_dirty(one);
+  mark_ready(one);
+}
+
+void FabricImpl::fail_connect(Connection& one, const std::string& where, Reason reason,
+                              const std::string& detail, std::string bytes) {
+  say(LogLevel::warning, where + ": " + connect_text(reason) + ": " + detail);
+  forget(one);
+  one.set_stage(Connection::Stage::lost);
+  one.socket.reset();
+  one.drop_work();
+  report(event::ConnectFailed{one.key(), reason, {}}, std::move(bytes));
+}
+
+Reason FabricImpl::refusal_of(const HalfOpen& from, const ConnectionParams& params, std::string& why) const {
+  const auto same_host = of_host_.find(from.host);
+  if (accepted_ >= options_.max_connections) {
+    why = "there are " + std::to_string(accepted_) + " connections already (max_connections)";
+  } else if (same_host != of_host_.end() && same_host->second >= options_.max_connections_per_host) {
+    why = "its host has " + std::to_string(same_host->second) + " connections already";
+  } else if (Connection::cost(params, true) + memory_used_ > options_.max_memory) {
+    why = "all connections together may take " + std::to_string(options_.max_memory >> 20U) + " MiB";
+  }
+  return why.empty() ? Reason::none : Reason::no_resources;
+}
+
+Reason FabricImpl::serve(Connection& one, HalfOpen& from, std::span<const std::byte> private_data) {
+  std::byte more{};
+  const ssize_t got = ::recv(from.socket.get(), &more, 1, MSG_DONTWAIT);
+  if (got > 0) {
+    ++stats_.faults[static_cast<std::size_t>(iwarp::Fault::bytes_behind_greeting)];
+    return Reason::protocol_violation;
+  }
+  if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) return Reason::peer_closed;
+  std::array<std::byte, iwarp::kMaxGreetingBytes> space;
+  const iwarp::Greeting greeting = from.reader.greeting();
+  const iwarp::Wishes mine{.crc = options_.crc, .send_with_immediate = true};
+  const std::size_t size = iwarp::write_accept(greeting, mine, private_data, space);
+  if (size == 0) return Reason::post_failed;
+  one.put_first(std::span(space).first(size));
+  one.socket = std::move(from.socket);
+  if (!one.begin(iwarp::agree(mine, greeting)) || !poller_.watch(one, EPOLLIN)) {
+    from.socket = std::move(one.socket);
+    one.drop_work();
+    return Reason::no_resources;
+  }
+  one.expect_greeting(clock_now() + milliseconds(options_.handshake_timeout_ms));
+  return Reason::none;
+}
+
+void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
+                        std::span<const std::byte> private_data) {
+  const std::unique_ptr<HalfOpen> from = admission_.take(request);
+  std::string why;
+  Reason reason = from == nullptr ? Reason::peer_closed : refusal_of(*from, params, why);
+  Connection& one = create(key, reason == Reason::none ? params : ConnectionParams{}, false);
+  if (from != nullptr) one.set_addresses(from->client, from->server);
+  if (reason == Reason::none) {
+    reason = serve(one, *from, private_data);
+    if (reason == Reason::none) {
+      count_in(one, from->host, params);
+      mark_dirty(one);
+      mark_ready(one);
+      return;
+    }
+  } else if (from != nullptr) {
+    ++stats_.refused;
+  }
+  if (from != nullptr && reason != Reason::peer_closed)
+    admission_.refuse(*from, reason == Reason::no_resources ? params.refusal : std::span<const std::byte>{});
+  lose(one, reason, why.empty() ? "cannot be accepted" : why);
+}
+
+void FabricImpl::reject(std::uint32_t request, std::span<const std::byte> private_data) {
+  const std::unique_ptr<HalfOpen> from = admission_.take(request);
+  if (from != nullptr) admission_.refuse(*from, private_data);
+}
+
+void FabricImpl::count_in(Connection& one, std::uint32_t host, const ConnectionParams& params) {
+  one.counted = true;
+  one.host = host;
+  one.cost_bytes = Connection::cost(params, true);
+  memory_used_ += one.cost_bytes;
+  ++of_host_[host];
+  ++accepted_;
+}
+
+void FabricImpl::count_out(Connection& one) noexcept {
+  if (!std::exchange(one.counted, false)) return;
+  memory_used_ -= one.cost_bytes;
+  --accepted_;
+  const auto host = of_host_.find(one.host);
+  if (host != of_host_.end() && --host->second == 0) of_host_.erase(host);
+}
+
+void FabricImpl::forget(Connection& one) noexcept {
+  poller_.forget(one);
+  if (std::exchange(one.in_ready, false)) std::erase(ready_, &one);
+  if (std::exchange(one.in_dirty, false)) std::erase(dirty_, &one);
+  if (std::exchange(one.in_mid, false)) std::erase(mid_, &one);
+}
+
+void FabricImpl::lose(Connection& one, Reason reason, const std::string& why) {
+  warn(one.description() + ": " + to_string(reason) + (why.empty() ? "" : ": " + why));
+  forget(one);
+  one.set_stage(Connection::Stage::lost);
+  one.drop_work();
+  one.socket.reset();
+  report(event::ConnectionLost{one.key(), reason});
+}
+
+// The stream ended, or the socket did.
+void FabricImpl::end_broken(Connection& one) {
+  const iwarp::Fault fault = one.fault();
+  if (fault != iwarp::Fault::none) {
+    ++stats_.faults[static_cast<std::size_t>(fault)];
+    if (iwarp::answer_to(fault) == iwarp::Answer::terminate && one.socket && one.send_terminate()) {
+      poller_.forget(one);
+      admission_.keep_for_last_word(std::move(one.socket));
+    }
+  }
+  lose(one, one.end_reason() == Reason::none ? Reason::peer_closed : one.end_reason(), one.end_text());
+}
+
+void FabricImpl::disconnect(ConKey key) {
+  auto node = connections_.extract(key);
+  if (node.empty()) return;
+  Connection& one = *node.mapped();
+  if (last_found_ == &one) last_found_ = nullptr;
+  // What was posted before leaves as far as the kernel takes it now.
+  if (one.stage() == Connection::Stage::up && !one.failing) (void)one.flush();
+  forget(one);
+  if (std::exchange(one.in_delivered, false)) std::erase(delivered_, &one);
+  count_out(one);
+  one.drop_work();
+  one.socket.reset();
+  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
+  pending_taken_ = 0;
+  std::erase_if(pending_, [&](const Pending& p) {
+    return event::is_of(p.event, key) && !std::holds_alternative<event::ChunkInvalidated>(p.event);
+  });
+  graveyard_.push_back(std::move(node.mapped()));
+  report(event::ConnectionClosed{key});
+}
+
+}  // namespace rtrs::tcp

@@ -1,0 +1,147 @@
+// Memory, posting, and how the fabric comes about.
+#include "backends/tcp/tcp_fabric.hpp"
+
+#include <sys/random.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace rtrs::tcp {
+namespace {
+
+constexpr std::size_t kInboxBytes = std::size_t{160} << 10;
+constexpr std::size_t kListEvents = 64;
+constexpr Nanos kWarnEvery = seconds(1);
+
+Capabilities what_it_can() {
+  Capabilities can;
+  can.name = "tcp";
+  can.max_send_depth = 1U << 16U;
+  can.max_receive_depth = 1U << 16U;
+  can.max_message = Connection::kMaxMessage;
+  can.connect_data = can.accept_data = can.reject_data = iwarp::kMaxCallerBytes;
+  can.imm_consumes_receive = true;
+  can.send_invalidate = true;
+  can.per_io_keys = true;
+  can.invalidation = true;
+  can.invalidation_fences = true;
+  return can;
+}
+
+void raise_soft_limit() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TcpFabric>> open_tcp_fabric(const TcpOptions& options) {
+  KeySequence::Secret secret{};
+  if (::getrandom(secret.data(), sizeof secret, 0) != static_cast<ssize_t>(sizeof secret)) {
+    if (options.log) options.log(LogLevel::error, "the kernel gives no random numbers");
+    return tl::unexpected(Errc::fabric_error);
+  }
+  raise_soft_limit();
+  auto fabric = std::make_unique<FabricImpl>(options, secret);
+  const Errc error = fabric->open();
+  if (error != Errc::ok) return tl::unexpected(error);
+  return fabric;
+}
+
+FabricImpl::FabricImpl(TcpOptions options, const KeySequence::Secret& secret)
+    : options_(std::move(options)),
+      capabilities_(what_it_can()),
+      memory_(secret, regions_, [this](std::uint32_t key) { key_died(key); }),
+      inbox_(kInboxBytes),
+      list_(kListEvents),
+      admission_(options_, poller_, stats_, graveyard_,
+                 [this](LogLevel level, const std::string& text) { say(level, text); }) {}
+
+FabricImpl::~FabricImpl() = default;
+
+Errc FabricImpl::open() {
+  if (poller_.open() != 0) {
+    say(LogLevel::error, "no file descriptor is left for a fabric; raise the limit (ulimit -n)");
+    return Errc::no_memory;
+  }
+  return admission_.open();
+}
+
+void FabricImpl::say(LogLevel level, const std::string& text) const {
+  if (options_.log) options_.log(level, text);
+}
+
+void FabricImpl::warn(const std::string& text) {
+  const Nanos now = clock_now();
+  if (now < next_warning_) {
+    ++unsaid_;
+    return;
+  }
+  next_warning_ = now + kWarnEvery;
+  say(LogLevel::warning,
+      unsaid_ == 0 ? text : text + " (" + std::to_string(unsaid_) + " more connections ended meanwhile)");
+  unsaid_ = 0;
+}
+
+Connection* FabricImpl::find(ConKey key) const noexcept {
+  if (last_found_ != nullptr && last_found_->key() == key) return last_found_;
+  const auto found = connections_.find(key);
+  if (found == connections_.end()) return nullptr;
+  last_found_ = found->second.get();
+  return last_found_;
+}
+
+void FabricImpl::report(const FabricEvent& event, std::string bytes) {
+  pending_.push_back(Pending{.event = event, .bytes = std::move(bytes)});
+}
+
+void FabricImpl::invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) {
+  report(event::ChunkInvalidated{key, cookie, memory_.invalidate(id)});
+}
+
+void FabricImpl::key_died(std::uint32_t key) noexcept {
+  for (std::size_t i = 0; i < mid_.size();) {
+    Connection& one = *mid_[i];
+    if (one.mid_message()) {
+      one.key_died(key);
+      ++i;
+    } else {
+      one.in_mid = false;
+      mid_[i] = mid_.back();
+      mid_.pop_back();
+    }
+  }
+}
+
+std::string FabricImpl::describe(ConKey key) const {
+  const Connection* const one = find(key);
+  return one == nullptr ? "? > ?" : one->description();
+}
+
+std::string FabricImpl::describe_request(std::uint32_t request) const {
+  const HalfOpen* const one = admission_.find(request);
+  return one == nullptr ? "" : to_text(one->client) + " > " + to_text(one->server);
+}
+
+void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
+  Connection* const one = find(key);
+  if (one == nullptr || one->stage() == Connection::Stage::lost) return;
+  one->post_receives(count, bytes_each);
+  if (one->has_more()) mark_ready(*one);
+}
+
+std::size_t FabricImpl::post(std::span<const WorkRequest> work) noexcept {
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    Connection* const one = find(work[i].key);
+    if (one == nullptr || one->stage() == Connection::Stage::lost || one->failing) continue;
+    if (!one->post(work[i])) return i;
+    mark_dirty(*one);
+  }
+  return work.size();
+}
+
+}  // namespace rtrs::tcp

@@ -1,0 +1,318 @@
+"""urtrsd --fabric tcp in front of strangers: each does one thing that no client of ours does. The server lives, takes no
+memory for it, is rid of it within its deadlines, and a good session beside it, which reads back what it writes, goes on."""
+import contextlib
+import os
+import re
+import resource
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import pytest
+from iwarp_client import (IMMEDIATE, SEND, SEND_INVALIDATE, TERMINATE, WRITE, IwarpClient, fpdu, iwarp_connect, request_frame, tagged,
+                          untagged)
+from programs import program, until
+from wire_client import connect_request
+
+GOOD_TIME = 4  # seconds within which IO is answered whatever strangers do; their own deadlines are longer
+HANDSHAKE, DEADLINE = 5, 8  # seconds: what the fabric gives a client that says nothing, and what the test waits for it
+
+
+class Beside:
+    """A good session with IO all the time."""
+
+    def __init__(self, server):
+        self.session = IwarpClient(server.port, timeout=GOOD_TIME)
+        error, self.device = self.session.open("d")
+        assert error == 0
+        self.error, self.count = None, 0
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def io(self):
+        data, sector = os.urandom(4096), 8 * (self.count % 256)
+        assert self.session.write_device(self.device, sector, data) == 0
+        error, got = self.session.call(struct.pack("<HHIQIIH6s", 4, 0, self.device, sector, 0, 4096, 0, b""), read=4096)
+        assert (error, got) == (0, data), f"read {len(got)} bytes, errno {error}"
+        self.count += 1
+
+    def run(self):
+        try:
+            while not self.done.wait(0.002):
+                self.io()
+        except (OSError, AssertionError) as error:
+            self.error = error
+
+    def end(self):
+        count = self.count
+        until("IO goes on", lambda: self.count > count + 2 or self.error, GOOD_TIME)
+        self.done.set()
+        self.thread.join(GOOD_TIME)
+        assert self.error is None and not self.thread.is_alive(), f"the session beside it died: {self.error!r}"
+        self.session.close()
+
+
+def resident_mib(server):
+    with open(f"/proc/{server.process.pid}/status", encoding="utf-8") as status:
+        return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1)) // 1024
+
+
+@pytest.fixture(autouse=True)
+def many_descriptors():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture
+def start(urtrsd):
+    def limited(*arguments, descriptors=1024):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+        return urtrsd("--fabric=tcp", "--export=d=mem:16M", "--sess-queue-depth=64", *arguments, preexec_fn=limit)
+    return limited
+
+
+@pytest.fixture
+def scene(start):
+    """A server with a good session beside; checks at the end that all is as it was."""
+    server = start()
+    beside = Beside(server)
+    before, descriptors = resident_mib(server), server.descriptors()
+    yield server
+    assert server.process.poll() is None, "the server died"
+    until("the strangers' sockets are closed", lambda: server.descriptors() <= descriptors, DEADLINE)
+    assert resident_mib(server) - before < 24, "MiB of memory"
+    beside.end()
+    IwarpClient(server.port, timeout=GOOD_TIME).close()
+
+
+def is_closed_by(sock, seconds=DEADLINE):
+    """What the other end said until it closed; it has to within the time."""
+    sock.settimeout(seconds)
+    said = b""
+    with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+        while got := sock.recv(65536):
+            said += got
+    sock.close()
+    return said
+
+
+def stranger(server, con=0):
+    """A connection that urtrsd accepted, of a session that goes no further."""
+    return iwarp_connect(server.port, connect_request(con, 2, os.urandom(16), os.urandom(16)), GOOD_TIME)[0]
+
+
+def raw(server, data):
+    sock = socket.create_connection(("127.0.0.1", server.port), GOOD_TIME)
+    with contextlib.suppress(OSError):
+        sock.sendall(data)
+    return sock
+
+
+def terminates(sock):
+    """The Terminate message that a violation is answered with."""
+    said = is_closed_by(sock)
+    assert len(said) >= 28 and said[-25] & 15 == TERMINATE, said.hex()
+
+
+BEFORE_ANY_REQUEST = {
+    "an acknowledgement of libfabric": struct.pack("<BBHBBBBQ", 3, 2, 0, 0, 0, 16, 0, 16),
+    "a tagged message": tagged(0x1234, 0, b"x" * 64),
+    "an empty write": tagged(0, 0, b""),
+    "an immediate": untagged(IMMEDIATE, 1, bytes(8)),
+    "a SEND": untagged(SEND, 1, b"hello"),
+    "zeroes": bytes(4096),
+    "random bytes": os.urandom(65536),
+    "HTTP": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "markers": request_frame(b"", flags=0x90),
+    "an unknown revision": request_frame(b"", revision=9),
+    "too much private data": request_frame(bytes(501)),
+    "less private data than its fields": request_frame(b"", length=2),
+    "a message behind the request": request_frame(connect_request(0, 2, bytes(16), bytes(16))) + tagged(0, 0, b""),
+    "a reply": b"MPA ID Rep Frame" + request_frame(b"")[16:],
+}
+
+
+@pytest.mark.parametrize("what", BEFORE_ANY_REQUEST)
+def test_before_the_handshake(scene, what):
+    sockets = [raw(scene, BEFORE_ANY_REQUEST[what]) for _ in range(16)]
+    for sock in sockets:
+        is_closed_by(sock)
+
+
+ONCE_ACCEPTED = {
+    "an unknown key": tagged(0x12345678, 0, b"x" * 64),
+    "key 0": tagged(0, 0, b"x"),
+    "a tagged message that is too short": fpdu(b"\xc1\x40" + bytes(4)),
+    "a SEND that is too short": fpdu(b"\x41\x43" + bytes(6)),
+    "no octets": fpdu(b""),
+    "another DDP version": fpdu(b"\xc2\x40" + bytes(12)),
+    "another RDMAP version": fpdu(b"\xc1\x80" + bytes(12)),
+    "an RDMA read request": untagged(1, 1, bytes(28), queue=1),
+    "a read response": tagged(1, 0, b"x", opcode=2),
+    "an unknown opcode": untagged(15, 1),
+    "another queue": untagged(SEND, 1, queue=5),
+    "a number that was skipped": untagged(SEND, 2, b"x"),
+    "an offset in the first segment": untagged(SEND, 1, b"x", offset=8),
+    "an immediate of 4 octets": untagged(IMMEDIATE, 1, bytes(4)),
+    "a SEND longer than its receive": untagged(SEND, 1, bytes(60000)),
+    "a key that was never offered ends": untagged(SEND_INVALIDATE, 1, field=77),
+    "an empty segment that is not the last": tagged(1, 0, b"", last=False),
+    "random bytes": b"\xff" + os.urandom(4096),
+}
+
+
+@pytest.mark.parametrize("what", ONCE_ACCEPTED)
+def test_once_accepted(scene, what):
+    sock = stranger(scene)
+    sock.sendall(ONCE_ACCEPTED[what])
+    terminates(sock)
+    scene.logged(r"protocol_violation: ")
+
+
+def test_a_terminate_message(scene):
+    sock = stranger(scene)
+    sock.sendall(untagged(TERMINATE, 1, bytes(4), queue=2))
+    assert is_closed_by(sock) == b""
+    scene.logged(r"Terminate")
+
+
+@pytest.mark.parametrize("bits", range(48, 64))
+def test_writes_that_wrap(scene, bits):
+    session = IwarpClient(scene.port, timeout=GOOD_TIME)
+    key = session.chunks[0][1]
+    session.sockets[1].sendall(tagged(key, (1 << 64) - (1 << (63 - bits)) * 2, os.urandom(1 << 15)))
+    terminates(session.sockets[1])
+    session.close()
+
+
+def test_keys_that_are_guessed(scene):
+    session = IwarpClient(scene.port, timeout=GOOD_TIME)
+    keys = {key for _, key in session.chunks}
+    session.close()
+    for bit in range(32):
+        sock = stranger(scene)
+        sock.sendall(tagged(next(iter(keys)) ^ 1 << bit, 0, b"guess"))
+        terminates(sock)
+
+
+def test_keys_of_another_session(start):
+    server = start("--always-invalidate")
+    beside = Beside(server)
+    owner = IwarpClient(server.port, timeout=GOOD_TIME)
+    other = IwarpClient(server.port, timeout=GOOD_TIME)
+    other.sockets[1].sendall(tagged(owner.chunks[0][1], 0, b"intruder"))
+    terminates(other.sockets[1])
+    owner.beat()
+    owner.close()
+    other.close()
+    beside.end()
+
+
+def test_empty_writes(scene):
+    """As fast as they can be sent: they cost the sender as much, and hold up nobody."""
+    sock = stranger(scene)
+    end, flood = time.monotonic() + 3, tagged(0, 0, b"") * 4096
+    with contextlib.suppress(OSError):
+        while time.monotonic() < end:
+            sock.sendall(flood)
+    sock.close()
+
+
+def test_half_headers(scene):
+    """Twenty a second, as long as a handshake takes and more; newcomers come in all the same."""
+    held, end = [], time.monotonic() + HANDSHAKE + 2
+    while time.monotonic() < end:
+        held.append(raw(scene, request_frame(bytes(56))[:16 + len(held) % 8]))
+        if len(held) % 20 == 0:
+            IwarpClient(scene.port, timeout=GOOD_TIME).close()
+        time.sleep(0.05)
+    for sock in held:
+        is_closed_by(sock)
+
+
+@pytest.mark.parametrize("descriptors", [256, 1024])
+def test_silent_sockets(start, descriptors):
+    server = start(descriptors=descriptors)
+    beside = Beside(server)
+    held = []
+    for _ in range(1000):
+        with contextlib.suppress(OSError):
+            held.append(raw(server, b""))
+    IwarpClient(server.port, timeout=GOOD_TIME).close()
+    for sock in held:
+        is_closed_by(sock, 2 * DEADLINE)
+    beside.end()
+
+
+def test_half_sessions(scene):
+    held = []
+    for _ in range(60):
+        with contextlib.suppress(OSError):
+            held.append(stranger(scene))
+    IwarpClient(scene.port, timeout=GOOD_TIME).close()
+    for sock in held:
+        sock.close()
+
+
+def test_no_first_message(scene):
+    sock = raw(scene, request_frame(connect_request(0, 2, os.urandom(16), os.urandom(16))))
+    assert is_closed_by(sock, 2 * DEADLINE)[:16] == b"MPA ID Rep Frame"
+
+
+def test_answers_that_are_not_read(start):
+    server = start("--heartbeat-interval-ms=500", "--heartbeat-missed-max=3")
+    beside = Beside(server)
+    before = resident_mib(server)
+    session = IwarpClient(server.port, timeout=GOOD_TIME)
+    error, device = session.open("d")
+    assert error == 0
+    session.sockets[1].settimeout(1)
+    with contextlib.suppress(OSError):
+        for number in range(100000):
+            user = struct.pack("<HHIQIIH6s", 4, 0, device, 0, 0, 65536, 0, b"")
+            session.send(user, read=65536, chunk=number % session.depth)
+    server.logged(r"session=2 .*(closed|ended|lost)")
+    assert resident_mib(server) - before < 48, "MiB of memory"
+    session.close()
+    beside.end()
+    assert server.process.poll() is None
+
+
+def test_messages_without_a_receive(scene):
+    """More than were posted for a connection that is not in a session yet: it is held up, or ended, and nobody else."""
+    sock = stranger(scene)
+    with contextlib.suppress(OSError):
+        sock.sendall(b"".join(untagged(IMMEDIATE, number, bytes(8)) for number in range(1, 2000)))
+    time.sleep(1)
+    sock.close()
+
+
+def test_a_server_that_lies():
+    """A client meets servers that answer with anything: it says what was wrong, and ends."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        answers = [os.urandom(600), b"MPA ID Rep Frame" + bytes(600), request_frame(b"x" * 20),
+                   b"MPA ID Rep Frame" + struct.pack(">BBH", 0x10, 2, 65535), b"", b"MPA ID Rep"]
+
+        def lie():
+            for answer in answers * 50:
+                try:
+                    sock, _ = listener.accept()
+                except OSError:
+                    return
+                sock.recv(1024)
+                sock.sendall(answer)
+                sock.close()
+        threading.Thread(target=lie, daemon=True).start()
+        ended = subprocess.run([program("urtrs-perf"), "--fabric=tcp", "--connect-timeout=3",
+                                f"--port={listener.getsockname()[1]}", "127.0.0.1"],
+                               check=False, capture_output=True, text=True, timeout=60)
+        assert ended.returncode == 4, ended
+        assert "an octet that no MPA reply has" in ended.stderr or "peer_closed" in ended.stderr or ended.stderr, ended
+        listener.shutdown(socket.SHUT_RDWR)
