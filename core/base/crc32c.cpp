@@ -9,7 +9,7 @@
 #elif defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
-#define RTRS_CRC_TARGET __attribute__((target("+crc")))
+#define RTRS_CRC_TARGET
 #endif
 
 namespace rtrs {
@@ -97,12 +97,12 @@ bool detect() noexcept {
 #else
 RTRS_CRC_TARGET inline std::uint64_t step8(std::uint64_t crc, std::uint64_t eight) noexcept {
   std::uint32_t next = static_cast<std::uint32_t>(crc);
-  __asm__("crc32cx %w0, %w0, %x1" : "+r"(next) : "r"(eight));
+  __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(next) : "r"(eight));
   return next;
 }
 RTRS_CRC_TARGET inline std::uint32_t step1(std::uint32_t crc, unsigned char one) noexcept {
   const std::uint32_t wide = one;
-  __asm__("crc32cb %w0, %w0, %w1" : "+r"(crc) : "r"(wide));
+  __asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(crc) : "r"(wide));
   return crc;
 }
 bool detect() noexcept {

@@ -42,9 +42,7 @@ class Stream {
   //   - `events` is full: call again with an empty list, also when no octets are left over, because one event
   //     may be held back;
   //   - stalled(): call again when a receive was posted;
-  //   - kQuietFpdus FPDUs without an event (empty writes, segments) were taken: call again, at the latest in
-  //   the
-  //     next poll.
+  //   - kQuietFpdus FPDUs without an event (empty writes, segments) were taken: call again in the next poll.
   // After a violation, a Terminate message or fail() everything is taken and dropped. Work of a call: that of
   // the octets taken and, with CRC, one CRC over an FPDU.
   std::size_t feed(Bytes bytes, Memory& memory, Events& events) noexcept;

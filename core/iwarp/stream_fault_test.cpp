@@ -211,7 +211,7 @@ Octets with_crc(Octets octets) {
 }
 
 TestMemory memory_of_rows() {
-  TestMemory memory;
+  TestMemory memory(32768);
   memory.windows[kKey] = {.base = kBase, .at = 8192, .length = kWindow};
   memory.windows[kForeign] = {.base = kBase, .at = 16384, .length = kWindow, .foreign = true};
   memory.windows[kHigh] = {.base = kHighBase, .at = 24576, .length = kWindow};
