@@ -82,4 +82,10 @@ inline void store_be(std::byte* to, T value) noexcept {
   std::memcpy(to, &value, sizeof(T));
 }
 
+// Octets in front of the payload, with the length. Precondition: the first control octet is there.
+[[nodiscard]] inline std::uint32_t header_bytes_of(const std::byte* fpdu) noexcept {
+  const bool tagged = (std::to_integer<unsigned>(fpdu[kLengthBytes]) & kTagged) != 0;
+  return kLengthBytes + (tagged ? kTaggedBytes : kUntaggedBytes);
+}
+
 }  // namespace rtrs::iwarp

@@ -16,11 +16,6 @@ std::uint32_t ulpdu_of(const std::byte* fpdu) noexcept {
   return load_be<std::uint16_t>(fpdu);
 }
 
-std::uint32_t header_bytes(const std::byte* header) noexcept {
-  const bool tagged = (std::to_integer<unsigned>(header[2]) & kTagged) != 0;
-  return kLengthBytes + (tagged ? kTaggedBytes : kUntaggedBytes);
-}
-
 bool good_crc(const std::byte* fpdu, std::size_t size) noexcept {
   const std::size_t covered = size - kCrcBytes;
   const std::uint32_t crc = crc32c(fpdu, covered);
@@ -43,11 +38,12 @@ Stream::Stream(const Options& options) noexcept
       send_with_immediate_(options.send_with_immediate),
       max_message_(options.max_message),
       staging_(options.staging.data()),
-      greeted_(options.role == Role::initiator) {
+      greeted_(options.role == Role::initiator),
+      number_(options.first_number) {
   RTRS_ASSERT(!crc_ || options.staging.size() >= kMaxFpduBytes);
 }
 
-std::size_t Stream::feed(Bytes bytes, Memory& memory, Events& events) noexcept {
+[[gnu::flatten]] std::size_t Stream::feed(Bytes bytes, Memory& memory, Events& events) noexcept {
   const std::size_t offered = bytes.size();
   begin(events);
   while (!held_ && !ended_ && !events.full() && quiet_ < kQuietFpdus) {
@@ -112,22 +108,6 @@ void Stream::begin(Events& events) noexcept {
   }
 }
 
-void Stream::emit(const Event& event) noexcept {
-  if (!events_->full()) {
-    events_->push(event);
-  } else {
-    RTRS_ASSERT(!held_);
-    held_ = event;
-  }
-}
-
-Stream::Step Stream::violate(Fault fault) noexcept {
-  fault_ = fault;
-  ended_ = true;
-  emit(Violated{fault});
-  return Step::stop;
-}
-
 Stream::Step Stream::step(Bytes& bytes, Memory& memory) noexcept {
   switch (phase_) {
     case Phase::header: {
@@ -163,22 +143,9 @@ std::size_t Stream::whole_fpdu(Bytes bytes) const noexcept {
   return bytes.size() < size ? 0 : size;
 }
 
-// In the caller's octets or in staging_; its CRC is good.
-Stream::Step Stream::take_whole(const std::byte* fpdu, Memory& memory) noexcept {
-  Fault fault = judge_control(fpdu);
-  if (fault == Fault::none) fault = judge(fpdu, memory);
-  if (fault != Fault::none) return violate(fault);
-  if (stalled_) return Step::stop;
-  if (left_ != 0) std::memcpy(place_, fpdu + header_bytes(fpdu), left_);
-  phase_ = Phase::header;
-  collected_ = 0;
-  fault = finish(memory);
-  return fault != Fault::none ? violate(fault) : Step::go_on;
-}
-
 Stream::Step Stream::collect_header(Bytes& bytes) noexcept {
   while (!bytes.empty()) {
-    const std::uint32_t goal = collected_ < kControlBytes ? kControlBytes : header_bytes(header_.data());
+    const std::uint32_t goal = collected_ < kControlBytes ? kControlBytes : header_bytes_of(header_.data());
     const Bytes taken = take(bytes, goal - collected_);
     std::memcpy(header_.data() + collected_, taken.data(), taken.size());
     collected_ += static_cast<std::uint32_t>(taken.size());

@@ -32,6 +32,7 @@ class Stream {
     // With CRC: at least kMaxFpduBytes of the caller, which hold an FPDU that comes in pieces. They outlive
     // the stream. Not used without CRC.
     MutableBytes staging{};
+    std::uint32_t first_number = kFirstNumber;  // of the peer's first message; another one is for tests
   };
 
   explicit Stream(const Options&) noexcept;
@@ -148,7 +149,7 @@ class Stream {
   std::uint32_t field_ = 0;   // key of a write; else the four octets that are reserved in a SEND
   std::uint64_t next_ = 0;    // tagged offset behind the segment
   std::uint32_t length_ = 0;  // payload so far, with that of the segment
-  std::uint32_t number_ = kFirstNumber;
+  std::uint32_t number_;      // of the message that is open or comes next
   MutableBytes receive_{};
 
   Events* events_ = nullptr;  // during a call

@@ -1,4 +1,6 @@
 // What a segment may be, and what it does once it is whole.
+#include <cstring>
+
 #include "core/base/assert.hpp"
 #include "core/iwarp/stream.hpp"
 
@@ -183,6 +185,36 @@ Fault Stream::finish_message(Memory& memory, std::optional<Event>& event) noexce
       break;
   }
   return Fault::none;
+}
+
+void Stream::emit(const Event& event) noexcept {
+  if (!events_->full()) {
+    events_->push(event);
+  } else {
+    RTRS_ASSERT(!held_);
+    held_ = event;
+  }
+}
+
+Stream::Step Stream::violate(Fault fault) noexcept {
+  fault_ = fault;
+  ended_ = true;
+  emit(Violated{fault});
+  return Step::stop;
+}
+
+// In the caller's octets or in staging_; its CRC is good. Each IO comes this way, so all that it takes is one
+// function.
+[[gnu::flatten]] Stream::Step Stream::take_whole(const std::byte* fpdu, Memory& memory) noexcept {
+  Fault fault = judge_control(fpdu);
+  if (fault == Fault::none) fault = judge(fpdu, memory);
+  if (fault != Fault::none) return violate(fault);
+  if (stalled_) return Step::stop;
+  if (left_ != 0) std::memcpy(place_, fpdu + header_bytes_of(fpdu), left_);
+  phase_ = Phase::header;
+  collected_ = 0;
+  fault = finish(memory);
+  return fault != Fault::none ? violate(fault) : Step::go_on;
 }
 
 }  // namespace rtrs::iwarp

@@ -47,32 +47,6 @@ void put_crc(std::byte* at, std::uint32_t crc) noexcept {
 
 }  // namespace
 
-std::byte* Outgoing::add(std::size_t size) noexcept {
-  RTRS_ASSERT(size <= arena_.size() - used_);
-  std::byte* const at = arena_.data() + used_;
-  used_ += size;
-  append({at, size});
-  return at;
-}
-
-void Outgoing::add_payload(Bytes payload) noexcept {
-  append(payload);
-}
-
-void Outgoing::append(Bytes bytes) noexcept {
-  if (bytes.empty()) return;
-  total_ += bytes.size();
-  if (count_ != 0) {
-    Bytes& before = pieces_[count_ - 1];
-    if (before.data() + before.size() == bytes.data()) {
-      before = {before.data(), before.size() + bytes.size()};
-      return;
-    }
-  }
-  RTRS_ASSERT(count_ < pieces_.size());
-  pieces_[count_++] = bytes;
-}
-
 void Writer::segments(std::uint32_t key, std::uint64_t to, std::span<const Bytes> parts, std::size_t total,
                       Outgoing& out) noexcept {
   Walk walk(parts);
@@ -121,8 +95,8 @@ bool Writer::empty_write(Outgoing& out) noexcept {
   return true;
 }
 
-bool Writer::write(std::uint32_t key, std::uint64_t to, std::span<const Bytes> parts,
-                   Outgoing& out) noexcept {
+[[gnu::flatten]] bool Writer::write(std::uint32_t key, std::uint64_t to, std::span<const Bytes> parts,
+                                    Outgoing& out) noexcept {
   RTRS_ASSERT(parts.size() <= kMaxParts);
   const std::size_t total = total_of(parts);
   const Room room = room_for_write(total);
@@ -134,8 +108,9 @@ bool Writer::write(std::uint32_t key, std::uint64_t to, std::span<const Bytes> p
   return true;
 }
 
-bool Writer::write_immediate(std::uint32_t key, std::uint64_t to, std::span<const Bytes> parts,
-                             std::uint32_t imm, Outgoing& out) noexcept {
+[[gnu::flatten]] bool Writer::write_immediate(std::uint32_t key, std::uint64_t to,
+                                              std::span<const Bytes> parts, std::uint32_t imm,
+                                              Outgoing& out) noexcept {
   RTRS_ASSERT(parts.size() <= kMaxParts);
   const std::size_t total = total_of(parts);
   const Room room = room_for_write(total);
@@ -159,7 +134,8 @@ bool Writer::send_invalidate(std::uint32_t key, Outgoing& out) noexcept {
   return send_any(Opcode::send_invalidate, key, {}, out);
 }
 
-bool Writer::send_any(Opcode opcode, std::uint32_t field, Bytes payload, Outgoing& out) noexcept {
+[[gnu::flatten]] bool Writer::send_any(Opcode opcode, std::uint32_t field, Bytes payload,
+                                       Outgoing& out) noexcept {
   const Room room = room_for_send(payload.size());
   if (!out.has_room(room.arena_bytes, room.pieces)) return false;
   std::size_t offset = 0;

@@ -43,6 +43,32 @@ class Outgoing {
   std::size_t total_ = 0;
 };
 
+inline std::byte* Outgoing::add(std::size_t size) noexcept {
+  RTRS_ASSERT(size <= arena_.size() - used_);
+  std::byte* const at = arena_.data() + used_;
+  used_ += size;
+  append({at, size});
+  return at;
+}
+
+inline void Outgoing::add_payload(Bytes payload) noexcept {
+  append(payload);
+}
+
+inline void Outgoing::append(Bytes bytes) noexcept {
+  if (bytes.empty()) return;
+  total_ += bytes.size();
+  if (count_ != 0) {
+    Bytes& before = pieces_[count_ - 1];
+    if (before.data() + before.size() == bytes.data()) {
+      before = {before.data(), before.size() + bytes.size()};
+      return;
+    }
+  }
+  RTRS_ASSERT(count_ < pieces_.size());
+  pieces_[count_++] = bytes;
+}
+
 // What a request takes of an Outgoing at most.
 struct Room {
   std::size_t arena_bytes = 0;
@@ -70,7 +96,9 @@ inline constexpr Room kRoomForControl{fpdu_bytes(kUntaggedBytes + kTerminateByte
 // Each function writes one request and returns true; false, with nothing changed, when there is no room.
 class Writer {
  public:
-  explicit Writer(bool crc) noexcept : crc_(crc) {}
+  // Another first number is for tests.
+  explicit Writer(bool crc, std::uint32_t first_number = kFirstNumber) noexcept
+      : crc_(crc), number_(first_number) {}
 
   // The first FPDU of an initiator, which lets the responder send. Also good at any later time.
   [[nodiscard]] bool empty_write(Outgoing& out) noexcept;
@@ -97,7 +125,7 @@ class Writer {
                 std::size_t offset, bool last, Bytes payload, Outgoing& out) noexcept;
 
   bool crc_;
-  std::uint32_t number_ = kFirstNumber;
+  std::uint32_t number_;  // of the next message
 };
 
 }  // namespace rtrs::iwarp
