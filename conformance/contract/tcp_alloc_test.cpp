@@ -35,9 +35,8 @@ class TcpAllocation : public FabricContract {
         const Link& link = links[posted % links.size()];
         const auto offered = server().fabric().make_request_key(link.server, target.region.id, 0, 8);
         if (!offered) return false;
-        WorkRequest work[3] = {write_imm(link.client, source, 20'000, target, 0, posted),
-                               message(link.client, text_),
-                               {}};
+        WorkRequest work[3] = {
+            write_imm(link.client, source, 20'000, target, 0, posted), message(link.client, text_), {}};
         work[0].signalled = true;
         work[2].key = link.client;
         work[2].op = WorkRequest::Op::send_inv;
