@@ -14,6 +14,7 @@ _OURS = re.compile(r"((typeinfo( name)?|vtable|VTT|construction vtable|guard var
 _LIBRARIES = {
     "liburtrs.so": ("rtrs::Client::open(", ("libfabric", "libibverbs", "librdmacm", "libboost", "libfmt")),
     "liburtrs-libfabric.so": ("rtrs::ofi::open_ofi_fabric(", ("libibverbs", "libboost")),
+    "liburtrs-tcp.so": ("rtrs::tcp::open_tcp_fabric(", ("libfabric", "libibverbs", "librdmacm", "libboost")),
     "liburtrs-verbs.so": ("rtrs::verbs::open_verbs_fabric(", ("libfabric", "libboost")),
 }
 

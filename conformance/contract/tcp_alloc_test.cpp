@@ -3,6 +3,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/bench/count_allocations.hpp"
@@ -34,28 +35,32 @@ class TcpAllocation : public FabricContract {
         const Link& link = links[posted % links.size()];
         const auto offered = server().fabric().make_request_key(link.server, target.region.id, 0, 8);
         if (!offered) return false;
-        WorkRequest work[3] = {write_imm(link.client, source, 20'000, target, 0, posted),
-                               message(link.client, text_),
-                               {}};
+        WorkRequest work[3] = {
+            write_imm(link.client, source, 20'000, target, 0, posted), message(link.client, text_), {}};
         work[0].signalled = true;
         work[2].key = link.client;
         work[2].op = WorkRequest::Op::send_inv;
         work[2].rkey = offered->rkey;
         if (client().fabric().post(work) != 3) return false;
-        server_keys_[posted++ % server_keys_.size()] = offered->id;
+        offered_[posted++ % offered_.size()] = *offered;
       }
       client().fabric().poll(pair().now(), events);
       const std::size_t got = server().fabric().poll(pair().now(), events);
       for (const FabricEvent& event : std::span(events).first(got)) {
         const ConKey* const key = event::key_of(event);
         if (key != nullptr) server().fabric().post_receive(*key, 1, 1024);
-        if (std::holds_alternative<event::KeyInvalidated>(event))
-          server().fabric().release_key(server_keys_[ended_++ % server_keys_.size()]);
+        if (const auto* ended = std::get_if<event::KeyInvalidated>(&event)) release(ended->rkey);
         ++arrived;
         fruitless = 0;
       }
     }
     return arrived == 3 * count;
+  }
+
+  void release(std::uint32_t rkey) {
+    for (RemoteKey& one : offered_) {
+      if (one.rkey == rkey) server().fabric().release_key(std::exchange(one, RemoteKey{}).id);
+    }
   }
 
   void expect_no_allocation(unsigned connections) {
@@ -74,8 +79,7 @@ class TcpAllocation : public FabricContract {
 
  private:
   const std::string text_ = std::string(1000, 't');
-  std::array<RemoteKeyId, 64> server_keys_{};
-  unsigned ended_ = 0;
+  std::array<RemoteKey, 64> offered_{};
 };
 
 TEST_P(TcpAllocation, the_counter_counts) {

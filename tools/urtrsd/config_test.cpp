@@ -59,10 +59,11 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"log_level = \"warning\"\n",
                "urtrsd.toml:1:13: log_level: expected one of trace, debug, info, warn, error, got string "
                "\"warning\"; did you mean \"warn\"?\n"},
-        Golden{"fabric = \"libfabrik\"\n",
-               "urtrsd.toml:1:10: fabric: expected one of tcp, libfabric, verbs, got string \"libfabrik\"; did "
-               "you mean "
-               "\"libfabric\"?\n"},
+        Golden{
+            "fabric = \"libfabrik\"\n",
+            "urtrsd.toml:1:10: fabric: expected one of tcp, libfabric, verbs, got string \"libfabrik\"; did "
+            "you mean "
+            "\"libfabric\"?\n"},
         Golden{"dev_search_path = \"\"\n",
                "urtrsd.toml:1:19: dev_search_path: expected non-empty string, got string \"\"\n"},
         Golden{"listen = [\"localhost\"]\n",

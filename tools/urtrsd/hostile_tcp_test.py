@@ -267,18 +267,18 @@ def test_no_first_message(scene):
 
 
 def test_answers_that_are_not_read(start):
-    server = start("--heartbeat-interval-ms=500", "--heartbeat-missed-max=3")
+    server = start("--always-invalidate=false", "--heartbeat-interval-ms=500", "--heartbeat-missed-max=3")
     beside = Beside(server)
     before = resident_mib(server)
     session = IwarpClient(server.port, timeout=GOOD_TIME)
-    error, device = session.open("d")
+    error, device = session.open("d", writable=False)
     assert error == 0
     session.sockets[1].settimeout(1)
     with contextlib.suppress(OSError):
         for number in range(100000):
             user = struct.pack("<HHIQIIH6s", 4, 0, device, 0, 0, 65536, 0, b"")
             session.send(user, read=65536, chunk=number % session.depth)
-    server.logged(r"session=2 .*(closed|ended|lost)")
+    server.logged(r"session=1 .* closed")
     assert resident_mib(server) - before < 48, "MiB of memory"
     session.close()
     beside.end()

@@ -22,6 +22,7 @@ LAYERS = {
     "backends/address": ["core"],
     "backends/verbs": ["core", "backends/address"],
     "backends/libfabric": ["core", "backends/address"],
+    "backends/tcp": ["core", "backends/address"],
     "backends/asio": ["core"],
     "backends": ["core"],
     "sim/choices": ["core"],
