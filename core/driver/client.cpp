@@ -94,8 +94,9 @@ unsigned Client::recover(Fabric& fabric, Nanos now) {
   impl_->bind(fabric);
   unsigned tried = 0;
   for (unsigned index = 0; index < impl_->path_limit; ++index) {
-    const PathState state = impl_->session.path(index).state();
-    if (state != PathState::waiting && state != PathState::closed) continue;
+    const ClientPath& path = impl_->session.path(index);
+    const bool well = path.state() == PathState::connected || path.state() == PathState::connecting;
+    if (well || path.state() == PathState::absent || path.goal() == ClientPath::Goal::remove) continue;
     impl_->feed(fabric, PathReconnectRequested{now, static_cast<std::uint16_t>(index)});
     ++tried;
   }

@@ -17,7 +17,7 @@ class Client:
         self.log = (folder / "nbdkit.log").open("a+")
         self.process = subprocess.Popen(["nbdkit", "-f", "-U", self.nbd, PLUGIN, *arguments, f"control={self.socket}"],
                                         stdin=subprocess.DEVNULL, stderr=self.log)
-        until("nbdkit is there", lambda: self.nbd.exists() or self.process.poll() is not None)
+        until("nbdkit is there", lambda: self.socket.exists() or self.process.poll() is not None)
         assert self.process.poll() is None, self.text()
 
     def text(self):
@@ -58,7 +58,11 @@ def _server(urtrsd, tmp_path, monkeypatch):
 def _client(server, tmp_path, ends):
     client = Client(tmp_path, f"path=127.0.0.1@127.0.0.1:{server.port}", f"port={server.port}", "session=web1", "reconnect_min=100ms",
                     "reconnect_max=500ms")
-    ends.callback(client.end)
+
+    def ended_well():
+        assert client.end() == 0, client.text()
+    ends.callback(ended_well)
+    until("the path is up", lambda: client.states() == ["connected"])
     return client
 
 
@@ -81,6 +85,7 @@ def test_paths_are_added_removed_and_disconnected_under_io(client, server):
                              "--size=4M", "--verify=crc32c", "--loops=20", "--verify_fatal=1", "--output-format=terse"],
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
+        until("fio writes", lambda: client.session()["paths"][0]["ios"] > 100)
         added = client.ask("path.add", path="127.0.0.2@127.0.0.1")
         assert added["path"] == 1, added
         until("both paths are up", lambda: client.states() == ["connected", "connected"])
@@ -89,6 +94,7 @@ def test_paths_are_added_removed_and_disconnected_under_io(client, server):
             until("one path is closed", lambda: client.states() == ["connected", "closed"])
             assert client.ask("session.recover")["paths"] == 1
             until("it is back", lambda: client.states() == ["connected", "connected"])
+            assert load.poll() is None, "fio ended before"
         for policy in "rr", "min-latency", "mi":
             assert "message" not in client.ask("session.policy", policy=policy)
         assert "message" not in client.ask("path.reconnect", path="0")
@@ -98,7 +104,8 @@ def test_paths_are_added_removed_and_disconnected_under_io(client, server):
         assert client.session()["paths"][0]["pathname"] == "ip:127.0.0.2@ip:127.0.0.1"
         assert client.ask("path.add", path="127.0.0.1@127.0.0.1")["path"] == 0, "its place was free"
         until("both paths are up", lambda: client.states() == ["connected", "connected"])
-        assert client.session()["paths"][1]["ios"] > 0
+        until("both carry IO", lambda: all(path["ios"] > 0 for path in client.session()["paths"]))
+        assert load.poll() is None, "fio ended before"
     finally:
         out, _ = load.communicate(timeout=BOUND)
     assert load.returncode == 0, out
@@ -132,7 +139,7 @@ def test_devices_are_mapped_and_unmapped(client, server):
 
 
 def test_a_device_in_use_is_unmapped_by_force_only(client, ends):
-    use = subprocess.Popen(["nbdsh", "-u", client.uri(), "-c", "import sys; print('open', flush=True); sys.stdin.readline()",
+    use = subprocess.Popen(["/usr/bin/python3", "-m", "nbd", "-u", client.uri(), "-c", "import sys; print('open', flush=True); sys.stdin.readline()",
                             "-c", "h.pread(512, 0)"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     ends.callback(use.kill)
     assert use.stdout.readline() == "open\n"
