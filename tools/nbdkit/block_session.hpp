@@ -61,7 +61,9 @@ class BlockSession : private SharedPoller::Source {
   Errc reconnect_path(unsigned path);
   unsigned recover();
   void set_policy(MultipathPolicy);
-  Errc reset_statistics(unsigned path) { return client_.session().reset_statistics(path, PathStatistics::all); }
+  Errc reset_statistics(unsigned path) {
+    return client_.session().reset_statistics(path, PathStatistics::all);
+  }
   bool closed() const noexcept { return client_.closed(); }
   const BlockClient& client() const noexcept { return client_; }
   const Client& session() const noexcept { return client_.session(); }

@@ -52,8 +52,8 @@ void Remote::note_news(const BlockEvent& event) {
     if (path->kind == PathEvent::Kind::path && path->path.path < settings_.paths.size()) {
       const Client& session = session_->session();
       const unsigned index = path->path.path;
-      news.about =
-          control::pathname_of({index, {}, session.address(index), session.peer(index), session.device(index)});
+      news.about = control::pathname_of(
+          {index, {}, session.address(index), session.peer(index), session.device(index)});
     }
   } else if (const auto* change = std::get_if<rnbd::DeviceChanged>(&event)) {
     const Export* const one = exports_.find(change->device);
@@ -107,10 +107,11 @@ control::ClientModel Remote::model() const {
   // The plugin itself holds an only device.
   const bool own = settings_.one_device();
   for (const Export& one : exports_.all())
-    model.devices.push_back({one.name, one.mode, state_of(one, session_->client()), bytes_of(one.geometry),
-                             one.state == Export::State::idle ? 0U : one.handle,
-                             one.users - (one.users != 0 && own && one.name == settings_.devices.front() ? 1U : 0U),
-                             one.kept, one.refusal != 0 ? one.refusal : one.error});
+    model.devices.push_back(
+        {one.name, one.mode, state_of(one, session_->client()), bytes_of(one.geometry),
+         one.state == Export::State::idle ? 0U : one.handle,
+         one.users - (one.users != 0 && own && one.name == settings_.devices.front() ? 1U : 0U), one.kept,
+         one.refusal != 0 ? one.refusal : one.error});
   OldestRequest oldest;
   if (session.oldest_in_flight(oldest)) model.oldest = oldest;
   return model;
@@ -205,16 +206,15 @@ bool Remote::is_mapped(Lock&, Mapping& one, int& error) {
         session_->unmap(one.device->handle);
         break;
       case Exports::Step::map:
-        if (const boost::system::error_code failed = map(*one.device, Exports::mode_for(*one.device, one.wish))) {
+        if (const boost::system::error_code failed =
+                map(*one.device, Exports::mode_for(*one.device, one.wish))) {
           error = failed.value();
           return true;
         }
         one.wish.opening = one.device->openings;
         break;
       case Exports::Step::wait:
-        error = session_->hopeless()                     ? ENOTCONN
-                : asio::steady_now() >= one.until ? ETIMEDOUT
-                                                         : 0;
+        error = session_->hopeless() ? ENOTCONN : asio::steady_now() >= one.until ? ETIMEDOUT : 0;
         return error != 0;
     }
   }
@@ -274,7 +274,8 @@ int Remote::remap_device(const std::string& name) {
   const auto& all = exports_.all();
   const auto found = std::ranges::find(all, name, &Export::name);
   if (found == all.end() || found->state == Export::State::idle) return ENOENT;
-  if (found->state == Export::State::open && session_->client().state(found->handle) == rnbd::DeviceState::open)
+  if (found->state == Export::State::open &&
+      session_->client().state(found->handle) == rnbd::DeviceState::open)
     return EALREADY;
   session_->remap(found->handle);
   return 0;

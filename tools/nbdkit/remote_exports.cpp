@@ -51,8 +51,8 @@ tl::expected<Remote::Use, std::string> Remote::attach(const std::string& name, b
   const std::string* const device = chosen_device(name);
   if (device == nullptr) return tl::unexpected(explain_unknown_export(settings_, name));
   Patience patience{asio::steady_now(), settings_.connect_timeout, false};
-  return attach(lock, *device,
-                read_only ? wire::rnbd::AccessMode::read_only : settings_.access_mode, patience);
+  return attach(lock, *device, read_only ? wire::rnbd::AccessMode::read_only : settings_.access_mode,
+                patience);
 }
 
 tl::expected<Remote::Use, std::string> Remote::attach(Lock& lock, const std::string& name,

@@ -118,7 +118,8 @@ void Status::on_path_added(unsigned path) {
 std::string Status::what_is_left() const {
   const auto up =
       std::count_if(paths_.begin(), paths_.end(), [](const Path& path) { return path.connected; });
-  const auto all = std::count_if(paths_.begin(), paths_.end(), [](const Path& path) { return !path.removed; });
+  const auto all =
+      std::count_if(paths_.begin(), paths_.end(), [](const Path& path) { return !path.removed; });
   if (up > 0) return "IO goes on over " + std::to_string(up) + " of " + std::to_string(all) + " paths";
   if (std::none_of(paths_.begin(), paths_.end(), [](const Path& path) { return path.ever; }))
     return "no path is connected yet";

@@ -175,12 +175,9 @@ std::optional<Mistake> take_options(const Words& words, Options& options, Words&
 tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
   Command command;
   command.options = std::move(options);
-  std::size_t at = 0;
-  std::string side;
-  if (at < rest.size() && rest[at] == kServer)
-    ++at;
-  else if (at < rest.size() && rest[at] == kClient)
-    side = rest[at++];
+  const bool sided = !rest.empty() && (rest[0] == kServer || rest[0] == kClient);
+  const std::string side = sided && rest[0] == kClient ? kClient : "";
+  std::size_t at = sided ? 1 : 0;
   if (at == rest.size()) {
     command.noun = side;
     command.options.help = true;
@@ -298,10 +295,12 @@ const std::vector<Form>& forms() {
       {"client path", "reconnect", "SESSION PATH", 2, 2, "connect a path anew"},
       {"client device", "list", "[SESSION]", 0, 1, "devices of all clients, or of one session"},
       {"client device", "show", "DEVICE", 1, 1, "all that is known of one device"},
-      {"client device", "map", "DEVICE SESSION [MODE]", 2, 3, "open one more device of the server, and keep it open"},
+      {"client device", "map", "DEVICE SESSION [MODE]", 2, 3,
+       "open one more device of the server, and keep it open"},
       {"client device", "unmap", "DEVICE [SESSION] [force]", 1, 3,
        "close a device; force: also while NBD connections have it"},
-      {"client device", "remap", "DEVICE [SESSION]", 1, 2, "try at once to open a device that the server refused"},
+      {"client device", "remap", "DEVICE [SESSION]", 1, 2,
+       "try at once to open a device that the server refused"},
       {"client", "stats", "", 0, 0, "counters of each client"},
       {"client", "reset", "[SESSION [PATH]]", 0, 2, "set the counters of paths to 0"},
       {"client", "top", "", 0, 0, "IO of each path, again every second"},

@@ -17,7 +17,8 @@ namespace {
 
 std::string attempts_text(const json& path) {
   const json most = path.value("max_attempts", json());
-  const bool bounded = most.is_number_unsigned() || (most.is_number_integer() && most.get<std::int64_t>() >= 0);
+  const bool bounded =
+      most.is_number_unsigned() || (most.is_number_integer() && most.get<std::int64_t>() >= 0);
   std::string text = fmt::format("attempt {} of {}", number(path, "attempt"), bounded ? most.dump() : "inf");
   if (path.contains("next_s") && path["next_s"].is_number())
     text += fmt::format(", next in {:.1f} s", path["next_s"].get<double>());
@@ -46,8 +47,17 @@ json row_of(const json& session, const json& path) {
   row["tx_bytes"] = number(path, "write_bytes");
   row["rx_bytes"] = number(path, "read_bytes");
   row["inflights"] = number(path, "inflight");
-  for (const char* key : {"path", "hca_port", "reads", "writes", "attempt", "reconnects", "failed_attempts", "failovers"})
+  for (const char* key :
+       {"path", "hca_port", "reads", "writes", "attempt", "reconnects", "failed_attempts", "failovers"})
     row[key] = number(path, key);
+  return row;
+}
+
+// A client tells more of a thing than the table has fields for.
+Row only_fields(const Table& table, const json& values) {
+  Row row{json::object(), {}};
+  for (const Field& field : table.fields)
+    if (values.contains(field.name)) row.values[field.name] = values[field.name];
   return row;
 }
 
@@ -132,7 +142,7 @@ Table client_paths(const json& shown, const std::string& of) {
   for (const json& session : shown.at("sessions")) {
     if (!of.empty() && session.value("name", "") != of) continue;
     for (const json& path : session.value("paths", json::array()))
-      table.rows.push_back({row_of(session, path), {}});
+      table.rows.push_back(only_fields(table, row_of(session, path)));
   }
   return table;
 }
@@ -154,7 +164,7 @@ Table client_devices(const json& shown, const std::string& of) {
     json row = device;
     row["sessname"] = device.value("session", "");
     for (const char* key : {"size_bytes", "handle", "users", "errno"}) row[key] = number(device, key);
-    table.rows.push_back({std::move(row), {}});
+    table.rows.push_back(only_fields(table, row));
   }
   return table;
 }
@@ -176,12 +186,12 @@ Table client_statistics(const json& shown) {
 Table client_rates(const json& before, const json& now, double seconds) {
   Table table = rates(before, now, seconds);
   // The client has no times of its requests, but the time that a heartbeat takes.
-  std::erase_if(table.fields,
-                [](const Field& one) { return std::string_view(one.name).ends_with("_us"); });
+  std::erase_if(table.fields, [](const Field& one) { return std::string_view(one.name).ends_with("_us"); });
   table.fields.push_back({"rtt_us", "RTT/us", "microseconds from a heartbeat to its answer", Kind::number});
   std::map<std::pair<std::string, std::string>, json> rtt;
   for (const Row& row : client_paths(now, {}).rows)
-    rtt[{row.values.value("sessname", ""), row.values.value("pathname", "")}] = row.values.value("rtt_us", json(0.0));
+    rtt[{row.values.value("sessname", ""), row.values.value("pathname", "")}] =
+        row.values.value("rtt_us", json(0.0));
   for (Row& row : table.rows)
     row.values["rtt_us"] = rtt[{row.values.value("sessname", ""), row.values.value("pathname", "")}];
   return table;

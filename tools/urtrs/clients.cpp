@@ -76,9 +76,10 @@ rpc::Error no_session(const All& all, const std::string& session) {
   std::vector<std::string> names;
   for (const One& one : all) names.push_back(one.session);
   const std::string near = tools::nearest_word(session, names);
-  return {rpc::Code::no_such_thing, fmt::format("there is no client session \"{}\"", session),
-          near.empty() ? "\"urtrs client session list\" shows all" : fmt::format("did you mean \"{}\"?", near),
-          ENOENT};
+  return {
+      rpc::Code::no_such_thing, fmt::format("there is no client session \"{}\"", session),
+      near.empty() ? "\"urtrs client session list\" shows all" : fmt::format("did you mean \"{}\"?", near),
+      ENOENT};
 }
 
 // The client of this session. Two may have one name, at different servers.
@@ -87,7 +88,8 @@ tl::expected<One*, rpc::Error> of_session(All& all, const std::string& session) 
   for (One& one : all) {
     if (one.session != session) continue;
     if (found != nullptr)
-      return tl::unexpected(rpc::Error{rpc::Code::failed, fmt::format("two clients have a session \"{}\"", session),
+      return tl::unexpected(rpc::Error{rpc::Code::failed,
+                                       fmt::format("two clients have a session \"{}\"", session),
                                        "say which with --socket", EINVAL});
     found = &one;
   }
@@ -102,13 +104,15 @@ tl::expected<One*, rpc::Error> of_device(All& all, const std::string& device, co
     for (const json& item : one.shown.value("devices", json::array())) {
       if (item.value("mapping_path", "") != device || item.value("state", "") == "idle") continue;
       if (found != nullptr)
-        return tl::unexpected(rpc::Error{rpc::Code::failed, fmt::format("two sessions have a device \"{}\"", device),
+        return tl::unexpected(rpc::Error{rpc::Code::failed,
+                                         fmt::format("two sessions have a device \"{}\"", device),
                                          "say which with --socket", EINVAL});
       found = &one;
     }
   }
   if (found == nullptr)
-    return tl::unexpected(rpc::Error{rpc::Code::no_such_thing, fmt::format("no client has a device \"{}\" mapped", device),
+    return tl::unexpected(rpc::Error{rpc::Code::no_such_thing,
+                                     fmt::format("no client has a device \"{}\" mapped", device),
                                      "\"urtrs client device list\" shows all", ENOENT});
   return found;
 }
@@ -146,7 +150,8 @@ int look(const Command& command, All& all) {
   if (command.noun == "client device" && one)
     return print_one(client_devices(shown, {}), "mapping_path", first, options, "device");
   if (!first.empty())
-    if (const auto found = of_session(all, first); !found) return fail(found.error(), options.format == Format::json);
+    if (const auto found = of_session(all, first); !found)
+      return fail(found.error(), options.format == Format::json);
   if (command.noun == "client device") return print(client_devices(shown, first), options);
   const Table table = client_paths(shown, first);
   return one ? show_path(table, command.arguments[1], options) : print(table, options);
@@ -189,17 +194,20 @@ int change_device(const Command& command, All& all) {
     else if (i == 1)
       session = words[i];
     else
-      return fail(Mistake{fmt::format("\"{}\" is no argument of unmap; the last may be \"force\"", words[i]), "", false},
+      return fail(Mistake{fmt::format("\"{}\" is no argument of unmap; the last may be \"force\"", words[i]),
+                          "", false},
                   as_json);
   }
   const auto one = of_device(all, words[0], session);
-  return one ? call(**one, "device." + command.verb, parameters, command.options) : fail(one.error(), as_json);
+  return one ? call(**one, "device." + command.verb, parameters, command.options)
+             : fail(one.error(), as_json);
 }
 
 int dump(const Command& command, All& all) {
   const bool as_json = command.options.format == Format::json;
   if (command.arguments[0] != "dump")
-    return fail(Mistake{fmt::format("there is no \"urtrs client debug {}\"", command.arguments[0]), "it is dump", false},
+    return fail(Mistake{fmt::format("there is no \"urtrs client debug {}\"", command.arguments[0]),
+                        "it is dump", false},
                 as_json);
   json sessions = json::array();
   for (One& one : all) {
@@ -246,7 +254,8 @@ int run_client(const Command& command) {
   if (command.verb == "monitor") {
     if (words.empty() && all->size() > 1)
       return fail(Mistake{fmt::format("{} client sessions run; say which", all->size()), "", false}, as_json);
-    const auto one = words.empty() ? tl::expected<One*, rpc::Error>(&all->front()) : of_session(*all, words[0]);
+    const auto one =
+        words.empty() ? tl::expected<One*, rpc::Error>(&all->front()) : of_session(*all, words[0]);
     return one ? monitor((*one)->client, command.options) : fail(one.error(), as_json);
   }
   if (command.verb == "debug") return dump(command, *all);

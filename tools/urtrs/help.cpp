@@ -24,8 +24,53 @@ struct Detail {
   Words examples;
 };
 
-const std::vector<Detail>& details() {
-  static const std::vector<Detail> all{
+std::vector<Detail> of_clients() {
+  return {
+      {"client session",
+       "list",
+       "Below each session are its paths.",
+       {"client session list", "client session list all --csv"}},
+      {"client session", "show", "", {"client session show web1"}},
+      {"client session",
+       "policy",
+       "POLICY: rr takes each path in turn, mi the one with the fewest requests, ml the one with the fastest "
+       "heartbeat.",
+       {"client session policy web1 min-latency", "client session policy web1 rr"}},
+      {"client session", "recover", "", {"client session recover web1"}},
+      {"client path", "list", "", {"client path list", "client path list web1 +rtt_us +attempt +next_s"}},
+      {"client path", "show", "", {"client path show web1 0"}},
+      {"client path",
+       "add",
+       "",
+       {"client path add web1 ip:10.0.1.1@ip:10.0.1.2", "client path add web1 10.0.1.2 4321"}},
+      {"client path", "remove", "", {"client path remove web1 ip:10.0.1.1@ip:10.0.1.2"}},
+      {"client path", "delete", "", {"client path delete web1 1"}},
+      {"client path", "disconnect", "", {"client path disconnect web1 1"}},
+      {"client path",
+       "reconnect",
+       "One that is connected is closed first; its requests go on over the others.",
+       {"client path reconnect web1 1"}},
+      {"client device", "list", "", {"client device list", "client device list web1 --json"}},
+      {"client device", "show", "", {"client device show disk0"}},
+      {"client device", "map", "It is an NBD export of its name then.", {"client device map disk1 web1 ro"}},
+      {"client device",
+       "unmap",
+       "With force the requests of NBD connections that have it fail from then on. A device of device= is\n"
+       "opened again for the next connection that asks for it.",
+       {"client device unmap disk1", "client device unmap disk1 web1 force"}},
+      {"client device", "remap", "", {"client device remap disk1"}},
+      {"client", "stats", "", {"client stats", "client stats --json"}},
+      {"client",
+       "reset",
+       "Without a session those of the only one.",
+       {"client reset web1", "client reset web1 0"}},
+      {"client", "top", "", {"client top --interval=5", "client top --count=1 --json"}},
+      {"client", "monitor", "", {"client monitor", "client monitor web1 --json --count=10"}},
+      {"client", "debug", "", {"client debug dump", "client debug dump --json"}}};
+}
+
+std::vector<Detail> of_server() {
+  return {
       {"session",
        "list",
        "Below each session are its paths.",
@@ -63,38 +108,6 @@ const std::vector<Detail>& details() {
        "start records into FILE until stop; dump writes the last records, which are always kept. The file is "
        "written\nby urtrsd. urtrs-replay reads it.",
        {"trace start /var/lib/urtrs/now.rtrc", "trace stop", "trace dump /var/lib/urtrs/last.rtrc"}},
-      {"client session", "list", "Below each session are its paths.", {"client session list", "client session list all --csv"}},
-      {"client session", "show", "", {"client session show web1"}},
-      {"client session",
-       "policy",
-       "POLICY: rr takes each path in turn, mi the one with the fewest requests, ml the one with the fastest "
-       "heartbeat.",
-       {"client session policy web1 min-latency", "client session policy web1 rr"}},
-      {"client session", "recover", "", {"client session recover web1"}},
-      {"client path", "list", "", {"client path list", "client path list web1 +rtt_us +attempt +next_s"}},
-      {"client path", "show", "", {"client path show web1 0"}},
-      {"client path", "add", "", {"client path add web1 ip:10.0.1.1@ip:10.0.1.2", "client path add web1 10.0.1.2 4321"}},
-      {"client path", "remove", "", {"client path remove web1 ip:10.0.1.1@ip:10.0.1.2"}},
-      {"client path", "delete", "", {"client path delete web1 1"}},
-      {"client path", "disconnect", "", {"client path disconnect web1 1"}},
-      {"client path",
-       "reconnect",
-       "One that is connected is closed first; its requests go on over the others.",
-       {"client path reconnect web1 1"}},
-      {"client device", "list", "", {"client device list", "client device list web1 --json"}},
-      {"client device", "show", "", {"client device show disk0"}},
-      {"client device", "map", "It is an NBD export of its name then.", {"client device map disk1 web1 ro"}},
-      {"client device",
-       "unmap",
-       "With force the requests of NBD connections that have it fail from then on. A device of device= is\n"
-       "opened again for the next connection that asks for it.",
-       {"client device unmap disk1", "client device unmap disk1 web1 force"}},
-      {"client device", "remap", "", {"client device remap disk1"}},
-      {"client", "stats", "", {"client stats", "client stats --json"}},
-      {"client", "reset", "Without a session those of the only one.", {"client reset web1", "client reset web1 0"}},
-      {"client", "top", "", {"client top --interval=5", "client top --count=1 --json"}},
-      {"client", "monitor", "", {"client monitor", "client monitor web1 --json --count=10"}},
-      {"client", "debug", "", {"client debug dump", "client debug dump --json"}},
       {"reason", "list", "", {"reason list", "reason list all"}},
       {"reason",
        "show",
@@ -113,6 +126,14 @@ const std::vector<Detail>& details() {
        {"doctor", "doctor --json"}},
       {"", "version", "", {"version --json"}},
   };
+}
+
+const std::vector<Detail>& details() {
+  static const std::vector<Detail> all = [] {
+    std::vector<Detail> both = of_server();
+    for (const Detail& one : of_clients()) both.push_back(one);
+    return both;
+  }();
   return all;
 }
 

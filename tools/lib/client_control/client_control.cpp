@@ -81,8 +81,7 @@ Answer devices(const Asked& asked) {
 
 bool means(const ClientPathModel& path, const std::string& name) {
   return name == pathname_of(path) || name == source_of(path) || name == destination_of(path) ||
-         name == path.device.name || name == std::to_string(path.path) ||
-         name == asio::to_text(path.address);
+         name == path.device.name || name == std::to_string(path.path) || name == asio::to_text(path.address);
 }
 
 // Calls `act` for the one path that "path" means.
@@ -213,7 +212,8 @@ const std::vector<Method>& methods() {
 
 tl::expected<const Method*, rpc::Error> method_of(const std::string& name) {
   const auto& all = methods();
-  const auto method = std::find_if(all.begin(), all.end(), [&](const Method& one) { return one.name == name; });
+  const auto method =
+      std::find_if(all.begin(), all.end(), [&](const Method& one) { return one.name == name; });
   if (method != all.end()) return &*method;
   std::vector<std::string> names;
   for (const Method& one : all) names.emplace_back(one.name);

@@ -126,11 +126,11 @@ std::string source_of(const ClientPathModel&);
 std::string destination_of(const ClientPathModel&);
 std::string pathname_of(const ClientPathModel&);  // SRC@DST, or DST
 
-nlohmann::json to_json(const ClientModel&, Nanos now);       // "sessions" and "devices"
-nlohmann::json to_json(const ClientStats&);                  // counters by name
-nlohmann::json debug_json(const ClientModel&, Nanos now);    // what waits, for what, and since when
-nlohmann::json event_json(const PathEvent&);                 // without the name of the path
+nlohmann::json to_json(const ClientModel&, Nanos now);          // "sessions" and "devices"
+nlohmann::json to_json(const ClientStats&);                     // counters by name
+nlohmann::json debug_json(const ClientModel&, Nanos now);       // what waits, for what, and since when
+nlohmann::json event_json(const PathEvent&);                    // without the name of the path
 std::optional<MultipathPolicy> parse_policy(std::string text);  // as Linux takes it for mp_policy
-const char* short_name(MultipathPolicy) noexcept;            // RR, MI, ML
+const char* short_name(MultipathPolicy) noexcept;               // RR, MI, ML
 
 }  // namespace rtrs::control

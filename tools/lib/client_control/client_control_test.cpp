@@ -103,7 +103,8 @@ TEST_F(ClientControlTest, ShowsPathsWithTheNextAttemptAndTheReason) {
 }
 
 TEST_F(ClientControlTest, APathIsNamedInEachWayThatIsClear) {
-  for (const char* name : {"ip:10.0.1.2", "1", "10.0.1.2"}) EXPECT_EQ(errno_of("path.reconnect", {{"path", name}}), 0);
+  for (const char* name : {"ip:10.0.1.2", "1", "10.0.1.2"})
+    EXPECT_EQ(errno_of("path.reconnect", {{"path", name}}), 0);
   for (const char* name : {"ip:10.0.0.1@ip:10.0.0.2", "ip:10.0.0.1", "rxe0", "0"})
     EXPECT_EQ(errno_of("path.disconnect", {{"path", name}}), 0) << name;
   ASSERT_EQ(client.done.size(), 7U);
@@ -136,14 +137,15 @@ TEST_F(ClientControlTest, APathIsAddedOnce) {
 }
 
 TEST_F(ClientControlTest, PoliciesAreThoseOfLinux) {
-  for (const auto& [text, policy] :
-       std::initializer_list<std::pair<const char*, MultipathPolicy>>{{"0", MultipathPolicy::round_robin},
-                                                                      {"MI", MultipathPolicy::min_inflight},
-                                                                      {"Min-Latency", MultipathPolicy::min_latency}}) {
+  for (const auto& [text, policy] : std::initializer_list<std::pair<const char*, MultipathPolicy>>{
+           {"0", MultipathPolicy::round_robin},
+           {"MI", MultipathPolicy::min_inflight},
+           {"Min-Latency", MultipathPolicy::min_latency}}) {
     EXPECT_EQ(errno_of("session.policy", {{"policy", text}}), 0) << text;
     EXPECT_EQ(client.shown.policy, policy) << text;
   }
-  for (const char* text : {"", "3", "min", "rr "}) EXPECT_EQ(errno_of("session.policy", {{"policy", text}}), EINVAL);
+  for (const char* text : {"", "3", "min", "rr "})
+    EXPECT_EQ(errno_of("session.policy", {{"policy", text}}), EINVAL);
 }
 
 TEST_F(ClientControlTest, WhoMayOnlyLookChangesNothing) {

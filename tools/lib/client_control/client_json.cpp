@@ -30,8 +30,8 @@ void add_reason(json& to, Reason reason, std::uint16_t told) {
   if (reason == Reason::none) return;
   const ReasonText& text = text_of(reason);
   to["reason"] = text.code;
-  to["sentence"] = told == 0 ? std::string(text.sentence)
-                            : fmt::format("{}: {}", text.sentence, std::strerror(told));
+  to["sentence"] =
+      told == 0 ? std::string(text.sentence) : fmt::format("{}: {}", text.sentence, std::strerror(told));
   to["hint"] = text.hint;
   to["errno"] = told != 0 ? told : text.linux_errno;
 }
@@ -171,12 +171,9 @@ json debug_json(const ClientModel& model, Nanos now) {
   json devices = json::array();
   for (const ClientDeviceModel& device : model.devices)
     devices.push_back({{"device", device.name}, {"state", device.state}, {"users", device.users}});
-  json session{{"session", model.session},
-               {"under_way", model.under_way},
-               {"queued", model.queued},
-               {"permits_given_up", model.stats.permits_given_up},
-               {"oldest_request", nullptr},
-               {"paths", std::move(paths)},
+  json session{{"session", model.session},     {"under_way", model.under_way},
+               {"queued", model.queued},       {"permits_given_up", model.stats.permits_given_up},
+               {"oldest_request", nullptr},    {"paths", std::move(paths)},
                {"devices", std::move(devices)}};
   if (model.oldest)
     session["oldest_request"] = {
@@ -214,11 +211,12 @@ json event_json(const PathEvent& news) {
 }
 
 std::optional<MultipathPolicy> parse_policy(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : static_cast<char>(c); });
-  for (const auto& [number, brief, policy] :
-       {std::tuple{"0", "rr", MultipathPolicy::round_robin}, {"1", "mi", MultipathPolicy::min_inflight},
-        {"2", "ml", MultipathPolicy::min_latency}}) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : static_cast<char>(c);
+  });
+  for (const auto& [number, brief, policy] : {std::tuple{"0", "rr", MultipathPolicy::round_robin},
+                                              {"1", "mi", MultipathPolicy::min_inflight},
+                                              {"2", "ml", MultipathPolicy::min_latency}}) {
     if (text == number || text == brief || text == to_string(policy)) return policy;
   }
   return std::nullopt;
