@@ -53,6 +53,8 @@ Errc Client::add_path(Fabric& fabric, Nanos now, const PathAddress& address) {
     if (impl.session.path(index).state() != PathState::absent) continue;
     if (impl.path_data[index].uuid == wire::Uuid{}) return Errc::invalid;
     impl.path_data[index].address = address;
+    impl.path_data[index].peer.clear();
+    impl.path_data[index].device = DevicePort{};
     impl.status[index] = PathStatus{};
     impl.path_limit = std::max<unsigned>(impl.path_limit, index + 1U);
     impl.feed(fabric, PathAdded{now, index});
@@ -86,6 +88,19 @@ Errc Client::reconnect_path(Fabric& fabric, Nanos now, unsigned path) {
   if (!listed(impl_->session, path)) return Errc::no_such_path;
   impl_->feed(fabric, PathReconnectRequested{now, static_cast<std::uint16_t>(path)});
   return Errc::ok;
+}
+
+unsigned Client::recover(Fabric& fabric, Nanos now) {
+  impl_->bind(fabric);
+  unsigned tried = 0;
+  for (unsigned index = 0; index < impl_->path_limit; ++index) {
+    const ClientPath& path = impl_->session.path(index);
+    const bool well = path.state() == PathState::connected || path.state() == PathState::connecting;
+    if (well || path.state() == PathState::absent || path.goal() == ClientPath::Goal::remove) continue;
+    impl_->feed(fabric, PathReconnectRequested{now, static_cast<std::uint16_t>(index)});
+    ++tried;
+  }
+  return tried;
 }
 
 void Client::forget_region(Fabric& fabric, RegionId region) {
@@ -285,6 +300,22 @@ std::span<const PathStatus> Client::paths() const noexcept {
     impl_->status[index].heartbeat_latency = path.latency();
   }
   return std::span(impl_->status).first(impl_->path_limit);
+}
+
+const PathAddress& Client::address(unsigned path) const noexcept {
+  return impl_->path_data[path].address;
+}
+const std::string& Client::peer(unsigned path) const noexcept {
+  return impl_->path_data[path].peer;
+}
+const DevicePort& Client::device(unsigned path) const noexcept {
+  return impl_->path_data[path].device;
+}
+MultipathPolicy Client::policy() const noexcept {
+  return impl_->session.config().policy;
+}
+std::size_t Client::queued() const noexcept {
+  return impl_->waiting.size();
 }
 
 Errc Client::reset_statistics(unsigned path, PathStatistics what) noexcept {

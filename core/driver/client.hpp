@@ -107,6 +107,9 @@ class Client {
   Errc remove_path(Fabric&, Nanos now, unsigned path);
   Errc disconnect_path(Fabric&, Nanos now, unsigned path);
   Errc reconnect_path(Fabric&, Nanos now, unsigned path);
+  // Tries again at once what is not connected, also paths that were disconnected or gave up; how many those
+  // are. Paths that are connected or being connected stay as they are.
+  unsigned recover(Fabric&, Nanos now);
   // Call before releasing memory that requests of this client used by its region; none may be in flight.
   void forget_region(Fabric&, RegionId);
   void set_policy(Fabric&, Nanos now, MultipathPolicy);
@@ -124,6 +127,14 @@ class Client {
   bool take_news(PathEvent&);
   bool has_news() const noexcept;
   std::span<const PathStatus> paths() const noexcept;
+  // Where a path leads; an index that paths() has.
+  const PathAddress& address(unsigned path) const noexcept;
+  // Fabric::describe() and Fabric::device_of() of the first connection of the path when it was last made;
+  // empty before.
+  const std::string& peer(unsigned path) const noexcept;
+  const DevicePort& device(unsigned path) const noexcept;
+  MultipathPolicy policy() const noexcept;
+  std::size_t queued() const noexcept;  // requests that wait for a permit
   // no_such_path: of an index that paths() does not have.
   Errc reset_statistics(unsigned path, PathStatistics) noexcept;
   // The request that the server has not answered for longest: since when, and where. False: there is none.

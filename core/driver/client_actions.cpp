@@ -215,6 +215,9 @@ void Client::Impl::control(Fabric&, Nanos at, const PathChanged& action) {
   }
   path.attempt = action.attempt;
   path.since = at;
+  path.retry_at = action.state != PathState::waiting ? 0
+                  : action.delay > kNever - at       ? kNever
+                                                     : at + action.delay;
   news_of(PathEvent::Kind::path, at);
   news.back().path = action;
 }

@@ -79,6 +79,10 @@ void Client::Impl::handle_connected(Fabric& fabric, Nanos now, const event::Conn
     ++stats.refused_messages;
     return feed(fabric, ConnectFailed{now, event.key, Reason::bad_conn_rsp, 0});
   }
+  if (event.key.con == 0 && event.key.path < kMaxPaths) {
+    path_data[event.key.path].peer = fabric.describe(event.key);
+    path_data[event.key.path].device = fabric.device_of(event.key);
+  }
   feed(fabric, Connected{now, event.key, rsp.value.max_io_size, rsp.value.max_hdr_size, rsp.value.flags,
                          rsp.value.queue_depth});
 }

@@ -38,6 +38,8 @@ struct Client::Impl {
   };
   struct PathData {
     PathAddress address;
+    std::string peer;   // of the first connection when it was last made
+    DevicePort device;  // likewise
     wire::Uuid uuid{};
     std::vector<wire::ChunkRef> chunks;  // by permit; empty while the path is down
   };

@@ -46,6 +46,42 @@ void BlockSession::unmap(rnbd::DeviceHandle device) {
   poller_.nudge();
 }
 
+void BlockSession::remap(rnbd::DeviceHandle device) {
+  client_.remap(*fabric_, asio::steady_now(), device);
+  take_events();
+  poller_.nudge();
+}
+
+template <class Act>
+auto BlockSession::steer(Act act) {
+  const auto outcome = act(client_.session(), asio::steady_now());
+  take_events();
+  poller_.nudge();
+  return outcome;
+}
+
+Errc BlockSession::add_path(const PathAddress& address) {
+  return steer([&](Client& session, Nanos now) { return session.add_path(*fabric_, now, address); });
+}
+Errc BlockSession::remove_path(unsigned path) {
+  return steer([&](Client& session, Nanos now) { return session.remove_path(*fabric_, now, path); });
+}
+Errc BlockSession::disconnect_path(unsigned path) {
+  return steer([&](Client& session, Nanos now) { return session.disconnect_path(*fabric_, now, path); });
+}
+Errc BlockSession::reconnect_path(unsigned path) {
+  return steer([&](Client& session, Nanos now) { return session.reconnect_path(*fabric_, now, path); });
+}
+unsigned BlockSession::recover() {
+  return steer([&](Client& session, Nanos now) { return session.recover(*fabric_, now); });
+}
+void BlockSession::set_policy(MultipathPolicy policy) {
+  steer([&](Client& session, Nanos now) {
+    session.set_policy(*fabric_, now, policy);
+    return 0;
+  });
+}
+
 void BlockSession::close() {
   client_.close(*fabric_, asio::steady_now());
   take_events();

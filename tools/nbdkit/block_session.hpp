@@ -52,7 +52,18 @@ class BlockSession : private SharedPoller::Source {
   Errc open();
   rnbd::MapOutcome map(std::string_view name, wire::rnbd::AccessMode);
   void unmap(rnbd::DeviceHandle);
+  void remap(rnbd::DeviceHandle);
   void close();
+  // As those of Client (core/driver/client.hpp).
+  Errc add_path(const PathAddress&);
+  Errc remove_path(unsigned path);
+  Errc disconnect_path(unsigned path);
+  Errc reconnect_path(unsigned path);
+  unsigned recover();
+  void set_policy(MultipathPolicy);
+  Errc reset_statistics(unsigned path) {
+    return client_.session().reset_statistics(path, PathStatistics::all);
+  }
   bool closed() const noexcept { return client_.closed(); }
   const BlockClient& client() const noexcept { return client_; }
   const Client& session() const noexcept { return client_.session(); }
@@ -76,6 +87,9 @@ class BlockSession : private SharedPoller::Source {
   void step(Nanos now) override;
   Nanos next_deadline() override { return opened_ ? client_.next_deadline() : kNever; }
   void take_events();
+  // Does `act(session, now)`, and what follows from it.
+  template <class Act>
+  auto steer(Act act);
 
   std::unique_ptr<Fabric> fabric_;
   Listener& listener_;

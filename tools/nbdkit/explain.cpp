@@ -55,7 +55,9 @@ std::string per_path(const Settings& settings, std::span<const PathStatus> paths
                      const std::string& within = {}) {
   std::string text;
   for (std::size_t i = 0; i < settings.paths.size(); ++i) {
-    text += (i == 0 ? "" : "; ") + std::string("path ") + settings.paths[i] + ": ";
+    if (i < paths.size() && paths[i].state == PathState::absent && paths[i].reason == Reason::path_removed)
+      continue;
+    text += (text.empty() ? "" : "; ") + std::string("path ") + settings.paths[i] + ": ";
     if (i >= paths.size()) {
       text += "not tried";
       continue;

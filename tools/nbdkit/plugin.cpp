@@ -146,7 +146,7 @@ const char* default_export(int, int) {
 
 int list_exports(int, int, nbdkit_exports* exports) {
   if (settings.one_device() && !has_default()) return nbdkit_use_default_export(exports);
-  for (const std::string& name : settings.devices) {
+  for (const std::string& name : remote->names()) {
     if (trace::is_utf8(name) && nbdkit_add_export(exports, name.c_str(), description_of(name).c_str()) != 0)
       return -1;
   }

@@ -67,7 +67,10 @@ std::string Remote::start() {
       return;
     }
     const std::string backend = (*fabric)->capabilities().name;
+    fabric_name_ = backend;
     make_session(std::move(*fabric));
+    why = open_control();
+    if (!why.empty()) return;
     if (settings_.trace.empty()) return;
     const trace::Origin origin{kTool, "client", backend, settings_.protocol.seed, settings_.given};
     const Lock lock = session_->lock();
@@ -145,6 +148,7 @@ std::string Remote::open_session() {
 }
 
 void Remote::on_event(const BlockEvent& event) {
+  note_news(event);
   if (const auto* path = std::get_if<PathEvent>(&event)) on_path(*path);
   if (const auto* change = std::get_if<rnbd::DeviceChanged>(&event)) on_device(*change);
   if (const auto* replaced = std::get_if<rnbd::CacheReplaced>(&event)) {
@@ -204,6 +208,7 @@ void Remote::tick() {
   const Nanos now = asio::steady_now();
   watch_for_end(now);
   close_unused(now);
+  go_on_mapping();
   if (now >= next_report_) {
     next_report_ = now + kReportPause;
     {
@@ -282,6 +287,7 @@ Remote::~Remote() {
   // Whatever is left in the loop ends here, on its thread.
   loop_.run([this] {
     set_assert_hook(nullptr, nullptr);
+    control_.reset();
     signals_.reset();
     timer_.reset();
     write_status();

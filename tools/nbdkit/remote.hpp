@@ -10,6 +10,7 @@
 #include <tl/expected.hpp>
 
 #include "backends/asio/remote_device.hpp"
+#include "tools/lib/client_control/client_control.hpp"
 #include "tools/nbdkit/block_session.hpp"
 #include "tools/nbdkit/exports.hpp"
 #include "tools/nbdkit/loop_thread.hpp"
@@ -19,7 +20,7 @@
 
 namespace rtrs::nbdkit {
 
-class Remote : private BlockSession::Listener {
+class Remote : private BlockSession::Listener, private control::ControlledClient {
  public:
   // Opens fabric, threads and session, and the device where device= gives one only: not before the last fork.
   // Blocks at most connect_timeout and the time to close. `lines` is called from any thread and must not
@@ -55,9 +56,25 @@ class Remote : private BlockSession::Listener {
     bool writable = false;
   };
   Shape shape(const Use&);
+  // The devices of device=, and those that were mapped at run time.
+  std::vector<std::string> names();
 
  private:
   using Lock = BlockSession::Lock;
+  // What one event tells those who watch.
+  struct News {
+    BlockEvent event;
+    std::string about;              // the path or device
+    std::uint64_t size_before = 0;  // of a device, bytes
+  };
+  // A device that is being opened because somebody asked for it at the control socket.
+  struct Mapping {
+    Export* device = nullptr;
+    Exports::Wish wish;
+    bool was_kept = false;
+    Nanos until = 0;
+    std::function<void(int error, const std::string& why)> tell;
+  };
 
   Remote(const Settings&, Status::Lines, std::function<bool()> ending);
   std::string start();
@@ -98,7 +115,33 @@ class Remote : private BlockSession::Listener {
   void note_name_refusal(const PathEvent&);
   void on_lost_path(const PathEvent&);
 
-  const Settings settings_;
+  // remote_control.cpp. On the loop's thread, where the control socket is.
+  std::string open_control();
+  void note_news(const BlockEvent&);
+  void tell_news();
+  void go_on_mapping();
+  bool is_mapped(Lock&, Mapping&, int& error);
+  void end_mapping(Mapping&, int error);
+  const std::string* chosen_device(const std::string& name) const;
+  control::ClientModel model() const override;
+  Nanos now() const override { return asio::steady_now(); }
+  Nanos started() const override { return started_; }
+  std::string fabric_name() const override { return fabric_name_; }
+  std::uint16_t default_port() const override { return settings_.port; }
+  int add_path(const PathAddress&, const std::string& text, unsigned& index) override;
+  int remove_path(unsigned path) override;
+  int disconnect_path(unsigned path) override;
+  int reconnect_path(unsigned path) override;
+  unsigned recover() override;
+  int set_policy(MultipathPolicy) override;
+  int reset_statistics(unsigned path) override;
+  void map_device(const std::string& name, wire::rnbd::AccessMode,
+                  std::function<void(int, const std::string&)> tell) override;
+  int unmap_device(const std::string& name, bool force) override;
+  int remap_device(const std::string& name) override;
+
+  // Its paths change under the lock, on the loop's thread.
+  Settings settings_;
   Status::Lines lines_;
   std::function<bool()> ending_;
   // Under the lock of the session.
@@ -109,6 +152,9 @@ class Remote : private BlockSession::Listener {
   Nanos next_dump_ = 0;
   bool close_begun_ = false;
   bool status_due_ = false;  // write_status() is posted
+  std::vector<News> news_;   // for tell_news(), which is posted; empty without a control socket
+  std::uint64_t missed_news_ = 0;
+  bool tells_news_ = false;
   // Of the loop's thread.
   std::unique_ptr<LatestWriter> status_writer_;  // null without a status file
   std::unique_ptr<boost::asio::steady_timer> timer_;
@@ -117,6 +163,10 @@ class Remote : private BlockSession::Listener {
   bool trace_ended_ = false;  // reported
   Nanos end_by_ = kNever;     // close the session then
   Nanos next_report_ = 0;     // of tick()
+  const Nanos started_ = asio::steady_now();
+  std::string fabric_name_;
+  std::vector<Mapping> mappings_;
+  std::unique_ptr<control::ClientControl> control_;  // null: none
   LoopThread loop_;
   std::unique_ptr<BlockSession> session_;
 };

@@ -47,14 +47,12 @@ bool Remote::go_on_trying(Patience& patience) {
 }
 
 tl::expected<Remote::Use, std::string> Remote::attach(const std::string& name, bool read_only) {
-  const bool listed = std::ranges::find(settings_.devices, name) != settings_.devices.end();
-  const bool one = settings_.one_device();
-  if (!one && (name.empty() || (!settings_.devices.empty() && !listed)))
-    return tl::unexpected(explain_unknown_export(settings_, name));
   Lock lock = session_->lock();
+  const std::string* const device = chosen_device(name);
+  if (device == nullptr) return tl::unexpected(explain_unknown_export(settings_, name));
   Patience patience{asio::steady_now(), settings_.connect_timeout, false};
-  return attach(lock, one ? settings_.devices.front() : name,
-                read_only ? wire::rnbd::AccessMode::read_only : settings_.access_mode, patience);
+  return attach(lock, *device, read_only ? wire::rnbd::AccessMode::read_only : settings_.access_mode,
+                patience);
 }
 
 tl::expected<Remote::Use, std::string> Remote::attach(Lock& lock, const std::string& name,

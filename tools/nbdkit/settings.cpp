@@ -101,7 +101,9 @@ const std::vector<std::string_view> kKeys{"path",
                                           "trace_detail",
                                           "trace_size",
                                           "trace_dump",
-                                          "status"};
+                                          "status",
+                                          "control",
+                                          "control_group"};
 
 // Each replaces what is there, the trace that is being written too.
 Done check_outputs(const Settings& given) {
@@ -232,13 +234,18 @@ Done Settings::set(std::string_view key, std::string_view value) {
     access_mode_given = true;
     return set_access_mode(value, access_mode);
   }
+  if (key == "control") {
+    control = value;
+    return {};
+  }
   if (key == "connect_timeout") return set_duration(key, value, connect_timeout);
   for (const auto& [name, text] : {std::pair<std::string_view, std::string*>{"session", &session},
                                    {"provider", &fabric.provider},
                                    {"rdma_device", &fabric.device},
                                    {"trace", &trace},
                                    {"trace_dump", &trace_dump},
-                                   {"status", &status}}) {
+                                   {"status", &status},
+                                   {"control_group", &control_group}}) {
     if (key != name) continue;
     if (value.empty()) return refuse(key, value, "is empty");
     *text = value;
@@ -280,6 +287,7 @@ Done Settings::complete(const std::string& host, int process, const std::string&
   directory = working_directory;
   trace_options.flush_every = seconds(1);
   status = absolute(status, working_directory);
+  if (control != "auto") control = absolute(control, working_directory);
   return check_outputs(*this);
 }
 
@@ -328,6 +336,10 @@ const char* const kSettingsHelp =
     "status=FILE              keep the state of every path here, as JSON; a file that is there already has "
     "to\n"
     "                         be empty or an earlier status\n"
+    "control=FILE             socket for \"urtrs client\", which shows and changes this session at run time\n"
+    "                         (default client-PID.sock in /run/urtrs, $XDG_RUNTIME_DIR/urtrs or\n"
+    "                         $URTRS_RUNTIME_DIR); control= without FILE: none\n"
+    "control_group=GROUP      whose members may open the socket and change things\n"
     "TIME is 500ms, 30s, 2m, 1h or a number of seconds.\n"
     "\n"
     "nbdkit urtrs path=10.0.0.1@10.0.0.2 path=10.0.1.1@10.0.1.2 device=disk.img\n"

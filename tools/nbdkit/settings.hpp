@@ -31,6 +31,8 @@ struct Settings {
   // File for the last records, when a path is lost by an error, on a broken invariant and on SIGUSR1; empty:
   // none but on SIGUSR1, in `directory`.
   std::string trace_dump;
+  std::string control = "auto";    // control socket; "auto": one of the run-time folder; empty: none
+  std::string control_group;       // that may open it; empty: that of the process
   std::string directory;           // where nbdkit was started
   std::string status;              // likewise
   std::vector<std::string> given;  // "key=value", for the trace's header

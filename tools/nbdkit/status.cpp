@@ -110,11 +110,17 @@ void Status::note(Event event) {
   events_.push_back(std::move(event));
 }
 
+void Status::on_path_added(unsigned path) {
+  if (path >= paths_.size()) paths_.resize(path + 1U);
+  paths_[path] = Path{};
+}
+
 std::string Status::what_is_left() const {
   const auto up =
       std::count_if(paths_.begin(), paths_.end(), [](const Path& path) { return path.connected; });
-  if (up > 0)
-    return "IO goes on over " + std::to_string(up) + " of " + std::to_string(paths_.size()) + " paths";
+  const auto all =
+      std::count_if(paths_.begin(), paths_.end(), [](const Path& path) { return !path.removed; });
+  if (up > 0) return "IO goes on over " + std::to_string(up) + " of " + std::to_string(all) + " paths";
   if (std::none_of(paths_.begin(), paths_.end(), [](const Path& path) { return path.ever; }))
     return "no path is connected yet";
   return "no path left, IO waits up to " + duration_words(settings_.protocol.queue_timeout) +
@@ -143,7 +149,7 @@ void Status::on_attempt_failed(const PathChanged& change, Path& path, const std:
 }
 
 void Status::on_path_changed(Nanos at, const PathChanged& change) {
-  if (change.path >= paths_.size()) return;
+  if (change.path >= paths_.size() || change.path >= settings_.paths.size()) return;
   Path& path = paths_[change.path];
   const std::string name = "session " + settings_.session + ", path " + settings_.paths[change.path];
   const std::string reason = with_code(change.reason, change.peer_errno);
@@ -161,6 +167,10 @@ void Status::on_path_changed(Nanos at, const PathChanged& change) {
   } else {
     const bool known = change.reason == Reason::none && !path.reason.empty();
     lines_(false, name + ": " + to_string(change.state) + (known ? ", last: " + path.reason : ""));
+  }
+  if (change.state == PathState::absent) {
+    path.removed = true;
+    path.ever = false;
   }
   if (connected)
     path.reason.clear();

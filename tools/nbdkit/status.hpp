@@ -24,6 +24,8 @@ class Status {
   using Lines = std::function<void(bool important, const std::string&)>;
   Status(const Settings&, Lines lines);
 
+  // Before the first event of a path that was added at run time, whose name the settings have now.
+  void on_path_added(unsigned path);
   void on_path(const PathEvent&, std::span<const PathStatus>);
   void on_device(const std::string& name, const asio::DeviceNews&);
   // Connections of NBD clients that have the device, and whether it is open read-only.
@@ -57,6 +59,7 @@ class Status {
   struct Path {
     bool connected = false;
     bool ever = false;
+    bool removed = false;
     Nanos lost_at = 0;
     std::uint32_t failed = 0;  // attempts since it was last connected
     std::string reason;        // why it was last lost or refused, in words; empty while it is connected

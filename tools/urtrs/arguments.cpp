@@ -14,6 +14,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 constexpr const char* kServer = "server";
+constexpr const char* kClient = "client";
 
 // The candidate that `word` is, is the plural of, or begins; or which ones it could be.
 struct Match {
@@ -174,14 +175,16 @@ std::optional<Mistake> take_options(const Words& words, Options& options, Words&
 tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
   Command command;
   command.options = std::move(options);
-  std::size_t at = 0;
-  if (at < rest.size() && rest[at] == kServer) ++at;
+  const bool sided = !rest.empty() && (rest[0] == kServer || rest[0] == kClient);
+  const std::string side = sided && rest[0] == kClient ? kClient : "";
+  std::size_t at = sided ? 1 : 0;
   if (at == rest.size()) {
+    command.noun = side;
     command.options.help = true;
     return command;
   }
-  const Words nouns = unique_of(&Form::noun, {});
-  const Words plain = unique_of(&Form::verb, "");
+  const Words nouns = admin::nouns(side);
+  const Words plain = unique_of(&Form::verb, side);
   // A word that is a verb without a noun is taken for it first, so that it never changes its meaning.
   const Match verb = match(rest[at], plain);
   const Match noun = match(rest[at], nouns);
@@ -196,12 +199,13 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
       all.insert(all.end(), plain.begin(), plain.end());
       return unknown("command", rest[at], all);
     }
+    command.noun = side;
     command.verb = verb.word;
     ++at;
   } else {
     if (!verb.word.empty())
       return mistake(fmt::format("\"{}\" could be {}, {}", rest[at], noun.word, verb.word));
-    command.noun = noun.word;
+    command.noun = noun_of(side, noun.word);
     if (++at == rest.size()) {
       command.verb = command.options.help ? "" : "list";
     } else {
@@ -230,8 +234,21 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
 
 }  // namespace
 
-std::vector<std::string> nouns() {
-  return unique_of(&Form::noun, {});
+bool is_client(const std::string& noun) {
+  return noun == kClient || noun.rfind(std::string(kClient) + " ", 0) == 0;
+}
+
+std::string noun_of(const std::string& side, const std::string& word) {
+  return side.empty() || word.empty() ? side + word : side + " " + word;
+}
+
+std::vector<std::string> nouns(const std::string& side) {
+  Words words;
+  for (const std::string& noun : unique_of(&Form::noun, {})) {
+    if (is_client(noun) != is_client(side) || noun == kClient) continue;
+    words.push_back(side.empty() ? noun : noun.substr(side.size() + 1));
+  }
+  return words;
 }
 
 std::vector<std::string> verbs(const std::string& noun) {
@@ -265,6 +282,30 @@ const std::vector<Form>& forms() {
        "export one more file, block device or mem:SIZE, until the end or a reload"},
       {"export", "remove", "NAME [force]", 1, 2,
        "export it no longer; force: take it from the sessions that have it open"},
+      {"client session", "list", "", 0, 0, "sessions of the clients of this host, each with its paths"},
+      {"client session", "show", "SESSION", 1, 1, "all that is known of one session"},
+      {"client session", "policy", "SESSION POLICY", 2, 2, "which path a request takes"},
+      {"client session", "recover", "[SESSION]", 0, 1, "connect at once each path that is down"},
+      {"client path", "list", "[SESSION]", 0, 1, "paths of all clients, or of one session"},
+      {"client path", "show", "SESSION PATH", 2, 2, "all that is known of one path"},
+      {"client path", "add", "SESSION ADDRESS [PORT]", 2, 3, "one more path to the server"},
+      {"client path", "remove", "SESSION PATH", 2, 2, "do without a path; IO goes on over the others"},
+      {"client path", "delete", "SESSION PATH", 2, 2, "the same as remove"},
+      {"client path", "disconnect", "SESSION PATH", 2, 2, "close a path until it is reconnected"},
+      {"client path", "reconnect", "SESSION PATH", 2, 2, "connect a path anew"},
+      {"client device", "list", "[SESSION]", 0, 1, "devices of all clients, or of one session"},
+      {"client device", "show", "DEVICE", 1, 1, "all that is known of one device"},
+      {"client device", "map", "DEVICE SESSION [MODE]", 2, 3,
+       "open one more device of the server, and keep it open"},
+      {"client device", "unmap", "DEVICE [SESSION] [force]", 1, 3,
+       "close a device; force: also while NBD connections have it"},
+      {"client device", "remap", "DEVICE [SESSION]", 1, 2,
+       "try at once to open a device that the server refused"},
+      {"client", "stats", "", 0, 0, "counters of each client"},
+      {"client", "reset", "[SESSION [PATH]]", 0, 2, "set the counters of paths to 0"},
+      {"client", "top", "", 0, 0, "IO of each path, again every second"},
+      {"client", "monitor", "[SESSION]", 0, 1, "events of a client as they happen, a line each"},
+      {"client", "debug", "dump", 1, 1, "what every path and the oldest request wait for, and since when"},
       {"reason", "list", "", 0, 0, "why paths end and connect requests are refused; no daemon is asked"},
       {"reason", "show", "CODE", 1, 1, "one of them, and what to do"},
       {"", "reload", "", 0, 0,

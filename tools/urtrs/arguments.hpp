@@ -2,6 +2,7 @@
 // with dashes for the same.
 //
 //   urtrs [server] [session|path|device|export|reason] COMMAND [ARGUMENT...] [WORD|--OPTION...]
+//   urtrs client [session|path|device] COMMAND [ARGUMENT...] [WORD|--OPTION...]
 //
 // Plurals, singulars and unambiguous beginnings of a word are the word. A noun may be left out where the
 // command has only one.
@@ -33,7 +34,9 @@ struct Options {
 };
 
 struct Command {
-  std::string noun;  // "session", "path", "device", "export", "reason"; empty where the verb needs none
+  // "session", "path", "device", "export", "reason"; empty where the verb needs none. Of clients "client
+  // session" and so on, or "client".
+  std::string noun;
   std::string verb;
   std::vector<std::string> arguments;
   Options options;
@@ -58,7 +61,11 @@ struct Form {
   const char* what;
 };
 const std::vector<Form>& forms();
-std::vector<std::string> nouns();
+// Those of `side`: "" of the server, "client" of clients.
+std::vector<std::string> nouns(const std::string& side = {});
+// Of `noun` as in Command, of a side where that has no other.
+std::string noun_of(const std::string& side, const std::string& word);
+bool is_client(const std::string& noun);
 std::vector<std::string> verbs(const std::string& noun);  // empty: those that need none
 // The candidate that `word` is, is the plural of, or alone begins with; empty: none.
 std::string meant(const std::string& word, const std::vector<std::string>& candidates);

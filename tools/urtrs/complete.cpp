@@ -13,6 +13,7 @@ using Words = std::vector<std::string>;
 
 // What stands in front of the cursor.
 struct Position {
+  std::string side;  // "client", or of the server
   std::string noun;
   std::string verb;
   Words arguments;
@@ -47,10 +48,14 @@ Position position_of(const Words& words) {
       rest.push_back(word);
     }
   }
-  std::size_t next = !rest.empty() && rest[0] == "server" ? 1 : 0;
+  std::size_t next = !rest.empty() && (rest[0] == "server" || rest[0] == "client") ? 1 : 0;
+  if (next != 0 && rest[0] == "client") at.side = rest[0];
+  at.noun = at.side;
   if (next == rest.size()) return at;
-  at.noun = meant(rest[next], nouns());
-  if (!at.noun.empty()) ++next;
+  if (const std::string word = meant(rest[next], nouns(at.side)); !word.empty()) {
+    at.noun = noun_of(at.side, word);
+    ++next;
+  }
   if (next == rest.size()) return at;
   at.verb = meant(rest[next++], verbs(at.noun));
   at.unknown = at.verb.empty();
@@ -92,6 +97,10 @@ void arguments_of(const Position& at, Names& names, Completion& found) {
     found.words = names.paths(first);
   else if (kind == "DEVICE")
     found.words = names.devices({});
+  else if (kind == "POLICY")
+    found.words = {"round-robin", "min-inflight", "min-latency"};
+  else if (kind == "MODE")
+    found.words = {"ro", "rw", "migration"};
   else if (kind == "NAME")
     found.words = names.exports();
   else if (kind == "force")
@@ -132,9 +141,12 @@ Completion complete(const Words& words, const std::string& current, Names& names
   } else if (at.unknown) {
     return found;
   } else if (at.verb.empty()) {
-    found.words = at.noun.empty() ? nouns() : verbs(at.noun);
-    const Words plain = at.noun.empty() ? verbs("") : Words{};
-    found.words.insert(found.words.end(), plain.begin(), plain.end());
+    found.words = verbs(at.noun);
+    if (at.noun == at.side) {
+      const Words all = nouns(at.side);
+      found.words.insert(found.words.begin(), all.begin(), all.end());
+      if (at.side.empty()) found.words.emplace_back("client");
+    }
   } else {
     arguments_of(at, names, found);
   }

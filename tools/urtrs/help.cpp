@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tools/urtrs/client_views.hpp"
 #include "tools/urtrs/doctor.hpp"
 #include "tools/urtrs/top.hpp"
 #include "tools/urtrs/views.hpp"
@@ -23,8 +24,53 @@ struct Detail {
   Words examples;
 };
 
-const std::vector<Detail>& details() {
-  static const std::vector<Detail> all{
+std::vector<Detail> of_clients() {
+  return {
+      {"client session",
+       "list",
+       "Below each session are its paths.",
+       {"client session list", "client session list all --csv"}},
+      {"client session", "show", "", {"client session show web1"}},
+      {"client session",
+       "policy",
+       "POLICY: rr takes each path in turn, mi the one with the fewest requests, ml the one with the fastest "
+       "heartbeat.",
+       {"client session policy web1 min-latency", "client session policy web1 rr"}},
+      {"client session", "recover", "", {"client session recover web1"}},
+      {"client path", "list", "", {"client path list", "client path list web1 +rtt_us +attempt +next_s"}},
+      {"client path", "show", "", {"client path show web1 0"}},
+      {"client path",
+       "add",
+       "",
+       {"client path add web1 ip:10.0.1.1@ip:10.0.1.2", "client path add web1 10.0.1.2 4321"}},
+      {"client path", "remove", "", {"client path remove web1 ip:10.0.1.1@ip:10.0.1.2"}},
+      {"client path", "delete", "", {"client path delete web1 1"}},
+      {"client path", "disconnect", "", {"client path disconnect web1 1"}},
+      {"client path",
+       "reconnect",
+       "One that is connected is closed first; its requests go on over the others.",
+       {"client path reconnect web1 1"}},
+      {"client device", "list", "", {"client device list", "client device list web1 --json"}},
+      {"client device", "show", "", {"client device show disk0"}},
+      {"client device", "map", "It is an NBD export of its name then.", {"client device map disk1 web1 ro"}},
+      {"client device",
+       "unmap",
+       "With force the requests of NBD connections that have it fail from then on. A device of device= is\n"
+       "opened again for the next connection that asks for it.",
+       {"client device unmap disk1", "client device unmap disk1 web1 force"}},
+      {"client device", "remap", "", {"client device remap disk1"}},
+      {"client", "stats", "", {"client stats", "client stats --json"}},
+      {"client",
+       "reset",
+       "Without a session those of the only one.",
+       {"client reset web1", "client reset web1 0"}},
+      {"client", "top", "", {"client top --interval=5", "client top --count=1 --json"}},
+      {"client", "monitor", "", {"client monitor", "client monitor web1 --json --count=10"}},
+      {"client", "debug", "", {"client debug dump", "client debug dump --json"}}};
+}
+
+std::vector<Detail> of_server() {
+  return {
       {"session",
        "list",
        "Below each session are its paths.",
@@ -80,6 +126,14 @@ const std::vector<Detail>& details() {
        {"doctor", "doctor --json"}},
       {"", "version", "", {"version --json"}},
   };
+}
+
+const std::vector<Detail>& details() {
+  static const std::vector<Detail> all = [] {
+    std::vector<Detail> both = of_server();
+    for (const Detail& one : of_clients()) both.push_back(one);
+    return both;
+  }();
   return all;
 }
 
@@ -98,12 +152,18 @@ std::vector<Field> fields_of(const std::string& noun, const std::string& verb) {
                                {"exports", nlohmann::json::array()},
                                {"stats", nlohmann::json::object()}};
   if (verb == "list" || verb == "show") {
+    if (noun == "client session") return client_sessions(nothing).fields;
+    if (noun == "client path") return client_paths(nothing, {}).fields;
+    if (noun == "client device") return client_devices(nothing, {}).fields;
     if (noun == "session") return sessions(nothing).fields;
     if (noun == "path") return paths(nothing, {}).fields;
     if (noun == "device") return devices(nothing, {}).fields;
     if (noun == "export") return exports(nothing).fields;
     if (noun == "reason") return reasons().fields;
   }
+  if (noun == "client" && verb == "stats") return client_statistics(nothing).fields;
+  if (noun == "client" && verb == "top") return client_rates(nothing, nothing, 1).fields;
+  if (noun == "client" && verb == "debug") return {};
   if (verb == "stats") return statistics(nothing).fields;
   if (verb == "top") return rates(nothing, nothing, 1).fields;
   if (verb == "monitor") return event_fields();
@@ -118,7 +178,11 @@ std::string meanings(const std::string& arguments) {
   static constexpr std::pair<const char*, const char*> kMeanings[] = {
       {"SESSION", "name of a session; \"urtrs session list\" shows all"},
       {"PATH", "CLIENT@SERVER addresses, the client's address, an RDMA device, or the index of the path"},
-      {"DEVICE", "as the client asked for it, or the file that is exported"},
+      {"DEVICE", "as the client asked for it, or, of a server, the file that is exported"},
+      {"ADDRESS", "[SRC@]DST, as in path= of the plugin"},
+      {"PORT", "of the server; default: that of the session"},
+      {"POLICY", "rr (round-robin), mi (min-inflight) or ml (min-latency)"},
+      {"MODE", "ro, rw or migration; default rw"},
       {"CODE", "of a reason; \"urtrs reason list\" shows all"},
       {"NAME", "of the export"},
       {"SOURCE", "a file, a block device, mem:SIZE, or the URI of an NBD server"},
@@ -169,7 +233,7 @@ std::string help_of(const Form& form) {
 std::string help_of_noun(const std::string& noun) {
   std::string text = fmt::format("Usage: urtrs {} COMMAND [ARGUMENT]... [OPTION]...\n\nCommands:\n", noun);
   for (const Form& form : forms())
-    if (noun == form.noun) entry(text, form);
+    if (noun == form.noun || (noun == "client" && is_client(form.noun))) entry(text, form);
   return text +
          fmt::format(
              "\n\"urtrs {} COMMAND --help\" has more of one, \"urtrs --help\" all commands and options.\n",
@@ -185,8 +249,9 @@ std::vector<std::string> examples_of(const Form& form) {
 
 std::string help() {
   std::string text =
-      "Shows and changes a running urtrsd.\n"
+      "Shows and changes a running urtrsd, and the clients of this host.\n"
       "Usage: urtrs [OPTIONS] [session|path|device|export] COMMAND [ARGUMENT]...\n"
+      "       urtrs [OPTIONS] client [session|path|device] COMMAND [ARGUMENT]...\n"
       "\nPositionals:\n";
   for (const Form& form : forms()) entry(text, form);
   text += "\nOptions:\n";
@@ -199,7 +264,7 @@ std::string help() {
   entry(text, "--no-headers", "without the line of headers");
   entry(text, "--no-tree", "without the lines below each row");
   entry(text, "--no-totals", "without the line of totals");
-  entry(text, "--socket=FILE", "of the daemon to ask; default: the only one that runs");
+  entry(text, "--socket=FILE", "of the daemon or client to ask; default: those that run");
   entry(text, "--interval=SECONDS", "of top; default: 1");
   entry(text, "--count=N", "leave after N, of top and monitor; default: Ctrl-C");
   text +=
@@ -211,6 +276,7 @@ std::string help() {
       "  urtrs path disconnect web1 ip:10.0.1.7@ip:10.0.1.1\n"
       "  urtrs device list --json | jq -r '.devices[].mapping_path'\n"
       "  urtrs top --interval=5\n"
+      "  urtrs client path add web1 ip:10.0.1.7@ip:10.0.1.1\n"
       "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 no daemon can be asked, 4 no answer in time, 128 and "
       "the\n"
       "number of a signal that ended it while it waited.\n";

@@ -5,6 +5,7 @@
 
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
+#include "tools/urtrs/client_views.hpp"
 #include "tools/urtrs/views.hpp"
 
 namespace rtrs::admin {
@@ -36,6 +37,7 @@ std::vector<std::string> column(const Table& table, const char* field) {
 LiveNames::LiveNames(const std::vector<std::string>& words) {
   constexpr std::string_view kOption = "--socket";
   for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i == 0 && words[i] == "client") client_ = true;
     if (words[i] == kOption && i + 1 < words.size()) socket_ = words[i + 1];
     if (words[i].rfind(std::string(kOption) + "=", 0) == 0) socket_ = words[i].substr(kOption.size() + 1);
   }
@@ -43,6 +45,7 @@ LiveNames::LiveNames(const std::vector<std::string>& words) {
 
 const json& LiveNames::shown() {
   if (shown_) return *shown_;
+  if (client_) return shown_.emplace(of_clients());
   shown_ = json{{"sessions", json::array()}, {"devices", json::array()}, {"exports", json::array()}};
   if (socket_.empty()) {
     const auto only = rpc::only_socket("urtrsd");
@@ -56,11 +59,25 @@ const json& LiveNames::shown() {
   return *shown_;
 }
 
+// Of all clients, or of the one that is named.
+json LiveNames::of_clients() const {
+  json all{{"sessions", json::array()}, {"devices", json::array()}, {"exports", json::array()}};
+  for (const std::string& socket : socket_.empty() ? rpc::live_sockets("client") : std::vector{socket_}) {
+    auto client = rpc::Client::connect(socket);
+    if (!client) continue;
+    const auto answer = client->call("client.show", json::object(), kPatience);
+    if (!answer || !answer->is_object()) continue;
+    for (const char* key : {"sessions", "devices"})
+      for (const json& one : answer->value(key, json::array())) all[key].push_back(one);
+  }
+  return all;
+}
+
 std::vector<std::string> LiveNames::sessions() {
   return column(admin::sessions(shown()), "sessname");
 }
 std::vector<std::string> LiveNames::paths(const std::string& session) {
-  return column(admin::paths(shown(), session), "pathname");
+  return column(client_ ? client_paths(shown(), session) : admin::paths(shown(), session), "pathname");
 }
 std::vector<std::string> LiveNames::devices(const std::string& session) {
   return column(admin::devices(shown(), session), "mapping_path");
@@ -69,7 +86,7 @@ std::vector<std::string> LiveNames::exports() {
   return column(admin::exports(shown()), "name");
 }
 std::vector<std::string> LiveNames::sockets() {
-  return rpc::live_sockets("urtrsd");
+  return rpc::live_sockets(client_ ? "client" : "urtrsd");
 }
 
 }  // namespace rtrs::admin

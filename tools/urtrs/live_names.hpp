@@ -21,7 +21,9 @@ class LiveNames : public Names {
 
  private:
   const nlohmann::json& shown();
+  nlohmann::json of_clients() const;
   std::string socket_;
+  bool client_ = false;  // names of clients, not of a server
   std::optional<nlohmann::json> shown_;
 };
 

@@ -11,6 +11,7 @@
 #include "tools/lib/rpc/socket_path.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs/arguments.hpp"
+#include "tools/urtrs/clients.hpp"
 #include "tools/urtrs/doctor_host.hpp"
 #include "tools/urtrs/live_names.hpp"
 #include "tools/urtrs/output.hpp"
@@ -218,6 +219,7 @@ int run(const Command& command) {
       std::puts(text.c_str());
     return done;
   }
+  if (is_client(command.noun)) return run_client(command);
   if (command.verb == "daemons") return list_daemons(options);
   if (command.verb == "doctor") return doctor(options);
   if (command.noun == "reason")

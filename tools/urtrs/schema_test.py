@@ -16,7 +16,13 @@ PARTS = {"session list": "sessions", "session show": "session_show", "session di
          "path show": "path_show", "path disconnect": "done", "device list": "devices", "device show": "device_show",
          "device close": "closed", "export list": "exports", "export add": "done", "export remove": "done", "reload": "reload",
          "stats": "stats", "reset": "done", "top": "top", "monitor": "event", "trace": "traced", "log": "done",
-         "reason list": "reasons", "reason show": "reason_show", "debug dump": "debug_dump", "daemons": "daemons", "doctor": "doctor", "version": "version"}
+         "reason list": "reasons", "reason show": "reason_show", "debug dump": "debug_dump", "daemons": "daemons", "doctor": "doctor", "version": "version",
+         "client session list": "client_sessions", "client session show": "client_session_show", "client session policy": "done",
+         "client session recover": "recovered", "client path list": "client_paths", "client path show": "client_path_show",
+         "client path add": "added", "client path remove": "done", "client path delete": "done", "client path disconnect": "done",
+         "client path reconnect": "done", "client device list": "client_devices", "client device show": "client_device_show",
+         "client device map": "mapped", "client device unmap": "done", "client device remap": "done", "client stats": "client_stats",
+         "client reset": "done", "client top": "client_top", "client monitor": "event", "client debug dump": "client_debug_dump"}
 
 
 def fits(text, part):
@@ -36,7 +42,7 @@ def commands():
     """Those that --help lists, without their arguments."""
     text = subprocess.run([URTRS, "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
     lines = re.findall(r"^  (\S.*?)(?:  |$)", text.partition("Positionals:\n")[2].partition("\n\n")[0], re.MULTILINE)
-    return [re.match(r"[a-z]+( [a-z]+)?(?= |$)", re.sub(r" start.*", "", line))[0] for line in lines]
+    return [re.match(r"[a-z]+( [a-z]+){0,2}(?= |$)", re.sub(r" start.*", "", line))[0] for line in lines]
 
 
 @pytest.fixture(name="client")

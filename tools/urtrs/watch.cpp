@@ -19,16 +19,11 @@ namespace rtrs::admin {
 
 using nlohmann::json;
 
-namespace {
-
-// Waits, but for a signal.
 void rest(double seconds) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   while (interrupted() == 0 && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
-
-}  // namespace
 
 int top(rpc::Client& client, const Options& options) {
   const bool screen = ::isatty(STDOUT_FILENO) == 1 && options.format == Format::table;
@@ -55,10 +50,16 @@ int top(rpc::Client& client, const Options& options) {
 std::vector<Field> event_fields() {
   return {{"serial", "Serial", "number of the event; a gap is one that was missed", Field::Kind::number},
           {"unix_ms", "Time", "milliseconds since 1970", Field::Kind::number},
-          {"what", "Event", "path, link_up, link_down, session_ended or connect_refused"},
+          {"what", "Event", "path, link_up, link_down, session_ended, connect_refused or device"},
           {"session", "Session", "name of the session"},
           {"path", "Path", "index of the path", Field::Kind::number},
           {"peer", "Peer", "both ends, the client first"},
+          {"pathname", "Path", "SRC@DST", Field::Kind::text, false},
+          {"device", "Device", "that was opened, resized or lost", Field::Kind::text, false},
+          {"size_bytes", "Size", "of the device", Field::Kind::bytes, false},
+          {"size_before", "Before", "its size before, where that changed", Field::Kind::bytes, false},
+          {"attempt", "Attempt", "of a client, since the path was connected", Field::Kind::number, false},
+          {"next_s", "Next", "seconds until the next attempt", Field::Kind::number, false},
           {"state", "State", "of the path"},
           {"reason", "Reason", "why"},
           {"errno", "Errno", "of Linux", Field::Kind::number}};

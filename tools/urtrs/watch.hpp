@@ -14,6 +14,8 @@ namespace rtrs::admin {
 int top(rpc::Client& client, const Options& options);
 int monitor(rpc::Client& client, const Options& options);
 int list_daemons(const Options& options);
+// Waits, but not once a signal asks this process to end.
+void rest(double seconds);
 
 // The columns of events and of daemons.
 std::vector<Field> event_fields();

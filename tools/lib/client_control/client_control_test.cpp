@@ -1,0 +1,209 @@
+#include "tools/lib/client_control/client_control.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace rtrs::control {
+namespace {
+
+using nlohmann::json;
+
+// A client of two paths, the first of which is up, and what was asked of it.
+class FakeClient : public ControlledClient {
+ public:
+  FakeClient() {
+    shown.session = "web1";
+    shown.link_up = true;
+    ClientPathModel up{0, {}, {"10.0.0.1", "10.0.0.2", 1234}, "10.0.0.1:40112 > 10.0.0.2:1234", {"rxe0", 1}};
+    up.status.state = PathState::connected;
+    up.status.heartbeat_latency = microseconds(41);
+    up.status.inflight = 3;
+    ClientPathModel down{1, {}, {"", "10.0.1.2", 1234}, "", {}};
+    down.status.state = PathState::waiting;
+    down.status.reason = Reason::connect_refused;
+    down.status.attempt = 3;
+    down.status.retry_at = seconds(104) + milliseconds(200);
+    ClientPathModel gone{2, {}, {"", "10.0.2.2", 1234}, "", {}};
+    shown.paths = {up, down, gone};
+    shown.devices = {{"disk0", wire::rnbd::AccessMode::read_write, "open", 1U << 20, 7, 1, true, 0}};
+  }
+  ClientModel model() const override { return shown; }
+  Nanos now() const override { return seconds(100); }
+  Nanos started() const override { return seconds(90); }
+  std::string fabric_name() const override { return "tcp"; }
+  std::uint16_t default_port() const override { return 1234; }
+  int add_path(const PathAddress& address, const std::string&, unsigned& index) override {
+    added = address;
+    index = 2;
+    return error;
+  }
+  int remove_path(unsigned path) override { return note("remove", path); }
+  int disconnect_path(unsigned path) override { return note("disconnect", path); }
+  int reconnect_path(unsigned path) override { return note("reconnect", path); }
+  unsigned recover() override { return 1; }
+  int set_policy(MultipathPolicy policy) override {
+    shown.policy = policy;
+    return error;
+  }
+  int reset_statistics(unsigned path) override { return note("reset", path); }
+  void map_device(const std::string&, wire::rnbd::AccessMode,
+                  std::function<void(int, const std::string&)>) override {}
+  int unmap_device(const std::string&, bool force) override { return force ? 0 : error; }
+  int remap_device(const std::string&) override { return error; }
+
+  int note(const char* what, unsigned path) {
+    done.emplace_back(what, path);
+    return error;
+  }
+
+  ClientModel shown;
+  PathAddress added;
+  std::vector<std::pair<std::string, unsigned>> done;
+  int error = 0;
+};
+
+class ClientControlTest : public testing::Test {
+ protected:
+  tl::expected<json, rpc::Error> ask(const std::string& method, json params = json::object()) {
+    rpc::Request request;
+    request.method = method;
+    request.params = std::move(params);
+    const auto answer = control.answer(caller, request);
+    return answer ? *answer : tl::expected<json, rpc::Error>(json());
+  }
+  int errno_of(const std::string& method, json params = json::object()) {
+    const auto answer = ask(method, std::move(params));
+    return answer ? 0 : answer.error().error;
+  }
+
+  FakeClient client;
+  std::vector<std::string> log;
+  ClientControl control{client, [this](const std::string& line) { log.push_back(line); }};
+  rpc::Caller caller{0, 0, 1, true};
+};
+
+TEST_F(ClientControlTest, ShowsPathsWithTheNextAttemptAndTheReason) {
+  const json shown = *ask("client.show");
+  EXPECT_EQ(shown["schema_version"], 1);
+  const json& session = shown["sessions"][0];
+  EXPECT_EQ(session["name"], "web1");
+  EXPECT_EQ(session["mp_short"], "MI");
+  ASSERT_EQ(session["paths"].size(), 2U) << "a path that was removed is not shown";
+  EXPECT_EQ(session["paths"][0]["pathname"], "ip:10.0.0.1@ip:10.0.0.2");
+  EXPECT_EQ(session["paths"][0]["rtt_us"], 41.0);
+  const json& down = session["paths"][1];
+  EXPECT_EQ(down["pathname"], "ip:10.0.1.2");
+  EXPECT_EQ(down["attempt"], 3);
+  EXPECT_NEAR(down["next_s"].get<double>(), 4.2, 1e-6);
+  EXPECT_EQ(down["reason"], "connect_refused");
+  EXPECT_FALSE(down["sentence"].get<std::string>().empty());
+  EXPECT_EQ(shown["devices"][0]["mapping_path"], "disk0");
+}
+
+TEST_F(ClientControlTest, APathIsNamedInEachWayThatIsClear) {
+  for (const char* name : {"ip:10.0.1.2", "1", "10.0.1.2"})
+    EXPECT_EQ(errno_of("path.reconnect", {{"path", name}}), 0);
+  for (const char* name : {"ip:10.0.0.1@ip:10.0.0.2", "ip:10.0.0.1", "rxe0", "0"})
+    EXPECT_EQ(errno_of("path.disconnect", {{"path", name}}), 0) << name;
+  ASSERT_EQ(client.done.size(), 7U);
+  EXPECT_EQ(client.done[0], (std::pair<std::string, unsigned>("reconnect", 1)));
+  EXPECT_EQ(client.done[3], (std::pair<std::string, unsigned>("disconnect", 0)));
+  EXPECT_EQ(errno_of("path.remove", {{"path", "2"}}), ENOENT) << "it was removed before";
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}, {"session", "web2"}}), ENOENT);
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}, {"session", "web1"}}), 0);
+}
+
+TEST_F(ClientControlTest, ANameThatMeansTwoPathsIsRefused) {
+  client.shown.paths[1].device = {"rxe0", 1};
+  EXPECT_EQ(errno_of("path.remove", {{"path", "rxe0"}}), EINVAL);
+  EXPECT_TRUE(client.done.empty());
+}
+
+TEST_F(ClientControlTest, APathIsAddedOnce) {
+  const auto added = ask("path.add", {{"path", "ip:10.0.2.1@ip:10.0.2.2"}, {"port", "4321"}});
+  ASSERT_TRUE(added);
+  EXPECT_EQ((*added)["path"], 2);
+  EXPECT_EQ(client.added.source, "10.0.2.1");
+  EXPECT_EQ(client.added.port, 4321);
+  EXPECT_EQ(errno_of("path.add", {{"path", "10.0.0.1@10.0.0.2"}}), EEXIST);
+  EXPECT_EQ(errno_of("path.add", {{"path", "10.0.2.2"}}), 0) << "the one that was there is removed";
+  for (const char* port : {"0", "65536", "-1", "1x", "999999"})
+    EXPECT_EQ(errno_of("path.add", {{"path", "10.0.9.2"}, {"port", port}}), EINVAL) << port;
+  EXPECT_EQ(errno_of("path.add", {{"path", "ip:10.0.0.1@"}}), EINVAL);
+  client.error = ENOSPC;
+  EXPECT_EQ(errno_of("path.add", {{"path", "10.0.9.2"}}), ENOSPC);
+}
+
+TEST_F(ClientControlTest, PoliciesAreThoseOfLinux) {
+  for (const auto& [text, policy] : std::initializer_list<std::pair<const char*, MultipathPolicy>>{
+           {"0", MultipathPolicy::round_robin},
+           {"MI", MultipathPolicy::min_inflight},
+           {"Min-Latency", MultipathPolicy::min_latency}}) {
+    EXPECT_EQ(errno_of("session.policy", {{"policy", text}}), 0) << text;
+    EXPECT_EQ(client.shown.policy, policy) << text;
+  }
+  for (const char* text : {"", "3", "min", "rr "})
+    EXPECT_EQ(errno_of("session.policy", {{"policy", text}}), EINVAL);
+}
+
+TEST_F(ClientControlTest, WhoMayOnlyLookChangesNothing) {
+  caller.may_change = false;
+  for (const char* method : {"path.add", "path.remove", "path.disconnect", "path.reconnect", "session.policy",
+                             "session.recover", "device.map", "device.unmap", "device.remap", "stats.reset"})
+    EXPECT_EQ(errno_of(method, {{"path", "0"}}), EPERM) << method;
+  for (const char* method : {"client.show", "device.list", "stats", "debug.dump"})
+    EXPECT_EQ(errno_of(method), 0) << method;
+  EXPECT_TRUE(client.done.empty());
+  EXPECT_TRUE(log.empty());
+}
+
+TEST_F(ClientControlTest, AChangeIsALineThatCannotForgeOthers) {
+  ask("path.remove", {{"path", "x\nroot: done\x1b[2J"}});
+  ASSERT_EQ(log.size(), 1U);
+  EXPECT_EQ(log[0].find('\n'), std::string::npos);
+  EXPECT_EQ(log[0].find('\x1b'), std::string::npos);
+}
+
+TEST_F(ClientControlTest, StrangeParametersAreRefused) {
+  EXPECT_EQ(errno_of("path.remove", {{"pth", "0"}}), EINVAL);
+  EXPECT_EQ(errno_of("path.remove", {{"path", 0}}), EINVAL);
+  EXPECT_EQ(errno_of("path.remove", {{"path", std::string("0\0x", 3)}}), EINVAL);
+  EXPECT_EQ(errno_of("path.remove"), EINVAL);
+  EXPECT_EQ(ask("path.remov").error().hint, "did you mean \"path.remove\"?");
+}
+
+TEST_F(ClientControlTest, ADeviceInUseIsUnmappedByForceOnly) {
+  client.error = EBUSY;
+  EXPECT_EQ(errno_of("device.unmap", {{"device", "disk0"}}), EBUSY);
+  EXPECT_EQ(errno_of("device.unmap", {{"device", "disk0"}, {"force", "true"}}), 0);
+}
+
+TEST_F(ClientControlTest, StatisticsOfAllPathsOrOfOne) {
+  EXPECT_EQ(errno_of("stats.reset", {{"path", "1"}}), 0);
+  EXPECT_EQ(client.done.size(), 1U);
+  EXPECT_EQ(errno_of("stats.reset"), 0);
+  EXPECT_EQ(client.done.size(), 4U);
+}
+
+TEST_F(ClientControlTest, TheDumpSaysWhatAPathWaitsFor) {
+  client.shown.oldest = OldestRequest{seconds(98), 0, 1};
+  const json session = (*ask("debug.dump"))["sessions"][0];
+  EXPECT_EQ(session["paths"][1]["waits"], "the next attempt in 4.2 s");
+  EXPECT_EQ(session["paths"][0]["waits"], "");
+  EXPECT_EQ(session["oldest_request"]["age_s"], 2.0);
+}
+
+TEST(ClientEvents, AnAttemptHasItsNumberItsReasonAndTheTimeToTheNext) {
+  PathEvent event;
+  event.path = {1, PathState::waiting, Reason::connect_refused, 0, 3, milliseconds(4200)};
+  const json told = event_json(event);
+  EXPECT_EQ(told["what"], "path");
+  EXPECT_EQ(told["attempt"], 3);
+  EXPECT_EQ(told["next_s"], 4.2);
+  EXPECT_EQ(told["reason"], "connect_refused");
+}
+
+}  // namespace
+}  // namespace rtrs::control

@@ -1,0 +1,284 @@
+// What the control socket shows and changes of a Remote.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "backends/asio/path_syntax.hpp"
+#include "core/rnbd/geometry.hpp"
+#include "tools/nbdkit/explain.hpp"
+#include "tools/nbdkit/remote.hpp"
+
+namespace rtrs::nbdkit {
+namespace {
+
+constexpr std::size_t kMostNews = 1024;
+constexpr std::size_t kMostMappings = 16;  // at a time
+
+std::uint64_t bytes_of(const rnbd::Geometry& geometry) {
+  return geometry.nsectors * wire::rnbd::kSectorBytes;
+}
+
+std::string state_of(const Export& one, const BlockClient& client) {
+  return one.state == Export::State::idle ? "idle" : rnbd::to_string(client.state(one.handle));
+}
+
+}  // namespace
+
+// Without it the session works all the same, so only a socket that somebody asked for has to be there.
+std::string Remote::open_control() {
+  if (settings_.control.empty()) return {};
+  auto control = control::ClientControl::open(loop_.context(), settings_.control, settings_.control_group,
+                                              *this, [this](const std::string& line) { lines_(true, line); });
+  if (!control && settings_.control != "auto") return control.error();
+  const Lock lock = session_->lock();
+  if (control)
+    control_ = std::move(*control);
+  else
+    lines_(false, control.error() + "; goes on without one, control=FILE chooses another");
+  return {};
+}
+
+// Under the lock, from any thread.
+void Remote::note_news(const BlockEvent& event) {
+  if (!control_) return;
+  if (news_.size() == kMostNews) {
+    ++missed_news_;
+    return;
+  }
+  News& news = news_.emplace_back();
+  news.event = event;
+  if (const auto* path = std::get_if<PathEvent>(&event)) {
+    if (path->kind == PathEvent::Kind::path && path->path.path < settings_.paths.size()) {
+      const Client& session = session_->session();
+      const unsigned index = path->path.path;
+      news.about = control::pathname_of(
+          {index, {}, session.address(index), session.peer(index), session.device(index)});
+    }
+  } else if (const auto* change = std::get_if<rnbd::DeviceChanged>(&event)) {
+    const Export* const one = exports_.find(change->device);
+    if (one != nullptr) {
+      news.about = one->name;
+      news.size_before = bytes_of(one->geometry);
+    }
+  }
+  if (std::exchange(tells_news_, true)) return;
+  boost::asio::post(loop_.context(), [this] {
+    tell_news();
+    go_on_mapping();
+  });
+}
+
+void Remote::tell_news() {
+  if (!control_) return;
+  std::vector<News> news;
+  std::uint64_t missed = 0;
+  {
+    const Lock lock = session_->lock();
+    tells_news_ = false;
+    news.swap(news_);
+    missed = std::exchange(missed_news_, 0);
+  }
+  for (const News& one : news) {
+    if (const auto* path = std::get_if<PathEvent>(&one.event)) control_->tell(*path, one.about);
+    if (const auto* change = std::get_if<rnbd::DeviceChanged>(&one.event))
+      control_->tell(one.about, *change, one.size_before);
+  }
+  control_->missed(missed);
+}
+
+control::ClientModel Remote::model() const {
+  const Lock lock = session_->lock();
+  const Client& session = session_->session();
+  control::ClientModel model;
+  model.session = settings_.session;
+  model.link_up = session.link_up();
+  model.policy = session.policy();
+  model.max_reconnect_attempts = settings_.protocol.max_reconnect_attempts;
+  model.depth = session.depth();
+  model.max_io_size = session.max_io_size();
+  model.queued = session.queued();
+  model.under_way = session_->under_way();
+  model.stats = session.stats();
+  const auto paths = session.paths();
+  for (unsigned index = 0; index < paths.size(); ++index)
+    model.paths.push_back(
+        {index, paths[index], session.address(index), session.peer(index), session.device(index)});
+  // The plugin itself holds an only device.
+  const bool own = settings_.one_device();
+  for (const Export& one : exports_.all())
+    model.devices.push_back(
+        {one.name, one.mode, state_of(one, session_->client()), bytes_of(one.geometry),
+         one.state == Export::State::idle ? 0U : one.handle,
+         one.users - (one.users != 0 && own && one.name == settings_.devices.front() ? 1U : 0U), one.kept,
+         one.refusal != 0 ? one.refusal : one.error});
+  OldestRequest oldest;
+  if (session.oldest_in_flight(oldest)) model.oldest = oldest;
+  return model;
+}
+
+int Remote::add_path(const PathAddress& address, const std::string& text, unsigned& index) {
+  const Lock lock = session_->lock();
+  // The place that the client takes for it.
+  const auto paths = session_->session().paths();
+  index = 0;
+  while (index < paths.size() && paths[index].state != PathState::absent) ++index;
+  if (index >= kMaxPaths) return ENOSPC;
+  settings_.paths.resize(std::max<std::size_t>(settings_.paths.size(), index + 1U));
+  std::string before = std::exchange(settings_.paths[index], text);
+  status_->on_path_added(index);
+  const Errc added = session_->add_path(address);
+  if (added != Errc::ok) settings_.paths[index] = std::move(before);
+  return to_linux_errno(added);
+}
+
+int Remote::remove_path(unsigned path) {
+  const Lock lock = session_->lock();
+  return to_linux_errno(session_->remove_path(path));
+}
+int Remote::disconnect_path(unsigned path) {
+  const Lock lock = session_->lock();
+  return to_linux_errno(session_->disconnect_path(path));
+}
+int Remote::reconnect_path(unsigned path) {
+  const Lock lock = session_->lock();
+  return to_linux_errno(session_->reconnect_path(path));
+}
+unsigned Remote::recover() {
+  const Lock lock = session_->lock();
+  return session_->recover();
+}
+int Remote::set_policy(MultipathPolicy policy) {
+  const Lock lock = session_->lock();
+  session_->set_policy(policy);
+  return 0;
+}
+int Remote::reset_statistics(unsigned path) {
+  const Lock lock = session_->lock();
+  return to_linux_errno(session_->reset_statistics(path));
+}
+
+std::vector<std::string> Remote::names() {
+  const Lock lock = session_->lock();
+  std::vector<std::string> names;
+  for (const Export& one : exports_.all())
+    if (one.kept) names.push_back(one.name);
+  return names;
+}
+
+// Of a connection that asks for export `name`; null: there is none. Under the lock.
+const std::string* Remote::chosen_device(const std::string& name) const {
+  for (const Export& one : exports_.all())
+    if (one.kept && one.name == name) return &one.name;
+  if (settings_.one_device()) return &settings_.devices.front();
+  return name.empty() || !settings_.devices.empty() ? nullptr : &name;
+}
+
+void Remote::map_device(const std::string& name, wire::rnbd::AccessMode mode,
+                        std::function<void(int, const std::string&)> tell) {
+  if (mappings_.size() == kMostMappings)
+    return tell(EBUSY, "mapping \"" + name + "\": " + std::to_string(kMostMappings) +
+                           " devices are being mapped; try again later");
+  {
+    const Lock lock = session_->lock();
+    if (close_begun_) return tell(ESHUTDOWN, "mapping \"" + name + "\": " + errno_words(ESHUTDOWN));
+    Mapping& one = mappings_.emplace_back();
+    one.device = &exports_.join(name);
+    one.was_kept = std::exchange(one.device->kept, true);
+    one.wish.mode = mode;
+    one.until = asio::steady_now() + settings_.connect_timeout;
+    one.tell = std::move(tell);
+  }
+  go_on_mapping();
+}
+
+// Whether it is over. Under the lock.
+bool Remote::is_mapped(Lock&, Mapping& one, int& error) {
+  for (;;) {
+    switch (exports_.next(*one.device, one.wish)) {
+      case Exports::Step::serve:
+        return true;
+      case Exports::Step::fail:
+        error = one.device->error;
+        return true;
+      case Exports::Step::unmap:
+        exports_.ends(*one.device);
+        session_->unmap(one.device->handle);
+        break;
+      case Exports::Step::map:
+        if (const boost::system::error_code failed =
+                map(*one.device, Exports::mode_for(*one.device, one.wish))) {
+          error = failed.value();
+          return true;
+        }
+        one.wish.opening = one.device->openings;
+        break;
+      case Exports::Step::wait:
+        error = session_->hopeless() ? ENOTCONN : asio::steady_now() >= one.until ? ETIMEDOUT : 0;
+        return error != 0;
+    }
+  }
+}
+
+void Remote::go_on_mapping() {
+  if (mappings_.empty() || !session_) return;
+  struct Over {
+    Mapping mapping;
+    int error;
+    std::string why;
+  };
+  std::vector<Over> over;
+  {
+    Lock lock = session_->lock();
+    for (auto one = mappings_.begin(); one != mappings_.end();) {
+      int error = 0;
+      if (!is_mapped(lock, *one, error)) {
+        ++one;
+        continue;
+      }
+      std::string why;
+      if (error != 0)
+        why = "mapping \"" + one->device->name + "\": " + errno_words(static_cast<std::uint16_t>(error));
+      end_mapping(*one, error);
+      over.push_back({std::move(*one), error, std::move(why)});
+      one = mappings_.erase(one);
+    }
+  }
+  for (const Over& one : over) one.mapping.tell(one.error, one.why);
+}
+
+// Stays open without users where it was opened. Under the lock.
+void Remote::end_mapping(Mapping& one, int error) {
+  if (error != 0) one.device->kept = one.was_kept;
+  leave(*one.device);
+}
+
+int Remote::unmap_device(const std::string& name, bool force) {
+  const Lock lock = session_->lock();
+  const auto& all = exports_.all();
+  const auto found = std::ranges::find(all, name, &Export::name);
+  if (found == all.end() || found->state == Export::State::idle) return ENOENT;
+  Export& one = exports_.keep(name);
+  const unsigned own = settings_.one_device() && name == settings_.devices.front() ? 1 : 0;
+  if (one.users > own && !force) return EBUSY;
+  // Those of device= stay known: a connection that asks for one opens it again.
+  one.kept = std::ranges::find(settings_.devices, name) != settings_.devices.end();
+  if (one.state == Export::State::closing) return EALREADY;
+  exports_.ends(one);
+  session_->unmap(one.handle);
+  return 0;
+}
+
+int Remote::remap_device(const std::string& name) {
+  const Lock lock = session_->lock();
+  const auto& all = exports_.all();
+  const auto found = std::ranges::find(all, name, &Export::name);
+  if (found == all.end() || found->state == Export::State::idle) return ENOENT;
+  if (found->state == Export::State::open &&
+      session_->client().state(found->handle) == rnbd::DeviceState::open)
+    return EALREADY;
+  session_->remap(found->handle);
+  return 0;
+}
+
+}  // namespace rtrs::nbdkit

@@ -1,0 +1,149 @@
+"""urtrs client: what it shows and changes of clients that run, as JSON that fits the schema."""
+import json
+import os
+import subprocess
+
+import pytest
+from programs import BOUND, PLUGIN, ROOT, program, until
+
+jsonschema = pytest.importorskip("jsonschema")
+
+URTRS = program("urtrs")
+SCHEMA = json.loads((ROOT / "docs/schema/urtrs.json").read_text())
+
+
+def urtrs(*arguments, code=0):
+    done = subprocess.run([URTRS, *map(str, arguments)], capture_output=True, text=True, timeout=BOUND, check=False)
+    assert done.returncode == code, (arguments, done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+def client(words, part, code=0):
+    answer = json.loads(urtrs("client", *words.split(), "--json", code=code))
+    jsonschema.Draft202012Validator({**SCHEMA, "$ref": f"#/$defs/{part}"}).validate(answer)
+    return answer
+
+
+def paths():
+    return [path["state"] for path in client("path list web1", "client_paths")["paths"]]
+
+
+@pytest.fixture(name="server")
+def _server(urtrsd, tmp_path, monkeypatch):
+    if not PLUGIN.exists():
+        pytest.skip("without the nbdkit plugin")
+    monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))
+    return urtrsd("--export=disk0=mem:1M", "--export=disk1=mem:1M")
+
+
+@pytest.fixture(name="start")
+def _start(server, tmp_path, ends):
+    def start(name):
+        process = subprocess.Popen(["nbdkit", "-f", "-U", tmp_path / name, PLUGIN, f"path=127.0.0.1:{server.port}", f"session={name}",
+                                    f"port={server.port}", "reconnect_max=1s"], stdin=subprocess.DEVNULL)
+        ends.callback(process.wait, BOUND)
+        ends.callback(process.terminate)
+        until(f"{name} is connected", lambda: any(one["sessname"] == name and one["state"] == "connected" for one in sessions()))
+    return start
+
+
+def sessions():
+    done = subprocess.run([URTRS, "client", "session", "list", "--json"], capture_output=True, text=True, timeout=BOUND, check=False)
+    return json.loads(done.stdout).get("sessions", [])
+
+
+@pytest.fixture(name="web1")
+def _web1(start):
+    start("web1")
+
+
+def test_without_a_client(tmp_path, monkeypatch):
+    monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path))
+    assert "no client has a control socket" in urtrs("client", "session", "list", code=3)
+    assert client("path list", "error", code=3)["error"]["code"] == "no_daemon"
+    assert "cannot reach" in urtrs("client", "stats", "--socket=/nonexistent", code=3)
+
+
+def test_sessions_and_paths_as_a_tree(web1):
+    tree = urtrs("client", "session", "list").splitlines()
+    assert tree[0].split() == ["Session", "name", "State", "PS", "MP", "TX", "RX", "Reconnects"]
+    assert tree[1].split()[:4] == ["web1", "connected", "U", "MI"]
+    assert tree[2].startswith("`- tcp 1 ip:127.0.0.1@ip:127.0.0.1  connected"), tree
+    assert client("session show web1", "client_session_show")["path_uu"] == "U"
+    assert client("path show web1 0", "client_path_show")["pathname"] == "ip:127.0.0.1@ip:127.0.0.1"
+    assert "did you mean \"web1\"" in urtrs("client", "path", "list", "web2", code=1)
+
+
+def test_paths_come_and_go(web1):
+    client("path add web1 127.0.0.2@127.0.0.1", "added")
+    until("both are up", lambda: paths() == ["connected", "connected"])
+    client("path disconnect web1 ip:127.0.0.2@ip:127.0.0.1", "done")
+    until("one is closed", lambda: paths() == ["connected", "closed"])
+    assert "U_" in urtrs("client", "session", "list")
+    client("path reconnect web1 1", "done")
+    until("both are up", lambda: paths() == ["connected", "connected"])
+    client("path delete web1 1", "done")
+    until("one is gone", lambda: paths() == ["connected"])
+    assert "already" in urtrs("client", "path", "add", "web1", "127.0.0.1", code=1)
+
+
+def test_a_dead_path_says_when_it_is_tried_again(web1, server):
+    server.end(9)
+    line = until("it waits", lambda: next((one for one in urtrs("client", "session", "list").splitlines() if "next in" in one), None))
+    assert "waiting  attempt" in line and "of inf, next in" in line and "refused" in line
+    server.start().ready()
+    client("session recover web1", "recovered")
+    until("it is back", lambda: paths() == ["connected"])
+
+
+def test_policy_statistics_and_the_dump(web1):
+    client("session policy web1 ml", "done")
+    assert client("session show web1", "client_session_show")["policy"] == "min-latency"
+    assert "no policy" in urtrs("client", "session", "policy", "web1", "best", code=1)
+    assert any(one["name"] == "failovers" for one in client("stats", "client_stats")["stats"])
+    client("reset web1", "done")
+    client("top --count=1 --interval=0.1", "client_top")
+    assert client("debug dump", "client_debug_dump")["sessions"][0]["session"] == "web1"
+    assert "session web1: 0 requests under way" in urtrs("client", "debug", "dump")
+
+
+def test_devices(web1):
+    client("device map disk1 web1 ro", "mapped")
+    assert client("device show disk1", "client_device_show")["access_mode"] == "ro"
+    assert client("device list", "client_devices")["devices"][0]["state"] == "open"
+    client("device remap disk1", "error", code=1)
+    client("device unmap disk1", "done")
+    until("it is gone", lambda: client("device list", "client_devices")["devices"] == [])
+    assert "no client has a device" in urtrs("client", "device", "unmap", "disk1", code=1)
+    assert "No such" in urtrs("client", "device", "map", "nothing", "web1", code=1)
+
+
+def test_events(web1):
+    watch = subprocess.Popen([URTRS, "client", "monitor", "--json", "--count=3"], stdout=subprocess.PIPE, text=True)
+
+    def cut():
+        """Once it watches."""
+        subprocess.run([URTRS, "client", "path", "reconnect", "web1", "0"], capture_output=True, check=False, timeout=BOUND)
+        return watch.poll() is not None
+    until("three events", cut)
+    for line in watch.stdout.read().splitlines():
+        jsonschema.Draft202012Validator({**SCHEMA, "$ref": "#/$defs/event"}).validate(json.loads(line))
+
+
+def test_two_clients_are_one_list(web1, start):
+    start("web2")
+    assert sorted(one["sessname"] for one in client("session list", "client_sessions")["sessions"]) == ["web1", "web2"]
+    assert "say which" in urtrs("client", "monitor", code=2)
+    client("session policy web2 rr", "done")
+    assert [client(f"session show {name}", "client_session_show")["mp_short"] for name in ("web1", "web2")] == ["MI", "RR"]
+
+
+def test_completion_offers_live_names(web1):
+    def offered(*words):
+        return urtrs("complete", *words).split()
+    assert "client" in offered("")
+    assert offered("client", "se") == ["session"]
+    assert offered("client", "path", "disconnect", "") == ["web1"]
+    assert offered("client", "path", "disconnect", "web1", "") == ["ip:127.0.0.1@ip:127.0.0.1"]
+    assert offered("client", "session", "policy", "web1", "min-l") == ["min-latency"]
+    assert os.environ["URTRS_RUNTIME_DIR"] in offered("client", "stats", "--socket=")[0]

@@ -1,0 +1,271 @@
+#include "tools/urtrs/clients.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+#include "tools/lib/rpc/client.hpp"
+#include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/text/nearest_word.hpp"
+#include "tools/urtrs/client_views.hpp"
+#include "tools/urtrs/output.hpp"
+#include "tools/urtrs/views.hpp"
+#include "tools/urtrs/watch.hpp"
+
+namespace rtrs::admin {
+
+using nlohmann::json;
+
+namespace {
+
+// One that does not answer must not hold up the others for long.
+constexpr std::chrono::seconds kPatience{3};
+
+struct One {
+  rpc::Client client;
+  json shown;
+  std::string session;
+};
+using All = std::vector<One>;
+
+// Those that answer; an error where none does.
+tl::expected<All, rpc::Error> clients(const Options& options) {
+  const std::vector<std::string> sockets =
+      options.socket.empty() ? rpc::live_sockets("client") : std::vector<std::string>{options.socket};
+  rpc::Error error{rpc::Code::failed,
+                   fmt::format("no client has a control socket in {}", rpc::runtime_folder()),
+                   "start nbdkit urtrs, or name its socket with --socket", ENOENT};
+  All all;
+  for (const std::string& socket : sockets) {
+    auto client = rpc::Client::connect(socket);
+    if (!client) {
+      error = client.error();
+      continue;
+    }
+    auto shown = client->call("client.show", json::object(), kPatience);
+    if (!shown) {
+      error = shown.error();
+      continue;
+    }
+    expected_answer(*shown).at("sessions");
+    for (json& session : (*shown)["sessions"]) {
+      session["stats"] = shown->value("stats", json::object());
+      for (json& path : session["paths"]) path["peer"] = path.value("pathname", "");
+    }
+    const json& sessions = shown->at("sessions");
+    const std::string name = sessions.empty() ? "" : sessions.at(0).value("name", "");
+    all.push_back({std::move(*client), std::move(*shown), name});
+  }
+  if (all.empty()) return tl::unexpected(std::move(error));
+  return all;
+}
+
+json merged(const All& all) {
+  json shown{{"sessions", json::array()}, {"devices", json::array()}};
+  for (const One& one : all)
+    for (const char* key : {"sessions", "devices"})
+      for (const json& item : one.shown.value(key, json::array())) shown[key].push_back(item);
+  return shown;
+}
+
+rpc::Error no_session(const All& all, const std::string& session) {
+  std::vector<std::string> names;
+  for (const One& one : all) names.push_back(one.session);
+  const std::string near = tools::nearest_word(session, names);
+  return {
+      rpc::Code::no_such_thing, fmt::format("there is no client session \"{}\"", session),
+      near.empty() ? "\"urtrs client session list\" shows all" : fmt::format("did you mean \"{}\"?", near),
+      ENOENT};
+}
+
+// The client of this session. Two may have one name, at different servers.
+tl::expected<One*, rpc::Error> of_session(All& all, const std::string& session) {
+  One* found = nullptr;
+  for (One& one : all) {
+    if (one.session != session) continue;
+    if (found != nullptr)
+      return tl::unexpected(rpc::Error{rpc::Code::failed,
+                                       fmt::format("two clients have a session \"{}\"", session),
+                                       "say which with --socket", EINVAL});
+    found = &one;
+  }
+  if (found == nullptr) return tl::unexpected(no_session(all, session));
+  return found;
+}
+
+tl::expected<One*, rpc::Error> of_device(All& all, const std::string& device, const std::string& session) {
+  One* found = nullptr;
+  for (One& one : all) {
+    if (!session.empty() && one.session != session) continue;
+    for (const json& item : one.shown.value("devices", json::array())) {
+      if (item.value("mapping_path", "") != device || item.value("state", "") == "idle") continue;
+      if (found != nullptr)
+        return tl::unexpected(rpc::Error{rpc::Code::failed,
+                                         fmt::format("two sessions have a device \"{}\"", device),
+                                         "say which with --socket", EINVAL});
+      found = &one;
+    }
+  }
+  if (found == nullptr)
+    return tl::unexpected(rpc::Error{rpc::Code::no_such_thing,
+                                     fmt::format("no client has a device \"{}\" mapped", device),
+                                     "\"urtrs client device list\" shows all", ENOENT});
+  return found;
+}
+
+int print_one(const Table& table, const char* field, const std::string& value, const Options& options,
+              const char* kind) {
+  const std::string text = show(table, field, value, options);
+  if (text.empty())
+    return fail(rpc::Error{rpc::Code::no_such_thing, fmt::format("there is no {} \"{}\"", kind, value),
+                           fmt::format("\"urtrs client {} list\" shows all", kind), ENOENT},
+                options.format == Format::json);
+  std::fputs(text.c_str(), stdout);
+  return done;
+}
+
+int show_path(const Table& table, const std::string& which, const Options& options) {
+  for (const Row& row : table.rows) {
+    const json& path = row.values;
+    bool same = which == std::to_string(number(path, "path"));
+    for (const char* key : {"src_addr", "dst_addr", "hca_name"}) same = same || path.value(key, "") == which;
+    if (same) return print_one(table, "pathname", path.value("pathname", ""), options, "path");
+  }
+  return print_one(table, "pathname", which, options, "path");
+}
+
+int look(const Command& command, All& all) {
+  const Options& options = command.options;
+  const json shown = merged(all);
+  const std::string first = command.arguments.empty() ? "" : command.arguments[0];
+  const bool one = command.verb == "show";
+  if (command.noun == "client" && command.verb == "stats") return print(client_statistics(shown), options);
+  if (command.noun == "client session")
+    return one ? print_one(client_sessions(shown), "sessname", first, options, "session")
+               : print(client_sessions(shown), options);
+  if (command.noun == "client device" && one)
+    return print_one(client_devices(shown, {}), "mapping_path", first, options, "device");
+  if (!first.empty())
+    if (const auto found = of_session(all, first); !found)
+      return fail(found.error(), options.format == Format::json);
+  if (command.noun == "client device") return print(client_devices(shown, first), options);
+  const Table table = client_paths(shown, first);
+  return one ? show_path(table, command.arguments[1], options) : print(table, options);
+}
+
+int call(One& one, const std::string& method, const json& parameters, const Options& options) {
+  const auto answer = one.client.call(method, parameters);
+  if (!answer) return fail(answer.error(), options.format == Format::json);
+  expected_answer(*answer);
+  if (options.format == Format::json) print(*answer);
+  return done;
+}
+
+// The parameters of a method by the arguments of the command, the session first.
+int change(const Command& command, All& all, const char* method, const std::vector<const char*>& names) {
+  const bool as_json = command.options.format == Format::json;
+  json parameters = json::object();
+  for (std::size_t i = 0; i < command.arguments.size(); ++i) parameters[names[i]] = command.arguments[i];
+  if (!command.arguments.empty()) {
+    const auto one = of_session(all, command.arguments[0]);
+    return one ? call(**one, method, parameters, command.options) : fail(one.error(), as_json);
+  }
+  if (all.size() == 1) return call(all.front(), method, parameters, command.options);
+  return fail(Mistake{fmt::format("{} client sessions run; say which", all.size()), "", false}, as_json);
+}
+
+int change_device(const Command& command, All& all) {
+  const bool as_json = command.options.format == Format::json;
+  const auto& words = command.arguments;
+  json parameters{{"device", words[0]}};
+  if (command.verb == "map") {
+    if (words.size() == 3) parameters["access_mode"] = words[2];
+    const auto one = of_session(all, words[1]);
+    return one ? call(**one, "device.map", parameters, command.options) : fail(one.error(), as_json);
+  }
+  std::string session;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (command.verb == "unmap" && i + 1 == words.size() && words[i] == "force")
+      parameters["force"] = "true";
+    else if (i == 1)
+      session = words[i];
+    else
+      return fail(Mistake{fmt::format("\"{}\" is no argument of unmap; the last may be \"force\"", words[i]),
+                          "", false},
+                  as_json);
+  }
+  const auto one = of_device(all, words[0], session);
+  return one ? call(**one, "device." + command.verb, parameters, command.options)
+             : fail(one.error(), as_json);
+}
+
+int dump(const Command& command, All& all) {
+  const bool as_json = command.options.format == Format::json;
+  if (command.arguments[0] != "dump")
+    return fail(Mistake{fmt::format("there is no \"urtrs client debug {}\"", command.arguments[0]),
+                        "it is dump", false},
+                as_json);
+  json sessions = json::array();
+  for (One& one : all) {
+    auto answer = one.client.call("debug.dump", json::object());
+    if (!answer) return fail(answer.error(), as_json);
+    for (const json& session : expected_answer(*answer).at("sessions")) sessions.push_back(session);
+  }
+  const json everything{{"schema_version", kSchemaVersion}, {"sessions", std::move(sessions)}};
+  if (as_json)
+    print(everything);
+  else
+    std::fputs(client_waits_text(everything).c_str(), stdout);
+  return done;
+}
+
+int top(const Options& options) {
+  const bool screen = ::isatty(STDOUT_FILENO) == 1 && options.format == Format::table;
+  auto before = clients(options);
+  auto at = std::chrono::steady_clock::now();
+  for (unsigned shown = 0; before && (options.count == 0 || shown < options.count); ++shown) {
+    rest(options.interval);
+    if (interrupted() != 0) return done;
+    auto now = clients(options);
+    const auto then = std::exchange(at, std::chrono::steady_clock::now());
+    if (!now) return interrupted() != 0 ? done : fail(now.error(), options.format == Format::json);
+    // From the top left, and what was below is cleared.
+    if (screen) std::fputs("\x1b[H\x1b[J", stdout);
+    const double seconds = std::chrono::duration<double>(at - then).count();
+    if (const int code = print(client_rates(merged(*before), merged(*now), seconds), options)) return code;
+    std::fflush(stdout);
+    before = std::move(now);
+  }
+  return before ? done : say_no_daemon(before.error(), options.format == Format::json);
+}
+
+}  // namespace
+
+int run_client(const Command& command) {
+  const bool as_json = command.options.format == Format::json;
+  if (command.verb == "top") return top(command.options);
+  auto all = clients(command.options);
+  if (!all) return say_no_daemon(all.error(), as_json);
+  const auto& words = command.arguments;
+  if (command.verb == "monitor") {
+    if (words.empty() && all->size() > 1)
+      return fail(Mistake{fmt::format("{} client sessions run; say which", all->size()), "", false}, as_json);
+    const auto one =
+        words.empty() ? tl::expected<One*, rpc::Error>(&all->front()) : of_session(*all, words[0]);
+    return one ? monitor((*one)->client, command.options) : fail(one.error(), as_json);
+  }
+  if (command.verb == "debug") return dump(command, *all);
+  if (command.verb == "reset") return change(command, *all, "stats.reset", {"session", "path"});
+  if (command.verb == "list" || command.verb == "show" || command.verb == "stats") return look(command, *all);
+  if (command.noun == "client device") return change_device(command, *all);
+  if (command.verb == "policy") return change(command, *all, "session.policy", {"session", "policy"});
+  if (command.verb == "recover") return change(command, *all, "session.recover", {"session"});
+  const std::string verb = command.verb == "delete" ? "remove" : command.verb;
+  return change(command, *all, ("path." + verb).c_str(), {"session", "path", "port"});
+}
+
+}  // namespace rtrs::admin
