@@ -28,7 +28,7 @@ sys.path.insert(0, str(HERE.parents[1] / "lib/testing"))
 from programs import BUILD, CAPTURES, ROOT, TRACES, Urtrsd, free_port  # noqa: E402
 
 FILES = sorted(HERE.glob("*.mistakes"))
-BOUND = 50  # seconds for one mistake; the longest waits 30 s for a daemon that does not answer
+BOUND = 40  # seconds for one mistake; the longest waits 30 s for a daemon that does not answer
 CODES = {0, 1, 2, 3, 4, 5, 77, 130, 141, 143}
 INTERNALS = re.compile(r"terminate called|what\(\)|std::|basic_string|[Aa]ssert|Aborted|Sanitizer|CLI::|core dumped|"
                        r"Traceback|boost|nlohmann|json\.exception|toml::|libfabric:\d+")
@@ -135,6 +135,14 @@ class Box:
         return self.daemon.end()
 
 
+def is_error(line):
+    try:
+        error = json.loads(line)["error"]
+    except (ValueError, KeyError, TypeError):
+        return False
+    return isinstance(error["code"], str) and bool(error["message"])
+
+
 def judge(mistake, answer):
     """What is wrong with this answer to any mistake."""
     code = int(answer[-1].removeprefix("exit ")) if answer[-1].startswith("exit ") else None
@@ -152,8 +160,7 @@ def judge(mistake, answer):
         if not re.match(r"(TIME \w+ +)?(" + "|".join(map(re.escape, NAMES)) + r"): ", line) and not line.startswith("TIME "):
             wrong.append(f"without the program's name: {line!r}")
     if "--json" in mistake.command and code in (2, 3, 4):
-        objects = [json.loads(line[2:]) for line in answer if line.startswith("> {")]
-        if not any("error" in each for each in objects):
+        if not any(is_error(line[2:]) for line in answer if line.startswith("> ")):
             wrong.append("--json, but no object with \"error\"")
     return wrong
 
@@ -194,17 +201,19 @@ def write(words):
     parts = {file: Mistake.read(file) for file in FILES}
     chosen = [part for file in FILES for part in parts[file]
               if isinstance(part, Mistake) and words in part.command and can_run(part)]
-    for mistake, answer in zip(chosen, answers(chosen)):
+    told = answers(chosen)
+    for mistake, answer in zip(chosen, told):
         mistake.answer = answer
-        for each in judge(mistake, answer):
-            print(f"$ {mistake.command}\n   {each}")
-        if mistake.seconds > 3:
-            print(f"$ {mistake.command}\n   {mistake.seconds:.1f} s")
     for file, found in parts.items():
         text = ""
         for part in found:
             text += "\n".join(["$ " + part.command, *part.answer]) + "\n\n" if isinstance(part, Mistake) else part + "\n"
         file.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    for mistake, answer in zip(chosen, told):
+        for each in judge(mistake, answer):
+            print(f"$ {mistake.command}\n   {each}")
+        if mistake.seconds > 3:
+            print(f"$ {mistake.command}\n   {mistake.seconds:.1f} s")
 
 
 if __name__ == "__main__":
