@@ -5,10 +5,13 @@
 #include <exception>
 
 #include "backends/libfabric/ofi.hpp"
+#include "tools/lib/text/standard_output.hpp"
 #include "tools/urtrs-conform/options.hpp"
 #include "tools/urtrs-conform/session.hpp"
 
-int main(int argc, char** argv) {
+namespace {
+
+int answer(int argc, char** argv) {
   rtrs::ofi::restore_signal_handlers();
   std::signal(SIGPIPE, SIG_IGN);
   const rtrs::conformance::CommandLine line = rtrs::conformance::parse_command_line({argv + 1, argv + argc});
@@ -21,4 +24,11 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "urtrs-conform: {}\n", error.what());
     return rtrs::conformance::kPrecondition;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  rtrs::tools::hold_standard_streams();
+  return rtrs::tools::written("urtrs-conform", answer(argc, argv), rtrs::conformance::kPrecondition);
 }

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "backends/libfabric/ofi.hpp"
+#include "tools/lib/text/standard_output.hpp"
 #include "tools/urtrs-perf/client.hpp"
 #include "tools/urtrs-perf/compare.hpp"
 #include "tools/urtrs-perf/fabric.hpp"
@@ -21,9 +22,7 @@ int run(const rtrs::perf::Options& options) {
   return options.raw ? run_raw_client(options) : run_client(options);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int answer(int argc, char** argv) {
   rtrs::ofi::restore_signal_handlers();
   const rtrs::perf::CommandLine line = rtrs::perf::parse_command_line({argv + 1, argv + argc});
   std::fputs(line.output.c_str(), stdout);
@@ -36,4 +35,11 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "urtrs-perf: {}\n", error.what());
     return rtrs::perf::kFailed;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  rtrs::tools::hold_standard_streams();
+  return rtrs::tools::written("urtrs-perf", answer(argc, argv), rtrs::perf::kFailed);
 }

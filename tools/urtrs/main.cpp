@@ -237,12 +237,7 @@ int run(const Command& command) {
   return look(*client, command);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);
-  catch_signals();
-  const std::vector<std::string> words(argv + 1, argv + argc);
+int answer(const std::vector<std::string>& words) {
   bool as_json = false;
   try {
     if (!words.empty() && words[0] == "complete") return complete_words({words.begin() + 1, words.end()});
@@ -257,4 +252,13 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "urtrs: %s\n", failure.what());
     return failed;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  rtrs::tools::hold_standard_streams();
+  std::signal(SIGPIPE, SIG_IGN);
+  catch_signals();
+  return rtrs::tools::written("urtrs", answer({argv + 1, argv + argc}), failed);
 }
