@@ -6,6 +6,7 @@
 
 #include "backends/libfabric/ofi.hpp"
 #include "tools/lib/text/standard_output.hpp"
+#include "tools/lib/usage/json_error.hpp"
 #include "tools/urtrs-conform/options.hpp"
 #include "tools/urtrs-conform/session.hpp"
 
@@ -17,6 +18,8 @@ int answer(int argc, char** argv) {
   const rtrs::conformance::CommandLine line = rtrs::conformance::parse_command_line({argv + 1, argv + argc});
   std::fputs(line.output.c_str(), stdout);
   std::fputs(line.errors.c_str(), stderr);
+  if (!line.errors.empty() && rtrs::tools::wants_json(argc, argv))
+    std::fputs(rtrs::tools::json_error(line.exit_code, rtrs::tools::without_name(line.errors)).c_str(), stdout);
   if (!line.run) return line.exit_code;
   try {
     return rtrs::conformance::run(*line.run);

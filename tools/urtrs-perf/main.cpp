@@ -5,6 +5,7 @@
 
 #include "backends/libfabric/ofi.hpp"
 #include "tools/lib/text/standard_output.hpp"
+#include "tools/lib/usage/json_error.hpp"
 #include "tools/urtrs-perf/client.hpp"
 #include "tools/urtrs-perf/compare.hpp"
 #include "tools/urtrs-perf/fabric.hpp"
@@ -27,6 +28,8 @@ int answer(int argc, char** argv) {
   const rtrs::perf::CommandLine line = rtrs::perf::parse_command_line({argv + 1, argv + argc});
   std::fputs(line.output.c_str(), stdout);
   std::fputs(line.errors.c_str(), stderr);
+  if (!line.errors.empty() && rtrs::tools::wants_json(argc, argv))
+    std::fputs(rtrs::tools::json_error(line.exit_code, rtrs::tools::without_name(line.errors)).c_str(), stdout);
   if (!line.run) return line.exit_code;
   rtrs::perf::catch_signals();
   try {

@@ -8,6 +8,8 @@
 
 #include "tools/lib/choice_log/isolated_run.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
+#include "tools/lib/text/nearest_word.hpp"
+#include "tools/lib/text/printable.hpp"
 #include "tools/urtrs-sim/report.hpp"
 
 namespace rtrs::tools {
