@@ -19,7 +19,8 @@ int answer(int argc, char** argv) {
   std::fputs(line.output.c_str(), stdout);
   std::fputs(line.errors.c_str(), stderr);
   if (!line.errors.empty() && rtrs::tools::wants_json(argc, argv))
-    std::fputs(rtrs::tools::json_error(line.exit_code, rtrs::tools::without_name(line.errors)).c_str(), stdout);
+    std::fputs(rtrs::tools::json_error(line.exit_code, rtrs::tools::without_name(line.errors)).c_str(),
+               stdout);
   if (!line.run) return line.exit_code;
   try {
     return rtrs::conformance::run(*line.run);

@@ -147,12 +147,14 @@ void say(fuse_log_level, const char* format, va_list values) {
 int check_option(void* data, const char* word, int key, fuse_args*) {
   auto& line = *static_cast<CommandLine*>(data);
   if (key == FUSE_OPT_KEY_NONOPT && ++line.folders > 1) {
-    std::fprintf(stderr, "urtrs-fs: one folder to mount on, and \"%s\" is a second; see urtrs-fs --help\n", word);
+    std::fprintf(stderr, "urtrs-fs: one folder to mount on, and \"%s\" is a second; see urtrs-fs --help\n",
+                 word);
     return -1;
   }
   if (key == FUSE_OPT_KEY_OPT && std::strncmp(word, "--", 2) == 0 && word[2] != '\0') {
-    std::fprintf(stderr, "urtrs-fs: unknown option \"%s\"%s\n", word,
-                 std::strncmp(word, "--so", 4) == 0 ? "; did you mean \"--socket=FILE\"?" : "; see urtrs-fs --help");
+    std::fprintf(
+        stderr, "urtrs-fs: unknown option \"%s\"%s\n", word,
+        std::strncmp(word, "--so", 4) == 0 ? "; did you mean \"--socket=FILE\"?" : "; see urtrs-fs --help");
     return -1;
   }
   return 1;

@@ -220,13 +220,16 @@ void judge_role(const CLI::App& app, const Options& options, std::string& errors
     for (const char* name : names)
       if (app.count(name) != 0) errors += std::string("urtrs-perf: ") + name + " " + why + "\n";
   };
-  if (app.count("--runtime") != 0) refuse({"--iterations"}, "counts IOs instead of time; leave --runtime or it out");
+  if (app.count("--runtime") != 0)
+    refuse({"--iterations"}, "counts IOs instead of time; leave --runtime or it out");
   if (options.compare_raw) return;
   if (client) {
-    refuse({"--listen", "--queue-depth", "--chunk-size"}, "is for the server, which has no address behind its options");
+    refuse({"--listen", "--queue-depth", "--chunk-size"},
+           "is for the server, which has no address behind its options");
     if (options.port == 0) errors += "urtrs-perf: --port: expected a port from 1 to 65535, got \"0\"\n";
   } else {
-    refuse({"--rw", "--rwmixread", "--bs", "--all", "--iodepth", "--runtime", "--iterations", "--span", "--verify"},
+    refuse({"--rw", "--rwmixread", "--bs", "--all", "--iodepth", "--runtime", "--iterations", "--span",
+            "--verify"},
            "is for the client: give the address of the server");
   }
 }

@@ -130,7 +130,9 @@ bool write_example(const Row& row, const Finding& finding, const std::string& pa
   std::ofstream file(path);
   file << explore::to_json({row.configuration->name, row.fence, finding.rule, finding.way});
   file.close();
-  if (!file) std::fprintf(stderr, "urtrs-sim: cannot write %s: %s (errno %d)\n", path.c_str(), std::strerror(errno), errno);
+  if (!file)
+    std::fprintf(stderr, "urtrs-sim: cannot write %s: %s (errno %d)\n", path.c_str(), std::strerror(errno),
+                 errno);
   return static_cast<bool>(file);
 }
 
@@ -139,7 +141,8 @@ int replay_file(const std::string& path) {
   std::ostringstream text;
   text << file.rdbuf();
   if (!file) {
-    std::fprintf(stderr, "urtrs-sim: cannot read %s: %s (errno %d)\n", path.c_str(), std::strerror(errno), errno);
+    std::fprintf(stderr, "urtrs-sim: cannot read %s: %s (errno %d)\n", path.c_str(), std::strerror(errno),
+                 errno);
     return kUsage;
   }
   const explore::ReadExample read = explore::from_json(text.str());

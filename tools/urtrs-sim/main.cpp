@@ -72,7 +72,8 @@ int say_wrong_usage(const CLI::App& app, const CLI::ParseError& error) {
 
 // `text` names the remedy, or one has to look for it.
 int usage(const std::string& text) {
-  const bool has_remedy = text.find("; ") != std::string::npos || text.find(": expected") != std::string::npos;
+  const bool has_remedy =
+      text.find("; ") != std::string::npos || text.find(": expected") != std::string::npos;
   std::fprintf(stderr, "urtrs-sim: %s%s\n", text.c_str(), has_remedy ? "" : "; see urtrs-sim --help");
   return kUsage;
 }
@@ -135,7 +136,8 @@ bool use_file(Arguments& given, const CLI::App& command) {
 // The run to play is named once: 0, or what is wrong was said.
 int check_which(const Arguments& given) {
   if (given.seed.empty() && given.choice_log.empty())
-    return usage(given.scenario.empty() ? "give --seed N or --choices FILE" : "give --seed N with --scenario");
+    return usage(given.scenario.empty() ? "give --seed N or --choices FILE"
+                                        : "give --seed N with --scenario");
   if (!given.seed.empty() && !given.choice_log.empty())
     return usage("--seed excludes --choices: a choice log has its seed; leave one of them out");
   if (given.no_fence && given.scenario.empty())
@@ -212,7 +214,9 @@ CLI::App* scenarios_options(CLI::App& app, Arguments& given) {
   directed->add_option("--seeds", given.scenario_seeds, "A..B, without B")->capture_default_str();
   directed->add_option("--only", given.only, "of these ids only, e.g. L01,R29a")
       ->check(CLI::Validator(
-          [](const std::string& ids) { return ids.empty() ? std::string("expected ids of scenarios") : std::string(); },
+          [](const std::string& ids) {
+            return ids.empty() ? std::string("expected ids of scenarios") : std::string();
+          },
           "IDS"));
   file_option(*directed, given);
   directed->add_flag("--no-fence", given.no_fence, "without the fence, judged as if it were there");

@@ -49,7 +49,8 @@ void no_such(const std::string& id) {
   std::vector<std::string> ids;
   for (const sim::Directed& one : sim::directed_scenarios()) ids.emplace_back(one.id);
   const std::string near = nearest_word(id, ids);
-  std::fprintf(stderr, "urtrs-sim: no scenario '%s'; %s`urtrs-sim list` prints them\n", printable(shortened(id)).c_str(),
+  std::fprintf(stderr, "urtrs-sim: no scenario '%s'; %s`urtrs-sim list` prints them\n",
+               printable(shortened(id)).c_str(),
                near.empty() ? "" : ("did you mean '" + near + "'? ").c_str());
 }
 

@@ -9,6 +9,7 @@
 
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/text/standard_output.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs/arguments.hpp"
 #include "tools/urtrs/doctor_host.hpp"

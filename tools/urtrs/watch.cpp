@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/terminal/terminal.hpp"
 #include "tools/urtrs/output.hpp"
 #include "tools/urtrs/top.hpp"
 #include "tools/urtrs/views.hpp"
@@ -30,8 +31,10 @@ void rest(double seconds) {
 
 }  // namespace
 
-int top(rpc::Client& client, const Options& options) {
+int top(rpc::Client& client, const Options& given) {
+  Options options = given;
   const bool screen = ::isatty(STDOUT_FILENO) == 1 && options.format == Format::table;
+  if (screen) options.width = tools::columns_of(stdout);
   const auto look = [&client] { return client.call("server.show", {{"buckets", "true"}}); };
   auto before = look();
   auto at = std::chrono::steady_clock::now();

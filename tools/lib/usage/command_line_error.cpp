@@ -36,9 +36,10 @@ std::string subcommands_of(const CLI::App& app) {
 std::string in_plain_words(const std::string& what) {
   constexpr std::string_view kConvert = "Could not convert: ";
   constexpr std::string_view kRequired = ": 1 required ";
-  if (const std::size_t equals = what.find(" = "); what.rfind(kConvert, 0) == 0 && equals != std::string::npos)
-    return what.substr(kConvert.size(), equals - kConvert.size()) + ": expected a number in its range, got \"" +
-           what.substr(equals + 3) + "\"";
+  if (const std::size_t equals = what.find(" = ");
+      what.rfind(kConvert, 0) == 0 && equals != std::string::npos)
+    return what.substr(kConvert.size(), equals - kConvert.size()) +
+           ": expected a number in its range, got \"" + what.substr(equals + 3) + "\"";
   if (const std::size_t required = what.find(kRequired); required != std::string::npos)
     return what.substr(0, required) + " needs a value: " +
            what.substr(required + kRequired.size(), what.rfind(" missing") - required - kRequired.size());

@@ -54,7 +54,8 @@ TEST(CommandLineError, WhatIsMissingOrNoNumberIsOneLine) {
 
 TEST(JsonError, IsOneLineWhateverTheMessage) {
   EXPECT_EQ(json_error(2, "no \"x\\\n\x01\"\n\n"),
-            "{\"schema_version\":1,\"error\":{\"code\":\"usage\",\"message\":\"no \\\"x\\\\\\u000a\\u0001\\\"\"}}\n");
+            "{\"schema_version\":1,\"error\":{\"code\":\"usage\",\"message\":\"no "
+            "\\\"x\\\\\\u000a\\u0001\\\"\"}}\n");
   const char* const words[] = {"tool", "--json=x", "--", "--json"};
   EXPECT_TRUE(wants_json(2, words));
   EXPECT_FALSE(wants_json(1, words));

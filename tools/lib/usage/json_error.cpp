@@ -38,8 +38,8 @@ std::string json_error(int exit_code, const std::string& message) {
       text += c;
     }
   }
-  return std::string("{\"schema_version\":1,\"error\":{\"code\":\"") + error_code(exit_code) + "\",\"message\":\"" + text +
-         "\"}}\n";
+  return std::string("{\"schema_version\":1,\"error\":{\"code\":\"") + error_code(exit_code) +
+         "\",\"message\":\"" + text + "\"}}\n";
 }
 
 }  // namespace rtrs::tools

@@ -13,8 +13,8 @@ const char* error_code(int exit_code) noexcept;
 // The first line of what was said on stderr, "urtrs-perf: no server\n", without the program's name.
 std::string without_name(const std::string& said);
 
-// {"schema_version":1,"error":{"code":CODE,"message":MESSAGE}} and a line feed; MESSAGE without the program's name
-// and without line feeds at its end.
+// {"schema_version":1,"error":{"code":CODE,"message":MESSAGE}} and a line feed; MESSAGE without the program's
+// name and without line feeds at its end.
 std::string json_error(int exit_code, const std::string& message);
 
 }  // namespace rtrs::tools
