@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "backends/asio/path_syntax.hpp"
@@ -197,20 +198,24 @@ Done set_trace_detail(std::string_view value, trace::Detail& detail) {
   return refuse("trace_detail", value, "is none of machines, wire and payload");
 }
 
-// Each parameter does something: none is for what is not asked for.
+// Each parameter is given once, and does something: none is for what is not asked for.
 Done check_company(const Settings& settings) {
   const auto is_given = [&settings](const char* key) {
     return std::any_of(settings.given.begin(), settings.given.end(),
                        [key](const std::string& one) { return one.compare(0, one.find('='), key) == 0; });
   };
+  std::set<std::string> seen;
+  for (const std::string& one : settings.given) {
+    const std::string key = one.substr(0, one.find('='));
+    if (key != "path" && key != "device" && !seen.insert(key).second)
+      return tl::unexpected(key + "= is given twice; leave one of them out");
+  }
   for (const char* key : {"trace_detail", "trace_size"})
     if (is_given(key) && settings.trace.empty())
       return tl::unexpected(std::string(key) + "= belongs to trace=FILE, which is not given");
   for (const char* key : {"rdma_device", "rdma_retry_count"})
     if (is_given(key) && settings.fabric.fabric != "verbs")
       return tl::unexpected(std::string(key) + "= belongs to fabric=verbs, which is not given");
-  if (is_given("provider") && settings.fabric.fabric == "verbs")
-    return tl::unexpected<std::string>("provider= belongs to fabric=libfabric, not to verbs");
   return {};
 }
 
@@ -231,10 +236,6 @@ Nanos Settings::taken_name_timeout() const {
 }
 
 Done Settings::set(std::string_view key, std::string_view value) {
-  const bool repeatable = key == "path" || key == "device";
-  const auto same = [&key](const std::string& one) { return one.compare(0, one.find('='), key) == 0; };
-  if (!repeatable && std::any_of(given.begin(), given.end(), same))
-    return refuse(key, value, "is given twice; leave one of them out");
   given.push_back(std::string(key) + "=" + std::string(value));
   if (key == "path") {
     if (const auto path = asio::parse_path(value, port); !path) return tl::unexpected(path.error());

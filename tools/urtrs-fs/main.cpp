@@ -137,9 +137,11 @@ struct CommandLine {
   int folders = 0;
 };
 
-// What libfuse says, as this program says it.
+// What libfuse says, a line in several parts too, as this program says it.
 void say(fuse_log_level, const char* format, va_list values) {
-  std::fputs("urtrs-fs: ", stderr);
+  static bool within_line = false;
+  if (!within_line) std::fputs("urtrs-fs: ", stderr);
+  within_line = std::strchr(format, '\n') == nullptr;
   std::vfprintf(stderr, std::strncmp(format, "fuse: ", 6) == 0 ? format + 6 : format, values);
 }
 

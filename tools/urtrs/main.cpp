@@ -9,6 +9,7 @@
 
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/standard_output.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs/arguments.hpp"
@@ -27,10 +28,16 @@ using nlohmann::json;
 int print_one(const Table& table, const char* field, const std::string& value, const Options& options,
               const char* kind) {
   const std::string text = show(table, field, value, options);
-  if (text.empty())
+  if (text.empty()) {
+    std::vector<std::string> known;
+    for (const Row& row : table.rows) known.push_back(row.values.value(field, ""));
+    const std::string near = tools::nearest_word(value, known);
     return fail(rpc::Error{rpc::Code::no_such_thing, fmt::format("there is no {} \"{}\"", kind, value),
-                           fmt::format("\"urtrs {} list\" shows all", kind), ENOENT},
+                           near.empty() ? fmt::format("\"urtrs {} list\" shows all", kind)
+                                        : fmt::format("did you mean \"{}\"?", near),
+                           ENOENT},
                 options.format == Format::json);
+  }
   std::fputs(text.c_str(), stdout);
   return done;
 }
