@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "backends/asio/path_syntax.hpp"
@@ -199,6 +200,27 @@ Done set_trace_detail(std::string_view value, trace::Detail& detail) {
   return refuse("trace_detail", value, "is none of machines, wire and payload");
 }
 
+// Each parameter is given once, and does something: none is for what is not asked for.
+Done check_company(const Settings& settings) {
+  const auto is_given = [&settings](const char* key) {
+    return std::any_of(settings.given.begin(), settings.given.end(),
+                       [key](const std::string& one) { return one.compare(0, one.find('='), key) == 0; });
+  };
+  std::set<std::string> seen;
+  for (const std::string& one : settings.given) {
+    const std::string key = one.substr(0, one.find('='));
+    if (key != "path" && key != "device" && !seen.insert(key).second)
+      return tl::unexpected(key + "= is given twice; leave one of them out");
+  }
+  for (const char* key : {"trace_detail", "trace_size"})
+    if (is_given(key) && settings.trace.empty())
+      return tl::unexpected(std::string(key) + "= belongs to trace=FILE, which is not given");
+  for (const char* key : {"rdma_device", "rdma_retry_count"})
+    if (is_given(key) && settings.fabric.fabric != "verbs")
+      return tl::unexpected(std::string(key) + "= belongs to fabric=verbs, which is not given");
+  return {};
+}
+
 // A number without a unit is in MiB.
 Done set_trace_size(std::string_view value, trace::FileOptions& options) {
   const auto size = tools::parse_size(value, kMebibyte);
@@ -282,6 +304,7 @@ Done Settings::complete(const std::string& host, int process, const std::string&
     return tl::unexpected<std::string>("reconnect_min is longer than reconnect_max");
   // A request and the messages of the session need room even where the depth is 1.
   protocol.send_depth = static_cast<std::uint16_t>(std::max(64, 2 * protocol.max_depth));
+  if (const Done done = check_company(*this); !done) return done;
   trace = absolute(trace, working_directory);
   trace_dump = absolute(trace_dump, working_directory);
   directory = working_directory;

@@ -5,15 +5,22 @@
 #include <exception>
 
 #include "backends/libfabric/ofi.hpp"
+#include "tools/lib/text/standard_output.hpp"
+#include "tools/lib/usage/json_error.hpp"
 #include "tools/urtrs-conform/options.hpp"
 #include "tools/urtrs-conform/session.hpp"
 
-int main(int argc, char** argv) {
+namespace {
+
+int answer(int argc, char** argv) {
   rtrs::ofi::restore_signal_handlers();
   std::signal(SIGPIPE, SIG_IGN);
   const rtrs::conformance::CommandLine line = rtrs::conformance::parse_command_line({argv + 1, argv + argc});
   std::fputs(line.output.c_str(), stdout);
   std::fputs(line.errors.c_str(), stderr);
+  if (!line.errors.empty() && rtrs::tools::wants_json(argc, argv))
+    std::fputs(rtrs::tools::json_error(line.exit_code, rtrs::tools::without_name(line.errors)).c_str(),
+               stdout);
   if (!line.run) return line.exit_code;
   try {
     return rtrs::conformance::run(*line.run);
@@ -21,4 +28,11 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "urtrs-conform: {}\n", error.what());
     return rtrs::conformance::kPrecondition;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  rtrs::tools::hold_standard_streams();
+  return rtrs::tools::written("urtrs-conform", answer(argc, argv), rtrs::conformance::kPrecondition);
 }

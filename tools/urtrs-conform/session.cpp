@@ -17,6 +17,7 @@
 #include "core/record/writer.hpp"
 #include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
+#include "tools/lib/usage/json_error.hpp"
 #include "tools/urtrs-conform/real_bench.hpp"
 
 namespace rtrs::conformance {
@@ -38,7 +39,6 @@ std::unique_ptr<Fabric> open_fabric(const Options& options) {
 
 ServerRunner::MakeRecorder recorders(const Options& options, const std::string& backend) {
   if (options.trace_directory.empty()) return {};
-  std::filesystem::create_directories(options.trace_directory);
   return [&options, backend](const Case& one) {
     auto recorder = std::make_shared<Recorder>(16);
     trace::Origin origin;
@@ -103,6 +103,39 @@ int report(const Options& options, const Run& run, const std::vector<Result>& re
   return written ? exit_code(results, run.baseline) : kPrecondition;
 }
 
+// Before minutes of cases, whose results could not be written: false, and why on stderr.
+bool can_write(const Options& options) {
+  for (const std::string& file : {options.json_file, options.junit_file, options.new_baseline_file}) {
+    if (file.empty()) continue;
+    const std::filesystem::path folder = std::filesystem::absolute(file).parent_path();
+    std::error_code error;
+    const char* why = nullptr;
+    if (std::filesystem::is_directory(file, error))
+      why = "it is a folder";
+    else if (!std::filesystem::is_directory(folder, error))
+      why = "its folder is not there; make it, or name another file";
+    else if (::access(std::filesystem::exists(file, error) ? file.c_str() : folder.c_str(), W_OK) != 0)
+      why = std::strerror(errno);
+    if (why == nullptr) continue;
+    fmt::print(stderr, "urtrs-conform: cannot write {}: {}\n", file, why);
+    return false;
+  }
+  if (options.trace_directory.empty()) return true;
+  std::error_code error;
+  std::filesystem::create_directories(options.trace_directory, error);
+  if (error)
+    fmt::print(stderr, "urtrs-conform: cannot make the folder {} for traces: {}\n", options.trace_directory,
+               error.message());
+  return !error;
+}
+
+// On stderr, and where JSON is wanted on standard output too.
+int fail(const Options& options, int code, const std::string& why) {
+  fmt::print(stderr, "urtrs-conform: {}\n", why);
+  if (options.json && options.json_file.empty()) std::fputs(tools::json_error(code, why).c_str(), stdout);
+  return code;
+}
+
 template <class Runner>
 int run_cases(const Options& options, const Run& about, Runner& runner) {
   const bool lines = !options.tap && !(options.json && options.json_file.empty());
@@ -133,13 +166,11 @@ int run_against_server(const Options& options, const Run& about, Endpoint& endpo
   setup.seed = options.seed;
   ServerRunner runner(endpoint, setup, recorders(options, about.fabric));
   if (const std::string unreachable = runner.start(); !unreachable.empty()) {
-    fmt::print(stderr, "urtrs-conform: cannot open a session with {}: {}\n", options.target_text,
-               unreachable);
-    return kCannotConnect;
+    return fail(options, kCannotConnect,
+                fmt::format("cannot open a session with {}: {}", options.target_text, unreachable));
   }
   if (const std::string missing = runner.try_device(); !missing.empty()) {
-    fmt::print(stderr, "urtrs-conform: {}. Check --device, and the exports of the server\n", missing);
-    return kPrecondition;
+    return fail(options, kPrecondition, missing + ". Check --device, and the exports of the server");
   }
   return run_cases(options, about, runner);
 }
@@ -168,8 +199,7 @@ int run_against_client(const Options& options, const Run& about, Endpoint& endpo
   ClientRunner runner(endpoint, setup, recorders(options, about.fabric));
   const std::string absent = runner.start();
   if (absent.empty()) return run_cases(options, about, runner);
-  fmt::print(stderr, "urtrs-conform: {}\n", absent);
-  return kCannotConnect;
+  return fail(options, kCannotConnect, absent);
 }
 
 }  // namespace
@@ -183,12 +213,10 @@ int run(const Options& given) {
   Baseline baseline;
   if (!options.baseline_file.empty()) {
     auto loaded = load_baseline(options.baseline_file);
-    if (!loaded) {
-      fmt::print(stderr, "urtrs-conform: {}\n", loaded.error());
-      return kUsage;
-    }
+    if (!loaded) return fail(options, kUsage, loaded.error());
     baseline = std::move(*loaded);
   }
+  if (!can_write(options)) return kPrecondition;
   if (options.seed == 0) options.seed = std::random_device{}() | std::uint64_t{std::random_device{}()} << 32;
   const auto fabric = open_fabric(options);
   if (fabric == nullptr) return kPrecondition;

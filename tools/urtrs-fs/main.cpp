@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdarg>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "tools/lib/text/standard_output.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs-fs/remote_tree.hpp"
 
@@ -132,28 +134,69 @@ struct CommandLine {
   char* socket = nullptr;
   int show_help = 0;
   int show_version = 0;
+  int folders = 0;
 };
+
+// What libfuse says, a line in several parts too, as this program says it.
+void say(fuse_log_level, const char* format, va_list values) {
+  static bool within_line = false;
+  if (!within_line) std::fputs("urtrs-fs: ", stderr);
+  within_line = std::strchr(format, '\n') == nullptr;
+  std::vfprintf(stderr, std::strncmp(format, "fuse: ", 6) == 0 ? format + 6 : format, values);
+}
+
+// Long options are all known; FOLDER is one.
+int check_option(void* data, const char* word, int key, fuse_args*) {
+  auto& line = *static_cast<CommandLine*>(data);
+  if (key == FUSE_OPT_KEY_NONOPT && ++line.folders > 1) {
+    std::fprintf(stderr, "urtrs-fs: one folder to mount on, and \"%s\" is a second; see urtrs-fs --help\n",
+                 word);
+    return -1;
+  }
+  if (key == FUSE_OPT_KEY_OPT && std::strncmp(word, "--", 2) == 0 && word[2] != '\0') {
+    std::fprintf(
+        stderr, "urtrs-fs: unknown option \"%s\"%s\n", word,
+        std::strncmp(word, "--so", 4) == 0 ? "; did you mean \"--socket=FILE\"?" : "; see urtrs-fs --help");
+    return -1;
+  }
+  return 1;
+}
+
+// Empty, or why nothing can be mounted there.
+std::string folder_problem(const char* folder) {
+  struct stat found {};
+  if (::stat(folder, &found) != 0)
+    return std::string(std::strerror(errno)) + (errno == ENOENT ? "; make it with mkdir" : "");
+  return S_ISDIR(found.st_mode) ? "" : "it is no folder";
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  rtrs::tools::hold_standard_streams();
   const fuse_opt options[] = {
       {"--socket=%s", offsetof(CommandLine, socket), 0},     {"-h", offsetof(CommandLine, show_help), 1},
       {"--help", offsetof(CommandLine, show_help), 1},       {"-V", offsetof(CommandLine, show_version), 1},
       {"--version", offsetof(CommandLine, show_version), 1}, FUSE_OPT_END};
   fuse_args arguments = FUSE_ARGS_INIT(argc, argv);
   CommandLine line;
-  if (fuse_opt_parse(&arguments, &line, options, nullptr) != 0) return 2;
+  fuse_set_log_func(say);
+  if (fuse_opt_parse(&arguments, &line, options, check_option) != 0) return 2;
   if (line.show_help != 0) {
     std::fputs(kHelp, stdout);
-    return 0;
+    return rtrs::tools::written("urtrs-fs", 0, 1);
   }
   if (line.show_version != 0) {
     std::printf("%s\nFUSE %s\n", rtrs::tools::version_text("urtrs-fs").c_str(), fuse_pkgversion());
-    return 0;
+    return rtrs::tools::written("urtrs-fs", 0, 1);
   }
-  if (arguments.argc < 2) {
+  if (line.folders == 0) {
     std::fputs("urtrs-fs: name the folder to mount on; see urtrs-fs --help\n", stderr);
+    return 2;
+  }
+  const char* const folder = arguments.argv[arguments.argc - 1];
+  if (const std::string problem = folder_problem(folder); !problem.empty()) {
+    std::fprintf(stderr, "urtrs-fs: cannot mount on \"%s\": %s\n", folder, problem.c_str());
     return 2;
   }
   RemoteTree attributes(line.socket != nullptr ? line.socket : "");

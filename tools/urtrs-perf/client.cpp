@@ -215,7 +215,11 @@ bool PerfClient::measure_size(const Region& data, std::uint32_t bytes) {
   }
   if (!load.failed()) return true;
   const bool interrupted = load.exit_code() > kSignalBase;
-  fail(load.exit_code(), interrupted ? load.failure() : load.failure() + "; " + path_states());
+  // A server of block devices refuses what has no device.
+  const bool no_perf = load.failure().find("(errno 22)") != std::string::npos;
+  fail(load.exit_code(), interrupted ? load.failure()
+                                     : load.failure() + "; " + path_states() +
+                                           (no_perf ? "; is that server an urtrs-perf?" : ""));
   return false;
 }
 

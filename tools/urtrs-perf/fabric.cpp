@@ -13,8 +13,10 @@ std::unique_ptr<Fabric> open_fabric(const Options& options) {
   tools::FabricChoice choice;
   choice.fabric = options.fabric;
   choice.provider = options.provider;
-  choice.log = [](tools::LogLevel level, const std::string& text) {
-    if (level == tools::LogLevel::warning) fmt::print(stderr, "urtrs-perf: {}\n", text);
+  // Each attempt fails in the same way; once is enough.
+  choice.log = [last = std::string()](tools::LogLevel level, const std::string& text) mutable {
+    if (level == tools::LogLevel::warning && text != last) fmt::print(stderr, "urtrs-perf: {}\n", text);
+    if (level == tools::LogLevel::warning) last = text;
   };
   auto opened = tools::open_fabric(choice);
   if (opened) return std::move(*opened);

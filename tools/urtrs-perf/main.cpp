@@ -4,6 +4,8 @@
 #include <exception>
 
 #include "backends/libfabric/ofi.hpp"
+#include "tools/lib/text/standard_output.hpp"
+#include "tools/lib/usage/json_error.hpp"
 #include "tools/urtrs-perf/client.hpp"
 #include "tools/urtrs-perf/compare.hpp"
 #include "tools/urtrs-perf/fabric.hpp"
@@ -21,13 +23,14 @@ int run(const rtrs::perf::Options& options) {
   return options.raw ? run_raw_client(options) : run_client(options);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int answer(int argc, char** argv) {
   rtrs::ofi::restore_signal_handlers();
   const rtrs::perf::CommandLine line = rtrs::perf::parse_command_line({argv + 1, argv + argc});
   std::fputs(line.output.c_str(), stdout);
   std::fputs(line.errors.c_str(), stderr);
+  if (!line.errors.empty() && rtrs::tools::wants_json(argc, argv))
+    std::fputs(rtrs::tools::json_error(line.exit_code, rtrs::tools::without_name(line.errors)).c_str(),
+               stdout);
   if (!line.run) return line.exit_code;
   rtrs::perf::catch_signals();
   try {
@@ -36,4 +39,11 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "urtrs-perf: {}\n", error.what());
     return rtrs::perf::kFailed;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  rtrs::tools::hold_standard_streams();
+  return rtrs::tools::written("urtrs-perf", answer(argc, argv), rtrs::perf::kFailed);
 }

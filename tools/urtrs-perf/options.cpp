@@ -131,6 +131,7 @@ void add_transport(CLI::App& app, Options& options, Texts& texts) {
       ->capture_default_str();
   app.add_option("--listen", options.listen, "server: address to listen on; default every one");
   app.add_option("--queue-depth", options.queue_depth, "server: IOs a session may have in flight")
+      ->check(CLI::Range(1u, kMaxPermits))
       ->capture_default_str();
   app.add_option("--chunk-size", texts.chunk_size, "server: bytes for each of them")->capture_default_str();
 }
@@ -212,6 +213,27 @@ void judge_paths(const Options& options, Judge& judge) {
   }
 }
 
+// What the other end's options would do is nothing, so they are refused.
+void judge_role(const CLI::App& app, const Options& options, std::string& errors) {
+  const bool client = !options.addresses.empty();
+  const auto refuse = [&](std::initializer_list<const char*> names, const char* why) {
+    for (const char* name : names)
+      if (app.count(name) != 0) errors += std::string("urtrs-perf: ") + name + " " + why + "\n";
+  };
+  if (app.count("--runtime") != 0)
+    refuse({"--iterations"}, "counts IOs instead of time; leave --runtime or it out");
+  if (options.compare_raw) return;
+  if (client) {
+    refuse({"--listen", "--queue-depth", "--chunk-size"},
+           "is for the server, which has no address behind its options");
+    if (options.port == 0) errors += "urtrs-perf: --port: expected a port from 1 to 65535, got \"0\"\n";
+  } else {
+    refuse({"--rw", "--rwmixread", "--bs", "--all", "--iodepth", "--runtime", "--iterations", "--span",
+            "--verify"},
+           "is for the client: give the address of the server");
+  }
+}
+
 void judge(const CLI::App& app, const Texts& texts, Options& options, std::string& errors) {
   Judge judge(errors);
   judge.word("--rw", texts.rw, kWorkloads, options.rw);
@@ -234,6 +256,7 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
   if (options.addresses.size() > kMaxPaths)
     judge.refuse("address", "at most " + std::to_string(kMaxPaths), std::to_string(options.addresses.size()));
   judge_paths(options, judge);
+  judge_role(app, options, errors);
   if (options.json && options.csv) errors += "urtrs-perf: --json excludes --csv\n";
   if ((options.raw || options.compare_raw) && options.fabric != "libfabric")
     judge.refuse("--fabric", "libfabric with --raw and --compare-raw", options.fabric);

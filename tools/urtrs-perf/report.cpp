@@ -1,4 +1,5 @@
 #include "tools/urtrs-perf/report.hpp"
+#include "tools/lib/usage/json_error.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -120,7 +121,7 @@ std::string to_json(const Options& options, const Report& report) {
   if (report.failure.empty())
     json["error"] = nullptr;
   else
-    json["error"] = {{"message", report.failure}};
+    json["error"] = {{"code", tools::error_code(report.exit_code)}, {"message", report.failure}};
   return json.dump(2) + "\n";
 }
 

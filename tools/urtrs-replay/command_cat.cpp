@@ -77,8 +77,12 @@ void add_cat(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, CatOptions& options) {
     command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
     command.add_flag("--json", options.json, "One JSON object a line, without loss");
-    command.add_option("--last", options.last, "Only the last N records")->type_name("N");
-    command.add_option("--instance", options.instance, "Only records of this machine")->type_name("I");
+    command.add_option("--last", options.last, "Only the last N records")
+        ->check(CLI::NonNegativeNumber)
+        ->type_name("N");
+    command.add_option("--instance", options.instance, "Only records of this machine")
+        ->check(CLI::NonNegativeNumber)
+        ->type_name("I");
   };
   add_command<CatOptions>(app, runner, "cat", "Print the records of a trace",
                           "Examples:\n"

@@ -21,6 +21,12 @@ const std::map<std::string, CompareMode>& modes() {
   return all;
 }
 
+// Empty, or what the modes are.
+std::string known_mode(const std::string& word) {
+  const std::string small = CLI::detail::to_lower(word);
+  return modes().count(small) != 0 ? "" : "expected canonical, exact or state, got \"" + word + "\"";
+}
+
 void print(Output& out, const DiffOptions& options, const Difference& difference) {
   const auto line = [&out](const char* sign, const std::string& file, std::uint64_t seq,
                            const std::string& text) {
@@ -78,7 +84,8 @@ void add_diff(CLI::App& app, Runner& runner) {
             "times, handles by their first use, messages of RNBD in words; state: what became of paths, "
             "sessions "
             "and devices")
-        ->transform(CLI::CheckedTransformer(modes(), CLI::ignore_case))
+        ->transform(CLI::Validator(known_mode, "MODE"))
+        ->transform(CLI::Transformer(modes(), CLI::ignore_case))
         ->option_text("{canonical,exact,state}=canonical");
     command.add_flag("--json", options.json, "The result as a JSON object");
   };

@@ -72,6 +72,10 @@ class Printer {
 };
 
 int grep(const GrepOptions& options) {
+  if (options.filter.from && options.filter.to && *options.filter.from > *options.filter.to) {
+    error("--from is later than --to: no record is in between");
+    return exit_usage;
+  }
   InputFile file(options.file);
   if (!file.is_open()) return exit_usage;
   trace::FdSource source(file.fd());
@@ -98,8 +102,12 @@ void add_grep(CLI::App& app, Runner& runner) {
   const auto bind = [](CLI::App& command, GrepOptions& options) {
     command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
     add_filter_options(command, options.filter);
-    command.add_option("-B,--before", options.before, "Also this many records before each")->type_name("N");
-    command.add_option("-A,--after", options.after, "Also this many records after each")->type_name("N");
+    command.add_option("-B,--before", options.before, "Also this many records before each")
+        ->check(CLI::NonNegativeNumber)
+        ->type_name("N");
+    command.add_option("-A,--after", options.after, "Also this many records after each")
+        ->check(CLI::NonNegativeNumber)
+        ->type_name("N");
     command.add_flag("-c,--count", options.count, "Only how many there are");
     command.add_flag("--json", options.json, "One JSON object a record, as cat --json");
   };

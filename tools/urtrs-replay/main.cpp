@@ -8,7 +8,9 @@
 
 #include "tools/lib/command/files.hpp"
 #include "tools/lib/text/nearest_word.hpp"
+#include "tools/lib/text/standard_output.hpp"
 #include "tools/lib/usage/command_line_error.hpp"
+#include "tools/lib/usage/json_error.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs-replay/commands.hpp"
 
@@ -48,16 +50,14 @@ int run(int argc, char** argv) {
       app.exit(wrong);
       return exit_ok;
     }
-    std::fputs(command_line_error(app, wrong).c_str(), stderr);
+    const std::string text = command_line_error(app, wrong);  // "urtrs-replay: ...\n"
+    error(text.substr(app.get_name().size() + 2, text.size() - app.get_name().size() - 3));
     return exit_usage;
   }
   return runner.run();
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);
+int answer(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::system_error& failure) {  // of a file
@@ -67,4 +67,15 @@ int main(int argc, char** argv) {
     error(failure.what());
     return exit_cannot_read;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  hold_standard_streams();
+  std::signal(SIGPIPE, SIG_IGN);
+  const int code = answer(argc, argv);
+  if (wants_json(argc, argv) && !unanswered_error().empty())
+    std::fputs(json_error(code, unanswered_error()).c_str(), stdout);
+  return written("urtrs-replay", code, exit_usage);
 }

@@ -35,6 +35,11 @@ bool read_rare(const std::string& path, Rare& rare) {
     }
     rare[mark] = scenario;
   }
+  if (file.bad()) {
+    std::fprintf(stderr, "urtrs-sim: cannot read %s: %s (errno %d)\n", path.c_str(), std::strerror(errno),
+                 errno);
+    return false;
+  }
   return true;
 }
 

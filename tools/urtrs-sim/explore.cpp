@@ -1,7 +1,9 @@
 #include "tools/urtrs-sim/explore.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <sstream>
@@ -11,6 +13,7 @@
 #include "conformance/explore/counter_example.hpp"
 #include "conformance/explore/search.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
+#include "tools/lib/text/nearest_word.hpp"
 #include "tools/urtrs-sim/report.hpp"
 
 namespace rtrs::tools {
@@ -127,7 +130,9 @@ bool write_example(const Row& row, const Finding& finding, const std::string& pa
   std::ofstream file(path);
   file << explore::to_json({row.configuration->name, row.fence, finding.rule, finding.way});
   file.close();
-  if (!file) std::fprintf(stderr, "urtrs-sim: cannot write %s\n", path.c_str());
+  if (!file)
+    std::fprintf(stderr, "urtrs-sim: cannot write %s: %s (errno %d)\n", path.c_str(), std::strerror(errno),
+                 errno);
   return static_cast<bool>(file);
 }
 
@@ -136,7 +141,8 @@ int replay_file(const std::string& path) {
   std::ostringstream text;
   text << file.rdbuf();
   if (!file) {
-    std::fprintf(stderr, "urtrs-sim: cannot read %s\n", path.c_str());
+    std::fprintf(stderr, "urtrs-sim: cannot read %s: %s (errno %d)\n", path.c_str(), std::strerror(errno),
+                 errno);
     return kUsage;
   }
   const explore::ReadExample read = explore::from_json(text.str());
@@ -174,9 +180,13 @@ bool wanted(const Configuration& one, bool fence, const ExploreCommand& command)
 int explore(const ExploreCommand& command) {
   if (!command.replay.empty()) return replay_file(command.replay);
   if (command.configuration != "all" && explore::configuration(command.configuration) == nullptr) {
-    std::fprintf(stderr, "urtrs-sim: there is no world '%s'; there are:\n", command.configuration.c_str());
-    for (const Configuration& one : explore::configurations())
-      std::fprintf(stderr, "  %-14s %s\n", one.name.c_str(), one.text.c_str());
+    std::vector<std::string> names{"all"};
+    for (const Configuration& one : explore::configurations()) names.push_back(one.name);
+    const std::string near = nearest_word(command.configuration, names);
+    std::string all;
+    for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+    std::fprintf(stderr, "urtrs-sim: there is no world '%s'; %s\n", command.configuration.c_str(),
+                 near.empty() ? ("it is one of " + all).c_str() : ("did you mean '" + near + "'?").c_str());
     return kUsage;
   }
   std::vector<Configuration> worlds = explore::configurations();

@@ -7,7 +7,10 @@
 #include <thread>
 
 #include "sim/scenarios/scenario_text.hpp"
+#include "tools/lib/text/nearest_word.hpp"
+#include "tools/lib/text/printable.hpp"
 #include "tools/lib/text/quantity.hpp"
+#include "tools/lib/text/standard_output.hpp"
 #include "tools/lib/usage/command_line_error.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs-sim/coverage.hpp"
@@ -67,9 +70,22 @@ int say_wrong_usage(const CLI::App& app, const CLI::ParseError& error) {
   return kUsage;
 }
 
+// `text` names the remedy, or one has to look for it.
 int usage(const std::string& text) {
-  std::fprintf(stderr, "urtrs-sim: %s; see urtrs-sim --help\n", text.c_str());
+  const bool has_remedy =
+      text.find("; ") != std::string::npos || text.find(": expected") != std::string::npos;
+  std::fprintf(stderr, "urtrs-sim: %s%s\n", text.c_str(), has_remedy ? "" : "; see urtrs-sim --help");
   return kUsage;
+}
+
+// " (did you mean 'crash'?)", of the word that `why` quotes; empty: none is near.
+std::string near_fault(const std::string& why) {
+  const std::size_t begin = why.find('\'') + 1;
+  std::vector<std::string> names{"operator", "storage_slow", "storage_error", "block_device"};
+  for (unsigned fault = 0; fault < rtrs::sim::kFaultClasses; ++fault)
+    names.emplace_back(to_string(static_cast<rtrs::sim::FaultClass>(fault)));
+  const std::string near = nearest_word(why.substr(begin, why.find('\'', begin) - begin), names);
+  return near.empty() ? "" : " (did you mean '" + near + "'?)";
 }
 
 // False, and why, when a name is unknown. `filter` stays empty when nothing is to be left out.
@@ -77,6 +93,7 @@ bool parse_filter(const Arguments& given, std::optional<rtrs::sim::FaultFilter>&
   if (given.without.empty() && given.only_faults.empty()) return true;
   filter = given.only_faults.empty() ? rtrs::sim::without(given.without, why)
                                      : rtrs::sim::only(given.only_faults, why);
+  if (!filter) why += near_fault(why);
   return filter.has_value();
 }
 
@@ -116,8 +133,20 @@ bool use_file(Arguments& given, const CLI::App& command) {
   return true;
 }
 
+// The run to play is named once: 0, or what is wrong was said.
+int check_which(const Arguments& given) {
+  if (given.seed.empty() && given.choice_log.empty())
+    return usage(given.scenario.empty() ? "give --seed N or --choices FILE"
+                                        : "give --seed N with --scenario");
+  if (!given.seed.empty() && !given.choice_log.empty())
+    return usage("--seed excludes --choices: a choice log has its seed; leave one of them out");
+  if (given.no_fence && given.scenario.empty())
+    return usage("--no-fence is for scenarios; a choice log has its world with or without the fence already");
+  return kOk;
+}
+
 int run(const Arguments& given) {
-  if (given.seed.empty() == given.choice_log.empty()) return usage("give --seed N or --choices FILE");
+  if (const int code = check_which(given)) return code;
   std::optional<rtrs::sim::FaultFilter> filter;
   std::string why;
   if (!parse_filter(given, filter, why)) return usage(why);
@@ -141,13 +170,11 @@ int run(const Arguments& given) {
 }
 
 int shrink(const Arguments& given) {
-  if (given.seed.empty() == given.choice_log.empty()) return usage("give --seed N or --choices FILE");
+  if (const int code = check_which(given)) return code;
   ShrinkCommand command;
   command.scenario = given.scenario;
   command.choice_log = given.choice_log;
   command.no_fence = given.no_fence;
-  if (given.no_fence && given.scenario.empty())
-    return usage("--no-fence is for scenarios; a choice log has its world with or without the fence already");
   command.out = given.out;
   if (!given.seed.empty()) {
     const auto range = parse_seed_range(given.seed);
@@ -185,7 +212,12 @@ CLI::App* run_options(CLI::App& app, Arguments& given) {
 CLI::App* scenarios_options(CLI::App& app, Arguments& given) {
   CLI::App* directed = app.add_subcommand("scenarios", "play every directed scenario with a range of seeds");
   directed->add_option("--seeds", given.scenario_seeds, "A..B, without B")->capture_default_str();
-  directed->add_option("--only", given.only, "of these ids only, e.g. L01,R29a");
+  directed->add_option("--only", given.only, "of these ids only, e.g. L01,R29a")
+      ->check(CLI::Validator(
+          [](const std::string& ids) {
+            return ids.empty() ? std::string("expected ids of scenarios") : std::string();
+          },
+          "IDS"));
   file_option(*directed, given);
   directed->add_flag("--no-fence", given.no_fence, "without the fence, judged as if it were there");
   return directed;
@@ -264,12 +296,16 @@ int many_seeds(const Arguments& given, Many what) {
 // CLI11 calls a mistyped command a missing one.
 int check_subcommand(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return kOk;
-  std::string names;
+  std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_name() == argv[1]) return kOk;
-    names += (names.empty() ? "" : ", ") + command->get_name();
+    names.push_back(command->get_name());
   }
-  return usage("no command '" + std::string(argv[1]) + "'; the commands are " + names);
+  const std::string near = nearest_word(argv[1], names);
+  std::fprintf(stderr, "urtrs-sim: no command '%s'; %s\n", printable(shortened(argv[1])).c_str(),
+               near.empty() ? ("the commands are " + CLI::detail::join(names, ", ")).c_str()
+                            : ("did you mean '" + near + "'?").c_str());
+  return kUsage;
 }
 
 CLI::App* list_options(CLI::App& app, bool& steps) {
@@ -290,9 +326,7 @@ void set_up(CLI::App& app) {
   app.footer(kFooter);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int answer(int argc, char** argv) {
   Arguments given;
   CLI::App app{"Simulated runs of real RTRS clients and servers, checked against rules", "urtrs-sim"};
   set_up(app);
@@ -351,4 +385,11 @@ int main(int argc, char** argv) {
   if (*all) return explore(search);
   if (*list) print_list(steps);
   return kOk;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  hold_standard_streams();
+  return written("urtrs-sim", answer(argc, argv), kUsage);
 }

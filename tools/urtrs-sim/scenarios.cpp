@@ -8,6 +8,8 @@
 
 #include "tools/lib/choice_log/isolated_run.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
+#include "tools/lib/text/nearest_word.hpp"
+#include "tools/lib/text/printable.hpp"
 #include "tools/urtrs-sim/report.hpp"
 
 namespace rtrs::tools {
@@ -44,7 +46,12 @@ std::optional<Failed> first_failure(IsolatedRunner& runner, const sim::Directed&
 }
 
 void no_such(const std::string& id) {
-  std::fprintf(stderr, "urtrs-sim: no scenario '%s'; urtrs-sim list prints them\n", id.c_str());
+  std::vector<std::string> ids;
+  for (const sim::Directed& one : sim::directed_scenarios()) ids.emplace_back(one.id);
+  const std::string near = nearest_word(id, ids);
+  std::fprintf(stderr, "urtrs-sim: no scenario '%s'; %s`urtrs-sim list` prints them\n",
+               printable(shortened(id)).c_str(),
+               near.empty() ? "" : ("did you mean '" + near + "'? ").c_str());
 }
 
 // False, and a word on stderr, when one of the ids stands for nothing.
@@ -83,7 +90,9 @@ std::optional<std::vector<std::string>> load_scenarios(const std::string& path) 
   std::vector<std::string> ids;
   const std::string why = text.size() > kMost ? "it is larger than 1 MiB" : sim::add_scenarios(text, ids);
   if (why.empty() && !ids.empty()) return ids;
-  std::fprintf(stderr, "urtrs-sim: %s: %s\n", path.c_str(), why.empty() ? "no scenario in it" : why.c_str());
+  std::fprintf(stderr, "urtrs-sim: %s: %s\n", path.c_str(),
+               why.empty() ? "no scenario in it; docs/simulation.md has the format"
+                           : (why + "; `urtrs-sim list --steps` has all options and steps").c_str());
   return std::nullopt;
 }
 

@@ -56,6 +56,7 @@ tl::unexpected<Mistake> unknown(const char* kind, const std::string& word, const
 // A word that steers the output, as rnbd has it, or the same as an option. False: it is none.
 bool take_switch(std::string word, Options& options) {
   if (word.rfind("--", 0) == 0) word.erase(0, 2);
+  if (word == "json" || word == "csv") ++options.formats;
   if (word == "json")
     options.format = Format::json;
   else if (word == "csv")
@@ -116,6 +117,7 @@ std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options&
   if (one.name == "socket") {
     options.socket = one.value;
   } else if (one.name == "fields") {
+    if (one.value.empty()) return Mistake{"--fields names none", "for example --fields=state,+reads", false};
     std::string field;
     for (const char c : one.value + ",") {
       if (c != ',')
@@ -220,6 +222,9 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
   }
   command.arguments.assign(rest.begin() + static_cast<std::ptrdiff_t>(at), rest.end());
   if (command.options.help) return command;
+  if (command.options.formats > 1) return mistake("--json and --csv are both given", "leave one of them out");
+  const bool goes_on = command.verb == "top" || command.verb == "monitor";
+  if (command.options.count != 0 && !goes_on) return mistake("--count is for top and monitor");
   const Form& form = *form_of(command.noun, command.verb);
   const std::size_t count = command.arguments.size();
   if (count < form.least || count > form.most)

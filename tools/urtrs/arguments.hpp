@@ -22,6 +22,8 @@ enum class Format { table, json, csv };
 
 struct Options {
   Format format = Format::table;
+  std::size_t width = 0;            // columns that a table may have, where the user chose no fields; 0: any
+  unsigned formats = 0;             // how many were asked for
   std::string socket;               // empty: the one daemon of this host
   std::vector<std::string> fields;  // "name", "+name", "-name", "all"; empty: those that the table has
   char unit = '\0';                 // of B K M G T P E; 0: what reads best

@@ -9,6 +9,8 @@
 
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/text/nearest_word.hpp"
+#include "tools/lib/text/standard_output.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs/arguments.hpp"
 #include "tools/urtrs/clients.hpp"
@@ -27,10 +29,16 @@ using nlohmann::json;
 int print_one(const Table& table, const char* field, const std::string& value, const Options& options,
               const char* kind) {
   const std::string text = show(table, field, value, options);
-  if (text.empty())
+  if (text.empty()) {
+    std::vector<std::string> known;
+    for (const Row& row : table.rows) known.push_back(row.values.value(field, ""));
+    const std::string near = tools::nearest_word(value, known);
     return fail(rpc::Error{rpc::Code::no_such_thing, fmt::format("there is no {} \"{}\"", kind, value),
-                           fmt::format("\"urtrs {} list\" shows all", kind), ENOENT},
+                           near.empty() ? fmt::format("\"urtrs {} list\" shows all", kind)
+                                        : fmt::format("did you mean \"{}\"?", near),
+                           ENOENT},
                 options.format == Format::json);
+  }
   std::fputs(text.c_str(), stdout);
   return done;
 }
@@ -239,12 +247,7 @@ int run(const Command& command) {
   return look(*client, command);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);
-  catch_signals();
-  const std::vector<std::string> words(argv + 1, argv + argc);
+int answer(const std::vector<std::string>& words) {
   bool as_json = false;
   try {
     if (!words.empty() && words[0] == "complete") return complete_words({words.begin() + 1, words.end()});
@@ -259,4 +262,13 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "urtrs: %s\n", failure.what());
     return failed;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  rtrs::tools::hold_standard_streams();
+  std::signal(SIGPIPE, SIG_IGN);
+  catch_signals();
+  return rtrs::tools::written("urtrs", answer({argv + 1, argv + argc}), failed);
 }

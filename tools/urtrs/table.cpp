@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
 #include "tools/lib/text/nearest_word.hpp"
 
@@ -80,6 +81,16 @@ std::string as_table(const Table& table, const std::vector<Field>& fields, const
   }
   if (totals) text += line_of(lines.back(), widths, fields);
   return text;
+}
+
+std::size_t widest(const std::string& text) {
+  std::size_t most = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    most = std::max(most, width(text.substr(at, end - at)));
+    at = end + 1;
+  }
+  return most;
 }
 
 std::string csv_cell(const json& row, const Field& field) {
@@ -178,7 +189,17 @@ tl::expected<std::string, Mistake> render(const Table& table, const Options& opt
     case Format::table:
       break;
   }
-  return as_table(table, *fields, options);
+  std::string text = as_table(table, *fields, options);
+  if (options.width == 0 || !options.fields.empty()) return text;
+  auto left = *fields;
+  for (const char* spare : table.spare) {
+    if (widest(text) <= options.width) break;
+    left.erase(std::remove_if(left.begin(), left.end(),
+                              [spare](const Field& one) { return std::string_view(one.name) == spare; }),
+               left.end());
+    text = as_table(table, left, options);
+  }
+  return text;
 }
 
 }  // namespace rtrs::admin

@@ -31,6 +31,8 @@ struct Table {
   const char* name;  // of the array in JSON: "sessions"
   std::vector<Field> fields;
   std::vector<Row> rows;
+  std::vector<const char*>
+      spare{};  // fields that a narrow terminal does without, the first of them goes first
 };
 
 using tools::printable;

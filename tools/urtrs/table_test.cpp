@@ -187,5 +187,29 @@ TEST(Rates, ACounterThatWasResetCountsFromZero) {
   EXPECT_EQ(rates(shown(), later, 1).rows[0].values["read_iops"], 2);
 }
 
+// Two IPv4 addresses and a name of eleven letters, which is what most hosts have.
+TEST(Rates, FitsTheColumnsOfATerminal) {
+  json before = shown();
+  before["sessions"][0]["name"] = "storage-web";
+  before["sessions"][0]["paths"][0]["src_addr"] = "ip:192.168.100.1";
+  before["sessions"][0]["paths"][0]["dst_addr"] = "ip:192.168.100.2";
+  const Table table = rates(before, before, 1);
+  Options options;
+  for (const std::size_t columns : {80U, 100U, 200U}) {
+    options.width = columns;
+    const std::string text = *render(table, options, 1);
+    const bool wide = text.find("State") != std::string::npos;
+    EXPECT_EQ(wide, columns == 200) << text;
+    for (std::size_t at = 0, end; at < text.size(); at = end + 1) {
+      end = text.find('\n', at);
+      EXPECT_LE(end - at, columns) << text;
+    }
+    EXPECT_NE(text.find("p99"), std::string::npos) << text;
+  }
+  options.fields = {"+read_p50_us"};
+  options.width = 80;
+  EXPECT_NE(render(table, options, 1)->find("State"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace rtrs::admin

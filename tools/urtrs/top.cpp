@@ -79,7 +79,8 @@ Table rates(const json& before, const json& now, double seconds) {
                {"read_p99_us", "Read p99", "99 of 100 reads", Kind::number, false},
                {"write_p50_us", "Write p50", "half of the writes", Kind::number, false},
                {"write_p99_us", "Write p99", "99 of 100 writes", Kind::number, false}},
-              {}};
+              {},
+              {"state", "inflights", "p50_us", "read_iops", "write_iops"}};
   for (const Row& row : paths(now, {}).rows) {
     const auto found = earlier.find(key_of(row.values));
     const auto rate = [&](const char* key) -> std::uint64_t {

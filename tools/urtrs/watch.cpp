@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/terminal/terminal.hpp"
 #include "tools/urtrs/output.hpp"
 #include "tools/urtrs/top.hpp"
 #include "tools/urtrs/views.hpp"
@@ -25,8 +26,10 @@ void rest(double seconds) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
-int top(rpc::Client& client, const Options& options) {
+int top(rpc::Client& client, const Options& given) {
+  Options options = given;
   const bool screen = ::isatty(STDOUT_FILENO) == 1 && options.format == Format::table;
+  if (screen) options.width = tools::columns_of(stdout);
   const auto look = [&client] { return client.call("server.show", {{"buckets", "true"}}); };
   auto before = look();
   auto at = std::chrono::steady_clock::now();

@@ -61,7 +61,8 @@ std::string Daemon::remove_export(const std::string& name, bool force) {
   if (!users.empty() && !force)
     return "export " + in_quotes(name) + " is open in session " + users +
            "; unmap it there first, or force it away";
-  if (!catalog_->remove(name)) return "there is no export " + in_quotes(name);
+  if (!catalog_->remove(name))
+    return "there is no export " + in_quotes(name) + "; \"urtrs export list\" shows all";
   for (const std::uint64_t handle : handles_of(name)) force_close(handle);
   spdlog::info("export {} is gone{}", in_quotes(name), users.empty() ? "" : ", taken from session " + users);
   return {};

@@ -55,6 +55,7 @@ std::string Daemon::dump_trace(const std::string& path) {
   if (!refused.empty()) {
     spdlog::error("cannot write the last records to {}: {}; --trace-dump names another file", in_quotes(path),
                   refused);
+    refused = "cannot write the last records to " + in_quotes(path) + ": " + refused;
   } else {
     spdlog::info("wrote the last records to {}; look at them with: urtrs-replay cat {}", path, path);
   }

@@ -10,6 +10,7 @@
 
 #include "backends/libfabric/ofi.hpp"
 #include "tools/lib/fabric/open_fabric.hpp"
+#include "tools/lib/text/standard_output.hpp"
 #include "tools/urtrsd/daemon.hpp"
 #include "tools/urtrsd/log.hpp"
 #include "tools/urtrsd/output_files.hpp"
@@ -85,6 +86,7 @@ int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
 }  // namespace
 
 int main(int argc, char** argv) {
+  tools::hold_standard_streams();
   const ServiceEnvironment service = take_service_environment();  // before there are threads
   ofi::restore_signal_handlers();
   tools::raise_descriptor_limit();
@@ -97,7 +99,7 @@ int main(int argc, char** argv) {
   const CommandLine line = parse_command_line(arguments);
   std::fputs(line.output.c_str(), stdout);
   std::fputs(line.errors.c_str(), stderr);
-  if (!line.run) return line.exit_code;
+  if (!line.run) return tools::written("urtrsd", line.exit_code, 1);
   set_up_log(line.run->log_level, line.run->log_format == "json" ? LogFormat::as_json : LogFormat::as_text);
   int code = 1;
   try {

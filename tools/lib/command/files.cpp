@@ -15,6 +15,10 @@ namespace rtrs::tools {
 
 namespace {
 
+// Of this process, for the answer of a command that was asked for JSON.
+std::string first_error;
+bool anything_printed = false;
+
 // Bytes of a sequence at the beginning of `text` that chooses a colour; 0 where there is none.
 std::size_t color_bytes(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
@@ -62,7 +66,13 @@ std::ptrdiff_t BoundedSource::read(void* to, std::size_t size) noexcept {
   return got;
 }
 
+const std::string& unanswered_error() {
+  static const std::string none;
+  return anything_printed ? none : first_error;
+}
+
 void error(const std::string& text) {
+  if (first_error.empty()) first_error = text;
   std::fprintf(stderr, "urtrs-replay: %s\n", printable(text).c_str());
 }
 
@@ -138,6 +148,7 @@ int create_output(const std::string& path, unsigned mode, bool pipes) {
 
 bool Output::line(std::string_view text) {
   if (errno_ != 0) return false;
+  anything_printed = true;
   const std::string clean = printable(text, colors_);
   text = clean;
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fputc('\n', stdout) != EOF) {

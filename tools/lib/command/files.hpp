@@ -81,6 +81,8 @@ class Progress {
 // Says why a trace could not be read to its end, and what that means. Answers the exit code.
 int report_stop(const std::string& path, trace::Reader::Status status, const trace::Reader& reader);
 void error(const std::string& text);
+// What error() said first, while standard output has nothing; empty: nothing, or there is an answer.
+const std::string& unanswered_error();
 // Says that only the records before the damage are looked at; nothing where `damage` is empty.
 void warn_of_damage(const std::string& path, const std::string& damage, std::uint64_t records);
 

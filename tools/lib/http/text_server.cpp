@@ -197,6 +197,8 @@ tl::expected<std::unique_ptr<TextServer>, std::string> TextServer::listen(asio::
   // What a killed process left behind.
   if (local && ::lstat(options.address.c_str(), &found) == 0 && S_ISSOCK(found.st_mode))
     ::unlink(options.address.c_str());
+  else if (local && ::lstat(options.address.c_str(), &found) == 0)
+    return refuse("it is there and no socket; choose another name");
   auto state = std::make_shared<State>(context, options, std::move(page));
   boost::system::error_code error;
   state->acceptor.open(endpoint->protocol(), error);

@@ -257,8 +257,10 @@ std::string JsonImporter::line(std::string_view text) {
     if (!line.json.is_object()) return "the line is no JSON object";
     if (!started_) return header_line(line);
     return line.json.contains("end") ? end_line(line) : record_line(line);
-  } catch (const Json::exception& error) {
-    return error.what();
+  } catch (const Json::parse_error&) {
+    return "the line is no JSON";
+  } catch (const Json::exception&) {
+    return "a member of the record is missing, or has another type than `urtrs-replay cat --json` writes";
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "tools/lib/text/nearest_word.hpp"
@@ -31,6 +32,20 @@ std::string subcommands_of(const CLI::App& app) {
   return names;
 }
 
+// CLI11's "Could not convert: --last = all" and "--port: 1 required TEXT missing" as what is needed.
+std::string in_plain_words(const std::string& what) {
+  constexpr std::string_view kConvert = "Could not convert: ";
+  constexpr std::string_view kRequired = ": 1 required ";
+  if (const std::size_t equals = what.find(" = ");
+      what.rfind(kConvert, 0) == 0 && equals != std::string::npos)
+    return what.substr(kConvert.size(), equals - kConvert.size()) +
+           ": expected a number in its range, got \"" + what.substr(equals + 3) + "\"";
+  if (const std::size_t required = what.find(kRequired); required != std::string::npos)
+    return what.substr(0, required) + " needs a value: " +
+           what.substr(required + kRequired.size(), what.rfind(" missing") - required - kRequired.size());
+  return what;
+}
+
 }  // namespace
 
 std::string command_line_error(const CLI::App& app, const CLI::ParseError& error) {
@@ -55,7 +70,7 @@ std::string command_line_error(const CLI::App& app, const CLI::ParseError& error
   } else {
     // Of the first line: CLI11 prints choices over several.
     what = error.what();
-    what = printable(what.substr(0, what.find('\n')));
+    what = in_plain_words(printable(what.substr(0, what.find('\n'))));
   }
   return app.get_name() + ": " + what + "; " + hint + "\n";
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/lib/usage/json_error.hpp"
+
 namespace rtrs::tools {
 namespace {
 
@@ -45,9 +47,20 @@ TEST(CommandLineError, NamesTheCommandsWhereNoneIsGiven) {
 
 TEST(CommandLineError, WhatIsMissingOrNoNumberIsOneLine) {
   EXPECT_EQ(said({"run"}), "tool: FILE is required; see tool run --help\n");
-  const std::string number = said({"run", "--seed", "x", "file"});
-  EXPECT_NE(number.find("--seed"), std::string::npos) << number;
-  EXPECT_EQ(std::count(number.begin(), number.end(), '\n'), 1);
+  EXPECT_EQ(said({"run", "--seed", "x", "file"}),
+            "tool: --seed: expected a number in its range, got \"x\"; see tool run --help\n");
+  EXPECT_EQ(said({"run", "file", "--seed"}), "tool: --seed needs a value: INT; see tool run --help\n");
+}
+
+TEST(JsonError, IsOneLineWhateverTheMessage) {
+  EXPECT_EQ(json_error(2, "no \"x\\\n\x01\"\n\n"),
+            "{\"schema_version\":1,\"error\":{\"code\":\"usage\",\"message\":\"no "
+            "\\\"x\\\\\\u000a\\u0001\\\"\"}}\n");
+  const char* const words[] = {"tool", "--json=x", "--", "--json"};
+  EXPECT_TRUE(wants_json(2, words));
+  EXPECT_FALSE(wants_json(1, words));
+  const char* const behind[] = {"tool", "--", "--json"};
+  EXPECT_FALSE(wants_json(3, behind));
 }
 
 TEST(CommandLineError, AWordCannotSteerATerminal) {
