@@ -14,6 +14,10 @@ Octets front(const Octets& of, std::size_t size) {
   return {of.begin(), of.begin() + static_cast<std::ptrdiff_t>(size)};
 }
 
+Octets back(const Octets& of, std::size_t size) {
+  return {of.end() - static_cast<std::ptrdiff_t>(size), of.end()};
+}
+
 class StreamFlow : public testing::TestWithParam<bool> {
  protected:
   StreamFlow() {
@@ -159,6 +163,41 @@ TEST_P(StreamFlow, AKeySaidDeadThatIsAliveIsAskedForAgain) {
   EXPECT_EQ(memory.resolved, asked);
   end.feed(write(kBase, 10));
   EXPECT_EQ(memory.resolved, asked + 1);
+}
+
+// It counts for the segment in progress alone: the next one is placed as ever. And where the memory says that
+// the rest of a segment belongs elsewhere, it goes there.
+TEST_P(StreamFlow, AKeySaidDeadIsForgottenWithItsSegment) {
+  if (options.crc) memory.windows[kKey].at = 8192;
+  Receiver end(memory, options);
+  const Octets all = write(kBase, 1000);
+  end.feed(Bytes(all).first(16 + 400));
+  end.stream.key_died(kKey);
+  memory.windows[kKey].at = 8192;
+  end.feed(Bytes(all).subspan(16 + 400));
+  EXPECT_EQ(memory.at(8192 + 400, 600), back(filled(1000, 7), 600));
+  EXPECT_EQ(memory.at(8192, 400), options.crc ? front(filled(1000, 7), 400) : Octets(400, kUntouched));
+  end.feed(Bytes(all).first(100));
+  EXPECT_FALSE(end.stream.wants().empty());
+  end.feed(Bytes(all).subspan(100));
+  EXPECT_EQ(memory.at(8192, 1000), filled(1000, 7));
+}
+
+// Padding of each length, octet by octet and as a whole.
+TEST_P(StreamFlow, PaddingBelongsToItsFpdu) {
+  for (const bool single : {true, false}) {
+    Receiver end(memory, options);
+    Octets all;
+    for (std::uint32_t i = 1; i <= 8; ++i) {
+      all += write(kBase + i * 16, i);
+      all += immediate(i, i, options.crc);
+    }
+    memory.post_empty(8);
+    for (std::size_t at = 0; at < all.size(); at += single ? 1 : all.size())
+      end.feed(Bytes(all).subspan(at, single ? 1 : all.size()));
+    EXPECT_EQ(end.seen, (Lines{"imm 1", "imm 2", "imm 3", "imm 4", "imm 5", "imm 6", "imm 7", "imm 8"}));
+    for (std::size_t i = 1; i <= 8; ++i) EXPECT_EQ(memory.at(4096 + i * 16, i), filled(i, 7));
+  }
 }
 
 // The key of the next write may have any number while a SEND is being taken.

@@ -218,5 +218,31 @@ TEST_F(StreamTest, MessagesUpToTheLimit) {
   }
 }
 
+// Each segment counts, not only the one before.
+TEST_F(StreamTest, LimitOfAMessageOfManySegments) {
+  initiator.max_message = 5;
+  Receiver write(memory, initiator);
+  Receiver send(memory, initiator);
+  memory.post(0, 64);
+  for (std::uint32_t at = 0; at < 6; at += 2) {
+    EXPECT_EQ(write.seen.size() + send.seen.size(), 0U);
+    write.feed(make(Tagged{.ddp = 0x81, .key = kKey, .to = kBase + at, .payload = text("ab")}));
+    send.feed(make(Untagged{.ddp = 0x01, .offset = at, .payload = text("ab")}));
+  }
+  EXPECT_EQ(write.seen, Lines{violated(Fault::write_too_long)});
+  EXPECT_EQ(send.seen, Lines{violated(Fault::message_too_long)});
+}
+
+TEST_F(StreamTest, ReceiveOfAMessageOfManySegments) {
+  Receiver end(memory, initiator);
+  memory.post(0, 5);
+  for (std::uint32_t at = 0; at < 6; at += 2) {
+    EXPECT_EQ(end.seen, Lines{});
+    end.feed(make(Untagged{.ddp = 0x01, .offset = at, .payload = text("ab")}));
+  }
+  EXPECT_EQ(end.seen, Lines{violated(Fault::message_too_long)});
+  EXPECT_EQ(memory.at(0, 5), hex("61626162 EE"));
+}
+
 }  // namespace
 }  // namespace rtrs::iwarp::test

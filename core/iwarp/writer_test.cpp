@@ -10,7 +10,7 @@ namespace {
 
 struct Out {
   explicit Out(std::size_t bytes = 4096, std::size_t pieces = 64)
-      : arena(bytes), list(pieces), to(arena, list) {}
+      : arena(bytes, kUntouched), list(pieces), to(arena, list) {}
   explicit Out(Room room) : Out(room.arena_bytes, room.pieces) {}
   [[nodiscard]] Octets all() const {
     Octets octets;
