@@ -65,8 +65,8 @@ with the kernel's protocol 2.0.
 urtrs_package(libraries liburtrs0 SECTION libs SHLIBDEPS
   SUMMARY "RTRS/RNBD in user space - shared libraries"
   DESCRIPTION "${about}This package has the shared libraries that applications link: the protocol
-(liburtrs), and its transports over libfabric (liburtrs-libfabric) and
-rdma-core (liburtrs-verbs).")
+(liburtrs), and its transports over TCP (liburtrs-tcp), libfabric
+(liburtrs-libfabric) and rdma-core (liburtrs-verbs).")
 list(APPEND CPACK_DEBIAN_LIBRARIES_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/debian/shlibs)
 urtrs_package(devel liburtrs-dev SECTION libdevel
   SUMMARY "RTRS/RNBD in user space - development files"

@@ -254,7 +254,13 @@ void FabricImpl::forget(Connection& one) noexcept {
 }
 
 void FabricImpl::lose(Connection& one, Reason reason, const std::string& why) {
-  warn(one.description() + ": " + to_string(reason) + (why.empty() ? "" : ": " + why));
+  const std::string text = one.description() + ": " + to_string(reason) + (why.empty() ? "" : ": " + why);
+  // That a peer leaves is what the session tells of.
+  if (reason == Reason::peer_closed) {
+    say(LogLevel::debug, text);
+  } else {
+    warn(text);
+  }
   forget(one);
   one.set_stage(Connection::Stage::lost);
   one.drop_work();

@@ -139,7 +139,8 @@ std::size_t FabricImpl::post(std::span<const WorkRequest> work) noexcept {
     Connection* const one = find(work[i].key);
     if (one == nullptr || one->stage() == Connection::Stage::lost || one->failing) continue;
     if (!one->post(work[i])) return i;
-    mark_dirty(*one);
+    // What the kernel does not take now is sent when it says so.
+    if (!one->blocked()) mark_dirty(*one);
   }
   return work.size();
 }

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <exception>
 #include <urtrs/backends/asio/remote_device.hpp>
-#include <urtrs/backends/libfabric/ofi.hpp>
+#include <urtrs/backends/tcp/tcp.hpp>
 #include <vector>
 
 boost::asio::awaitable<void> copy_first_block(rtrs::asio::RemoteDevice& device) {
@@ -20,7 +20,7 @@ boost::asio::awaitable<void> copy_first_block(rtrs::asio::RemoteDevice& device) 
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
-  auto fabric = rtrs::ofi::open_ofi_fabric({});
+  auto fabric = rtrs::tcp::open_tcp_fabric({});
   if (!fabric) return 1;
   rtrs::asio::RemoteDeviceOptions options;
   options.session_name = "first-block";

@@ -110,7 +110,7 @@ class TestEndToEnd:
         for parameters, words in (
                 (("device=nothing",), "the server exports no device named 'nothing'"),
                 (("device=fixed",), "'fixed': "),
-                (("device=disk", "provider=nonsense"), "provider 'nonsense'"),
+                (("device=disk", "fabric=libfabric", "provider=nonsense"), "provider 'nonsense'"),
                 (("device=disk", "trace=/no/such/directory/trace"), "cannot write the trace"),
                 (("device=disk", "path=@"), "the source address is empty"),
                 (("device=disk", "prot=1"), "unknown parameter 'prot'")):

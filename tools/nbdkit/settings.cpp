@@ -332,7 +332,7 @@ const char* const kSettingsHelp =
     "                         vanished is free again after the dead-peer time of the server (35 s)\n"
     "access_mode=ro|rw|migration   (default rw; ro with nbdkit -r). Without it, and unless one device= is\n"
     "                         given, a device that the server has write-protected is opened ro\n"
-    "fabric=tcp|libfabric|verbs  (default libfabric); verbs is RDMA hardware and soft-RoCE\n"
+    "fabric=tcp|libfabric|verbs  (default tcp); verbs is RDMA hardware and soft-RoCE\n"
     "provider=NAME            of libfabric (default tcp)\n"
     "rdma_device=NAME         of verbs; default whichever has the address\n"
     "rdma_retry_count=N       of verbs: how often a packet is sent again (default 6)\n"

@@ -1,4 +1,4 @@
-"""urtrs-conform as people use it: against urtrsd over libfabric's tcp, its reports, its exit codes."""
+"""urtrs-conform as people use it: against urtrsd over TCP, its reports, its exit codes."""
 import json
 import subprocess
 
@@ -25,7 +25,7 @@ def port(urtrsd, tmp_path):
 def test_usage():
     usage = conform("--help").stdout
     assert "Examples:" in usage
-    for default in ("=1234", "=libfabric", "=tcp", "=120", "default all", "default none"):
+    for default in ("=1234", "--fabric TEXT=tcp", "--provider TEXT=tcp", "=120", "default all", "default none"):
         assert default in usage, ("default in the help", default)
     for wrong in (["--target", "127.0.0.1", "--role", "sever"], ["--role", "server"], ["--nonsense"],
                   ["--target", "127.0.0.1", "--role", "server", "--case", "C999"],

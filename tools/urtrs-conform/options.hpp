@@ -16,7 +16,7 @@ struct Options {
   Role role = Role::server;
   std::vector<PathAddress> targets;
   std::string target_text;  // the first, as written
-  std::string fabric = "libfabric";
+  std::string fabric = "tcp";
   std::string provider = "tcp";
   std::string rdma_device;
   std::string device;

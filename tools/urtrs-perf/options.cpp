@@ -258,8 +258,11 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
   judge_paths(options, judge);
   judge_role(app, options, errors);
   if (options.json && options.csv) errors += "urtrs-perf: --json excludes --csv\n";
-  if ((options.raw || options.compare_raw) && options.fabric != "libfabric")
-    judge.refuse("--fabric", "libfabric with --raw and --compare-raw", options.fabric);
+  if (options.raw && app.count("--fabric") == 0) options.fabric = "libfabric";
+  if (options.raw && options.fabric != "libfabric")
+    judge.refuse("--fabric", "libfabric with --raw", options.fabric);
+  if (options.compare_raw && options.fabric == "verbs")
+    judge.refuse("--fabric", "tcp or libfabric with --compare-raw", options.fabric);
   if ((options.raw || options.compare_raw) && !options.record.empty())
     errors += "urtrs-perf: --record excludes --raw and --compare-raw\n";
   if (options.compare_raw && !options.addresses.empty())

@@ -31,7 +31,7 @@ const char* to_string(Wait) noexcept;
 struct Options {
   std::vector<std::string> addresses;  // of the server, one a path; none: be the server
   std::uint16_t port = 18515;
-  std::string fabric = "libfabric";
+  std::string fabric = "tcp";
   std::string provider = "tcp";  // of libfabric
   Workload rw = Workload::write;
   unsigned read_percent = 50;  // of Workload::rw

@@ -128,7 +128,7 @@ TEST(Options, HelpHasTheDefaultOfEveryOptionWithAValue) {
                                                         {"--runtime ", "5"},
                                                         {"--span ", "1g"},
                                                         {"--port ", "18515"},
-                                                        {"--fabric ", "libfabric"},
+                                                        {"--fabric ", "tcp"},
                                                         {"--provider ", "tcp"},
                                                         {"--connections ", "1"},
                                                         {"--policy ", "min-inflight"},

@@ -68,7 +68,8 @@ class Child {
 };
 
 std::vector<std::string> common(const Options& options, bool raw, unsigned cpu) {
-  std::vector<std::string> arguments{"--fabric", options.fabric, "--provider", options.provider};
+  std::vector<std::string> arguments{"--fabric", raw ? "libfabric" : options.fabric, "--provider",
+                                     options.provider};
   if (std::thread::hardware_concurrency() > 1) {
     arguments.insert(arguments.end(), {"--cpu", std::to_string(cpu)});
   }

@@ -110,7 +110,7 @@ def test_interrupted(start):
 def test_bad_input(start):
     done = client("1", "127.0.0.1", "--connect-timeout", "0.3")
     assert done.returncode == 4 and "no connection within 0.3 s" in done.stderr, done
-    assert client("1", "127.0.0.1", "--provider", "nonesuch").returncode == 3
+    assert client("1", "127.0.0.1", "--fabric", "libfabric", "--provider", "nonesuch").returncode == 3
     assert client("1", "127.0.0.1", "--rw", "sideways").returncode == 2
     server, port = start("--chunk-size", "8k")
     done = client(port, "127.0.0.1", "--bs", "1m")

@@ -33,7 +33,7 @@ def start(urtrsd):
             resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
             if address_space:
                 resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
-        servers.append(urtrsd("--export=d=mem:16M", f"--sess-queue-depth={depth}", *arguments, preexec_fn=limit))
+        servers.append(urtrsd("--fabric=libfabric", "--export=d=mem:16M", f"--sess-queue-depth={depth}", *arguments, preexec_fn=limit))
         return servers[-1]
 
     yield limited

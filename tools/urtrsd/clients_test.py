@@ -6,7 +6,7 @@ import resource
 
 import pytest
 from programs import until
-from wire_client import Client
+from iwarp_client import IwarpClient as Client
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ namespace rtrs::daemon {
 struct DaemonConfig {
   std::vector<std::string> listen{"127.0.0.1"};  // IPv4 and IPv6 literals
   std::uint32_t port = 1234;
-  std::string fabric = "libfabric";
+  std::string fabric = "tcp";
   std::string provider = "tcp";
   std::string rdma_device;  // empty: whichever has the address
   std::uint32_t rdma_retry_count = 6;

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 
 import pytest
-import wire_client
+import iwarp_client
 from programs import BOUND, PLUGIN, free_port, listens, program, until
 
 URTRSD = program("urtrsd")
@@ -47,7 +47,7 @@ class Case:
 class TestDaemon(Case):
     def test_a_log_in_json_is_an_object_a_line(self):
         server = self.start("--export=a=mem:1M", "--log-format=json").logged('"message":"ready"')
-        client = wire_client.Client(server.port, 'we"b')
+        client = iwarp_client.IwarpClient(server.port, 'we"b')
         assert client.open("nothing")[0] == errno.ENOENT
         client.close()
         server.logged('"state=closing|"reason":"peer_closed"')
@@ -64,7 +64,7 @@ class TestDaemon(Case):
         with log.open("wb") as sink:
             numbers = os.fstat(sink.fileno())
             environment = dict(os.environ, JOURNAL_STREAM=f"{numbers.st_dev}:{numbers.st_ino}")
-            process = subprocess.Popen([URTRSD, "--export=a=mem:1M", f"--port={free_port()}", "--listen=0.0.0.0"],
+            process = subprocess.Popen([URTRSD, "--export=a=mem:1M", f"--port={free_port()}", "--fabric=libfabric", "--listen=0.0.0.0"],
                                        stderr=sink, env=environment)
         self.ends.callback(process.kill)
         until("it is ready", lambda: b" ready\n" in log.read_bytes() or process.poll() is not None)
@@ -75,9 +75,10 @@ class TestDaemon(Case):
         assert any(line.startswith("<4>") and "0.0.0.0" in line for line in lines)
 
     def test_keys_live_on_where_a_fresh_one_protects_nothing(self):
-        # Over provider tcp a write in progress lands after its key died.
-        self.start("--export=a=mem:1M").ready().logged("always_invalidate is off")
-        asked = self.start("--export=a=mem:1M", "--always-invalidate=yes")
+        # Over libfabric a write in progress lands after its key died.
+        self.start("--export=a=mem:1M").ready().logged("always_invalidate is on")
+        self.start("--fabric=libfabric", "--export=a=mem:1M").ready().logged("always_invalidate is off")
+        asked = self.start("--fabric=libfabric", "--export=a=mem:1M", "--always-invalidate=yes")
         asked.ready().logged("always_invalidate is on")
 
     def test_a_hangup_ends_nothing(self):
@@ -320,7 +321,7 @@ class TestHungDisk(Case):
         server = self.start(f"--export=good={good}", *(f"--export={name}={self.slow},ro" for name in slow))
         self.ends.callback(self.fuse.send_signal, signal.SIGCONT)  # the server waits for its files
         server.ready()
-        first, second = wire_client.Client(server.port, "first"), wire_client.Client(server.port, "second")
+        first, second = iwarp_client.IwarpClient(server.port, "first"), iwarp_client.IwarpClient(server.port, "second")
         self.ends.callback(first.close)
         self.ends.callback(second.close)
         error, device = first.open("good")

@@ -5,7 +5,7 @@ import signal
 import socket
 
 import pytest
-import wire_client
+import iwarp_client
 from programs import BOUND, until
 
 
@@ -32,7 +32,7 @@ def test_ready_sessions_and_stopping(urtrsd, manager):
     server = start(urtrsd, manager)
     assert next_but_watchdog(manager) == "READY=1\nSTATUS=1 exports, 0 sessions\n"
     server.ready()
-    with contextlib.closing(wire_client.Client(server.port, "one")):
+    with contextlib.closing(iwarp_client.IwarpClient(server.port, "one")):
         assert next_but_watchdog(manager) == "STATUS=1 exports, 1 sessions\n"
     assert next_but_watchdog(manager) == "STATUS=1 exports, 0 sessions\n"
     server.process.send_signal(signal.SIGTERM)

@@ -15,7 +15,7 @@ namespace rtrs::tools {
 enum class LogLevel : std::uint8_t { debug, info, warning, error };
 
 struct FabricChoice {
-  std::string fabric = "libfabric";   // one of fabric_names()
+  std::string fabric = "tcp";         // one of fabric_names()
   std::string provider = "tcp";       // of libfabric
   std::string device;                 // of RDMA; empty: whichever has the address
   unsigned retry_count = 6;           // of verbs, 0 .. 7

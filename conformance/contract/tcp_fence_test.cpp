@@ -1,0 +1,123 @@
+// What the contract cannot say of every fabric: a key that dies in the middle of a write, and limits.
+#include <algorithm>
+#include <vector>
+
+#include "conformance/contract/contract.hpp"
+#include "conformance/contract/tcp_pair.hpp"
+
+namespace rtrs::conformance {
+namespace {
+
+using Kind = SeenEvent::Kind;
+
+std::unique_ptr<FabricPair> make_plain() {
+  return TcpPair::open("127.0.0.1");
+}
+std::unique_ptr<FabricPair> make_crc() {
+  tcp::TcpOptions options;
+  options.crc = true;
+  return TcpPair::open("127.0.0.1", options);
+}
+std::unique_ptr<FabricPair> make_of_one_connection() {
+  tcp::TcpOptions options;
+  options.max_connections = 1;
+  return TcpPair::open("127.0.0.1", options);
+}
+std::unique_ptr<FabricPair> make_poor() {
+  tcp::TcpOptions options;
+  options.max_memory = 1;
+  return TcpPair::open("127.0.0.1", options);
+}
+
+class TcpFence : public FabricContract {
+ protected:
+  // A large write that has begun to land, and has not landed whole.
+  void begin_write(const Link& link, const Region& source, const Target& target) {
+    post_one(client(), write_imm(link.client, source, kSize, target, 0, 1));
+    while (target.region.bytes[0] == std::byte{0}) {
+      client().poll(pair().now());
+      server().poll(pair().now());
+    }
+    ASSERT_EQ(target.region.bytes[kSize - 1], std::byte{0}) << "the write was not large enough";
+  }
+  static constexpr std::uint32_t kSize = 15U << 20U;
+};
+
+TEST_P(TcpFence, nothing_lands_after_the_death_of_a_key_in_the_middle_of_a_write) {
+  for (const bool released : {false, true}) {
+    const Link link = open_link(keyed(), 32, 256);
+    const Target target = make_revocable(link, kSize);
+    const Region source = make_source(client(), std::string(kSize, 'w'));
+    begin_write(link, source, target);
+    if (released) {
+      server().fabric().release_key(target.remote_key.id);
+    } else {
+      server().fabric().invalidate(link.server, target.remote_key.id, 1);
+    }
+    const std::vector<std::byte> landed(target.region.bytes.begin(), target.region.bytes.end());
+    EXPECT_EQ(expect(server(), Kind::connection_lost, link.server).reason, Reason::protocol_violation);
+    EXPECT_TRUE(std::equal(landed.begin(), landed.end(), target.region.bytes.begin()));
+    expect(client(), Kind::connection_lost, link.client);
+    close_link(link);
+  }
+}
+
+TEST_P(TcpFence, a_revocable_key_is_good_on_its_path_alone) {
+  const Link link = open_link(keyed(), 32, 256);
+  const Link other = open_link(keyed(), 32, 256);
+  ASSERT_NE(link.server.path, other.server.path);
+  const Target target = make_revocable(link, 4096);
+  const Region source = make_source(client(), "intruder");
+  expect_refused(other, write_imm(other.client, source, 8, target, 0, 1), target);
+  const auto* const stats = dynamic_cast<tcp::TcpFabric*>(&server().fabric());
+  ASSERT_NE(stats, nullptr);
+  EXPECT_EQ(stats->stats().faults[static_cast<std::size_t>(iwarp::Fault::foreign_key)], 1U);
+  post_one(client(), write_imm(link.client, source, 8, target, 0, 2));
+  EXPECT_EQ(expect(server(), Kind::imm_received, link.server).imm, 2U);
+  close_link(link);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tcp, TcpFence,
+                         ::testing::Values(FabricCase{"plain", make_plain}, FabricCase{"crc", make_crc}),
+                         case_name);
+
+class TcpLimit : public FabricContract {
+ protected:
+  // What a request beyond a limit gets: the caller's own answer.
+  void expect_refusal() {
+    const Link link{.client = fresh_key(), .server = fresh_key()};
+    client().fabric().connect(link.client, pair().server_address(), params(), bytes_of("hello"));
+    const SeenEvent request = expect(server(), Kind::connect_requested);
+    ConnectionParams how = params();
+    how.refusal = bytes_of("no room");
+    server().fabric().accept(request.request, link.server, how, bytes_of("welcome"));
+    EXPECT_EQ(expect(server(), Kind::connection_lost, link.server).reason, Reason::no_resources);
+    const SeenEvent failed = expect(client(), Kind::connect_failed, link.client);
+    EXPECT_EQ(failed.reason, Reason::rejected);
+    EXPECT_EQ(failed.text, "no room");
+    close_link(link);
+  }
+};
+class TcpLimitOfConnections : public TcpLimit {};
+class TcpLimitOfMemory : public TcpLimit {};
+
+TEST_P(TcpLimitOfConnections, one_connection_too_many_is_refused_and_the_place_of_one_that_ended_is_free) {
+  for (int round = 0; round < 3; ++round) {
+    const Link link = open_link();
+    expect_refusal();
+    post_one(client(), empty_imm(link.client, 1));
+    expect(server(), Kind::imm_received, link.server);
+    close_link(link);
+  }
+}
+
+TEST_P(TcpLimitOfMemory, a_connection_beyond_the_memory_is_refused) {
+  expect_refusal();
+}
+
+INSTANTIATE_TEST_SUITE_P(Tcp, TcpLimitOfConnections,
+                         ::testing::Values(FabricCase{"one", make_of_one_connection}), case_name);
+INSTANTIATE_TEST_SUITE_P(Tcp, TcpLimitOfMemory, ::testing::Values(FabricCase{"poor", make_poor}), case_name);
+
+}  // namespace
+}  // namespace rtrs::conformance
