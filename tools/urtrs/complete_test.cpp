@@ -32,9 +32,18 @@ bool has(const Words& words, const std::string& word) {
 }
 
 TEST(Complete, NounsAndVerbsFirst) {
-  const Words all = next({});
-  for (const Form& form : forms())
-    EXPECT_TRUE(has(all, *form.noun != '\0' ? form.noun : form.verb)) << form.verb;
+  for (const std::string& side : {std::string(), std::string("client")}) {
+    const Words all = next(side.empty() ? Words{} : Words{side});
+    for (const Form& form : forms()) {
+      if (is_client(form.noun) != is_client(side)) continue;
+      const std::string noun = form.noun;
+      const std::string first = noun == side ? form.verb : side.empty() ? noun : noun.substr(side.size() + 1);
+      EXPECT_TRUE(has(all, first)) << noun << " " << form.verb;
+    }
+  }
+  EXPECT_TRUE(has(next({}), "client"));
+  EXPECT_EQ(next({"client", "session"}, "r"), Words{"recover"});
+  EXPECT_EQ(next({"client", "session", "policy", "web1"}, "r"), Words{"round-robin"});
   EXPECT_EQ(next({}, "se"), Words{"session"});
   EXPECT_EQ(next({"server"}, "pa"), Words{"path"});
 }
