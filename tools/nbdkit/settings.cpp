@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <set>
 #include <utility>
 
 #include "backends/asio/path_syntax.hpp"
@@ -200,18 +199,12 @@ Done set_trace_detail(std::string_view value, trace::Detail& detail) {
   return refuse("trace_detail", value, "is none of machines, wire and payload");
 }
 
-// Each parameter is given once, and does something: none is for what is not asked for.
+// Each parameter does something: none is for what is not asked for.
 Done check_company(const Settings& settings) {
   const auto is_given = [&settings](const char* key) {
     return std::any_of(settings.given.begin(), settings.given.end(),
                        [key](const std::string& one) { return one.compare(0, one.find('='), key) == 0; });
   };
-  std::set<std::string> seen;
-  for (const std::string& one : settings.given) {
-    const std::string key = one.substr(0, one.find('='));
-    if (key != "path" && key != "device" && !seen.insert(key).second)
-      return tl::unexpected(key + "= is given twice; leave one of them out");
-  }
   for (const char* key : {"trace_detail", "trace_size"})
     if (is_given(key) && settings.trace.empty())
       return tl::unexpected(std::string(key) + "= belongs to trace=FILE, which is not given");

@@ -43,9 +43,12 @@ class PerfServer {
     local.port = options_.port;
     const Errc listening = server_.listen(fabric_, asio::steady_now(), local);
     if (listening != Errc::ok) {
-      fmt::print(stderr, "urtrs-perf: cannot listen on {} port {}: {}\n",
-                 options_.listen.empty() ? "any address" : options_.listen, options_.port,
-                 to_string(listening));
+      fmt::print(
+          stderr, "urtrs-perf: cannot listen on {} port {}: {}{}\n",
+          options_.listen.empty() ? "any address" : options_.listen, options_.port, to_string(listening),
+          listening == Errc::address_in_use  ? "; --port chooses another port"
+          : listening == Errc::no_permission ? "; ports below 1024 are for root or CAP_NET_BIND_SERVICE"
+                                             : "");
       return listening == Errc::invalid ? kUsage : kPrecondition;
     }
     fmt::print("listening on port {}\n", fabric_.listening_port());

@@ -78,10 +78,10 @@ void add_cat(CLI::App& app, Runner& runner) {
     command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
     command.add_flag("--json", options.json, "One JSON object a line, without loss");
     command.add_option("--last", options.last, "Only the last N records")
-        ->check(CLI::NonNegativeNumber)
+        ->check(CLI::NonNegativeNumber.description(""))
         ->type_name("N");
     command.add_option("--instance", options.instance, "Only records of this machine")
-        ->check(CLI::NonNegativeNumber)
+        ->check(CLI::NonNegativeNumber.description(""))
         ->type_name("I");
   };
   add_command<CatOptions>(app, runner, "cat", "Print the records of a trace",

@@ -84,8 +84,9 @@ void add_diff(CLI::App& app, Runner& runner) {
             "times, handles by their first use, messages of RNBD in words; state: what became of paths, "
             "sessions "
             "and devices")
-        ->transform(CLI::Validator(known_mode, "MODE"))
+        // What is added last looks first.
         ->transform(CLI::Transformer(modes(), CLI::ignore_case))
+        ->transform(CLI::Validator(known_mode, "MODE"))
         ->option_text("{canonical,exact,state}=canonical");
     command.add_flag("--json", options.json, "The result as a JSON object");
   };

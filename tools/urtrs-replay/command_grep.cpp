@@ -103,10 +103,10 @@ void add_grep(CLI::App& app, Runner& runner) {
     command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
     add_filter_options(command, options.filter);
     command.add_option("-B,--before", options.before, "Also this many records before each")
-        ->check(CLI::NonNegativeNumber)
+        ->check(CLI::NonNegativeNumber.description(""))
         ->type_name("N");
     command.add_option("-A,--after", options.after, "Also this many records after each")
-        ->check(CLI::NonNegativeNumber)
+        ->check(CLI::NonNegativeNumber.description(""))
         ->type_name("N");
     command.add_flag("-c,--count", options.count, "Only how many there are");
     command.add_flag("--json", options.json, "One JSON object a record, as cat --json");

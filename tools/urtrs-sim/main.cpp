@@ -217,7 +217,7 @@ CLI::App* scenarios_options(CLI::App& app, Arguments& given) {
           [](const std::string& ids) {
             return ids.empty() ? std::string("expected ids of scenarios") : std::string();
           },
-          "IDS"));
+          ""));
   file_option(*directed, given);
   directed->add_flag("--no-fence", given.no_fence, "without the fence, judged as if it were there");
   return directed;

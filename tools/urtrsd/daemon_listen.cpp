@@ -31,6 +31,8 @@ bool is_any(const std::string& address) {
 std::string Daemon::why_not_listening(const std::string& address, Errc result) const {
   if (result == Errc::bad_address)
     return "this host does not have this address; 'ip address' lists what it has";
+  if (result == Errc::no_permission)
+    return "ports below 1024 are for root or CAP_NET_BIND_SERVICE; --port chooses another port";
   if (result != Errc::address_in_use) return std::string(to_string(result));
   for (const std::string& other : config_.listen) {
     if (other == address) break;

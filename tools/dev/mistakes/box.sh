@@ -12,4 +12,7 @@ small() { unshare -m bash -c 'mount -t tmpfs -o size=16k none . && cd . && cd "$
 config() { printf '%b\n' "$1" > urtrsd.toml; }
 
 # Started with a bound: what should fail but does not, ends.
-brief() { timeout -s TERM 2 "$@"; }
+brief() { timeout -s TERM 10 "$@"; }
+
+# What goes on with a warning.
+soon() { timeout -s TERM 2 "$@"; }

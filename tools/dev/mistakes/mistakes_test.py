@@ -161,7 +161,7 @@ def judge(mistake, answer):
     for line in told:
         if not re.match(r"(TIME \w+ +)?(" + "|".join(map(re.escape, NAMES)) + r"): ", line) and not line.startswith("TIME "):
             wrong.append(f"without the program's name: {line!r}")
-    if re.search(r"--json(?! \$| .*>)", mistake.command) and code in (1, 2, 3, 4):
+    if re.search(r"--json(?!=| \$| .*>)", mistake.command) and code in (1, 2, 3, 4):
         out = [line[2:] for line in answer if line.startswith("> ")]
         if not is_error("\n".join(out)) and not any(map(is_error, out)):
             wrong.append("--json, but no object with \"error\"")
