@@ -11,7 +11,7 @@ for _ in $(seq $times); do
   kernel_map 0 rw "$SESSION"
   client_unmap 0
 done
-figure map_unmap "$(since "$began")" "s for $times times"
+figure map_unmap_20_times "$(since "$began")" s
 wait_for 40 "the server has forgotten the sessions" server_has_no_session
 client_map 0
 verify 0 --rw=randwrite --bs=16k --size=1M --iodepth=4
