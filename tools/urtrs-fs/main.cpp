@@ -96,12 +96,18 @@ int read_link(const char* path, char* into, std::size_t size) {
 
 int open_file(const char* path, fuse_file_info* file) {
   auto state = std::make_unique<Opened>();
-  if ((file->flags & O_ACCMODE) != O_WRONLY) {
+  const bool writes = (file->flags & O_ACCMODE) != O_RDONLY;
+  const bool reads = (file->flags & O_ACCMODE) != O_WRONLY;
+  if (writes) {
+    const auto entry = tree()->look(path);
+    if (!entry) return -entry.error();
+    // As sysfs, which refuses this to root too.
+    if ((entry->mode & 0222U) == 0) return -EACCES;
+  }
+  if (reads) {
     auto content = tree()->read(path);
     if (!content) return -content.error();
     state->content = std::move(*content);
-  } else if (const auto entry = tree()->look(path); !entry) {
-    return -entry.error();
   }
   file->direct_io = 1;  // the length is that of what is read, not st_size
   file->fh = reinterpret_cast<std::uint64_t>(state.release());

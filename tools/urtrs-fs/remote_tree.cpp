@@ -82,7 +82,9 @@ tl::expected<std::string, int> RemoteTree::read(const std::string& path) {
 }
 
 int RemoteTree::write(const std::string& path, const std::string& text) {
-  const auto answer = call("attribute.write", {{"path", path}, {"text", text}});
+  // Linux reads what is written up to the first zero byte.
+  const std::string until_zero = text.substr(0, text.find('\0'));
+  const auto answer = call("attribute.write", {{"path", path}, {"text", until_zero}});
   return answer ? 0 : answer.error();
 }
 

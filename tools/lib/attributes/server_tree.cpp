@@ -105,10 +105,23 @@ Node device_folder(const OpenDevice& device, ServerOperations& operations) {
   return folder;
 }
 
+std::string_view last_part(std::string_view backing) {
+  return backing.substr(backing.rfind('/') + 1);
+}
+
+// As Linux, the name of the block device without its folder, which the command of RNBD's makers takes from
+// block_dev. Where it would mean two of them, all of it.
+std::string device_name(const ServerModel& model, std::string_view backing) {
+  const std::string_view name = last_part(backing);
+  const auto same = std::count_if(model.devices.begin(), model.devices.end(),
+                                  [&](const OpenDevice& one) { return last_part(one.backing) == name; });
+  return entry_name(same == 1 ? name : backing);
+}
+
 Node devices_folder(const Model& model, ServerOperations& operations) {
   Node folder = Node::folder();
   for (std::size_t at = 0; at < model->devices.size(); ++at)
-    folder.add(entry_name(model->devices[at].backing),
+    folder.add(device_name(*model, model->devices[at].backing),
                [model, at, &operations] { return device_folder(model->devices[at], operations); });
   return folder;
 }

@@ -127,13 +127,13 @@ TEST_F(ServerTreeTest, WhatAnOperationAnswersIsTheErrnoOfTheWrite) {
   EXPECT_EQ(write(std::string(kPath) + "/disconnect", "1"), ENOENT);
 }
 
-TEST_F(ServerTreeTest, DevicesAreListedByWhatIsExported) {
+TEST_F(ServerTreeTest, DevicesAreListedByTheNameOfWhatIsExported) {
   const std::string devices = "devices/virtual/rnbd-server/ctl/devices";
-  EXPECT_EQ(names(devices), (Names{"!srv!disk0.img", "memory:ram"}));
-  EXPECT_EQ(names(devices + "/!srv!disk0.img"), (Names{"block_dev", "sessions"}));
-  EXPECT_EQ(tree().find(devices + "/!srv!disk0.img/block_dev")->target(), "/srv/disk0.img");
-  EXPECT_EQ(names(devices + "/!srv!disk0.img/sessions"), (Names{"blya", "other"}));
-  const std::string use = devices + "/!srv!disk0.img/sessions/other";
+  EXPECT_EQ(names(devices), (Names{"disk0.img", "memory:ram"}));
+  EXPECT_EQ(names(devices + "/disk0.img"), (Names{"block_dev", "sessions"}));
+  EXPECT_EQ(tree().find(devices + "/disk0.img/block_dev")->target(), "/srv/disk0.img");
+  EXPECT_EQ(names(devices + "/disk0.img/sessions"), (Names{"blya", "other"}));
+  const std::string use = devices + "/disk0.img/sessions/other";
   EXPECT_EQ(names(use), (Names{"access_mode", "force_close", "mapping_path", "read_only"}));
   EXPECT_EQ(read(use + "/access_mode"), "migration\n");
   EXPECT_EQ(read(use + "/read_only"), "0\n");
@@ -141,6 +141,14 @@ TEST_F(ServerTreeTest, DevicesAreListedByWhatIsExported) {
   EXPECT_EQ(read(devices + "/memory:ram/sessions/blya/read_only"), "1\n");
   EXPECT_EQ(write(use + "/force_close", "1"), 0);
   EXPECT_EQ(operations.done, Names{"close 18"});
+}
+
+TEST_F(ServerTreeTest, DevicesOfOneNameHaveTheirFoldersToo) {
+  model->devices.push_back({"/other/disk0.img", {}});
+  const std::string devices = "devices/virtual/rnbd-server/ctl/devices";
+  EXPECT_EQ(names(devices), (Names{"!other!disk0.img", "!srv!disk0.img", "memory:ram"}));
+  model->devices.push_back({"/", {}});
+  EXPECT_EQ(names(devices), (Names{"!", "!other!disk0.img", "!srv!disk0.img", "memory:ram"}));
 }
 
 TEST_F(ServerTreeTest, ParametersOfTheModules) {
@@ -167,8 +175,7 @@ TEST_F(ServerTreeTest, NamesOfPeersCannotLeaveTheirFolder) {
   EXPECT_EQ(names("class/rtrs-server"), Names{"..!x"});
   EXPECT_EQ(names("devices/virtual/rtrs-server"), Names{"..!x"});
   model->devices[0].uses[0].session = "a/b";
-  EXPECT_EQ(read("devices/virtual/rnbd-server/ctl/devices/!srv!disk0.img/sessions/a!b/mapping_path"),
-            "disk0\n");
+  EXPECT_EQ(read("devices/virtual/rnbd-server/ctl/devices/disk0.img/sessions/a!b/mapping_path"), "disk0\n");
 }
 
 TEST(PathEnds, OfAnyText) {

@@ -51,7 +51,7 @@ def command(lab, image, out, script, memory=3072):
     how = COUNTED if lab.counted else accelerators(lab.work, image.version)
     return [which("qemu-system-x86_64"), *how, "-m", str(memory), "-smp", "2", "-nographic",
             "-no-reboot", "-nic", "none", "-kernel", f"/boot/vmlinuz-{image.version}", "-initrd", str(image.initrd),
-            "-append", f"console=ttyS0 panic=-1 quiet mitigations=off init_on_alloc=0 log_buf_len=4M "
+            "-append", f"console=ttyS0 panic=-1 quiet no_timer_check mitigations=off init_on_alloc=0 log_buf_len=4M "
             f"lab_script={script} lab_quick={lab.quick}",
             "-virtfs", f"local,path=/,mount_tag=hostroot,readonly=on,{share}",
             "-virtfs", f"local,path={out},mount_tag=results,{share}"]

@@ -291,5 +291,6 @@ def write_settings(out, lab, image, options, **more):
     settings = {"LAB_GUEST": GUEST, "LAB_BUILD": lab.programs, "LAB_MODULES": image.modules,
                 "LAB_KERNEL": image.kernel.name,
                 "LAB_NOISE": lab.noise, "LAB_FABRIC": options.fabric,
-                "LAB_CAPTURE": "yes" if options.capture else "", "LAB_COUNTED": "yes" if lab.counted else "", **more}
+                "LAB_CAPTURE": "yes" if options.capture else "", "LAB_COUNTED": "yes" if lab.counted else "",
+                "URTRS_BLKTESTS": os.environ.get("URTRS_BLKTESTS", ""), **more}
     (pathlib.Path(out) / "settings").write_text("".join(f"{key}='{value}'\n" for key, value in settings.items()))
