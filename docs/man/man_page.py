@@ -45,9 +45,12 @@ class Help:
         text = subprocess.run([*command, "--help"], check=True, capture_output=True, text=True).stdout
         lines = text.rstrip("\n").split("\n")
         self.command, self.about = command, lines[0]
-        self.usage = next(line for line in lines if line.startswith("Usage: ")).removeprefix("Usage: ")
+        first = next(at for at, line in enumerate(lines) if line.startswith("Usage: "))
+        # Further forms stand below the first, as far to the right.
+        end = next(at for at, line in enumerate(lines[first + 1:] + [""], first + 1) if not line.startswith("       "))
+        self.usages = [line[len("Usage: "):] for line in lines[first:end]]
         self.sections, self.notes, entries = {}, [], None
-        for line in lines[lines.index("Usage: " + self.usage) + 1:]:
+        for line in lines[end:]:
             if self.notes or (entries is None and line and line not in ("Positionals:", "Options:", "Subcommands:")):
                 self.notes.append(line)
             elif line in ("Positionals:", "Options:", "Subcommands:"):
@@ -93,7 +96,7 @@ def notes_of(lines):
 def synopsis(program):
     helps = [Help([program])]
     helps += [one for _, one in helps[0].subcommands()]
-    return "".join(f"**{escaped(one.usage)}**\n\n" for one in helps)
+    return "".join(f"**{escaped(usage)}**\n\n" for one in helps for usage in one.usages)
 
 
 def options(program):
@@ -119,7 +122,7 @@ def commands(program):
     """A command is what stands in front of its arguments, which are in capitals, in brackets, or words of trace."""
     text = ""
     for term, _ in Help([program]).sections["Positionals"]:
-        words = re.match(r"[a-z]+(?: (?!start)[a-z]+)?(?= |$)", term)[0].split()
+        words = re.match(r"[a-z]+(?: (?!start|dump FILE)[a-z]+){0,2}(?= |$)", term)[0].split()
         lines = subprocess.run([program, *words, "--help"], check=True, capture_output=True, text=True).stdout.split("\n")
         text += f"## {escaped(' '.join(words))}\n\n" + verbatim(lines[:-2])
     return text
