@@ -97,6 +97,7 @@ Connection* FabricImpl::find(ConKey key) const noexcept {
 
 void FabricImpl::report(const FabricEvent& event, std::string bytes) {
   pending_.push_back(Pending{.event = event, .bytes = std::move(bytes)});
+  wake();
 }
 
 void FabricImpl::invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) {

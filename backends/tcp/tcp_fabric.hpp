@@ -115,6 +115,8 @@ class FabricImpl final : public TcpFabric {
   bool serve_ready(Connection&, std::span<FabricEvent>, std::size_t& count) noexcept;
   void mark_ready(Connection&) noexcept;
   void mark_dirty(Connection&) noexcept;
+  // There is something to do for a fabric that was told to sleep.
+  void wake() noexcept;
   void key_died(std::uint32_t key) noexcept;
 
   TcpOptions options_;
@@ -143,7 +145,8 @@ class FabricImpl final : public TcpFabric {
   std::vector<Connection*> mid_;        // in the middle of a message, most of them
   std::vector<Connection*> delivered_;  // events point into their receives
   bool look_now_ = true;
-  bool heard_ = false;  // something came in this round
+  bool asleep_ = false;  // try_wait() said yes, and poll() was not called since
+  bool heard_ = false;   // something came in this round
   unsigned since_look_ = 0;
   unsigned dry_rounds_ = 0;
   Nanos next_warning_ = 0;

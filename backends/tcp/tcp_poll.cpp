@@ -25,10 +25,16 @@ constexpr unsigned kDryPolls = 16;
 void FabricImpl::mark_ready(Connection& one) noexcept {
   one.dry_polls = 0;
   if (!std::exchange(one.in_ready, true)) ready_.push_back(&one);
+  wake();
 }
 
 void FabricImpl::mark_dirty(Connection& one) noexcept {
   if (!std::exchange(one.in_dirty, true)) dirty_.push_back(&one);
+  wake();
+}
+
+void FabricImpl::wake() noexcept {
+  if (std::exchange(asleep_, false)) poller_.signal();
 }
 
 void FabricImpl::begin_round() noexcept {
@@ -76,6 +82,9 @@ void FabricImpl::handle(const epoll_event& event) {
   // Closed in this round.
   if (!one.watched) return;
   switch (one.kind) {
+    case Watched::Kind::signal:
+      poller_.signal_seen();
+      return;
     case Watched::Kind::timer:
       poller_.fired();
       expire();
@@ -207,6 +216,7 @@ std::size_t FabricImpl::read_ready(std::span<FabricEvent> out) noexcept {
 }
 
 std::size_t FabricImpl::poll(Nanos, std::span<FabricEvent> out) noexcept {
+  asleep_ = false;
   begin_round();
   flush_dirty();
   bool looked = false;
@@ -233,6 +243,7 @@ bool FabricImpl::try_wait() noexcept {
   }
   // The first dry round after it asks the kernel.
   dry_rounds_ = kDryRoundsPerLook;
+  asleep_ = true;
   return true;
 }
 

@@ -1,5 +1,6 @@
 #include "backends/tcp/tcp_watched.hpp"
 
+#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@ int Poller::open() noexcept {
   if (!epoll_) return errno;
   timer_.socket.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timer_.socket || !watch(timer_, EPOLLIN)) return errno;
+  signal_.socket.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!signal_.socket || !watch(signal_, EPOLLIN)) return errno;
   return 0;
 }
 
@@ -58,6 +61,16 @@ void Poller::fired() noexcept {
   std::uint64_t times = 0;
   [[maybe_unused]] const ssize_t size = ::read(timer_.socket.get(), &times, sizeof times);
   armed_ = kNever;
+}
+
+void Poller::signal() noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t size = ::write(signal_.socket.get(), &one, sizeof one);
+}
+
+void Poller::signal_seen() noexcept {
+  std::uint64_t times = 0;
+  [[maybe_unused]] const ssize_t size = ::read(signal_.socket.get(), &times, sizeof times);
 }
 
 }  // namespace rtrs::tcp

@@ -16,7 +16,7 @@ namespace rtrs::tcp {
 Nanos clock_now() noexcept;
 
 struct Watched {
-  enum class Kind : std::uint8_t { listener, half_open, last_word, connection, timer };
+  enum class Kind : std::uint8_t { listener, half_open, last_word, connection, timer, signal };
   explicit Watched(Kind what) noexcept : kind(what) {}
   virtual ~Watched() = default;
   Watched(const Watched&) = delete;
@@ -44,13 +44,20 @@ class Poller {
   void wake_at(Nanos when) noexcept;
   // It has fired: the next wake_at() counts.
   void fired() noexcept;
+  // Makes fd() readable until signal_seen().
+  void signal() noexcept;
+  void signal_seen() noexcept;
 
  private:
   struct Timer final : Watched {
     Timer() noexcept : Watched(Kind::timer) {}
   };
+  struct Signal final : Watched {
+    Signal() noexcept : Watched(Kind::signal) {}
+  };
   net::UniqueFd epoll_;
   Timer timer_;
+  Signal signal_;
   Nanos armed_ = kNever;
   std::array<epoll_event, 64> named_{};
 };

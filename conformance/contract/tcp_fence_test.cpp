@@ -1,5 +1,9 @@
-// What the contract cannot say of every fabric: a key that dies in the middle of a write, and limits.
+// What the contract cannot say of every fabric: a key that dies in the middle of a write, what wakes a
+// sleeper, and limits.
+#include <poll.h>
+
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "conformance/contract/contract.hpp"
@@ -60,6 +64,31 @@ TEST_P(TcpFence, nothing_lands_after_the_death_of_a_key_in_the_middle_of_a_write
     expect(client(), Kind::connection_lost, link.client);
     close_link(link);
   }
+}
+
+// Whoever posts may leave the polling to another, who sleeps.
+TEST_P(TcpFence, a_sleeping_fabric_wakes_when_there_is_something_to_do) {
+  const Link link = open_link();
+  const auto sleep_now = [&] {
+    run_until_quiet();
+    while (!client().fabric().try_wait()) client().poll(pair().now());
+  };
+  const auto is_awake = [&] {
+    pollfd fd{.fd = client().fabric().wait_fd(), .events = POLLIN, .revents = 0};
+    return ::poll(&fd, 1, 0) == 1;
+  };
+  sleep_now();
+  EXPECT_FALSE(is_awake());
+  EXPECT_EQ(client().fabric().post(std::array{empty_imm(link.client, 7)}), 1U);
+  EXPECT_TRUE(is_awake());
+  EXPECT_EQ(expect(server(), Kind::imm_received, link.server).imm, 7U);
+  sleep_now();
+  EXPECT_FALSE(is_awake());
+  client().fabric().disconnect(link.client);
+  EXPECT_TRUE(is_awake());
+  expect(client(), Kind::connection_closed, link.client);
+  server().fabric().disconnect(link.server);
+  expect(server(), Kind::connection_closed, link.server);
 }
 
 TEST_P(TcpFence, a_revocable_key_is_good_on_its_path_alone) {

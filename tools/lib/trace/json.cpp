@@ -259,6 +259,11 @@ std::string JsonImporter::line(std::string_view text) {
     return line.json.contains("end") ? end_line(line) : record_line(line);
   } catch (const Json::parse_error&) {
     return "the line is no JSON";
+  } catch (const Json::other_error& error) {
+    // Thrown above: the text behind the library's own prefix, "[json.exception.other_error.N] ".
+    const std::string what = error.what();
+    const std::size_t prefix = what.find("] ");
+    return prefix == std::string::npos ? what : what.substr(prefix + 2);
   } catch (const Json::exception&) {
     return "a member of the record is missing, or has another type than `urtrs-replay cat --json` writes";
   }
