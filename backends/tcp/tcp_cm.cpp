@@ -15,6 +15,8 @@
 namespace rtrs::tcp {
 namespace {
 
+constexpr int kUnresolved = -1;
+
 const char* connect_text(Reason reason) {
   switch (reason) {
     case Reason::rejected:
@@ -66,10 +68,10 @@ Errc FabricImpl::listen(const PathAddress& local) {
   return admission_.listen(*address);
 }
 
-// 0 or an errno.
+// 0, an errno, or kUnresolved.
 int FabricImpl::open_socket(Connection& one, const PathAddress& address, net::SocketAddress& destination) {
   const Result<net::SocketAddress> to = net::resolve(address.destination, address.port);
-  if (!to) return EADDRNOTAVAIL;
+  if (!to) return kUnresolved;
   destination = *to;
   one.socket.reset(::socket(to->family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int fd = one.socket.get();
@@ -102,7 +104,10 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
   net::SocketAddress destination;
   const int error = open_socket(one, address, destination);
   if (error != 0) {
-    fail_connect(one, where, connect_reason(error), error_text(error));
+    if (error == kUnresolved)
+      fail_connect(one, where, Reason::address_unresolved, "no host has that name or address");
+    else
+      fail_connect(one, where, connect_reason(error), error_text(error));
     return;
   }
   one.set_addresses(name_of(one.socket.get(), false), destination);
@@ -113,7 +118,7 @@ void FabricImpl::finish_connecting(Connection& one) {
   socklen_t length = sizeof error;
   if (::getsockopt(one.socket.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
   if (error != 0) {
-    fail_connect(one, one.description(), connect_reason(error), error_text(error));
+    fail_connect(one, one.destination(), connect_reason(error), error_text(error));
     return;
   }
   one.set_addresses(name_of(one.socket.get(), false), name_of(one.socket.get(), true));
@@ -128,26 +133,26 @@ void FabricImpl::read_reply(Connection& one) {
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
   if (got <= 0) {
     const int error = got == 0 ? 0 : errno;
-    fail_connect(one, one.description(), connect_reason(error),
+    fail_connect(one, one.destination(), connect_reason(error),
                  error == 0 ? "it closed the connection" : error_text(error));
     return;
   }
   const iwarp::Fault fault = one.reply().feed(std::span(space).first(static_cast<std::size_t>(got)));
   if (fault != iwarp::Fault::none) {
     ++stats_.faults[static_cast<std::size_t>(fault)];
-    fail_connect(one, one.description(), Reason::protocol_violation, to_string(fault));
+    fail_connect(one, one.destination(), Reason::protocol_violation, to_string(fault));
     return;
   }
   if (!one.reply().complete()) return;
   const iwarp::Greeting greeting = one.reply().greeting();
   std::string data(reinterpret_cast<const char*>(greeting.private_data.data()), greeting.private_data.size());
   if (greeting.rejected) {
-    fail_connect(one, one.description(), Reason::rejected, "by a reply", std::move(data));
+    fail_connect(one, one.destination(), Reason::rejected, "by a reply", std::move(data));
     return;
   }
   const iwarp::Wishes mine{.crc = options_.crc, .send_with_immediate = true};
   if (!one.begin(iwarp::agree(mine, greeting))) {
-    fail_connect(one, one.description(), Reason::no_resources, "no memory");
+    fail_connect(one, one.destination(), Reason::no_resources, "no memory");
     return;
   }
   report(event::Connected{one.key(), {}}, std::move(data));

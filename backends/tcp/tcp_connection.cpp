@@ -50,7 +50,8 @@ Connection::~Connection() {
 }
 
 void Connection::set_addresses(const net::SocketAddress& client, const net::SocketAddress& server) {
-  description_ = to_text(client) + " > " + to_text(server);
+  destination_ = to_text(server);
+  description_ = to_text(client) + " > " + destination_;
 }
 
 void Connection::put_first(iwarp::Bytes bytes) {

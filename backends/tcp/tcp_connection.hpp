@@ -48,6 +48,8 @@ class Connection final : public Watched, private iwarp::Memory {
   void set_stage(Stage stage) noexcept { stage_ = stage; }
   void set_addresses(const net::SocketAddress& client, const net::SocketAddress& server);
   [[nodiscard]] const std::string& description() const noexcept { return description_; }
+  // The server's address alone: the same in each attempt.
+  [[nodiscard]] const std::string& destination() const noexcept { return destination_; }
 
   // --- set-up ---
   // Octets of a request or reply, sent before all else. May throw std::bad_alloc.
@@ -151,6 +153,7 @@ class Connection final : public Watched, private iwarp::Memory {
   bool is_client_;
   Stage stage_ = Stage::connecting;
   std::string description_ = "? > ?";
+  std::string destination_ = "?";
 
   std::vector<Slot> slots_;    // ring; its size is a power of two
   std::uint64_t posted_ = 0;   // numbers of requests

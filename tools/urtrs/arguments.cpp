@@ -174,6 +174,11 @@ std::optional<Mistake> take_options(const Words& words, Options& options, Words&
   return std::nullopt;
 }
 
+Words joined(Words first, const Words& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
   Command command;
   command.options = std::move(options);
@@ -193,13 +198,10 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
   if (verb.word == rest[at] || noun.word.empty()) {
     if (verb.word.empty()) {
       if (!verb.could_be.empty() || !noun.could_be.empty()) {
-        Words could_be = noun.could_be;
-        could_be.insert(could_be.end(), verb.could_be.begin(), verb.could_be.end());
+        const Words could_be = joined(noun.could_be, verb.could_be);
         return mistake(fmt::format("\"{}\" could be {}", rest[at], fmt::join(could_be, ", ")));
       }
-      Words all = nouns;
-      all.insert(all.end(), plain.begin(), plain.end());
-      return unknown("command", rest[at], all);
+      return unknown("command", rest[at], joined(nouns, plain));
     }
     command.noun = side;
     command.verb = verb.word;
