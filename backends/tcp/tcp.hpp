@@ -27,8 +27,8 @@ struct TcpOptions {
   // Accepted connections, in all and from one address (of IPv6: from one network of 64 bits).
   unsigned max_connections = 8192;
   unsigned max_connections_per_host = 4096;
-  // What all connections together may take for their queues and buffers. Receives are counted in the size
-  // that they are posted with.
+  // What all connections together may take for their queues and buffers. The bytes of posted receives are
+  // not counted: how many and how large is the caller's to choose.
   std::uint64_t max_memory = std::uint64_t{1} << 30;
   // A connection breaks when its peer acknowledges nothing, or takes nothing of what waits for it, for this
   // time; 0: after what the kernel takes, many minutes.
