@@ -57,5 +57,7 @@ urtrs_feature(SDT RESULT SDT PACKAGE systemtap-sdt-dev FIND SDT
   GIVES "static probes for bpftrace and perf")
 urtrs_feature(VERBS RESULT VERBS PACKAGE "libibverbs-dev librdmacm-dev" PKG libibverbs librdmacm
   GIVES "backends/verbs: RDMA hardware, the kernel peer")
+urtrs_feature(TLS RESULT TLS PACKAGE libssl-dev PKG openssl>=3.0
+  GIVES "backends/tls: the TCP fabric encrypted (TLS 1.3)")
 urtrs_feature(BENCHMARK RESULT benchmark PACKAGE libbenchmark-dev FIND benchmark
   GIVES "benchmarks of the core and the simulator")

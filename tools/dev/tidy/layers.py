@@ -22,7 +22,8 @@ LAYERS = {
     "backends/address": ["core"],
     "backends/verbs": ["core", "backends/address"],
     "backends/libfabric": ["core", "backends/address"],
-    "backends/tcp": ["core", "backends/address"],
+    "backends/tls": ["core", "backends/address"],
+    "backends/tcp": ["core", "backends/address", "backends/tls"],
     "backends/asio": ["core"],
     "backends": ["core"],
     "sim/choices": ["core"],
@@ -64,6 +65,7 @@ PURE_HEADERS = {
 OUTSIDE = {
     "boost/": ("backends/asio/", "conformance/", "tools/", "docs/examples/"),
     "rdma/": ("backends/libfabric/", "backends/verbs/", "conformance/", "tools/"),
+    "openssl/": ("backends/tls/", "conformance/", "tools/"),
     "infiniband/": ("backends/verbs/", "conformance/", "tools/"),
 }
 

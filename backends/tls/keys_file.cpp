@@ -1,0 +1,148 @@
+#include "backends/tls/keys_file.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "backends/address/unique_fd.hpp"
+#include "backends/tls/identity.hpp"
+
+namespace rtrs::tls {
+namespace {
+
+using Text = tl::expected<std::string, std::string>;
+
+tl::unexpected<std::string> refused(const std::string& path, const std::string& why) {
+  return tl::unexpected(path + ": " + why);
+}
+
+tl::unexpected<std::string> failed(const std::string& path, const char* what) {
+  const int error = errno;
+  return refused(path, std::string(what) + ": " + std::generic_category().message(error) + " (" +
+                           std::to_string(error) + ")");
+}
+
+std::string why_not_secret(const std::string& path, const struct stat& about) {
+  if (about.st_uid != ::geteuid() && about.st_uid != 0)
+    return "it belongs to user " + std::to_string(about.st_uid) + ", who could change it; chown it to the user " +
+           std::to_string(::geteuid()) + " of this process";
+  if ((about.st_mode & 077U) != 0) return "others than its owner may read or change it; chmod 600 " + path;
+  return {};
+}
+
+Text read(const std::string& path, std::size_t most, bool secret) {
+  const net::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file) return failed(path, "cannot be opened");
+  struct stat about {};
+  if (::fstat(file.get(), &about) != 0) return failed(path, "cannot be examined");
+  if (!S_ISREG(about.st_mode)) return refused(path, "not a regular file");
+  if (secret) {
+    std::string why = why_not_secret(path, about);
+    if (!why.empty()) return refused(path, why);
+  }
+  std::string text;
+  for (;;) {
+    std::array<char, 4096> piece;
+    const ssize_t got = ::read(file.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed(path, "cannot be read");
+    if (got == 0) return text;
+    text.append(piece.data(), static_cast<std::size_t>(got));
+    if (text.size() > most) return refused(path, "longer than " + std::to_string(most) + " bytes");
+  }
+}
+
+int digit_of(char c) noexcept {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+std::optional<Key> key_of(std::string_view hex) noexcept {
+  if (hex.size() != 2 * kKeyBytes) return std::nullopt;
+  Key key{};
+  for (std::size_t i = 0; i < key.size(); ++i) {
+    const int high = digit_of(hex[2 * i]);
+    const int low = digit_of(hex[2 * i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    key[i] = static_cast<unsigned char>(high * 16 + low);
+  }
+  return key;
+}
+
+std::string_view trimmed(std::string_view line) noexcept {
+  constexpr std::string_view kBlank = " \t\r";
+  const std::size_t first = line.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return {};
+  return line.substr(first, line.find_last_not_of(kBlank) - first + 1);
+}
+
+// Puts the key of a line into `keys`. The reason if it is not good, else empty.
+std::string take_line(std::string_view line, Keys& keys) {
+  // An identity may have colons, a key has none.
+  const std::size_t colon = line.rfind(':');
+  if (colon == std::string_view::npos) return "not IDENTITY:KEY";
+  const std::string_view identity = line.substr(0, colon);
+  if (!is_identity(identity)) return "an identity is 1 to 128 of A-Z a-z 0-9 . _ : @ -";
+  const std::optional<Key> key = key_of(line.substr(colon + 1));
+  if (!key) return "a key is 64 hexadecimal digits (32 bytes); `urtrs key new` makes one";
+  if (keys.size() == kMaxKeys) return "more than " + std::to_string(kMaxKeys) + " keys";
+  if (!keys.emplace(std::string(identity), *key).second)
+    return "a second key of " + std::string(identity);
+  return {};
+}
+
+}  // namespace
+
+Text read_file(const std::string& path, std::size_t most) {
+  return read(path, most, false);
+}
+
+Text read_secret_file(const std::string& path, std::size_t most) {
+  return read(path, most, true);
+}
+
+tl::expected<Keys, std::string> parse_keys(std::string_view text) {
+  Keys keys;
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = trimmed(text.substr(0, end));
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+    if (line.empty() || line.front() == '#') continue;
+    const std::string why = take_line(line, keys);
+    if (!why.empty()) return tl::unexpected("line " + std::to_string(number) + ": " + why);
+  }
+  return keys;
+}
+
+tl::expected<Keys, std::string> read_keys(const std::string& path) {
+  const Text text = read_secret_file(path, kMaxKeysFileBytes);
+  if (!text) return tl::unexpected(text.error());
+  tl::expected<Keys, std::string> keys = parse_keys(*text);
+  if (!keys) return refused(path, keys.error());
+  if (keys->empty()) return refused(path, "no key in it; `urtrs key new` makes one");
+  return keys;
+}
+
+std::string key_line(std::string_view identity, const Key& key) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string line(identity);
+  line += ':';
+  for (const unsigned char octet : key) {
+    line += kDigits[octet >> 4U];
+    line += kDigits[octet & 15U];
+  }
+  return line + '\n';
+}
+
+bool make_key(Key& key) noexcept {
+  return ::getrandom(key.data(), key.size(), 0) == static_cast<ssize_t>(key.size());
+}
+
+}  // namespace rtrs::tls

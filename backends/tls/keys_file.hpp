@@ -1,0 +1,39 @@
+// Files of credentials: who may read them is checked, and pre-shared keys are read from text.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+namespace rtrs::tls {
+
+inline constexpr std::size_t kKeyBytes = 32;
+inline constexpr std::size_t kMaxKeys = 10'000;
+inline constexpr std::size_t kMaxKeysFileBytes = std::size_t{4} << 20;
+inline constexpr std::size_t kMaxPemBytes = std::size_t{1} << 20;
+
+using Key = std::array<unsigned char, kKeyBytes>;
+using Keys = std::map<std::string, Key, std::less<>>;  // by identity
+
+// The error is a sentence for the user, which names the file.
+//
+// A regular file of at most `most` octets. It never waits: a pipe or a device is refused.
+tl::expected<std::string, std::string> read_file(const std::string& path, std::size_t most);
+// The same of a file that only its owner may read or write, who is the user of this process or root.
+tl::expected<std::string, std::string> read_secret_file(const std::string& path, std::size_t most);
+
+// One key a line, `identity:hex`, the key 64 digits; blank lines and those that begin with # are left out.
+// The error names the line and never shows a key.
+tl::expected<Keys, std::string> parse_keys(std::string_view text);
+// read_secret_file() and parse_keys(). A file without a key is an error.
+tl::expected<Keys, std::string> read_keys(const std::string& path);
+
+// A line of such a file, with its end.
+std::string key_line(std::string_view identity, const Key&);
+// From the kernel's random numbers; false when it gives none.
+bool make_key(Key&) noexcept;
+
+}  // namespace rtrs::tls

@@ -1,0 +1,86 @@
+// A channel by OpenSSL. What it reads and writes are buffers of ours; with a socket it writes its handshake
+// there itself, because that is how it gives its keys to the kernel.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "backends/tls/ssl_context.hpp"
+
+namespace rtrs::tls {
+
+class SslChannel final : public Channel {
+ public:
+  SslChannel(std::shared_ptr<const SslContext>, Side, int socket, SealedBuffers&);
+  ~SslChannel() override;
+  SslChannel(const SslChannel&) = delete;
+  SslChannel& operator=(const SslChannel&) = delete;
+  // False: no memory.
+  bool start(const std::string& server);
+
+  Opened open(std::span<const std::byte> sealed, std::span<std::byte> plain) override;
+  std::size_t seal(std::span<const std::span<const std::byte>> parts) override;
+  void close() noexcept override;
+  std::span<const std::byte> output() const noexcept override;
+  void sent(std::size_t bytes) noexcept override;
+  bool established() const noexcept override { return established_; }
+  bool in_kernel() const noexcept override { return in_kernel_; }
+  bool resumed() const noexcept override { return resumed_; }
+  const std::string& identity() const noexcept override { return identity_; }
+  IdentityDigest identity_digest() const noexcept override;
+  std::string description() const override;
+  const std::string& error() const noexcept override { return error_; }
+
+  // --- for callbacks.cpp ---
+  const SslContext& context() const noexcept { return *context_; }
+  const std::string& server() const noexcept { return server_; }
+  Keys::value_type const* own_key() const noexcept { return context_->own_key(); }
+  // An identity that the peer gave and nobody has a key of, or that has one.
+  void note_unknown(std::string identity) { unknown_ = std::move(identity); }
+  void note_asked(std::string identity) { asked_ = std::move(identity); }
+  void note_refusal(std::string why) { refusal_ = std::move(why); }
+  // A message of the peer's handshake protocol came.
+  void note_message(std::span<const unsigned char>);
+
+  // --- for the BIO ---
+  int give(char* to, int most) noexcept;
+  // -1: no room.
+  int take(const char* from, int bytes) noexcept;
+
+ private:
+  // The handshake is over. False: the peer is not accepted.
+  bool establish();
+  Opened fail(int ssl_error);
+  Opened fail(std::string why);
+  std::string why(int ssl_error) const;
+  bool seal_record(const std::byte* from, std::size_t bytes) noexcept;
+  std::size_t room() const noexcept { return kSealedBytes - end_; }
+
+  std::shared_ptr<const SslContext> context_;
+  Side side_;
+  int socket_;
+  SealedBuffers& buffers_;
+  Owned<SSL> ssl_;
+  std::string server_;  // by what the client keeps what it may resume
+
+  std::span<const std::byte> in_{};
+  SealedBuffers::Buffer out_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::uint64_t handshake_bytes_ = 0;
+  std::uint64_t received_ = 0;         // sealed octets
+  std::uint64_t records_ = 0;          // sealed since the last key
+  std::uint64_t next_key_update_ = 0;  // the peer may take a new key once so many octets were received
+  unsigned tickets_ = 0;
+
+  bool established_ = false;
+  bool in_kernel_ = false;
+  bool resumed_ = false;
+  bool failed_ = false;
+  std::string identity_;
+  std::string unknown_;
+  std::string asked_;
+  std::string refusal_;
+  std::string error_;
+};
+
+}  // namespace rtrs::tls

@@ -1,0 +1,83 @@
+// What all channels of one set of credentials share: OpenSSL's contexts, the keys, and what a client may
+// resume.
+#pragma once
+#include <openssl/ssl.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "backends/tls/channel.hpp"
+#include "backends/tls/keys_file.hpp"
+
+namespace rtrs::tls {
+
+struct Free {
+  void operator()(SSL_CTX* one) const noexcept { SSL_CTX_free(one); }
+  void operator()(SSL* one) const noexcept { SSL_free(one); }
+  void operator()(SSL_SESSION* one) const noexcept { SSL_SESSION_free(one); }
+  void operator()(BIO* one) const noexcept { BIO_free(one); }
+  void operator()(X509* one) const noexcept { X509_free(one); }
+  void operator()(X509_CRL* one) const noexcept { X509_CRL_free(one); }
+  void operator()(EVP_PKEY* one) const noexcept { EVP_PKEY_free(one); }
+};
+template <class T>
+using Owned = std::unique_ptr<T, Free>;
+
+// What a client may resume, by server. Shared by the threads of several fabrics.
+class Sessions {
+ public:
+  void keep(const std::string& server, Owned<SSL_SESSION>);
+  Owned<SSL_SESSION> take(const std::string& server);
+
+ private:
+  static constexpr std::size_t kMost = 64;
+  std::mutex mutex_;
+  std::map<std::string, Owned<SSL_SESSION>> by_server_;
+};
+
+class SslContext final : public Context, public std::enable_shared_from_this<SslContext> {
+ public:
+  // Empty, or what is wrong.
+  std::string open(const Credentials&);
+
+  std::unique_ptr<Channel> open_channel(Side, const std::string& server, int socket,
+                                        SealedBuffers&) const override;
+  bool can_connect() const noexcept override { return keys_.empty() || has_certificate_ || own_key_ != nullptr; }
+  std::string description() const override;
+
+  SSL_CTX* of(Side side) const noexcept { return side == Side::client ? client_.get() : server_.get(); }
+  const Keys& keys() const noexcept { return keys_; }
+  // The key that a client uses; null: it shows a certificate.
+  const Keys::value_type* own_key() const noexcept { return has_certificate_ ? nullptr : own_key_; }
+  const Credentials& credentials() const noexcept { return credentials_; }
+  Sessions& sessions() const noexcept { return sessions_; }
+
+ private:
+  std::string load_keys();
+  std::string load(SSL_CTX*, const std::string& cert, const std::string& key, const std::string& ca,
+                   const std::string& crl) const;
+  std::string load_certificates();
+
+  Credentials credentials_;
+  Keys keys_;
+  const Keys::value_type* own_key_ = nullptr;
+  bool has_certificate_ = false;
+  Owned<SSL_CTX> server_;
+  Owned<SSL_CTX> client_;
+  mutable Sessions sessions_;
+};
+
+// The session that a pre-shared key stands for, with its identity; null: no memory.
+Owned<SSL_SESSION> session_of_key(SSL*, const std::string& identity, const Key&);
+
+// Why OpenSSL failed, in its words; empties its queue.
+std::string openssl_text();
+
+// --- ssl_callbacks.cpp: what OpenSSL asks in a handshake ---
+void set_callbacks(SSL_CTX*, Side);
+// The common name; empty where there is none, several, or one that is_identity() refuses.
+std::string common_name(X509*);
+
+}  // namespace rtrs::tls

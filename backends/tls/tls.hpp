@@ -1,0 +1,41 @@
+// Credentials of TLS 1.3, read once: what TcpOptions::tls is given.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tl/expected.hpp>
+
+namespace rtrs::tls {
+
+// Certificates, keys, or for a server both. With certificates each end shows one that the other's `ca` signed.
+// With pre-shared keys both ends have the same key under the same identity. docs/security.md has the whole.
+struct Credentials {
+  std::string cert;  // PEM files: this end's certificate with those between it and the CA,
+  std::string key;   // its private key, which only its owner may read,
+  std::string ca;    // who signs the certificates of peers,
+  std::string crl;   // and which of them it took back; may be left out
+  std::string keys;  // pre-shared keys, IDENTITY:HEX a line; only its owner may read it
+  // Which of `keys` a client uses; may be left out when there is one.
+  std::string identity;
+  // A client asks the server for this name in its certificate; empty: for what it connects to.
+  std::string server_name;
+  // Sending is left to the kernel where it can (TLS_TX). Receiving never is: OpenSSL 3.0 cannot.
+  bool kernel = true;
+  // A sender takes a new key after so many records. RFC 8446 section 5.5 allows 24 million.
+  std::uint32_t records_per_key = 1U << 22U;
+
+  [[nodiscard]] bool any() const noexcept {
+    return !cert.empty() || !key.empty() || !ca.empty() || !crl.empty() || !keys.empty();
+  }
+};
+
+class Context;
+
+// False in a build without OpenSSL.
+bool available() noexcept;
+
+// Reads the files. May block; the error is a sentence for the user. The result may be shared by threads.
+// Reading them again makes a context with other ticket keys: sessions of the old one cannot be resumed.
+tl::expected<std::shared_ptr<const Context>, std::string> open_context(const Credentials&);
+
+}  // namespace rtrs::tls

@@ -1,0 +1,14 @@
+// A build without OpenSSL.
+#include "backends/tls/channel.hpp"
+
+namespace rtrs::tls {
+
+bool available() noexcept {
+  return false;
+}
+
+tl::expected<std::shared_ptr<const Context>, std::string> open_context(const Credentials& /*unused*/) {
+  return tl::unexpected<std::string>("this build has no TLS; configure it where libssl-dev is installed");
+}
+
+}  // namespace rtrs::tls
