@@ -107,6 +107,13 @@ Result<SocketAddress> resolve(std::string_view text, std::uint16_t port) {
   return result;
 }
 
+std::string host_of(std::string_view text) {
+  if (text.substr(0, 3) == "ip:") text.remove_prefix(3);
+  std::string host;
+  std::uint16_t port = 0;
+  return split(text, host, port) ? host : std::string();
+}
+
 SocketAddress any_address(std::uint16_t port) {
   // An IPv6 wildcard socket also takes IPv4 clients, where the host has IPv6 at all.
   const int probe = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);

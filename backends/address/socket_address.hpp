@@ -27,6 +27,8 @@ struct SocketAddress {
 // without "ip:"; a port in the text wins over `port`. Only a host name is looked up, which may block: use
 // names at set-up time. Error: bad_address.
 Result<SocketAddress> resolve(std::string_view text, std::uint16_t port);
+// The host of such a text alone, without brackets; empty where it is no address.
+std::string host_of(std::string_view text);
 SocketAddress any_address(std::uint16_t port);
 SocketAddress from_raw(const void* address, std::size_t length);
 

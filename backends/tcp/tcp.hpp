@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "backends/tls/tls.hpp"
 #include "core/fabric/fabric.hpp"
 #include "core/iwarp/fault.hpp"
 
@@ -37,6 +38,10 @@ struct TcpOptions {
   unsigned receive_timeout_ms = 30'000;
   // After the last word to a peer its socket is kept until it has read it, for this time at most.
   unsigned drain_timeout_ms = 1000;
+  // With it a client speaks TLS 1.3 and never anything else, and a server takes clients that do.
+  std::shared_ptr<const tls::Context> tls;
+  // A server takes clients without TLS too.
+  bool plain_too = false;
   // Called from the thread that owns the fabric.
   std::function<void(LogLevel, const std::string&)> log;
 };
@@ -50,7 +55,12 @@ struct TcpStats {
   std::uint64_t refused = 0;            // accepts that a limit of connections or memory refused
   std::uint64_t slow_readers = 0;       // connections broken by `undelivered_timeout_ms` of this side
   std::uint64_t discarded_work = 0;     // work requests not sent when their connection ended
-  std::uint64_t receive_calls = 0;      // system calls
+  std::uint64_t tls_connections = 0;    // TLS handshakes that were finished
+  std::uint64_t tls_resumed = 0;        // of these, with a ticket of an earlier one
+  std::uint64_t tls_in_kernel = 0;      // of these, where the kernel seals what is sent
+  std::uint64_t tls_refused =
+      0;  // clients and servers that TLS refused, and clients that did not do as `tls` says
+  std::uint64_t receive_calls = 0;  // system calls
   std::uint64_t send_calls = 0;
   std::uint64_t wait_calls = 0;
 };
@@ -58,6 +68,8 @@ struct TcpStats {
 class TcpFabric : public Fabric {
  public:
   virtual TcpStats stats() const noexcept = 0;
+  // For connections from now on; those that are there stay. Null: none is encrypted.
+  virtual void set_tls(std::shared_ptr<const tls::Context>, bool plain_too) = 0;
 };
 
 // Raises the soft limit of file descriptors to the hard one: programs that use select(2) must not call it.

@@ -22,6 +22,10 @@ constexpr Nanos kReportEvery = seconds(1);
 // After an error that accepting again would meet again.
 constexpr Nanos kPause = milliseconds(50);
 constexpr unsigned kAcceptsPerRound = 64;
+// Each may take a millisecond of arithmetic.
+constexpr unsigned kHandshakesPerRound = 4;
+// The first octet of a hello: a record of TLS's handshake. The connect request of MPA begins with 'M'.
+constexpr std::byte kTlsHandshake{0x16};
 
 net::UniqueFd open_spare() {
   return net::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -35,10 +39,16 @@ std::size_t soft_limit() noexcept {
 
 }  // namespace
 
-Admission::Admission(const TcpOptions& options, Poller& poller, TcpStats& stats,
-                     std::vector<std::unique_ptr<Watched>>& graveyard,
+Admission::Admission(const TcpOptions& options, Poller& poller, TcpStats& stats, SealedSpace& sealed,
+                     iwarp::MutableBytes inbox, std::vector<std::unique_ptr<Watched>>& graveyard,
                      std::function<void(LogLevel, const std::string&)> say)
-    : options_(options), poller_(poller), stats_(stats), graveyard_(graveyard), say_(std::move(say)) {}
+    : options_(options),
+      poller_(poller),
+      stats_(stats),
+      sealed_(sealed),
+      inbox_(inbox),
+      graveyard_(graveyard),
+      say_(std::move(say)) {}
 
 Errc Admission::open() noexcept {
   spare_ = open_spare();
@@ -148,7 +158,7 @@ void Admission::add(net::UniqueFd socket, const net::SocketAddress& client) {
   const std::size_t most = std::clamp<std::size_t>(soft_limit() / 4, 1, options_.max_handshakes);
   while (half_open_.size() >= most) close_one_of_the_crowd();
   auto one = std::make_unique<HalfOpen>();
-  one->socket = std::move(socket);
+  one->socket = Line(std::move(socket));
   one->client = client;
   one->host = host;
   one->server.length = sizeof one->server.storage;
@@ -168,23 +178,64 @@ void Admission::add(net::UniqueFd socket, const net::SocketAddress& client) {
   half_open_.emplace(at, std::move(one));
 }
 
-std::uint32_t Admission::read(HalfOpen& one) {
-  // One more than there may be, so that what is behind shows.
-  std::array<std::byte, iwarp::kMaxGreetingBytes + 1> space;
-  const ssize_t got = ::recv(one.socket.get(), space.data(), space.size(), MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
+bool Admission::choose(HalfOpen& one) {
+  std::byte first{};
+  const ssize_t got = ::recv(one.socket.get(), &first, 1, MSG_DONTWAIT | MSG_PEEK);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
   if (got <= 0) {
     close(one);
+    return false;
+  }
+  one.chosen = true;
+  const bool speaks_tls = first == kTlsHandshake;
+  if (speaks_tls == (options_.tls != nullptr)) {
+    if (!speaks_tls) return true;
+    one.socket.secure(options_.tls->open_channel(tls::Side::server, {}, one.socket.get(), sealed_.outgoing),
+                      sealed_);
+    if (one.socket.channel() != nullptr) return true;
+    refuse_for(one, "no memory for TLS");
+    return false;
+  }
+  if (!speaks_tls && options_.plain_too) return true;
+  ++stats_.tls_refused;
+  refuse_for(one,
+             speaks_tls ? "it speaks TLS, which is off here" : "it does not speak TLS, which is required");
+  return false;
+}
+
+void Admission::refuse_for(HalfOpen& one, const std::string& why) {
+  ++closed_;
+  last_closed_ = to_text(one.client) + " (" + why + ")";
+  close(one);
+  tell(clock_now());
+}
+
+std::uint32_t Admission::read(HalfOpen& one) {
+  if (!one.chosen && !choose(one)) return 0;
+  const bool handshake = !one.socket.established();
+  // It is named again in the next round: those who are in have their turn in between.
+  if (handshake && ++handshakes_ > kHandshakesPerRound) return 0;
+  const Line::Moved got = one.socket.receive(inbox_, stats_.receive_calls);
+  if (handshake && one.socket.established()) note_established(one);
+  if (got.bytes == 0) {
+    if (got.error == EAGAIN) {
+      // What the kernel did not take of an answer.
+      poller_.watch(one, EPOLLIN | (one.socket.has_output() ? std::uint32_t{EPOLLOUT} : 0U));
+      return 0;
+    }
+    if (got.error == EPROTO) ++stats_.tls_refused;
+    if (got.error == EPROTO) {
+      refuse_for(one, one.socket.error_text());
+    } else {
+      close(one);
+    }
     return 0;
   }
-  const iwarp::Fault fault = one.reader.feed(std::span(space).first(static_cast<std::size_t>(got)));
+  const iwarp::Fault fault = one.reader.feed(inbox_.first(got.bytes));
   if (fault != iwarp::Fault::none) {
     ++stats_.faults[static_cast<std::size_t>(fault)];
     if (iwarp::answer_to(fault) == iwarp::Answer::reject) refuse(one, {});
-    ++closed_;
-    last_closed_ = to_text(one.client) + " (" + to_string(fault) + ")";
-    close(one);
-    tell(clock_now());
+    refuse_for(one, to_string(fault));
     return 0;
   }
   if (!one.reader.complete()) return 0;
@@ -194,6 +245,11 @@ std::uint32_t Admission::read(HalfOpen& one) {
   one.request = next_request_;
   requests_.emplace(one.request, &one);
   return one.request;
+}
+
+void Admission::note_established(const HalfOpen& one) {
+  note_tls(*one.socket.channel(), stats_);
+  say_(LogLevel::debug, to_text(one.client) + ": " + one.socket.channel()->description());
 }
 
 void Admission::close(HalfOpen& one) {
@@ -246,13 +302,14 @@ void Admission::refuse(HalfOpen& one, iwarp::Bytes private_data) noexcept {
   const iwarp::Greeting greeting = one.reader.greeting();
   const std::size_t size = iwarp::write_reject(greeting, private_data, space);
   poller_.forget(one);
-  if (::send(one.socket.get(), space.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(size))
+  const iwarp::Bytes reply = std::span(space).first(size);
+  if (one.socket.send({&reply, 1}, 0, stats_.send_calls).bytes == size)
     keep_for_last_word(std::move(one.socket));
   one.socket.reset();
 }
 
-void Admission::keep_for_last_word(net::UniqueFd socket) noexcept {
-  if (::shutdown(socket.get(), SHUT_WR) != 0) return;
+void Admission::keep_for_last_word(Line socket) noexcept {
+  if (!socket.shut_down()) return;
   try {
     while (last_words_.size() >= std::max(1U, options_.max_handshakes / 2)) close_last_word();
     auto one = std::make_unique<LastWord>();

@@ -28,6 +28,7 @@ struct HalfOpen final : Watched {
   std::uint32_t request = 0;  // 0: not whole yet
   Nanos deadline = kNever;
   iwarp::GreetingReader reader{iwarp::GreetingKind::request};
+  bool chosen = false;  // whether it speaks TLS is known
 };
 
 // The other end gets time to read what was said last.
@@ -41,9 +42,12 @@ class Admission {
  public:
   // `whole` is told of each request that is whole; take() then gives it. `say` writes to the log. What is
   // closed is put into `graveyard`, because epoll may name it once more in the same round.
-  Admission(const TcpOptions&, Poller&, TcpStats&, std::vector<std::unique_ptr<Watched>>& graveyard,
+  Admission(const TcpOptions&, Poller&, TcpStats&, SealedSpace&, iwarp::MutableBytes inbox,
+            std::vector<std::unique_ptr<Watched>>& graveyard,
             std::function<void(LogLevel, const std::string&)> say);
 
+  // A round begins: handshakes of TLS may take time again.
+  void begin_round() noexcept { handshakes_ = 0; }
   Errc open() noexcept;
   Errc listen(const net::SocketAddress&);
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
@@ -60,10 +64,14 @@ class Admission {
   std::unique_ptr<HalfOpen> take(std::uint32_t request) noexcept;
   // Rejects a request and keeps the socket until that is read.
   void refuse(HalfOpen&, iwarp::Bytes private_data) noexcept;
-  void keep_for_last_word(net::UniqueFd) noexcept;
+  void keep_for_last_word(Line) noexcept;
 
  private:
   bool accept_one(Listener&);
+  // Whether it speaks TLS, by its first octet. False: not known yet, or it was closed.
+  bool choose(HalfOpen&);
+  void note_established(const HalfOpen&);
+  void refuse_for(HalfOpen&, const std::string& why);
   void add(net::UniqueFd, const net::SocketAddress& client);
   [[nodiscard]] std::size_t descriptor_limit() const noexcept;
   // Closes a half-open client or a last word. False: there is none.
@@ -78,6 +86,9 @@ class Admission {
   const TcpOptions& options_;
   Poller& poller_;
   TcpStats& stats_;
+  SealedSpace& sealed_;
+  iwarp::MutableBytes inbox_;
+  unsigned handshakes_ = 0;  // that were worked on in this round
   std::vector<std::unique_ptr<Watched>>& graveyard_;
   std::function<void(LogLevel, const std::string&)> say_;
   net::UniqueFd spare_;

@@ -29,6 +29,8 @@ const char* connect_text(Reason reason) {
       return "no way to that address";
     case Reason::peer_closed:
       return "the peer closed without an answer";
+    case Reason::tls_failed:
+      return "the server and this end do not accept each other";
     default:
       return "failed";
   }
@@ -46,7 +48,7 @@ net::SocketAddress name_of(int socket, bool peer) {
 }  // namespace
 
 Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool is_client) {
-  const Surroundings around{options_, poller_, memory_, outboxes_, stats_, inbox_, list_};
+  const Surroundings around{options_, poller_, memory_, outboxes_, stats_, inbox_, sealed_, list_};
   auto made = std::make_unique<Connection>(around, key, params, is_client);
   Connection& one = *made;
   const std::size_t count = connections_.size() + 1;
@@ -94,7 +96,7 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
   Connection& one = create(key, params, true);
   const std::string where = address.destination + " port " + std::to_string(address.port);
   std::array<std::byte, iwarp::kMaxGreetingBytes> space;
-  const iwarp::RequestOptions wanted{.wishes = {.crc = options_.crc, .send_with_immediate = true}};
+  const iwarp::RequestOptions wanted{.wishes = {.crc = wants_crc(), .send_with_immediate = true}};
   const std::size_t size = iwarp::write_request(wanted, private_data, space);
   if (size == 0) {
     fail_connect(one, where, Reason::post_failed, "too much private data");
@@ -111,6 +113,15 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
     return;
   }
   one.set_addresses(name_of(one.socket.get(), false), destination);
+  if (options_.tls == nullptr) return;
+  if (!options_.tls->can_connect()) {
+    fail_connect(one, where, Reason::tls_failed, "several keys are there and none is chosen (tls-identity)");
+    return;
+  }
+  one.socket.secure(options_.tls->open_channel(tls::Side::client, net::host_of(address.destination),
+                                               one.socket.get(), sealed_.outgoing),
+                    sealed_);
+  if (one.socket.channel() == nullptr) fail_connect(one, where, Reason::no_resources, "no memory for TLS");
 }
 
 void FabricImpl::finish_connecting(Connection& one) {
@@ -122,22 +133,59 @@ void FabricImpl::finish_connecting(Connection& one) {
     return;
   }
   one.set_addresses(name_of(one.socket.get(), false), name_of(one.socket.get(), true));
+  if (one.socket.channel() != nullptr) {
+    one.set_stage(Connection::Stage::securing);
+    secure(one);
+    return;
+  }
   one.set_stage(Connection::Stage::asking);
   poller_.watch(one, EPOLLIN);
   mark_dirty(one);
 }
 
-void FabricImpl::read_reply(Connection& one) {
-  std::array<std::byte, iwarp::kMaxGreetingBytes + 1> space;
-  const ssize_t got = ::recv(one.socket.get(), space.data(), space.size(), MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-  if (got <= 0) {
-    const int error = got == 0 ? 0 : errno;
-    fail_connect(one, one.destination(), connect_reason(error),
-                 error == 0 ? "it closed the connection" : error_text(error));
+// The handshake of TLS, as far as it goes now.
+void FabricImpl::secure(Connection& one) {
+  const Line::Moved got = one.socket.receive(inbox_, stats_.receive_calls);
+  if (got.bytes == 0 && got.error == EAGAIN && !one.socket.established()) {
+    poller_.watch(one, EPOLLIN | (one.socket.has_output() ? std::uint32_t{EPOLLOUT} : 0U));
     return;
   }
-  const iwarp::Fault fault = one.reply().feed(std::span(space).first(static_cast<std::size_t>(got)));
+  if (got.bytes == 0 && got.error != EAGAIN) {
+    fail_asking(one, got.error);
+    return;
+  }
+  note_tls(*one.socket.channel(), stats_);
+  say(LogLevel::debug, one.description() + ": " + one.socket.channel()->description());
+  if (got.bytes != 0) {
+    fail_connect(one, one.destination(), Reason::protocol_violation, "it answers before it was asked");
+    return;
+  }
+  one.set_stage(Connection::Stage::asking);
+  poller_.watch(one, EPOLLIN);
+  mark_dirty(one);
+}
+
+void FabricImpl::fail_asking(Connection& one, int error) {
+  const bool secured = one.socket.channel() != nullptr;
+  std::string detail = error_text(error);
+  if (error == 0) detail = "it closed the connection";
+  if (error == 0 && one.stage() == Connection::Stage::securing)
+    detail += " when TLS was to begin; does it take TLS?";
+  if (error == 0 && !secured) detail += "; its log says why. Does it require TLS?";
+  if (error == EPROTO && secured) {
+    detail = one.socket.error_text();
+    ++stats_.tls_refused;
+  }
+  fail_connect(one, one.destination(), connect_reason(error), detail);
+}
+
+void FabricImpl::read_reply(Connection& one) {
+  const Line::Moved got = one.socket.receive(inbox_, stats_.receive_calls);
+  if (got.bytes == 0) {
+    if (got.error != EAGAIN) fail_asking(one, got.error);
+    return;
+  }
+  const iwarp::Fault fault = one.reply().feed(std::span(inbox_).first(got.bytes));
   if (fault != iwarp::Fault::none) {
     ++stats_.faults[static_cast<std::size_t>(fault)];
     fail_connect(one, one.destination(), Reason::protocol_violation, to_string(fault));
@@ -150,7 +198,7 @@ void FabricImpl::read_reply(Connection& one) {
     fail_connect(one, one.destination(), Reason::rejected, "by a reply", std::move(data));
     return;
   }
-  const iwarp::Wishes mine{.crc = options_.crc, .send_with_immediate = true};
+  const iwarp::Wishes mine{.crc = wants_crc(), .send_with_immediate = true};
   if (!one.begin(iwarp::agree(mine, greeting))) {
     fail_connect(one, one.destination(), Reason::no_resources, "no memory");
     return;
@@ -176,23 +224,22 @@ Reason FabricImpl::refusal_of(const HalfOpen& from, const ConnectionParams& para
     why = "there are " + std::to_string(accepted_) + " connections already (max_connections)";
   } else if (same_host != of_host_.end() && same_host->second >= options_.max_connections_per_host) {
     why = "its host has " + std::to_string(same_host->second) + " connections already";
-  } else if (Connection::cost(params, true) + memory_used_ > options_.max_memory) {
+  } else if (Connection::cost(params, true, !from.socket.straight()) + memory_used_ > options_.max_memory) {
     why = "all connections together may take " + std::to_string(options_.max_memory >> 20U) + " MiB";
   }
   return why.empty() ? Reason::none : Reason::no_resources;
 }
 
 Reason FabricImpl::serve(Connection& one, HalfOpen& from, std::span<const std::byte> private_data) {
-  std::byte more{};
-  const ssize_t got = ::recv(from.socket.get(), &more, 1, MSG_DONTWAIT);
-  if (got > 0) {
+  const Line::Moved got = from.socket.receive(inbox_, stats_.receive_calls);
+  if (got.bytes != 0) {
     ++stats_.faults[static_cast<std::size_t>(iwarp::Fault::bytes_behind_greeting)];
     return Reason::protocol_violation;
   }
-  if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) return Reason::peer_closed;
+  if (got.error != EAGAIN) return got.error == EPROTO ? Reason::tls_failed : Reason::peer_closed;
   std::array<std::byte, iwarp::kMaxGreetingBytes> space;
   const iwarp::Greeting greeting = from.reader.greeting();
-  const iwarp::Wishes mine{.crc = options_.crc, .send_with_immediate = true};
+  const iwarp::Wishes mine{.crc = options_.crc && from.socket.straight(), .send_with_immediate = true};
   const std::size_t size = iwarp::write_accept(greeting, mine, private_data, space);
   if (size == 0) return Reason::post_failed;
   one.put_first(std::span(space).first(size));
@@ -237,7 +284,7 @@ void FabricImpl::reject(std::uint32_t request, std::span<const std::byte> privat
 void FabricImpl::count_in(Connection& one, std::uint32_t host, const ConnectionParams& params) {
   one.counted = true;
   one.host = host;
-  one.cost_bytes = Connection::cost(params, true);
+  one.cost_bytes = Connection::cost(params, true, !one.socket.straight());
   memory_used_ += one.cost_bytes;
   ++of_host_[host];
   ++accepted_;
@@ -292,7 +339,7 @@ void FabricImpl::disconnect(ConKey key) {
   Connection& one = *node.mapped();
   if (last_found_ == &one) last_found_ = nullptr;
   // What was posted before leaves as far as the kernel takes it now.
-  if (one.stage() == Connection::Stage::up && !one.failing) (void)one.flush();
+  if (one.stage() == Connection::Stage::up && !one.failing && one.flush()) one.socket.say_goodbye();
   forget(one);
   if (std::exchange(one.in_delivered, false)) std::erase(delivered_, &one);
   count_out(one);

@@ -2,6 +2,7 @@
 #include "backends/tcp/tcp_connection.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -27,11 +28,11 @@ bool is_send(WorkRequest::Op op) {
 
 }  // namespace
 
-std::uint64_t Connection::cost(const ConnectionParams& params, bool crc) noexcept {
+std::uint64_t Connection::cost(const ConnectionParams& params, bool crc, bool tls) noexcept {
   constexpr std::uint64_t kLeftovers = std::uint64_t{160} << 10U;
   return sizeof(Connection) + ring_size(params.send_depth) * sizeof(Slot) + params.receive_depth * 8ULL +
          Outbox::kArenaBytes + Outbox::kPieces * sizeof(iwarp::Bytes) + kLeftovers +
-         (crc ? iwarp::kMaxFpduBytes : 0);
+         (crc ? iwarp::kMaxFpduBytes : 0) + (tls ? tls::kChannelBytes + tls::kSealedBytes : 0);
 }
 
 Connection::Connection(const Surroundings& around, ConKey key, const ConnectionParams& params, bool is_client)
@@ -178,15 +179,14 @@ void Connection::update_interest() noexcept {
 }
 
 bool Connection::flush() noexcept {
-  if (stage_ == Stage::connecting || stage_ == Stage::lost) return true;
+  if (stage_ == Stage::connecting || stage_ == Stage::securing || stage_ == Stage::lost) return true;
   for (;;) {
     if ((box_ == nullptr || box_->empty()) && !encode_all()) return false;
     if (box_ == nullptr) return true;
     int error = 0;
-    const Outbox::Sent result = box_->send(socket.get(), sent_, around_.stats.send_calls, error);
+    const Outbox::Sent result = box_->send(socket, sent_, around_.stats.send_calls, error);
     if (result == Outbox::Sent::failed) {
-      end_reason_ = loss_reason(error);
-      end_text_ = error_text(error);
+      end_by(error);
       return false;
     }
     if (result == Outbox::Sent::blocked) {
@@ -229,7 +229,7 @@ bool Connection::send_terminate() noexcept {
   }
   int error = 0;
   const auto everything_left = [&] {
-    return box_->send(socket.get(), sent_, around_.stats.send_calls, error) == Outbox::Sent::all;
+    return box_->send(socket, sent_, around_.stats.send_calls, error) == Outbox::Sent::all;
   };
   if (!everything_left()) return false;
   box_->clear();
@@ -239,6 +239,15 @@ bool Connection::send_terminate() noexcept {
 void Connection::end(Reason reason, std::string text) {
   end_reason_ = reason;
   end_text_ = std::move(text);
+}
+
+void Connection::end_by(int error) {
+  end_reason_ = loss_reason(error);
+  if (error == EPROTO && socket.channel() != nullptr) {
+    end_text_ = socket.error_text();
+  } else if (error != 0) {
+    end_text_ = error_text(error);
+  }
 }
 
 void Connection::expect_greeting(Nanos by) noexcept {

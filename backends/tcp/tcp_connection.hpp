@@ -25,18 +25,20 @@ struct Surroundings {
   Memory& memory;
   Outboxes& outboxes;
   TcpStats& stats;
-  iwarp::MutableBytes inbox;     // what one call may receive
+  iwarp::MutableBytes inbox;  // what one call may receive
+  SealedSpace& sealed;
   std::span<iwarp::Event> list;  // what one call of the stream may report
 };
 
 class Connection final : public Watched, private iwarp::Memory {
  public:
   // connecting: TCP's handshake; asking: our request is out, the reply is awaited.
-  enum class Stage : std::uint8_t { connecting, asking, up, lost };
+  // securing: the handshake of TLS, of a client.
+  enum class Stage : std::uint8_t { connecting, securing, asking, up, lost };
   static constexpr std::uint32_t kMaxMessage = 16U << 20U;
 
   // Memory that one connection with these parameters takes, receives not counted.
-  static std::uint64_t cost(const ConnectionParams&, bool crc) noexcept;
+  static std::uint64_t cost(const ConnectionParams&, bool crc, bool tls) noexcept;
 
   // Allocates what its parameters ask for; may throw std::bad_alloc.
   Connection(const Surroundings&, ConKey, const ConnectionParams&, bool is_client);
@@ -104,6 +106,8 @@ class Connection final : public Watched, private iwarp::Memory {
   [[nodiscard]] iwarp::Fault fault() const noexcept { return stream_.fault(); }
   void end(Reason, std::string text);
   void fail(iwarp::Fault fault) noexcept { stream_.fail(fault); }
+  // Why the socket gives or takes nothing any more; `error` is 0 or an errno.
+  void end_by(int error);
   // Sends the Terminate message of the fault if the kernel takes it whole at once. False: it did not.
   bool send_terminate() noexcept;
 
@@ -141,6 +145,7 @@ class Connection final : public Watched, private iwarp::Memory {
 
   void set_blocked(bool) noexcept;
   void update_interest() noexcept;
+  Line::Moved receive_direct(iwarp::MutableBytes place, iwarp::MutableBytes behind) noexcept;
   // One call. False: the connection gives nothing now, or ended.
   bool receive(Read&, iwarp::Events&) noexcept;
   std::size_t translate(std::span<const iwarp::Event>, std::span<FabricEvent> out) noexcept;

@@ -46,32 +46,38 @@ void Connection::post_receives(unsigned count, std::uint32_t bytes_each) noexcep
   more_ = true;
 }
 
+Line::Moved Connection::receive_direct(iwarp::MutableBytes place, iwarp::MutableBytes behind) noexcept {
+  std::array<iovec, 2> parts{};
+  parts[0] = {.iov_base = place.data(), .iov_len = place.size()};
+  parts[1] = {.iov_base = behind.data(), .iov_len = behind.size()};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  ++around_.stats.receive_calls;
+  const ssize_t got = ::recvmsg(socket.get(), &message, MSG_DONTWAIT);
+  const auto bytes = static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+  if (got >= 0) return {.bytes = bytes, .error = 0, .dry = bytes < place.size() + behind.size()};
+  return {.bytes = 0, .error = errno == EWOULDBLOCK || errno == EINTR ? EAGAIN : errno};
+}
+
 bool Connection::receive(Read& result, iwarp::Events& list) noexcept {
   const iwarp::MutableBytes inbox = around_.inbox;
-  const iwarp::MutableBytes place = stream_.wants();
+  const iwarp::MutableBytes place = socket.straight() ? stream_.wants() : iwarp::MutableBytes{};
   const bool direct = place.size() > kDirectBytes;
-  const std::size_t behind = direct || bulk_ ? kSpillBytes : inbox.size();
-  std::array<iovec, 2> parts{};
-  parts[0] = {.iov_base = place.data(), .iov_len = direct ? place.size() : 0};
-  parts[1] = {.iov_base = inbox.data(), .iov_len = behind};
-  msghdr message{};
-  message.msg_iov = direct ? parts.data() : parts.data() + 1;
-  message.msg_iovlen = direct ? 2 : 1;
-  ++around_.stats.receive_calls;
-  const ssize_t got = direct ? ::recvmsg(socket.get(), &message, MSG_DONTWAIT)
-                             : ::recv(socket.get(), inbox.data(), behind, MSG_DONTWAIT);
-  if (got <= 0) {
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
-    end_reason_ = loss_reason(got == 0 ? 0 : errno);
+  const std::size_t behind = socket.straight() && (direct || bulk_) ? kSpillBytes : inbox.size();
+  const Line::Moved got = direct ? receive_direct(place, inbox.first(behind))
+                                 : socket.receive(inbox.first(behind), around_.stats.receive_calls);
+  if (got.bytes == 0) {
+    if (got.error == EAGAIN) return false;
+    end_by(got.error);
     result.ended = true;
     return false;
   }
   result.received = true;
-  const auto size = static_cast<std::size_t>(got);
-  const std::size_t placed = direct ? std::min(size, place.size()) : 0;
-  short_ = size < parts[0].iov_len + behind;
+  const std::size_t placed = direct ? std::min(got.bytes, place.size()) : 0;
+  short_ = got.dry;
   if (placed != 0) stream_.placed(placed, *this, list);
-  left_ = iwarp::Bytes(inbox.data(), size - placed);
+  left_ = iwarp::Bytes(inbox.data(), got.bytes - placed);
   return true;
 }
 

@@ -58,8 +58,16 @@ FabricImpl::FabricImpl(TcpOptions options, const KeySequence::Secret& secret)
       memory_(secret, regions_, [this](std::uint32_t key) { key_died(key); }),
       inbox_(kInboxBytes),
       list_(kListEvents),
-      admission_(options_, poller_, stats_, graveyard_,
-                 [this](LogLevel level, const std::string& text) { say(level, text); }) {}
+      admission_(options_, poller_, stats_, sealed_, inbox_, graveyard_,
+                 [this](LogLevel level, const std::string& text) { say(level, text); }) {
+  set_tls(options_.tls, options_.plain_too);
+}
+
+void FabricImpl::set_tls(std::shared_ptr<const tls::Context> context, bool plain_too) {
+  if (context != nullptr) sealed_.inbox.resize(kInboxBytes - tls::kRecordBytes);
+  options_.tls = std::move(context);
+  options_.plain_too = plain_too;
+}
 
 FabricImpl::~FabricImpl() = default;
 
@@ -126,6 +134,11 @@ std::string FabricImpl::describe(ConKey key) const {
 std::string FabricImpl::describe_request(std::uint32_t request) const {
   const HalfOpen* const one = admission_.find(request);
   return one == nullptr ? "" : to_text(one->client) + " > " + to_text(one->server);
+}
+
+std::string FabricImpl::identity_of_request(std::uint32_t request) const {
+  const HalfOpen* const one = admission_.find(request);
+  return one == nullptr || one->socket.channel() == nullptr ? "" : one->socket.channel()->identity();
 }
 
 void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {

@@ -34,6 +34,7 @@ class FabricImpl final : public TcpFabric {
 
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   TcpStats stats() const noexcept override { return stats_; }
+  void set_tls(std::shared_ptr<const tls::Context>, bool plain_too) override;
   std::uint16_t listening_port() const noexcept override { return admission_.port(); }
 
   Result<Region> allocate(std::size_t bytes) override { return memory_.allocate(bytes); }
@@ -65,6 +66,7 @@ class FabricImpl final : public TcpFabric {
   std::string describe(ConKey) const override;
   DevicePort device_of(ConKey) const override { return {"tcp", 1}; }
   std::string describe_request(std::uint32_t request) const override;
+  std::string identity_of_request(std::uint32_t request) const override;
 
   void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept override;
   std::size_t post(std::span<const WorkRequest>) noexcept override;
@@ -90,7 +92,11 @@ class FabricImpl final : public TcpFabric {
   void fail_connect(Connection&, const std::string& where, Reason, const std::string& detail,
                     std::string bytes = {});
   void finish_connecting(Connection&);
+  void secure(Connection&);
+  void fail_asking(Connection&, int error);
   void read_reply(Connection&);
+  // Records of TLS cannot be changed unseen: a CRC finds nothing there.
+  bool wants_crc() const noexcept { return options_.crc && options_.tls == nullptr; }
   // Why the request cannot be had, or Reason::none.
   Reason refusal_of(const HalfOpen&, const ConnectionParams&, std::string& why) const;
   Reason serve(Connection&, HalfOpen&, std::span<const std::byte> private_data);
@@ -126,6 +132,7 @@ class FabricImpl final : public TcpFabric {
   Memory memory_;
   Outboxes outboxes_;
   std::vector<std::byte> inbox_;
+  SealedSpace sealed_;
   std::vector<iwarp::Event> list_;
   // Closed, and freed by the next poll(): events point into it, and epoll may have named it in this round.
   std::vector<std::unique_ptr<Watched>> graveyard_;

@@ -1,10 +1,5 @@
 #include "backends/tcp/tcp_outbox.hpp"
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -31,31 +26,17 @@ void Outbox::advance(std::size_t bytes) noexcept {
   }
 }
 
-Outbox::Sent Outbox::send(int socket, std::uint64_t& sent, std::uint64_t& calls, int& error) noexcept {
-  std::array<iovec, kPieces> parts;
+Outbox::Sent Outbox::send(Line& socket, std::uint64_t& sent, std::uint64_t& calls, int& error) noexcept {
   while (!empty()) {
     const auto pieces = out_.pieces().subspan(piece_);
-    const std::size_t count = std::min(pieces.size(), parts.size());
-    std::size_t offered = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      const iwarp::Bytes piece = i == 0 ? pieces[i].subspan(offset_) : pieces[i];
-      parts[i] = {.iov_base = const_cast<std::byte*>(piece.data()), .iov_len = piece.size()};
-      offered += piece.size();
-    }
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = count;
-    ++calls;
-    const ssize_t taken = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (taken < 0) {
-      if (errno == EINTR) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return Sent::blocked;
-      error = errno;
+    const Line::Moved moved = socket.send(pieces, offset_, calls);
+    sent += moved.bytes;
+    advance(moved.bytes);
+    if (moved.bytes == 0 && moved.error != EAGAIN) {
+      error = moved.error;
       return Sent::failed;
     }
-    sent += static_cast<std::uint64_t>(taken);
-    advance(static_cast<std::size_t>(taken));
-    if (static_cast<std::size_t>(taken) < offered) return Sent::blocked;
+    if (!empty()) return Sent::blocked;
   }
   return Sent::all;
 }

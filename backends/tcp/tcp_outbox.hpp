@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "backends/tcp/tcp_line.hpp"
 #include "core/iwarp/writer.hpp"
 
 namespace rtrs::tcp {
@@ -33,7 +34,7 @@ class Outbox {
   enum class Sent : std::uint8_t { all, blocked, failed };
   // Sends without blocking. `sent` grows by what the kernel took, `calls` by system calls; `error` is the
   // errno of a failure.
-  Sent send(int socket, std::uint64_t& sent, std::uint64_t& calls, int& error) noexcept;
+  Sent send(Line& socket, std::uint64_t& sent, std::uint64_t& calls, int& error) noexcept;
 
  private:
   void advance(std::size_t bytes) noexcept;

@@ -67,6 +67,7 @@ void FabricImpl::look() noexcept {
   dry_rounds_ = 0;
   look_now_ = false;
   ++stats_.wait_calls;
+  admission_.begin_round();
   for (const epoll_event& event : poller_.look()) {
     try {
       handle(event);
@@ -109,6 +110,9 @@ void FabricImpl::handle_connection(Connection& one, std::uint32_t events) {
     case Connection::Stage::connecting:
       finish_connecting(one);
       return;
+    case Connection::Stage::securing:
+      secure(one);
+      return;
     case Connection::Stage::asking:
       if ((events & EPOLLOUT) != 0) mark_dirty(one);
       read_reply(one);
@@ -135,6 +139,10 @@ void FabricImpl::take_request(HalfOpen& one) {
   requested.request = number;
   requested.address_pair = net::address_pair_digest(one.client, one.server);
   requested.host = one.host;
+  if (one.socket.channel() != nullptr) {
+    const tls::IdentityDigest digest = one.socket.channel()->identity_digest();
+    requested.identity = {.low = digest[0], .high = digest[1]};
+  }
   const iwarp::Bytes data = one.reader.greeting().private_data;
   report(requested, std::string(reinterpret_cast<const char*>(data.data()), data.size()));
 }

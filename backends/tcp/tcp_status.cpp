@@ -27,6 +27,8 @@ Reason connect_reason(int error) noexcept {
     case ENOMEM:
     case ENOBUFS:
       return Reason::no_resources;
+    case EPROTO:
+      return Reason::tls_failed;
     default:
       return Reason::transport_error;
   }
@@ -42,6 +44,8 @@ Reason loss_reason(int error) noexcept {
     case ENOMEM:
     case ENOBUFS:
       return Reason::no_resources;
+    case EPROTO:
+      return Reason::tls_failed;
     default:
       return Reason::transport_error;
   }
@@ -73,6 +77,12 @@ Errc to_errc(int error) noexcept {
 
 std::string error_text(int error) {
   return std::generic_category().message(error) + " (" + std::to_string(error) + ")";
+}
+
+void note_tls(const tls::Channel& channel, TcpStats& stats) noexcept {
+  ++stats.tls_connections;
+  stats.tls_resumed += channel.resumed() ? 1U : 0U;
+  stats.tls_in_kernel += channel.in_kernel() ? 1U : 0U;
 }
 
 bool is_shortage(int error) noexcept {

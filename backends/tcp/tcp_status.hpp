@@ -2,6 +2,8 @@
 #pragma once
 #include <string>
 
+#include "backends/tcp/tcp.hpp"
+#include "backends/tls/channel.hpp"
 #include "core/proto/errc.hpp"
 
 namespace rtrs::tcp {
@@ -11,6 +13,8 @@ Reason connect_reason(int error) noexcept;
 Reason loss_reason(int error) noexcept;
 Errc to_errc(int error) noexcept;
 std::string error_text(int error);  // "Connection refused (111)"
+// A handshake of TLS is over.
+void note_tls(const tls::Channel&, TcpStats&) noexcept;
 // No descriptor, or no memory of the kernel.
 bool is_shortage(int error) noexcept;
 

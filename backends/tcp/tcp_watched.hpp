@@ -8,6 +8,7 @@
 #include <span>
 
 #include "backends/address/unique_fd.hpp"
+#include "backends/tcp/tcp_line.hpp"
 #include "core/proto/ids.hpp"
 
 namespace rtrs::tcp {
@@ -23,7 +24,7 @@ struct Watched {
   Watched& operator=(const Watched&) = delete;
 
   const Kind kind;
-  net::UniqueFd socket;
+  Line socket;
   std::uint32_t interest = 0;  // what epoll watches for; 0 with `watched`: errors alone
   bool watched = false;
 };

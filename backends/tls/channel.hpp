@@ -57,9 +57,9 @@ class Channel {
   // of `sealed` and kRecordBytes more. A client calls it with nothing first, for its hello. Nothing of a peer
   // comes out before established(). Then and after it output() may have something.
   virtual Opened open(std::span<const std::byte> sealed, std::span<std::byte> plain) = 0;
-  // Seals octets from the front of `parts`, as many as there is room for, and returns how many. Only once
-  // established(), and not with in_kernel().
-  virtual std::size_t seal(std::span<const std::span<const std::byte>> parts) = 0;
+  // Seals octets of `parts` behind the first `skip`, as many as there is room for, and returns how many. Only
+  // once established(), and not with in_kernel(). `skip` is less than the first part, or there is none.
+  virtual std::size_t seal(std::span<const std::span<const std::byte>> parts, std::size_t skip) noexcept = 0;
   // Says that nothing more will be sent. Once.
   virtual void close() noexcept = 0;
 

@@ -30,8 +30,8 @@ tl::unexpected<std::string> failed(const std::string& path, const char* what) {
 
 std::string why_not_secret(const std::string& path, const struct stat& about) {
   if (about.st_uid != ::geteuid() && about.st_uid != 0)
-    return "it belongs to user " + std::to_string(about.st_uid) + ", who could change it; chown it to the user " +
-           std::to_string(::geteuid()) + " of this process";
+    return "it belongs to user " + std::to_string(about.st_uid) +
+           ", who could change it; chown it to the user " + std::to_string(::geteuid()) + " of this process";
   if ((about.st_mode & 077U) != 0) return "others than its owner may read or change it; chmod 600 " + path;
   return {};
 }
@@ -93,8 +93,7 @@ std::string take_line(std::string_view line, Keys& keys) {
   const std::optional<Key> key = key_of(line.substr(colon + 1));
   if (!key) return "a key is 64 hexadecimal digits (32 bytes); `urtrs key new` makes one";
   if (keys.size() == kMaxKeys) return "more than " + std::to_string(kMaxKeys) + " keys";
-  if (!keys.emplace(std::string(identity), *key).second)
-    return "a second key of " + std::string(identity);
+  if (!keys.emplace(std::string(identity), *key).second) return "a second key of " + std::string(identity);
   return {};
 }
 

@@ -74,6 +74,8 @@ SslChannel::SslChannel(std::shared_ptr<const SslContext> context, Side side, int
       buffers_(buffers) {}
 
 SslChannel::~SslChannel() {
+  // OpenSSL would otherwise make a session that did not end with an alert one that cannot be resumed.
+  if (established_) SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
   if (out_ != nullptr) buffers_.give_back(std::move(out_));
 }
 
@@ -154,7 +156,8 @@ Channel::Opened SslChannel::open(std::span<const std::byte> sealed, std::span<st
   received_ += sealed.size();
   if (!established_) {
     handshake_bytes_ += sealed.size();
-    if (handshake_bytes_ > kMaxHandshakeBytes + kSealedBytes) return fail("too much before the handshake was over");
+    if (handshake_bytes_ > kMaxHandshakeBytes + kSealedBytes)
+      return fail("too much before the handshake was over");
   }
   in_ = sealed;
   Opened opened;
@@ -189,9 +192,9 @@ bool SslChannel::establish() {
   void* data = nullptr;
   std::size_t size = 0;
   X509* const certificate = SSL_get0_peer_certificate(ssl);
-  const bool by_key =
-      SSL_session_reused(ssl) == 1 &&
-      SSL_SESSION_get0_ticket_appdata(const_cast<SSL_SESSION*>(session), &data, &size) == 1 && size != 0;
+  const bool by_key = SSL_session_reused(ssl) == 1 &&
+                      SSL_SESSION_get0_ticket_appdata(const_cast<SSL_SESSION*>(session), &data, &size) == 1 &&
+                      size != 0;
   if (by_key) {
     identity_.assign(static_cast<const char*>(data), size);
   } else if (certificate != nullptr) {
@@ -231,11 +234,10 @@ bool SslChannel::seal_record(const std::byte* from, std::size_t bytes) noexcept 
   return false;
 }
 
-std::size_t SslChannel::seal(std::span<const std::span<const std::byte>> parts) {
+std::size_t SslChannel::seal(std::span<const std::span<const std::byte>> parts, std::size_t skip) noexcept {
   constexpr std::size_t kRoom = 2 * kRecordOverhead;  // for a new key in front
   std::array<std::byte, kRecordBytes> gathered;
   std::size_t total = 0;
-  std::size_t skip = 0;  // of the first part
   ERR_clear_error();
   while (!failed_ && !parts.empty() && room() >= kRecordBytes + kRoom) {
     if (records_ >= context_->credentials().records_per_key) {

@@ -18,7 +18,7 @@ class SslChannel final : public Channel {
   bool start(const std::string& server);
 
   Opened open(std::span<const std::byte> sealed, std::span<std::byte> plain) override;
-  std::size_t seal(std::span<const std::span<const std::byte>> parts) override;
+  std::size_t seal(std::span<const std::span<const std::byte>> parts, std::size_t skip) noexcept override;
   void close() noexcept override;
   std::span<const std::byte> output() const noexcept override;
   void sent(std::size_t bytes) noexcept override;

@@ -37,8 +37,8 @@ Owned<SSL_CTX> make_context(Side side, bool kernel) {
     return nullptr;
   SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
   if (kernel) SSL_CTX_set_options(ctx, SSL_OP_ENABLE_KTLS);
-  SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
-                            SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_mode(
+      ctx, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_security_level(ctx, 2);
   SSL_CTX_set_max_cert_list(ctx, kMostCertificateBytes);
   SSL_CTX_set_verify_depth(ctx, kMostCertificates);
@@ -48,7 +48,8 @@ Owned<SSL_CTX> make_context(Side side, bool kernel) {
   SSL_CTX_set_num_tickets(ctx, 1);
   SSL_CTX_set_timeout(ctx, kTicketSeconds);
   constexpr unsigned char kName[] = "urtrs";
-  SSL_CTX_set_session_id_context(ctx, kName, sizeof kName - 1);
+  // Of a client it would refuse the session that stands for a key.
+  if (side == Side::server) SSL_CTX_set_session_id_context(ctx, kName, sizeof kName - 1);
   SSL_CTX_set_session_cache_mode(
       ctx, side == Side::client ? SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL : SSL_SESS_CACHE_OFF);
   set_callbacks(ctx, side);

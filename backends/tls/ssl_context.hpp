@@ -44,7 +44,9 @@ class SslContext final : public Context, public std::enable_shared_from_this<Ssl
 
   std::unique_ptr<Channel> open_channel(Side, const std::string& server, int socket,
                                         SealedBuffers&) const override;
-  bool can_connect() const noexcept override { return keys_.empty() || has_certificate_ || own_key_ != nullptr; }
+  bool can_connect() const noexcept override {
+    return keys_.empty() || has_certificate_ || own_key_ != nullptr;
+  }
   std::string description() const override;
 
   SSL_CTX* of(Side side) const noexcept { return side == Side::client ? client_.get() : server_.get(); }

@@ -7,8 +7,9 @@
 
 namespace rtrs::tls {
 
-// Certificates, keys, or for a server both. With certificates each end shows one that the other's `ca` signed.
-// With pre-shared keys both ends have the same key under the same identity. docs/security.md has the whole.
+// Certificates, keys, or for a server both. With certificates each end shows one that the other's `ca`
+// signed. With pre-shared keys both ends have the same key under the same identity. docs/security.md has the
+// whole.
 struct Credentials {
   std::string cert;  // PEM files: this end's certificate with those between it and the CA,
   std::string key;   // its private key, which only its owner may read,

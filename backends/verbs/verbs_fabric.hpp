@@ -70,6 +70,7 @@ class FabricImpl final : public VerbsFabric {
   std::string describe(ConKey) const override;
   DevicePort device_of(ConKey) const override;
   std::string describe_request(std::uint32_t request) const override;
+  std::string identity_of_request(std::uint32_t) const override { return {}; }
 
   void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept override;
   std::size_t post(std::span<const WorkRequest>) noexcept override;

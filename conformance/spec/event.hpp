@@ -180,6 +180,7 @@ struct Event {
   std::uint64_t digest_high = 0;
   Uuid uuid{};
   bool first_conn = false;
+  std::uint64_t identity[2] = {};
   bool create = false;
   bool service = false;
   bool offers_invalidation = false;

@@ -4,6 +4,10 @@
 
 namespace rtrs::spec {
 
+bool RegistrySpec::is_of(const Session& session, const Event& sought) {
+  return session.identity[0] == sought.identity[0] && session.identity[1] == sought.identity[1];
+}
+
 RegistrySpec::Session& RegistrySpec::session_at(std::uint16_t index) {
   if (sessions_.size() <= index) sessions_.resize(std::size_t{index} + 1);
   return sessions_[index];
@@ -44,7 +48,8 @@ void RegistrySpec::on(const Event& event) {
     case Kind::Reject: {
       if (!sought_) return;
       const bool known = std::any_of(sessions_.begin(), sessions_.end(), [&](const Session& session) {
-        return session.live && session.uuid == sought_->uuid && (sought_->first_conn || session.named);
+        return session.live && session.uuid == sought_->uuid && (sought_->first_conn || session.named) &&
+               is_of(session, *sought_);
       });
       context().check(!known && event.error != 0, Rule::session_admission,
                       "a connect request of a living session is refused", "AdmitSession of that session");
@@ -75,11 +80,15 @@ void RegistrySpec::admit() {
     session = Session{};
     session.live = true;
     session.uuid = sought.uuid;
+    session.identity[0] = sought.identity[0];
+    session.identity[1] = sought.identity[1];
     return;
   }
   const bool its = session.live ? session.uuid == sought.uuid : !whole_;
   context().check(its, Rule::session_admission, "a connect request is given to another session",
                   "the session of its paths_uuid");
+  context().check(!session.live || is_of(session, sought), Rule::session_identity,
+                  "a client of another identity is let into a session", "Reject with EPERM");
   context().check(sought.first_conn || session.named || !session.live, Rule::session_admission,
                   "a further path joins a session that was never opened", "Reject with ENXIO");
 }

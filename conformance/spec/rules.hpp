@@ -158,6 +158,8 @@ namespace rtrs::spec {
     "a fence closes the incarnation that it names")                                                        \
   X(session_admission, "session-admission", "O7", "protocol section 3.2",                                  \
     "a connect request belongs to the session of its paths_uuid; only first_conn makes a new one")         \
+  X(session_identity, "session-identity", "O7", "docs/security.md",                                        \
+    "a connect request joins a session only with the identity that made it")                               \
   X(name_owner, "name-owner", "O7", "protocol section 3.3", "a session name has one owner at a time")
 
 #define RTRS_SPEC_WIRE_RULES(X)                                                                              \

@@ -149,9 +149,11 @@ class RegistrySpec {
     bool named = false;
     Uuid uuid{};
     std::uint64_t name[2] = {0, 0};
+    std::uint64_t identity[2] = {0, 0};
   };
   RuleContext context() const { return RuleContext{findings_, event_, machine_}; }
   Session& session_at(std::uint16_t index);
+  static bool is_of(const Session&, const Event& sought);
   void admit();
   void answer_name();
   bool owned_by_other(const Event& claim) const;

@@ -200,6 +200,15 @@ Story registry_story() {
   story.add(Kind::AdmitSession);
   story.add(Kind::SessionSought, sought(2, false));
   story.add(Kind::Reject, [](Event& e) { e.error = 6; });
+  const auto made_by = [](std::uint64_t identity) {
+    return [=](Event& e) { e.uuid = uuid_of(3), e.first_conn = true, e.identity[0] = identity; };
+  };
+  story.add(Kind::SessionSought, made_by(7));
+  story.add(Kind::AdmitSession, [](Event& e) { e.create = true, e.session = 2; });
+  story.add(Kind::SessionSought, made_by(8));
+  story.add(Kind::Reject, [](Event& e) { e.error = 1; });
+  story.add(Kind::SessionSought, made_by(7));
+  story.add(Kind::AdmitSession, [](Event& e) { e.session = 2; });
   return story;
 }
 
@@ -371,6 +380,12 @@ const std::vector<Spoiled> kRegistryCases = {
        s.add(Kind::CrowdOut);
        s.add(Kind::Reject, [](Event& e) { e.error = 16; });
      }},
+    {Rule::session_identity, "a stranger joins",
+     [](Story& s) { s.at(Kind::SessionSought, 4).identity[1] = 8; }},
+    {Rule::session_identity, "a stranger opens the session again",
+     [](Story& s) { s.at(Kind::SessionSought, 1).identity[0] = 8; }},
+    {Rule::session_admission, "who made it is refused as a stranger",
+     [](Story& s) { s.at(Kind::AdmitSession, 5).kind = Kind::Reject; }},
     {Rule::name_owner, "one name for two", [](Story& s) { s.at(Kind::AnswerName, 1).error = 0; }},
 };
 

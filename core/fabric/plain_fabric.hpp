@@ -20,6 +20,7 @@ class PlainFabric : public Fabric {
   std::uint16_t listening_port() const noexcept override { return 0; }
   DevicePort device_of(ConKey) const override { return {}; }
   std::string describe_request(std::uint32_t) const override { return {}; }
+  std::string identity_of_request(std::uint32_t) const override { return {}; }
   int wait_fd() const noexcept override { return -1; }
   bool try_wait() noexcept override { return false; }
 };

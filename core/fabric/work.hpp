@@ -58,6 +58,7 @@ struct ConnectRequested {
   std::uint32_t address_pair = 0;  // the same for connections between the same two addresses
   std::uint32_t host = 0;          // digest of the client's address, which limits count by
   std::span<const std::byte> private_data{};
+  PeerIdentity identity{};  // of the client, where the fabric knows it for sure
 };
 // Client only.
 struct Connected {

@@ -68,8 +68,11 @@ enum class Reason : std::uint8_t {
   other_path_leads,    // client: another path created the session meanwhile; this one joins it
   connection_silent,   // client: one connection delivered nothing for the dead-peer time, others may have
   request_timeout,     // client: a request was not answered within ClientConfig::request_timeout
+  tls_failed,          // TLS: one end does not accept the other, or what it sends
+  other_identity,      // server: the session was made by a client of another identity
+  not_allowed,         // server: no access rule lets the client in
 };
-inline constexpr unsigned kReasonCount = static_cast<unsigned>(Reason::request_timeout) + 1;
+inline constexpr unsigned kReasonCount = static_cast<unsigned>(Reason::not_allowed) + 1;
 const char* to_string(Reason) noexcept;
 
 }  // namespace rtrs

@@ -34,6 +34,15 @@ struct ConKey {
   RTRS_FIELDS(path, con, epoch)
 };
 
+// Who a client is, as its fabric found out: a digest of the name in its certificate or of its key, which is the
+// same for the same name alone. All zero: nobody asked.
+struct PeerIdentity {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  bool operator==(const PeerIdentity&) const = default;
+  RTRS_FIELDS(low, high)
+};
+
 // A request that the server has not answered yet.
 struct OldestRequest {
   Nanos since = 0;  // when it was sent, by the clock of the inputs

@@ -258,7 +258,8 @@ struct SessionSought {
   wire::Uuid paths_uuid;  // the session
   bool first_conn;
   std::uint32_t host = 0;  // digest of the client's address; 0: not known, not limited by address
-  RTRS_FIELDS(now, request, paths_uuid, first_conn, host)
+  PeerIdentity identity{};
+  RTRS_FIELDS(now, request, paths_uuid, first_conn, host, identity)
 };
 struct NameClaimed {
   Nanos now;

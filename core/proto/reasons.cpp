@@ -128,6 +128,15 @@ constexpr std::array<Row, kReasonCount> kTable{{
      {"request_timeout", "a request was not answered in time",
       "look at the storage of the server, or allow more time with request_timeout", kEtimedout,
       Kind::broken}},
+    {Reason::tls_failed,
+     {"tls_failed", "TLS: one end does not accept the other",
+      "the logs of both ends say why; compare tls, keys and certificates", kEacces, Kind::refused}},
+    {Reason::other_identity,
+     {"other_identity", "the session belongs to a client of another identity",
+      "connect all paths of a session with the same key or certificate", kEperm, Kind::refused}},
+    {Reason::not_allowed,
+     {"not_allowed", "no access rule of the server lets the client in",
+      "add its address, identity or session name to the allow lists of the server", kEacces, Kind::refused}},
 }};
 
 // Without a function of the C library, which this folder does not use.

@@ -66,6 +66,10 @@ void ServerRegistry::on(const SessionSought& in, RegistryActions& out) noexcept 
       // A client joins what was opened for it. One that is half open may be left from an attempt that the
       // client gave up, because its session is at another server.
       if (!in.first_conn && !entries_[i].named) break;
+      if (in.identity != entries_[i].identity) {
+        out.push_back(Reject{in.request, Reason::other_identity, wire::linux_errno::kEperm});
+        return;
+      }
       out.push_back(AdmitSession{in.request, static_cast<std::uint16_t>(i), false});
       return;
     }
@@ -89,6 +93,7 @@ void ServerRegistry::on(const SessionSought& in, RegistryActions& out) noexcept 
   Entry entry;
   entry.uuid = in.paths_uuid;
   entry.host = in.host;
+  entry.identity = in.identity;
   entry.live = true;
   if (unused == entries_.size()) {
     entries_.push_back(entry);

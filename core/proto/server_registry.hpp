@@ -18,8 +18,10 @@ class ServerRegistry {
   explicit ServerRegistry(const ServerConfig&) noexcept;
 
   // Answered last by AdmitSession, or by Reject: ENXIO for an additional path of a session that is
-  // unknown or half open, ENOMEM beyond a limit, EBUSY where room is being made. After `create` the session
-  // exists until SessionDropped, whatever becomes of the request.
+  // unknown or half open, EPERM for a session that a client of another identity made, ENOMEM beyond a limit,
+  // EBUSY where room is being made. After `create` the session exists until SessionDropped, whatever becomes
+  // of the request. A path is fenced, replaced and ended by connections of its session alone, so that this one
+  // decision keeps other identities from all of it.
   //
   // A session is half open until it has a name, which INFO_REQ brings. Anybody can make such sessions with
   // one small message each, so they give way (CrowdOut): the oldest of a client address with max_half_open of
@@ -43,8 +45,9 @@ class ServerRegistry {
     std::uint32_t host = 0;
     bool live = false;
     bool named = false;
+    PeerIdentity identity{};  // of the client that made it
     bool operator==(const Entry&) const = default;
-    RTRS_FIELDS(uuid, digest_low, digest_high, host, live, named)
+    RTRS_FIELDS(uuid, digest_low, digest_high, host, live, named, identity)
   };
   using Indices = FixedVector<std::uint16_t, kMaxSessions>;
 

@@ -74,6 +74,8 @@ constexpr Named kFields[] = {
     Named{"sess_uuid", set_uuid},
     Named{"paths_uuid", set_uuid},
     RTRS_FIELD("first_conn", first_conn),
+    RTRS_FIELD("identity.low", identity[0]),
+    RTRS_FIELD("identity.high", identity[1]),
     RTRS_FIELD("create", create),
     RTRS_FIELD("service", service),
     RTRS_FIELD("offers_invalidation", offers_invalidation),

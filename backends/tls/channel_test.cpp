@@ -1,0 +1,276 @@
+// Who is accepted, and what both ends say when not.
+#include <gtest/gtest.h>
+
+#include "backends/tls/test_channel.hpp"
+
+namespace rtrs::tls {
+namespace {
+
+class Tls : public ::testing::Test {
+ protected:
+  std::shared_ptr<const Context> keys(const std::vector<std::string>& names, unsigned char first = 1) {
+    return context_of(files_.keys(names, first));
+  }
+  std::shared_ptr<const Context> certificate(const Wanted& wanted = {}) {
+    return context_of(files_.issue(wanted));
+  }
+  // The error of the server, which the client has to learn of too.
+  static std::string refused_by_server(const std::shared_ptr<const Context>& client,
+                                       const std::shared_ptr<const Context>& server) {
+    Talk talk(client, server);
+    talk.run();
+    EXPECT_TRUE(talk.server.failed());
+    EXPECT_FALSE(talk.server.channel->established());
+    EXPECT_TRUE(talk.client.failed());
+    EXPECT_NE(talk.client.channel->error().find("it sent the alert"), std::string::npos)
+        << talk.client.channel->error();
+    return talk.server.channel->error();
+  }
+  static std::string refused_by_client(const std::shared_ptr<const Context>& client,
+                                       const std::shared_ptr<const Context>& server,
+                                       const std::string& name = "127.0.0.1") {
+    Talk talk(client, server, name);
+    talk.run();
+    EXPECT_TRUE(talk.client.failed());
+    EXPECT_FALSE(talk.client.channel->established());
+    EXPECT_FALSE(talk.server.channel->established());
+    return talk.client.channel->error();
+  }
+  static void expect_accepted(const std::shared_ptr<const Context>& client,
+                              const std::shared_ptr<const Context>& server, const std::string& identity,
+                              const std::string& name = "127.0.0.1") {
+    Talk talk(client, server, name);
+    talk.run();
+    ASSERT_TRUE(talk.established()) << talk.client.channel->error() << talk.server.channel->error();
+    EXPECT_EQ(talk.server.channel->identity(), identity);
+    EXPECT_NE(talk.server.channel->identity_digest(), IdentityDigest{});
+  }
+  TestCredentials files_;
+};
+
+void expect_has(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
+TEST_F(Tls, a_key_is_known_by_its_identity) {
+  const auto server = keys({"alice", "bob"});
+  Credentials bob = files_.keys({"alice", "bob"});
+  bob.identity = "bob";
+  expect_accepted(context_of(bob), server, "bob");
+  expect_accepted(keys({"alice"}), server, "alice");
+}
+
+TEST_F(Tls, identities_have_digests_of_their_own) {
+  const auto server = keys({"alice", "bob"});
+  const auto digest = [&](const std::shared_ptr<const Context>& client) {
+    Talk talk(client, server);
+    talk.run();
+    return talk.server.channel->identity_digest();
+  };
+  EXPECT_NE(digest(keys({"alice"})), digest(keys({"bob"}, 2)));
+  EXPECT_EQ(digest(keys({"alice"})), digest(keys({"alice"})));
+}
+
+TEST_F(Tls, a_wrong_key_is_refused) {
+  expect_has(refused_by_server(keys({"alice"}, 9), keys({"alice"})),
+             "its key of alice is another than the one here");
+}
+
+TEST_F(Tls, an_unknown_identity_is_refused) {
+  expect_has(refused_by_server(keys({"mallory"}), keys({"alice"})), "there is no key of mallory");
+}
+
+TEST_F(Tls, of_several_keys_a_client_chooses_one) {
+  EXPECT_FALSE(keys({"alice", "bob"})->can_connect());
+  EXPECT_TRUE(keys({"alice"})->can_connect());
+  Credentials other = files_.keys({"alice", "bob"});
+  other.identity = "carol";
+  const auto context = open_context(other);
+  ASSERT_FALSE(context);
+  expect_has(context.error(), "no key of carol");
+}
+
+TEST_F(Tls, a_certificate_is_known_by_its_common_name) {
+  expect_accepted(certificate({.names = {"host-1.example.org"}}), certificate(), "host-1.example.org");
+}
+
+TEST_F(Tls, a_server_takes_keys_and_certificates) {
+  Credentials both = files_.issue({});
+  both.keys = files_.keys({"alice"}).keys;
+  const auto server = context_of(both);
+  expect_accepted(keys({"alice"}), server, "alice");
+  expect_accepted(certificate({.names = {"carl"}}), server, "carl");
+  expect_has(refused_by_server(keys({"alice"}, 7), server), "another than the one here");
+}
+
+TEST_F(Tls, certificates_that_are_not_valid_now_are_refused) {
+  expect_has(refused_by_server(certificate({.until_seconds = -60}), certificate()),
+             "certificate has expired");
+  expect_has(refused_by_server(certificate({.from_seconds = 600}), certificate()), "not yet valid");
+  expect_has(refused_by_client(certificate(), certificate({.until_seconds = -60})),
+             "certificate has expired");
+}
+
+TEST_F(Tls, certificates_of_another_ca_are_refused) {
+  TestCredentials other;
+  const auto stranger = context_of(other.issue({}));
+  expect_has(refused_by_client(stranger, certificate()), "its certificate is not accepted");
+  // A client that believes this server, with a certificate that the server does not believe.
+  Credentials mixed = other.issue({});
+  mixed.ca = files_.issue({}).ca;
+  expect_has(refused_by_server(context_of(mixed), certificate()), "its certificate is not accepted");
+}
+
+TEST_F(Tls, a_certificate_that_was_taken_back_is_refused) {
+  const Credentials lost = files_.issue({.names = {"lost"}});
+  Credentials server = files_.issue({});
+  server.crl = files_.write_crl({lost.cert});
+  expect_has(refused_by_server(context_of(lost), context_of(server)), "certificate revoked");
+  expect_accepted(certificate({.names = {"kept"}}), context_of(server), "kept");
+  server.crl = files_.write_crl({}, -60);
+  expect_has(refused_by_server(certificate(), context_of(server)), "CRL has expired");
+}
+
+TEST_F(Tls, a_common_name_that_is_no_identity_is_refused) {
+  const auto server = certificate();
+  for (const std::vector<std::string>& names :
+       {std::vector<std::string>{"a b"}, {"a", "b"}, {}, {"a\nb"}, {std::string("a\0b", 3)}}) {
+    expect_has(refused_by_server(certificate({.names = names}), server), "common name");
+  }
+}
+
+TEST_F(Tls, a_server_has_to_have_the_name_that_a_client_connects_to) {
+  const auto named = certificate({.alternative = "DNS:storage.example.org,IP:10.0.0.1"});
+  const auto client = certificate();
+  expect_accepted(client, named, "one", "storage.example.org");
+  expect_accepted(client, named, "one", "10.0.0.1");
+  for (const char* wrong : {"127.0.0.1", "example.org", "x.storage.example.org", "10.0.0.2", "::1"})
+    expect_has(refused_by_client(client, named, wrong), "mismatch");
+  Credentials asking = files_.issue({});
+  asking.server_name = "storage.example.org";
+  expect_accepted(context_of(asking), named, "one", "127.0.0.1");
+  asking.server_name = "other.example.org";
+  expect_has(refused_by_client(context_of(asking), named, "10.0.0.1"), "mismatch");
+}
+
+TEST_F(Tls, keys_and_certificates_do_not_mix) {
+  expect_has(refused_by_client(keys({"alice"}), certificate()), "its certificate is not accepted");
+  expect_has(refused_by_server(certificate(), keys({"alice"})), "it offers nothing that this end takes");
+}
+
+TEST_F(Tls, files_that_do_not_fit_are_refused) {
+  const auto why = [](const Credentials& given) {
+    const auto context = open_context(given);
+    return context ? "" : context.error();
+  };
+  const Credentials good = files_.issue({});
+  EXPECT_EQ(why(good), "");
+  expect_has(why({}), "TLS needs");
+  Credentials bad = good;
+  bad.ca.clear();
+  expect_has(why(bad), "tls-ca");
+  bad = good;
+  bad.key = files_.issue({}).key;
+  expect_has(why(bad), "not the key of the certificate");
+  bad = good;
+  bad.cert = good.key;
+  expect_has(why(bad), "no certificate in PEM form");
+  bad = good;
+  bad.key = files_.write("empty", "");
+  expect_has(why(bad), "no private key in PEM form");
+  bad = good;
+  bad.crl = good.ca;
+  expect_has(why(bad), "no list of revoked certificates");
+  bad = good;
+  bad.ca = files_.write("nothing", "");
+  expect_has(why(bad), "no certificate in PEM form");
+}
+
+TEST_F(Tls, a_private_key_that_others_may_read_is_refused) {
+  const Credentials good = files_.issue({});
+  ASSERT_EQ(::chmod(good.key.c_str(), 0640), 0);
+  const auto context = open_context(good);
+  ASSERT_FALSE(context);
+  expect_has(context.error(), "chmod 600 " + good.key);
+}
+
+TEST_F(Tls, a_client_of_certificates_resumes_and_is_who_it_was) {
+  const auto client = certificate({.names = {"carl"}});
+  const Credentials files = files_.issue({});
+  const auto server = context_of(files);
+  for (const bool again : {false, true, true}) {
+    Talk talk(client, server);
+    talk.run();
+    ASSERT_TRUE(talk.established());
+    EXPECT_EQ(talk.server.channel->resumed(), again);
+    EXPECT_EQ(talk.client.channel->resumed(), again);
+    EXPECT_EQ(talk.server.channel->identity(), "carl");
+  }
+  // Credentials that were read again: tickets of before are worth nothing.
+  Talk talk(client, context_of(files));
+  talk.run();
+  ASSERT_TRUE(talk.established());
+  EXPECT_FALSE(talk.server.channel->resumed());
+  // What was kept is of its server alone.
+  Talk other(client, server, "::1");
+  other.run();
+  ASSERT_TRUE(other.established());
+  EXPECT_FALSE(other.server.channel->resumed());
+}
+
+TEST_F(Tls, a_key_is_shown_anew_each_time) {
+  const auto client = keys({"alice"});
+  const auto server = keys({"alice"});
+  for (int i = 0; i < 2; ++i) {
+    Talk talk(client, server);
+    talk.run();
+    ASSERT_TRUE(talk.established());
+    EXPECT_FALSE(talk.server.channel->resumed());
+    EXPECT_EQ(talk.client.channel->error(), "");
+  }
+}
+
+TEST_F(Tls, what_a_client_said_once_does_nothing_when_it_is_said_again) {
+  for (const auto& context : {keys({"alice"}), certificate()}) {
+    Talk first(context, context);
+    first.run();
+    ASSERT_TRUE(first.established());
+    first.send(first.client, first.server, "write this");
+    ASSERT_EQ(first.server.got, "write this");
+    Octets said = first.to_server;
+    const Octets more = octets("more");
+    const std::span<const std::byte> part(more);
+    first.client.channel->seal({&part, 1}, 0);
+    const Octets last = first.client.take();
+    said.insert(said.end(), last.begin(), last.end());
+    Talk again(context, context);
+    again.server.feed(said, again.piece);
+    EXPECT_TRUE(again.server.failed());
+    EXPECT_FALSE(again.server.channel->established());
+    EXPECT_EQ(again.server.got, "");
+  }
+}
+
+TEST_F(Tls, older_protocols_are_refused) {
+  for (const int version : {TLS1_2_VERSION, TLS1_1_VERSION}) {
+    const Owned<SSL_CTX> ctx(SSL_CTX_new(TLS_client_method()));
+    SSL_CTX_set_security_level(ctx.get(), 0);
+    ASSERT_EQ(SSL_CTX_set_max_proto_version(ctx.get(), version), 1);
+    const Owned<SSL> ssl(SSL_new(ctx.get()));
+    BIO* const in = BIO_new(BIO_s_mem());
+    BIO* const out = BIO_new(BIO_s_mem());
+    SSL_set_bio(ssl.get(), in, out);
+    SSL_set_connect_state(ssl.get());
+    SSL_do_handshake(ssl.get());
+    char* hello = nullptr;
+    const long size = BIO_get_mem_data(out, &hello);
+    ASSERT_GT(size, 0);
+    Talk talk(certificate(), certificate());
+    talk.server.feed(octets(std::string(hello, static_cast<std::size_t>(size))), talk.piece);
+    EXPECT_TRUE(talk.server.failed());
+    EXPECT_EQ(talk.server.channel->error(), "TLS: it does not speak TLS 1.3");
+  }
+}
+
+}  // namespace
+}  // namespace rtrs::tls
