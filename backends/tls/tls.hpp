@@ -24,6 +24,7 @@ struct Credentials {
   bool kernel = true;
   // A sender takes a new key after so many records. RFC 8446 section 5.5 allows 24 million.
   std::uint32_t records_per_key = 1U << 22U;
+  bool operator==(const Credentials&) const = default;
 
   [[nodiscard]] bool any() const noexcept {
     return !cert.empty() || !key.empty() || !ca.empty() || !crl.empty() || !keys.empty();
@@ -38,5 +39,8 @@ bool available() noexcept;
 // Reads the files. May block; the error is a sentence for the user. The result may be shared by threads.
 // Reading them again makes a context with other ticket keys: sessions of the old one cannot be resumed.
 tl::expected<std::shared_ptr<const Context>, std::string> open_context(const Credentials&);
+
+// False where a client would have to choose one of several keys (Credentials::identity).
+bool can_connect(const Context&) noexcept;
 
 }  // namespace rtrs::tls

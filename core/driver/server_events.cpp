@@ -114,10 +114,9 @@ void Server::Impl::handle_connect(Fabric& fabric, Nanos now, const event::Connec
   if (!request) return refused(Reason::protocol_violation, wire::linux_errno::kEconnreset);
   if (closing) return refused(Reason::requested, wire::linux_errno::kEconnreset);
   RegistryActions answer;
-  ask_registry(
-      SessionSought{now, event.request, request.value.paths_uuid, request.value.first_conn, event.host,
-                    event.identity},
-      answer);
+  ask_registry(SessionSought{now, event.request, request.value.paths_uuid, request.value.first_conn,
+                             event.host, event.identity},
+               answer);
   RTRS_ASSERT(!answer.empty());
   for (const RegistryAction& one : answer) {
     const auto* crowded = std::get_if<CrowdOut>(&one);

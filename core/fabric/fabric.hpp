@@ -123,8 +123,8 @@ class Fabric {
   // describe() of a connect request that was neither accepted nor rejected; empty where the fabric cannot
   // tell.
   virtual std::string describe_request(std::uint32_t request) const = 0;
-  // The name behind event::ConnectRequested::identity of such a request: at most 128 of A-Z a-z 0-9 . _ : @ -.
-  // Empty where the identity is none.
+  // The name behind event::ConnectRequested::identity of such a request: at most 128 of A-Z a-z 0-9 . _ : @
+  // -. Empty where the identity is none.
   virtual std::string identity_of_request(std::uint32_t request) const = 0;
 
   // --- IO path: no allocation, no blocking ---

@@ -34,8 +34,8 @@ struct ConKey {
   RTRS_FIELDS(path, con, epoch)
 };
 
-// Who a client is, as its fabric found out: a digest of the name in its certificate or of its key, which is the
-// same for the same name alone. All zero: nobody asked.
+// Who a client is, as its fabric found out: a digest of the name in its certificate or of its key, which is
+// the same for the same name alone. All zero: nobody asked.
 struct PeerIdentity {
   std::uint64_t low = 0;
   std::uint64_t high = 0;

@@ -20,8 +20,8 @@ class ServerRegistry {
   // Answered last by AdmitSession, or by Reject: ENXIO for an additional path of a session that is
   // unknown or half open, EPERM for a session that a client of another identity made, ENOMEM beyond a limit,
   // EBUSY where room is being made. After `create` the session exists until SessionDropped, whatever becomes
-  // of the request. A path is fenced, replaced and ended by connections of its session alone, so that this one
-  // decision keeps other identities from all of it.
+  // of the request. A path is fenced, replaced and ended by connections of its session alone, so that this
+  // one decision keeps other identities from all of it.
   //
   // A session is half open until it has a name, which INFO_REQ brings. Anybody can make such sessions with
   // one small message each, so they give way (CrowdOut): the oldest of a client address with max_half_open of

@@ -59,6 +59,7 @@ std::string Remote::start() {
   std::string why;
   loop_.run([&] {
     tools::FabricChoice choice = settings_.fabric;
+    choice.client = true;
     choice.undelivered_timeout = dead_peer_time(settings_.protocol.heartbeat);
     choice.log = [this](tools::LogLevel, const std::string& text) { lines_(false, text); };
     auto fabric = tools::open_fabric(choice);

@@ -76,6 +76,15 @@ Done set_fabric(std::string_view value, std::string& out) {
   return out == value ? Done{} : refuse("fabric", value, "expected tcp, libfabric or verbs");
 }
 
+Done set_tls(std::string_view value, std::string& out) {
+  if (value != "require" && value != "off")
+    return refuse("tls", value,
+                  value == "allow" ? "it is for servers: a client demands TLS, or goes without"
+                                   : "expected require or off");
+  out = value;
+  return {};
+}
+
 // Every parameter of the plugin.
 const std::vector<std::string_view> kKeys{"path",
                                           "device",
@@ -86,6 +95,15 @@ const std::vector<std::string_view> kKeys{"path",
                                           "provider",
                                           "rdma_device",
                                           "rdma_retry_count",
+                                          "tls",
+                                          "tls_keys",
+                                          "tls_identity",
+                                          "tls_cert",
+                                          "tls_key",
+                                          "tls_ca",
+                                          "tls_crl",
+                                          "tls_server_name",
+                                          "tls_kernel",
                                           "connections",
                                           "queue_depth",
                                           "connect_timeout",
@@ -244,6 +262,7 @@ Done Settings::set(std::string_view key, std::string_view value) {
   }
   if (key == "port") return set_number(key, value, 1, 65535, port);
   if (key == "fabric") return set_fabric(value, fabric.fabric);
+  if (key == "tls") return set_tls(value, fabric.tls.mode);
   if (key == "rdma_retry_count") return set_number(key, value, 0, 7, fabric.retry_count);
   if (key == "access_mode") {
     access_mode_given = true;
@@ -254,9 +273,18 @@ Done Settings::set(std::string_view key, std::string_view value) {
     return {};
   }
   if (key == "connect_timeout") return set_duration(key, value, connect_timeout);
+  if (key == "tls_kernel") return set_switch(key, value, fabric.tls.credentials.kernel);
+  tls::Credentials& files = fabric.tls.credentials;
   for (const auto& [name, text] : {std::pair<std::string_view, std::string*>{"session", &session},
                                    {"provider", &fabric.provider},
                                    {"rdma_device", &fabric.device},
+                                   {"tls_keys", &files.keys},
+                                   {"tls_identity", &files.identity},
+                                   {"tls_cert", &files.cert},
+                                   {"tls_key", &files.key},
+                                   {"tls_ca", &files.ca},
+                                   {"tls_crl", &files.crl},
+                                   {"tls_server_name", &files.server_name},
                                    {"trace", &trace},
                                    {"trace_dump", &trace_dump},
                                    {"status", &status},
@@ -298,6 +326,9 @@ Done Settings::complete(const std::string& host, int process, const std::string&
   // A request and the messages of the session need room even where the depth is 1.
   protocol.send_depth = static_cast<std::uint16_t>(std::max(64, 2 * protocol.max_depth));
   if (const Done done = check_company(*this); !done) return done;
+  tls::Credentials& files = fabric.tls.credentials;
+  for (std::string* file : {&files.keys, &files.cert, &files.key, &files.ca, &files.crl})
+    *file = absolute(*file, working_directory);
   trace = absolute(trace, working_directory);
   trace_dump = absolute(trace_dump, working_directory);
   directory = working_directory;
@@ -306,61 +337,5 @@ Done Settings::complete(const std::string& host, int process, const std::string&
   if (control != "auto") control = absolute(control, working_directory);
   return check_outputs(*this);
 }
-
-const char* const kSettingsHelp =
-    "path=[SRC@]DST[:PORT]    (required, repeatable) address of the server, and of our side; each once;\n"
-    "                         a PORT here has precedence over port=; IPv6 with a port: [fd00::2]:PORT\n"
-    "device=NAME              as the server exports it. One: every client gets this device, whatever export\n"
-    "                         it names; nbdkit starts when it is open. Several (device=a device=b): each is\n"
-    "                         the export of its name, opened when a client first asks for it. None: every\n"
-    "                         device of the server is an export, opened for the first client and closed 2 "
-    "to\n"
-    "                         3 s after the last. Clients can list only what device= gives: RNBD has no "
-    "list\n"
-    "                         of a server's devices. A device whose size changes has the new size for "
-    "clients\n"
-    "                         that connect after it was opened again\n"
-    "port=N                   of the server, for every path= without one (default 1234)\n"
-    "session=NAME             one client of the server; default nbdkit-HOST-PID. The name of a client that\n"
-    "                         vanished is free again after the dead-peer time of the server (35 s)\n"
-    "access_mode=ro|rw|migration   (default rw; ro with nbdkit -r). Without it, and unless one device= is\n"
-    "                         given, a device that the server has write-protected is opened ro\n"
-    "fabric=tcp|libfabric|verbs  (default tcp); verbs is RDMA hardware and soft-RoCE\n"
-    "provider=NAME            of libfabric (default tcp)\n"
-    "rdma_device=NAME         of verbs; default whichever has the address\n"
-    "rdma_retry_count=N       of verbs: how often a packet is sent again (default 6)\n"
-    "connections=N            for IO, per path (default 2)\n"
-    "queue_depth=N            requests in flight at most (default 512)\n"
-    "connect_timeout=TIME     how long to try at the start (default 15s); while the server refuses the "
-    "session\n"
-    "                         name as taken at least the dead-peer time, 10 s and reconnect_max (75 s)\n"
-    "heartbeat_interval=TIME  (default 5s)\n"
-    "heartbeat_missed=N       heartbeats lost before a path is given up (default 5)\n"
-    "reconnect_min=TIME, reconnect_max=TIME   between attempts (default 500ms, 30s)\n"
-    "queue_timeout=TIME|never how long requests wait without a path or while the server does not open the\n"
-    "                         device (default 2m)\n"
-    "request_timeout=TIME|never  how long the server may take to answer a request (default never);\n"
-    "                         one that takes longer closes its path and fails with ETIMEDOUT, and may still "
-    "act\n"
-    "extensions=on|off        ask servers for the fence, generations, keys_stay and the probe (default on)\n"
-    "offer_invalidation=on|off  READs by keys that die with the answer, where the fabric can (default off)\n"
-    "trace=FILE               record the protocol, for urtrs-replay\n"
-    "trace_detail=machines|wire|payload   also what goes over the wire (default machines)\n"
-    "trace_size=SIZE          begin the next file at this size, e.g. 64M; keep FILE, FILE.1 .. FILE.3\n"
-    "trace_dump=FILE          the last records, when a path is lost by an error, and on SIGUSR1\n"
-    "                         (without it then nbdkit-urtrs-PID.rtrc where nbdkit was started)\n"
-    "status=FILE              keep the state of every path here, as JSON; a file that is there already has "
-    "to\n"
-    "                         be empty or an earlier status\n"
-    "control=FILE             socket for \"urtrs client\", which shows and changes this session at run time\n"
-    "                         (default client-PID.sock in /run/urtrs, $XDG_RUNTIME_DIR/urtrs or\n"
-    "                         $URTRS_RUNTIME_DIR); control= without FILE: none\n"
-    "control_group=GROUP      whose members may open the socket and change things\n"
-    "TIME is 500ms, 30s, 2m, 1h or a number of seconds.\n"
-    "\n"
-    "nbdkit urtrs path=10.0.0.1@10.0.0.2 path=10.0.1.1@10.0.1.2 device=disk.img\n"
-    "nbdkit -U - urtrs path=10.0.0.2 device=disk.img --run 'nbdcopy -p $uri disk.img'\n"
-    "nbdkit -U /run/nbd.sock urtrs path=10.0.0.2 session=web1     # "
-    "nbd+unix:///disk.img?socket=/run/nbd.sock";
 
 }  // namespace rtrs::nbdkit

@@ -7,6 +7,7 @@
 
 #include "conformance/wire/case.hpp"
 #include "core/fabric/fabric.hpp"
+#include "tools/lib/fabric/tls_choice.hpp"
 
 namespace rtrs::conformance {
 
@@ -18,6 +19,7 @@ struct Options {
   std::string target_text;  // the first, as written
   std::string fabric = "tcp";
   std::string provider = "tcp";
+  tools::TlsChoice tls;
   std::string rdma_device;
   std::string device;
   bool scratch = false;

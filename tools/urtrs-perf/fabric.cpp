@@ -13,6 +13,8 @@ std::unique_ptr<Fabric> open_fabric(const Options& options) {
   tools::FabricChoice choice;
   choice.fabric = options.fabric;
   choice.provider = options.provider;
+  choice.tls = options.tls;
+  choice.client = !options.addresses.empty();
   // Each attempt fails in the same way; once is enough.
   choice.log = [last = std::string()](tools::LogLevel level, const std::string& text) mutable {
     if (level == tools::LogLevel::warning && text != last) fmt::print(stderr, "urtrs-perf: {}\n", text);

@@ -104,6 +104,7 @@ void add_transport(CLI::App& app, Options& options, Texts& texts) {
       ->check(CLI::IsMember(tools::fabric_names()))
       ->capture_default_str();
   app.add_option("--provider", options.provider, "libfabric provider")->capture_default_str();
+  tools::add_tls_options(app, options.tls);
   app.add_option("--connections", options.connections, "IO connections of a path")
       ->check(CLI::Range(1u, kMaxCons - 1))
       ->capture_default_str();
@@ -265,6 +266,8 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
     judge.refuse("--fabric", "tcp or libfabric with --compare-raw", options.fabric);
   if ((options.raw || options.compare_raw) && !options.record.empty())
     errors += "urtrs-perf: --record excludes --raw and --compare-raw\n";
+  if ((options.raw || options.compare_raw) && !(options.tls == tools::TlsChoice{}))
+    errors += "urtrs-perf: --tls and its options exclude --raw and --compare-raw\n";
   if (options.compare_raw && !options.addresses.empty())
     errors += "urtrs-perf: --compare-raw starts its own servers on this machine and takes no address\n";
   if (options.compare_raw && app.count("--runtime") == 0) options.runtime = milliseconds(500);

@@ -7,6 +7,7 @@
 
 #include "core/proto/ids.hpp"
 #include "core/proto/multipath_policy.hpp"
+#include "tools/lib/fabric/tls_choice.hpp"
 
 namespace rtrs::perf {
 
@@ -33,6 +34,7 @@ struct Options {
   std::uint16_t port = 18515;
   std::string fabric = "tcp";
   std::string provider = "tcp";  // of libfabric
+  tools::TlsChoice tls;
   Workload rw = Workload::write;
   unsigned read_percent = 50;  // of Workload::rw
   std::uint32_t block_size = 4096;

@@ -12,6 +12,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "tools/lib/fabric/tls_choice.hpp"
 #include "tools/urtrsd/catalog.hpp"
 
 namespace rtrs::daemon {
@@ -22,6 +23,13 @@ struct DaemonConfig {
   std::uint32_t port = 1234;
   std::string fabric = "tcp";
   std::string provider = "tcp";
+  std::string tls;  // one of tools::tls_modes(), or empty: require where keys or certificates are given
+  std::string tls_keys;
+  std::string tls_cert;
+  std::string tls_key;
+  std::string tls_ca;
+  std::string tls_crl;
+  bool tls_kernel = true;
   std::string rdma_device;  // empty: whichever has the address
   std::uint32_t rdma_retry_count = 6;
   std::string rdma_invalidation = "auto";
@@ -102,6 +110,8 @@ class ConfigReader {
 // TOML that reads back as the same configuration. With `origins`, each value has a comment that says where it
 // comes from.
 std::string print_config(const DaemonConfig& config, const ConfigReader::Origins* origins = nullptr);
+
+tools::TlsChoice tls_of(const DaemonConfig&);
 
 // The settings in which two configurations differ, but for exports, as their keys.
 std::vector<std::string> different_settings(const DaemonConfig& a, const DaemonConfig& b);

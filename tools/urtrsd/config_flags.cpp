@@ -43,9 +43,11 @@ constexpr const char* kExamples =
     "SIGTERM and SIGINT close all sessions and end urtrsd, a second one ends it at once. SIGUSR1 writes the "
     "last\n"
     "records to a file, SIGUSR2 begins and ends a trace, SIGHUP reads the\n"
-    "configuration again: exports and log level change, the rest is named in the log.\n"
+    "configuration again: exports, keys, certificates and log level change, the rest is named in the log.\n"
     "\n"
-    "The protocol has no authentication: listen only where every host may read and write the exports.\n"
+    "Without --tls-keys or --tls-cert nobody is asked who he is: listen then only where every host may read "
+    "and\n"
+    "write the exports.\n"
     "A setting is taken from its flag, else from the environment (URTRS_ and its key in capitals: "
     "URTRS_PORT,\n"
     "URTRS_HEARTBEAT_INTERVAL_MS; URTRS_LISTEN with commas), else from the file, else it has its default.\n"
@@ -121,6 +123,10 @@ void check_devices(const DaemonConfig& config, CommandLine& result) {
       result.errors += "urtrsd: " + problem + "\n";
       result.exit_code = kUsage;
     }
+  }
+  if (const auto tls = tools::open_tls(tls_of(config), false); !tls) {
+    result.errors += "urtrsd: " + tls.error() + "\n";
+    result.exit_code = kPrecondition;
   }
   for (const AddressProblem& problem : try_addresses(config)) {
     result.errors += (problem.may_pass ? "urtrsd: warning: " : "urtrsd: ") + problem.sentence + "\n";

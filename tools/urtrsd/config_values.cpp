@@ -91,6 +91,33 @@ std::vector<Setting> make_administration() {
   };
 }
 
+// Who clients are. Read again by a reload.
+std::vector<Setting> make_tls() {
+  using C = DaemonConfig;
+  return {
+      {"tls", "tls",
+       "TLS 1.3 on the fabric tcp: require it of every client, allow clients without it too, or off; unset: "
+       "require where keys or certificates are given, else off",
+       TextRule{&C::tls, tools::tls_modes()}},
+      {"tls_keys", "tls-keys",
+       "file of pre-shared keys, IDENTITY:HEX a line, which only its owner may read; urtrs key new makes "
+       "them",
+       TextRule{&C::tls_keys}},
+      {"tls_cert", "tls-cert", "file of the server's certificate, PEM, with those between it and its CA",
+       TextRule{&C::tls_cert}},
+      {"tls_key", "tls-key", "file of its private key, PEM, which only its owner may read",
+       TextRule{&C::tls_key}},
+      {"tls_ca", "tls-ca",
+       "file of the CA that signs the certificates of clients, PEM; a client is known by the common name of "
+       "its certificate",
+       TextRule{&C::tls_ca}},
+      {"tls_crl", "tls-crl", "file of the certificates that this CA took back, PEM; unset: none",
+       TextRule{&C::tls_crl}},
+      {"tls_kernel", "tls-kernel", "leave the sealing of what is sent to the kernel where it can",
+       BooleanRule{&C::tls_kernel}},
+  };
+}
+
 // What clients can use up.
 std::vector<Setting> make_limits() {
   using C = DaemonConfig;
@@ -121,6 +148,18 @@ std::string expected_integer(const IntegerRule& rule) {
 
 }  // namespace
 
+tools::TlsChoice tls_of(const DaemonConfig& config) {
+  tools::TlsChoice choice;
+  choice.mode = config.tls;
+  choice.credentials.keys = config.tls_keys;
+  choice.credentials.cert = config.tls_cert;
+  choice.credentials.key = config.tls_key;
+  choice.credentials.ca = config.tls_ca;
+  choice.credentials.crl = config.tls_crl;
+  choice.credentials.kernel = config.tls_kernel;
+  return choice;
+}
+
 std::string to_string(const ConfigProblem& problem) {
   return (problem.origin.empty() ? "" : problem.origin + ": ") + problem.message +
          (problem.hint.empty() ? "" : "; " + problem.hint);
@@ -129,7 +168,7 @@ std::string to_string(const ConfigProblem& problem) {
 const std::vector<Setting>& settings() {
   static const std::vector<Setting> all = [] {
     std::vector<Setting> both = make_settings();
-    for (auto& more : {make_administration(), make_limits()})
+    for (auto& more : {make_tls(), make_administration(), make_limits()})
       both.insert(both.end(), more.begin(), more.end());
     return both;
   }();
@@ -235,6 +274,8 @@ void ConfigReader::add_export(const std::string& origin, ExportSpec spec, bool r
 }
 
 void ConfigReader::check_relations() {
+  if (config_.fabric != "tcp" && !(tls_of(config_) == tools::TlsChoice{}) && config_.tls != "off")
+    report("", "TLS is for the fabric tcp, not for " + config_.fabric, "leave the settings of tls out");
   const std::uint32_t depth_bits = log2up(config_.sess_queue_depth);
   const std::uint32_t chunk_bits = log2up(config_.max_chunk_size);
   if (depth_bits + chunk_bits > kImmediateBits) {

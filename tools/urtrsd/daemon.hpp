@@ -75,6 +75,7 @@ class Daemon : private Controlled {
   void tell_failure(const StorageResult&);
 
   bool listen();  // false: an error was logged (daemon_listen.cpp)
+  void warn_of_plain_listeners() const;
   std::string why_not_listening(const std::string& address, Errc result) const;
   bool run_storage();
   void wait_for_storage();
@@ -113,6 +114,7 @@ class Daemon : private Controlled {
   void add_export(const ExportSpec& spec, std::function<void(const std::string&)> tell) override;
   std::string remove_export(const std::string& name, bool force) override;
   void reload(std::function<void(const Reloaded&)> tell) override;
+  void reload_tls(const DaemonConfig& wanted, Reloaded& done);
   std::vector<std::uint64_t> handles_of(const std::string& export_name) const;
   std::string users_of(const std::string& export_name) const;
   void change_exports(const std::vector<ExportSpec>& wanted, std::shared_ptr<Reloaded> done,

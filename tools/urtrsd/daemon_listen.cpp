@@ -67,7 +67,22 @@ bool Daemon::listen() {
             address, fabric_->listening_port(), config_.provider);
     }
   }
+  if (config_.fabric == "tcp") warn_of_plain_listeners();
   return true;
+}
+
+void Daemon::warn_of_plain_listeners() const {
+  const auto tls = tls_of(config_);
+  const bool all = tls.mode == "require" || (tls.mode.empty() && tls.credentials.any());
+  if (all) return;
+  for (const std::string& address : config_.listen) {
+    if (!is_loopback(address))
+      spdlog::warn(
+          "{} is no loopback address, and clients come without TLS: whoever reaches port {} there may open "
+          "the exports, and whoever is on the way may read and change their data; --tls require with "
+          "--tls-keys protects them (docs/security.md)",
+          address, fabric_->listening_port());
+  }
 }
 
 }  // namespace rtrs::daemon

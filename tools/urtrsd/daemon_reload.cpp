@@ -91,11 +91,34 @@ void Daemon::reload(std::function<void(const Reloaded&)> tell) {
     if (key == "log_level" && set_log_level(line.run->log_level)) {
       config_.log_level = line.run->log_level;
       done->changed.push_back("log_level is " + config_.log_level);
+    } else if (key.rfind("tls", 0) == 0) {
+      continue;
     } else {
       done->kept.push_back(key + " is read at the start only; restart urtrsd to change it");
     }
   }
+  reload_tls(*line.run, *done);
   change_exports(line.run->exports, done, std::move(tell));
+}
+
+// The files may be others than at the start, also under the same names.
+void Daemon::reload_tls(const DaemonConfig& wanted, Reloaded& done) {
+  const tools::TlsChoice choice = tls_of(wanted);
+  if (config_.fabric != "tcp" || (choice == tools::TlsChoice{} && tls_of(config_) == choice)) return;
+  const std::string refused = tools::replace_tls(*fabric_, choice, false);
+  if (!refused.empty()) {
+    done.kept.push_back("TLS stays as it was: " + refused);
+    return;
+  }
+  config_.tls = wanted.tls;
+  config_.tls_keys = wanted.tls_keys;
+  config_.tls_cert = wanted.tls_cert;
+  config_.tls_key = wanted.tls_key;
+  config_.tls_ca = wanted.tls_ca;
+  config_.tls_crl = wanted.tls_crl;
+  config_.tls_kernel = wanted.tls_kernel;
+  done.changed.emplace_back("keys and certificates were read, for clients that connect from now on");
+  warn_of_plain_listeners();
 }
 
 // Takes away what is not wanted any more, then adds what is new; one that changed is both. Tells when the

@@ -48,6 +48,10 @@ Opened open_tcp(const FabricChoice& choice) {
   tcp::TcpOptions options;
   options.undelivered_timeout_ms = undelivered_ms(choice);
   options.log = keep_error<tcp::LogLevel>(choice, opening);
+  auto tls = open_tls(choice.tls, choice.client);
+  if (!tls) return tl::unexpected(tls.error());
+  options.tls = std::move(tls->context);
+  options.plain_too = tls->plain_too;
   auto fabric = tcp::open_tcp_fabric(options);
   opening->under_way = false;
   if (fabric) return std::move(*fabric);
@@ -113,6 +117,8 @@ void raise_descriptor_limit() noexcept {
 
 Opened open_fabric(const FabricChoice& choice) {
   if (choice.fabric == "tcp") return open_tcp(choice);
+  if (choice.tls.credentials.any() || (!choice.tls.mode.empty() && choice.tls.mode != "off"))
+    return tl::unexpected("TLS is for the fabric tcp, not for " + choice.fabric);
   if (choice.fabric == "libfabric") return open_libfabric(choice);
   if (choice.fabric == "verbs") return open_verbs(choice);
   return tl::unexpected("there is no fabric '" + choice.fabric + "'; choose tcp, libfabric or verbs");

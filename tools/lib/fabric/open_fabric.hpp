@@ -9,6 +9,7 @@
 
 #include "core/fabric/fabric.hpp"
 #include "core/proto/config.hpp"
+#include "tools/lib/fabric/tls_choice.hpp"
 
 namespace rtrs::tools {
 
@@ -20,6 +21,8 @@ struct FabricChoice {
   std::string device;                 // of RDMA; empty: whichever has the address
   unsigned retry_count = 6;           // of verbs, 0 .. 7
   std::string invalidation = "auto";  // of verbs: one of invalidation_names()
+  TlsChoice tls;                      // of fabric tcp
+  bool client = false;                // what it is for
   // A TCP connection breaks when its peer acknowledges nothing for this time.
   Nanos undelivered_timeout = dead_peer_time(HeartbeatConfig{});
   // May be called from another thread, but never by two at once.

@@ -1,0 +1,42 @@
+#include "tools/lib/fabric/tls_choice.hpp"
+
+#include "backends/tcp/tcp.hpp"
+
+namespace rtrs::tools {
+
+const std::vector<std::string>& tls_modes() {
+  static const std::vector<std::string> modes{"off", "allow", "require"};
+  return modes;
+}
+
+tl::expected<OpenedTls, std::string> open_tls(const TlsChoice& choice, bool client) {
+  const bool given = choice.credentials.any();
+  const std::string mode = !choice.mode.empty() ? choice.mode : given ? "require" : "off";
+  if (mode == "off") {
+    if (given)
+      return tl::unexpected<std::string>(
+          "tls is off, and keys or certificates are given; leave one of the two out");
+    return OpenedTls{};
+  }
+  if (client && mode == "allow")
+    return tl::unexpected<std::string>(
+        "a client does not go on without TLS because its server has none: choose tls require or off; allow "
+        "is "
+        "for servers");
+  auto context = tls::open_context(choice.credentials);
+  if (!context) return tl::unexpected(context.error());
+  if (client && !tls::can_connect(**context))
+    return tl::unexpected(choice.credentials.keys + ": it has several keys; choose one with tls-identity");
+  return OpenedTls{.context = *context, .plain_too = mode == "allow"};
+}
+
+std::string replace_tls(Fabric& fabric, const TlsChoice& choice, bool client) {
+  auto* const tcp = dynamic_cast<tcp::TcpFabric*>(&fabric);
+  if (tcp == nullptr) return "TLS is for the fabric tcp";
+  const auto opened = open_tls(choice, client);
+  if (!opened) return opened.error();
+  tcp->set_tls(opened->context, opened->plain_too);
+  return {};
+}
+
+}  // namespace rtrs::tools

@@ -1,0 +1,41 @@
+// How a tool encrypts, as its user chose it: the rules are the same for all of them.
+#pragma once
+#include <memory>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "backends/tls/tls.hpp"
+#include "core/fabric/fabric.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace rtrs::tools {
+
+struct TlsChoice {
+  // One of tls_modes(). Empty: require where credentials are given, else off.
+  std::string mode;
+  tls::Credentials credentials;
+  bool operator==(const TlsChoice&) const = default;
+};
+
+// off, allow, require. `allow` is for servers, who then take clients with and without TLS.
+const std::vector<std::string>& tls_modes();
+
+struct OpenedTls {
+  std::shared_ptr<const tls::Context> context;  // null: off
+  bool plain_too = false;
+};
+// Reads the files. The error is a sentence for the user.
+tl::expected<OpenedTls, std::string> open_tls(const TlsChoice&, bool client);
+
+// Of a fabric `tcp` of open_fabric(), for connections from now on. Empty, or what is wrong; then nothing has
+// changed.
+std::string replace_tls(Fabric&, const TlsChoice&, bool client);
+
+// --tls, --tls-cert and so on, into `choice`, which outlives the parsing.
+void add_tls_options(CLI::App&, TlsChoice& choice);
+
+}  // namespace rtrs::tools
