@@ -225,7 +225,11 @@ std::uint32_t Admission::read(HalfOpen& one) {
     }
     if (got.error == EPROTO) ++stats_.tls_refused;
     if (got.error == EPROTO) {
-      refuse_for(one, one.socket.error_text());
+      const std::string why = one.socket.error_text();
+      // The alert reaches the client if what it still sends is read.
+      poller_.forget(one);
+      keep_for_last_word(std::move(one.socket));
+      refuse_for(one, why);
     } else {
       close(one);
     }

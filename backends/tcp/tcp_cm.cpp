@@ -168,10 +168,12 @@ void FabricImpl::secure(Connection& one) {
 void FabricImpl::fail_asking(Connection& one, int error) {
   const bool secured = one.socket.channel() != nullptr;
   std::string detail = error_text(error);
+  const bool closed = error == 0 || error == ECONNRESET;
   if (error == 0) detail = "it closed the connection";
-  if (error == 0 && one.stage() == Connection::Stage::securing)
+  if (closed && one.stage() == Connection::Stage::securing)
     detail += " when TLS was to begin; does it take TLS?";
-  if (error == 0 && !secured) detail += "; its log says why. Does it require TLS?";
+  else if (closed && !secured)
+    detail += "; does it require TLS?";
   if (error == EPROTO && secured) {
     detail = one.socket.error_text();
     ++stats_.tls_refused;

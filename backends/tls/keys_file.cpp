@@ -1,6 +1,7 @@
 #include "backends/tls/keys_file.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +16,8 @@
 
 namespace rtrs::tls {
 namespace {
+
+constexpr const char* kWhatAnIdentityIs = "an identity is 1 to 128 of A-Z a-z 0-9 . _ : @ -";
 
 using Text = tl::expected<std::string, std::string>;
 
@@ -36,8 +39,7 @@ std::string why_not_secret(const std::string& path, const struct stat& about) {
   return {};
 }
 
-Text read(const std::string& path, std::size_t most, bool secret) {
-  const net::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+Text read(const net::UniqueFd& file, const std::string& path, std::size_t most, bool secret) {
   if (!file) return failed(path, "cannot be opened");
   struct stat about {};
   if (::fstat(file.get(), &about) != 0) return failed(path, "cannot be examined");
@@ -56,6 +58,11 @@ Text read(const std::string& path, std::size_t most, bool secret) {
     text.append(piece.data(), static_cast<std::size_t>(got));
     if (text.size() > most) return refused(path, "longer than " + std::to_string(most) + " bytes");
   }
+}
+
+Text read(const std::string& path, std::size_t most, bool secret) {
+  return read(net::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)), path, most,
+              secret);
 }
 
 int digit_of(char c) noexcept {
@@ -89,7 +96,7 @@ std::string take_line(std::string_view line, Keys& keys) {
   const std::size_t colon = line.rfind(':');
   if (colon == std::string_view::npos) return "not IDENTITY:KEY";
   const std::string_view identity = line.substr(0, colon);
-  if (!is_identity(identity)) return "an identity is 1 to 128 of A-Z a-z 0-9 . _ : @ -";
+  if (!is_identity(identity)) return kWhatAnIdentityIs;
   const std::optional<Key> key = key_of(line.substr(colon + 1));
   if (!key) return "a key is 64 hexadecimal digits (32 bytes); `urtrs key new` makes one";
   if (keys.size() == kMaxKeys) return "more than " + std::to_string(kMaxKeys) + " keys";
@@ -138,6 +145,24 @@ std::string key_line(std::string_view identity, const Key& key) {
     line += kDigits[octet & 15U];
   }
   return line + '\n';
+}
+
+tl::expected<void, std::string> add_key(const std::string& path, std::string_view identity, const Key& key) {
+  if (!is_identity(identity)) return tl::unexpected<std::string>(kWhatAnIdentityIs);
+  const net::UniqueFd file(
+      ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600));
+  if (file) ::flock(file.get(), LOCK_EX);
+  const Text text = read(file, path, kMaxKeysFileBytes, true);
+  if (!text) return tl::unexpected(text.error());
+  const auto keys = parse_keys(*text);
+  if (!keys) return refused(path, keys.error());
+  if (keys->find(identity) != keys->end())
+    return refused(path, "there is a key of " + std::string(identity) + " already; take its line out first");
+  const std::string line = (text->empty() || text->back() == '\n' ? "" : "\n") + key_line(identity, key);
+  const ssize_t written = ::write(file.get(), line.data(), line.size());
+  if (written < 0 || ::fsync(file.get()) != 0) return failed(path, "cannot be written");
+  if (static_cast<std::size_t>(written) != line.size()) return refused(path, "was not written whole");
+  return {};
 }
 
 bool make_key(Key& key) noexcept {

@@ -134,6 +134,38 @@ TEST_F(KeysFile, without_a_key_it_is_refused) {
   EXPECT_NE(keys.error().find("urtrs key new"), std::string::npos);
 }
 
+TEST_F(KeysFile, a_key_is_added_once_and_the_others_stay) {
+  const std::string path = folder_ + "/keys";
+  Key first{};
+  Key second{};
+  ASSERT_TRUE(make_key(first));
+  ASSERT_TRUE(make_key(second));
+  ASSERT_TRUE(add_key(path, "alice", first));
+  struct stat about {};
+  ASSERT_EQ(::stat(path.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 07777U, 0600U);
+  const auto again = add_key(path, "alice", second);
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.error().find("there is a key of alice already"), std::string::npos) << again.error();
+  ASSERT_TRUE(add_key(path, "bob", second));
+  const auto keys = read_keys(path);
+  ASSERT_TRUE(keys) << keys.error();
+  EXPECT_EQ(keys->at("alice"), first);
+  EXPECT_EQ(keys->at("bob"), second);
+}
+
+TEST_F(KeysFile, a_key_is_not_added_to_what_is_no_file_of_keys) {
+  const Key key{};
+  EXPECT_FALSE(add_key(folder_ + "/keys", "not good", key));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/keys"));
+  EXPECT_FALSE(add_key(write("something else", 0600), "alice", key));
+  EXPECT_FALSE(add_key(write("", 0644), "alice", key));
+  // Behind a last line without an end.
+  const std::string path = write("bob:" + kHex, 0600);
+  ASSERT_TRUE(add_key(path, "alice", key));
+  EXPECT_EQ(read_keys(path)->size(), 2U);
+}
+
 TEST(Identity, what_it_may_be) {
   for (const char* good : {"a", "host-1.example.org", "user@host:1", "A_9"})
     EXPECT_TRUE(is_identity(good)) << good;

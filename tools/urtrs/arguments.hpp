@@ -1,7 +1,7 @@
 // The command line of urtrs: the nouns, verbs and bare words of the command `rnbd` of its makers, and options
 // with dashes for the same.
 //
-//   urtrs [server] [session|path|device|export|reason] COMMAND [ARGUMENT...] [WORD|--OPTION...]
+//   urtrs [server] [session|path|device|export|reason|key] COMMAND [ARGUMENT...] [WORD|--OPTION...]
 //   urtrs client [session|path|device] COMMAND [ARGUMENT...] [WORD|--OPTION...]
 //
 // Plurals, singulars and unambiguous beginnings of a word are the word. A noun may be left out where the
@@ -36,8 +36,8 @@ struct Options {
 };
 
 struct Command {
-  // "session", "path", "device", "export", "reason"; empty where the verb needs none. Of clients "client
-  // session" and so on, or "client".
+  // "session", "path", "device", "export", "reason", "key"; empty where the verb needs none. Of clients
+  // "client session" and so on, or "client".
   std::string noun;
   std::string verb;
   std::vector<std::string> arguments;

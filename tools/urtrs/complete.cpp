@@ -103,6 +103,8 @@ void arguments_of(const Position& at, Names& names, Completion& found) {
     found.words = {"ro", "rw", "migration"};
   else if (kind == "NAME")
     found.words = names.exports();
+  else if (kind == "FILE")
+    found.files = true;
   else if (kind == "force")
     found.words = {"force"};
   else if (kind == "LEVEL")

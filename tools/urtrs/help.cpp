@@ -6,6 +6,7 @@
 
 #include "tools/urtrs/client_views.hpp"
 #include "tools/urtrs/doctor.hpp"
+#include "tools/urtrs/keys.hpp"
 #include "tools/urtrs/top.hpp"
 #include "tools/urtrs/views.hpp"
 #include "tools/urtrs/watch.hpp"
@@ -113,6 +114,13 @@ std::vector<Detail> of_server() {
        "show",
        "CODE is a word of the log, of an event or of a metric.",
        {"reason show heartbeat_lost"}},
+      {"key",
+       "new",
+       "Without FILE the line is printed. It goes into the file of the server (tls_keys) and into one of the "
+       "client, and is\nas secret as what it protects. A server that runs reads its file again with urtrs "
+       "reload.",
+       {"key new web1 /etc/urtrs/keys", "key new web1"}},
+      {"key", "list", "", {"key list /etc/urtrs/keys"}},
       {"",
        "debug",
        "Requests that are not answered, with what each waits for and since when; the longest wait is the one "
@@ -160,6 +168,7 @@ std::vector<Field> fields_of(const std::string& noun, const std::string& verb) {
     if (noun == "device") return devices(nothing, {}).fields;
     if (noun == "export") return exports(nothing).fields;
     if (noun == "reason") return reasons().fields;
+    if (noun == "key") return key_fields();
   }
   if (noun == "client" && verb == "stats") return client_statistics(nothing).fields;
   if (noun == "client" && verb == "top") return client_rates(nothing, nothing, 1).fields;
@@ -183,6 +192,7 @@ std::string meanings(const std::string& arguments) {
       {"PORT", "of the server; default: that of the session"},
       {"POLICY", "rr (round-robin), mi (min-inflight) or ml (min-latency)"},
       {"MODE", "ro, rw or migration; default rw"},
+      {"IDENTITY", "who the client is: 1 to 128 of A-Z a-z 0-9 . _ : @ -"},
       {"CODE", "of a reason; \"urtrs reason list\" shows all"},
       {"NAME", "of the export"},
       {"SOURCE", "a file, a block device, mem:SIZE, or the URI of an NBD server"},

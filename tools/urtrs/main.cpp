@@ -15,6 +15,7 @@
 #include "tools/urtrs/arguments.hpp"
 #include "tools/urtrs/clients.hpp"
 #include "tools/urtrs/doctor_host.hpp"
+#include "tools/urtrs/keys.hpp"
 #include "tools/urtrs/live_names.hpp"
 #include "tools/urtrs/output.hpp"
 #include "tools/urtrs/views.hpp"
@@ -230,6 +231,7 @@ int run(const Command& command) {
   if (is_client(command.noun)) return run_client(command);
   if (command.verb == "daemons") return list_daemons(options);
   if (command.verb == "doctor") return doctor(options);
+  if (command.noun == "key") return run_key(command);
   if (command.noun == "reason")
     return command.verb == "list" ? print(reasons(), options)
                                   : print_one(reasons(), "code", command.arguments[0], options, "reason");

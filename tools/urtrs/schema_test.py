@@ -16,7 +16,7 @@ PARTS = {"session list": "sessions", "session show": "session_show", "session di
          "path show": "path_show", "path disconnect": "done", "device list": "devices", "device show": "device_show",
          "device close": "closed", "export list": "exports", "export add": "done", "export remove": "done", "reload": "reload",
          "stats": "stats", "reset": "done", "top": "top", "monitor": "event", "trace": "traced", "log": "done",
-         "reason list": "reasons", "reason show": "reason_show", "debug dump": "debug_dump", "daemons": "daemons", "doctor": "doctor", "version": "version",
+         "key list": "keys", "key new": "key_new", "reason list": "reasons", "reason show": "reason_show", "debug dump": "debug_dump", "daemons": "daemons", "doctor": "doctor", "version": "version",
          "client session list": "client_sessions", "client session show": "client_session_show", "client session policy": "done",
          "client session recover": "recovered", "client path list": "client_paths", "client path show": "client_path_show",
          "client path add": "added", "client path remove": "done", "client path delete": "done", "client path disconnect": "done",
