@@ -178,7 +178,8 @@ void FabricImpl::fail_asking(Connection& one, int error) {
     detail = one.socket.error_text();
     ++stats_.tls_refused;
   }
-  fail_connect(one, one.destination(), connect_reason(error), detail);
+  const bool in_handshake = closed && one.stage() == Connection::Stage::securing;
+  fail_connect(one, one.destination(), in_handshake ? Reason::tls_failed : connect_reason(error), detail);
 }
 
 void FabricImpl::read_reply(Connection& one) {
@@ -212,7 +213,11 @@ void FabricImpl::read_reply(Connection& one) {
 
 void FabricImpl::fail_connect(Connection& one, const std::string& where, Reason reason,
                               const std::string& detail, std::string bytes) {
-  say(LogLevel::warning, where + ": " + connect_text(reason) + ": " + detail);
+  const std::string text = where + ": " + connect_text(reason) + ": " + detail;
+  // Until somebody mends it each attempt ends so: it is told once.
+  const bool grave = reason == Reason::tls_failed && text != last_refusal_;
+  if (grave) last_refusal_ = text;
+  say(grave ? LogLevel::error : LogLevel::warning, text);
   forget(one);
   one.set_stage(Connection::Stage::lost);
   one.socket.reset();

@@ -156,6 +156,7 @@ class FabricImpl final : public TcpFabric {
   bool heard_ = false;   // something came in this round
   unsigned since_look_ = 0;
   unsigned dry_rounds_ = 0;
+  std::string last_refusal_;  // by TLS, of a client
   Nanos next_warning_ = 0;
   std::uint64_t unsaid_ = 0;
 };

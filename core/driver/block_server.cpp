@@ -196,6 +196,10 @@ bool BlockServer::closed() const noexcept {
   return impl_->server.closed() && impl_->live == 0 && impl_->waiting.empty();
 }
 
+void BlockServer::set_access(AccessRules rules) {
+  impl_->server.set_access(std::move(rules));
+}
+
 const Server& BlockServer::transport() const noexcept {
   return impl_->server;
 }

@@ -79,6 +79,9 @@ class BlockServer {
   void close(Fabric&, Nanos now);
   bool closed() const noexcept;
 
+  // As Server::set_access().
+  void set_access(AccessRules);
+
   // The transport, to look at.
   const Server& transport() const noexcept;
   // Of the paths, as Server::take_news().

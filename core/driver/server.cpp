@@ -283,6 +283,15 @@ std::string Server::peer(std::uint16_t session) const {
   return last;
 }
 
+std::string Server::identity(std::uint16_t session) const {
+  const Impl::Session* const asked = impl_->find(session);
+  return asked == nullptr ? std::string() : asked->identity;
+}
+
+void Server::set_access(AccessRules rules) {
+  impl_->access = std::move(rules);
+}
+
 bool Server::take_news(PathEvent& out) {
   if (impl_->news.empty()) return false;
   out = impl_->news.front();

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/driver/access.hpp"
 #include "core/driver/in_flight.hpp"
 #include "core/driver/path_event.hpp"
 #include "core/driver/service_times.hpp"
@@ -137,6 +138,10 @@ class Server {
   // "10.0.0.7:40112 > 10.0.0.2:1234" of the first path that is up, else of the last that asked; empty for a
   // session that is not there.
   std::string peer(std::uint16_t session) const;
+  // Fabric::identity_of_request() of the client that made the session; empty where there is none.
+  std::string identity(std::uint16_t session) const;
+  // Of clients that connect, and sessions that are opened, from now on.
+  void set_access(AccessRules);
   // Every session, those that are being opened or closed too. Allocates: for an operator, not for the IO
   // path.
   std::vector<ServerSessionStatus> sessions() const;

@@ -113,6 +113,9 @@ void Server::Impl::handle_connect(Fabric& fabric, Nanos now, const event::Connec
   };
   if (!request) return refused(Reason::protocol_violation, wire::linux_errno::kEconnreset);
   if (closing) return refused(Reason::requested, wire::linux_errno::kEconnreset);
+  if (access.any() && !allows_client(access, fabric.describe_request(event.request),
+                                     fabric.identity_of_request(event.request)))
+    return refused(Reason::not_allowed, wire::linux_errno::kEacces);
   RegistryActions answer;
   ask_registry(SessionSought{now, event.request, request.value.paths_uuid, request.value.first_conn,
                              event.host, event.identity},
@@ -140,6 +143,7 @@ void Server::Impl::admit(Fabric& fabric, Nanos now, const event::ConnectRequeste
     return reject(fabric, now, kRegistry, asked,
                   {event.request, Reason::no_resources, wire::linux_errno::kEnomem});
   }
+  if (admission.create) session->identity = fabric.identity_of_request(event.request);
   // A session without room rejects whatever the path.
   const unsigned path = session->machine.assign(request.sess_uuid) % kMaxPaths;
   ConnectRequested input{};
@@ -186,6 +190,8 @@ void Server::Impl::handle_info(Fabric& fabric, Nanos now, Session& session,
     Fingerprint high;
     high.add(low.value());
     high.add(name);
+    if (!allows_session(access, name))
+      return feed(fabric, session, InfoRequested{now, event.key, wire::linux_errno::kEacces});
     RegistryActions answer;
     ask_registry(NameClaimed{now, session.machine.index(), low.value(), high.value()}, answer);
     RTRS_ASSERT(answer.size() == 1);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/assert.hpp"
+#include "core/driver/access.hpp"
 #include "core/driver/deadline_heap.hpp"
 #include "core/driver/post_queue.hpp"
 #include "core/driver/request_store.hpp"
@@ -44,6 +45,7 @@ struct Server::Impl {
     std::array<std::unique_ptr<ServiceTimes>, kMaxPaths> times;  // of those that have been connected
     std::array<Nanos, kMaxPaths> since{};                        // when the path entered its state
     std::string name;
+    std::string identity;        // of the client that made it
     bool opened = false;         // the application knows it
     bool timer_changed = false;  // an action of this step may have made the machine's deadline an earlier one
     // A connection that an action could not serve; lost as soon as the step's actions are done.
@@ -185,6 +187,7 @@ struct Server::Impl {
   Recorder* recorder;
   WireTap tap;
   ServerRegistry registry;
+  AccessRules access;
   std::vector<std::unique_ptr<Session>> sessions;  // by index
   std::vector<std::unique_ptr<Session>> retired;   // whose events are not all handed out
   PostQueue posts;

@@ -95,7 +95,8 @@ void ServerSession::on(const InfoRequested& in, ServerActions& out) noexcept {
     return;
   }
   if (in.refusal_errno != 0) {
-    close_path(index, Reason::name_refused, out);
+    const bool by_rule = in.refusal_errno == wire::linux_errno::kEacces;
+    close_path(index, by_rule ? Reason::not_allowed : Reason::name_refused, out);
     return;
   }
   path->state = PathState::connected;

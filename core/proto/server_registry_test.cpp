@@ -175,6 +175,34 @@ TEST_F(CrowdedRegistryTest, OneAddressDoesNotGetMoreThanItsShare) {
   EXPECT_TRUE(ask<AdmitSession>(from(2, 5)).create) << "others have the rest";
 }
 
+// Whoever knows the uuid of a session: its identity alone lets one join it, or open it again.
+TEST_F(ServerRegistryTest, ASessionIsOfTheIdentityThatMadeIt) {
+  const auto asks = [](PeerIdentity who, bool first) { return SessionSought{0, 77, uuid(1), first, 0, who}; };
+  const PeerIdentity alice{.low = 1, .high = 2};
+  const auto made = ask<AdmitSession>(asks(alice, true));
+  EXPECT_TRUE(made.create);
+  for (const bool named : {false, true}) {
+    if (named) {
+      EXPECT_EQ(claim(made.session, 5), 0);
+    }
+    for (const PeerIdentity other : {PeerIdentity{}, PeerIdentity{.low = 1, .high = 3},
+                                     PeerIdentity{.low = 2, .high = 2}, PeerIdentity{.low = 2, .high = 1}}) {
+      for (const bool first : {true, named ? false : true}) {
+        const Reject refused = ask<Reject>(asks(other, first));
+        EXPECT_EQ(refused.reason, Reason::other_identity);
+        EXPECT_EQ(refused.peer_errno, wire::linux_errno::kEperm);
+      }
+    }
+    EXPECT_FALSE(ask<AdmitSession>(asks(alice, true)).create);
+  }
+  EXPECT_EQ(ask<AdmitSession>(asks(alice, false)).session, made.session);
+  EXPECT_EQ(registry.session_count(), 1U);
+  // Once it is dropped it is nobody's.
+  drop(made.session);
+  EXPECT_TRUE(ask<AdmitSession>(asks({}, true)).create);
+  EXPECT_EQ(ask<Reject>(asks(alice, true)).reason, Reason::other_identity);
+}
+
 TEST_F(ServerRegistryTest, IndexIsReusedOnlyAfterTheDrop) {
   const auto first = admit(1).session;
   EXPECT_NE(admit(2).session, first);

@@ -61,7 +61,9 @@ std::string Remote::start() {
     tools::FabricChoice choice = settings_.fabric;
     choice.client = true;
     choice.undelivered_timeout = dead_peer_time(settings_.protocol.heartbeat);
-    choice.log = [this](tools::LogLevel, const std::string& text) { lines_(false, text); };
+    choice.log = [this](tools::LogLevel level, const std::string& text) {
+      lines_(level == tools::LogLevel::error, text);
+    };
     auto fabric = tools::open_fabric(choice);
     if (!fabric) {
       why = std::move(fabric.error());

@@ -296,6 +296,12 @@ std::vector<ExportSpec> Catalog::specs() const {
   return all;
 }
 
+void Catalog::allow(const std::string& name, const AccessRules& rules) {
+  const std::lock_guard guard(names_mutex_);
+  for (auto& [index, spec] : specs_)
+    if (same_export(spec.name, name)) spec.allow = rules;
+}
+
 tl::expected<Catalog::Prepared, OpenError> Catalog::prepare(const ExportSpec& spec) const {
   Prepared prepared;
   if (spec.is_memory()) return prepared;

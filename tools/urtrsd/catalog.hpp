@@ -12,6 +12,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "core/driver/access.hpp"
 #include "tools/urtrsd/access_table.hpp"
 #include "tools/urtrsd/cache_identity.hpp"
 #include "tools/urtrsd/export.hpp"
@@ -27,6 +28,7 @@ struct ExportSpec {
   std::uint64_t memory_bytes = 0;  // > 0: a memory device of this size
   bool read_only = false;
   std::uint32_t delay_ms = 0;
+  AccessRules allow{};  // who may open it under this name
   bool is_memory() const noexcept { return memory_bytes != 0; }
   bool is_nbd() const noexcept { return !is_memory() && NbdDisk::is_uri(path); }
   bool is_file() const noexcept { return !is_memory() && !is_nbd(); }
@@ -102,6 +104,8 @@ class Catalog {
   bool takes_descriptors(std::string_view name) const;
   // The exports that peers can name without knowing the file system.
   std::vector<ExportSpec> specs() const;
+  // Who may open the export from now on.
+  void allow(const std::string& name, const AccessRules&);
   const AccessTable& access() const { return access_; }
   // Called from other threads too, with lines for the log: NBD servers that are lost, or back.
   void tell_with(NbdDisk::Tell tell);

@@ -30,6 +30,9 @@ struct DaemonConfig {
   std::string tls_ca;
   std::string tls_crl;
   bool tls_kernel = true;
+  std::string allow_addresses;  // lists of AccessRules
+  std::string allow_identities;
+  std::string allow_sessions;
   std::string rdma_device;  // empty: whichever has the address
   std::uint32_t rdma_retry_count = 6;
   std::string rdma_invalidation = "auto";
@@ -112,6 +115,9 @@ class ConfigReader {
 std::string print_config(const DaemonConfig& config, const ConfigReader::Origins* origins = nullptr);
 
 tools::TlsChoice tls_of(const DaemonConfig&);
+bool requires_tls(const DaemonConfig&);
+// Of a configuration without problems.
+AccessRules access_of(const DaemonConfig&);
 
 // The settings in which two configurations differ, but for exports, as their keys.
 std::vector<std::string> different_settings(const DaemonConfig& a, const DaemonConfig& b);

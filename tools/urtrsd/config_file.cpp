@@ -127,6 +127,10 @@ class TomlWalker {
     for (auto&& [key, node] : table) export_key(spec, std::string(key.str()), key.source(), node);
     if (reader_.problems_.size() != problems_before) return;
     const std::string origin = at(table.source());
+    const auto list = [&table](const char* key) { return table[key].value_or(std::string()); };
+    auto allow = parse_access(list("allow_addresses"), list("allow_identities"), list("allow_sessions"));
+    if (!allow) return reader_.report(origin, "export: " + allow.error());
+    spec.allow = std::move(*allow);
     if (!table.contains("name")) {
       reader_.report(origin, "export: \"name\" is missing", "peers open the device by its name");
     } else if (table.contains("path") == table.contains("mem")) {
@@ -156,6 +160,9 @@ class TomlWalker {
         wrong(node, "export.mem", "size of at least 512 bytes", "for example \"64M\"");
       else
         spec.memory_bytes = *size;
+    } else if (key == "allow_addresses" || key == "allow_identities" || key == "allow_sessions") {
+      if (text == nullptr || text->get().empty())
+        wrong(node, "export." + key, "non-empty string", "a list has commas: \"alice,bob\"");
     } else if (key == "read_only") {
       if (const auto* boolean = node.as_boolean())
         spec.read_only = boolean->get();
@@ -167,9 +174,12 @@ class TomlWalker {
       else
         spec.delay_ms = static_cast<std::uint32_t>(integer->get());
     } else {
-      const std::string meant = did_you_mean(key, {"name", "path", "mem", "read_only", "delay_ms"});
+      const std::string meant = did_you_mean(key, {"name", "path", "mem", "read_only", "delay_ms",
+                                                   "allow_addresses", "allow_identities", "allow_sessions"});
       reader_.report(at(where), "unknown key " + in_quotes("export." + key),
-                     meant.empty() ? "an export has name, path or mem, read_only, delay_ms" : meant);
+                     meant.empty() ? "an export has name, path or mem, read_only, delay_ms, allow_addresses, "
+                                     "allow_identities, allow_sessions"
+                                   : meant);
     }
   }
 

@@ -94,6 +94,10 @@ std::string print_config(const DaemonConfig& config, const ConfigReader::Origins
                                    : "path = " + toml_string(spec.path) + "\n";
     text += std::string("read_only = ") + (spec.read_only ? "true" : "false") + "\n";
     text += "delay_ms = " + std::to_string(spec.delay_ms) + "\n";
+    constexpr const char* kLists[] = {"allow_addresses", "allow_identities", "allow_sessions"};
+    for (unsigned i = 0; i < 3; ++i)
+      if (!spec.allow.text[i].empty())
+        text += std::string(kLists[i]) + " = " + toml_string(spec.allow.text[i]) + "\n";
   }
   return text;
 }

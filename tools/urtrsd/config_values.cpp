@@ -113,6 +113,14 @@ std::vector<Setting> make_tls() {
        TextRule{&C::tls_ca}},
       {"tls_crl", "tls-crl", "file of the certificates that this CA took back, PEM; unset: none",
        TextRule{&C::tls_crl}},
+      {"allow_addresses", "allow-addresses",
+       "addresses and ranges (10.0.0.0/8) from which clients may come, with commas; unset: from everywhere",
+       TextRule{&C::allow_addresses}},
+      {"allow_identities", "allow-identities",
+       "identities of keys and certificates that may come in, with commas; unset: all of them",
+       TextRule{&C::allow_identities}},
+      {"allow_sessions", "allow-sessions", "session names that clients may take, with commas; unset: any",
+       TextRule{&C::allow_sessions}},
       {"tls_kernel", "tls-kernel", "leave the sealing of what is sent to the kernel where it can",
        BooleanRule{&C::tls_kernel}},
   };
@@ -158,6 +166,16 @@ tools::TlsChoice tls_of(const DaemonConfig& config) {
   choice.credentials.crl = config.tls_crl;
   choice.credentials.kernel = config.tls_kernel;
   return choice;
+}
+
+bool requires_tls(const DaemonConfig& config) {
+  const auto tls = tls_of(config);
+  return config.fabric == "tcp" && (tls.mode == "require" || (tls.mode.empty() && tls.credentials.any()));
+}
+
+AccessRules access_of(const DaemonConfig& config) {
+  return parse_access(config.allow_addresses, config.allow_identities, config.allow_sessions)
+      .value_or(AccessRules{});
 }
 
 std::string to_string(const ConfigProblem& problem) {
@@ -292,6 +310,13 @@ void ConfigReader::check_relations() {
            "with this max_chunk_size at most " + std::to_string(1U << (kImmediateBits - chunk_bits)) +
                " IOs can be in flight");
   }
+  const auto access = parse_access(config_.allow_addresses, config_.allow_identities, config_.allow_sessions);
+  if (!access) report("", "allow_addresses, allow_identities, allow_sessions: " + access.error());
+  const bool by_identity = std::any_of(config_.exports.begin(), config_.exports.end(),
+                                       [](const ExportSpec& one) { return !one.allow.identities.empty(); });
+  if ((by_identity || !config_.allow_identities.empty()) && tls_of(config_) == tools::TlsChoice{})
+    report("", "allow_identities lets nobody in without TLS, which gives identities",
+           "give tls_keys, or tls_cert, tls_key and tls_ca");
   if (config_.exports.empty() && config_.dev_search_path.empty() && problems_.empty())
     report("", "nothing to export", "give --export NAME=FILE, [[export]] or dev_search_path");
 }

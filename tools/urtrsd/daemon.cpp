@@ -105,6 +105,7 @@ int Daemon::start() {
     };
     set_assert_hook(dump, this);
   }
+  server_.set_access(access_of(config_));
   if (!listen()) return 3;
   for (const ExportSpec& spec : catalog_->specs())
     spdlog::info("exporting {} from {}{}", in_quotes(spec.name),

@@ -68,6 +68,7 @@ class Daemon : private Controlled {
   std::string who(std::uint16_t session) const;  // for a line of the log
   LogFields fields_of(std::uint16_t session, int error = 0) const;
   // daemon_devices.cpp
+  tl::expected<void, OpenError> may_open(std::uint16_t session, const std::string& name) const;
   void opened(const block::OpenExport& asked, const std::string& name, AccessMode mode,
               tl::expected<OpenedDevice, OpenError> found);
   block::ExportOpened keep(const block::OpenExport& asked, AccessMode mode, OpenedDevice device);

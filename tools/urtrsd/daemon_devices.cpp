@@ -21,6 +21,8 @@ void Daemon::perform(const block::OpenExport& action) {
     server_.export_opened(*fabric_, asio::steady_now(), action.id, refused);
     return;
   }
+  if (const auto allowed = may_open(action.session, name); !allowed)
+    return opened(action, name, mode, tl::unexpected(allowed.error()));
   if (catalog_->takes_descriptors(name) && !descriptors_.take())
     return opened(
         action, name, mode,
@@ -36,6 +38,30 @@ void Daemon::perform(const block::OpenExport& action) {
       pump_.step_soon();
     };
   });
+}
+
+// By the rules of the export, or of dev_search_path, where the name of the session says which folder is its
+// own.
+tl::expected<void, OpenError> Daemon::may_open(std::uint16_t session, const std::string& name) const {
+  const std::string& asker = sessions_[session]->name;
+  const std::string identity = server_.transport().identity(session);
+  const std::vector<ExportSpec> specs = catalog_->specs();
+  const auto spec = std::find_if(specs.begin(), specs.end(),
+                                 [&](const ExportSpec& one) { return same_export(one.name, name); });
+  if (spec != specs.end()) {
+    if (allows_client(spec->allow, server_.transport().peer(session), identity) &&
+        allows_session(spec->allow, asker))
+      return {};
+    return refuse(EACCES, "no rule of export " + in_quotes(spec->name) + " lets session " + in_quotes(asker) +
+                              (identity.empty() ? " without an identity" : " of " + identity) + " open it");
+  }
+  const auto tls = tls_of(config_);
+  const bool asked_who = config_.fabric == "tcp" && tls.mode != "off" && tls.credentials.any();
+  if (!asked_who || config_.dev_search_path.find("%SESSNAME%") == std::string::npos || asker == identity)
+    return {};
+  return refuse(EACCES, "session " + in_quotes(asker) + " is not named as its identity" +
+                            (identity.empty() ? "" : " " + identity) +
+                            ", and dev_search_path gives each session the folder of its name");
 }
 
 void Daemon::opened(const block::OpenExport& asked, const std::string& name, AccessMode mode,

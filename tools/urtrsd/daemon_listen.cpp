@@ -72,9 +72,7 @@ bool Daemon::listen() {
 }
 
 void Daemon::warn_of_plain_listeners() const {
-  const auto tls = tls_of(config_);
-  const bool all = tls.mode == "require" || (tls.mode.empty() && tls.credentials.any());
-  if (all) return;
+  if (requires_tls(config_)) return;
   for (const std::string& address : config_.listen) {
     if (!is_loopback(address))
       spdlog::warn(

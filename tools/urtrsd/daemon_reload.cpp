@@ -93,10 +93,16 @@ void Daemon::reload(std::function<void(const Reloaded&)> tell) {
       done->changed.push_back("log_level is " + config_.log_level);
     } else if (key.rfind("tls", 0) == 0) {
       continue;
+    } else if (key.rfind("allow_", 0) == 0) {
+      done->changed.push_back(key + " is another, for clients that connect from now on");
     } else {
       done->kept.push_back(key + " is read at the start only; restart urtrsd to change it");
     }
   }
+  config_.allow_addresses = line.run->allow_addresses;
+  config_.allow_identities = line.run->allow_identities;
+  config_.allow_sessions = line.run->allow_sessions;
+  server_.set_access(access_of(config_));
   reload_tls(*line.run, *done);
   change_exports(line.run->exports, done, std::move(tell));
 }
@@ -125,6 +131,16 @@ void Daemon::reload_tls(const DaemonConfig& wanted, Reloaded& done) {
 // last has answered.
 void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_ptr<Reloaded> done,
                             std::function<void(const Reloaded&)> tell) {
+  for (const ExportSpec& old : catalog_->specs()) {
+    for (const ExportSpec& one : wanted) {
+      ExportSpec as_wanted = old;
+      as_wanted.allow = one.allow;
+      if (as_wanted == one && !(old == one)) {
+        catalog_->allow(one.name, one.allow);
+        done->changed.push_back("others may open export " + in_quotes(one.name) + " from now on");
+      }
+    }
+  }
   const std::vector<ExportSpec> there = catalog_->specs();
   const auto has = [](const std::vector<ExportSpec>& all, const ExportSpec& one) {
     return std::find(all.begin(), all.end(), one) != all.end();

@@ -40,10 +40,11 @@ def read_reply(sock):
     return answer
 
 
-def iwarp_connect(port, request, timeout):
-    """(socket, answer) of a connection that the server accepted and that may carry messages."""
+def iwarp_connect(port, request, timeout, wrap=None):
+    """(socket, answer) of a connection that the server accepted and that may carry messages. `wrap` gives TLS."""
     sock = socket.create_connection(("127.0.0.1", port), timeout)
     try:
+        sock = wrap(sock) if wrap else sock
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.sendall(request_frame(request))
         answer = read_reply(sock)
@@ -57,12 +58,13 @@ def iwarp_connect(port, request, timeout):
 class IwarpClient(Client):
     """One session of one path. Raises OSError when it is refused."""
 
-    def __init__(self, port, name=None, timeout=60, connections=2):
+    def __init__(self, port, name=None, timeout=60, connections=2, wrap=None, paths=None):
         self.sockets, self.chunks, self.numbers = [], [], []
-        session, paths = os.urandom(16), os.urandom(16)
+        session, self.paths = os.urandom(16), paths or os.urandom(16)
         try:
             for con in range(connections):
-                sock, answer = iwarp_connect(port, connect_request(con, connections, session, paths), timeout)
+                sock, answer = iwarp_connect(port, connect_request(con, connections, session, self.paths), timeout,
+                                             wrap)
                 self.sockets.append(sock)
                 self.numbers.append(1)
                 if con == 0:

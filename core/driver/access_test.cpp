@@ -1,0 +1,96 @@
+#include "core/driver/access.hpp"
+
+#include <gtest/gtest.h>
+
+namespace rtrs {
+namespace {
+
+AccessRules rules(std::string_view addresses, std::string_view identities = {},
+                  std::string_view sessions = {}) {
+  const auto parsed = parse_access(addresses, identities, sessions);
+  EXPECT_TRUE(parsed) << parsed.error();
+  return parsed ? *parsed : AccessRules{};
+}
+
+bool lets_in(const AccessRules& which, const std::string& address) {
+  const bool six = address.find(':') != std::string::npos;
+  return allows_client(which, (six ? "[" + address + "]" : address) + ":40112 > 10.0.0.2:1234", {});
+}
+
+TEST(Access, without_rules_everybody_comes_in) {
+  const AccessRules none = rules({});
+  EXPECT_FALSE(none.any());
+  EXPECT_TRUE(allows_client(none, "10.0.0.7:1 > 10.0.0.2:1234", {}));
+  EXPECT_TRUE(allows_client(none, "", {}));
+  EXPECT_TRUE(allows_session(none, "web1"));
+}
+
+TEST(Access, ranges_end_at_their_bits) {
+  const AccessRules ten = rules("10.0.0.0/8");
+  EXPECT_TRUE(lets_in(ten, "10.0.0.1"));
+  EXPECT_TRUE(lets_in(ten, "10.255.255.255"));
+  EXPECT_FALSE(lets_in(ten, "11.0.0.0"));
+  EXPECT_FALSE(lets_in(ten, "9.255.255.255"));
+  const AccessRules odd = rules("192.168.1.128/25");
+  EXPECT_TRUE(lets_in(odd, "192.168.1.128"));
+  EXPECT_TRUE(lets_in(odd, "192.168.1.255"));
+  EXPECT_FALSE(lets_in(odd, "192.168.1.127"));
+  EXPECT_FALSE(lets_in(odd, "192.168.2.128"));
+  const AccessRules six = rules("fd00:1::/31");
+  EXPECT_TRUE(lets_in(six, "fd00:1::7"));
+  EXPECT_TRUE(lets_in(six, "fd00:0:ffff::"));
+  EXPECT_FALSE(lets_in(six, "fd00:2::"));
+  EXPECT_TRUE(lets_in(rules("0.0.0.0/0"), "1.2.3.4"));
+  EXPECT_FALSE(lets_in(rules("0.0.0.0/0"), "fd00::1"));
+  EXPECT_TRUE(lets_in(rules("::/0"), "1.2.3.4"));
+}
+
+TEST(Access, one_address_is_itself_in_both_forms) {
+  const AccessRules one = rules(" 10.0.0.7 , fd00::1");
+  EXPECT_TRUE(lets_in(one, "10.0.0.7"));
+  EXPECT_TRUE(lets_in(one, "::ffff:10.0.0.7"));
+  EXPECT_TRUE(lets_in(one, "fd00::1"));
+  EXPECT_FALSE(lets_in(one, "10.0.0.8"));
+  EXPECT_FALSE(lets_in(one, "fd00::2"));
+}
+
+TEST(Access, a_peer_that_cannot_be_read_is_in_no_range) {
+  for (const char* peer :
+       {"", " > ", "10.0.0.7", "node 3 > node 1", "gid:fe80::1 > gid:fe80::2", "[10.0.0.7:1 > x"})
+    EXPECT_FALSE(allows_client(rules("0.0.0.0/0,::/0"), peer, {})) << peer;
+}
+
+TEST(Access, identities_are_compared_whole) {
+  const AccessRules two = rules({}, "alice,bob");
+  EXPECT_TRUE(allows_client(two, "", "alice"));
+  EXPECT_TRUE(allows_client(two, "", "bob"));
+  for (const char* other : {"", "ali", "alice2", "Alice", "alice,bob"})
+    EXPECT_FALSE(allows_client(two, "", other)) << other;
+}
+
+TEST(Access, each_list_has_to_let_in) {
+  const AccessRules both = rules("10.0.0.0/8", "alice");
+  EXPECT_TRUE(allows_client(both, "10.1.1.1:1 > x:2", "alice"));
+  EXPECT_FALSE(allows_client(both, "11.1.1.1:1 > x:2", "alice"));
+  EXPECT_FALSE(allows_client(both, "10.1.1.1:1 > x:2", "bob"));
+}
+
+TEST(Access, sessions_are_compared_whole) {
+  const AccessRules two = rules({}, {}, "web1, web2");
+  EXPECT_TRUE(allows_session(two, "web2"));
+  EXPECT_FALSE(allows_session(two, "web"));
+  EXPECT_FALSE(allows_session(two, "web22"));
+  EXPECT_FALSE(allows_session(two, ""));
+}
+
+TEST(Access, what_is_no_range_is_refused) {
+  for (const char* bad : {"10.0.0.0/33", "fd00::/129", "10.0.0", "host", "10.0.0.0/", "10.0.0.0/8x",
+                          "10.0.0.0/-1", "1.2.3.4:5", "10.0.0.1,,x"})
+    EXPECT_FALSE(parse_access(bad, {}, {})) << bad;
+  EXPECT_FALSE(parse_access(" , ", {}, {}));
+  EXPECT_FALSE(parse_access({}, ",", {}));
+  EXPECT_FALSE(parse_access({}, {}, " "));
+}
+
+}  // namespace
+}  // namespace rtrs

@@ -1,0 +1,439 @@
+"""urtrsd over TLS 1.3: who is let in, and who is refused with the reason in the log, while a good session beside goes on."""
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+
+import pytest
+from hostile_tcp_test import Beside, is_closed_by, raw
+from iwarp_client import IwarpClient, request_frame
+from programs import BOUND, PLUGIN, program, until
+from wire_client import Refused, connect_request
+
+GOOD_TIME = 4
+
+
+
+def run(*command, **options):
+    return subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                          timeout=BOUND, **options)
+
+
+class Pki:
+    """A CA, and certificates of it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        folder.mkdir()
+        self.ca = folder / "ca.pem"
+        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", folder / "ca.key",
+                     "-out", self.ca, "-days", "2", "-subj", "/CN=test CA")
+
+    def openssl(self, *arguments):
+        done = run("openssl", *arguments, cwd=self.folder)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def issue(self, name, days=2):
+        """(certificate, key) of the name; with fewer than 0 days it has expired."""
+        stem = f"{name}{days}"
+        key, request, certificate = (self.folder / f"{stem}.{end}" for end in ("key", "csr", "pem"))
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", request,
+                     "-subj", f"/CN={name}")
+        key.chmod(0o600)
+        extensions = self.folder / "extensions"
+        extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        self.openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self.folder / "ca.key", "-CAcreateserial", "-out",
+                     certificate, "-days", days, "-extfile", extensions)
+        return certificate, key
+
+
+def wrap_with(ca, pair, version=ssl.TLSVersion.TLSv1_3):
+    """Makes a socket one of TLS, with the certificate of `pair`."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = context.maximum_version = version
+    context.load_verify_locations(ca)
+    if pair:
+        context.load_cert_chain(*pair)
+    return lambda sock: context.wrap_socket(sock, server_hostname="127.0.0.1")
+
+
+@pytest.fixture(name="pki")
+def _pki(tmp_path):
+    return Pki(tmp_path / "pki")
+
+
+@pytest.fixture(name="keys")
+def _keys(tmp_path):
+    """Files of keys: of the server, and of each client."""
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    for name in "alice", "bob":
+        assert run(program("urtrs"), "key", "new", name, folder / "server").returncode == 0
+    for line in (folder / "server").read_text().splitlines():
+        mine = folder / line.split(":")[0]
+        mine.write_text(line + "\n")
+        mine.chmod(0o600)
+    return folder
+
+
+@pytest.fixture(name="start")
+def _start(urtrsd):
+    return lambda *arguments, **options: urtrsd("--export=d=mem:16M", "--export=e=mem:16M", "--sess-queue-depth=64", *arguments, **options)
+
+
+@pytest.fixture(name="server")
+def _server(start, pki, keys, monkeypatch):
+    """Takes certificates and keys; a session with a certificate beside has IO all the time and is verified."""
+    certificate, key = pki.issue("server")
+    server = start(f"--tls-cert={certificate}", f"--tls-key={key}", f"--tls-ca={pki.ca}", f"--tls-keys={keys / 'server'}")
+    good = wrap_with(pki.ca, pki.issue("good"))
+    monkeypatch.setattr("hostile_tcp_test.IwarpClient", lambda port, timeout: IwarpClient(port, timeout=timeout, wrap=good))
+    beside = Beside(server)
+    yield server
+    assert server.process.poll() is None, "the server died"
+    beside.end()
+
+
+def plugin(server, *parameters):
+    return run("nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", f"port={server.port}", "device=e", "connect_timeout=2s",
+               "reconnect_min=200ms", *parameters, "--run", "nbdinfo --size $uri")
+
+
+def accepted(done):
+    assert (done.returncode, done.stdout) == (0, "16777216\n"), done.stderr
+
+
+def refused(done, *words):
+    assert done.returncode != 0
+    for word in words:
+        assert word in done.stderr, done.stderr
+
+
+def test_a_client_with_the_right_key_is_let_in(server, keys):
+    accepted(plugin(server, f"tls_keys={keys / 'alice'}"))
+    accepted(plugin(server, f"tls_keys={keys / 'server'}", "tls_identity=bob"))
+    refused(plugin(server, f"tls_keys={keys / 'server'}"), "choose one with tls-identity")
+
+
+def test_a_client_with_a_certificate_is_let_in(server, pki):
+    certificate, key = pki.issue("carl")
+    accepted(plugin(server, f"tls_cert={certificate}", f"tls_key={key}", f"tls_ca={pki.ca}"))
+    refused(plugin(server, f"tls_cert={certificate}", f"tls_key={key}", f"tls_ca={pki.ca}", "tls_server_name=other.example.org"),
+            "certificate is not accepted", "mismatch", "tls_failed")
+
+
+def test_a_wrong_key_is_refused(server, keys):
+    wrong = keys / "wrong"
+    assert run(program("urtrs"), "key", "new", "alice", wrong).returncode == 0
+    refused(plugin(server, f"tls_keys={wrong}"), "does it have the same key of alice?")
+    server.logged("its key of alice is another than the one here")
+
+
+def test_an_unknown_identity_is_refused(server, keys):
+    wrong = keys / "wrong"
+    assert run(program("urtrs"), "key", "new", "mallory", wrong).returncode == 0
+    refused(plugin(server, f"tls_keys={wrong}"), "it sent the alert")
+    server.logged("there is no key of mallory")
+
+
+def test_an_expired_certificate_is_refused(server, pki):
+    certificate, key = pki.issue("late", -1)
+    refused(plugin(server, f"tls_cert={certificate}", f"tls_key={key}", f"tls_ca={pki.ca}"), "certificate expired")
+    server.logged("its certificate is not accepted: certificate has expired")
+
+
+def test_a_certificate_of_another_ca_is_refused(server, pki, tmp_path):
+    certificate, key = Pki(tmp_path / "other").issue("mallory")
+    refused(plugin(server, f"tls_cert={certificate}", f"tls_key={key}", f"tls_ca={pki.ca}"), "it sent the alert")
+    server.logged("its certificate is not accepted")
+
+
+def test_no_certificate_is_refused(server, pki):
+    with pytest.raises(OSError):
+        IwarpClient(server.port, timeout=GOOD_TIME, wrap=wrap_with(pki.ca, None))
+    server.logged("it shows neither a certificate nor a key")
+
+
+def test_a_client_does_not_believe_a_server_of_another_ca(server, pki, tmp_path):
+    other = Pki(tmp_path / "other")
+    certificate, key = pki.issue("carl")
+    refused(plugin(server, f"tls_cert={certificate}", f"tls_key={key}", f"tls_ca={other.ca}"), "its certificate is not accepted")
+    server.logged("it sent the alert")
+
+
+def test_plain_clients_are_refused(server):
+    done = run(program("urtrs-perf"), "127.0.0.1", "--port", server.port, "--connect-timeout", "1s", "--runtime", "1s")
+    assert done.returncode != 0 and "does it require TLS?" in done.stderr, done.stderr
+    server.logged("it does not speak TLS, which is required")
+    with pytest.raises(OSError):
+        IwarpClient(server.port, timeout=GOOD_TIME)
+
+
+def test_clients_do_not_go_on_without_tls(start, keys):
+    server = start("--tls=off")
+    refused(plugin(server, f"tls_keys={keys / 'alice'}"), "does it take TLS?")
+    server.logged("it speaks TLS, which is off here")
+    accepted(plugin(server))
+
+
+def test_a_server_may_take_both(start, keys):
+    server = start("--tls=allow", f"--tls-keys={keys / 'server'}")
+    accepted(plugin(server))
+    accepted(plugin(server, f"tls_keys={keys / 'alice'}"))
+    refused(plugin(server, "tls=allow"), "a client demands TLS, or goes without")
+
+
+def test_other_protocols_are_refused(server, pki):
+    with pytest.raises(OSError):
+        IwarpClient(server.port, timeout=GOOD_TIME, wrap=wrap_with(pki.ca, pki.issue("good"), ssl.TLSVersion.TLSv1_2))
+    server.logged("it does not speak TLS 1.3")
+    common = ("openssl", "s_client", "-connect", f"127.0.0.1:{server.port}", "-brief")
+    done = run(*common, "-tls1_2")
+    assert done.returncode != 0 and "alert protocol version" in done.stderr, done.stderr
+    done = run(*common, "-tls1_3")
+    assert "Protocol version: TLSv1.3" in done.stderr, done.stderr
+
+
+def test_a_hello_that_is_played_again_does_nothing(server, pki):
+    """What a good client sent, recorded on the way, and sent once more by somebody else."""
+    with socket.create_server(("127.0.0.1", 0)) as relay:
+        relay.settimeout(GOOD_TIME)
+        sent = []
+
+        def carry(source, target, log):
+            try:
+                while got := source.recv(65536):
+                    log.append(got)
+                    target.sendall(got)
+            except OSError:
+                pass
+
+        def serve():
+            client, _ = relay.accept()
+            upward = socket.create_connection(("127.0.0.1", server.port), GOOD_TIME)
+            threading.Thread(target=carry, args=(upward, client, []), daemon=True).start()
+            carry(client, upward, sent)
+            upward.close()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        good = wrap_with(pki.ca, pki.issue("good"))
+        with good(socket.create_connection(relay.getsockname(), GOOD_TIME)) as sock:
+            sock.sendall(request_frame(connect_request(0, 2, os.urandom(16), os.urandom(16))))
+            assert sock.recv(16) == b"MPA ID Rep Frame"
+        thread.join(GOOD_TIME)
+    before = server.text().count("bad record mac") + server.text().count("decrypt")
+    sock = raw(server, b"".join(sent))
+    said = is_closed_by(sock)
+    assert b"MPA" not in said
+    until("the server says why", lambda: server.text().count("bad record mac") + server.text().count("decrypt") > before, GOOD_TIME)
+
+
+def test_half_open_handshakes_are_limited(server, pki):
+    """More than there may be, each with half a hello: the oldest go, and a good client gets in."""
+    hello = bytes.fromhex("1603010200010001fc0303")
+    crowd = [raw(server, hello) for _ in range(300)]
+
+    def is_closed(sock):
+        try:
+            return sock.recv(1, socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def closed():
+        return sum(map(is_closed, crowd))
+    until("the oldest are closed", lambda: closed() >= 300 - 128, GOOD_TIME)
+    assert closed() < 300, "there are places for half-open clients"
+    IwarpClient(server.port, timeout=GOOD_TIME, wrap=wrap_with(pki.ca, pki.issue("late"))).close()
+    until("the others are closed in time", lambda: closed() == 300, 8)
+    server.logged("closed [0-9]+ clients that sent no whole and good connect request")
+
+
+def test_a_session_is_of_the_identity_that_made_it(server, pki):
+    alice, bob = (wrap_with(pki.ca, pki.issue(name)) for name in ("alice", "bob"))
+    mine = IwarpClient(server.port, "mine", GOOD_TIME, wrap=alice)
+    error, device = mine.open("e")
+    assert error == 0
+    with pytest.raises(Refused) as stranger:
+        IwarpClient(server.port, "mine", GOOD_TIME, wrap=bob, paths=mine.paths)
+    assert stranger.value.errno == 1, stranger.value
+    server.logged("reason=other_identity")
+    # Who made it comes as far as the next rule: its two addresses have a path.
+    with pytest.raises(Refused) as twin:
+        IwarpClient(server.port, "mine", GOOD_TIME, wrap=alice, paths=mine.paths)
+    assert twin.value.errno == 17, twin.value
+    assert mine.write_device(device, 0, b"x" * 4096) == 0
+    mine.close()
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o620])
+def test_a_file_of_keys_that_others_may_read_is_refused(start, keys, mode):
+    (keys / "server").chmod(mode)
+    server = start(f"--tls-keys={keys / 'server'}", ready=False)
+    assert server.process.wait(BOUND) == 3
+    assert f"chmod 600 {keys / 'server'}" in server.text()
+
+
+def test_a_private_key_that_others_may_read_is_refused(start, pki):
+    certificate, key = pki.issue("server")
+    key.chmod(0o604)
+    server = start(f"--tls-cert={certificate}", f"--tls-key={key}", f"--tls-ca={pki.ca}", ready=False)
+    assert server.process.wait(BOUND) == 3
+    assert f"chmod 600 {key}" in server.text()
+
+
+def test_a_reload_reads_keys_again(start, keys):
+    server = start(f"--tls-keys={keys / 'server'}")
+    accepted(plugin(server, f"tls_keys={keys / 'bob'}"))
+    text = (keys / "server").read_text()
+    (keys / "server").write_text("".join(line for line in text.splitlines(True) if not line.startswith("bob:")))
+    server.process.send_signal(signal.SIGHUP)
+    server.logged("keys and certificates were read")
+    refused(plugin(server, f"tls_keys={keys / 'bob'}"), "it sent the alert")
+    server.logged("there is no key of bob")
+    accepted(plugin(server, f"tls_keys={keys / 'alice'}"))
+    # A file that is wrong leaves what was.
+    (keys / "server").write_text("alice:12\n")
+    server.process.send_signal(signal.SIGHUP)
+    server.logged("TLS stays as it was: .*line 1: a key is 64 hexadecimal digits")
+    accepted(plugin(server, f"tls_keys={keys / 'alice'}"))
+
+
+def test_a_listener_without_tls_warns_where_strangers_come(start, keys):
+    assert "TLS" not in start().text()
+    warning = "is no loopback address, and clients come without TLS"
+    start("--listen=0.0.0.0").logged(re.escape("0.0.0.0 " + warning))
+    start("--listen=0.0.0.0", "--tls=allow", f"--tls-keys={keys / 'server'}").logged(warning)
+    assert warning not in start("--listen=0.0.0.0", f"--tls-keys={keys / 'server'}").text()
+
+
+def test_an_idle_client_costs_the_others_nothing(server, pki):
+    """A client that stops in the middle of a record is no business of the others."""
+    good = wrap_with(pki.ca, pki.issue("slow"))
+    with good(socket.create_connection(("127.0.0.1", server.port), GOOD_TIME)) as sock:
+        begin = time.monotonic()
+        sock.sendall(b"MPA ID")
+        assert is_closed_by(sock, 10) == b""
+        assert 3 < time.monotonic() - begin < 9
+
+
+class TestAccess:
+    @pytest.fixture(autouse=True)
+    def given(self, pki, keys, start, tmp_path):
+        self.pki, self.keys, self.start, self.file = pki, keys, start, tmp_path / "urtrsd.toml"
+        certificate, key = pki.issue("server")
+        self.head = f'tls_cert = "{certificate}"\ntls_key = "{key}"\ntls_ca = "{pki.ca}"\n'
+
+    def serve(self, text):
+        self.file.write_text(self.head + text)
+        return self.start(f"--config={self.file}")
+
+    def session(self, server, identity, name=None):
+        return IwarpClient(server.port, name, GOOD_TIME, wrap=wrap_with(self.pki.ca, self.pki.issue(identity)))
+
+    def test_identities_are_let_in(self):
+        server = self.serve('allow_identities = "alice, bob"\n')
+        self.session(server, "alice").close()
+        with pytest.raises(Refused) as stranger:
+            self.session(server, "carl")
+        assert stranger.value.errno == 13
+        server.logged("reason=not_allowed errno=13")
+        self.file.write_text(self.head + 'allow_identities = "carl"\n')
+        server.process.send_signal(signal.SIGHUP)
+        server.logged("allow_identities is another")
+        self.session(server, "carl").close()
+        with pytest.raises(Refused):
+            self.session(server, "alice")
+
+    def test_addresses_are_let_in(self):
+        server = self.serve('allow_addresses = "10.0.0.0/8"\n')
+        with pytest.raises(Refused) as stranger:
+            self.session(server, "alice")
+        assert stranger.value.errno == 13
+        self.file.write_text(self.head + 'allow_addresses = "10.0.0.0/8,127.0.0.0/8"\n')
+        server.process.send_signal(signal.SIGHUP)
+        server.logged("allow_addresses is another")
+        self.session(server, "alice").close()
+
+    def test_session_names_are_let_in(self):
+        server = self.serve('allow_sessions = "web1"\n')
+        self.session(server, "alice", "web1").close()
+        with pytest.raises(OSError):
+            self.session(server, "alice", "web2")
+        server.logged("not_allowed")
+
+    def test_exports_are_opened_by_those_who_may(self):
+        server = self.serve('[[export]]\nname = "a"\nmem = "1M"\nallow_identities = "alice"\n'
+                            '[[export]]\nname = "w"\nmem = "1M"\nallow_sessions = "web1"\n'
+                            '[[export]]\nname = "f"\nmem = "1M"\nallow_addresses = "10.0.0.0/8"\n')
+        alice, bob = self.session(server, "alice", "web1"), self.session(server, "bob", "web2")
+        assert alice.open("a")[0] == 0 and bob.open("a")[0] == 13 and bob.open("/a")[0] == 13
+        server.logged('no rule of export "a" lets session "web2" of bob open it')
+        assert alice.open("w")[0] == 0 and bob.open("w")[0] == 13
+        assert alice.open("f")[0] == 13
+        alice.close()
+        bob.close()
+
+    def test_the_rules_of_an_export_in_use_change(self):
+        text = '[[export]]\nname = "a"\nmem = "1M"\n'
+        server = self.serve(text + 'allow_identities = "alice"\n')
+        alice = self.session(server, "alice")
+        error, device = alice.open("a")
+        assert error == 0
+        self.file.write_text(self.head + text + 'allow_identities = "bob"\n')
+        server.process.send_signal(signal.SIGHUP)
+        server.logged('others may open export "a" from now on')
+        assert alice.write_device(device, 0, b"x" * 512) == 0
+        again = self.session(server, "alice")
+        assert again.open("a")[0] == 13
+        again.close()
+        alice.close()
+
+    def test_a_folder_of_a_session_is_of_the_identity_with_its_name(self, tmp_path):
+        for name in "alice", "bob":
+            (tmp_path / "srv" / name).mkdir(parents=True)
+            (tmp_path / "srv" / name / "disk").write_bytes(bytes(1 << 20))
+        server = self.serve(f'dev_search_path = "{tmp_path}/srv/%SESSNAME%"\n')
+        mine = self.session(server, "alice", "alice")
+        assert mine.open("disk")[0] == 0
+        thief = self.session(server, "alice", "bob")
+        assert thief.open("disk")[0] == 13
+        server.logged('session "bob" is not named as its identity alice')
+        mine.close()
+        thief.close()
+
+    def test_lists_that_cannot_be_are_refused(self):
+        for text, why in (('allow_addresses = "10.0.0.0/33"\n', "no range like 10.0.0.0/8"),
+                          ('allow_sessions = " , "\n', "a list without a word"),
+                          ('[[export]]\nname = "a"\nmem = "1M"\nallow_addresses = "x"\n', "no range like")):
+            self.file.write_text(self.head + text)
+            done = run(program("urtrsd"), f"--config={self.file}", "--export=b=mem:1M", "--check-config")
+            assert done.returncode == 2 and why in done.stderr, done.stderr
+        done = run(program("urtrsd"), "--allow-identities=alice", "--export=b=mem:1M", "--check-config")
+        assert done.returncode == 2 and "lets nobody in without TLS" in done.stderr, done.stderr
+
+
+def test_keys_are_made_and_listed(tmp_path):
+    file = tmp_path / "keys"
+    line = run(program("urtrs"), "key", "new", "alice").stdout
+    assert re.fullmatch("alice:[0-9a-f]{64}\n", line)
+    assert run(program("urtrs"), "key", "new", "alice").stdout != line
+    done = run(program("urtrs"), "key", "new", "alice", file)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert file.stat().st_mode & 0o777 == 0o600
+    done = run(program("urtrs"), "key", "new", "alice", file)
+    assert done.returncode == 1 and "there is a key of alice already" in done.stderr
+    assert run(program("urtrs"), "key", "new", "a b", file).returncode == 2
+    shown = run(program("urtrs"), "key", "list", file)
+    assert shown.returncode == 0 and "alice" in shown.stdout
+    assert file.read_text().split(":")[1].strip() not in shown.stdout
+    file.chmod(0o644)
+    done = run(program("urtrs"), "key", "list", file)
+    assert done.returncode == 1 and f"chmod 600 {file}" in done.stderr
