@@ -154,7 +154,7 @@ TEST_F(Tls, a_server_has_to_have_the_name_that_a_client_connects_to) {
 }
 
 TEST_F(Tls, keys_and_certificates_do_not_mix) {
-  expect_has(refused_by_client(keys({"alice"}), certificate()), "its certificate is not accepted");
+  expect_has(refused_by_client(keys({"alice"}), certificate()), "the server takes no key of alice");
   expect_has(refused_by_server(certificate(), keys({"alice"})), "it offers nothing that this end takes");
 }
 

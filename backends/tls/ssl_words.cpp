@@ -39,11 +39,14 @@ std::string words_of(int reason) {
 std::string SslChannel::why(int ssl_error) const {
   if (ssl_error != SSL_ERROR_SSL) return "the connection ended in the handshake";
   const long verdict = SSL_get_verify_result(ssl_.get());
+  if (verdict != X509_V_OK && !established_ && own_key() != nullptr)
+    return "the server takes no key of " + own_key()->first + ", and shows a certificate instead";
   if (verdict != X509_V_OK && !established_)
     return std::string("its certificate is not accepted: ") + X509_verify_cert_error_string(verdict);
   const unsigned long code = ERR_peek_error();
   const int reason = ERR_GET_REASON(code);
   if (ERR_GET_LIB(code) == ERR_LIB_SSL) {
+    if (!unknown_.empty() && !established_) return "there is no key of " + shown_identity(unknown_);
     if (reason > kAlerts && reason < kAlerts + 256) {
       const std::string alert = SSL_alert_desc_string_long(reason - kAlerts);
       const std::string end = "it sent the alert \"" + alert + "\"";
@@ -52,7 +55,6 @@ std::string SslChannel::why(int ssl_error) const {
     }
     if (reason == SSL_R_BINDER_DOES_NOT_VERIFY)
       return "its key of " + shown_identity(asked_) + " is another than the one here";
-    if (!unknown_.empty() && !established_) return "there is no key of " + shown_identity(unknown_);
     const std::string words = words_of(reason);
     if (!words.empty()) return words;
   }

@@ -16,14 +16,25 @@ void WatchedFabric::tell_crowds(const FabricEvent& event) {
   std::visit(Overloaded{
                  [this](const event::ConnectRequested& one) {
                    crowds_->asked(one.request, one.host, one.private_data);
+                   identities_->asked(one.request, one.identity);
+                   hear(one);
                  },
                  [this](const event::MessageReceived& one) { crowds_->named(one.key); },
                  [this](const event::ConnectionLost& one) { crowds_->lost(one.key); },
                  [this](const event::ConnectFailed& one) { crowds_->lost(one.key); },
-                 [this](const event::ConnectionClosed& one) { crowds_->closed(one.key); },
+                 [this](const event::ConnectionClosed& one) {
+                   crowds_->closed(one.key);
+                   identities_->closed(one.key);
+                 },
                  [](const auto&) {},
              },
              event);
+}
+
+void WatchedFabric::hear(const event::ConnectRequested& event) {
+  if (stranger_ == event.host) return;
+  const auto request = wire::parse_conn_req(event.private_data);
+  if (request) heard_ = request.value;
 }
 
 void WatchedFabric::closed(ConKey key) {

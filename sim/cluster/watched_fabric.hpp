@@ -14,6 +14,7 @@
 #include "sim/oracles/connection_watch.hpp"
 #include "sim/oracles/crowd_watch.hpp"
 #include "sim/oracles/heartbeat_watch.hpp"
+#include "sim/oracles/identity_watch.hpp"
 #include "sim/oracles/ledger.hpp"
 #include "sim/oracles/left_keys.hpp"
 
@@ -25,7 +26,15 @@ class WatchedFabric final : public ForwardingFabric {
   WatchedFabric(Fabric& inner, HeartbeatWatch& watch, const ClockRate& clock)
       : ForwardingFabric(inner), watch_(watch), clock_(clock) {}
   // Judges what a server does to those who want sessions.
-  void watch_crowds(Judge& judge, const ServerConfig& config) { crowds_.emplace(judge, config); }
+  void watch_crowds(Judge& judge, const ServerConfig& config) {
+    crowds_.emplace(judge, config);
+    identities_.emplace(judge);
+  }
+  // Who knows what others say: the last connect request that the server heard of another than `host`.
+  const std::optional<wire::ConnReq>& overheard_by(std::uint32_t host) noexcept {
+    stranger_ = host;
+    return heard_;
+  }
   // Judges what becomes of its connections. Only where this was called may connections() be.
   void watch_connections(Judge& judge, std::string who, const ConnectionWatch::Limits& limits) {
     connections_.emplace(judge, std::move(who), limits);
@@ -98,11 +107,13 @@ class WatchedFabric final : public ForwardingFabric {
     ++acts_;
     opened(key);
     if (crowds_) crowds_->accepted(request, key, now_);
+    if (identities_) identities_->accepted(request, key, now_);
     if (connections_) connections_->accepted(key);
     inner_.accept(request, key, params, data);
   }
   void reject(std::uint32_t request, std::span<const std::byte> data) override {
     if (crowds_) crowds_->rejected(request, data, now_);
+    if (identities_) identities_->rejected(request);
     inner_.reject(request, data);
   }
   void disconnect(ConKey key) override {
@@ -121,6 +132,7 @@ class WatchedFabric final : public ForwardingFabric {
  private:
   Result<Region> booked(Result<Region> region);
   void tell_crowds(const FabricEvent& event);
+  void hear(const event::ConnectRequested&);
   void tell_connections(const FabricEvent& event, Nanos now);
   void closed(ConKey);
   void opened(ConKey key) {
@@ -138,6 +150,9 @@ class WatchedFabric final : public ForwardingFabric {
   LeftKeys left_keys_;
   std::array<bool, kMaxPaths> joins_{};  // of a client
   std::optional<CrowdWatch> crowds_;
+  std::optional<IdentityWatch> identities_;
+  std::optional<wire::ConnReq> heard_;
+  std::uint32_t stranger_ = 0;  // whose own requests are not meant
   std::optional<ConnectionWatch> connections_;
   Nanos now_ = 0;  // of the last poll, true time
   std::uint64_t acts_ = 0;

@@ -56,6 +56,15 @@ void World::send_stray_request() {
     request.sess_uuid.bytes[at] = static_cast<std::uint8_t>(byte ^ at);
     request.paths_uuid.bytes[at] = static_cast<std::uint8_t>(byte + at);
   }
+  // Every third time he pretends to be a further connection, or a newer attempt, of a path that he knows of.
+  const auto& overheard = server_.fabric->overheard_by(stranger_.id + 1);
+  if (overheard && stranger_.requests % 3 == 0) {
+    request = *overheard;
+    request.cid = 0;
+    request.recon_cnt = static_cast<std::uint16_t>(request.recon_cnt + 1);
+    request.first_conn = false;
+    judge_.mark(Mark::impostor);
+  }
   std::array<std::byte, wire::kConnReqBytes> bytes;
   const std::size_t length = wire::encode(request, bytes);
   RTRS_ASSERT(length == bytes.size());

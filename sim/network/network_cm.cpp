@@ -199,6 +199,8 @@ void Network::on_request(const Datagram& datagram, ChoiceSource& choice) {
   requested.address_pair =
       (info.client * 31 + info.client_port) * 65537 + info.server * 257 + info.server_port + 1;
   requested.host = info.client + 1;
+  // Each node shows a key of its own, the same in all of its lives.
+  requested.identity = {.low = info.client + 1U, .high = ~std::uint64_t{info.client}};
   report(info.server, kNone, requested).payload = datagram.data;
 }
 

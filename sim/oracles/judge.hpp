@@ -42,7 +42,9 @@ namespace rtrs::sim {
   X(one_server, "O22", "a client makes no session at another server while it has one")                      \
   X(order, "O23",                                                                                           \
     "requests of one affinity keep their order, and each takes the path that the policy prefers (traces)")  \
-  X(losses, "O24", "a connection that is lost or refused ends its path at once, and the news of it says why")
+  X(losses, "O24",                                                                                          \
+    "a connection that is lost or refused ends its path at once, and the news of it says why")              \
+  X(identities, "O25", "no connection gets into a session that a client of another identity made")
 
 enum class Oracle : std::uint8_t {
 #define RTRS_SIM_ORACLE(name, id, rule) name,
@@ -51,7 +53,7 @@ enum class Oracle : std::uint8_t {
 };
 const char* id_of(Oracle) noexcept;
 const char* rule_of(Oracle) noexcept;
-inline constexpr unsigned kOracles = static_cast<unsigned>(Oracle::losses) + 1;
+inline constexpr unsigned kOracles = static_cast<unsigned>(Oracle::identities) + 1;
 
 struct Failure {
   Oracle oracle = Oracle::liveness;

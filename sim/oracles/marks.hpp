@@ -115,7 +115,8 @@ namespace rtrs::sim {
   X(left_dead, "a client was closed with requests and without a path")                                      \
   X(shut_down, "a server with sessions was closed")                                                         \
   X(disk_exchanged, "a server came back with an empty disk")                                                \
-  X(disk_reshaped, "a server came back with a disk of other blocks and limits")
+  X(disk_reshaped, "a server came back with a disk of other blocks and limits")                             \
+  X(impostor, "a stranger pretended to be a connection of a session")
 
 enum class Mark : std::uint8_t {
 #define RTRS_SIM_MARK(name, text) name,

@@ -137,7 +137,7 @@ def test_a_wrong_key_is_refused(server, keys):
 def test_an_unknown_identity_is_refused(server, keys):
     wrong = keys / "wrong"
     assert run(program("urtrs"), "key", "new", "mallory", wrong).returncode == 0
-    refused(plugin(server, f"tls_keys={wrong}"), "it sent the alert")
+    refused(plugin(server, f"tls_keys={wrong}"), "the server takes no key of mallory", "tls_failed")
     server.logged("there is no key of mallory")
 
 
@@ -249,11 +249,12 @@ def test_half_open_handshakes_are_limited(server, pki):
 
     def closed():
         return sum(map(is_closed, crowd))
-    until("the oldest are closed", lambda: closed() >= 300 - 128, GOOD_TIME)
-    assert closed() < 300, "there are places for half-open clients"
     IwarpClient(server.port, timeout=GOOD_TIME, wrap=wrap_with(pki.ca, pki.issue("late"))).close()
-    until("the others are closed in time", lambda: closed() == 300, 8)
-    server.logged("closed [0-9]+ clients that sent no whole and good connect request")
+    until("all are closed in time", lambda: closed() == 300, 12)
+    pattern = "closed ([0-9]+) clients that sent no whole and good connect request"
+    until("it is told", lambda: sum(map(int, re.findall(pattern, server.text()))) >= 100, GOOD_TIME)
+    # Those of an address beyond its places go without a word.
+    assert sum(map(int, re.findall(pattern, server.text()))) <= 128 + 4
 
 
 def test_a_session_is_of_the_identity_that_made_it(server, pki):
