@@ -57,7 +57,8 @@ void World::send_stray_request() {
     request.paths_uuid.bytes[at] = static_cast<std::uint8_t>(byte + at);
   }
   // Every third time he pretends to be a further connection, or a newer attempt, of a path that he knows of.
-  const auto& overheard = server_.fabric->overheard_by(stranger_.id + 1);
+  const auto overheard =
+      server_.fabric == nullptr ? std::nullopt : server_.fabric->overheard_by(stranger_.id + 1);
   if (overheard && stranger_.requests % 3 == 0) {
     request = *overheard;
     request.cid = 0;
