@@ -114,13 +114,6 @@ std::vector<Detail> of_server() {
        "show",
        "CODE is a word of the log, of an event or of a metric.",
        {"reason show heartbeat_lost"}},
-      {"key",
-       "new",
-       "Without FILE the line is printed. It goes into the file of the server (tls_keys) and into one of the "
-       "client, and is\nas secret as what it protects. A server that runs reads its file again with urtrs "
-       "reload.",
-       {"key new web1 /etc/urtrs/keys", "key new web1"}},
-      {"key", "list", "", {"key list /etc/urtrs/keys"}},
       {"",
        "debug",
        "Requests that are not answered, with what each waits for and since when; the longest wait is the one "
@@ -136,10 +129,21 @@ std::vector<Detail> of_server() {
   };
 }
 
+std::vector<Detail> of_keys() {
+  return {
+      {"key",
+       "new",
+       "Without FILE the line is printed. It goes into the file of the server (tls_keys) and into one of the "
+       "client, and is\nas secret as what it protects. A server that runs reads its file again with urtrs "
+       "reload.",
+       {"key new web1 /etc/urtrs/keys", "key new web1"}},
+      {"key", "list", "", {"key list /etc/urtrs/keys"}}};
+}
+
 const std::vector<Detail>& details() {
   static const std::vector<Detail> all = [] {
     std::vector<Detail> both = of_server();
-    for (const Detail& one : of_clients()) both.push_back(one);
+    for (const auto& more : {of_clients(), of_keys()}) both.insert(both.end(), more.begin(), more.end());
     return both;
   }();
   return all;

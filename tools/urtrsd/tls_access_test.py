@@ -1,0 +1,124 @@
+"""Who may do what: allow lists of urtrsd, folders of sessions, and the files of keys."""
+import re
+import signal
+
+import pytest
+from iwarp_client import IwarpClient
+from programs import program
+from tls_scene import GOOD_TIME, _keys, _pki, _start, run, wrap_with  # pylint: disable=unused-import
+from wire_client import Refused
+
+
+class TestAccess:
+    @pytest.fixture(autouse=True)
+    def given(self, pki, keys, start, tmp_path):
+        self.pki, self.keys, self.start, self.file = pki, keys, start, tmp_path / "urtrsd.toml"
+        certificate, key = pki.issue("server")
+        self.head = f'tls_cert = "{certificate}"\ntls_key = "{key}"\ntls_ca = "{pki.ca}"\n'
+
+    def serve(self, text):
+        self.file.write_text(self.head + text)
+        return self.start(f"--config={self.file}")
+
+    def session(self, server, identity, name=None):
+        return IwarpClient(server.port, name, GOOD_TIME, wrap=wrap_with(self.pki.ca, self.pki.issue(identity)))
+
+    def test_identities_are_let_in(self):
+        server = self.serve('allow_identities = "alice, bob"\n')
+        self.session(server, "alice").close()
+        with pytest.raises(Refused) as stranger:
+            self.session(server, "carl")
+        assert stranger.value.errno == 13
+        server.logged("reason=not_allowed errno=13")
+        self.file.write_text(self.head + 'allow_identities = "carl"\n')
+        server.process.send_signal(signal.SIGHUP)
+        server.logged("allow_identities is another")
+        self.session(server, "carl").close()
+        with pytest.raises(Refused):
+            self.session(server, "alice")
+
+    def test_addresses_are_let_in(self):
+        server = self.serve('allow_addresses = "10.0.0.0/8"\n')
+        with pytest.raises(Refused) as stranger:
+            self.session(server, "alice")
+        assert stranger.value.errno == 13
+        self.file.write_text(self.head + 'allow_addresses = "10.0.0.0/8,127.0.0.0/8"\n')
+        server.process.send_signal(signal.SIGHUP)
+        server.logged("allow_addresses is another")
+        self.session(server, "alice").close()
+
+    def test_session_names_are_let_in(self):
+        server = self.serve('allow_sessions = "web1"\n')
+        self.session(server, "alice", "web1").close()
+        with pytest.raises(OSError):
+            self.session(server, "alice", "web2")
+        server.logged("not_allowed")
+
+    def test_exports_are_opened_by_those_who_may(self):
+        server = self.serve('[[export]]\nname = "a"\nmem = "1M"\nallow_identities = "alice"\n'
+                            '[[export]]\nname = "w"\nmem = "1M"\nallow_sessions = "web1"\n'
+                            '[[export]]\nname = "f"\nmem = "1M"\nallow_addresses = "10.0.0.0/8"\n')
+        alice, bob = self.session(server, "alice", "web1"), self.session(server, "bob", "web2")
+        assert alice.open("a")[0] == 0 and bob.open("a")[0] == 13 and bob.open("/a")[0] == 13
+        server.logged('no rule of export "a" lets session "web2" of bob open it')
+        assert alice.open("w")[0] == 0 and bob.open("w")[0] == 13
+        assert alice.open("f")[0] == 13
+        alice.close()
+        bob.close()
+
+    def test_the_rules_of_an_export_in_use_change(self):
+        text = '[[export]]\nname = "a"\nmem = "1M"\n'
+        server = self.serve(text + 'allow_identities = "alice"\n')
+        alice = self.session(server, "alice")
+        error, device = alice.open("a")
+        assert error == 0
+        self.file.write_text(self.head + text + 'allow_identities = "bob"\n')
+        server.process.send_signal(signal.SIGHUP)
+        server.logged('others may open export "a" from now on')
+        assert alice.write_device(device, 0, b"x" * 512) == 0
+        again = self.session(server, "alice")
+        assert again.open("a")[0] == 13
+        again.close()
+        alice.close()
+
+    def test_a_folder_of_a_session_is_of_the_identity_with_its_name(self, tmp_path):
+        for name in "alice", "bob":
+            (tmp_path / "srv" / name).mkdir(parents=True)
+            (tmp_path / "srv" / name / "disk").write_bytes(bytes(1 << 20))
+        server = self.serve(f'dev_search_path = "{tmp_path}/srv/%SESSNAME%"\n')
+        mine = self.session(server, "alice", "alice")
+        assert mine.open("disk")[0] == 0
+        thief = self.session(server, "alice", "bob")
+        assert thief.open("disk")[0] == 13
+        server.logged('session "bob" is not named as its identity alice')
+        mine.close()
+        thief.close()
+
+    def test_lists_that_cannot_be_are_refused(self):
+        for text, why in (('allow_addresses = "10.0.0.0/33"\n', "no range like 10.0.0.0/8"),
+                          ('allow_sessions = " , "\n', "a list without a word"),
+                          ('[[export]]\nname = "a"\nmem = "1M"\nallow_addresses = "x"\n', "no range like")):
+            self.file.write_text(self.head + text)
+            done = run(program("urtrsd"), f"--config={self.file}", "--export=b=mem:1M", "--check-config")
+            assert done.returncode == 2 and why in done.stderr, done.stderr
+        done = run(program("urtrsd"), "--allow-identities=alice", "--export=b=mem:1M", "--check-config")
+        assert done.returncode == 2 and "lets nobody in without TLS" in done.stderr, done.stderr
+
+
+def test_keys_are_made_and_listed(tmp_path):
+    file = tmp_path / "keys"
+    line = run(program("urtrs"), "key", "new", "alice").stdout
+    assert re.fullmatch("alice:[0-9a-f]{64}\n", line)
+    assert run(program("urtrs"), "key", "new", "alice").stdout != line
+    done = run(program("urtrs"), "key", "new", "alice", file)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert file.stat().st_mode & 0o777 == 0o600
+    done = run(program("urtrs"), "key", "new", "alice", file)
+    assert done.returncode == 1 and "there is a key of alice already" in done.stderr
+    assert run(program("urtrs"), "key", "new", "a b", file).returncode == 2
+    shown = run(program("urtrs"), "key", "list", file)
+    assert shown.returncode == 0 and "alice" in shown.stdout
+    assert file.read_text().split(":")[1].strip() not in shown.stdout
+    file.chmod(0o644)
+    done = run(program("urtrs"), "key", "list", file)
+    assert done.returncode == 1 and f"chmod 600 {file}" in done.stderr

@@ -1,0 +1,77 @@
+"""What tests of urtrsd over TLS share: a CA and its certificates, files of keys, servers."""
+import ssl
+import subprocess
+
+import pytest
+from programs import BOUND, program
+
+GOOD_TIME = 4
+
+
+
+def run(*command, **options):
+    return subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                          timeout=BOUND, **options)
+
+
+class Pki:
+    """A CA, and certificates of it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        folder.mkdir()
+        self.ca = folder / "ca.pem"
+        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", folder / "ca.key",
+                     "-out", self.ca, "-days", "2", "-subj", "/CN=test CA")
+
+    def openssl(self, *arguments):
+        done = run("openssl", *arguments, cwd=self.folder)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def issue(self, name, days=2):
+        """(certificate, key) of the name; with fewer than 0 days it has expired."""
+        stem = f"{name}{days}"
+        key, request, certificate = (self.folder / f"{stem}.{end}" for end in ("key", "csr", "pem"))
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", request,
+                     "-subj", f"/CN={name}")
+        key.chmod(0o600)
+        extensions = self.folder / "extensions"
+        extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        self.openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self.folder / "ca.key", "-CAcreateserial", "-out",
+                     certificate, "-days", days, "-extfile", extensions)
+        return certificate, key
+
+
+def wrap_with(ca, pair, version=ssl.TLSVersion.TLSv1_3):
+    """Makes a socket one of TLS, with the certificate of `pair`."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = context.maximum_version = version
+    context.load_verify_locations(ca)
+    if pair:
+        context.load_cert_chain(*pair)
+    return lambda sock: context.wrap_socket(sock, server_hostname="127.0.0.1")
+
+
+@pytest.fixture(name="pki")
+def _pki(tmp_path):
+    return Pki(tmp_path / "pki")
+
+
+@pytest.fixture(name="keys")
+def _keys(tmp_path):
+    """Files of keys: of the server, and of each client."""
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    for name in "alice", "bob":
+        assert run(program("urtrs"), "key", "new", name, folder / "server").returncode == 0
+    for line in (folder / "server").read_text().splitlines():
+        mine = folder / line.split(":")[0]
+        mine.write_text(line + "\n")
+        mine.chmod(0o600)
+    return folder
+
+
+@pytest.fixture(name="start")
+def _start(urtrsd):
+    return lambda *arguments, **options: urtrsd("--export=d=mem:16M", "--export=e=mem:16M", "--sess-queue-depth=64", *arguments, **options)
