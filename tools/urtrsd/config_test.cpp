@@ -98,7 +98,17 @@ INSTANTIATE_TEST_SUITE_P(
                "urtrsd.toml:4:1: unknown key \"export.readonly\"; did you mean \"read_only\"?\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\nfile = \"x\"\n",
                "urtrsd.toml:4:1: unknown key \"export.file\"; an export has name, path or mem, read_only, "
-               "delay_ms\n"},
+               "delay_ms, allow_addresses, allow_identities, allow_sessions\n"},
+        Golden{"[[export]]\nname = \"a\"\nmem = 512\nallow_identities = [\"x\"]\n",
+               "urtrsd.toml:4:20: export.allow_identities: expected non-empty string, got an array; a list has "
+               "commas: \"alice,bob\"\n"},
+        Golden{"[[export]]\nname = \"a\"\nmem = 512\nallow_addresses = \"10.0.0.0/33\"\n",
+               "urtrsd.toml:1:1: export: \"10.0.0.0/33\" is no address and no range like 10.0.0.0/8\n"},
+        Golden{"allow_addresses = \"x\"\n[[export]]\nname = \"a\"\nmem = 512\n",
+               "allow_addresses, allow_identities, allow_sessions: \"x\" is no address and no range like "
+               "10.0.0.0/8\n"},
+        Golden{"tls = \"maybe\"\n",
+               "urtrsd.toml:1:7: tls: expected one of off, allow, require, got string \"maybe\"\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\ndelay_ms = 600001\n",
                "urtrsd.toml:4:12: export.delay_ms: expected integer 0..600000, got integer 600001\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\n[[export]]\nname = \"a\"\nmem = 512\n",
