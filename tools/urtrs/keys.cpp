@@ -1,5 +1,6 @@
 #include "tools/urtrs/keys.hpp"
 
+#include <cerrno>
 #include <cstdio>
 
 #include "backends/tls/identity.hpp"
@@ -10,9 +11,7 @@ namespace rtrs::admin {
 namespace {
 
 int refuse(const std::string& why, const Options& options) {
-  const bool as_json = options.format == Format::json;
-  fail(Mistake{why, "", as_json}, as_json);
-  return failed;
+  return fail(rpc::Error{rpc::Code::failed, why, "", EIO}, options.format == Format::json);
 }
 
 int make(const Command& command) {
