@@ -71,7 +71,7 @@ list(APPEND CPACK_DEBIAN_LIBRARIES_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/d
 urtrs_package(devel liburtrs-dev SECTION libdevel
   SUMMARY "RTRS/RNBD in user space - development files"
   DEPENDS "liburtrs0 (= ${debian_version}), libexpected-dev"
-  RECOMMENDS "libfabric-dev, libibverbs-dev, librdmacm-dev, libboost1.81-dev"
+  RECOMMENDS "libfabric-dev, libibverbs-dev, librdmacm-dev, libssl-dev, libboost1.81-dev"
   DESCRIPTION "${about}This package has headers, static libraries, a CMake package and files for
 pkg-config.")
 urtrs_package(tools urtrs-tools SECTION net SHLIBDEPS
