@@ -189,6 +189,7 @@ struct Event {
   bool write_data = false;
   bool send_invalidate = false;
   bool fresh_key = false;
+  bool data_with_answer = false;
   bool parked = false;
   bool fenced = false;
   bool up = false;

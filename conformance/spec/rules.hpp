@@ -144,7 +144,8 @@ namespace rtrs::spec {
   X(response_status, "response-status", "O1", "protocol section 1.3",                                      \
     "a response carries the errno of the upper layer, EIO where it does not fit, never a success instead") \
   X(response_data, "response-data", "O3", "protocol section 5.5",                                          \
-    "data is written for a successful READ that offered a buffer, and for nothing else")                   \
+    "data is written for a successful READ that offered a buffer, and for nothing else; by the response "  \
+    "itself exactly where that was agreed and nothing stands between")                                     \
   X(response_invalidate, "response-invalidate", "O10", "protocol section 11, invariant 12",                \
     "the client's key is invalidated when asked for, and type 2 says so, never otherwise")                 \
   X(response_key, "response-key", "O13", "protocol section 11, invariant 15",                              \
@@ -198,11 +199,13 @@ namespace rtrs::spec {
   X(io_rsp_connection, "io-rsp-connection", "O13", "protocol section 11, invariant 18",                      \
     "a response comes over the connection of its request")                                                   \
   X(io_rsp_form, "io-rsp-form", "O13", "protocol section 11, invariant 15",                                  \
-    "with NEW_RKEY a response is SEND_WITH_IMM of RKEY_RSP, else a WRITE_WITH_IMM of length 0")              \
+    "with NEW_RKEY a response is SEND_WITH_IMM of RKEY_RSP, else a WRITE_WITH_IMM, of length 0 unless data " \
+    "with the answer was agreed")                                                                            \
   X(io_rsp_id, "io-rsp-id", "O13", "protocol sections 1.3 and 2.5",                                          \
     "message id, generation and buf_id of a response are those of its request")                              \
   X(io_rsp_data, "io-rsp-data", "O3", "protocol section 11, invariant 13",                                   \
-    "READ data goes to the offered address, key and length, before its response and only with success")      \
+    "READ data goes to the offered address, key and length, before its response or with it, and only with "  \
+    "success")                                                                                               \
   X(io_rsp_invalidate, "io-rsp-invalidate", "O10", "protocol section 11, invariant 12",                      \
     "type 2 comes after SEND_WITH_INV of the offered key, type 1 without one")                               \
   X(io_rsp_key_left, "io-rsp-key-left", "O10", "protocol section 5.6",                                       \

@@ -218,7 +218,8 @@ void ServerSpec::post_response() {
   context().check(path.state == PathState::connected || path.state == PathState::unknown,
                   Rule::response_connection, "a response over a path that is not connected",
                   "no response: the request's path is gone");
-  const std::uint32_t entries = 1 + (event_.write_data ? 1 : 0) + (event_.send_invalidate ? 1 : 0);
+  const bool data = event_.write_data && !event_.data_with_answer;
+  const std::uint32_t entries = 1 + (data ? 1 : 0) + (event_.send_invalidate ? 1 : 0);
   if (Connection* con = find(event_.key); con != nullptr && con->live(context()))
     con->post(context(), entries, event_.cookie, settings_.send_depth);
 }
@@ -257,6 +258,11 @@ void ServerSpec::check_response(const Chunk& chunk) {
            Rule::response_invalidate,
            "the invalidation of the client's key, or the type that tells of it, is wrong",
            invalidates ? "SEND_WITH_INV and type 2" : "no SEND_WITH_INV and type 1");
+  const bool joined = (path.extensions & kDataWithAnswerExtension) != 0 && data && !invalidates &&
+                      !settings_.always_invalidate;
+  at.check(event_.data_with_answer == joined, Rule::response_data,
+           event_.data_with_answer ? "the answer carries the data" : "the data has a message of its own",
+           joined ? "the data in the answer" : "no data in the answer");
   at.check(event_.fresh_key == settings_.always_invalidate, Rule::response_key,
            event_.fresh_key ? "a fresh key" : "no fresh key",
            settings_.always_invalidate ? "a fresh key" : "no fresh key");

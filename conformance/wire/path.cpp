@@ -30,6 +30,7 @@ wire::ConnReq Path::request(std::uint16_t cid) const {
   request.sess_uuid = identity_.path;
   request.paths_uuid = identity_.session;
   request.first_conn = first_;
+  request.extensions = offered_;
   return request;
 }
 

@@ -106,6 +106,7 @@ class Path {
   wire::ChunkRef& chunk(std::uint16_t index) { return chunks_.at(index); }
   void set_recon_cnt(std::uint16_t count) noexcept { recon_cnt_ = count; }
   void set_first(bool first) noexcept { first_ = first; }
+  void offer(wire::Extensions extensions) noexcept { offered_ = extensions; }
   Endpoint& endpoint() noexcept { return endpoint_; }
   const Deadlines& deadlines() const noexcept { return deadlines_; }
 
@@ -140,6 +141,7 @@ class Path {
   std::uint16_t index_;
   std::uint16_t recon_cnt_ = 1;
   bool first_ = true;
+  wire::Extensions offered_ = wire::Extensions::none;
   std::vector<Con*> cons_;
   wire::ConnRsp limits_;
   Message info_;

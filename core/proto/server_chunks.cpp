@@ -149,8 +149,17 @@ bool ServerSession::invalidates(const ChunkUser& user) const noexcept {
   return config_.send_invalidate && !keys_stay && user.need_invalidate && user.has_descriptor;
 }
 
+// A kernel client never asks for it: one before 6.12 hangs on a READ without SEND_WITH_INV, which has to come
+// between data and answer. A SEND with a fresh key carries no data.
+bool ServerSession::joins_data(const ServerChunk& chunk) const noexcept {
+  const wire::Extensions agreed = state_.paths[local(chunk.user.key)].extensions;
+  return has(agreed, wire::Extensions::data_with_answer) && writes_data(chunk.user, chunk.peer_errno) &&
+         !invalidates(chunk.user) && !config_.always_invalidate;
+}
+
 unsigned ServerSession::answer_entries(const ServerChunk& chunk) const noexcept {
-  return 1U + (writes_data(chunk.user, chunk.peer_errno) ? 1U : 0U) + (invalidates(chunk.user) ? 1U : 0U);
+  const bool data = writes_data(chunk.user, chunk.peer_errno) && !joins_data(chunk);
+  return 1U + (data ? 1U : 0U) + (invalidates(chunk.user) ? 1U : 0U);
 }
 
 void ServerSession::answer(std::uint16_t index, ServerActions& out) noexcept {
@@ -165,6 +174,7 @@ void ServerSession::answer(std::uint16_t index, ServerActions& out) noexcept {
   response.write_data = writes_data(user, chunk.peer_errno);
   response.send_invalidate = invalidates(user);
   response.fresh_key = config_.always_invalidate;
+  response.data_with_answer = joins_data(chunk);
   // The type tells the peer whether an invalidation came before: it counts receives and keys by it.
   response.imm = wire::encode_io_rsp(
       response.send_invalidate ? wire::ImmType::io_rsp_w_inv : wire::ImmType::io_rsp, id, chunk.peer_errno);

@@ -88,6 +88,41 @@ TEST_F(ServerChunksTest, KeysAreLeftOnlyOverPathsThatAgreedOnIt) {
   EXPECT_EQ(wire::imm_type(only<PostResponse>().imm), wire::ImmType::io_rsp);
 }
 
+TEST_F(ServerChunksTest, DataComesWithTheAnswerWhereThatWasAgreed) {
+  config.extensions |= wire::Extensions::keys_stay;
+  remake();
+  extensions |= wire::Extensions::data_with_answer;
+  const Keys keys = bring_up(1);
+  extensions |= wire::Extensions::keys_stay;
+  const Keys leaves = bring_up(2);
+  extensions = wire::Extensions::none;
+  const Keys kernel = bring_up(3);
+  struct Case {
+    ConKey key;
+    bool need_invalidate, data;
+    std::uint16_t peer_errno;
+    bool joined;
+  };
+  const Case cases[] = {
+      {keys.io, false, true, 0, true},    {keys.io, false, true, kEio, false},
+      {keys.io, false, false, 0, false},  {keys.io, true, true, 0, false},  // the invalidation stands between
+      {leaves.io, true, true, 0, true},   {leaves.io, true, true, kEio, false},
+      {kernel.io, false, true, 0, false}, {kernel.io, true, true, 0, false},
+  };
+  for (const Case& one : cases) {
+    RequestArrived in = read(one.key, 2);
+    in.need_invalidate = one.need_invalidate;
+    in.data_len = one.data ? 512 : 0;
+    respond(serve(in), one.peer_errno);
+    const auto response = only<PostResponse>();
+    EXPECT_EQ(response.data_with_answer, one.joined);
+    EXPECT_EQ(response.write_data, one.data && one.peer_errno == 0);
+    if (response.cookie != 0) feed(SendDone{0, one.key, response.cookie});
+  }
+  respond(serve(write(leaves.io, 2)));
+  EXPECT_FALSE(only<PostResponse>().data_with_answer);
+}
+
 TEST_F(ServerChunksTest, L18LargeErrnoNeverLooksLikeSuccess) {
   const Keys keys = bring_up(1);
   for (const std::uint16_t error : std::array<std::uint16_t, 6>{511, 512, 524, 529, 4095, 65535}) {
@@ -230,6 +265,19 @@ TEST_F(FullSendQueueTest, L22ChunkWhoseAnswerWaitsIsStillBusy) {
   fill();
   feed(read(keys.io, config.queue_depth - 1));
   expect_closing(keys.io, Reason::protocol_violation);
+}
+
+TEST_F(FullSendQueueTest, AnAnswerWithItsDataTakesOneEntry) {
+  config.send_invalidate = false;
+  const auto answered = [this] {
+    remake();
+    keys = bring_up(1);
+    return fill().size();
+  };
+  constexpr std::size_t kRoom = 8 - kHeartbeatReserve;
+  EXPECT_EQ(answered(), kRoom / 2);
+  extensions |= wire::Extensions::data_with_answer;
+  EXPECT_EQ(answered(), kRoom);
 }
 
 TEST_F(FullSendQueueTest, L05ErrorAnswersCountLikeOthers) {

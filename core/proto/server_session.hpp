@@ -140,7 +140,8 @@ class ServerSession {
   void gate(std::uint16_t chunk, const ChunkUser&, ServerActions&) noexcept;
   void start(std::uint16_t chunk, const ChunkUser&, bool parked, ServerActions&) noexcept;
   void deliver(std::uint16_t chunk, ServerActions&) noexcept;
-  bool invalidates(const ChunkUser&) const noexcept;  // its answer begins with SEND_WITH_INV
+  bool invalidates(const ChunkUser&) const noexcept;   // its answer begins with SEND_WITH_INV
+  bool joins_data(const ServerChunk&) const noexcept;  // its answer is the write of its data
   unsigned answer_entries(const ServerChunk&) const noexcept;
   void answer(std::uint16_t chunk, ServerActions&) noexcept;
   void wait(std::uint16_t chunk) noexcept;

@@ -258,7 +258,9 @@ void draw_rare_options(ChoiceSource& choice, Scenario& s) {
   if (leaves) s.server.extensions |= wire::Extensions::keys_stay;
   if (!leaves || !agrees) s.client.extensions &= ~wire::Extensions::keys_stay;
   if (leaves && agrees) s.client.extensions |= wire::Extensions::keys_stay;
-  // Nor is this a draw of its own.
+  // Nor are these draws of their own. Each end without data in answers, or with nothing else, in a quarter.
+  if (s.client.seed / 64 % 4 == 1) s.client.extensions ^= wire::Extensions::data_with_answer;
+  if (s.client.seed / 256 % 4 == 1) s.server.extensions ^= wire::Extensions::data_with_answer;
   if (s.client.seed % 16 == 7) s.client.request_timeout = i * (2 + s.client.seed / 16 % 38);
 }
 

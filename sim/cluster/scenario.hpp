@@ -98,6 +98,9 @@ struct Scenario {
   bool fence_off = false;
 
   // Both ends agree that READs with NEED_INVAL complete without an invalidation by the server.
+  bool data_with_answer() const noexcept {
+    return has(client.extensions & server.extensions, wire::Extensions::data_with_answer);
+  }
   bool keys_stay() const noexcept {
     return has(client.extensions & server.extensions, wire::Extensions::keys_stay);
   }

@@ -82,6 +82,8 @@ namespace rtrs::sim {
   X(weak_network, "a network like stream sockets")                                                          \
   X(keys_left, "a server that leaves the offered keys to the client")                                       \
   X(keys_asked_back, "one that must not: its client did not agree")                                         \
+  X(data_joined, "answers of READs that carry their data")                                                  \
+  X(data_apart, "only one end knows answers with data")                                                     \
   X(odd_depth, "a depth that is no power of two")                                                           \
   X(deep, "a depth of 64")                                                                                  \
   X(own_region, "the application registered its memory")                                                    \

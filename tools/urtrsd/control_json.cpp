@@ -21,10 +21,12 @@ std::string pathname(const std::string& peer) {
 
 json extensions_of(wire::Extensions extensions) {
   json names = json::array();
-  constexpr std::pair<wire::Extensions, const char*> kNames[] = {{wire::Extensions::fence, "fence"},
-                                                                 {wire::Extensions::generation, "generation"},
-                                                                 {wire::Extensions::probe, "probe"},
-                                                                 {wire::Extensions::keys_stay, "keys_stay"}};
+  constexpr std::pair<wire::Extensions, const char*> kNames[] = {
+      {wire::Extensions::fence, "fence"},
+      {wire::Extensions::generation, "generation"},
+      {wire::Extensions::probe, "probe"},
+      {wire::Extensions::keys_stay, "keys_stay"},
+      {wire::Extensions::data_with_answer, "data_with_answer"}};
   for (const auto& [one, name] : kNames)
     if (has(extensions, one)) names.push_back(name);
   return names;

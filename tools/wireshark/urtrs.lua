@@ -59,6 +59,7 @@ local f = {
   ext_fence = ProtoField.bool("rtrs.extension.fence", "Extension: fence (urtrs)"),
   ext_generation = ProtoField.bool("rtrs.extension.generation", "Extension: permit generation (urtrs)"),
   ext_keys_stay = ProtoField.bool("rtrs.extension.keys_stay", "Extension: the client invalidates its keys (urtrs)"),
+  ext_data_with_answer = ProtoField.bool("rtrs.extension.data_with_answer", "Extension: the answer of a read carries its data (urtrs)"),
   ext_probe = ProtoField.bool("rtrs.extension.probe", "Extension: heartbeats on every connection (urtrs)"),
   queue_depth = ProtoField.uint16("rtrs.queue_depth", "Queue depth"),
   max_io_size = ProtoField.uint32("rtrs.max_io_size", "Largest IO"),
@@ -421,6 +422,11 @@ local function link(m, request)
   request.response_frame = m.frame
 end
 
+-- The type of the RNBD request that is answered by words and not by user data.
+local function rnbd_answer(request)
+  if request.rnbd and (request.rnbd.type == 0 or request.rnbd.type == 2) then return request.rnbd.type end
+end
+
 local function on_response(c, message, m)
   m.kind = "IO_RSP"
   m.msg_id = m.imm % 2 ^ 19
@@ -434,7 +440,10 @@ local function on_response(c, message, m)
   local request = attempt.requests[m.buf_id]
   if request and request.response_frame then request = nil end
   link(m, request)
-  if #message.data >= 8 and little(message.data, 0, 2) == 4 then
+  if message.first.place.write then
+    if #message.data > 0 then m.with_data = #message.data end
+    if m.with_data and request then m.answers = rnbd_answer(request) end
+  elseif #message.data >= 8 and little(message.data, 0, 2) == 4 then
     m.keyed = true
     m.rkey = little(message.data, 4, 4)
   end
@@ -515,12 +524,12 @@ local function on_message(c, to_server, message, p)
     local request = c.attempt.reads[first.va .. first.key]
     if request and not request.response_frame then
       m.request = request
-      if request.rnbd and (request.rnbd.type == 0 or request.rnbd.type == 2) then m.answers = request.rnbd.type end
+      m.answers = rnbd_answer(request)
     end
   else
     on_send(c, to_server, message, m)
   end
-  if m.kind == "DATA" and not m.answers then m.bytes = nil end
+  if (m.kind == "DATA" or m.with_data) and not m.answers then m.bytes = nil end
   if m.kind == "IO_REQ" and m.shown_from then
     m.bytes = message.data:sub(m.shown_from + 1)
     m.base = m.shown_from
@@ -641,6 +650,7 @@ local function show_con_req(tree, m, b)
   tree:add(f.ext_generation, b(45, 1), bit_set(extensions, 1))
   tree:add(f.ext_keys_stay, b(45, 1), bit_set(extensions, 3))
   tree:add(f.ext_probe, b(45, 1), bit_set(extensions, 2))
+  tree:add(f.ext_data_with_answer, b(45, 1), bit_set(extensions, 4))
   return string.format("cid %d of %d, attempt %d", m.cid, m.cid_num, m.recon)
 end
 
@@ -658,6 +668,7 @@ local function show_con_rsp(tree, m, b)
   flags:add(f.ext_generation, b(16, 4), bit_set(m.flags, 9))
   flags:add(f.ext_keys_stay, b(16, 4), bit_set(m.flags, 11))
   flags:add(f.ext_probe, b(16, 4), bit_set(m.flags, 10))
+  flags:add(f.ext_data_with_answer, b(16, 4), bit_set(m.flags, 12))
   return string.format("depth %d, chunks of %d bytes%s", m.depth, m.max_io + m.max_hdr, bit_set(m.flags, 1) and ", fresh keys" or "")
 end
 
@@ -703,8 +714,10 @@ local function show_io_rsp(tree, m, b)
     tree:add_le(f.buf_id, b(2, 2))
     tree:add_le(f.rkey, b(4, 4))
   end
-  return string.format("chunk %d %s%s", m.buf_id, m.errno == 0 and "ok" or errno_word(m.errno),
-    m.keyed and string.format(", next key 0x%08x", m.rkey) or "")
+  if m.with_data then tree:add(f.data_len, m.with_data):set_generated() end
+  return string.format("chunk %d %s%s%s", m.buf_id, m.errno == 0 and "ok" or errno_word(m.errno),
+    m.keyed and string.format(", next key 0x%08x", m.rkey) or "",
+    m.with_data and string.format(", with %d bytes", m.with_data) or "")
 end
 
 local function show_rnbd(root, m, b)
@@ -761,7 +774,11 @@ local function show_message(root, tree, m, b)
     if m.rnbd and not m.bad then show_rnbd(root, m, b) end
     return text
   end
-  if m.kind == "IO_RSP" then return show_io_rsp(tree, m, b) end
+  if m.kind == "IO_RSP" then
+    local text = show_io_rsp(tree, m, b)
+    if m.answers and b then show_rnbd(root, m, b) end
+    return text
+  end
   if m.kind == "INVAL" then
     tree:add(f.desc_key, m.rkey):set_generated()
     return string.format("key 0x%08x", m.rkey)
