@@ -130,7 +130,8 @@ namespace rtrs::spec {
   X(chunk_exclusive, "chunk-exclusive", "O2", "protocol section 3.3",                                      \
     "a chunk serves one request at a time, over all paths")                                                \
   X(deliver_invalidated, "deliver-invalidated", "O10", "protocol section 11, invariant 17",                \
-    "with always_invalidate a request is handed over only when the key of its chunk is dead")              \
+    "with always_invalidate a request is handed over only when the key of its chunk is dead; but for READs " \
+    "whose answer may carry their data")                                                                   \
   X(deliver_due, "deliver-due", "O9", "protocol section 5.7",                                              \
     "a request that arrived at a free chunk of a connected path is taken in the same step")                \
   X(respond_once, "respond-once", "O1", "protocol section 5.7",                                            \
@@ -149,7 +150,8 @@ namespace rtrs::spec {
   X(response_invalidate, "response-invalidate", "O10", "protocol section 11, invariant 12",                \
     "the client's key is invalidated when asked for, and type 2 says so, never otherwise")                 \
   X(response_key, "response-key", "O13", "protocol section 11, invariant 15",                              \
-    "a response carries a fresh key exactly with always_invalidate")                                       \
+    "a response carries a fresh key exactly with always_invalidate; but for READs whose answer may carry "  \
+    "their data")                                                                                          \
   X(busy_chunk, "busy-chunk", "O15", "protocol section 11, invariant 5",                                   \
     "a second request of an incarnation for its chunk ends the path, one of a third path that of the "     \
     "second")                                                                                              \

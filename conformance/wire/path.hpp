@@ -102,6 +102,10 @@ class Path {
   std::uint32_t chunk_size() const noexcept { return static_cast<std::uint32_t>(limits_.chunk_size()); }
   std::uint16_t depth() const noexcept { return limits_.queue_depth; }
   bool fresh_keys() const noexcept { return (limits_.flags & wire::kConnRspNewRkey) != 0; }
+  // Agreed: the answer of a READ carries its data, and leaves the key of its chunk as it is.
+  bool joins_data() const noexcept {
+    return has(offered_ & wire::granted_extensions(limits_.flags), wire::Extensions::data_with_answer);
+  }
   const Message& info() const noexcept { return info_; }
   wire::ChunkRef& chunk(std::uint16_t index) { return chunks_.at(index); }
   void set_recon_cnt(std::uint16_t count) noexcept { recon_cnt_ = count; }
@@ -113,6 +117,7 @@ class Path {
  private:
   struct Outstanding {
     bool waits = false;
+    bool read = false;
     Endpoint::Landing landing;
     std::uint32_t room = 0;
     std::uint32_t key = 0;  // offered for invalidation

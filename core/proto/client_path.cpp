@@ -95,6 +95,7 @@ void ClientPath::connection_up(const Connected& in, const ClientConfig& config, 
     fence_ = has(agreed, wire::Extensions::fence);
     generations_ = has(agreed, wire::Extensions::generation);
     probe_ = has(agreed, wire::Extensions::probe);
+    joins_data_ = has(agreed, wire::Extensions::data_with_answer);
     unknown_since_ = kNever;
     unknown_again_ = foreign_ = false;
   }

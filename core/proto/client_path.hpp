@@ -52,6 +52,8 @@ class ClientPath {
   bool can_fence() const noexcept { return fence_; }
   bool has_generations() const noexcept { return generations_; }
   bool has_probe() const noexcept { return probe_; }
+  // A READ's answer may be the write of its data, and leaves the key of its chunk as it is.
+  bool joins_data() const noexcept { return joins_data_; }
   // Waits because another path tries to create the session.
   bool held_back() const noexcept { return state_ == PathState::waiting && held_back_; }
   // This attempt asks the server to create the session, and the path never was part of one.
@@ -158,8 +160,8 @@ class ClientPath {
 
   bool operator==(const ClientPath&) const = default;
   RTRS_FIELDS(index_, state_, goal_, reason_, peer_errno_, epoch_, attempts_, deadline_, heartbeat_, latency_,
-              inflight_, fresh_keys_, fence_, generations_, probe_, first_, came_up_, held_back_, foreign_,
-              unknown_since_, unknown_again_, ack_owed_, message_owed_, cons_)
+              inflight_, fresh_keys_, fence_, generations_, probe_, joins_data_, first_, came_up_,
+              held_back_, foreign_, unknown_since_, unknown_again_, ack_owed_, message_owed_, cons_)
 
  private:
   bool outstanding(std::uint16_t con, bool fencing) const noexcept {
@@ -182,6 +184,7 @@ class ClientPath {
   bool fence_ = false;
   bool generations_ = false;
   bool probe_ = false;
+  bool joins_data_ = false;
   bool first_ = false;
   bool came_up_ = false;  // in the session that its last attempts asked for
   bool held_back_ = false;

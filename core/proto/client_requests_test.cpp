@@ -119,6 +119,34 @@ TEST_F(ClientRequestsTest, FreshKeyIsStoredBeforeThePermitIsFree) {
   EXPECT_EQ(only<StoreKey>().rkey, 0x77U);
 }
 
+TEST_F(ClientRequestsTest, TheAnswerOfAReadMayLeaveTheKeyWhereThatWasAgreed) {
+  struct Case {
+    std::uint32_t flags;
+    Direction direction;
+    wire::ImmType type;
+    bool taken;
+  };
+  const std::uint32_t joins = wire::kConnRspNewRkey | wire::kConnRspDataWithAnswer;
+  const Case cases[] = {
+      {joins, Direction::read, wire::ImmType::io_rsp, true},
+      {joins, Direction::read, wire::ImmType::io_rsp_w_inv, false},
+      {joins, Direction::write, wire::ImmType::io_rsp, false},
+      {wire::kConnRspNewRkey, Direction::read, wire::ImmType::io_rsp, false},
+  };
+  for (const Case& one : cases) {
+    session = ClientSession(small_config());
+    flags = one.flags;
+    open(1);
+    const std::uint16_t permit = session.next_permit();
+    feed(Submitted{now, permit, one.direction, false, true, 0, 4096, 32});
+    if (one.type == wire::ImmType::io_rsp_w_inv) feed(KeyInvalidated{now, key(0, 1), permit});
+    feed(ImmReceived{now, key(0, 1), wire::encode_io_rsp(one.type, permit, 0)});
+    EXPECT_TRUE(asked<StoreKey>().empty());
+    EXPECT_EQ(asked<Complete>().size(), one.taken ? 1U : 0U);
+    EXPECT_EQ(session.path(0).reason(), one.taken ? Reason::none : Reason::protocol_violation);
+  }
+}
+
 TEST_F(ClientRequestsTest, KeyForAnotherBufferClosesThePath) {
   flags = wire::kConnRspNewRkey;
   open(1);

@@ -166,7 +166,8 @@ class ClientSession {
   bool send(std::uint16_t id, Nanos now, ClientActions&) noexcept;
   void pump(Nanos now, ClientActions&) noexcept;
   void complete(std::uint16_t id, Errc, std::uint16_t peer_errno, ClientActions&) noexcept;
-  void response(const ConKey&, Nanos now, std::uint32_t imm, ClientActions&) noexcept;
+  // `keyed`: it came with a fresh key of its chunk.
+  void response(const ConKey&, Nanos now, std::uint32_t imm, bool keyed, ClientActions&) noexcept;
   void end_if_drained(ClientActions&) noexcept;
 
   // client_failover.cpp: the fence

@@ -341,6 +341,36 @@ TEST_F(FreshKeyTest, L05EveryAnswerRenewsTheKey) {
   }
 }
 
+TEST_F(FreshKeyTest, TheKeyOfAReadThatIsAnsweredByItsDataStays) {
+  extensions |= wire::Extensions::data_with_answer;
+  const Keys keys = bring_up(1);
+  extensions = wire::Extensions::none;
+  const Keys kernel = bring_up(2);
+  for (const std::uint16_t error : std::array<std::uint16_t, 2>{0, 5}) {
+    RequestArrived in = read(keys.io, 2);
+    in.need_invalidate = false;
+    feed(in);
+    EXPECT_TRUE(none<InvalidateChunk>());
+    respond(only<Deliver>(), error);
+    const auto response = only<PostResponse>();
+    EXPECT_FALSE(response.fresh_key);
+    EXPECT_EQ(response.data_with_answer, error == 0);
+    if (response.cookie != 0) feed(SendDone{0, keys.io, response.cookie});
+  }
+  // A SEND_WITH_INV stands between data and answer, writes change what is stored, and a kernel knows nothing of it.
+  const RequestArrived asks_back = read(keys.io, 2);
+  ASSERT_TRUE(asks_back.need_invalidate);
+  for (const RequestArrived& in : {asks_back, write(keys.io, 2), read(kernel.io, 2)}) {
+    feed(in);
+    EXPECT_EQ(only<InvalidateChunk>().chunk, 2);
+    respond(invalidated(in.key, 2));
+    const auto response = only<PostResponse>();
+    EXPECT_TRUE(response.fresh_key);
+    EXPECT_FALSE(response.data_with_answer);
+    if (response.cookie != 0) feed(SendDone{0, in.key, response.cookie});
+  }
+}
+
 TEST_F(FreshKeyTest, FailedInvalidationStopsTheRequest) {
   const Keys keys = bring_up(1);
   feed(write(keys.io, 2));

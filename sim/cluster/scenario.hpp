@@ -97,10 +97,11 @@ struct Scenario {
   // Judged as strictly as with a fence although there is none: the data must show what the fence is for.
   bool fence_off = false;
 
-  // Both ends agree that READs with NEED_INVAL complete without an invalidation by the server.
+  // Both ends agree that the answer of a READ carries its data.
   bool data_with_answer() const noexcept {
     return has(client.extensions & server.extensions, wire::Extensions::data_with_answer);
   }
+  // Both ends agree that READs with NEED_INVAL complete without an invalidation by the server.
   bool keys_stay() const noexcept {
     return has(client.extensions & server.extensions, wire::Extensions::keys_stay);
   }

@@ -101,9 +101,10 @@ void Synthesis::respond(Link& link, const StoredNote& note) {
   Message response = message_of(note);
   const auto read = attempt.reads.find(chunk);
   if (read != attempt.reads.end()) {
-    const bool told = note.op == WireOp::write_imm && note.length != 0;
+    const bool keyless = note.op == WireOp::write_imm;
+    const bool told = keyless && note.length != 0;
     if (!told && wire::decode_io_rsp(note.imm).error == 0 && read->second.len <= kMaxRead) {
-      const bool joined = attempt.chunks.joins_data() && link.held.empty();
+      const bool joined = keyless && attempt.chunks.joins_data() && link.held.empty();
       Message data;
       data.op = Message::Op::write;
       Message& carrier = joined ? response : data;

@@ -68,7 +68,7 @@ def io_messages(trace, by_client):
             requests += kind == 0
         else:
             answers += 1
-            with_data += fields["length"] != 0
+            with_data += fields["op"] == "write_imm" and fields["length"] != 0
     return requests, answers, with_data
 
 
