@@ -36,6 +36,12 @@ class Client:
                 answer = json.loads(lines.readline())
         return answer.get("result", answer.get("error"))
 
+    def answers(self):
+        try:
+            return self.states() is not None
+        except ConnectionRefusedError:
+            return False
+
     def session(self):
         return self.ask("client.show")["sessions"][0]
 
@@ -62,6 +68,8 @@ def _client(server, tmp_path, ends):
     def ended_well():
         assert client.end() == 0, client.text()
     ends.callback(ended_well)
+    # The socket is there a moment before somebody listens.
+    until("it answers", client.answers)
     until("the path is up", lambda: client.states() == ["connected"])
     return client
 

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -27,6 +29,16 @@ bool listens(const std::string& path) {
                     (errno == ECONNREFUSED || errno == ENOENT);
   ::close(fd);
   return !dead;
+}
+
+// PROGRAM-PID.sock of a process that is there. One that is starting has its socket and does not listen yet.
+bool lives(std::string_view program, const std::string& path) {
+  const std::string name = std::filesystem::path(path).stem();
+  pid_t pid = 0;
+  const char* const end = name.data() + name.size();
+  const char* const number = name.data() + std::min(program.size() + 1, name.size());
+  const auto read = std::from_chars(number, end, pid);
+  return read.ec == std::errc() && read.ptr == end && pid > 0 && (::kill(pid, 0) == 0 || errno != ESRCH);
 }
 
 constexpr const char* kOfTheSystem = "/run/urtrs";
@@ -77,7 +89,7 @@ tl::expected<std::string, std::string> make_socket_path(std::string_view program
     return tl::unexpected(
         fmt::format("\"{}\" is no folder of this user, so no control socket is made there", folder));
   for (const std::string& socket : sockets_of(program, folder))
-    if (!listens(socket)) ::unlink(socket.c_str());
+    if (!lives(program, socket) && !listens(socket)) ::unlink(socket.c_str());
   return fmt::format("{}/{}-{}.sock", folder, program, ::getpid());
 }
 
