@@ -160,8 +160,8 @@ class ClientPath {
 
   bool operator==(const ClientPath&) const = default;
   RTRS_FIELDS(index_, state_, goal_, reason_, peer_errno_, epoch_, attempts_, deadline_, heartbeat_, latency_,
-              inflight_, fresh_keys_, fence_, generations_, probe_, joins_data_, first_, came_up_,
-              held_back_, foreign_, unknown_since_, unknown_again_, ack_owed_, message_owed_, cons_)
+              inflight_, fresh_keys_, fence_, generations_, probe_, joins_data_, first_, came_up_, held_back_,
+              foreign_, unknown_since_, unknown_again_, ack_owed_, message_owed_, cons_)
 
  private:
   bool outstanding(std::uint16_t con, bool fencing) const noexcept {

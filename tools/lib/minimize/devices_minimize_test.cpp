@@ -17,8 +17,8 @@ namespace {
 
 class DevicesMinimizeTest : public ::testing::Test {
  protected:
-  // Of the first seed whose client or server (`side`) has devices with a run long enough to be thinned out.
-  // `wanted`: of the devices.
+  // Of the first seed whose client or server (`side`) has devices with a run long enough to be thinned out,
+  // and IO that ends well. `wanted`: of the devices.
   template <class Devices>
   MachineTrace recorded(const std::string& side, bool (*wanted)(const Devices&) = nullptr) {
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
@@ -29,10 +29,23 @@ class DevicesMinimizeTest : public ::testing::Test {
       file = options.trace + side;
       for (const MachineTrace& machine : load(file).machines)
         if (const auto* one = std::get_if<Devices>(&machine.machine))
-          if (machine.size() >= 40 && (wanted == nullptr || wanted(*one))) return machine;
+          if (machine.size() >= 40 && ended_well(*one) >= 10 && (wanted == nullptr || wanted(*one)))
+            return machine;
     }
     ADD_FAILURE() << "no seed has such devices";
     return {};
+  }
+  static std::ptrdiff_t ended_well(const ClientDevicesInputs& devices) {
+    return std::count_if(devices.actions.begin(), devices.actions.end(), [](const auto& action) {
+      const auto* judged = event_if<trace::IoJudged>(action);
+      return judged != nullptr && judged->disposition == rnbd::Disposition::ok;
+    });
+  }
+  static std::ptrdiff_t ended_well(const ServerDevicesInputs& devices) {
+    return std::count_if(devices.inputs.begin(), devices.inputs.end(), [](const auto& input) {
+      const auto* done = event_if<trace::StorageDone>(input);
+      return done != nullptr && done->error == 0;
+    });
   }
   // Leaves inputs out in many ways: what is left has to be a run of this core.
   void thin_out(const MachineTrace& machine) {

@@ -101,8 +101,8 @@ class DeviceStoryTest : public ::testing::Test {
     std::erase_if(changes, [device](const std::string& change) { return change.front() != device; });
     return changes;
   }
-  // The most faithful world: the changes of each of its devices begin with those of the trace, and all IO ends so;
-  // some of it as `shown`.
+  // The most faithful world: the changes of each of its devices begin with those of the trace, and all IO
+  // ends so; some of it as `shown`.
   void ends_alike(const std::string& steps, const std::string& shown) {
     const std::vector<Guess> guesses = told_by(steps);
     ASSERT_FALSE(guesses.empty());
