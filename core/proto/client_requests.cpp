@@ -180,7 +180,7 @@ void ClientSession::on(const ImmReceived& in, ClientActions& out) noexcept {
   switch (wire::imm_type(in.imm)) {
     case wire::ImmType::io_rsp:
     case wire::ImmType::io_rsp_w_inv:
-      if (path->fresh_keys() && !path->joins_data()) {
+      if (path->fresh_keys() && !path->reads_may_leave_keys()) {
         violation(in.key.path, in.now, out);  // the response of this mode carries a key
       } else {
         response(in.key, in.now, in.imm, false, out);
