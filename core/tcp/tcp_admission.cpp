@@ -122,8 +122,9 @@ void Admission::add(Socket socket, Transport::Client&& client) {
   if (!poller_.watch(*one, kReadable)) return;
   poller_.wake_at(one->deadline);
   ++of_host_[host];
-  const HalfOpen* const at = one.get();
-  half_open_.emplace(at, std::move(one));
+  one->number = ++next_number_;
+  const std::uint64_t number = one->number;
+  half_open_.emplace(number, std::move(one));
 }
 
 std::uint32_t Admission::read(HalfOpen& one) {
@@ -154,7 +155,7 @@ std::uint32_t Admission::read(HalfOpen& one) {
 }
 
 void Admission::close(HalfOpen& one) {
-  const auto found = half_open_.find(&one);
+  const auto found = half_open_.find(one.number);
   if (found == half_open_.end()) return;
   if (--of_host_[one.host] == 0) of_host_.erase(one.host);
   if (one.request != 0) requests_.erase(one.request);
@@ -177,7 +178,7 @@ void Admission::close_one_of_the_crowd() {
   ++closed_;
   ++stats_.closed_handshakes;
   last_closed_ = worst->client;
-  close(*half_open_.find(worst)->second);
+  close(*half_open_.find(worst->number)->second);
   tell(poller_.now());
 }
 
@@ -189,7 +190,7 @@ const HalfOpen* Admission::find(std::uint32_t request) const noexcept {
 std::unique_ptr<HalfOpen> Admission::take(std::uint32_t request) noexcept {
   const auto found = requests_.find(request);
   if (found == requests_.end()) return nullptr;
-  auto node = half_open_.extract(found->second);
+  auto node = half_open_.extract(found->second->number);
   requests_.erase(found);
   std::unique_ptr<HalfOpen> one = std::move(node.mapped());
   if (--of_host_[one->host] == 0) of_host_.erase(one->host);

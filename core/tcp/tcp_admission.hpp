@@ -26,6 +26,7 @@ struct HalfOpen final : Watched {
   std::uint32_t address_pair = 0;
   std::uint32_t host = 0;     // digest of its address
   std::uint32_t request = 0;  // 0: not whole yet
+  std::uint64_t number = 0;   // in the order of coming
   Nanos deadline = kNever;
   iwarp::GreetingReader reader{iwarp::GreetingKind::request};
 };
@@ -46,6 +47,8 @@ class Admission {
 
   Errc listen(const PathAddress&);
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+  [[nodiscard]] std::size_t half_open() const noexcept { return half_open_.size(); }
+  [[nodiscard]] std::size_t last_words() const noexcept { return last_words_.size(); }
 
   // --- what was named ---
   void accept_clients(Listener&);
@@ -83,10 +86,12 @@ class Admission {
   std::vector<std::unique_ptr<Listener>> listeners_;
   Nanos paused_until_ = kNever;
 
-  std::unordered_map<const HalfOpen*, std::unique_ptr<HalfOpen>> half_open_;
+  // By number, so that the order in which they are gone through does not depend on where they are.
+  std::unordered_map<std::uint64_t, std::unique_ptr<HalfOpen>> half_open_;
   std::unordered_map<std::uint32_t, HalfOpen*> requests_;
   std::unordered_map<std::uint32_t, unsigned> of_host_;
   std::deque<std::unique_ptr<LastWord>> last_words_;
+  std::uint64_t next_number_ = 0;
   std::uint32_t next_request_ = 0;
 
   // Not told yet.

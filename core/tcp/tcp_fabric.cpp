@@ -11,7 +11,9 @@ constexpr std::size_t kInboxBytes = std::size_t{160} << 10;
 constexpr std::size_t kListEvents = 64;
 constexpr Nanos kWarnEvery = seconds(1);
 
-Capabilities what_it_can() {
+}  // namespace
+
+Capabilities tcp_capabilities() noexcept {
   Capabilities can;
   can.name = "tcp";
   can.max_send_depth = 1U << 16U;
@@ -26,13 +28,11 @@ Capabilities what_it_can() {
   return can;
 }
 
-}  // namespace
-
 FabricImpl::FabricImpl(TcpOptions options, const KeySequence::Secret& secret,
                        std::unique_ptr<Transport> transport)
     : transport_(std::move(transport)),
       options_(std::move(options)),
-      capabilities_(what_it_can()),
+      capabilities_(tcp_capabilities()),
       poller_(*transport_),
       memory_(*transport_, secret, regions_, [this](std::uint32_t key) { key_died(key); }),
       inbox_(kInboxBytes),
@@ -64,6 +64,11 @@ Connection* FabricImpl::find(ConKey key) const noexcept {
   if (found == connections_.end()) return nullptr;
   last_found_ = found->second.get();
   return last_found_;
+}
+
+SocketId FabricImpl::socket_of(ConKey key) const noexcept {
+  const Connection* const one = find(key);
+  return one == nullptr ? kNoSocket : one->socket.get();
 }
 
 void FabricImpl::report(const FabricEvent& event, std::string bytes) {

@@ -24,8 +24,18 @@ struct ConKeyHash {
   }
 };
 
+// What the TCP fabric can do, whatever its transport.
+Capabilities tcp_capabilities() noexcept;
+
 class FabricImpl final : public TcpFabric {
  public:
+  // What is held at the moment.
+  struct Books {
+    std::size_t accepted = 0;  // connections, and the memory that they are counted with
+    std::uint64_t memory = 0;
+    std::size_t half_open = 0;
+    std::size_t last_words = 0;
+  };
   // `secret`: random. Afterwards the fabric owns the transport.
   FabricImpl(TcpOptions, const KeySequence::Secret& secret, std::unique_ptr<Transport>);
   ~FabricImpl() override;
@@ -33,6 +43,11 @@ class FabricImpl final : public TcpFabric {
   FabricImpl& operator=(const FabricImpl&) = delete;
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   TcpStats stats() const noexcept override { return stats_; }
+  Books books() const noexcept {
+    return {accepted_, memory_used_, admission_.half_open(), admission_.last_words()};
+  }
+  // kNoSocket: the connection has none.
+  SocketId socket_of(ConKey) const noexcept;
   std::uint16_t listening_port() const noexcept override { return admission_.port(); }
 
   Result<Region> allocate(std::size_t bytes) override { return memory_.allocate(bytes); }

@@ -134,6 +134,7 @@ bool play_block_devices(Shared& shared, Worker& worker, LiveJudge& specification
   sim::WorldOptions world;
   world.seed = worker.current;
   world.scenario = &scenario;
+  world.over_tcp = options.over_tcp;
   worker.at_blocks = true;
   const bool good = play(shared, worker, specification, world, options);
   if (good) worker.at_blocks = false;
@@ -149,6 +150,7 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
     sim::WorldOptions world;
     world.seed = seed;
     world.filter = options.filter;
+    world.over_tcp = options.over_tcp;
     if (!play(shared, worker, specification, world, options)) return;
     if (options.block_devices && !play_block_devices(shared, worker, specification, options)) return;
   }

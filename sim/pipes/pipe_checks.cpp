@@ -1,0 +1,134 @@
+// What a poll of the fabric may and may not have done.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "sim/pipes/pipe_fabric.hpp"
+
+namespace rtrs::sim {
+namespace {
+
+// What a deadline may be late: the engine takes those together that lie close.
+constexpr Nanos kSlack = milliseconds(50);
+
+std::uint64_t digest_of(std::span<const std::byte> bytes) noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const std::byte one : bytes) hash = (hash ^ static_cast<std::uint64_t>(one)) * 0x100000001b3ULL;
+  return hash;
+}
+
+bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) noexcept {
+  return a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
+}
+
+}  // namespace
+
+// Under another key.
+bool PipeFabric::is_open(const Dead& dead) const noexcept {
+  return std::any_of(keys_.begin(), keys_.end(), [&dead](const auto& one) {
+    return one.second.rkey != 0 && overlap(one.second.bytes, dead.bytes);
+  });
+}
+
+void PipeFabric::before_poll() {
+  for (Dead& one : dead_) one.digest = digest_of(one.bytes);
+}
+
+// The process itself does not run during a poll.
+void PipeFabric::check_dead_keys() {
+  for (const Dead& one : dead_) {
+    if (digest_of(one.bytes) != one.digest && !is_open(one))
+      network_.laws_.violated(14, network_.now(), "octets land under a key that is dead");
+  }
+}
+
+void PipeFabric::check_arrival(const FabricEvent& event, std::vector<PipeLaws::Posted>& written) {
+  const ConKey* const key = event::key_of(event);
+  if (key == nullptr) return;
+  const QpId id = network_.find_qp(node_, *key);
+  if (std::holds_alternative<event::ConnectionClosed>(event)) {
+    network_.nodes_[node_].by_key.erase(PipeNetwork::packed(*key));
+    return;
+  }
+  if (const auto* ended = std::get_if<event::KeyInvalidated>(&event)) {
+    const auto found = std::find_if(keys_.begin(), keys_.end(),
+                                    [&](const auto& one) { return one.second.rkey == ended->rkey; });
+    // The octets of writes before it may have come in this poll.
+    if (found != keys_.end()) found->second.rkey = 0;
+  }
+  if (id == kNone || network_.ends_[id].peer == kNone) return;
+  const QpId peer = network_.ends_[id].peer;
+  // A sender that is gone does not keep its memory as it was.
+  std::vector<PipeLaws::Posted> now_written;
+  network_.laws_.arrived(id, peer, event, network_.now(), now_written);
+  if (network_.laws_.is_over(peer)) return;
+  std::move(now_written.begin(), now_written.end(), std::back_inserter(written));
+}
+
+void PipeFabric::check_writes(const std::vector<PipeLaws::Posted>& written) {
+  for (std::size_t at = 0; at < written.size(); ++at) {
+    const PipeLaws::Posted& one = written[at];
+    const auto key =
+        std::find_if(keys_.begin(), keys_.end(), [&](const auto& it) { return it.second.rkey == one.rkey; });
+    if (one.bytes.empty() || key == keys_.end()) continue;
+    const std::span<const std::byte> memory = key->second.bytes;
+    if (one.address > memory.size() || one.bytes.size() > memory.size() - one.address) {
+      network_.laws_.violated(14, network_.now(), "a write outside of what its key opens is reported");
+      continue;
+    }
+    const auto place = memory.subspan(static_cast<std::size_t>(one.address), one.bytes.size());
+    if (std::equal(place.begin(), place.end(), one.bytes.begin())) continue;
+    // A later one may have come to the same place.
+    const bool again = std::any_of(written.begin() + static_cast<std::ptrdiff_t>(at) + 1, written.end(),
+                                   [&](const PipeLaws::Posted& other) { return other.rkey == one.rkey; });
+    if (!again && !network_.laws_.writes_to(one.rkey))
+      network_.laws_.violated(5, network_.now(), "an arrival is reported before what was written with it");
+  }
+}
+
+void PipeFabric::check_books() {
+  const tcp::FabricImpl::Books books = engine.books();
+  const auto fail = [&](const char* text) { network_.laws_.violated(20, network_.now(), text); };
+  if (books.accepted != accepted_) fail("more connections are counted than there are");
+  if (accepted_ == 0 && books.memory != 0) fail("memory is counted for connections that are over");
+  const auto held = std::count_if(network_.ends_.begin(), network_.ends_.end(), [this](const auto& end) {
+    return end.node == node_ && end.accepted && !end.keyed && !end.closed;
+  });
+  if (static_cast<std::size_t>(held) > books.half_open + books.last_words)
+    fail("a socket is open that nothing is waited for on");
+}
+
+void PipeFabric::check_waits() {
+  const Nanos now = network_.now();
+  // It was not polled meanwhile.
+  if (last_poll_ + kSlack < now) return;
+  const auto late = [&](Nanos since, unsigned limit_ms) {
+    return since != kNever && now - since > milliseconds(limit_ms) + kSlack;
+  };
+  const unsigned strange = network_.tcp_.handshake_timeout_ms + network_.tcp_.drain_timeout_ms;
+  for (const PipeNetwork::End& end : network_.ends_) {
+    if (end.node != node_ || end.closed) continue;
+    if (end.accepted && !end.keyed && late(end.since, strange))
+      network_.laws_.violated(19, now, "a client that does not complete its request is kept");
+    if (end.keyed && late(end.full_since, network_.tcp_.undelivered_timeout_ms))
+      network_.laws_.violated(19, now, "a connection is kept whose socket takes nothing");
+  }
+}
+
+void PipeFabric::check_faults() {
+  const tcp::TcpStats stats = engine.stats();
+  const std::uint64_t faults = std::accumulate(stats.faults.begin(), stats.faults.end(), std::uint64_t{0});
+  if (faults == std::exchange(faults_, faults)) return;
+  for (const iwarp::Fault fault :
+       {iwarp::Fault::unknown_key, iwarp::Fault::foreign_key, iwarp::Fault::bad_invalidation})
+    network_.stats_.refused += stats.faults[static_cast<std::size_t>(fault)];
+  if (network_.stats_.corrupted != 0) return;
+  for (std::size_t fault = 0; fault < stats.faults.size(); ++fault) {
+    if (stats.faults[fault] == 0) continue;
+    network_.laws_.violated(
+        21, network_.now(),
+        std::string("an honest peer is accused: ") + to_string(static_cast<iwarp::Fault>(fault)));
+  }
+}
+
+}  // namespace rtrs::sim
