@@ -249,7 +249,7 @@ void Connection::expect_greeting(Nanos by) noexcept {
 }
 
 Nanos Connection::next_deadline() const noexcept {
-  return std::min({greeting_by_, output_by_, receive_by_});
+  return std::min({greeting_by_, output_by_, receive_by_, rest_by_});
 }
 
 bool Connection::overdue(Nanos now) {
@@ -264,6 +264,10 @@ bool Connection::overdue(Nanos now) {
   }
   if (greeting_by_ <= now) {
     end(Reason::handshake_timeout, "no first message came in time");
+    return true;
+  }
+  if (is_cut_off(now)) {
+    end(Reason::transport_error, "the peer stopped in the middle of a message");
     return true;
   }
   if (receive_by_ > now) return false;

@@ -145,6 +145,9 @@ class Connection final : public Watched, private iwarp::Memory {
   std::size_t translate(std::span<const iwarp::Event>, std::span<FabricEvent> out) noexcept;
   void keep_rest() noexcept;
   void note_stall() noexcept;
+  void expect_rest() noexcept;
+  // A message stopped in its middle.
+  bool is_cut_off(Nanos now) noexcept;
 
   Surroundings around_;
   ConKey key_;
@@ -170,6 +173,7 @@ class Connection final : public Watched, private iwarp::Memory {
   std::unique_ptr<std::byte[]> staging_;
   iwarp::Stream stream_;
   Receives receives_;
+  std::uint64_t received_ = 0;         // octets
   std::vector<std::byte> left_store_;  // received and not taken by the stream
   iwarp::Bytes left_{};
   bool more_ = false;
@@ -180,6 +184,9 @@ class Connection final : public Watched, private iwarp::Memory {
   Nanos greeting_by_ = kNever;
   Nanos output_by_ = kNever;
   Nanos receive_by_ = kNever;
+  // Something more of the message that is not whole comes by then.
+  Nanos rest_by_ = kNever;
+  std::uint64_t rest_mark_ = 0;  // received_ at that time
 
   Reason end_reason_ = Reason::none;
   std::string end_text_;

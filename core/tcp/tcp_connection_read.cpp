@@ -59,6 +59,7 @@ bool Connection::receive(Read& result, iwarp::Events& list) noexcept {
     return false;
   }
   result.received = true;
+  received_ += size;
   const std::size_t placed = std::min(size, straight.size());
   short_ = size < straight.size() + behind;
   if (placed != 0) stream_.placed(placed, *this, list);
@@ -112,6 +113,23 @@ void Connection::note_stall() noexcept {
   update_interest();
 }
 
+// Once in the time that it may take: a message in the middle at each look is no sign by itself.
+void Connection::expect_rest() noexcept {
+  if (rest_by_ != kNever || around_.options.undelivered_timeout_ms == 0) return;
+  rest_mark_ = received_;
+  rest_by_ = around_.poller.now() + milliseconds(around_.options.undelivered_timeout_ms);
+  around_.poller.wake_at(rest_by_);
+}
+
+bool Connection::is_cut_off(Nanos now) noexcept {
+  if (rest_by_ > now) return false;
+  rest_by_ = kNever;
+  if (!mid_message()) return false;
+  if (received_ == rest_mark_ && !stalled()) return true;
+  expect_rest();
+  return false;
+}
+
 Connection::Read Connection::read(std::span<FabricEvent> out) noexcept {
   Read result;
   const bool was_stalled = stream_.stalled();
@@ -149,6 +167,7 @@ Connection::Read Connection::read(std::span<FabricEvent> out) noexcept {
   keep_rest();
   more_ = more_ || again_ || (!left_.empty() && !stream_.stalled());
   if (was_stalled || stream_.stalled()) note_stall();
+  if (mid_message()) expect_rest();
   if (end_reason_ == Reason::no_resources) result.ended = true;
   result.more = more_;
   return result;

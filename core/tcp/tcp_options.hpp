@@ -29,7 +29,8 @@ struct TcpOptions {
   // not counted: how many and how large is the caller's to choose.
   std::uint64_t max_memory = std::uint64_t{1} << 30;
   // A connection breaks when its peer acknowledges nothing, or takes nothing of what waits for it, for this
-  // time; 0: after what the kernel takes, many minutes.
+  // time, or when nothing more of a message comes for up to twice this time; 0: after what the kernel takes,
+  // many minutes.
   unsigned undelivered_timeout_ms = 30'000;
   // A message that finds no posted receive holds up its connection for this time at most.
   unsigned receive_timeout_ms = 30'000;

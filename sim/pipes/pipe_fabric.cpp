@@ -102,7 +102,7 @@ void PipeFabric::key_died(RemoteKeyId id) {
   const auto found = keys_.find(id);
   if (found == keys_.end() || std::exchange(found->second.rkey, 0) == 0) return;
   if (dead_.size() == kWatchedKeys) dead_.erase(dead_.begin());
-  dead_.push_back({found->second.region, found->second.bytes, 0});
+  dead_.push_back({found->second.region, found->second.bytes});
 }
 
 void PipeFabric::release_key(RemoteKeyId id) {
@@ -206,17 +206,17 @@ std::size_t PipeFabric::post(std::span<const WorkRequest> work) noexcept {
 
 std::size_t PipeFabric::poll(Nanos now, std::span<FabricEvent> out) noexcept {
   if (!live()) return 0;
+  const bool idle = network_.sleeps(node_);
   asleep_ = false;
-  before_poll();
+  if (!idle) before_poll();
   const std::size_t count = engine.poll(now, out.first(std::min(out.size(), batch_)));
   std::vector<PipeLaws::Posted> written;
   for (const FabricEvent& event : out.first(count)) check_arrival(event, written);
   check_writes(written);
-  check_dead_keys();
+  if (!idle) check_dead_keys();
   check_books();
   check_waits();
   check_faults();
-  last_poll_ = network_.now();
   return count;
 }
 

@@ -65,6 +65,7 @@ class PipeFabric final : private PipeEngine, public ForwardingFabric {
     RegionId region = kNoRegion;
     std::span<std::byte> bytes;
     std::uint64_t digest = 0;
+    bool watched = false;  // in this poll: no other key opens it
   };
 
   bool live() const noexcept;
@@ -85,7 +86,6 @@ class PipeFabric final : private PipeEngine, public ForwardingFabric {
   ChoiceSource& choice_;
   std::size_t batch_;
   bool asleep_ = false;
-  Nanos last_poll_ = 0;
   std::map<RemoteKeyId, Key> keys_;
   std::vector<Dead> dead_;
   std::size_t accepted_ = 0;

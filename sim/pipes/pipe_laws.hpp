@@ -8,6 +8,7 @@
 //   A17 nothing arrives that was not posted
 //   A19 a wait for a peer has a bound: a client that says nothing, a socket that takes nothing
 //   A20 what is held for connections ends with them
+//   A22 nobody sleeps over what he has to send or to report
 //   A21 an honest peer is never accused, unless octets were changed on the way
 #pragma once
 #include <cstddef>
@@ -43,6 +44,7 @@ class PipeLaws {
   // Something that was posted and did not arrive writes under this key.
   bool writes_to(std::uint32_t rkey) const noexcept;
   bool is_over(QpId from) const noexcept { return from >= ends_.size() || ends_[from].over; }
+  std::uint64_t receives(QpId at) const noexcept { return at < ends_.size() ? ends_[at].receives : 0; }
   void receives_posted(QpId at, unsigned count) { of(at).receives += count; }
 
   bool withholds(QpId) const noexcept;

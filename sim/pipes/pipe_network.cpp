@@ -11,6 +11,8 @@
 namespace rtrs::sim {
 namespace {
 
+constexpr Nanos kMilli = milliseconds(1);
+
 // A min-heap by time, then by order of scheduling.
 struct Later {
   template <class E>
@@ -78,6 +80,7 @@ bool PipeNetwork::step(ChoiceSource& choice) {
 }
 
 void PipeNetwork::run_until(Nanos time, ChoiceSource& choice) {
+  if (time > now_ + kMilli) check_sleepers();
   while (!heap_.empty() && heap_.front().time <= time) step(choice);
   now_ = std::max(now_, time);
 }
@@ -86,15 +89,37 @@ void PipeNetwork::happened(unsigned what, std::uint64_t a, std::uint64_t b, std:
   hash_ = mixed(mixed(mixed(hash_, now_), a << 8 | what), b << 32 ^ c);
 }
 
-bool PipeNetwork::has_events(NodeId id) const noexcept {
-  const Node& node = nodes_[id];
-  return node.up && node.fabric != nullptr && (!node.fabric->sleeps() || is_readable(node));
+// A process that has done its work sends what it posted before it sleeps.
+Nanos PipeNetwork::next_time() const noexcept {
+  for (const Node& node : nodes_) {
+    if (node.up && node.fabric != nullptr) node.fabric->sleeps();
+  }
+  return heap_.empty() ? kNever : heap_.front().time;
 }
 
-bool PipeNetwork::holds_message(NodeId node, std::size_t path) const noexcept {
-  return std::any_of(ends_.begin(), ends_.end(), [&](const End& end) {
-    return end.node == node && end.keyed && !end.closed && end.key.path == path && !end.in.empty();
-  });
+bool PipeNetwork::has_events(NodeId id) const noexcept {
+  const Node& node = nodes_[id];
+  return node.up && node.fabric != nullptr && !sleeps(id);
+}
+
+// Nothing happens for a while: what was posted is on its way or waits for the peer, and what has come is
+// reported, as far as there are receives.
+void PipeNetwork::check_sleepers() {
+  for (QpId id = 0; id < ends_.size(); ++id) {
+    const End& end = ends_[id];
+    if (laws_.under_way(id) == 0 || end.closed || end.state != End::State::open || end.corrupted) continue;
+    const End& peer = ends_[end.peer];
+    const bool both = peer.keyed && !peer.closed && peer.state == End::State::open;
+    const bool waits = !end.out.empty() || end.unacknowledged != 0 || end.full_since != kNever ||
+                       !peer.in.empty() || laws_.receives(end.peer) == 0;
+    if (both && !waits && sleeps(end.node) && sleeps(peer.node))
+      laws_.violated(22, now_, "processes sleep, and what was posted is in no socket");
+  }
+}
+
+bool PipeNetwork::sleeps(NodeId id) const noexcept {
+  const Node& node = nodes_[id];
+  return node.up && node.fabric != nullptr && node.fabric->sleeps() && !is_readable(node);
 }
 
 LinkId PipeNetwork::link(NodeId client, std::uint32_t client_port, NodeId server, std::uint32_t server_port) {
@@ -298,14 +323,14 @@ void PipeNetwork::crash(NodeId id, bool orderly, ChoiceSource& choice) {
   node.silent = !orderly;
   for (QpId one = 0; one < ends_.size(); ++one) {
     End& end = ends_[one];
-    if (end.node != id || end.state == End::State::dead) continue;
-    end.watched = nullptr;
+    if (end.node != id) continue;
     if (orderly) {
       close_end(one, choice);
     } else {
       fail(one, ECONNABORTED);
-      end.closed = true;
     }
+    end.watched = nullptr;
+    end.closed = true;
   }
   node.listeners.clear();
   node.watched.clear();

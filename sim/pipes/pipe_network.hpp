@@ -39,13 +39,13 @@ class PipeNetwork final : public Net {
   using Net::open;
   std::unique_ptr<Fabric> open(NodeId, ChoiceSource&, std::size_t batch) override;
   Nanos now() const noexcept override { return now_; }
-  Nanos next_time() const noexcept override { return heap_.empty() ? kNever : heap_.front().time; }
+  Nanos next_time() const noexcept override;
   bool step(ChoiceSource&);
   void run_until(Nanos time, ChoiceSource&) override;
   bool has_events(NodeId) const noexcept override;
-  // What a socket holds is not known to be events.
+  // Whether what a socket holds is whole is not known; see law A22.
   std::size_t event_count(NodeId) const noexcept override { return 0; }
-  bool holds_message(NodeId, std::size_t path) const noexcept override;
+  bool holds_message(NodeId, std::size_t) const noexcept override { return false; }
 
   Rates& rates() noexcept override { return rates_; }
   const NetworkConfig& config() const noexcept override { return config_; }
@@ -123,6 +123,7 @@ class PipeNetwork final : public Net {
     Nanos since = 0;  // accepted
     Nanos stuck_since = kNever;
     Nanos budget = 0;
+    unsigned late_polls = 0;    // of its process, since a deadline of it was over
     Nanos full_since = kNever;  // the process wants to send, and nothing of it was taken
     tcp::Watched* watched = nullptr;
     std::uint32_t interest = 0;
@@ -168,6 +169,8 @@ class PipeNetwork final : public Net {
   }
   void link_changed(LinkId, ChoiceSource&);
   bool falls_short(NodeId, ChoiceSource&);
+  void check_sleepers();
+  bool sleeps(NodeId) const noexcept;
   std::size_t takes(NodeId, std::size_t offered, ChoiceSource&);
   void bind(NodeId, QpId, ConKey);
 

@@ -35,8 +35,8 @@ bool keep(IsolatedRunner& runner, sim::WorldOptions world, const ShrinkCommand& 
           const std::optional<sim::Scenario>& scenario) {
   const std::string out =
       given.out.empty() ? "urtrs-sim-" + std::to_string(world.seed) + ".choices" : given.out;
-  if (const int error = write_choice_log(
-          out, {world.seed, run.last.signature, run.last.seen, run.shrunk.choice_log, scenario, world.over_tcp})) {
+  if (const int error = write_choice_log(out, {world.seed, run.last.signature, run.last.seen,
+                                               run.shrunk.choice_log, scenario, world.over_tcp})) {
     std::fprintf(stderr, "urtrs-sim: cannot write %s: %s\n", out.c_str(), std::strerror(error));
     return false;
   }

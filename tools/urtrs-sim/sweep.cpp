@@ -297,7 +297,8 @@ class Sweep {
     const pid_t pid = fork();
     if (pid == 0) {
       std::setvbuf(stdout, nullptr, _IOLBF, 0);
-      const int code = run_and_report({seed, scenario, {}, trace, false, false, options_.filter});
+      const int code =
+          run_and_report({seed, scenario, {}, trace, false, false, options_.filter, options_.over_tcp});
       std::fflush(stdout);
       _exit(code);
     }
@@ -315,7 +316,8 @@ class Sweep {
     const std::string which =
         (scenario.empty() ? "" : "--scenario " + scenario + " ") + "--seed " + std::to_string(seed);
     std::printf("  reproduce: urtrs-sim run %s%s\n", which.c_str(), options_.filter_text.c_str());
-    if (options_.filter == nullptr) std::printf("  make small: urtrs-sim shrink %s\n", which.c_str());
+    if (options_.filter == nullptr)
+      std::printf("  make small: urtrs-sim shrink %s%s\n", which.c_str(), options_.filter_text.c_str());
     return code;
   }
 
