@@ -352,6 +352,7 @@ tcp::TcpOptions tcp_options(const Scenario& s) {
   options.handshake_timeout_ms = ms(s.server.handshake_timeout);
   options.undelivered_timeout_ms = ms(s.network.retry_budget);
   options.drain_timeout_ms = ms(s.interval);
+  if (s.network.rnr_budget != 0) options.receive_timeout_ms = ms(s.network.rnr_budget);
   return options;
 }
 

@@ -43,7 +43,8 @@
 namespace rtrs::sim {
 
 class World : private ServerUser {
-  friend class BlockWorld;  // drives it by hand
+  friend class BlockWorld;  // drive it by hand
+  friend class StreamPlay;
 
  public:
   World(const WorldOptions&, ChoiceSource&);

@@ -121,11 +121,17 @@ void PipeFabric::check_waits() {
     if (end.node != node_ || end.closed) continue;
     const bool half = end.accepted && !end.keyed && late(end.since, strange);
     const bool full = end.keyed && late(end.full_since, network_.tcp_.undelivered_timeout_ms);
-    end.late_polls = half || full ? end.late_polls + 1 : 0;
+    const bool starved = end.keyed && !end.in.empty() && end.state == PipeNetwork::End::State::open &&
+                         network_.laws_.receives(static_cast<QpId>(&end - network_.ends_.data())) == 0;
+    if (!starved) end.starved_since = kNever;
+    if (starved && end.starved_since == kNever) end.starved_since = now;
+    const bool waits = late(end.starved_since, network_.tcp_.receive_timeout_ms);
+    end.late_polls = half || full || waits ? end.late_polls + 1 : 0;
     if (end.late_polls < kLatePolls) continue;
-    network_.laws_.violated(19, now,
-                            half ? "a client that does not complete its request is kept"
-                                 : "a connection is kept whose socket takes nothing");
+    const char* const text = half   ? "a client that does not complete its request is kept"
+                             : full ? "a connection is kept whose socket takes nothing"
+                                    : "a message waits for a receive without end";
+    network_.laws_.violated(19, now, text);
   }
 }
 
@@ -136,9 +142,9 @@ void PipeFabric::check_faults() {
   for (const iwarp::Fault fault :
        {iwarp::Fault::unknown_key, iwarp::Fault::foreign_key, iwarp::Fault::bad_invalidation})
     network_.stats_.refused += stats.faults[static_cast<std::size_t>(fault)];
-  if (network_.stats_.corrupted != 0) return;
+  if (network_.stats_.corrupted != 0 || network_.lies_) return;
   for (std::size_t fault = 0; fault < stats.faults.size(); ++fault) {
-    if (stats.faults[fault] == 0) continue;
+    if (stats.faults[fault] == 0 || static_cast<iwarp::Fault>(fault) == iwarp::Fault::no_receive) continue;
     network_.laws_.violated(
         21, network_.now(),
         std::string("an honest peer is accused: ") + to_string(static_cast<iwarp::Fault>(fault)));

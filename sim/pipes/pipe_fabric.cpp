@@ -187,18 +187,26 @@ void PipeFabric::post_receive(ConKey key, unsigned count, std::uint32_t bytes_ea
   engine.post_receive(key, count, bytes_each);
 }
 
+bool PipeFabric::is_alive_at_peer(QpId id, std::uint32_t rkey) const noexcept {
+  const QpId peer = network_.ends_[id].peer;
+  const PipeFabric* const other = peer == kNone ? nullptr : network_.nodes_[network_.ends_[peer].node].fabric;
+  return other == nullptr || std::any_of(other->keys_.begin(), other->keys_.end(),
+                                         [rkey](const auto& one) { return one.second.rkey == rkey; });
+}
+
 std::size_t PipeFabric::post(std::span<const WorkRequest> work) noexcept {
   if (!live()) return work.size();
   const std::size_t taken = engine.post(work.first(network_.takes(node_, work.size(), choice_)));
   for (const WorkRequest& one : work.first(taken)) {
     const QpId id = network_.find_qp(node_, one.key);
     if (id == kNone || !network_.qp_info(id).alive) continue;
-    PipeLaws::Posted posted{one.op, one.imm, one.rkey, one.remote_addr, {}};
+    PipeLaws::Posted posted{one.op, one.imm, one.rkey, one.remote_addr, {}, false};
     posted.bytes.assign(one.inline_bytes.begin(), one.inline_bytes.end());
     for (unsigned i = 0; i < one.part_count; ++i) {
       const auto part = regions_[one.parts[i].region].subspan(one.parts[i].offset, one.parts[i].length);
       posted.bytes.insert(posted.bytes.end(), part.begin(), part.end());
     }
+    posted.dead = !posted.bytes.empty() && one.part_count != 0 && !is_alive_at_peer(id, one.rkey);
     network_.laws_.posted(id, std::move(posted));
   }
   return taken;

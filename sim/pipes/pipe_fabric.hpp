@@ -72,6 +72,7 @@ class PipeFabric final : private PipeEngine, public ForwardingFabric {
   Result<RemoteKey> noted(Result<RemoteKey>, RegionId, std::size_t offset, std::size_t length);
   void key_died(RemoteKeyId);
   bool is_open(const Dead&) const noexcept;
+  bool is_alive_at_peer(QpId, std::uint32_t rkey) const noexcept;
   void before_poll();
   void check_dead_keys();
   void check_writes(const std::vector<PipeLaws::Posted>& written);

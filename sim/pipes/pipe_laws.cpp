@@ -64,12 +64,18 @@ void PipeLaws::arrived(QpId at, QpId from, const FabricEvent& event, Nanos now,
   if (!arrival) return;
   take_receive(at, now);
   std::deque<Posted>& queue = of(from).queue;
+  const auto is_taken = [&] {
+    if (queue.front().dead)
+      violated(14, now, "a write under a key that was dead when it was posted is taken");
+  };
   while (!queue.empty() && is_silent(queue.front())) {
+    is_taken();
     written.push_back(std::move(queue.front()));
     queue.pop_front();
   }
   if (queue.empty()) return violated(17, now, "something arrives that was not posted");
   if (const char* const wrong = difference(queue.front(), event)) return violated(1, now, wrong);
+  is_taken();
   if (queue.front().op == WorkRequest::Op::write_imm) written.push_back(std::move(queue.front()));
   queue.pop_front();
 }
@@ -81,6 +87,10 @@ bool PipeLaws::writes_to(std::uint32_t rkey) const noexcept {
       return writes && one.rkey == rkey && !one.bytes.empty();
     });
   });
+}
+
+bool PipeLaws::is_awaited(QpId id) const noexcept {
+  return id < ends_.size() && !std::all_of(ends_[id].queue.begin(), ends_[id].queue.end(), is_silent);
 }
 
 bool PipeLaws::withholds(QpId id) const noexcept {

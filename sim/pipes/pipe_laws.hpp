@@ -33,6 +33,7 @@ class PipeLaws {
     std::uint32_t rkey = 0;
     std::uint64_t address = 0;
     std::vector<std::byte> bytes;  // of a SEND, or what a write reads
+    bool dead = false;             // the key of a write was dead when it was posted
   };
 
   void violated(unsigned law, Nanos now, std::string text);
@@ -49,7 +50,8 @@ class PipeLaws {
 
   bool withholds(QpId) const noexcept;
   std::uint32_t withheld_messages(QpId) const noexcept;
-  std::size_t under_way(QpId id) const noexcept { return id < ends_.size() ? ends_[id].queue.size() : 0; }
+  // Something that its arrival is reported of was posted, and was not reported: not a write alone.
+  bool is_awaited(QpId) const noexcept;
   const std::vector<Violation>& violations() const noexcept { return violations_; }
 
  private:

@@ -102,12 +102,17 @@ bool PipeNetwork::has_events(NodeId id) const noexcept {
   return node.up && node.fabric != nullptr && !sleeps(id);
 }
 
+std::size_t PipeNetwork::open_sockets() const noexcept {
+  return static_cast<std::size_t>(
+      std::count_if(ends_.begin(), ends_.end(), [](const End& end) { return !end.closed; }));
+}
+
 // Nothing happens for a while: what was posted is on its way or waits for the peer, and what has come is
 // reported, as far as there are receives.
 void PipeNetwork::check_sleepers() {
   for (QpId id = 0; id < ends_.size(); ++id) {
     const End& end = ends_[id];
-    if (laws_.under_way(id) == 0 || end.closed || end.state != End::State::open || end.corrupted) continue;
+    if (!laws_.is_awaited(id) || end.closed || end.state != End::State::open || end.corrupted) continue;
     const End& peer = ends_[end.peer];
     const bool both = peer.keyed && !peer.closed && peer.state == End::State::open;
     const bool waits = !end.out.empty() || end.unacknowledged != 0 || end.full_since != kNever ||

@@ -64,7 +64,7 @@ class PipeNetwork final : public Net {
   bool hang(QpId, ChoiceSource&) override;
   bool withholds(QpId id) const noexcept override { return laws_.withholds(id); }
   std::uint32_t withheld_messages(QpId id) const noexcept override { return laws_.withheld_messages(id); }
-  bool all_delivered(QpId id) const noexcept override { return laws_.under_way(id) == 0; }
+  bool all_delivered(QpId id) const noexcept override { return !laws_.is_awaited(id); }
   const std::vector<QpId>& hung() noexcept override;
   void unplug(NodeId, std::uint32_t port, ChoiceSource&) override;
   void plug(NodeId, std::uint32_t port, ChoiceSource&) override;
@@ -76,6 +76,14 @@ class PipeNetwork final : public Net {
   bool is_up(NodeId node) const noexcept override { return nodes_[node].up; }
   std::uint32_t starts(NodeId node) const noexcept { return nodes_[node].starts; }
   QpId find_qp(NodeId, ConKey) const noexcept override;
+
+  // From now on peers may write under dead keys and send what finds no receive, which ends the connection.
+  void expect_lies() noexcept { lies_ = true; }
+  std::size_t open_sockets() const noexcept;
+  // Octets that come to this end, or leave it, were changed.
+  bool was_changed(QpId id) const noexcept {
+    return ends_[id].corrupted || (ends_[id].peer != kNone && ends_[ends_[id].peer].corrupted);
+  }
 
   const Capabilities& capabilities() const noexcept override { return config_.capabilities; }
   std::uint64_t hash() const noexcept override { return hash_; }
@@ -123,8 +131,9 @@ class PipeNetwork final : public Net {
     Nanos since = 0;  // accepted
     Nanos stuck_since = kNever;
     Nanos budget = 0;
-    unsigned late_polls = 0;    // of its process, since a deadline of it was over
-    Nanos full_since = kNever;  // the process wants to send, and nothing of it was taken
+    unsigned late_polls = 0;       // of its process, since a deadline of it was over
+    Nanos starved_since = kNever;  // something waits for a receive
+    Nanos full_since = kNever;     // the process wants to send, and nothing of it was taken
     tcp::Watched* watched = nullptr;
     std::uint32_t interest = 0;
   };
@@ -212,6 +221,7 @@ class PipeNetwork final : public Net {
   std::vector<Link> links_;
   std::vector<End> ends_;
   std::vector<QpId> hung_;
+  bool lies_ = false;
   NetworkStats stats_;
   PipeLaws laws_;
 };
