@@ -44,7 +44,7 @@ class PipeLaws {
   void arrived(QpId at, QpId from, const FabricEvent&, Nanos now, std::vector<Posted>& written);
   // Something that was posted and did not arrive writes under this key.
   bool writes_to(std::uint32_t rkey) const noexcept;
-  bool is_over(QpId from) const noexcept { return from >= ends_.size() || ends_[from].over; }
+  bool is_over(QpId from) const noexcept { return from < ends_.size() && ends_[from].over; }
   std::uint64_t receives(QpId at) const noexcept { return at < ends_.size() ? ends_[at].receives : 0; }
   void receives_posted(QpId at, unsigned count) { of(at).receives += count; }
 
