@@ -10,7 +10,7 @@
 namespace rtrs::sim {
 namespace {
 
-constexpr std::array<std::size_t, 5> kBuffers{std::size_t{256} << 10, std::size_t{64} << 10, 4096, 1448, 300};
+constexpr std::array<std::size_t, 5> kBuffers{std::size_t{256} << 10, std::size_t{64} << 10, 4096, 1448, 600};
 
 std::uint64_t digest_of(std::span<const std::byte> bytes) noexcept {
   std::uint64_t hash = 0xcbf29ce484222325ULL;

@@ -149,7 +149,10 @@ tcp::Transport::Moved PipeTransport::send(tcp::SocketId socket, std::span<const 
     if (one.full_since == kNever) one.full_since = network_.now();
     return {0, EAGAIN};
   }
-  const std::size_t count = network_.some_of(std::min(room, offered), choice_);
+  // What is sent first, a request or its answer, finds the buffer empty.
+  const bool first = one.offset == 0 && used == 0;
+  const std::size_t most = std::min(room, offered);
+  const std::size_t count = first ? most : network_.some_of(most, choice_);
   std::size_t left = count;
   for (const iwarp::Bytes& piece : pieces) {
     const iwarp::Bytes part = piece.subspan(std::exchange(skip, 0));
