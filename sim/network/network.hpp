@@ -43,7 +43,9 @@ class Network final : public Net {
   // Processes everything due at or before `time`, then sets the clock to it (never back).
   void run_until(Nanos time, ChoiceSource&) override;
   // True when poll() of this node would report something.
-  bool has_events(NodeId node) const noexcept override { return nodes_[node].first != nodes_[node].events.size(); }
+  bool has_events(NodeId node) const noexcept override {
+    return nodes_[node].first != nodes_[node].events.size();
+  }
   std::size_t event_count(NodeId node) const noexcept override {
     return nodes_[node].events.size() - nodes_[node].first;
   }

@@ -111,27 +111,38 @@ void PipeFabric::check_books() {
     fail("a socket is open that nothing is waited for on");
 }
 
-void PipeFabric::check_waits() {
+// What this end waits for longer than it may, in words; null: nothing.
+const char* PipeFabric::overdue(PipeNetwork::End& end) noexcept {
   const Nanos now = network_.now();
-  const auto late = [&](Nanos since, unsigned limit_ms) {
+  const tcp::TcpOptions& may = network_.tcp_;
+  const auto late = [now](Nanos since, unsigned limit_ms) {
     return since != kNever && now - since > milliseconds(limit_ms) + kSlack;
   };
-  const unsigned strange = network_.tcp_.handshake_timeout_ms + network_.tcp_.drain_timeout_ms;
+  if (!end.keyed) {
+    const bool half = end.accepted && late(end.since, may.handshake_timeout_ms + may.drain_timeout_ms);
+    return half ? "a client that does not complete its request is kept" : nullptr;
+  }
+  if (late(end.full_since, may.undelivered_timeout_ms))
+    return "a connection is kept whose socket takes nothing";
+  if (end.state != PipeNetwork::End::State::open) return nullptr;
+  const bool receives = network_.laws_.receives(static_cast<QpId>(&end - network_.ends_.data())) != 0;
+  const bool starved = !end.in.empty() && !receives;
+  if (!starved) end.starved_since = kNever;
+  if (starved && end.starved_since == kNever) end.starved_since = now;
+  if (late(end.starved_since, may.receive_timeout_ms)) return "a message waits for a receive without end";
+  const PipeNetwork::End& peer = network_.ends_[end.peer];
+  const bool amid = peer.walk.is_amid() && end.in.empty() && receives;
+  return amid && late(peer.delivered, 2 * may.undelivered_timeout_ms)
+             ? "the rest of a message is waited for without end"
+             : nullptr;
+}
+
+void PipeFabric::check_waits() {
   for (PipeNetwork::End& end : network_.ends_) {
     if (end.node != node_ || end.closed) continue;
-    const bool half = end.accepted && !end.keyed && late(end.since, strange);
-    const bool full = end.keyed && late(end.full_since, network_.tcp_.undelivered_timeout_ms);
-    const bool starved = end.keyed && !end.in.empty() && end.state == PipeNetwork::End::State::open &&
-                         network_.laws_.receives(static_cast<QpId>(&end - network_.ends_.data())) == 0;
-    if (!starved) end.starved_since = kNever;
-    if (starved && end.starved_since == kNever) end.starved_since = now;
-    const bool waits = late(end.starved_since, network_.tcp_.receive_timeout_ms);
-    end.late_polls = half || full || waits ? end.late_polls + 1 : 0;
-    if (end.late_polls < kLatePolls) continue;
-    const char* const text = half   ? "a client that does not complete its request is kept"
-                             : full ? "a connection is kept whose socket takes nothing"
-                                    : "a message waits for a receive without end";
-    network_.laws_.violated(19, now, text);
+    const char* const waits = overdue(end);
+    end.late_polls = waits != nullptr ? end.late_polls + 1 : 0;
+    if (end.late_polls >= kLatePolls) network_.laws_.violated(19, network_.now(), waits);
   }
 }
 

@@ -78,6 +78,7 @@ class PipeFabric final : private PipeEngine, public ForwardingFabric {
   void check_writes(const std::vector<PipeLaws::Posted>& written);
   void check_arrival(const FabricEvent&, std::vector<PipeLaws::Posted>& written);
   void check_books();
+  const char* overdue(PipeNetwork::End&) noexcept;
   void check_waits();
   void check_faults();
 

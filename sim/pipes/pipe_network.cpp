@@ -114,7 +114,8 @@ void PipeNetwork::check_sleepers() {
     const End& end = ends_[id];
     if (!laws_.is_awaited(id) || end.closed || end.state != End::State::open || end.corrupted) continue;
     const End& peer = ends_[end.peer];
-    const bool both = !laws_.is_over(end.peer) && peer.keyed && !peer.closed && peer.state == End::State::open;
+    const bool both =
+        !laws_.is_over(end.peer) && peer.keyed && !peer.closed && peer.state == End::State::open;
     // Who was connected to speaks after the first message of the other.
     const bool second = end.way == Way::to_client && !peer.out.empty();
     const bool waits = second || !end.out.empty() || end.unacknowledged != 0 || end.full_since != kNever ||

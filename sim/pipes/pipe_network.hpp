@@ -19,6 +19,7 @@
 #include "core/tcp/tcp_options.hpp"
 #include "core/tcp/tcp_transport.hpp"
 #include "sim/network/net.hpp"
+#include "sim/pipes/fpdu_walk.hpp"
 #include "sim/pipes/octet_queue.hpp"
 #include "sim/pipes/pipe_laws.hpp"
 
@@ -127,6 +128,8 @@ class PipeNetwork final : public Net {
     std::size_t window = 0;      // of `in`
     std::size_t unacknowledged = 0;
     std::uint64_t offset = 0;  // octets delivered of what it sent
+    FpduWalk walk;             // over them
+    Nanos delivered = 0;       // the last of them
     OctetQueue out, in;
     Nanos since = 0;  // accepted
     Nanos stuck_since = kNever;

@@ -188,6 +188,8 @@ void PipeNetwork::deliver(QpId id, std::size_t count, ChoiceSource& choice) {
   happened(19, id, digest_of(bytes), count);
   ends_[end.peer].in.push(bytes);
   end.offset += count;
+  end.walk.pass(bytes);
+  end.delivered = now_;
   end.out.drop(count);
   if (hears_nothing(end)) {
     end.unacknowledged += count;
