@@ -52,6 +52,7 @@ struct Arguments {
 constexpr const char* kFooter =
     "Examples:\n  urtrs-sim sweep --seeds 0..20000\n"
     "  urtrs-sim sweep --seeds 0..1000 --check-determinism 100 --replay-check\n"
+    "  urtrs-sim sweep --seeds 0..2000 --fabric tcp\n"
     "  urtrs-sim run --seed 4711 --without crash,ghosts\n"
     "  urtrs-sim sweep --seeds 0..1000 --only-faults cut_both,break_qp\n"
     "  urtrs-sim run --seed 4711 --verbose\n"
@@ -284,6 +285,29 @@ int many_seeds(const Arguments& given, Many what) {
   return what == Many::coverage ? coverage(options, given.rare) : sweep(options);
 }
 
+CLI::App* sweep_options(CLI::App& app, Arguments& given) {
+  CLI::App* many = app.add_subcommand("sweep", "play a range of seeds until one fails");
+  many->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
+  many->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
+  fabric_option(*many, given);
+  many->add_option("--time", given.time, "stop after this long: 60s, 5m, 1h");
+  many->add_option("--check-determinism", given.determinism,
+                   "percent of the seeds to run again and compare, with traces")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100));
+  filter_options(*many, given);
+  many->add_flag("--no-specification", given.no_specification,
+                 "the oracles alone: do not judge every run by the specification");
+  many->add_flag("--no-block-devices", given.no_block_devices,
+                 "leave out the world BD24 that each seed plays besides its own; --without and --only-faults "
+                 "leave it out too");
+  many->add_flag("--replay-check", given.replay, "replay the traces of those seeds, every state compared");
+  many->add_option("--traces", given.traces, "folder for the traces of a seed that fails")
+      ->capture_default_str()
+      ->check(CLI::ExistingDirectory);
+  return many;
+}
+
 // CLI11 calls a mistyped command a missing one.
 int check_subcommand(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return kOk;
@@ -332,25 +356,7 @@ int answer(int argc, char** argv) {
   small->add_option("--choices,--tape", given.choice_log, "or a failing choice log");
   small->add_option("--out", given.out, "the choice log to write; default urtrs-sim-SEED.choices");
   small->add_option("--time", given.time, "stop after this long: 10s, 1m; default 30s");
-  CLI::App* many = app.add_subcommand("sweep", "play a range of seeds until one fails");
-  many->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
-  many->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
-  fabric_option(*many, given);
-  many->add_option("--time", given.time, "stop after this long: 60s, 5m, 1h");
-  many->add_option("--check-determinism", given.determinism,
-                   "percent of the seeds to run again and compare, with traces")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 100));
-  filter_options(*many, given);
-  many->add_flag("--no-specification", given.no_specification,
-                 "the oracles alone: do not judge every run by the specification");
-  many->add_flag("--no-block-devices", given.no_block_devices,
-                 "leave out the world BD24 that each seed plays besides its own; --without and --only-faults "
-                 "leave it out too");
-  many->add_flag("--replay-check", given.replay, "replay the traces of those seeds, every state compared");
-  many->add_option("--traces", given.traces, "folder for the traces of a seed that fails")
-      ->capture_default_str()
-      ->check(CLI::ExistingDirectory);
+  CLI::App* many = sweep_options(app, given);
   CLI::App* hash = app.add_subcommand("hash", "one hash over the runs of a range of seeds");
   hash->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
   hash->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
