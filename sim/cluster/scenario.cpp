@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "core/tcp/tcp_fabric.hpp"
 #include "core/wire/messages.hpp"
 #include "sim/cluster/endpoints.hpp"
 
@@ -39,6 +40,7 @@ void sometimes(ChoiceSource& choice, std::uint32_t percent, T& option, Value val
 void draw_network(ChoiceSource& choice, Scenario& s) {
   NetworkConfig& net = s.network;
   net.capabilities = chance(choice, 25) ? weak_capabilities() : default_capabilities();
+  if (s.over_tcp) net.capabilities = tcp::tcp_capabilities();
   const Nanos i = s.interval;
   net.retry_budget = i * (1 + number(choice, 4));
   net.retry_spread = net.retry_budget / 2;
@@ -310,9 +312,10 @@ void draw_other_disks(ChoiceSource& choice, Scenario& s) {
 
 }  // namespace
 
-Scenario draw_scenario(ChoiceSource& choice) {
+Scenario draw_scenario(ChoiceSource& choice, bool over_tcp) {
   ScopedGroup group(choice, Label::swarm);
   Scenario s;
+  s.over_tcp = over_tcp;
   s.paths = 1 + number(choice, 4);
   s.clients = chance(choice, 25) ? 2 : 1;
   s.interval =
