@@ -116,6 +116,11 @@ void Client::set_policy(Fabric& fabric, Nanos now, MultipathPolicy policy) {
   impl_->feed(fabric, PolicyChanged{now, policy});
 }
 
+void Client::set_max_reconnect_attempts(Fabric& fabric, Nanos now, std::int32_t most) {
+  impl_->bind(fabric);
+  impl_->feed(fabric, AttemptsChanged{now, most});
+}
+
 void Client::close(Fabric& fabric, Nanos now) {
   impl_->bind(fabric);
   Impl& impl = *impl_;
@@ -313,6 +318,9 @@ const DevicePort& Client::device(unsigned path) const noexcept {
 }
 MultipathPolicy Client::policy() const noexcept {
   return impl_->session.config().policy;
+}
+std::int32_t Client::max_reconnect_attempts() const noexcept {
+  return impl_->session.config().max_reconnect_attempts;
 }
 std::size_t Client::queued() const noexcept {
   return impl_->waiting.size();

@@ -18,6 +18,7 @@ struct Export {
   State state = State::idle;
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // of the last opening
   rnbd::DeviceHandle handle = 0;                                    // unless idle
+  unsigned number = 0;  // unless idle: the lowest that no other had when its opening began
   rnbd::Geometry geometry;                                          // of the last open
   unsigned users = 0;                                               // connections that have it or wait for it
   std::uint64_t openings = 0;                                       // that began
@@ -71,6 +72,7 @@ class Exports {
 
  private:
   Export& add(std::string_view name);
+  unsigned free_number() const;
   std::list<Export> all_;
 };
 

@@ -37,6 +37,7 @@ struct ClientDeviceModel {
   unsigned users = 0;            // connections that have it or wait for it
   bool kept = false;             // stays open without users
   int error = 0;                 // errno of the last refusal; 0: none
+  unsigned number = 0;           // while it is mapped: of this client's devices, as N of rnbdN in Linux
 };
 
 struct ClientModel {
@@ -70,7 +71,8 @@ class ControlledClient {
   virtual int reconnect_path(unsigned path) = 0;
   virtual unsigned recover() = 0;  // paths that are tried again
   virtual int set_policy(MultipathPolicy) = 0;
-  virtual int reset_statistics(unsigned path) = 0;
+  virtual int set_max_reconnect_attempts(std::int32_t) = 0;  // as in ClientConfig
+  virtual int reset_statistics(unsigned path, PathStatistics) = 0;
   // Opens a device and keeps it open. Told once, at most connect_timeout later.
   virtual void map_device(const std::string& name, wire::rnbd::AccessMode,
                           std::function<void(int error, const std::string& why)> tell) = 0;
@@ -78,7 +80,11 @@ class ControlledClient {
   virtual int unmap_device(const std::string& name, bool force) = 0;
   // Tries at once to open what the server refused.
   virtual int remap_device(const std::string& name) = 0;
+  // Until it is opened again. ENOENT: it is not mapped; EINVAL: no device of its block size can have it.
+  virtual int resize_device(const std::string& name, std::uint64_t sectors) = 0;
 };
+
+struct Begun;
 
 class ClientControl {
  public:
@@ -98,6 +104,11 @@ class ClientControl {
   void tell(const PathEvent&, const std::string& pathname);
   void tell(const std::string& device, const rnbd::DeviceChanged&, std::uint64_t size_before);
 
+  // Call it after each event, and now and then: answers writes to attributes whose operation is over, or has
+  // been going on for kWriteBound, with ETIMEDOUT.
+  void go_on();
+  static constexpr Nanos kWriteBound = seconds(60);
+
   // That many events could not be told; the next one has a greater serial number.
   void missed(std::uint64_t count) noexcept { events_ += count; }
 
@@ -106,15 +117,23 @@ class ClientControl {
   // The same without a socket: the answer, or nothing where it comes later.
   std::optional<tl::expected<nlohmann::json, rpc::Error>> answer(const rpc::Caller&, const rpc::Request&);
 
-  ClientControl(ControlledClient& target, Log log) : target_(target), log_(std::move(log)) {}
+  // Writes to an attribute. `tell` is called once: at once, or when what the write began is over.
+  using Written = std::function<void(tl::expected<void, rpc::Error>)>;
+  void write_attribute(const std::string& path, const std::string& text, Written tell);
+
+  ClientControl(ControlledClient& target, Log log);
+  ~ClientControl();
 
  private:
+  struct Pending;
   void tell(nlohmann::json event);
+  void await(const Begun&, Written tell);
 
   ControlledClient& target_;
   Log log_;
   std::string path_;
-  std::uint64_t events_ = 0;  // told so far
+  std::uint64_t events_ = 0;      // told so far
+  std::vector<Pending> pending_;  // writes whose operation is under way
   std::unique_ptr<rpc::Server> server_;
 };
 
