@@ -64,7 +64,7 @@ int AttributeWrites::map_device(std::string_view text) {
   // Of a session of its own in Linux.
   if (request->poll_queues != 0) return EINVAL;
   const bool mapped = std::any_of(model_.devices.begin(), model_.devices.end(), [&](const auto& device) {
-    return device.handle != 0 && device.name == request->device;
+    return device.is_mapped() && device.name == request->device;
   });
   if (mapped) return EEXIST;
   begun_ = Begun{Begun::What::map_device, 0, request->device, request->mode};
@@ -120,7 +120,7 @@ std::optional<int> attempt_outcome(const PathStatus& status, int failed) {
 std::optional<int> outcome_of(const Begun& begun, const ClientModel& model) {
   if (begun.what == Begun::What::unmap_device) {
     const bool there = std::any_of(model.devices.begin(), model.devices.end(), [&](const auto& device) {
-      return device.handle != 0 && device.name == begun.device;
+      return device.is_mapped() && device.name == begun.device;
     });
     return there ? std::nullopt : std::optional(0);
   }

@@ -33,11 +33,12 @@ struct ClientDeviceModel {
   // "idle", where it is known and not mapped, or the state of the mapping.
   std::string state;
   std::uint64_t size_bytes = 0;  // of the last open; 0: never
-  std::uint64_t handle = 0;      // 0: not mapped
+  std::uint64_t handle = 0;      // while it is mapped
   unsigned users = 0;            // connections that have it or wait for it
   bool kept = false;             // stays open without users
   int error = 0;                 // errno of the last refusal; 0: none
   unsigned number = 0;           // while it is mapped: of this client's devices, as N of rnbdN in Linux
+  bool is_mapped() const { return state != "idle"; }
 };
 
 struct ClientModel {

@@ -100,10 +100,6 @@ Node session_folder(const Model& model, AttributeWrites& writes) {
   return folder;
 }
 
-bool is_mapped(const ClientDeviceModel& device) {
-  return device.handle != 0;
-}
-
 // The names that Linux has for the states.
 std::string state_of(const ClientDeviceModel& device) {
   return device.state == rnbd::to_string(rnbd::DeviceState::unmapping) ? "unmapped" : device.state;
@@ -139,7 +135,7 @@ template <class Add>
 Node devices(const ClientModel& model, Add add) {
   Node folder = Node::folder();
   for (std::size_t at = 0; at < model.devices.size(); ++at)
-    if (is_mapped(model.devices[at])) add(folder, block_name(model.devices[at]), at);
+    if (model.devices[at].is_mapped()) add(folder, block_name(model.devices[at]), at);
   return folder;
 }
 

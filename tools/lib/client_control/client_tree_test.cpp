@@ -29,6 +29,7 @@ class ClientTreeTest : public testing::Test {
  protected:
   ClientTreeTest() {
     client.shown.devices[0].number = 3;
+    client.shown.devices[0].handle = 0;  // as the first device of a client has
     client.shown.devices.push_back({"dir/idle", wire::rnbd::AccessMode::read_only, "idle", 0, 0, 0, true, 0});
     PathStatus& up = client.shown.paths[0].status;
     up.traffic.add(Direction::read, 4096 + 32);
@@ -95,7 +96,7 @@ TEST_F(ClientTreeTest, FilesAreWhereLinuxHasThem) {
 }
 
 TEST_F(ClientTreeTest, ASlashInTheNameOfADeviceIsAnExclamationMark) {
-  client.shown.devices[1].handle = 8;
+  client.shown.devices[1].state = "init";
   EXPECT_EQ(names(kCtl + "/devices"), (Names{"dir!idle@web1", "disk0@web1"}));
   EXPECT_EQ(read("devices/virtual/block/rnbd0/rnbd/mapping_path"), "dir/idle\n");
 }
@@ -305,7 +306,10 @@ TEST_F(ClientTreeTest, ADeviceIsUnmappedWhenItIsGone) {
   begin(kDisk + "/unmap_device", "force\n");
   EXPECT_EQ(client.unmapped, "disk0");
   EXPECT_EQ(ended, std::nullopt);
-  client.shown.devices[0].handle = 0;
+  client.shown.devices[0].state = "unmapping";
+  control.go_on();
+  EXPECT_EQ(ended, std::nullopt);
+  client.shown.devices[0].state = "idle";
   control.go_on();
   EXPECT_EQ(ended, 0);
 }
