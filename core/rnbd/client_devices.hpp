@@ -82,7 +82,8 @@ struct UnmapRequested {
 struct RemapRequested {
   DeviceHandle device = 0;
 };
-// An open device has this size from now on, until a server opens it again. Ignored where no device can have it.
+// An open device has this size from now on, until a server opens it again. Ignored where no device can have
+// it.
 struct ResizeRequested {
   DeviceHandle device = 0;
   std::uint64_t nsectors = 0;  // of 512 bytes

@@ -65,19 +65,49 @@ tl::expected<Entry, int> parse_entry(const json& answer) {
 
 }  // namespace
 
+RemoteTree::Role RemoteTree::role_of(const std::string& path) {
+  const auto is_below = [&](std::string_view folder) {
+    return std::string_view(path).substr(0, folder.size()) == folder &&
+           (path.size() == folder.size() || path[folder.size()] == '/');
+  };
+  for (const std::string_view top : {"class/", "devices/virtual/"})
+    for (const std::string_view module : {"rtrs", "rnbd"}) {
+      if (is_below(fmt::format("{}{}-server", top, module))) return Role::server;
+      if (is_below(fmt::format("{}{}-client", top, module))) return Role::client;
+    }
+  if (is_below("block") || is_below("devices/virtual/block")) return Role::client;
+  return is_below("module") ? Role::server : Role::unknown;
+}
+
+int RemoteTree::nobody() const {
+  const bool all_gone =
+      std::all_of(sources_.begin(), sources_.end(), [](const Source& one) { return !one.client; });
+  return all_gone ? ENOTCONN : ENOENT;
+}
+
+// In the order in which they are asked.
+std::vector<RemoteTree::Place> RemoteTree::places_of(const std::string& path) {
+  const Role role = role_of(path);
+  std::vector<Place> places;
+  for (Source& source : sources_)
+    if (role == Role::unknown || source.role == Role::unknown || source.role == role)
+      places.push_back({&source, path});
+  return places;
+}
+
 void RemoteTree::refresh() {
   std::vector<Source> now;
-  const auto add = [&](const std::string& socket, bool is_client) {
+  const auto add = [&](const std::string& socket, Role role) {
     const auto known = std::find_if(sources_.begin(), sources_.end(),
                                     [&](const Source& one) { return one.socket == socket; });
     if (known != sources_.end())
       now.push_back(std::move(*known));
     else
-      now.push_back({socket, is_client});
+      now.push_back({socket, role});
   };
-  if (!socket_.empty()) return sources_.empty() ? sources_.push_back({socket_, true}) : void();
-  for (const std::string& one : rpc::sockets("urtrsd")) add(one, false);
-  for (const std::string& one : rpc::sockets("client")) add(one, true);
+  if (!socket_.empty()) return sources_.empty() ? sources_.push_back({socket_, Role::unknown}) : void();
+  for (const std::string& one : rpc::sockets("urtrsd")) add(one, Role::server);
+  for (const std::string& one : rpc::sockets("client")) add(one, Role::client);
   sources_ = std::move(now);
 }
 
@@ -124,7 +154,7 @@ RemoteTree::Answer RemoteTree::call(Source& source, const char* method, const st
 void RemoteTree::renumber() {
   std::set<BlockNumbers::Device> devices;
   for (Source& source : sources_) {
-    if (!source.is_client) continue;
+    if (source.role == Role::server) continue;
     const Answer answer = call(source, "attribute.look", "block");
     if (!answer) continue;
     const auto entry = parse_entry(*answer);
@@ -152,7 +182,7 @@ tl::expected<Entry, int> RemoteTree::look_at(const Place& place) {
   const Answer answer = call(*place.source, "attribute.look", place.path);
   if (!answer) return tl::unexpected(answer.error());
   auto entry = parse_entry(*answer);
-  if (!entry || !place.source->is_client) return entry;
+  if (!entry || place.source->role == Role::server) return entry;
   const std::size_t begin = entry->target.rfind('/') + 1;
   if (const auto own = block_number(std::string_view(entry->target).substr(begin))) {
     renumber();
@@ -175,9 +205,9 @@ tl::expected<Entry, int> RemoteTree::look_at(const Place& place) {
 // Of all processes that have it. ENOENT: none does.
 tl::expected<Entry, int> RemoteTree::join(const std::string& path) {
   std::optional<Entry> joined;
-  int error = ENOTCONN;
-  for (Source& source : sources_) {
-    const auto entry = look_at({&source, path});
+  int error = nobody();
+  for (const Place& place : places_of(path)) {
+    const auto entry = look_at(place);
     if (!entry) {
       // That nobody has it is known only when all were asked.
       if (entry.error() != ENOTCONN && (error == ENOTCONN || error == ENOENT)) error = entry.error();
@@ -211,9 +241,9 @@ tl::expected<std::string, int> RemoteTree::read(const std::string& path) {
     if (!place) return tl::unexpected(place.error());
     places.push_back(std::move(*place));
   } else {
-    for (Source& source : sources_) places.push_back({&source, there});
+    places = places_of(there);
   }
-  int error = ENOTCONN;
+  int error = nobody();
   for (const Place& place : places) {
     const Answer answer = call(*place.source, "attribute.read", place.path);
     if (answer) return answer->value("text", "");
@@ -228,11 +258,10 @@ tl::expected<RemoteTree::Place, int> RemoteTree::client_for(const std::string& p
   const auto request =
       attributes::parse_map_request(map_request, std::max(std::thread::hardware_concurrency(), 1U));
   if (!request) return tl::unexpected(request.error());
-  for (Source& source : sources_) {
-    if (!source.is_client) continue;
-    const auto sessions = look_at({&source, "class/rtrs-client"});
+  for (const Place& one : places_of("class/rtrs-client")) {
+    const auto sessions = look_at(one);
     if (sessions && sessions->names.contains(attributes::entry_name(request->session)))
-      return Place{&source, path};
+      return Place{one.source, path};
   }
   const int problem = attributes::new_session_problem(*request);
   // Nobody opens a session for it.
@@ -243,17 +272,17 @@ tl::expected<RemoteTree::Place, int> RemoteTree::client_for(const std::string& p
 tl::expected<std::string, int> RemoteTree::socket_for(const std::string& path, const std::string& text,
                                                       std::string& there) {
   refresh();
-  tl::expected<Place, int> place = tl::unexpected(ENOTCONN);
+  tl::expected<Place, int> place = tl::unexpected(nobody());
   if (block_path(path)) {
     place = place_of(path);
   } else if (is_map_device(path)) {
     place = client_for(path, text);
   } else {
-    for (Source& source : sources_) {
-      const auto entry = look_at({&source, path});
+    for (Place& one : places_of(path)) {
+      const auto entry = look_at(one);
       if (!entry && entry.error() != ENOTCONN) place = tl::unexpected(entry.error());
       if (!entry) continue;
-      place = Place{&source, path};
+      place = std::move(one);
       break;
     }
   }

@@ -39,9 +39,10 @@ class RemoteTree {
   int write(const std::string& path, const std::string& text);
 
  private:
+  enum class Role : std::uint8_t { server, client, unknown };
   struct Source {
     std::string socket;
-    bool is_client = false;
+    Role role = Role::unknown;
     std::optional<rpc::Client> client{};
     std::chrono::steady_clock::time_point skipped_until{};
   };
@@ -51,6 +52,12 @@ class RemoteTree {
     std::string path;
   };
   using Answer = tl::expected<nlohmann::json, int>;
+
+  // Who can have it, by the first folders of the path.
+  static Role role_of(const std::string& path);
+  std::vector<Place> places_of(const std::string& path);
+  // The errno of what nobody has who can be asked.
+  int nobody() const;
 
   // Under the mutex.
   void refresh();

@@ -112,6 +112,12 @@ def test_devices(web1):
     assert client("device show disk1", "client_device_show")["access_mode"] == "ro"
     assert client("device list", "client_devices")["devices"][0]["state"] == "open"
     client("device remap disk1", "error", code=1)
+    size = client("device show disk1", "client_device_show")["size_bytes"]
+    client("device resize disk1 512k web1", "done")
+    assert client("device show disk1", "client_device_show")["size_bytes"] == 512 << 10 < size
+    assert "whole sectors" in urtrs("client", "device", "resize", "disk1", "1000", code=2)
+    assert "\"x\"" in urtrs("client", "device", "resize", "disk1", "x", code=2)
+    assert "no client has a device" in urtrs("client", "device", "resize", "disk7", "1M", code=1)
     client("device unmap disk1", "done")
     until("it is gone", lambda: client("device list", "client_devices")["devices"] == [])
     assert "no client has a device" in urtrs("client", "device", "unmap", "disk1", code=1)
