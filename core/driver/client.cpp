@@ -55,6 +55,7 @@ Errc Client::add_path(Fabric& fabric, Nanos now, const PathAddress& address) {
     impl.path_data[index].address = address;
     impl.path_data[index].peer.clear();
     impl.path_data[index].device = DevicePort{};
+    impl.path_data[index].times = AnswerTimes{};
     impl.status[index] = PathStatus{};
     impl.path_limit = std::max<unsigned>(impl.path_limit, index + 1U);
     impl.feed(fabric, PathAdded{now, index});
@@ -301,8 +302,11 @@ bool Client::take_news(PathEvent& into) {
 std::span<const PathStatus> Client::paths() const noexcept {
   for (unsigned index = 0; index < impl_->path_limit; ++index) {
     const ClientPath& path = impl_->session.path(index);
-    impl_->status[index].inflight = path.inflight();
-    impl_->status[index].heartbeat_latency = path.latency();
+    PathStatus& status = impl_->status[index];
+    status.inflight = path.inflight();
+    status.heartbeat_latency = path.latency();
+    status.retry_at = path.state() == PathState::waiting ? path.deadline() : 0;
+    status.held_back = path.held_back();
   }
   return std::span(impl_->status).first(impl_->path_limit);
 }
@@ -315,6 +319,9 @@ const std::string& Client::peer(unsigned path) const noexcept {
 }
 const DevicePort& Client::device(unsigned path) const noexcept {
   return impl_->path_data[path].device;
+}
+const AnswerTimes& Client::answer_times(unsigned path) const noexcept {
+  return impl_->path_data[path].times;
 }
 MultipathPolicy Client::policy() const noexcept {
   return impl_->session.config().policy;
@@ -331,6 +338,7 @@ Errc Client::reset_statistics(unsigned path, PathStatistics what) noexcept {
   PathStatus& status = impl_->status[path];
   if (what != PathStatistics::reconnects) {
     status.traffic = Traffic{};
+    impl_->path_data[path].times = AnswerTimes{};
     status.failovers = 0;
   }
   if (what != PathStatistics::traffic) {
