@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/driver/answer_times.hpp"
 #include "core/driver/path_event.hpp"
 #include "core/fabric/fabric.hpp"
 #include "core/proto/config.hpp"
@@ -135,6 +136,8 @@ class Client {
   // empty before.
   const std::string& peer(unsigned path) const noexcept;
   const DevicePort& device(unsigned path) const noexcept;
+  // Of requests that ended well over the path, since it was added or its traffic was reset.
+  const AnswerTimes& answer_times(unsigned path) const noexcept;
   MultipathPolicy policy() const noexcept;
   std::int32_t max_reconnect_attempts() const noexcept;
   std::size_t queued() const noexcept;  // requests that wait for a permit

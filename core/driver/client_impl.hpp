@@ -30,6 +30,7 @@ struct Client::Impl {
     Direction direction = Direction::read;
     bool copied = false;   // through our own memory
     RemoteKey remote_key;  // READ: the destination's key, when it is this request's alone
+    Nanos posted = 0;      // last
   };
   struct Waiting {
     IoRequest request;
@@ -41,6 +42,7 @@ struct Client::Impl {
     std::string peer;   // of the first connection when it was last made
     DevicePort device;  // likewise
     wire::Uuid uuid{};
+    AnswerTimes times;
     std::vector<wire::ChunkRef> chunks;  // by permit; empty while the path is down
   };
 

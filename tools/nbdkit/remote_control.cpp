@@ -96,6 +96,9 @@ control::ClientModel Remote::model() const {
   model.link_up = session.link_up();
   model.policy = session.policy();
   model.max_reconnect_attempts = session.max_reconnect_attempts();
+  model.heartbeat = settings_.protocol.heartbeat;
+  model.reconnect_min = settings_.protocol.reconnect_min;
+  model.reconnect_max = settings_.protocol.reconnect_max;
   model.depth = session.depth();
   model.max_io_size = session.max_io_size();
   model.queued = session.queued();
@@ -103,8 +106,8 @@ control::ClientModel Remote::model() const {
   model.stats = session.stats();
   const auto paths = session.paths();
   for (unsigned index = 0; index < paths.size(); ++index)
-    model.paths.push_back(
-        {index, paths[index], session.address(index), session.peer(index), session.device(index)});
+    model.paths.push_back({index, paths[index], session.address(index), session.peer(index),
+                           session.device(index), session.answer_times(index)});
   // The plugin itself holds an only device.
   const bool own = settings_.one_device();
   for (const Export& one : exports_.all())

@@ -105,8 +105,7 @@ std::optional<int> attempt_outcome(const PathStatus& status, int failed) {
       return std::nullopt;
     case PathState::waiting:
       // Its turn has not come while another path opens the session.
-      if (status.retry_at == kNever) return std::nullopt;
-      return failed;
+      return status.held_back ? std::nullopt : std::optional(failed);
     case PathState::closing:
     case PathState::closed:
     case PathState::absent:

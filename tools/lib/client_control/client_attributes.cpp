@@ -69,8 +69,12 @@ void ClientControl::await(const Begun& begun, Written tell) {
 }
 
 void ClientControl::go_on() {
-  if (pending_.empty()) return;
   const ClientModel model = target_.model();
+  tell_failovers(model);
+  end_writes(model);
+}
+
+void ClientControl::end_writes(const ClientModel& model) {
   const Nanos now = target_.now();
   std::vector<std::pair<Written, int>> over;
   std::erase_if(pending_, [&](Pending& one) {

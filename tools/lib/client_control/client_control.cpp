@@ -358,6 +358,13 @@ void ClientControl::tell(const PathEvent& news, const std::string& pathname) {
   tell(std::move(event));
 }
 
+void ClientControl::tell_failovers(const ClientModel& model) {
+  for (const ClientPathModel& path : model.paths) {
+    json event = failover_json(path, failovers_[path.path % kMaxPaths]);
+    if (!event.is_null() && server_ && server_->has_subscribers()) tell(std::move(event));
+  }
+}
+
 void ClientControl::tell(const std::string& device, const rnbd::DeviceChanged& change,
                          std::uint64_t size_before) {
   if (!server_ || !server_->has_subscribers()) return;

@@ -3,6 +3,7 @@
 //
 // Everything belongs to the thread of the event loop.
 #pragma once
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <functional>
@@ -25,6 +26,7 @@ struct ClientPathModel {
   PathAddress address;
   std::string peer;   // Fabric::describe() when it was last connected; empty before
   DevicePort device;  // likewise
+  AnswerTimes times{};
 };
 
 struct ClientDeviceModel {
@@ -46,10 +48,12 @@ struct ClientModel {
   bool link_up = false;
   MultipathPolicy policy = MultipathPolicy::min_inflight;
   std::int32_t max_reconnect_attempts = -1;
-  std::uint32_t depth = 0;        // permits; 0 until the first path connected
-  std::uint32_t max_io_size = 0;  // bytes; likewise
-  std::size_t queued = 0;         // requests that wait for a permit
-  unsigned under_way = 0;         // requests of the user without an answer
+  HeartbeatConfig heartbeat;
+  Nanos reconnect_min = 0, reconnect_max = 0;  // as in ClientConfig
+  std::uint32_t depth = 0;                     // permits; 0 until the first path connected
+  std::uint32_t max_io_size = 0;               // bytes; likewise
+  std::size_t queued = 0;                      // requests that wait for a permit
+  unsigned under_way = 0;                      // requests of the user without an answer
   ClientStats stats;
   std::vector<ClientPathModel> paths;
   std::vector<ClientDeviceModel> devices;
@@ -105,8 +109,8 @@ class ClientControl {
   void tell(const PathEvent&, const std::string& pathname);
   void tell(const std::string& device, const rnbd::DeviceChanged&, std::uint64_t size_before);
 
-  // Call it after each event, and now and then: answers writes to attributes whose operation is over, or has
-  // been going on for kWriteBound, with ETIMEDOUT.
+  // Call it after each event, and now and then. Answers writes to attributes whose operation is over, or has
+  // been going on for kWriteBound, with ETIMEDOUT. Tells of requests that were taken over by other paths.
   void go_on();
   static constexpr Nanos kWriteBound = seconds(60);
 
@@ -129,12 +133,15 @@ class ClientControl {
   struct Pending;
   void tell(nlohmann::json event);
   void await(const Begun&, Written tell);
+  void end_writes(const ClientModel&);
+  void tell_failovers(const ClientModel&);
 
   ControlledClient& target_;
   Log log_;
   std::string path_;
-  std::uint64_t events_ = 0;      // told so far
-  std::vector<Pending> pending_;  // writes whose operation is under way
+  std::uint64_t events_ = 0;                          // told so far
+  std::array<std::uint64_t, kMaxPaths> failovers_{};  // by path, as last seen
+  std::vector<Pending> pending_;                      // writes whose operation is under way
   std::unique_ptr<rpc::Server> server_;
 };
 
@@ -146,10 +153,12 @@ std::string source_of(const ClientPathModel&);
 std::string destination_of(const ClientPathModel&);
 std::string pathname_of(const ClientPathModel&);  // SRC@DST, or DST
 
-nlohmann::json to_json(const ClientModel&, Nanos now);          // "sessions" and "devices"
-nlohmann::json to_json(const ClientStats&);                     // counters by name
-nlohmann::json debug_json(const ClientModel&, Nanos now);       // what waits, for what, and since when
-nlohmann::json event_json(const PathEvent&);                    // without the name of the path
+nlohmann::json to_json(const ClientModel&, Nanos now);     // "sessions" and "devices"
+nlohmann::json to_json(const ClientStats&);                // counters by name
+nlohmann::json debug_json(const ClientModel&, Nanos now);  // what waits, for what, and since when
+nlohmann::json event_json(const PathEvent&);               // without the name of the path
+// Requests that a path took over since `before`, which becomes the count of now; null: none.
+nlohmann::json failover_json(const ClientPathModel&, std::uint64_t& before);
 std::optional<MultipathPolicy> parse_policy(std::string text);  // as Linux takes it for mp_policy
 const char* short_name(MultipathPolicy) noexcept;               // RR, MI, ML
 

@@ -226,7 +226,7 @@ TEST_F(ClientTreeTest, APathThatWaitsForItsTurnHasNotFailed) {
   down().state = PathState::draining;
   begin(kDown + "/reconnect", "1");
   down().state = PathState::waiting;
-  down().retry_at = kNever;
+  down().held_back = true;
   control.go_on();
   EXPECT_EQ(ended, std::nullopt);
 }
