@@ -55,7 +55,8 @@ Errc Client::add_path(Fabric& fabric, Nanos now, const PathAddress& address) {
     impl.path_data[index].address = address;
     impl.path_data[index].peer.clear();
     impl.path_data[index].device = DevicePort{};
-    impl.path_data[index].times = AnswerTimes{};
+    impl.answer_times[index] = {};
+    impl.path_data[index].ios_before_reset = 0;
     impl.status[index] = PathStatus{};
     impl.path_limit = std::max<unsigned>(impl.path_limit, index + 1U);
     impl.feed(fabric, PathAdded{now, index});
@@ -160,7 +161,7 @@ void Client::Impl::start(Fabric& fabric, Nanos now, const IoRequest& request,
                          std::span<const std::byte> header) {
   const std::uint16_t permit = session.next_permit();
   Slot& slot = slots[permit];
-  slot = Slot{};
+  // slot.remote_key is that of a new slot: a request that ends leaves none.
   slot.user_data = request.user_data;
   slot.data = request.data;
   slot.direction = request.direction;
@@ -307,6 +308,7 @@ std::span<const PathStatus> Client::paths() const noexcept {
     status.heartbeat_latency = path.latency();
     status.retry_at = path.state() == PathState::waiting ? path.deadline() : 0;
     status.held_back = path.held_back();
+    status.ios = impl_->ios_over(index);
   }
   return std::span(impl_->status).first(impl_->path_limit);
 }
@@ -320,8 +322,8 @@ const std::string& Client::peer(unsigned path) const noexcept {
 const DevicePort& Client::device(unsigned path) const noexcept {
   return impl_->path_data[path].device;
 }
-const AnswerTimes& Client::answer_times(unsigned path) const noexcept {
-  return impl_->path_data[path].times;
+const AnswerTimes& Client::answer_times(unsigned path, Direction direction) const noexcept {
+  return impl_->answer_times[path][static_cast<std::size_t>(direction)];
 }
 MultipathPolicy Client::policy() const noexcept {
   return impl_->session.config().policy;
@@ -338,7 +340,8 @@ Errc Client::reset_statistics(unsigned path, PathStatistics what) noexcept {
   PathStatus& status = impl_->status[path];
   if (what != PathStatistics::reconnects) {
     status.traffic = Traffic{};
-    impl_->path_data[path].times = AnswerTimes{};
+    impl_->path_data[path].ios_before_reset = impl_->ios_over(path);
+    impl_->answer_times[path] = {};
     status.failovers = 0;
   }
   if (what != PathStatistics::traffic) {

@@ -137,7 +137,7 @@ class Client {
   const std::string& peer(unsigned path) const noexcept;
   const DevicePort& device(unsigned path) const noexcept;
   // Of requests that ended well over the path, since it was added or its traffic was reset.
-  const AnswerTimes& answer_times(unsigned path) const noexcept;
+  const AnswerTimes& answer_times(unsigned path, Direction) const noexcept;
   MultipathPolicy policy() const noexcept;
   std::int32_t max_reconnect_attempts() const noexcept;
   std::size_t queued() const noexcept;  // requests that wait for a permit

@@ -117,19 +117,22 @@ void Client::Impl::perform(Fabric& fabric, Nanos, const PostReceive& action) {
 
 void Client::Impl::perform(Fabric& fabric, Nanos now, const Complete& action) {
   Slot& slot = slots[action.permit];
+  const bool ok = action.result == Errc::ok;
+  if (ok) {
+    // Before all that calls something, so that nothing has to be kept over a call.
+    const unsigned path = session.permit(action.permit).path;
+    answer_times[path][static_cast<std::size_t>(slot.direction)].record(now - slot.posted);
+  }
   if (slot.remote_key.id != kNoRemoteKey) {
     fabric.release_key(slot.remote_key.id);
     slot.remote_key = RemoteKey{};
   }
-  if (action.result == Errc::ok) {
+  if (ok) {
     const bool read = slot.direction == Direction::read;
     if (read && slot.copied && !slot.data.empty())
       std::memcpy(slot.data.data(), buffers.bytes.data() + slot.region_offset, slot.data.size());
     ++(read ? stats.reads : stats.writes);
     (read ? stats.read_bytes : stats.write_bytes) += slot.data.size();
-    const unsigned path = session.permit(action.permit).path;
-    ++status[path].ios;
-    path_data[path].times.of(slot.direction).record(now - slot.posted);
   }
   finish(slot.user_data, action.result, action.peer_errno);
 }

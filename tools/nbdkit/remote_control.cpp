@@ -107,7 +107,8 @@ control::ClientModel Remote::model() const {
   const auto paths = session.paths();
   for (unsigned index = 0; index < paths.size(); ++index)
     model.paths.push_back({index, paths[index], session.address(index), session.peer(index),
-                           session.device(index), session.answer_times(index)});
+                           session.device(index), session.answer_times(index, Direction::read),
+                           session.answer_times(index, Direction::write)});
   // The plugin itself holds an only device.
   const bool own = settings_.one_device();
   for (const Export& one : exports_.all())

@@ -52,7 +52,7 @@ json row_of(const json& session, const json& path) {
     row[key] = number(path, key);
   for (const char* direction : {"read", "write"}) {
     const json times = path.value("answer_time", json::object()).value(direction, json::object());
-    for (const char* key : {"last_us", "mean_us", "p99_us", "max_us"})
+    for (const char* key : {"mean_us", "p99_us", "max_us"})
       if (times.contains(key)) row[std::string(direction) + "_" + key] = times[key];
   }
   return row;
@@ -141,13 +141,11 @@ Table client_paths(const json& shown, const std::string& of) {
        {"failovers", "Failovers", "requests taken over from other paths", Kind::number, false, true},
        {"reads", "Reads", "requests to read", Kind::number, false, true},
        {"writes", "Writes", "requests to write", Kind::number, false, true},
-       {"read_last_us", "Read last", "microseconds from request to answer: the last read", Kind::number,
+       {"read_mean_us", "Read mean", "microseconds from request to answer, of the reads", Kind::number,
         false},
-       {"read_mean_us", "Read mean", "of the reads", Kind::number, false},
        {"read_p99_us", "Read p99", "99 of 100 reads took no longer; up to twice too much", Kind::number,
         false},
        {"read_max_us", "Read max", "the slowest read", Kind::number, false},
-       {"write_last_us", "Write last", "the last write", Kind::number, false},
        {"write_mean_us", "Write mean", "of the writes", Kind::number, false},
        {"write_p99_us", "Write p99", "99 of 100 writes took no longer; up to twice too much", Kind::number,
         false},

@@ -26,7 +26,7 @@ struct ClientPathModel {
   PathAddress address;
   std::string peer;   // Fabric::describe() when it was last connected; empty before
   DevicePort device;  // likewise
-  AnswerTimes times{};
+  AnswerTimes reads{}, writes{};
 };
 
 struct ClientDeviceModel {

@@ -50,6 +50,23 @@ TEST_F(ClientControlTest, ShowsPathsWithTheNextAttemptAndTheReason) {
   EXPECT_EQ(shown["devices"][0]["mapping_path"], "disk0");
 }
 
+TEST_F(ClientControlTest, APathShowsItsTimersAndHowLongItsAnswersTook) {
+  client.shown.heartbeat = {milliseconds(500), 3};
+  client.shown.reconnect_min = milliseconds(250);
+  client.shown.reconnect_max = seconds(4);
+  for (const Nanos time : {microseconds(100), microseconds(301)})
+    client.shown.paths[0].writes.record(static_cast<std::uint64_t>(time));
+  const json path = (*ask("client.show"))["sessions"][0]["paths"][0];
+  EXPECT_EQ(path["heartbeat_s"], 0.5);
+  EXPECT_EQ(path["missed_max"], 3);
+  EXPECT_EQ(path["dead_s"], 2.5);
+  EXPECT_EQ(path["reconnect_min_s"], 0.25);
+  EXPECT_EQ(path["reconnect_max_s"], 4.0);
+  EXPECT_EQ(path["answer_time"]["write"],
+            (json{{"count", 2}, {"mean_us", 200.5}, {"p99_us", 301.0}, {"max_us", 301.0}}));
+  EXPECT_EQ(path["answer_time"]["read"]["count"], 0);
+}
+
 TEST_F(ClientControlTest, APathIsNamedInEachWayThatIsClear) {
   for (const char* name : {"ip:10.0.1.2", "1", "10.0.1.2"})
     EXPECT_EQ(errno_of("path.reconnect", {{"path", name}}), 0);
@@ -141,6 +158,24 @@ TEST_F(ClientControlTest, TheDumpSaysWhatAPathWaitsFor) {
   EXPECT_EQ(session["paths"][1]["waits"], "the next attempt in 4.2 s");
   EXPECT_EQ(session["paths"][0]["waits"], "");
   EXPECT_EQ(session["oldest_request"]["age_s"], 2.0);
+}
+
+TEST(ClientEvents, AFailoverHasThePathAndWhatItTookOverSinceTheLastLook) {
+  ClientPathModel path = FakeClient().shown.paths[0];
+  std::uint64_t seen = 0;
+  EXPECT_TRUE(failover_json(path, seen).is_null());
+  path.status.failovers = 5;
+  const json told = failover_json(path, seen);
+  EXPECT_EQ(
+      told,
+      (json{{"what", "failover"}, {"path", 0}, {"pathname", "ip:10.0.0.1@ip:10.0.0.2"}, {"requests", 5}}));
+  EXPECT_TRUE(failover_json(path, seen).is_null()) << "told once";
+  path.status.failovers = 7;
+  EXPECT_EQ(failover_json(path, seen)["requests"], 2);
+  path.status.failovers = 3;
+  EXPECT_EQ(failover_json(path, seen)["requests"], 3) << "the counter was reset in between";
+  path.status.failovers = 0;
+  EXPECT_TRUE(failover_json(path, seen).is_null());
 }
 
 TEST(ClientEvents, AnAttemptHasItsNumberItsReasonAndTheTimeToTheNext) {

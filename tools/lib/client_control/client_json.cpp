@@ -41,9 +41,8 @@ double micros_of(std::uint64_t time) {
   return std::round(static_cast<double>(time) / 100) / 10;
 }
 
-json times_of(const AnswerTimes::Of& times) {
+json times_of(const AnswerTimes& times) {
   return {{"count", times.count()},
-          {"last_us", micros_of(times.last())},
           {"mean_us", micros_of(times.mean())},
           {"p99_us", micros_of(times.at_most(99))},
           {"max_us", micros_of(times.max())}};
@@ -100,8 +99,7 @@ json path_of(const ClientModel& model, const ClientPathModel& path, Nanos now) {
            {"dead_s", seconds_of(dead_peer_time(model.heartbeat))},
            {"reconnect_min_s", seconds_of(model.reconnect_min)},
            {"reconnect_max_s", seconds_of(model.reconnect_max)}};
-  one["answer_time"] = {{"read", times_of(path.times.of(Direction::read))},
-                        {"write", times_of(path.times.of(Direction::write))}};
+  one["answer_time"] = {{"read", times_of(path.reads)}, {"write", times_of(path.writes)}};
   if (status.heartbeat_latency != 0)
     one["rtt_us"] = micros_of(static_cast<std::uint64_t>(status.heartbeat_latency));
   if (status.state == PathState::waiting && status.retry_at != 0 && status.retry_at != kNever)
