@@ -32,6 +32,7 @@ struct Key {
   X(PathDisconnectRequested, input) \
   X(PathReconnectRequested, input)  \
   X(PolicyChanged, input)           \
+  X(AttemptsChanged, input)         \
   X(CloseRequested, input)          \
   X(Connected, input)               \
   X(ConnectFailed, input)           \

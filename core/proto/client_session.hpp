@@ -59,6 +59,7 @@ class ClientSession {
   void on(const PathDisconnectRequested&, ClientActions&) noexcept;
   void on(const PathReconnectRequested&, ClientActions&) noexcept;
   void on(const PolicyChanged&, ClientActions&) noexcept;
+  void on(const AttemptsChanged&, ClientActions&) noexcept;
   void on(const CloseRequested&, ClientActions&) noexcept;
   void on(const Connected&, ClientActions&) noexcept;
   void on(const ConnectFailed&, ClientActions&) noexcept;

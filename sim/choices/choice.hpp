@@ -86,7 +86,9 @@ namespace rtrs::sim {
   X(cruel) /* options that leave no slack: short times, small limits, all paths lost at once */   \
   /* And with a seventh. */                                                                       \
   X(closing) /* clients and servers that are closed in the middle of it all, and come back */     \
-  /* And with an eighth: streams of octets under the TCP fabric. */                               \
+  /* And with an eighth. */                                                                       \
+  X(recover) /* operators who recover a session */                                                \
+  /* And with a ninth: streams of octets under the TCP fabric. */                                 \
   X(pipe_size)  /* what the buffers of a socket hold */                                           \
   X(pipe_cut)   /* how much of what is there one step takes */                                    \
   X(pipe_order) /* which of the sockets that are ready is named first */                          \
@@ -224,6 +226,7 @@ class SeededChoice final : public ChoiceSource {
         disk_(seed ^ 0xd1b54a32d192ed03ULL),
         cruel_(seed ^ 0x637275656c000161ULL),
         closing_(seed ^ 0x636c6f73696e6701ULL),
+        recover_(seed ^ 0x7265636f76657201ULL),
         pipe_(seed ^ 0x7069706500000001ULL) {}
 
  protected:
@@ -237,6 +240,7 @@ class SeededChoice final : public ChoiceSource {
   std::uint64_t disk_;     // of those from disk on
   std::uint64_t cruel_;    // of those from cruel on
   std::uint64_t closing_;  // of those from closing on
+  std::uint64_t recover_;  // of those from recover on
   std::uint64_t pipe_;     // of those from pipe_size on
 };
 

@@ -302,6 +302,12 @@ void draw_closings(ChoiceSource& choice, Scenario& s) {
   s.client.close_timeout = times[choice.draw(times.size(), Label::closing)];
 }
 
+// Of all paths of a session that are down, whenever the operator thinks of it.
+void draw_recoveries(ChoiceSource& choice, Scenario& s) {
+  const ScopedGroup group(choice, Label::option);
+  if (choice.hits(20, 100, Label::recover)) s.recover_gap = s.interval * (1 + choice.draw(6, Label::recover));
+}
+
 // Behind the name of an export stands another file, or another disk, when its server comes back.
 void draw_other_disks(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::option);
@@ -341,6 +347,7 @@ Scenario draw_scenario(ChoiceSource& choice, bool over_tcp) {
   draw_other_server(s);
   draw_closings(choice, s);
   draw_other_disks(choice, s);
+  draw_recoveries(choice, s);
   return s;
 }
 

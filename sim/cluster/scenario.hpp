@@ -79,6 +79,7 @@ struct Scenario {
   ClockRate client_clock, server_clock;
   bool same_identity = false;  // a client that died comes back with the uuids that it had
   Nanos admin_gap = kNever;    // between operations of an operator, mean
+  Nanos recover_gap = kNever;  // between recoveries of a session, mean
   Nanos close_gap = kNever;    // between closings of a client or the server, which comes back, mean
   // The server never executes a request after the client gave its path up: replays wait for proof.
   bool fenced = true;

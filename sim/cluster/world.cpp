@@ -236,8 +236,8 @@ Nanos World::wake(const Node& node, Nanos deadline, Nanos timer) const {
 }
 
 Nanos World::next_time() {
-  Nanos next = std::min(
-      {network_.next_time(), storage_.next_time(), faults_.next_time(), next_operation_, next_closing_});
+  Nanos next = std::min({network_.next_time(), storage_.next_time(), faults_.next_time(), next_operation_,
+                         next_closing_, next_recovery_});
   if (server_.up) {
     next = std::min(next,
                     wake(server_, server_.driver->next_deadline(), server_.driver->transport().next_timer()));
@@ -274,6 +274,7 @@ bool World::step() {
   if (faults_.next_time() <= now()) faults_due();
   crowd_due();
   if (next_operation_ <= now()) operator_due();
+  if (next_recovery_ <= now()) recover_due();
   if (storage_.next_time() <= now() || !server_.answers.empty()) storage_due();
   if (disks_time() <= now()) disks_due();
   poll_nodes();

@@ -95,7 +95,7 @@ class World : private ServerUser {
     bool service = false;
     std::uint16_t affinity = 0;
   };
-  enum class Operation : std::uint8_t { disconnect, reconnect, remove, add, policy, drop };
+  enum class Operation : std::uint8_t { disconnect, reconnect, remove, add, policy, drop, recover };
   struct ClientNode : Node {
     std::unique_ptr<ClientEnd> driver;
     std::unique_ptr<DiskBook> disks;  // of an application over block devices; otherwise null
@@ -173,6 +173,8 @@ class World : private ServerUser {
   void check_idle(Nanos until);
   void carry_out(const WorldFault&);
   void operator_due();
+  void recover_due();
+  void recover(ClientNode&);
   void operate(ClientNode&);
   void operate(ClientNode&, Operation, std::uint32_t path);
   void add_missing(ClientNode&);
@@ -358,7 +360,7 @@ class World : private ServerUser {
   Stranger stranger_;
   std::unique_ptr<OtherServer> other_server_;  // null: there is none
   std::vector<WorldFault> world_faults_;
-  Nanos next_operation_ = kNever, next_closing_ = kNever;
+  Nanos next_operation_ = kNever, next_closing_ = kNever, next_recovery_ = kNever;
   bool script_on_ = false;
   std::size_t script_at_ = 0;  // the step that is next
   Nanos script_since_ = 0;     // when the one before was over

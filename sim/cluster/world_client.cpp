@@ -61,6 +61,7 @@ bool World::poll_client(std::uint32_t index) {
     for (const IoCompletion& one : std::span(done).first(count)) finished(client, index, one);
   client.fabric->connections().poll_ends(now(client));
   client.promises->poll_ends(client.fabric->taken() - taken, count < done.size(), now(client));
+  client.promises->check_attempts(client.driver->session().paths(), now(client));
   // With a full batch, more results may be waiting.
   if (count < done.size()) check_waits(client, index, 0);
   failover_marks(client);

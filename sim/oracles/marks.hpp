@@ -44,6 +44,7 @@ namespace rtrs::sim {
   X(lost_half_open, "an attempt died between its first connection and INFO_RSP")                            \
   X(operator_disconnect, "an operator disconnected a path")                                                 \
   X(operator_reconnect, "an operator reconnected a path by hand")                                           \
+  X(operator_recover, "an operator recovered a session with a path that was down")                          \
   X(operator_drop, "an operator of the server disconnected a path")                                         \
   X(all_removed, "the last path of a session was removed")                                                  \
   X(removed_connecting, "path removed while it was connecting")                                             \

@@ -179,6 +179,37 @@ def test_events_are_told(client, server):
     assert [one["serial"] for one in events] == list(range(1, len(events) + 1))
 
 
+def test_a_failover_is_told(client):
+    """As often as it takes until requests were on the path that goes."""
+    load = subprocess.Popen(["fio", "--name=load", "--ioengine=nbd", f"--uri={client.uri()}", "--rw=randread", "--bs=4k", "--iodepth=32",
+                             "--size=4M", "--time_based", "--runtime=600", "--output-format=terse"], stdout=subprocess.DEVNULL)
+    try:
+        assert client.ask("path.add", path="127.0.0.2@127.0.0.1")["path"] == 1
+        with socket.socket(socket.AF_UNIX) as end:
+            end.settimeout(BOUND)
+            end.connect(str(client.socket))
+            end.sendall(b'{"jsonrpc":"2.0","id":1,"method":"events.watch"}\n')
+            lines = end.makefile()
+            lines.readline()
+            told = None
+            while told is None:
+                until("both paths carry IO", lambda: client.states() == ["connected"] * 2 and all(p["inflight"] for p in client.session()["paths"]))
+                client.ask("path.disconnect", path="1")
+                before = client.session()["paths"][0]["failovers"]
+                client.ask("session.recover")
+                while before and told is None:
+                    event = json.loads(lines.readline())["params"]
+                    told = event if event["what"] == "failover" else None
+        assert (told["path"], told["pathname"], told["session"]) == (0, "ip:127.0.0.1@ip:127.0.0.1", "web1")
+        assert told["requests"] >= 1
+        path = client.session()["paths"][0]
+        assert path["answer_time"]["read"]["count"] > 100 and path["answer_time"]["write"]["count"] == 0
+        assert 0 < path["answer_time"]["read"]["mean_us"] <= path["answer_time"]["read"]["max_us"]
+    finally:
+        load.terminate()
+        load.wait(BOUND)
+
+
 def test_the_default_socket_is_in_the_runtime_folder_and_goes_with_the_client(server, tmp_path):
     folder = tmp_path / "run"
     command = ["nbdkit", "-U", "-", PLUGIN, f"path=127.0.0.1:{server.port}", "device=disk0"]

@@ -18,13 +18,14 @@ struct Export {
   State state = State::idle;
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // of the last opening
   rnbd::DeviceHandle handle = 0;                                    // unless idle
-  rnbd::Geometry geometry;                                          // of the last open
-  unsigned users = 0;                                               // connections that have it or wait for it
-  std::uint64_t openings = 0;                                       // that began
-  std::uint16_t error = 0;                                          // of the last opening, if that failed
-  std::uint16_t refusal = 0;  // that was told last, since the device was open
-  bool reads_only = false;    // the server does not open it for writing
-  Nanos unused_since = 0;     // without users
+  unsigned number = 0;         // unless idle: the lowest that no other had when its opening began
+  rnbd::Geometry geometry;     // of the last open
+  unsigned users = 0;          // connections that have it or wait for it
+  std::uint64_t openings = 0;  // that began
+  std::uint16_t error = 0;     // of the last opening, if that failed
+  std::uint16_t refusal = 0;   // that was told last, since the device was open
+  bool reads_only = false;     // the server does not open it for writing
+  Nanos unused_since = 0;      // without users
 };
 
 class Exports {
@@ -71,6 +72,7 @@ class Exports {
 
  private:
   Export& add(std::string_view name);
+  unsigned free_number() const;
   std::list<Export> all_;
 };
 

@@ -209,6 +209,7 @@ void Remote::tick() {
   watch_for_end(now);
   close_unused(now);
   go_on_mapping();
+  if (control_) control_->go_on();
   if (now >= next_report_) {
     next_report_ = now + kReportPause;
     {

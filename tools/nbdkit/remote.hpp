@@ -134,11 +134,13 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   int reconnect_path(unsigned path) override;
   unsigned recover() override;
   int set_policy(MultipathPolicy) override;
-  int reset_statistics(unsigned path) override;
+  int set_max_reconnect_attempts(std::int32_t) override;
+  int reset_statistics(unsigned path, PathStatistics) override;
   void map_device(const std::string& name, wire::rnbd::AccessMode,
                   std::function<void(int, const std::string&)> tell) override;
   int unmap_device(const std::string& name, bool force) override;
   int remap_device(const std::string& name) override;
+  int resize_device(const std::string& name, std::uint64_t sectors) override;
 
   // Its paths change under the lock, on the loop's thread.
   Settings settings_;

@@ -85,6 +85,7 @@ void Remote::tell_news() {
       control_->tell(one.about, *change, one.size_before);
   }
   control_->missed(missed);
+  control_->go_on();
 }
 
 control::ClientModel Remote::model() const {
@@ -94,7 +95,10 @@ control::ClientModel Remote::model() const {
   model.session = settings_.session;
   model.link_up = session.link_up();
   model.policy = session.policy();
-  model.max_reconnect_attempts = settings_.protocol.max_reconnect_attempts;
+  model.max_reconnect_attempts = session.max_reconnect_attempts();
+  model.heartbeat = settings_.protocol.heartbeat;
+  model.reconnect_min = settings_.protocol.reconnect_min;
+  model.reconnect_max = settings_.protocol.reconnect_max;
   model.depth = session.depth();
   model.max_io_size = session.max_io_size();
   model.queued = session.queued();
@@ -102,8 +106,9 @@ control::ClientModel Remote::model() const {
   model.stats = session.stats();
   const auto paths = session.paths();
   for (unsigned index = 0; index < paths.size(); ++index)
-    model.paths.push_back(
-        {index, paths[index], session.address(index), session.peer(index), session.device(index)});
+    model.paths.push_back({index, paths[index], session.address(index), session.peer(index),
+                           session.device(index), session.answer_times(index, Direction::read),
+                           session.answer_times(index, Direction::write)});
   // The plugin itself holds an only device.
   const bool own = settings_.one_device();
   for (const Export& one : exports_.all())
@@ -111,7 +116,7 @@ control::ClientModel Remote::model() const {
         {one.name, one.mode, state_of(one, session_->client()), bytes_of(one.geometry),
          one.state == Export::State::idle ? 0U : one.handle,
          one.users - (one.users != 0 && own && one.name == settings_.devices.front() ? 1U : 0U), one.kept,
-         one.refusal != 0 ? one.refusal : one.error});
+         one.refusal != 0 ? one.refusal : one.error, one.number});
   OldestRequest oldest;
   if (session.oldest_in_flight(oldest)) model.oldest = oldest;
   return model;
@@ -153,9 +158,14 @@ int Remote::set_policy(MultipathPolicy policy) {
   session_->set_policy(policy);
   return 0;
 }
-int Remote::reset_statistics(unsigned path) {
+int Remote::set_max_reconnect_attempts(std::int32_t most) {
   const Lock lock = session_->lock();
-  return to_linux_errno(session_->reset_statistics(path));
+  session_->set_max_reconnect_attempts(most);
+  return 0;
+}
+int Remote::reset_statistics(unsigned path, PathStatistics what) {
+  const Lock lock = session_->lock();
+  return to_linux_errno(session_->reset_statistics(path, what));
 }
 
 std::vector<std::string> Remote::names() {
@@ -279,6 +289,15 @@ int Remote::remap_device(const std::string& name) {
     return EALREADY;
   session_->remap(found->handle);
   return 0;
+}
+
+int Remote::resize_device(const std::string& name, std::uint64_t sectors) {
+  const Lock lock = session_->lock();
+  const auto& all = exports_.all();
+  const auto found = std::ranges::find(all, name, &Export::name);
+  if (found == all.end() || found->state == Export::State::idle || found->state == Export::State::closing)
+    return ENOENT;
+  return session_->resize(found->handle, sectors) ? 0 : EINVAL;
 }
 
 }  // namespace rtrs::nbdkit

@@ -21,6 +21,7 @@
 #include "sim/streams/stream_play.hpp"
 #include "tools/lib/choice_log/live_judge.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
+#include "tools/urtrs-sim/of_this_version.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"
@@ -295,14 +296,14 @@ class Sweep {
       const auto seed = static_cast<unsigned long long>(replayed);
       std::printf(
           "FAIL seed=%llu: its traces are not the same when they are replayed\n"
-          "  reproduce: urtrs-sim run --seed %llu --trace run, then urtrs-replay replay FILE\n",
-          seed, seed);
+          "  reproduce: urtrs-sim run --seed %llu --trace run, then urtrs-replay replay FILE  %s\n",
+          seed, seed, of_this_version().c_str());
       return kNondeterministic;
     }
     if (differing == kNoSeed) return kOk;
-    std::printf("FAIL seed=%llu oracle=O16\n  rule: %s\n  reproduce: urtrs-sim hash --seeds %llu\n",
+    std::printf("FAIL seed=%llu oracle=O16\n  rule: %s\n  reproduce: urtrs-sim hash --seeds %llu  %s\n",
                 static_cast<unsigned long long>(differing), sim::rule_of(sim::Oracle::determinism),
-                static_cast<unsigned long long>(differing));
+                static_cast<unsigned long long>(differing), of_this_version().c_str());
     return kNondeterministic;
   }
 
@@ -332,7 +333,8 @@ class Sweep {
     }
     const std::string which =
         (scenario.empty() ? "" : "--scenario " + scenario + " ") + "--seed " + std::to_string(seed);
-    std::printf("  reproduce: urtrs-sim run %s%s\n", which.c_str(), options_.filter_text.c_str());
+    std::printf("  reproduce: urtrs-sim run %s%s  %s\n", which.c_str(), options_.filter_text.c_str(),
+                of_this_version().c_str());
     if (options_.filter == nullptr)
       std::printf("  make small: urtrs-sim shrink %s%s\n", which.c_str(), options_.filter_text.c_str());
     return code;

@@ -308,6 +308,7 @@ const std::vector<Form>& forms() {
        "close a device; force: also while NBD connections have it"},
       {"client device", "remap", "DEVICE [SESSION]", 1, 2,
        "try at once to open a device that the server refused"},
+      {"client device", "resize", "DEVICE SIZE [SESSION]", 2, 3, "give a device another size"},
       {"client", "stats", "", 0, 0, "counters of each client"},
       {"client", "reset", "[SESSION [PATH]]", 0, 2, "set the counters of paths to 0"},
       {"client", "top", "", 0, 0, "IO of each path, again every second"},

@@ -107,11 +107,26 @@ def test_policy_statistics_and_the_dump(web1):
     assert "session web1: 0 requests under way" in urtrs("client", "debug", "dump")
 
 
+def test_timers_are_shown_where_they_act(web1):
+    shown = client("path show web1 0", "client_path_show")
+    assert shown["dead_s"] == pytest.approx((shown["missed_max"] + 2) * shown["heartbeat_s"])
+    assert 0 < shown["reconnect_min_s"] <= shown["reconnect_max_s"]
+    assert "Dead after" in urtrs("client", "path", "show", "web1", "0")
+    of_server = json.loads(urtrs("path", "show", "web1", "0", "--json"))
+    assert (of_server["heartbeat_s"], of_server["missed_max"], of_server["dead_s"]) == (5, 5, 35)
+
+
 def test_devices(web1):
     client("device map disk1 web1 ro", "mapped")
     assert client("device show disk1", "client_device_show")["access_mode"] == "ro"
     assert client("device list", "client_devices")["devices"][0]["state"] == "open"
     client("device remap disk1", "error", code=1)
+    size = client("device show disk1", "client_device_show")["size_bytes"]
+    client("device resize disk1 512k web1", "done")
+    assert client("device show disk1", "client_device_show")["size_bytes"] == 512 << 10 < size
+    assert "whole sectors" in urtrs("client", "device", "resize", "disk1", "1000", code=2)
+    assert "'x' is no size" in urtrs("client", "device", "resize", "disk1", "x", code=2)
+    assert "no client has a device" in urtrs("client", "device", "resize", "disk7", "1M", code=1)
     client("device unmap disk1", "done")
     until("it is gone", lambda: client("device list", "client_devices")["devices"] == [])
     assert "no client has a device" in urtrs("client", "device", "unmap", "disk1", code=1)

@@ -6,11 +6,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
 #include "tools/lib/text/nearest_word.hpp"
+#include "tools/lib/text/quantity.hpp"
 #include "tools/urtrs/client_views.hpp"
 #include "tools/urtrs/output.hpp"
 #include "tools/urtrs/views.hpp"
@@ -178,14 +180,30 @@ int change(const Command& command, All& all, const char* method, const std::vect
   return fail(Mistake{fmt::format("{} client sessions run; say which", all.size()), "", false}, as_json);
 }
 
+// "sectors" of `parameters`, from a size as people write it; what is wrong with it, or nothing.
+std::optional<Mistake> take_size(const std::string& text, json& parameters) {
+  constexpr std::uint64_t kSector = 512;
+  const auto size = tools::parse_size(text);
+  if (!size) return Mistake{size.error(), "", false};
+  if (*size % kSector != 0)
+    return Mistake{fmt::format("\"{}\" is no size of a device", text), "it has whole sectors of 512 bytes",
+                   false};
+  parameters["sectors"] = std::to_string(*size / kSector);
+  return std::nullopt;
+}
+
 int change_device(const Command& command, All& all) {
   const bool as_json = command.options.format == Format::json;
-  const auto& words = command.arguments;
+  auto words = command.arguments;
   json parameters{{"device", words[0]}};
   if (command.verb == "map") {
     if (words.size() == 3) parameters["access_mode"] = words[2];
     const auto one = of_session(all, words[1]);
     return one ? call(**one, "device.map", parameters, command.options) : fail(one.error(), as_json);
+  }
+  if (command.verb == "resize") {
+    if (const auto mistake = take_size(words[1], parameters)) return fail(*mistake, as_json);
+    words.erase(words.begin() + 1);
   }
   std::string session;
   for (std::size_t i = 1; i < words.size(); ++i) {

@@ -59,6 +59,11 @@ std::vector<Detail> of_clients() {
        "opened again for the next connection that asks for it.",
        {"client device unmap disk1", "client device unmap disk1 web1 force"}},
       {"client device", "remap", "", {"client device remap disk1"}},
+      {"client device",
+       "resize",
+       "SIZE is in bytes, or as 10G. Nothing is sent to the server: resize the export there first. NBD\n"
+       "connections that have the device keep the size that they were told; new ones get the new size.",
+       {"client device resize disk1 10G"}},
       {"client", "stats", "", {"client stats", "client stats --json"}},
       {"client",
        "reset",

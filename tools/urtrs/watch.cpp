@@ -63,6 +63,7 @@ std::vector<Field> event_fields() {
           {"size_before", "Before", "its size before, where that changed", Field::Kind::bytes, false},
           {"attempt", "Attempt", "of a client, since the path was connected", Field::Kind::number, false},
           {"next_s", "Next", "seconds until the next attempt", Field::Kind::number, false},
+          {"requests", "Requests", "that a path took over from others", Field::Kind::number, false},
           {"state", "State", "of the path"},
           {"reason", "Reason", "why"},
           {"errno", "Errno", "of Linux", Field::Kind::number}};

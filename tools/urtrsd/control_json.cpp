@@ -68,7 +68,7 @@ json times_of(const ServiceTimes::Times& times, bool buckets) {
   return all;
 }
 
-json path_of(const ServerPathStatus& path, Nanos now, bool buckets) {
+json path_of(const ServerPathStatus& path, const HeartbeatConfig& heartbeat, Nanos now, bool buckets) {
   const attributes::PathEnds ends = attributes::path_ends(path.peer);
   json one{{"path", path.path},
            {"src_addr", ends.source},
@@ -80,6 +80,9 @@ json path_of(const ServerPathStatus& path, Nanos now, bool buckets) {
            {"since_s", seconds_of(now - path.since)},
            {"connections", path.connections},
            {"inflight", path.in_service},
+           {"heartbeat_s", seconds_of(heartbeat.interval)},
+           {"missed_max", heartbeat.missed_max},
+           {"dead_s", seconds_of(dead_peer_time(heartbeat))},
            {"extensions", extensions_of(path.extensions)}};
   // What the server receives is what the client writes.
   one["reads"] = path.traffic.reads();
@@ -101,7 +104,7 @@ json to_json(const attributes::ServerModel& model, Nanos now, bool buckets) {
     json paths = json::array();
     bool up = false;
     for (const ServerPathStatus& path : session.paths) {
-      paths.push_back(path_of(path, now, buckets));
+      paths.push_back(path_of(path, model.parameters.heartbeat, now, buckets));
       up = up || path.state == PathState::connected;
     }
     const char* state = up ? "connected" : session.opened ? "disconnected" : "half-open";

@@ -93,10 +93,15 @@ tl::expected<std::string, std::string> make_socket_path(std::string_view program
   return fmt::format("{}/{}-{}.sock", folder, program, ::getpid());
 }
 
-std::vector<std::string> live_sockets(std::string_view program) {
+std::vector<std::string> sockets(std::string_view program) {
   std::vector<std::string> found = sockets_of(program, runtime_folder());
   if (from_environment("URTRS_RUNTIME_DIR") == nullptr && runtime_folder() != kOfTheSystem)
     for (std::string& one : sockets_of(program, kOfTheSystem)) found.push_back(std::move(one));
+  return found;
+}
+
+std::vector<std::string> live_sockets(std::string_view program) {
+  std::vector<std::string> found = sockets(program);
   found.erase(
       std::remove_if(found.begin(), found.end(), [](const std::string& one) { return !listens(one); }),
       found.end());
