@@ -27,9 +27,10 @@ class ProcessTest : public testing::Test {
   }
   std::string gone() {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    context_.restart();
-    while (gone_.empty() && std::chrono::steady_clock::now() < until)
+    while (gone_.empty() && std::chrono::steady_clock::now() < until) {
+      context_.restart();  // it stops where nothing is watched
       context_.run_one_for(std::chrono::seconds(1));
+    }
     return gone_;
   }
 
