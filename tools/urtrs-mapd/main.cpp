@@ -16,6 +16,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "tools/lib/files/find_program.hpp"
 #include "tools/lib/mapping/state_file.hpp"
 #include "tools/lib/mapping/state_text.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
@@ -145,7 +146,7 @@ int run(const std::vector<std::string>& words) {
                             : tools::version_text("urtrs-mapd").c_str());
     return done;
   }
-  if (options->nbdkit.empty()) options->nbdkit = find_nbdkit();
+  if (options->nbdkit.empty()) options->nbdkit = tools::find_program("nbdkit-urtrs");
   if (options->nbdkit.empty()) {
     log(3,
         "there is no nbdkit-urtrs beside this program or in PATH; apt-get install nbdkit-plugin-urtrs, or "

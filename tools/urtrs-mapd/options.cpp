@@ -124,22 +124,4 @@ tl::expected<Options, std::string> parse(const Words& words) {
   return options;
 }
 
-std::string find_nbdkit() {
-  constexpr const char* kName = "/nbdkit-urtrs";
-  std::array<char, 4096> self{};
-  const ssize_t length = ::readlink("/proc/self/exe", self.data(), self.size() - 1);
-  std::string places = environment("PATH");
-  if (length > 0) {
-    const std::string program(self.data(), static_cast<std::size_t>(length));
-    places = program.substr(0, program.rfind('/')) + ":" + places;
-  }
-  for (std::size_t begin = 0; begin <= places.size();) {
-    const std::size_t end = std::min(places.find(':', begin), places.size());
-    const std::string candidate = places.substr(begin, end - begin) + kName;
-    if (end != begin && ::access(candidate.c_str(), X_OK) == 0) return candidate;
-    begin = end + 1;
-  }
-  return "";
-}
-
 }  // namespace rtrs::mapd

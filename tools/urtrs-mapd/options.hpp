@@ -20,9 +20,6 @@ struct Options {
 // `words` without the name of the program. The error is a sentence.
 tl::expected<Options, std::string> parse(const std::vector<std::string>& words);
 
-// nbdkit-urtrs beside this program, else of PATH; empty: there is none.
-std::string find_nbdkit();
-
 extern const char* const kHelp;
 
 }  // namespace rtrs::mapd
