@@ -153,6 +153,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   unsigned attaching_ = 0;          // connections that wait for a device
   std::uint32_t name_refused_ = 0;  // bit i: the last attempt of path i, before it was connected
   Nanos next_dump_ = 0;
+  bool opened_ = false;  // before, no path is tried, and none is given up
   bool close_begun_ = false;
   bool status_due_ = false;  // write_status() is posted
   std::vector<News> news_;   // for tell_news(), which is posted; empty without a control socket

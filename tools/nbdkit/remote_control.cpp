@@ -239,6 +239,7 @@ void Remote::go_on_mapping() {
   std::vector<Over> over;
   {
     Lock lock = session_->lock();
+    if (!opened_) return;
     for (auto one = mappings_.begin(); one != mappings_.end();) {
       int error = 0;
       if (!is_mapped(lock, *one, error)) {

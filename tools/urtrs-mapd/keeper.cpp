@@ -212,6 +212,8 @@ void Keeper::carry_out(const Map& map) {
         if (error != 0 && error != before) log(4, fmt::format("session {}: {}", session, why));
         if (error == 0) log(6, fmt::format("session {}: device {} is mapped", session, device));
         give(Mapped{session, device, error});
+        // Its size is of interest at once.
+        if (!served(session).looking) look_at(session);
       });
 }
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/close_range.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -71,8 +72,16 @@ void write_number(int fd, pid_t number) {
       ::pwrite(fd, at, static_cast<std::size_t>(text.data() + text.size() - at), 0);
 }
 
+// Sockets of this program must not stay open in another one, which outlives it.
+void close_on_exec() {
+  if (::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return;
+  constexpr int kMostDescriptors = 65536;  // of a kernel before 5.11
+  for (int fd = 3; fd < kMostDescriptors; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
 [[noreturn]] void become(char* const* command, int lock, int report) {
   ::setsid();
+  close_on_exec();
   const int null = ::open("/dev/null", O_RDONLY);
   if (null >= 0) ::dup2(null, STDIN_FILENO);
   ::dup2(STDERR_FILENO, STDOUT_FILENO);

@@ -1,10 +1,12 @@
 // One process a session, whoever started it.
 #include "tools/urtrs-mapd/process.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -75,6 +77,21 @@ TEST_F(ProcessTest, ASecondOneIsNotStartedButFound) {
   EXPECT_EQ(adopt().value(), nullptr);
   files_.remove();
   EXPECT_TRUE(sessions_with_locks(folder_.path().string()).empty());
+}
+
+TEST_F(ProcessTest, NothingOfThisProgramStaysOpenInItButTheLock) {
+  const std::string out = folder_ / "out";
+  const int ours = ::open("/dev/null", O_RDONLY);  // as sockets of Asio are: not closed by exec
+  ASSERT_GE(ours, 3);
+  auto started = start({"/bin/sh", "-c", "for fd in /proc/$$/fd/*; do readlink $fd; done > \"$0\"", out});
+  ::close(ours);
+  ASSERT_TRUE(started) << started.error();
+  EXPECT_EQ(gone(), "ended with code 0");
+  std::ifstream file(out);
+  std::vector<std::string> open;
+  for (std::string line; std::getline(file, line);) open.push_back(line);
+  EXPECT_EQ(std::count(open.begin(), open.end(), files_.lock), 1);
+  EXPECT_EQ(std::count(open.begin(), open.end(), "/dev/null"), 1) << "standard input";
 }
 
 TEST_F(ProcessTest, ItHasNoTerminalAndNoInput) {

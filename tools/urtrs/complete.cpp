@@ -53,7 +53,9 @@ Position position_of(const Words& words) {
   if (next != 0 && rest[0] == "client") at.side = rest[0];
   at.noun = at.side;
   if (next == rest.size()) return at;
-  if (const std::string word = meant(rest[next], nouns(at.side)); !word.empty()) {
+  const Words plain = verbs(at.side);
+  const bool is_verb = std::find(plain.begin(), plain.end(), rest[next]) != plain.end();
+  if (const std::string word = meant(rest[next], nouns(at.side)); !is_verb && !word.empty()) {
     at.noun = noun_of(at.side, word);
     ++next;
   }
