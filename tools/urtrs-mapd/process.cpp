@@ -82,7 +82,7 @@ void close_on_exec() {
 [[noreturn]] void become(char* const* command, int lock, int report) {
   ::setsid();
   close_on_exec();
-  const int null = ::open("/dev/null", O_RDONLY);
+  const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null >= 0) ::dup2(null, STDIN_FILENO);
   ::dup2(STDERR_FILENO, STDOUT_FILENO);
   ::signal(SIGPIPE, SIG_DFL);

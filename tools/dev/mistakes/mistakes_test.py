@@ -32,7 +32,7 @@ BOUND = 40  # seconds for one mistake; the longest waits 30 s for a daemon that 
 CODES = {0, 1, 2, 3, 4, 5, 77, 130, 141, 143}
 INTERNALS = re.compile(r"terminate called|what\(\)|std::|basic_string|[Aa]ssert|Aborted|Sanitizer|CLI::|core dumped|"
                        r"Traceback|boost|nlohmann|json\.exception|toml::|libfabric:\d+")
-NAMES = ("urtrsd", "urtrs", "urtrs-fs", "urtrs-sim", "urtrs-replay", "urtrs-perf", "urtrs-conform", "nbdkit",
+NAMES = ("urtrsd", "urtrs", "urtrs-mapd", "urtrs-fs", "urtrs-sim", "urtrs-replay", "urtrs-perf", "urtrs-conform", "nbdkit",
          "tools/demo", "tools/test")
 
 
