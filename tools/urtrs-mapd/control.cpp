@@ -204,18 +204,15 @@ void device_list(const Asked& asked) {
   json devices = json::array();
   for (const auto& [name, session] : asked.keeper.machine().sessions()) {
     if (!only.empty() && only != name) continue;
-    const json shown = asked.keeper.shown(name);
     for (const auto& [device, one] : session.devices) {
       json item = place_of(asked, name, device);
       item["access_mode"] = wire::rnbd::to_string(one.wish.mode);
       item["state"] = state_of(session, one);
       item["errno"] = one.error;
       item["sentence"] = asked.keeper.trouble(name);
-      item["size_bytes"] = item["users"] = 0;
-      if (shown.is_object())
-        for (const json& seen : shown.value("devices", json::array()))
-          if (seen.value("mapping_path", "") == device)
-            for (const char* key : {"size_bytes", "users"}) item[key] = seen.value(key, std::uint64_t{0});
+      const Keeper::SeenDevice seen = asked.keeper.seen(name, device);
+      item["size_bytes"] = seen.size_bytes;
+      item["users"] = seen.users;
       devices.push_back(std::move(item));
     }
   }

@@ -29,16 +29,32 @@ constexpr milliseconds kLookPatience{5000};
 // Longer than nbdkit's own bounds: connect_timeout, or what it waits for a name that is taken.
 constexpr milliseconds kAskPatience{300'000};
 constexpr milliseconds kSaveAgain{5000};
+constexpr milliseconds kEndPatience{60'000};
 
 // The devices that a client keeps open.
 std::vector<std::string> kept_devices(const json& shown) {
   std::vector<std::string> names;
-  for (const json& device : shown.value("devices", json::array())) {
-    const std::string state = device.value("state", "");
-    if (device.value("kept", false) && state != "idle" && state != "unmapping")
-      names.push_back(device.value("mapping_path", ""));
+  for (const json& device : shown.at("devices")) {
+    const std::string state = device.at("state");
+    if (device.at("kept").get<bool>() && state != "idle" && state != "unmapping")
+      names.push_back(device.at("mapping_path"));
   }
   return names;
+}
+
+// Why no path is connected; empty: one is, or none has been tried.
+std::string trouble_of(const json& shown) {
+  std::string text;
+  for (const json& session : shown.at("sessions")) {
+    if (session.at("state") == "connected") return {};
+    for (const json& path : session.at("paths")) {
+      const std::string sentence = path.value("sentence", "");
+      if (sentence.empty()) continue;
+      text += fmt::format("{}path {}: {}", text.empty() ? "" : "; ", path.at("pathname").get<std::string>(),
+                          sentence);
+    }
+  }
+  return text;
 }
 
 }  // namespace
@@ -57,13 +73,16 @@ Keeper::Served& Keeper::served(const std::string& session) {
   return served_.try_emplace(session, context_).first->second;
 }
 
-tl::expected<void, std::string> Keeper::begin() {
+void Keeper::begin() {
   std::vector<std::string> names = sessions_with_locks(options_.folder);
   std::vector<std::string> found;
   for (const std::string& session : names) {
     if (check_session_name(session)) continue;  // none of ours
     auto process = Process::adopt(context_, files_of(session), gone(session));
-    if (!process) return tl::unexpected(process.error());
+    if (!process) {
+      log(3, fmt::format("session {}: {}", session, process.error()));  // the others are spared
+      continue;
+    }
     if (*process == nullptr) {
       if (!machine_.sessions().contains(session)) files_of(session).remove();
       continue;
@@ -78,14 +97,13 @@ tl::expected<void, std::string> Keeper::begin() {
     look_at(session);
   }
   give(Tick{});
-  return {};
 }
 
 void Keeper::end_all(std::function<void()> then) {
   ended_ = std::move(then);
   for (const auto& [session, one] : served_)
     if (one.process) one.process->signal(SIGTERM);
-  tick_.expires_after(std::chrono::seconds(20));
+  tick_.expires_after(kEndPatience);
   tick_.async_wait([this](const boost::system::error_code& stopped) {
     if (stopped) return;
     for (const auto& [session, one] : served_)
@@ -144,7 +162,7 @@ std::vector<std::string> Keeper::command_of(const std::string& session) const {
 }
 
 Process::Gone Keeper::gone(const std::string& session) {
-  return [this, session](const std::string& how) {
+  return [this, session] {
     Served& one = served(session);
     one.process.reset();
     one.link.reset();
@@ -153,7 +171,7 @@ Process::Gone Keeper::gone(const std::string& session) {
     const auto found = machine_.sessions().find(session);
     const bool asked =
         ended_ || found == machine_.sessions().end() || found->second.state == Supervisor::State::ending;
-    log(asked ? 6 : 4, fmt::format("session {}: its process {}", session, how));
+    log(asked ? 6 : 4, fmt::format("session {}: its process has ended", session));
     if (ended_) return forget_unused();
     give(Ended{session});
     if (const auto left = machine_.sessions().find(session); !asked && left != machine_.sessions().end())
@@ -173,7 +191,8 @@ void Keeper::carry_out(const Start& start) {
     return;
   }
   one.process = std::move(*process);
-  one.shown = nullptr;
+  one.seen.clear();
+  one.trouble.clear();
   log(6, fmt::format("session {}: process {} serves it at {}", start.session, one.process->pid(),
                      files_of(start.session).nbd));
   look_later(start.session);
@@ -289,19 +308,26 @@ void Keeper::look_at(const std::string& session) {
 }
 
 void Keeper::on_shown(const std::string& session, const json& shown) {
+  std::vector<std::string> devices;
   try {
-    const std::vector<std::string> devices = kept_devices(shown);
-    served(session).shown = shown;
-    give(Answers{session, devices});
+    Served& one = served(session);
+    devices = kept_devices(shown);
+    one.trouble = trouble_of(shown);
+    one.seen.clear();
+    for (const json& device : shown.at("devices"))
+      one.seen[device.at("mapping_path")] = {device.at("size_bytes"), device.at("users")};
   } catch (const json::exception& wrong) {
-    log(4, fmt::format("session {}: its process answers as none of this version does: {}", session,
-                       wrong.what()));
+    return log(4, fmt::format("session {}: its process answers as none of this version does: {}", session,
+                              wrong.what()));
   }
+  give(Answers{session, devices});
 }
 
-json Keeper::shown(const std::string& session) const {
+Keeper::SeenDevice Keeper::seen(const std::string& session, const std::string& device) const {
   const auto found = served_.find(session);
-  return found == served_.end() ? json() : found->second.shown;
+  if (found == served_.end()) return {};
+  const auto at = found->second.seen.find(device);
+  return at == found->second.seen.end() ? SeenDevice{} : at->second;
 }
 
 pid_t Keeper::process_of(const std::string& session) const {
@@ -310,18 +336,8 @@ pid_t Keeper::process_of(const std::string& session) const {
 }
 
 std::string Keeper::trouble(const std::string& session) const {
-  const json all = shown(session);
-  if (!all.is_object()) return {};
-  std::string text;
-  for (const json& one : all.value("sessions", json::array())) {
-    if (one.value("state", "") == "connected") return {};
-    for (const json& path : one.value("paths", json::array())) {
-      const std::string sentence = path.value("sentence", "");
-      if (sentence.empty()) continue;
-      text += fmt::format("{}path {}: {}", text.empty() ? "" : "; ", path.value("pathname", ""), sentence);
-    }
-  }
-  return text;
+  const auto found = served_.find(session);
+  return found == served_.end() ? std::string() : found->second.trouble;
 }
 
 rpc::Error Keeper::explain(int error, const std::string& session, const std::string& device,

@@ -24,8 +24,8 @@ class Keeper {
 
   Keeper(boost::asio::io_context&, const Options&, const mapping::Wishes&, mapping::Supervisor::Options);
 
-  // Takes over what runs and starts what is missing. The error is a sentence.
-  tl::expected<void, std::string> begin();
+  // Takes over what runs and starts what is missing.
+  void begin();
   // Ends all processes, then calls `then`. No other call may follow.
   void end_all(std::function<void()> then);
 
@@ -37,8 +37,12 @@ class Keeper {
 
   const mapping::Supervisor& machine() const noexcept { return machine_; }
   SessionFiles files_of(const std::string& session) const { return {options_.folder, session}; }
-  // What the client of this session said last, as of client.show; null where there is none.
-  nlohmann::json shown(const std::string& session) const;
+  struct SeenDevice {
+    std::uint64_t size_bytes = 0;
+    std::uint64_t users = 0;
+  };
+  // What the process of this session said last of a device; zeros where it said nothing.
+  SeenDevice seen(const std::string& session, const std::string& device) const;
   // 0: no process runs.
   pid_t process_of(const std::string& session) const;
   // Why the session has no connection, as a sentence; empty: it has one, or nobody knows.
@@ -51,7 +55,8 @@ class Keeper {
     std::unique_ptr<rpc::AsyncClient> link;
     boost::asio::steady_timer look;  // until the process is asked again how it is
     bool looking = false;            // asked, and no answer yet
-    nlohmann::json shown;
+    std::map<std::string, SeenDevice> seen;
+    std::string trouble;
     std::string refusal;  // of the last device, in words
   };
 

@@ -111,15 +111,12 @@ int serve(const Options& options, Loaded loaded) {
   mapping::Supervisor::Options how;
   how.ends_strays = !loaded.lost;
   Keeper keeper(context, options, loaded.wishes, how);
-  if (const auto begun = keeper.begin(); !begun) {
-    log(3, begun.error());
-    return missing;
-  }
   auto control = open_control(context, options, keeper);
   if (!control) {
     log(3, control.error());
     return missing;
   }
+  keeper.begin();  // after the socket, so that nothing is started where this one cannot go on
   boost::asio::signal_set signals(context, SIGTERM, SIGINT);
   signals.async_wait([&](const boost::system::error_code& error, int) {
     if (error) return;

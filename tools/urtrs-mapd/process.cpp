@@ -16,6 +16,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <thread>
 #include <utility>
@@ -54,13 +55,6 @@ int pidfd_of(pid_t pid) {
   return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
 }
 
-std::string how_it_ended(pid_t pid) {
-  int status = 0;
-  if (::waitpid(pid, &status, WNOHANG) != pid) return "ended";  // not our child
-  if (WIFSIGNALED(status)) return fmt::format("was ended by signal {}", WTERMSIG(status));
-  return fmt::format("ended with code {}", WEXITSTATUS(status));
-}
-
 // Between fork and exec: no memory is taken, no lock waited for.
 void write_number(int fd, pid_t number) {
   std::array<char, 24> text;
@@ -79,9 +73,25 @@ void close_on_exec() {
   for (int fd = 3; fd < kMostDescriptors; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
+void tell(int report, int number) {
+  [[maybe_unused]] const ssize_t told = ::write(report, &number, sizeof(number));
+}
+
+// nbdkit -f ends when its parent does. So its parent is one that has ended before nbdkit begins, and then the
+// init process.
+void outlive(pid_t parent) {
+  const timespec pause{0, 1'000'000};
+  while (::getppid() == parent) ::nanosleep(&pause, nullptr);
+}
+
 [[noreturn]] void become(char* const* command, int lock, int report) {
   ::setsid();
   close_on_exec();
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) tell(report, errno);
+  if (child != 0) ::_exit(0);
+  outlive(parent);
   const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null >= 0) ::dup2(null, STDIN_FILENO);
   ::dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -89,9 +99,28 @@ void close_on_exec() {
   write_number(lock, ::getpid());
   ::fcntl(lock, F_SETFD, 0);  // stays open, and so does the lock
   ::execvp(command[0], command);
-  const int error = errno;
-  [[maybe_unused]] const ssize_t told = ::write(report, &error, sizeof(error));
+  tell(report, errno);
   ::_exit(127);
+}
+
+// Runs it while the lock is held; 0 or an errno.
+int spawn(const std::vector<std::string>& command, int lock) {
+  std::array<int, 2> ends{-1, -1};
+  if (::ftruncate(lock, 0) != 0 || ::pipe2(ends.data(), O_CLOEXEC) != 0) return errno;
+  const Descriptor read_end(ends[0]);
+  Descriptor write_end(ends[1]);
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  const pid_t pid = ::fork();
+  if (pid < 0) return errno;
+  if (pid == 0) become(words.data(), lock, write_end.get());
+  ::close(write_end.release());
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+  int error = 0;
+  // Ends when the child has become another program, too.
+  while (::read(read_end.get(), &error, sizeof(error)) < 0 && errno == EINTR) continue;
+  return error;
 }
 
 pid_t number_in(int fd) {
@@ -135,8 +164,8 @@ Process::Process(boost::asio::io_context& context, pid_t pid, int pidfd, Gone go
 
 void Process::watch(Gone gone) {
   end_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                  [pid = pid_, gone = std::move(gone)](const boost::system::error_code& error) {
-                    if (!error) gone(how_it_ended(pid));
+                  [gone = std::move(gone)](const boost::system::error_code& error) {
+                    if (!error) gone();
                   });
 }
 
@@ -150,35 +179,20 @@ tl::expected<std::unique_ptr<Process>, std::string> Process::start(boost::asio::
                                                                    const SessionFiles& files,
                                                                    const std::vector<std::string>& command,
                                                                    Gone gone) {
-  const Descriptor lock(open_lock(files.lock));
-  if (lock.get() < 0) return tl::unexpected(failed(fmt::format("cannot open \"{}\"", files.lock), errno));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
-    return tl::unexpected(fmt::format("a process of this session runs already and holds \"{}\"", files.lock));
-  // Sockets of one that was killed: nobody listens there, because nobody has the lock.
-  for (const std::string* socket : {&files.nbd, &files.control}) ::unlink(socket->c_str());
-  std::array<int, 2> ends{-1, -1};
-  if (::ftruncate(lock.get(), 0) != 0 || ::pipe2(ends.data(), O_CLOEXEC) != 0)
-    return tl::unexpected(failed("cannot prepare a process", errno));
-  const Descriptor read_end(ends[0]);
-  Descriptor write_end(ends[1]);
-  std::vector<char*> words;
-  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  const pid_t pid = ::fork();
-  if (pid < 0) return tl::unexpected(failed("cannot make a process", errno));
-  if (pid == 0) become(words.data(), lock.get(), write_end.get());
-  ::close(write_end.release());
-  int error = 0;
-  // Ends when the child has become another program, too.
-  while (::read(read_end.get(), &error, sizeof(error)) < 0 && errno == EINTR) continue;
-  Descriptor pidfd(pidfd_of(pid));
-  if (error != 0 || pidfd.get() < 0) {
-    if (error == 0) error = errno;
-    ::kill(pid, SIGKILL);  // it has not been waited for, so the number is its own
-    ::waitpid(pid, nullptr, 0);
-    return tl::unexpected(failed(fmt::format("cannot run {}", command[0]), error));
+  {
+    const Descriptor lock(open_lock(files.lock));
+    if (lock.get() < 0) return tl::unexpected(failed(fmt::format("cannot open \"{}\"", files.lock), errno));
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+      return tl::unexpected(
+          fmt::format("a process of this session runs already and holds \"{}\"", files.lock));
+    // Sockets of one that was killed: nobody listens there, because nobody has the lock.
+    for (const std::string* socket : {&files.nbd, &files.control}) ::unlink(socket->c_str());
+    if (const int error = spawn(command, lock.get()); error != 0)
+      return tl::unexpected(failed(fmt::format("cannot run {}", command[0]), error));
   }
-  return std::unique_ptr<Process>(new Process(context, pid, pidfd.release(), std::move(gone)));
+  auto process = adopt(context, files, std::move(gone));
+  if (process && *process == nullptr) return tl::unexpected(fmt::format("{} has ended at once", command[0]));
+  return process;
 }
 
 tl::expected<std::unique_ptr<Process>, std::string> Process::adopt(boost::asio::io_context& context,
@@ -187,7 +201,7 @@ tl::expected<std::unique_ptr<Process>, std::string> Process::adopt(boost::asio::
   if (lock.get() < 0 && errno == ENOENT) return nullptr;
   if (lock.get() < 0) return tl::unexpected(failed(fmt::format("cannot open \"{}\"", files.lock), errno));
   // A child that was forked a moment ago has yet to write its number.
-  for (int attempt = 0; attempt < 100; ++attempt) {
+  for (int attempt = 0; attempt < 25; ++attempt) {
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
       ::flock(lock.get(), LOCK_UN);
       return nullptr;

@@ -28,8 +28,8 @@ std::vector<std::string> sessions_with_locks(const std::string& folder);
 
 class Process {
  public:
-  // Called once, from the event loop: "ended with code 1". It may destroy the Process.
-  using Gone = std::function<void(const std::string& how)>;
+  // It has ended: called once, from the event loop. It may destroy the Process.
+  using Gone = std::function<void()>;
 
   // Runs `command`; the error is a sentence. It is in a session of its own, so that signals of a terminal do
   // not reach it, and it goes on when this program ends.

@@ -21,6 +21,8 @@ namespace rtrs::admin {
 
 namespace {
 
+// Seconds that a request may take: the kernel's default fails the device while IO waits for a path.
+constexpr const char* kTimeout = "3600";
 constexpr std::size_t kMostNote = 1024;  // bytes: a socket and a name
 
 rpc::Error refusal(int error, std::string message, std::string hint) {
@@ -148,7 +150,8 @@ tl::expected<std::string, rpc::Error> attach_kernel_nbd(const NbdHost& host, con
   if (auto missing = check_kernel_nbd(host, wanted)) return tl::unexpected(std::move(*missing));
   const std::string device = wanted == "auto" ? free_name(host) : name_of(host, wanted);
   const std::string path = host.devices + "/" + device;
-  const int code = run({program_of(host), "-unix", socket, path, "-N", name});
+  const int code =
+      run({program_of(host), "-unix", socket, path, "-N", name, "-C", "4", "-timeout", kTimeout});
   if (code != 0)
     return tl::unexpected(refusal(EIO, fmt::format("nbd-client ended with code {} for {}", code, path),
                                   "its message is above; the device is not mapped"));

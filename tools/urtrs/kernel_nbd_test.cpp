@@ -54,7 +54,7 @@ TEST_F(KernelNbd, TheFirstFreeDeviceIsTaken) {
   const auto device = attach_kernel_nbd(host, "auto", "/run/s.sock", "disk0");
   ASSERT_TRUE(device) << device.error().message;
   EXPECT_EQ(*device, path("dev/nbd1"));
-  EXPECT_EQ(calls(), "-unix /run/s.sock " + path("dev/nbd1") + " -N disk0\n");
+  EXPECT_EQ(calls(), "-unix /run/s.sock " + path("dev/nbd1") + " -N disk0 -C 4 -timeout 3600\n");
   EXPECT_EQ(attach_kernel_nbd(host, "auto", "/run/s.sock", "disk1"), path("dev/nbd2"));
   EXPECT_EQ(refused("auto"), EBUSY) << "all are taken";
 }

@@ -101,7 +101,8 @@ class Supervisor {
     Nanos most_pause = seconds(30);
     Nanos calm = seconds(60);
     Nanos start_patience = seconds(30);  // from Start to Answers
-    Nanos end_patience = seconds(20);    // from End to the next End, which kills
+    // From End to the next End, which kills: nbdkit waits 40 s for answers to IO that it has sent.
+    Nanos end_patience = seconds(60);
     // False: processes and devices that nobody wishes stay, because the wishes were lost.
     bool ends_strays = true;
   };

@@ -38,7 +38,7 @@ class World {
       std::visit([this](const auto& one) { act(one); }, action);
     for (const auto& [name, session] : machine_.sessions()) {
       RC_ASSERT(session.pause <= seconds(30));
-      if (session.state == State::absent) RC_ASSERT(session.not_before <= now_ + seconds(50));
+      if (session.state == State::absent) RC_ASSERT(session.not_before <= now_ + seconds(90));
       for (const auto& device : session.devices) RC_ASSERT(device.second.pause <= seconds(30));
     }
   }

@@ -196,7 +196,7 @@ TEST(Supervisor, WhatDoesNotEndIsKilled) {
   play.map("a", 1);
   EXPECT_EQ(play.left(), seconds(30));
   EXPECT_EQ(play.tick(), (Words{"done 1 110", "end s"})) << "ETIMEDOUT: it never answered";
-  EXPECT_EQ(play.left(), seconds(20));
+  EXPECT_EQ(play.left(), seconds(60));
   EXPECT_EQ(play.tick(), Words{"kill s"});
   EXPECT_EQ(play.tick(), Words{"kill s"});
   EXPECT_EQ(play.on(Ended{"s"}), Words{});
