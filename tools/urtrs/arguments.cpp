@@ -196,6 +196,17 @@ Words joined(Words first, const Words& second) {
   return first;
 }
 
+// Options that the command does not take.
+std::optional<Mistake> check_options(const Command& command) {
+  if (command.options.formats > 1)
+    return Mistake{"--json and --csv are both given", "leave one of them out", false};
+  const bool goes_on = command.verb == "top" || command.verb == "monitor";
+  if (command.options.count != 0 && !goes_on) return Mistake{"--count is for top and monitor", "", false};
+  if (command.options.map != MapOptions{} && (command.verb != "map" || is_client(command.noun)))
+    return Mistake{"--run, --nbd, --port, --fabric and --idempotent are for \"urtrs map\"", "", false};
+  return std::nullopt;
+}
+
 tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
   Command command;
   command.options = std::move(options);
@@ -241,11 +252,7 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
   }
   command.arguments.assign(rest.begin() + static_cast<std::ptrdiff_t>(at), rest.end());
   if (command.options.help) return command;
-  if (command.options.formats > 1) return mistake("--json and --csv are both given", "leave one of them out");
-  const bool goes_on = command.verb == "top" || command.verb == "monitor";
-  if (command.options.count != 0 && !goes_on) return mistake("--count is for top and monitor");
-  if (command.options.map != MapOptions{} && (command.verb != "map" || is_client(command.noun)))
-    return mistake("--run, --nbd, --port, --fabric and --idempotent are for \"urtrs map\"");
+  if (auto wrong = check_options(command)) return tl::unexpected(std::move(*wrong));
   const Form& form = *form_of(command.noun, command.verb);
   const std::size_t count = command.arguments.size();
   if (count < form.least || count > form.most)

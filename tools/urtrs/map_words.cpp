@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tools/lib/text/nearest_word.hpp"
+
 namespace rtrs::admin {
 
 tl::expected<MapWords, Mistake> map_words(const std::vector<std::string>& arguments) {
@@ -11,6 +13,9 @@ tl::expected<MapWords, Mistake> map_words(const std::vector<std::string>& argume
   MapWords words;
   words.device = arguments[0];
   const std::size_t at = arguments[1] == "from" ? 2 : 1;
+  if (at == 1 && arguments.size() > 2 && tools::edit_distance(arguments[1], "from") == 1)
+    return tl::unexpected(
+        Mistake{fmt::format("there is no word \"{}\" here", arguments[1]), "did you mean \"from\"?", false});
   if (at == arguments.size()) return wrong("the server is missing behind \"from\"");
   words.from = arguments[at];
   for (std::size_t i = at + 1; i < arguments.size(); ++i) {

@@ -32,6 +32,9 @@ TEST(MapWords, FromAndModeMayBeLeftOutOrStandElsewhere) {
 }
 
 TEST(MapWords, Mistakes) {
+  EXPECT_EQ(map_words({"ram0", "frm", "s"}).error().hint, "did you mean \"from\"?");
+  EXPECT_EQ(mapped({"ram0", "form"}).from, "form") << "a host may be called so";
+  EXPECT_EQ(mapped({"ram0", "from", "form", "10.0.0.2"}).from, "form");
   EXPECT_EQ(map_words({"ram0", "from"}).error().message, "the server is missing behind \"from\"");
   EXPECT_EQ(map_words({"ram0", "from", "s", "ro", "rw"}).error().message, "\"ro\" and \"rw\" are both given");
 }

@@ -148,8 +148,7 @@ void AsyncClient::call(const std::string& method, const nlohmann::json& params,
   waiter.timer = std::make_unique<asio::steady_timer>(state_->context, patience);
   waiter.timer->async_wait([state = std::weak_ptr(state_), id](const boost::system::error_code& stopped) {
     const auto here = state.lock();
-    if (here != nullptr && !stopped)
-      here->answer(id, tl::unexpected(broken(ETIMEDOUT, "no answer in time")));
+    if (here != nullptr && !stopped) here->answer(id, tl::unexpected(broken(ETIMEDOUT, "no answer in time")));
   });
   state_->output.push_back(request_line(id, method, params) + '\n');
   if (state_->output.size() == 1) state_->write();
