@@ -84,7 +84,10 @@ def _server(urtrsd, tmp_path, monkeypatch):
         pytest.skip("without the nbdkit plugin")
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.setenv("PATH", f"{NBDKIT.parent}:{os.environ['PATH']}")
-    return urtrsd("--export=disk0=mem:16M", "--export=disk1=mem:1M", "--export=disk2=mem:1M")
+    # What is in memory is lost with the server, what is in a file is not.
+    with (tmp_path / "file.img").open("wb") as image:
+        image.truncate(16 << 20)
+    return urtrsd("--export=disk0=mem:16M", "--export=disk1=mem:1M", "--export=disk2=mem:1M", f"--export=file={tmp_path}/file.img")
 
 
 @pytest.fixture(name="mapd")

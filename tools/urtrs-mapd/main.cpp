@@ -56,7 +56,9 @@ void notify(const std::string& line) {
 // Held until the process ends. Nothing, or why it cannot be had.
 std::string take_lock(const std::string& file) {
   const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-  if (fd < 0) return fmt::format("cannot open \"{}\": {}", file, errno_text(errno));
+  if (fd < 0)
+    return fmt::format("cannot open \"{}\": {}; --state and URTRS_RUNTIME_DIR name other places", file,
+                       errno_text(errno));
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return {};
   const int error = errno;
   ::close(fd);

@@ -129,15 +129,16 @@ def test_a_killed_nbdkit_comes_again(mapd, mapped):
     assert pauses == [0.2, 0.4, 0.8]
 
 
-def test_a_restarted_server_goes_on(mapd, server, mapped, load):
-    fio = load(mapped, loops=4)
-    until("fio writes", lambda: mapd.devices()["disk0"]["users"] > 0)
-    # What is in memory is lost with the server, so the load has to be over before it is verified; reads do.
+def test_a_killed_server_that_comes_again_costs_no_error(mapd, server, mapped, urtrs, load):
+    fio = load(urtrs("map", "file", "from", "127.0.0.1").strip(), loops=20)
+    until("fio writes", lambda: mapd.devices()["file"]["users"] > 0)
+    for _ in range(2):
+        server.end(9)
+        until("it is seen", lambda: "connection refused" in mapd.devices()["file"]["sentence"])
+        server.start().ready()
+        until("it is connected again", lambda: mapd.devices()["file"]["sentence"] == "")
+    assert fio.poll() is None, "fio ended before"
     fio.ends_well()
-    server.end(9)
-    until("it is seen", lambda: mapd.devices()["disk0"]["sentence"] != "")
-    server.start().ready()
-    until("it is connected again", lambda: mapd.devices()["disk0"]["sentence"] == "")
     assert size(mapped) == 16 << 20
     assert mapd.sessions().popitem()[1]["restarts"] == 0
 
@@ -239,6 +240,14 @@ def test_a_full_file_system_is_said(mapd, server, mapped, urtrs):
     assert "cannot be written" in urtrs("map", "disk1", "from", "127.0.0.1", code=1)
     (mapd.folder / "state.json.new").rmdir()
     until("it is written later", lambda: list(mapd.saved().values()) == [["disk0", "disk1"]])
+
+
+def test_completion_offers_what_is_mapped(mapd, mapped, urtrs):
+    host = os.uname().nodename.split(".")[0]
+    assert urtrs("complete", "unmap", "").split() == ["disk0"]
+    assert urtrs("complete", "unmap", "disk0", "").split() == [f"{host}@127_0_0_1"]
+    assert urtrs("complete", "map", "disk1", "from", "").split() == [f"{host}@127_0_0_1"]
+    assert urtrs("complete", "mapping", "show", "di").split() == ["disk0"]
 
 
 def test_strangers_may_look_and_not_change(mapd, mapped):
