@@ -98,12 +98,25 @@ std::optional<wire::rnbd::AccessMode> parse_mode(std::string_view text) {
 }
 
 std::string session_name(std::string_view host, std::string_view server) {
-  // The server is what tells sessions of a host apart, so it gets the larger part.
-  std::string name = std::string(host.substr(0, 15)) + "@" + std::string(server);
-  for (char& c : name)
-    if (!is_plain(c)) c = '_';
+  constexpr std::size_t kMostHost = 15;  // the larger part is for what tells sessions of a host apart
+  bool exact = host.size() <= kMostHost;
+  const auto part = [&exact](std::string_view text) {
+    std::string plain(text);
+    for (char& c : plain) {
+      exact = exact && (is_plain(c) || c == '.' || c == ':') && c != '_' && c != '@';
+      c = c == ':' ? '-' : is_plain(c) && c != '@' ? c : '_';
+    }
+    return plain;
+  };
+  std::string name = part(host.substr(0, kMostHost)) + "@" + part(server);
   if (name.front() == '-') name.front() = '_';
-  return name.substr(0, kMostSessionName);
+  if (exact && name.size() <= kMostSessionName) return name;
+  // Another server must not be taken for this one.
+  const std::string whole = std::string(host) + "@" + std::string(server);
+  std::uint32_t sum = 2166136261U;  // FNV-1a
+  for (const char c : whole) sum = (sum ^ static_cast<unsigned char>(c)) * 16777619U;
+  const std::string tail = fmt::format("-{:08x}", sum);
+  return name.substr(0, kMostSessionName - tail.size()) + tail;
 }
 
 bool same_paths(const SessionWish& one, const SessionWish& other) {
