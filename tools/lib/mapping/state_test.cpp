@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tools/lib/files/scratch_folder.hpp"
 #include "tools/lib/mapping/state_file.hpp"
@@ -141,11 +142,24 @@ RC_GTEST_PROP(StateTextProperty, AChangedByteIsTakenWholeOrRefused, ()) {
 
 TEST(Wishes, NamesOfSessionsAreMadeOfHostAndServer) {
   EXPECT_EQ(session_name("web1", "10.0.0.2"), "web1@10_0_0_2");
-  EXPECT_EQ(session_name("-w.b", "fd00::2"), "_w_b@fd00__2");
+  EXPECT_EQ(session_name("web1", "fd00::2"), "web1@fd00--2");
+  EXPECT_EQ(session_name("web1", "storage1.example.org"), "web1@storage1_example_org");
   const std::string longest = session_name(std::string(64, 'h'), std::string(64, 's'));
   EXPECT_EQ(longest.size(), kMostSessionName);
-  for (const char* server : {"", "../x", "a\nb", "ä"})
-    EXPECT_FALSE(check_session_name(session_name("h", server)));
+  for (const char* server : {"", "../x", "a\nb", "\xc3\xa4", "-x"})
+    for (const char* host : {"h", "-h", "h.example"})
+      EXPECT_FALSE(check_session_name(session_name(host, server)));
+}
+
+TEST(Wishes, AnotherServerOrHostHasAnotherSession) {
+  const std::string same(40, 'x');
+  std::set<std::string> names;
+  const std::vector<std::pair<std::string, std::string>> all{
+      {"h", "10.0.0.2"},      {"h", "10_0_0_2"},  {"h", "10@0@0@2"},   {"h", "10.0.0.2 "},
+      {"h", same + ".a"},     {"h", same + ".b"}, {"h", same + ".ab"}, {same + "1", "server"},
+      {same + "2", "server"}, {same, "server"}};
+  for (const auto& [host, server] : all) names.insert(session_name(host, server));
+  EXPECT_EQ(names.size(), all.size());
 }
 
 TEST(Wishes, TheSamePathsInAnotherSpelling) {

@@ -52,8 +52,8 @@ std::optional<Refusal> check(const Wishes&);
 // "ro", "rw" or "migration".
 std::optional<wire::rnbd::AccessMode> parse_mode(std::string_view text);
 
-// The name of this host's session with a server, "HOST@SERVER", with _ for what names of sessions cannot
-// have. Long names are cut.
+// The name of this host's session with a server, "HOST@SERVER", with _ for dots and - for colons. One that is
+// too long, or has other characters, ends with a sum of what it was made of.
 std::string session_name(std::string_view host, std::string_view server);
 
 // Whether both sessions go over the same paths, in whatever order and spelling.
