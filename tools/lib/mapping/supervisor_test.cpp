@@ -112,6 +112,7 @@ TEST(Supervisor, ARefusedDeviceIsTriedAgainWhereItIsKept) {
   for (const unsigned pause : {200U, 400U, 800U, 1600U}) {
     EXPECT_EQ(play.on(Mapped{"s", "a", ENOENT}), Words{});
     EXPECT_EQ(play.left(), milliseconds(pause));
+    EXPECT_EQ(play.machine().sessions().at("s").devices.at("a").error, ENOENT);
     EXPECT_EQ(play.tick(), Words{"map s/a rw"});
   }
   EXPECT_EQ(play.on(Mapped{"s", "a", 0}), Words{});
@@ -156,6 +157,39 @@ TEST(Supervisor, WhoAsksWaitsForNoPause) {
   EXPECT_EQ(play.on(Ended{"s"}), Words{"done 5 107"}) << "ENOTCONN: the process could not do it";
   EXPECT_EQ(play.left(), seconds(30));
   EXPECT_EQ(play.wishes(), some_wishes());
+}
+
+TEST(Supervisor, AHurryWaitsForNoPause) {
+  Play play(some_wishes());
+  play.on(Tick{});
+  play.on(Ended{"s"});
+  EXPECT_EQ(play.machine().sessions().at("s").ended, 1U);
+  EXPECT_EQ(play.on(Hurry{"t"}), Words{}) << "of nobody";
+  EXPECT_EQ(play.on(Hurry{"s"}), Words{"start s"});
+  play.on(Ended{"s"});
+  EXPECT_EQ(play.left(), milliseconds(400)) << "but the next one is as long as before";
+}
+
+TEST(Supervisor, WhatIsBeingUnmappedAlreadyIsGone) {
+  for (const int error : {EALREADY, ENOENT}) {
+    Play play(some_wishes());
+    play.on(Tick{});
+    play.up();
+    play.on(Mapped{"s", "a", 0});
+    play.on(UnmapAsked{"s", "a", false, 1});
+    EXPECT_EQ(play.map("a", 2), Words{"done 2 16"}) << "EBUSY: it is on its way out";
+    EXPECT_EQ(play.on(Unmapped{"s", "a", error}), (Words{"save", "done 1 0", "end s"}));
+  }
+}
+
+TEST(Supervisor, AnAnswerThatNobodyWaitsForChangesNothing) {
+  Play play(some_wishes());
+  play.on(Tick{});
+  EXPECT_EQ(play.on(Mapped{"s", "a", 0}), Words{}) << "it was not asked";
+  EXPECT_EQ(play.on(Unmapped{"s", "a", 0}), Words{});
+  EXPECT_EQ(play.on(Ended{"t"}), Words{});
+  EXPECT_EQ(play.on(Answers{"t", {"a"}}), Words{});
+  EXPECT_EQ(play.up(), Words{"map s/a rw"});
 }
 
 TEST(Supervisor, ADeviceInUseStaysWithoutForce) {
