@@ -153,6 +153,7 @@ def test_a_device_in_use_is_unmapped_by_force_only(client, ends):
     ends.callback(use.kill)
     assert use.stdout.readline() == "open\n"
     assert client.ask("device.unmap", device="disk0")["data"]["errno"] == 16
+    assert client.ask("device.map", device="disk0", access_mode="ro")["data"]["errno"] == 16
     assert "message" not in client.ask("device.unmap", device="disk0", force="true")
     until("it is closed", lambda: client.ask("device.list")["devices"][0]["state"] == "idle")
     _, error = use.communicate("\n", timeout=BOUND)
@@ -255,3 +256,26 @@ def test_a_flood_of_requests_does_not_stop_io(client):
             pass
         subprocess.run(["nbdcopy", client.uri(), "null:"], check=True, timeout=BOUND)
 
+
+def test_a_device_keeps_the_mode_that_it_was_mapped_in(client):
+    assert client.ask("device.map", device="disk1", access_mode="ro")["device"] == "disk1"
+    done = subprocess.run(["nbdinfo", "--is", "read-only", client.uri("disk1")], check=False, timeout=BOUND)
+    assert done.returncode == 0
+    assert client.ask("device.list")["devices"][0]["access_mode"] == "ro"
+    assert client.ask("device.map", device="disk1", access_mode="rw")["device"] == "disk1", "nobody has it open"
+    done = subprocess.run(["nbdinfo", "--is", "read-only", client.uri("disk1")], check=False, timeout=BOUND)
+    assert done.returncode == 2
+
+
+def test_with_exports_mapped_only_what_is_mapped_can_be_opened(server, tmp_path, ends):
+    client = Client(tmp_path, f"path=127.0.0.1:{server.port}", "exports=mapped")
+    ends.callback(client.end)
+
+    def opens(device):
+        return subprocess.run(["nbdinfo", "--size", client.uri(device)], check=False, capture_output=True, timeout=BOUND).returncode == 0
+    assert not opens("disk0")
+    until("it says why", lambda: "is not mapped" in client.text())
+    assert client.ask("device.map", device="disk0")["device"] == "disk0"
+    assert opens("disk0") and not opens("disk1")
+    assert "message" not in client.ask("device.unmap", device="disk0")
+    assert not opens("disk0")

@@ -204,6 +204,9 @@ std::string explain_failed_request(const Settings& settings, const std::string& 
 }
 
 std::string explain_unknown_export(const Settings& settings, const std::string& name) {
+  if (settings.only_mapped)
+    return name.empty() ? "no export is named: name a mapped device, as in nbd+unix:///DEVICE?socket=PATH"
+                        : "the device " + quoted(name) + " is not mapped; \"urtrs map\" maps it";
   if (settings.devices.empty())
     return "no export is named: name a device of the server, as in nbd+unix:///DEVICE?socket=PATH, or give "
            "device=";

@@ -54,6 +54,8 @@ TEST(Explain, AnExportThatNobodyGaveIsNamedWithThoseThatAre) {
   EXPECT_EQ(explain_unknown_export(settings, "c"), "there is no export named 'c'; device= gives a, b");
   settings.devices = {};
   EXPECT_NE(explain_unknown_export(settings, "").find("no export is named"), std::string::npos);
+  settings.only_mapped = true;
+  EXPECT_EQ(explain_unknown_export(settings, "c"), "the device 'c' is not mapped; \"urtrs map\" maps it");
 }
 
 TEST(Explain, NamesOfNbdClientsStayInTheirLine) {

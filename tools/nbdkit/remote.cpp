@@ -133,6 +133,7 @@ std::string Remote::open_session() {
   for (const std::string& name : settings_.devices) exports_.keep(name);
   Patience patience{asio::steady_now(), settings_.connect_timeout, true};
   const Errc opened = session_->open();
+  opened_ = true;
   const Error error = opened == Errc::ok && !settings_.one_device() ? await_link(lock, patience)
                                                                     : asio::to_error_code(opened);
   std::string why;

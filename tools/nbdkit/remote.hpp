@@ -6,6 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 
@@ -72,6 +73,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
     Export* device = nullptr;
     Exports::Wish wish;
     bool was_kept = false;
+    std::optional<wire::rnbd::AccessMode> was_mapped_as;
     Nanos until = 0;
     std::function<void(int error, const std::string& why)> tell;
   };
@@ -123,6 +125,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   bool is_mapped(Lock&, Mapping&, int& error);
   void end_mapping(Mapping&, int error);
   const std::string* chosen_device(const std::string& name) const;
+  wire::rnbd::AccessMode mode_of(const std::string& device, bool read_only) const;
   control::ClientModel model() const override;
   Nanos now() const override { return asio::steady_now(); }
   Nanos started() const override { return started_; }
@@ -152,6 +155,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   unsigned attaching_ = 0;          // connections that wait for a device
   std::uint32_t name_refused_ = 0;  // bit i: the last attempt of path i, before it was connected
   Nanos next_dump_ = 0;
+  bool opened_ = false;  // before, no path is tried, and none is given up
   bool close_begun_ = false;
   bool status_due_ = false;  // write_status() is posted
   std::vector<News> news_;   // for tell_news(), which is posted; empty without a control socket

@@ -181,7 +181,7 @@ const std::string* Remote::chosen_device(const std::string& name) const {
   for (const Export& one : exports_.all())
     if (one.kept && one.name == name) return &one.name;
   if (settings_.one_device()) return &settings_.devices.front();
-  return name.empty() || !settings_.devices.empty() ? nullptr : &name;
+  return name.empty() || settings_.only_mapped || !settings_.devices.empty() ? nullptr : &name;
 }
 
 void Remote::map_device(const std::string& name, wire::rnbd::AccessMode mode,
@@ -195,6 +195,7 @@ void Remote::map_device(const std::string& name, wire::rnbd::AccessMode mode,
     Mapping& one = mappings_.emplace_back();
     one.device = &exports_.join(name);
     one.was_kept = std::exchange(one.device->kept, true);
+    one.was_mapped_as = std::exchange(one.device->mapped_as, mode);
     one.wish.mode = mode;
     one.until = asio::steady_now() + settings_.connect_timeout;
     one.tell = std::move(tell);
@@ -207,7 +208,15 @@ bool Remote::is_mapped(Lock&, Mapping& one, int& error) {
   for (;;) {
     switch (exports_.next(*one.device, one.wish)) {
       case Exports::Step::serve:
-        return true;
+        if (one.device->mode == one.wish.mode) return true;
+        // Those who have it were promised this mode.
+        if (one.device->users > 1) {
+          error = EBUSY;
+          return true;
+        }
+        exports_.ends(*one.device);
+        session_->unmap(one.device->handle);
+        break;
       case Exports::Step::fail:
         error = one.device->error;
         return true;
@@ -240,6 +249,7 @@ void Remote::go_on_mapping() {
   std::vector<Over> over;
   {
     Lock lock = session_->lock();
+    if (!opened_) return;
     for (auto one = mappings_.begin(); one != mappings_.end();) {
       int error = 0;
       if (!is_mapped(lock, *one, error)) {
@@ -259,7 +269,10 @@ void Remote::go_on_mapping() {
 
 // Stays open without users where it was opened. Under the lock.
 void Remote::end_mapping(Mapping& one, int error) {
-  if (error != 0) one.device->kept = one.was_kept;
+  if (error != 0) {
+    one.device->kept = one.was_kept;
+    one.device->mapped_as = one.was_mapped_as;
+  }
   leave(*one.device);
 }
 
@@ -273,6 +286,7 @@ int Remote::unmap_device(const std::string& name, bool force) {
   if (one.users > own && !force) return EBUSY;
   // Those of device= stay known: a connection that asks for one opens it again.
   one.kept = std::ranges::find(settings_.devices, name) != settings_.devices.end();
+  one.mapped_as.reset();
   if (one.state == Export::State::closing) return EALREADY;
   exports_.ends(one);
   session_->unmap(one.handle);

@@ -46,13 +46,20 @@ bool Remote::go_on_trying(Patience& patience) {
   return true;
 }
 
+// Of a connection that asks for `device`.
+wire::rnbd::AccessMode Remote::mode_of(const std::string& device, bool read_only) const {
+  const auto found = std::ranges::find(exports_.all(), device, &Export::name);
+  const bool by_hand = found != exports_.all().end() && found->mapped_as.has_value();
+  const wire::rnbd::AccessMode most = by_hand ? *found->mapped_as : settings_.access_mode;
+  return read_only ? wire::rnbd::AccessMode::read_only : most;
+}
+
 tl::expected<Remote::Use, std::string> Remote::attach(const std::string& name, bool read_only) {
   Lock lock = session_->lock();
   const std::string* const device = chosen_device(name);
   if (device == nullptr) return tl::unexpected(explain_unknown_export(settings_, name));
   Patience patience{asio::steady_now(), settings_.connect_timeout, false};
-  return attach(lock, *device, read_only ? wire::rnbd::AccessMode::read_only : settings_.access_mode,
-                patience);
+  return attach(lock, *device, mode_of(*device, read_only), patience);
 }
 
 tl::expected<Remote::Use, std::string> Remote::attach(Lock& lock, const std::string& name,

@@ -69,6 +69,12 @@ Done set_access_mode(std::string_view value, wire::rnbd::AccessMode& out) {
   return refuse("access_mode", value, "expected ro, rw or migration");
 }
 
+Done set_exports(std::string_view value, bool& only_mapped) {
+  if (value != "all" && value != "mapped") return refuse("exports", value, "expected all or mapped");
+  only_mapped = value == "mapped";
+  return {};
+}
+
 Done set_fabric(std::string_view value, std::string& out) {
   for (const std::string& name : tools::fabric_names()) {
     if (value == name) out = name;
@@ -81,6 +87,7 @@ const std::vector<std::string_view> kKeys{"path",
                                           "device",
                                           "port",
                                           "session",
+                                          "exports",
                                           "access_mode",
                                           "fabric",
                                           "provider",
@@ -208,6 +215,8 @@ Done check_company(const Settings& settings) {
   for (const char* key : {"trace_detail", "trace_size"})
     if (is_given(key) && settings.trace.empty())
       return tl::unexpected(std::string(key) + "= belongs to trace=FILE, which is not given");
+  if (is_given("exports") && !settings.devices.empty())
+    return tl::unexpected<std::string>("exports= is for a session without device=; leave one of the two out");
   for (const char* key : {"rdma_device", "rdma_retry_count"})
     if (is_given(key) && settings.fabric.fabric != "verbs")
       return tl::unexpected(std::string(key) + "= belongs to fabric=verbs, which is not given");
@@ -243,6 +252,7 @@ Done Settings::set(std::string_view key, std::string_view value) {
     return {};
   }
   if (key == "port") return set_number(key, value, 1, 65535, port);
+  if (key == "exports") return set_exports(value, only_mapped);
   if (key == "fabric") return set_fabric(value, fabric.fabric);
   if (key == "rdma_retry_count") return set_number(key, value, 0, 7, fabric.retry_count);
   if (key == "access_mode") {
@@ -320,6 +330,9 @@ const char* const kSettingsHelp =
     "                         of a server's devices. A device whose size changes has the new size for "
     "clients\n"
     "                         that connect after it was opened again\n"
+    "exports=all|mapped       without device=: every device of the server is an export (default), or only "
+    "those\n"
+    "                         that the control socket has mapped, each in the mode it was mapped with\n"
     "port=N                   of the server, for every path= without one (default 1234)\n"
     "session=NAME             one client of the server; default nbdkit-HOST-PID. The name of a client that\n"
     "                         vanished is free again after the dead-peer time of the server (35 s)\n"

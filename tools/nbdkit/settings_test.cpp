@@ -75,6 +75,7 @@ TEST(Settings, SaysWhatIsWrongWithAValue) {
   EXPECT_EQ(why(settings.set("port", "0")), "port=0: expected a whole number from 1 to 65535");
   EXPECT_EQ(why(settings.set("port", "12x")), "port=12x: expected a whole number from 1 to 65535");
   EXPECT_EQ(why(settings.set("connections", "0")), "connections=0: expected a whole number from 1 to 135");
+  EXPECT_EQ(why(settings.set("exports", "some")), "exports=some: expected all or mapped");
   EXPECT_EQ(why(settings.set("fabric", "ib")), "fabric=ib: expected tcp, libfabric or verbs");
   EXPECT_EQ(why(settings.set("access_mode", "w")), "access_mode=w: expected ro, rw or migration");
   EXPECT_EQ(why(settings.set("queue_timeout", "5x")),
@@ -224,6 +225,17 @@ TEST(Settings, TheDefaultSessionIsNamedAfterHostAndProcess) {
   ASSERT_TRUE(settings.set("device", "d"));
   ASSERT_TRUE(settings.complete("box.example.org", 42, "/"));
   EXPECT_EQ(settings.session, "nbdkit-box-42");
+}
+
+TEST(Settings, WhichDevicesAreExportsIsForSessionsWithoutDevices) {
+  Settings settings;
+  for (const auto& [key, value] : {std::pair{"path", "10.0.0.1"}, {"exports", "mapped"}})
+    ASSERT_EQ(why(settings.set(key, value)), "accepted");
+  ASSERT_EQ(why(settings.complete("host", 1, "/")), "accepted");
+  EXPECT_TRUE(settings.only_mapped);
+  ASSERT_EQ(why(settings.set("device", "d")), "accepted");
+  EXPECT_EQ(why(settings.complete("host", 1, "/")),
+            "exports= is for a session without device=; leave one of the two out");
 }
 
 }  // namespace

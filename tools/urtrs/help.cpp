@@ -6,6 +6,7 @@
 
 #include "tools/urtrs/client_views.hpp"
 #include "tools/urtrs/doctor.hpp"
+#include "tools/urtrs/mappings.hpp"
 #include "tools/urtrs/top.hpp"
 #include "tools/urtrs/views.hpp"
 #include "tools/urtrs/watch.hpp"
@@ -74,6 +75,31 @@ std::vector<Detail> of_clients() {
       {"client", "debug", "", {"client debug dump", "client debug dump --json"}}};
 }
 
+std::vector<Detail> of_mappings() {
+  return {
+      {"mapping", "list", "", {"mapping list", "mapping list --json"}},
+      {"mapping", "show", "", {"mapping show disk0"}},
+      {"",
+       "map",
+       "Prints the URI for NBD clients, and with --nbd the device of the kernel. urtrs-mapd keeps it mapped "
+       "until\n"
+       "unmap, also after a restart. SERVER is a session that is mapped already, or a host; then the session "
+       "is\n"
+       "HOST@SERVER, and SERVER its only path where no ADDRESS is given.\n"
+       "With --run it is mapped for as long as the command takes, which has the variables uri and "
+       "unixsocket; the\n"
+       "exit code is that of the command. Without urtrs-mapd an nbdkit of its own serves it.",
+       {"map disk0 from 10.0.0.2", "map disk0 from storage1 10.0.0.1@10.0.0.2 10.0.1.1@10.0.1.2 ro",
+        "map disk0 from 10.0.0.2 --nbd=/dev/nbd0",
+        "map disk0 from 10.0.0.2 --run 'nbdcopy -p $uri disk0.img'"}},
+      {"",
+       "unmap",
+       "A device of the kernel that --nbd attached is detached first.",
+       {"unmap disk0", "unmap disk0 force"}},
+      {"", "remap", "", {"remap disk0"}},
+  };
+}
+
 std::vector<Detail> of_server() {
   return {
       {"session",
@@ -136,7 +162,7 @@ std::vector<Detail> of_server() {
 const std::vector<Detail>& details() {
   static const std::vector<Detail> all = [] {
     std::vector<Detail> both = of_server();
-    for (const Detail& one : of_clients()) both.push_back(one);
+    for (const auto& more : {of_mappings(), of_clients()}) both.insert(both.end(), more.begin(), more.end());
     return both;
   }();
   return all;
@@ -156,6 +182,7 @@ std::vector<Field> fields_of(const std::string& noun, const std::string& verb) {
                                {"devices", nlohmann::json::array()},
                                {"exports", nlohmann::json::array()},
                                {"stats", nlohmann::json::object()}};
+  if (noun == "mapping") return mappings(nothing, {}).fields;
   if (verb == "list" || verb == "show") {
     if (noun == "client session") return client_sessions(nothing).fields;
     if (noun == "client path") return client_paths(nothing, {}).fields;
@@ -182,6 +209,7 @@ std::vector<Field> fields_of(const std::string& noun, const std::string& verb) {
 std::string meanings(const std::string& arguments) {
   static constexpr std::pair<const char*, const char*> kMeanings[] = {
       {"SESSION", "name of a session; \"urtrs session list\" shows all"},
+      {"SERVER", "a host name or address, or a session that is mapped already"},
       {"PATH", "CLIENT@SERVER addresses, the client's address, an RDMA device, or the index of the path"},
       {"DEVICE", "as the client asked for it, or, of a server, the file that is exported"},
       {"ADDRESS", "[SRC@]DST, as in path= of the plugin"},
@@ -254,8 +282,8 @@ std::vector<std::string> examples_of(const Form& form) {
 
 std::string help() {
   std::string text =
-      "Shows and changes a running urtrsd, and the clients of this host.\n"
-      "Usage: urtrs [OPTIONS] [session|path|device|export] COMMAND [ARGUMENT]...\n"
+      "Shows and changes a running urtrsd and the clients of this host, and maps devices.\n"
+      "Usage: urtrs [OPTIONS] [session|path|device|export|mapping] COMMAND [ARGUMENT]...\n"
       "       urtrs [OPTIONS] client [session|path|device] COMMAND [ARGUMENT]...\n"
       "\nPositionals:\n";
   for (const Form& form : forms()) entry(text, form);
@@ -272,6 +300,11 @@ std::string help() {
   entry(text, "--socket=FILE", "of the daemon or client to ask; default: those that run");
   entry(text, "--interval=SECONDS", "of top; default: 1");
   entry(text, "--count=N", "leave after N, of top and monitor; default: Ctrl-C");
+  entry(text, "--run=COMMAND", "of map: runs it, then unmaps");
+  entry(text, "--nbd[=DEVICE]", "of map: attaches a device of the kernel, by nbd-client as root");
+  entry(text, "--port=N", "of map: of the server; default: 1234");
+  entry(text, "--fabric=NAME", "of map: tcp, libfabric or verbs; default: tcp");
+  entry(text, "--idempotent", "of map: it is no mistake that the device is mapped already");
   text +=
       "\nPlurals and unambiguous beginnings of words do, and options as bare words: urtrs sess li json.\n"
       "Behind -- every word is an argument. \"urtrs COMMAND --help\" has the fields and examples of a "
@@ -282,9 +315,10 @@ std::string help() {
       "  urtrs device list --json | jq -r '.devices[].mapping_path'\n"
       "  urtrs top --interval=5\n"
       "  urtrs client path add web1 ip:10.0.1.7@ip:10.0.1.1\n"
+      "  urtrs map disk0 from 10.0.0.2 && urtrs mapping list\n"
       "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 no daemon can be asked, 4 no answer in time, 128 and "
       "the\n"
-      "number of a signal that ended it while it waited.\n";
+      "number of a signal that ended it while it waited. With --run that of the command.\n";
   return text;
 }
 
