@@ -16,6 +16,7 @@ namespace rtrs::tcp {
 namespace {
 
 constexpr int kUnresolved = -1;
+constexpr int kNotOurs = -2;
 
 const char* connect_text(Reason reason) {
   switch (reason) {
@@ -26,6 +27,8 @@ const char* connect_text(Reason reason) {
     case Reason::connect_timeout:
       return "no answer";
     case Reason::address_unresolved:
+    case Reason::name_unresolved:
+    case Reason::source_unavailable:
       return "no way to that address";
     case Reason::peer_closed:
       return "the peer closed without an answer";
@@ -68,7 +71,7 @@ Errc FabricImpl::listen(const PathAddress& local) {
   return admission_.listen(*address);
 }
 
-// 0, an errno, or kUnresolved.
+// 0, an errno, kUnresolved or kNotOurs.
 int FabricImpl::open_socket(Connection& one, const PathAddress& address, net::SocketAddress& destination) {
   const Result<net::SocketAddress> to = net::resolve(address.destination, address.port);
   if (!to) return kUnresolved;
@@ -82,8 +85,8 @@ int FabricImpl::open_socket(Connection& one, const PathAddress& address, net::So
     return errno;
   if (!address.source.empty()) {
     const Result<net::SocketAddress> from = net::resolve(address.source, 0);
-    if (!from || from->family() != to->family()) return EADDRNOTAVAIL;
-    if (::bind(fd, from->get(), from->length) != 0) return errno;
+    if (!from || from->family() != to->family() || ::bind(fd, from->get(), from->length) != 0)
+      return kNotOurs;
   }
   if (::connect(fd, destination.get(), destination.length) != 0 && errno != EINPROGRESS) return errno;
   return poller_.watch(one, EPOLLOUT) ? 0 : errno;
@@ -105,7 +108,10 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
   const int error = open_socket(one, address, destination);
   if (error != 0) {
     if (error == kUnresolved)
-      fail_connect(one, where, Reason::address_unresolved, "no host has that name or address");
+      fail_connect(one, where, Reason::name_unresolved, "no host has that name or address");
+    else if (error == kNotOurs)
+      fail_connect(one, where, Reason::source_unavailable,
+                   "\"" + address.source + "\" is no address of this host, or of another family");
     else
       fail_connect(one, where, connect_reason(error), error_text(error));
     return;

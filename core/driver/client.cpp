@@ -298,6 +298,7 @@ std::span<const PathStatus> Client::paths() const noexcept {
     const ClientPath& path = impl_->session.path(index);
     impl_->status[index].inflight = path.inflight();
     impl_->status[index].heartbeat_latency = path.latency();
+    impl_->status[index].silent_since = path.silent_since();
   }
   return std::span(impl_->status).first(impl_->path_limit);
 }

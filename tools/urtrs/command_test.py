@@ -81,7 +81,7 @@ def test_sessions_paths_devices_and_exports(server, client):
     assert [(one["name"], one["access"]) for one in shown("export")] == [("disk0", "rw"), ("ram", "rw")]
     assert "requests" in urtrs("stats")
     text = urtrs("session", "list")
-    assert text.startswith("Session name") and "`- tcp 1 ip:127.0.0.1@ip:127.0.0.1" in text
+    assert text.startswith("Session name") and "`- path 0  ip:127.0.0.1@ip:127.0.0.1  tcp  connected  " in text
     assert all(len(line) <= 100 for line in text.splitlines())
     assert "web1" in urtrs("session", "show", "web1")
     for name in (path["pathname"], path["src_addr"], "0"):

@@ -52,8 +52,8 @@ TEST(Table, SessionsWithTheirPathsAndTotals) {
   EXPECT_EQ(text(sessions(shown())),
             "Session name  State      PS        TX      RX  Inflight\n"
             "blya          connected  U_  200.000K  1.000K         6\n"
-            "|- rxe0 1 ip:10.0.0.1@ip:10.0.0.2  connected  inflight 3\n"
-            "`- rxe0 1 ip:10.0.1.1@ip:10.0.0.2  closing  inflight 3\n"
+            "|- path 0  ip:10.0.0.1@ip:10.0.0.2  rxe0  connected  inflight 3\n"
+            "`- path 0  ip:10.0.1.1@ip:10.0.0.2  rxe0  closing  inflight 3\n"
             "x,\"y\"         half-open             0       0         0\n"
             "total                        200.000K  1.000K         6\n");
 }
@@ -109,7 +109,7 @@ TEST(Table, FieldsAreChosenAndChecked) {
     return all;
   };
   EXPECT_EQ(names({"state", "reads"}), "state reads ");
-  EXPECT_EQ(names({"+reads", "-hca_name", "-hca_port", "-src_addr", "-tx_bytes", "-rx_bytes"}),
+  EXPECT_EQ(names({"+reads", "-hca_name", "-path", "-pathname", "-tx_bytes", "-rx_bytes"}),
             "sessname state reads ");
   EXPECT_EQ(names({"stat"}), "there is no field \"stat\"|did you mean \"state\"?");
   EXPECT_EQ(choose(table.fields, {"all"})->size(), table.fields.size());
