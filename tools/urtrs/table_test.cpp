@@ -58,6 +58,15 @@ TEST(Table, SessionsWithTheirPathsAndTotals) {
             "total                        200.000K  1.000K         6\n");
 }
 
+TEST(Table, APathThatIsSilentSaysForHowLong) {
+  json silent = shown();
+  silent["sessions"][0]["paths"][0]["silent_s"] = 12.4;
+  EXPECT_NE(text(sessions(silent)).find("connected  silent for 12 s  inflight 3\n"), std::string::npos);
+  Options options;
+  options.fields = {"silent_s"};
+  EXPECT_NE(text(paths(silent, {}), options).find("12.4"), std::string::npos);
+}
+
 TEST(Table, WithoutTreeTotalsAndHeaders) {
   Options options;
   options.tree = options.totals = options.headers = false;

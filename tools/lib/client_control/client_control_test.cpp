@@ -102,6 +102,13 @@ TEST_F(ClientControlTest, ShowsPathsWithTheNextAttemptAndTheReason) {
   EXPECT_EQ(shown["devices"][0]["mapping_path"], "disk0");
 }
 
+TEST_F(ClientControlTest, APathThatIsSilentSaysForHowLong) {
+  EXPECT_FALSE(client.shown.paths.empty());
+  EXPECT_FALSE((*ask("client.show"))["sessions"][0]["paths"][0].contains("silent_s"));
+  client.shown.paths[0].status.silent_since = seconds(88);
+  EXPECT_EQ((*ask("client.show"))["sessions"][0]["paths"][0]["silent_s"], 12.0);
+}
+
 TEST_F(ClientControlTest, APathIsNamedInEachWayThatIsClear) {
   for (const char* name : {"ip:10.0.1.2", "1", "10.0.1.2"})
     EXPECT_EQ(errno_of("path.reconnect", {{"path", name}}), 0);
