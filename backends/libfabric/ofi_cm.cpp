@@ -42,9 +42,10 @@ const char* connect_text(Reason reason) {
     case Reason::connect_timeout:
       return "no answer";
     case Reason::address_unresolved:
+      return "no way to that address";
     case Reason::name_unresolved:
     case Reason::source_unavailable:
-      return "no way to that address";
+      return "cannot be connected";
     case Reason::peer_closed:
       return "the peer closed without an answer";
     default:

@@ -130,12 +130,10 @@ constexpr std::array<Row, kReasonCount> kTable{{
       Kind::broken}},
     {Reason::name_unresolved,
      {"name_unresolved", "no host has that name or address",
-      "check the spelling, and what the resolver of this host says (getent ahosts NAME)", kEhostunreach,
-      Kind::broken}},
+      "check the spelling, and what getent ahosts NAME says", kEhostunreach, Kind::broken}},
     {Reason::source_unavailable,
      {"source_unavailable", "the source address is not one of this host",
-      "name an address of this host, of the same family as the server's (ip address lists them), or leave "
-      "the "
+      "name an address of this host, as ip address lists them, of the family of the server's, or leave the "
       "source out",
       kEaddrnotavail, Kind::broken}},
 }};
