@@ -134,8 +134,8 @@ int Sockets::begin(int socket, const PathAddress& path, const net::SocketAddress
     return errno;
   if (!path.source.empty()) {
     const Result<net::SocketAddress> from = net::resolve(path.source, 0);
-    if (!from || from->family() != to.family()) return EADDRNOTAVAIL;
-    if (::bind(socket, from->get(), from->length) != 0) return errno;
+    if (!from || from->family() != to.family() || ::bind(socket, from->get(), from->length) != 0)
+      return kNotOurs;
   }
   return ::connect(socket, to.get(), to.length) != 0 && errno != EINPROGRESS ? errno : 0;
 }

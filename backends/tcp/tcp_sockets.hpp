@@ -43,7 +43,7 @@ class Sockets final : public Transport {
 
  private:
   int bind_and_listen(int socket, const net::SocketAddress&, unsigned undelivered_ms) const noexcept;
-  // 0, an errno, or kUnresolved.
+  // 0, an errno, kUnresolved or kNotOurs.
   static int begin(int socket, const PathAddress&, const net::SocketAddress& to,
                    unsigned undelivered_ms) noexcept;
   bool watch_own(int descriptor, void* mark) noexcept;

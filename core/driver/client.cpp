@@ -309,6 +309,7 @@ std::span<const PathStatus> Client::paths() const noexcept {
     status.retry_at = path.state() == PathState::waiting ? path.deadline() : 0;
     status.held_back = path.held_back();
     status.ios = impl_->ios_over(index);
+    status.silent_since = path.silent_since();
   }
   return std::span(impl_->status).first(impl_->path_limit);
 }

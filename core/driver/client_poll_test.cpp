@@ -156,6 +156,24 @@ class ClientPollTest : public testing::Test {
   std::array<std::byte, 512> data{};
 };
 
+TEST_F(ClientPollTest, APeerThatEndsBeforeItAnswersIsToldFromOneThatEndsLater) {
+  for (const Reason by_fabric : {Reason::peer_closed, Reason::protocol_violation}) {
+    Client client(options, nullptr);
+    fabric.connects.clear();
+    ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+    fabric.events.emplace_back(event::ConnectFailed{fabric.connects.front(), by_fabric, {}});
+    poll(client, seconds(1));
+    EXPECT_EQ(client.paths()[0].reason, Reason::bad_conn_rsp);
+  }
+  Client client(options, nullptr);
+  fabric.connects.clear();
+  ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+  fabric.events.emplace_back(event::Connected{fabric.connects.front(), accepted});
+  fabric.events.emplace_back(event::ConnectionLost{fabric.connects.front(), Reason::peer_closed});
+  poll(client, seconds(1));
+  EXPECT_EQ(client.paths()[0].reason, Reason::peer_closed);
+}
+
 TEST_F(ClientPollTest, AnotherFabricIsAProgrammingError) {
   Client client(options, nullptr);
   ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);

@@ -41,6 +41,7 @@ struct PathStatus {
   std::uint64_t failovers = 0;  // requests taken over from other paths
   std::uint32_t inflight = 0;
   Nanos heartbeat_latency = 0;  // of the last heartbeat; 0: none measured
+  Nanos silent_since = kNever;  // connected: when a heartbeat left that nothing was received after
   Nanos since = 0;              // when the state was entered
   // State waiting: when the next attempt begins; kNever: when another path is connected. 0 in other states.
   Nanos retry_at = 0;

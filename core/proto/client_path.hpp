@@ -152,6 +152,9 @@ class ClientPath {
   }
   // When the HB_MSG was sent that was acknowledged last.
   Nanos heartbeat_sent() const noexcept { return heartbeat_.last_sent(); }
+  Nanos silent_since() const noexcept {
+    return state_ == PathState::connected ? heartbeat_.silent_since() : kNever;
+  }
   // `fencing`: an answer to a fence is outstanding on the service connection. Anything but none: the path is
   // dead for this reason.
   [[nodiscard]] Reason heartbeat_due(Nanos now, const ClientConfig&, bool fencing, ClientActions&) noexcept;

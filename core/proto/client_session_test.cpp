@@ -190,6 +190,19 @@ TEST_F(ClientSessionTest, HeartbeatOncePerSilentPeriodAndDeathWithinItsBounds) {
   EXPECT_LE(now - silent_since, (config.missed_max + 2) * config.interval);
 }
 
+TEST_F(ClientSessionTest, SilenceIsToldFromOneIntervalAfterTheHeartbeatThatNothingAnswered) {
+  open(1);
+  pass(seconds(5));
+  const Nanos sent = session.path(0).heartbeat_sent();
+  EXPECT_EQ(session.path(0).silent_since(), kNever) << "its answer is on the way";
+  pass(seconds(5));
+  EXPECT_EQ(session.path(0).silent_since(), sent);
+  pass(seconds(5));
+  EXPECT_EQ(session.path(0).silent_since(), sent);
+  feed(ImmReceived{now, key(0, 0), wire::encode_hb(wire::ImmType::hb_ack)});
+  EXPECT_EQ(session.path(0).silent_since(), kNever);
+}
+
 TEST_F(ClientSessionTest, AnythingReceivedIsLife) {  // R29
   open(1);
   for (int i = 0; i < 40; ++i) {

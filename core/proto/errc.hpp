@@ -37,7 +37,7 @@ enum class Reason : std::uint8_t {
   requested,             // an operator asked for it
   session_closed,        // the session is being closed
   path_removed,          // the path is being removed
-  address_unresolved,    // the address does not resolve, or there is no route to it
+  address_unresolved,    // there is no route to the address
   connect_refused,       // nobody listens there
   connect_timeout,       // no answer to a connect request in time
   rejected,              // the peer rejected the connect request; the errno says why
@@ -68,8 +68,10 @@ enum class Reason : std::uint8_t {
   other_path_leads,    // client: another path created the session meanwhile; this one joins it
   connection_silent,   // client: one connection delivered nothing for the dead-peer time, others may have
   request_timeout,     // client: a request was not answered within ClientConfig::request_timeout
+  name_unresolved,     // no host has the name, or it is no address
+  source_unavailable,  // client: the source address of the path is not one of this host
 };
-inline constexpr unsigned kReasonCount = static_cast<unsigned>(Reason::request_timeout) + 1;
+inline constexpr unsigned kReasonCount = static_cast<unsigned>(Reason::source_unavailable) + 1;
 const char* to_string(Reason) noexcept;
 
 }  // namespace rtrs

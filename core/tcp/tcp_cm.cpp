@@ -21,6 +21,9 @@ const char* connect_text(Reason reason) {
       return "no answer";
     case Reason::address_unresolved:
       return "no way to that address";
+    case Reason::name_unresolved:
+    case Reason::source_unavailable:
+      return "cannot be connected";
     case Reason::peer_closed:
       return "the peer closed without an answer";
     default:
@@ -62,7 +65,10 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
   one.socket = Socket(*transport_, opened.socket);
   if (opened.error == 0 && !poller_.watch(one, kWritable)) opened.error = ENOMEM;
   if (opened.error == kUnresolved) {
-    fail_connect(one, where, Reason::address_unresolved, "no host has that name or address");
+    fail_connect(one, where, Reason::name_unresolved, "no host has that name or address");
+  } else if (opened.error == kNotOurs) {
+    fail_connect(one, where, Reason::source_unavailable,
+                 "\"" + address.source + "\" is no address of this host, or of another family");
   } else if (opened.error != 0) {
     fail_connect(one, where, connect_reason(opened.error), error_text(opened.error));
   } else {

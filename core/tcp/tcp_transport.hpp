@@ -18,8 +18,9 @@ namespace rtrs::tcp {
 using SocketId = int;
 inline constexpr SocketId kNoSocket = -1;
 
-// An address that cannot be found out, among errno values.
+// Among errno values: a destination that cannot be found out, and a source that is no address of this host.
 inline constexpr int kUnresolved = -1;
+inline constexpr int kNotOurs = -2;
 
 // What a socket is watched for, and what it is named with.
 enum Readiness : std::uint32_t {

@@ -24,12 +24,14 @@ namespace rtrs::nbdkit {
 class Remote : private BlockSession::Listener, private control::ControlledClient {
  public:
   // Opens fabric, threads and session, and the device where device= gives one only: not before the last fork.
-  // Blocks at most connect_timeout and the time to close. `lines` is called from any thread and must not
-  // block. The error is a sentence. `ending`: whether the program is asked to end; may be empty. While
-  // requests are under way it is asked now and then, from the loop's thread. The session is closed then, at
-  // once when no path is connected, so that none of them keeps the program alive.
+  // Blocks at most taken_name_timeout() and the time to close. `lines` is called from any thread and must not
+  // block. The error is a sentence. `ending`: whether the program is asked to end; may be empty. It is asked
+  // now and then: at the start from this thread, which ends the start, and while requests are under way from
+  // the loop's. The session is closed then, at once when no path is connected, so that none of them keeps the
+  // program alive.
+  using Ending = std::function<bool(bool at_start)>;
   static tl::expected<std::unique_ptr<Remote>, std::string> open(const Settings&, Status::Lines lines,
-                                                                 std::function<bool()> ending = {});
+                                                                 Ending ending = {});
   // Closes the session and completes trace and status. No other call may be under way.
   ~Remote() override;
   Remote(const Remote&) = delete;
@@ -78,7 +80,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
     std::function<void(int error, const std::string& why)> tell;
   };
 
-  Remote(const Settings&, Status::Lines, std::function<bool()> ending);
+  Remote(const Settings&, Status::Lines, Ending);
   std::string start();
   void make_session(std::unique_ptr<Fabric>);
   std::string open_session();
@@ -123,6 +125,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   void tell_news();
   void go_on_mapping();
   bool is_mapped(Lock&, Mapping&, int& error);
+  std::string why_not_mapped(const Mapping&, int error) const;
   void end_mapping(Mapping&, int error);
   const std::string* chosen_device(const std::string& name) const;
   wire::rnbd::AccessMode mode_of(const std::string& device, bool read_only) const;
@@ -148,7 +151,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   // Its paths change under the lock, on the loop's thread.
   Settings settings_;
   Status::Lines lines_;
-  std::function<bool()> ending_;
+  Ending ending_;
   // Under the lock of the session.
   std::unique_ptr<Status> status_;
   Exports exports_;

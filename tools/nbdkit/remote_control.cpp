@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "backends/address/socket_address.hpp"
+#include "backends/address/unique_fd.hpp"
 #include "backends/asio/path_syntax.hpp"
 #include "core/rnbd/geometry.hpp"
 #include "tools/nbdkit/explain.hpp"
@@ -21,6 +23,21 @@ std::uint64_t bytes_of(const rnbd::Geometry& geometry) {
 
 std::string state_of(const Export& one, const BlockClient& client) {
   return one.state == Export::State::idle ? "idle" : rnbd::to_string(client.state(one.handle));
+}
+
+// Whether such a path can be connected from this host at all: 0, EHOSTUNREACH where its destination is no
+// address and no host's name, EADDRNOTAVAIL where its source is none of this host's. A GID is left to the
+// fabric.
+int check_addresses(const PathAddress& path) {
+  if (path.destination.rfind("gid:", 0) == 0) return 0;
+  const Result<net::SocketAddress> to = net::resolve(path.destination, path.port);
+  if (!to) return EHOSTUNREACH;
+  if (path.source.empty()) return 0;
+  const Result<net::SocketAddress> from = net::resolve(path.source, 0);
+  if (!from || from->family() != to->family()) return EADDRNOTAVAIL;
+  const net::UniqueFd socket(::socket(from->family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return errno;
+  return ::bind(socket.get(), from->get(), from->length) == 0 ? 0 : EADDRNOTAVAIL;
 }
 
 }  // namespace
@@ -123,6 +140,8 @@ control::ClientModel Remote::model() const {
 }
 
 int Remote::add_path(const PathAddress& address, const std::string& text, unsigned& index) {
+  // Looking a name up takes time, so not under the lock.
+  if (const int error = check_addresses(address); error != 0) return error;
   const Lock lock = session_->lock();
   // The place that the client takes for it.
   const auto paths = session_->session().paths();
@@ -239,6 +258,18 @@ bool Remote::is_mapped(Lock&, Mapping& one, int& error) {
   }
 }
 
+// Under the lock.
+std::string Remote::why_not_mapped(const Mapping& one, int error) const {
+  const auto paths = session_->session().paths();
+  if (error == ETIMEDOUT)
+    return explain_timeout(settings_, one.device->name, settings_.connect_timeout, paths);
+  if (error == ENOTCONN)
+    return explain_map_failure(settings_, one.device->name, one.wish.mode, asio::to_error_code(Errc::no_path),
+                               paths);
+  return explain_map_failure(settings_, one.device->name, one.wish.mode, asio::of_errno(error), paths,
+                             "the mode ro");
+}
+
 void Remote::go_on_mapping() {
   if (mappings_.empty() || !session_) return;
   struct Over {
@@ -256,9 +287,7 @@ void Remote::go_on_mapping() {
         ++one;
         continue;
       }
-      std::string why;
-      if (error != 0)
-        why = "mapping \"" + one->device->name + "\": " + errno_words(static_cast<std::uint16_t>(error));
+      std::string why = error == 0 ? "" : why_not_mapped(*one, error);
       end_mapping(*one, error);
       over.push_back({std::move(*one), error, std::move(why)});
       one = mappings_.erase(one);

@@ -13,11 +13,16 @@ namespace {
 using Error = boost::system::error_code;
 
 const Error kTimedOut{ETIMEDOUT, boost::system::system_category()};
+const Error kAskedToEnd{ECANCELED, boost::system::system_category()};
+
+// Between two looks at whether the program is asked to end, at the start.
+constexpr Nanos kStartLook = milliseconds(200);
 
 }  // namespace
 
 std::string Remote::explain(const Error& error, const std::string& device, wire::rnbd::AccessMode mode,
                             Nanos waited) const {
+  if (error == kAskedToEnd) return explain_early_end(device);
   const auto paths = session_->session().paths();
   return error == kTimedOut ? explain_timeout(settings_, device, waited, paths)
                             : explain_map_failure(settings_, device, mode, error, paths);
@@ -32,7 +37,9 @@ Error Remote::await_link(Lock& lock, Patience& patience) {
 Error Remote::wait_once(Lock& lock, Patience& patience) {
   if (session_->hopeless()) return asio::to_error_code(Errc::no_path);
   if (asio::steady_now() >= patience.began + patience.bound && !go_on_trying(patience)) return kTimedOut;
-  session_->wait_for_news(lock, patience.began + patience.bound);
+  if (patience.at_start && ending_ && ending_(true)) return kAskedToEnd;
+  const Nanos until = patience.began + patience.bound;
+  session_->wait_for_news(lock, patience.at_start ? std::min(until, asio::steady_now() + kStartLook) : until);
   return {};
 }
 

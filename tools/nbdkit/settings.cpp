@@ -10,6 +10,7 @@
 #include "core/rnbd/client_devices.hpp"
 #include "core/rnbd/geometry.hpp"
 #include "core/wire/messages.hpp"
+#include "tools/lib/client_control/client_control.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/quantity.hpp"
 
@@ -91,6 +92,7 @@ const std::vector<std::string_view> kKeys{"path",
                                           "access_mode",
                                           "fabric",
                                           "provider",
+                                          "crc",
                                           "rdma_device",
                                           "rdma_retry_count",
                                           "connections",
@@ -102,6 +104,7 @@ const std::vector<std::string_view> kKeys{"path",
                                           "reconnect_max",
                                           "queue_timeout",
                                           "request_timeout",
+                                          "policy",
                                           "extensions",
                                           "offer_invalidation",
                                           "trace",
@@ -154,6 +157,13 @@ Done set_protocol(std::string_view key, std::string_view value, ClientConfig& pr
     const Done done = set_switch(key, value, wanted);
     if (done) protocol.extensions = wanted ? ClientConfig{}.extensions : wire::Extensions::none;
     return done;
+  }
+  if (key == "policy") {
+    const auto policy = control::parse_policy(std::string(value));
+    if (!policy)
+      return refuse(key, value, "expected rr (round-robin), mi (min-inflight) or ml (min-latency)");
+    protocol.policy = *policy;
+    return {};
   }
   if (key == "queue_timeout") return set_timeout(key, value, protocol.queue_timeout);
   if (key == "request_timeout") return set_timeout(key, value, protocol.request_timeout);
@@ -220,6 +230,8 @@ Done check_company(const Settings& settings) {
   for (const char* key : {"rdma_device", "rdma_retry_count"})
     if (is_given(key) && settings.fabric.fabric != "verbs")
       return tl::unexpected(std::string(key) + "= belongs to fabric=verbs, which is not given");
+  if (is_given("crc") && settings.fabric.fabric != "tcp")
+    return tl::unexpected<std::string>("crc= belongs to fabric=tcp, and another fabric is given");
   return {};
 }
 
@@ -254,6 +266,7 @@ Done Settings::set(std::string_view key, std::string_view value) {
   if (key == "port") return set_number(key, value, 1, 65535, port);
   if (key == "exports") return set_exports(value, only_mapped);
   if (key == "fabric") return set_fabric(value, fabric.fabric);
+  if (key == "crc") return set_switch(key, value, fabric.crc);
   if (key == "rdma_retry_count") return set_number(key, value, 0, 7, fabric.retry_count);
   if (key == "access_mode") {
     access_mode_given = true;
@@ -338,17 +351,25 @@ const char* const kSettingsHelp =
     "                         vanished is free again after the dead-peer time of the server (35 s)\n"
     "access_mode=ro|rw|migration   (default rw; ro with nbdkit -r). Without it, and unless one device= is\n"
     "                         given, a device that the server has write-protected is opened ro\n"
-    "fabric=tcp|libfabric|verbs  (default tcp); verbs is RDMA hardware and soft-RoCE\n"
+    "fabric=tcp|libfabric|verbs  the same as at the server (default tcp); verbs is RDMA hardware and "
+    "soft-RoCE\n"
     "provider=NAME            of libfabric (default tcp)\n"
+    "crc=on|off               of tcp: a checksum behind each frame (default off); one end that asks is "
+    "enough\n"
     "rdma_device=NAME         of verbs; default whichever has the address\n"
     "rdma_retry_count=N       of verbs: how often a packet is sent again (default 6)\n"
     "connections=N            for IO, per path (default 2)\n"
     "queue_depth=N            requests in flight at most (default 512)\n"
+    "policy=rr|mi|ml          the path of a request: each in turn, that with the fewest requests (default), "
+    "that\n"
+    "                         with the fastest heartbeat\n"
     "connect_timeout=TIME     how long to try at the start (default 15s); while the server refuses the "
     "session\n"
     "                         name as taken at least the dead-peer time, 10 s and reconnect_max (75 s)\n"
     "heartbeat_interval=TIME  (default 5s)\n"
-    "heartbeat_missed=N       heartbeats lost before a path is given up (default 5)\n"
+    "heartbeat_missed=N       heartbeats lost before a path is given up (default 5): IO on a path that went "
+    "dead\n"
+    "                         stands still for 6 to 7 intervals, 30 to 35 s\n"
     "reconnect_min=TIME, reconnect_max=TIME   between attempts (default 500ms, 30s)\n"
     "queue_timeout=TIME|never how long requests wait without a path or while the server does not open the\n"
     "                         device (default 2m)\n"
@@ -367,14 +388,15 @@ const char* const kSettingsHelp =
     "to\n"
     "                         be empty or an earlier status\n"
     "control=FILE             socket for \"urtrs client\", which shows and changes this session at run time\n"
-    "                         (default client-PID.sock in /run/urtrs, $XDG_RUNTIME_DIR/urtrs or\n"
-    "                         $URTRS_RUNTIME_DIR); control= without FILE: none\n"
+    "                         (default client-PID.sock in $URTRS_RUNTIME_DIR, else /run/urtrs for root, "
+    "else\n"
+    "                         $XDG_RUNTIME_DIR/urtrs, else /tmp/urtrs-UID); control= without FILE: none\n"
     "control_group=GROUP      whose members may open the socket and change things\n"
     "TIME is 500ms, 30s, 2m, 1h or a number of seconds.\n"
     "\n"
-    "nbdkit urtrs path=10.0.0.1@10.0.0.2 path=10.0.1.1@10.0.1.2 device=disk.img\n"
-    "nbdkit -U - urtrs path=10.0.0.2 device=disk.img --run 'nbdcopy -p $uri disk.img'\n"
-    "nbdkit -U /run/nbd.sock urtrs path=10.0.0.2 session=web1     # "
+    "nbdkit-urtrs path=10.0.0.1@10.0.0.2 path=10.0.1.1@10.0.1.2 device=disk.img\n"
+    "nbdkit-urtrs -U - path=10.0.0.2 device=disk.img --run 'nbdcopy -p $uri disk.img'\n"
+    "nbdkit-urtrs -U /run/nbd.sock path=10.0.0.2 session=web1     # "
     "nbd+unix:///disk.img?socket=/run/nbd.sock";
 
 }  // namespace rtrs::nbdkit

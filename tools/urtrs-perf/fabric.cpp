@@ -13,6 +13,7 @@ std::unique_ptr<Fabric> open_fabric(const Options& options) {
   tools::FabricChoice choice;
   choice.fabric = options.fabric;
   choice.provider = options.provider;
+  choice.crc = options.crc;
   // Each attempt fails in the same way; once is enough.
   choice.log = [last = std::string()](tools::LogLevel level, const std::string& text) mutable {
     if (level == tools::LogLevel::warning && text != last) fmt::print(stderr, "urtrs-perf: {}\n", text);

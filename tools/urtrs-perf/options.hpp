@@ -33,6 +33,7 @@ struct Options {
   std::uint16_t port = 18515;
   std::string fabric = "tcp";
   std::string provider = "tcp";  // of libfabric
+  bool crc = false;              // of tcp
   Workload rw = Workload::write;
   unsigned read_percent = 50;  // of Workload::rw
   std::uint32_t block_size = 4096;

@@ -122,8 +122,9 @@ Row explore_one(const Configuration& one, bool fence, const ExploreCommand& comm
   ProgressLine line;
   options.progress = [&](const explore::Progress& now) {
     line.show(one.name + " fence " + (fence ? "on" : "off") + ": " +
-              how_far(now.states, about, "states", now.seconds) + ", " + std::to_string(now.bytes >> 20) +
-              " MiB, depth " + std::to_string(now.depth));
+              (now.states <= about ? how_far(now.states, about, "states", now.seconds)
+                                   : with_commas(now.states) + " states, more than expected") +
+              ", " + std::to_string(now.bytes >> 20) + " MiB, depth " + std::to_string(now.depth));
   };
   return {&one, fence, explore::search(explore::root_of(one, fence), options)};
 }

@@ -42,6 +42,11 @@ Words unique_of(const char* Form::*member, const std::string& noun) {
   return words;
 }
 
+Words joined(Words first, const Words& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 tl::unexpected<Mistake> mistake(std::string message, std::string hint = {}) {
   return tl::unexpected(Mistake{std::move(message), std::move(hint), false});
 }
@@ -51,6 +56,26 @@ tl::unexpected<Mistake> unknown(const char* kind, const std::string& word, const
   return mistake(fmt::format("there is no {} \"{}\"", kind, word),
                  near.empty() ? fmt::format("it is one of {}", fmt::join(candidates, ", "))
                               : fmt::format("did you mean \"{}\"?", near));
+}
+
+// Clients have commands that the server has not, and the other way round: the one of the other side that has
+// these very words comes before one that is only spelt like them.
+std::string at_other_side(const std::string& side, const std::string& noun, const std::string& word) {
+  const std::string other = noun_of(side.empty() ? kClient : "", noun);
+  const Words theirs =
+      noun.empty() ? joined(nouns(other), unique_of(&Form::verb, other)) : unique_of(&Form::verb, other);
+  const std::string found = match(word, theirs).word;
+  return found.empty()
+             ? ""
+             : fmt::format("did you mean \"urtrs {}{}{}\"?", other, other.empty() ? "" : " ", found);
+}
+
+tl::unexpected<Mistake> unknown_here(const std::string& side, const std::string& noun,
+                                     const std::string& word, const Words& candidates) {
+  const std::string kind = noun.empty() ? "command" : "command of " + noun_of(side, noun);
+  const std::string hint = at_other_side(side, noun, word);
+  return hint.empty() ? unknown(kind.c_str(), word, candidates)
+                      : mistake(fmt::format("there is no {} \"{}\"", kind, word), hint);
 }
 
 // A word that steers the output, as rnbd has it, or the same as an option. False: it is none.
@@ -191,11 +216,6 @@ std::optional<Mistake> take_options(const Words& words, Options& options, Words&
   return std::nullopt;
 }
 
-Words joined(Words first, const Words& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
-
 // Options that the command does not take.
 std::optional<Mistake> check_options(const Command& command) {
   if (command.options.formats > 1)
@@ -229,7 +249,7 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
         const Words could_be = joined(noun.could_be, verb.could_be);
         return mistake(fmt::format("\"{}\" could be {}", rest[at], fmt::join(could_be, ", ")));
       }
-      return unknown("command", rest[at], joined(nouns, plain));
+      return unknown_here(side, {}, rest[at], joined(nouns, plain));
     }
     command.noun = side;
     command.verb = verb.word;
@@ -245,7 +265,7 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
       const Match found = match(rest[at], verbs);
       if (found.word.empty() && !found.could_be.empty())
         return mistake(fmt::format("\"{}\" could be {}", rest[at], fmt::join(found.could_be, ", ")));
-      if (found.word.empty()) return unknown(("command of " + command.noun).c_str(), rest[at], verbs);
+      if (found.word.empty()) return unknown_here(side, noun.word, rest[at], verbs);
       command.verb = found.word;
       ++at;
     }

@@ -172,6 +172,15 @@ int change(const Command& command, All& all, const char* method, const std::vect
   const bool as_json = command.options.format == Format::json;
   json parameters = json::object();
   for (std::size_t i = 0; i < command.arguments.size(); ++i) parameters[names[i]] = command.arguments[i];
+  // A word of its own, which is there or not.
+  if (const auto force = parameters.find("force"); force != parameters.end()) {
+    if (*force != "force")
+      return fail(Mistake{fmt::format("\"{}\" is no argument of {}; the last may be \"force\"",
+                                      force->get<std::string>(), command.verb),
+                          "", false},
+                  as_json);
+    *force = "true";
+  }
   if (!command.arguments.empty()) {
     const auto one = of_session(all, command.arguments[0]);
     return one ? call(**one, method, parameters, command.options) : fail(one.error(), as_json);
@@ -282,8 +291,9 @@ int run_client(const Command& command) {
   if (command.noun == "client device") return change_device(command, *all);
   if (command.verb == "policy") return change(command, *all, "session.policy", {"session", "policy"});
   if (command.verb == "recover") return change(command, *all, "session.recover", {"session"});
-  const std::string verb = command.verb == "delete" ? "remove" : command.verb;
-  return change(command, *all, ("path." + verb).c_str(), {"session", "path", "port"});
+  if (command.verb == "remove" || command.verb == "delete")
+    return change(command, *all, "path.remove", {"session", "path", "force"});
+  return change(command, *all, ("path." + command.verb).c_str(), {"session", "path", "port"});
 }
 
 }  // namespace rtrs::admin

@@ -35,7 +35,8 @@ std::vector<Detail> of_clients() {
       {"client session",
        "policy",
        "POLICY: rr takes each path in turn, mi the one with the fewest requests, ml the one with the fastest "
-       "heartbeat.",
+       "heartbeat;\none that is not measured yet comes last. It holds until the process ends; policy= of the "
+       "plugin is for the start.",
        {"client session policy web1 min-latency", "client session policy web1 rr"}},
       {"client session", "recover", "", {"client session recover web1"}},
       {"client path", "list", "", {"client path list", "client path list web1 +rtt_us +attempt +next_s"}},
@@ -44,7 +45,10 @@ std::vector<Detail> of_clients() {
        "add",
        "",
        {"client path add web1 ip:10.0.1.1@ip:10.0.1.2", "client path add web1 10.0.1.2 4321"}},
-      {"client path", "remove", "", {"client path remove web1 ip:10.0.1.1@ip:10.0.1.2"}},
+      {"client path",
+       "remove",
+       "Without the last path that is connected IO stands still, so that needs force.",
+       {"client path remove web1 1", "client path remove web1 ip:10.0.1.1@ip:10.0.1.2"}},
       {"client path", "delete", "", {"client path delete web1 1"}},
       {"client path", "disconnect", "", {"client path disconnect web1 1"}},
       {"client path",
@@ -206,9 +210,12 @@ std::vector<Field> fields_of(const std::string& noun, const std::string& verb) {
 }
 
 // What the words in capitals of a usage stand for.
-std::string meanings(const std::string& arguments) {
-  static constexpr std::pair<const char*, const char*> kMeanings[] = {
-      {"SESSION", "name of a session; \"urtrs session list\" shows all"},
+std::string meanings(const Form& form) {
+  const std::string arguments = form.arguments;
+  const std::string sessions = fmt::format("name of a session; \"urtrs {}session list\" shows all",
+                                           is_client(form.noun) ? "client " : "");
+  const std::pair<const char*, const char*> meanings[] = {
+      {"SESSION", sessions.c_str()},
       {"SERVER", "a host name or address, or a session that is mapped already"},
       {"PATH", "CLIENT@SERVER addresses, the client's address, an RDMA device, or the index of the path"},
       {"DEVICE", "as the client asked for it, or, of a server, the file that is exported"},
@@ -222,7 +229,7 @@ std::string meanings(const std::string& arguments) {
       {"LEVEL", "trace, debug, info, warn or error"},
       {"FILE", "absolute, or relative to this directory"}};
   std::string text;
-  for (const auto& [word, what] : kMeanings)
+  for (const auto& [word, what] : meanings)
     if (arguments.find(word) != std::string::npos) text += fmt::format("  {:10}{}\n", word, what);
   return text;
 }
@@ -249,7 +256,7 @@ std::string help_of(const Form& form) {
                                  *form.arguments != '\0' ? " " : "", form.arguments, form.what);
   const Detail* detail = detail_of(form);
   if (detail != nullptr && *detail->more != '\0') text += fmt::format("{}\n", detail->more);
-  if (const std::string words = meanings(form.arguments); !words.empty()) text += "\nArguments:\n" + words;
+  if (const std::string words = meanings(form); !words.empty()) text += "\nArguments:\n" + words;
   const std::vector<Field> fields = fields_of(form.noun, form.verb);
   if (!fields.empty())
     text += "\nFields, of --fields, JSON and CSV; those with a star only where they are asked for:\n";

@@ -22,6 +22,7 @@ struct DaemonConfig {
   std::uint32_t port = 1234;
   std::string fabric = "tcp";
   std::string provider = "tcp";
+  bool crc = false;
   std::string rdma_device;  // empty: whichever has the address
   std::uint32_t rdma_retry_count = 6;
   std::string rdma_invalidation = "auto";

@@ -121,6 +121,13 @@ TEST(ConfigFile, SyntaxErrorsNameThePlace) {
   EXPECT_EQ(complaints("port 12\n").rfind("urtrsd.toml:1:", 0), 0U);
 }
 
+TEST(ConfigFile, AWordWithoutQuotesHasAHint) {
+  for (const char* text : {"port = 1\nlog_level = info\n", "trace = /tmp/t\n", "control =x"})
+    EXPECT_NE(complaints(text).find("text is written in quotes"), std::string::npos) << complaints(text);
+  for (const char* text : {"port = 1\nport = 2\n", "port = \n", "port 12\n", "port = 1x\n"})
+    EXPECT_EQ(complaints(text).find("quotes"), std::string::npos) << complaints(text);
+}
+
 TEST(ConfigFile, EveryMistakeIsReported) {
   const std::string text = complaints("port = true\nlogg_level = \"info\"\nbusy_poll = \"no\"\n");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3) << text;
@@ -132,6 +139,7 @@ port = 1300
 provider = "net"
 sess_queue_depth = 128
 max_chunk_size = 65536
+crc = true
 rdma_device = "mlx5_0"
 rdma_retry_count = 3
 rdma_invalidation = "windows"
@@ -173,6 +181,7 @@ TEST(ConfigFile, EverySettingIsRead) {
   expected.provider = "net";
   expected.sess_queue_depth = 128;
   expected.max_chunk_size = 65536;
+  expected.crc = true;
   expected.rdma_device = "mlx5_0";
   expected.rdma_retry_count = 3;
   expected.rdma_invalidation = "windows";

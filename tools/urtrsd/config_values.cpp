@@ -22,6 +22,8 @@ std::vector<Setting> make_settings() {
       {"port", "port,p", "port of every listen address; 0: any free one", IntegerRule{&C::port, 0, 65535}},
       {"fabric", "fabric", "fabric backend", TextRule{&C::fabric, {"tcp", "libfabric", "verbs"}}},
       {"provider", "provider", "provider of libfabric", TextRule{&C::provider}},
+      {"crc", "crc", "fabric tcp: a checksum (CRC-32C) behind each frame, also for clients that ask for none",
+       BooleanRule{&C::crc}},
       {"rdma_device", "rdma-device", "device of the verbs fabric; unset: whichever has the address",
        TextRule{&C::rdma_device}},
       {"rdma_retry_count", "rdma-retry-count",

@@ -92,6 +92,7 @@ json path_of(const ServerPathStatus& path, const HeartbeatConfig& heartbeat, Nan
   if (path.times != nullptr)
     one["service_time"] = {{"read", times_of(path.times->of(Direction::read), buckets)},
                            {"write", times_of(path.times->of(Direction::write), buckets)}};
+  if (path.silent_since < now) one["silent_s"] = seconds_of(now - path.silent_since);
   add_reason(one, path.reason, 0);
   return one;
 }

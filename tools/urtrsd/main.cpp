@@ -22,6 +22,12 @@ using namespace rtrs::daemon;
 
 constexpr rlim_t kLeastDescriptors = 64;
 
+void log_of_fabric(tools::LogLevel level, const std::string& text) {
+  constexpr spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
+                                                  spdlog::level::warn, spdlog::level::err};
+  spdlog::log(levels[static_cast<unsigned>(level)], "{}", text);
+}
+
 int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
           const ServiceEnvironment& service) {
   rlimit limit{};
@@ -55,16 +61,13 @@ int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
   tools::FabricChoice choice;
   choice.fabric = config.fabric;
   choice.provider = config.provider;
+  choice.crc = config.crc;
   choice.device = config.rdma_device;
   choice.retry_count = config.rdma_retry_count;
   choice.invalidation = config.rdma_invalidation;
   choice.undelivered_timeout =
       dead_peer_time({milliseconds(config.heartbeat_interval_ms), config.heartbeat_missed_max});
-  choice.log = [](tools::LogLevel level, const std::string& text) {
-    constexpr spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
-                                                    spdlog::level::warn, spdlog::level::err};
-    spdlog::log(levels[static_cast<unsigned>(level)], "{}", text);
-  };
+  choice.log = log_of_fabric;
   auto fabric = tools::open_fabric(choice);
   if (!fabric) {
     spdlog::error("{}", fabric.error());

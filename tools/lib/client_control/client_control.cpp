@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "backends/asio/path_syntax.hpp"
+#include "core/proto/reasons.hpp"
 #include "tools/lib/attributes/written_values.hpp"
 #include "tools/lib/client_control/client_tree.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
@@ -127,13 +128,42 @@ Answer path_add(const Asked& asked) {
   unsigned index = 0;
   const int error = asked.target.add_path(*address, text, index);
   if (error == 0) return json{{"path", index}};
+  for (const Reason one : {Reason::name_unresolved, Reason::source_unavailable}) {
+    const ReasonText& why = rtrs::text_of(one);
+    if (error == why.linux_errno)
+      return refuse(Code::failed, fmt::format("adding the path: {}", why.sentence), why.hint, error);
+  }
   return refuse(error == ENOSPC ? Code::busy : Code::failed,
                 fmt::format("adding the path: {}", std::strerror(error)),
                 error == ENOSPC ? fmt::format("a session has at most {} paths", kMaxPaths) : "", error);
 }
 
+// Whether IO would have no way any more: none of the others is connected, and this one is, or there is no
+// other.
+bool is_last(const ClientModel& model, unsigned path) {
+  bool connected = false;
+  bool others = false;
+  for (const ClientPathModel& one : model.paths) {
+    const PathState state = one.status.state;
+    if (one.path == path)
+      connected = state == PathState::connected;
+    else if (state == PathState::connected)
+      return false;
+    else
+      others = others || state != PathState::absent;
+  }
+  return connected || !others;
+}
+
 Answer path_remove(const Asked& asked) {
-  return at_path(asked, "removing the path", [&](unsigned path) { return asked.target.remove_path(path); });
+  bool refused = false;
+  const Answer answer = at_path(asked, "removing the path", [&](unsigned path) {
+    refused = text_of(asked, "force") != "true" && is_last(asked.target.model(), path);
+    return refused ? EBUSY : asked.target.remove_path(path);
+  });
+  if (!refused) return answer;
+  return refuse(Code::failed, "without this path none is connected, and IO would stand still",
+                "add another path first, or say \"force\"", EBUSY);
 }
 
 Answer path_disconnect(const Asked& asked) {
@@ -221,7 +251,7 @@ const std::vector<Method>& methods() {
   static const std::vector<Method> all{
       {"client.show", false, {}, show},
       {"path.add", true, {"session", "path", "port"}, path_add},
-      {"path.remove", true, {"session", "path"}, path_remove},
+      {"path.remove", true, {"session", "path", "force"}, path_remove},
       {"path.disconnect", true, {"session", "path"}, path_disconnect},
       {"path.reconnect", true, {"session", "path"}, path_reconnect},
       {"session.policy", true, {"session", "policy"}, session_policy},

@@ -69,7 +69,8 @@ class ControlledClient {
   virtual Nanos started() const = 0;
   virtual std::string fabric_name() const = 0;
   virtual std::uint16_t default_port() const = 0;
-  // `text`: the path as the user wrote it. `index`: where it is.
+  // `text`: the path as the user wrote it. `index`: where it is. EHOSTUNREACH: no host has the name or
+  // address; EADDRNOTAVAIL: the source address is not of this host.
   virtual int add_path(const PathAddress&, const std::string& text, unsigned& index) = 0;
   virtual int remove_path(unsigned path) = 0;
   virtual int disconnect_path(unsigned path) = 0;

@@ -67,6 +67,13 @@ TEST_F(ClientControlTest, APathShowsItsTimersAndHowLongItsAnswersTook) {
   EXPECT_EQ(path["answer_time"]["read"]["count"], 0);
 }
 
+TEST_F(ClientControlTest, APathThatIsSilentSaysForHowLong) {
+  EXPECT_FALSE(client.shown.paths.empty());
+  EXPECT_FALSE((*ask("client.show"))["sessions"][0]["paths"][0].contains("silent_s"));
+  client.shown.paths[0].status.silent_since = seconds(88);
+  EXPECT_EQ((*ask("client.show"))["sessions"][0]["paths"][0]["silent_s"], 12.0);
+}
+
 TEST_F(ClientControlTest, APathIsNamedInEachWayThatIsClear) {
   for (const char* name : {"ip:10.0.1.2", "1", "10.0.1.2"})
     EXPECT_EQ(errno_of("path.reconnect", {{"path", name}}), 0);
@@ -77,13 +84,23 @@ TEST_F(ClientControlTest, APathIsNamedInEachWayThatIsClear) {
   EXPECT_EQ(client.done[3], (std::pair<std::string, unsigned>("disconnect", 0)));
   EXPECT_EQ(errno_of("path.remove", {{"path", "2"}}), ENOENT) << "it was removed before";
   EXPECT_EQ(errno_of("path.remove", {{"path", "0"}, {"session", "web2"}}), ENOENT);
-  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}, {"session", "web1"}}), 0);
+  EXPECT_EQ(errno_of("path.remove", {{"path", "1"}, {"session", "web1"}}), 0);
 }
 
 TEST_F(ClientControlTest, ANameThatMeansTwoPathsIsRefused) {
   client.shown.paths[1].device = {"rxe0", 1};
   EXPECT_EQ(errno_of("path.remove", {{"path", "rxe0"}}), EINVAL);
   EXPECT_TRUE(client.done.empty());
+}
+
+TEST_F(ClientControlTest, TheLastPathIsRemovedByForceOnly) {
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), EBUSY) << "the other one is not connected";
+  EXPECT_TRUE(client.done.empty());
+  EXPECT_EQ(errno_of("path.remove", {{"path", "1"}}), 0) << "the other one is connected";
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}, {"force", "true"}}), 0);
+  client.shown.paths.resize(1);
+  client.shown.paths[0].status.state = PathState::waiting;
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), EBUSY) << "there is no other";
 }
 
 TEST_F(ClientControlTest, APathIsAddedOnce) {
@@ -99,6 +116,18 @@ TEST_F(ClientControlTest, APathIsAddedOnce) {
   EXPECT_EQ(errno_of("path.add", {{"path", "ip:10.0.0.1@"}}), EINVAL);
   client.error = ENOSPC;
   EXPECT_EQ(errno_of("path.add", {{"path", "10.0.9.2"}}), ENOSPC);
+}
+
+TEST_F(ClientControlTest, APathThatThisHostCannotConnectIsRefusedWithItsCause) {
+  client.error = EHOSTUNREACH;
+  const auto unknown = ask("path.add", {{"path", "nosuchhost"}});
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().message, "adding the path: no host has that name or address");
+  EXPECT_FALSE(unknown.error().hint.empty());
+  client.error = EADDRNOTAVAIL;
+  const auto foreign = ask("path.add", {{"path", "10.9.9.9@10.0.9.2"}});
+  ASSERT_FALSE(foreign);
+  EXPECT_EQ(foreign.error().message, "adding the path: the source address is not one of this host");
 }
 
 TEST_F(ClientControlTest, PoliciesAreThoseOfLinux) {

@@ -29,7 +29,7 @@ std::string with_prefix(const std::string& address) {
 // `told`: the errno that the server gave; 0: none.
 void add_reason(json& to, Reason reason, std::uint16_t told) {
   if (reason == Reason::none) return;
-  const ReasonText& text = text_of(reason);
+  const ReasonText text = words_of(reason, told);
   to["reason"] = text.code;
   to["sentence"] =
       told == 0 ? std::string(text.sentence) : fmt::format("{}: {}", text.sentence, std::strerror(told));
@@ -104,6 +104,7 @@ json path_of(const ClientModel& model, const ClientPathModel& path, Nanos now) {
     one["rtt_us"] = micros_of(static_cast<std::uint64_t>(status.heartbeat_latency));
   if (status.state == PathState::waiting && status.retry_at != 0 && status.retry_at != kNever)
     one["next_s"] = seconds_of(status.retry_at > now ? status.retry_at - now : 0);
+  if (status.silent_since < now) one["silent_s"] = seconds_of(now - status.silent_since);
   add_reason(one, status.reason, status.peer_errno);
   return one;
 }
