@@ -86,9 +86,12 @@ urtrs_package(server urtrs-server SECTION net SHLIBDEPS
 that is neither enabled nor started by the installation.")
 urtrs_package(nbdkit nbdkit-plugin-urtrs SECTION net SHLIBDEPS
   SUMMARY "RTRS/RNBD in user space - plugin for nbdkit"
-  DEPENDS "nbdkit (>= 1.32)" RECOMMENDS "nbd-client | libnbd-bin"
+  DEPENDS "nbdkit (>= 1.32), systemd | systemd-standalone-sysusers | systemd-sysusers"
+  RECOMMENDS "nbd-client | libnbd-bin, urtrs-tools"
   DESCRIPTION "${about}This package has a plugin for nbdkit, which makes a device that an RNBD
-server exports available to NBD clients, over several paths.")
+server exports available to NBD clients, over several paths, and urtrs-mapd, a
+service that keeps such devices mapped. It is neither enabled nor started by
+the installation.")
 urtrs_package(doc urtrs-doc SECTION doc ANY_ARCHITECTURE
   SUMMARY "RTRS/RNBD in user space - documentation"
   DESCRIPTION "${about}This package has the documentation: architecture, protocol, configuration,

@@ -58,6 +58,8 @@ function(urtrs_library NAME)
   add_library(urtrs_${NAME} STATIC ${ARG_SOURCES})
   add_library(urtrs::${NAME} ALIAS urtrs_${NAME})
   target_link_libraries(urtrs_${NAME} PUBLIC urtrs_options ${ARG_DEPS} PRIVATE urtrs_warnings)
+  # Nobody replaces a function of ours at load time; only then may g++ inline across what a shared library exports.
+  target_compile_options(urtrs_${NAME} PRIVATE -fno-semantic-interposition)
   if(ARG_PURE)
     target_compile_options(urtrs_${NAME} PRIVATE -fno-exceptions -fno-rtti)
     set_property(GLOBAL APPEND PROPERTY URTRS_PURE_LIBRARIES urtrs_${NAME})

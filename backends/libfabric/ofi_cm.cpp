@@ -16,6 +16,7 @@
 #include "backends/libfabric/ofi_listener.hpp"
 #include "backends/libfabric/ofi_status.hpp"
 #include "backends/libfabric/tcp_listener.hpp"
+#include "core/proto/reasons.hpp"
 
 namespace rtrs::ofi {
 namespace {
@@ -42,6 +43,9 @@ const char* connect_text(Reason reason) {
       return "no answer";
     case Reason::address_unresolved:
       return "no way to that address";
+    case Reason::name_unresolved:
+    case Reason::source_unavailable:
+      return "cannot be connected";
     case Reason::peer_closed:
       return "the peer closed without an answer";
     default:
@@ -91,25 +95,26 @@ Errc FabricImpl::listen(const PathAddress& local) {
 }
 
 InfoHandle FabricImpl::connect_info(const PathAddress& address, net::SocketAddress& destination,
-                                    Errc& error) {
-  error = Errc::bad_address;
+                                    Reason& why) {
+  why = Reason::name_unresolved;
   const Result<net::SocketAddress> to = net::resolve(address.destination, address.port);
   if (!to) return nullptr;
   destination = *to;
   net::SocketAddress from;
   if (!address.source.empty()) {
     const Result<net::SocketAddress> source = net::resolve(address.source, 0);
+    why = Reason::source_unavailable;
     if (!source || source->family() != to->family()) return nullptr;
     from = *source;
   }
-  error = Errc::no_memory;
+  why = Reason::no_resources;
   InfoHandle info(fi_dupinfo(device_->info.get()));
   if (info == nullptr || !set_address(info->dest_addr, info->dest_addrlen, &destination) ||
       !set_address(info->src_addr, info->src_addrlen, address.source.empty() ? nullptr : &from)) {
     return nullptr;
   }
   info->addr_format = to->family() == AF_INET6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
-  error = Errc::ok;
+  why = Reason::none;
   return info;
 }
 
@@ -117,12 +122,10 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
                          std::span<const std::byte> private_data) {
   Connection& connection = create(key, params, true);
   net::SocketAddress destination;
-  Errc error = Errc::ok;
-  const InfoHandle info = connect_info(address, destination, error);
+  Reason why = Reason::none;
+  const InfoHandle info = connect_info(address, destination, why);
   if (info == nullptr) {
-    fail_connect(connection, address,
-                 error == Errc::bad_address ? Reason::address_unresolved : Reason::no_resources,
-                 "bad address");
+    fail_connect(connection, address, why, text_of(why).sentence);
     return;
   }
   connection.set_addresses(net::from_raw(info->src_addr, info->src_addrlen), destination);
@@ -138,7 +141,9 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
   }
   if (result == 0) connection.set_begun();
   if (result != 0) {
-    fail_connect(connection, address, connect_reason(-result, false), error_text(-result));
+    const bool not_ours = result == -FI_EADDRNOTAVAIL && !address.source.empty();
+    fail_connect(connection, address, not_ours ? Reason::source_unavailable : connect_reason(-result, false),
+                 error_text(-result));
   }
 }
 

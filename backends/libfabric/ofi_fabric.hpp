@@ -71,7 +71,7 @@ class FabricImpl final : public OfiFabric {
   Connection& create(ConKey, const ConnectionParams&, bool is_client);
   // Gives the connection an endpoint and watches its queue; 0 or a negative error.
   int open_endpoint(Connection&, fi_info&);
-  InfoHandle connect_info(const PathAddress&, net::SocketAddress& destination, Errc&);
+  InfoHandle connect_info(const PathAddress&, net::SocketAddress& destination, Reason& why);
   void report(const FabricEvent&, std::string bytes = {});
   void report_lost(Connection&, Reason);
   void fail_connect(Connection&, const PathAddress&, Reason, std::string detail, std::string bytes = {});

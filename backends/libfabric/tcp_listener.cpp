@@ -232,7 +232,7 @@ TcpListener::Progress TcpListener::receive(Handshake& one, std::uint64_t now) no
       needed += cm::data_size(one.bytes.data());
       const bool is_request = static_cast<std::uint8_t>(one.bytes[0]) == cm::kVersion &&
                               static_cast<std::uint8_t>(one.bytes[1]) == cm::kRequest;
-      if (!is_request || needed > one.bytes.size()) return Progress::broken;
+      if (!is_request || needed > one.bytes.size()) return Progress::foreign;
       if (one.size == needed) return Progress::complete;
     }
     const ssize_t got =
@@ -255,6 +255,10 @@ void TcpListener::read(int fd) {
       hand_over(found->second);
       break;
     case Progress::broken:
+      break;
+    case Progress::foreign:
+      ++foreign_;
+      last_foreign_ = to_text(found->second.client);
       break;
   }
   handshakes_.erase(found);
@@ -307,7 +311,12 @@ void TcpListener::close_one_of_the_crowd() {
 
 // Once a second at most: who can connect can otherwise fill the log.
 void TcpListener::report(std::uint64_t now) {
-  if ((closed_ == 0 && turned_away_ == 0) || now < next_report_) return;
+  if ((closed_ == 0 && turned_away_ == 0 && foreign_ == 0) || now < next_report_) return;
+  if (foreign_ != 0)
+    say(options_, LogLevel::warning,
+        "closed " + std::to_string(foreign_) +
+            " clients that did not begin as clients of libfabric do, the last of them " + last_foreign_ +
+            "; do both ends have the same fabric (fabric=libfabric)?");
   if (closed_ != 0)
     say(options_, LogLevel::warning,
         "closed " + std::to_string(closed_) +
@@ -316,14 +325,14 @@ void TcpListener::report(std::uint64_t now) {
     say(options_, LogLevel::error,
         "turned away " + std::to_string(turned_away_) + " clients, the last of them " + last_closed_ +
             ": no file descriptor is left; raise the limit (ulimit -n, LimitNOFILE=)");
-  closed_ = turned_away_ = 0;
+  closed_ = turned_away_ = foreign_ = 0;
   next_report_ = now + kReportEveryMs;
 }
 
 int TcpListener::pause_ms(std::uint64_t now) const noexcept {
   std::uint64_t next = ~std::uint64_t{0};
   for (const auto& [fd, one] : handshakes_) next = std::min(next, deadline_of(one));
-  if (closed_ != 0 || turned_away_ != 0) next = std::min(next, next_report_);
+  if (closed_ != 0 || turned_away_ != 0 || foreign_ != 0) next = std::min(next, next_report_);
   if (next == ~std::uint64_t{0}) return -1;
   return next <= now ? 0 : static_cast<int>(std::min<std::uint64_t>(next - now, 60'000));
 }

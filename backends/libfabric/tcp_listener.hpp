@@ -55,7 +55,7 @@ class TcpListener final : public Admission {
     std::size_t size = 0;
     std::array<char, cm::kHeaderBytes + cm::kMostData> bytes;
   };
-  enum class Progress : std::uint8_t { waits, complete, broken };
+  enum class Progress : std::uint8_t { waits, complete, broken, foreign };
 
   void run() noexcept;
   void turn();
@@ -93,7 +93,9 @@ class TcpListener final : public Admission {
   std::map<int, Handshake> handshakes_;  // by descriptor
   std::uint64_t closed_ = 0;             // not reported yet
   std::uint64_t turned_away_ = 0;
+  std::uint64_t foreign_ = 0;
   std::string last_closed_;
+  std::string last_foreign_;
   std::uint64_t next_report_ = 0;
   std::thread thread_;
 };

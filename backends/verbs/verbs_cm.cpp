@@ -94,13 +94,12 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
   if (private_data.size() > capabilities_.connect_data)
     return fail_connect(connection, Reason::post_failed, where(address) + ": too much private data");
   Result<net::SocketAddress> to = resolve_address(address.destination, address.port);
-  if (!to)
-    return fail_connect(connection, Reason::address_unresolved, where(address) + ": that is no address");
+  if (!to) return fail_connect(connection, Reason::name_unresolved, where(address) + ": that is no address");
   net::SocketAddress from;
   if (!address.source.empty()) {
     const Result<net::SocketAddress> source = resolve_address(address.source, 0);
     if (!source || source->family() != to->family()) {
-      return fail_connect(connection, Reason::address_unresolved,
+      return fail_connect(connection, Reason::source_unavailable,
                           where(address) + ": \"" + address.source + "\" is no source address for it");
     }
     from = *source;

@@ -6,9 +6,10 @@
 
 namespace rtrs::conformance {
 
-std::unique_ptr<TcpPair> TcpPair::open(const char* host, const tcp::TcpOptions& options) {
-  auto client = tcp::open_tcp_fabric(options);
-  auto server = tcp::open_tcp_fabric(options);
+std::unique_ptr<TcpPair> TcpPair::open(const char* host, const tcp::TcpOptions& options,
+                                       const tcp::TlsOptions& tls) {
+  auto client = tcp::open_tcp_fabric(options, tls);
+  auto server = tcp::open_tcp_fabric(options, tls);
   if (!client || !server) return nullptr;
   auto pair = std::make_unique<TcpPair>();
   pair->host_ = host;

@@ -15,7 +15,8 @@ namespace rtrs::conformance {
 class TcpPair final : public FabricPair {
  public:
   // nullptr when they cannot be opened.
-  static std::unique_ptr<TcpPair> open(const char* host, const tcp::TcpOptions& options = {});
+  static std::unique_ptr<TcpPair> open(const char* host, const tcp::TcpOptions& options = {},
+                                       const tcp::TlsOptions& tls = {});
 
   tcp::TcpFabric& client() override { return *client_; }
   tcp::TcpFabric& server() override { return *server_; }

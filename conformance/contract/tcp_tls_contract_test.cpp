@@ -11,25 +11,23 @@ tls::TestCredentials& credentials() {
   return made;
 }
 
-tcp::TcpOptions with(const tls::Credentials& given) {
+tcp::TlsOptions with(const tls::Credentials& given) {
   const auto context = tls::open_context(given);
   EXPECT_TRUE(context) << context.error();
-  tcp::TcpOptions options;
-  if (context) options.tls = *context;
-  return options;
+  return {.context = context ? *context : nullptr, .plain_too = false};
 }
 
 std::unique_ptr<FabricPair> make_key() {
-  return TcpPair::open("127.0.0.1", with(credentials().keys({"alice"})));
+  return TcpPair::open("127.0.0.1", {}, with(credentials().keys({"alice"})));
 }
 std::unique_ptr<FabricPair> make_certificate() {
-  return TcpPair::open("[::1]", with(credentials().issue({})));
+  return TcpPair::open("[::1]", {}, with(credentials().issue({})));
 }
 // A new key every 20 MiB.
 std::unique_ptr<FabricPair> make_hasty() {
   tls::Credentials given = credentials().keys({"alice"});
   given.records_per_key = 1200;
-  return TcpPair::open("127.0.0.1", with(given));
+  return TcpPair::open("127.0.0.1", {}, with(given));
 }
 
 INSTANTIATE_TEST_SUITE_P(Tls, FabricContract,

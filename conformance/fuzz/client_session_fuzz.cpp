@@ -218,7 +218,7 @@ class World {
   }
   void operate() {
     const auto path = static_cast<std::uint16_t>(draws_.below(4));
-    switch (draws_.below(6)) {
+    switch (draws_.below(7)) {
       case 0:
         return feed(PathRemoveRequested{now_, path});
       case 1:
@@ -230,6 +230,8 @@ class World {
       case 4:
         if (session_.path(path).state() == PathState::absent) feed(PathAdded{now_, path});
         return;
+      case 5:
+        return feed(AttemptsChanged{now_, static_cast<std::int32_t>(draws_.below(4)) - 1});
       default:
         if (draws_.rarely(4)) feed(CloseRequested{now_});
     }

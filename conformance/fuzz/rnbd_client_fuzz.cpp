@@ -29,7 +29,7 @@ class World {
   explicit World(fuzz::Draws& draws) : draws_(draws) {}
 
   void act() {
-    const std::uint32_t what = draws_.below(10);
+    const std::uint32_t what = draws_.below(11);
     const DeviceHandle device = some_device();
     if (what == 0) return map();
     if (what == 1) return step(LinkUp{draws_.below(2) != 0}, what);
@@ -38,6 +38,7 @@ class World {
     if (what == 4) return step(RemapRequested{device}, what);
     if (what == 5) return step(RetryDue{}, what);
     if (what <= 7) return begin_io(device);
+    if (what == 10) return step(ResizeRequested{device, draws_.below(64)}, what);
     if (!pending_.empty()) finish(draws_.below(static_cast<std::uint32_t>(pending_.size())), false);
   }
   // Calm: a server that opens everything.

@@ -26,7 +26,7 @@ SHORT = 50
 BUGS = [
     ("M29", 862, "FailedOver", "SendFenceReq", "replay-proof"),
     ("M20", 862, "FailedOver", "no further action", "replay-drained"),
-    ("M41", 550, "Disconnect", "Disconnect", "path-teardown"),
+    ("M41", 138, "Disconnect", "Disconnect", "path-teardown"),
 ]
 
 
@@ -193,7 +193,7 @@ def first_failure(bench, bug):
     ran = bench.run(bug, "sim", "sweep", "--seeds", "0..2000", "--jobs", 2, "--check-determinism", 10)
     for line in ran.stdout.splitlines():
         if "reproduce: urtrs-sim run --seed" in line:
-            return int(line.split()[-1])
+            return int(line.split("--seed ")[1].split()[0])
     return None
 
 

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
+#include <vector>
+
 #include "conformance/sim/test_judge.hpp"
 
 namespace rtrs::sim {
@@ -144,6 +147,77 @@ TEST(ClientPromises, SilenceOfAConnectionThatDeliversIsFound) {
   promises.poll_begins({0, kNever, 1});
   promises.note(path_event(PathState::draining, Reason::connection_silent, 0));
   EXPECT_TRUE(fails_with(judge, Oracle::promises));
+}
+
+namespace {
+
+PathStatus status(PathState state, Nanos retry_at = 0, bool held_back = false) {
+  PathStatus one;
+  one.state = state;
+  one.since = seconds(100);
+  one.retry_at = retry_at;
+  one.held_back = held_back;
+  return one;
+}
+
+// Whether the history of one recover is refused.
+bool refused(std::vector<PathStatus> before, std::vector<PathStatus> after, unsigned tried) {
+  Judge judge;
+  ClientPromises promises(judge, hurried(), true);
+  promises.recovered(before, after, tried, seconds(101));
+  return fails_with(judge, Oracle::promises);
+}
+
+}  // namespace
+
+TEST(ClientPromises, APathThatStaysDownAfterARecoverIsFound) {
+  const PathStatus waits = status(PathState::waiting, seconds(102)), closed = status(PathState::closed),
+                   connecting = status(PathState::connecting), connected = status(PathState::connected);
+  EXPECT_FALSE(refused({waits, connected}, {connecting, connected}, 1));
+  EXPECT_FALSE(refused({closed, connecting}, {connecting, connecting}, 1));
+  EXPECT_FALSE(refused({waits}, {status(PathState::waiting, seconds(102), true)}, 1)) << "not its turn";
+  EXPECT_TRUE(refused({waits, waits}, {connecting, waits}, 2));
+  EXPECT_TRUE(refused({closed}, {closed}, 1));
+  EXPECT_TRUE(refused({waits}, {connecting}, 0)) << "the count is too small";
+  EXPECT_TRUE(refused({waits, connected}, {connecting, connected}, 2)) << "or too large";
+  const PathStatus draining = status(PathState::draining);
+  for (const unsigned tried : {0U, 1U})
+    EXPECT_FALSE(refused({draining}, {draining}, tried)) << "it may be removed";
+}
+
+TEST(ClientPromises, APathThatWasRecoveredWhileItEndedDoesNotWait) {
+  for (const Nanos delay : {Nanos{0}, seconds(1)}) {
+    Judge judge;
+    ClientPromises promises(judge, hurried(), true);
+    const std::vector<PathStatus> ends{status(PathState::draining)};
+    promises.recovered(ends, ends, 1, seconds(101));
+    promises.note(path_event(PathState::waiting, Reason::heartbeat_lost, seconds(102), delay));
+    EXPECT_EQ(fails_with(judge, Oracle::promises), delay != 0);
+  }
+  Judge judge;
+  ClientPromises promises(judge, hurried(), true);
+  const std::vector<PathStatus> ends{status(PathState::draining)};
+  promises.recovered(ends, ends, 1, seconds(101));
+  promises.note(path_event(PathState::connecting, Reason::none, seconds(102)));
+  promises.note(path_event(PathState::draining, Reason::connect_refused, seconds(102)));
+  promises.note(path_event(PathState::waiting, Reason::connect_refused, seconds(103), seconds(1)));
+  EXPECT_FALSE(judge.failed()) << "the next attempt has failed too";
+}
+
+TEST(ClientPromises, TheTimeOfTheNextAttemptIsThatOfAPathThatWaitsForOne) {
+  const auto is_refused = [](const PathStatus& one, Nanos now) {
+    Judge judge;
+    ClientPromises promises(judge, hurried(), true);
+    promises.check_attempts(std::span(&one, 1), now);
+    return fails_with(judge, Oracle::promises);
+  };
+  EXPECT_FALSE(is_refused(status(PathState::waiting, seconds(102)), seconds(102) - 1));
+  EXPECT_TRUE(is_refused(status(PathState::waiting, seconds(102)), seconds(102)));
+  EXPECT_TRUE(is_refused(status(PathState::waiting, 0), seconds(101)));
+  EXPECT_TRUE(is_refused(status(PathState::waiting, seconds(500)), seconds(101))) << "longer than any delay";
+  EXPECT_FALSE(is_refused(status(PathState::waiting, kNever, true), seconds(101)));
+  EXPECT_FALSE(is_refused(status(PathState::connected), seconds(101)));
+  EXPECT_TRUE(is_refused(status(PathState::connected, seconds(102)), seconds(101)));
 }
 
 }  // namespace rtrs::sim

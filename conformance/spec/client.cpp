@@ -84,6 +84,7 @@ void ClientSpec::input() {
     case Kind::PathRemoveRequested:
     case Kind::PathDisconnectRequested:
     case Kind::PathReconnectRequested:
+    case Kind::AttemptsChanged:
     case Kind::Continued:
       return;
     case Kind::PolicyChanged:

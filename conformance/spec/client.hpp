@@ -35,6 +35,7 @@ class ClientSpec {
     bool fence = false;
     bool generations = false;
     bool probe = false;
+    bool joins_data = false;
     std::uint32_t proven = 0;  // incarnations up to this one are dead at the server
     Heartbeat heartbeat;
     std::uint32_t flying = 0;  // requests
@@ -63,6 +64,7 @@ class ClientSpec {
     std::optional<std::uint8_t> generation;  // of its last use on the wire
     bool described = false;                  // the fields below are known
     bool service = false;
+    bool reads = false;
     bool fresh = false;       // submitted, and not posted yet
     std::uint64_t order = 0;  // of all that were submitted
     std::uint16_t affinity = 0;

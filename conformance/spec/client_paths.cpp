@@ -116,6 +116,8 @@ void ClientSpec::connected(Path& path) {
   path.generations =
       (event_.flags & kGenerationFlag) != 0 && (settings_.extensions & kGenerationExtension) != 0;
   path.probe = (event_.flags & kProbeFlag) != 0 && (settings_.extensions & kProbeExtension) != 0;
+  path.joins_data =
+      (event_.flags & kDataWithAnswerFlag) != 0 && (settings_.extensions & kDataWithAnswerExtension) != 0;
 }
 
 void ClientSpec::info_accepted(Path& path) {

@@ -57,6 +57,7 @@ void ClientSpec::submitted() {
   permit.slot.set(Slot{Phase::queued, false, 0, 0, 0, 0, event_.now, 0});
   permit.described = true;
   permit.service = event_.service;
+  permit.reads = event_.reads;
   permit.affinity = event_.affinity;
   permit.order = ++submitted_;
   permit.fresh = true;
@@ -79,7 +80,7 @@ void ClientSpec::imm_received(Path& path) {
     path.latency = asked ? std::optional(event_.now - *asked) : std::nullopt;
   }
   const bool is_response = type == kIoRsp || type == kIoRspInv;
-  if (is_response && !path.fresh_keys) return response(path);
+  if (is_response && (!path.fresh_keys || path.joins_data)) return response(path);
   if (is_response || (type != kHbMsg && type != kHbAck)) must_end(path, Rule::peer_violation);
 }
 
@@ -145,7 +146,10 @@ void ClientSpec::response(Path& path) {
   const bool honest = permit.slot.any([&](const Slot& slot) {
     return waits(slot) && slot.con == event_.key.con && (!claims || slot.invalidated);
   });
-  if (!honest) return must_end(path, Rule::peer_violation);
+  // With NEW_RKEY the answer of a READ alone may come without a key.
+  const bool keyless = path.fresh_keys && event_.kind == Kind::ImmReceived;
+  const bool may = !keyless || (!claims && (!permit.described || permit.reads));
+  if (!honest || !may) return must_end(path, Rule::peer_violation);
   permit.slot.set(
       Slot{Phase::answered, false, 0, 0, 0, static_cast<std::uint16_t>(response_errno(event_.imm)), 0, 0});
   answered_ = static_cast<std::uint16_t>(id);

@@ -32,6 +32,7 @@ struct Key {
   X(PathDisconnectRequested, input) \
   X(PathReconnectRequested, input)  \
   X(PolicyChanged, input)           \
+  X(AttemptsChanged, input)         \
   X(CloseRequested, input)          \
   X(Connected, input)               \
   X(ConnectFailed, input)           \
@@ -190,6 +191,7 @@ struct Event {
   bool write_data = false;
   bool send_invalidate = false;
   bool fresh_key = false;
+  bool data_with_answer = false;
   bool parked = false;
   bool fenced = false;
   bool up = false;

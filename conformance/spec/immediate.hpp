@@ -48,8 +48,8 @@ constexpr bool newer(std::uint16_t a, std::uint16_t b) noexcept {
 }
 
 inline constexpr std::uint32_t kNewRkeyFlag = 0x2, kFenceFlag = 0x100, kGenerationFlag = 0x200,
-                               kProbeFlag = 0x400, kKeysStayFlag = 0x800;
+                               kProbeFlag = 0x400, kKeysStayFlag = 0x800, kDataWithAnswerFlag = 0x1000;
 inline constexpr std::uint8_t kFenceExtension = 1, kGenerationExtension = 2, kProbeExtension = 4,
-                              kKeysStayExtension = 8;
+                              kKeysStayExtension = 8, kDataWithAnswerExtension = 16;
 
 }  // namespace rtrs::spec

@@ -109,57 +109,60 @@ namespace rtrs::spec {
   X(hb_dead_late, "hb-dead-late", "O8", "protocol section 7",                                             \
     "a path dies at the first tick that finds more than missed_max missed")
 
-#define RTRS_SPEC_SERVER_RULES(X)                                                                          \
-  X(connect_answered, "connect-answered", "O13", "protocol section 3.2",                                   \
-    "a connect request is accepted or rejected in the same step, once")                                    \
-  X(accept_attempt, "accept-attempt", "O6", "docs/architecture.md",                                        \
-    "a connection is accepted only into an absent path or into a half-open one of the same attempt")       \
-  X(accept_cid, "accept-cid", "O6", "protocol section 3.2",                                                \
-    "a cid of an attempt is accepted once, below cid_num")                                                 \
-  X(accept_address, "accept-address", "O7", "protocol section 3.2",                                        \
-    "two paths of a session do not have the same pair of addresses")                                       \
-  X(accept_flags, "accept-flags", "O13", "protocol section 2.2",                                           \
-    "CON_RSP grants what was asked for and configured, and says NEW_RKEY as configured")                   \
-  X(reject_errno, "reject-errno", "O13", "protocol section 2.2", "a rejection carries an errno")           \
-  X(info_answer, "info-answer", "O6", "protocol section 2.3",                                              \
-    "INFO_RSP answers an INFO_REQ that came over cid 0 with the full set up and the name granted; once")   \
-  X(half_open, "half-open", "O9", "core/proto/config.hpp",                                                 \
-    "a path that is not completed within the handshake timeout is closed")                                 \
-  X(deliver_arrived, "deliver-arrived", "O1", "protocol section 5.7",                                      \
-    "what is handed to the upper layer arrived, and is handed over once, in its own chunk")                \
-  X(chunk_exclusive, "chunk-exclusive", "O2", "protocol section 3.3",                                      \
-    "a chunk serves one request at a time, over all paths")                                                \
-  X(deliver_invalidated, "deliver-invalidated", "O10", "protocol section 11, invariant 17",                \
-    "with always_invalidate a request is handed over only when the key of its chunk is dead")              \
-  X(deliver_due, "deliver-due", "O9", "protocol section 5.7",                                              \
-    "a request that arrived at a free chunk of a connected path is taken in the same step")                \
-  X(respond_once, "respond-once", "O1", "protocol section 5.7",                                            \
-    "the upper layer answers each request that it was given once")                                         \
-  X(response_once, "response-once", "O1", "protocol section 11, invariant 11",                             \
-    "a request is answered once, after the upper layer answered")                                          \
-  X(response_connection, "response-connection", "O13", "protocol section 11, invariant 18",                \
-    "a response goes over the connection of its request, while its path is connected")                     \
-  X(response_imm, "response-imm", "O13", "protocol section 1.3",                                           \
-    "the immediate of a response carries the id of its request")                                           \
-  X(response_status, "response-status", "O1", "protocol section 1.3",                                      \
-    "a response carries the errno of the upper layer, EIO where it does not fit, never a success instead") \
-  X(response_data, "response-data", "O3", "protocol section 5.5",                                          \
-    "data is written for a successful READ that offered a buffer, and for nothing else")                   \
-  X(response_invalidate, "response-invalidate", "O10", "protocol section 11, invariant 12",                \
-    "the client's key is invalidated when asked for, and type 2 says so, never otherwise")                 \
-  X(response_key, "response-key", "O13", "protocol section 11, invariant 15",                              \
-    "a response carries a fresh key exactly with always_invalidate")                                       \
-  X(busy_chunk, "busy-chunk", "O15", "protocol section 11, invariant 5",                                   \
-    "a second request of an incarnation for its chunk ends the path, one of a third path that of the "     \
-    "second")                                                                                              \
-  X(fence_proof, "fence-proof", "O4", "docs/architecture.md",                                              \
-    "a fence is answered when the incarnation is drained, not before, once")                               \
-  X(fence_obeyed, "fence-obeyed", "O9", "docs/architecture.md",                                            \
-    "a fence closes the incarnation that it names")                                                        \
-  X(session_admission, "session-admission", "O7", "protocol section 3.2",                                  \
-    "a connect request belongs to the session of its paths_uuid; only first_conn makes a new one")         \
-  X(session_identity, "session-identity", "O7", "docs/security.md",                                        \
-    "a connect request joins a session only with the identity that made it")                               \
+#define RTRS_SPEC_SERVER_RULES(X)                                                                            \
+  X(connect_answered, "connect-answered", "O13", "protocol section 3.2",                                     \
+    "a connect request is accepted or rejected in the same step, once")                                      \
+  X(accept_attempt, "accept-attempt", "O6", "docs/architecture.md",                                          \
+    "a connection is accepted only into an absent path or into a half-open one of the same attempt")         \
+  X(accept_cid, "accept-cid", "O6", "protocol section 3.2",                                                  \
+    "a cid of an attempt is accepted once, below cid_num")                                                   \
+  X(accept_address, "accept-address", "O7", "protocol section 3.2",                                          \
+    "two paths of a session do not have the same pair of addresses")                                         \
+  X(accept_flags, "accept-flags", "O13", "protocol section 2.2",                                             \
+    "CON_RSP grants what was asked for and configured, and says NEW_RKEY as configured")                     \
+  X(reject_errno, "reject-errno", "O13", "protocol section 2.2", "a rejection carries an errno")             \
+  X(info_answer, "info-answer", "O6", "protocol section 2.3",                                                \
+    "INFO_RSP answers an INFO_REQ that came over cid 0 with the full set up and the name granted; once")     \
+  X(half_open, "half-open", "O9", "core/proto/config.hpp",                                                   \
+    "a path that is not completed within the handshake timeout is closed")                                   \
+  X(deliver_arrived, "deliver-arrived", "O1", "protocol section 5.7",                                        \
+    "what is handed to the upper layer arrived, and is handed over once, in its own chunk")                  \
+  X(chunk_exclusive, "chunk-exclusive", "O2", "protocol section 3.3",                                        \
+    "a chunk serves one request at a time, over all paths")                                                  \
+  X(deliver_invalidated, "deliver-invalidated", "O10", "protocol section 11, invariant 17",                  \
+    "with always_invalidate a request is handed over only when the key of its chunk is dead; but for READs " \
+    "whose answer may carry their data")                                                                     \
+  X(deliver_due, "deliver-due", "O9", "protocol section 5.7",                                                \
+    "a request that arrived at a free chunk of a connected path is taken in the same step")                  \
+  X(respond_once, "respond-once", "O1", "protocol section 5.7",                                              \
+    "the upper layer answers each request that it was given once")                                           \
+  X(response_once, "response-once", "O1", "protocol section 11, invariant 11",                               \
+    "a request is answered once, after the upper layer answered")                                            \
+  X(response_connection, "response-connection", "O13", "protocol section 11, invariant 18",                  \
+    "a response goes over the connection of its request, while its path is connected")                       \
+  X(response_imm, "response-imm", "O13", "protocol section 1.3",                                             \
+    "the immediate of a response carries the id of its request")                                             \
+  X(response_status, "response-status", "O1", "protocol section 1.3",                                        \
+    "a response carries the errno of the upper layer, EIO where it does not fit, never a success instead")   \
+  X(response_data, "response-data", "O3", "protocol section 5.5",                                            \
+    "data is written for a successful READ that offered a buffer, and for nothing else; by the response "    \
+    "itself exactly where that was agreed and nothing stands between")                                       \
+  X(response_invalidate, "response-invalidate", "O10", "protocol section 11, invariant 12",                  \
+    "the client's key is invalidated when asked for, and type 2 says so, never otherwise")                   \
+  X(response_key, "response-key", "O13", "protocol section 11, invariant 15",                                \
+    "a response carries a fresh key exactly with always_invalidate; but for READs whose answer may carry "   \
+    "their data")                                                                                            \
+  X(busy_chunk, "busy-chunk", "O15", "protocol section 11, invariant 5",                                     \
+    "a second request of an incarnation for its chunk ends the path, one of a third path that of the "       \
+    "second")                                                                                                \
+  X(fence_proof, "fence-proof", "O4", "docs/architecture.md",                                                \
+    "a fence is answered when the incarnation is drained, not before, once")                                 \
+  X(fence_obeyed, "fence-obeyed", "O9", "docs/architecture.md",                                              \
+    "a fence closes the incarnation that it names")                                                          \
+  X(session_admission, "session-admission", "O7", "protocol section 3.2",                                    \
+    "a connect request belongs to the session of its paths_uuid; only first_conn makes a new one")           \
+  X(session_identity, "session-identity", "O7", "docs/security.md",                                          \
+    "a connect request joins a session only with the identity that made it")                                 \
   X(name_owner, "name-owner", "O7", "protocol section 3.3", "a session name has one owner at a time")
 
 #define RTRS_SPEC_WIRE_RULES(X)                                                                              \
@@ -200,11 +203,13 @@ namespace rtrs::spec {
   X(io_rsp_connection, "io-rsp-connection", "O13", "protocol section 11, invariant 18",                      \
     "a response comes over the connection of its request")                                                   \
   X(io_rsp_form, "io-rsp-form", "O13", "protocol section 11, invariant 15",                                  \
-    "with NEW_RKEY a response is SEND_WITH_IMM of RKEY_RSP, else a WRITE_WITH_IMM of length 0")              \
+    "with NEW_RKEY a response is SEND_WITH_IMM of RKEY_RSP, else a WRITE_WITH_IMM, of length 0 unless data " \
+    "with the answer was agreed")                                                                            \
   X(io_rsp_id, "io-rsp-id", "O13", "protocol sections 1.3 and 2.5",                                          \
     "message id, generation and buf_id of a response are those of its request")                              \
   X(io_rsp_data, "io-rsp-data", "O3", "protocol section 11, invariant 13",                                   \
-    "READ data goes to the offered address, key and length, before its response and only with success")      \
+    "READ data goes to the offered address, key and length, before its response or with it, and only with "  \
+    "success")                                                                                               \
   X(io_rsp_invalidate, "io-rsp-invalidate", "O10", "protocol section 11, invariant 12",                      \
     "type 2 comes after SEND_WITH_INV of the offered key, type 1 without one")                               \
   X(io_rsp_key_left, "io-rsp-key-left", "O10", "protocol section 5.6",                                       \

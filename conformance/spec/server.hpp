@@ -76,6 +76,7 @@ class ServerSpec {
 
   RuleContext context() const { return RuleContext{findings_, event_, machine_}; }
   Path& path_at(unsigned index) { return paths_[index % kPaths]; }
+  const Path& path_at(unsigned index) const { return paths_[index % kPaths]; }
   Connection* find(const Key& key);
   void input();
   void action();
@@ -113,6 +114,9 @@ class ServerSpec {
   void responded();
   void post_response();
   void check_response(const Chunk& chunk);
+  bool sends_invalidation(const Use& use) const;
+  bool may_join_data(const Use& use) const;  // its answer carries its data, if it has any
+  bool renews_key(const Use& use) const;     // the key of its chunk dies before it is handed over
   void chunks_end_step();
   void path_gone(unsigned index);
   void path_released(unsigned index, std::uint32_t incarnation);

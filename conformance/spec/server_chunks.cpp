@@ -16,8 +16,8 @@ std::string ServerSpec::allowed_now(const PossibleStates<Chunk>& chunk) const {
         next = "RequestArrived (the chunk is idle)";
         break;
       case Phase::taken:
-        next = settings_.always_invalidate && !state.ready ? "InvalidateChunk (a request arrived)"
-                                                           : "Deliver (a request arrived)";
+        next = renews_key(state.user) && !state.ready ? "InvalidateChunk (a request arrived)"
+                                                      : "Deliver (a request arrived)";
         break;
       case Phase::invalidating:
         next = "ChunkInvalidated (its key is being made dead)";
@@ -139,6 +139,7 @@ void ServerSpec::invalidate_chunk() {
   settle(chunk);
   const bool moved = chunk.step([&](Chunk state, auto& next) {
     if (state.phase != Phase::taken || state.ready || state.user.key != event_.key) return;
+    if (whole_ && !renews_key(state.user)) return;
     state.phase = Phase::invalidating;
     state.due = false;
     next.push_back(state);
@@ -155,7 +156,7 @@ void ServerSpec::deliver() {
   bool serving = false, key_alive = false;
   const bool moved = chunk.step([&](Chunk state, auto& next) {
     serving = serving || state.phase == Phase::serving || state.phase == Phase::answering;
-    const bool alive = whole_ && settings_.always_invalidate && !state.ready;
+    const bool alive = whole_ && renews_key(state.user) && !state.ready;
     key_alive = key_alive || state.phase == Phase::invalidating || (state.phase == Phase::taken && alive);
     if (state.phase != Phase::taken || alive || state.user.key != event_.key ||
         state.from_park != event_.parked)
@@ -218,7 +219,8 @@ void ServerSpec::post_response() {
   context().check(path.state == PathState::connected || path.state == PathState::unknown,
                   Rule::response_connection, "a response over a path that is not connected",
                   "no response: the request's path is gone");
-  const std::uint32_t entries = 1 + (event_.write_data ? 1 : 0) + (event_.send_invalidate ? 1 : 0);
+  const bool data = event_.write_data && !event_.data_with_answer;
+  const std::uint32_t entries = 1 + (data ? 1 : 0) + (event_.send_invalidate ? 1 : 0);
   if (Connection* con = find(event_.key); con != nullptr && con->live(context()))
     con->post(context(), entries, event_.cookie, settings_.send_depth);
 }
@@ -250,16 +252,32 @@ void ServerSpec::check_response(const Chunk& chunk) {
   at.check(event_.write_data == data, Rule::response_data,
            event_.write_data ? "data is written" : "no data is written",
            data ? "the data of the READ" : "no data");
-  const bool keys_stay = (path.extensions & kKeysStayExtension) != 0;
-  const bool invalidates =
-      settings_.send_invalidate && !keys_stay && use.need_invalidate && use.has_descriptor;
+  const bool invalidates = sends_invalidation(use);
   at.check(event_.send_invalidate == invalidates && (type == kIoRspInv) == event_.send_invalidate,
            Rule::response_invalidate,
            "the invalidation of the client's key, or the type that tells of it, is wrong",
            invalidates ? "SEND_WITH_INV and type 2" : "no SEND_WITH_INV and type 1");
-  at.check(event_.fresh_key == settings_.always_invalidate, Rule::response_key,
+  const bool joined = data && may_join_data(use);
+  at.check(event_.data_with_answer == joined, Rule::response_data,
+           event_.data_with_answer ? "the answer carries the data" : "the data has a message of its own",
+           joined ? "the data in the answer" : "no data in the answer");
+  at.check(event_.fresh_key == renews_key(use), Rule::response_key,
            event_.fresh_key ? "a fresh key" : "no fresh key",
-           settings_.always_invalidate ? "a fresh key" : "no fresh key");
+           renews_key(use) ? "a fresh key" : "no fresh key");
+}
+
+bool ServerSpec::sends_invalidation(const Use& use) const {
+  const bool keys_stay = (path_at(use.key.path).extensions & kKeysStayExtension) != 0;
+  return settings_.send_invalidate && !keys_stay && use.need_invalidate && use.has_descriptor;
+}
+
+bool ServerSpec::may_join_data(const Use& use) const {
+  const bool agreed = (path_at(use.key.path).extensions & kDataWithAnswerExtension) != 0;
+  return agreed && use.reads && !sends_invalidation(use);
+}
+
+bool ServerSpec::renews_key(const Use& use) const {
+  return settings_.always_invalidate && !may_join_data(use);
 }
 
 void ServerSpec::chunks_end_step() {

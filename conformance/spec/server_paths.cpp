@@ -106,7 +106,8 @@ void ServerSpec::accept() {
                                  ((both & kFenceExtension) != 0 ? kFenceFlag : 0) |
                                  ((both & kGenerationExtension) != 0 ? kGenerationFlag : 0) |
                                  ((both & kProbeExtension) != 0 ? kProbeFlag : 0) |
-                                 ((both & kKeysStayExtension) != 0 ? kKeysStayFlag : 0);
+                                 ((both & kKeysStayExtension) != 0 ? kKeysStayFlag : 0) |
+                                 ((both & kDataWithAnswerExtension) != 0 ? kDataWithAnswerFlag : 0);
   at.check(
       event_.flags == expected, Rule::accept_flags, [&] { return "flags " + std::to_string(event_.flags); },
       [&] { return "flags " + std::to_string(expected); });

@@ -28,6 +28,8 @@ const Suite kSuites[] = {
     {"failover at a server", failover_wire_story, failover_wire_cases},
     {"restarted server", restarted_wire_story, restarted_wire_cases},
     {"rnbd", rnbd_story, rnbd_cases},
+    {"server with data in answers", joined_server_story, joined_server_cases},
+    {"wire with data in answers", joined_wire_story, joined_wire_cases},
 };
 
 std::string text_of(const Findings& findings) {

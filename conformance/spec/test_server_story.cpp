@@ -281,6 +281,8 @@ const std::vector<Spoiled> kServerCases = {
      [](Story& s) { s.at(Kind::PostResponse, 1).write_data = true; }},
     {Rule::response_data, "a READ without its data",
      [](Story& s) { s.at(Kind::PostResponse).write_data = false; }},
+    {Rule::response_data, "in an answer that the client did not ask to carry it",
+     [](Story& s) { s.at(Kind::PostResponse).data_with_answer = true; }},
     {Rule::response_invalidate, "type 2 without an invalidation",
      [](Story& s) { s.at(Kind::PostResponse).send_invalidate = false; }},
     {Rule::response_key, "a fresh key that was not agreed",

@@ -111,6 +111,9 @@ Story keyed_wire_story();
 Story failover_wire_story();
 Story restarted_wire_story();
 Story rnbd_story();
+// test_joined_story.cpp: answers that carry the data of READs.
+Story joined_server_story();
+Story joined_wire_story();
 
 // In the test of each side; together they break every rule.
 const std::vector<Spoiled>& client_cases();
@@ -123,5 +126,7 @@ const std::vector<Spoiled>& keyed_wire_cases();
 const std::vector<Spoiled>& failover_wire_cases();
 const std::vector<Spoiled>& restarted_wire_cases();
 const std::vector<Spoiled>& rnbd_cases();
+const std::vector<Spoiled>& joined_server_cases();
+const std::vector<Spoiled>& joined_wire_cases();
 
 }  // namespace rtrs::spec

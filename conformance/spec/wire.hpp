@@ -183,6 +183,7 @@ class WireSpec {
   void take_slot(Connection& con, Path& path, const Request& request, std::uint32_t buf_id,
                  std::uint32_t off);
   void response(Connection& con, Path& path);
+  void response_form(Connection& con, Path& path, bool has_key);
   void check_response(const Path& path, const Slot& slot);
   void data(Connection& con, Path& path);
   void invalidation(Connection& con, Path& path);

@@ -136,19 +136,34 @@ void WireSpec::take_slot(Connection& con, Path& path, const Request& request, st
   context().findings.ambiguity(slot->size());
 }
 
+// The data that an answer carries is judged as that of a message of its own.
+void WireSpec::response_form(Connection& con, Path& path, bool has_key) {
+  const bool keyed = (path.flags & kNewRkeyFlag) != 0;
+  const bool joins = path.open || agreed(path, kDataWithAnswerFlag, kDataWithAnswerExtension);
+  context().check(
+      has_key ? keyed && event_->length == kRkeyRspBytes
+              : (!keyed || joins) && event_->op == WireOp::write_imm && (event_->length == 0 || joins),
+      Rule::io_rsp_form,
+      [&] { return std::string(name_of(event_->op)) + " of " + std::to_string(event_->length) + " bytes"; },
+      [&] {
+        return std::string(keyed && joins ? "SEND_WITH_IMM of RKEY_RSP, or WRITE_WITH_IMM for a READ"
+                           : keyed        ? "SEND_WITH_IMM of RKEY_RSP"
+                           : joins        ? "WRITE_WITH_IMM"
+                                          : "WRITE_WITH_IMM of length 0");
+      });
+  if (joins && event_->op == WireOp::write_imm && event_->length != 0) {
+    of_->sees_data = true;
+    data(con, path);
+  }
+}
+
 void WireSpec::response(Connection& con, Path& path) {
   if (path.partial) return;  // how responses look was agreed before
   const RuleContext at = context();
-  const bool keyed = (path.flags & kNewRkeyFlag) != 0;
   const std::string_view bytes = event_->bytes;
   const bool has_key =
       event_->op == WireOp::send_imm && bytes.size() >= kRkeyRspBytes && u16_at(bytes, 0) == kRkeyRsp;
-  at.check(
-      keyed ? has_key && event_->length == kRkeyRspBytes
-            : event_->op == WireOp::write_imm && event_->length == 0,
-      Rule::io_rsp_form,
-      [&] { return std::string(name_of(event_->op)) + " of " + std::to_string(event_->length) + " bytes"; },
-      [&] { return std::string(keyed ? "SEND_WITH_IMM of RKEY_RSP" : "WRITE_WITH_IMM of length 0"); });
+  response_form(con, path, has_key);
   if (path.depth == 0) return;
   std::uint32_t id = response_id(event_->imm);
   std::uint32_t tag = 0;
@@ -185,6 +200,9 @@ void WireSpec::response(Connection& con, Path& path) {
         tag == (state.generation & ((1U << generation_bits(path.depth)) - 1)), Rule::io_rsp_id,
         [&] { return "generation " + std::to_string(tag); },
         [&] { return std::to_string(state.generation) + " of the request"; });
+  const bool keyless = (path.flags & kNewRkeyFlag) != 0 && !has_key;
+  at.check(!keyless || state.reads, Rule::io_rsp_form, "a WRITE is answered without a fresh key",
+           "SEND_WITH_IMM of RKEY_RSP");
   check_response(path, state);
   rnbd_response(path, state, static_cast<std::uint16_t>(response_errno(event_->imm)));
   if (!slot.keep([&](const Slot& other) { return other.path != path.number; })) slot.set(Slot{});

@@ -30,6 +30,7 @@ wire::ConnReq Path::request(std::uint16_t cid) const {
   request.sess_uuid = identity_.path;
   request.paths_uuid = identity_.session;
   request.first_conn = first_;
+  request.extensions = offered_;
   return request;
 }
 
@@ -143,6 +144,7 @@ Path::Prepared Path::prepare(const Ask& ask) {
   Outstanding& slot = asked_[ask.chunk];
   slot = {};
   slot.waits = true;
+  slot.read = read;
   slot.room = ask.room;
   const bool described = read && ask.room != 0 && ask.descriptor;
   if (described) {
@@ -214,7 +216,8 @@ void Path::take(Con& con, const Arrival& arrival) {
   const wire::IoRspImm response = wire::decode_io_rsp(arrival.imm);
   require(response.msg_id < depth(), "an answer for chunk {} of {}", response.msg_id, depth());
   const bool by_send = arrival.kind == Arrival::Kind::message;
-  require(by_send || !fresh_keys(), "the server promised fresh keys and answered without one");
+  const bool keyless = joins_data() && asked_[response.msg_id].read;
+  require(by_send || !fresh_keys() || keyless, "the server promised fresh keys and answered without one");
   require(!by_send || fresh_keys(), "the answer came as a SEND, which a client without fresh keys ignores");
   if (by_send) store_key(arrival, response.msg_id);
   complete(con, response);

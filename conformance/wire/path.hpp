@@ -102,16 +102,22 @@ class Path {
   std::uint32_t chunk_size() const noexcept { return static_cast<std::uint32_t>(limits_.chunk_size()); }
   std::uint16_t depth() const noexcept { return limits_.queue_depth; }
   bool fresh_keys() const noexcept { return (limits_.flags & wire::kConnRspNewRkey) != 0; }
+  // Agreed: the answer of a READ carries its data, and leaves the key of its chunk as it is.
+  bool joins_data() const noexcept {
+    return has(offered_ & wire::granted_extensions(limits_.flags), wire::Extensions::data_with_answer);
+  }
   const Message& info() const noexcept { return info_; }
   wire::ChunkRef& chunk(std::uint16_t index) { return chunks_.at(index); }
   void set_recon_cnt(std::uint16_t count) noexcept { recon_cnt_ = count; }
   void set_first(bool first) noexcept { first_ = first; }
+  void offer(wire::Extensions extensions) noexcept { offered_ = extensions; }
   Endpoint& endpoint() noexcept { return endpoint_; }
   const Deadlines& deadlines() const noexcept { return deadlines_; }
 
  private:
   struct Outstanding {
     bool waits = false;
+    bool read = false;
     Endpoint::Landing landing;
     std::uint32_t room = 0;
     std::uint32_t key = 0;  // offered for invalidation
@@ -140,6 +146,7 @@ class Path {
   std::uint16_t index_;
   std::uint16_t recon_cnt_ = 1;
   bool first_ = true;
+  wire::Extensions offered_ = wire::Extensions::none;
   std::vector<Con*> cons_;
   wire::ConnRsp limits_;
   Message info_;

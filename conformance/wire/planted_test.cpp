@@ -127,6 +127,14 @@ constexpr Plant kServerPlants[] = {
        liar.work_lie = [](WorkRequest& work) { return work.op == WorkRequest::Op::write ? 0U : 1U; };
      },
      nullptr},
+    {"brings_no_data_with_the_answer", "C461",
+     [](RuleBreakingFabric& liar) {
+       liar.work_lie = [](WorkRequest& work) {
+         if (is_answer(work)) work.part_count = 0;
+         return 1U;
+       };
+     },
+     nullptr},
     {"keeps_a_path_after_a_bad_type", "C224", cling, nullptr},
     {"keeps_a_path_after_a_bad_descriptor", "C232", cling, nullptr},
     {"acknowledges_no_heartbeat", "C301",

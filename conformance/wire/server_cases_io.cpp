@@ -142,6 +142,22 @@ void many_reads(ServerTester& tester) {
   }
 }
 
+// A server that does not know the offer writes the data first, as to everybody.
+void read_with_answer(ServerTester& tester) {
+  const Device plain = open_device(tester);
+  const Answer expected = read(plain, plain.io(Opcode::read, plain.block()));
+  Path& path = tester.path();
+  path.offer(wire::Extensions::data_with_answer);
+  path.open();
+  exchange_versions(path);
+  const Device device = open_on(path, tester.setup().device, AccessMode::read_only);
+  require(read(device, device.io(Opcode::read, device.block())).data == expected.data,
+          "the data of a read is another where it may come with the answer");
+  Io behind = device.io(Opcode::read, device.block());
+  behind.sector = device.about.nsectors;
+  expect_refused(path, io_ask(behind), "a read behind the end");
+}
+
 // Kernel clients leave what they like in the fields of a flush.
 void flush(ServerTester& tester) {
   const Device device = open_device(tester);
@@ -202,6 +218,8 @@ constexpr Case kCases[] = {
      flush_odd},
     {"C460-io-flush-as-write", "io: a flush may travel as a write", "protocol.md section 10.3", Level::should,
      false, flush_as_write},
+    {"C461-io-data-with-answer", "io: the data of a read may come with its answer", "protocol.md section 12",
+     Level::must, false, read_with_answer},
 };
 
 }  // namespace

@@ -84,6 +84,17 @@ void BlockClient::remap(Fabric& fabric, Nanos now, rnbd::DeviceHandle device) {
   impl_->feed(fabric, now, rnbd::RemapRequested{device});
 }
 
+bool BlockClient::resize(Fabric& fabric, Nanos now, rnbd::DeviceHandle device, std::uint64_t sectors) {
+  const rnbd::Geometry* const before = impl_->devices.geometry(device);
+  if (before == nullptr) return false;
+  rnbd::Geometry resized = *before;
+  resized.nsectors = sectors;
+  if (!rnbd::valid(resized)) return false;
+  impl_->begin_record(now);
+  impl_->feed(fabric, now, rnbd::ResizeRequested{device, sectors});
+  return true;
+}
+
 Errc BlockClient::submit(Fabric& fabric, Nanos now, rnbd::DeviceHandle device, const BlockRequest& request) {
   Impl& impl = *impl_;
   if (impl.close_begun) return Errc::session_closed;

@@ -91,6 +91,11 @@ class BlockClient {
   void unmap(Fabric&, Nanos now, rnbd::DeviceHandle);
   // Try now to open a device that the server refused. It is tried by itself, after up to 15 s.
   void remap(Fabric&, Nanos now, rnbd::DeviceHandle);
+  // An open device has this many sectors of 512 bytes from now on, whatever the server has, until it is
+  // opened again; DeviceChanged tells it. Nothing is sent. Requests beyond the new end fail with EIO. False:
+  // the handle is dead, or no device with its block size can have that size. One that is closed keeps its
+  // size.
+  bool resize(Fabric&, Nanos now, rnbd::DeviceHandle, std::uint64_t sectors);
 
   // Queues a request. Errors: session_closed (after close()), queue_full (max_requests). On ok, exactly one
   // BlockCompletion follows.

@@ -55,6 +55,8 @@ Errc Client::add_path(Fabric& fabric, Nanos now, const PathAddress& address) {
     impl.path_data[index].address = address;
     impl.path_data[index].peer.clear();
     impl.path_data[index].device = DevicePort{};
+    impl.answer_times[index] = {};
+    impl.path_data[index].ios_before_reset = 0;
     impl.status[index] = PathStatus{};
     impl.path_limit = std::max<unsigned>(impl.path_limit, index + 1U);
     impl.feed(fabric, PathAdded{now, index});
@@ -116,6 +118,11 @@ void Client::set_policy(Fabric& fabric, Nanos now, MultipathPolicy policy) {
   impl_->feed(fabric, PolicyChanged{now, policy});
 }
 
+void Client::set_max_reconnect_attempts(Fabric& fabric, Nanos now, std::int32_t most) {
+  impl_->bind(fabric);
+  impl_->feed(fabric, AttemptsChanged{now, most});
+}
+
 void Client::close(Fabric& fabric, Nanos now) {
   impl_->bind(fabric);
   Impl& impl = *impl_;
@@ -154,7 +161,7 @@ void Client::Impl::start(Fabric& fabric, Nanos now, const IoRequest& request,
                          std::span<const std::byte> header) {
   const std::uint16_t permit = session.next_permit();
   Slot& slot = slots[permit];
-  slot = Slot{};
+  // slot.remote_key is that of a new slot: a request that ends leaves none.
   slot.user_data = request.user_data;
   slot.data = request.data;
   slot.direction = request.direction;
@@ -296,8 +303,13 @@ bool Client::take_news(PathEvent& into) {
 std::span<const PathStatus> Client::paths() const noexcept {
   for (unsigned index = 0; index < impl_->path_limit; ++index) {
     const ClientPath& path = impl_->session.path(index);
-    impl_->status[index].inflight = path.inflight();
-    impl_->status[index].heartbeat_latency = path.latency();
+    PathStatus& status = impl_->status[index];
+    status.inflight = path.inflight();
+    status.heartbeat_latency = path.latency();
+    status.retry_at = path.state() == PathState::waiting ? path.deadline() : 0;
+    status.held_back = path.held_back();
+    status.ios = impl_->ios_over(index);
+    status.silent_since = path.silent_since();
   }
   return std::span(impl_->status).first(impl_->path_limit);
 }
@@ -311,8 +323,14 @@ const std::string& Client::peer(unsigned path) const noexcept {
 const DevicePort& Client::device(unsigned path) const noexcept {
   return impl_->path_data[path].device;
 }
+const AnswerTimes& Client::answer_times(unsigned path, Direction direction) const noexcept {
+  return impl_->answer_times[path][static_cast<std::size_t>(direction)];
+}
 MultipathPolicy Client::policy() const noexcept {
   return impl_->session.config().policy;
+}
+std::int32_t Client::max_reconnect_attempts() const noexcept {
+  return impl_->session.config().max_reconnect_attempts;
 }
 std::size_t Client::queued() const noexcept {
   return impl_->waiting.size();
@@ -323,6 +341,8 @@ Errc Client::reset_statistics(unsigned path, PathStatistics what) noexcept {
   PathStatus& status = impl_->status[path];
   if (what != PathStatistics::reconnects) {
     status.traffic = Traffic{};
+    impl_->path_data[path].ios_before_reset = impl_->ios_over(path);
+    impl_->answer_times[path] = {};
     status.failovers = 0;
   }
   if (what != PathStatistics::traffic) {

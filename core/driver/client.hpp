@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/driver/answer_times.hpp"
 #include "core/driver/path_event.hpp"
 #include "core/fabric/fabric.hpp"
 #include "core/proto/config.hpp"
@@ -113,6 +114,8 @@ class Client {
   // Call before releasing memory that requests of this client used by its region; none may be in flight.
   void forget_region(Fabric&, RegionId);
   void set_policy(Fabric&, Nanos now, MultipathPolicy);
+  // As ClientConfig::max_reconnect_attempts, from the next attempt that fails.
+  void set_max_reconnect_attempts(Fabric&, Nanos now, std::int32_t);
   // Fails what is queued, waits for what is in flight, disconnects. closed() tells when all is drained.
   void close(Fabric&, Nanos now);
 
@@ -133,7 +136,10 @@ class Client {
   // empty before.
   const std::string& peer(unsigned path) const noexcept;
   const DevicePort& device(unsigned path) const noexcept;
+  // Of requests that ended well over the path, since it was added or its traffic was reset.
+  const AnswerTimes& answer_times(unsigned path, Direction) const noexcept;
   MultipathPolicy policy() const noexcept;
+  std::int32_t max_reconnect_attempts() const noexcept;
   std::size_t queued() const noexcept;  // requests that wait for a permit
   // no_such_path: of an index that paths() does not have.
   Errc reset_statistics(unsigned path, PathStatistics) noexcept;

@@ -84,6 +84,7 @@ void Client::Impl::perform(Fabric& fabric, Nanos now, const PostRequest& action)
   work.parts[work.part_count++] =
       LocalPart{headers.id, static_cast<std::uint32_t>(action.permit * kHeaderBytes),
                 static_cast<std::uint32_t>(slot.usr_len + header)};
+  slot.posted = now;
   status[action.key.path].traffic.add(slot.direction, slot.data.size() + slot.usr_len);
   push(fabric, now, work);
 }
@@ -114,19 +115,24 @@ void Client::Impl::perform(Fabric& fabric, Nanos, const PostReceive& action) {
   fabric.post_receive(action.key, action.count, static_cast<std::uint32_t>(bytes));
 }
 
-void Client::Impl::perform(Fabric& fabric, Nanos, const Complete& action) {
+void Client::Impl::perform(Fabric& fabric, Nanos now, const Complete& action) {
   Slot& slot = slots[action.permit];
+  const bool ok = action.result == Errc::ok;
+  if (ok) {
+    // Before all that calls something, so that nothing has to be kept over a call.
+    const unsigned path = session.permit(action.permit).path;
+    answer_times[path][static_cast<std::size_t>(slot.direction)].record(now - slot.posted);
+  }
   if (slot.remote_key.id != kNoRemoteKey) {
     fabric.release_key(slot.remote_key.id);
     slot.remote_key = RemoteKey{};
   }
-  if (action.result == Errc::ok) {
+  if (ok) {
     const bool read = slot.direction == Direction::read;
     if (read && slot.copied && !slot.data.empty())
       std::memcpy(slot.data.data(), buffers.bytes.data() + slot.region_offset, slot.data.size());
     ++(read ? stats.reads : stats.writes);
     (read ? stats.read_bytes : stats.write_bytes) += slot.data.size();
-    ++status[session.permit(action.permit).path].ios;
   }
   finish(slot.user_data, action.result, action.peer_errno);
 }
@@ -215,9 +221,6 @@ void Client::Impl::control(Fabric&, Nanos at, const PathChanged& action) {
   }
   path.attempt = action.attempt;
   path.since = at;
-  path.retry_at = action.state != PathState::waiting ? 0
-                  : action.delay > kNever - at       ? kNever
-                                                     : at + action.delay;
   news_of(PathEvent::Kind::path, at);
   news.back().path = action;
 }

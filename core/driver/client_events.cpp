@@ -33,39 +33,51 @@ void Client::Impl::note(Nanos now, const FabricEvent& event) {
              event);
 }
 
+namespace {
+
+// A peer that ends the connection before it answers the connect request, or answers something else, is told
+// from one that ends it later: nobody there knows the session, and often it is no server of this fabric.
+Reason failure_of(Reason told_by_fabric) noexcept {
+  const bool no_answer =
+      told_by_fabric == Reason::peer_closed || told_by_fabric == Reason::protocol_violation;
+  return no_answer ? Reason::bad_conn_rsp : told_by_fabric;
+}
+
+}  // namespace
+
 void Client::Impl::handle(Fabric& fabric, Nanos now, const FabricEvent& event) {
   if (tap.on()) [[unlikely]]
     note(now, event);
-  std::visit(
-      Overloaded{
-          [&](const event::ImmReceived& one) {
-            feed(fabric, ImmReceived{now, one.key, one.imm});
-          },
-          [&](const event::MessageReceived& one) { handle_message(fabric, now, one); },
-          [&](const event::SendDone& one) {
-            feed(fabric, SendDone{now, one.key, one.cookie});
-          },
-          [&](const event::Connected& one) { handle_connected(fabric, now, one); },
-          [&](const event::ConnectFailed& one) {
-            const bool rejected = one.reason == Reason::rejected;
-            const int peer_errno = rejected ? wire::reject_errno(one.private_data) : 0;
-            feed(fabric, ConnectFailed{now, one.key, one.reason, static_cast<std::uint16_t>(peer_errno)});
-          },
-          [&](const event::ConnectionLost& one) {
-            feed(fabric, ConnectionLost{now, one.key, one.reason});
-          },
-          [&](const event::ConnectionClosed& one) {
-            feed(fabric, ConnectionClosed{now, one.key});
-          },
-          [&](const event::KeyInvalidated& one) {
-            feed(fabric, KeyInvalidated{now, one.key, permit_of(one.rkey)});
-          },
-          // A client does not listen.
-          [&](const event::ConnectRequested& one) { fabric.reject(one.request, {}); },
-          // Nor does it invalidate anything.
-          [](const event::ChunkInvalidated&) {},
-      },
-      event);
+  std::visit(Overloaded{
+                 [&](const event::ImmReceived& one) {
+                   feed(fabric, ImmReceived{now, one.key, one.imm});
+                 },
+                 [&](const event::MessageReceived& one) { handle_message(fabric, now, one); },
+                 [&](const event::SendDone& one) {
+                   feed(fabric, SendDone{now, one.key, one.cookie});
+                 },
+                 [&](const event::Connected& one) { handle_connected(fabric, now, one); },
+                 [&](const event::ConnectFailed& one) {
+                   const bool rejected = one.reason == Reason::rejected;
+                   const int peer_errno = rejected ? wire::reject_errno(one.private_data) : 0;
+                   feed(fabric, ConnectFailed{now, one.key, failure_of(one.reason),
+                                              static_cast<std::uint16_t>(peer_errno)});
+                 },
+                 [&](const event::ConnectionLost& one) {
+                   feed(fabric, ConnectionLost{now, one.key, one.reason});
+                 },
+                 [&](const event::ConnectionClosed& one) {
+                   feed(fabric, ConnectionClosed{now, one.key});
+                 },
+                 [&](const event::KeyInvalidated& one) {
+                   feed(fabric, KeyInvalidated{now, one.key, permit_of(one.rkey)});
+                 },
+                 // A client does not listen.
+                 [&](const event::ConnectRequested& one) { fabric.reject(one.request, {}); },
+                 // Nor does it invalidate anything.
+                 [](const event::ChunkInvalidated&) {},
+             },
+             event);
 }
 
 void Client::Impl::refuse(Fabric& fabric, Nanos now, ConKey key, wire::Refusal why) {

@@ -30,6 +30,7 @@ struct Client::Impl {
     Direction direction = Direction::read;
     bool copied = false;   // through our own memory
     RemoteKey remote_key;  // READ: the destination's key, when it is this request's alone
+    Nanos posted = 0;      // last
   };
   struct Waiting {
     IoRequest request;
@@ -40,6 +41,7 @@ struct Client::Impl {
     PathAddress address;
     std::string peer;   // of the first connection when it was last made
     DevicePort device;  // likewise
+    std::uint64_t ios_before_reset = 0;
     wire::Uuid uuid{};
     std::vector<wire::ChunkRef> chunks;  // by permit; empty while the path is down
   };
@@ -111,6 +113,11 @@ struct Client::Impl {
   Nanos waiting_deadline() noexcept {
     return waiting.empty() ? kNever : session.path_wait_ends(waiting.front().since);
   }
+  // Requests that ended well over the path.
+  std::uint64_t ios_over(unsigned path) const noexcept {
+    const auto& times = answer_times[path];
+    return path_data[path].ios_before_reset + times[0].count() + times[1].count();
+  }
   bool prepare_memory(Fabric&);
   RemoteKey destination(Fabric&, std::uint16_t permit);
   std::size_t append_header(std::uint16_t permit, const PostRequest&, const RemoteKey&) noexcept;
@@ -129,10 +136,11 @@ struct Client::Impl {
   PostQueue posts;
   std::array<PathData, kMaxPaths> path_data;
   std::array<PathStatus, kMaxPaths> status;
-  unsigned path_limit = 0;  // paths ever used: 0 .. path_limit - 1
-  std::vector<Slot> slots;  // by permit
-  Region headers;           // kHeaderBytes a permit
-  Region buffers;           // max_io_size a permit, for data that is copied
+  std::array<std::array<AnswerTimes, 2>, kMaxPaths> answer_times;  // by path and direction
+  unsigned path_limit = 0;                                         // paths ever used: 0 .. path_limit - 1
+  std::vector<Slot> slots;                                         // by permit
+  Region headers;                                                  // kHeaderBytes a permit
+  Region buffers;  // max_io_size a permit, for data that is copied
   RemoteKey buffers_key;
   std::vector<RemoteKey> remote_keys;  // by RegionId: of memory that the application registered
   Ring<Waiting> waiting;               // for a permit

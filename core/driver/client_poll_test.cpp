@@ -9,6 +9,7 @@
 
 #include "core/driver/client.hpp"
 #include "core/fabric/plain_fabric.hpp"
+#include "core/wire/imm.hpp"
 #include "core/wire/messages.hpp"
 
 namespace rtrs {
@@ -42,7 +43,12 @@ class HeldFabric final : public PlainFabric {
   void disconnect(ConKey) override {}
   std::string describe(ConKey) const override { return "held"; }
   void post_receive(ConKey, unsigned, std::uint32_t) noexcept override {}
-  std::size_t post(std::span<const WorkRequest> work) noexcept override { return work.size(); }
+  std::size_t post(std::span<const WorkRequest> work) noexcept override {
+    for (const WorkRequest& one : work)
+      if (one.op == WorkRequest::Op::write_imm && wire::imm_type(one.imm) == wire::ImmType::io_req)
+        requested.push_back(one.key);
+    return work.size();
+  }
   std::size_t poll(Nanos, std::span<FabricEvent> out) noexcept override {
     // As a fabric that reads its quiet connections only now and then.
     if (blind_polls != 0) {
@@ -60,6 +66,7 @@ class HeldFabric final : public PlainFabric {
   }
 
   std::vector<ConKey> connects;
+  std::vector<ConKey> requested;  // the connection of each request that was posted
   std::deque<FabricEvent> events;
   std::size_t at_a_time = 64;
   unsigned blind_polls = 0;
@@ -129,6 +136,13 @@ class ClientPollTest : public testing::Test {
     request.data = data;
     ASSERT_EQ(client.submit(fabric, now, request), Errc::ok);
   }
+  // The server answers the request of this permit, which was posted on `con`.
+  std::vector<IoCompletion> answer(Client& client, ConKey con, std::uint16_t permit, Nanos now,
+                                   int error = 0) {
+    fabric.events.emplace_back(
+        event::ImmReceived{con, wire::encode_io_rsp(wire::ImmType::io_rsp, permit, error)});
+    return poll(client, now);
+  }
   void expect_answer_was_seen(const Client& client) {
     EXPECT_EQ(client.paths()[0].state, PathState::connecting);
     ASSERT_EQ(fabric.connects.size(), 2U);
@@ -141,6 +155,24 @@ class ClientPollTest : public testing::Test {
   std::vector<std::byte> chunks = std::vector<std::byte>(wire::info_rsp_bytes(1));
   std::array<std::byte, 512> data{};
 };
+
+TEST_F(ClientPollTest, APeerThatEndsBeforeItAnswersIsToldFromOneThatEndsLater) {
+  for (const Reason by_fabric : {Reason::peer_closed, Reason::protocol_violation}) {
+    Client client(options, nullptr);
+    fabric.connects.clear();
+    ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+    fabric.events.emplace_back(event::ConnectFailed{fabric.connects.front(), by_fabric, {}});
+    poll(client, seconds(1));
+    EXPECT_EQ(client.paths()[0].reason, Reason::bad_conn_rsp);
+  }
+  Client client(options, nullptr);
+  fabric.connects.clear();
+  ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+  fabric.events.emplace_back(event::Connected{fabric.connects.front(), accepted});
+  fabric.events.emplace_back(event::ConnectionLost{fabric.connects.front(), Reason::peer_closed});
+  poll(client, seconds(1));
+  EXPECT_EQ(client.paths()[0].reason, Reason::peer_closed);
+}
 
 TEST_F(ClientPollTest, AnotherFabricIsAProgrammingError) {
   Client client(options, nullptr);
@@ -230,6 +262,119 @@ TEST_F(ClientPollTest, ARequestThatWaitsForAPermitHasATimer) {
   ASSERT_EQ(done.size(), 1U);
   EXPECT_EQ(done[0].result, Errc::no_path);
   EXPECT_GT(client.next_timer(), seconds(50));
+}
+
+TEST_F(ClientPollTest, AnswerTimesAreThoseOfThePolls) {
+  Client client(options, nullptr);
+  ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+  bring_up(client, seconds(1));
+  const AnswerTimes& writes = client.answer_times(0, Direction::write);
+  EXPECT_EQ(writes.count() + writes.max() + writes.mean() + writes.at_most(99), 0U);
+  write(client, seconds(2));
+  write(client, seconds(2) + microseconds(100));
+  ASSERT_EQ(fabric.requested.size(), 2U);
+  EXPECT_EQ(answer(client, fabric.requested[1], 1, seconds(2) + microseconds(400)).size(), 1U);
+  EXPECT_EQ(answer(client, fabric.requested[0], 0, seconds(2) + microseconds(1000)).size(), 1U);
+  EXPECT_EQ(writes.count(), 2U);
+  EXPECT_EQ(writes.max(), microseconds(1000));
+  EXPECT_EQ(writes.mean(), microseconds(650));
+  EXPECT_EQ(writes.at_most(50), (1U << 19) - 1) << "of 19 bits";
+  EXPECT_EQ(writes.at_most(99), microseconds(1000));
+  EXPECT_EQ(client.answer_times(0, Direction::read).count(), 0U);
+  ASSERT_EQ(client.reset_statistics(0, PathStatistics::reconnects), Errc::ok);
+  EXPECT_EQ(writes.count(), 2U);
+  ASSERT_EQ(client.reset_statistics(0, PathStatistics::traffic), Errc::ok);
+  EXPECT_EQ(writes.count() + writes.max(), 0U);
+  EXPECT_EQ(client.paths()[0].ios, 2U) << "which nobody resets";
+}
+
+TEST_F(ClientPollTest, AnErrorOfTheServerIsNoAnswerTime) {
+  Client client(options, nullptr);
+  ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+  bring_up(client, seconds(1));
+  write(client, seconds(2));
+  const auto done = answer(client, fabric.requested[0], 0, seconds(3), 5);
+  ASSERT_EQ(done.size(), 1U);
+  EXPECT_EQ(done[0].result, Errc::peer_error);
+  EXPECT_EQ(client.answer_times(0, Direction::write).count(), 0U);
+}
+
+TEST_F(ClientPollTest, ARecoverTriesAtOnceAPathThatWaits) {
+  options.protocol.reconnect_min = options.protocol.reconnect_max = seconds(1000);
+  Client client(options, nullptr);
+  ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+  EXPECT_EQ(client.paths()[0].retry_at, 0);
+  const ConKey first = fabric.connects.front();
+  fabric.events.emplace_back(event::ConnectFailed{first, Reason::connect_refused, {}});
+  poll(client, seconds(2));
+  ASSERT_EQ(client.paths()[0].state, PathState::draining);
+  fabric.events.emplace_back(event::ConnectionClosed{first});
+  poll(client, seconds(3));
+  ASSERT_EQ(client.paths()[0].state, PathState::waiting);
+  EXPECT_FALSE(client.paths()[0].held_back);
+  EXPECT_GE(client.paths()[0].retry_at, seconds(1003));
+  EXPECT_EQ(client.recover(fabric, seconds(4)), 1U);
+  EXPECT_EQ(client.paths()[0].state, PathState::connecting);
+  EXPECT_EQ(client.paths()[0].retry_at, 0);
+  EXPECT_EQ(fabric.connects.size(), 2U);
+}
+
+TEST_F(ClientPollTest, ARecoverTriesAPathThatEndsWhenItHasEnded) {
+  options.protocol.reconnect_min = options.protocol.reconnect_max = seconds(1000);
+  Client client(options, nullptr);
+  ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+  const ConKey first = fabric.connects.front();
+  fabric.events.emplace_back(event::ConnectFailed{first, Reason::connect_refused, {}});
+  poll(client, seconds(2));
+  ASSERT_EQ(client.paths()[0].state, PathState::draining);
+  EXPECT_EQ(client.recover(fabric, seconds(2)), 1U);
+  fabric.events.emplace_back(event::ConnectionClosed{first});
+  poll(client, seconds(3));
+  EXPECT_EQ(client.paths()[0].state, PathState::connecting);
+}
+
+TEST_F(ClientPollTest, ARecoverDoesNotBringBackWhatIsRemoved) {
+  Client client(options, nullptr);
+  ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+  ASSERT_EQ(client.remove_path(fabric, seconds(2), 0), Errc::ok);
+  ASSERT_NE(client.paths()[0].state, PathState::absent);
+  EXPECT_EQ(client.recover(fabric, seconds(2)), 0U);
+  fabric.events.emplace_back(event::ConnectionClosed{fabric.connects.front()});
+  poll(client, seconds(3));
+  EXPECT_EQ(client.paths()[0].state, PathState::absent);
+  EXPECT_EQ(client.recover(fabric, seconds(3)), 0U);
+}
+
+// The time is that of its turn, not of the moment at which it began to wait.
+TEST_F(ClientPollTest, APathThatIsHeldBackSaysWhenItsTurnComes) {
+  options.paths.assign(2, PathAddress{"", "held", 1});
+  options.protocol.lead_head_start = seconds(7);
+  Client client(options, nullptr);
+  ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+  ASSERT_EQ(client.paths()[1].state, PathState::waiting);
+  EXPECT_TRUE(client.paths()[1].held_back);
+  EXPECT_EQ(client.paths()[1].retry_at, seconds(8));
+  poll(client, seconds(8));
+  EXPECT_EQ(client.paths()[1].state, PathState::connecting);
+  EXPECT_FALSE(client.paths()[1].held_back);
+}
+
+TEST_F(ClientPollTest, ARecoverLeavesWhatIsWell) {
+  Client client(options, nullptr);
+  ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
+  EXPECT_EQ(client.recover(fabric, seconds(1)), 0U) << "it connects already";
+  bring_up(client, seconds(1));
+  const std::size_t before = fabric.connects.size();
+  EXPECT_EQ(client.recover(fabric, seconds(2)), 0U);
+  EXPECT_EQ(fabric.connects.size(), before);
+  EXPECT_TRUE(client.link_up());
+  ASSERT_EQ(client.disconnect_path(fabric, seconds(3), 0), Errc::ok);
+  for (const ConKey key : fabric.connects) fabric.events.emplace_back(event::ConnectionClosed{key});
+  poll(client, seconds(3));
+  ASSERT_EQ(client.paths()[0].state, PathState::closed);
+  EXPECT_EQ(client.recover(fabric, seconds(4)), 1U) << "also one that an operator disconnected";
+  EXPECT_EQ(client.paths()[0].state, PathState::connecting);
+  EXPECT_EQ(fabric.connects.size(), before + 1);
 }
 
 TEST_F(ClientPollTest, AnIdentityOfAllZeroesIsNotOpened) {

@@ -41,14 +41,17 @@ struct PathStatus {
   std::uint64_t failovers = 0;  // requests taken over from other paths
   std::uint32_t inflight = 0;
   Nanos heartbeat_latency = 0;  // of the last heartbeat; 0: none measured
+  Nanos silent_since = kNever;  // connected: when a heartbeat left that nothing was received after
   Nanos since = 0;              // when the state was entered
-  Nanos retry_at = 0;           // state waiting: when the next attempt begins; 0: in no other state
+  // State waiting: when the next attempt begins; kNever: when another path is connected. 0 in other states.
+  Nanos retry_at = 0;
+  bool held_back = false;  // state waiting: another path is to open the session first
   Traffic traffic;
 };
 
 // What reset_statistics() of a path sets to 0. Linux has a file for each (protocol section 8).
 enum class PathStatistics : std::uint8_t {
-  traffic,     // Traffic and failovers
+  traffic,     // Traffic, failovers and AnswerTimes
   reconnects,  // reconnects and failed_attempts
   all,
 };

@@ -83,6 +83,7 @@ struct ServerPathStatus {
   std::uint32_t fences_waiting = 0;      // that ask for the end of this path
   Nanos handshake_deadline = kNever;     // connecting: closed then
   Nanos heartbeat_deadline = kNever;     // connected: next look whether something was received
+  Nanos silent_since = kNever;           // connected: when a heartbeat left that nothing was received after
 };
 struct ServerSessionStatus {
   std::uint16_t session = 0;  // index

@@ -34,7 +34,10 @@ void Server::Impl::perform(Fabric& fabric, Nanos now, Session& session, const Po
     // Never more than was asked for: the rest of the chunk holds what others left there.
     data.parts[0] = LocalPart{session.chunks.id, action.chunk * config.chunk_size,
                               std::min(request.desc.len, request.data_len)};
-    push(fabric, now, session, data);
+    if (action.data_with_answer)
+      work = data;
+    else
+      push(fabric, now, session, data);
   }
   if (action.send_invalidate) {
     WorkRequest invalidation = work;

@@ -23,6 +23,7 @@ ServerPathStatus status_of(const ServerSession& machine, unsigned index) {
                     [index](const PendingFence& fence) { return fence.target == index; }));
   one.handshake_deadline = path.handshake_deadline;
   one.heartbeat_deadline = path.heartbeat.deadline();
+  if (path.state == PathState::connected) one.silent_since = path.heartbeat.silent_since();
   return one;
 }
 

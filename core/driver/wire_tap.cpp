@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/record/chain_hash.hpp"
+#include "core/wire/imm.hpp"
 
 namespace rtrs {
 
@@ -64,7 +65,8 @@ void WireTap::note_sent(InstanceId instance, Nanos now, const Fabric& fabric, co
   if (!work.inline_bytes.empty()) {
     payload = of_send(work.inline_bytes);
   } else if (work.part_count != 0) {
-    const bool has_header = work.op == WorkRequest::Op::write_imm;
+    const bool has_header =
+        work.op == WorkRequest::Op::write_imm && wire::imm_type(work.imm) == wire::ImmType::io_req;
     const bool has_data = !has_header || work.part_count > 1;
     payload = of_write(has_data ? bytes_of(fabric, work.parts[0]) : wire::Bytes{},
                        has_header ? bytes_of(fabric, work.parts[work.part_count - 1U]) : wire::Bytes{});

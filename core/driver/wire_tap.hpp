@@ -12,7 +12,7 @@ class WireTap {
   explicit WireTap(Recorder* recorder) noexcept : recorder_(recorder) {}
   bool on() const noexcept { return recorder_ != nullptr && recorder_->records_wire(); }
 
-  // What is about to be posted. The last part of a write with immediate is its header.
+  // What is about to be posted. The last part of a request is its header; an answer has data at most.
   void sent(InstanceId instance, Nanos now, const Fabric& fabric, const WorkRequest& work) {
     if (on()) [[unlikely]]
       note_sent(instance, now, fabric, work);

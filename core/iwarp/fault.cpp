@@ -14,7 +14,7 @@ const char* to_string(Fault fault) noexcept {
     case Fault::none:
       return "no fault";
     case Fault::bad_key:
-      return "the connection does not begin as MPA does";
+      return "the connection does not begin as MPA does; is the other end of another fabric?";
     case Fault::bad_revision:
       return "an MPA revision that is not known";
     case Fault::bad_flags:

@@ -58,8 +58,8 @@ struct PostRequest {
 };
 // Server: answer the request in `chunk`. Posts, in this order on the request's connection: the data
 // (write_data), an invalidation of the client's key (send_invalidate), the response with immediate `imm`: a
-// zero-length write, or with fresh_key a SEND of RKEY_RSP with a renewed key. The cookie belongs to the last
-// work request.
+// zero-length write, or with fresh_key a SEND of RKEY_RSP with a renewed key. With data_with_answer the
+// response is the write of the data, and the only work request. The cookie belongs to the last work request.
 struct PostResponse {
   ConKey key;
   std::uint32_t imm;
@@ -67,8 +67,9 @@ struct PostResponse {
   bool write_data;
   bool send_invalidate;
   bool fresh_key;
+  bool data_with_answer;  // only with write_data, and with nothing else between the two
   std::uint64_t cookie;
-  RTRS_FIELDS(key, imm, chunk, write_data, send_invalidate, fresh_key, cookie)
+  RTRS_FIELDS(key, imm, chunk, write_data, send_invalidate, fresh_key, data_with_answer, cookie)
 };
 // A zero-length write with immediate: heartbeats.
 struct PostImm {

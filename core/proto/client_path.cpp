@@ -90,11 +90,14 @@ void ClientPath::connection_up(const Connected& in, const ClientConfig& config, 
   con.state = ClientConnection::State::up;
   con.queue.open(config.send_depth);
   if (in.key.con == 0) {
-    fresh_keys_ = (in.flags & wire::kConnRspNewRkey) != 0;
     const wire::Extensions agreed = wire::granted_extensions(in.flags) & config.extensions;
     fence_ = has(agreed, wire::Extensions::fence);
     generations_ = has(agreed, wire::Extensions::generation);
     probe_ = has(agreed, wire::Extensions::probe);
+    const bool joins_data = has(agreed, wire::Extensions::data_with_answer);
+    chunk_keys_ = (in.flags & wire::kConnRspNewRkey) == 0 ? ChunkKeys::stay
+                  : joins_data                            ? ChunkKeys::fresh_for_writes
+                                                          : ChunkKeys::fresh;
     unknown_since_ = kNever;
     unknown_again_ = foreign_ = false;
   }

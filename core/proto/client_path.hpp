@@ -48,10 +48,12 @@ class ClientPath {
   std::uint32_t inflight() const noexcept { return inflight_; }
   // An invariant: the requests of the path are those of its connections.
   bool counts_add_up() const noexcept;
-  bool fresh_keys() const noexcept { return fresh_keys_; }
+  bool fresh_keys() const noexcept { return chunk_keys_ != ChunkKeys::stay; }
   bool can_fence() const noexcept { return fence_; }
   bool has_generations() const noexcept { return generations_; }
   bool has_probe() const noexcept { return probe_; }
+  // The answer of a READ may come without a key, in the write of its data.
+  bool reads_may_leave_keys() const noexcept { return chunk_keys_ == ChunkKeys::fresh_for_writes; }
   // Waits because another path tries to create the session.
   bool held_back() const noexcept { return state_ == PathState::waiting && held_back_; }
   // This attempt asks the server to create the session, and the path never was part of one.
@@ -115,7 +117,7 @@ class ClientPath {
   }
   // What a consumed receive is replaced with.
   ReceiveKind receive_kind(std::uint16_t con) const noexcept {
-    return con == 0 || fresh_keys_ ? ReceiveKind::message : ReceiveKind::empty;
+    return con == 0 || fresh_keys() ? ReceiveKind::message : ReceiveKind::empty;
   }
 
   // Send queue room for one request on `con`; take() gives its cookie.
@@ -150,6 +152,9 @@ class ClientPath {
   }
   // When the HB_MSG was sent that was acknowledged last.
   Nanos heartbeat_sent() const noexcept { return heartbeat_.last_sent(); }
+  Nanos silent_since() const noexcept {
+    return state_ == PathState::connected ? heartbeat_.silent_since() : kNever;
+  }
   // `fencing`: an answer to a fence is outstanding on the service connection. Anything but none: the path is
   // dead for this reason.
   [[nodiscard]] Reason heartbeat_due(Nanos now, const ClientConfig&, bool fencing, ClientActions&) noexcept;
@@ -158,10 +163,13 @@ class ClientPath {
 
   bool operator==(const ClientPath&) const = default;
   RTRS_FIELDS(index_, state_, goal_, reason_, peer_errno_, epoch_, attempts_, deadline_, heartbeat_, latency_,
-              inflight_, fresh_keys_, fence_, generations_, probe_, first_, came_up_, held_back_, foreign_,
+              inflight_, chunk_keys_, fence_, generations_, probe_, first_, came_up_, held_back_, foreign_,
               unknown_since_, unknown_again_, ack_owed_, message_owed_, cons_)
 
  private:
+  // What answers do to the keys of the server's chunks. Hashed as a number: traces of before know 0 and 1.
+  enum class ChunkKeys : std::uint8_t { stay, fresh, fresh_for_writes };
+
   bool outstanding(std::uint16_t con, bool fencing) const noexcept {
     return cons_[con].inflight > 0 || (con == 0 && fencing);
   }
@@ -178,7 +186,7 @@ class ClientPath {
   Heartbeat heartbeat_;
   Nanos latency_ = 0;
   std::uint32_t inflight_ = 0;
-  bool fresh_keys_ = false;
+  ChunkKeys chunk_keys_ = ChunkKeys::stay;
   bool fence_ = false;
   bool generations_ = false;
   bool probe_ = false;

@@ -147,7 +147,8 @@ Nanos ClientSession::path_wait_ends(Nanos since) const noexcept {
   return std::max(since, blocked) + config_.queue_timeout;
 }
 
-void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, ClientActions& out) noexcept {
+void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, bool keyed,
+                             ClientActions& out) noexcept {
   ClientPath& path = paths_[key.path];
   const wire::IoRspImm rsp = wire::decode_io_rsp(imm);
   const MsgId id =
@@ -162,6 +163,9 @@ void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, Cl
   }
   // Another connection than the request's, or an invalidation that was claimed and did not happen.
   if (permit.con != key.con || (rsp.invalidated && !permit.invalidated)) return violation(key.path, now, out);
+  const bool has_key = keyed || !path.fresh_keys();
+  if (!has_key && (rsp.invalidated || permit.direction != Direction::read))
+    return violation(key.path, now, out);
   path.request_over(permit.con);
   alive_at_ = std::max(alive_at_, permit.since);
   complete(static_cast<std::uint16_t>(id.buf_id), rsp.error == 0 ? Errc::ok : Errc::peer_error,
@@ -176,10 +180,10 @@ void ClientSession::on(const ImmReceived& in, ClientActions& out) noexcept {
   switch (wire::imm_type(in.imm)) {
     case wire::ImmType::io_rsp:
     case wire::ImmType::io_rsp_w_inv:
-      if (path->fresh_keys()) {
+      if (path->fresh_keys() && !path->reads_may_leave_keys()) {
         violation(in.key.path, in.now, out);  // the response of this mode carries a key
       } else {
-        response(in.key, in.now, in.imm, out);
+        response(in.key, in.now, in.imm, false, out);
       }
       break;
     case wire::ImmType::hb_msg:
@@ -212,7 +216,7 @@ void ClientSession::on(const KeyedResponseReceived& in, ClientActions& out) noex
   out.push(PostReceive{in.key, 1, ReceiveKind::message});
   // Before the permit is free: its next user needs the new key (protocol section 11, invariant 16).
   out.push(StoreKey{in.key.path, in.buf_id, in.rkey});
-  response(in.key, in.now, in.imm, out);
+  response(in.key, in.now, in.imm, true, out);
   if (queued_ > 0 || closing_ || !path->connected()) finish_step(in.now, out);
 }
 

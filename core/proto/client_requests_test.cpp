@@ -83,52 +83,6 @@ TEST_F(ClientRequestsTest, UnknownImmediateClosesThePath) {
   EXPECT_EQ(session.path(0).reason(), Reason::protocol_violation);
 }
 
-TEST_F(ClientRequestsTest, InvalidationThatWasClaimedButDidNotHappenClosesThePath) {  // L23
-  flags = 0;
-  open(1);
-  const std::uint16_t permit = session.next_permit();
-  feed(Submitted{now, permit, Direction::read, false, true, 0, 4096, 32});
-  const std::uint32_t claim = wire::encode_io_rsp(wire::ImmType::io_rsp_w_inv, permit, 0);
-  feed(ImmReceived{now, key(0, 1), claim});
-  EXPECT_EQ(session.path(0).reason(), Reason::protocol_violation);
-}
-
-TEST_F(ClientRequestsTest, InvalidatedReadCompletes) {
-  flags = 0;
-  open(1);
-  const std::uint16_t permit = session.next_permit();
-  feed(Submitted{now, permit, Direction::read, false, true, 0, 4096, 32});
-  feed(KeyInvalidated{now, key(0, 1), permit});
-  feed(ImmReceived{now, key(0, 1), wire::encode_io_rsp(wire::ImmType::io_rsp_w_inv, permit, 0)});
-  EXPECT_EQ(only<Complete>().result, Errc::ok);
-}
-
-TEST_F(ClientRequestsTest, FreshKeyIsStoredBeforeThePermitIsFree) {
-  flags = wire::kConnRspNewRkey;
-  open(1);
-  const std::uint16_t permit = submit();
-  const std::uint32_t imm = wire::encode_io_rsp(wire::ImmType::io_rsp, permit, 0);
-  feed(KeyedResponseReceived{now, key(0, 1), imm, 0x77, permit});
-  bool stored = false;
-  for (const ClientAction& action : actions) {
-    if (std::holds_alternative<StoreKey>(action)) stored = true;
-    if (std::holds_alternative<Complete>(action)) {
-      EXPECT_TRUE(stored);
-    }
-  }
-  EXPECT_EQ(only<StoreKey>().rkey, 0x77U);
-}
-
-TEST_F(ClientRequestsTest, KeyForAnotherBufferClosesThePath) {
-  flags = wire::kConnRspNewRkey;
-  open(1);
-  const std::uint16_t permit = submit();
-  const std::uint32_t imm = wire::encode_io_rsp(wire::ImmType::io_rsp, permit, 0);
-  feed(KeyedResponseReceived{now, key(0, 1), imm, 0x77, static_cast<std::uint16_t>(permit + 1)});
-  EXPECT_EQ(session.path(0).reason(), Reason::protocol_violation);
-  EXPECT_TRUE(asked<StoreKey>().empty());
-}
-
 TEST_F(ClientRequestsTest, NothingIsReplayedBeforeThePathIsDrained) {  // invariant 22
   flags = 0;                                                           // a kernel server
   open(2);

@@ -171,6 +171,10 @@ void ClientSession::on(const PolicyChanged& in, ClientActions&) noexcept {
   config_.policy = in.policy;
 }
 
+void ClientSession::on(const AttemptsChanged& in, ClientActions&) noexcept {
+  config_.max_reconnect_attempts = in.max_reconnect_attempts;
+}
+
 void ClientSession::on(const CloseRequested& in, ClientActions& out) noexcept {
   if (closing_) return;
   closing_ = true;

@@ -59,6 +59,7 @@ class ClientSession {
   void on(const PathDisconnectRequested&, ClientActions&) noexcept;
   void on(const PathReconnectRequested&, ClientActions&) noexcept;
   void on(const PolicyChanged&, ClientActions&) noexcept;
+  void on(const AttemptsChanged&, ClientActions&) noexcept;
   void on(const CloseRequested&, ClientActions&) noexcept;
   void on(const Connected&, ClientActions&) noexcept;
   void on(const ConnectFailed&, ClientActions&) noexcept;
@@ -166,7 +167,8 @@ class ClientSession {
   bool send(std::uint16_t id, Nanos now, ClientActions&) noexcept;
   void pump(Nanos now, ClientActions&) noexcept;
   void complete(std::uint16_t id, Errc, std::uint16_t peer_errno, ClientActions&) noexcept;
-  void response(const ConKey&, Nanos now, std::uint32_t imm, ClientActions&) noexcept;
+  // `keyed`: it came with a fresh key of its chunk.
+  void response(const ConKey&, Nanos now, std::uint32_t imm, bool keyed, ClientActions&) noexcept;
   void end_if_drained(ClientActions&) noexcept;
 
   // client_failover.cpp: the fence

@@ -1,5 +1,6 @@
 // Life of the paths of a client session.
 #include <algorithm>
+#include <optional>
 
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
@@ -189,6 +190,19 @@ TEST_F(ClientSessionTest, HeartbeatOncePerSilentPeriodAndDeathWithinItsBounds) {
   EXPECT_LE(now - silent_since, (config.missed_max + 2) * config.interval);
 }
 
+TEST_F(ClientSessionTest, SilenceIsToldFromOneIntervalAfterTheHeartbeatThatNothingAnswered) {
+  open(1);
+  pass(seconds(5));
+  const Nanos sent = session.path(0).heartbeat_sent();
+  EXPECT_EQ(session.path(0).silent_since(), kNever) << "its answer is on the way";
+  pass(seconds(5));
+  EXPECT_EQ(session.path(0).silent_since(), sent);
+  pass(seconds(5));
+  EXPECT_EQ(session.path(0).silent_since(), sent);
+  feed(ImmReceived{now, key(0, 0), wire::encode_hb(wire::ImmType::hb_ack)});
+  EXPECT_EQ(session.path(0).silent_since(), kNever);
+}
+
 TEST_F(ClientSessionTest, AnythingReceivedIsLife) {  // R29
   open(1);
   for (int i = 0; i < 40; ++i) {
@@ -299,16 +313,14 @@ TEST_F(ClientSessionTest, CloseWaitsForRequestsButNotForEver) {
   EXPECT_TRUE(session.ended());
 }
 
-TEST(ClientSessionAttempts, AtMostSoManyAsAllowed) {
-  ClientConfig config = small_config();
-  config.max_reconnect_attempts = 3;
-  ClientSession session(config);
+// How many attempts fail, at most 10, until the path gives up; `changed` comes after the first of them.
+unsigned attempts_of(ClientSession& session, const std::optional<std::int32_t>& changed = {}) {
   ClientActions out;
   Nanos now = seconds(1);
   session.on(PathAdded{now, 0}, out);
   unsigned attempts = 0;
   while (session.path(0).state() != PathState::closed && attempts < 10) {
-    ++attempts;
+    if (++attempts == 2 && changed) session.on(AttemptsChanged{now, *changed}, out);
     const ConKey key{0, 0, session.path(0).epoch()};
     out.clear();
     session.on(ConnectFailed{now, key, Reason::connect_refused, 0}, out);
@@ -316,8 +328,25 @@ TEST(ClientSessionAttempts, AtMostSoManyAsAllowed) {
     now += seconds(100);
     session.on(DeadlineReached{now}, out);
   }
-  EXPECT_EQ(attempts, 3U);
+  return attempts;
+}
+
+TEST(ClientSessionAttempts, AtMostSoManyAsAllowed) {
+  ClientConfig config = small_config();
+  config.max_reconnect_attempts = 3;
+  ClientSession session(config);
+  EXPECT_EQ(attempts_of(session), 3U);
   EXPECT_EQ(session.path(0).reason(), Reason::attempts_exhausted);
+}
+
+TEST(ClientSessionAttempts, TheLimitChangesWhileItIsTried) {
+  ClientConfig config = small_config();
+  ClientSession limited(config);
+  EXPECT_EQ(attempts_of(limited, 4), 4U);
+  EXPECT_EQ(limited.path(0).reason(), Reason::attempts_exhausted);
+  config.max_reconnect_attempts = 3;
+  ClientSession unlimited(config);
+  EXPECT_EQ(attempts_of(unlimited, -1), 10U);
 }
 
 // Clients that lose their server in one moment do not come back in one.

@@ -37,7 +37,7 @@ enum class Reason : std::uint8_t {
   requested,             // an operator asked for it
   session_closed,        // the session is being closed
   path_removed,          // the path is being removed
-  address_unresolved,    // the address does not resolve, or there is no route to it
+  address_unresolved,    // there is no route to the address
   connect_refused,       // nobody listens there
   connect_timeout,       // no answer to a connect request in time
   rejected,              // the peer rejected the connect request; the errno says why
@@ -68,6 +68,8 @@ enum class Reason : std::uint8_t {
   other_path_leads,    // client: another path created the session meanwhile; this one joins it
   connection_silent,   // client: one connection delivered nothing for the dead-peer time, others may have
   request_timeout,     // client: a request was not answered within ClientConfig::request_timeout
+  name_unresolved,     // no host has the name, or it is no address
+  source_unavailable,  // client: the source address of the path is not one of this host
   tls_failed,          // TLS: one end does not accept the other, or what it sends
   other_identity,      // server: the session was made by a client of another identity
   not_allowed,         // server: no access rule lets the client in

@@ -37,6 +37,9 @@ class Heartbeat {
   }
   void received() noexcept { missed_ = 0; }
   Nanos last_sent() const noexcept { return last_sent_; }
+  // When the HB_MSG left that nothing was received since, from one interval after it on; kNever: nothing is
+  // owed.
+  Nanos silent_since() const noexcept { return missed_ > 1 ? last_sent_ : kNever; }
   // HB_ACK: the round trip of the last HB_MSG.
   Nanos acknowledged(Nanos now) const noexcept { return now - last_sent_; }
 

@@ -114,6 +114,12 @@ struct PolicyChanged {
   MultipathPolicy policy;
   RTRS_FIELDS(now, policy)
 };
+// From the next failed attempt on.
+struct AttemptsChanged {
+  Nanos now;
+  std::int32_t max_reconnect_attempts;  // as in ClientConfig
+  RTRS_FIELDS(now, max_reconnect_attempts)
+};
 // The peer accepted; the values are those of a CON_RSP that parsed.
 struct Connected {
   Nanos now;
@@ -180,9 +186,9 @@ struct Submitted {
 
 using ClientInput =
     std::variant<PathAdded, PathRemoveRequested, PathDisconnectRequested, PathReconnectRequested,
-                 PolicyChanged, CloseRequested, Connected, ConnectFailed, ConnectionLost, ConnectionClosed,
-                 InfoAccepted, ImmReceived, KeyedResponseReceived, KeyInvalidated, FenceAnswered, SendDone,
-                 PeerBroke, Submitted, DeadlineReached, Continued>;
+                 PolicyChanged, AttemptsChanged, CloseRequested, Connected, ConnectFailed, ConnectionLost,
+                 ConnectionClosed, InfoAccepted, ImmReceived, KeyedResponseReceived, KeyInvalidated,
+                 FenceAnswered, SendDone, PeerBroke, Submitted, DeadlineReached, Continued>;
 
 // --- server session ---
 

@@ -33,25 +33,25 @@ constexpr std::array<Row, kReasonCount> kTable{{
     {Reason::path_removed, {"path_removed", "the path was removed", kNothing, kEshutdown, Kind::wanted}},
     {Reason::address_unresolved,
      {"address_unresolved", "no route to the address",
-      "check that the address resolves, that a route leads to it, and that the source address is of this "
-      "host",
+      "check the routes of this host (ip route get ADDRESS), and that the link towards the address is up",
       kEhostunreach, Kind::broken}},
     {Reason::connect_refused,
      {"connect_refused", "connection refused", "is the server running, are address and port right?",
       kEconnrefused, Kind::broken}},
     {Reason::connect_timeout,
      {"connect_timeout", "no answer to the connect request",
-      "check the address, that the server runs, and that a firewall lets its port through", kEtimedout,
-      Kind::broken}},
+      "check the address, that an RTRS server listens at it, and that a firewall lets its port through",
+      kEtimedout, Kind::broken}},
     {Reason::rejected,
      {"rejected", "rejected by the server", "the log of the server says why", kEconnrefused, Kind::refused}},
     {Reason::rejected_busy,
      {"rejected_busy", "the server still closes the previous connection of this path", kWait, kEbusy,
       Kind::ordinary}},
     {Reason::bad_conn_rsp,
-     {"bad_conn_rsp", "the answer to the connect request is not one of RTRS",
-      "check that an RTRS server listens at this address and port, and its version", kEconnreset,
-      Kind::broken}},
+     {"bad_conn_rsp", "the connect request was not answered as RTRS does",
+      "check that an RTRS server listens at this address and port, that both ends have the same fabric (tcp, "
+      "libfabric, verbs), and its version",
+      kEconnreset, Kind::broken}},
     {Reason::info_timeout,
      {"info_timeout", "the server did not complete the path in time",
       "the server may hold the session name for another client: its log says so; else look at its load",
@@ -128,6 +128,14 @@ constexpr std::array<Row, kReasonCount> kTable{{
      {"request_timeout", "a request was not answered in time",
       "look at the storage of the server, or allow more time with request_timeout", kEtimedout,
       Kind::broken}},
+    {Reason::name_unresolved,
+     {"name_unresolved", "no host has that name or address",
+      "check the spelling, and what getent ahosts NAME says", kEhostunreach, Kind::broken}},
+    {Reason::source_unavailable,
+     {"source_unavailable", "the source address is not one of this host",
+      "name an address of this host, as ip address lists them, of the family of the server's, or leave the "
+      "source out",
+      kEaddrnotavail, Kind::broken}},
     {Reason::tls_failed,
      {"tls_failed", "TLS: one end does not accept the other",
       "the logs of both ends say why; compare tls, keys and certificates", kEacces, Kind::refused}},
@@ -163,6 +171,14 @@ constexpr ReasonText kUnknown{"unknown", "a reason that this version does not kn
 const ReasonText& text_of(Reason reason) noexcept {
   const auto index = static_cast<std::size_t>(reason);
   return index < kTable.size() ? kTable[index].text : kUnknown;
+}
+
+ReasonText words_of(Reason reason, std::uint16_t peer_errno) noexcept {
+  ReasonText text = text_of(reason);
+  if (reason != Reason::rejected || peer_errno != kEexist) return text;
+  text.sentence = text_of(Reason::duplicate_address).sentence;
+  text.hint = text_of(Reason::duplicate_address).hint;
+  return text;
 }
 
 const ReasonText* text_of(std::string_view code) noexcept {

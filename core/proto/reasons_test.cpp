@@ -9,6 +9,8 @@
 #include <sstream>
 #include <string>
 
+#include "core/wire/linux_errno.hpp"
+
 namespace rtrs {
 namespace {
 
@@ -33,6 +35,17 @@ TEST(Reasons, EachHasACodeASentenceAnErrnoAndAHint) {
       EXPECT_EQ(part.find_first_of("|\n\""), std::string_view::npos) << text.code;
     }
   }
+}
+
+TEST(Reasons, AServerThatRejectsWithEexistMeansAPairOfAddressesThatIsThere) {
+  const ReasonText told = words_of(Reason::rejected, wire::linux_errno::kEexist);
+  EXPECT_STREQ(told.code, "rejected");
+  EXPECT_STREQ(told.sentence, text_of(Reason::duplicate_address).sentence);
+  EXPECT_STREQ(told.hint, text_of(Reason::duplicate_address).hint);
+  EXPECT_STREQ(words_of(Reason::rejected, wire::linux_errno::kEnomem).sentence,
+               text_of(Reason::rejected).sentence);
+  EXPECT_STREQ(words_of(Reason::peer_closed, wire::linux_errno::kEexist).sentence,
+               text_of(Reason::peer_closed).sentence);
 }
 
 TEST(Reasons, ANumberAndAWordThatNameNoneAreTold) {

@@ -88,7 +88,7 @@ void ServerSession::start(std::uint16_t index, const ChunkUser& user, bool parke
   chunk.user = user;
   chunk.from_park = parked;
   ++state_.paths[local(user.key)].in_use;
-  if (!config_.always_invalidate) {
+  if (!renews_key(user)) {
     deliver(index, out);
     return;
   }
@@ -149,8 +149,27 @@ bool ServerSession::invalidates(const ChunkUser& user) const noexcept {
   return config_.send_invalidate && !keys_stay && user.need_invalidate && user.has_descriptor;
 }
 
+// A kernel client never asks for it: one before 6.12 hangs on a READ without SEND_WITH_INV, which has to come
+// between data and answer.
+bool ServerSession::may_join_data(const ChunkUser& user) const noexcept {
+  const wire::Extensions agreed = state_.paths[local(user.key)].extensions;
+  return has(agreed, wire::Extensions::data_with_answer) && user.direction == Direction::read &&
+         !invalidates(user);
+}
+
+// A SEND with a fresh key carries no data, so the key of such a READ's chunk stays. What the client writes
+// into that chunk meanwhile changes what it reads itself, and nothing else.
+bool ServerSession::renews_key(const ChunkUser& user) const noexcept {
+  return config_.always_invalidate && !may_join_data(user);
+}
+
+bool ServerSession::joins_data(const ServerChunk& chunk) const noexcept {
+  return may_join_data(chunk.user) && writes_data(chunk.user, chunk.peer_errno);
+}
+
 unsigned ServerSession::answer_entries(const ServerChunk& chunk) const noexcept {
-  return 1U + (writes_data(chunk.user, chunk.peer_errno) ? 1U : 0U) + (invalidates(chunk.user) ? 1U : 0U);
+  const bool data = writes_data(chunk.user, chunk.peer_errno) && !joins_data(chunk);
+  return 1U + (data ? 1U : 0U) + (invalidates(chunk.user) ? 1U : 0U);
 }
 
 void ServerSession::answer(std::uint16_t index, ServerActions& out) noexcept {
@@ -164,7 +183,8 @@ void ServerSession::answer(std::uint16_t index, ServerActions& out) noexcept {
   response.chunk = index;
   response.write_data = writes_data(user, chunk.peer_errno);
   response.send_invalidate = invalidates(user);
-  response.fresh_key = config_.always_invalidate;
+  response.fresh_key = renews_key(user);
+  response.data_with_answer = joins_data(chunk);
   // The type tells the peer whether an invalidation came before: it counts receives and keys by it.
   response.imm = wire::encode_io_rsp(
       response.send_invalidate ? wire::ImmType::io_rsp_w_inv : wire::ImmType::io_rsp, id, chunk.peer_errno);

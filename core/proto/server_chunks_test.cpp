@@ -88,6 +88,41 @@ TEST_F(ServerChunksTest, KeysAreLeftOnlyOverPathsThatAgreedOnIt) {
   EXPECT_EQ(wire::imm_type(only<PostResponse>().imm), wire::ImmType::io_rsp);
 }
 
+TEST_F(ServerChunksTest, DataComesWithTheAnswerWhereThatWasAgreed) {
+  config.extensions |= wire::Extensions::keys_stay;
+  remake();
+  extensions |= wire::Extensions::data_with_answer;
+  const Keys keys = bring_up(1);
+  extensions |= wire::Extensions::keys_stay;
+  const Keys leaves = bring_up(2);
+  extensions = wire::Extensions::none;
+  const Keys kernel = bring_up(3);
+  struct Case {
+    ConKey key;
+    bool need_invalidate, data;
+    std::uint16_t peer_errno;
+    bool joined;
+  };
+  const Case cases[] = {
+      {keys.io, false, true, 0, true},    {keys.io, false, true, kEio, false},
+      {keys.io, false, false, 0, false},  {keys.io, true, true, 0, false},  // the invalidation stands between
+      {leaves.io, true, true, 0, true},   {leaves.io, true, true, kEio, false},
+      {kernel.io, false, true, 0, false}, {kernel.io, true, true, 0, false},
+  };
+  for (const Case& one : cases) {
+    RequestArrived in = read(one.key, 2);
+    in.need_invalidate = one.need_invalidate;
+    in.data_len = one.data ? 512 : 0;
+    respond(serve(in), one.peer_errno);
+    const auto response = only<PostResponse>();
+    EXPECT_EQ(response.data_with_answer, one.joined);
+    EXPECT_EQ(response.write_data, one.data && one.peer_errno == 0);
+    if (response.cookie != 0) feed(SendDone{0, one.key, response.cookie});
+  }
+  respond(serve(write(leaves.io, 2)));
+  EXPECT_FALSE(only<PostResponse>().data_with_answer);
+}
+
 TEST_F(ServerChunksTest, L18LargeErrnoNeverLooksLikeSuccess) {
   const Keys keys = bring_up(1);
   for (const std::uint16_t error : std::array<std::uint16_t, 6>{511, 512, 524, 529, 4095, 65535}) {
@@ -232,6 +267,19 @@ TEST_F(FullSendQueueTest, L22ChunkWhoseAnswerWaitsIsStillBusy) {
   expect_closing(keys.io, Reason::protocol_violation);
 }
 
+TEST_F(FullSendQueueTest, AnAnswerWithItsDataTakesOneEntry) {
+  config.send_invalidate = false;
+  const auto answered = [this] {
+    remake();
+    keys = bring_up(1);
+    return fill().size();
+  };
+  constexpr std::size_t kRoom = 8 - kHeartbeatReserve;
+  EXPECT_EQ(answered(), kRoom / 2);
+  extensions |= wire::Extensions::data_with_answer;
+  EXPECT_EQ(answered(), kRoom);
+}
+
 TEST_F(FullSendQueueTest, L05ErrorAnswersCountLikeOthers) {
   std::size_t posted = 0;
   for (int i = 0; i < 10'000; ++i) {
@@ -256,75 +304,6 @@ TEST_F(FullSendQueueTest, HeartbeatsGoOutThroughAFullQueue) {
   EXPECT_EQ(all<PostImm>().size(), 1U);
   feed(ImmReceived{0, keys.service, wire::encode_hb(wire::ImmType::hb_msg)});
   EXPECT_TRUE(none<PostImm>()) << "owed";
-}
-
-// --- a fresh key for every request ---
-
-class FreshKeyTest : public ServerSessionTest {
- protected:
-  FreshKeyTest() {
-    config.always_invalidate = true;
-    remake();
-  }
-  Deliver invalidated(ConKey key, std::uint16_t chunk) {
-    feed(ChunkInvalidated{0, key, chunk, true});
-    return only<Deliver>();
-  }
-};
-
-TEST_F(FreshKeyTest, R49RequestIsServedOnlyOnceItsKeyIsDead) {
-  const Keys keys = bring_up(1);
-  feed(write(keys.io, 2));
-  EXPECT_TRUE(none<Deliver>());
-  EXPECT_EQ(only<InvalidateChunk>().chunk, 2);
-  const Deliver deliver = invalidated(keys.io, 2);
-  EXPECT_EQ(deliver.key, keys.io);
-  feed(ChunkInvalidated{0, keys.io, 2, true});
-  EXPECT_TRUE(actions.empty()) << "reported once";
-}
-
-TEST_F(FreshKeyTest, L05EveryAnswerRenewsTheKey) {
-  const Keys keys = bring_up(1);
-  for (const std::uint16_t error : std::array<std::uint16_t, 2>{0, 5}) {
-    feed(write(keys.io, 2));
-    respond(invalidated(keys.io, 2), error);
-    EXPECT_TRUE(only<PostResponse>().fresh_key);
-    if (const auto cookie = only<PostResponse>().cookie) feed(SendDone{0, keys.io, cookie});
-  }
-}
-
-TEST_F(FreshKeyTest, FailedInvalidationStopsTheRequest) {
-  const Keys keys = bring_up(1);
-  feed(write(keys.io, 2));
-  feed(ChunkInvalidated{0, keys.io, 2, false});
-  expect_closing(keys.io, Reason::transport_error);
-  EXPECT_TRUE(none<Deliver>());
-  close_connections(keys);
-  EXPECT_EQ(all<EndSession>().size(), 1U);
-}
-
-TEST_F(FreshKeyTest, InvalidationOfALostPathServesNothing) {
-  const Keys keys = bring_up(1);
-  feed(write(keys.io, 2));
-  feed(ConnectionLost{0, keys.service, Reason::peer_closed});
-  feed(ChunkInvalidated{0, keys.io, 2, true});
-  EXPECT_TRUE(none<Deliver>());
-  EXPECT_TRUE(session->chunk_idle(2));
-}
-
-TEST_F(FreshKeyTest, InvalidationThatIsNeverReportedDoesNotHoldThePath) {
-  const Keys keys = bring_up(1);
-  const Keys other = bring_up(2);
-  feed(write(keys.io, 2));
-  feed(write(other.io, 2));
-  EXPECT_TRUE(none<InvalidateChunk>());
-  feed(ConnectionLost{0, keys.io, Reason::peer_closed});
-  feed(ConnectionClosed{0, keys.service});
-  feed(ConnectionClosed{0, keys.io});
-  settle();
-  EXPECT_EQ(all<ReleasePath>().size(), 1U);
-  EXPECT_EQ(only<InvalidateChunk>().key, other.io) << "the replay's own key comes next";
-  EXPECT_TRUE(invalidated(other.io, 2).parked);
 }
 
 }  // namespace

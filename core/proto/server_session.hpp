@@ -140,7 +140,10 @@ class ServerSession {
   void gate(std::uint16_t chunk, const ChunkUser&, ServerActions&) noexcept;
   void start(std::uint16_t chunk, const ChunkUser&, bool parked, ServerActions&) noexcept;
   void deliver(std::uint16_t chunk, ServerActions&) noexcept;
-  bool invalidates(const ChunkUser&) const noexcept;  // its answer begins with SEND_WITH_INV
+  bool invalidates(const ChunkUser&) const noexcept;    // its answer begins with SEND_WITH_INV
+  bool may_join_data(const ChunkUser&) const noexcept;  // its answer is the write of its data, if it has any
+  bool renews_key(const ChunkUser&) const noexcept;     // the key of its chunk dies before it is served
+  bool joins_data(const ServerChunk&) const noexcept;
   unsigned answer_entries(const ServerChunk&) const noexcept;
   void answer(std::uint16_t chunk, ServerActions&) noexcept;
   void wait(std::uint16_t chunk) noexcept;

@@ -243,7 +243,7 @@ RC_GTEST_FIXTURE_PROP(ServerSessionPropertyTest, EveryConversationEnds, ()) {
   config.send_depth = *rc::gen::element<std::uint16_t>(8, 9, 16);
   config.queue_depth = *rc::gen::element<std::uint16_t>(8, 1, 3);
   config.always_invalidate = *rc::gen::arbitrary<bool>();
-  extensions = static_cast<wire::Extensions>(*rc::gen::element<std::uint8_t>(7, 3, 0, 1, 2));
+  extensions = static_cast<wire::Extensions>(*rc::gen::element<std::uint8_t>(7, 3, 0, 1, 2, 23));
   remake();
   play(any_commands());
 }

@@ -17,6 +17,9 @@ UnmapRequested recorded(Nanos now, const rnbd::UnmapRequested& input) noexcept {
 RemapRequested recorded(Nanos now, const rnbd::RemapRequested& input) noexcept {
   return {now, input.device};
 }
+ResizeRequested recorded(Nanos now, const rnbd::ResizeRequested& input) noexcept {
+  return {now, input.nsectors, input.device};
+}
 MessageDone recorded(Nanos now, const rnbd::MessageDone& input) noexcept {
   MessageDone event{now, input.token, input.peer_errno, input.delivered, {}};
   event.response.assign(input.response.data(), input.response.size());

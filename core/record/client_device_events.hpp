@@ -44,6 +44,12 @@ struct RemapRequested {
   rnbd::DeviceHandle device = 0;
   RTRS_FIELDS(now, device)
 };
+struct ResizeRequested {
+  Nanos now = 0;
+  std::uint64_t nsectors = 0;
+  rnbd::DeviceHandle device = 0;
+  RTRS_FIELDS(now, nsectors, device)
+};
 struct MessageDone {
   Nanos now = 0;
   std::uint64_t token = 0;
@@ -88,6 +94,7 @@ LinkDown recorded(Nanos now, const rnbd::LinkDown&) noexcept;
 MapRequested recorded(Nanos now, const rnbd::MapRequested&) noexcept;
 UnmapRequested recorded(Nanos now, const rnbd::UnmapRequested&) noexcept;
 RemapRequested recorded(Nanos now, const rnbd::RemapRequested&) noexcept;
+ResizeRequested recorded(Nanos now, const rnbd::ResizeRequested&) noexcept;
 MessageDone recorded(Nanos now, const rnbd::MessageDone&) noexcept;
 RetryDue recorded(Nanos now, const rnbd::RetryDue&) noexcept;
 ReopenDue recorded(Nanos now, const rnbd::ReopenDue&) noexcept;

@@ -110,6 +110,7 @@ struct ActionCount {
   X(59, input, IoDone)               \
   X(60, input, RetryDue)             \
   X(61, input, ReopenDue)            \
+  X(62, input, ResizeRequested)      \
   X(89, action, SendMessage)         \
   X(90, action, DeviceChanged)       \
   X(91, action, CacheReplaced)       \
@@ -170,6 +171,7 @@ struct ActionCount {
   X(42, input, SessionSought)           \
   X(43, input, NameClaimed)             \
   X(44, input, SessionDropped)          \
+  X(45, input, AttemptsChanged)         \
   X(64, action, PostRequest)            \
   X(65, action, PostResponse)           \
   X(66, action, PostImm)                \

@@ -106,6 +106,16 @@ void ClientDevices::on(const RemapRequested& input, ClientActions& actions) noex
   advance(actions);
 }
 
+void ClientDevices::on(const ResizeRequested& input, ClientActions& actions) noexcept {
+  Device* device = find(input.device);
+  if (device == nullptr || device->state != DeviceState::open) return;
+  Geometry resized = device->geometry;
+  resized.nsectors = input.nsectors;
+  if (!valid(resized)) return;
+  device->geometry = resized;
+  actions.push_back(DeviceChanged{device->handle, DeviceState::open, 0, resized});
+}
+
 bool ClientDevices::reopen_wanted() const noexcept {
   return link_up_ && std::any_of(devices_.begin(), devices_.end(), [](const Device& device) {
            return is_mapped(device.state) && device.refused;

@@ -82,6 +82,12 @@ struct UnmapRequested {
 struct RemapRequested {
   DeviceHandle device = 0;
 };
+// An open device has this size from now on, until a server opens it again. Ignored where no device can have
+// it.
+struct ResizeRequested {
+  DeviceHandle device = 0;
+  std::uint64_t nsectors = 0;  // of 512 bytes
+};
 // A message of SendMessage ended. Not delivered: the transport gave up (no path, session closed, queue full),
 // and nobody knows what the server did. Tokens that are not expected are ignored.
 struct MessageDone {
@@ -198,6 +204,7 @@ class ClientDevices {
   // Unknown handles are ignored. Ends with DeviceChanged{unmapped}. Sends CLOSE only when the device is open.
   void on(const UnmapRequested& input, ClientActions& actions) noexcept;
   void on(const RemapRequested& input, ClientActions& actions) noexcept;
+  void on(const ResizeRequested& input, ClientActions& actions) noexcept;
   void on(const MessageDone& input, ClientActions& actions) noexcept;
   [[nodiscard]] Disposition on(const IoDone& input, ClientActions& actions) noexcept;
   void on(const RetryDue& input, ClientActions& actions) noexcept;

@@ -10,8 +10,9 @@ enum class Extensions : std::uint8_t {
   none = 0,
   fence = 0x1,
   generation = 0x2,
-  probe = 0x4,      ///< heartbeats on every connection
-  keys_stay = 0x8,  ///< READs with NEED_INVAL complete without SEND_WITH_INV
+  probe = 0x4,              ///< heartbeats on every connection
+  keys_stay = 0x8,          ///< READs with NEED_INVAL complete without SEND_WITH_INV
+  data_with_answer = 0x10,  ///< the answer of a READ is the write that carries its data
 };
 
 constexpr Extensions operator|(Extensions a, Extensions b) noexcept {
@@ -42,7 +43,8 @@ constexpr bool has(Extensions set, Extensions some) noexcept {
 }
 
 /// Those with a name, which a server can grant.
-inline constexpr Extensions kKnownExtensions =
-    Extensions::fence | Extensions::generation | Extensions::probe | Extensions::keys_stay;
+inline constexpr Extensions kKnownExtensions = Extensions::fence | Extensions::generation |
+                                               Extensions::probe | Extensions::keys_stay |
+                                               Extensions::data_with_answer;
 
 }  // namespace rtrs::wire

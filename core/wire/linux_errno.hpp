@@ -24,6 +24,7 @@ inline constexpr int kEmsgsize = 90;
 inline constexpr int kEprotonosupport = 93;
 inline constexpr int kEopnotsupp = 95;
 inline constexpr int kEaddrinuse = 98;
+inline constexpr int kEaddrnotavail = 99;
 inline constexpr int kEconnaborted = 103;
 inline constexpr int kEconnreset = 104;
 inline constexpr int kEnotconn = 107;

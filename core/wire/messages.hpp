@@ -56,6 +56,7 @@ inline constexpr std::uint32_t kConnRspFence = 0x100;
 inline constexpr std::uint32_t kConnRspGeneration = 0x200;
 inline constexpr std::uint32_t kConnRspProbe = 0x400;
 inline constexpr std::uint32_t kConnRspKeysStay = 0x800;
+inline constexpr std::uint32_t kConnRspDataWithAnswer = 0x1000;
 
 /// The extensions that the flags of a ConnRsp grant.
 constexpr Extensions granted_extensions(std::uint32_t flags) noexcept {
@@ -63,13 +64,15 @@ constexpr Extensions granted_extensions(std::uint32_t flags) noexcept {
     return (flags & bit) != 0 ? one : Extensions::none;
   };
   return of(kConnRspFence, Extensions::fence) | of(kConnRspGeneration, Extensions::generation) |
-         of(kConnRspProbe, Extensions::probe) | of(kConnRspKeysStay, Extensions::keys_stay);
+         of(kConnRspProbe, Extensions::probe) | of(kConnRspKeysStay, Extensions::keys_stay) |
+         of(kConnRspDataWithAnswer, Extensions::data_with_answer);
 }
 /// The flags of a ConnRsp that grant `extensions`.
 constexpr std::uint32_t granting_flags(Extensions extensions) noexcept {
   const auto of = [extensions](Extensions one, std::uint32_t bit) { return has(extensions, one) ? bit : 0U; };
   return of(Extensions::fence, kConnRspFence) | of(Extensions::generation, kConnRspGeneration) |
-         of(Extensions::probe, kConnRspProbe) | of(Extensions::keys_stay, kConnRspKeysStay);
+         of(Extensions::probe, kConnRspProbe) | of(Extensions::keys_stay, kConnRspKeysStay) |
+         of(Extensions::data_with_answer, kConnRspDataWithAnswer);
 }
 
 /// Flag of the read header: the client asks for SEND_WITH_INV of its key.

@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
     copied.get();
     return 0;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "first_block: %s\n", error.what());
+    std::fprintf(stderr, "first_block: %s: %s\n", argv[3], error.what());
     return 1;
   }
 }

@@ -10,7 +10,7 @@ from programs import BOUND, BUILD, ROOT, program
 
 PAGES = BUILD / "docs/man"
 TOOLS = {"urtrsd.8": "urtrsd", "urtrs-sim.1": "urtrs-sim", "urtrs-replay.1": "urtrs-replay", "urtrs-perf.1": "urtrs-perf",
-         "urtrs-conform.1": "urtrs-conform", "urtrs.1": "urtrs", "urtrs-fs.1": "urtrs-fs"}
+         "urtrs-conform.1": "urtrs-conform", "urtrs.1": "urtrs", "urtrs-fs.1": "urtrs-fs", "urtrs-mapd.8": "urtrs-mapd"}
 ALL = [*TOOLS, "urtrs.toml.5", "urtrs-protocol.7", "nbdkit-urtrs.1"]
 
 

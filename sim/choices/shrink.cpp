@@ -9,7 +9,7 @@ namespace {
 
 bool may_be_left_out(Label label) noexcept {
   return label == Label::fault_span || label == Label::request || label == Label::admin ||
-         label == Label::planned;
+         label == Label::planned || label == Label::recover;
 }
 bool is_calm(const ChoiceLog& choice_log, const ChoiceGroup& group) {
   return std::all_of(choice_log.draws.begin() + static_cast<std::ptrdiff_t>(group.begin),
@@ -187,7 +187,7 @@ class Shrinker {
     any = thin_out(fired, &Shrinker::zero) || any;
     any = thin_out(
               [](const ChoiceLog& choice_log) {
-                return optional_spans(choice_log, {Label::admin, Label::planned});
+                return optional_spans(choice_log, {Label::admin, Label::planned, Label::recover});
               },
               &Shrinker::leave_out) ||
           any;

@@ -65,7 +65,7 @@ std::optional<FaultFilter> only(std::string_view names, std::string& why) {
 void take_out(const FaultFilter& filter, Scenario& scenario) {
   for (unsigned fault = 0; fault < kFaultClasses; ++fault)
     if (filter.off[fault]) scenario.faults.weight[fault] = 0;
-  if (filter.operators) scenario.admin_gap = kNever;
+  if (filter.operators) scenario.admin_gap = scenario.recover_gap = kNever;
   if (filter.slow_storage) scenario.storage.slow_rate = 0;
   if (filter.storage_errors) scenario.storage.error_rate = 0;
   if (filter.block_device) take_block_device_away(scenario);

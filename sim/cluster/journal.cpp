@@ -70,6 +70,8 @@ std::string described(const Journal::Entry& entry) {
     case Journal::Kind::closing:
       return "is told to close";
     case Journal::Kind::operated: {
+      constexpr std::uint64_t kRecovers = 6;
+      if (entry.a == kRecovers) return "operator recovers the session";
       constexpr const char* kNames[] = {"disconnects", "reconnects",        "removes",
                                         "adds",        "changes policy of", "disconnects at the server"};
       return std::string("operator ") + kNames[std::min<std::uint64_t>(entry.a, 5)] + " path " +

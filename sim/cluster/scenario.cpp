@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "core/tcp/tcp_fabric.hpp"
 #include "core/wire/messages.hpp"
 #include "sim/cluster/endpoints.hpp"
 
@@ -39,6 +40,7 @@ void sometimes(ChoiceSource& choice, std::uint32_t percent, T& option, Value val
 void draw_network(ChoiceSource& choice, Scenario& s) {
   NetworkConfig& net = s.network;
   net.capabilities = chance(choice, 25) ? weak_capabilities() : default_capabilities();
+  if (s.over_tcp) net.capabilities = tcp::tcp_capabilities();
   const Nanos i = s.interval;
   net.retry_budget = i * (1 + number(choice, 4));
   net.retry_spread = net.retry_budget / 2;
@@ -258,7 +260,9 @@ void draw_rare_options(ChoiceSource& choice, Scenario& s) {
   if (leaves) s.server.extensions |= wire::Extensions::keys_stay;
   if (!leaves || !agrees) s.client.extensions &= ~wire::Extensions::keys_stay;
   if (leaves && agrees) s.client.extensions |= wire::Extensions::keys_stay;
-  // Nor is this a draw of its own.
+  // Nor are these draws of their own. Each end without data in answers, or with nothing else, in a quarter.
+  if (s.client.seed / 64 % 4 == 1) s.client.extensions ^= wire::Extensions::data_with_answer;
+  if (s.client.seed / 256 % 4 == 1) s.server.extensions ^= wire::Extensions::data_with_answer;
   if (s.client.seed % 16 == 7) s.client.request_timeout = i * (2 + s.client.seed / 16 % 38);
 }
 
@@ -298,6 +302,12 @@ void draw_closings(ChoiceSource& choice, Scenario& s) {
   s.client.close_timeout = times[choice.draw(times.size(), Label::closing)];
 }
 
+// Of all paths of a session that are down, whenever the operator thinks of it.
+void draw_recoveries(ChoiceSource& choice, Scenario& s) {
+  const ScopedGroup group(choice, Label::option);
+  if (choice.hits(20, 100, Label::recover)) s.recover_gap = s.interval * (1 + choice.draw(6, Label::recover));
+}
+
 // Behind the name of an export stands another file, or another disk, when its server comes back.
 void draw_other_disks(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::option);
@@ -308,9 +318,10 @@ void draw_other_disks(ChoiceSource& choice, Scenario& s) {
 
 }  // namespace
 
-Scenario draw_scenario(ChoiceSource& choice) {
+Scenario draw_scenario(ChoiceSource& choice, bool over_tcp) {
   ScopedGroup group(choice, Label::swarm);
   Scenario s;
+  s.over_tcp = over_tcp;
   s.paths = 1 + number(choice, 4);
   s.clients = chance(choice, 25) ? 2 : 1;
   s.interval =
@@ -336,6 +347,7 @@ Scenario draw_scenario(ChoiceSource& choice) {
   draw_other_server(s);
   draw_closings(choice, s);
   draw_other_disks(choice, s);
+  draw_recoveries(choice, s);
   return s;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/proto/config.hpp"
+#include "core/tcp/tcp_options.hpp"
 #include "sim/choices/choice.hpp"
 #include "sim/cluster/clock_rate.hpp"
 #include "sim/cluster/script.hpp"
@@ -78,6 +79,7 @@ struct Scenario {
   ClockRate client_clock, server_clock;
   bool same_identity = false;  // a client that died comes back with the uuids that it had
   Nanos admin_gap = kNever;    // between operations of an operator, mean
+  Nanos recover_gap = kNever;  // between recoveries of a session, mean
   Nanos close_gap = kNever;    // between closings of a client or the server, which comes back, mean
   // The server never executes a request after the client gave its path up: replays wait for proof.
   bool fenced = true;
@@ -94,9 +96,15 @@ struct Scenario {
   bool other_server = false;      // each client has one more path, to another server by mistake
   bool removes_all = false;       // an operator may remove the last path too, and adds one again later
   bool removes_for_good = false;  // what an operator removes does not come back
+  // The TCP fabric that ships, over simulated streams of octets (sim/pipes); otherwise queue pairs.
+  bool over_tcp = false;
   // Judged as strictly as with a fence although there is none: the data must show what the fence is for.
   bool fence_off = false;
 
+  // Both ends agree that the answer of a READ carries its data.
+  bool data_with_answer() const noexcept {
+    return has(client.extensions & server.extensions, wire::Extensions::data_with_answer);
+  }
   // Both ends agree that READs with NEED_INVAL complete without an invalidation by the server.
   bool keys_stay() const noexcept {
     return has(client.extensions & server.extensions, wire::Extensions::keys_stay);
@@ -109,7 +117,9 @@ struct Scenario {
   }
   std::string describe() const;
 };
-Scenario draw_scenario(ChoiceSource&);
+Scenario draw_scenario(ChoiceSource&, bool over_tcp = false);
+// What the TCP fabric of such a world may take and how long it waits.
+tcp::TcpOptions tcp_options(const Scenario&);
 // The same world with requests that go to the session itself.
 void take_block_device_away(Scenario&);
 // The same world with the fence taken away, and judged as if it were there.

@@ -59,6 +59,7 @@ namespace rtrs::sim {
   X(add, false, "the operator adds the path that was removed")                                          \
   X(policy, false, "the multipath policy of the client becomes `number`")                               \
   X(drop, false, "the operator of the server disconnects the path")                                     \
+  X(recover, false, "the operator of the client tries at once each path that is down")                  \
   X(leave, false, "the client closes its session")                                                      \
   X(rejoin, false, "the client opens another session")                                                  \
   X(retire, false, "the server closes")                                                                 \

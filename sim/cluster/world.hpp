@@ -25,7 +25,7 @@
 #include "sim/cluster/world_run.hpp"
 #include "sim/faults/faults.hpp"
 #include "sim/network/lying_fabric.hpp"
-#include "sim/network/network.hpp"
+#include "sim/network/net.hpp"
 #include "sim/network/preflush_fabric.hpp"
 #include "sim/network/sim_fabric.hpp"
 #include "sim/oracles/client_promises.hpp"
@@ -43,7 +43,8 @@
 namespace rtrs::sim {
 
 class World : private ServerUser {
-  friend class BlockWorld;  // drives it by hand
+  friend class BlockWorld;  // drive it by hand
+  friend class StreamPlay;
 
  public:
   World(const WorldOptions&, ChoiceSource&);
@@ -69,7 +70,7 @@ class World : private ServerUser {
     Nanos paused_until = 0;
     ClockRate clock;
     unsigned fruitless = 0;  // polls in a row that came too early, at one time
-    std::unique_ptr<SimFabric> sim;
+    std::unique_ptr<Fabric> sim;
     std::unique_ptr<LyingFabric> lies;  // null for an honest node
     std::unique_ptr<PreflushFabric> preflushes;
     std::unique_ptr<WatchedFabric> fabric;
@@ -94,7 +95,7 @@ class World : private ServerUser {
     bool service = false;
     std::uint16_t affinity = 0;
   };
-  enum class Operation : std::uint8_t { disconnect, reconnect, remove, add, policy, drop };
+  enum class Operation : std::uint8_t { disconnect, reconnect, remove, add, policy, drop, recover };
   struct ClientNode : Node {
     std::unique_ptr<ClientEnd> driver;
     std::unique_ptr<DiskBook> disks;  // of an application over block devices; otherwise null
@@ -144,7 +145,7 @@ class World : private ServerUser {
   // Opens sessions while it lasts and completes none.
   struct Stranger {
     NodeId id = kNone;
-    std::unique_ptr<SimFabric> sim;  // null: there was no crowd yet
+    std::unique_ptr<Fabric> sim;  // null: there was no crowd yet
     std::vector<ConKey> open;
     std::uint32_t requests = 0;
     Nanos next = kNever;
@@ -153,6 +154,7 @@ class World : private ServerUser {
 
   // world.cpp: set-up and time
   void record(Node&, const char* role, const std::string& file);
+  std::unique_ptr<Fabric> open_fabric(NodeId);
   void start_server();
   void start_client(std::uint32_t index);
   Nanos next_time();
@@ -171,6 +173,8 @@ class World : private ServerUser {
   void check_idle(Nanos until);
   void carry_out(const WorldFault&);
   void operator_due();
+  void recover_due();
+  void recover(ClientNode&);
   void operate(ClientNode&);
   void operate(ClientNode&, Operation, std::uint32_t path);
   void add_missing(ClientNode&);
@@ -334,7 +338,8 @@ class World : private ServerUser {
   WorldOptions options_;
   ChoiceSource& choice_;
   Scenario scenario_;
-  Network network_;
+  std::unique_ptr<Net> owned_network_;
+  Net& network_;
   FaultDriver faults_;
   Judge judge_;
   Journal journal_;
@@ -355,7 +360,7 @@ class World : private ServerUser {
   Stranger stranger_;
   std::unique_ptr<OtherServer> other_server_;  // null: there is none
   std::vector<WorldFault> world_faults_;
-  Nanos next_operation_ = kNever, next_closing_ = kNever;
+  Nanos next_operation_ = kNever, next_closing_ = kNever, next_recovery_ = kNever;
   bool script_on_ = false;
   std::size_t script_at_ = 0;  // the step that is next
   Nanos script_since_ = 0;     // when the one before was over

@@ -19,6 +19,9 @@ void World::shape_marks() {
   mark(s.client.offer_invalidation && s.keys_stay(), Mark::keys_left);
   mark(s.client.offer_invalidation && has(s.server.extensions, wire::Extensions::keys_stay) && !s.keys_stay(),
        Mark::keys_asked_back);
+  const bool joins = has(s.client.extensions | s.server.extensions, wire::Extensions::data_with_answer);
+  mark(s.data_with_answer(), Mark::data_joined);
+  mark(joins && !s.data_with_answer(), Mark::data_apart);
   mark(s.clients >= 2, Mark::two_clients);
   mark(s.poll_batch != 0, Mark::few_events);
   mark(s.paths == 4, Mark::four_paths);

@@ -14,6 +14,24 @@ void World::operator_due() {
   if (client.driver->session().link_up() || adds) operate(client);
 }
 
+// With no path up too, which is when an operator does it.
+void World::recover_due() {
+  next_recovery_ = now() + draw_exponential(choice_, microseconds(1), scenario_.recover_gap, Label::recover);
+  if (choice_.skips(Label::recover)) return;
+  const ScopedGroup group(choice_, Label::recover);
+  ClientNode& client = *clients_[choice_.draw(static_cast<std::uint32_t>(clients_.size()), Label::recover)];
+  if (client.up && client.paused_until <= now()) operate(client, Operation::recover, 0);
+}
+
+void World::recover(ClientNode& client) {
+  ClientEnd& end = *client.driver;
+  const auto paths = end.session().paths();
+  const std::vector<PathStatus> before(paths.begin(), paths.end());
+  const unsigned tried = end.session().recover(*client.fabric, now(client));
+  client.promises->recovered(before, end.session().paths(), tried, now(client));
+  if (tried != 0) judge_.mark(Mark::operator_recover);
+}
+
 // By path, since when it is to be tried again; kNever: it is not.
 std::array<Nanos, kMaxPaths> World::waiting_since(const ClientNode& client) const {
   std::array<Nanos, kMaxPaths> since;
@@ -71,6 +89,9 @@ void World::operate(ClientNode& client, Operation operation, std::uint32_t path)
       client.driver->session().set_policy(*client.fabric, now(client),
                                           static_cast<MultipathPolicy>(path % 3));
       judge_.mark(Mark::policy_changed);
+      break;
+    case Operation::recover:
+      recover(client);
       break;
     case Operation::drop:
       if (!server_.up || server_.paused_until > now()) break;

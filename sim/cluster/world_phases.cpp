@@ -98,7 +98,7 @@ std::string World::unfinished() {
 }
 
 void World::heal() {
-  next_operation_ = kNever;
+  next_operation_ = next_recovery_ = kNever;
   kill_links();
   world_faults_.clear();
   faults_.stop_and_heal(network_, choice_, world_faults_);
@@ -293,6 +293,7 @@ void World::play() {
   note(Journal::Kind::phase, 0, 1);
   faults_.arm(network_, choice_);
   if (scenario_.admin_gap != kNever) next_operation_ = now() + scenario_.admin_gap;
+  if (scenario_.recover_gap != kNever) next_recovery_ = now() + scenario_.recover_gap;
   if (scenario_.close_gap != kNever) next_closing_ = now() + scenario_.close_gap;
   script_on_ = true;
   if (!scenario_.faults_from_start) script_since_ = now();

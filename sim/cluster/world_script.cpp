@@ -235,6 +235,8 @@ void World::operator_step(const Step& step) {
       return operate(*client, Operation::add, step.path);
     case Verb::policy:
       return operate(*client, Operation::policy, step.number);
+    case Verb::recover:
+      return operate(*client, Operation::recover, 0);
     default:
       return operate(*client, Operation::drop, step.path);
   }

@@ -66,14 +66,20 @@ void LyingFabric::bend_header(const WorkRequest& work) {
 
 unsigned LyingFabric::bend_response(WorkRequest& work) {
   const ConKey& key = work.key;
+  if (work.part_count != 0) bend_data(work);
   if (work.op == WorkRequest::Op::send_imm) work.inline_bytes = changed(Lie::key, key, work.inline_bytes);
   if (const Plan* plan = take(Lie::response, key)) work.imm ^= static_cast<std::uint32_t>(plan->value);
   if (take(Lie::unanswered, key) != nullptr) {
     work.op = WorkRequest::Op::write_imm;
     work.inline_bytes = {};
+    work.part_count = 0;
     work.imm = wire::encode_hb(wire::ImmType::hb_ack);
   }
   return take(Lie::response_twice, key) != nullptr ? 2 : 1;
+}
+
+void LyingFabric::bend_data(WorkRequest& work) {
+  if (const Plan* plan = take(Lie::read_data, work.key)) work.remote_addr += plan->value;
 }
 
 unsigned LyingFabric::bend(WorkRequest& work) {
@@ -84,7 +90,7 @@ unsigned LyingFabric::bend(WorkRequest& work) {
   } else if (work.op == WorkRequest::Op::send_inv) {
     return take(Lie::no_invalidation, key) != nullptr ? 0 : 1;
   } else if (work.op == WorkRequest::Op::write) {
-    if (const Plan* plan = take(Lie::read_data, key)) work.remote_addr += plan->value;
+    bend_data(work);
   } else if (has_imm(work) && wire::imm_type(work.imm) == wire::ImmType::io_req) {
     bend_header(work);
     if (const Plan* plan = take(Lie::request, key)) work.imm ^= static_cast<std::uint32_t>(plan->value);
@@ -104,6 +110,8 @@ std::size_t LyingFabric::post(std::span<const WorkRequest> requests) noexcept {
     for (unsigned time = 0; time < times; ++time) {
       if (inner_.post(std::span(&work, 1)) == 0 && time == 0) return taken;
       work.signalled = false;  // the second is not its user's
+      if (work.op == WorkRequest::Op::write_imm && wire::imm_type(work.imm) != wire::ImmType::io_req)
+        work.part_count = 0;  // nor does it bring the data again, over that of another request
     }
     ++taken;
   }

@@ -76,6 +76,7 @@ class LyingFabric final : public ForwardingFabric {
   // How often the work is to be posted.
   unsigned bend(WorkRequest&);
   unsigned bend_response(WorkRequest&);
+  void bend_data(WorkRequest&);
   void bend_header(const WorkRequest&);
 
   std::uint32_t user_header_;

@@ -57,12 +57,51 @@ void ClientPromises::note_path(const PathChanged& path, Nanos at) {
   }
   if (path.state == PathState::waiting && path.delay > longest_delay(config_))
     fail(" is to be tried again after " + std::to_string(path.delay) + " ns, which is longer than any delay");
+  if (at_once_[path.path] && path.state == PathState::waiting && path.delay != 0)
+    fail(" waits for its next attempt although it was recovered");
+  if (path.state != PathState::draining && path.state != PathState::closing) at_once_[path.path] = false;
   // News of before the operator asked may come after it did.
   if (path.state == PathState::connecting && asked_[path.path] != kNever && at > asked_[path.path])
     asked_[path.path] = kNever;
   const bool ended = path.state == PathState::closed && config_.max_reconnect_attempts < 0;
   if (ended && !leaving_ && asked_[path.path] == kNever)
     fail(std::string(" is closed although nobody asked for that: ") + to_string(path.reason));
+}
+
+void ClientPromises::recovered(std::span<const PathStatus> before, std::span<const PathStatus> after,
+                               unsigned tried, Nanos now) {
+  if (leaving_) return;
+  unsigned down = 0, ending = 0;
+  for (std::size_t path = 0; path < before.size(); ++path) {
+    const PathState was = before[path].state;
+    ending += was == PathState::draining || was == PathState::closing ? 1 : 0;
+    if (was == PathState::draining) at_once_[path] = true;
+    if (was != PathState::waiting && was != PathState::closed) continue;
+    ++down;
+    const bool waits_for_turn = after[path].state == PathState::waiting && after[path].held_back;
+    if (after[path].state != PathState::connecting && !waits_for_turn)
+      judge_.fail(Oracle::promises, now,
+                  "path " + std::to_string(path) +
+                      " is not tried at once when the session is recovered: " + to_string(after[path].state));
+  }
+  // Of those that end, some are to be removed.
+  if (tried < down || tried > down + ending)
+    judge_.fail(Oracle::promises, now,
+                "a recover of " + std::to_string(down) + " paths that are down and " +
+                    std::to_string(ending) + " that end says " + std::to_string(tried));
+}
+
+void ClientPromises::check_attempts(std::span<const PathStatus> paths, Nanos now) {
+  for (std::size_t path = 0; path < paths.size(); ++path) {
+    const PathStatus& one = paths[path];
+    const bool waits = one.state == PathState::waiting;
+    const bool late =
+        one.retry_at != kNever && !one.held_back && one.retry_at > one.since + longest_delay(config_);
+    if (waits ? one.retry_at > now && !late : one.retry_at == 0 && !one.held_back) continue;
+    judge_.fail(Oracle::promises, now,
+                "path " + std::to_string(path) + " is " + to_string(one.state) + " and says " +
+                    std::to_string(one.retry_at) + " ns as the time of its next attempt");
+  }
 }
 
 // Since `since` the time until now is shorter than queue_timeout.

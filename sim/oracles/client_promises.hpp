@@ -3,11 +3,15 @@
 //   - a path that was lost for request_timeout fails at least one request with it
 //   - an answer that the fabric holds comes before the deadline that would miss it
 //   - a path that nobody asked to end is tried again, after the longest delay of the options at most
+//   - a recover tries at once each path that was to be tried later, or not any more
+//   - the status says when the next attempt begins: of each path that waits for one, and never a time that is
+//     over when a poll ends
 //   - a connection is silent only while something that was posted on it is not delivered
 #pragma once
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "core/driver/path_event.hpp"
 #include "core/proto/config.hpp"
@@ -28,7 +32,15 @@ class ClientPromises {
   ClientPromises(Judge&, const ClientConfig&, bool whole_requests);
 
   // An operator ends this path. It may be closed until it tries again.
-  void asked_to_end(unsigned path, Nanos now) { asked_[path] = now; }
+  void asked_to_end(unsigned path, Nanos now) {
+    asked_[path] = now;
+    at_once_[path] = false;
+  }
+  // An operator recovered the session: its paths before and after the call, and what the call answered.
+  void recovered(std::span<const PathStatus> before, std::span<const PathStatus> after, unsigned tried,
+                 Nanos now);
+  // When a poll has ended.
+  void check_attempts(std::span<const PathStatus> paths, Nanos now);
 
   // Its session is closed.
   void leaves() { leaving_ = true; }
@@ -50,7 +62,8 @@ class ClientPromises {
   bool whole_requests_;
   bool leaving_ = false;
   Before before_;
-  std::array<Nanos, kMaxPaths> asked_;  // to end; kNever: the path has tried again since
+  std::array<bool, kMaxPaths> at_once_{};  // is tried again at once when it is drained
+  std::array<Nanos, kMaxPaths> asked_;     // to end; kNever: the path has tried again since
   // The last time without a path, and the one that counted when the poll began. From the start of the client.
   Nanos down_since_ = 0;
   // The last time without a path that was as long as queue_timeout. A message that failed then may belong to

@@ -44,6 +44,7 @@ namespace rtrs::sim {
   X(lost_half_open, "an attempt died between its first connection and INFO_RSP")                            \
   X(operator_disconnect, "an operator disconnected a path")                                                 \
   X(operator_reconnect, "an operator reconnected a path by hand")                                           \
+  X(operator_recover, "an operator recovered a session with a path that was down")                          \
   X(operator_drop, "an operator of the server disconnected a path")                                         \
   X(all_removed, "the last path of a session was removed")                                                  \
   X(removed_connecting, "path removed while it was connecting")                                             \
@@ -82,6 +83,8 @@ namespace rtrs::sim {
   X(weak_network, "a network like stream sockets")                                                          \
   X(keys_left, "a server that leaves the offered keys to the client")                                       \
   X(keys_asked_back, "one that must not: its client did not agree")                                         \
+  X(data_joined, "answers of READs that carry their data")                                                  \
+  X(data_apart, "only one end knows answers with data")                                                     \
   X(odd_depth, "a depth that is no power of two")                                                           \
   X(deep, "a depth of 64")                                                                                  \
   X(own_region, "the application registered its memory")                                                    \

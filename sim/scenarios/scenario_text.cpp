@@ -68,11 +68,12 @@ bool read_value(std::string_view text, bool& value) {
   value = text == "true";
   return true;
 }
-constexpr std::array<std::pair<std::string_view, wire::Extensions>, 4> kExtensionWords{{
+constexpr std::array<std::pair<std::string_view, wire::Extensions>, 5> kExtensionWords{{
     {"fence", wire::Extensions::fence},
     {"generation", wire::Extensions::generation},
     {"probe", wire::Extensions::probe},
     {"keys_stay", wire::Extensions::keys_stay},
+    {"data_with_answer", wire::Extensions::data_with_answer},
 }};
 
 // "none", names joined by '+', or the number of the byte, which may have bits without a name.

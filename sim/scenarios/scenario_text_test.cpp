@@ -50,6 +50,7 @@ TEST(ScenarioText, ExtensionsAreNamedOrTheNumberOfTheirByte) {
   };
   EXPECT_EQ(client_offers("none"), wire::Extensions::none);
   EXPECT_EQ(client_offers("keys_stay"), wire::Extensions::keys_stay);
+  EXPECT_EQ(client_offers("data_with_answer"), wire::Extensions::data_with_answer);
   EXPECT_EQ(client_offers("probe+fence"), wire::Extensions::fence | wire::Extensions::probe);
   EXPECT_EQ(client_offers("130"), wire::Extensions{0x80} | wire::Extensions::generation);
   for (const char* wrong : {"256", "fences", "fence+", "+fence", "fence,probe"})

@@ -52,6 +52,13 @@ void BlockSession::remap(rnbd::DeviceHandle device) {
   poller_.nudge();
 }
 
+bool BlockSession::resize(rnbd::DeviceHandle device, std::uint64_t sectors) {
+  const bool resized = client_.resize(*fabric_, asio::steady_now(), device, sectors);
+  take_events();
+  poller_.nudge();
+  return resized;
+}
+
 template <class Act>
 auto BlockSession::steer(Act act) {
   const auto outcome = act(client_.session(), asio::steady_now());
@@ -78,6 +85,13 @@ unsigned BlockSession::recover() {
 void BlockSession::set_policy(MultipathPolicy policy) {
   steer([&](Client& session, Nanos now) {
     session.set_policy(*fabric_, now, policy);
+    return 0;
+  });
+}
+
+void BlockSession::set_max_reconnect_attempts(std::int32_t most) {
+  steer([&](Client& session, Nanos now) {
+    session.set_max_reconnect_attempts(*fabric_, now, most);
     return 0;
   });
 }

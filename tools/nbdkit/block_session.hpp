@@ -53,6 +53,7 @@ class BlockSession : private SharedPoller::Source {
   rnbd::MapOutcome map(std::string_view name, wire::rnbd::AccessMode);
   void unmap(rnbd::DeviceHandle);
   void remap(rnbd::DeviceHandle);
+  bool resize(rnbd::DeviceHandle, std::uint64_t sectors);
   void close();
   // As those of Client (core/driver/client.hpp).
   Errc add_path(const PathAddress&);
@@ -61,8 +62,9 @@ class BlockSession : private SharedPoller::Source {
   Errc reconnect_path(unsigned path);
   unsigned recover();
   void set_policy(MultipathPolicy);
-  Errc reset_statistics(unsigned path) {
-    return client_.session().reset_statistics(path, PathStatistics::all);
+  void set_max_reconnect_attempts(std::int32_t);
+  Errc reset_statistics(unsigned path, PathStatistics what) {
+    return client_.session().reset_statistics(path, what);
   }
   bool closed() const noexcept { return client_.closed(); }
   const BlockClient& client() const noexcept { return client_; }

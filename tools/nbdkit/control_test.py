@@ -36,6 +36,12 @@ class Client:
                 answer = json.loads(lines.readline())
         return answer.get("result", answer.get("error"))
 
+    def answers(self):
+        try:
+            return self.states() is not None
+        except ConnectionRefusedError:
+            return False
+
     def session(self):
         return self.ask("client.show")["sessions"][0]
 
@@ -62,6 +68,8 @@ def _client(server, tmp_path, ends):
     def ended_well():
         assert client.end() == 0, client.text()
     ends.callback(ended_well)
+    # The socket is there a moment before somebody listens.
+    until("it answers", client.answers)
     until("the path is up", lambda: client.states() == ["connected"])
     return client
 
@@ -145,6 +153,7 @@ def test_a_device_in_use_is_unmapped_by_force_only(client, ends):
     ends.callback(use.kill)
     assert use.stdout.readline() == "open\n"
     assert client.ask("device.unmap", device="disk0")["data"]["errno"] == 16
+    assert client.ask("device.map", device="disk0", access_mode="ro")["data"]["errno"] == 16
     assert "message" not in client.ask("device.unmap", device="disk0", force="true")
     until("it is closed", lambda: client.ask("device.list")["devices"][0]["state"] == "idle")
     _, error = use.communicate("\n", timeout=BOUND)
@@ -169,6 +178,37 @@ def test_events_are_told(client, server):
     assert lost["reason"] == "requested" and lost["session"] == "web1"
     assert lost["pathname"] == "ip:127.0.0.1@ip:127.0.0.1"
     assert [one["serial"] for one in events] == list(range(1, len(events) + 1))
+
+
+def test_a_failover_is_told(client):
+    """As often as it takes until requests were on the path that goes."""
+    load = subprocess.Popen(["fio", "--name=load", "--ioengine=nbd", f"--uri={client.uri()}", "--rw=randread", "--bs=4k", "--iodepth=32",
+                             "--size=4M", "--time_based", "--runtime=600", "--output-format=terse"], stdout=subprocess.DEVNULL)
+    try:
+        assert client.ask("path.add", path="127.0.0.2@127.0.0.1")["path"] == 1
+        with socket.socket(socket.AF_UNIX) as end:
+            end.settimeout(BOUND)
+            end.connect(str(client.socket))
+            end.sendall(b'{"jsonrpc":"2.0","id":1,"method":"events.watch"}\n')
+            lines = end.makefile()
+            lines.readline()
+            told = None
+            while told is None:
+                until("both paths carry IO", lambda: client.states() == ["connected"] * 2 and all(p["inflight"] for p in client.session()["paths"]))
+                client.ask("path.disconnect", path="1")
+                before = client.session()["paths"][0]["failovers"]
+                client.ask("session.recover")
+                while before and told is None:
+                    event = json.loads(lines.readline())["params"]
+                    told = event if event["what"] == "failover" else None
+        assert (told["path"], told["pathname"], told["session"]) == (0, "ip:127.0.0.1@ip:127.0.0.1", "web1")
+        assert told["requests"] >= 1
+        path = client.session()["paths"][0]
+        assert path["answer_time"]["read"]["count"] > 100 and path["answer_time"]["write"]["count"] == 0
+        assert 0 < path["answer_time"]["read"]["mean_us"] <= path["answer_time"]["read"]["max_us"]
+    finally:
+        load.terminate()
+        load.wait(BOUND)
 
 
 def test_the_default_socket_is_in_the_runtime_folder_and_goes_with_the_client(server, tmp_path):
@@ -216,3 +256,26 @@ def test_a_flood_of_requests_does_not_stop_io(client):
             pass
         subprocess.run(["nbdcopy", client.uri(), "null:"], check=True, timeout=BOUND)
 
+
+def test_a_device_keeps_the_mode_that_it_was_mapped_in(client):
+    assert client.ask("device.map", device="disk1", access_mode="ro")["device"] == "disk1"
+    done = subprocess.run(["nbdinfo", "--is", "read-only", client.uri("disk1")], check=False, timeout=BOUND)
+    assert done.returncode == 0
+    assert client.ask("device.list")["devices"][0]["access_mode"] == "ro"
+    assert client.ask("device.map", device="disk1", access_mode="rw")["device"] == "disk1", "nobody has it open"
+    done = subprocess.run(["nbdinfo", "--is", "read-only", client.uri("disk1")], check=False, timeout=BOUND)
+    assert done.returncode == 2
+
+
+def test_with_exports_mapped_only_what_is_mapped_can_be_opened(server, tmp_path, ends):
+    client = Client(tmp_path, f"path=127.0.0.1:{server.port}", "exports=mapped")
+    ends.callback(client.end)
+
+    def opens(device):
+        return subprocess.run(["nbdinfo", "--size", client.uri(device)], check=False, capture_output=True, timeout=BOUND).returncode == 0
+    assert not opens("disk0")
+    until("it says why", lambda: "is not mapped" in client.text())
+    assert client.ask("device.map", device="disk0")["device"] == "disk0"
+    assert opens("disk0") and not opens("disk1")
+    assert "message" not in client.ask("device.unmap", device="disk0")
+    assert not opens("disk0")

@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 import pytest
-from programs import PLUGIN
+from programs import BOUND, PLUGIN, until
 
 SIZE = 32 << 20
 
@@ -29,7 +29,7 @@ def nbdkit(port, run, *parameters):
 class TestEndToEnd:
     @pytest.fixture(autouse=True)
     def given(self, tmp_path, urtrsd, ends):
-        self.folder, self.ends = tmp_path, ends
+        self.folder, self.ends, self.urtrsd = tmp_path, ends, urtrsd
         self.image = self.file("disk.img")
         self.image.write_bytes(b"".join(hashlib.sha512(str(i).encode()).digest() for i in range(SIZE // 64)))
         target = self.file("target")
@@ -140,6 +140,35 @@ class TestEndToEnd:
         self.ends.callback(os.kill, int(pid.read_text()), signal.SIGTERM)
         assert subprocess.run(["nbdinfo", "--size", f"nbd+unix:///?socket={socket_file}"], check=True,
                                         capture_output=True, text=True).stdout.strip() == str(SIZE)
+
+    @pytest.mark.parametrize("how", [("-f",), (), ("-U", "-", "--run", "true")], ids=["foreground", "background", "run"])
+    def test_a_start_ends_at_a_signal(self, how):
+        """The status file is there as soon as the session connects; connect_timeout is longer than the bound of the wait."""
+        self.server.end()
+        status, socket_file = self.file("status"), self.file("socket")
+        where = () if "-U" in how else ("-U", str(socket_file))
+        run = how[2:] if "--run" in how else ()
+        command = ["nbdkit", *(how[:2] if run else how), *where, str(PLUGIN), "path=127.0.0.1", f"port={self.server.port}",
+                   "device=disk", "connect_timeout=600s", f"status={status}", *run]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as client:
+            until("it connects", lambda: status.exists() and status.stat().st_size)
+            client.send_signal(signal.SIGTERM)
+            _, errors = client.communicate(timeout=BOUND)
+        self.server.start().ready()
+        assert client.returncode == 1, errors
+        assert "asked to end before 'disk' was open" in errors
+        until("nobody is left of it", lambda: not socket_file.exists())
+
+    def test_another_fabric_at_the_server_is_no_session_name_that_is_taken(self):
+        for fabric in "libfabric", "tcp":
+            if fabric == "tcp":
+                self.server.end()
+                self.server = start_server(self.urtrsd, "--fabric=libfabric", f"--export=disk={self.image}")
+            done = nbdkit(self.server.port, "nbdinfo $uri", "device=disk", f"fabric={fabric}", "connect_timeout=1s")
+            assert done.returncode != 0
+            assert "both ends have the same fabric" in done.stderr
+            assert "session name" not in done.stderr
+            self.server.logged("same fabric|another fabric")
 
     def test_read_only_of_nbdkit_opens_the_device_for_reading(self):
         holder = nbdkit_command(

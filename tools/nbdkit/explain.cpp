@@ -24,7 +24,7 @@ std::string advice(Reason reason, std::uint16_t peer_errno, const Settings& sett
                    const std::string& text) {
   const auto path = asio::parse_path(text, settings.port);
   const std::string endpoint = path ? asio::endpoint_text(*path) : text;
-  const std::string hint = text_of(reason).hint;
+  const std::string hint = words_of(reason, peer_errno).hint;
   switch (reason) {
     case Reason::connect_refused:
       return "nobody listens at " + endpoint + ": " + hint;
@@ -78,7 +78,7 @@ std::string per_path(const Settings& settings, std::span<const PathStatus> paths
 
 bool is_name_refusal(Reason reason, std::uint16_t peer_errno) {
   return reason == Reason::info_timeout || reason == Reason::peer_closed ||
-         (reason == Reason::rejected && (peer_errno == EEXIST || peer_errno == EPERM));
+         (reason == Reason::rejected && peer_errno == EPERM);
 }
 
 std::string taken_name_words(const Settings& settings) {
@@ -111,7 +111,7 @@ int nbd_errno(int error) noexcept {
 }
 
 std::string reason_words(Reason reason, std::uint16_t peer_errno) {
-  const std::string words = text_of(reason).sentence;
+  const std::string words = words_of(reason, peer_errno).sentence;
   return peer_errno == 0 ? words : words + ": " + errno_words(peer_errno);
 }
 
@@ -127,7 +127,7 @@ std::string duration_words(Nanos duration) {
 
 std::string explain_map_failure(const Settings& settings, const std::string& name,
                                 wire::rnbd::AccessMode mode, const boost::system::error_code& error,
-                                std::span<const PathStatus> paths) {
+                                std::span<const PathStatus> paths, const char* read_only) {
   const std::string device = quoted(name);
   if (error.category() != boost::system::generic_category())
     return "cannot reach the server: " + error.message() + "; " + per_path(settings, paths);
@@ -141,13 +141,14 @@ std::string explain_map_failure(const Settings& settings, const std::string& nam
       if (!writable)
         return "the server refuses to open " + device + code + ". The log of the server says why";
       return "the server does not let us open " + device + " for writing" + code +
-             ". If another client writes to it, end that client or use access_mode=ro";
+             ". A device has one writer at a time: if another client writes to it, end that client or use " +
+             read_only;
     case EACCES:
     case EROFS:
       if (!writable)
         return "the server may not read " + device + code +
                ". Check the permissions of the file, and that it is no link out of dev_search_path";
-      return "the server may only read " + device + code + ". Use access_mode=ro";
+      return "the server may only read " + device + code + ". Use " + read_only;
     case ENOSPC:
       return device + " is one device too many" + code + ": a session has " +
              std::to_string(rnbd::kMaxClientDevices) + ". Start another nbdkit with a session of its own";
@@ -167,6 +168,11 @@ std::string explain_timeout(const Settings& settings, const std::string& device,
       return "the server is connected but did not open " + quoted(device) + within;
   }
   return "no path came up" + within + ": " + per_path(settings, paths, " within " + duration_words(waited));
+}
+
+std::string explain_early_end(const std::string& device) {
+  return "asked to end before " +
+         (device.empty() ? "the session was connected" : quoted(device) + " was open");
 }
 
 std::string explain_failed_request(const Settings& settings, const std::string& device,
@@ -204,6 +210,9 @@ std::string explain_failed_request(const Settings& settings, const std::string& 
 }
 
 std::string explain_unknown_export(const Settings& settings, const std::string& name) {
+  if (settings.only_mapped)
+    return name.empty() ? "no export is named: name a mapped device, as in nbd+unix:///DEVICE?socket=PATH"
+                        : "the device " + quoted(name) + " is not mapped; \"urtrs map\" maps it";
   if (settings.devices.empty())
     return "no export is named: name a device of the server, as in nbd+unix:///DEVICE?socket=PATH, or give "
            "device=";

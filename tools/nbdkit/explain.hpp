@@ -22,17 +22,21 @@ std::string duration_words(Nanos);
 // those, which blames the request; they become EIO.
 int nbd_errno(int error) noexcept;
 
-// Why opening the device failed, with what to check. `paths`: in the order of settings.paths.
+// Why opening the device failed, with what to check. `paths`: in the order of settings.paths. `read_only`:
+// what whoever asked for it can use instead of writing.
 std::string explain_map_failure(const Settings&, const std::string& device, wire::rnbd::AccessMode,
-                                const boost::system::error_code&, std::span<const PathStatus> paths);
+                                const boost::system::error_code&, std::span<const PathStatus> paths,
+                                const char* read_only = "access_mode=ro");
 // Whether a path that was never connected fails as it does where another client holds the session name. The
-// protocol has no answer that says so: the server ends the handshake.
+// protocol has no answer that says so: the server answers the connect request and ends the handshake then.
 bool is_name_refusal(Reason, std::uint16_t peer_errno);
 // Who may hold the name, for how long, and what to do.
 std::string taken_name_words(const Settings&);
 // Why it did not come to an end within `waited`: connect_timeout or taken_name_timeout().
 std::string explain_timeout(const Settings&, const std::string& device, Nanos waited,
                             std::span<const PathStatus> paths);
+// Why a program that was asked to end did not start. `device` may be empty: any.
+std::string explain_early_end(const std::string& device);
 // "write of 4096 bytes at 512 of 'disk0' failed: ...": what, why as far as it is known here, and what to do.
 // `error`: of BlockSession::io().
 std::string explain_failed_request(const Settings&, const std::string& device, const asio::DeviceIo&,

@@ -34,6 +34,9 @@ TEST(Explain, TheServersErrnoBecomesASentence) {
   EXPECT_NE(explain_map_failure(settings, "disk", settings.access_mode, of_server(EROFS), {})
                 .find("Use access_mode=ro"),
             std::string::npos);
+  EXPECT_NE(explain_map_failure(settings, "disk", settings.access_mode, of_server(EROFS), {}, "the mode ro")
+                .find("Use the mode ro"),
+            std::string::npos);
   EXPECT_NE(explain_map_failure(settings, "disk", settings.access_mode, of_server(EIO), {})
                 .find("Input/output error"),
             std::string::npos);
@@ -54,6 +57,8 @@ TEST(Explain, AnExportThatNobodyGaveIsNamedWithThoseThatAre) {
   EXPECT_EQ(explain_unknown_export(settings, "c"), "there is no export named 'c'; device= gives a, b");
   settings.devices = {};
   EXPECT_NE(explain_unknown_export(settings, "").find("no export is named"), std::string::npos);
+  settings.only_mapped = true;
+  EXPECT_EQ(explain_unknown_export(settings, "c"), "the device 'c' is not mapped; \"urtrs map\" maps it");
 }
 
 TEST(Explain, NamesOfNbdClientsStayInTheirLine) {
@@ -119,7 +124,7 @@ TEST(Explain, ATimeoutSaysWhatHappenedOnEachPath) {
           reason_words(Reason::connect_refused, 0) +
           " (nobody listens at 10.0.0.2:1234: is the server running, are address and port right?); path "
           "10.0.1.2: no answer to the connect request within 15 s (nobody answered at 10.0.1.2:1234: "
-          "check the address, that the server runs, and that a firewall lets its port through)");
+          "check the address, that an RTRS server listens at it, and that a firewall lets its port through)");
   paths[1].state = PathState::connected;
   EXPECT_NE(explain_timeout(settings, "disk", settings.connect_timeout, paths).find("did not open 'disk'"),
             std::string::npos);
@@ -155,7 +160,9 @@ TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {
       "12) (the server has no room for another session: its limit of sessions or its memory is used up; "
       "the log of the server says why)");
   EXPECT_TRUE(is_name_refusal(Reason::info_timeout, 0));
-  EXPECT_TRUE(is_name_refusal(Reason::rejected, EEXIST));
+  EXPECT_TRUE(is_name_refusal(Reason::rejected, EPERM));
+  EXPECT_FALSE(is_name_refusal(Reason::rejected, EEXIST));
+  EXPECT_FALSE(is_name_refusal(Reason::bad_conn_rsp, 0));
   EXPECT_FALSE(is_name_refusal(Reason::rejected, ENOMEM));
   EXPECT_FALSE(is_name_refusal(Reason::connect_refused, 0));
 }
@@ -172,6 +179,23 @@ TEST(Explain, ATakenNameIsTriedForLongerThanTheServerMayHoldItForAClientThatVani
 TEST(Explain, AReasonCarriesTheErrnoOfThePeer) {
   EXPECT_EQ(reason_words(Reason::rejected, ENOMEM),
             "rejected by the server: Cannot allocate memory (errno 12)");
+  EXPECT_EQ(reason_words(Reason::rejected, EEXIST),
+            "another path of the session has the same two addresses: File exists (errno 17)");
+}
+
+TEST(Explain, WhatListensAndIsNoServerOfThisFabricDoesNotHoldTheSessionName) {
+  const Settings settings = some_settings();
+  std::vector<PathStatus> paths(1);
+  paths[0].state = PathState::waiting;
+  paths[0].reason = Reason::bad_conn_rsp;
+  const std::string text = explain_timeout(settings, "disk", seconds(15), paths);
+  EXPECT_NE(text.find("both ends have the same fabric"), std::string::npos) << text;
+  EXPECT_EQ(text.find("session name"), std::string::npos) << text;
+}
+
+TEST(Explain, AnEarlyEndNamesWhatWasNotThereYet) {
+  EXPECT_EQ(explain_early_end("disk"), "asked to end before 'disk' was open");
+  EXPECT_EQ(explain_early_end(""), "asked to end before the session was connected");
 }
 
 }  // namespace

@@ -65,11 +65,20 @@ Exports::Step Exports::next(const Export& one, Wish& wish) const {
 }
 
 void Exports::began(Export& one, rnbd::DeviceHandle handle, AccessMode mode) {
+  one.number = free_number();
   one.state = Export::State::opening;
   one.handle = handle;
   one.mode = mode;
   one.error = one.refusal = 0;
   ++one.openings;
+}
+
+unsigned Exports::free_number() const {
+  unsigned number = 0;
+  while (std::ranges::any_of(
+      all_, [number](const Export& one) { return one.state != Export::State::idle && one.number == number; }))
+    ++number;
+  return number;
 }
 
 Export* Exports::find(rnbd::DeviceHandle handle) {

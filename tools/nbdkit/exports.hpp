@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <list>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,13 +19,16 @@ struct Export {
   State state = State::idle;
   wire::rnbd::AccessMode mode = wire::rnbd::AccessMode::read_only;  // of the last opening
   rnbd::DeviceHandle handle = 0;                                    // unless idle
-  rnbd::Geometry geometry;                                          // of the last open
-  unsigned users = 0;                                               // connections that have it or wait for it
-  std::uint64_t openings = 0;                                       // that began
-  std::uint16_t error = 0;                                          // of the last opening, if that failed
-  std::uint16_t refusal = 0;  // that was told last, since the device was open
-  bool reads_only = false;    // the server does not open it for writing
-  Nanos unused_since = 0;     // without users
+  unsigned number = 0;      // unless idle: the lowest that no other had when its opening began
+  rnbd::Geometry geometry;  // of the last open
+  unsigned users = 0;       // connections that have it or wait for it
+  // Of who mapped it by hand: no connection opens it in another one.
+  std::optional<wire::rnbd::AccessMode> mapped_as;
+  std::uint64_t openings = 0;  // that began
+  std::uint16_t error = 0;     // of the last opening, if that failed
+  std::uint16_t refusal = 0;   // that was told last, since the device was open
+  bool reads_only = false;     // the server does not open it for writing
+  Nanos unused_since = 0;      // without users
 };
 
 class Exports {
@@ -71,6 +75,7 @@ class Exports {
 
  private:
   Export& add(std::string_view name);
+  unsigned free_number() const;
   std::list<Export> all_;
 };
 

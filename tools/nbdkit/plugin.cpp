@@ -18,6 +18,7 @@
 #include "tools/nbdkit/explain.hpp"
 #include "tools/nbdkit/line_queue.hpp"
 #include "tools/nbdkit/own_command_line.hpp"
+#include "tools/nbdkit/own_signals.hpp"
 #include "tools/nbdkit/own_socket.hpp"
 #include "tools/nbdkit/remote.hpp"
 #include "tools/nbdkit/start_report.hpp"
@@ -59,12 +60,6 @@ void show(bool important, const std::string& line) {
   lines->push(important, line);
 }
 
-// Whether nbdkit shuts down. Called from the loop's thread, which serves no connection: there the sleep, of
-// one nanosecond, is cut short by nothing else.
-bool nbdkit_ends() {
-  return nbdkit_nanosleep(0, 1) != 0;
-}
-
 void load() {
   // The PSM libraries behind libfabric took the signal handlers while we were loaded.
   ofi::restore_signal_handlers();
@@ -73,6 +68,7 @@ void load() {
 void unload() {
   remote.reset();
   lines.reset();
+  nbdkit::leave_end_signals();
 }
 
 int config(const char* key, const char* value) {
@@ -97,13 +93,17 @@ int config_complete() {
 int get_ready() {
   // Opening ends after taken_name_timeout(), closing what did not open after close_timeout.
   const Nanos bound = settings.taken_name_timeout() + settings.protocol.close_timeout + seconds(30);
-  const int error = nbdkit::await_start_in_fork(bound, [](const char* why) { nbdkit_error("%s", why); });
+  const int error = nbdkit::await_start_in_fork(
+      bound, [](const char* why) { nbdkit_error("%s", why); }, nbdkit::end_signalled);
   return error == 0 ? 0 : fail(std::string("cannot prepare for the fork: ") + std::strerror(error));
 }
 
 int after_fork() {
+  nbdkit::watch_end_signals();
   lines = std::make_unique<nbdkit::LineQueue>(print);
-  auto opened = nbdkit::Remote::open(settings, show, nbdkit_ends);
+  auto opened = nbdkit::Remote::open(settings, show, [](bool at_start) {
+    return nbdkit::end_signalled() || (at_start && nbdkit::starter_ends());
+  });
   const bool printed = nbdkit::report_start(opened ? std::string() : opened.error());
   if (!opened) {
     // nbdkit leaves it where after_fork fails, and could not be started again for it.

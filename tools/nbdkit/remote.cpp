@@ -41,7 +41,7 @@ BlockSessionOptions options_of(const Settings& settings) {
 }  // namespace
 
 tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const Settings& settings, Status::Lines lines,
-                                                                std::function<bool()> ending) {
+                                                                Ending ending) {
   std::unique_ptr<Remote> remote(new Remote(settings, std::move(lines), std::move(ending)));
   std::string why = remote->start();
   if (!why.empty()) return tl::unexpected(std::move(why));
@@ -50,7 +50,7 @@ tl::expected<std::unique_ptr<Remote>, std::string> Remote::open(const Settings& 
   return remote;
 }
 
-Remote::Remote(const Settings& settings, Status::Lines lines, std::function<bool()> ending)
+Remote::Remote(const Settings& settings, Status::Lines lines, Ending ending)
     : settings_(settings), lines_(std::move(lines)), ending_(std::move(ending)) {}
 
 // Makes fabric and session; what went wrong, or nothing. On the loop's thread, because the fabric's threads
@@ -136,6 +136,7 @@ std::string Remote::open_session() {
   for (const std::string& name : settings_.devices) exports_.keep(name);
   Patience patience{asio::steady_now(), settings_.connect_timeout, true};
   const Errc opened = session_->open();
+  opened_ = true;
   const Error error = opened == Errc::ok && !settings_.one_device() ? await_link(lock, patience)
                                                                     : asio::to_error_code(opened);
   std::string why;
@@ -212,6 +213,7 @@ void Remote::tick() {
   watch_for_end(now);
   close_unused(now);
   go_on_mapping();
+  if (control_) control_->go_on();
   if (now >= next_report_) {
     next_report_ = now + kReportPause;
     {
@@ -235,7 +237,7 @@ void Remote::watch_for_end(Nanos now) {
     const Lock lock = session_->lock();
     if (close_begun_ || !busy()) return;
   }
-  if (end_by_ == kNever && ending_ && ending_()) end_by_ = now + kEndGrace;
+  if (end_by_ == kNever && ending_ && ending_(false)) end_by_ = now + kEndGrace;
   if (end_by_ == kNever) return;
   const Lock lock = session_->lock();
   const bool hopeless = !session_->session().link_up();

@@ -6,6 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 
@@ -23,12 +24,14 @@ namespace rtrs::nbdkit {
 class Remote : private BlockSession::Listener, private control::ControlledClient {
  public:
   // Opens fabric, threads and session, and the device where device= gives one only: not before the last fork.
-  // Blocks at most connect_timeout and the time to close. `lines` is called from any thread and must not
-  // block. The error is a sentence. `ending`: whether the program is asked to end; may be empty. While
-  // requests are under way it is asked now and then, from the loop's thread. The session is closed then, at
-  // once when no path is connected, so that none of them keeps the program alive.
+  // Blocks at most taken_name_timeout() and the time to close. `lines` is called from any thread and must not
+  // block. The error is a sentence. `ending`: whether the program is asked to end; may be empty. It is asked
+  // now and then: at the start from this thread, which ends the start, and while requests are under way from
+  // the loop's. The session is closed then, at once when no path is connected, so that none of them keeps the
+  // program alive.
+  using Ending = std::function<bool(bool at_start)>;
   static tl::expected<std::unique_ptr<Remote>, std::string> open(const Settings&, Status::Lines lines,
-                                                                 std::function<bool()> ending = {});
+                                                                 Ending ending = {});
   // Closes the session and completes trace and status. No other call may be under way.
   ~Remote() override;
   Remote(const Remote&) = delete;
@@ -72,11 +75,12 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
     Export* device = nullptr;
     Exports::Wish wish;
     bool was_kept = false;
+    std::optional<wire::rnbd::AccessMode> was_mapped_as;
     Nanos until = 0;
     std::function<void(int error, const std::string& why)> tell;
   };
 
-  Remote(const Settings&, Status::Lines, std::function<bool()> ending);
+  Remote(const Settings&, Status::Lines, Ending);
   std::string start();
   void make_session(std::unique_ptr<Fabric>);
   std::string open_session();
@@ -121,8 +125,10 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   void tell_news();
   void go_on_mapping();
   bool is_mapped(Lock&, Mapping&, int& error);
+  std::string why_not_mapped(const Mapping&, int error) const;
   void end_mapping(Mapping&, int error);
   const std::string* chosen_device(const std::string& name) const;
+  wire::rnbd::AccessMode mode_of(const std::string& device, bool read_only) const;
   control::ClientModel model() const override;
   Nanos now() const override { return asio::steady_now(); }
   Nanos started() const override { return started_; }
@@ -134,22 +140,25 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
   int reconnect_path(unsigned path) override;
   unsigned recover() override;
   int set_policy(MultipathPolicy) override;
-  int reset_statistics(unsigned path) override;
+  int set_max_reconnect_attempts(std::int32_t) override;
+  int reset_statistics(unsigned path, PathStatistics) override;
   void map_device(const std::string& name, wire::rnbd::AccessMode,
                   std::function<void(int, const std::string&)> tell) override;
   int unmap_device(const std::string& name, bool force) override;
   int remap_device(const std::string& name) override;
+  int resize_device(const std::string& name, std::uint64_t sectors) override;
 
   // Its paths change under the lock, on the loop's thread.
   Settings settings_;
   Status::Lines lines_;
-  std::function<bool()> ending_;
+  Ending ending_;
   // Under the lock of the session.
   std::unique_ptr<Status> status_;
   Exports exports_;
   unsigned attaching_ = 0;          // connections that wait for a device
   std::uint32_t name_refused_ = 0;  // bit i: the last attempt of path i, before it was connected
   Nanos next_dump_ = 0;
+  bool opened_ = false;  // before, no path is tried, and none is given up
   bool close_begun_ = false;
   bool status_due_ = false;  // write_status() is posted
   std::vector<News> news_;   // for tell_news(), which is posted; empty without a control socket

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "backends/address/socket_address.hpp"
+#include "backends/address/unique_fd.hpp"
 #include "backends/asio/path_syntax.hpp"
 #include "core/rnbd/geometry.hpp"
 #include "tools/nbdkit/explain.hpp"
@@ -21,6 +23,21 @@ std::uint64_t bytes_of(const rnbd::Geometry& geometry) {
 
 std::string state_of(const Export& one, const BlockClient& client) {
   return one.state == Export::State::idle ? "idle" : rnbd::to_string(client.state(one.handle));
+}
+
+// Whether such a path can be connected from this host at all: 0, EHOSTUNREACH where its destination is no
+// address and no host's name, EADDRNOTAVAIL where its source is none of this host's. A GID is left to the
+// fabric.
+int check_addresses(const PathAddress& path) {
+  if (path.destination.rfind("gid:", 0) == 0) return 0;
+  const Result<net::SocketAddress> to = net::resolve(path.destination, path.port);
+  if (!to) return EHOSTUNREACH;
+  if (path.source.empty()) return 0;
+  const Result<net::SocketAddress> from = net::resolve(path.source, 0);
+  if (!from || from->family() != to->family()) return EADDRNOTAVAIL;
+  const net::UniqueFd socket(::socket(from->family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return errno;
+  return ::bind(socket.get(), from->get(), from->length) == 0 ? 0 : EADDRNOTAVAIL;
 }
 
 }  // namespace
@@ -85,6 +102,7 @@ void Remote::tell_news() {
       control_->tell(one.about, *change, one.size_before);
   }
   control_->missed(missed);
+  control_->go_on();
 }
 
 control::ClientModel Remote::model() const {
@@ -94,7 +112,10 @@ control::ClientModel Remote::model() const {
   model.session = settings_.session;
   model.link_up = session.link_up();
   model.policy = session.policy();
-  model.max_reconnect_attempts = settings_.protocol.max_reconnect_attempts;
+  model.max_reconnect_attempts = session.max_reconnect_attempts();
+  model.heartbeat = settings_.protocol.heartbeat;
+  model.reconnect_min = settings_.protocol.reconnect_min;
+  model.reconnect_max = settings_.protocol.reconnect_max;
   model.depth = session.depth();
   model.max_io_size = session.max_io_size();
   model.queued = session.queued();
@@ -102,8 +123,9 @@ control::ClientModel Remote::model() const {
   model.stats = session.stats();
   const auto paths = session.paths();
   for (unsigned index = 0; index < paths.size(); ++index)
-    model.paths.push_back(
-        {index, paths[index], session.address(index), session.peer(index), session.device(index)});
+    model.paths.push_back({index, paths[index], session.address(index), session.peer(index),
+                           session.device(index), session.answer_times(index, Direction::read),
+                           session.answer_times(index, Direction::write)});
   // The plugin itself holds an only device.
   const bool own = settings_.one_device();
   for (const Export& one : exports_.all())
@@ -111,13 +133,15 @@ control::ClientModel Remote::model() const {
         {one.name, one.mode, state_of(one, session_->client()), bytes_of(one.geometry),
          one.state == Export::State::idle ? 0U : one.handle,
          one.users - (one.users != 0 && own && one.name == settings_.devices.front() ? 1U : 0U), one.kept,
-         one.refusal != 0 ? one.refusal : one.error});
+         one.refusal != 0 ? one.refusal : one.error, one.number});
   OldestRequest oldest;
   if (session.oldest_in_flight(oldest)) model.oldest = oldest;
   return model;
 }
 
 int Remote::add_path(const PathAddress& address, const std::string& text, unsigned& index) {
+  // Looking a name up takes time, so not under the lock.
+  if (const int error = check_addresses(address); error != 0) return error;
   const Lock lock = session_->lock();
   // The place that the client takes for it.
   const auto paths = session_->session().paths();
@@ -153,9 +177,14 @@ int Remote::set_policy(MultipathPolicy policy) {
   session_->set_policy(policy);
   return 0;
 }
-int Remote::reset_statistics(unsigned path) {
+int Remote::set_max_reconnect_attempts(std::int32_t most) {
   const Lock lock = session_->lock();
-  return to_linux_errno(session_->reset_statistics(path));
+  session_->set_max_reconnect_attempts(most);
+  return 0;
+}
+int Remote::reset_statistics(unsigned path, PathStatistics what) {
+  const Lock lock = session_->lock();
+  return to_linux_errno(session_->reset_statistics(path, what));
 }
 
 std::vector<std::string> Remote::names() {
@@ -171,7 +200,7 @@ const std::string* Remote::chosen_device(const std::string& name) const {
   for (const Export& one : exports_.all())
     if (one.kept && one.name == name) return &one.name;
   if (settings_.one_device()) return &settings_.devices.front();
-  return name.empty() || !settings_.devices.empty() ? nullptr : &name;
+  return name.empty() || settings_.only_mapped || !settings_.devices.empty() ? nullptr : &name;
 }
 
 void Remote::map_device(const std::string& name, wire::rnbd::AccessMode mode,
@@ -185,6 +214,7 @@ void Remote::map_device(const std::string& name, wire::rnbd::AccessMode mode,
     Mapping& one = mappings_.emplace_back();
     one.device = &exports_.join(name);
     one.was_kept = std::exchange(one.device->kept, true);
+    one.was_mapped_as = std::exchange(one.device->mapped_as, mode);
     one.wish.mode = mode;
     one.until = asio::steady_now() + settings_.connect_timeout;
     one.tell = std::move(tell);
@@ -197,7 +227,15 @@ bool Remote::is_mapped(Lock&, Mapping& one, int& error) {
   for (;;) {
     switch (exports_.next(*one.device, one.wish)) {
       case Exports::Step::serve:
-        return true;
+        if (one.device->mode == one.wish.mode) return true;
+        // Those who have it were promised this mode.
+        if (one.device->users > 1) {
+          error = EBUSY;
+          return true;
+        }
+        exports_.ends(*one.device);
+        session_->unmap(one.device->handle);
+        break;
       case Exports::Step::fail:
         error = one.device->error;
         return true;
@@ -220,6 +258,18 @@ bool Remote::is_mapped(Lock&, Mapping& one, int& error) {
   }
 }
 
+// Under the lock.
+std::string Remote::why_not_mapped(const Mapping& one, int error) const {
+  const auto paths = session_->session().paths();
+  if (error == ETIMEDOUT)
+    return explain_timeout(settings_, one.device->name, settings_.connect_timeout, paths);
+  if (error == ENOTCONN)
+    return explain_map_failure(settings_, one.device->name, one.wish.mode, asio::to_error_code(Errc::no_path),
+                               paths);
+  return explain_map_failure(settings_, one.device->name, one.wish.mode, asio::of_errno(error), paths,
+                             "the mode ro");
+}
+
 void Remote::go_on_mapping() {
   if (mappings_.empty() || !session_) return;
   struct Over {
@@ -230,15 +280,14 @@ void Remote::go_on_mapping() {
   std::vector<Over> over;
   {
     Lock lock = session_->lock();
+    if (!opened_) return;
     for (auto one = mappings_.begin(); one != mappings_.end();) {
       int error = 0;
       if (!is_mapped(lock, *one, error)) {
         ++one;
         continue;
       }
-      std::string why;
-      if (error != 0)
-        why = "mapping \"" + one->device->name + "\": " + errno_words(static_cast<std::uint16_t>(error));
+      std::string why = error == 0 ? "" : why_not_mapped(*one, error);
       end_mapping(*one, error);
       over.push_back({std::move(*one), error, std::move(why)});
       one = mappings_.erase(one);
@@ -249,7 +298,10 @@ void Remote::go_on_mapping() {
 
 // Stays open without users where it was opened. Under the lock.
 void Remote::end_mapping(Mapping& one, int error) {
-  if (error != 0) one.device->kept = one.was_kept;
+  if (error != 0) {
+    one.device->kept = one.was_kept;
+    one.device->mapped_as = one.was_mapped_as;
+  }
   leave(*one.device);
 }
 
@@ -263,6 +315,7 @@ int Remote::unmap_device(const std::string& name, bool force) {
   if (one.users > own && !force) return EBUSY;
   // Those of device= stay known: a connection that asks for one opens it again.
   one.kept = std::ranges::find(settings_.devices, name) != settings_.devices.end();
+  one.mapped_as.reset();
   if (one.state == Export::State::closing) return EALREADY;
   exports_.ends(one);
   session_->unmap(one.handle);
@@ -279,6 +332,15 @@ int Remote::remap_device(const std::string& name) {
     return EALREADY;
   session_->remap(found->handle);
   return 0;
+}
+
+int Remote::resize_device(const std::string& name, std::uint64_t sectors) {
+  const Lock lock = session_->lock();
+  const auto& all = exports_.all();
+  const auto found = std::ranges::find(all, name, &Export::name);
+  if (found == all.end() || found->state == Export::State::idle || found->state == Export::State::closing)
+    return ENOENT;
+  return session_->resize(found->handle, sectors) ? 0 : EINVAL;
 }
 
 }  // namespace rtrs::nbdkit

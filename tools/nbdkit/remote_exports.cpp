@@ -13,11 +13,16 @@ namespace {
 using Error = boost::system::error_code;
 
 const Error kTimedOut{ETIMEDOUT, boost::system::system_category()};
+const Error kAskedToEnd{ECANCELED, boost::system::system_category()};
+
+// Between two looks at whether the program is asked to end, at the start.
+constexpr Nanos kStartLook = milliseconds(200);
 
 }  // namespace
 
 std::string Remote::explain(const Error& error, const std::string& device, wire::rnbd::AccessMode mode,
                             Nanos waited) const {
+  if (error == kAskedToEnd) return explain_early_end(device);
   const auto paths = session_->session().paths();
   return error == kTimedOut ? explain_timeout(settings_, device, waited, paths)
                             : explain_map_failure(settings_, device, mode, error, paths);
@@ -32,7 +37,9 @@ Error Remote::await_link(Lock& lock, Patience& patience) {
 Error Remote::wait_once(Lock& lock, Patience& patience) {
   if (session_->hopeless()) return asio::to_error_code(Errc::no_path);
   if (asio::steady_now() >= patience.began + patience.bound && !go_on_trying(patience)) return kTimedOut;
-  session_->wait_for_news(lock, patience.began + patience.bound);
+  if (patience.at_start && ending_ && ending_(true)) return kAskedToEnd;
+  const Nanos until = patience.began + patience.bound;
+  session_->wait_for_news(lock, patience.at_start ? std::min(until, asio::steady_now() + kStartLook) : until);
   return {};
 }
 
@@ -46,13 +53,20 @@ bool Remote::go_on_trying(Patience& patience) {
   return true;
 }
 
+// Of a connection that asks for `device`.
+wire::rnbd::AccessMode Remote::mode_of(const std::string& device, bool read_only) const {
+  const auto found = std::ranges::find(exports_.all(), device, &Export::name);
+  const bool by_hand = found != exports_.all().end() && found->mapped_as.has_value();
+  const wire::rnbd::AccessMode most = by_hand ? *found->mapped_as : settings_.access_mode;
+  return read_only ? wire::rnbd::AccessMode::read_only : most;
+}
+
 tl::expected<Remote::Use, std::string> Remote::attach(const std::string& name, bool read_only) {
   Lock lock = session_->lock();
   const std::string* const device = chosen_device(name);
   if (device == nullptr) return tl::unexpected(explain_unknown_export(settings_, name));
   Patience patience{asio::steady_now(), settings_.connect_timeout, false};
-  return attach(lock, *device, read_only ? wire::rnbd::AccessMode::read_only : settings_.access_mode,
-                patience);
+  return attach(lock, *device, mode_of(*device, read_only), patience);
 }
 
 tl::expected<Remote::Use, std::string> Remote::attach(Lock& lock, const std::string& name,

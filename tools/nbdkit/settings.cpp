@@ -10,6 +10,7 @@
 #include "core/rnbd/client_devices.hpp"
 #include "core/rnbd/geometry.hpp"
 #include "core/wire/messages.hpp"
+#include "tools/lib/client_control/client_control.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/quantity.hpp"
 
@@ -69,6 +70,12 @@ Done set_access_mode(std::string_view value, wire::rnbd::AccessMode& out) {
   return refuse("access_mode", value, "expected ro, rw or migration");
 }
 
+Done set_exports(std::string_view value, bool& only_mapped) {
+  if (value != "all" && value != "mapped") return refuse("exports", value, "expected all or mapped");
+  only_mapped = value == "mapped";
+  return {};
+}
+
 Done set_fabric(std::string_view value, std::string& out) {
   for (const std::string& name : tools::fabric_names()) {
     if (value == name) out = name;
@@ -90,9 +97,11 @@ const std::vector<std::string_view> kKeys{"path",
                                           "device",
                                           "port",
                                           "session",
+                                          "exports",
                                           "access_mode",
                                           "fabric",
                                           "provider",
+                                          "crc",
                                           "rdma_device",
                                           "rdma_retry_count",
                                           "tls",
@@ -113,6 +122,7 @@ const std::vector<std::string_view> kKeys{"path",
                                           "reconnect_max",
                                           "queue_timeout",
                                           "request_timeout",
+                                          "policy",
                                           "extensions",
                                           "offer_invalidation",
                                           "trace",
@@ -165,6 +175,13 @@ Done set_protocol(std::string_view key, std::string_view value, ClientConfig& pr
     const Done done = set_switch(key, value, wanted);
     if (done) protocol.extensions = wanted ? ClientConfig{}.extensions : wire::Extensions::none;
     return done;
+  }
+  if (key == "policy") {
+    const auto policy = control::parse_policy(std::string(value));
+    if (!policy)
+      return refuse(key, value, "expected rr (round-robin), mi (min-inflight) or ml (min-latency)");
+    protocol.policy = *policy;
+    return {};
   }
   if (key == "queue_timeout") return set_timeout(key, value, protocol.queue_timeout);
   if (key == "request_timeout") return set_timeout(key, value, protocol.request_timeout);
@@ -226,9 +243,13 @@ Done check_company(const Settings& settings) {
   for (const char* key : {"trace_detail", "trace_size"})
     if (is_given(key) && settings.trace.empty())
       return tl::unexpected(std::string(key) + "= belongs to trace=FILE, which is not given");
+  if (is_given("exports") && !settings.devices.empty())
+    return tl::unexpected<std::string>("exports= is for a session without device=; leave one of the two out");
   for (const char* key : {"rdma_device", "rdma_retry_count"})
     if (is_given(key) && settings.fabric.fabric != "verbs")
       return tl::unexpected(std::string(key) + "= belongs to fabric=verbs, which is not given");
+  if (is_given("crc") && settings.fabric.fabric != "tcp")
+    return tl::unexpected<std::string>("crc= belongs to fabric=tcp, and another fabric is given");
   return {};
 }
 
@@ -261,8 +282,10 @@ Done Settings::set(std::string_view key, std::string_view value) {
     return {};
   }
   if (key == "port") return set_number(key, value, 1, 65535, port);
+  if (key == "exports") return set_exports(value, only_mapped);
   if (key == "fabric") return set_fabric(value, fabric.fabric);
   if (key == "tls") return set_tls(value, fabric.tls.mode);
+  if (key == "crc") return set_switch(key, value, fabric.crc);
   if (key == "rdma_retry_count") return set_number(key, value, 0, 7, fabric.retry_count);
   if (key == "access_mode") {
     access_mode_given = true;

@@ -20,6 +20,7 @@ struct Settings {
   // One: every connection gets it, and it is open from the start. Several: those are the exports. None: every
   // device of the server is one.
   std::vector<std::string> devices;
+  bool only_mapped = false;  // without devices: only those that the control socket mapped are exports
   wire::rnbd::AccessMode access_mode = wire::rnbd::AccessMode::read_write;
   bool access_mode_given = false;
   bool read_only_asked = false;  // nbdkit -r: complete() then makes access_mode read_only

@@ -26,6 +26,7 @@ TEST(Settings, TakesEveryParameter) {
                                    {"rdma_device", "rxe0"},
                                    {"rdma_retry_count", "3"},
                                    {"queue_depth", "64"},
+                                   {"policy", "min-latency"},
                                    {"connections", "4"},
                                    {"heartbeat_interval", "200ms"},
                                    {"heartbeat_missed", "3"},
@@ -51,6 +52,7 @@ TEST(Settings, TakesEveryParameter) {
   EXPECT_EQ(settings.fabric.device, "rxe0");
   EXPECT_EQ(settings.fabric.retry_count, 3U);
   EXPECT_EQ(settings.protocol.max_depth, 64);
+  EXPECT_EQ(settings.protocol.policy, MultipathPolicy::min_latency);
   EXPECT_GE(settings.protocol.send_depth, 128);
   EXPECT_EQ(settings.protocol.con_num, 5);
   EXPECT_EQ(settings.protocol.heartbeat.interval, milliseconds(200));
@@ -67,7 +69,7 @@ TEST(Settings, TakesEveryParameter) {
   EXPECT_EQ(settings.trace_options.rotate_bytes, 8U << 20);
   EXPECT_EQ(settings.trace_dump, "/home/me/d");
   EXPECT_EQ(settings.status, "/tmp/s");
-  EXPECT_EQ(settings.given.size(), 26U);
+  EXPECT_EQ(settings.given.size(), 27U);
 }
 
 TEST(Settings, SaysWhatIsWrongWithAValue) {
@@ -75,6 +77,7 @@ TEST(Settings, SaysWhatIsWrongWithAValue) {
   EXPECT_EQ(why(settings.set("port", "0")), "port=0: expected a whole number from 1 to 65535");
   EXPECT_EQ(why(settings.set("port", "12x")), "port=12x: expected a whole number from 1 to 65535");
   EXPECT_EQ(why(settings.set("connections", "0")), "connections=0: expected a whole number from 1 to 135");
+  EXPECT_EQ(why(settings.set("exports", "some")), "exports=some: expected all or mapped");
   EXPECT_EQ(why(settings.set("fabric", "ib")), "fabric=ib: expected tcp, libfabric or verbs");
   EXPECT_EQ(why(settings.set("access_mode", "w")), "access_mode=w: expected ro, rw or migration");
   EXPECT_EQ(why(settings.set("queue_timeout", "5x")),
@@ -84,6 +87,8 @@ TEST(Settings, SaysWhatIsWrongWithAValue) {
   for (const std::string wrong : {"0", "1023k", "2T", "1048577"})
     EXPECT_EQ(why(settings.set("trace_size", wrong)), "trace_size=" + wrong + ": expected 1M to 1T");
   EXPECT_EQ(why(settings.set("extensions", "yes")), "extensions=yes: expected on or off");
+  EXPECT_EQ(why(settings.set("policy", "fast")),
+            "policy=fast: expected rr (round-robin), mi (min-inflight) or ml (min-latency)");
   EXPECT_EQ(why(settings.set("reconnect_min", "0")),
             "reconnect_min: '0' is too short: it must be longer than nothing");
   EXPECT_EQ(why(settings.set("device", "")), "device=: is empty");
@@ -111,6 +116,17 @@ TEST(Settings, EveryParameterOfTheHelpIsSuggestedForItsMisspelling) {
     ++count;
   }
   EXPECT_GE(count, 20U);
+}
+
+TEST(Settings, AChecksumIsForTheFabricThatHasOne) {
+  Settings settings;
+  ASSERT_TRUE(settings.set("path", "10.0.0.2"));
+  EXPECT_FALSE(settings.fabric.crc);
+  ASSERT_TRUE(settings.set("crc", "on"));
+  EXPECT_TRUE(settings.fabric.crc);
+  EXPECT_EQ(why(settings.complete("h", 1, "/")), "accepted");
+  ASSERT_TRUE(settings.set("fabric", "libfabric"));
+  EXPECT_EQ(why(settings.complete("h", 1, "/")), "crc= belongs to fabric=tcp, and another fabric is given");
 }
 
 TEST(Settings, SaysWhatIsMissing) {
@@ -224,6 +240,17 @@ TEST(Settings, TheDefaultSessionIsNamedAfterHostAndProcess) {
   ASSERT_TRUE(settings.set("device", "d"));
   ASSERT_TRUE(settings.complete("box.example.org", 42, "/"));
   EXPECT_EQ(settings.session, "nbdkit-box-42");
+}
+
+TEST(Settings, WhichDevicesAreExportsIsForSessionsWithoutDevices) {
+  Settings settings;
+  for (const auto& [key, value] : {std::pair{"path", "10.0.0.1"}, {"exports", "mapped"}})
+    ASSERT_EQ(why(settings.set(key, value)), "accepted");
+  ASSERT_EQ(why(settings.complete("host", 1, "/")), "accepted");
+  EXPECT_TRUE(settings.only_mapped);
+  ASSERT_EQ(why(settings.set("device", "d")), "accepted");
+  EXPECT_EQ(why(settings.complete("host", 1, "/")),
+            "exports= is for a session without device=; leave one of the two out");
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include "tools/nbdkit/start_report.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,14 +10,17 @@
 #include <cerrno>
 #include <ctime>
 
+#include "tools/nbdkit/own_signals.hpp"
+
 namespace rtrs::nbdkit {
 namespace {
 
 // pthread_atfork handlers take no argument, and a plugin exists once a process.
 struct State {
-  std::array<int, 2> pipe{-1, -1};
+  std::array<int, 2> ends{-1, -1};  // of one stream: [0] of the process that waits, [1] of the other
   Nanos bound = 0;
   void (*print)(const char*) = nullptr;
+  bool (*asked_to_end)() = nullptr;
   bool armed = false;   // the next fork is nbdkit's
   bool forked = false;  // this process is its child
 };
@@ -27,8 +30,8 @@ constexpr char kOpened = 'K';
 constexpr char kFailed = 'F';
 
 void close_end(int index) {
-  if (state.pipe[index] >= 0) ::close(state.pipe[index]);
-  state.pipe[index] = -1;
+  if (state.ends[index] >= 0) ::close(state.ends[index]);
+  state.ends[index] = -1;
 }
 
 Nanos monotonic_now() {
@@ -37,18 +40,30 @@ Nanos monotonic_now() {
   return static_cast<Nanos>(now.tv_sec) * seconds(1) + static_cast<Nanos>(now.tv_nsec);
 }
 
-// What the other process wrote until it closed its end or `bound` passed.
+// Between two looks at whether a signal asks this process to end.
+constexpr Nanos kSignalLook = milliseconds(200);
+// What the other process gets to end, once it was told to.
+constexpr Nanos kReportGrace = seconds(10);
+
+// What the other process wrote until it closed its end or `bound` passed. When this process is asked to end,
+// the other one learns it from the end of the stream.
 std::string read_report() {
   std::string report;
-  const Nanos deadline = monotonic_now() + state.bound;
+  Nanos deadline = monotonic_now() + state.bound;
+  bool passed_on = false;
   for (;;) {
     const Nanos now = monotonic_now();
     if (now >= deadline) return report;
-    pollfd waiting{state.pipe[0], POLLIN, 0};
-    const Nanos left = std::min<Nanos>((deadline - now) / milliseconds(1) + 1, 60'000);
+    if (!passed_on && state.asked_to_end()) {
+      passed_on = true;
+      deadline = std::min(deadline, now + kReportGrace);
+      ::shutdown(state.ends[0], SHUT_WR);
+    }
+    pollfd waiting{state.ends[0], POLLIN, 0};
+    const Nanos left = std::min(deadline - now, kSignalLook) / milliseconds(1) + 1;
     if (::poll(&waiting, 1, static_cast<int>(left)) <= 0) continue;
     std::array<char, 512> part{};
-    const ssize_t size = ::read(state.pipe[0], part.data(), part.size());
+    const ssize_t size = ::read(state.ends[0], part.data(), part.size());
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) return report;
     report.append(part.data(), static_cast<std::size_t>(size));
@@ -75,13 +90,20 @@ void in_child() {
 
 }  // namespace
 
-int await_start_in_fork(Nanos bound, void (*print)(const char* why)) {
-  if (::pipe2(state.pipe.data(), O_CLOEXEC) != 0) return errno;
-  if (const int error = ::pthread_atfork(nullptr, in_parent, in_child); error != 0) return error;
+int await_start_in_fork(Nanos bound, void (*print)(const char* why), bool (*asked_to_end)()) {
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, state.ends.data()) != 0) return errno;
+  if (const int error = ::pthread_atfork(watch_end_signals, in_parent, in_child); error != 0) return error;
   state.bound = bound;
   state.print = print;
+  state.asked_to_end = asked_to_end;
   state.armed = true;
   return 0;
+}
+
+bool starter_ends() {
+  if (!state.forked || state.ends[1] < 0) return false;
+  pollfd stream{state.ends[1], POLLIN, 0};
+  return ::poll(&stream, 1, 0) > 0;
 }
 
 bool report_start(const std::string& why) {
@@ -89,7 +111,8 @@ bool report_start(const std::string& why) {
   bool told = false;
   if (state.forked) {
     const std::string report = (why.empty() ? kOpened : kFailed) + why;
-    told = ::write(state.pipe[1], report.data(), report.size()) == static_cast<ssize_t>(report.size());
+    told = ::send(state.ends[1], report.data(), report.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(report.size());
   }
   close_end(0);
   close_end(1);

@@ -13,8 +13,12 @@
 namespace rtrs::nbdkit {
 
 // Call in get_ready. From here on the next fork() waits, at most `bound`. 0 or an errno. `print` gets the
-// reason in the process that waited.
-int await_start_in_fork(Nanos bound, void (*print)(const char* why));
+// reason in the process that waited; `asked_to_end` is asked there whether a signal wants its end.
+int await_start_in_fork(Nanos bound, void (*print)(const char* why), bool (*asked_to_end)());
+
+// Whether the process that waits is asked to end, or is gone: there is nobody to start for. Between the fork
+// and report_start(), on the thread that calls that; false where nbdkit did not fork.
+bool starter_ends();
 
 // Call once in after_fork; an empty `why` is a success. True when another process waits and prints `why`;
 // false when nbdkit did not fork and the caller has to print it.

@@ -12,10 +12,15 @@ from programs import ROOT
 LISTING = ROOT / "tools/lib/attributes/linux-6.12.toml"
 # Below these, what a daemon shows is held against the listing.
 SERVER = ("class/rtrs-server", "class/rnbd-server", "module/rtrs_server", "module/rnbd_server")
+CLIENT = ("class/rtrs-client", "class/rnbd-client", "block")
 
 
 def test_a_server_shows_what_linux_shows(mounted):
     assert not list(sysfs_listing.differences(mounted, LISTING, SERVER))
+
+
+def test_a_client_shows_what_linux_shows(lab):
+    assert not list(sysfs_listing.differences(lab, LISTING, CLIENT, "127.1.0."))
 
 
 def test_nobody_opens_a_read_only_attribute_for_writing(mounted):

@@ -1,4 +1,4 @@
-// urtrs-fs: the attributes of a running urtrsd as a file system, in the layout of /sys.
+// urtrs-fs: the attributes of running servers and clients as a file system, in the layout of /sys.
 #define FUSE_USE_VERSION 35
 #include <fuse3/fuse.h>
 #include <sys/stat.h>
@@ -23,7 +23,8 @@ using rtrs::admin::Entry;
 using rtrs::admin::RemoteTree;
 
 constexpr const char* kHelp =
-    "Mounts the attributes of a running urtrsd, as /sys of Linux 6.12 shows those of its server.\n"
+    "Mounts the attributes of urtrsd and of clients that run, in one tree, as /sys\n"
+    "of Linux 6.12 shows those of its server and client.\n"
     "Usage: urtrs-fs [OPTIONS] FOLDER\n"
     "\n"
     "Positionals:\n"
@@ -32,16 +33,18 @@ constexpr const char* kHelp =
     "Options:\n"
     "  -h,--help                   print this help, then leave\n"
     "  --version                   print version, fabrics and compiler, then leave\n"
-    "  --socket=FILE               control socket of the daemon; default: the only one that runs\n"
+    "  --socket=FILE               control socket of the only one to show; default: all\n"
     "  -f                          stay in the foreground\n"
     "  -o OPTION[,OPTION]...       of FUSE, for example allow_other\n"
     "\n"
     "Examples:\n"
-    "  urtrs-fs /mnt/urtrs && cat /mnt/urtrs/class/rtrs-server/*/paths/*/stats/rdma\n"
-    "  echo 1 > /mnt/urtrs/class/rtrs-server/web1/paths/ip:10.0.1.7@ip:10.0.1.1/disconnect\n"
+    "  urtrs-fs /mnt/urtrs\n"
+    "  cat /mnt/urtrs/class/rtrs-server/*/paths/*/stats/rdma\n"
+    "  echo ip:10.0.2.1 > /mnt/urtrs/class/rtrs-client/web1/add_path\n"
     "  umount /mnt/urtrs\n"
     "\n"
-    "Exit codes: 0 mounted, or unmounted with -f; 1 failed; 2 wrong usage; 3 no daemon can be asked.\n";
+    "Exit codes: 0 mounted, or unmounted with -f; 1 failed; 2 wrong usage;\n"
+    "3 nobody can be asked.\n";
 
 RemoteTree* tree() {
   return static_cast<RemoteTree*>(fuse_get_context()->private_data);

@@ -5,37 +5,24 @@ import pathlib
 import subprocess
 
 import pytest
-from programs import BOUND, PLUGIN, program, until
+from programs import BOUND, program, until
 
 URTRS_FS = program("urtrs-fs")
 
 
 @pytest.fixture(name="system")
-def _system(urtrsd, tmp_path, monkeypatch):
+def _system(mount, client, urtrsd, tmp_path):
     """The mounted tree of a server that exports disk0 and has session web1, and the server."""
-    if not os.path.exists("/dev/fuse") or not PLUGIN.exists():
-        pytest.skip("needs /dev/fuse and the nbdkit plugin")
-    monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))
     image = tmp_path / "disk.img"
     image.write_bytes(bytes(1 << 20))
     server = urtrsd(f"--export=disk0={image}")
     server.image = image
-    nbd = tmp_path / "nbd.sock"
-    nbdkit = subprocess.Popen(["nbdkit", "-f", "-U", nbd, PLUGIN, f"path=127.0.0.1:{server.port}", "session=web1",
-                               "device=disk0"], stdin=subprocess.DEVNULL)
-    mounted = tmp_path / "sys"
-    mounted.mkdir()
-    done = subprocess.run([URTRS_FS, mounted], capture_output=True, text=True, timeout=BOUND, check=False)
-    if done.returncode != 0 and "fuse" in done.stderr:
-        pytest.skip(f"FUSE cannot mount here: {done.stderr}")
-    assert done.returncode == 0, done.stderr
+    client("web1", f"path=127.0.0.1:{server.port}", "device=disk0", "control=")
+    mounted = mount()
     until("the session is there", (mounted / "class/rtrs-server/web1").exists)
     until("the device is there", lambda: list((mounted / "class/rnbd-server/ctl/devices").iterdir()))
-    server.uri = f"nbd+unix:///?socket={nbd}"
-    yield mounted, server
-    subprocess.run(["umount", mounted], timeout=BOUND, check=False)
-    nbdkit.terminate()
-    nbdkit.wait(BOUND)
+    server.uri = f"nbd+unix:///?socket={tmp_path / 'web1.sock'}"
+    return mounted, server
 
 
 def path_folder(mounted):

@@ -1,17 +1,28 @@
 #include "tools/urtrs-fs/remote_tree.hpp"
 
-#include <cerrno>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <thread>
+
+#include "tools/lib/attributes/map_request.hpp"
+#include "tools/lib/attributes/server_tree.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
 
 namespace rtrs::admin {
 
 using nlohmann::json;
+using Clock = std::chrono::steady_clock;
 
 namespace {
 
-// Requests come one at a time, so a daemon that hangs holds up each that waits behind it.
+// Requests come one at a time, so a process that hangs holds up each that waits behind it.
 constexpr std::chrono::seconds kPatience{5};
+// A client answers a write after a minute at the latest.
+constexpr std::chrono::seconds kWritePatience{65};
+constexpr std::string_view kMapDevice = "rnbd-client/ctl/map_device";
 
 std::optional<Entry::Kind> kind_of(const json& word) {
   if (word == "folder") return Entry::Kind::folder;
@@ -25,67 +36,278 @@ bool is_gone(const rpc::Error& error) {
   return error.error == EPIPE || error.error == ECONNRESET || error.error == ECONNREFUSED;
 }
 
-}  // namespace
-
-tl::expected<void, rpc::Error> RemoteTree::connect() {
-  if (client_) return {};
-  auto socket = socket_.empty() ? rpc::only_socket("urtrsd") : tl::expected<std::string, rpc::Error>(socket_);
-  if (!socket) return tl::unexpected(std::move(socket.error()));
-  auto client = rpc::Client::connect(*socket);
-  if (!client) return tl::unexpected(std::move(client.error()));
-  client_.emplace(std::move(*client));
-  return {};
+// As FUSE gives it, without the first slash.
+std::string relative(const std::string& path) {
+  return path.substr(std::min(path.find_first_not_of('/'), path.size()));
 }
 
-std::string RemoteTree::check() {
-  const std::lock_guard held(mutex_);
-  const auto connected = connect();
-  if (connected) return {};
-  const rpc::Error& error = connected.error();
-  return error.message + (error.hint.empty() ? "" : "; " + error.hint);
+bool is_map_device(const std::string& path) {
+  const std::string_view text = path;
+  return text.size() >= kMapDevice.size() && text.substr(text.size() - kMapDevice.size()) == kMapDevice;
 }
 
-tl::expected<json, int> RemoteTree::call(const char* method, const json& parameters) {
-  const std::lock_guard held(mutex_);
-  // Once more over a new connection, when the one of before is that of a daemon that has ended.
-  for (const bool again : {true, false}) {
-    if (!connect()) return tl::unexpected(ENOTCONN);
-    auto answer = client_->call(method, parameters, kPatience);
-    if (answer) return answer.value();
-    const rpc::Error& error = answer.error();
-    if (error.code == rpc::Code::busy || error.error == ETIMEDOUT || is_gone(error)) client_.reset();
-    if (again && is_gone(error)) continue;
-    return tl::unexpected(error.error != 0 ? error.error : EIO);
-  }
-  return tl::unexpected(ENOTCONN);
+bool has_block_devices(const std::string& path) {
+  return path == "block" || path == "devices/virtual/block";
 }
 
-tl::expected<Entry, int> RemoteTree::look(const std::string& path) {
-  const auto answer = call("attribute.look", {{"path", path}});
-  if (!answer) return tl::unexpected(answer.error());
+tl::expected<Entry, int> parse_entry(const json& answer) {
   Entry entry;
-  const auto kind = kind_of(answer->value("kind", json()));
+  const auto kind = kind_of(answer.value("kind", json()));
   if (!kind) return tl::unexpected(EPROTO);
   entry.kind = *kind;
-  entry.mode = answer->value("mode", 0U) & 0777U;
-  entry.target = answer->value("target", "");
-  const json names = answer->value("entries", json::object());
+  entry.mode = answer.value("mode", 0U) & 0777U;
+  entry.target = answer.value("target", "");
+  const json names = answer.value("entries", json::object());
   for (const auto& [name, word] : names.items())
     if (const auto of = kind_of(word)) entry.names.emplace(name, *of);
   return entry;
 }
 
-tl::expected<std::string, int> RemoteTree::read(const std::string& path) {
-  const auto answer = call("attribute.read", {{"path", path}});
+}  // namespace
+
+RemoteTree::Role RemoteTree::role_of(const std::string& path) {
+  const auto is_below = [&](std::string_view folder) {
+    return std::string_view(path).substr(0, folder.size()) == folder &&
+           (path.size() == folder.size() || path[folder.size()] == '/');
+  };
+  for (const std::string_view top : {"class/", "devices/virtual/"})
+    for (const std::string_view module : {"rtrs", "rnbd"}) {
+      if (is_below(fmt::format("{}{}-server", top, module))) return Role::server;
+      if (is_below(fmt::format("{}{}-client", top, module))) return Role::client;
+    }
+  if (is_below("block") || is_below("devices/virtual/block")) return Role::client;
+  return is_below("module") ? Role::server : Role::unknown;
+}
+
+int RemoteTree::nobody() const {
+  const bool all_gone =
+      std::all_of(sources_.begin(), sources_.end(), [](const Source& one) { return !one.client; });
+  return all_gone ? ENOTCONN : ENOENT;
+}
+
+// In the order in which they are asked.
+std::vector<RemoteTree::Place> RemoteTree::places_of(const std::string& path) {
+  const Role role = role_of(path);
+  std::vector<Place> places;
+  for (Source& source : sources_)
+    if (role == Role::unknown || source.role == Role::unknown || source.role == role)
+      places.push_back({&source, path});
+  return places;
+}
+
+void RemoteTree::refresh() {
+  std::vector<Source> now;
+  const auto add = [&](const std::string& socket, Role role) {
+    const auto known = std::find_if(sources_.begin(), sources_.end(),
+                                    [&](const Source& one) { return one.socket == socket; });
+    if (known != sources_.end())
+      now.push_back(std::move(*known));
+    else
+      now.push_back({socket, role});
+  };
+  if (!socket_.empty()) return sources_.empty() ? sources_.push_back({socket_, Role::unknown}) : void();
+  for (const std::string& one : rpc::sockets("urtrsd")) add(one, Role::server);
+  for (const std::string& one : rpc::sockets("client")) add(one, Role::client);
+  sources_ = std::move(now);
+}
+
+tl::expected<void, rpc::Error> RemoteTree::connect(Source& source) {
+  if (source.client) return {};
+  auto client = rpc::Client::connect(source.socket);
+  if (!client) return tl::unexpected(std::move(client.error()));
+  source.client.emplace(std::move(*client));
+  return {};
+}
+
+std::string RemoteTree::check() {
+  const std::lock_guard held(mutex_);
+  refresh();
+  rpc::Error why;
+  for (Source& source : sources_) {
+    const auto connected = connect(source);
+    if (connected) return {};
+    why = connected.error();
+  }
+  if (socket_.empty())
+    return fmt::format(
+        "no urtrsd has a control socket in {}, and no client; start one, or name its socket with --socket",
+        rpc::runtime_folder());
+  return why.message + (why.hint.empty() ? "" : "; " + why.hint);
+}
+
+RemoteTree::Answer RemoteTree::call(Source& source, const char* method, const std::string& path) {
+  if (Clock::now() < source.skipped_until) return tl::unexpected(ETIMEDOUT);
+  // Once more over a new connection, when the one of before is that of a process that has ended.
+  for (const bool again : {true, false}) {
+    if (!connect(source)) return tl::unexpected(ENOTCONN);
+    auto answer = source.client->call(method, {{"path", path}}, kPatience);
+    if (answer) return answer.value();
+    const rpc::Error& error = answer.error();
+    if (error.code == rpc::Code::busy || error.error == ETIMEDOUT || is_gone(error)) source.client.reset();
+    if (again && is_gone(error)) continue;
+    if (error.error == ETIMEDOUT) source.skipped_until = Clock::now() + kSkipped;
+    return tl::unexpected(error.error != 0 ? error.error : EIO);
+  }
+  return tl::unexpected(ENOTCONN);
+}
+
+void RemoteTree::renumber() {
+  std::set<BlockNumbers::Device> devices;
+  for (Source& source : sources_) {
+    if (source.role == Role::server) continue;
+    const Answer answer = call(source, "attribute.look", "block");
+    if (!answer) continue;
+    const auto entry = parse_entry(*answer);
+    if (!entry) continue;
+    for (const auto& [name, kind] : entry->names)
+      if (const auto number = block_number(name)) devices.emplace(source.socket, *number);
+  }
+  numbers_.set(devices);
+}
+
+// Of a block device, whose number is its client's there.
+tl::expected<RemoteTree::Place, int> RemoteTree::place_of(const std::string& path) {
+  const auto block = block_path(path);
+  renumber();
+  const auto device = block ? numbers_.device_of(block->number) : std::nullopt;
+  if (!device) return tl::unexpected(ENOENT);
+  const auto source = std::find_if(sources_.begin(), sources_.end(),
+                                   [&](const Source& one) { return one.socket == device->first; });
+  if (source == sources_.end()) return tl::unexpected(ENOENT);
+  return Place{&*source, block->before + block_name(device->second) + block->behind};
+}
+
+// With the numbers of this tree in it.
+tl::expected<Entry, int> RemoteTree::look_at(const Place& place) {
+  const Answer answer = call(*place.source, "attribute.look", place.path);
   if (!answer) return tl::unexpected(answer.error());
-  return answer->value("text", "");
+  auto entry = parse_entry(*answer);
+  if (!entry || place.source->role == Role::server) return entry;
+  const std::size_t begin = entry->target.rfind('/') + 1;
+  if (const auto own = block_number(std::string_view(entry->target).substr(begin))) {
+    renumber();
+    const auto number = numbers_.number_of({place.source->socket, *own});
+    if (!number) return tl::unexpected(ENOENT);
+    entry->target = entry->target.substr(0, begin) + block_name(*number);
+  }
+  if (!has_block_devices(place.path)) return entry;
+  renumber();
+  std::map<std::string, Entry::Kind> names;
+  for (const auto& [name, kind] : entry->names) {
+    const auto own = block_number(name);
+    const auto number = own ? numbers_.number_of({place.source->socket, *own}) : std::nullopt;
+    if (number) names.emplace(block_name(*number), kind);
+  }
+  entry->names = std::move(names);
+  return entry;
+}
+
+// Of all processes that have it. ENOENT: none does.
+tl::expected<Entry, int> RemoteTree::join(const std::string& path) {
+  std::optional<Entry> joined;
+  int error = nobody();
+  for (const Place& place : places_of(path)) {
+    const auto entry = look_at(place);
+    if (!entry) {
+      // That nobody has it is known only when all were asked.
+      if (entry.error() != ENOTCONN && (error == ENOTCONN || error == ENOENT)) error = entry.error();
+    } else if (!joined) {
+      joined = *entry;
+      if (joined->kind != Entry::Kind::folder) break;
+    } else if (entry->kind == Entry::Kind::folder) {
+      joined->names.insert(entry->names.begin(), entry->names.end());
+    }
+  }
+  if (!joined) return tl::unexpected(error);
+  return std::move(*joined);
+}
+
+tl::expected<Entry, int> RemoteTree::look(const std::string& path) {
+  const std::lock_guard held(mutex_);
+  refresh();
+  const std::string there = relative(path);
+  if (!block_path(there)) return join(there);
+  const auto place = place_of(there);
+  return place ? look_at(*place) : tl::unexpected(place.error());
+}
+
+tl::expected<std::string, int> RemoteTree::read(const std::string& path) {
+  const std::lock_guard held(mutex_);
+  refresh();
+  const std::string there = relative(path);
+  std::vector<Place> places;
+  if (block_path(there)) {
+    auto place = place_of(there);
+    if (!place) return tl::unexpected(place.error());
+    places.push_back(std::move(*place));
+  } else {
+    places = places_of(there);
+  }
+  int error = nobody();
+  for (const Place& place : places) {
+    const Answer answer = call(*place.source, "attribute.read", place.path);
+    if (answer) return answer->value("text", "");
+    if (answer.error() != ENOTCONN && (error == ENOTCONN || error == ENOENT)) error = answer.error();
+  }
+  return tl::unexpected(error);
+}
+
+// The client of the session that is to have the device.
+tl::expected<RemoteTree::Place, int> RemoteTree::client_for(const std::string& path,
+                                                            const std::string& map_request) {
+  const auto request =
+      attributes::parse_map_request(map_request, std::max(std::thread::hardware_concurrency(), 1U));
+  if (!request) return tl::unexpected(request.error());
+  for (const Place& one : places_of("class/rtrs-client")) {
+    const auto sessions = look_at(one);
+    if (sessions && sessions->names.contains(attributes::entry_name(request->session)))
+      return Place{one.source, path};
+  }
+  const int problem = attributes::new_session_problem(*request);
+  // Nobody opens a session for it.
+  return tl::unexpected(problem != 0 ? problem : ENODEV);
+}
+
+// The socket of the process that has the file, and the path there.
+tl::expected<std::string, int> RemoteTree::socket_for(const std::string& path, const std::string& text,
+                                                      std::string& there) {
+  refresh();
+  tl::expected<Place, int> place = tl::unexpected(nobody());
+  if (block_path(path)) {
+    place = place_of(path);
+  } else if (is_map_device(path)) {
+    place = client_for(path, text);
+  } else {
+    for (Place& one : places_of(path)) {
+      const auto entry = look_at(one);
+      if (!entry && entry.error() != ENOTCONN) place = tl::unexpected(entry.error());
+      if (!entry) continue;
+      place = std::move(one);
+      break;
+    }
+  }
+  if (!place) return tl::unexpected(place.error());
+  there = place->path;
+  return place->source->socket;
 }
 
 int RemoteTree::write(const std::string& path, const std::string& text) {
   // Linux reads what is written up to the first zero byte.
   const std::string until_zero = text.substr(0, text.find('\0'));
-  const auto answer = call("attribute.write", {{"path", path}, {"text", until_zero}});
-  return answer ? 0 : answer.error();
+  std::string there;
+  tl::expected<std::string, int> socket;
+  {
+    const std::lock_guard held(mutex_);
+    socket = socket_for(relative(path), until_zero, there);
+  }
+  if (!socket) return socket.error();
+  // Over a connection of its own, since it may take long.
+  auto client = rpc::Client::connect(*socket);
+  if (!client) return ENOTCONN;
+  const auto answer =
+      client->call("attribute.write", {{"path", there}, {"text", until_zero}}, kWritePatience);
+  if (answer) return 0;
+  return answer.error().error != 0 ? answer.error().error : EIO;
 }
 
 }  // namespace rtrs::admin

@@ -15,6 +15,7 @@ std::unique_ptr<Fabric> open_fabric(const Options& options) {
   choice.provider = options.provider;
   choice.tls = options.tls;
   choice.client = !options.addresses.empty();
+  choice.crc = options.crc;
   // Each attempt fails in the same way; once is enough.
   choice.log = [last = std::string()](tools::LogLevel level, const std::string& text) mutable {
     if (level == tools::LogLevel::warning && text != last) fmt::print(stderr, "urtrs-perf: {}\n", text);

@@ -105,6 +105,7 @@ void add_transport(CLI::App& app, Options& options, Texts& texts) {
       ->capture_default_str();
   app.add_option("--provider", options.provider, "libfabric provider")->capture_default_str();
   tools::add_tls_options(app, options.tls);
+  app.add_flag("--crc", options.crc, "tcp: a checksum behind each frame; one end that asks is enough");
   app.add_option("--connections", options.connections, "IO connections of a path")
       ->check(CLI::Range(1u, kMaxCons - 1))
       ->capture_default_str();
@@ -260,6 +261,7 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
   judge_role(app, options, errors);
   if (options.json && options.csv) errors += "urtrs-perf: --json excludes --csv\n";
   if (options.raw && app.count("--fabric") == 0) options.fabric = "libfabric";
+  if (options.crc && options.fabric != "tcp") judge.refuse("--fabric", "tcp with --crc", options.fabric);
   if (options.raw && options.fabric != "libfabric")
     judge.refuse("--fabric", "libfabric with --raw", options.fabric);
   if (options.compare_raw && options.fabric == "verbs")

@@ -35,6 +35,7 @@ struct Options {
   std::string fabric = "tcp";
   std::string provider = "tcp";  // of libfabric
   tools::TlsChoice tls;
+  bool crc = false;  // of tcp
   Workload rw = Workload::write;
   unsigned read_percent = 50;  // of Workload::rw
   std::uint32_t block_size = 4096;

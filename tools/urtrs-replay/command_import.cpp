@@ -7,7 +7,9 @@
 #include <cstring>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -132,6 +134,13 @@ void print_text(Output& out, const nlohmann::ordered_json& numbers) {
   }
 }
 
+// Whether a request or a reply of MPA (docs/iwarp.md) begins somewhere in the frame.
+bool is_iwarp_setup(std::span<const std::byte> frame) {
+  static constexpr std::string_view kKey = "MPA ID Re";
+  const std::string_view text(reinterpret_cast<const char*>(frame.data()), frame.size());
+  return text.find(kKey) != std::string_view::npos;
+}
+
 class Import {
  public:
   explicit Import(const ImportCommand& options) : options_(options), file_(options.from) {}
@@ -223,6 +232,7 @@ class Import {
       }
       case roce::Decoded::other:
         ++frames_.other;
+        iwarp_ = iwarp_ || is_iwarp_setup(frame.bytes);
         return;
       case roce::Decoded::malformed:
         ++frames_.malformed;
@@ -261,8 +271,12 @@ class Import {
     const roce::ImportCounters& trace = trace_->counters();
     if (trace.connections == 0) {
       error(options_.from + ": no RTRS connection is set up in it (" + std::to_string(wire.packets) +
-            " RoCEv2 packets, " + std::to_string(wire.strangers) +
-            " of unknown connections); capture UDP port 4791 from before the client connects");
+            " RoCEv2 packets, " + std::to_string(wire.strangers) + " of unknown connections); " +
+            (iwarp_
+                 ? "it has iWARP, which is the fabric tcp and is not read here: let client or server record "
+                   "a trace (trace=FILE trace_detail=wire, --trace FILE --trace-detail wire), of which "
+                   "urtrs-replay pcap makes a capture"
+                 : "capture UDP port 4791 from before the client connects"));
       code = code == exit_ok ? exit_cannot_read : code;
     } else if (wire.strangers > 0) {
       error(std::to_string(wire.strangers) +
@@ -295,6 +309,7 @@ class Import {
   InputFile file_;
   Frames frames_;
   roce::ClockOffsets clocks_;
+  bool iwarp_ = false;  // a connection of the fabric tcp is set up in it
   roce::FrameOrder order_{0};
   std::unique_ptr<trace::Writer> writer_;
   std::unique_ptr<roce::TraceImport> trace_;

@@ -1,6 +1,7 @@
 """Exit codes of the verbs."""
 
 import os
+import struct
 import subprocess
 
 import pytest
@@ -76,3 +77,18 @@ class TestExitCodes:
             with open("/dev/full", "w", encoding="utf-8") as full:
                 ran = subprocess.run([PROGRAM, *command], stdout=full, stderr=subprocess.DEVNULL, timeout=120, check=False)
             assert ran.returncode == 2, command
+
+    def test_a_capture_of_the_tcp_fabric_is_told_from_one_that_began_late(self):
+        def capture(name, payload):
+            ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 40 + len(payload), 0, 0, 64, 6, 0, b"\x7f\0\0\1", b"\x7f\0\0\1")
+            tcp = struct.pack(">HHIIBBHHH", 40000, 1234, 1, 0, 0x50, 0x18, 1000, 0, 0)
+            frame = bytes(12) + b"\x08\0" + ip + tcp + payload
+            path = self.folder / "tcp.pcap"
+            path.write_bytes(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1) +
+                             struct.pack("<IIII", 1, 0, len(frame), len(frame)) + frame)
+            ran = subprocess.run([PROGRAM, "import", path, self.folder / f"{name}.rtrc"], capture_output=True, text=True, timeout=120,
+                                 check=False)
+            assert ran.returncode == 3
+            return ran.stderr
+        assert "the fabric tcp" in capture("mpa", b"MPA ID Req Frame\x10\x02\0\0")
+        assert "UDP port 4791" in capture("http", b"GET / HTTP/1.1\r\n")

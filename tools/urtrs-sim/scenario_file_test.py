@@ -40,7 +40,8 @@ def test_an_expected_failure_has_to_come_with_each_seed(write):
     said = sim("scenarios", "--file", path, "--seeds", "0..2", code=1)
     assert "every rule holds, and O9 should fail" in said
     again = re.search(r"reproduce: urtrs-sim (.*)", said)[1]
-    assert "the scenario expects O9" in sim(*shlex.split(again), code=1)
+    assert "the scenario expects O9" in sim(*shlex.split(again, comments=True), code=1)
+    assert again.endswith("  # " + sim("--version").splitlines()[0])
 
 
 def test_line_ends_and_the_last_line(write):

@@ -10,6 +10,7 @@
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/printable.hpp"
+#include "tools/urtrs-sim/of_this_version.hpp"
 #include "tools/urtrs-sim/report.hpp"
 
 namespace rtrs::tools {
@@ -142,10 +143,11 @@ int play_scenarios(const ScenarioOptions& given) {
     if (!failed) continue;
     ++failures;
     line.clear();
-    std::printf("FAIL %s %s\n  seen: %s\n  reproduce: urtrs-sim run %s--scenario %s --seed %llu%s\n",
+    std::printf("FAIL %s %s\n  seen: %s\n  reproduce: urtrs-sim run %s--scenario %s --seed %llu%s  %s\n",
                 id.c_str(), failed->result.signature.c_str(), failed->result.seen.c_str(),
                 given.file.empty() ? "" : ("--file " + given.file + " ").c_str(), id.c_str(),
-                static_cast<unsigned long long>(failed->seed), given.no_fence ? " --no-fence" : "");
+                static_cast<unsigned long long>(failed->seed), given.no_fence ? " --no-fence" : "",
+                of_this_version().c_str());
   }
   line.clear();
   std::printf("%zu scenarios with %llu seeds each, %llu failed\n", all.size(),

@@ -42,6 +42,11 @@ Words unique_of(const char* Form::*member, const std::string& noun) {
   return words;
 }
 
+Words joined(Words first, const Words& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 tl::unexpected<Mistake> mistake(std::string message, std::string hint = {}) {
   return tl::unexpected(Mistake{std::move(message), std::move(hint), false});
 }
@@ -51,6 +56,26 @@ tl::unexpected<Mistake> unknown(const char* kind, const std::string& word, const
   return mistake(fmt::format("there is no {} \"{}\"", kind, word),
                  near.empty() ? fmt::format("it is one of {}", fmt::join(candidates, ", "))
                               : fmt::format("did you mean \"{}\"?", near));
+}
+
+// Clients have commands that the server has not, and the other way round: the one of the other side that has
+// these very words comes before one that is only spelt like them.
+std::string at_other_side(const std::string& side, const std::string& noun, const std::string& word) {
+  const std::string other = noun_of(side.empty() ? kClient : "", noun);
+  const Words theirs =
+      noun.empty() ? joined(nouns(other), unique_of(&Form::verb, other)) : unique_of(&Form::verb, other);
+  const std::string found = match(word, theirs).word;
+  return found.empty()
+             ? ""
+             : fmt::format("did you mean \"urtrs {}{}{}\"?", other, other.empty() ? "" : " ", found);
+}
+
+tl::unexpected<Mistake> unknown_here(const std::string& side, const std::string& noun,
+                                     const std::string& word, const Words& candidates) {
+  const std::string kind = noun.empty() ? "command" : "command of " + noun_of(side, noun);
+  const std::string hint = at_other_side(side, noun, word);
+  return hint.empty() ? unknown(kind.c_str(), word, candidates)
+                      : mistake(fmt::format("there is no {} \"{}\"", kind, word), hint);
 }
 
 // A word that steers the output, as rnbd has it, or the same as an option. False: it is none.
@@ -69,6 +94,8 @@ bool take_switch(std::string word, Options& options) {
     options.totals = false;
   else if (word == "help" || word == "-h")
     options.help = true;
+  else if (word == "idempotent")
+    options.map.idempotent = true;
   else if (word.size() == 1 && kUnits.find(word) != std::string_view::npos)
     options.unit = word[0];
   else
@@ -97,9 +124,19 @@ Valued split(const Words& words, std::size_t& at) {
   return one;
 }
 
+// Where the text of an option of `map` is kept; null: it has none.
+std::string* text_option(const std::string& name, MapOptions& map) {
+  return name == "run"      ? &map.run
+         : name == "nbd"    ? &map.nbd
+         : name == "port"   ? &map.port
+         : name == "fabric" ? &map.fabric
+                            : nullptr;
+}
+
 std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options& options) {
   static const Words kNames{"json",    "csv",    "no-headers", "no-tree", "no-totals", "help",
-                            "version", "socket", "fields",     "unit",    "interval",  "count"};
+                            "version", "socket", "fields",     "unit",    "interval",  "count",
+                            "run",     "nbd",    "port",       "fabric",  "idempotent"};
   const std::string given = words[at];
   const Valued one = split(words, at);
   const auto number = [&one](double least) -> std::optional<double> {
@@ -138,6 +175,9 @@ std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options&
     const auto value = number(1);
     if (!value) return Mistake{fmt::format("--count is 1 or more, not \"{}\"", one.value), "", false};
     options.count = static_cast<unsigned>(*value);
+  } else if (std::string* const text = text_option(one.name, options.map)) {
+    if (one.value.empty()) return Mistake{fmt::format("--{} needs a value", one.name), "", false};
+    *text = one.value;
   } else {
     return Mistake{fmt::format("--{} has no value", one.name), "", false};
   }
@@ -161,6 +201,8 @@ std::optional<Mistake> take_options(const Words& words, Options& options, Words&
       rest.push_back(word);
     } else if (word == "--") {
       literal = true;
+    } else if (word == "--nbd") {
+      options.map.nbd = "auto";
     } else if (take_switch(word, options)) {
       continue;
     } else if (word.rfind("--", 0) == 0) {
@@ -174,9 +216,15 @@ std::optional<Mistake> take_options(const Words& words, Options& options, Words&
   return std::nullopt;
 }
 
-Words joined(Words first, const Words& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
+// Options that the command does not take.
+std::optional<Mistake> check_options(const Command& command) {
+  if (command.options.formats > 1)
+    return Mistake{"--json and --csv are both given", "leave one of them out", false};
+  const bool goes_on = command.verb == "top" || command.verb == "monitor";
+  if (command.options.count != 0 && !goes_on) return Mistake{"--count is for top and monitor", "", false};
+  if (command.options.map != MapOptions{} && (command.verb != "map" || is_client(command.noun)))
+    return Mistake{"--run, --nbd, --port, --fabric and --idempotent are for \"urtrs map\"", "", false};
+  return std::nullopt;
 }
 
 tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
@@ -201,7 +249,7 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
         const Words could_be = joined(noun.could_be, verb.could_be);
         return mistake(fmt::format("\"{}\" could be {}", rest[at], fmt::join(could_be, ", ")));
       }
-      return unknown("command", rest[at], joined(nouns, plain));
+      return unknown_here(side, {}, rest[at], joined(nouns, plain));
     }
     command.noun = side;
     command.verb = verb.word;
@@ -217,16 +265,14 @@ tl::expected<Command, Mistake> parse_words(const Words& rest, Options options) {
       const Match found = match(rest[at], verbs);
       if (found.word.empty() && !found.could_be.empty())
         return mistake(fmt::format("\"{}\" could be {}", rest[at], fmt::join(found.could_be, ", ")));
-      if (found.word.empty()) return unknown(("command of " + command.noun).c_str(), rest[at], verbs);
+      if (found.word.empty()) return unknown_here(side, noun.word, rest[at], verbs);
       command.verb = found.word;
       ++at;
     }
   }
   command.arguments.assign(rest.begin() + static_cast<std::ptrdiff_t>(at), rest.end());
   if (command.options.help) return command;
-  if (command.options.formats > 1) return mistake("--json and --csv are both given", "leave one of them out");
-  const bool goes_on = command.verb == "top" || command.verb == "monitor";
-  if (command.options.count != 0 && !goes_on) return mistake("--count is for top and monitor");
+  if (auto wrong = check_options(command)) return tl::unexpected(std::move(*wrong));
   const Form& form = *form_of(command.noun, command.verb);
   const std::size_t count = command.arguments.size();
   if (count < form.least || count > form.most)
@@ -268,67 +314,6 @@ std::string meant(const std::string& word, const std::vector<std::string>& candi
 
 const std::vector<std::string>& log_levels() {
   static const Words all{"trace", "debug", "info", "warn", "error"};
-  return all;
-}
-
-const std::vector<Form>& forms() {
-  static const std::vector<Form> all{
-      {"session", "list", "", 0, 0, "sessions of clients, each with its paths"},
-      {"session", "show", "SESSION", 1, 1, "all that is known of one session"},
-      {"session", "disconnect", "SESSION", 1, 1, "close a session; its client connects again by itself"},
-      {"path", "list", "[SESSION]", 0, 1, "paths of all sessions, or of one"},
-      {"path", "show", "SESSION PATH", 2, 2, "all that is known of one path"},
-      {"path", "disconnect", "SESSION PATH", 2, 2,
-       "close one path; IO goes on over the others, and the client connects it again"},
-      {"device", "list", "[SESSION]", 0, 1, "devices that sessions have open"},
-      {"device", "show", "DEVICE", 1, 1, "all that is known of one device"},
-      {"device", "close", "DEVICE [SESSION]", 1, 2,
-       "take a device away from its session; its client has to open it again"},
-      {"export", "list", "", 0, 0, "what clients can map by name"},
-      {"export", "add", "NAME=SOURCE[,ro]", 1, 1,
-       "export one more file, block device or mem:SIZE, until the end or a reload"},
-      {"export", "remove", "NAME [force]", 1, 2,
-       "export it no longer; force: take it from the sessions that have it open"},
-      {"client session", "list", "", 0, 0, "sessions of the clients of this host, each with its paths"},
-      {"client session", "show", "SESSION", 1, 1, "all that is known of one session"},
-      {"client session", "policy", "SESSION POLICY", 2, 2, "which path a request takes"},
-      {"client session", "recover", "[SESSION]", 0, 1, "connect at once each path that is down"},
-      {"client path", "list", "[SESSION]", 0, 1, "paths of all clients, or of one session"},
-      {"client path", "show", "SESSION PATH", 2, 2, "all that is known of one path"},
-      {"client path", "add", "SESSION ADDRESS [PORT]", 2, 3, "one more path to the server"},
-      {"client path", "remove", "SESSION PATH", 2, 2, "do without a path; IO goes on over the others"},
-      {"client path", "delete", "SESSION PATH", 2, 2, "the same as remove"},
-      {"client path", "disconnect", "SESSION PATH", 2, 2, "close a path until it is reconnected"},
-      {"client path", "reconnect", "SESSION PATH", 2, 2, "connect a path anew"},
-      {"client device", "list", "[SESSION]", 0, 1, "devices of all clients, or of one session"},
-      {"client device", "show", "DEVICE", 1, 1, "all that is known of one device"},
-      {"client device", "map", "DEVICE SESSION [MODE]", 2, 3,
-       "open one more device of the server, and keep it open"},
-      {"client device", "unmap", "DEVICE [SESSION] [force]", 1, 3,
-       "close a device; force: also while NBD connections have it"},
-      {"client device", "remap", "DEVICE [SESSION]", 1, 2,
-       "try at once to open a device that the server refused"},
-      {"client", "stats", "", 0, 0, "counters of each client"},
-      {"client", "reset", "[SESSION [PATH]]", 0, 2, "set the counters of paths to 0"},
-      {"client", "top", "", 0, 0, "IO of each path, again every second"},
-      {"client", "monitor", "[SESSION]", 0, 1, "events of a client as they happen, a line each"},
-      {"client", "debug", "dump", 1, 1, "what every path and the oldest request wait for, and since when"},
-      {"reason", "list", "", 0, 0, "why paths end and connect requests are refused; no daemon is asked"},
-      {"reason", "show", "CODE", 1, 1, "one of them, and what to do"},
-      {"key", "new", "IDENTITY [FILE]", 1, 2, "make a pre-shared key for TLS; no daemon is asked"},
-      {"key", "list", "FILE", 1, 1, "whose keys are in a file; the keys are not shown"},
-      {"", "reload", "", 0, 0, "read the configuration and its files again; what stays is named"},
-      {"", "stats", "", 0, 0, "counters of the whole server"},
-      {"", "reset", "[SESSION [PATH]]", 0, 2, "set the traffic counters of paths to 0"},
-      {"", "top", "", 0, 0, "IO of each path, again every second"},
-      {"", "monitor", "", 0, 0, "events as they happen, a line each"},
-      {"", "trace", "start FILE | stop | dump FILE", 1, 2, "record what happens, or write the last records"},
-      {"", "debug", "dump", 1, 1, "what every request, path and device waits for, and since when"},
-      {"", "log", "LEVEL", 1, 1, "least severe message to log: trace, debug, info, warn, error"},
-      {"", "doctor", "", 0, 0, "what of this host is not in order, and what mends it"},
-      {"", "daemons", "", 0, 0, "the daemons of this host that can be asked"},
-      {"", "version", "", 0, 0, "of this command"},
-  };
   return all;
 }
 

@@ -1,7 +1,7 @@
 // The command line of urtrs: the nouns, verbs and bare words of the command `rnbd` of its makers, and options
 // with dashes for the same.
 //
-//   urtrs [server] [session|path|device|export|reason|key] COMMAND [ARGUMENT...] [WORD|--OPTION...]
+//   urtrs [server] [session|path|device|export|mapping|reason|key] COMMAND [ARGUMENT...] [WORD|--OPTION...]
 //   urtrs client [session|path|device] COMMAND [ARGUMENT...] [WORD|--OPTION...]
 //
 // Plurals, singulars and unambiguous beginnings of a word are the word. A noun may be left out where the
@@ -20,6 +20,16 @@ inline constexpr std::string_view kUnits = "BKMGTPE";
 
 enum class Format { table, json, csv };
 
+// Of `map`.
+struct MapOptions {
+  std::string run;   // command of a shell; empty: none
+  std::string nbd;   // "auto", or the device of the kernel to attach to; empty: none
+  std::string port;  // of the server
+  std::string fabric;
+  bool idempotent = false;  // it is no mistake that the device is mapped already
+  bool operator==(const MapOptions&) const = default;
+};
+
 struct Options {
   Format format = Format::table;
   std::size_t width = 0;            // columns that a table may have, where the user chose no fields; 0: any
@@ -33,11 +43,12 @@ struct Options {
   bool help = false;
   double interval = 1;  // seconds, of `top`
   unsigned count = 0;   // of `top` and `monitor`; 0: until a signal comes
+  MapOptions map;
 };
 
 struct Command {
-  // "session", "path", "device", "export", "reason", "key"; empty where the verb needs none. Of clients
-  // "client session" and so on, or "client".
+  // "session", "path", "device", "export", "mapping", "reason", "key"; empty where the verb needs none. Of
+  // clients "client session" and so on, or "client".
   std::string noun;
   std::string verb;
   std::vector<std::string> arguments;

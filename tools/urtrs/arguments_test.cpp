@@ -51,6 +51,14 @@ TEST(Arguments, AMisspeltWordHasAHint) {
   EXPECT_EQ(bad({"session", "list", "--jsn"}).hint, "did you mean \"--json\"?");
 }
 
+TEST(Arguments, ACommandOfTheOtherSideIsNamed) {
+  EXPECT_EQ(bad({"path", "reconnect", "web1", "0"}).hint, "did you mean \"urtrs client path reconnect\"?");
+  EXPECT_EQ(bad({"session", "policy", "web1", "rr"}).hint, "did you mean \"urtrs client session policy\"?");
+  EXPECT_EQ(bad({"client", "device", "close", "disk0"}).hint, "did you mean \"urtrs device close\"?");
+  EXPECT_EQ(bad({"client", "export", "list"}).hint, "did you mean \"urtrs export\"?");
+  EXPECT_EQ(bad({"client", "path", "disconect", "web1", "0"}).hint, "did you mean \"disconnect\"?");
+}
+
 TEST(Arguments, TooFewAndTooManyArguments) {
   EXPECT_EQ(bad({"path", "disconnect", "web1"}).message,
             "urtrs path disconnect takes SESSION PATH, not 1 argument");

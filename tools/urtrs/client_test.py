@@ -68,10 +68,13 @@ def test_sessions_and_paths_as_a_tree(web1):
     tree = urtrs("client", "session", "list").splitlines()
     assert tree[0].split() == ["Session", "name", "State", "PS", "MP", "TX", "RX", "Reconnects"]
     assert tree[1].split()[:4] == ["web1", "connected", "U", "MI"]
-    assert tree[2].startswith("`- tcp 1 ip:127.0.0.1@ip:127.0.0.1  connected"), tree
+    assert tree[2].startswith("`- path 0  ip:127.0.0.1@ip:127.0.0.1  tcp  connected  "), tree
     assert client("session show web1", "client_session_show")["path_uu"] == "U"
     assert client("path show web1 0", "client_path_show")["pathname"] == "ip:127.0.0.1@ip:127.0.0.1"
     assert "did you mean \"web1\"" in urtrs("client", "path", "list", "web2", code=1)
+    header, row = urtrs("client", "path", "list", "--no-totals").splitlines()
+    assert header.split()[:4] == ["Session", "name", "Index", "Path"]
+    assert row.split()[:3] == ["web1", "0", "ip:127.0.0.1@ip:127.0.0.1"]
 
 
 def test_paths_come_and_go(web1):
@@ -85,6 +88,20 @@ def test_paths_come_and_go(web1):
     client("path delete web1 1", "done")
     until("one is gone", lambda: paths() == ["connected"])
     assert "already" in urtrs("client", "path", "add", "web1", "127.0.0.1", code=1)
+
+
+def test_a_path_that_cannot_be_is_not_added(web1):
+    assert "no host has that name or address" in urtrs("client", "path", "add", "web1", "no.such.host.invalid", code=1)
+    assert "the source address is not one of this host" in urtrs("client", "path", "add", "web1", "203.0.113.9@127.0.0.1", code=1)
+    assert paths() == ["connected"]
+
+
+def test_the_last_path_needs_force(web1):
+    assert "IO would stand still" in urtrs("client", "path", "remove", "web1", "0", code=1)
+    assert "no argument of remove" in urtrs("client", "path", "remove", "web1", "0", "now", code=2)
+    assert paths() == ["connected"]
+    client("path remove web1 0 force", "done")
+    until("it is gone", lambda: paths() == [])
 
 
 def test_a_dead_path_says_when_it_is_tried_again(web1, server):
@@ -107,15 +124,31 @@ def test_policy_statistics_and_the_dump(web1):
     assert "session web1: 0 requests under way" in urtrs("client", "debug", "dump")
 
 
+def test_timers_are_shown_where_they_act(web1):
+    shown = client("path show web1 0", "client_path_show")
+    assert shown["dead_s"] == pytest.approx((shown["missed_max"] + 2) * shown["heartbeat_s"])
+    assert 0 < shown["reconnect_min_s"] <= shown["reconnect_max_s"]
+    assert "Dead after" in urtrs("client", "path", "show", "web1", "0")
+    of_server = json.loads(urtrs("path", "show", "web1", "0", "--json"))
+    assert (of_server["heartbeat_s"], of_server["missed_max"], of_server["dead_s"]) == (5, 5, 35)
+
+
 def test_devices(web1):
     client("device map disk1 web1 ro", "mapped")
     assert client("device show disk1", "client_device_show")["access_mode"] == "ro"
     assert client("device list", "client_devices")["devices"][0]["state"] == "open"
     client("device remap disk1", "error", code=1)
+    size = client("device show disk1", "client_device_show")["size_bytes"]
+    client("device resize disk1 512k web1", "done")
+    assert client("device show disk1", "client_device_show")["size_bytes"] == 512 << 10 < size
+    assert "whole sectors" in urtrs("client", "device", "resize", "disk1", "1000", code=2)
+    assert "'x' is no size" in urtrs("client", "device", "resize", "disk1", "x", code=2)
+    assert "no client has a device" in urtrs("client", "device", "resize", "disk7", "1M", code=1)
     client("device unmap disk1", "done")
     until("it is gone", lambda: client("device list", "client_devices")["devices"] == [])
     assert "no client has a device" in urtrs("client", "device", "unmap", "disk1", code=1)
-    assert "No such" in urtrs("client", "device", "map", "nothing", "web1", code=1)
+    unknown = urtrs("client", "device", "map", "nothing", "web1", code=1)
+    assert "No such" in unknown and "Check the name" in unknown
 
 
 def test_events(web1):

@@ -26,13 +26,13 @@ std::string attempts_text(const json& path) {
   return text;
 }
 
-// "rxe0 1 ip:10.0.0.1@ip:10.0.0.2  connected  rtt 41us  inflight 3"
+// "path 0  ip:10.0.0.1@ip:10.0.0.2  rxe0  connected  rtt 41us  inflight 3"
 std::string below(const json& path) {
-  std::string line;
-  if (const std::string device = path.value("hca_name", ""); !device.empty())
-    line = fmt::format("{} {} ", device, number(path, "hca_port"));
   const std::string state = path.value("state", "");
-  line += fmt::format("{}  {}", path.value("pathname", ""), state);
+  const std::string device = path.value("hca_name", "");
+  std::string line = fmt::format("path {}  {}  {}{}{}", number(path, "path"), path.value("pathname", ""),
+                                 device, device.empty() ? "" : "  ", state);
+  if (path.contains("silent_s")) line += fmt::format("  silent for {:.0f} s", path.value("silent_s", 0.0));
   if (path.contains("rtt_us") && path["rtt_us"].is_number() && state == "connected")
     line += fmt::format("  rtt {:.0f}us", path["rtt_us"].get<double>());
   if (state == "connected") return line + fmt::format("  inflight {}", number(path, "inflight"));
@@ -50,6 +50,11 @@ json row_of(const json& session, const json& path) {
   for (const char* key :
        {"path", "hca_port", "reads", "writes", "attempt", "reconnects", "failed_attempts", "failovers"})
     row[key] = number(path, key);
+  for (const char* direction : {"read", "write"}) {
+    const json times = path.value("answer_time", json::object()).value(direction, json::object());
+    for (const char* key : {"mean_us", "p99_us", "max_us"})
+      if (times.contains(key)) row[std::string(direction) + "_" + key] = times[key];
+  }
   return row;
 }
 
@@ -113,32 +118,49 @@ Table client_sessions(const json& shown) {
 }
 
 Table client_paths(const json& shown, const std::string& of) {
-  Table table{"paths",
-              {{"sessname", "Session name", "name of the session"},
-               {"hca_name", "HCA", "RDMA device (host channel adapter), or provider of libfabric"},
-               {"hca_port", "Port", "of the RDMA device, counted from 1; not the TCP port", Kind::number},
-               {"dst_addr", "Server address", "of the server"},
-               {"state", "State", "connecting, connected, draining, waiting, closing or closed"},
-               {"tx_bytes", "TX", "bytes that were written", Kind::bytes, true, true},
-               {"rx_bytes", "RX", "bytes that were read", Kind::bytes, true, true},
-               {"pathname", "Path", "both ends", Kind::text, false},
-               {"src_addr", "Client address", "of this side", Kind::text, false},
-               {"inflights", "Inflight", "requests that are not answered yet", Kind::number, false, true},
-               {"reconnects", "Reconnects", "times that it came back", Kind::number, false, true},
-               {"rtt_us", "RTT/us", "microseconds from a heartbeat to its answer", Kind::number, false},
-               {"attempt", "Attempt", "to connect, since it was connected", Kind::number, false},
-               {"next_s", "Next", "seconds until the next attempt", Kind::number, false},
-               {"failed_attempts", "Failed", "attempts to connect that failed", Kind::number, false, true},
-               {"failovers", "Failovers", "requests taken over from other paths", Kind::number, false, true},
-               {"reads", "Reads", "requests to read", Kind::number, false, true},
-               {"writes", "Writes", "requests to write", Kind::number, false, true},
-               {"since_s", "Since", "seconds since the path came into this state", Kind::number, false},
-               {"reason", "Reason", "why it was lost or refused last", Kind::text, false},
-               {"sentence", "Meaning", "of the reason", Kind::text, false},
-               {"errno", "Errno", "of the reason", Kind::number, false},
-               {"hint", "What to do", "about the reason", Kind::text, false},
-               {"path", "Index", "of the path", Kind::number, false}},
-              {}};
+  Table table{
+      "paths",
+      {{"sessname", "Session name", "name of the session"},
+       {"path", "Index", "of the path: names it where PATH is asked for", Kind::number},
+       {"pathname", "Path", "SRC@DST, both ends: names it too"},
+       {"hca_name", "HCA", "RDMA device (host channel adapter), provider of libfabric, or tcp"},
+       {"hca_port", "Port", "of the RDMA device, counted from 1; not the TCP port", Kind::number, false},
+       {"state", "State", "connecting, connected, draining, waiting, closing or closed"},
+       {"tx_bytes", "TX", "bytes that were written", Kind::bytes, true, true},
+       {"rx_bytes", "RX", "bytes that were read", Kind::bytes, true, true},
+       {"src_addr", "Client address", "of this side", Kind::text, false},
+       {"dst_addr", "Server address", "of the server", Kind::text, false},
+       {"inflights", "Inflight", "requests that are not answered yet", Kind::number, false, true},
+       {"reconnects", "Reconnects", "times that it came back", Kind::number, false, true},
+       {"rtt_us", "RTT/us", "microseconds from a heartbeat to its answer", Kind::number, false},
+       {"attempt", "Attempt", "to connect, since it was connected", Kind::number, false},
+       {"next_s", "Next", "seconds until the next attempt", Kind::number, false},
+       {"reconnect_min_s", "Pause min", "seconds before the second attempt; twice as long each time",
+        Kind::number, false},
+       {"reconnect_max_s", "Pause max", "the longest, without the part that is drawn", Kind::number, false},
+       {"failed_attempts", "Failed", "attempts to connect that failed", Kind::number, false, true},
+       {"failovers", "Failovers", "requests taken over from other paths", Kind::number, false, true},
+       {"reads", "Reads", "requests to read", Kind::number, false, true},
+       {"writes", "Writes", "requests to write", Kind::number, false, true},
+       {"read_mean_us", "Read mean", "microseconds from request to answer, of the reads", Kind::number,
+        false},
+       {"read_p99_us", "Read p99", "99 of 100 reads took no longer; up to twice too much", Kind::number,
+        false},
+       {"read_max_us", "Read max", "the slowest read", Kind::number, false},
+       {"write_mean_us", "Write mean", "of the writes", Kind::number, false},
+       {"write_p99_us", "Write p99", "99 of 100 writes took no longer; up to twice too much", Kind::number,
+        false},
+       {"write_max_us", "Write max", "the slowest write", Kind::number, false},
+       {"heartbeat_s", "Heartbeat", "seconds between two heartbeats of this side", Kind::number, false},
+       {"missed_max", "Missed max", "heartbeats that may stay without an answer", Kind::number, false},
+       {"dead_s", "Dead after", "seconds of silence that end the path at the latest", Kind::number, false},
+       {"since_s", "Since/s", "seconds since the path came into this state", Kind::number, false},
+       {"silent_s", "Silent/s", "seconds since a heartbeat that nothing came after", Kind::number, false},
+       {"reason", "Reason", "why it was lost or refused last", Kind::text, false},
+       {"sentence", "Meaning", "of the reason", Kind::text, false},
+       {"errno", "Errno", "of the reason", Kind::number, false},
+       {"hint", "What to do", "about the reason", Kind::text, false}},
+      {}};
   for (const json& session : shown.at("sessions")) {
     if (!of.empty() && session.value("name", "") != of) continue;
     for (const json& path : session.value("paths", json::array()))

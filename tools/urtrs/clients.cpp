@@ -6,11 +6,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
 #include "tools/lib/text/nearest_word.hpp"
+#include "tools/lib/text/quantity.hpp"
 #include "tools/urtrs/client_views.hpp"
 #include "tools/urtrs/output.hpp"
 #include "tools/urtrs/views.hpp"
@@ -170,6 +172,15 @@ int change(const Command& command, All& all, const char* method, const std::vect
   const bool as_json = command.options.format == Format::json;
   json parameters = json::object();
   for (std::size_t i = 0; i < command.arguments.size(); ++i) parameters[names[i]] = command.arguments[i];
+  // A word of its own, which is there or not.
+  if (const auto force = parameters.find("force"); force != parameters.end()) {
+    if (*force != "force")
+      return fail(Mistake{fmt::format("\"{}\" is no argument of {}; the last may be \"force\"",
+                                      force->get<std::string>(), command.verb),
+                          "", false},
+                  as_json);
+    *force = "true";
+  }
   if (!command.arguments.empty()) {
     const auto one = of_session(all, command.arguments[0]);
     return one ? call(**one, method, parameters, command.options) : fail(one.error(), as_json);
@@ -178,14 +189,30 @@ int change(const Command& command, All& all, const char* method, const std::vect
   return fail(Mistake{fmt::format("{} client sessions run; say which", all.size()), "", false}, as_json);
 }
 
+// "sectors" of `parameters`, from a size as people write it; what is wrong with it, or nothing.
+std::optional<Mistake> take_size(const std::string& text, json& parameters) {
+  constexpr std::uint64_t kSector = 512;
+  const auto size = tools::parse_size(text);
+  if (!size) return Mistake{size.error(), "", false};
+  if (*size % kSector != 0)
+    return Mistake{fmt::format("\"{}\" is no size of a device", text), "it has whole sectors of 512 bytes",
+                   false};
+  parameters["sectors"] = std::to_string(*size / kSector);
+  return std::nullopt;
+}
+
 int change_device(const Command& command, All& all) {
   const bool as_json = command.options.format == Format::json;
-  const auto& words = command.arguments;
+  auto words = command.arguments;
   json parameters{{"device", words[0]}};
   if (command.verb == "map") {
     if (words.size() == 3) parameters["access_mode"] = words[2];
     const auto one = of_session(all, words[1]);
     return one ? call(**one, "device.map", parameters, command.options) : fail(one.error(), as_json);
+  }
+  if (command.verb == "resize") {
+    if (const auto mistake = take_size(words[1], parameters)) return fail(*mistake, as_json);
+    words.erase(words.begin() + 1);
   }
   std::string session;
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -264,8 +291,9 @@ int run_client(const Command& command) {
   if (command.noun == "client device") return change_device(command, *all);
   if (command.verb == "policy") return change(command, *all, "session.policy", {"session", "policy"});
   if (command.verb == "recover") return change(command, *all, "session.recover", {"session"});
-  const std::string verb = command.verb == "delete" ? "remove" : command.verb;
-  return change(command, *all, ("path." + verb).c_str(), {"session", "path", "port"});
+  if (command.verb == "remove" || command.verb == "delete")
+    return change(command, *all, "path.remove", {"session", "path", "force"});
+  return change(command, *all, ("path." + command.verb).c_str(), {"session", "path", "port"});
 }
 
 }  // namespace rtrs::admin

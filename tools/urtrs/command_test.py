@@ -81,7 +81,7 @@ def test_sessions_paths_devices_and_exports(server, client):
     assert [(one["name"], one["access"]) for one in shown("export")] == [("disk0", "rw"), ("ram", "rw")]
     assert "requests" in urtrs("stats")
     text = urtrs("session", "list")
-    assert text.startswith("Session name") and "`- tcp 1 ip:127.0.0.1@ip:127.0.0.1" in text
+    assert text.startswith("Session name") and "`- path 0  ip:127.0.0.1@ip:127.0.0.1  tcp  connected  " in text
     assert all(len(line) <= 100 for line in text.splitlines())
     assert "web1" in urtrs("session", "show", "web1")
     for name in (path["pathname"], path["src_addr"], "0"):
@@ -185,8 +185,8 @@ def test_a_reload_changes_exports_and_names_what_it_cannot_change(urtrsd, run_fo
     server = urtrsd(f"--config={config}")
     write({"b": "2M", "c": "1M"}, 'log_level = "debug"\nmax_sessions = 7\n')
     answer = json.loads(urtrs("reload", "--json"))
-    assert sorted(answer["changed"]) == ['export "a" is gone', 'export "b" is gone', 'export "b" is there',
-                                         'export "c" is there', "log_level is debug"]
+    assert sorted(answer["changed"]) == ['export "a" is gone', 'export "b" is added', 'export "b" is gone',
+                                         'export "c" is added', "log_level is debug"]
     assert answer["kept"] == ["max_sessions is read at the start only; restart urtrsd to change it"]
     assert names() == ["b", "c"]
     config.write_text("max_sesions = 1\n")

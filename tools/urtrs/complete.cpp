@@ -22,8 +22,9 @@ struct Position {
   bool unknown = false;  // there is a word that is no command
 };
 
-const Words kValued{"--socket", "--fields", "--unit", "--interval", "--count"};
-const Words kSwitches{"--json", "--csv", "--no-headers", "--no-tree", "--no-totals", "--help"};
+const Words kValued{"--socket", "--fields", "--unit", "--interval", "--count", "--run", "--port", "--fabric"};
+const Words kSwitches{"--json",      "--csv",  "--no-headers", "--no-tree",
+                      "--no-totals", "--help", "--nbd",        "--idempotent"};
 
 bool is_option(const std::string& word) {
   if (word.size() > 1 && (word[0] == '-' || word[0] == '+')) return true;
@@ -52,7 +53,9 @@ Position position_of(const Words& words) {
   if (next != 0 && rest[0] == "client") at.side = rest[0];
   at.noun = at.side;
   if (next == rest.size()) return at;
-  if (const std::string word = meant(rest[next], nouns(at.side)); !word.empty()) {
+  const Words plain = verbs(at.side);
+  const bool is_verb = std::find(plain.begin(), plain.end(), rest[next]) != plain.end();
+  if (const std::string word = meant(rest[next], nouns(at.side)); !is_verb && !word.empty()) {
     at.noun = noun_of(at.side, word);
     ++next;
   }
@@ -87,8 +90,30 @@ void of_trace(const Position& at, Completion& found) {
     found.files = at.arguments.size() == 1 && at.arguments[0] != "stop";
 }
 
+bool is_of_mapd(const Position& at) {
+  return at.noun == "mapping" ||
+         (at.noun.empty() && (at.verb == "map" || at.verb == "unmap" || at.verb == "remap"));
+}
+
+// "urtrs map DEVICE from SERVER [ADDRESS]... [MODE]"; devices and addresses of servers are not known here.
+void of_mapd(const Position& at, Names& names, Completion& found) {
+  const std::string kind = expected(at);
+  const bool maps = at.verb == "map";
+  if (kind == "from")
+    found.words = {"from"};
+  else if (kind == "SERVER" || kind == "SESSION")
+    found.words = names.mapped_sessions();
+  else if (kind == "DEVICE" && !maps)
+    found.words = names.mapped_devices();
+  else if (kind == "force")
+    found.words = {"force"};
+  else if (maps && at.arguments.size() > 2)
+    found.words = {"ro", "rw", "migration"};
+}
+
 void arguments_of(const Position& at, Names& names, Completion& found) {
   if (at.verb == "trace") return of_trace(at, found);
+  if (is_of_mapd(at)) return of_mapd(at, names, found);
   const std::string kind = expected(at);
   const std::string first = at.arguments.empty() ? "" : at.arguments[0];
   if (kind == "SESSION")
@@ -116,6 +141,8 @@ void value_of(const std::string& option, const std::string& prefix, Names& names
   Words values;
   if (option == "--unit")
     for (const char unit : kUnits) values.emplace_back(1, unit);
+  if (option == "--fabric") values = {"tcp", "libfabric", "verbs"};
+  if (option == "--nbd") found.files = true;
   if (option == "--socket") {
     values = names.sockets();
     found.files = true;

@@ -16,6 +16,8 @@ class PlayedNames : public Names {
   Words paths(const std::string& session) override { return {"ip:10.0.0.1@ip:10.0.0.2#" + session}; }
   Words devices(const std::string&) override { return {"disk0"}; }
   Words exports() override { return {"disk0", "iso"}; }
+  Words mapped_sessions() override { return {"web1@10_0_0_2"}; }
+  Words mapped_devices() override { return {"disk7", "disk8"}; }
   Words sockets() override { return {"/run/urtrs/urtrsd-1.sock"}; }
 };
 
@@ -80,6 +82,23 @@ TEST(Complete, OptionsAndTheirValues) {
   EXPECT_EQ(next({"path", "list", "--unit"}, "K"), Words{"K"});
   EXPECT_EQ(next({"--socket"}), Words{"/run/urtrs/urtrsd-1.sock"});
   EXPECT_EQ(next({"session", "show", "--"}, "-"), Words{}) << "behind -- every word is an argument";
+}
+
+TEST(Complete, WhatIsMapped) {
+  EXPECT_EQ(next({"map"}), Words{}) << "devices of a server are not known here";
+  EXPECT_EQ(next({"map", "disk0"}), Words{"from"});
+  EXPECT_EQ(next({"map", "disk0", "from"}), Words{"web1@10_0_0_2"});
+  EXPECT_EQ(next({"map", "disk0", "from", "10.0.0.2"}), (Words{"ro", "rw", "migration"}));
+  EXPECT_EQ(next({"map", "disk0", "from", "s", "10.0.0.2", "10.0.1.2"}, "r"), (Words{"ro", "rw"}));
+  EXPECT_EQ(next({"unmap"}), (Words{"disk7", "disk8"}));
+  EXPECT_EQ(next({"unmap", "disk7"}), Words{"web1@10_0_0_2"});
+  EXPECT_EQ(next({"unmap", "disk7", "web1@10_0_0_2"}), Words{"force"});
+  EXPECT_EQ(next({"remap"}, "disk8"), Words{"disk8"});
+  EXPECT_EQ(next({"mapping", "show"}), (Words{"disk7", "disk8"}));
+  EXPECT_EQ(next({"mapping", "list"}), Words{"web1@10_0_0_2"});
+  EXPECT_EQ(next({"client", "device", "map"}), Words{"disk0"}) << "of a client, not of urtrs-mapd";
+  EXPECT_EQ(next({"map", "disk0"}, "--fabric="),
+            (Words{"--fabric=tcp", "--fabric=libfabric", "--fabric=verbs"}));
 }
 
 TEST(Complete, Levels) {

@@ -63,7 +63,7 @@ bool look_at_rdma_devices(const Host& host, bool needed, Findings& to) {
   const std::vector<std::string> all = host.names_in("/sys/class/infiniband");
   if (all.empty()) {
     to.push_back({"RDMA devices", needed ? Grade::fail : Grade::ok,
-                  needed ? "none, and an urtrsd uses verbs" : "none; libfabric over TCP needs none",
+                  needed ? "none, and an urtrsd uses verbs" : "none; the fabrics tcp and libfabric need none",
                   needed ? "rdma link add rxe0 type rxe netdev INTERFACE" : ""});
     return false;
   }
@@ -124,8 +124,9 @@ void look_at_nbd_programs(const Host& host, Findings& to) {
     if (!folder.empty() && host.exists(plugin))
       to.push_back({"nbdkit plugin", Grade::ok, plugin, ""});
     else if (!script.empty())
-      to.push_back(
-          {"nbdkit plugin", Grade::ok, fmt::format("{}; \"nbdkit urtrs\" does not find it", script), ""});
+      to.push_back({"nbdkit plugin", Grade::ok,
+                    fmt::format("start clients with {}; \"nbdkit urtrs\" looks in {} only", script, folder),
+                    ""});
     else
       to.push_back(
           {"nbdkit plugin", Grade::warn, "nbdkit does not find urtrs",

@@ -7,6 +7,7 @@
 #include "tools/urtrs/client_views.hpp"
 #include "tools/urtrs/doctor.hpp"
 #include "tools/urtrs/keys.hpp"
+#include "tools/urtrs/mappings.hpp"
 #include "tools/urtrs/top.hpp"
 #include "tools/urtrs/views.hpp"
 #include "tools/urtrs/watch.hpp"
@@ -35,7 +36,8 @@ std::vector<Detail> of_clients() {
       {"client session",
        "policy",
        "POLICY: rr takes each path in turn, mi the one with the fewest requests, ml the one with the fastest "
-       "heartbeat.",
+       "heartbeat;\none that is not measured yet comes last. It holds until the process ends; policy= of the "
+       "plugin is for the start.",
        {"client session policy web1 min-latency", "client session policy web1 rr"}},
       {"client session", "recover", "", {"client session recover web1"}},
       {"client path", "list", "", {"client path list", "client path list web1 +rtt_us +attempt +next_s"}},
@@ -44,7 +46,10 @@ std::vector<Detail> of_clients() {
        "add",
        "",
        {"client path add web1 ip:10.0.1.1@ip:10.0.1.2", "client path add web1 10.0.1.2 4321"}},
-      {"client path", "remove", "", {"client path remove web1 ip:10.0.1.1@ip:10.0.1.2"}},
+      {"client path",
+       "remove",
+       "Without the last path that is connected IO stands still, so that needs force.",
+       {"client path remove web1 1", "client path remove web1 ip:10.0.1.1@ip:10.0.1.2"}},
       {"client path", "delete", "", {"client path delete web1 1"}},
       {"client path", "disconnect", "", {"client path disconnect web1 1"}},
       {"client path",
@@ -60,6 +65,11 @@ std::vector<Detail> of_clients() {
        "opened again for the next connection that asks for it.",
        {"client device unmap disk1", "client device unmap disk1 web1 force"}},
       {"client device", "remap", "", {"client device remap disk1"}},
+      {"client device",
+       "resize",
+       "SIZE is in bytes, or as 10G. Nothing is sent to the server: resize the export there first. NBD\n"
+       "connections that have the device keep the size that they were told; new ones get the new size.",
+       {"client device resize disk1 10G"}},
       {"client", "stats", "", {"client stats", "client stats --json"}},
       {"client",
        "reset",
@@ -68,6 +78,31 @@ std::vector<Detail> of_clients() {
       {"client", "top", "", {"client top --interval=5", "client top --count=1 --json"}},
       {"client", "monitor", "", {"client monitor", "client monitor web1 --json --count=10"}},
       {"client", "debug", "", {"client debug dump", "client debug dump --json"}}};
+}
+
+std::vector<Detail> of_mappings() {
+  return {
+      {"mapping", "list", "", {"mapping list", "mapping list --json"}},
+      {"mapping", "show", "", {"mapping show disk0"}},
+      {"",
+       "map",
+       "Prints the URI for NBD clients, and with --nbd the device of the kernel. urtrs-mapd keeps it mapped "
+       "until\n"
+       "unmap, also after a restart. SERVER is a session that is mapped already, or a host; then the session "
+       "is\n"
+       "HOST@SERVER, and SERVER its only path where no ADDRESS is given.\n"
+       "With --run it is mapped for as long as the command takes, which has the variables uri and "
+       "unixsocket; the\n"
+       "exit code is that of the command. Without urtrs-mapd an nbdkit of its own serves it.",
+       {"map disk0 from 10.0.0.2", "map disk0 from storage1 10.0.0.1@10.0.0.2 10.0.1.1@10.0.1.2 ro",
+        "map disk0 from 10.0.0.2 --nbd=/dev/nbd0",
+        "map disk0 from 10.0.0.2 --run 'nbdcopy -p $uri disk0.img'"}},
+      {"",
+       "unmap",
+       "A device of the kernel that --nbd attached is detached first.",
+       {"unmap disk0", "unmap disk0 force"}},
+      {"", "remap", "", {"remap disk0"}},
+  };
 }
 
 std::vector<Detail> of_server() {
@@ -143,7 +178,8 @@ std::vector<Detail> of_keys() {
 const std::vector<Detail>& details() {
   static const std::vector<Detail> all = [] {
     std::vector<Detail> both = of_server();
-    for (const auto& more : {of_clients(), of_keys()}) both.insert(both.end(), more.begin(), more.end());
+    for (const auto& more : {of_mappings(), of_clients(), of_keys()})
+      both.insert(both.end(), more.begin(), more.end());
     return both;
   }();
   return all;
@@ -163,6 +199,7 @@ std::vector<Field> fields_of(const std::string& noun, const std::string& verb) {
                                {"devices", nlohmann::json::array()},
                                {"exports", nlohmann::json::array()},
                                {"stats", nlohmann::json::object()}};
+  if (noun == "mapping") return mappings(nothing, {}).fields;
   if (verb == "list" || verb == "show") {
     if (noun == "client session") return client_sessions(nothing).fields;
     if (noun == "client path") return client_paths(nothing, {}).fields;
@@ -187,9 +224,13 @@ std::vector<Field> fields_of(const std::string& noun, const std::string& verb) {
 }
 
 // What the words in capitals of a usage stand for.
-std::string meanings(const std::string& arguments) {
-  static constexpr std::pair<const char*, const char*> kMeanings[] = {
-      {"SESSION", "name of a session; \"urtrs session list\" shows all"},
+std::string meanings(const Form& form) {
+  const std::string arguments = form.arguments;
+  const std::string sessions = fmt::format("name of a session; \"urtrs {}session list\" shows all",
+                                           is_client(form.noun) ? "client " : "");
+  const std::pair<const char*, const char*> meanings[] = {
+      {"SESSION", sessions.c_str()},
+      {"SERVER", "a host name or address, or a session that is mapped already"},
       {"PATH", "CLIENT@SERVER addresses, the client's address, an RDMA device, or the index of the path"},
       {"DEVICE", "as the client asked for it, or, of a server, the file that is exported"},
       {"ADDRESS", "[SRC@]DST, as in path= of the plugin"},
@@ -203,7 +244,7 @@ std::string meanings(const std::string& arguments) {
       {"LEVEL", "trace, debug, info, warn or error"},
       {"FILE", "absolute, or relative to this directory"}};
   std::string text;
-  for (const auto& [word, what] : kMeanings)
+  for (const auto& [word, what] : meanings)
     if (arguments.find(word) != std::string::npos) text += fmt::format("  {:10}{}\n", word, what);
   return text;
 }
@@ -230,7 +271,7 @@ std::string help_of(const Form& form) {
                                  *form.arguments != '\0' ? " " : "", form.arguments, form.what);
   const Detail* detail = detail_of(form);
   if (detail != nullptr && *detail->more != '\0') text += fmt::format("{}\n", detail->more);
-  if (const std::string words = meanings(form.arguments); !words.empty()) text += "\nArguments:\n" + words;
+  if (const std::string words = meanings(form); !words.empty()) text += "\nArguments:\n" + words;
   const std::vector<Field> fields = fields_of(form.noun, form.verb);
   if (!fields.empty())
     text += "\nFields, of --fields, JSON and CSV; those with a star only where they are asked for:\n";
@@ -263,8 +304,8 @@ std::vector<std::string> examples_of(const Form& form) {
 
 std::string help() {
   std::string text =
-      "Shows and changes a running urtrsd, and the clients of this host.\n"
-      "Usage: urtrs [OPTIONS] [session|path|device|export] COMMAND [ARGUMENT]...\n"
+      "Shows and changes a running urtrsd and the clients of this host, and maps devices.\n"
+      "Usage: urtrs [OPTIONS] [session|path|device|export|mapping] COMMAND [ARGUMENT]...\n"
       "       urtrs [OPTIONS] client [session|path|device] COMMAND [ARGUMENT]...\n"
       "\nPositionals:\n";
   for (const Form& form : forms()) entry(text, form);
@@ -281,6 +322,11 @@ std::string help() {
   entry(text, "--socket=FILE", "of the daemon or client to ask; default: those that run");
   entry(text, "--interval=SECONDS", "of top; default: 1");
   entry(text, "--count=N", "leave after N, of top and monitor; default: Ctrl-C");
+  entry(text, "--run=COMMAND", "of map: runs it, then unmaps");
+  entry(text, "--nbd[=DEVICE]", "of map: attaches a device of the kernel, by nbd-client as root");
+  entry(text, "--port=N", "of map: of the server; default: 1234");
+  entry(text, "--fabric=NAME", "of map: tcp, libfabric or verbs; default: tcp");
+  entry(text, "--idempotent", "of map: it is no mistake that the device is mapped already");
   text +=
       "\nPlurals and unambiguous beginnings of words do, and options as bare words: urtrs sess li json.\n"
       "Behind -- every word is an argument. \"urtrs COMMAND --help\" has the fields and examples of a "
@@ -291,9 +337,10 @@ std::string help() {
       "  urtrs device list --json | jq -r '.devices[].mapping_path'\n"
       "  urtrs top --interval=5\n"
       "  urtrs client path add web1 ip:10.0.1.7@ip:10.0.1.1\n"
+      "  urtrs map disk0 from 10.0.0.2 && urtrs mapping list\n"
       "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 no daemon can be asked, 4 no answer in time, 128 and "
       "the\n"
-      "number of a signal that ended it while it waited.\n";
+      "number of a signal that ended it while it waited. With --run that of the command.\n";
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include "tools/lib/rpc/client.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
 #include "tools/urtrs/client_views.hpp"
+#include "tools/urtrs/mappings.hpp"
 #include "tools/urtrs/views.hpp"
 
 namespace rtrs::admin {
@@ -73,6 +74,17 @@ json LiveNames::of_clients() const {
   return all;
 }
 
+json LiveNames::of_mapd() const {
+  const json nothing{{"devices", json::array()}};
+  const auto only =
+      socket_.empty() ? rpc::only_socket("urtrs-mapd") : tl::expected<std::string, rpc::Error>(socket_);
+  if (!only) return nothing;
+  auto client = rpc::Client::connect(*only);
+  if (!client) return nothing;
+  auto answer = client->call("device.list", json::object(), kPatience);
+  return answer && answer->is_object() && answer->contains("devices") ? std::move(*answer) : nothing;
+}
+
 std::vector<std::string> LiveNames::sessions() {
   return column(admin::sessions(shown()), "sessname");
 }
@@ -84,6 +96,12 @@ std::vector<std::string> LiveNames::devices(const std::string& session) {
 }
 std::vector<std::string> LiveNames::exports() {
   return column(admin::exports(shown()), "name");
+}
+std::vector<std::string> LiveNames::mapped_sessions() {
+  return column(mappings(of_mapd(), {}), "sessname");
+}
+std::vector<std::string> LiveNames::mapped_devices() {
+  return column(mappings(of_mapd(), {}), "mapping_path");
 }
 std::vector<std::string> LiveNames::sockets() {
   return rpc::live_sockets(client_ ? "client" : "urtrsd");

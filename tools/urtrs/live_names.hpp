@@ -18,10 +18,13 @@ class LiveNames : public Names {
   std::vector<std::string> devices(const std::string& session) override;
   std::vector<std::string> exports() override;
   std::vector<std::string> sockets() override;
+  std::vector<std::string> mapped_sessions() override;
+  std::vector<std::string> mapped_devices() override;
 
  private:
   const nlohmann::json& shown();
   nlohmann::json of_clients() const;
+  nlohmann::json of_mapd() const;
   std::string socket_;
   bool client_ = false;  // names of clients, not of a server
   std::optional<nlohmann::json> shown_;

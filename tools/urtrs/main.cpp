@@ -17,6 +17,7 @@
 #include "tools/urtrs/doctor_host.hpp"
 #include "tools/urtrs/keys.hpp"
 #include "tools/urtrs/live_names.hpp"
+#include "tools/urtrs/mappings.hpp"
 #include "tools/urtrs/output.hpp"
 #include "tools/urtrs/views.hpp"
 #include "tools/urtrs/watch.hpp"
@@ -229,6 +230,7 @@ int run(const Command& command) {
     return done;
   }
   if (is_client(command.noun)) return run_client(command);
+  if (is_mapping(command)) return run_mapping(command);
   if (command.verb == "daemons") return list_daemons(options);
   if (command.verb == "doctor") return doctor(options);
   if (command.noun == "key") return run_key(command);

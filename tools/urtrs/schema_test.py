@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-from programs import BOUND, PLUGIN, ROOT, program, until
+from programs import BOUND, BUILD, PLUGIN, ROOT, program, until
 
 jsonschema = pytest.importorskip("jsonschema")
 
@@ -17,11 +17,12 @@ PARTS = {"session list": "sessions", "session show": "session_show", "session di
          "device close": "closed", "export list": "exports", "export add": "done", "export remove": "done", "reload": "reload",
          "stats": "stats", "reset": "done", "top": "top", "monitor": "event", "trace": "traced", "log": "done",
          "key list": "keys", "key new": "key_new", "reason list": "reasons", "reason show": "reason_show", "debug dump": "debug_dump", "daemons": "daemons", "doctor": "doctor", "version": "version",
+         "mapping list": "mappings", "mapping show": "mapping_show", "map": "map", "unmap": "done", "remap": "done",
          "client session list": "client_sessions", "client session show": "client_session_show", "client session policy": "done",
          "client session recover": "recovered", "client path list": "client_paths", "client path show": "client_path_show",
          "client path add": "added", "client path remove": "done", "client path delete": "done", "client path disconnect": "done",
          "client path reconnect": "done", "client device list": "client_devices", "client device show": "client_device_show",
-         "client device map": "mapped", "client device unmap": "done", "client device remap": "done", "client stats": "client_stats",
+         "client device map": "mapped", "client device unmap": "done", "client device remap": "done", "client device resize": "done", "client stats": "client_stats",
          "client reset": "done", "client top": "client_top", "client monitor": "event", "client debug dump": "client_debug_dump"}
 
 
@@ -102,6 +103,28 @@ def test_what_changes(client, tmp_path):
     fits(urtrs("path", "disconnect", "web1", "0"), "done")
     subprocess.run(["nbdcopy", client, "null:"], check=True, timeout=BOUND)
     fits(urtrs("session", "disconnect", "web1"), "done")
+
+
+def test_what_is_mapped(urtrsd, tmp_path, monkeypatch, ends):
+    if not PLUGIN.exists():
+        pytest.skip("without the nbdkit plugin")
+    monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))
+    server = urtrsd("--export=disk0=mem:1M")
+    fits(urtrs("mapping", "list", code=3), "error")
+    mapd = subprocess.Popen([program("urtrs-mapd"), f"--state={tmp_path}/state.json", f"--nbdkit={BUILD}/tools/nbdkit/nbdkit-urtrs", "--end-devices"],
+                            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    ends.callback(mapd.wait, BOUND)
+    ends.callback(mapd.terminate)
+    until("urtrs-mapd is there", lambda: subprocess.run([URTRS, "mapping", "list"], capture_output=True, check=False, timeout=BOUND).returncode == 0)
+    assert fits(urtrs("mapping", "list"), "mappings")["mappings"] == []
+    assert fits(urtrs("map", "disk0", "from", "127.0.0.1", f"--port={server.port}"), "map")["mapped"]
+    assert not fits(urtrs("map", "disk0", "from", "127.0.0.1", "--idempotent"), "map")["mapped"]
+    assert len(fits(urtrs("mapping", "list"), "mappings")["mappings"]) == 1
+    fits(urtrs("mapping", "show", "disk0"), "mapping_show")
+    fits(urtrs("map", "disk0", "from", "127.0.0.1", code=1), "error")
+    fits(urtrs("mapping", "show", "disk1", code=1), "error")
+    fits(urtrs("remap", "disk0", code=1), "error")
+    fits(urtrs("unmap", "disk0"), "done")
 
 
 def test_events(client):

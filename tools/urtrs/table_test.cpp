@@ -52,10 +52,19 @@ TEST(Table, SessionsWithTheirPathsAndTotals) {
   EXPECT_EQ(text(sessions(shown())),
             "Session name  State      PS        TX      RX  Inflight\n"
             "blya          connected  U_  200.000K  1.000K         6\n"
-            "|- rxe0 1 ip:10.0.0.1@ip:10.0.0.2  connected  inflight 3\n"
-            "`- rxe0 1 ip:10.0.1.1@ip:10.0.0.2  closing  inflight 3\n"
+            "|- path 0  ip:10.0.0.1@ip:10.0.0.2  rxe0  connected  inflight 3\n"
+            "`- path 0  ip:10.0.1.1@ip:10.0.0.2  rxe0  closing  inflight 3\n"
             "x,\"y\"         half-open             0       0         0\n"
             "total                        200.000K  1.000K         6\n");
+}
+
+TEST(Table, APathThatIsSilentSaysForHowLong) {
+  json silent = shown();
+  silent["sessions"][0]["paths"][0]["silent_s"] = 12.4;
+  EXPECT_NE(text(sessions(silent)).find("connected  silent for 12 s  inflight 3\n"), std::string::npos);
+  Options options;
+  options.fields = {"silent_s"};
+  EXPECT_NE(text(paths(silent, {}), options).find("12.4"), std::string::npos);
 }
 
 TEST(Table, WithoutTreeTotalsAndHeaders) {
@@ -109,7 +118,7 @@ TEST(Table, FieldsAreChosenAndChecked) {
     return all;
   };
   EXPECT_EQ(names({"state", "reads"}), "state reads ");
-  EXPECT_EQ(names({"+reads", "-hca_name", "-hca_port", "-src_addr", "-tx_bytes", "-rx_bytes"}),
+  EXPECT_EQ(names({"+reads", "-hca_name", "-path", "-pathname", "-tx_bytes", "-rx_bytes"}),
             "sessname state reads ");
   EXPECT_EQ(names({"stat"}), "there is no field \"stat\"|did you mean \"state\"?");
   EXPECT_EQ(choose(table.fields, {"all"})->size(), table.fields.size());

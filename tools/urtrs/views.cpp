@@ -35,8 +35,10 @@ json row_of(const json& session, const json& path) {
 }
 
 std::string below(const json& path) {
-  std::string line = fmt::format("{} {} {}  {}", path.value("hca_name", ""), number(path, "hca_port"),
-                                 path_name(path), path.value("state", ""));
+  const std::string device = path.value("hca_name", "");
+  std::string line = fmt::format("path {}  {}  {}{}{}", number(path, "path"), path_name(path), device,
+                                 device.empty() ? "" : "  ", path.value("state", ""));
+  if (path.contains("silent_s")) line += fmt::format("  silent for {:.0f} s", path.value("silent_s", 0.0));
   if (path.contains("reason")) line += fmt::format(" ({})", path.value("reason", ""));
   return line + fmt::format("  inflight {}", number(path, "inflight"));
 }
@@ -103,35 +105,40 @@ Table sessions(const json& shown) {
 }
 
 Table paths(const json& shown, const std::string& of) {
-  Table table{"paths",
-              {{"sessname", "Session name", "name of the session"},
-               {"hca_name", "HCA", "RDMA device (host channel adapter), or provider of libfabric"},
-               {"hca_port", "Port", "of the RDMA device, counted from 1; not the TCP port", Kind::number},
-               {"src_addr", "Client address", "of the client"},
-               {"state", "State", "connecting, connected or closing"},
-               {"tx_bytes", "TX", "bytes that clients read", Kind::bytes, true, true},
-               {"rx_bytes", "RX", "bytes that clients wrote", Kind::bytes, true, true},
-               {"pathname", "Path", "both ends", Kind::text, false},
-               {"dst_addr", "Server address", "of this server", Kind::text, false},
-               {"inflights", "Inflight", "requests that are not answered yet", Kind::number, false, true},
-               {"connections", "Connections", "that are open", Kind::number, false, true},
-               {"reads", "Reads", "requests to read", Kind::number, false, true},
-               {"writes", "Writes", "requests to write", Kind::number, false, true},
-               {"read_p50_us", "Read p50", "microseconds from request to answer: half of the reads",
-                Kind::number, false},
-               {"read_p99_us", "Read p99", "99 of 100 reads", Kind::number, false},
-               {"read_max_us", "Read max", "the slowest read", Kind::number, false},
-               {"write_p50_us", "Write p50", "half of the writes", Kind::number, false},
-               {"write_p99_us", "Write p99", "99 of 100 writes", Kind::number, false},
-               {"write_max_us", "Write max", "the slowest write", Kind::number, false},
-               {"since_s", "Since", "seconds since the path came into this state", Kind::number, false},
-               {"reason", "Reason", "why it closes", Kind::text, false},
-               {"sentence", "Meaning", "of the reason", Kind::text, false},
-               {"errno", "Errno", "of the reason", Kind::number, false},
-               {"hint", "What to do", "about the reason", Kind::text, false},
-               {"extensions", "Extensions", "of the protocol, that were granted", Kind::text, false},
-               {"path", "Index", "of the path", Kind::number, false}},
-              {}};
+  Table table{
+      "paths",
+      {{"sessname", "Session name", "name of the session"},
+       {"path", "Index", "of the path: names it where PATH is asked for", Kind::number},
+       {"pathname", "Path", "CLIENT@SERVER, both ends: names it too"},
+       {"hca_name", "HCA", "RDMA device (host channel adapter), provider of libfabric, or tcp"},
+       {"hca_port", "Port", "of the RDMA device, counted from 1; not the TCP port", Kind::number, false},
+       {"state", "State", "connecting, connected or closing"},
+       {"tx_bytes", "TX", "bytes that clients read", Kind::bytes, true, true},
+       {"rx_bytes", "RX", "bytes that clients wrote", Kind::bytes, true, true},
+       {"src_addr", "Client address", "of the client", Kind::text, false},
+       {"dst_addr", "Server address", "of this server", Kind::text, false},
+       {"inflights", "Inflight", "requests that are not answered yet", Kind::number, false, true},
+       {"connections", "Connections", "that are open", Kind::number, false, true},
+       {"reads", "Reads", "requests to read", Kind::number, false, true},
+       {"writes", "Writes", "requests to write", Kind::number, false, true},
+       {"read_p50_us", "Read p50", "microseconds from request to answer: half of the reads", Kind::number,
+        false},
+       {"read_p99_us", "Read p99", "99 of 100 reads", Kind::number, false},
+       {"read_max_us", "Read max", "the slowest read", Kind::number, false},
+       {"write_p50_us", "Write p50", "half of the writes", Kind::number, false},
+       {"write_p99_us", "Write p99", "99 of 100 writes", Kind::number, false},
+       {"write_max_us", "Write max", "the slowest write", Kind::number, false},
+       {"heartbeat_s", "Heartbeat", "seconds between two heartbeats of this side", Kind::number, false},
+       {"missed_max", "Missed max", "heartbeats that may stay without an answer", Kind::number, false},
+       {"dead_s", "Dead after", "seconds of silence that end the path at the latest", Kind::number, false},
+       {"since_s", "Since/s", "seconds since the path came into this state", Kind::number, false},
+       {"silent_s", "Silent/s", "seconds since a heartbeat that nothing came after", Kind::number, false},
+       {"reason", "Reason", "why it closes", Kind::text, false},
+       {"sentence", "Meaning", "of the reason", Kind::text, false},
+       {"errno", "Errno", "of the reason", Kind::number, false},
+       {"hint", "What to do", "about the reason", Kind::text, false},
+       {"extensions", "Extensions", "of the protocol, that were granted", Kind::text, false}},
+      {}};
   for (const json& session : shown.at("sessions")) {
     if (!of.empty() && session.value("name", "") != of) continue;
     for (const json& path : session.value("paths", json::array()))

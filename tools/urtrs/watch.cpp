@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -63,10 +65,24 @@ std::vector<Field> event_fields() {
           {"size_before", "Before", "its size before, where that changed", Field::Kind::bytes, false},
           {"attempt", "Attempt", "of a client, since the path was connected", Field::Kind::number, false},
           {"next_s", "Next", "seconds until the next attempt", Field::Kind::number, false},
+          {"requests", "Requests", "that a path took over from others", Field::Kind::number, false},
           {"state", "State", "of the path"},
           {"reason", "Reason", "why"},
           {"errno", "Errno", "of Linux", Field::Kind::number}};
 }
+
+namespace {
+
+// What says which thing it is and what became of it comes first, in this order.
+constexpr const char* kFirst[] = {"session", "device", "pathname", "path", "state", "reason", "errno"};
+// The hint is that of "urtrs reason show"; both ends are in pathname.
+constexpr const char* kLeftOut[] = {"unix_ms", "what", "serial", "schema_version", "hint", "sentence"};
+
+bool is_among(std::span<const char* const> words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+}  // namespace
 
 std::string words_of(const json& event) {
   const auto ms = static_cast<std::int64_t>(number(event, "unix_ms") % 100'000'000'000'000U);
@@ -75,12 +91,20 @@ std::string words_of(const json& event) {
   ::gmtime_r(&time, &parts);
   std::string line = fmt::format("{:02}:{:02}:{:02}.{:03}Z {}", parts.tm_hour, parts.tm_min, parts.tm_sec,
                                  ms % 1000, event.value("what", "?"));
+  const auto add = [&line](const std::string& key, const json& value) {
+    const bool word =
+        value.is_string() && value.get_ref<const std::string&>().find_first_of(" \"") == std::string::npos;
+    line += fmt::format(
+        " {}={}", key,
+        word ? value.get<std::string>() : value.dump(-1, ' ', true, json::error_handler_t::replace));
+  };
+  for (const char* key : kFirst)
+    if (event.contains(key)) add(key, event.at(key));
   for (const auto& [key, value] : event.items()) {
-    if (key == "unix_ms" || key == "what" || key == "serial" || key == "schema_version") continue;
-    line += fmt::format(" {}={}", key,
-                        value.is_string() ? value.get<std::string>()
-                                          : value.dump(-1, ' ', true, json::error_handler_t::replace));
+    const bool again = key == "peer" && event.contains("pathname");
+    if (!again && !is_among(kFirst, key) && !is_among(kLeftOut, key)) add(key, value);
   }
+  if (event.contains("sentence")) add("sentence", event.at("sentence"));
   return printable(line);
 }
 

@@ -1,6 +1,7 @@
 #include "tools/urtrsd/catalog.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -45,6 +46,9 @@ std::string path_of(const UniqueFd& fd) {
 // What an administrator does about an export that cannot be opened.
 std::string remedy(const ExportSpec& spec, int error) {
   if (spec.read_only || (error != EACCES && error != EROFS && error != EPERM)) return {};
+  // Who may not read it either has nothing of that.
+  if (spec.is_file() && ::faccessat(AT_FDCWD, spec.path.c_str(), R_OK, AT_EACCESS) != 0)
+    return "; let the user of urtrsd read the file, and write to it unless it is exported read-only";
   return "; to export it read-only, write --export NAME=FILE,ro, or read_only = true in the file";
 }
 

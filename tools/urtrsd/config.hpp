@@ -23,6 +23,7 @@ struct DaemonConfig {
   std::uint32_t port = 1234;
   std::string fabric = "tcp";
   std::string provider = "tcp";
+  bool crc = false;
   std::string tls;  // one of tools::tls_modes(), or empty: require where keys or certificates are given
   std::string tls_keys;
   std::string tls_cert;

@@ -231,6 +231,23 @@ std::optional<std::pair<std::size_t, std::string>> unfit_line(std::string_view t
 
 }  // namespace
 
+namespace {
+
+// Why line `number` may have no value that TOML knows: a word that is none, behind the sign.
+std::string advice_for(std::string_view text, std::size_t number) {
+  for (; number > 1 && text.find('\n') != std::string_view::npos; --number)
+    text.remove_prefix(text.find('\n') + 1);
+  const std::string_view line = text.substr(0, text.find('\n'));
+  const std::size_t sign = line.find('=');
+  const std::size_t begin = sign == std::string_view::npos ? sign : line.find_first_not_of(" \t", sign + 1);
+  if (begin == std::string_view::npos) return {};
+  const char first = line[begin];
+  const bool letter = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') || first == '/';
+  return letter ? "text is written in quotes, as in log_level = \"info\"" : "";
+}
+
+}  // namespace
+
 void ConfigReader::read_toml(std::string_view text, const std::string& file_name) {
   if (const auto unfit = unfit_line(text))
     return report(file_name + ":" + std::to_string(unfit->first) + ":1", unfit->second);
@@ -240,7 +257,7 @@ void ConfigReader::read_toml(std::string_view text, const std::string& file_name
   } catch (const toml::parse_error& error) {
     const toml::source_position where = error.source().begin;
     report(file_name + ":" + std::to_string(where.line) + ":" + std::to_string(where.column),
-           std::string(error.description()));
+           std::string(error.description()), advice_for(text, where.line));
   }
 }
 

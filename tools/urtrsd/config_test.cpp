@@ -99,9 +99,10 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"[[export]]\nname = \"a\"\nmem = 512\nfile = \"x\"\n",
                "urtrsd.toml:4:1: unknown key \"export.file\"; an export has name, path or mem, read_only, "
                "delay_ms, allow_addresses, allow_identities, allow_sessions\n"},
-        Golden{"[[export]]\nname = \"a\"\nmem = 512\nallow_identities = [\"x\"]\n",
-               "urtrsd.toml:4:20: export.allow_identities: expected non-empty string, got an array; a list has "
-               "commas: \"alice,bob\"\n"},
+        Golden{
+            "[[export]]\nname = \"a\"\nmem = 512\nallow_identities = [\"x\"]\n",
+            "urtrsd.toml:4:20: export.allow_identities: expected non-empty string, got an array; a list has "
+            "commas: \"alice,bob\"\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\nallow_addresses = \"10.0.0.0/33\"\n",
                "urtrsd.toml:1:1: export: \"10.0.0.0/33\" is no address and no range like 10.0.0.0/8\n"},
         Golden{"allow_addresses = \"x\"\n[[export]]\nname = \"a\"\nmem = 512\n",
@@ -131,6 +132,13 @@ TEST(ConfigFile, SyntaxErrorsNameThePlace) {
   EXPECT_EQ(complaints("port 12\n").rfind("urtrsd.toml:1:", 0), 0U);
 }
 
+TEST(ConfigFile, AWordWithoutQuotesHasAHint) {
+  for (const char* text : {"port = 1\nlog_level = info\n", "trace = /tmp/t\n", "control =x"})
+    EXPECT_NE(complaints(text).find("text is written in quotes"), std::string::npos) << complaints(text);
+  for (const char* text : {"port = 1\nport = 2\n", "port = \n", "port 12\n", "port = 1x\n"})
+    EXPECT_EQ(complaints(text).find("quotes"), std::string::npos) << complaints(text);
+}
+
 TEST(ConfigFile, EveryMistakeIsReported) {
   const std::string text = complaints("port = true\nlogg_level = \"info\"\nbusy_poll = \"no\"\n");
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3) << text;
@@ -142,6 +150,7 @@ port = 1300
 provider = "net"
 sess_queue_depth = 128
 max_chunk_size = 65536
+crc = true
 rdma_device = "mlx5_0"
 rdma_retry_count = 3
 rdma_invalidation = "windows"
@@ -183,6 +192,7 @@ TEST(ConfigFile, EverySettingIsRead) {
   expected.provider = "net";
   expected.sess_queue_depth = 128;
   expected.max_chunk_size = 65536;
+  expected.crc = true;
   expected.rdma_device = "mlx5_0";
   expected.rdma_retry_count = 3;
   expected.rdma_invalidation = "windows";

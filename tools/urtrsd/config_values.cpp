@@ -22,6 +22,8 @@ std::vector<Setting> make_settings() {
       {"port", "port,p", "port of every listen address; 0: any free one", IntegerRule{&C::port, 0, 65535}},
       {"fabric", "fabric", "fabric backend", TextRule{&C::fabric, {"tcp", "libfabric", "verbs"}}},
       {"provider", "provider", "provider of libfabric", TextRule{&C::provider}},
+      {"crc", "crc", "fabric tcp: a checksum (CRC-32C) behind each frame, also for clients that ask for none",
+       BooleanRule{&C::crc}},
       {"rdma_device", "rdma-device", "device of the verbs fabric; unset: whichever has the address",
        TextRule{&C::rdma_device}},
       {"rdma_retry_count", "rdma-retry-count",
@@ -41,7 +43,8 @@ std::vector<Setting> make_settings() {
        "an older client every READ hangs, and so does its map_device",
        BooleanRule{&C::assume_kernel_6_12_clients}},
       {"extensions", "extensions",
-       "offer the fence, generations and, on soft-RoCE, keys_stay to clients that know them",
+       "offer the fence, generations, data_with_answer and, on soft-RoCE, keys_stay to clients that know "
+       "them",
        BooleanRule{&C::extensions}},
       {"dev_search_path", "dev-search-path",
        "directory peers may open devices in, %SESSNAME% stands for the session; nothing outside it can be "

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "tools/lib/attributes/node_json.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/urtrsd/config.hpp"
@@ -205,41 +206,23 @@ Answer log_level(const Asked& asked) {
   return json::object();
 }
 
-const char* kind_of(const attributes::Node& node) {
-  return node.kind() == attributes::Node::Kind::folder ? "folder"
-         : node.kind() == attributes::Node::Kind::link ? "link"
-                                                       : "file";
+attributes::Node tree_of(const Asked& asked) {
+  return attributes::server_tree(std::make_shared<attributes::ServerModel>(asked.target.model()),
+                                 asked.target);
 }
 
-// What a file system asks: kind and mode, entries of a folder, target of a link. Contents are read by
-// attribute.read.
 Answer attribute_look(const Asked& asked) {
-  auto model = std::make_shared<attributes::ServerModel>(asked.target.model());
-  const auto node = attributes::server_tree(model, asked.target).find(text_of(asked, "path"));
-  if (!node) return refuse(Code::no_such_thing, "no such attribute", {}, ENOENT);
-  json answer{{"kind", kind_of(*node)}, {"mode", node->mode()}};
-  if (node->kind() == attributes::Node::Kind::link) answer["target"] = node->target();
-  if (node->kind() != attributes::Node::Kind::folder) return answer;
-  json entries = json::object();
-  for (const auto& [name, make] : node->entries()) entries[name] = kind_of(make());
-  answer["entries"] = std::move(entries);
-  return answer;
+  return attributes::look(tree_of(asked), text_of(asked, "path"));
 }
 
 Answer attribute_read(const Asked& asked) {
-  auto model = std::make_shared<attributes::ServerModel>(asked.target.model());
-  const auto node = attributes::server_tree(model, asked.target).find(text_of(asked, "path"));
-  if (!node) return refuse(Code::no_such_thing, "no such attribute", {}, ENOENT);
-  if (node->kind() != attributes::Node::Kind::file) return refuse(Code::failed, "not a file", {}, EISDIR);
-  return json{{"text", node->read()}};
+  return attributes::read(tree_of(asked), text_of(asked, "path"));
 }
 
 Answer attribute_write(const Asked& asked) {
-  auto model = std::make_shared<attributes::ServerModel>(asked.target.model());
-  const auto node = attributes::server_tree(model, asked.target).find(text_of(asked, "path"));
-  if (!node) return refuse(Code::no_such_thing, "no such attribute", {}, ENOENT);
-  if (node->kind() != attributes::Node::Kind::file) return refuse(Code::failed, "not a file", {}, EISDIR);
-  return outcome(node->write(text_of(asked, "text")), "writing");
+  const auto file = attributes::file_at(tree_of(asked), text_of(asked, "path"));
+  if (!file) return tl::unexpected(file.error());
+  return outcome(file->write(text_of(asked, "text")), "writing");
 }
 
 const std::vector<Method>& methods() {

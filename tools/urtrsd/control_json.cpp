@@ -21,10 +21,12 @@ std::string pathname(const std::string& peer) {
 
 json extensions_of(wire::Extensions extensions) {
   json names = json::array();
-  constexpr std::pair<wire::Extensions, const char*> kNames[] = {{wire::Extensions::fence, "fence"},
-                                                                 {wire::Extensions::generation, "generation"},
-                                                                 {wire::Extensions::probe, "probe"},
-                                                                 {wire::Extensions::keys_stay, "keys_stay"}};
+  constexpr std::pair<wire::Extensions, const char*> kNames[] = {
+      {wire::Extensions::fence, "fence"},
+      {wire::Extensions::generation, "generation"},
+      {wire::Extensions::probe, "probe"},
+      {wire::Extensions::keys_stay, "keys_stay"},
+      {wire::Extensions::data_with_answer, "data_with_answer"}};
   for (const auto& [one, name] : kNames)
     if (has(extensions, one)) names.push_back(name);
   return names;
@@ -66,7 +68,7 @@ json times_of(const ServiceTimes::Times& times, bool buckets) {
   return all;
 }
 
-json path_of(const ServerPathStatus& path, Nanos now, bool buckets) {
+json path_of(const ServerPathStatus& path, const HeartbeatConfig& heartbeat, Nanos now, bool buckets) {
   const attributes::PathEnds ends = attributes::path_ends(path.peer);
   json one{{"path", path.path},
            {"src_addr", ends.source},
@@ -78,6 +80,9 @@ json path_of(const ServerPathStatus& path, Nanos now, bool buckets) {
            {"since_s", seconds_of(now - path.since)},
            {"connections", path.connections},
            {"inflight", path.in_service},
+           {"heartbeat_s", seconds_of(heartbeat.interval)},
+           {"missed_max", heartbeat.missed_max},
+           {"dead_s", seconds_of(dead_peer_time(heartbeat))},
            {"extensions", extensions_of(path.extensions)}};
   // What the server receives is what the client writes.
   one["reads"] = path.traffic.reads();
@@ -87,6 +92,7 @@ json path_of(const ServerPathStatus& path, Nanos now, bool buckets) {
   if (path.times != nullptr)
     one["service_time"] = {{"read", times_of(path.times->of(Direction::read), buckets)},
                            {"write", times_of(path.times->of(Direction::write), buckets)}};
+  if (path.silent_since < now) one["silent_s"] = seconds_of(now - path.silent_since);
   add_reason(one, path.reason, 0);
   return one;
 }
@@ -99,7 +105,7 @@ json to_json(const attributes::ServerModel& model, Nanos now, bool buckets) {
     json paths = json::array();
     bool up = false;
     for (const ServerPathStatus& path : session.paths) {
-      paths.push_back(path_of(path, now, buckets));
+      paths.push_back(path_of(path, model.parameters.heartbeat, now, buckets));
       up = up || path.state == PathState::connected;
     }
     const char* state = up ? "connected" : session.opened ? "disconnected" : "half-open";

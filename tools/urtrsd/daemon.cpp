@@ -107,9 +107,7 @@ int Daemon::start() {
   }
   server_.set_access(access_of(config_));
   if (!listen()) return 3;
-  for (const ExportSpec& spec : catalog_->specs())
-    spdlog::info("exporting {} from {}{}", in_quotes(spec.name),
-                 spec.path.empty() ? "memory" : in_quotes(spec.path), spec.read_only ? ", read-only" : "");
+  for (const ExportSpec& spec : catalog_->specs()) tell_of_export(spec);
   spdlog::info("always_invalidate is {}", always_invalidates() ? "on" : "off");
   open_control();
   if (!open_metrics()) return 3;

@@ -112,6 +112,7 @@ class Daemon : private Controlled {
   bool set_log_level(const std::string& level) override;
   nlohmann::json debug_dump(const std::string& from) const override;  // daemon_debug.cpp
   // daemon_reload.cpp
+  static void tell_of_export(const ExportSpec& spec);
   void add_export(const ExportSpec& spec, std::function<void(const std::string&)> tell) override;
   std::string remove_export(const std::string& name, bool force) override;
   void reload(std::function<void(const Reloaded&)> tell) override;

@@ -14,6 +14,16 @@ namespace {
 constexpr BlockingJobs::Lane kAdministration = 0;
 }  // namespace
 
+void Daemon::tell_of_export(const ExportSpec& spec) {
+  spdlog::info("exporting {} from {}{}", in_quotes(spec.name),
+               spec.path.empty() ? "memory" : in_quotes(spec.path), spec.read_only ? ", read-only" : "");
+  // Of a file the same is told when it is opened, because its size may change until then.
+  const std::uint64_t excess = spec.is_memory() ? spec.memory_bytes % wire::rnbd::kSectorBytes : 0;
+  if (excess != 0)
+    spdlog::warn("export {} has {} bytes, not a multiple of {}: the last {} bytes are not exported",
+                 in_quotes(spec.name), spec.memory_bytes, wire::rnbd::kSectorBytes, excess);
+}
+
 // The file is asked by a thread, because its disk may hang.
 void Daemon::add_export(const ExportSpec& spec, std::function<void(const std::string&)> tell) {
   jobs_.run(kAdministration, [this, spec, tell = std::move(tell)] {
@@ -24,10 +34,7 @@ void Daemon::add_export(const ExportSpec& spec, std::function<void(const std::st
         added = catalog_->add(spec, **prepared);
       else
         added = tl::unexpected(prepared->error());
-      if (added)
-        spdlog::info("exporting {} from {}{}", in_quotes(spec.name),
-                     spec.path.empty() ? "memory" : in_quotes(spec.path),
-                     spec.read_only ? ", read-only" : "");
+      if (added) tell_of_export(spec);
       tell(added ? std::string() : added.error().sentence);
       pump_.step_soon();
     };
@@ -172,7 +179,7 @@ void Daemon::change_exports(const std::vector<ExportSpec>& wanted, std::shared_p
     if (has(there, one) || stays(one.name)) continue;
     add_export(one, [done, last, name = one.name](const std::string& refused) {
       if (refused.empty())
-        done->changed.push_back("export " + in_quotes(name) + " is there");
+        done->changed.push_back("export " + in_quotes(name) + " is added");
       else
         done->kept.push_back(refused);
     });

@@ -22,21 +22,24 @@ using namespace rtrs::daemon;
 
 constexpr rlim_t kLeastDescriptors = 64;
 
+void log_of_fabric(tools::LogLevel level, const std::string& text) {
+  constexpr spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
+                                                  spdlog::level::warn, spdlog::level::err};
+  spdlog::log(levels[static_cast<unsigned>(level)], "{}", text);
+}
+
 tools::FabricChoice fabric_of(const DaemonConfig& config) {
   tools::FabricChoice choice;
   choice.fabric = config.fabric;
   choice.provider = config.provider;
+  choice.crc = config.crc;
   choice.device = config.rdma_device;
   choice.retry_count = config.rdma_retry_count;
   choice.invalidation = config.rdma_invalidation;
   choice.tls = tls_of(config);
   choice.undelivered_timeout =
       dead_peer_time({milliseconds(config.heartbeat_interval_ms), config.heartbeat_missed_max});
-  choice.log = [](tools::LogLevel level, const std::string& text) {
-    constexpr spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
-                                                    spdlog::level::warn, spdlog::level::err};
-    spdlog::log(levels[static_cast<unsigned>(level)], "{}", text);
-  };
+  choice.log = log_of_fabric;
   return choice;
 }
 

@@ -187,6 +187,55 @@ def test_cut_frames(tmp_path):
         assert size < 100 or count(short, 'rtrs.type == "INVAL"', "-o", "rtrs.unknown:TRUE") == 4, size
 
 
+# The fabric tcp: a session of one path and two connections, recorded with an MTU of 1500.
+TCP_SESSION = str(pathlib.Path(__file__).resolve().parent / "tcp_session.pcap")
+
+
+def kinds(path, *more):
+    """The messages of each frame, with the direction of the first."""
+    text = tshark("-r", path, *more, "-Y", "rtrs.type", "-T", "fields", "-e", "rtrs.cid", "-e", "rtrs.type", "-E", "aggregator= ",
+                  "-E", "separator=/t")
+    return [(cid.split()[0], [word for word in types.split() if word != "RKEY_RSP"])
+            for cid, types in (one.split("\t") for one in text.splitlines())]
+
+
+def test_a_session_of_the_tcp_fabric():
+    both = kinds(TCP_SESSION)
+    assert both[:7] == [("0", ["CON_REQ"]), ("0", ["CON_RSP"]), ("1", ["CON_REQ"]), ("1", ["CON_RSP"]), ("0", ["INFO_REQ"]),
+                        ("0", ["INFO_RSP"]), ("0", ["IO_REQ"])]
+    io = [types for cid, types in both if cid == "1"][2:]
+    assert io == [["IO_REQ"], ["IO_RSP"], ["IO_REQ"], ["DATA", "IO_RSP"], ["IO_REQ"], ["IO_RSP"], ["IO_REQ"], ["IO_RSP"]]
+    assert count(TCP_SESSION, 'rtrs.name == "web1"') == 1
+    assert count(TCP_SESSION, 'rnbd.dev_name == "a"') == 1
+    assert count(TCP_SESSION, "rnbd.op == 1 && rnbd.sector == 0 && rnbd.size == 8192") == 1
+    assert count(TCP_SESSION, "rnbd.op == 0 && rnbd.sector == 8 && rnbd.size == 4096") == 1
+    assert count(TCP_SESSION, 'rtrs.type == "HB_ACK" && rtrs.response_to') == 1
+    assert count(TCP_SESSION, "_ws.malformed || rtrs.malformed || rtrs.orphan || rtrs.missing") == 0
+
+
+def test_segments_of_tcp_out_of_order_and_twice(tmp_path):
+    """The two segments of the write (frames 24 and 26) are swapped, and the first one comes again."""
+    pieces = []
+    for number, frames in enumerate(["1-23", "26", "24", "24", "27-48"]):
+        pieces.append(tmp_path / f"{number}.pcap")
+        subprocess.run(["editcap", "-r", TCP_SESSION, pieces[-1], frames], check=True, capture_output=True)
+    swapped = tmp_path / "swapped.pcap"
+    subprocess.run(["mergecap", "-a", "-w", swapped, *pieces], check=True, capture_output=True)
+    assert kinds(swapped) == kinds(TCP_SESSION)
+    assert count(swapped, "rtrs.missing") == 1
+    assert count(swapped, "rtrs.retransmission") == 1
+
+
+def test_a_tcp_capture_that_is_cut_or_begins_late_breaks_nothing(tmp_path):
+    short, late = tmp_path / "short.pcap", tmp_path / "late.pcap"
+    for size in (50, 60, 70, 90, 150, 1000):
+        subprocess.run(["editcap", "-s", str(size), TCP_SESSION, short], check=True, capture_output=True)
+        tshark("-r", short, "-V")
+    assert kinds(short)[:3] == kinds(TCP_SESSION)[:3]
+    subprocess.run(["editcap", "-r", TCP_SESSION, late, "5-48"], check=True, capture_output=True)
+    assert not [types for cid, types in kinds(late) if cid == "0"]
+
+
 if __name__ == "__main__":
     for one in NAMES:
         golden(one).write_text("".join(decoded(one)), encoding="utf-8")

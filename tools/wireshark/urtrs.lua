@@ -19,7 +19,7 @@
 -- CAUSED AND ON ANY THEORY OF LIABILITY, WHETHER IN CONTRACT, STRICT LIABILITY, OR TORT (INCLUDING NEGLIGENCE OR
 -- OTHERWISE) ARISING IN ANY WAY OUT OF THE USE OF THIS SOFTWARE, EVEN IF ADVISED OF THE POSSIBILITY OF SUCH DAMAGE.
 --
--- Wireshark decodes RoCEv2 and connection management; this adds what is inside. A post-dissector,
+-- Wireshark decodes RoCEv2 with its connection management, and iWARP over TCP; this adds what is inside. A post-dissector,
 -- because messages without payload (heartbeats, responses) never reach a dissector of payloads; it reads the
 -- headers itself, because fields of other dissectors are missing in passes that display nothing. What a frame means is worked out once, in the order of the capture, and kept in
 -- `frames`; every later visit only displays it.
@@ -59,6 +59,7 @@ local f = {
   ext_fence = ProtoField.bool("rtrs.extension.fence", "Extension: fence (urtrs)"),
   ext_generation = ProtoField.bool("rtrs.extension.generation", "Extension: permit generation (urtrs)"),
   ext_keys_stay = ProtoField.bool("rtrs.extension.keys_stay", "Extension: the client invalidates its keys (urtrs)"),
+  ext_data_with_answer = ProtoField.bool("rtrs.extension.data_with_answer", "Extension: the answer of a read carries its data (urtrs)"),
   ext_probe = ProtoField.bool("rtrs.extension.probe", "Extension: heartbeats on every connection (urtrs)"),
   queue_depth = ProtoField.uint16("rtrs.queue_depth", "Queue depth"),
   max_io_size = ProtoField.uint32("rtrs.max_io_size", "Largest IO"),
@@ -167,7 +168,7 @@ local function errno_word(errno) return errnos[errno] or ("errno " .. errno) end
 
 -- State of a capture, rebuilt whenever it is read from the start -----------------------------------------------
 
-local connections, by_queue_pair, by_request, attempts, frames, guessed
+local connections, by_queue_pair, by_request, attempts, frames, guessed, flows
 
 function rtrs.init()
   connections = {}    -- all, in order
@@ -176,6 +177,7 @@ function rtrs.init()
   attempts = {}       -- path and attempt -> what its connections share
   frames = {}         -- frame number -> what it means
   guessed = {}        -- pair of addresses -> what unknown connections share
+  flows = {}          -- "address port address port" -> one direction of a TCP connection
 end
 
 local function attempt_of(key)
@@ -421,6 +423,11 @@ local function link(m, request)
   request.response_frame = m.frame
 end
 
+-- The type of the RNBD request that is answered by words and not by user data.
+local function rnbd_answer(request)
+  if request.rnbd and (request.rnbd.type == 0 or request.rnbd.type == 2) then return request.rnbd.type end
+end
+
 local function on_response(c, message, m)
   m.kind = "IO_RSP"
   m.msg_id = m.imm % 2 ^ 19
@@ -434,7 +441,10 @@ local function on_response(c, message, m)
   local request = attempt.requests[m.buf_id]
   if request and request.response_frame then request = nil end
   link(m, request)
-  if #message.data >= 8 and little(message.data, 0, 2) == 4 then
+  if message.first.place.write then
+    if #message.data > 0 then m.with_data = #message.data end
+    if m.with_data and request then m.answers = rnbd_answer(request) end
+  elseif #message.data >= 8 and little(message.data, 0, 2) == 4 then
     m.keyed = true
     m.rkey = little(message.data, 4, 4)
   end
@@ -515,12 +525,12 @@ local function on_message(c, to_server, message, p)
     local request = c.attempt.reads[first.va .. first.key]
     if request and not request.response_frame then
       m.request = request
-      if request.rnbd and (request.rnbd.type == 0 or request.rnbd.type == 2) then m.answers = request.rnbd.type end
+      m.answers = rnbd_answer(request)
     end
   else
     on_send(c, to_server, message, m)
   end
-  if m.kind == "DATA" and not m.answers then m.bytes = nil end
+  if (m.kind == "DATA" or m.with_data) and not m.answers then m.bytes = nil end
   if m.kind == "IO_REQ" and m.shown_from then
     m.bytes = message.data:sub(m.shown_from + 1)
     m.base = m.shown_from
@@ -620,6 +630,235 @@ local function parse_packet(tvb, pinfo)
   return p
 end
 
+-- iWARP over TCP (docs/iwarp.md) ----------------------------------------------------------------------------------
+
+local MPA_REQUEST, MPA_REPLY = "MPA ID Req Frame", "MPA ID Rep Frame"
+local MPA_HEADER = 20
+local MOST_AHEAD = 4096  -- segments that wait for one that is missing; then the direction is given up
+
+-- The offset of the TCP header in the frame and the end of its payload; nil without TCP.
+local function find_tcp(tvb)
+  for _, at in ipairs(ip_offsets) do
+    if tvb:len() >= at + 40 then
+      local head = tvb:raw(at, 40)
+      local version = math.floor(head:byte(1) / 16)
+      local tcp, finish
+      if version == 4 and head:byte(10) == 6 then
+        tcp, finish = at + head:byte(1) % 16 * 4, at + big(head, 2, 2)
+        -- A length of 0 is that of a segment which the adapter was to divide.
+        if finish == at then finish = tvb:reported_len() end
+      end
+      if version == 6 and head:byte(7) == 6 then tcp, finish = at + 40, at + 40 + big(head, 4, 2) end
+      if tcp and tvb:len() >= tcp + 20 and finish >= tcp + 20 and finish <= tvb:reported_len() then return tcp, finish end
+    end
+  end
+  return nil
+end
+
+local function new_flow(to_server)
+  return { to_server = to_server, next = nil, ahead = {}, ahead_count = 0, pieces = {}, size = 0, need = MPA_HEADER,
+           greeting = true, since = {} }
+end
+
+-- What was taken together: of a message its parts, and the frames that they are in.
+local function on_iwarp_message(flow, p, message)
+  local frames_of = {}
+  for number in pairs(message.frames) do frames_of[#frames_of + 1] = number end
+  table.sort(frames_of)
+  local whole = { first = { packet = message, place = { write = message.write } }, last = { packet = message }, frames = frames_of,
+                  data = table.concat(message.pieces) }
+  return on_message(flow.connection, flow.to_server, whole, p)
+end
+
+-- A write belongs to the immediate behind it; without one it is a message of its own.
+local function end_write(flow, p, found)
+  local write = flow.write
+  flow.write = nil
+  if write and write.size > 0 then found[#found + 1] = on_iwarp_message(flow, p, write) end
+end
+
+local function on_segment(flow, p, unit, found)
+  local ddp, opcode = unit:byte(3), unit:byte(4) % 16
+  local tagged, last = ddp >= 128, bit_set(ddp, 6)
+  local length = big(unit, 0, 2)
+  local payload = unit:sub(3 + (tagged and 14 or 18), 2 + length)
+  if tagged then
+    if flow.write and flow.write.whole then end_write(flow, p, found) end
+    if not flow.write and last and payload == "" then return end
+    if not flow.write then
+      local to = unit:sub(9, 16)
+      flow.write = { write = true, va = to:reverse(), va_low = big(to, 4, 4), key = unit:sub(5, 8):reverse(), pieces = {}, size = 0, frames = {} }
+    end
+    local write = flow.write
+    write.pieces[#write.pieces + 1], write.size, write.whole = payload, write.size + #payload, last
+    for number in pairs(flow.since) do write.frames[number] = true end
+    return
+  end
+  if opcode == 8 then
+    local message = flow.write or { write = true, pieces = {}, size = 0, frames = {} }
+    flow.write = nil
+    message.imm = #payload >= 4 and big(payload, 0, 4) or nil
+    for number in pairs(flow.since) do message.frames[number] = true end
+    found[#found + 1] = on_iwarp_message(flow, p, message)
+    return
+  end
+  end_write(flow, p, found)
+  if opcode < 3 or opcode > 6 then return end
+  flow.send = flow.send or { pieces = {}, frames = {} }
+  local send = flow.send
+  send.pieces[#send.pieces + 1] = payload
+  for number in pairs(flow.since) do send.frames[number] = true end
+  if not last then return end
+  flow.send = nil
+  if opcode == 5 and flow.connection.send_with_immediate then send.imm = big(unit, 4, 4) end
+  if opcode == 4 or opcode == 6 then send.ieth = big(unit, 4, 4) end
+  found[#found + 1] = on_iwarp_message(flow, p, send)
+end
+
+-- The private data behind the fields of RFC 6581 and of urtrs, and the flags of the latter.
+local function private_data(unit)
+  local at = bit_set(unit:byte(17), 4) and 24 or 20
+  if unit:sub(at + 1, at + 4) == "uRTR" then return unit:sub(at + 9), unit:byte(at + 6) end
+  return unit:sub(at + 1), 0
+end
+
+local function on_greeting(flow, p, unit, found)
+  local data, flags = private_data(unit)
+  local c = flow.connection
+  local m
+  if flow.to_server then
+    if #data < 56 or big(data, 2, 2) ~= 0xbd1b then
+      flow.dead = true
+      return
+    end
+    m = parse_con_req(data)
+    c.cid, c.path, c.session, c.request, c.wishes = m.cid, m.path, m.session, m, flags
+    c.attempt = attempt_of(m.path .. "/" .. m.recon)
+    connections[#connections + 1] = c
+    m.port, m.time = p.dst_port, p.time
+  else
+    if #data < 56 or not c.request then
+      flow.dead = true
+      return
+    end
+    m = parse_con_rsp(data, bit_set(unit:byte(17), 5) and "CON_REJ" or "CON_RSP")
+    m.request, m.elapsed = c.request, p.time - c.request.time
+    c.request.response_frame = p.frame
+    c.send_with_immediate = bit_set(flags, 0) and bit_set(c.wishes, 0)
+    if m.kind == "CON_RSP" and c.cid == 0 then
+      c.attempt.depth, c.attempt.chunk_size = m.depth, m.max_io + m.max_hdr
+      c.attempt.generation = bit_set(m.flags, 9)
+    end
+  end
+  m.frame, m.connection, m.to_server = p.frame, c, flow.to_server
+  found[#found + 1] = m
+end
+
+-- Greeting and FPDUs out of what has come in order.
+local function take_units(flow, p, found)
+  while flow.size >= flow.need and not flow.dead do
+    local text = table.concat(flow.pieces)
+    local size
+    if flow.greeting then
+      if text:sub(1, 16) ~= (flow.to_server and MPA_REQUEST or MPA_REPLY) then
+        flow.dead = true
+        return
+      end
+      size = MPA_HEADER + big(text, 18, 2)
+    else
+      size = math.floor((2 + big(text, 0, 2) + 3) / 4) * 4 + 4
+      if big(text, 0, 2) < 14 then
+        flow.dead = true
+        return
+      end
+    end
+    if #text < size then
+      flow.need, flow.pieces = size, { text }
+      return
+    end
+    local unit = text:sub(1, size)
+    flow.pieces, flow.size, flow.need = { text:sub(size + 1) }, #text - size, 2
+    if flow.greeting then
+      flow.greeting = false
+      on_greeting(flow, p, unit, found)
+    else
+      on_segment(flow, p, unit, found)
+    end
+    flow.since = flow.size > 0 and { [p.frame] = true } or {}
+  end
+end
+
+local function append(flow, p, payload, found)
+  flow.next = (flow.next + #payload) % 2 ^ 32
+  flow.since[p.frame] = true
+  flow.pieces[#flow.pieces + 1], flow.size = payload, flow.size + #payload
+  take_units(flow, p, found)
+end
+
+local function flow_of(p, payload)
+  local key = p.src .. " " .. p.src_port .. " " .. p.dst .. " " .. p.dst_port
+  if payload:sub(1, 16) == MPA_REQUEST and (not flows[key] or flows[key].dead or flows[key].first ~= p.seq) then
+    local c = { number = #connections, frame = p.frame, client = p.src, server = p.dst }
+    local back = p.dst .. " " .. p.dst_port .. " " .. p.src .. " " .. p.src_port
+    flows[key], flows[back] = new_flow(true), new_flow(false)
+    flows[key].connection, flows[back].connection = c, c
+    flows[key].next, flows[key].first, flows[back].next = p.seq, p.seq, p.ack
+  end
+  return flows[key]
+end
+
+local function on_tcp(tvb, pinfo)
+  local at, finish = find_tcp(tvb)
+  if not at then return nil end
+  local head = tvb:raw(at, 20)
+  local payload_at = at + math.floor(head:byte(13) / 16) * 4
+  local size = finish - payload_at
+  if size <= 0 or payload_at > tvb:len() then return nil end
+  local payload = tvb:raw(payload_at, math.min(size, tvb:len() - payload_at))
+  local p = { frame = pinfo.number, time = pinfo.rel_ts, src = tostring(pinfo.net_src), dst = tostring(pinfo.net_dst),
+              src_port = big(head, 0, 2), dst_port = big(head, 2, 2), seq = big(head, 4, 4), ack = big(head, 8, 4) }
+  local flow = flow_of(p, payload)
+  if not flow or flow.dead then return nil end
+  local found, note = {}, {}
+  local ahead = (p.seq - flow.next) % 2 ^ 32
+  if #payload < size then
+    -- Nothing says where the next FPDU begins.
+    flow.dead = true
+    return nil
+  end
+  if ahead >= 2 ^ 31 then
+    local old = 2 ^ 32 - ahead
+    if old >= #payload then
+      note.repeats = flow.last or p.frame
+    else
+      append(flow, p, payload:sub(old + 1), found)
+    end
+  elseif ahead > 0 then
+    note.missing = 1
+    if not flow.ahead[p.seq] then flow.ahead_count = flow.ahead_count + 1 end
+    flow.ahead[p.seq] = payload
+    if flow.ahead_count > MOST_AHEAD then flow.dead = true end
+  else
+    append(flow, p, payload, found)
+  end
+  while flow.ahead[flow.next] and not flow.dead do
+    local more = flow.ahead[flow.next]
+    flow.ahead[flow.next], flow.ahead_count = nil, flow.ahead_count - 1
+    append(flow, p, more, found)
+  end
+  flow.last = p.frame
+  for _, m in ipairs(found) do
+    for _, number in ipairs(m.message and m.message.frames or {}) do
+      if number ~= p.frame and frames[number] then frames[number].part_of = p.frame end
+    end
+  end
+  -- The empty write that opens a connection, and what else says nothing of RTRS.
+  if #found == 0 and flow.size == 0 and not flow.write and not flow.send and not note.missing and not note.repeats then return nil end
+  local m = table.remove(found, 1) or { connection = flow.connection, to_server = flow.to_server, part = true, frame = p.frame }
+  m.also, m.missing, m.repeats = found, note.missing, note.repeats
+  return m
+end
+
 -- Display -------------------------------------------------------------------------------------------------------
 
 -- The bytes of the message: in the frame itself, or put together from several.
@@ -641,6 +880,7 @@ local function show_con_req(tree, m, b)
   tree:add(f.ext_generation, b(45, 1), bit_set(extensions, 1))
   tree:add(f.ext_keys_stay, b(45, 1), bit_set(extensions, 3))
   tree:add(f.ext_probe, b(45, 1), bit_set(extensions, 2))
+  tree:add(f.ext_data_with_answer, b(45, 1), bit_set(extensions, 4))
   return string.format("cid %d of %d, attempt %d", m.cid, m.cid_num, m.recon)
 end
 
@@ -658,6 +898,7 @@ local function show_con_rsp(tree, m, b)
   flags:add(f.ext_generation, b(16, 4), bit_set(m.flags, 9))
   flags:add(f.ext_keys_stay, b(16, 4), bit_set(m.flags, 11))
   flags:add(f.ext_probe, b(16, 4), bit_set(m.flags, 10))
+  flags:add(f.ext_data_with_answer, b(16, 4), bit_set(m.flags, 12))
   return string.format("depth %d, chunks of %d bytes%s", m.depth, m.max_io + m.max_hdr, bit_set(m.flags, 1) and ", fresh keys" or "")
 end
 
@@ -703,8 +944,10 @@ local function show_io_rsp(tree, m, b)
     tree:add_le(f.buf_id, b(2, 2))
     tree:add_le(f.rkey, b(4, 4))
   end
-  return string.format("chunk %d %s%s", m.buf_id, m.errno == 0 and "ok" or errno_word(m.errno),
-    m.keyed and string.format(", next key 0x%08x", m.rkey) or "")
+  if m.with_data then tree:add(f.data_len, m.with_data):set_generated() end
+  return string.format("chunk %d %s%s%s", m.buf_id, m.errno == 0 and "ok" or errno_word(m.errno),
+    m.keyed and string.format(", next key 0x%08x", m.rkey) or "",
+    m.with_data and string.format(", with %d bytes", m.with_data) or "")
 end
 
 local function show_rnbd(root, m, b)
@@ -761,7 +1004,11 @@ local function show_message(root, tree, m, b)
     if m.rnbd and not m.bad then show_rnbd(root, m, b) end
     return text
   end
-  if m.kind == "IO_RSP" then return show_io_rsp(tree, m, b) end
+  if m.kind == "IO_RSP" then
+    local text = show_io_rsp(tree, m, b)
+    if m.answers and b then show_rnbd(root, m, b) end
+    return text
+  end
   if m.kind == "INVAL" then
     tree:add(f.desc_key, m.rkey):set_generated()
     return string.format("key 0x%08x", m.rkey)
@@ -811,16 +1058,33 @@ local function show_head(tree, m)
   if m.missing then tree:add_proto_expert_info(e.missing, m.missing .. " packets are missing before this one, or come later") end
 end
 
+-- One message; answers its line.
+local function show_whole(tvb, root, tree, m)
+  tree:add(f.type, m.kind):set_generated()
+  if m.keyed then tree:add(f.type, "RKEY_RSP"):set_generated() end
+  show_head(tree, m)
+  local text = show_message(root, tree, m, message_tvb(m, tvb))
+  show_links(tree, m)
+  tree:append_text(", " .. m.kind .. (text ~= "" and (": " .. text) or ""))
+  return m.kind .. (text ~= "" and (" " .. text) or "")
+end
+
 function rtrs.dissector(tvb, pinfo, root)
   local m = frames[pinfo.number]
   if not m and not pinfo.visited then
     local p = parse_packet(tvb, pinfo)
-    if not p then return end
-    if p.destqp == 1 then m = on_cm(p) else m = on_transport(p) end
+    if not p then
+      m = on_tcp(tvb, pinfo)
+    elseif p.destqp == 1 then
+      m = on_cm(p)
+    else
+      m = on_transport(p)
+    end
     frames[pinfo.number] = m
   end
   if not m then return end
   pinfo.cols.protocol = "RTRS"
+  pinfo.cols.info:clear_fence()
   local tree = root:add(rtrs, tvb:range(0, 0))
   if m.repeats then
     tree:append_text(", retransmission")
@@ -837,15 +1101,15 @@ function rtrs.dissector(tvb, pinfo, root)
     pinfo.cols.info = "Part of a message" .. (m.part_of and (" that ends in frame " .. m.part_of) or "")
     return
   end
-  tree:add(f.type, m.kind):set_generated()
-  if m.keyed then tree:add(f.type, "RKEY_RSP"):set_generated() end
-  show_head(tree, m)
-  local text = show_message(root, tree, m, message_tvb(m, tvb))
-  show_links(tree, m)
+  local info = show_whole(tvb, root, tree, m)
+  local has_rnbd = m.rnbd or m.answers
+  for _, other in ipairs(m.also or {}) do
+    info = info .. "; " .. show_whole(tvb, root, root:add(rtrs, tvb:range(0, 0)), other)
+    has_rnbd = has_rnbd or other.rnbd or other.answers
+  end
   local cid = m.connection.cid and ("[" .. m.connection.cid .. "] ") or ""
-  tree:append_text(", " .. m.kind .. (text ~= "" and (": " .. text) or ""))
-  pinfo.cols.info = cid .. m.kind .. (text ~= "" and (" " .. text) or "")
-  if m.rnbd or m.answers then pinfo.cols.protocol = "RNBD" end
+  pinfo.cols.info = cid .. info
+  if has_rnbd then pinfo.cols.protocol = "RNBD" end
 end
 
 -- Keeps other protocols from guessing at the payload of a connection that is known to be RTRS.
@@ -854,5 +1118,11 @@ local function claim(_, pinfo)
   return qpn ~= nil and by_queue_pair[tostring(pinfo.net_dst) .. " " .. qpn.value] ~= nil
 end
 
+local function claim_tcp(_, pinfo)
+  local flow = flows[tostring(pinfo.net_src) .. " " .. pinfo.src_port .. " " .. tostring(pinfo.net_dst) .. " " .. pinfo.dst_port]
+  return flow ~= nil and not flow.dead
+end
+
 rtrs:register_heuristic("infiniband.payload", claim)
+rtrs:register_heuristic("iwarp_ddp_rdmap", claim_tcp)
 register_postdissector(rtrs)

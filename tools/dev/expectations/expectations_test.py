@@ -7,7 +7,7 @@ import pytest
 from programs import BUILD, ROOT, program
 
 PAGE = ROOT / "docs/expectations.md"
-PROGRAMS = ("urtrsd", "urtrs", "urtrs-sim", "urtrs-replay", "urtrs-perf", "urtrs-conform", "urtrs-fs")
+PROGRAMS = ("urtrsd", "urtrs", "urtrs-sim", "urtrs-replay", "urtrs-perf", "urtrs-conform", "urtrs-fs", "urtrs-mapd")
 STATES = ("holds", "partly", "no")
 ROWS = 54
 

@@ -96,7 +96,12 @@ def main(command_line, act):
     options = command_line.top.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
-        return act(options)
+        code = act(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever read it has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except ValueError as error:
         print(f"{command_line.lab}: {error}", file=sys.stderr)
         return 2

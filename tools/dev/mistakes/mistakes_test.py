@@ -32,7 +32,7 @@ BOUND = 40  # seconds for one mistake; the longest waits 30 s for a daemon that 
 CODES = {0, 1, 2, 3, 4, 5, 77, 130, 141, 143}
 INTERNALS = re.compile(r"terminate called|what\(\)|std::|basic_string|[Aa]ssert|Aborted|Sanitizer|CLI::|core dumped|"
                        r"Traceback|boost|nlohmann|json\.exception|toml::|libfabric:\d+")
-NAMES = ("urtrsd", "urtrs", "urtrs-fs", "urtrs-sim", "urtrs-replay", "urtrs-perf", "urtrs-conform", "nbdkit",
+NAMES = ("urtrsd", "urtrs", "urtrs-mapd", "urtrs-fs", "urtrs-sim", "urtrs-replay", "urtrs-perf", "urtrs-conform", "nbdkit",
          "tools/demo", "tools/test")
 
 
@@ -127,7 +127,7 @@ class Box:
         for port, name in self.lines.items():
             line = re.sub(rf"\b{port}\b", name, line)
         line = re.sub(r"after \d+\.\d+ s", "after N s", line)
-        line = re.sub(r"\b(process|pid) \d+", r"\1 PID", re.sub(r"urtrsd-\d+", "urtrsd-PID", line))
+        line = re.sub(r"\b(process|pid) \d+", r"\1 PID", re.sub(r"\b(urtrsd|urtrs-mapd)-\d+", r"\1-PID", line))
         line = re.sub(r"\b(127\.0\.0\.1:)\d{5}\b", r"\1$ANY", line)
         return re.sub(r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\.\d+Z? ", "TIME ", line)
 

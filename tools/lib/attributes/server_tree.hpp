@@ -33,6 +33,7 @@ struct ServerParameters {
   std::uint32_t sess_queue_depth = 0;
   std::uint32_t port = 0;
   std::string dev_search_path;
+  HeartbeatConfig heartbeat{};
 };
 
 struct ServerModel {

@@ -9,6 +9,9 @@
 #include <cstring>
 
 #include "backends/asio/path_syntax.hpp"
+#include "core/proto/reasons.hpp"
+#include "tools/lib/attributes/written_values.hpp"
+#include "tools/lib/client_control/client_tree.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/printable.hpp"
@@ -125,13 +128,42 @@ Answer path_add(const Asked& asked) {
   unsigned index = 0;
   const int error = asked.target.add_path(*address, text, index);
   if (error == 0) return json{{"path", index}};
+  for (const Reason one : {Reason::name_unresolved, Reason::source_unavailable}) {
+    const ReasonText& why = rtrs::text_of(one);
+    if (error == why.linux_errno)
+      return refuse(Code::failed, fmt::format("adding the path: {}", why.sentence), why.hint, error);
+  }
   return refuse(error == ENOSPC ? Code::busy : Code::failed,
                 fmt::format("adding the path: {}", std::strerror(error)),
                 error == ENOSPC ? fmt::format("a session has at most {} paths", kMaxPaths) : "", error);
 }
 
+// Whether IO would have no way any more: none of the others is connected, and this one is, or there is no
+// other.
+bool is_last(const ClientModel& model, unsigned path) {
+  bool connected = false;
+  bool others = false;
+  for (const ClientPathModel& one : model.paths) {
+    const PathState state = one.status.state;
+    if (one.path == path)
+      connected = state == PathState::connected;
+    else if (state == PathState::connected)
+      return false;
+    else
+      others = others || state != PathState::absent;
+  }
+  return connected || !others;
+}
+
 Answer path_remove(const Asked& asked) {
-  return at_path(asked, "removing the path", [&](unsigned path) { return asked.target.remove_path(path); });
+  bool refused = false;
+  const Answer answer = at_path(asked, "removing the path", [&](unsigned path) {
+    refused = text_of(asked, "force") != "true" && is_last(asked.target.model(), path);
+    return refused ? EBUSY : asked.target.remove_path(path);
+  });
+  if (!refused) return answer;
+  return refuse(Code::failed, "without this path none is connected, and IO would stand still",
+                "add another path first, or say \"force\"", EBUSY);
 }
 
 Answer path_disconnect(const Asked& asked) {
@@ -161,10 +193,12 @@ Answer session_recover(const Asked& asked) {
 
 Answer stats_reset(const Asked& asked) {
   if (!text_of(asked, "path").empty())
-    return at_path(asked, "resetting", [&](unsigned path) { return asked.target.reset_statistics(path); });
+    return at_path(asked, "resetting",
+                   [&](unsigned path) { return asked.target.reset_statistics(path, PathStatistics::all); });
   const ClientModel model = asked.target.model();
   if (auto wrong = wrong_session(asked, model)) return tl::unexpected(std::move(*wrong));
-  for (const ClientPathModel& path : model.paths) asked.target.reset_statistics(path.path);
+  for (const ClientPathModel& path : model.paths)
+    asked.target.reset_statistics(path.path, PathStatistics::all);
   return json::object();
 }
 
@@ -186,15 +220,38 @@ Answer device_remap(const Asked& asked) {
   return no_device(asked.target.remap_device(name), name, "opening again");
 }
 
+Answer device_resize(const Asked& asked) {
+  const std::string name = text_of(asked, "device");
+  if (name.empty()) return missing("device", "as it was mapped");
+  const std::string text = text_of(asked, "sectors");
+  const auto sectors = attributes::parse_sectors(text);
+  if (!sectors)
+    return refuse(Code::invalid_params, fmt::format("\"{}\" is no number of sectors", text),
+                  "sectors of 512 bytes; \"urtrs client device resize\" takes sizes such as 10G",
+                  sectors.error());
+  const int error = asked.target.resize_device(name, *sectors);
+  return outcome(error, fmt::format("resizing \"{}\"", name),
+                 error == EINVAL ? "a size is a whole number of the blocks of the device"
+                                 : "\"urtrs client device list\" shows all");
+}
+
 Answer debug_dump(const Asked& asked) {
   return debug_json(asked.target.model(), asked.target.now());
+}
+
+Answer attribute_look(const Asked& asked) {
+  return look_at_attribute(asked.target, text_of(asked, "path"));
+}
+
+Answer attribute_read(const Asked& asked) {
+  return read_attribute(asked.target, text_of(asked, "path"));
 }
 
 const std::vector<Method>& methods() {
   static const std::vector<Method> all{
       {"client.show", false, {}, show},
       {"path.add", true, {"session", "path", "port"}, path_add},
-      {"path.remove", true, {"session", "path"}, path_remove},
+      {"path.remove", true, {"session", "path", "force"}, path_remove},
       {"path.disconnect", true, {"session", "path"}, path_disconnect},
       {"path.reconnect", true, {"session", "path"}, path_reconnect},
       {"session.policy", true, {"session", "policy"}, session_policy},
@@ -203,9 +260,13 @@ const std::vector<Method>& methods() {
       {"device.map", true, {"device", "access_mode"}, nullptr},
       {"device.unmap", true, {"device", "force"}, device_unmap},
       {"device.remap", true, {"device"}, device_remap},
+      {"device.resize", true, {"device", "sectors"}, device_resize},
       {"stats", false, {}, stats},
       {"stats.reset", true, {"session", "path"}, stats_reset},
       {"debug.dump", false, {}, debug_dump},
+      {"attribute.look", false, {"path"}, attribute_look},
+      {"attribute.read", false, {"path"}, attribute_read},
+      {"attribute.write", true, {"path", "text"}, nullptr},
   };
   return all;
 }
@@ -309,7 +370,13 @@ void ClientControl::handle(const rpc::Caller& caller, const rpc::Request& reques
     return reply.result({{"schema_version", kSchemaVersion}});
   }
   const auto result = answer(caller, request);
-  if (!result) return device_map({target_, request.params}, reply);
+  const Asked asked{target_, request.params};
+  if (!result && request.method == "attribute.write")
+    return write_attribute(text_of(asked, "path"), text_of(asked, "text"), [reply](const auto& written) {
+      if (!written) return reply.error(written.error());
+      reply.result(with_version(json::object()));
+    });
+  if (!result) return device_map(asked, reply);
   if (!*result) return reply.error(result->error());
   reply.result(**result);
 }
@@ -319,6 +386,13 @@ void ClientControl::tell(const PathEvent& news, const std::string& pathname) {
   json event = event_json(news);
   if (!pathname.empty()) event["pathname"] = pathname;
   tell(std::move(event));
+}
+
+void ClientControl::tell_failovers(const ClientModel& model) {
+  for (const ClientPathModel& path : model.paths) {
+    json event = failover_json(path, failovers_[path.path % kMaxPaths]);
+    if (!event.is_null() && server_ && server_->has_subscribers()) tell(std::move(event));
+  }
 }
 
 void ClientControl::tell(const std::string& device, const rnbd::DeviceChanged& change,

@@ -3,6 +3,7 @@
 //
 // Everything belongs to the thread of the event loop.
 #pragma once
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <functional>
@@ -25,6 +26,7 @@ struct ClientPathModel {
   PathAddress address;
   std::string peer;   // Fabric::describe() when it was last connected; empty before
   DevicePort device;  // likewise
+  AnswerTimes reads{}, writes{};
 };
 
 struct ClientDeviceModel {
@@ -33,10 +35,12 @@ struct ClientDeviceModel {
   // "idle", where it is known and not mapped, or the state of the mapping.
   std::string state;
   std::uint64_t size_bytes = 0;  // of the last open; 0: never
-  std::uint64_t handle = 0;      // 0: not mapped
+  std::uint64_t handle = 0;      // while it is mapped
   unsigned users = 0;            // connections that have it or wait for it
   bool kept = false;             // stays open without users
   int error = 0;                 // errno of the last refusal; 0: none
+  unsigned number = 0;           // while it is mapped: of this client's devices, as N of rnbdN in Linux
+  bool is_mapped() const { return state != "idle"; }
 };
 
 struct ClientModel {
@@ -44,10 +48,12 @@ struct ClientModel {
   bool link_up = false;
   MultipathPolicy policy = MultipathPolicy::min_inflight;
   std::int32_t max_reconnect_attempts = -1;
-  std::uint32_t depth = 0;        // permits; 0 until the first path connected
-  std::uint32_t max_io_size = 0;  // bytes; likewise
-  std::size_t queued = 0;         // requests that wait for a permit
-  unsigned under_way = 0;         // requests of the user without an answer
+  HeartbeatConfig heartbeat;
+  Nanos reconnect_min = 0, reconnect_max = 0;  // as in ClientConfig
+  std::uint32_t depth = 0;                     // permits; 0 until the first path connected
+  std::uint32_t max_io_size = 0;               // bytes; likewise
+  std::size_t queued = 0;                      // requests that wait for a permit
+  unsigned under_way = 0;                      // requests of the user without an answer
   ClientStats stats;
   std::vector<ClientPathModel> paths;
   std::vector<ClientDeviceModel> devices;
@@ -63,14 +69,16 @@ class ControlledClient {
   virtual Nanos started() const = 0;
   virtual std::string fabric_name() const = 0;
   virtual std::uint16_t default_port() const = 0;
-  // `text`: the path as the user wrote it. `index`: where it is.
+  // `text`: the path as the user wrote it. `index`: where it is. EHOSTUNREACH: no host has the name or
+  // address; EADDRNOTAVAIL: the source address is not of this host.
   virtual int add_path(const PathAddress&, const std::string& text, unsigned& index) = 0;
   virtual int remove_path(unsigned path) = 0;
   virtual int disconnect_path(unsigned path) = 0;
   virtual int reconnect_path(unsigned path) = 0;
   virtual unsigned recover() = 0;  // paths that are tried again
   virtual int set_policy(MultipathPolicy) = 0;
-  virtual int reset_statistics(unsigned path) = 0;
+  virtual int set_max_reconnect_attempts(std::int32_t) = 0;  // as in ClientConfig
+  virtual int reset_statistics(unsigned path, PathStatistics) = 0;
   // Opens a device and keeps it open. Told once, at most connect_timeout later.
   virtual void map_device(const std::string& name, wire::rnbd::AccessMode,
                           std::function<void(int error, const std::string& why)> tell) = 0;
@@ -78,7 +86,11 @@ class ControlledClient {
   virtual int unmap_device(const std::string& name, bool force) = 0;
   // Tries at once to open what the server refused.
   virtual int remap_device(const std::string& name) = 0;
+  // Until it is opened again. ENOENT: it is not mapped; EINVAL: no device of its block size can have it.
+  virtual int resize_device(const std::string& name, std::uint64_t sectors) = 0;
 };
+
+struct Begun;
 
 class ClientControl {
  public:
@@ -98,6 +110,11 @@ class ClientControl {
   void tell(const PathEvent&, const std::string& pathname);
   void tell(const std::string& device, const rnbd::DeviceChanged&, std::uint64_t size_before);
 
+  // Call it after each event, and now and then. Answers writes to attributes whose operation is over, or has
+  // been going on for kWriteBound, with ETIMEDOUT. Tells of requests that were taken over by other paths.
+  void go_on();
+  static constexpr Nanos kWriteBound = seconds(60);
+
   // That many events could not be told; the next one has a greater serial number.
   void missed(std::uint64_t count) noexcept { events_ += count; }
 
@@ -106,15 +123,26 @@ class ClientControl {
   // The same without a socket: the answer, or nothing where it comes later.
   std::optional<tl::expected<nlohmann::json, rpc::Error>> answer(const rpc::Caller&, const rpc::Request&);
 
-  ClientControl(ControlledClient& target, Log log) : target_(target), log_(std::move(log)) {}
+  // Writes to an attribute. `tell` is called once: at once, or when what the write began is over.
+  using Written = std::function<void(tl::expected<void, rpc::Error>)>;
+  void write_attribute(const std::string& path, const std::string& text, Written tell);
+
+  ClientControl(ControlledClient& target, Log log);
+  ~ClientControl();
 
  private:
+  struct Pending;
   void tell(nlohmann::json event);
+  void await(const Begun&, Written tell);
+  void end_writes(const ClientModel&);
+  void tell_failovers(const ClientModel&);
 
   ControlledClient& target_;
   Log log_;
   std::string path_;
-  std::uint64_t events_ = 0;  // told so far
+  std::uint64_t events_ = 0;                          // told so far
+  std::array<std::uint64_t, kMaxPaths> failovers_{};  // by path, as last seen
+  std::vector<Pending> pending_;                      // writes whose operation is under way
   std::unique_ptr<rpc::Server> server_;
 };
 
@@ -126,10 +154,12 @@ std::string source_of(const ClientPathModel&);
 std::string destination_of(const ClientPathModel&);
 std::string pathname_of(const ClientPathModel&);  // SRC@DST, or DST
 
-nlohmann::json to_json(const ClientModel&, Nanos now);          // "sessions" and "devices"
-nlohmann::json to_json(const ClientStats&);                     // counters by name
-nlohmann::json debug_json(const ClientModel&, Nanos now);       // what waits, for what, and since when
-nlohmann::json event_json(const PathEvent&);                    // without the name of the path
+nlohmann::json to_json(const ClientModel&, Nanos now);     // "sessions" and "devices"
+nlohmann::json to_json(const ClientStats&);                // counters by name
+nlohmann::json debug_json(const ClientModel&, Nanos now);  // what waits, for what, and since when
+nlohmann::json event_json(const PathEvent&);               // without the name of the path
+// Requests that a path took over since `before`, which becomes the count of now; null: none.
+nlohmann::json failover_json(const ClientPathModel&, std::uint64_t& before);
 std::optional<MultipathPolicy> parse_policy(std::string text);  // as Linux takes it for mp_policy
 const char* short_name(MultipathPolicy) noexcept;               // RR, MI, ML
 

@@ -5,64 +5,12 @@
 #include <cerrno>
 #include <utility>
 
+#include "tools/lib/client_control/test_fake_client.hpp"
+
 namespace rtrs::control {
 namespace {
 
 using nlohmann::json;
-
-// A client of two paths, the first of which is up, and what was asked of it.
-class FakeClient : public ControlledClient {
- public:
-  FakeClient() {
-    shown.session = "web1";
-    shown.link_up = true;
-    ClientPathModel up{0, {}, {"10.0.0.1", "10.0.0.2", 1234}, "10.0.0.1:40112 > 10.0.0.2:1234", {"rxe0", 1}};
-    up.status.state = PathState::connected;
-    up.status.heartbeat_latency = microseconds(41);
-    up.status.inflight = 3;
-    ClientPathModel down{1, {}, {"", "10.0.1.2", 1234}, "", {}};
-    down.status.state = PathState::waiting;
-    down.status.reason = Reason::connect_refused;
-    down.status.attempt = 3;
-    down.status.retry_at = seconds(104) + milliseconds(200);
-    ClientPathModel gone{2, {}, {"", "10.0.2.2", 1234}, "", {}};
-    shown.paths = {up, down, gone};
-    shown.devices = {{"disk0", wire::rnbd::AccessMode::read_write, "open", 1U << 20, 7, 1, true, 0}};
-  }
-  ClientModel model() const override { return shown; }
-  Nanos now() const override { return seconds(100); }
-  Nanos started() const override { return seconds(90); }
-  std::string fabric_name() const override { return "tcp"; }
-  std::uint16_t default_port() const override { return 1234; }
-  int add_path(const PathAddress& address, const std::string&, unsigned& index) override {
-    added = address;
-    index = 2;
-    return error;
-  }
-  int remove_path(unsigned path) override { return note("remove", path); }
-  int disconnect_path(unsigned path) override { return note("disconnect", path); }
-  int reconnect_path(unsigned path) override { return note("reconnect", path); }
-  unsigned recover() override { return 1; }
-  int set_policy(MultipathPolicy policy) override {
-    shown.policy = policy;
-    return error;
-  }
-  int reset_statistics(unsigned path) override { return note("reset", path); }
-  void map_device(const std::string&, wire::rnbd::AccessMode,
-                  std::function<void(int, const std::string&)>) override {}
-  int unmap_device(const std::string&, bool force) override { return force ? 0 : error; }
-  int remap_device(const std::string&) override { return error; }
-
-  int note(const char* what, unsigned path) {
-    done.emplace_back(what, path);
-    return error;
-  }
-
-  ClientModel shown;
-  PathAddress added;
-  std::vector<std::pair<std::string, unsigned>> done;
-  int error = 0;
-};
 
 class ClientControlTest : public testing::Test {
  protected:
@@ -102,6 +50,30 @@ TEST_F(ClientControlTest, ShowsPathsWithTheNextAttemptAndTheReason) {
   EXPECT_EQ(shown["devices"][0]["mapping_path"], "disk0");
 }
 
+TEST_F(ClientControlTest, APathShowsItsTimersAndHowLongItsAnswersTook) {
+  client.shown.heartbeat = {milliseconds(500), 3};
+  client.shown.reconnect_min = milliseconds(250);
+  client.shown.reconnect_max = seconds(4);
+  for (const Nanos time : {microseconds(100), microseconds(301)})
+    client.shown.paths[0].writes.record(static_cast<std::uint64_t>(time));
+  const json path = (*ask("client.show"))["sessions"][0]["paths"][0];
+  EXPECT_EQ(path["heartbeat_s"], 0.5);
+  EXPECT_EQ(path["missed_max"], 3);
+  EXPECT_EQ(path["dead_s"], 2.5);
+  EXPECT_EQ(path["reconnect_min_s"], 0.25);
+  EXPECT_EQ(path["reconnect_max_s"], 4.0);
+  EXPECT_EQ(path["answer_time"]["write"],
+            (json{{"count", 2}, {"mean_us", 200.5}, {"p99_us", 301.0}, {"max_us", 301.0}}));
+  EXPECT_EQ(path["answer_time"]["read"]["count"], 0);
+}
+
+TEST_F(ClientControlTest, APathThatIsSilentSaysForHowLong) {
+  EXPECT_FALSE(client.shown.paths.empty());
+  EXPECT_FALSE((*ask("client.show"))["sessions"][0]["paths"][0].contains("silent_s"));
+  client.shown.paths[0].status.silent_since = seconds(88);
+  EXPECT_EQ((*ask("client.show"))["sessions"][0]["paths"][0]["silent_s"], 12.0);
+}
+
 TEST_F(ClientControlTest, APathIsNamedInEachWayThatIsClear) {
   for (const char* name : {"ip:10.0.1.2", "1", "10.0.1.2"})
     EXPECT_EQ(errno_of("path.reconnect", {{"path", name}}), 0);
@@ -112,13 +84,23 @@ TEST_F(ClientControlTest, APathIsNamedInEachWayThatIsClear) {
   EXPECT_EQ(client.done[3], (std::pair<std::string, unsigned>("disconnect", 0)));
   EXPECT_EQ(errno_of("path.remove", {{"path", "2"}}), ENOENT) << "it was removed before";
   EXPECT_EQ(errno_of("path.remove", {{"path", "0"}, {"session", "web2"}}), ENOENT);
-  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}, {"session", "web1"}}), 0);
+  EXPECT_EQ(errno_of("path.remove", {{"path", "1"}, {"session", "web1"}}), 0);
 }
 
 TEST_F(ClientControlTest, ANameThatMeansTwoPathsIsRefused) {
   client.shown.paths[1].device = {"rxe0", 1};
   EXPECT_EQ(errno_of("path.remove", {{"path", "rxe0"}}), EINVAL);
   EXPECT_TRUE(client.done.empty());
+}
+
+TEST_F(ClientControlTest, TheLastPathIsRemovedByForceOnly) {
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), EBUSY) << "the other one is not connected";
+  EXPECT_TRUE(client.done.empty());
+  EXPECT_EQ(errno_of("path.remove", {{"path", "1"}}), 0) << "the other one is connected";
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}, {"force", "true"}}), 0);
+  client.shown.paths.resize(1);
+  client.shown.paths[0].status.state = PathState::waiting;
+  EXPECT_EQ(errno_of("path.remove", {{"path", "0"}}), EBUSY) << "there is no other";
 }
 
 TEST_F(ClientControlTest, APathIsAddedOnce) {
@@ -134,6 +116,18 @@ TEST_F(ClientControlTest, APathIsAddedOnce) {
   EXPECT_EQ(errno_of("path.add", {{"path", "ip:10.0.0.1@"}}), EINVAL);
   client.error = ENOSPC;
   EXPECT_EQ(errno_of("path.add", {{"path", "10.0.9.2"}}), ENOSPC);
+}
+
+TEST_F(ClientControlTest, APathThatThisHostCannotConnectIsRefusedWithItsCause) {
+  client.error = EHOSTUNREACH;
+  const auto unknown = ask("path.add", {{"path", "nosuchhost"}});
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().message, "adding the path: no host has that name or address");
+  EXPECT_FALSE(unknown.error().hint.empty());
+  client.error = EADDRNOTAVAIL;
+  const auto foreign = ask("path.add", {{"path", "10.9.9.9@10.0.9.2"}});
+  ASSERT_FALSE(foreign);
+  EXPECT_EQ(foreign.error().message, "adding the path: the source address is not one of this host");
 }
 
 TEST_F(ClientControlTest, PoliciesAreThoseOfLinux) {
@@ -193,6 +187,24 @@ TEST_F(ClientControlTest, TheDumpSaysWhatAPathWaitsFor) {
   EXPECT_EQ(session["paths"][1]["waits"], "the next attempt in 4.2 s");
   EXPECT_EQ(session["paths"][0]["waits"], "");
   EXPECT_EQ(session["oldest_request"]["age_s"], 2.0);
+}
+
+TEST(ClientEvents, AFailoverHasThePathAndWhatItTookOverSinceTheLastLook) {
+  ClientPathModel path = FakeClient().shown.paths[0];
+  std::uint64_t seen = 0;
+  EXPECT_TRUE(failover_json(path, seen).is_null());
+  path.status.failovers = 5;
+  const json told = failover_json(path, seen);
+  EXPECT_EQ(
+      told,
+      (json{{"what", "failover"}, {"path", 0}, {"pathname", "ip:10.0.0.1@ip:10.0.0.2"}, {"requests", 5}}));
+  EXPECT_TRUE(failover_json(path, seen).is_null()) << "told once";
+  path.status.failovers = 7;
+  EXPECT_EQ(failover_json(path, seen)["requests"], 2);
+  path.status.failovers = 3;
+  EXPECT_EQ(failover_json(path, seen)["requests"], 3) << "the counter was reset in between";
+  path.status.failovers = 0;
+  EXPECT_TRUE(failover_json(path, seen).is_null());
 }
 
 TEST(ClientEvents, AnAttemptHasItsNumberItsReasonAndTheTimeToTheNext) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "backends/asio/path_syntax.hpp"
 #include "core/proto/reasons.hpp"
@@ -28,12 +29,23 @@ std::string with_prefix(const std::string& address) {
 // `told`: the errno that the server gave; 0: none.
 void add_reason(json& to, Reason reason, std::uint16_t told) {
   if (reason == Reason::none) return;
-  const ReasonText& text = text_of(reason);
+  const ReasonText text = words_of(reason, told);
   to["reason"] = text.code;
   to["sentence"] =
       told == 0 ? std::string(text.sentence) : fmt::format("{}: {}", text.sentence, std::strerror(told));
   to["hint"] = text.hint;
   to["errno"] = told != 0 ? told : text.linux_errno;
+}
+
+double micros_of(std::uint64_t time) {
+  return std::round(static_cast<double>(time) / 100) / 10;
+}
+
+json times_of(const AnswerTimes& times) {
+  return {{"count", times.count()},
+          {"mean_us", micros_of(times.mean())},
+          {"p99_us", micros_of(times.at_most(99))},
+          {"max_us", micros_of(times.max())}};
 }
 
 bool is_shown(const ClientPathModel& path) {
@@ -81,11 +93,18 @@ json path_of(const ClientModel& model, const ClientPathModel& path, Nanos now) {
            {"ios", status.ios},
            {"failovers", status.failovers},
            {"reconnects", status.reconnects},
-           {"failed_attempts", status.failed_attempts}};
+           {"failed_attempts", status.failed_attempts},
+           {"heartbeat_s", seconds_of(model.heartbeat.interval)},
+           {"missed_max", model.heartbeat.missed_max},
+           {"dead_s", seconds_of(dead_peer_time(model.heartbeat))},
+           {"reconnect_min_s", seconds_of(model.reconnect_min)},
+           {"reconnect_max_s", seconds_of(model.reconnect_max)}};
+  one["answer_time"] = {{"read", times_of(path.reads)}, {"write", times_of(path.writes)}};
   if (status.heartbeat_latency != 0)
-    one["rtt_us"] = std::round(static_cast<double>(status.heartbeat_latency) / 100) / 10;
+    one["rtt_us"] = micros_of(static_cast<std::uint64_t>(status.heartbeat_latency));
   if (status.state == PathState::waiting && status.retry_at != 0 && status.retry_at != kNever)
     one["next_s"] = seconds_of(status.retry_at > now ? status.retry_at - now : 0);
+  if (status.silent_since < now) one["silent_s"] = seconds_of(now - status.silent_since);
   add_reason(one, status.reason, status.peer_errno);
   return one;
 }
@@ -208,6 +227,15 @@ json event_json(const PathEvent& news) {
       break;
   }
   return event;
+}
+
+json failover_json(const ClientPathModel& path, std::uint64_t& before) {
+  const std::uint64_t now = path.status.failovers;
+  const std::uint64_t then = std::exchange(before, now);
+  // Less than before: they were reset, or the path is another one.
+  const std::uint64_t requests = now < then ? now : now - then;
+  if (requests == 0) return nullptr;
+  return {{"what", "failover"}, {"path", path.path}, {"pathname", pathname_of(path)}, {"requests", requests}};
 }
 
 std::optional<MultipathPolicy> parse_policy(std::string text) {

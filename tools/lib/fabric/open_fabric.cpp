@@ -46,13 +46,12 @@ unsigned undelivered_ms(const FabricChoice& choice) {
 Opened open_tcp(const FabricChoice& choice) {
   const auto opening = std::make_shared<Opening>();
   tcp::TcpOptions options;
+  options.crc = choice.crc;
   options.undelivered_timeout_ms = undelivered_ms(choice);
   options.log = keep_error<tcp::LogLevel>(choice, opening);
   auto tls = open_tls(choice.tls, choice.client);
   if (!tls) return tl::unexpected(tls.error());
-  options.tls = std::move(tls->context);
-  options.plain_too = tls->plain_too;
-  auto fabric = tcp::open_tcp_fabric(options);
+  auto fabric = tcp::open_tcp_fabric(options, {.context = tls->context, .plain_too = tls->plain_too});
   opening->under_way = false;
   if (fabric) return std::move(*fabric);
   return tl::unexpected("cannot use tcp: " + why(opening->error, fabric.error()));

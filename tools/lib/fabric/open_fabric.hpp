@@ -18,6 +18,7 @@ enum class LogLevel : std::uint8_t { debug, info, warning, error };
 struct FabricChoice {
   std::string fabric = "tcp";         // one of fabric_names()
   std::string provider = "tcp";       // of libfabric
+  bool crc = false;                   // of tcp: asks for CRC-32C behind each frame
   std::string device;                 // of RDMA; empty: whichever has the address
   unsigned retry_count = 6;           // of verbs, 0 .. 7
   std::string invalidation = "auto";  // of verbs: one of invalidation_names()

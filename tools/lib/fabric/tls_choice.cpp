@@ -35,7 +35,7 @@ std::string replace_tls(Fabric& fabric, const TlsChoice& choice, bool client) {
   if (tcp == nullptr) return "TLS is for the fabric tcp";
   const auto opened = open_tls(choice, client);
   if (!opened) return opened.error();
-  tcp->set_tls(opened->context, opened->plain_too);
+  tcp::set_tls(*tcp, {.context = opened->context, .plain_too = opened->plain_too});
   return {};
 }
 

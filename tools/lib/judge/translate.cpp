@@ -85,6 +85,7 @@ constexpr Named kFields[] = {
     RTRS_FIELD("write_data", write_data),
     RTRS_FIELD("send_invalidate", send_invalidate),
     RTRS_FIELD("fresh_key", fresh_key),
+    RTRS_FIELD("data_with_answer", data_with_answer),
     RTRS_FIELD("parked", parked),
     RTRS_FIELD("fenced", fenced),
     RTRS_FIELD("up", up),

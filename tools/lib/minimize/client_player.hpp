@@ -48,6 +48,7 @@ class ClientPlayer {
   bool can(PathDisconnectRequested&, const InputMeta&, std::uint32_t) { return true; }
   bool can(PathReconnectRequested&, const InputMeta&, std::uint32_t) { return true; }
   bool can(PolicyChanged&, const InputMeta&, std::uint32_t) { return true; }
+  bool can(AttemptsChanged&, const InputMeta&, std::uint32_t) { return true; }
   bool can(CloseRequested&, const InputMeta&, std::uint32_t) { return true; }
   bool can(Connected&, const InputMeta&, std::uint32_t);
   bool can(ConnectFailed&, const InputMeta&, std::uint32_t);

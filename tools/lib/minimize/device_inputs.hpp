@@ -62,9 +62,10 @@ const Event* event_if(const Variant& variant) {
       variant);
 }
 
-using ClientDevicesInput = std::variant<trace::LinkUp, trace::LinkDown, Boxed<trace::MapRequested>,
-                                        trace::UnmapRequested, trace::RemapRequested, trace::MessageDone,
-                                        trace::IoBegun, trace::IoDone, trace::RetryDue, trace::ReopenDue>;
+using ClientDevicesInput =
+    std::variant<trace::LinkUp, trace::LinkDown, Boxed<trace::MapRequested>, trace::UnmapRequested,
+                 trace::RemapRequested, trace::ResizeRequested, trace::MessageDone, trace::IoBegun,
+                 trace::IoDone, trace::RetryDue, trace::ReopenDue>;
 using ClientDevicesAction =
     std::variant<Boxed<trace::SendMessage>, trace::DeviceChanged, trace::CacheReplaced, trace::MapAnswered,
                  trace::IoStarted, trace::IoJudged>;

@@ -105,6 +105,8 @@ void ClientDevicesPlayer::step(const Input& input, Actions& actions) {
           feed(rnbd::UnmapRequested{one.device}, actions);
         } else if constexpr (std::is_same_v<Event, trace::RemapRequested>) {
           feed(rnbd::RemapRequested{one.device}, actions);
+        } else if constexpr (std::is_same_v<Event, trace::ResizeRequested>) {
+          feed(rnbd::ResizeRequested{one.device, one.nsectors}, actions);
         } else if constexpr (std::is_same_v<Event, trace::RetryDue>) {
           feed(rnbd::RetryDue{}, actions);
         } else {

@@ -37,6 +37,7 @@ class ClientDevicesPlayer {
   bool can(trace::MapRequested&, const InputMeta&) const { return true; }
   bool can(trace::UnmapRequested& input, const InputMeta& meta) const { return rename(input.device, meta); }
   bool can(trace::RemapRequested& input, const InputMeta& meta) const { return rename(input.device, meta); }
+  bool can(trace::ResizeRequested& input, const InputMeta& meta) const { return rename(input.device, meta); }
   bool can(trace::MessageDone&, const InputMeta&) const;
   bool can(trace::IoBegun&, const InputMeta&) const;
   bool can(trace::IoDone&, const InputMeta&);

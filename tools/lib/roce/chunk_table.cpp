@@ -10,6 +10,7 @@ bool ChunkTable::connected(wire::Bytes conn_rsp) {
   depth_ = rsp.value.queue_depth;
   chunk_size_ = static_cast<std::uint32_t>(rsp.value.chunk_size());
   generations_ = (rsp.value.flags & wire::kConnRspGeneration) != 0;
+  joins_data_ = (rsp.value.flags & wire::kConnRspDataWithAnswer) != 0;
   chunks_.clear();
   return true;
 }

@@ -18,6 +18,8 @@ class ChunkTable {
 
   [[nodiscard]] bool known() const noexcept { return !chunks_.empty(); }
   [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }
+  // Whether answers carry the data of READs where no SEND_WITH_INV stands between.
+  [[nodiscard]] bool joins_data() const noexcept { return joins_data_; }
   // Nothing for an immediate that names no chunk of this path.
   [[nodiscard]] std::optional<wire::ChunkRef> chunk(std::uint32_t io_req_imm) const noexcept;
   // Chunk of a response's immediate; generations are masked out where they were granted.
@@ -27,6 +29,7 @@ class ChunkTable {
   std::uint32_t depth_ = 0;
   std::uint32_t chunk_size_ = 0;  // bytes
   bool generations_ = false;
+  bool joins_data_ = false;
   std::vector<wire::ChunkRef> chunks_;
 };
 

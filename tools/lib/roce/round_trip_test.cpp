@@ -187,12 +187,22 @@ std::string exported_and_imported(const Recordings& recordings, std::uint32_t mt
   return text;
 }
 
+// Data, or all but data. An answer that carries data is both.
 std::vector<Line> only(const std::vector<Line>& lines, bool to_server, bool writes) {
   std::vector<Line> some;
-  for (const Line& line : lines) {
-    const bool data = !line.cm && line.op == WireOp::write;
-    if (data && line.length == 0) continue;  // a probe of deliveries: nobody sees it arrive
-    if (line.to_server == to_server && data == writes) some.push_back(line);
+  for (Line line : lines) {
+    if (line.to_server != to_server) continue;
+    const bool write = !line.cm && line.op == WireOp::write;
+    const bool answer = !line.cm && !to_server && line.op == WireOp::write_imm;
+    // A probe of deliveries: nobody sees it arrive.
+    if (write && line.length == 0) continue;
+    if (writes ? !write && !(answer && line.length != 0) : write) continue;
+    // Its receiver is not told where the data went.
+    if (answer && !writes) {
+      line.rkey = line.length = 0;
+      line.remote_addr = 0;
+    }
+    some.push_back(line);
   }
   return some;
 }

@@ -92,27 +92,33 @@ void Synthesis::client_alone(Link& link, const StoredNote& note) {
   acknowledge_all(link, false);
 }
 
-// The data of a read, where there was no error; invalidations; the response.
+// The data of a read, where there was no error and the response does not have it; invalidations; the
+// response. The response carries the data where that was agreed and nothing stands between.
 void Synthesis::respond(Link& link, const StoredNote& note) {
   Attempt& attempt = attempts_[link.attempt];
   const std::uint32_t chunk = attempt.chunks.answered(note.imm);
   answered(link, chunk);
+  Message response = message_of(note);
   const auto read = attempt.reads.find(chunk);
   if (read != attempt.reads.end()) {
-    if (wire::decode_io_rsp(note.imm).error == 0 && read->second.len <= kMaxRead) {
+    const bool keyless = note.op == WireOp::write_imm;
+    const bool told = keyless && note.length != 0;
+    if (!told && wire::decode_io_rsp(note.imm).error == 0 && read->second.len <= kMaxRead) {
+      const bool joined = keyless && attempt.chunks.joins_data() && link.held.empty();
       Message data;
       data.op = Message::Op::write;
-      data.remote_addr = read->second.addr;
-      data.rkey = read->second.key;
-      data.payload.resize(read->second.len);
-      post(link, false, data, false);
+      Message& carrier = joined ? response : data;
+      carrier.remote_addr = read->second.addr;
+      carrier.rkey = read->second.key;
+      carrier.payload.resize(read->second.len);
+      if (!joined) post(link, false, data, false);
       ++counters_.made_up_reads;
     }
     attempt.reads.erase(read);
   }
   for (const Message& invalidation : link.held) post(link, false, invalidation, true);
   link.held.clear();
-  post(link, false, message_of(note), true);
+  post(link, false, response, true);
   acknowledge_all(link, false);
 }
 

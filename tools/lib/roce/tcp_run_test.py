@@ -47,9 +47,29 @@ def messages(trace, by_client):
         if fields["op"] == "write":
             continue
         to_server = (event == "WireSent") == by_client
+        length = 0 if fields["op"] == "write_imm" and not to_server else fields["length"]
         said[names[key]][0 if to_server else 1].append(
-            (fields["op"], fields["has_imm"], fields["imm"], fields["length"], fields["head"]))
+            (fields["op"], fields["has_imm"], fields["imm"], length, fields["head"]))
     return said
+
+
+def io_messages(trace, by_client):
+    """Requests, and all that went to the client but heartbeats and SENDs; of these, those that carry data."""
+    requests, answers, with_data = 0, 0, 0
+    for text in run(REPLAY, "cat", trace, "--json").stdout.splitlines():
+        record = json.loads(text)
+        event, fields = record.get("event", ""), record.get("fields", {})
+        if event not in ("WireSent", "WireReceived") or fields["op"] == "send":
+            continue
+        kind = fields["imm"] >> 28 if fields["has_imm"] else None
+        if kind in (8, 9):
+            continue
+        if (event == "WireSent") == by_client:
+            requests += kind == 0
+        else:
+            answers += 1
+            with_data += fields["op"] == "write_imm" and fields["length"] != 0
+    return requests, answers, with_data
 
 
 def tshark(capture, *options, show):
@@ -146,6 +166,9 @@ class TestRun:
         assert server.keys() == client.keys()
         for name, told in client.items():
             assert server[name] == told
+        # Two messages an IO, reads too: the request, and the answer with the data.
+        counted = io_messages(server_trace, False)
+        assert counted[0] == counted[1] and counted[2] >= 2 * SIZE // (256 << 10), counted
         assert messages(self.capture("by-client", client_trace), True) == client
         for name in ("by-server", "both"):
             traces = [server_trace] if name == "by-server" else [client_trace, server_trace]
@@ -158,6 +181,11 @@ class TestRun:
                 if key in client:
                     assert told == client[key]
         self.judged([self.file(name + ".rtrc") for name in ("by-client", "by-server", "both")], "conforming")
+        assert io_messages(self.file("both.rtrc"), True) == counted
+        dissected = ("-X", f"lua_script:{LUA}")
+        assert tshark(self.file("both.pcapng"), *dissected, show="rtrs.type == DATA && rtrs.imm") == ""
+        with_data = tshark(self.file("both.pcapng"), *dissected, show="rtrs.type == IO_RSP && rtrs.data_len")
+        assert len(with_data.splitlines()) == counted[2]
 
     def test_a_server_that_was_killed(self):
         self.start_server("server1.rtrc")

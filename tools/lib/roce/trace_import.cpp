@@ -151,7 +151,9 @@ std::pair<std::size_t, std::size_t> TraceImport::head_of(const WireEvent& event,
                                                          const Connection& connection) {
   const Message& message = event.message;
   const std::size_t size = message.payload.size();
-  if (message.op == Message::Op::write) return {size, 0};
+  // What a server writes is data, also with the immediate of an answer.
+  const bool answer = message.op == Message::Op::write_imm && !event.to_server;
+  if (message.op == Message::Op::write || answer) return {size, 0};
   if (message.op != Message::Op::write_imm || size == 0) return {0, std::min(size, trace::kMaxHead)};
   static const ChunkTable kUnknown;
   const ChunkTable* table = chunks(connection);

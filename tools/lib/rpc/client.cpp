@@ -72,8 +72,11 @@ tl::expected<std::string, Error> Client::read_line(steady_clock::time_point unti
     std::array<char, 65536> room;
     const ssize_t got = ::read(fd_, room.data(), room.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0)
-      return tl::unexpected(failure(got == 0 ? EPIPE : errno, "the other side has closed the connection"));
+    if (got == 0)
+      return tl::unexpected(Error{Code::failed, "the other side has closed the connection",
+                                  "it has ended, or needed the place for another; try again when it runs",
+                                  EPIPE});
+    if (got < 0) return tl::unexpected(failure(errno, "cannot read from the control socket"));
     input_.append(room.data(), static_cast<std::size_t>(got));
   }
 }

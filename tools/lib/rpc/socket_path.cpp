@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -27,6 +29,16 @@ bool listens(const std::string& path) {
                     (errno == ECONNREFUSED || errno == ENOENT);
   ::close(fd);
   return !dead;
+}
+
+// PROGRAM-PID.sock of a process that is there. One that is starting has its socket and does not listen yet.
+bool lives(std::string_view program, const std::string& path) {
+  const std::string name = std::filesystem::path(path).stem();
+  pid_t pid = 0;
+  const char* const end = name.data() + name.size();
+  const char* const number = name.data() + std::min(program.size() + 1, name.size());
+  const auto read = std::from_chars(number, end, pid);
+  return read.ec == std::errc() && read.ptr == end && pid > 0 && (::kill(pid, 0) == 0 || errno != ESRCH);
 }
 
 constexpr const char* kOfTheSystem = "/run/urtrs";
@@ -77,14 +89,19 @@ tl::expected<std::string, std::string> make_socket_path(std::string_view program
     return tl::unexpected(
         fmt::format("\"{}\" is no folder of this user, so no control socket is made there", folder));
   for (const std::string& socket : sockets_of(program, folder))
-    if (!listens(socket)) ::unlink(socket.c_str());
+    if (!lives(program, socket) && !listens(socket)) ::unlink(socket.c_str());
   return fmt::format("{}/{}-{}.sock", folder, program, ::getpid());
 }
 
-std::vector<std::string> live_sockets(std::string_view program) {
+std::vector<std::string> sockets(std::string_view program) {
   std::vector<std::string> found = sockets_of(program, runtime_folder());
   if (from_environment("URTRS_RUNTIME_DIR") == nullptr && runtime_folder() != kOfTheSystem)
     for (std::string& one : sockets_of(program, kOfTheSystem)) found.push_back(std::move(one));
+  return found;
+}
+
+std::vector<std::string> live_sockets(std::string_view program) {
+  std::vector<std::string> found = sockets(program);
   found.erase(
       std::remove_if(found.begin(), found.end(), [](const std::string& one) { return !listens(one); }),
       found.end());

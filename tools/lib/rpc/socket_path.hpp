@@ -17,8 +17,10 @@ std::string runtime_folder();
 // there that processes left behind are removed. The error is a sentence.
 tl::expected<std::string, std::string> make_socket_path(std::string_view program);
 
-// Sockets of `program` at which somebody listens, in that folder and, unless $URTRS_RUNTIME_DIR is set, in
-// /run/urtrs.
+// Sockets of `program` in that folder and, unless $URTRS_RUNTIME_DIR is set, in /run/urtrs, by name.
+// Processes that were killed have left theirs behind.
+std::vector<std::string> sockets(std::string_view program);
+// Those of them at which somebody listens.
 std::vector<std::string> live_sockets(std::string_view program);
 
 // The one of live_sockets(). The error says that there is none, or which there are.

@@ -215,6 +215,7 @@ const std::map<std::string_view, Explainer::Handler>& Explainer::handlers() {
       {"PathDisconnectRequested", &E::on_operator},
       {"PathReconnectRequested", &E::on_operator},
       {"PolicyChanged", &E::on_operator},
+      {"AttemptsChanged", &E::on_operator},
       {"CloseRequested", &E::on_operator},
       {"Submitted", &E::on_submitted},
       {"PostRequest", &E::on_post_request},

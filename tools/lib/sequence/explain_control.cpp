@@ -189,10 +189,13 @@ void Explainer::on_operator(const Fields& record, Step& step) {
       {"PathDisconnectRequested", "operator disconnects path "},
       {"PathReconnectRequested", "operator reconnects path "},
       {"PolicyChanged", "operator sets policy "},
+      {"AttemptsChanged", "operator sets max_reconnect_attempts "},
       {"CloseRequested", "close requested"}};
-  step.title = words.at(step.event) + (record.has("path")     ? record.word("path")
-                                       : record.has("policy") ? record.word("policy")
-                                                              : std::string());
+  step.title =
+      words.at(step.event) + (record.has("path")                     ? record.word("path")
+                              : record.has("policy")                 ? record.word("policy")
+                              : record.has("max_reconnect_attempts") ? record.word("max_reconnect_attempts")
+                                                                     : std::string());
 }
 
 }  // namespace rtrs::tools::sequence

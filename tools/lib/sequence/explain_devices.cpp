@@ -42,6 +42,11 @@ const std::map<std::string_view, Row>& client_rows() {
        {Group::state, [](const Fields& r) { return with_errno(device_words(r), r, "error"); }}},
       {"UnmapRequested", {Group::state, [](const Fields& r) { return "unmap " + device_words(r); }}},
       {"RemapRequested", {Group::state, [](const Fields& r) { return "open again " + device_words(r); }}},
+      {"ResizeRequested",
+       {Group::state,
+        [](const Fields& r) {
+          return "resize " + device_words(r) + " to " + r.word("nsectors") + " sectors";
+        }}},
       {"RetryDue", {Group::local, [](const Fields&) { return std::string("devices: time to send again"); }}},
       {"ReopenDue", {Group::local, [](const Fields&) { return std::string("devices: time to open again"); }}},
       {"SendMessage",

@@ -59,7 +59,10 @@ void Explainer::on_post_response(const Fields& record, Step& step) {
   const std::string words = imm_words(imm, step);
   step.group = Group::io;
   const bool fresh = record.flag("fresh_key");
-  step.title = (fresh ? "RKEY_RSP, " : "") + words + (record.flag("write_data") ? ", after its data" : "");
+  const char* const data = record.flag("data_with_answer") ? ", with its data"
+                           : record.flag("write_data")     ? ", after its data"
+                                                           : "";
+  step.title = (fresh ? "RKEY_RSP, " : "") + words + data;
   send(step, signature(fresh ? 'K' : 'M', imm));
 }
 

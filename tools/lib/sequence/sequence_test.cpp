@@ -80,9 +80,9 @@ class Conversation : public testing::Test {
     step<ServerActions>(
         recorder, 1, RequestArrived{at(milliseconds(6)), key, 4096, 24, 3, 0, Direction::write, false, false},
         Deliver{key, 3, 1, false});
-    step<ServerActions>(
-        recorder, 1, Responded{at(milliseconds(7)), 3, 1, 0},
-        PostResponse{key, wire::encode_io_rsp(wire::ImmType::io_rsp, 3, 0), 3, false, false, false, 0});
+    step<ServerActions>(recorder, 1, Responded{at(milliseconds(7)), 3, 1, 0},
+                        PostResponse{key, wire::encode_io_rsp(wire::ImmType::io_rsp, 3, 0), 3, false, false,
+                                     false, false, 0});
     EXPECT_EQ(recorder.close_file(), 0);
   }
 

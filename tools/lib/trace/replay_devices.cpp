@@ -82,6 +82,9 @@ class ClientDevicesReplay final
   bool on(const RemapRequested& event, Effects& effects) {
     return step(rnbd::RemapRequested{event.device}, effects);
   }
+  bool on(const ResizeRequested& event, Effects& effects) {
+    return step(rnbd::ResizeRequested{event.device, event.nsectors}, effects);
+  }
   bool on(const MessageDone& event, Effects& effects) {
     return step(rnbd::MessageDone{event.token, event.delivered, event.peer_errno, event.response.span()},
                 effects);

@@ -43,8 +43,7 @@ TEST(SessionFile, HoldsTheRunAndWhatWentOverTheWire) {
     Recorder recorder;
     trace::FileOptions file;
     file.detail = trace::Detail::wire;
-    const int failed =
-        recorder.open_file(path.c_str(), {"my program", "client", "libfabric/tcp", 0, {}}, file);
+    const int failed = recorder.open_file(path.c_str(), {"my program", "client", "tcp", 0, {}}, file);
     asio::Session session(context, open_fabric(), settings, &recorder);
     ASSERT_EQ(failed, 0);
     conformance::run(context, [&]() -> boost::asio::awaitable<void> {

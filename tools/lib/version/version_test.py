@@ -8,7 +8,7 @@ from programs import BOUND, program
 
 PROGRAMS = [name for name in ("urtrsd", "urtrs-sim", "urtrs-replay", "urtrs-perf", "urtrs-conform")
             if os.path.exists(program(name))]  # some need libraries that a build may lack
-FORM = r"{} \d+\.\d+\.\d+( \([\w.+-]+\))?\nfabrics: (\w+ [^\n]*)?\ncompiler: (g|clang)\+\+ \d[^\n]*\n"
+FORM = r"{} \d+\.\d+\.\d+( \([\w.+-]+\))?\nfabrics: tcp[^\n]*\ncompiler: (g|clang)\+\+ \d[^\n]*\n"
 
 
 def version_of(path):

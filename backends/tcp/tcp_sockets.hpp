@@ -1,0 +1,89 @@
+// The transport of the operating system: TCP sockets, with TLS over those that have it, and one epoll
+// instance that all of them are in.
+#pragma once
+#include <sys/epoll.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/address/socket_address.hpp"
+#include "backends/address/unique_fd.hpp"
+#include "backends/tcp/tcp.hpp"
+#include "backends/tcp/tcp_sealed.hpp"
+#include "core/tcp/tcp_transport.hpp"
+
+namespace rtrs::tcp {
+
+class Sockets final : public Transport {
+ public:
+  // 0 or an errno.
+  int open() noexcept;
+  // For streams from now on.
+  void set_tls(const TlsOptions&);
+
+  // By CLOCK_MONOTONIC.
+  Nanos now() const noexcept override;
+  std::span<std::byte> map(std::size_t bytes) noexcept override;
+  void unmap(std::span<std::byte>) noexcept override;
+
+  Opened listen(const PathAddress&, unsigned undelivered_ms) override;
+  Opened connect(const PathAddress&, unsigned undelivered_ms) override;
+  int outcome(SocketId) noexcept override;
+  Client accept(SocketId listener) override;
+  Client turn_away(SocketId listener) override;
+  std::size_t descriptors() const noexcept override;
+  Ends ends(SocketId) const override;
+  Moved receive(SocketId, iwarp::MutableBytes place, iwarp::MutableBytes behind) noexcept override;
+  Moved send(SocketId, std::span<const iwarp::Bytes> pieces, std::size_t skip) noexcept override;
+  bool shut_down(SocketId) noexcept override;
+  void close(SocketId) noexcept override;
+
+  Guard guard(SocketId) const noexcept override;
+  bool seals() const noexcept override { return tls_.context != nullptr; }
+  Recognised recognise(SocketId) override;
+  Peer peer(SocketId) const override;
+  std::string describe_guard(SocketId) const override;
+  std::string refusal(SocketId) const override;
+  void say_goodbye(SocketId) noexcept override;
+  void count(TcpStats&) const noexcept override;
+
+  bool watch(SocketId, std::uint32_t interest, Watched&) noexcept override;
+  void forget(SocketId) noexcept override;
+  std::span<const Ready> look() noexcept override;
+  void arm(Nanos when) noexcept override;
+  void signal() noexcept override;
+  int wait_fd() const noexcept override { return epoll_.get(); }
+
+ private:
+  int bind_and_listen(int socket, const net::SocketAddress&, unsigned undelivered_ms) const noexcept;
+  // 0, an errno, kUnresolved or kNotOurs.
+  static int begin(int socket, const PathAddress&, const net::SocketAddress& to,
+                   unsigned undelivered_ms) noexcept;
+  bool watch_own(int descriptor, void* mark) noexcept;
+
+  // Null: nothing seals it.
+  SealedStream* sealed(SocketId socket) const noexcept {
+    const auto at = static_cast<std::size_t>(socket);
+    return at < sealed_.size() ? sealed_[at].get() : nullptr;
+  }
+  // False: no memory.
+  bool seal(SocketId, tls::Side, const std::string& server);
+  Moved receive_sealed(SealedStream&, iwarp::MutableBytes place) noexcept;
+
+  net::UniqueFd epoll_;
+  net::UniqueFd timer_;
+  net::UniqueFd signal_;
+  net::UniqueFd spare_;  // given up for a client that finds no descriptor
+  TlsOptions tls_;
+  SealedSpace space_;
+  std::vector<std::unique_ptr<SealedStream>> sealed_;  // by socket
+  TcpStats counts_;                                    // of TLS alone
+  std::array<epoll_event, 64> named_{};
+  std::array<Ready, 64> ready_{};
+};
+
+}  // namespace rtrs::tcp

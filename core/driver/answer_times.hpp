@@ -1,0 +1,49 @@
+// How long a client waited for the answers to its requests over one path and in one direction, from the post
+// of a request to the poll that saw its answer: the network and the server. Times are those of the polls, so
+// that no clock is read for it. A request that is sent again over another path counts there, from then on.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+namespace rtrs {
+
+// Nanoseconds. All are 0 while there was no answer.
+class AnswerTimes {
+ public:
+  void record(std::uint64_t time) noexcept {
+    // The number of bits less one, written so that it is one instruction: it takes no 0.
+    ++counts_[63U - static_cast<unsigned>(__builtin_clzll(time | 1U))];
+    ++count_;
+    sum_ += time;
+    if (time > max_) max_ = time;
+  }
+  std::uint64_t count() const noexcept { return count_; }
+  std::uint64_t max() const noexcept { return max_; }
+  std::uint64_t mean() const noexcept { return count_ == 0 ? 0 : sum_ / count_; }
+  // At least `percent` of all took no longer. Less than twice the shortest time of which that is true.
+  std::uint64_t at_most(double percent) const noexcept {
+    const double wanted = std::ceil(static_cast<double>(count_) * std::clamp(percent, 0.0, 100.0) / 100);
+    const auto rank = std::max<std::uint64_t>(static_cast<std::uint64_t>(wanted), 1);
+    std::uint64_t seen = 0;
+    for (std::size_t at = 0; at < counts_.size(); ++at) {
+      seen += counts_[at];
+      if (seen >= rank) return std::min(max_, longest_of(at));
+    }
+    return max_;
+  }
+
+ private:
+  static constexpr std::uint64_t longest_of(std::size_t bucket) noexcept {
+    return ~std::uint64_t{0} >> (63 - bucket);
+  }
+
+  std::array<std::uint64_t, 64> counts_{};  // by the number of bits of the time, less one
+  std::uint64_t count_ = 0;
+  std::uint64_t sum_ = 0;
+  std::uint64_t max_ = 0;
+};
+
+}  // namespace rtrs

@@ -1,0 +1,44 @@
+// The size that an operator of the client gives a device.
+#include <gtest/gtest.h>
+
+#include "core/rnbd/test_client.hpp"
+
+namespace rtrs::rnbd {
+namespace {
+
+using namespace test;
+
+TEST(ClientResize, AResizeCountsUntilTheNextOpen) {
+  Client client;
+  const DeviceHandle handle = client.opened("a", 0);
+  const std::size_t told = client.news.size();
+  client.step(ResizeRequested{handle, 2048});
+  ASSERT_EQ(client.news.size(), told + 1);
+  EXPECT_EQ(client.last_news().state, DeviceState::open);
+  EXPECT_EQ(client.last_news().geometry.nsectors, 2048U);
+  EXPECT_EQ(client.devices.geometry(handle)->nsectors, 2048U);
+  EXPECT_EQ(client.devices.gate(handle), Gate::go) << "IO goes on";
+  client.step(LinkDown{});
+  client.step(LinkUp{});
+  client.answer_info();
+  client.answer_open(disk(0));
+  EXPECT_EQ(client.devices.geometry(handle)->nsectors, 1024U);
+}
+
+TEST(ClientResize, WhatCannotBeResizedStaysAsItIs) {
+  Client client;
+  const DeviceHandle handle = client.opened("a", 0);
+  const std::size_t told = client.news.size();
+  client.step(ResizeRequested{handle, wire::rnbd::kMaxSectors});
+  client.step(ResizeRequested{handle + 1, 2048});
+  EXPECT_EQ(client.news.size(), told);
+  EXPECT_EQ(client.devices.geometry(handle)->nsectors, 1024U);
+  client.step(LinkDown{});
+  const std::size_t down = client.news.size();
+  client.step(ResizeRequested{handle, 2048});
+  EXPECT_EQ(client.news.size(), down) << "it is not open";
+  EXPECT_EQ(client.devices.geometry(handle)->nsectors, 1024U);
+}
+
+}  // namespace
+}  // namespace rtrs::rnbd

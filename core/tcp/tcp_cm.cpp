@@ -1,0 +1,329 @@
+// Connections come and go.
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "core/tcp/tcp_fabric.hpp"
+#include "core/tcp/tcp_status.hpp"
+
+namespace rtrs::tcp {
+namespace {
+
+const char* connect_text(Reason reason) {
+  switch (reason) {
+    case Reason::rejected:
+      return "the peer rejected the request";
+    case Reason::connect_refused:
+      return "nobody listens there";
+    case Reason::connect_timeout:
+      return "no answer";
+    case Reason::address_unresolved:
+      return "no way to that address";
+    case Reason::name_unresolved:
+    case Reason::source_unavailable:
+      return "cannot be connected";
+    case Reason::peer_closed:
+      return "the peer closed without an answer";
+    case Reason::tls_failed:
+      return "the server and this end do not accept each other";
+    default:
+      return "failed";
+  }
+}
+
+}  // namespace
+
+Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool is_client) {
+  const Surroundings around{options_, poller_, memory_, outboxes_, stats_, inbox_, list_};
+  auto made = std::make_unique<Connection>(around, key, params, is_client);
+  Connection& one = *made;
+  const std::size_t count = connections_.size() + 1;
+  for (auto* list : {&ready_, &dirty_, &mid_, &delivered_}) {
+    if (list->capacity() < count) list->reserve(2 * count);
+  }
+  connections_[key] = std::move(made);
+  return one;
+}
+
+Errc FabricImpl::listen(const PathAddress& local) {
+  return admission_.listen(local);
+}
+
+void FabricImpl::connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
+                         std::span<const std::byte> private_data) {
+  Connection& one = create(key, params, true);
+  const std::string where = address.destination + " port " + std::to_string(address.port);
+  std::array<std::byte, iwarp::kMaxGreetingBytes> space;
+  const iwarp::RequestOptions wanted{
+      .wishes = {.crc = wants_crc(transport_->seals()), .send_with_immediate = true}};
+  const std::size_t size = iwarp::write_request(wanted, private_data, space);
+  if (size == 0) {
+    fail_connect(one, where, Reason::post_failed, "too much private data");
+    return;
+  }
+  one.put_first(std::span(space).first(size));
+  Transport::Opened opened = transport_->connect(address, options_.undelivered_timeout_ms);
+  one.socket = Socket(*transport_, opened.socket);
+  if (opened.error == 0 && !poller_.watch(one, kWritable)) opened.error = ENOMEM;
+  if (opened.error == kUnresolved) {
+    fail_connect(one, where, Reason::name_unresolved, "no host has that name or address");
+  } else if (opened.error == kNotOurs) {
+    fail_connect(one, where, Reason::source_unavailable,
+                 "\"" + address.source + "\" is no address of this host, or of another family");
+  } else if (opened.error == kRefused) {
+    fail_connect(one, where, Reason::tls_failed, opened.why);
+  } else if (opened.error != 0) {
+    fail_connect(one, where, connect_reason(opened.error), error_text(opened.error));
+  } else {
+    one.set_addresses(transport_->ends(opened.socket).own, opened.name);
+  }
+}
+
+void FabricImpl::finish_connecting(Connection& one) {
+  const int error = transport_->outcome(one.socket.get());
+  if (error != 0) {
+    fail_connect(one, one.destination(), connect_reason(error), error_text(error));
+    return;
+  }
+  const Transport::Ends ends = transport_->ends(one.socket.get());
+  one.set_addresses(ends.own, ends.peer);
+  if (transport_->guard(one.socket.get()).settled) {
+    ask(one);
+  } else {
+    one.set_stage(Connection::Stage::securing);
+    secure(one);
+  }
+}
+
+void FabricImpl::ask(Connection& one) {
+  one.set_stage(Connection::Stage::asking);
+  poller_.watch(one, kReadable);
+  mark_dirty(one);
+}
+
+void FabricImpl::secure(Connection& one) {
+  const auto [got, error, more] = transport_->receive(one.socket.get(), {}, inbox_);
+  const Transport::Guard guard = transport_->guard(one.socket.get());
+  if (got == 0 && error == EAGAIN && !guard.settled) {
+    poller_.watch(one, kReadable | (guard.has_output ? std::uint32_t{kWritable} : 0U));
+    return;
+  }
+  if (got == 0 && error != EAGAIN) {
+    fail_asking(one, error);
+    return;
+  }
+  say(LogLevel::debug, one.description() + ": " + transport_->describe_guard(one.socket.get()));
+  if (got != 0) {
+    fail_connect(one, one.destination(), Reason::protocol_violation, "it answers before it was asked");
+    return;
+  }
+  ask(one);
+}
+
+void FabricImpl::fail_asking(Connection& one, int error) {
+  const bool sealed = transport_->guard(one.socket.get()).sealed;
+  const bool closed = error == 0 || error == ECONNRESET;
+  const bool in_handshake = closed && one.stage() == Connection::Stage::securing;
+  std::string detail;
+  if (error == kRefused) {
+    detail = transport_->refusal(one.socket.get());
+    ++stats_.tls_refused;
+  } else {
+    detail = error == 0 ? "it closed the connection" : error_text(error);
+  }
+  if (in_handshake) {
+    detail += " when TLS was to begin; does it take TLS?";
+  } else if (closed && !sealed) {
+    detail += "; does it require TLS?";
+  }
+  fail_connect(one, one.destination(), in_handshake ? Reason::tls_failed : connect_reason(error), detail);
+}
+
+void FabricImpl::read_reply(Connection& one) {
+  const Transport::Guard guard = transport_->guard(one.socket.get());
+  const iwarp::MutableBytes space = greeting_room(inbox_, guard);
+  const auto [got, error, more] = transport_->receive(one.socket.get(), {}, space);
+  if (got == 0) {
+    if (error != EAGAIN) fail_asking(one, error);
+    return;
+  }
+  const iwarp::Fault fault = one.reply().feed(space.first(got));
+  if (fault != iwarp::Fault::none) {
+    ++stats_.faults[static_cast<std::size_t>(fault)];
+    fail_connect(one, one.destination(), Reason::protocol_violation, to_string(fault));
+    return;
+  }
+  if (!one.reply().complete()) return;
+  const iwarp::Greeting greeting = one.reply().greeting();
+  std::string data(reinterpret_cast<const char*>(greeting.private_data.data()), greeting.private_data.size());
+  if (greeting.rejected) {
+    fail_connect(one, one.destination(), Reason::rejected, "by a reply", std::move(data));
+    return;
+  }
+  const iwarp::Wishes mine{.crc = wants_crc(guard.sealed), .send_with_immediate = true};
+  if (!one.begin(iwarp::agree(mine, greeting))) {
+    fail_connect(one, one.destination(), Reason::no_resources, "no memory");
+    return;
+  }
+  report(event::Connected{one.key(), {}}, std::move(data));
+  mark_dirty(one);
+  mark_ready(one);
+}
+
+void FabricImpl::fail_connect(Connection& one, const std::string& where, Reason reason,
+                              const std::string& detail, std::string bytes) {
+  const std::string text = where + ": " + connect_text(reason) + ": " + detail;
+  // Until somebody mends it each attempt ends so: it is told once.
+  const bool grave = reason == Reason::tls_failed && text != last_refusal_;
+  if (grave) last_refusal_ = text;
+  say(grave ? LogLevel::error : LogLevel::warning, text);
+  forget(one);
+  one.set_stage(Connection::Stage::lost);
+  one.socket.reset();
+  one.drop_work();
+  report(event::ConnectFailed{one.key(), reason, {}}, std::move(bytes));
+}
+
+Reason FabricImpl::refusal_of(const HalfOpen& from, const ConnectionParams& params, std::string& why) const {
+  const auto same_host = of_host_.find(from.host);
+  if (accepted_ >= options_.max_connections) {
+    why = "there are " + std::to_string(accepted_) + " connections already (max_connections)";
+  } else if (same_host != of_host_.end() && same_host->second >= options_.max_connections_per_host) {
+    why = "its host has " + std::to_string(same_host->second) + " connections already";
+  } else if (Connection::cost(params, true, transport_->guard(from.socket.get())) + memory_used_ >
+             options_.max_memory) {
+    why = "all connections together may take " + std::to_string(options_.max_memory >> 20U) + " MiB";
+  }
+  return why.empty() ? Reason::none : Reason::no_resources;
+}
+
+Reason FabricImpl::serve(Connection& one, HalfOpen& from, std::span<const std::byte> private_data) {
+  const bool sealed = transport_->guard(from.socket.get()).sealed;
+  const auto [got, error, more] =
+      transport_->receive(from.socket.get(), {}, std::span(inbox_).first(sealed ? inbox_.size() : 1));
+  if (got != 0) {
+    ++stats_.faults[static_cast<std::size_t>(iwarp::Fault::bytes_behind_greeting)];
+    return Reason::protocol_violation;
+  }
+  if (error != EAGAIN) return error == kRefused ? Reason::tls_failed : Reason::peer_closed;
+  std::array<std::byte, iwarp::kMaxGreetingBytes> space;
+  const iwarp::Greeting greeting = from.reader.greeting();
+  const iwarp::Wishes mine{.crc = wants_crc(sealed), .send_with_immediate = true};
+  const std::size_t size = iwarp::write_accept(greeting, mine, private_data, space);
+  if (size == 0) return Reason::post_failed;
+  one.put_first(std::span(space).first(size));
+  one.socket = std::move(from.socket);
+  if (!one.begin(iwarp::agree(mine, greeting)) || !poller_.watch(one, kReadable)) {
+    from.socket = std::move(one.socket);
+    one.drop_work();
+    return Reason::no_resources;
+  }
+  one.expect_greeting(poller_.now() + milliseconds(options_.handshake_timeout_ms));
+  return Reason::none;
+}
+
+void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
+                        std::span<const std::byte> private_data) {
+  const std::unique_ptr<HalfOpen> from = admission_.take(request);
+  std::string why;
+  Reason reason = from == nullptr ? Reason::peer_closed : refusal_of(*from, params, why);
+  Connection& one = create(key, reason == Reason::none ? params : ConnectionParams{}, false);
+  if (from != nullptr) one.set_addresses(from->client, from->server);
+  if (reason == Reason::none) {
+    reason = serve(one, *from, private_data);
+    if (reason == Reason::none) {
+      count_in(one, from->host, params);
+      mark_dirty(one);
+      mark_ready(one);
+      return;
+    }
+  } else if (from != nullptr) {
+    ++stats_.refused;
+  }
+  if (from != nullptr && reason != Reason::peer_closed)
+    admission_.refuse(*from, reason == Reason::no_resources ? params.refusal : std::span<const std::byte>{});
+  lose(one, reason, why.empty() ? "cannot be accepted" : why);
+}
+
+void FabricImpl::reject(std::uint32_t request, std::span<const std::byte> private_data) {
+  const std::unique_ptr<HalfOpen> from = admission_.take(request);
+  if (from != nullptr) admission_.refuse(*from, private_data);
+}
+
+void FabricImpl::count_in(Connection& one, std::uint32_t host, const ConnectionParams& params) {
+  one.counted = true;
+  one.host = host;
+  one.cost_bytes = Connection::cost(params, true, transport_->guard(one.socket.get()));
+  memory_used_ += one.cost_bytes;
+  ++of_host_[host];
+  ++accepted_;
+}
+
+void FabricImpl::count_out(Connection& one) noexcept {
+  if (!std::exchange(one.counted, false)) return;
+  memory_used_ -= one.cost_bytes;
+  --accepted_;
+  const auto host = of_host_.find(one.host);
+  if (host != of_host_.end() && --host->second == 0) of_host_.erase(host);
+}
+
+void FabricImpl::forget(Connection& one) noexcept {
+  poller_.forget(one);
+  if (std::exchange(one.in_ready, false)) std::erase(ready_, &one);
+  if (std::exchange(one.in_dirty, false)) std::erase(dirty_, &one);
+  if (std::exchange(one.in_mid, false)) std::erase(mid_, &one);
+}
+
+void FabricImpl::lose(Connection& one, Reason reason, const std::string& why) {
+  const std::string text = one.description() + ": " + to_string(reason) + (why.empty() ? "" : ": " + why);
+  // That a peer leaves is what the session tells of.
+  if (reason == Reason::peer_closed) {
+    say(LogLevel::debug, text);
+  } else {
+    warn(text);
+  }
+  forget(one);
+  one.set_stage(Connection::Stage::lost);
+  one.drop_work();
+  one.socket.reset();
+  report(event::ConnectionLost{one.key(), reason});
+}
+
+// The stream ended, or the socket did.
+void FabricImpl::end_broken(Connection& one) {
+  const iwarp::Fault fault = one.fault();
+  if (fault != iwarp::Fault::none) {
+    ++stats_.faults[static_cast<std::size_t>(fault)];
+    if (iwarp::answer_to(fault) == iwarp::Answer::terminate && one.socket && one.send_terminate()) {
+      poller_.forget(one);
+      admission_.keep_for_last_word(std::move(one.socket));
+    }
+  }
+  lose(one, one.end_reason() == Reason::none ? Reason::peer_closed : one.end_reason(), one.end_text());
+}
+
+void FabricImpl::disconnect(ConKey key) {
+  auto node = connections_.extract(key);
+  if (node.empty()) return;
+  Connection& one = *node.mapped();
+  if (last_found_ == &one) last_found_ = nullptr;
+  // What was posted before leaves as far as the transport takes it now.
+  if (one.stage() == Connection::Stage::up && !one.failing && one.flush())
+    transport_->say_goodbye(one.socket.get());
+  forget(one);
+  if (std::exchange(one.in_delivered, false)) std::erase(delivered_, &one);
+  count_out(one);
+  one.drop_work();
+  one.socket.reset();
+  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
+  pending_taken_ = 0;
+  std::erase_if(pending_, [&](const Pending& p) {
+    return event::is_of(p.event, key) && !std::holds_alternative<event::ChunkInvalidated>(p.event);
+  });
+  graveyard_.push_back(std::move(node.mapped()));
+  report(event::ConnectionClosed{key});
+}
+
+}  // namespace rtrs::tcp

@@ -1,0 +1,179 @@
+// The Fabric over TCP: tcp_fabric.cpp (memory, posting), tcp_cm.cpp (connections come and go), tcp_poll.cpp
+// (events and sleeping).
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/tcp/tcp_admission.hpp"
+#include "core/tcp/tcp_connection.hpp"
+#include "core/tcp/tcp_memory.hpp"
+#include "core/tcp/tcp_options.hpp"
+#include "core/tcp/tcp_outbox.hpp"
+#include "core/tcp/tcp_watched.hpp"
+
+namespace rtrs::tcp {
+
+struct ConKeyHash {
+  std::size_t operator()(const ConKey& key) const noexcept {
+    const std::uint64_t packed = std::uint64_t{key.epoch} << 32 | std::uint64_t{key.path} << 16 | key.con;
+    return static_cast<std::size_t>(packed * 0x9e3779b97f4a7c15u);
+  }
+};
+
+// What the TCP fabric can do, whatever its transport.
+Capabilities tcp_capabilities() noexcept;
+
+class FabricImpl final : public TcpFabric {
+ public:
+  // What is held at the moment.
+  struct Books {
+    std::size_t accepted = 0;  // connections, and the memory that they are counted with
+    std::uint64_t memory = 0;
+    std::size_t half_open = 0;
+    std::size_t last_words = 0;
+  };
+  // `secret`: random. Afterwards the fabric owns the transport.
+  FabricImpl(TcpOptions, const KeySequence::Secret& secret, std::unique_ptr<Transport>);
+  ~FabricImpl() override;
+  FabricImpl(const FabricImpl&) = delete;
+  FabricImpl& operator=(const FabricImpl&) = delete;
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  TcpStats stats() const noexcept override;
+  Transport& transport() noexcept override { return *transport_; }
+  Books books() const noexcept {
+    return {accepted_, memory_used_, admission_.half_open(), admission_.last_words()};
+  }
+  // kNoSocket: the connection has none.
+  SocketId socket_of(ConKey) const noexcept;
+  std::uint16_t listening_port() const noexcept override { return admission_.port(); }
+
+  Result<Region> allocate(std::size_t bytes) override { return memory_.allocate(bytes); }
+  Result<Region> register_memory(std::span<std::byte> m) override { return memory_.register_memory(m); }
+  void release(RegionId id) override { memory_.release(id); }
+  Result<RemoteKey> make_key(RegionId id, std::size_t offset, std::size_t length) override {
+    return memory_.make_key(Scope::any, {}, id, offset, length);
+  }
+  void release_key(RemoteKeyId id) override { memory_.release_key(id); }
+  std::uint32_t rkey_of(ConKey, const RemoteKey& remote_key) const noexcept override {
+    return remote_key.rkey;
+  }
+  Result<RemoteKey> make_revocable_key(ConKey key, RegionId id, std::size_t offset,
+                                       std::size_t length) override {
+    return memory_.make_key(Scope::path, key, id, offset, length);
+  }
+  Result<RemoteKey> make_request_key(ConKey key, RegionId id, std::size_t offset,
+                                     std::size_t length) override {
+    return memory_.make_key(Scope::connection, key, id, offset, length);
+  }
+  void invalidate(ConKey, RemoteKeyId, std::uint64_t cookie) override;
+  Result<std::uint32_t> rebind(ConKey key, RemoteKeyId id) override { return memory_.rebind(id, key); }
+
+  Errc listen(const PathAddress& local) override;
+  void connect(ConKey, const PathAddress&, const ConnectionParams&, std::span<const std::byte>) override;
+  void accept(std::uint32_t request, ConKey, const ConnectionParams&, std::span<const std::byte>) override;
+  void reject(std::uint32_t request, std::span<const std::byte>) override;
+  void disconnect(ConKey) override;
+  std::string describe(ConKey) const override;
+  DevicePort device_of(ConKey) const override { return {"tcp", 1}; }
+  std::string describe_request(std::uint32_t request) const override;
+  std::string identity_of_request(std::uint32_t request) const override;
+
+  void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept override;
+  std::size_t post(std::span<const WorkRequest>) noexcept override;
+  std::size_t poll(Nanos now, std::span<FabricEvent>) noexcept override;
+  int wait_fd() const noexcept override { return poller_.fd(); }
+  bool try_wait() noexcept override;
+
+ private:
+  struct Pending {
+    FabricEvent event;
+    std::string bytes;
+  };
+
+  Connection* find(ConKey) const noexcept;
+  Connection& create(ConKey, const ConnectionParams&, bool is_client);
+  void report(const FabricEvent&, std::string bytes = {});
+  void say(LogLevel, const std::string&) const;
+  // Of violations and the like: a peer must not fill the log.
+  void warn(const std::string&);
+
+  // --- connections come and go ---
+  void fail_connect(Connection&, const std::string& where, Reason, const std::string& detail,
+                    std::string bytes = {});
+  void finish_connecting(Connection&);
+  // The handshake of its guard, as far as it goes now.
+  void secure(Connection&);
+  void ask(Connection&);
+  void fail_asking(Connection&, int error);
+  void read_reply(Connection&);
+  // What is sealed cannot be changed unseen: a CRC finds nothing there.
+  bool wants_crc(bool sealed) const noexcept { return options_.crc && !sealed; }
+  // Why the request cannot be had, or Reason::none.
+  Reason refusal_of(const HalfOpen&, const ConnectionParams&, std::string& why) const;
+  Reason serve(Connection&, HalfOpen&, std::span<const std::byte> private_data);
+  void count_in(Connection&, std::uint32_t host, const ConnectionParams&);
+  void count_out(Connection&) noexcept;
+  void lose(Connection&, Reason, const std::string& why);
+  void end_broken(Connection&);
+  // Takes it off all lists.
+  void forget(Connection&) noexcept;
+
+  // --- a round ---
+  void begin_round() noexcept;
+  void flush_dirty() noexcept;
+  void look() noexcept;
+  void handle(const Transport::Ready&);
+  void handle_connection(Connection&, std::uint32_t events);
+  void take_request(HalfOpen&);
+  void expire();
+  std::size_t take_pending(std::span<FabricEvent>) noexcept;
+  std::size_t read_ready(std::span<FabricEvent>) noexcept;
+  // True: it stays in the list.
+  bool serve_ready(Connection&, std::span<FabricEvent>, std::size_t& count) noexcept;
+  void mark_ready(Connection&) noexcept;
+  void mark_dirty(Connection&) noexcept;
+  // There is something to do for a fabric that was told to sleep.
+  void wake() noexcept;
+  void key_died(std::uint32_t key) noexcept;
+
+  std::unique_ptr<Transport> transport_;
+  TcpOptions options_;
+  TcpStats stats_;
+  Capabilities capabilities_;
+  Poller poller_;
+  Memory memory_;
+  Outboxes outboxes_;
+  std::vector<std::byte> inbox_;
+  std::vector<iwarp::Event> list_;
+  // Closed, and freed by the next poll(): events point into it, and it may have been named in this round.
+  std::vector<std::unique_ptr<Watched>> graveyard_;
+  Admission admission_;
+
+  std::unordered_map<ConKey, std::unique_ptr<Connection>, ConKeyHash> connections_;
+  mutable Connection* last_found_ = nullptr;
+  std::unordered_map<std::uint32_t, unsigned> of_host_;  // accepted connections
+  unsigned accepted_ = 0;
+  std::uint64_t memory_used_ = 0;
+
+  std::vector<Pending> pending_;
+  std::size_t pending_taken_ = 0;
+  std::deque<std::string> shown_bytes_;
+  std::vector<Connection*> ready_;      // to be read: those that spoke lately, in turn
+  std::vector<Connection*> dirty_;      // with requests to be sent
+  std::vector<Connection*> mid_;        // in the middle of a message, most of them
+  std::vector<Connection*> delivered_;  // events point into their receives
+  bool look_now_ = true;
+  bool asleep_ = false;  // try_wait() said yes, and poll() was not called since
+  bool heard_ = false;   // something came in this round
+  unsigned since_look_ = 0;
+  unsigned dry_rounds_ = 0;
+  std::string last_refusal_;  // by a guard, of a client
+  Nanos next_warning_ = 0;
+  std::uint64_t unsaid_ = 0;
+};
+
+}  // namespace rtrs::tcp

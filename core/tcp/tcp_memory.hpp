@@ -1,0 +1,86 @@
+// Regions, and the keys under which peers write to them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/fabric/fabric.hpp"
+#include "core/iwarp/memory.hpp"
+#include "core/tcp/tcp_key_sequence.hpp"
+#include "core/tcp/tcp_transport.hpp"
+
+namespace rtrs::tcp {
+
+// On which connections a key is good.
+enum class Scope : std::uint8_t {
+  any,
+  path,        // those of the path of its ConKey
+  connection,  // that one alone, whose peer may end it
+};
+
+class Memory {
+ public:
+  // `regions` is the table of the Fabric base class, kept up to date here, and outlives this object. `died`
+  // is called for each key when it is dead.
+  Memory(Transport&, const KeySequence::Secret&, std::vector<std::span<std::byte>>& regions,
+         std::function<void(std::uint32_t)> died);
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  Result<Region> allocate(std::size_t bytes);
+  Result<Region> register_memory(std::span<std::byte>);
+  void release(RegionId);
+  // A part outside its region is a programming error.
+  std::span<const std::byte> part(const LocalPart&) const noexcept;
+
+  Result<RemoteKey> make_key(Scope, ConKey, RegionId, std::size_t offset, std::size_t length);
+  void release_key(RemoteKeyId);
+  // Makes the key dead; false when there is no such remote key.
+  bool invalidate(RemoteKeyId) noexcept;
+  Result<std::uint32_t> rebind(RemoteKeyId, ConKey);
+
+  // See iwarp::Memory; `from` is the connection whose peer asks.
+  iwarp::Fault resolve(ConKey from, std::uint32_t key, std::uint64_t to, std::size_t n,
+                       iwarp::MutableBytes& place) const noexcept;
+  iwarp::Fault end_by_peer(ConKey from, std::uint32_t key) noexcept;
+
+ private:
+  enum class Held : std::uint8_t { nothing, ours, callers };
+  struct Slot {
+    bool used = false;
+    Scope scope = Scope::any;
+    std::uint32_t key = 0;  // 0: dead
+    RegionId region = kNoRegion;
+    ConKey owner{};
+    std::span<std::byte> bytes{};
+  };
+
+  Result<Region> add(std::span<std::byte>, Held);
+  RemoteKeyId find(std::uint32_t key) const noexcept;
+  void give_key(RemoteKeyId);
+  void kill(RemoteKeyId) noexcept;
+  void insert(std::uint32_t key, RemoteKeyId) noexcept;
+  void erase(std::uint32_t key) noexcept;
+  void grow_table();
+
+  struct Entry {
+    std::uint32_t key = 0;  // 0: free
+    RemoteKeyId slot = 0;
+  };
+
+  Transport& transport_;
+  KeySequence sequence_;
+  std::vector<std::span<std::byte>>& regions_;
+  std::function<void(std::uint32_t)> died_;
+  std::vector<Held> held_;
+  std::vector<RegionId> free_regions_;
+  std::vector<Slot> slots_;
+  std::vector<RemoteKeyId> free_slots_;
+  std::vector<Entry> table_;  // open addressing, at most half full; keys are as good as random
+  std::size_t alive_ = 0;
+};
+
+}  // namespace rtrs::tcp

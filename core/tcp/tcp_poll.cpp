@@ -1,0 +1,253 @@
+// Events and sleeping.
+//
+// Connections that spoke lately are asked directly, and the transport is asked which others have something
+// when those are dry, and every so often. Idle connections cost nothing.
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "core/tcp/tcp_fabric.hpp"
+
+namespace rtrs::tcp {
+namespace {
+
+// Events one connection may report before it is another's turn.
+constexpr std::size_t kFairShare = 32;
+// While connections are asked directly, this often the transport is asked about everything else.
+constexpr unsigned kRoundsPerLook = 16;
+// The same in rounds in which they had nothing, for one that polls without sleeping.
+constexpr unsigned kDryRoundsPerLook = 4;
+// A connection that had nothing in so many rounds is not asked directly any more.
+constexpr unsigned kDryPolls = 16;
+
+}  // namespace
+
+void FabricImpl::mark_ready(Connection& one) noexcept {
+  one.dry_polls = 0;
+  if (!std::exchange(one.in_ready, true)) ready_.push_back(&one);
+  wake();
+}
+
+void FabricImpl::mark_dirty(Connection& one) noexcept {
+  if (!std::exchange(one.in_dirty, true)) dirty_.push_back(&one);
+  wake();
+}
+
+void FabricImpl::wake() noexcept {
+  if (std::exchange(asleep_, false)) poller_.signal();
+}
+
+void FabricImpl::begin_round() noexcept {
+  graveyard_.clear();
+  shown_bytes_.clear();
+  heard_ = false;
+  for (std::size_t i = delivered_.size(); i-- > 0;) {
+    Connection& one = *delivered_[i];
+    one.reuse_delivered();
+    if (one.has_delivered()) continue;
+    one.in_delivered = false;
+    delivered_[i] = delivered_.back();
+    delivered_.pop_back();
+  }
+}
+
+void FabricImpl::flush_dirty() noexcept {
+  for (Connection* one : dirty_) {
+    one->in_dirty = false;
+    if (one->failing) continue;
+    one->failing = !one->flush();
+    one->retire({});
+    if (one->failing || one->has_done()) mark_ready(*one);
+  }
+  dirty_.clear();
+}
+
+void FabricImpl::look() noexcept {
+  since_look_ = 0;
+  dry_rounds_ = 0;
+  look_now_ = false;
+  ++stats_.wait_calls;
+  admission_.begin_round();
+  for (const Transport::Ready& ready : poller_.look()) {
+    try {
+      handle(ready);
+    } catch (const std::bad_alloc&) {
+      // It is named again.
+    }
+  }
+  flush_dirty();
+}
+
+void FabricImpl::handle(const Transport::Ready& ready) {
+  if (ready.one == nullptr) {
+    poller_.fired();
+    expire();
+    return;
+  }
+  Watched& one = *ready.one;
+  // Closed in this round.
+  if (!one.watched) return;
+  switch (one.kind) {
+    case Watched::Kind::listener:
+      admission_.accept_clients(static_cast<Listener&>(one));
+      return;
+    case Watched::Kind::half_open:
+      take_request(static_cast<HalfOpen&>(one));
+      return;
+    case Watched::Kind::last_word:
+      admission_.drain(static_cast<LastWord&>(one));
+      return;
+    case Watched::Kind::connection:
+      handle_connection(static_cast<Connection&>(one), ready.events);
+      return;
+  }
+}
+
+void FabricImpl::handle_connection(Connection& one, std::uint32_t events) {
+  switch (one.stage()) {
+    case Connection::Stage::connecting:
+      finish_connecting(one);
+      return;
+    case Connection::Stage::securing:
+      secure(one);
+      return;
+    case Connection::Stage::asking:
+      if ((events & kWritable) != 0) mark_dirty(one);
+      read_reply(one);
+      return;
+    case Connection::Stage::up:
+      if ((events & kWritable) != 0) mark_dirty(one);
+      if (one.stalled() && (events & kBroken) != 0) {
+        one.end(Reason::peer_closed, "");
+        end_broken(one);
+        return;
+      }
+      if ((events & ~std::uint32_t{kWritable}) != 0) mark_ready(one);
+      return;
+    case Connection::Stage::lost:
+      return;
+  }
+}
+
+void FabricImpl::take_request(HalfOpen& one) {
+  if (one.request != 0) return;
+  const std::uint32_t number = admission_.read(one);
+  if (number == 0) return;
+  event::ConnectRequested requested;
+  requested.request = number;
+  requested.address_pair = one.address_pair;
+  requested.host = one.host;
+  requested.identity = transport_->peer(one.socket.get()).identity;
+  const iwarp::Bytes data = one.reader.greeting().private_data;
+  report(requested, std::string(reinterpret_cast<const char*>(data.data()), data.size()));
+}
+
+void FabricImpl::expire() {
+  const Nanos now = poller_.now();
+  Nanos next = admission_.expire(now);
+  std::vector<Connection*> overdue;
+  for (auto& [key, one] : connections_) {
+    if (one->stage() == Connection::Stage::lost) continue;
+    if (one->overdue(now)) {
+      overdue.push_back(one.get());
+    } else {
+      next = std::min(next, one->next_deadline());
+    }
+  }
+  for (Connection* one : overdue) end_broken(*one);
+  // Deadlines that lie close together are one.
+  if (next != kNever) poller_.wake_at(std::max(next, now + milliseconds(10)));
+}
+
+std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {
+  std::size_t count = 0;
+  while (count < out.size() && pending_taken_ < pending_.size()) {
+    Pending& next = pending_[pending_taken_++];
+    out[count] = next.event;
+    if (!next.bytes.empty()) {
+      shown_bytes_.push_back(std::move(next.bytes));
+      const std::string& shown = shown_bytes_.back();
+      *event::bytes_in(out[count]) = std::as_bytes(std::span(shown.data(), shown.size()));
+    }
+    ++count;
+  }
+  if (pending_taken_ == pending_.size()) {
+    pending_.clear();
+    pending_taken_ = 0;
+  }
+  return count;
+}
+
+bool FabricImpl::serve_ready(Connection& one, std::span<FabricEvent> out, std::size_t& count) noexcept {
+  const std::size_t before = count;
+  count += one.retire(out.first(std::min(kFairShare, out.size())));
+  const std::size_t room = std::min(kFairShare, out.size() - (count - before));
+  if (room == 0 || one.stage() != Connection::Stage::up) return one.stage() == Connection::Stage::up;
+  const Connection::Read read = one.read(out.subspan(count - before, room));
+  count += read.events;
+  const bool any = read.received || count != before;
+  heard_ |= any;
+  if (one.has_delivered() && !std::exchange(one.in_delivered, true)) delivered_.push_back(&one);
+  if (read.ended || (one.failing && !any && !read.more)) {
+    end_broken(one);
+    return false;
+  }
+  if (one.mid_message() && !std::exchange(one.in_mid, true)) mid_.push_back(&one);
+  if (one.has_work() && !one.blocked() && one.may_send()) mark_dirty(one);
+  one.dry_polls = any || read.more ? 0 : one.dry_polls + 1;
+  if (one.dry_polls < kDryPolls) return true;
+  one.in_ready = false;
+  return false;
+}
+
+std::size_t FabricImpl::read_ready(std::span<FabricEvent> out) noexcept {
+  std::size_t count = 0;
+  std::size_t next = 0;
+  for (std::size_t turns = ready_.size(); turns > 0 && count < out.size(); --turns) {
+    Connection& one = *ready_[next];
+    const bool stays = serve_ready(one, out.subspan(count), count);
+    if (stays) {
+      ++next;
+    } else if (next < ready_.size() && ready_[next] == &one) {
+      // Not yet taken off the list by forget().
+      one.in_ready = false;
+      ready_.erase(ready_.begin() + static_cast<std::ptrdiff_t>(next));
+    }
+  }
+  std::rotate(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(next), ready_.end());
+  return count;
+}
+
+std::size_t FabricImpl::poll(Nanos, std::span<FabricEvent> out) noexcept {
+  asleep_ = false;
+  begin_round();
+  flush_dirty();
+  bool looked = false;
+  if (look_now_ || ready_.empty() || ++since_look_ >= kRoundsPerLook) {
+    look();
+    looked = true;
+  }
+  std::size_t count = take_pending(out);
+  // What is pending about a connection comes before what its socket holds.
+  if (pending_taken_ < pending_.size()) return count;
+  count += read_ready(out.subspan(count));
+  if (looked || heard_ || count != 0 || ++dry_rounds_ < kDryRoundsPerLook) return count;
+  look();
+  count = take_pending(out);
+  if (pending_taken_ < pending_.size()) return count;
+  return count + read_ready(out.subspan(count));
+}
+
+bool FabricImpl::try_wait() noexcept {
+  flush_dirty();
+  if (!pending_.empty()) return false;
+  for (const Connection* one : ready_) {
+    if (one->has_more() || one->failing) return false;
+  }
+  // The first dry round after it asks the transport.
+  dry_rounds_ = kDryRoundsPerLook;
+  asleep_ = true;
+  return true;
+}
+
+}  // namespace rtrs::tcp

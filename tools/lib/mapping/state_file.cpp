@@ -1,0 +1,97 @@
+#include "tools/lib/mapping/state_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+
+#include "tools/lib/mapping/state_text.hpp"
+
+namespace rtrs::mapping {
+
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+int write_all(int fd, const std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const ssize_t now = ::write(fd, text.data() + at, text.size() - at);
+    if (now < 0 && errno == EINTR) continue;
+    if (now < 0) return errno;
+    at += static_cast<std::size_t>(now);
+  }
+  return 0;
+}
+
+std::string folder_of(const std::string& file) {
+  const std::size_t slash = file.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
+}
+
+}  // namespace
+
+tl::expected<std::string, int> read_state(const std::string& file) {
+  // O_NONBLOCK: somebody may have put a pipe there.
+  const Descriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (fd.get() < 0) return tl::unexpected(errno);
+  struct stat found {};
+  if (::fstat(fd.get(), &found) != 0) return tl::unexpected(errno);
+  if (!S_ISREG(found.st_mode)) return tl::unexpected(S_ISDIR(found.st_mode) ? EISDIR : EINVAL);
+  std::string text;
+  std::array<char, 65536> room;
+  while (text.size() <= kMostStateBytes) {
+    const ssize_t got = ::read(fd.get(), room.data(), room.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return tl::unexpected(errno);
+    if (got == 0) return text;
+    text.append(room.data(), static_cast<std::size_t>(got));
+  }
+  return tl::unexpected(EFBIG);
+}
+
+int write_state(const std::string& file, const std::string& text) {
+  const std::string beside = file + ".new";
+  ::unlink(beside.c_str());  // of one that was killed while it wrote
+  int error = 0;
+  {
+    const Descriptor fd(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (fd.get() < 0) return errno;
+    error = write_all(fd.get(), text);
+    if (error == 0 && ::fsync(fd.get()) != 0) error = errno;
+  }
+  if (error == 0 && ::rename(beside.c_str(), file.c_str()) != 0) error = errno;
+  if (error != 0) {
+    ::unlink(beside.c_str());
+    return error;
+  }
+  // Without it the name may be lost with the power.
+  const Descriptor folder(::open(folder_of(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return folder.get() < 0 || ::fsync(folder.get()) != 0 ? errno : 0;
+}
+
+tl::expected<std::string, int> set_aside(const std::string& file) {
+  constexpr int kMostNames = 100;
+  for (int number = 1; number <= kMostNames; ++number) {
+    const std::string name = file + ".damaged" + (number == 1 ? "" : "-" + std::to_string(number));
+    if (::renameat2(AT_FDCWD, file.c_str(), AT_FDCWD, name.c_str(), RENAME_NOREPLACE) == 0) return name;
+    if (errno != EEXIST) return tl::unexpected(errno);
+  }
+  return tl::unexpected(EEXIST);
+}
+
+}  // namespace rtrs::mapping

@@ -1,0 +1,230 @@
+// The state file: what is written is read again, and what others put there is refused whole.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tools/lib/files/scratch_folder.hpp"
+#include "tools/lib/mapping/state_file.hpp"
+#include "tools/lib/mapping/state_text.hpp"
+
+namespace rtrs::mapping {
+namespace {
+
+using wire::rnbd::AccessMode;
+
+Wishes some_wishes() {
+  Wishes wishes;
+  wishes["host@10_0_0_2"].paths = {"10.0.0.1@10.0.0.2", "ip:10.0.1.1@ip:10.0.1.2"};
+  wishes["host@10_0_0_2"].devices = {{"disk0", {}}, {"folder/a b \"c\" ä", {AccessMode::read_only}}};
+  wishes["web1"].paths = {"gid:fe80::1"};
+  wishes["web1"].fabric = "verbs";
+  wishes["web1"].port = 7;
+  wishes["web1"].devices = {{"m", {AccessMode::migration}}};
+  return wishes;
+}
+
+std::string why(const nlohmann::json& state) {
+  const auto parsed = parse_state(state.dump());
+  return parsed ? "taken" : parsed.error().why;
+}
+
+nlohmann::json good() {
+  return nlohmann::json::parse(state_text(some_wishes()));
+}
+
+TEST(StateText, WhatIsWrittenIsReadAgain) {
+  const auto parsed = parse_state(state_text(some_wishes()));
+  ASSERT_TRUE(parsed) << parsed.error().why;
+  EXPECT_EQ(*parsed, some_wishes());
+  EXPECT_EQ(parse_state(state_text({})), Wishes{});
+}
+
+TEST(StateText, EveryChangedMemberIsRefused) {
+  auto state = good();
+  state["sessions"][0]["devices"][0]["access_mode"] = "wr";
+  EXPECT_EQ(why(state), "the access mode of a device is ro, rw or migration");
+  state = good();
+  state["sessions"][0]["devices"][0]["device"] = "a\nb";
+  EXPECT_EQ(why(state), "session \"host@10_0_0_2\": the name of a device has no control characters");
+  state["sessions"][0]["devices"][0]["device"] = std::string(255, 'x');
+  EXPECT_EQ(why(state), "session \"host@10_0_0_2\": the name of a device has 1 to 254 bytes, not 255");
+  state["sessions"][0]["devices"][0]["device"] = state["sessions"][0]["devices"][1]["device"];
+  EXPECT_NE(why(state).find("is there twice"), std::string::npos);
+  for (const char* name : {"../../etc/x", "a/b", "a.b", "a b", "-a", "", "a\nb", "ä"}) {
+    state = good();
+    state["sessions"][0]["session"] = name;
+    EXPECT_NE(why(state), "taken") << name;
+  }
+  state = good();
+  state["sessions"][1]["session"] = "host@10_0_0_2";
+  EXPECT_EQ(why(state), "the session \"host@10_0_0_2\" is there twice");
+  for (const nlohmann::json& port : {nlohmann::json(0), nlohmann::json(65536), nlohmann::json(-1),
+                                     nlohmann::json("1234"), nlohmann::json(1.5), nlohmann::json()}) {
+    state = good();
+    state["sessions"][0]["port"] = port;
+    EXPECT_NE(why(state), "taken") << port;
+  }
+  for (const nlohmann::json& paths :
+       {nlohmann::json::array(), nlohmann::json("10.0.0.2"), nlohmann::json({1}), nlohmann::json({"a@b@c"}),
+        nlohmann::json({"10.0.0.2", "ip:10.0.0.2"}),
+        nlohmann::json(std::vector<std::string>(9, "10.0.0.2"))}) {
+    state = good();
+    state["sessions"][0]["paths"] = paths;
+    EXPECT_NE(why(state), "taken") << paths;
+  }
+  state = good();
+  state["sessions"][0]["fabric"] = "ib";
+  EXPECT_NE(why(state).find("there is no fabric \"ib\""), std::string::npos);
+}
+
+TEST(StateText, MembersThatAreMissingOrUnknownAreRefused) {
+  for (const char* name : {"session", "paths", "port", "fabric", "devices"}) {
+    auto state = good();
+    state["sessions"][0].erase(name);
+    EXPECT_EQ(why(state), std::string("\"") + name + "\" is missing in a session");
+  }
+  auto state = good();
+  state["sessions"][0]["devics"] = 1;
+  EXPECT_EQ(why(state), "a session has no member \"devics\"");
+  state = good();
+  state.erase("sessions");
+  EXPECT_EQ(why(state), "\"sessions\" is missing in the file");
+  state = good();
+  state.erase("schema_version");
+  EXPECT_NE(why(state), "taken");
+}
+
+TEST(StateText, ALaterVersionIsNotDamaged) {
+  auto state = good();
+  state["schema_version"] = 2;
+  state["new"] = 1;
+  const auto parsed = parse_state(state.dump());
+  ASSERT_FALSE(parsed);
+  EXPECT_TRUE(parsed.error().newer);
+  EXPECT_FALSE(parse_state("{}").error().newer);
+}
+
+TEST(StateText, LimitsOfAHostileFile) {
+  auto state = good();
+  for (int i = 0; i < 10000; ++i)
+    state["sessions"][0]["devices"].push_back({{"device", std::to_string(i)}, {"access_mode", "ro"}});
+  EXPECT_EQ(why(state), "a session has more than 64 devices");
+  state = good();
+  for (int i = 0; i < 100; ++i) {
+    state["sessions"].push_back(state["sessions"][0]);
+    state["sessions"].back()["session"] = "s" + std::to_string(i);
+  }
+  EXPECT_EQ(why(state), "there are more than 64 sessions");
+  EXPECT_FALSE(parse_state(std::string(100'000, '[')));
+  EXPECT_FALSE(parse_state(std::string(kMostStateBytes + 1, ' ')));
+  EXPECT_FALSE(parse_state(""));
+  EXPECT_FALSE(parse_state("[]"));
+}
+
+RC_GTEST_PROP(StateTextProperty, AChangedByteIsTakenWholeOrRefused, ()) {
+  std::string text = state_text(some_wishes());
+  const auto at = *rc::gen::inRange<std::size_t>(0, text.size());
+  if (*rc::gen::arbitrary<bool>())
+    text.resize(at);
+  else
+    text[at] = static_cast<char>(*rc::gen::inRange(0, 256));
+  const auto parsed = parse_state(text);
+  if (parsed) RC_ASSERT(!check(*parsed));
+}
+
+TEST(Wishes, NamesOfSessionsAreMadeOfHostAndServer) {
+  EXPECT_EQ(session_name("web1", "10.0.0.2"), "web1@10_0_0_2");
+  EXPECT_EQ(session_name("web1", "fd00::2"), "web1@fd00--2");
+  EXPECT_EQ(session_name("web1", "storage1.example.org"), "web1@storage1_example_org");
+  const std::string longest = session_name(std::string(64, 'h'), std::string(64, 's'));
+  EXPECT_EQ(longest.size(), kMostSessionName);
+  for (const char* server : {"", "../x", "a\nb", "\xc3\xa4", "-x"})
+    for (const char* host : {"h", "-h", "h.example"})
+      EXPECT_FALSE(check_session_name(session_name(host, server)));
+}
+
+TEST(Wishes, AnotherServerOrHostHasAnotherSession) {
+  const std::string same(40, 'x');
+  std::set<std::string> names;
+  const std::vector<std::pair<std::string, std::string>> all{
+      {"h", "10.0.0.2"},      {"h", "10_0_0_2"},  {"h", "10@0@0@2"},   {"h", "10.0.0.2 "},
+      {"h", same + ".a"},     {"h", same + ".b"}, {"h", same + ".ab"}, {same + "1", "server"},
+      {same + "2", "server"}, {same, "server"}};
+  for (const auto& [host, server] : all) names.insert(session_name(host, server));
+  EXPECT_EQ(names.size(), all.size());
+}
+
+TEST(Wishes, TheSamePathsInAnotherSpelling) {
+  SessionWish one;
+  one.paths = {"10.0.0.1@10.0.0.2", "10.0.1.2"};
+  SessionWish other = one;
+  other.paths = {"ip:10.0.1.2:1234", "ip:10.0.0.1,ip:10.0.0.2"};
+  EXPECT_TRUE(same_paths(one, other));
+  other.paths = {"10.0.0.1@10.0.0.2", "10.0.1.3"};
+  EXPECT_FALSE(same_paths(one, other));
+  other.paths = {"10.0.0.1@10.0.0.2"};
+  EXPECT_FALSE(same_paths(one, other));
+  other = one;
+  other.port = 7;
+  EXPECT_FALSE(same_paths(one, other));
+  other = one;
+  other.fabric = "verbs";
+  EXPECT_FALSE(same_paths(one, other));
+}
+
+class StateFile : public testing::Test {
+ protected:
+  std::string path(const char* name) const { return (folder_.path() / name).string(); }
+  void put(const char* name, const std::string& text) const { std::ofstream(path(name)) << text; }
+  trace::ScratchFolder folder_;
+};
+
+TEST_F(StateFile, IsReplacedAsAWhole) {
+  EXPECT_EQ(read_state(path("state")), tl::unexpected(ENOENT));
+  ASSERT_EQ(write_state(path("state"), "first"), 0);
+  put("state.new", "what a killed process left");
+  ASSERT_EQ(write_state(path("state"), "second"), 0);
+  EXPECT_EQ(read_state(path("state")), "second");
+  EXPECT_FALSE(std::filesystem::exists(path("state.new")));
+  struct stat found {};
+  ASSERT_EQ(::stat(path("state").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777U, 0600U);
+  EXPECT_EQ(write_state(path("nowhere/state"), "x"), ENOENT);
+}
+
+TEST_F(StateFile, OnlyARegularFileOfSomeSizeIsRead) {
+  put("target", "x");
+  std::filesystem::create_symlink(path("target"), path("link"));
+  EXPECT_EQ(read_state(path("link")), tl::unexpected(ELOOP));
+  EXPECT_EQ(read_state(folder_.path().string()), tl::unexpected(EISDIR));
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(read_state(path("pipe")), tl::unexpected(EINVAL));
+  put("large", std::string(kMostStateBytes + 1, ' '));
+  EXPECT_EQ(read_state(path("large")), tl::unexpected(EFBIG));
+  put("state.new", "");
+  std::filesystem::remove(path("state.new"));
+  std::filesystem::create_symlink(path("target"), path("state.new"));
+  ASSERT_EQ(write_state(path("state"), "mine"), 0);
+  EXPECT_EQ(read_state(path("target")), "x") << "nothing is written through a link";
+}
+
+TEST_F(StateFile, ADamagedOneKeepsItsContentUnderAnotherName) {
+  for (const char* name : {"state.damaged", "state.damaged-2", "state.damaged-3"}) {
+    put("state", name);
+    EXPECT_EQ(set_aside(path("state")), path(name));
+    EXPECT_FALSE(std::filesystem::exists(path("state")));
+  }
+  EXPECT_EQ(read_state(path("state.damaged")), "state.damaged");
+  EXPECT_EQ(set_aside(path("state")), tl::unexpected(ENOENT));
+}
+
+}  // namespace
+}  // namespace rtrs::mapping

@@ -1,0 +1,25 @@
+// Wishes as the text of the state file: JSON. Pure; the text is hostile.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+
+#include "tools/lib/mapping/wishes.hpp"
+
+namespace rtrs::mapping {
+
+inline constexpr int kStateVersion = 1;
+inline constexpr std::size_t kMostStateBytes = std::size_t{4} << 20;
+
+std::string state_text(const Wishes&);
+
+struct BadState {
+  bool newer = false;  // written by a later version: nothing is wrong with it
+  std::string why;     // a sentence
+};
+// Takes the whole text or nothing: unknown members, members that are missing or of another type, and what
+// check() refuses are mistakes.
+tl::expected<Wishes, BadState> parse_state(std::string_view text);
+
+}  // namespace rtrs::mapping

@@ -1,0 +1,133 @@
+#include "tools/lib/mapping/wishes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "backends/asio/path_syntax.hpp"
+#include "core/proto/limits.hpp"
+#include "core/record/format.hpp"
+
+namespace rtrs::mapping {
+
+namespace {
+
+constexpr std::array<std::string_view, 3> kFabrics{"tcp", "libfabric", "verbs"};
+
+std::optional<Refusal> refuse(int error, std::string why) {
+  return Refusal{error, std::move(why)};
+}
+
+bool is_plain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+         c == '@';
+}
+
+}  // namespace
+
+std::optional<Refusal> check_session_name(std::string_view name) {
+  if (name.empty() || name.size() > kMostSessionName)
+    return refuse(EINVAL, fmt::format("the name of a session has 1 to {} characters, not {}",
+                                      kMostSessionName, name.size()));
+  if (!std::all_of(name.begin(), name.end(), is_plain))
+    return refuse(EINVAL,
+                  fmt::format("\"{}\" is no name of a session: letters, digits, _, - and @ are", name));
+  // It would be an option of nbdkit or a hidden file.
+  if (name.front() == '-') return refuse(EINVAL, "the name of a session does not begin with \"-\"");
+  return std::nullopt;
+}
+
+std::optional<Refusal> check_device_name(std::string_view name) {
+  if (name.empty() || name.size() > kMostDeviceName)
+    return refuse(
+        EINVAL, fmt::format("the name of a device has 1 to {} bytes, not {}", kMostDeviceName, name.size()));
+  const bool control = std::any_of(name.begin(), name.end(), [](char c) {
+    const auto code = static_cast<unsigned char>(c);
+    return code < 0x20 || code == 0x7f;
+  });
+  if (control) return refuse(EINVAL, "the name of a device has no control characters");
+  if (!trace::is_utf8(name)) return refuse(EINVAL, "the name of a device is text in UTF-8");
+  return std::nullopt;
+}
+
+std::optional<Refusal> check_session(const SessionWish& one) {
+  if (one.paths.empty()) return refuse(EINVAL, "no path is given: [SRC@]DST, the address of the server");
+  if (one.paths.size() > kMaxPaths)
+    return refuse(EINVAL, fmt::format("a session has at most {} paths, not {}", kMaxPaths, one.paths.size()));
+  if (one.port == 0) return refuse(EINVAL, "0 is no port, 1 to 65535");
+  if (std::find(kFabrics.begin(), kFabrics.end(), one.fabric) == kFabrics.end())
+    return refuse(EINVAL, fmt::format("there is no fabric \"{}\": tcp, libfabric or verbs", one.fabric));
+  std::vector<PathAddress> known;
+  for (const std::string& text : one.paths) {
+    const auto path = asio::parse_path(text, one.port);
+    if (!path) return refuse(EINVAL, path.error());
+    for (const PathAddress& other : known)
+      if (asio::same_path(other, *path))
+        return refuse(
+            EINVAL,
+            fmt::format("the path \"{}\" is there twice; each needs a pair of addresses of its own", text));
+    known.push_back(*path);
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> check(const Wishes& wishes) {
+  if (wishes.size() > kMostSessions)
+    return refuse(ENOSPC, fmt::format("{} sessions are more than {}", wishes.size(), kMostSessions));
+  for (const auto& [name, session] : wishes) {
+    if (auto wrong = check_session_name(name)) return wrong;
+    if (auto wrong = check_session(session))
+      return refuse(wrong->error, fmt::format("session \"{}\": {}", name, wrong->why));
+    if (session.devices.size() > kMostDevices)
+      return refuse(ENOSPC, fmt::format("session \"{}\": {} devices are more than {}", name,
+                                        session.devices.size(), kMostDevices));
+    for (const auto& device : session.devices)
+      if (auto wrong = check_device_name(device.first))
+        return refuse(wrong->error, fmt::format("session \"{}\": {}", name, wrong->why));
+  }
+  return std::nullopt;
+}
+
+std::optional<wire::rnbd::AccessMode> parse_mode(std::string_view text) {
+  using wire::rnbd::AccessMode;
+  for (const AccessMode one : {AccessMode::read_only, AccessMode::read_write, AccessMode::migration})
+    if (text == wire::rnbd::to_string(one)) return one;
+  return std::nullopt;
+}
+
+std::string session_name(std::string_view host, std::string_view server) {
+  constexpr std::size_t kMostHost = 15;  // the larger part is for what tells sessions of a host apart
+  bool exact = host.size() <= kMostHost;
+  const auto part = [&exact](std::string_view text) {
+    std::string plain(text);
+    for (char& c : plain) {
+      exact = exact && (is_plain(c) || c == '.' || c == ':') && c != '_' && c != '@';
+      c = c == ':' ? '-' : is_plain(c) && c != '@' ? c : '_';
+    }
+    return plain;
+  };
+  std::string name = part(host.substr(0, kMostHost)) + "@" + part(server);
+  if (name.front() == '-') name.front() = '_';
+  if (exact && name.size() <= kMostSessionName) return name;
+  // Another server must not be taken for this one.
+  const std::string whole = std::string(host) + "@" + std::string(server);
+  std::uint32_t sum = 2166136261U;  // FNV-1a
+  for (const char c : whole) sum = (sum ^ static_cast<unsigned char>(c)) * 16777619U;
+  const std::string tail = fmt::format("-{:08x}", sum);
+  return name.substr(0, kMostSessionName - tail.size()) + tail;
+}
+
+bool same_paths(const SessionWish& one, const SessionWish& other) {
+  if (one.paths.size() != other.paths.size() || one.fabric != other.fabric) return false;
+  return std::all_of(one.paths.begin(), one.paths.end(), [&](const std::string& text) {
+    const auto path = asio::parse_path(text, one.port);
+    return path && std::any_of(other.paths.begin(), other.paths.end(), [&](const std::string& candidate) {
+             const auto there = asio::parse_path(candidate, other.port);
+             return there && asio::same_path(*path, *there);
+           });
+  });
+}
+
+}  // namespace rtrs::mapping

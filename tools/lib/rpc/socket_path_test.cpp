@@ -1,0 +1,60 @@
+// Which sockets are left over from processes that are gone.
+#include "tools/lib/rpc/socket_path.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "tools/lib/files/scratch_folder.hpp"
+
+namespace rtrs::rpc {
+namespace {
+
+// A pid that nobody has any more.
+pid_t of_the_dead() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  return child;
+}
+
+class SocketPathTest : public ::testing::Test {
+ protected:
+  SocketPathTest() { ::setenv("URTRS_RUNTIME_DIR", folder_.path().c_str(), 1); }
+  ~SocketPathTest() override { ::unsetenv("URTRS_RUNTIME_DIR"); }
+  // A socket that nobody listens on.
+  std::string bound(const std::string& name) const {
+    const std::string path = folder_ / name;
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.data(), path.size());
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    ::close(fd);
+    return path;
+  }
+
+  const trace::ScratchFolder folder_;
+};
+
+TEST_F(SocketPathTest, ThoseOfTheDeadAreRemovedAndThoseOfAStartingProcessStay) {
+  const std::string dead = bound(fmt::format("urtrsd-{}.sock", of_the_dead()));
+  const std::string starting = bound(fmt::format("urtrsd-{}.sock", ::getpid()));
+  const std::string unnumbered = bound("urtrsd-x.sock");
+  const auto made = make_socket_path("urtrsd");
+  ASSERT_TRUE(made.has_value());
+  EXPECT_EQ(*made, starting);
+  EXPECT_FALSE(std::filesystem::exists(dead));
+  EXPECT_FALSE(std::filesystem::exists(unnumbered));
+  EXPECT_TRUE(std::filesystem::exists(starting));
+}
+
+}  // namespace
+}  // namespace rtrs::rpc

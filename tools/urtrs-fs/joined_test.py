@@ -1,0 +1,192 @@
+"""urtrs-fs of a server and two clients: one tree, with what a write to a client's attributes waits for."""
+import errno
+import os
+import pathlib
+import signal
+import subprocess
+import threading
+
+import pytest
+from conftest import connected, exports
+from programs import BOUND, program, until
+
+MAP = "class/rnbd-client/ctl/map_device"
+
+
+@pytest.fixture(name="system")
+def _system(mount, client, urtrsd, tmp_path):
+    """The tree, the server, and the clients by session."""
+    server = urtrsd(*exports(tmp_path, 1 << 20, "disk0", "disk1"), "--export=big=mem:4M")
+    clients = {name: client(name, f"path=127.0.0.1@127.0.0.1:{server.port}", f"port={server.port}", "reconnect_min=50ms")
+               for name in ("web0", "web1")}
+    until("both clients can be asked", lambda: len(list((tmp_path / "run").glob("client-*"))) == 2)
+    sysfs = mount()
+    for name in clients:
+        until("the session is up", lambda name=name: connected(sysfs, name))
+    return sysfs, server, clients
+
+
+def error_of(path, text):
+    """The errno that one write ends with; 0: none."""
+    file = os.open(path, os.O_WRONLY | os.O_TRUNC)
+    try:
+        os.write(file, text.encode())
+    except OSError as error:
+        return error.errno
+    finally:
+        os.close(file)
+    return 0
+
+
+def names(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def path_of(sysfs, session):
+    path, = (sysfs / "class/rtrs-client" / session / "paths").iterdir()
+    return path
+
+
+def test_servers_and_clients_are_in_one_tree(system):
+    sysfs, _, _ = system
+    assert names(sysfs / "class") == ["rnbd-client", "rnbd-server", "rtrs-client", "rtrs-server"]
+    assert names(sysfs / "class/rtrs-client") == names(sysfs / "class/rtrs-server") == ["web0", "web1"]
+    path = path_of(sysfs, "web0")
+    assert path.name == "ip:127.0.0.1@ip:127.0.0.1"
+    assert (path / "hca_name").read_text() == "tcp\n"
+    assert (path / "state").read_text() == "connected\n"
+
+
+def test_block_devices_of_all_clients_have_numbers_of_their_own(system):
+    sysfs, _, _ = system
+    for session, device in (("web0", "disk0"), ("web1", "disk1"), ("web0", "big")):
+        assert error_of(sysfs / MAP, f"sessname={session} device_path={device} access_mode=ro\n") == 0
+    assert names(sysfs / "block") == names(sysfs / "devices/virtual/block") == ["rnbd0", "rnbd1", "rnbd2"]
+    links = sysfs / "class/rnbd-client/ctl/devices"
+    assert names(links) == ["big@web0", "disk0@web0", "disk1@web1"]
+    number = {}
+    for link in links.iterdir():
+        rnbd = link / "rnbd"
+        device, session = link.name.split("@")
+        assert ((rnbd / "mapping_path").read_text(), (rnbd / "session").read_text()) == (device + "\n", session + "\n")
+        number[device] = os.readlink(link).rsplit("/", 1)[1]
+        assert (sysfs / "block" / number[device] / "rnbd/mapping_path").read_text() == device + "\n"
+    assert (sysfs / "block" / number["big"] / "size").read_text() == "8192\n"
+    assert error_of(sysfs / "block" / number["disk1"] / "rnbd/unmap_device", "normal\n") == 0
+    assert names(links) == ["big@web0", "disk0@web0"]
+    assert not (sysfs / "block" / number["disk1"]).exists()
+    assert error_of(sysfs / MAP, "sessname=web1 device_path=disk1") == 0
+    assert os.readlink(links / "disk1@web1").endswith("/" + number["disk1"]), "the number was free again"
+    assert os.readlink(links / "big@web0").endswith("/" + number["big"])
+
+
+def test_map_device_finds_the_session(system):
+    sysfs, server, _ = system
+    for text, error in (("sessname=web1 device_path=none", errno.ENOENT), ("sessname=web2 device_path=disk0", errno.ENXIO),
+                        ("sessname=web2 device_path=disk0 path=127.0.0.1", errno.EPROTONOSUPPORT),
+                        (f"sessname=web2 device_path=disk0 dest_port={server.port} path=ip:127.0.0.1", errno.ENODEV),
+                        ("device_path=disk0", errno.EINVAL), ("sessname=web1 device_path=disk0", 0), ("sessname=web1 device_path=disk0", errno.EEXIST)):
+        assert error_of(sysfs / MAP, text) == error, text
+    assert names(sysfs / "class/rnbd-client/ctl/devices") == ["disk0@web1"]
+
+
+def test_a_path_is_as_the_write_left_it(system):
+    sysfs, server, _ = system
+    path = path_of(sysfs, "web0")
+    for _ in range(3):
+        assert error_of(path / "disconnect", "1\n") == 0
+        assert (path / "state").read_text() == "disconnected\n"
+        assert error_of(path / "reconnect", "1\n") == 0
+        assert (path / "state").read_text() == "connected\n"
+    assert path_of(sysfs, "web1").joinpath("state").read_text() == "connected\n"
+    paths, add = path.parent, sysfs / "class/rtrs-client/web0/add_path"
+    assert error_of(add, "ip:127.0.0.2@ip:127.0.0.1\n") == 0
+    assert names(paths) == ["ip:127.0.0.1@ip:127.0.0.1", "ip:127.0.0.2@ip:127.0.0.1"]
+    assert (paths / "ip:127.0.0.2@ip:127.0.0.1/state").read_text() == "connected\n"
+    assert error_of(add, "ip:127.0.0.9\n") == errno.ECONNREFUSED, "nobody listens there"
+    assert error_of(paths / "ip:127.0.0.2@ip:127.0.0.1/remove_path", "1\n") == 0
+    assert names(paths) == ["ip:127.0.0.1@ip:127.0.0.1"]
+    server.end(signal.SIGKILL)
+    assert error_of(path / "disconnect", "1\n") == 0
+    assert error_of(path / "reconnect", "1\n") == errno.ENOTCONN
+
+
+def test_attempts_end_at_the_limit_that_was_written(system):
+    sysfs, server, _ = system
+    path = path_of(sysfs, "web0")
+    limit = sysfs / "class/rtrs-client/web0/max_reconnect_attempts"
+    assert limit.read_text() == "-1\n"
+    limit.write_text("2\n")
+    assert limit.read_text() == "2\n"
+    server.end(signal.SIGKILL)
+    until("web1 tries on", lambda: int((path_of(sysfs, "web1") / "stats/reconnects").read_text().split()[1]) > 4)
+    assert int((path / "stats/reconnects").read_text().split()[1]) == 2
+    assert error_of(path / "stats/reconnects", "1") == 0
+    assert (path / "stats/reconnects").read_text() == "0 0\n"
+
+
+def test_reads_go_on_while_a_write_waits(system):
+    sysfs, server, _ = system
+    path, written = path_of(sysfs, "web0"), []
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        waits = threading.Thread(target=lambda: written.append(error_of(path / "reconnect", "1\n")))
+        waits.start()
+        until("the path connects", lambda: (path / "state").read_text() == "disconnected\n")
+        assert path_of(sysfs, "web1").joinpath("hca_port").read_text() == "1\n"
+        assert not written
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+    waits.join(BOUND)
+    assert written == [0]
+    assert (path / "state").read_text() == "connected\n"
+
+
+def test_a_client_that_does_not_answer_hides_nobody(system):
+    sysfs, _, clients = system
+    clients["web0"].send_signal(signal.SIGSTOP)
+    stat = pathlib.Path(f"/proc/{clients['web0'].pid}/stat")
+    until("it stands still", lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "T")
+    try:
+        assert names(sysfs / "class/rtrs-client") == ["web1"]
+        assert (path_of(sysfs, "web1") / "state").read_text() == "connected\n"
+        assert names(sysfs / "class/rtrs-server") == ["web0", "web1"]
+    finally:
+        clients["web0"].send_signal(signal.SIGCONT)
+    until("it is back", lambda: names(sysfs / "class/rtrs-client") == ["web0", "web1"])
+
+
+def test_a_client_that_ends_takes_its_part_with_it(system):
+    sysfs, _, clients = system
+    assert error_of(sysfs / MAP, "sessname=web1 device_path=disk0") == 0
+    clients["web1"].kill()
+    clients["web1"].wait(BOUND)
+    assert names(sysfs / "class/rtrs-client") == ["web0"]
+    assert names(sysfs / "block") == names(sysfs / "class/rnbd-client/ctl/devices") == []
+
+
+def test_a_size_counts_for_new_connections(system, tmp_path):
+    sysfs, _, _ = system
+    assert error_of(sysfs / MAP, "sessname=web0 device_path=big") == 0
+    rnbd = sysfs / "class/rnbd-client/ctl/devices/big@web0/rnbd"
+
+    def size():
+        return int(subprocess.run(["nbdinfo", "--size", f"nbd+unix:///big?socket={tmp_path / 'web0.sock'}"], check=True, capture_output=True,
+                                  timeout=BOUND).stdout)
+    assert size() == 4 << 20
+    assert error_of(rnbd / "resize", "4096\n") == 0
+    assert size() == 2 << 20
+    assert (rnbd.parent / "size").read_text() == "4096\n"
+    assert error_of(rnbd / "resize", f"{1 << 60}") == errno.EINVAL
+    assert error_of(path_of(sysfs, "web0") / "reconnect", "1") == 0
+    until("the server tells its size", lambda: size() == 4 << 20)
+
+
+def test_one_socket_shows_one(system, tmp_path, ends):
+    socket = next((tmp_path / "run").glob("client-*"))
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    subprocess.run([program("urtrs-fs"), f"--socket={socket}", alone], check=True, timeout=BOUND)
+    ends.callback(lambda: subprocess.run(["umount", alone], timeout=BOUND, check=False))
+    assert names(alone / "class") == ["rnbd-client", "rtrs-client"]
+    assert len(names(alone / "class/rtrs-client")) == 1

@@ -1,0 +1,331 @@
+#include "tools/urtrs-mapd/control.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <sstream>
+
+#include "backends/asio/path_syntax.hpp"
+#include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/text/nearest_word.hpp"
+#include "tools/lib/text/printable.hpp"
+#include "tools/lib/version/version.hpp"
+#include "tools/urtrs-mapd/log.hpp"
+
+namespace rtrs::mapd {
+
+using namespace mapping;
+using nlohmann::json;
+using rpc::Code;
+
+namespace {
+
+constexpr int kSchemaVersion = 1;
+
+struct Asked {
+  Keeper& keeper;
+  const Options& options;
+  const json& params;
+  const rpc::Reply& reply;
+
+  std::string operator[](const char* key) const {
+    const auto found = params.find(key);
+    return found == params.end() ? std::string() : found->get<std::string>();
+  }
+  void refuse(Code code, std::string message, std::string hint = {}, int error = EINVAL) const {
+    reply.error({code, std::move(message), std::move(hint), error});
+  }
+};
+
+struct Method {
+  const char* name;
+  bool changes;  // needs rpc::Caller::may_change
+  std::vector<std::string_view> parameters;
+  void (*serve)(const Asked&);
+};
+
+json with_version(json answer) {
+  answer["schema_version"] = kSchemaVersion;
+  return answer;
+}
+
+std::string host_name() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) return "host";
+  const std::string whole = host.data();
+  return whole.substr(0, whole.find('.'));
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(std::move(word));
+  return words;
+}
+
+struct Wanted {
+  std::string session;
+  SessionWish wish;
+};
+
+// The session that "session" or "from" means.
+std::string session_of(const Asked& asked) {
+  const auto& sessions = asked.keeper.machine().sessions();
+  const std::string session = asked["session"];
+  const std::string from = asked["from"];
+  if (!session.empty()) return session;
+  if (sessions.contains(from) || from.find('@') != std::string::npos) return from;
+  return session_name(host_name(), from);
+}
+
+tl::expected<Wanted, Refusal> wanted(const Asked& asked) {
+  const auto refuse = [](std::string why, int error = EINVAL) {
+    return tl::unexpected(Refusal{error, std::move(why)});
+  };
+  if (asked["session"].empty() == asked["from"].empty())
+    return refuse("\"session\" or \"from\" is needed, and not both");
+  Wanted one{session_of(asked), {}};
+  if (auto wrong = check_session_name(one.session)) return tl::unexpected(std::move(*wrong));
+  const auto& sessions = asked.keeper.machine().sessions();
+  const auto known = sessions.find(one.session);
+  const bool there = known != sessions.end() && !known->second.stray;
+  if (there) one.wish = known->second.wish;
+  if (const std::vector<std::string> paths = words_of(asked["paths"]); !paths.empty()) one.wish.paths = paths;
+  if (!there && one.wish.paths.empty() && asked["from"] != one.session)
+    one.wish.paths = words_of(asked["from"]);
+  if (one.wish.paths.empty())
+    return refuse(fmt::format("there is no session \"{}\", and no path is given for a new one", one.session),
+                  ENOENT);
+  if (const std::string port = asked["port"]; !port.empty()) {
+    const bool digits = port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
+    const unsigned long number = digits ? std::stoul(port) : 0;
+    if (number == 0 || number > 65535) return refuse(fmt::format("\"{}\" is no port, 1 to 65535", port));
+    one.wish.port = static_cast<std::uint16_t>(number);
+  }
+  if (const std::string fabric = asked["fabric"]; !fabric.empty()) one.wish.fabric = fabric;
+  if (auto wrong = check_session(one.wish)) return tl::unexpected(std::move(*wrong));
+  if (there && !same_paths(one.wish, known->second.wish))
+    return refuse(fmt::format("the session \"{}\" has other paths: {}", one.session,
+                              fmt::join(known->second.wish.paths, " ")),
+                  EEXIST);
+  return one;
+}
+
+json place_of(const Asked& asked, const std::string& session, const std::string& device) {
+  const std::string socket = asked.keeper.files_of(session).nbd;
+  return {{"device", device}, {"session", session}, {"socket", socket}, {"uri", uri_of(device, socket)}};
+}
+
+void device_map(const Asked& asked) {
+  const std::string device = asked["device"];
+  if (auto wrong = check_device_name(device))
+    return asked.refuse(Code::invalid_params, wrong->why, {}, wrong->error);
+  const std::string mode_text = asked["access_mode"];
+  const auto mode = parse_mode(mode_text.empty() ? "rw" : mode_text);
+  if (!mode)
+    return asked.refuse(Code::invalid_params, fmt::format("there is no access mode \"{}\"", mode_text),
+                        "ro, rw or migration");
+  const auto one = wanted(asked);
+  if (!one)
+    return asked.refuse(one.error().error == ENOENT ? Code::no_such_thing : Code::failed, one.error().why,
+                        one.error().error == EEXIST   ? "\"urtrs client path add\" adds one to it"
+                        : one.error().error == ENOENT ? "[SRC@]DST, the address of the server"
+                                                      : "",
+                        one.error().error);
+  json answer = place_of(asked, one->session, device);
+  const auto& sessions = asked.keeper.machine().sessions();
+  const auto known = sessions.find(one->session);
+  if (asked["again"] == "true" && known != sessions.end()) {
+    const auto there = known->second.devices.find(device);
+    if (there != known->second.devices.end() && there->second.kept && there->second.wanted &&
+        there->second.wish.mode == *mode) {
+      answer["mapped"] = false;
+      return asked.reply.result(with_version(std::move(answer)));
+    }
+  }
+  answer["mapped"] = true;
+  asked.keeper.map(one->session, one->wish, device, DeviceWish{*mode},
+                   [reply = asked.reply, answer = std::move(answer)](const std::optional<rpc::Error>& error) {
+                     if (error) return reply.error(*error);
+                     reply.result(with_version(answer));
+                   });
+}
+
+// The session that has the device; nothing after an answer.
+std::optional<std::string> session_with(const Asked& asked, const std::string& device) {
+  std::string session = asked["session"];
+  if (!session.empty()) return session;
+  for (const auto& [name, one] : asked.keeper.machine().sessions()) {
+    if (!one.devices.contains(device)) continue;
+    if (!session.empty()) {
+      asked.refuse(Code::invalid_params,
+                   fmt::format("the sessions \"{}\" and \"{}\" have a device \"{}\"", session, name, device),
+                   "say which session");
+      return std::nullopt;
+    }
+    session = name;
+  }
+  if (!session.empty()) return session;
+  asked.refuse(Code::no_such_thing, fmt::format("no device \"{}\" is mapped", device),
+               "\"urtrs mapping list\" shows all", ENOENT);
+  return std::nullopt;
+}
+
+Keeper::Then answer_of(const Asked& asked) {
+  return [reply = asked.reply](const std::optional<rpc::Error>& error) {
+    if (error) return reply.error(*error);
+    reply.result(with_version(json::object()));
+  };
+}
+
+void device_unmap(const Asked& asked) {
+  const std::string device = asked["device"];
+  if (const auto session = session_with(asked, device))
+    asked.keeper.unmap(*session, device, asked["force"] == "true", answer_of(asked));
+}
+
+void device_remap(const Asked& asked) {
+  const std::string device = asked["device"];
+  if (const auto session = session_with(asked, device))
+    asked.keeper.remap(*session, device, answer_of(asked));
+}
+
+const char* state_of(const Supervisor::Session& session, const Supervisor::Device& device) {
+  if (!device.wanted) return "unmapping";
+  if (device.mapped) return "mapped";
+  return device.asked || session.state == Supervisor::State::starting ? "mapping" : "waiting";
+}
+
+void device_list(const Asked& asked) {
+  const std::string only = asked["session"];
+  json devices = json::array();
+  for (const auto& [name, session] : asked.keeper.machine().sessions()) {
+    if (!only.empty() && only != name) continue;
+    for (const auto& [device, one] : session.devices) {
+      json item = place_of(asked, name, device);
+      item["access_mode"] = wire::rnbd::to_string(one.wish.mode);
+      item["state"] = state_of(session, one);
+      item["errno"] = one.error;
+      item["sentence"] = asked.keeper.trouble(name);
+      const Keeper::SeenDevice seen = asked.keeper.seen(name, device);
+      item["size_bytes"] = seen.size_bytes;
+      item["users"] = seen.users;
+      devices.push_back(std::move(item));
+    }
+  }
+  asked.reply.result(with_version({{"devices", std::move(devices)}}));
+}
+
+void session_list(const Asked& asked) {
+  json sessions = json::array();
+  for (const auto& [name, one] : asked.keeper.machine().sessions()) {
+    const SessionFiles files = asked.keeper.files_of(name);
+    sessions.push_back({{"session", name},
+                        {"paths", one.wish.paths},
+                        {"port", one.wish.port},
+                        {"fabric", one.wish.fabric},
+                        {"state", to_string(one.state)},
+                        {"pid", asked.keeper.process_of(name)},
+                        {"restarts", one.ended},
+                        {"devices", one.devices.size()},
+                        {"socket", files.nbd},
+                        {"control", files.control},
+                        {"sentence", asked.keeper.trouble(name)}});
+  }
+  asked.reply.result(with_version({{"sessions", std::move(sessions)},
+                                   {"pid", ::getpid()},
+                                   {"version", tools::version()},
+                                   {"state_file", asked.options.state}}));
+}
+
+const std::vector<Method>& methods() {
+  static const std::vector<Method> all{
+      {"device.map",
+       true,
+       {"device", "session", "from", "paths", "access_mode", "port", "fabric", "again"},
+       device_map},
+      {"device.unmap", true, {"device", "session", "force"}, device_unmap},
+      {"device.remap", true, {"device", "session"}, device_remap},
+      {"device.list", false, {"session"}, device_list},
+      {"session.list", false, {}, session_list},
+  };
+  return all;
+}
+
+// A misspelt parameter would otherwise be taken for one that is left out.
+std::string wrong_parameter(const Method& method, const json& params) {
+  for (const auto& [key, value] : params.items()) {
+    if (std::find(method.parameters.begin(), method.parameters.end(), key) == method.parameters.end())
+      return fmt::format("{} has no parameter \"{}\"", method.name, key);
+    if (!value.is_string()) return fmt::format("parameter \"{}\" of {} is a string", key, method.name);
+    if (value.get_ref<const std::string&>().find('\0') != std::string::npos)
+      return fmt::format("parameter \"{}\" of {} has a zero byte", key, method.name);
+  }
+  return {};
+}
+
+void handle(Keeper& keeper, const Options& options, const rpc::Caller& caller, const rpc::Request& request,
+            const rpc::Reply& reply) {
+  const Asked asked{keeper, options, request.params, reply};
+  const auto& all = methods();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Method& one) { return one.name == request.method; });
+  if (found == all.end()) {
+    std::vector<std::string> names;
+    for (const Method& one : all) names.emplace_back(one.name);
+    const std::string near = tools::nearest_word(request.method, names);
+    return asked.refuse(Code::no_such_method, fmt::format("there is no method \"{}\"", request.method),
+                        near.empty() ? "" : fmt::format("did you mean \"{}\"?", near), 0);
+  }
+  if (found->changes && !caller.may_change)
+    return asked.refuse(
+        Code::not_permitted,
+        fmt::format("{} changes something, and user {} may only look", found->name, caller.uid),
+        "ask as root, as the user of urtrs-mapd, or as a member of the group of the socket", EPERM);
+  if (std::string wrong = wrong_parameter(*found, request.params); !wrong.empty())
+    return asked.refuse(Code::invalid_params, std::move(wrong));
+  if (found->changes)
+    log(6, fmt::format("control: {} {} asked by process {} of user {}", found->name,
+                       request.params.dump(-1, ' ', true, json::error_handler_t::replace), caller.pid,
+                       caller.uid));
+  found->serve(asked);
+}
+
+std::string escaped(const std::string& text) {
+  constexpr std::string_view kPlain = "-_.~/";
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       kPlain.find(c) != std::string_view::npos;
+    if (plain)
+      out += c;
+    else
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string uri_of(const std::string& device, const std::string& socket) {
+  return fmt::format("nbd+unix:///{}?socket={}", escaped(device), escaped(socket));
+}
+
+tl::expected<std::unique_ptr<rpc::Server>, std::string> open_control(boost::asio::io_context& context,
+                                                                     const Options& options, Keeper& keeper) {
+  auto path = rpc::make_socket_path("urtrs-mapd");
+  if (!path) return tl::unexpected(std::move(path.error()));
+  rpc::ServerOptions how;
+  how.path = std::move(*path);
+  how.group = options.group;
+  return rpc::Server::listen(
+      context, std::move(how),
+      [&keeper, &options](const rpc::Caller& caller, const rpc::Request& request, const rpc::Reply& reply) {
+        handle(keeper, options, caller, request, reply);
+      });
+}
+
+}  // namespace rtrs::mapd

@@ -1,0 +1,395 @@
+#include "tools/urtrs-mapd/keeper.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "tools/lib/mapping/state_file.hpp"
+#include "tools/lib/mapping/state_text.hpp"
+#include "tools/urtrs-mapd/log.hpp"
+
+namespace rtrs::mapd {
+
+using namespace mapping;
+using nlohmann::json;
+using std::chrono::milliseconds;
+
+namespace {
+
+// Between two looks at a process: while it starts, while it is asked for something, and else.
+constexpr milliseconds kStarting{50};
+constexpr milliseconds kBusy{300};
+constexpr milliseconds kCalm{2000};
+constexpr milliseconds kLookPatience{5000};
+// Longer than nbdkit's own bounds: connect_timeout, or what it waits for a name that is taken.
+constexpr milliseconds kAskPatience{300'000};
+constexpr milliseconds kSaveAgain{5000};
+constexpr milliseconds kEndPatience{60'000};
+
+// The devices that a client keeps open.
+std::vector<std::string> kept_devices(const json& shown) {
+  std::vector<std::string> names;
+  for (const json& device : shown.at("devices")) {
+    const std::string state = device.at("state");
+    if (device.at("kept").get<bool>() && state != "idle" && state != "unmapping")
+      names.push_back(device.at("mapping_path"));
+  }
+  return names;
+}
+
+// Why no path is connected; empty: one is, or none has been tried.
+std::string trouble_of(const json& shown) {
+  std::string text;
+  for (const json& session : shown.at("sessions")) {
+    if (session.at("state") == "connected") return {};
+    for (const json& path : session.at("paths")) {
+      const std::string sentence = path.value("sentence", "");
+      if (sentence.empty()) continue;
+      text += fmt::format("{}path {}: {}", text.empty() ? "" : "; ", path.at("pathname").get<std::string>(),
+                          sentence);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Keeper::Keeper(boost::asio::io_context& context, const Options& options, const Wishes& wishes,
+               Supervisor::Options how)
+    : context_(context), options_(options), machine_(wishes, how), tick_(context), retry_save_(context) {}
+
+Nanos Keeper::now() const {
+  return static_cast<Nanos>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                std::chrono::steady_clock::now().time_since_epoch())
+                                .count());
+}
+
+Keeper::Served& Keeper::served(const std::string& session) {
+  return served_.try_emplace(session, context_).first->second;
+}
+
+void Keeper::begin() {
+  std::vector<std::string> names = sessions_with_locks(options_.folder);
+  std::vector<std::string> found;
+  for (const std::string& session : names) {
+    if (check_session_name(session)) continue;  // none of ours
+    auto process = Process::adopt(context_, files_of(session), gone(session));
+    if (!process) {
+      log(3, fmt::format("session {}: {}", session, process.error()));  // the others are spared
+      continue;
+    }
+    if (*process == nullptr) {
+      if (!machine_.sessions().contains(session)) files_of(session).remove();
+      continue;
+    }
+    log(6, fmt::format("session {}: takes over process {}", session, (*process)->pid()));
+    served(session).process = std::move(*process);
+    found.push_back(session);
+  }
+  // First all that is there, so that nothing is started twice.
+  for (const std::string& session : found) {
+    give(Found{session});
+    look_at(session);
+  }
+  give(Tick{});
+}
+
+void Keeper::end_all(std::function<void()> then) {
+  ended_ = std::move(then);
+  for (const auto& [session, one] : served_)
+    if (one.process) one.process->signal(SIGTERM);
+  tick_.expires_after(kEndPatience);
+  tick_.async_wait([this](const boost::system::error_code& stopped) {
+    if (stopped) return;
+    for (const auto& [session, one] : served_)
+      if (one.process) one.process->signal(SIGKILL);
+  });
+  forget_unused();
+}
+
+void Keeper::give(const Input& input) {
+  if (ended_) return;
+  for (const Action& action : machine_.on(input, now()))
+    std::visit([this](const auto& one) { carry_out(one); }, action);
+  forget_unused();
+  arm();
+}
+
+void Keeper::arm() {
+  const Nanos next = machine_.next_tick();
+  tick_.cancel();
+  if (next == kNever) return;
+  const Nanos at = now();
+  tick_.expires_after(std::chrono::nanoseconds(next > at ? next - at : 0));
+  tick_.async_wait([this](const boost::system::error_code& stopped) {
+    if (!stopped) give(Tick{});
+  });
+}
+
+// Files of sessions that are no more; and the end, where it is waited for.
+void Keeper::forget_unused() {
+  bool any = false;
+  for (auto at = served_.begin(); at != served_.end();) {
+    any = any || at->second.process != nullptr;
+    if (at->second.process || (!ended_ && machine_.sessions().contains(at->first))) {
+      ++at;
+      continue;
+    }
+    files_of(at->first).remove();
+    at = served_.erase(at);
+  }
+  if (ended_ && !any) ended_();
+}
+
+std::vector<std::string> Keeper::command_of(const std::string& session) const {
+  const SessionWish& wish = machine_.sessions().at(session).wish;
+  const SessionFiles files = files_of(session);
+  std::vector<std::string> command{options_.nbdkit, "-f", "-U", files.nbd};
+  for (const std::string& path : wish.paths) command.push_back("path=" + path);
+  command.push_back("port=" + std::to_string(wish.port));
+  command.push_back("fabric=" + wish.fabric);
+  command.push_back("session=" + session);
+  command.push_back("exports=mapped");
+  command.push_back("control=" + files.control);
+  if (!options_.group.empty()) command.push_back("control_group=" + options_.group);
+  command.insert(command.end(), options_.parameters.begin(), options_.parameters.end());
+  return command;
+}
+
+Process::Gone Keeper::gone(const std::string& session) {
+  return [this, session] {
+    Served& one = served(session);
+    one.process.reset();
+    one.link.reset();
+    one.look.cancel();
+    one.looking = false;
+    const auto found = machine_.sessions().find(session);
+    const bool asked =
+        ended_ || found == machine_.sessions().end() || found->second.state == Supervisor::State::ending;
+    log(asked ? 6 : 4, fmt::format("session {}: its process has ended", session));
+    if (ended_) return forget_unused();
+    give(Ended{session});
+    if (const auto left = machine_.sessions().find(session); !asked && left != machine_.sessions().end())
+      log(6, fmt::format("session {}: starts it again in {:.1f} s", session,
+                         static_cast<double>(left->second.pause) / 1e9));
+  };
+}
+
+void Keeper::carry_out(const Start& start) {
+  Served& one = served(start.session);
+  auto process =
+      Process::start(context_, files_of(start.session), command_of(start.session), gone(start.session));
+  if (!process) {
+    log(3, fmt::format("session {}: {}", start.session, process.error()));
+    one.refusal = process.error();
+    boost::asio::post(context_, [this, session = start.session] { give(Ended{session}); });
+    return;
+  }
+  one.process = std::move(*process);
+  one.seen.clear();
+  one.trouble.clear();
+  log(6, fmt::format("session {}: process {} serves it at {}", start.session, one.process->pid(),
+                     files_of(start.session).nbd));
+  look_later(start.session);
+}
+
+void Keeper::carry_out(const End& end) {
+  const Served& one = served(end.session);
+  if (one.process) one.process->signal(end.kill ? SIGKILL : SIGTERM);
+}
+
+void Keeper::ask(const std::string& session, const char* method, const json& parameters,
+                 std::function<void(int, const std::string&)> then) {
+  Served& one = served(session);
+  if (!one.link || one.link->is_over()) {
+    boost::asio::post(context_, [then = std::move(then)] { then(ENOTCONN, std::strerror(ENOTCONN)); });
+    return;
+  }
+  one.link->call(method, parameters, kAskPatience,
+                 [then = std::move(then)](const tl::expected<json, rpc::Error>& answer) {
+                   if (answer) return then(0, {});
+                   then(answer.error().error != 0 ? answer.error().error : EIO, answer.error().message);
+                 });
+  look_later(session);
+}
+
+void Keeper::carry_out(const Map& map) {
+  const json parameters{{"device", map.device}, {"access_mode", wire::rnbd::to_string(map.mode)}};
+  ask(map.session, "device.map", parameters,
+      [this, session = map.session, device = map.device](int error, const std::string& why) {
+        const auto found = machine_.sessions().find(session);
+        const int before = found != machine_.sessions().end() && found->second.devices.contains(device)
+                               ? found->second.devices.at(device).error
+                               : 0;
+        served(session).refusal = why;
+        // The same refusal again and again is one line.
+        if (error != 0 && error != before) log(4, fmt::format("session {}: {}", session, why));
+        if (error == 0) log(6, fmt::format("session {}: device {} is mapped", session, device));
+        give(Mapped{session, device, error});
+        // Its size is of interest at once.
+        if (!served(session).looking) look_at(session);
+      });
+}
+
+void Keeper::carry_out(const Unmap& unmap) {
+  json parameters{{"device", unmap.device}};
+  if (unmap.force) parameters["force"] = "true";
+  ask(unmap.session, "device.unmap", parameters,
+      [this, session = unmap.session, device = unmap.device](int error, const std::string& why) {
+        if (error == 0)
+          log(6, fmt::format("session {}: device {} is unmapped", session, device));
+        else
+          served(session).refusal = why;
+        give(Unmapped{session, device, error});
+      });
+}
+
+void Keeper::carry_out(const Save&) {
+  const int before = std::exchange(save_error_, write_state(options_.state, state_text(machine_.wishes())));
+  if (save_error_ == 0) return;
+  if (save_error_ != before)
+    log(3, fmt::format("cannot write \"{}\": {} (errno {}); tries again", options_.state,
+                       std::strerror(save_error_), save_error_));
+  retry_save_.expires_after(kSaveAgain);
+  retry_save_.async_wait([this](const boost::system::error_code& stopped) {
+    if (!stopped) carry_out(Save{});
+  });
+}
+
+void Keeper::carry_out(const Done& done) {
+  const auto found = waiters_.find(done.ticket);
+  if (found == waiters_.end()) return;
+  const Waiter waiter = std::move(found->second);
+  waiters_.erase(found);
+  if (done.error != 0) return waiter.then(explain(done.error, waiter.session, waiter.device, waiter.doing));
+  if (save_error_ == 0) return waiter.then(std::nullopt);
+  waiter.then(rpc::Error{rpc::Code::failed,
+                         fmt::format("{} \"{}\": done, but \"{}\" cannot be written: {}", waiter.doing,
+                                     waiter.device, options_.state, std::strerror(save_error_)),
+                         "the next urtrs-mapd does not know of it unless that is mended", save_error_});
+}
+
+void Keeper::look_later(const std::string& session) {
+  Served& one = served(session);
+  const auto found = machine_.sessions().find(session);
+  if (found == machine_.sessions().end() || !one.process || one.looking) return;
+  bool asks = false;
+  for (const auto& device : found->second.devices) asks = asks || device.second.asked;
+  const milliseconds pause = found->second.state == Supervisor::State::starting ? kStarting
+                             : asks                                             ? kBusy
+                                                                                : kCalm;
+  one.look.expires_after(pause);
+  one.look.async_wait([this, session](const boost::system::error_code& stopped) {
+    if (!stopped) look_at(session);
+  });
+}
+
+void Keeper::look_at(const std::string& session) {
+  Served& one = served(session);
+  if (!one.process) return;
+  if (one.link && one.link->is_over()) one.link.reset();  // who waited has been told
+  if (!one.link) {
+    auto link = rpc::AsyncClient::connect(context_, files_of(session).control);
+    if (!link) return look_later(session);
+    one.link = std::move(*link);
+  }
+  one.looking = true;
+  one.link->call("client.show", json::object(), kLookPatience,
+                 [this, session](const tl::expected<json, rpc::Error>& answer) {
+                   served(session).looking = false;
+                   if (answer) on_shown(session, *answer);
+                   look_later(session);
+                 });
+}
+
+void Keeper::on_shown(const std::string& session, const json& shown) {
+  std::vector<std::string> devices;
+  try {
+    Served& one = served(session);
+    devices = kept_devices(shown);
+    one.trouble = trouble_of(shown);
+    one.seen.clear();
+    for (const json& device : shown.at("devices"))
+      one.seen[device.at("mapping_path")] = {device.at("size_bytes"), device.at("users")};
+  } catch (const json::exception& wrong) {
+    return log(4, fmt::format("session {}: its process answers as none of this version does: {}", session,
+                              wrong.what()));
+  }
+  give(Answers{session, devices});
+}
+
+Keeper::SeenDevice Keeper::seen(const std::string& session, const std::string& device) const {
+  const auto found = served_.find(session);
+  if (found == served_.end()) return {};
+  const auto at = found->second.seen.find(device);
+  return at == found->second.seen.end() ? SeenDevice{} : at->second;
+}
+
+pid_t Keeper::process_of(const std::string& session) const {
+  const auto found = served_.find(session);
+  return found == served_.end() || !found->second.process ? 0 : found->second.process->pid();
+}
+
+std::string Keeper::trouble(const std::string& session) const {
+  const auto found = served_.find(session);
+  return found == served_.end() ? std::string() : found->second.trouble;
+}
+
+rpc::Error Keeper::explain(int error, const std::string& session, const std::string& device,
+                           const char* doing) const {
+  const auto found = served_.find(session);
+  const std::string what = fmt::format("{} \"{}\" of session \"{}\": ", doing, device, session);
+  const bool link = error == ENOTCONN || error == ETIMEDOUT || error == EHOSTUNREACH;
+  const std::string why = link ? trouble(session) : "";
+  if (!why.empty()) return {rpc::Code::failed, what + why, "is urtrsd running there?", error};
+  if (error == ENOENT && std::string_view(doing) != "mapping")
+    return {rpc::Code::no_such_thing, what + "it is not mapped", "\"urtrs mapping list\" shows all", error};
+  const bool maps = std::string_view(doing) == "mapping";
+  std::string hint;
+  if (error == ENOENT) hint = "the server has no device of this name";
+  if (error == EBUSY)
+    hint = maps ? "it is being unmapped, or open in another mode; try again later"
+                : "connections use it; \"force\" takes it from them";
+  if (error == EEXIST) hint = "\"urtrs mapping list\" shows it; --idempotent makes this no mistake";
+  if (link && found != served_.end() && !found->second.refusal.empty()) hint = found->second.refusal;
+  if (link && hint.empty()) hint = "the log of urtrs-mapd says more";
+  const auto code = error == ENOENT   ? rpc::Code::no_such_thing
+                    : error == ENOSPC ? rpc::Code::busy
+                                      : rpc::Code::failed;
+  return {code, what + std::strerror(error), std::move(hint), error};
+}
+
+Ticket Keeper::wait(Then then, const std::string& session, const std::string& device, const char* doing) {
+  waiters_[++tickets_] = {std::move(then), session, device, doing};
+  return tickets_;
+}
+
+void Keeper::map(const std::string& session, const SessionWish& wish, const std::string& device,
+                 DeviceWish how, Then then) {
+  give(MapAsked{session, wish, device, how, wait(std::move(then), session, device, "mapping")});
+}
+
+void Keeper::unmap(const std::string& session, const std::string& device, bool force, Then then) {
+  give(UnmapAsked{session, device, force, wait(std::move(then), session, device, "unmapping")});
+}
+
+void Keeper::remap(const std::string& session, const std::string& device, Then then) {
+  const auto found = machine_.sessions().find(session);
+  const bool known = found != machine_.sessions().end() && found->second.devices.contains(device);
+  if (!known) return then(explain(ENOENT, session, device, "opening again"));
+  if (!found->second.devices.at(device).mapped) {
+    give(Hurry{session});
+    return then(std::nullopt);
+  }
+  ask(session, "device.remap", {{"device", device}},
+      [this, session, device, then = std::move(then)](int error, const std::string&) {
+        then(error == 0 ? std::nullopt : std::optional(explain(error, session, device, "opening again")));
+      });
+}
+
+}  // namespace rtrs::mapd

@@ -1,0 +1,105 @@
+// Carries out what tools/lib/mapping decides: starts and ends processes, asks them over their control
+// sockets, writes the state file. Everything is on the thread of the event loop.
+#pragma once
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tl/expected.hpp>
+
+#include "tools/lib/mapping/supervisor.hpp"
+#include "tools/lib/rpc/async_client.hpp"
+#include "tools/urtrs-mapd/options.hpp"
+#include "tools/urtrs-mapd/process.hpp"
+
+namespace rtrs::mapd {
+
+class Keeper {
+ public:
+  // Nothing, or why it was not done; the hint may be empty.
+  using Then = std::function<void(std::optional<rpc::Error>)>;
+
+  Keeper(boost::asio::io_context&, const Options&, const mapping::Wishes&, mapping::Supervisor::Options);
+
+  // Takes over what runs and starts what is missing.
+  void begin();
+  // Ends all processes, then calls `then`. No other call may follow.
+  void end_all(std::function<void()> then);
+
+  void map(const std::string& session, const mapping::SessionWish&, const std::string& device,
+           mapping::DeviceWish, Then then);
+  void unmap(const std::string& session, const std::string& device, bool force, Then then);
+  // Tries at once what waits: a device that was refused, or a process that ended.
+  void remap(const std::string& session, const std::string& device, Then then);
+
+  const mapping::Supervisor& machine() const noexcept { return machine_; }
+  SessionFiles files_of(const std::string& session) const { return {options_.folder, session}; }
+  struct SeenDevice {
+    std::uint64_t size_bytes = 0;
+    std::uint64_t users = 0;
+  };
+  // What the process of this session said last of a device; zeros where it said nothing.
+  SeenDevice seen(const std::string& session, const std::string& device) const;
+  // 0: no process runs.
+  pid_t process_of(const std::string& session) const;
+  // Why the session has no connection, as a sentence; empty: it has one, or nobody knows.
+  std::string trouble(const std::string& session) const;
+
+ private:
+  struct Served {
+    explicit Served(boost::asio::io_context& context) : look(context) {}
+    std::unique_ptr<Process> process;
+    std::unique_ptr<rpc::AsyncClient> link;
+    boost::asio::steady_timer look;  // until the process is asked again how it is
+    bool looking = false;            // asked, and no answer yet
+    std::map<std::string, SeenDevice> seen;
+    std::string trouble;
+    std::string refusal;  // of the last device, in words
+  };
+
+  void give(const mapping::Input&);
+  void carry_out(const mapping::Start&);
+  void carry_out(const mapping::End&);
+  void carry_out(const mapping::Map&);
+  void carry_out(const mapping::Unmap&);
+  void carry_out(const mapping::Save&);
+  void carry_out(const mapping::Done&);
+  std::vector<std::string> command_of(const std::string& session) const;
+  Process::Gone gone(const std::string& session);
+  // Asks a process; `method` is one of its control socket.
+  void ask(const std::string& session, const char* method, const nlohmann::json& parameters,
+           std::function<void(int error, const std::string& why)> then);
+  void look_at(const std::string& session);
+  void look_later(const std::string& session);
+  void on_shown(const std::string& session, const nlohmann::json& shown);
+  void forget_unused();
+  void arm();
+  Served& served(const std::string& session);
+  Nanos now() const;
+  rpc::Error explain(int error, const std::string& session, const std::string& device,
+                     const char* doing) const;
+  mapping::Ticket wait(Then then, const std::string& session, const std::string& device, const char* doing);
+
+  struct Waiter {
+    Then then;
+    std::string session;
+    std::string device;
+    const char* doing;
+  };
+
+  boost::asio::io_context& context_;
+  Options options_;
+  mapping::Supervisor machine_;
+  boost::asio::steady_timer tick_;
+  boost::asio::steady_timer retry_save_;
+  std::map<std::string, Served> served_;
+  std::map<mapping::Ticket, Waiter> waiters_;
+  mapping::Ticket tickets_ = 0;
+  int save_error_ = 0;
+  std::function<void()> ended_;  // set: everything is ended
+};
+
+}  // namespace rtrs::mapd

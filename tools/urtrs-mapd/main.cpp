@@ -1,0 +1,186 @@
+// urtrs-mapd: keeps devices mapped. What is decided is in tools/lib/mapping.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <boost/asio/signal_set.hpp>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "tools/lib/files/find_program.hpp"
+#include "tools/lib/mapping/state_file.hpp"
+#include "tools/lib/mapping/state_text.hpp"
+#include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/text/printable.hpp"
+#include "tools/lib/text/standard_output.hpp"
+#include "tools/lib/version/version.hpp"
+#include "tools/urtrs-mapd/control.hpp"
+#include "tools/urtrs-mapd/log.hpp"
+
+namespace rtrs::mapd {
+
+namespace {
+
+enum ExitCode : int { done = 0, failed = 1, usage = 2, missing = 3 };
+
+std::string errno_text(int error) {
+  return fmt::format("{} (errno {})", std::strerror(error), error);
+}
+
+// One line to the service manager, as sd_notify(3) does; nothing where there is none.
+void notify(const std::string& line) {
+  const char* name = std::getenv("NOTIFY_SOCKET");
+  sockaddr_un address{};
+  if (name == nullptr || *name == '\0' || std::strlen(name) >= sizeof(address.sun_path)) return;
+  const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  address.sun_family = AF_UNIX;
+  const std::size_t length = std::strlen(name);
+  std::memcpy(address.sun_path, name, length);
+  if (address.sun_path[0] == '@') address.sun_path[0] = '\0';
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length);
+  if (fd < 0 || ::sendto(fd, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
+                         reinterpret_cast<const sockaddr*>(&address), size) < 0)
+    log(4, fmt::format("cannot tell the service manager at NOTIFY_SOCKET={}: {}", name, errno_text(errno)));
+  if (fd >= 0) ::close(fd);
+}
+
+// Held until the process ends. Nothing, or why it cannot be had.
+std::string take_lock(const std::string& file) {
+  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+  if (fd < 0)
+    return fmt::format("cannot open \"{}\": {}; --state and URTRS_RUNTIME_DIR name other places", file,
+                       errno_text(errno));
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return {};
+  const int error = errno;
+  ::close(fd);
+  if (error == EWOULDBLOCK)
+    return fmt::format("another urtrs-mapd has \"{}\"; give this one another --state and URTRS_RUNTIME_DIR",
+                       file);
+  return fmt::format("cannot lock \"{}\": {}", file, errno_text(error));
+}
+
+// Folders of the state file and of sockets, and that nobody else works in them.
+std::string prepare(const Options& options) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::path(options.state).parent_path();
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  if (error) return fmt::format("cannot make the folder \"{}\": {}", folder.string(), error.message());
+  if (std::string why = take_lock(options.state + ".lock"); !why.empty()) return why;
+  return take_lock(options.folder + "/urtrs-mapd.lock");
+}
+
+struct Loaded {
+  mapping::Wishes wishes;
+  bool lost = false;  // what was wished is not known
+};
+
+tl::expected<Loaded, std::string> load(const std::string& file) {
+  const auto text = mapping::read_state(file);
+  if (!text && text.error() == ENOENT) return Loaded{};
+  std::string why = text ? "" : errno_text(text.error());
+  if (text) {
+    auto wishes = mapping::parse_state(*text);
+    if (wishes) return Loaded{std::move(*wishes), false};
+    why = wishes.error().why;
+    if (wishes.error().newer)
+      return tl::unexpected(
+          fmt::format("\"{}\" is of a later urtrs-mapd: {}; use that, or another --state", file, why));
+  } else if (text.error() == EACCES) {
+    return tl::unexpected(fmt::format("cannot read \"{}\": {}", file, why));
+  }
+  const auto aside = mapping::set_aside(file);
+  if (!aside)
+    return tl::unexpected(
+        fmt::format("\"{}\" is damaged: {}; it cannot be renamed: {}", file, why, errno_text(aside.error())));
+  log(3, fmt::format(
+             "\"{}\" is damaged: {}; it is \"{}\" now. Nothing is mapped but what runs: mend the file and "
+             "rename it back, or map the devices again",
+             file, why, *aside));
+  return Loaded{{}, true};
+}
+
+int serve(const Options& options, Loaded loaded) {
+  boost::asio::io_context context(1);
+  mapping::Supervisor::Options how;
+  how.ends_strays = !loaded.lost;
+  Keeper keeper(context, options, loaded.wishes, how);
+  auto control = open_control(context, options, keeper);
+  if (!control) {
+    log(3, control.error());
+    return missing;
+  }
+  keeper.begin();  // after the socket, so that nothing is started where this one cannot go on
+  boost::asio::signal_set signals(context, SIGTERM, SIGINT);
+  signals.async_wait([&](const boost::system::error_code& error, int) {
+    if (error) return;
+    notify("STOPPING=1\n");
+    control->reset();
+    if (!options.end_devices) return context.stop();
+    keeper.end_all([&context] { context.stop(); });
+  });
+  log(6, "ready");
+  notify("READY=1\n");
+  context.run();
+  log(6, options.end_devices ? "stopped" : "stopped; devices go on");
+  return done;
+}
+
+int run(const std::vector<std::string>& words) {
+  auto options = parse(words);
+  if (!options) {
+    std::fprintf(stderr, "urtrs-mapd: %s\n", tools::printable(options.error()).c_str());
+    return usage;
+  }
+  if (options->help || options->version) {
+    std::puts(options->help ? std::string(kHelp, std::strlen(kHelp) - 1).c_str()
+                            : tools::version_text("urtrs-mapd").c_str());
+    return done;
+  }
+  if (options->nbdkit.empty()) options->nbdkit = tools::find_program("nbdkit-urtrs");
+  if (options->nbdkit.empty()) {
+    log(3,
+        "there is no nbdkit-urtrs beside this program or in PATH; apt-get install nbdkit-plugin-urtrs, or "
+        "name it "
+        "with --nbdkit");
+    return missing;
+  }
+  if (auto path = rpc::make_socket_path("urtrs-mapd"); !path) {
+    log(3, path.error());
+    return missing;
+  }
+  if (const std::string why = prepare(*options); !why.empty()) {
+    log(3, why);
+    return missing;
+  }
+  auto loaded = load(options->state);
+  if (!loaded) {
+    log(3, loaded.error());
+    return missing;
+  }
+  return serve(*options, std::move(*loaded));
+}
+
+}  // namespace
+
+}  // namespace rtrs::mapd
+
+int main(int argc, char** argv) {
+  rtrs::tools::hold_standard_streams();
+  std::signal(SIGPIPE, SIG_IGN);
+  int code = 1;
+  try {
+    code = rtrs::mapd::run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    rtrs::mapd::log(3, error.what());
+  }
+  return rtrs::tools::written("urtrs-mapd", code, 1);
+}

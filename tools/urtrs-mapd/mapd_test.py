@@ -1,0 +1,285 @@
+"""urtrs-mapd keeps devices mapped: shared sessions, and what becomes of them when somebody dies."""
+import json
+import os
+import re
+import signal
+import subprocess
+
+from programs import BOUND, program, until
+
+
+def size(uri):
+    done = subprocess.run(["nbdinfo", "--size", uri], capture_output=True, text=True, timeout=BOUND, check=False)
+    return int(done.stdout) if done.returncode == 0 else None
+
+
+def test_two_devices_share_a_session_and_its_process(mapd, server, mapped, urtrs):
+    second = urtrs("map", "disk1", "from", "127.0.0.1").strip()
+    assert second.replace("disk1", "disk0") == mapped
+    assert (size(mapped), size(second)) == (16 << 20, 1 << 20)
+    session, = mapd.sessions().values()
+    assert session["devices"] == 2
+    assert [session["pid"]] == mapd.nbdkits()
+    listed = json.loads(urtrs("client", "device", "list", "--json"))["devices"]
+    assert {one["mapping_path"]: one["state"] for one in listed} == {"disk0": "open", "disk1": "open"}
+    assert mapd.saved() == {session["session"]: ["disk0", "disk1"]}
+    assert mapd.state.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_is_not_mapped_cannot_be_opened(mapd, mapped, urtrs):
+    assert size(mapped.replace("disk0", "disk2")) is None
+    urtrs("map", "disk2", "from", "127.0.0.1", "ro")
+    assert subprocess.run(["nbdinfo", "--is", "read-only", mapped.replace("disk0", "disk2")], check=False, timeout=BOUND).returncode == 0
+
+
+def test_unmap_takes_away_and_the_last_one_ends_the_session(mapd, mapped, urtrs):
+    urtrs("map", "disk1", "from", "127.0.0.1")
+    urtrs("unmap", "disk1")
+    assert list(mapd.devices()) == ["disk0"]
+    assert size(mapped.replace("disk0", "disk1")) is None
+    urtrs("unmap", "disk0")
+    assert mapd.devices() == {}
+    until("nbdkit is gone", lambda: mapd.nbdkits() == [])
+    until("its files are gone", lambda: [name for name in os.listdir(mapd.run) if "127_0_0_1" in name] == [])
+    assert mapd.saved() == {}
+    assert "is mapped" in urtrs("unmap", "disk0", code=1)
+
+
+def test_a_device_in_use_is_unmapped_by_force_only(mapd, mapped, urtrs, ends):
+    use = subprocess.Popen(["/usr/bin/python3", "-m", "nbd", "-u", mapped, "-c", "import sys; print('open', flush=True); sys.stdin.readline()"],
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    ends.callback(use.kill)
+    assert use.stdout.readline() == "open\n"
+    assert "\"force\" takes it" in urtrs("unmap", "disk0", code=1)
+    assert mapd.saved() != {}
+    urtrs("unmap", "disk0", "force")
+    assert mapd.saved() == {}
+
+
+def test_remap_opens_at_once_what_the_server_refused(mapd, server, mapped, urtrs):
+    assert "already in progress" in urtrs("remap", "disk0", code=1)
+    urtrs("export", "remove", "disk0", "force")
+    copy = subprocess.Popen(["nbdcopy", mapped, "null:"])
+    until("the server has refused it", lambda: mapd.ask_at(mapd.sessions().popitem()[1]["control"], "device.list")["devices"][0]["state"] == "closed")
+    urtrs("export", "add", "disk0=mem:16M")
+    until("it is open again", lambda: "already in progress" in subprocess.run([program("urtrs"), "remap", "disk0"], capture_output=True, text=True,
+                                                                             check=False, timeout=BOUND).stderr)
+    copy.wait(BOUND)  # what was on its way when the export was taken away may have failed
+    subprocess.run(["nbdcopy", mapped, "null:"], check=True, timeout=BOUND)
+    assert "no device \"disk7\" is mapped" in urtrs("remap", "disk7", code=1)
+
+
+def test_names_of_sessions(mapd, server, mapped, urtrs):
+    uri = urtrs("map", "disk1", "from", "web1", "127.0.0.2@127.0.0.1", "rw", f"--port={server.port}").strip()
+    assert size(uri) == 1 << 20
+    host = os.uname().nodename.split(".")[0]
+    assert sorted(mapd.sessions()) == sorted([f"{host}@127_0_0_1", f"{host}@web1"])
+    urtrs("map", "disk2", "from", "web1")
+    assert mapd.devices()["disk2"]["session"] == f"{host}@web1"
+    assert "has other paths" in urtrs("map", "disk0", "from", "web1", "127.0.0.3", code=1)
+    urtrs("map", "disk0", "from", "web1", "ip:127.0.0.2,ip:127.0.0.1", "ro")
+    assert "have a device \"disk0\"" in urtrs("unmap", "disk0", code=1)
+    urtrs("unmap", "disk0", f"{host}@web1")
+    assert list(mapd.sessions()[f"{host}@127_0_0_1"]["paths"]) == ["127.0.0.1"]
+
+
+def test_refusals_keep_nothing(mapd, server, mapped, urtrs):
+    assert "no device of this name" in urtrs("map", "nothing", "from", "127.0.0.1", code=1)
+    assert "File exists" in urtrs("map", "disk0", "from", "127.0.0.1", code=1)
+    assert urtrs("map", "disk0", "from", "127.0.0.1", "--idempotent").strip() == mapped
+    assert "File exists" in urtrs("map", "disk0", "from", "127.0.0.1", "ro", "--idempotent", code=1), "another mode"
+    answer = json.loads(urtrs("map", "disk1", "from", "127.0.0.9", "--port=1", "--json", code=1))
+    assert answer["error"]["errno"] == 107 and "connection refused" in answer["error"]["message"]
+    for wrong in ("../x", "a b@c", "h@" + 60 * "x"):
+        assert mapd.ask("device.map", device="disk1", session=wrong, paths="127.0.0.1")["data"]["errno"] == 22, wrong
+    for device in ("a\nb", "", 255 * "x"):
+        assert mapd.ask("device.map", device=device, **{"from": "127.0.0.1"})["data"]["errno"] == 22, device
+    assert "has no parameter" in mapd.ask("device.map", devise="disk1")["message"]
+    assert mapd.ask("device.map", device="disk1", session="nobody")["data"]["errno"] == 2
+    assert "is a string" in mapd.ask("device.list", session=5)["message"]
+    assert "zero byte" in mapd.ask("device.unmap", device="disk0\0x")["message"]
+    assert "did you mean \"device.map\"" in mapd.ask("device.mpa")["data"]["hint"]
+    assert mapd.ask("device.map", device="disk1", session="s", **{"from": "127.0.0.1"})["data"]["errno"] == 22, "both"
+    for key, value in (("port", "0"), ("port", "70000"), ("port", "-1"), ("fabric", "ib"), ("access_mode", "wr"), ("paths", "a@b@c"),
+                       ("paths", " ".join(f"127.0.0.{i}" for i in range(1, 10)))):
+        assert mapd.ask("device.map", device="disk1", session="s", **{"paths": "127.0.0.1", key: value})["data"]["errno"] == 22, (key, value)
+    assert list(mapd.devices()) == ["disk0"]
+    until("only one nbdkit runs", lambda: len(mapd.nbdkits()) == 1)
+
+
+def test_a_killed_mapd_takes_over_what_runs_and_io_goes_on(mapd, mapped, load):
+    before = mapd.nbdkits()
+    fio = load(mapped)
+    until("fio writes", lambda: mapd.devices()["disk0"]["users"] > 0)
+    for _ in range(3):
+        mapd.end(signal.SIGKILL)
+        mapd.start()
+        until("the device is known", lambda: mapd.devices()["disk0"]["state"] == "mapped")
+        assert mapd.nbdkits() == before
+    assert fio.poll() is None, "fio ended before"
+    assert mapd.end() == 0
+    assert mapd.nbdkits() == before, "SIGTERM ends no device"
+    assert fio.poll() is None, "fio ended before"
+    mapd.start()
+    fio.ends_well()
+    assert mapd.sessions().popitem()[1]["restarts"] == 0
+
+
+def test_a_killed_nbdkit_comes_again(mapd, mapped):
+    for again in range(1, 4):
+        pid, = mapd.nbdkits()
+        os.kill(pid, signal.SIGKILL)
+        until("another one serves the session", lambda pid=pid: mapd.nbdkits() not in ([], [pid]))
+        until("the device is mapped", lambda: mapd.devices()["disk0"]["state"] == "mapped")
+        assert size(mapped) == 16 << 20
+        assert mapd.sessions().popitem()[1]["restarts"] == again
+    pauses = [float(text) for text in re.findall(r"starts it again in ([0-9.]+) s", mapd.text())]
+    assert pauses == [0.2, 0.4, 0.8]
+
+
+def test_a_killed_server_that_comes_again_costs_no_error(mapd, server, mapped, urtrs, load):
+    fio = load(urtrs("map", "file", "from", "127.0.0.1").strip(), loops=20)
+    until("fio writes", lambda: mapd.devices()["file"]["users"] > 0)
+    for _ in range(2):
+        server.end(9)
+        until("it is seen", lambda: "connection refused" in mapd.devices()["file"]["sentence"])
+        server.start().ready()
+        until("it is connected again", lambda: mapd.devices()["file"]["sentence"] == "")
+    assert fio.poll() is None, "fio ended before"
+    fio.ends_well()
+    assert size(mapped) == 16 << 20
+    assert mapd.sessions().popitem()[1]["restarts"] == 0
+
+
+def test_a_server_that_is_away_at_the_start(mapd, server, mapped):
+    mapd.end(signal.SIGKILL)
+    for pid in mapd.nbdkits():
+        os.kill(pid, signal.SIGKILL)
+    until("nbdkit is gone", lambda: mapd.nbdkits() == [])
+    server.end(9)
+    mapd.start()
+    until("it was tried again", lambda: mapd.sessions().popitem()[1]["restarts"] >= 1)
+    assert mapd.devices()["disk0"]["state"] in ("waiting", "mapping")
+    server.start().ready()
+    until("the device is mapped", lambda: mapd.devices()["disk0"]["state"] == "mapped")
+    assert size(mapped) == 16 << 20
+
+
+def test_a_session_that_is_no_longer_wished_is_ended_at_the_start(mapd, mapped):
+    mapd.end()
+    mapd.state.write_text('{"schema_version": 1, "sessions": []}')
+    mapd.start()
+    until("nbdkit is gone", lambda: mapd.nbdkits() == [])
+    assert size(mapped) is None
+
+
+def test_a_damaged_state_file_is_kept_aside_and_nothing_is_ended(mapd, mapped):
+    before = mapd.nbdkits()
+    whole = mapd.state.read_text()
+    mapd.end()
+    for number, damage in enumerate((whole[:-20], whole.replace('"rw"', '"wr"'), whole.replace("disk0", "disk0\\n"), "", "x" * (5 << 20)), 1):
+        mapd.state.write_text(damage)
+        mapd.start()
+        aside = mapd.folder / ("state.json.damaged" + (f"-{number}" if number > 1 else ""))
+        assert aside.read_text() == damage
+        assert str(aside) in mapd.text()
+        assert mapd.nbdkits() == before
+        assert size(mapped) == 16 << 20
+        mapd.end()
+    mapd.state.write_text(whole)
+    mapd.start()
+    until("the device is known", lambda: mapd.devices()["disk0"]["state"] == "mapped")
+    assert mapd.nbdkits() == before
+
+
+def test_a_hostile_state_file(mapd):
+    good = {"session": "s", "paths": ["127.0.0.1"], "port": 1, "fabric": "tcp", "devices": []}
+    devices = [{"device": str(i), "access_mode": "rw"} for i in range(10_000)]
+    for damage in ({"devices": devices}, {"session": "../../tmp/x"}, {"session": "a\nb"}, {"session": "--help"},
+                   {"devices": [{"device": "a\nb", "access_mode": "rw"}]}, {"paths": ["127.0.0.1", "control=/tmp/x"] * 5}):
+        mapd.end()
+        mapd.state.write_text(json.dumps({"schema_version": 1, "sessions": [{**good, **damage}]}))
+        mapd.start()
+        assert not mapd.state.exists() and mapd.sessions() == {}
+    mapd.end()
+    mapd.state.write_text('{"schema_version": 2}')
+    mapd.start(ready=False)
+    assert mapd.process.wait(BOUND) == 3
+    assert mapd.state.exists(), "a later version is not damaged"
+    assert "of a later urtrs-mapd" in mapd.text()
+
+
+def test_two_of_one_folder_or_file_are_refused(mapd, mapped, tmp_path):
+    for run, state in ((mapd.run, tmp_path / "other.json"), (tmp_path / "other", mapd.state)):
+        done = subprocess.run([program("urtrs-mapd"), f"--state={state}"], capture_output=True, text=True, timeout=BOUND, check=False,
+                              env={**os.environ, "URTRS_RUNTIME_DIR": str(run)})
+        assert done.returncode == 3 and "another urtrs-mapd has" in done.stderr
+    assert size(mapped) == 16 << 20
+
+
+def test_with_end_devices_they_end(server, mapd, mapped):
+    mapd.end()
+    mapd.arguments = (*mapd.arguments, "--end-devices")
+    mapd.start()
+    until("the device is known", lambda: mapd.devices()["disk0"]["state"] == "mapped")
+    assert mapd.end() == 0
+    assert mapd.nbdkits() == []
+    assert mapd.saved() != {}, "and come with the next one"
+    mapd.start()
+    until("the device is mapped", lambda: mapd.devices()["disk0"]["state"] == "mapped")
+
+
+def test_a_device_that_somebody_unmapped_by_hand_is_mapped_again(mapd, mapped, urtrs):
+    urtrs("client", "device", "unmap", "disk0")
+    until("it is back", lambda: size(mapped) == 16 << 20)
+
+
+def test_a_hung_nbdkit_delays_nobody_else(mapd, server, mapped, urtrs, ends):
+    pid, = mapd.nbdkits()
+    os.kill(pid, signal.SIGSTOP)
+    ends.callback(os.kill, pid, signal.SIGCONT)
+    uri = urtrs("map", "disk1", "from", "other", "127.0.0.2@127.0.0.1", f"--port={server.port}").strip()
+    assert size(uri) == 1 << 20
+    assert mapd.devices()["disk0"]["state"] == "mapped"
+
+
+def test_a_full_file_system_is_said(mapd, server, mapped, urtrs):
+    (mapd.folder / "state.json.new").mkdir()
+    assert "cannot be written" in urtrs("map", "disk1", "from", "127.0.0.1", code=1)
+    (mapd.folder / "state.json.new").rmdir()
+    until("it is written later", lambda: list(mapd.saved().values()) == [["disk0", "disk1"]])
+
+
+def test_completion_offers_what_is_mapped(mapd, mapped, urtrs):
+    host = os.uname().nodename.split(".")[0]
+    assert urtrs("complete", "unmap", "").split() == ["disk0"]
+    assert urtrs("complete", "unmap", "disk0", "").split() == [f"{host}@127_0_0_1"]
+    assert urtrs("complete", "map", "disk1", "from", "").split() == [f"{host}@127_0_0_1"]
+    assert urtrs("complete", "mapping", "show", "di").split() == ["disk0"]
+
+
+def test_strangers_may_look_and_not_change(mapd, mapped):
+    if os.geteuid() != 0:
+        return
+    path, = mapd.run.glob("urtrs-mapd-*.sock")
+    assert path.stat().st_mode & 0o777 == 0o660
+    for folder in (mapd.folder, *mapd.folder.parents[:3]):
+        folder.chmod(0o755)
+    path.chmod(0o666)
+    methods = "device.list", "session.list", "device.map", "device.unmap", "device.remap"
+    lines = "".join(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method}) + "\n" for method in methods)
+    script = ("import socket,sys;s=socket.socket(socket.AF_UNIX);s.connect(sys.argv[1]);s.sendall(sys.argv[2].encode());"
+              "f=s.makefile();[print(f.readline(),end='') for _ in sys.argv[2].splitlines()]")
+    done = subprocess.run(["python3", "-c", script, path, lines], capture_output=True, text=True, check=True, user=65534, group=65534,
+                          extra_groups=[12345])
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert ["result" in one for one in answers] == [True, True, False, False, False]
+    assert [one["error"]["data"]["errno"] for one in answers[2:]] == [1, 1, 1]
+    assert list(mapd.devices()) == ["disk0"]
+
+
+def test_the_sockets_of_a_session_are_not_for_everybody(mapd, mapped):
+    session, = mapd.sessions().values()
+    for path in (session["socket"], session["control"]):
+        assert os.stat(path).st_mode & 0o002 == 0
+    assert mapd.ask_at(session["control"], "client.show")["sessions"][0]["name"] == session["session"]

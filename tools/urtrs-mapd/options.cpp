@@ -1,0 +1,127 @@
+#include "tools/urtrs-mapd/options.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/text/nearest_word.hpp"
+
+namespace rtrs::mapd {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+// Of the plugin, and given by us or different for each session.
+constexpr std::array<std::string_view, 11> kOurs{"path",   "device",  "port",      "session",
+                                                 "fabric", "exports", "control",   "control_group",
+                                                 "status", "trace",   "trace_dump"};
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// The first of a list of folders that a service manager gives.
+std::string first_of(const std::string& folders) {
+  return folders.substr(0, folders.find(':'));
+}
+
+std::string default_state() {
+  if (const std::string given = environment("STATE_DIRECTORY"); !given.empty())
+    return first_of(given) + "/state.json";
+  if (::geteuid() == 0) return "/var/lib/urtrs-mapd/state.json";
+  std::string base = environment("XDG_STATE_HOME");
+  if (base.empty()) base = environment("HOME") + "/.local/state";
+  return base + "/urtrs-mapd/state.json";
+}
+
+tl::unexpected<std::string> unknown(const std::string& word) {
+  const Words known{"--state=FILE", "--control-group=GROUP", "--nbdkit=PROGRAM", "--end-devices", "--help",
+                    "--version"};
+  const std::string near = tools::nearest_word(word.substr(0, word.find('=')), known);
+  return tl::unexpected(
+      fmt::format("unknown option \"{}\"; {}", word,
+                  near.empty() ? "see urtrs-mapd --help" : fmt::format("did you mean \"{}\"?", near)));
+}
+
+tl::expected<void, std::string> take_parameter(const std::string& word, Options& options) {
+  const std::string key = word.substr(0, word.find('='));
+  if (key == word || key.empty())
+    return tl::unexpected(fmt::format(
+        "\"{}\" is no KEY=VALUE, a parameter of the nbdkit plugin; see nbdkit-urtrs --help", word));
+  if (std::find(kOurs.begin(), kOurs.end(), key) != kOurs.end())
+    return tl::unexpected(
+        fmt::format("{}= is not for all sessions; \"urtrs map\" gives what a session needs", key));
+  options.parameters.push_back(word);
+  return {};
+}
+
+}  // namespace
+
+const char* const kHelp =
+    "Keeps devices mapped: runs an nbdkit with the plugin for each session, and starts it again.\n"
+    "Usage: urtrs-mapd [OPTIONS] [KEY=VALUE]...\n"
+    "\n"
+    "Positionals:\n"
+    "  KEY=VALUE                   parameters of the plugin for every session; nbdkit-urtrs --help lists "
+    "them\n"
+    "\n"
+    "Options:\n"
+    "  -h,--help                   print this help, then leave\n"
+    "  --version                   print version, fabrics and compiler, then leave\n"
+    "  --state=FILE                what is to be mapped; default: state.json in /var/lib/urtrs-mapd, or in\n"
+    "                              ~/.local/state/urtrs-mapd of a user\n"
+    "  --control-group=GROUP       whose members may map and unmap; default: that of the process\n"
+    "  --nbdkit=PROGRAM            default: nbdkit-urtrs beside this program, or in PATH\n"
+    "  --end-devices               end the devices with this program; default: they go on\n"
+    "\n"
+    "\"urtrs map\" maps a device, \"urtrs unmap\" takes it away; both are kept in the file. SIGTERM ends "
+    "this\n"
+    "program and no device: the next one takes them over.\n"
+    "\n"
+    "Examples:\n"
+    "  urtrs-mapd reconnect_max=5s\n"
+    "  urtrs map disk0 from 10.0.0.2 && urtrs mapping list\n"
+    "  URTRS_RUNTIME_DIR=/tmp/run urtrs-mapd --state=/tmp/state.json --end-devices\n"
+    "\n"
+    "Exit codes: 0 ended by a signal; 1 failed; 2 wrong usage; 3 something is missing, or another one "
+    "runs.\n";
+
+tl::expected<Options, std::string> parse(const Words& words) {
+  Options options;
+  options.state = default_state();
+  options.folder = rpc::runtime_folder();
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const std::string& word = words[at];
+    std::string* value = nullptr;
+    const std::string name = word.substr(0, word.find('='));
+    if (name == "--state") value = &options.state;
+    if (name == "--control-group") value = &options.group;
+    if (name == "--nbdkit") value = &options.nbdkit;
+    if (value != nullptr) {
+      if (name != word)
+        *value = word.substr(name.size() + 1);
+      else
+        *value = at + 1 < words.size() ? words[++at] : "";
+      if (value->empty()) return tl::unexpected(fmt::format("{} needs a value", name));
+    } else if (word == "--help" || word == "-h") {
+      options.help = true;
+    } else if (word == "--version" || word == "-V") {
+      options.version = true;
+    } else if (word == "--end-devices") {
+      options.end_devices = true;
+    } else if (!word.empty() && word.front() == '-') {
+      return unknown(word);
+    } else if (auto taken = take_parameter(word, options); !taken) {
+      return tl::unexpected(taken.error());
+    }
+  }
+  return options;
+}
+
+}  // namespace rtrs::mapd

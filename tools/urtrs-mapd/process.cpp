@@ -1,0 +1,222 @@
+#include "tools/urtrs-mapd/process.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/close_range.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+namespace rtrs::mapd {
+
+namespace {
+
+constexpr std::string_view kLockPrefix = "map-";
+constexpr std::string_view kLockSuffix = ".lock";
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+std::string failed(const std::string& what, int error) {
+  return fmt::format("{}: {} (errno {})", what, std::strerror(error), error);
+}
+
+int open_lock(const std::string& file) {
+  return ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+}
+
+int pidfd_of(pid_t pid) {
+  return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+}
+
+// Between fork and exec: no memory is taken, no lock waited for.
+void write_number(int fd, pid_t number) {
+  std::array<char, 24> text;
+  char* at = text.data() + text.size();
+  *--at = '\n';
+  do *--at = static_cast<char>('0' + number % 10);
+  while ((number /= 10) != 0);
+  [[maybe_unused]] const ssize_t written =
+      ::pwrite(fd, at, static_cast<std::size_t>(text.data() + text.size() - at), 0);
+}
+
+// Sockets of this program must not stay open in another one, which outlives it.
+void close_on_exec() {
+  if (::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) == 0) return;
+  constexpr int kMostDescriptors = 65536;  // of a kernel before 5.11
+  for (int fd = 3; fd < kMostDescriptors; ++fd) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+void tell(int report, int number) {
+  [[maybe_unused]] const ssize_t told = ::write(report, &number, sizeof(number));
+}
+
+// nbdkit -f ends when its parent does. So its parent is one that has ended before nbdkit begins, and then the
+// init process.
+void outlive(pid_t parent) {
+  const timespec pause{0, 1'000'000};
+  while (::getppid() == parent) ::nanosleep(&pause, nullptr);
+}
+
+[[noreturn]] void become(char* const* command, int lock, int report) {
+  ::setsid();
+  close_on_exec();
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) tell(report, errno);
+  if (child != 0) ::_exit(0);
+  outlive(parent);
+  const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (null >= 0) ::dup2(null, STDIN_FILENO);
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  ::signal(SIGPIPE, SIG_DFL);
+  write_number(lock, ::getpid());
+  ::fcntl(lock, F_SETFD, 0);  // stays open, and so does the lock
+  ::execvp(command[0], command);
+  tell(report, errno);
+  ::_exit(127);
+}
+
+// Runs it while the lock is held; 0 or an errno.
+int spawn(const std::vector<std::string>& command, int lock) {
+  std::array<int, 2> ends{-1, -1};
+  if (::ftruncate(lock, 0) != 0 || ::pipe2(ends.data(), O_CLOEXEC) != 0) return errno;
+  const Descriptor read_end(ends[0]);
+  Descriptor write_end(ends[1]);
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  const pid_t pid = ::fork();
+  if (pid < 0) return errno;
+  if (pid == 0) become(words.data(), lock, write_end.get());
+  ::close(write_end.release());
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+  int error = 0;
+  // Ends when the child has become another program, too.
+  while (::read(read_end.get(), &error, sizeof(error)) < 0 && errno == EINTR) continue;
+  return error;
+}
+
+pid_t number_in(int fd) {
+  std::array<char, 24> text{};
+  const ssize_t got = ::pread(fd, text.data(), text.size(), 0);
+  pid_t pid = 0;
+  if (got > 0) std::from_chars(text.data(), text.data() + got, pid);
+  return pid;
+}
+
+}  // namespace
+
+SessionFiles::SessionFiles(const std::string& folder, const std::string& session)
+    : lock(fmt::format("{}/{}{}{}", folder, kLockPrefix, session, kLockSuffix)),
+      nbd(fmt::format("{}/nbd-{}.sock", folder, session)),
+      control(fmt::format("{}/client-map-{}.sock", folder, session)) {}
+
+void SessionFiles::remove() const {
+  for (const std::string* file : {&nbd, &control, &lock}) ::unlink(file->c_str());
+}
+
+std::vector<std::string> sessions_with_locks(const std::string& folder) {
+  std::vector<std::string> sessions;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    std::string name = entry.path().filename();
+    if (name.size() <= kLockPrefix.size() + kLockSuffix.size() || !name.starts_with(kLockPrefix) ||
+        !name.ends_with(kLockSuffix))
+      continue;
+    name.erase(name.size() - kLockSuffix.size());
+    sessions.push_back(name.substr(kLockPrefix.size()));
+  }
+  std::sort(sessions.begin(), sessions.end());
+  return sessions;
+}
+
+Process::Process(boost::asio::io_context& context, pid_t pid, int pidfd, Gone gone)
+    : pid_(pid), end_(context, pidfd) {
+  watch(std::move(gone));
+}
+
+void Process::watch(Gone gone) {
+  end_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                  [gone = std::move(gone)](const boost::system::error_code& error) {
+                    if (!error) gone();
+                  });
+}
+
+void Process::signal(int number) const {
+  // Not kill(): the number may belong to another process by now.
+  ::syscall(SYS_pidfd_send_signal, const_cast<boost::asio::posix::stream_descriptor&>(end_).native_handle(),
+            number, nullptr, 0);
+}
+
+tl::expected<std::unique_ptr<Process>, std::string> Process::start(boost::asio::io_context& context,
+                                                                   const SessionFiles& files,
+                                                                   const std::vector<std::string>& command,
+                                                                   Gone gone) {
+  {
+    const Descriptor lock(open_lock(files.lock));
+    if (lock.get() < 0) return tl::unexpected(failed(fmt::format("cannot open \"{}\"", files.lock), errno));
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+      return tl::unexpected(
+          fmt::format("a process of this session runs already and holds \"{}\"", files.lock));
+    // Sockets of one that was killed: nobody listens there, because nobody has the lock.
+    for (const std::string* socket : {&files.nbd, &files.control}) ::unlink(socket->c_str());
+    if (const int error = spawn(command, lock.get()); error != 0)
+      return tl::unexpected(failed(fmt::format("cannot run {}", command[0]), error));
+  }
+  auto process = adopt(context, files, std::move(gone));
+  if (process && *process == nullptr) return tl::unexpected(fmt::format("{} has ended at once", command[0]));
+  return process;
+}
+
+tl::expected<std::unique_ptr<Process>, std::string> Process::adopt(boost::asio::io_context& context,
+                                                                   const SessionFiles& files, Gone gone) {
+  const Descriptor lock(::open(files.lock.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (lock.get() < 0 && errno == ENOENT) return nullptr;
+  if (lock.get() < 0) return tl::unexpected(failed(fmt::format("cannot open \"{}\"", files.lock), errno));
+  // A child that was forked a moment ago has yet to write its number.
+  for (int attempt = 0; attempt < 25; ++attempt) {
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
+      ::flock(lock.get(), LOCK_UN);
+      return nullptr;
+    }
+    const pid_t pid = number_in(lock.get());
+    Descriptor pidfd(pid > 1 ? pidfd_of(pid) : -1);
+    // Held before and after: so the process of this number is the one that holds it.
+    if (pidfd.get() >= 0 && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+      return std::unique_ptr<Process>(new Process(context, pid, pidfd.release(), std::move(gone)));
+    ::flock(lock.get(), LOCK_UN);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return tl::unexpected(
+      fmt::format("somebody holds \"{}\", and the file does not say which process; \"fuser {}\" names it",
+                  files.lock, files.lock));
+}
+
+}  // namespace rtrs::mapd

@@ -1,0 +1,162 @@
+// One process a session, whoever started it.
+#include "tools/urtrs-mapd/process.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "tools/lib/files/scratch_folder.hpp"
+
+namespace rtrs::mapd {
+namespace {
+
+class ProcessTest : public testing::Test {
+ protected:
+  using Started = tl::expected<std::unique_ptr<Process>, std::string>;
+
+  Started start(const std::vector<std::string>& command) {
+    return Process::start(context_, files_, command, [this] { gone_ = true; });
+  }
+  Started adopt() {
+    return Process::adopt(context_, files_, [this] { gone_ = true; });
+  }
+  bool gone() {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!gone_ && std::chrono::steady_clock::now() < until) {
+      context_.restart();  // it stops where nothing is watched
+      context_.run_one_for(std::chrono::seconds(1));
+    }
+    return std::exchange(gone_, false);
+  }
+  std::string lines(const std::string& file) const {
+    std::ifstream stream(file);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+
+  trace::ScratchFolder folder_;
+  boost::asio::io_context context_;
+  SessionFiles files_{folder_.path().string(), "web1@10_0_0_2"};
+  bool gone_ = false;
+};
+
+TEST_F(ProcessTest, ItsEndIsTold) {
+  auto started = start({"/bin/sleep", "60"});
+  ASSERT_TRUE(started) << started.error();
+  context_.poll();
+  EXPECT_FALSE(gone_);
+  (*started)->signal(SIGKILL);
+  EXPECT_TRUE(gone());
+}
+
+TEST_F(ProcessTest, OneThatEndsAtOnceIsAMistakeOrIsTold) {
+  const auto started = start({"/bin/true"});
+  if (started)
+    EXPECT_TRUE(gone());
+  else
+    EXPECT_EQ(started.error(), "/bin/true has ended at once");
+}
+
+// As nbdkit does.
+TEST_F(ProcessTest, AProgramThatEndsWithItsParentOutlivesUs) {
+  const std::string out = folder_ / "out";
+  auto started = start({"/bin/sh", "-c", "ps -o ppid= -p $$ > \"$0\"; exec sleep 60", out});
+  ASSERT_TRUE(started) << started.error();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (lines(out).empty() && std::chrono::steady_clock::now() < until) ::usleep(1000);
+  EXPECT_NE(std::stoi(lines(out)), ::getpid());
+  EXPECT_EQ(::waitpid((*started)->pid(), nullptr, WNOHANG), -1) << "it is no child of ours";
+  (*started)->signal(SIGKILL);
+  EXPECT_TRUE(gone());
+}
+
+TEST_F(ProcessTest, AProgramThatIsNotThere) {
+  const auto started = start({"/nowhere/nbdkit"});
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error(), "cannot run /nowhere/nbdkit: No such file or directory (errno 2)");
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (adopt().value() != nullptr && std::chrono::steady_clock::now() < until) ::usleep(1000);
+  EXPECT_EQ(adopt().value(), nullptr) << "the lock is free again, once its child is gone";
+}
+
+TEST_F(ProcessTest, ASecondOneIsNotStartedButFound) {
+  auto started = start({"/bin/sleep", "60"});
+  ASSERT_TRUE(started) << started.error();
+  const auto second = start({"/bin/sleep", "60"});
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().find("runs already"), std::string::npos);
+  auto adopted = adopt();
+  ASSERT_TRUE(adopted) << adopted.error();
+  ASSERT_NE(*adopted, nullptr);
+  EXPECT_EQ((*adopted)->pid(), (*started)->pid());
+  EXPECT_EQ(sessions_with_locks(folder_.path().string()), std::vector<std::string>{"web1@10_0_0_2"});
+  started->reset();  // as where its urtrs-mapd was killed
+  (*adopted)->signal(SIGTERM);
+  EXPECT_TRUE(gone());
+  EXPECT_EQ(adopt().value(), nullptr);
+  files_.remove();
+  EXPECT_TRUE(sessions_with_locks(folder_.path().string()).empty());
+}
+
+TEST_F(ProcessTest, NothingOfThisProgramStaysOpenInItButTheLock) {
+  const std::string out = folder_ / "out";
+  const int ours = ::open("/dev/null", O_RDONLY);  // as sockets of Asio are: not closed by exec
+  ASSERT_GE(ours, 3);
+  auto started =
+      start({"/bin/sh", "-c", "for fd in /proc/$$/fd/*; do readlink $fd; done > \"$0\"; sleep 1", out});
+  ::close(ours);
+  ASSERT_TRUE(started) << started.error();
+  EXPECT_TRUE(gone());
+  std::ifstream file(out);
+  std::vector<std::string> open;
+  for (std::string line; std::getline(file, line);) open.push_back(line);
+  EXPECT_EQ(std::count(open.begin(), open.end(), files_.lock), 1);
+  EXPECT_EQ(std::count(open.begin(), open.end(), "/dev/null"), 1) << "standard input";
+}
+
+TEST_F(ProcessTest, ItHasNoTerminalAndNoInput) {
+  const std::string out = folder_ / "out";
+  auto started = start({"/bin/sh", "-c", "cat; ps -o sid= -p $$ > \"$0\"; echo $$ >> \"$0\"; sleep 1", out});
+  ASSERT_TRUE(started) << started.error();
+  EXPECT_TRUE(gone());
+  std::ifstream file(out);
+  int session = 0;
+  int pid = 0;
+  file >> session >> pid;
+  EXPECT_NE(session, 0);
+  EXPECT_NE(session, ::getsid(0)) << "it is in a session of its own";
+  EXPECT_NE(pid, ::getpid());
+}
+
+TEST_F(ProcessTest, ALockThatNamesNobodyIsAMistakeOfSomebody) {
+  const int holder = ::open(files_.lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(::flock(holder, LOCK_EX | LOCK_NB), 0);
+  for (const char* text : {"", "no number", "-1", "99999999999"}) {
+    std::ofstream(files_.lock) << text;
+    const auto adopted = adopt();
+    ASSERT_FALSE(adopted) << text;
+    EXPECT_NE(adopted.error().find("does not say which process"), std::string::npos);
+    EXPECT_FALSE(start({"/bin/true"}));
+  }
+  ::close(holder);
+  EXPECT_EQ(adopt().value(), nullptr);
+}
+
+TEST_F(ProcessTest, NothingIsOpenedThroughALink) {
+  std::filesystem::create_symlink(folder_.path() / "target", files_.lock);
+  EXPECT_FALSE(start({"/bin/true"}));
+  EXPECT_FALSE(adopt());
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "target"));
+}
+
+}  // namespace
+}  // namespace rtrs::mapd

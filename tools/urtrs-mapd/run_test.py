@@ -1,0 +1,79 @@
+"""urtrs map --run, with urtrs-mapd and without."""
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+from programs import BOUND, program, until
+
+
+@pytest.fixture(name="prepared", params=["with urtrs-mapd", "without"])
+def _prepared(request, server):
+    """The way that the command takes; nothing is mapped afterwards."""
+    if request.param == "without":
+        yield None
+        return
+    mapd = request.getfixturevalue("mapd")
+    yield mapd
+    assert mapd.devices() == {}
+    until("nbdkit is gone", lambda: mapd.nbdkits() == [])
+
+
+def test_the_command_has_the_uri_and_its_code_is_ours(prepared, server, urtrs):
+    run = ["map", "disk1", "from", "127.0.0.1", f"--port={server.port}", "--run"]
+    assert urtrs(*run, "nbdinfo --size $uri") == "1048576\n"
+    assert urtrs(*run, "printenv unixsocket && test -S $unixsocket && printenv uri").count("sock") >= 2
+    assert urtrs(*run, "nbdcopy $uri null: && exit 7", code=7) == ""
+    urtrs(*run, "kill -9 $$", code=137)
+    assert urtrs(*run, "true") == ""
+
+
+def test_a_device_that_is_not_there(prepared, server, urtrs):
+    said = urtrs("map", "nothing", "from", "127.0.0.1", f"--port={server.port}", "--run", "touch was-run", code=1)
+    assert "nothing" in said
+    assert not os.path.exists("was-run")
+
+
+def test_read_only(prepared, server, urtrs):
+    urtrs("map", "disk1", "from", "127.0.0.1", "ro", f"--port={server.port}", "--run", "nbdinfo --is read-only $uri")
+    urtrs("map", "disk1", "from", "127.0.0.1", f"--port={server.port}", "--run", "nbdinfo --is read-only $uri", code=2)
+
+
+def test_fio_verifies(prepared, server, urtrs):
+    fio = ("fio --name=v --ioengine=nbd --uri=$uri --rw=randwrite --bs=4k --size=1M --verify=crc32c --verify_state_save=0 "
+           "--verify_fatal=1 --output-format=terse")
+    urtrs("map", "disk1", "from", "127.0.0.1", f"--port={server.port}", "--run", fio)
+
+
+def test_a_signal_ends_the_command_and_the_device_is_unmapped(mapd, server, tmp_path):
+    begun = tmp_path / "begun"
+    process = subprocess.Popen([program("urtrs"), "map", "disk1", "from", "127.0.0.1", f"--port={server.port}", "--run",
+                                f"trap 'exit 9' TERM; touch {begun}; while :; do sleep 0.1; done"], stdin=subprocess.DEVNULL)
+    until("the command runs", begun.exists)
+    assert mapd.devices()["disk1"]["state"] == "mapped"
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(BOUND) == 9
+    assert mapd.devices() == {}
+
+
+def test_what_was_mapped_before_stays(mapd, mapped, urtrs):
+    assert "File exists" in urtrs("map", "disk0", "from", "127.0.0.1", "--run", "true", code=1)
+    assert urtrs("map", "disk0", "from", "127.0.0.1", "--idempotent", "--run", "nbdinfo --size $uri") == f"{16 << 20}\n"
+    assert mapd.devices()["disk0"]["state"] == "mapped"
+
+
+def test_a_command_whose_children_still_have_the_device(mapd, server, urtrs):
+    urtrs("map", "disk1", "from", "127.0.0.1", f"--port={server.port}", "--run",
+          "/usr/bin/python3 -m nbd -u $uri -c 'import time; time.sleep(60)' >/dev/null 2>&1 & sleep 1")
+    assert mapd.devices() == {}
+
+
+def test_mistakes(server, urtrs):
+    said = urtrs("map", "disk0", "from", "127.0.0.1", code=3)
+    assert "no urtrs-mapd has a control socket" in said and "start it with" in said
+    assert json.loads(urtrs("map", "disk0", "from", "127.0.0.1", "--json", code=3))["error"]["code"] == "no_daemon"
+    assert "start it with" in urtrs("unmap", "disk0", code=3)
+    assert "start it with" in urtrs("mapping", "list", code=3)
+    assert "is no server" in urtrs("map", "disk0", "from", "h@web1", "--run", "true", code=2)
+    assert "both given" in urtrs("map", "disk0", "from", "127.0.0.1", "--run=true", "--nbd", code=2)

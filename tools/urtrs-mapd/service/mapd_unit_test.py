@@ -1,0 +1,80 @@
+"""urtrs-mapd.service and urtrs-map@.service as they are installed, judged by systemd-analyze."""
+import re
+import shlex
+import subprocess
+
+import pytest
+from programs import BOUND, BUILD
+
+# Of 10, where 10 is a service that may do everything.
+MOST_EXPOSURE = 4.0
+
+
+def run(*command):
+    return subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                          timeout=BOUND)
+
+
+@pytest.fixture(name="prefix", scope="module")
+def _prefix(tmp_path_factory):
+    prefix = tmp_path_factory.mktemp("prefix")
+    done = run("cmake", "--install", BUILD, "--prefix", prefix, "--component", "nbdkit")
+    assert done.returncode == 0, done.stderr
+    # The template needs the command, which another component has.
+    (prefix / "bin/urtrs").symlink_to(BUILD / "tools/urtrs/urtrs")
+    return prefix
+
+
+@pytest.fixture(name="units")
+def _units(prefix):
+    return prefix / "lib/systemd/system"
+
+
+def test_systemd_has_nothing_to_complain_about(units):
+    done = run("systemd-analyze", "verify", "--man=no", units / "urtrs-mapd.service", units / "urtrs-map@disk0.service")
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def test_exposure(units):
+    done = run("systemd-analyze", "security", "--offline=true", f"--threshold={MOST_EXPOSURE * 10:.0f}", "--no-pager", units / "urtrs-mapd.service")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_devices_outlive_the_service_and_its_files_stay(units):
+    text = (units / "urtrs-mapd.service").read_text()
+    assert "KillMode=process\n" in text and "RuntimeDirectoryPreserve=yes\n" in text
+    assert "--end-devices" not in text
+
+
+def settings(example):
+    """The lines of a file for EnvironmentFile=, those that are commented out too."""
+    return dict(re.findall(r"^#?([A-Z]+)=(.*)$", example.read_text(), re.MULTILINE))
+
+
+def test_the_example_gives_the_variables_of_the_template(prefix, units):
+    text = (units / "urtrs-map@.service").read_text()
+    used = set(re.findall(r"\$\{?([A-Z]+)", text))
+    given = settings(prefix / "share/urtrs/examples/map-example.conf")
+    assert used == set(given)
+    # What has no default in the unit is not commented out in the example.
+    defaults = dict(word.split("=", 1) for word in re.search(r"^Environment=(.*)$", text, re.MULTILINE)[1].split())
+    needed = set(re.findall(r"^([A-Z]+)=", (prefix / "share/urtrs/examples/map-example.conf").read_text(), re.MULTILINE))
+    assert needed == used - set(defaults)
+
+
+def test_the_commands_of_the_template_are_understood(prefix, units, tmp_path):
+    """As systemd makes them of the example: without urtrs-mapd they are refused for that alone."""
+    text = (units / "urtrs-map@.service").read_text()
+    given = {"DEVICE": "disk0", "MODE": "rw", **{key: value for key, value in settings(prefix / "share/urtrs/examples/map-example.conf").items()
+                                                if key != "OPTIONS"}, "OPTIONS": "--port=7"}
+    for line in re.findall(r"^Exec\w+=(.*)$", text, re.MULTILINE):
+        words = []
+        for word in shlex.split(line):
+            if match := re.fullmatch(r"\$\{(\w+)\}", word):
+                words.append(given[match[1]])
+            elif match := re.fullmatch(r"\$(\w+)", word):
+                words += given[match[1]].split()
+            else:
+                words.append(word)
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=BOUND, env={"URTRS_RUNTIME_DIR": str(tmp_path)})
+        assert done.returncode == 3 and "no urtrs-mapd has a control socket" in done.stderr, (words, done.stderr)

@@ -1,0 +1,49 @@
+#include "tools/urtrs/map_words.hpp"
+
+#include <fmt/format.h>
+
+#include "tools/lib/text/nearest_word.hpp"
+
+namespace rtrs::admin {
+
+tl::expected<MapWords, Mistake> map_words(const std::vector<std::string>& arguments) {
+  const auto wrong = [](std::string message) {
+    return tl::unexpected(Mistake{std::move(message), "for example urtrs map disk0 from 10.0.0.2", false});
+  };
+  MapWords words;
+  words.device = arguments[0];
+  const std::size_t at = arguments[1] == "from" ? 2 : 1;
+  if (at == 1 && arguments.size() > 2 && tools::edit_distance(arguments[1], "from") == 1)
+    return tl::unexpected(
+        Mistake{fmt::format("there is no word \"{}\" here", arguments[1]), "did you mean \"from\"?", false});
+  if (at == arguments.size()) return wrong("the server is missing behind \"from\"");
+  words.from = arguments[at];
+  for (std::size_t i = at + 1; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word != "ro" && word != "rw" && word != "migration") {
+      words.paths.push_back(word);
+      continue;
+    }
+    if (!words.mode.empty()) return wrong(fmt::format("\"{}\" and \"{}\" are both given", words.mode, word));
+    words.mode = word;
+  }
+  return words;
+}
+
+tl::expected<UnmapWords, Mistake> unmap_words(const std::string& verb,
+                                              const std::vector<std::string>& arguments) {
+  UnmapWords words;
+  words.device = arguments[0];
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    if (verb == "unmap" && i + 1 == arguments.size() && arguments[i] == "force")
+      words.force = true;
+    else if (i == 1)
+      words.session = arguments[i];
+    else
+      return tl::unexpected(Mistake{
+          fmt::format("\"{}\" is no argument of unmap; the last may be \"force\"", arguments[i]), "", false});
+  }
+  return words;
+}
+
+}  // namespace rtrs::admin

@@ -1,0 +1,75 @@
+// The words of map, unmap and remap, and the options of map.
+#include "tools/urtrs/map_words.hpp"
+
+#include <gtest/gtest.h>
+
+namespace rtrs::admin {
+namespace {
+
+using Words = std::vector<std::string>;
+
+MapWords mapped(const Words& words) {
+  const auto parsed = map_words(words);
+  EXPECT_TRUE(parsed) << (parsed ? "" : parsed.error().message);
+  return parsed.value_or(MapWords{});
+}
+
+TEST(MapWords, AsTheMakersToolTakesThem) {
+  const MapWords words = mapped({"ram0", "from", "srv1", "ip:10.0.0.1@ip:10.0.0.2", "ip:10.0.1.2", "ro"});
+  EXPECT_EQ(words.device, "ram0");
+  EXPECT_EQ(words.from, "srv1");
+  EXPECT_EQ(words.paths, (Words{"ip:10.0.0.1@ip:10.0.0.2", "ip:10.0.1.2"}));
+  EXPECT_EQ(words.mode, "ro");
+}
+
+TEST(MapWords, FromAndModeMayBeLeftOutOrStandElsewhere) {
+  EXPECT_EQ(mapped({"ram0", "srv1"}).from, "srv1");
+  EXPECT_EQ(mapped({"ram0", "from", "srv1"}).mode, "");
+  const MapWords words = mapped({"ram0", "from", "srv1", "migration", "10.0.0.2"});
+  EXPECT_EQ(words.mode, "migration");
+  EXPECT_EQ(words.paths, Words{"10.0.0.2"});
+  EXPECT_EQ(mapped({"ro", "from", "rw"}).from, "rw") << "a device and a server of odd names";
+}
+
+TEST(MapWords, Mistakes) {
+  EXPECT_EQ(map_words({"ram0", "frm", "s"}).error().hint, "did you mean \"from\"?");
+  EXPECT_EQ(mapped({"ram0", "form"}).from, "form") << "a host may be called so";
+  EXPECT_EQ(mapped({"ram0", "from", "form", "10.0.0.2"}).from, "form");
+  EXPECT_EQ(map_words({"ram0", "from"}).error().message, "the server is missing behind \"from\"");
+  EXPECT_EQ(map_words({"ram0", "from", "s", "ro", "rw"}).error().message, "\"ro\" and \"rw\" are both given");
+}
+
+TEST(MapWords, OfUnmapAndRemap) {
+  const auto forced = unmap_words("unmap", {"ram0", "s", "force"});
+  ASSERT_TRUE(forced);
+  EXPECT_EQ(forced->session, "s");
+  EXPECT_TRUE(forced->force);
+  EXPECT_TRUE(unmap_words("unmap", {"ram0", "force"})->force);
+  EXPECT_EQ(unmap_words("unmap", {"ram0", "force"})->session, "");
+  EXPECT_EQ(unmap_words("remap", {"ram0", "force"})->session, "force");
+  EXPECT_EQ(unmap_words("unmap", {"ram0", "s", "now"}).error().message,
+            "\"now\" is no argument of unmap; the last may be \"force\"");
+}
+
+TEST(MapWords, OptionsAreOfMapAlone) {
+  const auto command = parse({"map", "d", "from", "s", "--run", "fio $uri", "--port=7", "--fabric", "verbs",
+                              "--nbd", "--idempotent"});
+  ASSERT_TRUE(command) << command.error().message;
+  EXPECT_EQ(command->arguments, (Words{"d", "from", "s"}));
+  EXPECT_EQ(command->options.map, (MapOptions{"fio $uri", "auto", "7", "verbs", true}));
+  EXPECT_EQ(parse({"map", "d", "s", "--nbd=/dev/nbd3"})->options.map.nbd, "/dev/nbd3");
+  EXPECT_EQ(parse({"session", "list", "--port=7"}).error().message,
+            "--run, --nbd, --port, --fabric and --idempotent are for \"urtrs map\"");
+  EXPECT_EQ(parse({"map", "d", "s", "--run="}).error().message, "--run needs a value");
+  EXPECT_EQ(parse({"map", "d"}).error().message,
+            "urtrs map takes DEVICE from SERVER [ADDRESS]... [MODE], not 1 argument");
+}
+
+TEST(MapWords, AMapIsNoMapping) {
+  EXPECT_EQ(parse({"map", "d", "s"})->verb, "map");
+  EXPECT_EQ(parse({"mapping"})->noun, "mapping");
+  EXPECT_EQ(parse({"mapp", "l"})->verb, "list");
+}
+
+}  // namespace
+}  // namespace rtrs::admin

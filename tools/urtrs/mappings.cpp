@@ -1,0 +1,213 @@
+#include "tools/urtrs/mappings.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+
+#include "tools/lib/rpc/client.hpp"
+#include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/text/nearest_word.hpp"
+#include "tools/urtrs/kernel_nbd.hpp"
+#include "tools/urtrs/map_words.hpp"
+#include "tools/urtrs/output.hpp"
+#include "tools/urtrs/run_command.hpp"
+#include "tools/urtrs/views.hpp"
+
+namespace rtrs::admin {
+
+using nlohmann::json;
+using Kind = Field::Kind;
+
+namespace {
+
+// A server that has the name of this session from before takes it back after 75 s.
+constexpr std::chrono::seconds kMapPatience{150};
+
+bool as_json(const Options& options) {
+  return options.format == Format::json;
+}
+
+tl::expected<rpc::Client, rpc::Error> connect(const Options& options) {
+  const auto socket = options.socket.empty() ? rpc::only_socket("urtrs-mapd")
+                                             : tl::expected<std::string, rpc::Error>(options.socket);
+  if (!socket && socket.error().error == ENOENT)
+    return tl::unexpected(
+        rpc::Error{rpc::Code::failed, socket.error().message,
+                   "start it with \"systemctl start urtrs-mapd\", or run urtrs-mapd as this user", ENOENT});
+  if (!socket) return tl::unexpected(socket.error());
+  auto client = rpc::Client::connect(*socket);
+  if (!client && (client.error().error == ENOENT || client.error().error == ECONNREFUSED))
+    client.error().hint = "is urtrs-mapd running? --socket names the socket of another one";
+  return client;
+}
+
+// No urtrs-mapd can be asked.
+int say_absent(const rpc::Error& error, const Options& options) {
+  return error.error == EINVAL ? fail(error, as_json(options)) : say_no_daemon(error, as_json(options));
+}
+
+json parameters_of(const MapWords& words, const MapOptions& options) {
+  json parameters{{"device", words.device}, {"from", words.from}};
+  if (!words.paths.empty()) parameters["paths"] = fmt::format("{}", fmt::join(words.paths, " "));
+  if (!words.mode.empty()) parameters["access_mode"] = words.mode;
+  if (!options.port.empty()) parameters["port"] = options.port;
+  if (!options.fabric.empty()) parameters["fabric"] = options.fabric;
+  if (options.idempotent) parameters["again"] = "true";
+  return parameters;
+}
+
+std::optional<rpc::Error> unmap(rpc::Client& client, const std::string& device, const std::string& session,
+                                bool force) {
+  json parameters{{"device", device}};
+  if (!session.empty()) parameters["session"] = session;
+  if (force) parameters["force"] = "true";
+  auto answer = client.call("device.unmap", parameters, kMapPatience);
+  if (!answer) return answer.error();
+  expected_answer(*answer);
+  return std::nullopt;
+}
+
+// Runs the command of --run, then takes away what was mapped for it.
+int run_with(rpc::Client& client, const Command& command, const json& mapped) {
+  const std::string device = mapped.value("device", "");
+  const int code = run_command(command.options.map.run, {{"uri", mapped.value("uri", "")},
+                                                         {"unixsocket", mapped.value("socket", "")}});
+  if (!mapped.value("mapped", true)) return code;
+  // The command is over, so that whoever still has the device was started by it.
+  if (const auto error = unmap(client, device, mapped.value("session", ""), true))
+    return code != 0 ? (fail(*error, as_json(command.options)), code)
+                     : fail(*error, as_json(command.options));
+  return code;
+}
+
+int map(const Command& command) {
+  const Options& options = command.options;
+  auto words = map_words(command.arguments);
+  if (!words) return fail(words.error(), as_json(options));
+  const bool runs = !options.map.run.empty();
+  if (runs && !options.map.nbd.empty())
+    return fail(Mistake{"--run and --nbd are both given", "leave one of them out", false}, as_json(options));
+  const NbdHost host;
+  if (!options.map.nbd.empty())
+    if (const auto missing = check_kernel_nbd(host, options.map.nbd)) return fail(*missing, as_json(options));
+  auto client = connect(options);
+  if (!client && runs && options.socket.empty() && client.error().error == ENOENT)
+    return run_nbdkit(*words, options);
+  if (!client) return say_absent(client.error(), options);
+  const auto answer = client->call("device.map", parameters_of(*words, options.map), kMapPatience);
+  if (!answer) return fail(answer.error(), as_json(options));
+  expected_answer(*answer);
+  if (runs) return run_with(*client, command, *answer);
+  json mapped{{"schema_version", kSchemaVersion},
+              {"sessname", answer->value("session", "")},
+              {"mapping_path", answer->value("device", "")},
+              {"uri", answer->value("uri", "")},
+              {"mapped", answer->value("mapped", true)}};
+  if (!options.map.nbd.empty()) {
+    const auto attached =
+        attach_kernel_nbd(host, options.map.nbd, answer->value("socket", ""), words->device);
+    if (!attached) {
+      if (answer->value("mapped", true)) unmap(*client, words->device, answer->value("session", ""), false);
+      return fail(attached.error(), as_json(options));
+    }
+    mapped["devpath"] = *attached;
+  }
+  if (as_json(options)) {
+    print(mapped);
+  } else {
+    std::puts(printable(mapped.value("uri", "")).c_str());
+    if (mapped.contains("devpath")) std::puts(printable(mapped.value("devpath", "")).c_str());
+  }
+  return done;
+}
+
+int change(const Command& command) {
+  const Options& options = command.options;
+  const auto words = unmap_words(command.verb, command.arguments);
+  if (!words) return fail(words.error(), as_json(options));
+  auto client = connect(options);
+  if (!client) return say_absent(client.error(), options);
+  if (command.verb == "unmap") {
+    const auto listed = client->call("device.list", json::object());
+    if (!listed) return fail(listed.error(), as_json(options));
+    for (const Row& row : mappings(expected_answer(*listed), words->session).rows)
+      if (row.values.value("mapping_path", "") == words->device)
+        if (const auto error = detach_kernel_nbd(NbdHost(), row.values.value("socket", ""), words->device))
+          return fail(*error, as_json(options));
+    if (const auto error = unmap(*client, words->device, words->session, words->force))
+      return fail(*error, as_json(options));
+  } else {
+    json parameters{{"device", words->device}};
+    if (!words->session.empty()) parameters["session"] = words->session;
+    const auto answer = client->call("device.remap", parameters, kMapPatience);
+    if (!answer) return fail(answer.error(), as_json(options));
+    expected_answer(*answer);
+  }
+  if (as_json(options)) print(json{{"schema_version", kSchemaVersion}});
+  return done;
+}
+
+int look(const Command& command) {
+  const Options& options = command.options;
+  auto client = connect(options);
+  if (!client) return say_absent(client.error(), options);
+  const auto listed = client->call("device.list", json::object());
+  if (!listed) return fail(listed.error(), as_json(options));
+  const std::string first = command.arguments.empty() ? "" : command.arguments[0];
+  const bool one = command.verb == "show";
+  const Table table = mappings(expected_answer(*listed), one ? "" : first);
+  if (!one) return print(table, options);
+  const std::string text = show(table, "mapping_path", first, options);
+  if (!text.empty()) return std::fputs(text.c_str(), stdout) < 0 ? failed : done;
+  std::vector<std::string> known;
+  for (const Row& row : table.rows) known.push_back(row.values.value("mapping_path", ""));
+  const std::string near = tools::nearest_word(first, known);
+  return fail(rpc::Error{rpc::Code::no_such_thing, fmt::format("no device \"{}\" is mapped", first),
+                         near.empty() ? "\"urtrs mapping list\" shows all"
+                                      : fmt::format("did you mean \"{}\"?", near),
+                         ENOENT},
+              as_json(options));
+}
+
+}  // namespace
+
+bool is_mapping(const Command& command) {
+  return command.noun == "mapping" ||
+         (command.noun.empty() &&
+          (command.verb == "map" || command.verb == "unmap" || command.verb == "remap"));
+}
+
+int run_mapping(const Command& command) {
+  if (command.noun == "mapping") return look(command);
+  return command.verb == "map" ? map(command) : change(command);
+}
+
+Table mappings(const json& listed, const std::string& session) {
+  Table table{
+      "mappings",
+      {{"sessname", "Session name", "name of the session"},
+       {"mapping_path", "Mapping path", "as the server knows it"},
+       {"state", "State", "mapped, mapping, unmapping, or waiting: for the server, or for the next attempt"},
+       {"access_mode", "Access mode", "ro, rw or migration"},
+       {"size_bytes", "Size", "when it was opened last", Kind::bytes},
+       {"users", "Users", "NBD connections that have it", Kind::number},
+       {"uri", "URI", "for NBD clients"},
+       {"socket", "Socket", "of nbdkit", Kind::text, false},
+       {"errno", "Errno", "of the last refusal", Kind::number, false},
+       {"sentence", "Meaning", "why the session has no connection", Kind::text, false}},
+      {}};
+  for (const json& device : listed.at("devices")) {
+    const std::string of = device.value("session", "");
+    if (!session.empty() && of != session) continue;
+    json row{{"sessname", of}, {"mapping_path", device.value("device", "")}};
+    for (const char* key : {"state", "access_mode", "uri", "socket", "sentence"})
+      row[key] = device.value(key, "");
+    for (const char* key : {"size_bytes", "users", "errno"}) row[key] = number(device, key);
+    table.rows.push_back({std::move(row), {}});
+  }
+  return table;
+}
+
+}  // namespace rtrs::admin
