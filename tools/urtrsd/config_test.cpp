@@ -99,9 +99,10 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"[[export]]\nname = \"a\"\nmem = 512\nfile = \"x\"\n",
                "urtrsd.toml:4:1: unknown key \"export.file\"; an export has name, path or mem, read_only, "
                "delay_ms, allow_addresses, allow_identities, allow_sessions\n"},
-        Golden{"[[export]]\nname = \"a\"\nmem = 512\nallow_identities = [\"x\"]\n",
-               "urtrsd.toml:4:20: export.allow_identities: expected non-empty string, got an array; a list has "
-               "commas: \"alice,bob\"\n"},
+        Golden{
+            "[[export]]\nname = \"a\"\nmem = 512\nallow_identities = [\"x\"]\n",
+            "urtrsd.toml:4:20: export.allow_identities: expected non-empty string, got an array; a list has "
+            "commas: \"alice,bob\"\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\nallow_addresses = \"10.0.0.0/33\"\n",
                "urtrsd.toml:1:1: export: \"10.0.0.0/33\" is no address and no range like 10.0.0.0/8\n"},
         Golden{"allow_addresses = \"x\"\n[[export]]\nname = \"a\"\nmem = 512\n",
