@@ -25,7 +25,8 @@ def test_one_seed_is_one_run_and_another_than_without():
 
 
 def test_a_sweep_plays_each_seed_twice_the_same_way():
-    ran = run("sweep", "--fabric", "tcp", "--seeds", "0..60", "--check-determinism", "100", "--jobs", "2")
+    ran = run("sweep", "--fabric", "tcp", "--seeds", "0..60", "--check-determinism", "100", "--replay-check",
+              "--jobs", "2")
     assert ran.returncode == 0, ran.stdout
     # Its own world, block devices and streams.
     assert " 180 run twice" in ran.stdout, ran.stdout
