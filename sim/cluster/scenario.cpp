@@ -9,7 +9,6 @@
 #include "sim/cluster/endpoints.hpp"
 
 namespace rtrs::sim {
-
 namespace {
 
 constexpr std::uint32_t kHeaderBytes = 4096;
@@ -302,7 +301,6 @@ void draw_closings(ChoiceSource& choice, Scenario& s) {
   s.client.close_timeout = times[choice.draw(times.size(), Label::closing)];
 }
 
-// Of all paths of a session that are down, whenever the operator thinks of it.
 void draw_recoveries(ChoiceSource& choice, Scenario& s) {
   const ScopedGroup group(choice, Label::option);
   if (choice.hits(20, 100, Label::recover)) s.recover_gap = s.interval * (1 + choice.draw(6, Label::recover));

@@ -7,7 +7,6 @@
 #include "sim/oracles/incarnation.hpp"
 
 namespace rtrs::sim {
-
 namespace {
 
 // A device that is being unmapped is not opened again at a server that has lost the session. What its

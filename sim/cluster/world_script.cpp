@@ -118,6 +118,7 @@ void World::carry_out(const Step& step) {
     case Verb::remove:
     case Verb::add:
     case Verb::policy:
+    case Verb::recover:
     case Verb::drop:
     case Verb::reconnects:
       return operator_step(step);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 
 #include "backends/asio/path_syntax.hpp"
@@ -379,43 +378,6 @@ void ClientControl::handle(const rpc::Caller& caller, const rpc::Request& reques
   if (!result) return device_map(asked, reply);
   if (!*result) return reply.error(result->error());
   reply.result(**result);
-}
-
-void ClientControl::tell(const PathEvent& news, const std::string& pathname) {
-  if (!server_ || !server_->has_subscribers()) return;
-  json event = event_json(news);
-  if (!pathname.empty()) event["pathname"] = pathname;
-  tell(std::move(event));
-}
-
-void ClientControl::tell_failovers(const ClientModel& model) {
-  for (const ClientPathModel& path : model.paths) {
-    json event = failover_json(path, failovers_[path.path % kMaxPaths]);
-    if (!event.is_null() && server_ && server_->has_subscribers()) tell(std::move(event));
-  }
-}
-
-void ClientControl::tell(const std::string& device, const rnbd::DeviceChanged& change,
-                         std::uint64_t size_before) {
-  if (!server_ || !server_->has_subscribers()) return;
-  json event{{"what", "device"}, {"device", device}, {"state", rnbd::to_string(change.state)}};
-  const std::uint64_t size = change.geometry.nsectors * wire::rnbd::kSectorBytes;
-  if (change.state == rnbd::DeviceState::open) {
-    event["size_bytes"] = size;
-    if (size_before != 0 && size_before != size) event["size_before"] = size_before;
-  }
-  if (change.peer_errno != 0) event["errno"] = change.peer_errno;
-  tell(std::move(event));
-}
-
-void ClientControl::tell(json event) {
-  event["session"] = target_.model().session;
-  event["serial"] = ++events_;
-  event["unix_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(
-                         std::chrono::system_clock::now().time_since_epoch())
-                         .count();
-  event["schema_version"] = kSchemaVersion;
-  server_->broadcast("event", event);
 }
 
 }  // namespace rtrs::control

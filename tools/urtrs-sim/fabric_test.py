@@ -1,0 +1,61 @@
+"""--fabric tcp: other runs, the same worlds, one seed one run, and a failure says how to repeat it."""
+import os
+import re
+import subprocess
+
+import pytest
+from programs import BOUND, program
+
+SIM = program("urtrs-sim")
+
+
+def run(*words, tool=SIM, cwd=None, bug=None):
+    environment = dict(os.environ, URTRS_MUTANT=bug) if bug else None
+    return subprocess.run([tool, *words], capture_output=True, text=True, timeout=BOUND, cwd=cwd, env=environment, check=False)
+
+
+def digest(*words):
+    ran = run("hash", "--seeds", "0..40", "--jobs", "1", *words)
+    assert ran.returncode == 0, ran.stdout
+    return ran.stdout.strip()
+
+
+def test_one_seed_is_one_run_and_another_than_without():
+    assert digest("--fabric", "tcp") == digest("--fabric", "tcp") != digest("--fabric", "sim") == digest()
+
+
+def test_a_sweep_plays_each_seed_twice_the_same_way():
+    ran = run("sweep", "--fabric", "tcp", "--seeds", "0..60", "--check-determinism", "100", "--replay-check",
+              "--jobs", "2")
+    assert ran.returncode == 0, ran.stdout
+    # Its own world, block devices and streams.
+    assert " 180 run twice" in ran.stdout, ran.stdout
+
+
+def test_the_world_is_named():
+    assert "network tcp," in run("run", "--fabric", "tcp", "--seed", "3", "--verbose").stdout
+    assert "network tcp," not in run("run", "--seed", "3", "--verbose").stdout
+
+
+def test_an_unknown_fabric_is_refused():
+    ran = run("run", "--fabric", "rdma", "--seed", "3")
+    assert ran.returncode == 2
+    assert "rdma" in ran.stderr
+
+
+def test_a_failure_is_repeated_and_made_small_over_the_same_fabric(tmp_path):
+    planted = os.path.join(os.environ["URTRS_BUILD_DIR"], "conformance/mutants/planted-urtrs-sim")
+    if not os.path.exists(planted):
+        pytest.skip("this build has no planted bugs")
+    ran = run("sweep", "--fabric", "tcp", "--seeds", "0..60", "--jobs", "1", tool=planted, cwd=tmp_path, bug="M03")
+    assert ran.returncode == 1, ran.stdout
+    again = re.search(r"reproduce: urtrs-sim (run .*--fabric tcp)$", ran.stdout, re.M)
+    small = re.search(r"make small: urtrs-sim (shrink .*--fabric tcp)$", ran.stdout, re.M)
+    assert again and small, ran.stdout
+    assert run(*again[1].split(), tool=planted, cwd=tmp_path, bug="M03").returncode == 1
+    shrunk = run(*small[1].split(), "--time", "5s", "--out", "s.choices", tool=planted, cwd=tmp_path, bug="M03")
+    assert shrunk.returncode == 1, shrunk.stdout
+    assert '"fabric": "tcp"' in (tmp_path / "s.choices").read_text()
+    played = run("run", "--choices", "s.choices", "--verbose", tool=planted, cwd=tmp_path, bug="M03")
+    assert played.returncode == 1
+    assert "network tcp," in played.stdout
