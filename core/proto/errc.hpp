@@ -70,8 +70,9 @@ enum class Reason : std::uint8_t {
   request_timeout,     // client: a request was not answered within ClientConfig::request_timeout
   name_unresolved,     // no host has the name, or it is no address
   source_unavailable,  // client: the source address of the path is not one of this host
+  unanswered,          // client: the peer ended the connection before it answered the connect request
 };
-inline constexpr unsigned kReasonCount = static_cast<unsigned>(Reason::source_unavailable) + 1;
+inline constexpr unsigned kReasonCount = static_cast<unsigned>(Reason::unanswered) + 1;
 const char* to_string(Reason) noexcept;
 
 }  // namespace rtrs
