@@ -6,6 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 
@@ -72,6 +73,8 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
     Export* device = nullptr;
     Exports::Wish wish;
     bool was_kept = false;
+    std::optional<wire::rnbd::AccessMode>
+        restore;  // the mode in which it was kept open, until it was closed for this
     Nanos until = 0;
     std::function<void(int error, const std::string& why)> tell;
   };
@@ -86,6 +89,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
     Nanos bound = 0;
     bool at_start = false;
   };
+  void give_up(Lock&);
   boost::system::error_code await_link(Lock&, Patience&);
   boost::system::error_code await_export(Lock&, Export&, Exports::Wish&, Patience&);
   boost::system::error_code wait_once(Lock&, Patience&);

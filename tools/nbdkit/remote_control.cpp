@@ -197,11 +197,14 @@ bool Remote::is_mapped(Lock&, Mapping& one, int& error) {
   for (;;) {
     switch (exports_.next(*one.device, one.wish)) {
       case Exports::Step::serve:
+        // The others have it read-only, and would lose it.
+        if (rnbd::is_writable(one.wish.mode) && !rnbd::is_writable(one.device->mode)) error = EBUSY;
         return true;
       case Exports::Step::fail:
         error = one.device->error;
         return true;
       case Exports::Step::unmap:
+        if (one.was_kept) one.restore = one.device->mode;
         exports_.ends(*one.device);
         session_->unmap(one.device->handle);
         break;
@@ -238,7 +241,8 @@ void Remote::go_on_mapping() {
       }
       std::string why;
       if (error != 0)
-        why = "mapping \"" + one->device->name + "\": " + errno_words(static_cast<std::uint16_t>(error));
+        why = "mapping \"" + one->device->name + "\": " + errno_words(static_cast<std::uint16_t>(error)) +
+              (error == EBUSY ? "; it is open read-only, and NBD clients use it" : "");
       end_mapping(*one, error);
       over.push_back({std::move(*one), error, std::move(why)});
       one = mappings_.erase(one);
@@ -250,6 +254,9 @@ void Remote::go_on_mapping() {
 // Stays open without users where it was opened. Under the lock.
 void Remote::end_mapping(Mapping& one, int error) {
   if (error != 0) one.device->kept = one.was_kept;
+  // What somebody mapped before stays as it was mapped. Should it not open any more, its state tells.
+  const bool lost = error != 0 && one.restore && one.device->state == Export::State::idle;
+  if (lost && !close_begun_) map(*one.device, *one.restore);
   leave(*one.device);
 }
 
