@@ -29,13 +29,14 @@ def _client(tmp_path, ends):
     def start(server, *parameters, export=""):
         path = tmp_path / "nbd.sock"
         if not path.exists():
+            log = (tmp_path / "log").open("w")
+            ends.callback(log.close)
             process = subprocess.Popen(["nbdkit", "-f", "-U", path, PLUGIN, f"path=127.0.0.1:{server.port}", "session=s", "control=",
-                                        f"status={tmp_path}/status", *parameters], stdin=subprocess.DEVNULL)
+                                        f"status={tmp_path}/status", *parameters], stdin=subprocess.DEVNULL, stderr=log)
             ends.callback(process.wait)
             ends.callback(process.kill)
             until("nbdkit is there", lambda: path.exists() or process.poll() is not None)
         handle = nbd.NBD()
-        ends.callback(handle.close)
         handle.set_export_name(export)
         handle.connect_unix(str(path))
         return handle
@@ -44,6 +45,7 @@ def _client(tmp_path, ends):
 
 def test_io_ends_though_the_server_breaks_the_connection_each_time(odd, client, tmp_path):
     server = odd(on_io="close")
+    log = tmp_path / "log"
     handle = client(server, "device=d", "request_timeout=1s", "queue_timeout=2s", "reconnect_min=50ms", "reconnect_max=100ms")
     shown = []
 
@@ -57,7 +59,8 @@ def test_io_ends_though_the_server_breaks_the_connection_each_time(odd, client, 
     assert handle.aio_in_flight() == 0, "the request is still there"
     with pytest.raises(nbd.Error) as failed:
         handle.pread(4096, 0)
-    assert failed.value.errnum == errno.ETIMEDOUT
+    assert failed.value.errnum == errno.EIO  # NBD has no ETIMEDOUT
+    until("nbdkit's log has why", lambda: "lost its path each time that it was sent, for 3 s" in log.read_text())
     assert server.requests > 2
     assert any(one is not None and one["age_s"] > 1 for one in shown), shown
 

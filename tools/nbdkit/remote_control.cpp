@@ -198,7 +198,8 @@ bool Remote::is_mapped(Lock&, Mapping& one, int& error) {
     switch (exports_.next(*one.device, one.wish)) {
       case Exports::Step::serve:
         // The others have it read-only, and would lose it.
-        if (rnbd::is_writable(one.wish.mode) && !rnbd::is_writable(one.device->mode)) error = EBUSY;
+        if (rnbd::is_writable(one.wish.mode) && !rnbd::is_writable(one.device->mode))
+          error = one.device->reads_only ? EROFS : EBUSY;
         return true;
       case Exports::Step::fail:
         error = one.device->error;
