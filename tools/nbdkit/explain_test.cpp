@@ -97,6 +97,25 @@ TEST(Explain, AFailedRequestHasACause) {
   EXPECT_EQ(explain_failed_request(settings, "disk", io, EIO, paths).rfind("flush of 'disk' failed", 0), 0U);
 }
 
+TEST(Explain, ARequestWithoutAnAnswerHasItsTimeouts) {
+  Settings settings = some_settings();
+  settings.protocol.request_timeout = seconds(3);
+  settings.protocol.queue_timeout = seconds(5);
+  const std::string lost = "or the request lost its path each time that it was sent, for 8 s (both together)";
+  const std::string late = "or the server did not answer within 3 s (request_timeout)";
+  for (const PathState state : {PathState::connected, PathState::waiting}) {
+    std::vector<PathStatus> paths(1);
+    paths[0].state = state;
+    const std::string line = explain_failed_request(settings, "disk", {}, ETIMEDOUT, paths);
+    EXPECT_NE(line.find(lost), std::string::npos) << line;
+    EXPECT_NE(line.find(late), std::string::npos) << line;
+  }
+  settings.protocol.queue_timeout = kNever;
+  const std::string line = explain_failed_request(settings, "disk", {}, ETIMEDOUT, {});
+  EXPECT_EQ(line.find(lost), std::string::npos) << line;
+  EXPECT_NE(line.find(late), std::string::npos) << line;
+}
+
 TEST(Explain, AnErrnoThatNbdDoesNotKnowBecomesAnIoError) {
   EXPECT_EQ(nbd_errno(ENOENT), EIO);
   EXPECT_EQ(nbd_errno(ENODEV), EIO);

@@ -44,10 +44,11 @@ struct DaemonConfig {
   std::uint32_t trace_files = 4;          // kept when rotated
   std::string trace_dump;                 // file for the ring when something goes wrong; empty: none
   std::string log_level = "info";
-  std::string log_format = "text";  // LogFormat
-  std::string control = "auto";     // socket for urtrs; "auto": below the run-time folder; empty: none
-  std::string metrics;              // "ADDRESS:PORT" or path of a unix socket; empty: not served
-  std::string control_group;        // that may use it; empty: that of the process
+  std::string log_format = "text";        // LogFormat
+  std::string control = "auto";           // socket for urtrs; "auto": below the run-time folder; empty: none
+  std::string metrics;                    // "ADDRESS:PORT" or path of a unix socket; empty: not served
+  std::string control_group;              // that may use it; empty: that of the process
+  std::uint32_t shutdown_timeout_s = 30;  // 0: no bound
   std::uint32_t poll_us = 20;
   bool busy_poll = false;
   std::vector<ExportSpec> exports;

@@ -91,6 +91,11 @@ std::vector<Setting> make_administration() {
        TextRule{&C::metrics}},
       {"control_group", "control-group", "group that may use the control socket; unset: that of urtrsd",
        TextRule{&C::control_group}},
+      {"shutdown_timeout_s", "shutdown-timeout-s",
+       "seconds after SIGTERM or SIGINT in which storage may end what is under way; then urtrsd leaves "
+       "without it. "
+       "0: no bound",
+       IntegerRule{&C::shutdown_timeout_s, 0, 86400}},
   };
 }
 

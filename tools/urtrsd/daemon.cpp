@@ -76,6 +76,7 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
       descriptors_(descriptor_limit()),
       engine_events_(context),
       signals_(context),
+      shutdown_(context),
       pump_(context, *fabric_, config.busy_poll ? asio::WaitMode::busy_poll : asio::WaitMode::events,
             {[this](Nanos now) { return this->step(now); },
              [this] { return std::min(server_.next_deadline(), log_.next_due()); }},
@@ -182,12 +183,7 @@ void Daemon::wait_for_signals() {
     } else if (number == SIGHUP) {
       reload([](const Reloaded&) {});
     } else if (stopping_) {
-      spdlog::warn(
-          "second signal: leaving with {} operations in flight and {} devices that are being opened or "
-          "closed",
-          engine_->in_flight(), jobs_.unfinished());
-      forced_ = true;
-      return context_.stop();
+      return leave_at_once("second signal");
     } else {
       begin_shutdown(number == SIGINT ? "SIGINT" : "SIGTERM");
     }
@@ -202,6 +198,20 @@ void Daemon::begin_shutdown(const char* why) {
   service_.stopping(fmt::format("{}: closing {} sessions", why, open_sessions_));
   server_.close(*fabric_, asio::steady_now());
   pump_.step_soon();
+  if (config_.shutdown_timeout_s == 0) return;
+  shutdown_.expires_after(std::chrono::seconds(config_.shutdown_timeout_s));
+  shutdown_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) leave_at_once(fmt::format("shutdown_timeout_s = {} is over", config_.shutdown_timeout_s));
+  });
+}
+
+// Storage that hangs may never answer, and nothing can take an operation back from it.
+void Daemon::leave_at_once(const std::string& why) {
+  spdlog::warn("{}: leaving with {} operations in flight and {} devices that are being opened or closed{}",
+               why, engine_->in_flight(), jobs_.unfinished(), what_hangs());
+  recorder_.close_file();
+  forced_ = true;
+  context_.stop();
 }
 
 void Daemon::log_refused(const PathEvent& news) {

@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -39,8 +40,8 @@ class Daemon : private Controlled {
 
   // 0, or the exit code after an error that was logged.
   int start();
-  // A second signal ended it while operations were in flight: leave the process without destructors, which
-  // would wait for them.
+  // A second signal, or shutdown_timeout_s, ended it while operations were in flight: leave the process
+  // without destructors, which would wait for them.
   bool was_forced() const noexcept { return forced_; }
 
  private:
@@ -80,6 +81,7 @@ class Daemon : private Controlled {
   void wait_for_storage();
   void wait_for_signals();
   void begin_shutdown(const char* why);
+  void leave_at_once(const std::string& why);
   std::string service_status() const;
   // daemon_trace.cpp
   trace::Origin origin() const;
@@ -108,7 +110,9 @@ class Daemon : private Controlled {
   std::string stop_trace() override;
   std::string dump_trace(const std::string& path) override;
   bool set_log_level(const std::string& level) override;
-  nlohmann::json debug_dump(const std::string& from) const override;  // daemon_debug.cpp
+  // daemon_debug.cpp
+  nlohmann::json debug_dump(const std::string& from) const override;
+  std::string what_hangs() const;  // operations of storage by the client's name of the device
   // daemon_reload.cpp
   static void tell_of_export(const ExportSpec& spec);
   void add_export(const ExportSpec& spec, std::function<void(const std::string&)> tell) override;
@@ -145,6 +149,7 @@ class Daemon : private Controlled {
   Nanos next_dump_ = 0;      // not before, after an error
   boost::asio::posix::stream_descriptor engine_events_;
   boost::asio::signal_set signals_;
+  boost::asio::steady_timer shutdown_;
   asio::FabricPump pump_;
   ServiceNotifier service_;
   BlockingJobs jobs_;

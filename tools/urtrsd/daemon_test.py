@@ -341,6 +341,19 @@ class TestHungDisk(Case):
         assert second.open("good")[0] == 0
         assert opened() > held, "the first one is closed already"
 
+    def test_the_end_does_not_wait_for_it(self):
+        opened, begin = self.file("opened"), self.file("begin")
+        os.mkfifo(begin)
+        server = self.start(f"--export=slow={self.slow}", "--shutdown-timeout-s=1", f"--control={self.folder}/control").ready()
+        self.client(server, "slow", f"touch {opened}; cat {begin}; nbdcopy --requests=4 $uri null:")
+        until("the slow device is open", opened.exists)
+        self.fuse.send_signal(signal.SIGSTOP)
+        begin.write_text("go")
+        until("a read hangs", lambda: any(one["state"] == "storage" for one in self.dump()["requests"]))
+        assert server.end() == 1
+        assert re.search(r'warning shutdown_timeout_s = 1 is over: leaving with \d+ operations in flight .*; '
+                         r'storage did not answer for "slow" \(\d+\)', server.text()), server.text()
+
     def test_a_start_does_not_wait_for_it(self):
         good, data = self.file("good.img", 4 << 20), self.file("data", 4 << 20)
         self.fuse.send_signal(signal.SIGSTOP)
