@@ -55,7 +55,7 @@ if(LIBFABRIC_FOUND)
   urtrs_component(libfabric LIBRARY urtrs-libfabric USES core PARTS urtrs_libfabric
     NEEDS PkgConfig::LIBFABRIC Threads::Threads ${CMAKE_DL_LIBS})
 endif()
-urtrs_component(tcp LIBRARY urtrs-tcp USES core PARTS urtrs_iwarp urtrs_tcp)
+urtrs_component(tcp LIBRARY urtrs-tcp USES core PARTS urtrs_iwarp urtrs_tcp_engine urtrs_tcp)
 if(VERBS_FOUND)
   urtrs_component(verbs LIBRARY urtrs-verbs USES core PARTS urtrs_verbs NEEDS PkgConfig::VERBS)
 endif()

@@ -1,64 +1,11 @@
 // The TCP fabric: iWARP over sockets of our own, without a library below it. Every octet of a peer is judged
 // by core/iwarp before it acts; docs/fabric.md says what is bounded and how.
 #pragma once
-#include <array>
-#include <cstdint>
-#include <functional>
 #include <memory>
-#include <string>
 
-#include "core/fabric/fabric.hpp"
-#include "core/iwarp/fault.hpp"
+#include "core/tcp/tcp_options.hpp"
 
 namespace rtrs::tcp {
-
-enum class LogLevel : std::uint8_t { debug, info, warning, error };
-
-struct TcpOptions {
-  // A CRC-32C over each message; on when either end asks. It finds what TCP's own checksum does not.
-  bool crc = false;
-  // A client that connected must have sent its whole connect request after this time, and its first message
-  // after as long again.
-  unsigned handshake_timeout_ms = 5000;
-  // Clients that may be in between at a time, in all and from one address. Beyond it, or beyond a quarter of
-  // the file descriptors that the process may have, the oldest of the address with most is closed.
-  unsigned max_handshakes = 256;
-  unsigned max_handshakes_per_host = 128;
-  // Accepted connections, in all and from one address (of IPv6: from one network of 64 bits).
-  unsigned max_connections = 8192;
-  unsigned max_connections_per_host = 4096;
-  // What all connections together may take for their queues and buffers. The bytes of posted receives are
-  // not counted: how many and how large is the caller's to choose.
-  std::uint64_t max_memory = std::uint64_t{1} << 30;
-  // A connection breaks when its peer acknowledges nothing, or takes nothing of what waits for it, for this
-  // time; 0: after what the kernel takes, many minutes.
-  unsigned undelivered_timeout_ms = 30'000;
-  // A message that finds no posted receive holds up its connection for this time at most.
-  unsigned receive_timeout_ms = 30'000;
-  // After the last word to a peer its socket is kept until it has read it, for this time at most.
-  unsigned drain_timeout_ms = 1000;
-  // Called from the thread that owns the fabric.
-  std::function<void(LogLevel, const std::string&)> log;
-};
-
-struct TcpStats {
-  // Violations by peers, by what they did.
-  std::array<std::uint64_t, iwarp::kFaultCount> faults{};
-  std::uint64_t terminated = 0;         // connections that the peer ended by a Terminate message
-  std::uint64_t closed_handshakes = 0;  // clients closed because no whole connect request came in time
-  std::uint64_t turned_away = 0;        // clients closed because no descriptor was left
-  std::uint64_t refused = 0;            // accepts that a limit of connections or memory refused
-  std::uint64_t slow_readers = 0;       // connections broken by `undelivered_timeout_ms` of this side
-  std::uint64_t discarded_work = 0;     // work requests not sent when their connection ended
-  std::uint64_t receive_calls = 0;      // system calls
-  std::uint64_t send_calls = 0;
-  std::uint64_t wait_calls = 0;
-};
-
-class TcpFabric : public Fabric {
- public:
-  virtual TcpStats stats() const noexcept = 0;
-};
 
 // Raises the soft limit of file descriptors to the hard one: programs that use select(2) must not call it.
 // Errors: no_memory (memory or a descriptor), fabric_error (no random numbers).

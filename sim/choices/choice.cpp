@@ -56,6 +56,7 @@ void ChoiceSource::note_skip(Label label) {
 }
 
 std::uint32_t SeededChoice::choose(std::uint32_t n, Label label) {
+  if (label >= Label::pipe_size) return random_below(pipe_, n);
   if (label >= Label::closing) return random_below(closing_, n);
   if (label >= Label::cruel) return random_below(cruel_, n);
   if (label >= Label::disk) return random_below(disk_, n);

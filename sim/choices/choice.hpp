@@ -85,7 +85,12 @@ namespace rtrs::sim {
   /* And with a sixth. */                                                                         \
   X(cruel) /* options that leave no slack: short times, small limits, all paths lost at once */   \
   /* And with a seventh. */                                                                       \
-  X(closing) /* clients and servers that are closed in the middle of it all, and come back */
+  X(closing) /* clients and servers that are closed in the middle of it all, and come back */     \
+  /* And with an eighth: streams of octets under the TCP fabric. */                               \
+  X(pipe_size)  /* what the buffers of a socket hold */                                           \
+  X(pipe_cut)   /* how much of what is there one step takes */                                    \
+  X(pipe_order) /* which of the sockets that are ready is named first */                          \
+  X(pipe_break) /* a stream is reset, or an octet of it changed */
 
 enum class Label : std::uint16_t {
 #define RTRS_SIM_LABEL(name) name,
@@ -218,7 +223,8 @@ class SeededChoice final : public ChoiceSource {
         hang_(seed ^ 0x9e3779b97f4a7c15ULL),
         disk_(seed ^ 0xd1b54a32d192ed03ULL),
         cruel_(seed ^ 0x637275656c000161ULL),
-        closing_(seed ^ 0x636c6f73696e6701ULL) {}
+        closing_(seed ^ 0x636c6f73696e6701ULL),
+        pipe_(seed ^ 0x7069706500000001ULL) {}
 
  protected:
   std::uint32_t choose(std::uint32_t n, Label) override;
@@ -231,6 +237,7 @@ class SeededChoice final : public ChoiceSource {
   std::uint64_t disk_;     // of those from disk on
   std::uint64_t cruel_;    // of those from cruel on
   std::uint64_t closing_;  // of those from closing on
+  std::uint64_t pipe_;     // of those from pipe_size on
 };
 
 // Plays a choice log, then only calm choices. The draws are not owned.

@@ -56,7 +56,7 @@ class DisksClient final : public ClientEnd {
  private:
   BlockClient client_;
   DiskBook& book_;
-  const Network& network_;
+  const Net& network_;
   DiskLoad load_;
 };
 
@@ -104,7 +104,7 @@ class DisksServer final : public ServerEnd {
 
   BlockServer server_;
   Disks& disks_;
-  const Network& network_;
+  const Net& network_;
   std::array<block::Action, 64> actions_;
   std::size_t room_;
   std::size_t count_ = 0;

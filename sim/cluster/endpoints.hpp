@@ -15,7 +15,7 @@
 #include "core/driver/server.hpp"
 #include "sim/cluster/disk_load.hpp"
 #include "sim/cluster/storage_model.hpp"
-#include "sim/network/network.hpp"
+#include "sim/network/net.hpp"
 #include "sim/oracles/data_integrity.hpp"
 
 namespace rtrs::sim {
@@ -64,12 +64,12 @@ struct DiskUser {
   Disks& disks;
   ChoiceSource& choice;
   std::vector<std::string> names;
-  const Network& network;  // tells the virtual time
+  const Net& network;  // tells the virtual time
   std::uint32_t max_requests = 65536;
 };
 struct DiskHost {
   Disks& disks;
-  const Network& network;
+  const Net& network;
   std::uint32_t actions = 64;  // that one poll hands out, at most
 };
 std::unique_ptr<ClientEnd> make_disks_client(const ClientOptions&, Recorder*, const DiskUser&);

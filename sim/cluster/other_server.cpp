@@ -5,15 +5,16 @@
 #include <cerrno>
 
 #include "core/base/assert.hpp"
+#include "sim/network/sim_fabric.hpp"
 
 namespace rtrs::sim {
 
-OtherServer::OtherServer(Network& network, ChoiceSource& choice, const ServerConfig& config)
+OtherServer::OtherServer(Net& network, ChoiceSource& choice, const ServerConfig& config)
     : network_(network),
       id_(network.add_node()),
-      fabric_(network, id_, choice),
+      fabric_(network.open(id_, choice)),
       server_(clamp_to(config, network.capabilities()), nullptr) {
-  const Errc listening = server_.listen(fabric_, network.now(), {"", to_text(PortAddress{id_, 0}), 1234});
+  const Errc listening = server_.listen(*fabric_, network.now(), {"", to_text(PortAddress{id_, 0}), 1234});
   RTRS_ASSERT(listening == Errc::ok);
 }
 
@@ -41,7 +42,7 @@ unsigned OtherServer::came_up(const std::string& session_name) const {
 void OtherServer::poll() {
   if (next_time() > network_.now()) return;
   std::array<ServerEvent, 16> events;
-  const std::size_t count = server_.poll(fabric_, network_.now(), events);
+  const std::size_t count = server_.poll(*fabric_, network_.now(), events);
   for (const ServerEvent& event : std::span(events).first(count)) {
     if (event.kind == ServerEvent::Kind::request) asked_.push_back(event.id);
     if (event.kind == ServerEvent::Kind::session_opened) opened_[event.session].name = event.name;
@@ -54,7 +55,7 @@ void OtherServer::poll() {
     if (news.path.state != PathState::closing) continue;
     const auto ended = std::partition(asked_.begin(), asked_.end(),
                                       [&](const RequestId& id) { return id.session != news.session; });
-    for (auto at = ended; at != asked_.end(); ++at) server_.respond(fabric_, network_.now(), *at, EIO);
+    for (auto at = ended; at != asked_.end(); ++at) server_.respond(*fabric_, network_.now(), *at, EIO);
     asked_.erase(ended, asked_.end());
   }
 }

@@ -2,20 +2,20 @@
 // oracle watches it.
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/driver/server.hpp"
 #include "sim/choices/choice.hpp"
-#include "sim/network/network.hpp"
-#include "sim/network/sim_fabric.hpp"
+#include "sim/network/net.hpp"
 
 namespace rtrs::sim {
 
 class OtherServer {
  public:
   // A new node of the network; it outlives this, and so does `choice`.
-  OtherServer(Network&, ChoiceSource&, const ServerConfig&);
+  OtherServer(Net&, ChoiceSource&, const ServerConfig&);
   // Where `client` finds it, by a port of the client's own.
   PathAddress address(NodeId client, std::uint32_t port) const;
   bool is_at(const PathAddress&) const;
@@ -30,9 +30,9 @@ class OtherServer {
     std::string name;
     unsigned paths = 0;  // that came up
   };
-  Network& network_;
+  Net& network_;
   NodeId id_;
-  SimFabric fabric_;
+  std::unique_ptr<Fabric> fabric_;
   Server server_;
   std::map<std::uint16_t, Opened> opened_;  // sessions, by index
   std::vector<RequestId> asked_;            // requests of sessions that have a path

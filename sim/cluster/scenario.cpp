@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "core/tcp/tcp_fabric.hpp"
 #include "core/wire/messages.hpp"
 #include "sim/cluster/endpoints.hpp"
 
@@ -39,6 +40,7 @@ void sometimes(ChoiceSource& choice, std::uint32_t percent, T& option, Value val
 void draw_network(ChoiceSource& choice, Scenario& s) {
   NetworkConfig& net = s.network;
   net.capabilities = chance(choice, 25) ? weak_capabilities() : default_capabilities();
+  if (s.over_tcp) net.capabilities = tcp::tcp_capabilities();
   const Nanos i = s.interval;
   net.retry_budget = i * (1 + number(choice, 4));
   net.retry_spread = net.retry_budget / 2;
@@ -310,9 +312,10 @@ void draw_other_disks(ChoiceSource& choice, Scenario& s) {
 
 }  // namespace
 
-Scenario draw_scenario(ChoiceSource& choice) {
+Scenario draw_scenario(ChoiceSource& choice, bool over_tcp) {
   ScopedGroup group(choice, Label::swarm);
   Scenario s;
+  s.over_tcp = over_tcp;
   s.paths = 1 + number(choice, 4);
   s.clients = chance(choice, 25) ? 2 : 1;
   s.interval =
@@ -339,6 +342,20 @@ Scenario draw_scenario(ChoiceSource& choice) {
   draw_closings(choice, s);
   draw_other_disks(choice, s);
   return s;
+}
+
+// Not draws of their own, so that a seed is the same world over either fabric.
+tcp::TcpOptions tcp_options(const Scenario& s) {
+  const auto ms = [](Nanos time) {
+    return static_cast<unsigned>(std::max<Nanos>(time / milliseconds(1), 1));
+  };
+  tcp::TcpOptions options;
+  options.crc = s.client.seed / 7 % 2 == 1;
+  options.handshake_timeout_ms = ms(s.server.handshake_timeout);
+  options.undelivered_timeout_ms = ms(s.network.retry_budget);
+  options.drain_timeout_ms = ms(s.interval);
+  if (s.network.rnr_budget != 0) options.receive_timeout_ms = ms(s.network.rnr_budget);
+  return options;
 }
 
 void take_block_device_away(Scenario& s) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/proto/config.hpp"
+#include "core/tcp/tcp_options.hpp"
 #include "sim/choices/choice.hpp"
 #include "sim/cluster/clock_rate.hpp"
 #include "sim/cluster/script.hpp"
@@ -94,6 +95,8 @@ struct Scenario {
   bool other_server = false;      // each client has one more path, to another server by mistake
   bool removes_all = false;       // an operator may remove the last path too, and adds one again later
   bool removes_for_good = false;  // what an operator removes does not come back
+  // The TCP fabric that ships, over simulated streams of octets (sim/pipes); otherwise queue pairs.
+  bool over_tcp = false;
   // Judged as strictly as with a fence although there is none: the data must show what the fence is for.
   bool fence_off = false;
 
@@ -113,7 +116,9 @@ struct Scenario {
   }
   std::string describe() const;
 };
-Scenario draw_scenario(ChoiceSource&);
+Scenario draw_scenario(ChoiceSource&, bool over_tcp = false);
+// What the TCP fabric of such a world may take and how long it waits.
+tcp::TcpOptions tcp_options(const Scenario&);
 // The same world with requests that go to the session itself.
 void take_block_device_away(Scenario&);
 // The same world with the fence taken away, and judged as if it were there.

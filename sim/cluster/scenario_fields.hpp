@@ -27,6 +27,7 @@ void visit_plain(S& s, Visit&& visit) {
   visit("poll_batch", s.poll_batch);
   visit("server_changes", s.server_changes);
   visit("submits_always", s.submits_always);
+  visit("over_tcp", s.over_tcp);
   visit("other_server", s.other_server);
   visit("removes_all", s.removes_all);
   visit("removes_for_good", s.removes_for_good);

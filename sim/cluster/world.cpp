@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "core/tcp/tcp_fabric.hpp"
+#include "sim/network/network.hpp"
 #include "sim/oracles/digest.hpp"
+#include "sim/pipes/pipe_network.hpp"
 
 namespace rtrs::sim {
 
@@ -12,10 +15,13 @@ constexpr std::size_t kRingRecords = 256;
 // Of every simulated request (world_client.cpp).
 constexpr std::uint32_t kUserHeaderBytes = 24;
 
-NetworkConfig network_config(Scenario& scenario, const WorldOptions& options, ChoiceSource& choice) {
-  scenario = options.scenario != nullptr ? *options.scenario : draw_scenario(choice);
+std::unique_ptr<Net> make_network(Scenario& scenario, const WorldOptions& options, ChoiceSource& choice) {
+  scenario = options.scenario != nullptr ? *options.scenario : draw_scenario(choice, options.over_tcp);
   if (options.filter != nullptr) take_out(*options.filter, scenario);
-  return scenario.network;
+  scenario.over_tcp = scenario.over_tcp || options.over_tcp;
+  if (!scenario.over_tcp) return std::make_unique<Network>(scenario.network);
+  scenario.network.capabilities = tcp::tcp_capabilities();
+  return std::make_unique<PipeNetwork>(scenario.network, tcp_options(scenario), options.seed);
 }
 std::vector<NodeId> client_nodes(const Scenario& scenario) {
   std::vector<NodeId> nodes;
@@ -48,7 +54,8 @@ Fabric& outlet(Node& node) {
 World::World(const WorldOptions& options, ChoiceSource& choice)
     : options_(options),
       choice_(choice),
-      network_(network_config(scenario_, options, choice)),
+      owned_network_(make_network(scenario_, options, choice)),
+      network_(*owned_network_),
       faults_(scenario_.faults, client_nodes(scenario_), {0}),
       once_(judge_),
       slots_(judge_),
@@ -93,6 +100,11 @@ PathAddress World::address(std::uint32_t client, std::uint32_t path) const {
   return {to_text(PortAddress{client + 1, path}), to_text(PortAddress{0, path}), 1234};
 }
 
+std::unique_ptr<Fabric> World::open_fabric(NodeId node) {
+  return scenario_.poll_batch == 0 ? network_.open(node, choice_)
+                                   : network_.open(node, choice_, scenario_.poll_batch);
+}
+
 // The recorder of a node stays when the node restarts.
 void World::record(Node& node, const char* role, const std::string& file) {
   if (node.recorder) return;
@@ -119,8 +131,7 @@ void World::start_server() {
   server.paused_until = 0;
   ++server.starts;
   server.hearts = watch_of(server, scenario_.server.heartbeat);
-  server.sim = std::make_unique<SimFabric>(network_, server.id, choice_);
-  if (scenario_.poll_batch != 0) server.sim->report_at_most(scenario_.poll_batch);
+  server.sim = open_fabric(server.id);
   server.lies.reset();
   if (scenario_.liar == server.id) server.lies = std::make_unique<LyingFabric>(*server.sim, kUserHeaderBytes);
   server.fabric = std::make_unique<WatchedFabric>(outlet(server), *server.hearts, server.clock);
@@ -156,8 +167,7 @@ void World::start_client(std::uint32_t index) {
   client.promises = std::make_unique<ClientPromises>(judge_, scenario_.client,
                                                      !scenario_.workload.block_device && disks_ == nullptr);
   client.links->clear();
-  client.sim = std::make_unique<SimFabric>(network_, client.id, choice_);
-  if (scenario_.poll_batch != 0) client.sim->report_at_most(scenario_.poll_batch);
+  client.sim = open_fabric(client.id);
   client.lies.reset();
   if (scenario_.liar == client.id) client.lies = std::make_unique<LyingFabric>(*client.sim, kUserHeaderBytes);
   client.preflushes.reset();
@@ -272,8 +282,8 @@ bool World::step() {
   script_due();
   for (std::uint32_t index = 0; index < clients_.size(); ++index) submit_due(index);
   if (scenario_.liar == kNone) keys_.refused(network_.stats().refused, now());
-  if (network_.monitor().violation_count() != 0) {
-    const Violation& violation = network_.monitor().violations().front();
+  if (!network_.violations().empty()) {
+    const Violation& violation = network_.violations().front();
     judge_.fail(Oracle::laws, violation.time, "A" + std::to_string(violation.law) + ": " + violation.text);
   }
   if (judge_.events() > options_.max_events) {

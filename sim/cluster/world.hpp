@@ -25,7 +25,7 @@
 #include "sim/cluster/world_run.hpp"
 #include "sim/faults/faults.hpp"
 #include "sim/network/lying_fabric.hpp"
-#include "sim/network/network.hpp"
+#include "sim/network/net.hpp"
 #include "sim/network/preflush_fabric.hpp"
 #include "sim/network/sim_fabric.hpp"
 #include "sim/oracles/client_promises.hpp"
@@ -43,7 +43,8 @@
 namespace rtrs::sim {
 
 class World : private ServerUser {
-  friend class BlockWorld;  // drives it by hand
+  friend class BlockWorld;  // drive it by hand
+  friend class StreamPlay;
 
  public:
   World(const WorldOptions&, ChoiceSource&);
@@ -69,7 +70,7 @@ class World : private ServerUser {
     Nanos paused_until = 0;
     ClockRate clock;
     unsigned fruitless = 0;  // polls in a row that came too early, at one time
-    std::unique_ptr<SimFabric> sim;
+    std::unique_ptr<Fabric> sim;
     std::unique_ptr<LyingFabric> lies;  // null for an honest node
     std::unique_ptr<PreflushFabric> preflushes;
     std::unique_ptr<WatchedFabric> fabric;
@@ -144,7 +145,7 @@ class World : private ServerUser {
   // Opens sessions while it lasts and completes none.
   struct Stranger {
     NodeId id = kNone;
-    std::unique_ptr<SimFabric> sim;  // null: there was no crowd yet
+    std::unique_ptr<Fabric> sim;  // null: there was no crowd yet
     std::vector<ConKey> open;
     std::uint32_t requests = 0;
     Nanos next = kNever;
@@ -153,6 +154,7 @@ class World : private ServerUser {
 
   // world.cpp: set-up and time
   void record(Node&, const char* role, const std::string& file);
+  std::unique_ptr<Fabric> open_fabric(NodeId);
   void start_server();
   void start_client(std::uint32_t index);
   Nanos next_time();
@@ -334,7 +336,8 @@ class World : private ServerUser {
   WorldOptions options_;
   ChoiceSource& choice_;
   Scenario scenario_;
-  Network network_;
+  std::unique_ptr<Net> owned_network_;
+  Net& network_;
   FaultDriver faults_;
   Judge judge_;
   Journal journal_;

@@ -136,7 +136,8 @@ void World::client_path_event(ClientNode& client, std::uint32_t index, const Pat
     client_reason(client, path, was_connected);
     const bool new_depth = reconfigured_ && path.reason == Reason::depth_changed;
     const bool was_short = path.reason == Reason::no_resources && network_.stats().shortages != 0;
-    if (accuses(path.reason) && !lied_to(index) && !new_depth && !was_short)
+    const bool was_changed = path.reason == Reason::protocol_violation && network_.stats().corrupted != 0;
+    if (accuses(path.reason) && !lied_to(index) && !new_depth && !was_short && !was_changed)
       judge_.fail(Oracle::legality, news.at,
                   "client " + std::to_string(index + 1) + " path " + std::to_string(path.path) +
                       " ended: " + to_string(path.reason));

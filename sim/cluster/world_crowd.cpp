@@ -12,7 +12,7 @@ namespace rtrs::sim {
 void World::crowd_begins(Nanos until) {
   if (stranger_.sim == nullptr) {
     stranger_.id = network_.add_node();
-    stranger_.sim = std::make_unique<SimFabric>(network_, stranger_.id, choice_);
+    stranger_.sim = network_.open(stranger_.id, choice_);
   }
   stranger_.until = std::max(stranger_.until, until);
   stranger_.next = now();

@@ -29,6 +29,7 @@ struct WorldOptions {
   bool verbose = false;                // print the journal as it grows
   std::uint64_t max_events = 5'000'000;
   const Scenario* scenario = nullptr;  // borrowed; null: drawn from the choices
+  bool over_tcp = false;               // see Scenario; one that says so itself is left as it is
   // Borrowed; null: none. Only the classes: see run_seed() for the labels.
   const FaultFilter* filter = nullptr;
 };

@@ -6,7 +6,7 @@ namespace rtrs::sim {
 // What its connections had sent may still act at the server, which is not told. Where connections may hang,
 // in one of three cases one link stays and one of its connections hangs, often that of the service, while the
 // others are away for long: what has to go over this link meets the connection that delivers nothing.
-bool FaultDriver::strike_client(Network& network, ChoiceSource& choice, Nanos hold) {
+bool FaultDriver::strike_client(Net& network, ChoiceSource& choice, Nanos hold) {
   constexpr std::uint32_t both = 3;  // a bit for each Way
   if (network.link_count() == 0) return false;
   const LinkId chosen = choice.draw(static_cast<std::uint32_t>(network.link_count()), Label::cruel);

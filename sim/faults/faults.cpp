@@ -54,7 +54,7 @@ FaultDriver::FaultDriver(const FaultOptions& options, std::vector<NodeId> client
                          std::vector<NodeId> servers)
     : options_(options), clients_(std::move(clients)), servers_(std::move(servers)), left_(options.budget) {}
 
-void FaultDriver::arm(Network& network, ChoiceSource& choice) {
+void FaultDriver::arm(Net& network, ChoiceSource& choice) {
   armed_ = true;
   left_ = options_.budget;
   set_rates(network);
@@ -63,7 +63,7 @@ void FaultDriver::arm(Network& network, ChoiceSource& choice) {
       left_ == 0 ? kNever : network.now() + draw_exponential(choice, 0, options_.mean_gap, Label::fault_gap);
 }
 
-void FaultDriver::set_rates(Network& network) const {
+void FaultDriver::set_rates(Net& network) const {
   const auto of = [this](FaultClass c, std::uint32_t per_weight) {
     return options_.weight[static_cast<unsigned>(c)] * per_weight;
   };
@@ -93,7 +93,7 @@ void FaultDriver::set_rates(Network& network) const {
   network.rates() = rates;
 }
 
-void FaultDriver::bias(bool armed, Network& network, ChoiceSource& choice) {
+void FaultDriver::bias(bool armed, Net& network, ChoiceSource& choice) {
   if (!armed_ || options_.bias <= 1 || armed == biased_) return;
   biased_ = armed;
   set_rates(network);
@@ -108,7 +108,7 @@ Nanos FaultDriver::next_time() const noexcept {
   return time;
 }
 
-void FaultDriver::advance(Network& network, ChoiceSource& choice, std::vector<WorldFault>& out) {
+void FaultDriver::advance(Net& network, ChoiceSource& choice, std::vector<WorldFault>& out) {
   strikes_.clear();
   while (true) {
     auto due = std::min_element(endings_.begin(), endings_.end(),
@@ -126,7 +126,7 @@ void FaultDriver::advance(Network& network, ChoiceSource& choice, std::vector<Wo
   }
 }
 
-void FaultDriver::strike(Network& network, ChoiceSource& choice, std::vector<WorldFault>& out) {
+void FaultDriver::strike(Net& network, ChoiceSource& choice, std::vector<WorldFault>& out) {
   if (choice.skips(Label::fault_span)) return;
   const ScopedGroup group(choice, Label::fault_span);
   const auto weight_of = [this](unsigned i) {
@@ -174,7 +174,7 @@ void FaultDriver::strike(Network& network, ChoiceSource& choice, std::vector<Wor
   if (done) ++struck_[index];
 }
 
-bool FaultDriver::strike_link(FaultClass which, Network& network, ChoiceSource& choice, Nanos hold) {
+bool FaultDriver::strike_link(FaultClass which, Net& network, ChoiceSource& choice, Nanos hold) {
   if (network.link_count() == 0) return false;
   const LinkId link = choice.draw(static_cast<std::uint32_t>(network.link_count()), Label::fault_target);
   const Nanos until = network.now() + hold;
@@ -215,7 +215,7 @@ bool FaultDriver::strike_link(FaultClass which, Network& network, ChoiceSource& 
 }
 
 // Both directions of every link of the port, what is open there, and what would be opened.
-bool FaultDriver::strike_device(Network& network, ChoiceSource& choice, Nanos hold) {
+bool FaultDriver::strike_device(Net& network, ChoiceSource& choice, Nanos hold) {
   if (network.link_count() == 0) return false;
   const LinkId link = choice.draw(static_cast<std::uint32_t>(network.link_count()), Label::fault_target);
   const LinkInfo chosen = network.link_info(link);
@@ -230,7 +230,7 @@ bool FaultDriver::strike_device(Network& network, ChoiceSource& choice, Nanos ho
   return true;
 }
 
-bool FaultDriver::strike_qp(FaultClass which, Network& network, ChoiceSource& choice, Nanos hold) {
+bool FaultDriver::strike_qp(FaultClass which, Net& network, ChoiceSource& choice, Nanos hold) {
   std::vector<QpId> candidates;
   for (QpId id = 0; id < network.qp_count(); ++id) {
     if (network.qp_info(id).established) candidates.push_back(id);
@@ -258,7 +258,7 @@ bool FaultDriver::strike_qp(FaultClass which, Network& network, ChoiceSource& ch
   return true;
 }
 
-bool FaultDriver::strike_node(FaultClass which, Network& network, ChoiceSource& choice, Nanos hold,
+bool FaultDriver::strike_node(FaultClass which, Net& network, ChoiceSource& choice, Nanos hold,
                               std::vector<WorldFault>& out) {
   std::vector<NodeId> candidates;
   const bool pauses = which == FaultClass::pause;
@@ -282,7 +282,7 @@ bool FaultDriver::strike_node(FaultClass which, Network& network, ChoiceSource& 
 }
 
 // Every link goes up and down on a beat of its own, so that at any time some are cut and some are back.
-void FaultDriver::strike_flap(Network& network, ChoiceSource& choice, Nanos hold) {
+void FaultDriver::strike_flap(Net& network, ChoiceSource& choice, Nanos hold) {
   strikes_.push_back({FaultClass::flap, kNone, Way::to_server, 0});
   for (LinkId link = 0; link < network.link_count(); ++link) {
     const std::uint32_t beats = choice.draw(5, Label::fault_flaps);
@@ -292,7 +292,7 @@ void FaultDriver::strike_flap(Network& network, ChoiceSource& choice, Nanos hold
   }
 }
 
-void FaultDriver::end(const Ending& ending, Network& network, ChoiceSource& choice,
+void FaultDriver::end(const Ending& ending, Net& network, ChoiceSource& choice,
                       std::vector<WorldFault>& out) {
   switch (ending.kind) {
     case Ending::Kind::heal:
@@ -335,7 +335,7 @@ void FaultDriver::undo_at(const Ending& ending) {
   quiet_since_ = std::max(quiet_since_, ending.time);
 }
 
-void FaultDriver::cut(Network& network, LinkId link, std::uint32_t ways) {
+void FaultDriver::cut(Net& network, LinkId link, std::uint32_t ways) {
   if (link >= cuts_.size()) cuts_.resize(std::size_t{link} + 1, {0, 0});
   for (const Way way : {Way::to_server, Way::to_client}) {
     if ((ways & bit(way)) == 0) continue;
@@ -344,7 +344,7 @@ void FaultDriver::cut(Network& network, LinkId link, std::uint32_t ways) {
   }
 }
 
-void FaultDriver::heal(Network& network, LinkId link, std::uint32_t ways, ChoiceSource& choice) {
+void FaultDriver::heal(Net& network, LinkId link, std::uint32_t ways, ChoiceSource& choice) {
   for (const Way way : {Way::to_server, Way::to_client}) {
     if ((ways & bit(way)) == 0) continue;
     std::uint32_t& count = cuts_[link][static_cast<unsigned>(way)];
@@ -352,7 +352,7 @@ void FaultDriver::heal(Network& network, LinkId link, std::uint32_t ways, Choice
   }
 }
 
-void FaultDriver::stop_and_heal(Network& network, ChoiceSource& choice, std::vector<WorldFault>& out) {
+void FaultDriver::stop_and_heal(Net& network, ChoiceSource& choice, std::vector<WorldFault>& out) {
   armed_ = biased_ = false;
   next_ = kNever;
   network.rates() = Rates{};

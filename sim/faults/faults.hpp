@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/choices/choice.hpp"
-#include "sim/network/network.hpp"
+#include "sim/network/net.hpp"
 
 namespace rtrs::sim {
 
@@ -111,15 +111,15 @@ class FaultDriver {
   FaultDriver(const FaultOptions&, std::vector<NodeId> clients, std::vector<NodeId> servers);
 
   // From now on faults happen: sets the network's rates and the time of the first fault.
-  void arm(Network&, ChoiceSource&);
+  void arm(Net&, ChoiceSource&);
   Nanos next_time() const noexcept;
   // Does what is due at network.now().
-  void advance(Network&, ChoiceSource&, std::vector<WorldFault>& out);
+  void advance(Net&, ChoiceSource&, std::vector<WorldFault>& out);
   // Something rare begins or ends: a path is on its way up or down.
-  void bias(bool armed, Network&, ChoiceSource&);
+  void bias(bool armed, Net&, ChoiceSource&);
   // Ends all faults: rates to zero, links healed, latency restored, crashed nodes restarted. Pauses end by
   // themselves.
-  void stop_and_heal(Network&, ChoiceSource&, std::vector<WorldFault>& out);
+  void stop_and_heal(Net&, ChoiceSource&, std::vector<WorldFault>& out);
 
   // What struck in the last advance().
   const std::vector<Strike>& strikes() const noexcept { return strikes_; }
@@ -138,18 +138,18 @@ class FaultDriver {
     std::uint32_t ways = 0;    // bit per Way; plug: the port
     std::uint32_t beats = 0;
   };
-  void strike(Network&, ChoiceSource&, std::vector<WorldFault>& out);
-  bool strike_link(FaultClass, Network&, ChoiceSource&, Nanos hold);
-  bool strike_qp(FaultClass, Network&, ChoiceSource&, Nanos hold);
-  bool strike_node(FaultClass, Network&, ChoiceSource&, Nanos hold, std::vector<WorldFault>& out);
-  bool strike_device(Network&, ChoiceSource&, Nanos hold);
-  bool strike_client(Network&, ChoiceSource&, Nanos hold);
-  void strike_flap(Network&, ChoiceSource&, Nanos hold);
-  void end(const Ending&, Network&, ChoiceSource&, std::vector<WorldFault>& out);
-  void set_rates(Network&) const;
+  void strike(Net&, ChoiceSource&, std::vector<WorldFault>& out);
+  bool strike_link(FaultClass, Net&, ChoiceSource&, Nanos hold);
+  bool strike_qp(FaultClass, Net&, ChoiceSource&, Nanos hold);
+  bool strike_node(FaultClass, Net&, ChoiceSource&, Nanos hold, std::vector<WorldFault>& out);
+  bool strike_device(Net&, ChoiceSource&, Nanos hold);
+  bool strike_client(Net&, ChoiceSource&, Nanos hold);
+  void strike_flap(Net&, ChoiceSource&, Nanos hold);
+  void end(const Ending&, Net&, ChoiceSource&, std::vector<WorldFault>& out);
+  void set_rates(Net&) const;
   void undo_at(const Ending&);
-  void cut(Network&, LinkId, std::uint32_t ways);
-  void heal(Network&, LinkId, std::uint32_t ways, ChoiceSource&);
+  void cut(Net&, LinkId, std::uint32_t ways);
+  void heal(Net&, LinkId, std::uint32_t ways, ChoiceSource&);
 
   FaultOptions options_;
   std::vector<NodeId> clients_, servers_;

@@ -18,72 +18,77 @@
 #include "core/fabric/fabric.hpp"
 #include "sim/choices/choice.hpp"
 #include "sim/network/law_monitor.hpp"
+#include "sim/network/net.hpp"
 #include "sim/network/network_config.hpp"
 #include "sim/network/network_event.hpp"
 #include "sim/network/payload_pool.hpp"
 
 namespace rtrs::sim {
 
-class Network {
+class Network final : public Net {
  public:
   Network() : Network(NetworkConfig{default_capabilities()}) {}
   explicit Network(const NetworkConfig&);
 
   // --- topology and time ---
-  NodeId add_node();
+  NodeId add_node() override;
+  using Net::open;
+  std::unique_ptr<Fabric> open(NodeId, ChoiceSource&, std::size_t batch) override;
   std::size_t node_count() const noexcept { return nodes_.size(); }
-  Nanos now() const noexcept { return now_; }
+  Nanos now() const noexcept override { return now_; }
   // When the next event is due; kNever when nothing is under way.
-  Nanos next_time() const noexcept { return heap_.empty() ? kNever : heap_.front().time; }
+  Nanos next_time() const noexcept override { return heap_.empty() ? kNever : heap_.front().time; }
   // Processes the next event and moves the clock to it. False when there was none.
   bool step(ChoiceSource&);
   // Processes everything due at or before `time`, then sets the clock to it (never back).
-  void run_until(Nanos time, ChoiceSource&);
+  void run_until(Nanos time, ChoiceSource&) override;
   // True when poll() of this node would report something.
-  bool has_events(NodeId node) const noexcept { return nodes_[node].first != nodes_[node].events.size(); }
-  std::size_t event_count(NodeId node) const noexcept {
+  bool has_events(NodeId node) const noexcept override {
+    return nodes_[node].first != nodes_[node].events.size();
+  }
+  std::size_t event_count(NodeId node) const noexcept override {
     return nodes_[node].events.size() - nodes_[node].first;
   }
   // A message for this path of the node has arrived, and poll() has not reported it yet.
-  bool holds_message(NodeId node, std::size_t path) const noexcept;
+  bool holds_message(NodeId node, std::size_t path) const noexcept override;
 
   // --- faults ---
-  Rates& rates() noexcept { return rates_; }
-  const NetworkConfig& config() const noexcept { return config_; }
+  Rates& rates() noexcept override { return rates_; }
+  const NetworkConfig& config() const noexcept override { return config_; }
   // The link between two ports, made when it does not exist.
-  LinkId link(NodeId client, std::uint32_t client_port, NodeId server, std::uint32_t server_port);
-  std::size_t link_count() const noexcept { return links_.size(); }
-  LinkInfo link_info(LinkId) const noexcept;
-  void cut(LinkId, Way);
-  void heal(LinkId, Way, ChoiceSource&);
-  void heal_all(ChoiceSource&);
+  LinkId link(NodeId client, std::uint32_t client_port, NodeId server, std::uint32_t server_port) override;
+  std::size_t link_count() const noexcept override { return links_.size(); }
+  LinkInfo link_info(LinkId) const noexcept override;
+  void cut(LinkId, Way) override;
+  void heal(LinkId, Way, ChoiceSource&) override;
+  void heal_all(ChoiceSource&) override;
   // Cuts the link for good: heal() and heal_all() leave it cut.
-  void kill(LinkId, Way);
-  void set_latency(LinkId, Nanos latency, Nanos jitter);
+  void kill(LinkId, Way) override;
+  void set_latency(LinkId, Nanos latency, Nanos jitter) override;
   // Empty immediates on connection 0 (heartbeats), and what is behind them, wait until `until`.
-  void starve(LinkId, Way, Nanos until);
-  std::size_t qp_count() const noexcept { return qps_.size(); }
-  QpInfo qp_info(QpId) const noexcept;
+  void starve(LinkId, Way, Nanos until) override;
+  std::size_t qp_count() const noexcept override { return qps_.size(); }
+  QpInfo qp_info(QpId) const noexcept override;
   // One connection gets nothing through in either direction, whatever its link does. No effect on a dead one.
-  void swallow(QpId, bool on, ChoiceSource&);
+  void swallow(QpId, bool on, ChoiceSource&) override;
   // The same for good, and without a budget of retries: neither end breaks, and no disconnect gets through.
   // False for a dead one.
-  bool hang(QpId, ChoiceSource&);
+  bool hang(QpId, ChoiceSource&) override;
   // Whether this end of a hung connection has a request or a response that did not arrive.
-  bool withholds(QpId) const noexcept;
+  bool withholds(QpId) const noexcept override;
   // The same of messages of the session, as fences and their answers: how many.
-  std::uint32_t withheld_messages(QpId) const noexcept;
+  std::uint32_t withheld_messages(QpId) const noexcept override;
   // Everything that this end posted was delivered, and it was told so.
-  bool all_delivered(QpId id) const noexcept { return qps_[id].completed == qps_[id].posted; }
+  bool all_delivered(QpId id) const noexcept override { return qps_[id].completed == qps_[id].posted; }
   // Client ends of connections that hang and are still open there, oldest first.
-  const std::vector<QpId>& hung() noexcept;
+  const std::vector<QpId>& hung() noexcept override;
   // An adapter is taken out of its node: what is open on the port breaks, nothing can be opened there, and
   // the port's links are cut. The memory of the node and its keys stay.
-  void unplug(NodeId, std::uint32_t port, ChoiceSource&);
-  void plug(NodeId, std::uint32_t port, ChoiceSource&);
-  bool is_unplugged(NodeId, std::uint32_t port) const noexcept;
+  void unplug(NodeId, std::uint32_t port, ChoiceSource&) override;
+  void plug(NodeId, std::uint32_t port, ChoiceSource&) override;
+  bool is_unplugged(NodeId, std::uint32_t port) const noexcept override;
   // Of what the node asks for from now on, `count` in a row cannot be had after `skip` that can.
-  void plan_shortage(NodeId, std::uint32_t skip, std::uint32_t count);
+  void plan_shortage(NodeId, std::uint32_t skip, std::uint32_t count) override;
   // Asked before memory, a key or a connection is made: true when it cannot be had.
   bool falls_short(NodeId, ChoiceSource&);
   // An address does not resolve this time; accept() cannot make its queue pair.
@@ -92,18 +97,18 @@ class Network {
   // How many of `offered` work requests post() takes.
   std::size_t takes(NodeId, std::size_t offered, ChoiceSource&);
   // Breaks one end now; the other learns by its own means. No effect on a dead one.
-  void break_qp(QpId, ChoiceSource&);
+  void break_qp(QpId, ChoiceSource&) override;
   // Crash: everything of the node is gone and nobody is told. With `orderly` the operating system lives on:
   // it disconnects and refuses new connections; without, the node is silent. The memory stays readable until
   // restart(), so that drivers can be destroyed in between; SimFabric objects made before the crash are
   // inert.
-  void crash(NodeId, bool orderly, ChoiceSource&);
-  void restart(NodeId);
-  bool is_up(NodeId node) const noexcept { return nodes_[node].up; }
+  void crash(NodeId, bool orderly, ChoiceSource&) override;
+  void restart(NodeId) override;
+  bool is_up(NodeId node) const noexcept override { return nodes_[node].up; }
   std::uint32_t starts(NodeId node) const noexcept { return nodes_[node].starts; }
 
   // --- what a fabric calls; `node` is up ---
-  const Capabilities& capabilities() const noexcept { return config_.capabilities; }
+  const Capabilities& capabilities() const noexcept override { return config_.capabilities; }
   Region allocate(NodeId, std::size_t bytes);
   Region register_memory(NodeId, std::span<std::byte>);
   void release(NodeId, RegionId);
@@ -130,14 +135,15 @@ class Network {
   void post_receive(NodeId, ConKey, unsigned count, std::uint32_t bytes_each, ChoiceSource&);
   std::size_t post(NodeId, std::span<const WorkRequest>, ChoiceSource&);
   std::size_t poll(NodeId, std::span<FabricEvent>);
-  QpId find_qp(NodeId, ConKey) const noexcept;  // kNone when there is none
+  QpId find_qp(NodeId, ConKey) const noexcept override;  // kNone when there is none
 
   // --- observation ---
   // Of every network event so far, in order, with times and payload digests.
-  std::uint64_t hash() const noexcept { return hash_; }
+  std::uint64_t hash() const noexcept override { return hash_; }
   LawMonitor& monitor() noexcept { return monitor_; }
   const LawMonitor& monitor() const noexcept { return monitor_; }
-  const NetworkStats& stats() const noexcept { return stats_; }
+  const std::vector<Violation>& violations() const noexcept override { return monitor_.violations(); }
+  const NetworkStats& stats() const noexcept override { return stats_; }
 
  private:
   struct Event {

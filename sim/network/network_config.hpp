@@ -89,6 +89,7 @@ struct NetworkStats {
   std::uint64_t torn = 0, ghosts = 0, rnr_waits = 0, retry_exceeded = 0, refused = 0;
   std::uint64_t cm_lost = 0, cm_late = 0, qp_errors = 0, cuts = 0, late_placements = 0;
   std::uint64_t rnr_exceeded = 0, swallowed = 0, unplugged = 0;
+  std::uint64_t corrupted = 0;  // octets changed on the way
   std::uint64_t shortages = 0, unresolved = 0, failed_accepts = 0, short_posts = 0;
 };
 

@@ -39,6 +39,12 @@ SimFabric::SimFabric(Network& network, NodeId node, ChoiceSource& choice)
   RTRS_ASSERT(network.is_up(node));
 }
 
+std::unique_ptr<Fabric> Network::open(NodeId node, ChoiceSource& choice, std::size_t batch) {
+  auto fabric = std::make_unique<SimFabric>(*this, node, choice);
+  fabric->report_at_most(batch);
+  return fabric;
+}
+
 bool SimFabric::live() const noexcept {
   return network_.is_up(node_) && network_.starts(node_) == start_;
 }

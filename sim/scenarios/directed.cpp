@@ -6,6 +6,7 @@
 
 #include "core/base/assert.hpp"
 #include "sim/scenarios/scenario_files.hpp"
+#include "sim/streams/stream_play.hpp"
 
 namespace rtrs::sim {
 
@@ -47,6 +48,7 @@ Catalogue& catalogue() {
       RTRS_ASSERT(good);
     }
     for (const BlockScenario& one : block_scenarios()) own.all.push_back({one.id, one.title, nullptr, &one});
+    own.all.push_back({kRandomStreams, kStreamsTitle, nullptr, nullptr});
     std::sort(own.all.begin(), own.all.end(),
               [](const Directed& a, const Directed& b) { return a.id < b.id; });
     return own;
@@ -68,7 +70,7 @@ const Directed* find_directed(std::string_view id) {
 
 Scenario make_directed(const Directed& directed, ChoiceSource& choice) {
   if (directed.blocks != nullptr) return make_block_world(*directed.blocks, choice);
-  return world_of(*directed.text, choice);
+  return directed.text != nullptr ? world_of(*directed.text, choice) : make_stream_world(choice);
 }
 
 bool drive(Scenario& world, std::string_view id) {
@@ -76,6 +78,10 @@ bool drive(Scenario& world, std::string_view id) {
   if (directed == nullptr) return false;
   if (directed->blocks != nullptr) {
     drive(world, *directed->blocks);
+    return true;
+  }
+  if (directed->text == nullptr) {
+    drive_streams(world);
     return true;
   }
   if (directed->text->disks.empty()) return false;

@@ -16,7 +16,7 @@ namespace rtrs::sim {
 struct Directed {
   std::string_view id;     // "L01"; those of one race begin alike: "R01a", "R01b"
   std::string_view title;  // what is done, and what must come of it
-  // One of them is not null.
+  // One of them is not null; without both it is the play of streams (sim/streams).
   const ScenarioText* text = nullptr;
   const BlockScenario* blocks = nullptr;
 };

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <fstream>
 #include <sstream>
+#include <thread>
 #include <vector>
 
 #include "conformance/explore/configurations.hpp"
@@ -14,6 +15,7 @@
 #include "conformance/explore/search.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/text/nearest_word.hpp"
+#include "tools/lib/text/quantity.hpp"
 #include "tools/urtrs-sim/report.hpp"
 
 namespace rtrs::tools {
@@ -175,7 +177,41 @@ bool wanted(const Configuration& one, bool fence, const ExploreCommand& command)
   return command.fence == "both" || (command.fence == "on") == fence;
 }
 
+std::size_t memory_of(const std::string& text) {
+  const auto size = parse_size(text, 1U << 20);
+  if (!size) throw CLI::ValidationError("--memory", size.error());
+  if (*size < 64U << 20 || *size > std::uint64_t{1} << 40)
+    throw CLI::ValidationError("--memory", "expected 64M to 1T, got " + text);
+  return *size;
+}
+
 }  // namespace
+
+CLI::App* explore_options(CLI::App& app, ExploreCommand& command) {
+  CLI::App* all =
+      app.add_subcommand("explore", "play every order of events in small systems of the real machines");
+  all->add_option("--config", command.configuration,
+                  "one world by name, with the sequence diagrams of what it breaks")
+      ->capture_default_str();
+  all->add_option("--fence", command.fence, "on, off or both")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"on", "off", "both"}));
+  command.threads = std::max(1U, std::thread::hardware_concurrency());
+  all->add_option("--threads", command.threads, "threads of one search")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  all->add_option_function<std::string>(
+         "--memory", [&command](const std::string& text) { command.most_bytes = memory_of(text); },
+         "what one search may use, e.g. 512M, a number alone is in MiB; it says when it is full")
+      ->default_str("2G");
+  all->add_flag("--markdown", command.markdown, "print the table of docs/exhaustive.md");
+  CLI::Option* drop =
+      all->add_flag("--drop-late", command.drop_late,
+                    "a network that loses what is under way from a client whose end is closed (none does)");
+  all->add_option("--out", command.out, "write the first counter-example to this file")->excludes(drop);
+  all->add_option("--replay", command.replay, "play a counter-example again and judge it");
+  return all;
+}
 
 int explore(const ExploreCommand& command) {
   if (!command.replay.empty()) return replay_file(command.replay);

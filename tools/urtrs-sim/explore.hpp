@@ -1,5 +1,6 @@
 // The explore command: all states of small worlds.
 #pragma once
+#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <string>
 
@@ -15,6 +16,8 @@ struct ExploreCommand {
   std::string out;        // file for the counter-example of the first rule that is broken
   std::string replay;     // such a file, to be played instead
 };
+// Adds the command, which fills `command` in.
+CLI::App* explore_options(CLI::App&, ExploreCommand& command);
 // The exit code: kOk when each configuration came out as it must, planted ones with their rule broken.
 int explore(const ExploreCommand&);
 

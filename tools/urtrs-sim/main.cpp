@@ -39,6 +39,7 @@ struct Arguments {
   std::string without;
   std::string only_faults;
   std::string traces = ".";
+  std::string fabric = "sim";
   bool verbose = false;
   bool no_fence = false;
   bool replay = false;
@@ -97,10 +98,15 @@ bool parse_filter(const Arguments& given, std::optional<rtrs::sim::FaultFilter>&
   return filter.has_value();
 }
 
+bool over_tcp(const Arguments& given) {
+  return given.fabric == "tcp";
+}
+
 // As it was given, for the line that repeats a run.
 std::string filter_text(const Arguments& given) {
-  if (!given.without.empty()) return " --without " + given.without;
-  return given.only_faults.empty() ? std::string() : " --only-faults " + given.only_faults;
+  const std::string fabric = over_tcp(given) ? " --fabric tcp" : "";
+  if (!given.without.empty()) return fabric + " --without " + given.without;
+  return given.only_faults.empty() ? fabric : fabric + " --only-faults " + given.only_faults;
 }
 
 void filter_options(CLI::App& app, Arguments& given) {
@@ -109,6 +115,15 @@ void filter_options(CLI::App& app, Arguments& given) {
       "leave out these classes of faults, make these labels calm, or block_device: give requests to "
       "the session itself (see list)");
   app.add_option("--only-faults", given.only_faults, "leave out all but these")->excludes(without);
+}
+
+void fabric_option(CLI::App& app, Arguments& given) {
+  app.add_option(
+         "--fabric", given.fabric,
+         "what carries the messages: sim, queue pairs of the simulator; tcp, the TCP fabric that ships, "
+         "over streams that are cut anywhere")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"sim", "tcp"}));
 }
 
 void file_option(CLI::App& app, Arguments& given) {
@@ -156,14 +171,21 @@ int run(const Arguments& given) {
   const auto range = parse_seed_range(given.seed);
   if (!range || range->size() != 1) return usage("--seed takes one number, not '" + given.seed + "'");
   if (given.scenario.empty())
-    return run_and_report(
-        {range->first, {}, {}, given.trace, given.verbose, false, filter ? &*filter : nullptr});
+    return run_and_report({range->first,
+                           {},
+                           {},
+                           given.trace,
+                           given.verbose,
+                           false,
+                           filter ? &*filter : nullptr,
+                           over_tcp(given)});
   auto ids = scenarios_of(given.scenario);
   if (ids.empty()) ids.push_back(given.scenario);
   int code = kOk;
   for (const std::string& id : ids) {
     if (ids.size() > 1) std::printf("%s: ", id.c_str());
-    const int one = run_and_report({range->first, id, {}, given.trace, given.verbose, given.no_fence});
+    const int one = run_and_report(
+        {range->first, id, {}, given.trace, given.verbose, given.no_fence, nullptr, over_tcp(given)});
     if (code == kOk) code = one;
   }
   return code;
@@ -176,6 +198,7 @@ int shrink(const Arguments& given) {
   command.choice_log = given.choice_log;
   command.no_fence = given.no_fence;
   command.out = given.out;
+  command.over_tcp = over_tcp(given);
   if (!given.seed.empty()) {
     const auto range = parse_seed_range(given.seed);
     if (!range || range->size() != 1) return usage("--seed takes one number, not '" + given.seed + "'");
@@ -204,6 +227,7 @@ CLI::App* run_options(CLI::App& app, Arguments& given) {
   one->add_option("--choices,--tape", given.choice_log, "a choice log written by shrink");
   one->add_option("--trace", given.trace, "write PREFIX.server.rtrc and PREFIX.client<n>.rtrc")
       ->type_name("PREFIX");
+  fabric_option(*one, given);
   one->add_flag("--verbose", given.verbose, "print what happens");
   filter_options(*one, given);
   return one;
@@ -232,40 +256,6 @@ CLI::App* coverage_options(CLI::App& app, Arguments& given) {
   return covered;
 }
 
-std::size_t memory_of(const std::string& text) {
-  const auto size = parse_size(text, 1U << 20);
-  if (!size) throw CLI::ValidationError("--memory", size.error());
-  if (*size < 64U << 20 || *size > std::uint64_t{1} << 40)
-    throw CLI::ValidationError("--memory", "expected 64M to 1T, got " + text);
-  return *size;
-}
-
-CLI::App* explore_options(CLI::App& app, ExploreCommand& command) {
-  CLI::App* all =
-      app.add_subcommand("explore", "play every order of events in small systems of the real machines");
-  all->add_option("--config", command.configuration,
-                  "one world by name, with the sequence diagrams of what it breaks")
-      ->capture_default_str();
-  all->add_option("--fence", command.fence, "on, off or both")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"on", "off", "both"}));
-  command.threads = std::max(1U, std::thread::hardware_concurrency());
-  all->add_option("--threads", command.threads, "threads of one search")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 64));
-  all->add_option_function<std::string>(
-         "--memory", [&command](const std::string& text) { command.most_bytes = memory_of(text); },
-         "what one search may use, e.g. 512M, a number alone is in MiB; it says when it is full")
-      ->default_str("2G");
-  all->add_flag("--markdown", command.markdown, "print the table of docs/exhaustive.md");
-  CLI::Option* drop =
-      all->add_flag("--drop-late", command.drop_late,
-                    "a network that loses what is under way from a client whose end is closed (none does)");
-  all->add_option("--out", command.out, "write the first counter-example to this file")->excludes(drop);
-  all->add_option("--replay", command.replay, "play a counter-example again and judge it");
-  return all;
-}
-
 enum class Many { sweep, hash, coverage };
 
 int many_seeds(const Arguments& given, Many what) {
@@ -284,6 +274,7 @@ int many_seeds(const Arguments& given, Many what) {
   options.block_devices = what == Many::sweep && !given.no_block_devices && !filter;
   options.hash_only = options.quiet = what == Many::hash;
   options.replay = given.replay;
+  options.over_tcp = over_tcp(given);
   options.traces = given.traces;
   if (!given.time.empty()) {
     const auto time = parse_positive_duration(given.time);
@@ -335,6 +326,7 @@ int answer(int argc, char** argv) {
   small->add_option("--seed", given.seed, "the failing seed");
   small->add_option("--scenario", given.scenario, "of this directed scenario");
   file_option(*small, given);
+  fabric_option(*small, given);
   small->add_flag("--no-fence", given.no_fence,
                   "of a scenario: without the fence, judged as if it were there");
   small->add_option("--choices,--tape", given.choice_log, "or a failing choice log");
@@ -343,6 +335,7 @@ int answer(int argc, char** argv) {
   CLI::App* many = app.add_subcommand("sweep", "play a range of seeds until one fails");
   many->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
   many->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
+  fabric_option(*many, given);
   many->add_option("--time", given.time, "stop after this long: 60s, 5m, 1h");
   many->add_option("--check-determinism", given.determinism,
                    "percent of the seeds to run again and compare, with traces")
@@ -361,6 +354,7 @@ int answer(int argc, char** argv) {
   CLI::App* hash = app.add_subcommand("hash", "one hash over the runs of a range of seeds");
   hash->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
   hash->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
+  fabric_option(*hash, given);
   CLI::App* directed = scenarios_options(app, given);
   CLI::App* covered = coverage_options(app, given);
   ExploreCommand search;

@@ -80,6 +80,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
   options.seed = given.seed;
   options.trace = given.trace;
   options.verbose = given.verbose;
+  options.over_tcp = given.over_tcp;
   sim::Scenario scenario;
   if (!given.scenario.empty()) {
     const auto made = directed_world(given.scenario, given.seed);
@@ -96,6 +97,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
       return kUsage;
     }
     options.seed = file->seed;
+    options.over_tcp = file->over_tcp;
     if (file->scenario) {
       scenario = *file->scenario;
       options.scenario = &scenario;

@@ -18,6 +18,7 @@ struct ReportOptions {
   bool verbose = false;                      // print what happens, as it happens
   bool no_fence = false;                     // see sim::take_fence_away
   const sim::FaultFilter* filter = nullptr;  // of a seed; borrowed, null: none
+  bool over_tcp = false;                     // see sim::Scenario
 };
 // Runs it, prints what is wrong with it, and returns the exit code.
 int run_and_report(const ReportOptions&);

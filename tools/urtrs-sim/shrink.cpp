@@ -35,8 +35,8 @@ bool keep(IsolatedRunner& runner, sim::WorldOptions world, const ShrinkCommand& 
           const std::optional<sim::Scenario>& scenario) {
   const std::string out =
       given.out.empty() ? "urtrs-sim-" + std::to_string(world.seed) + ".choices" : given.out;
-  if (const int error = write_choice_log(
-          out, {world.seed, run.last.signature, run.last.seen, run.shrunk.choice_log, scenario})) {
+  if (const int error = write_choice_log(out, {world.seed, run.last.signature, run.last.seen,
+                                               run.shrunk.choice_log, scenario, world.over_tcp})) {
     std::fprintf(stderr, "urtrs-sim: cannot write %s: %s\n", out.c_str(), std::strerror(error));
     return false;
   }
@@ -54,6 +54,7 @@ bool keep(IsolatedRunner& runner, sim::WorldOptions world, const ShrinkCommand& 
 int shrink_and_report(const ShrinkCommand& given) {
   sim::WorldOptions world;
   world.seed = given.seed;
+  world.over_tcp = given.over_tcp;
   sim::ChoiceLog begin;
   std::optional<sim::Scenario> scenario;
   if (!given.scenario.empty()) {
@@ -69,6 +70,7 @@ int shrink_and_report(const ShrinkCommand& given) {
       return kUsage;
     }
     world.seed = file->seed;
+    world.over_tcp = file->over_tcp;
     begin = file->choice_log;
     scenario = file->scenario;
     if (scenario) world.scenario = &*scenario;

@@ -18,6 +18,7 @@
 #include "sim/cluster/world.hpp"
 #include "sim/oracles/digest.hpp"
 #include "sim/scenarios/directed.hpp"
+#include "sim/streams/stream_play.hpp"
 #include "tools/lib/choice_log/live_judge.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/urtrs-sim/report.hpp"
@@ -36,13 +37,17 @@ constexpr unsigned kMaxJobs = 256;
 // A worker that a signal asks to end has this long for the seed that it plays.
 constexpr std::chrono::seconds kPatience{10};
 
+// What a seed plays besides its own world.
+enum class Besides : std::uint8_t { nothing, blocks, streams };
+
 struct Worker {
   Counter current{kNoSeed};  // the seed it is at
   Counter failed{kNoSeed};
   Counter nondeterministic{kNoSeed};
   Counter blocks_failed{kNoSeed};
-  std::atomic<bool> at_blocks{false};
-  Counter differs{kNoSeed};  // its traces are not the same when they are replayed
+  Counter streams_failed{kNoSeed};
+  std::atomic<Besides> at{Besides::nothing};  // that it plays besides the world of its seed
+  Counter differs{kNoSeed};                   // its traces are not the same when they are replayed
   Counter seeds{0}, events{0}, requests{0}, virtual_ms{0}, rerun{0}, hash{0};
   Counter block_ios{0};
   Counter traces{0}, records{0}, state_hashes{0}, replay_ns{0};  // that were replayed
@@ -60,6 +65,11 @@ struct Shared {
 Shared* make_shared() {
   void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : new (memory) Shared;
+}
+
+Counter& failed_of(Worker& worker) {
+  if (worker.at == Besides::nothing) return worker.failed;
+  return worker.at == Besides::blocks ? worker.blocks_failed : worker.streams_failed;
 }
 
 void add(Worker& worker, std::uint64_t seed, const sim::WorldResult& result) {
@@ -98,7 +108,7 @@ bool second_run(Shared& shared, Worker& worker, sim::WorldOptions world, std::ui
   if (sim::run_seed(world).hash != hash)
     wrong = &worker.nondeterministic;
   else if (honest && judge_traces(world.trace))
-    wrong = worker.at_blocks ? &worker.blocks_failed : &worker.failed;
+    wrong = &failed_of(worker);
   else if (options.replay && !same_again(worker, world.trace))
     wrong = &worker.differs;
   if (wrong == nullptr) return true;
@@ -112,13 +122,13 @@ bool play(Shared& shared, Worker& worker, LiveJudge& specification, sim::WorldOp
           const SweepOptions& options) {
   if (options.specification) world.listeners = &specification;
   const sim::WorldResult result = sim::run_seed(world);
-  if (worker.at_blocks)
+  if (worker.at == Besides::blocks)
     worker.block_ios += result.requests;
-  else
+  else if (worker.at == Besides::nothing)
     add(worker, world.seed, result);
   const bool broken = specification.verdict().has_value() && result.honest;
   if (result.failed || broken) {
-    (worker.at_blocks ? worker.blocks_failed : worker.failed) = world.seed;
+    failed_of(worker) = world.seed;
     shared.stop = true;
     return false;
   }
@@ -126,17 +136,19 @@ bool play(Shared& shared, Worker& worker, LiveJudge& specification, sim::WorldOp
   return !twice || second_run(shared, worker, world, result.hash, result.honest, options);
 }
 
-// The block devices of this seed.
-bool play_block_devices(Shared& shared, Worker& worker, LiveJudge& specification,
-                        const SweepOptions& options) {
+// A directed world with this seed.
+bool play_besides(Besides which, Shared& shared, Worker& worker, LiveJudge& specification,
+                  const SweepOptions& options) {
   sim::SeededChoice shape(~worker.current.load());  // not those of the run
-  const sim::Scenario scenario = sim::make_directed(*sim::find_directed(sim::kRandomBlocks), shape);
+  const sim::Scenario scenario = sim::make_directed(
+      *sim::find_directed(which == Besides::blocks ? sim::kRandomBlocks : sim::kRandomStreams), shape);
   sim::WorldOptions world;
   world.seed = worker.current;
   world.scenario = &scenario;
-  worker.at_blocks = true;
+  world.over_tcp = options.over_tcp;
+  worker.at = which;
   const bool good = play(shared, worker, specification, world, options);
-  if (good) worker.at_blocks = false;
+  if (good) worker.at = Besides::nothing;
   return good;
 }
 
@@ -149,8 +161,13 @@ void work(Shared& shared, Worker& worker, const SweepOptions& options) {
     sim::WorldOptions world;
     world.seed = seed;
     world.filter = options.filter;
+    world.over_tcp = options.over_tcp;
     if (!play(shared, worker, specification, world, options)) return;
-    if (options.block_devices && !play_block_devices(shared, worker, specification, options)) return;
+    if (options.block_devices && !play_besides(Besides::blocks, shared, worker, specification, options))
+      return;
+    if (options.over_tcp && options.filter == nullptr &&
+        !play_besides(Besides::streams, shared, worker, specification, options))
+      return;
   }
 }
 
@@ -229,7 +246,7 @@ class Sweep {
       --alive_;
       if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
       Worker& worker = shared_.workers[job];
-      (worker.at_blocks ? worker.blocks_failed : worker.failed) = worker.current.load();
+      failed_of(worker) = worker.current.load();
       shared_.stop = true;
     }
   }
@@ -264,6 +281,8 @@ class Sweep {
     if (failed != kNoSeed) return report(failed, "");
     const std::uint64_t blocks = first(&Worker::blocks_failed);
     if (blocks != kNoSeed) return report(blocks, std::string(sim::kRandomBlocks));
+    const std::uint64_t streams = first(&Worker::streams_failed);
+    if (streams != kNoSeed) return report(streams, std::string(sim::kRandomStreams));
     const std::uint64_t differing = first(&Worker::nondeterministic);
     if (options_.hash_only && stopped_by != 0) return kOk;  // a hash of a part says nothing
     if (options_.hash_only) {
@@ -295,7 +314,8 @@ class Sweep {
     const pid_t pid = fork();
     if (pid == 0) {
       std::setvbuf(stdout, nullptr, _IOLBF, 0);
-      const int code = run_and_report({seed, scenario, {}, trace, false, false, options_.filter});
+      const int code =
+          run_and_report({seed, scenario, {}, trace, false, false, options_.filter, options_.over_tcp});
       std::fflush(stdout);
       _exit(code);
     }
@@ -313,7 +333,8 @@ class Sweep {
     const std::string which =
         (scenario.empty() ? "" : "--scenario " + scenario + " ") + "--seed " + std::to_string(seed);
     std::printf("  reproduce: urtrs-sim run %s%s\n", which.c_str(), options_.filter_text.c_str());
-    if (options_.filter == nullptr) std::printf("  make small: urtrs-sim shrink %s\n", which.c_str());
+    if (options_.filter == nullptr)
+      std::printf("  make small: urtrs-sim shrink %s%s\n", which.c_str(), options_.filter_text.c_str());
     return code;
   }
 

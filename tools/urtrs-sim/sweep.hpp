@@ -16,6 +16,7 @@ struct SweepOptions {
   unsigned determinism_percent = 1;          // of the seeds run twice
   bool specification = false;                // ask it in every run
   bool block_devices = false;                // each seed plays a world of them too
+  bool over_tcp = false;                     // see sim::Scenario
   bool replay = false;                       // their traces are replayed
   bool quiet = false;                        // only the verdict
   bool summary = true;                       // say what was done

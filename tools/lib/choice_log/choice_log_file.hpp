@@ -24,6 +24,7 @@ struct ChoiceLogFile {
   std::string oracle, seen;  // what failed
   sim::ChoiceLog choice_log;
   std::optional<sim::Scenario> scenario;  // of a directed world; else the choice log draws it
+  bool over_tcp = false;                  // "fabric": "tcp", see sim::Scenario
 };
 std::string to_json(const ChoiceLogFile&);
 // The error says what is wrong and where.

@@ -38,7 +38,7 @@ def items():
     seeds = ("--seeds", "{from}..{to}")
     return [
         Item("sweep", "random worlds with faults, judged by oracles", "release", ("urtrs-sim",),
-             (sim, "sweep", *seeds, "--jobs", "{jobs}"), 60, share=0.35, size=20_000),
+             (sim, "sweep", *seeds, "--jobs", "{jobs}"), 60, share=0.25, size=20_000),
         Item("determinism", "each world twice; traces judged by the specification and replayed, every state compared",
              "release", ("urtrs-sim",),
              (sim, "sweep", *seeds, "--jobs", "{jobs}", "--check-determinism", "100", "--replay-check"), 60, share=0.10,
@@ -47,6 +47,8 @@ def items():
              size=20),
         Item("explore", "every order of events in small systems", "release", ("urtrs-sim",),
              (sim, "explore", "--threads", "{jobs}"), 150),
+        Item("tcp-sweep", "random worlds over the TCP fabric and simulated streams", "release", ("urtrs-sim",),
+             (sim, "sweep", "--fabric", "tcp", *seeds, "--jobs", "{jobs}"), 60, share=0.10, size=1_500),
         Item("asan-sweep", "random worlds with address and undefined-behaviour sanitizers", "debug", ("urtrs-sim",),
              (sim, "sweep", *seeds, "--jobs", "{jobs}"), 60, share=0.15, size=1_000),
         *(Item(f"fuzz-{name}", f"libFuzzer on {name}", "fuzz", (f"{name}_fuzz",),

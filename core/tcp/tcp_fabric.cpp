@@ -1,11 +1,7 @@
-// Memory, posting, and how the fabric comes about.
-#include "backends/tcp/tcp_fabric.hpp"
-
-#include <sys/random.h>
-#include <sys/resource.h>
+// Memory and posting.
+#include "core/tcp/tcp_fabric.hpp"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 namespace rtrs::tcp {
@@ -15,7 +11,9 @@ constexpr std::size_t kInboxBytes = std::size_t{160} << 10;
 constexpr std::size_t kListEvents = 64;
 constexpr Nanos kWarnEvery = seconds(1);
 
-Capabilities what_it_can() {
+}  // namespace
+
+Capabilities tcp_capabilities() noexcept {
   Capabilities can;
   can.name = "tcp";
   can.max_send_depth = 1U << 16U;
@@ -30,32 +28,13 @@ Capabilities what_it_can() {
   return can;
 }
 
-void raise_soft_limit() noexcept {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-}  // namespace
-
-Result<std::unique_ptr<TcpFabric>> open_tcp_fabric(const TcpOptions& options) {
-  KeySequence::Secret secret{};
-  if (::getrandom(secret.data(), sizeof secret, 0) != static_cast<ssize_t>(sizeof secret)) {
-    if (options.log) options.log(LogLevel::error, "the kernel gives no random numbers");
-    return tl::unexpected(Errc::fabric_error);
-  }
-  raise_soft_limit();
-  auto fabric = std::make_unique<FabricImpl>(options, secret);
-  const Errc error = fabric->open();
-  if (error != Errc::ok) return tl::unexpected(error);
-  return fabric;
-}
-
-FabricImpl::FabricImpl(TcpOptions options, const KeySequence::Secret& secret)
-    : options_(std::move(options)),
-      capabilities_(what_it_can()),
-      memory_(secret, regions_, [this](std::uint32_t key) { key_died(key); }),
+FabricImpl::FabricImpl(TcpOptions options, const KeySequence::Secret& secret,
+                       std::unique_ptr<Transport> transport)
+    : transport_(std::move(transport)),
+      options_(std::move(options)),
+      capabilities_(tcp_capabilities()),
+      poller_(*transport_),
+      memory_(*transport_, secret, regions_, [this](std::uint32_t key) { key_died(key); }),
       inbox_(kInboxBytes),
       list_(kListEvents),
       admission_(options_, poller_, stats_, graveyard_,
@@ -63,20 +42,12 @@ FabricImpl::FabricImpl(TcpOptions options, const KeySequence::Secret& secret)
 
 FabricImpl::~FabricImpl() = default;
 
-Errc FabricImpl::open() {
-  if (poller_.open() != 0) {
-    say(LogLevel::error, "no file descriptor is left for a fabric; raise the limit (ulimit -n)");
-    return Errc::no_memory;
-  }
-  return admission_.open();
-}
-
 void FabricImpl::say(LogLevel level, const std::string& text) const {
   if (options_.log) options_.log(level, text);
 }
 
 void FabricImpl::warn(const std::string& text) {
-  const Nanos now = clock_now();
+  const Nanos now = poller_.now();
   if (now < next_warning_) {
     ++unsaid_;
     return;
@@ -93,6 +64,11 @@ Connection* FabricImpl::find(ConKey key) const noexcept {
   if (found == connections_.end()) return nullptr;
   last_found_ = found->second.get();
   return last_found_;
+}
+
+SocketId FabricImpl::socket_of(ConKey key) const noexcept {
+  const Connection* const one = find(key);
+  return one == nullptr ? kNoSocket : one->socket.get();
 }
 
 void FabricImpl::report(const FabricEvent& event, std::string bytes) {
@@ -125,7 +101,7 @@ std::string FabricImpl::describe(ConKey key) const {
 
 std::string FabricImpl::describe_request(std::uint32_t request) const {
   const HalfOpen* const one = admission_.find(request);
-  return one == nullptr ? "" : to_text(one->client) + " > " + to_text(one->server);
+  return one == nullptr ? "" : one->client + " > " + one->server;
 }
 
 void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {
@@ -140,7 +116,7 @@ std::size_t FabricImpl::post(std::span<const WorkRequest> work) noexcept {
     Connection* const one = find(work[i].key);
     if (one == nullptr || one->stage() == Connection::Stage::lost || one->failing) continue;
     if (!one->post(work[i])) return i;
-    // What the kernel does not take now is sent when it says so.
+    // What the transport does not take now is sent when it says so.
     if (!one->blocked()) mark_dirty(*one);
   }
   return work.size();

@@ -6,9 +6,10 @@
 #include <span>
 #include <vector>
 
-#include "backends/tcp/tcp_key_sequence.hpp"
 #include "core/fabric/fabric.hpp"
 #include "core/iwarp/memory.hpp"
+#include "core/tcp/tcp_key_sequence.hpp"
+#include "core/tcp/tcp_transport.hpp"
 
 namespace rtrs::tcp {
 
@@ -23,7 +24,7 @@ class Memory {
  public:
   // `regions` is the table of the Fabric base class, kept up to date here, and outlives this object. `died`
   // is called for each key when it is dead.
-  Memory(const KeySequence::Secret&, std::vector<std::span<std::byte>>& regions,
+  Memory(Transport&, const KeySequence::Secret&, std::vector<std::span<std::byte>>& regions,
          std::function<void(std::uint32_t)> died);
   ~Memory();
   Memory(const Memory&) = delete;
@@ -70,6 +71,7 @@ class Memory {
     RemoteKeyId slot = 0;
   };
 
+  Transport& transport_;
   KeySequence sequence_;
   std::vector<std::span<std::byte>>& regions_;
   std::function<void(std::uint32_t)> died_;

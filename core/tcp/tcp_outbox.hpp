@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "core/iwarp/writer.hpp"
+#include "core/tcp/tcp_transport.hpp"
 
 namespace rtrs::tcp {
 
 class Outbox {
  public:
   static constexpr std::size_t kArenaBytes = std::size_t{64} << 10;
-  static constexpr std::size_t kPieces = 1024;  // what one call of the kernel takes (UIO_MAXIOV)
+  static constexpr std::size_t kPieces = 1024;  // what one call of a kernel takes (UIO_MAXIOV)
 
   explicit Outbox(std::size_t arena_bytes = kArenaBytes)
       : arena_(std::make_unique<std::byte[]>(arena_bytes)),
@@ -31,9 +32,9 @@ class Outbox {
   }
 
   enum class Sent : std::uint8_t { all, blocked, failed };
-  // Sends without blocking. `sent` grows by what the kernel took, `calls` by system calls; `error` is the
+  // Sends without blocking. `sent` grows by what the transport took, `calls` by calls of it; `error` is the
   // errno of a failure.
-  Sent send(int socket, std::uint64_t& sent, std::uint64_t& calls, int& error) noexcept;
+  Sent send(Transport&, SocketId, std::uint64_t& sent, std::uint64_t& calls, int& error) noexcept;
 
  private:
   void advance(std::size_t bytes) noexcept;

@@ -1,4 +1,4 @@
-#include "backends/tcp/tcp_receives.hpp"
+#include "core/tcp/tcp_receives.hpp"
 
 #include <algorithm>
 #include <utility>

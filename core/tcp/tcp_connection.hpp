@@ -7,14 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "backends/address/socket_address.hpp"
-#include "backends/tcp/tcp.hpp"
-#include "backends/tcp/tcp_memory.hpp"
-#include "backends/tcp/tcp_outbox.hpp"
-#include "backends/tcp/tcp_receives.hpp"
-#include "backends/tcp/tcp_watched.hpp"
 #include "core/iwarp/greeting.hpp"
 #include "core/iwarp/stream.hpp"
+#include "core/tcp/tcp_memory.hpp"
+#include "core/tcp/tcp_options.hpp"
+#include "core/tcp/tcp_outbox.hpp"
+#include "core/tcp/tcp_receives.hpp"
+#include "core/tcp/tcp_watched.hpp"
 
 namespace rtrs::tcp {
 
@@ -46,7 +45,7 @@ class Connection final : public Watched, private iwarp::Memory {
   [[nodiscard]] bool is_client() const noexcept { return is_client_; }
   [[nodiscard]] Stage stage() const noexcept { return stage_; }
   void set_stage(Stage stage) noexcept { stage_ = stage; }
-  void set_addresses(const net::SocketAddress& client, const net::SocketAddress& server);
+  void set_addresses(const std::string& client, const std::string& server);
   [[nodiscard]] const std::string& description() const noexcept { return description_; }
   // The server's address alone: the same in each attempt.
   [[nodiscard]] const std::string& destination() const noexcept { return destination_; }
@@ -91,7 +90,7 @@ class Connection final : public Watched, private iwarp::Memory {
   }
   [[nodiscard]] bool may_send() const noexcept { return stream_.may_send(); }
 
-  // --- deadlines, by clock_now() ---
+  // --- deadlines, by the clock of the transport ---
   // A server's client sends its first message by then.
   void expect_greeting(Nanos by) noexcept;
   // Ends the connection if one has passed. False: it lives on.
@@ -104,7 +103,7 @@ class Connection final : public Watched, private iwarp::Memory {
   [[nodiscard]] iwarp::Fault fault() const noexcept { return stream_.fault(); }
   void end(Reason, std::string text);
   void fail(iwarp::Fault fault) noexcept { stream_.fail(fault); }
-  // Sends the Terminate message of the fault if the kernel takes it whole at once. False: it did not.
+  // Sends the Terminate message of the fault if the transport takes it whole at once. False: it did not.
   bool send_terminate() noexcept;
 
   // Kept by the fabric.
@@ -146,6 +145,9 @@ class Connection final : public Watched, private iwarp::Memory {
   std::size_t translate(std::span<const iwarp::Event>, std::span<FabricEvent> out) noexcept;
   void keep_rest() noexcept;
   void note_stall() noexcept;
+  void expect_rest() noexcept;
+  // A message stopped in its middle.
+  bool is_cut_off(Nanos now) noexcept;
 
   Surroundings around_;
   ConKey key_;
@@ -160,7 +162,7 @@ class Connection final : public Watched, private iwarp::Memory {
   std::uint64_t encoded_ = 0;  // those before it are sent, or in the outbox
   std::uint64_t done_ = 0;
   std::uint64_t queued_ = 0;  // octets that were put into outboxes
-  std::uint64_t sent_ = 0;    // octets that the kernel took
+  std::uint64_t sent_ = 0;    // octets that the transport took
   std::unique_ptr<Outbox> box_;
   iwarp::Writer writer_{false};
   bool send_with_immediate_ = true;
@@ -171,6 +173,7 @@ class Connection final : public Watched, private iwarp::Memory {
   std::unique_ptr<std::byte[]> staging_;
   iwarp::Stream stream_;
   Receives receives_;
+  std::uint64_t received_ = 0;         // octets
   std::vector<std::byte> left_store_;  // received and not taken by the stream
   iwarp::Bytes left_{};
   bool more_ = false;
@@ -181,6 +184,9 @@ class Connection final : public Watched, private iwarp::Memory {
   Nanos greeting_by_ = kNever;
   Nanos output_by_ = kNever;
   Nanos receive_by_ = kNever;
+  // Something more of the message that is not whole comes by then.
+  Nanos rest_by_ = kNever;
+  std::uint64_t rest_mark_ = 0;  // received_ at that time
 
   Reason end_reason_ = Reason::none;
   std::string end_text_;

@@ -1,10 +1,6 @@
-#include "backends/tcp/tcp_outbox.hpp"
-
-#include <sys/socket.h>
-#include <sys/uio.h>
+#include "core/tcp/tcp_outbox.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -31,31 +27,20 @@ void Outbox::advance(std::size_t bytes) noexcept {
   }
 }
 
-Outbox::Sent Outbox::send(int socket, std::uint64_t& sent, std::uint64_t& calls, int& error) noexcept {
-  std::array<iovec, kPieces> parts;
+Outbox::Sent Outbox::send(Transport& transport, SocketId socket, std::uint64_t& sent, std::uint64_t& calls,
+                          int& error) noexcept {
   while (!empty()) {
-    const auto pieces = out_.pieces().subspan(piece_);
-    const std::size_t count = std::min(pieces.size(), parts.size());
-    std::size_t offered = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      const iwarp::Bytes piece = i == 0 ? pieces[i].subspan(offset_) : pieces[i];
-      parts[i] = {.iov_base = const_cast<std::byte*>(piece.data()), .iov_len = piece.size()};
-      offered += piece.size();
-    }
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = count;
     ++calls;
-    const ssize_t taken = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (taken < 0) {
-      if (errno == EINTR) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return Sent::blocked;
-      error = errno;
+    const Transport::Moved moved = transport.send(socket, out_.pieces().subspan(piece_), offset_);
+    if (moved.error == EAGAIN) return Sent::blocked;
+    if (moved.error != 0) {
+      error = moved.error;
       return Sent::failed;
     }
-    sent += static_cast<std::uint64_t>(taken);
-    advance(static_cast<std::size_t>(taken));
-    if (static_cast<std::size_t>(taken) < offered) return Sent::blocked;
+    sent += moved.bytes;
+    const std::size_t offered = out_.total_bytes() - sent_;
+    advance(moved.bytes);
+    if (moved.bytes < offered) return Sent::blocked;
   }
   return Sent::all;
 }

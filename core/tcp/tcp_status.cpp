@@ -1,4 +1,4 @@
-#include "backends/tcp/tcp_status.hpp"
+#include "core/tcp/tcp_status.hpp"
 
 #include <cerrno>
 #include <system_error>

@@ -1,10 +1,4 @@
-#include "backends/tcp/tcp_admission.hpp"
-
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
+#include "core/tcp/tcp_admission.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,26 +6,15 @@
 #include <new>
 #include <utility>
 
-#include "backends/tcp/tcp_status.hpp"
+#include "core/tcp/tcp_status.hpp"
 
 namespace rtrs::tcp {
 namespace {
 
-constexpr int kBacklog = 4096;
 constexpr Nanos kReportEvery = seconds(1);
 // After an error that accepting again would meet again.
 constexpr Nanos kPause = milliseconds(50);
 constexpr unsigned kAcceptsPerRound = 64;
-
-net::UniqueFd open_spare() {
-  return net::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-}
-
-std::size_t soft_limit() noexcept {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 1U << 20U;
-  return limit.rlim_cur;
-}
 
 }  // namespace
 
@@ -40,37 +23,21 @@ Admission::Admission(const TcpOptions& options, Poller& poller, TcpStats& stats,
                      std::function<void(LogLevel, const std::string&)> say)
     : options_(options), poller_(poller), stats_(stats), graveyard_(graveyard), say_(std::move(say)) {}
 
-Errc Admission::open() noexcept {
-  spare_ = open_spare();
-  return spare_ ? Errc::ok : Errc::no_memory;
-}
-
-// The rest is for what else the process opens: the kernel gives the lowest descriptor that is free.
-std::size_t Admission::descriptor_limit() const noexcept {
-  const std::size_t limit = soft_limit();
-  return limit - std::min<std::size_t>(limit / 2, std::clamp<std::size_t>(limit / 16, 16, 64));
-}
-
-Errc Admission::listen(const net::SocketAddress& address) {
+Errc Admission::listen(const PathAddress& address) {
+  Transport::Opened opened = poller_.transport().listen(address, options_.undelivered_timeout_ms);
   auto listener = std::make_unique<Listener>();
-  listener->socket.reset(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int fd = listener->socket.get();
-  const int on = 1;
-  const unsigned undelivered = options_.undelivered_timeout_ms;
-  net::SocketAddress name;
-  name.length = sizeof name.storage;
-  // Accepted sockets inherit the options.
-  if (fd < 0 || ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-      ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 ||
-      ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &undelivered, sizeof undelivered) != 0 ||
-      ::bind(fd, address.get(), address.length) != 0 || ::listen(fd, kBacklog) != 0 ||
-      ::getsockname(fd, name.get(), &name.length) != 0 || !poller_.watch(*listener, EPOLLIN)) {
-    const int error = errno;
-    say_(LogLevel::error, "cannot listen on " + to_text(address) + ": " + error_text(error));
-    return to_errc(error);
+  listener->socket = Socket(poller_.transport(), opened.socket);
+  if (opened.error == kUnresolved) {
+    say_(LogLevel::error, "cannot listen on \"" + opened.name + "\": not an address of this host");
+    return Errc::bad_address;
   }
-  port_ = name.port();
-  say_(LogLevel::info, "listening on " + to_text(name));
+  if (opened.error == 0 && !poller_.watch(*listener, kReadable)) opened.error = ENOMEM;
+  if (opened.error != 0) {
+    say_(LogLevel::error, "cannot listen on " + opened.name + ": " + error_text(opened.error));
+    return to_errc(opened.error);
+  }
+  port_ = opened.port;
+  say_(LogLevel::info, "listening on " + opened.name);
   listeners_.push_back(std::move(listener));
   return Errc::ok;
 }
@@ -82,23 +49,13 @@ void Admission::accept_clients(Listener& listener) {
 }
 
 bool Admission::accept_one(Listener& listener) {
-  net::SocketAddress client;
-  client.length = sizeof client.storage;
-  net::UniqueFd socket(
-      ::accept4(listener.socket.get(), client.get(), &client.length, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!socket) {
-    if (errno == ECONNABORTED || errno == EINTR) return true;
-    if (!is_shortage(errno)) return false;
+  Transport::Client client = poller_.transport().accept(listener.socket.get());
+  if (client.socket == kNoSocket) {
+    if (client.error == ECONNABORTED || client.error == EINTR) return true;
+    if (!is_shortage(client.error)) return false;
     return free_one() || turn_away(listener);
   }
-  if (static_cast<std::size_t>(socket.get()) >= descriptor_limit() && !free_one()) {
-    ++turned_away_;
-    ++stats_.turned_away;
-    last_closed_ = to_text(client);
-    tell(clock_now());
-    return true;
-  }
-  add(std::move(socket), client);
+  add(Socket(poller_.transport(), client.socket), std::move(client));
   return true;
 }
 
@@ -110,50 +67,51 @@ bool Admission::free_one() {
   } else {
     return false;
   }
-  // Descriptors are free once these are gone. What epoll still names of this round is not touched by it.
+  // Descriptors are free once these are gone. What was named in this round is not touched by it.
   for (auto& one : graveyard_) one->socket.reset();
   return true;
 }
 
 // All descriptors serve connections. The client is told by its socket being closed, instead of waiting in the
-// queue of the kernel and keeping this thread busy.
+// queue of the system and keeping this thread busy.
 bool Admission::turn_away(Listener& listener) {
-  spare_.reset();
-  net::SocketAddress client;
-  client.length = sizeof client.storage;
-  net::UniqueFd socket(
-      ::accept4(listener.socket.get(), client.get(), &client.length, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  const bool accepted = static_cast<bool>(socket);
-  socket.reset();
-  spare_ = open_spare();
-  if (accepted) {
-    ++turned_away_;
-    ++stats_.turned_away;
-    last_closed_ = to_text(client);
-    tell(clock_now());
+  Transport::Client client = poller_.transport().turn_away(listener.socket.get());
+  if (client.error == 0) {
+    note_turned_away(std::move(client.name));
   } else {
     pause(listener);
   }
-  return accepted;
+  return client.error == 0;
+}
+
+void Admission::note_turned_away(std::string client) {
+  ++turned_away_;
+  ++stats_.turned_away;
+  last_closed_ = std::move(client);
+  tell(poller_.now());
 }
 
 void Admission::pause(Listener& listener) noexcept {
   poller_.watch(listener, 0);
-  paused_until_ = clock_now() + kPause;
+  paused_until_ = poller_.now() + kPause;
   poller_.wake_at(paused_until_);
 }
 
-void Admission::add(net::UniqueFd socket, const net::SocketAddress& client) {
-  const std::uint32_t host = net::host_digest(client);
-  const std::size_t most = std::clamp<std::size_t>(soft_limit() / 4, 1, options_.max_handshakes);
+void Admission::add(Socket socket, Transport::Client&& client) {
+  if (client.last_place && !free_one()) return note_turned_away(std::move(client.name));
+  const std::uint32_t host = client.host;
+  const std::size_t most =
+      std::clamp<std::size_t>(poller_.transport().descriptors() / 4, 1, options_.max_handshakes);
   while (half_open_.size() >= most) close_one_of_the_crowd();
   auto one = std::make_unique<HalfOpen>();
   one->socket = std::move(socket);
-  one->client = client;
+  one->client = std::move(client.name);
   one->host = host;
-  one->server.length = sizeof one->server.storage;
-  one->deadline = clock_now() + milliseconds(options_.handshake_timeout_ms);
-  if (::getsockname(one->socket.get(), one->server.get(), &one->server.length) != 0) return;
+  one->deadline = poller_.now() + milliseconds(options_.handshake_timeout_ms);
+  Transport::Ends ends = poller_.transport().ends(one->socket.get());
+  if (!ends.known) return;
+  one->server = std::move(ends.own);
+  one->address_pair = ends.address_pair;
   if (of_host_[host] >= options_.max_handshakes_per_host) {
     HalfOpen* oldest = nullptr;
     for (auto& [at, held] : half_open_) {
@@ -161,30 +119,30 @@ void Admission::add(net::UniqueFd socket, const net::SocketAddress& client) {
     }
     if (oldest != nullptr) close(*oldest);
   }
-  if (!poller_.watch(*one, EPOLLIN)) return;
+  if (!poller_.watch(*one, kReadable)) return;
   poller_.wake_at(one->deadline);
   ++of_host_[host];
-  const HalfOpen* const at = one.get();
-  half_open_.emplace(at, std::move(one));
+  one->number = ++next_number_;
+  const std::uint64_t number = one->number;
+  half_open_.emplace(number, std::move(one));
 }
 
 std::uint32_t Admission::read(HalfOpen& one) {
   // One more than there may be, so that what is behind shows.
   std::array<std::byte, iwarp::kMaxGreetingBytes + 1> space;
-  const ssize_t got = ::recv(one.socket.get(), space.data(), space.size(), MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return 0;
-  if (got <= 0) {
-    close(one);
+  const auto [got, error] = poller_.transport().receive(one.socket.get(), {}, space);
+  if (got == 0) {
+    if (error != EAGAIN) close(one);
     return 0;
   }
-  const iwarp::Fault fault = one.reader.feed(std::span(space).first(static_cast<std::size_t>(got)));
+  const iwarp::Fault fault = one.reader.feed(std::span(space).first(got));
   if (fault != iwarp::Fault::none) {
     ++stats_.faults[static_cast<std::size_t>(fault)];
     if (iwarp::answer_to(fault) == iwarp::Answer::reject) refuse(one, {});
     ++closed_;
-    last_closed_ = to_text(one.client) + " (" + to_string(fault) + ")";
+    last_closed_ = one.client + " (" + to_string(fault) + ")";
     close(one);
-    tell(clock_now());
+    tell(poller_.now());
     return 0;
   }
   if (!one.reader.complete()) return 0;
@@ -197,7 +155,7 @@ std::uint32_t Admission::read(HalfOpen& one) {
 }
 
 void Admission::close(HalfOpen& one) {
-  const auto found = half_open_.find(&one);
+  const auto found = half_open_.find(one.number);
   if (found == half_open_.end()) return;
   if (--of_host_[one.host] == 0) of_host_.erase(one.host);
   if (one.request != 0) requests_.erase(one.request);
@@ -219,9 +177,9 @@ void Admission::close_one_of_the_crowd() {
   if (worst == nullptr) return;
   ++closed_;
   ++stats_.closed_handshakes;
-  last_closed_ = to_text(worst->client);
-  close(*half_open_.find(worst)->second);
-  tell(clock_now());
+  last_closed_ = worst->client;
+  close(*half_open_.find(worst->number)->second);
+  tell(poller_.now());
 }
 
 const HalfOpen* Admission::find(std::uint32_t request) const noexcept {
@@ -232,7 +190,7 @@ const HalfOpen* Admission::find(std::uint32_t request) const noexcept {
 std::unique_ptr<HalfOpen> Admission::take(std::uint32_t request) noexcept {
   const auto found = requests_.find(request);
   if (found == requests_.end()) return nullptr;
-  auto node = half_open_.extract(found->second);
+  auto node = half_open_.extract(found->second->number);
   requests_.erase(found);
   std::unique_ptr<HalfOpen> one = std::move(node.mapped());
   if (--of_host_[one->host] == 0) of_host_.erase(one->host);
@@ -246,19 +204,20 @@ void Admission::refuse(HalfOpen& one, iwarp::Bytes private_data) noexcept {
   const iwarp::Greeting greeting = one.reader.greeting();
   const std::size_t size = iwarp::write_reject(greeting, private_data, space);
   poller_.forget(one);
-  if (::send(one.socket.get(), space.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(size))
+  const iwarp::Bytes reply = std::span(space).first(size);
+  if (poller_.transport().send(one.socket.get(), {&reply, 1}, 0).bytes == size)
     keep_for_last_word(std::move(one.socket));
   one.socket.reset();
 }
 
-void Admission::keep_for_last_word(net::UniqueFd socket) noexcept {
-  if (::shutdown(socket.get(), SHUT_WR) != 0) return;
+void Admission::keep_for_last_word(Socket socket) noexcept {
+  if (!poller_.transport().shut_down(socket.get())) return;
   try {
     while (last_words_.size() >= std::max(1U, options_.max_handshakes / 2)) close_last_word();
     auto one = std::make_unique<LastWord>();
     one->socket = std::move(socket);
-    one->deadline = clock_now() + milliseconds(options_.drain_timeout_ms);
-    if (!poller_.watch(*one, EPOLLIN)) return;
+    one->deadline = poller_.now() + milliseconds(options_.drain_timeout_ms);
+    if (!poller_.watch(*one, kReadable)) return;
     poller_.wake_at(one->deadline);
     last_words_.push_back(std::move(one));
   } catch (const std::bad_alloc&) {
@@ -276,10 +235,10 @@ void Admission::close_last_word() noexcept {
 void Admission::drain(LastWord& one) noexcept {
   std::array<std::byte, 4096> space;
   for (;;) {
-    const ssize_t got = ::recv(one.socket.get(), space.data(), space.size(), MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-    if (got <= 0 || static_cast<std::size_t>(got) > one.patience) break;
-    one.patience -= static_cast<std::size_t>(got);
+    const auto [got, error] = poller_.transport().receive(one.socket.get(), {}, space);
+    if (got == 0 && error == EAGAIN) return;
+    if (got == 0 || got > one.patience) break;
+    one.patience -= got;
   }
   const auto found = std::find_if(last_words_.begin(), last_words_.end(),
                                   [&](const auto& held) { return held.get() == &one; });
@@ -303,14 +262,14 @@ Nanos Admission::expire(Nanos now) {
   for (HalfOpen* one : overdue) {
     ++closed_;
     ++stats_.closed_handshakes;
-    last_closed_ = to_text(one->client);
+    last_closed_ = one->client;
     close(*one);
   }
   while (!last_words_.empty() && last_words_.front()->deadline <= now) close_last_word();
   if (!last_words_.empty()) next = std::min(next, last_words_.front()->deadline);
   if (paused_until_ <= now) {
     paused_until_ = kNever;
-    for (auto& listener : listeners_) poller_.watch(*listener, EPOLLIN);
+    for (auto& listener : listeners_) poller_.watch(*listener, kReadable);
   }
   tell(now);
   if (closed_ != 0 || turned_away_ != 0) next = std::min(next, next_report_);

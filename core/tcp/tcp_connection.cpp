@@ -1,18 +1,18 @@
 // Set-up, sending and ending of a connection.
-#include "backends/tcp/tcp_connection.hpp"
+#include "core/tcp/tcp_connection.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
 
-#include "backends/tcp/tcp_status.hpp"
 #include "core/base/assert.hpp"
+#include "core/tcp/tcp_status.hpp"
 
 namespace rtrs::tcp {
 namespace {
 
-// Beyond it what is posted waits until the kernel has taken what was put together.
+// Beyond it what is posted waits until the transport has taken what was put together.
 constexpr std::size_t kRoundBytes = std::size_t{1} << 20;
 
 std::size_t ring_size(std::uint32_t depth) {
@@ -49,9 +49,9 @@ Connection::~Connection() {
   drop_work();
 }
 
-void Connection::set_addresses(const net::SocketAddress& client, const net::SocketAddress& server) {
-  destination_ = to_text(server);
-  description_ = to_text(client) + " > " + destination_;
+void Connection::set_addresses(const std::string& client, const std::string& server) {
+  destination_ = server;
+  description_ = client + " > " + destination_;
 }
 
 void Connection::put_first(iwarp::Bytes bytes) {
@@ -163,7 +163,7 @@ bool Connection::encode_all() noexcept {
 void Connection::set_blocked(bool blocked) noexcept {
   if (blocked && around_.options.undelivered_timeout_ms != 0 && (!blocked_ || sent_ >= blocked_mark_)) {
     blocked_mark_ = queued_;
-    output_by_ = clock_now() + milliseconds(around_.options.undelivered_timeout_ms);
+    output_by_ = around_.poller.now() + milliseconds(around_.options.undelivered_timeout_ms);
     around_.poller.wake_at(output_by_);
   }
   if (!blocked) output_by_ = kNever;
@@ -172,8 +172,8 @@ void Connection::set_blocked(bool blocked) noexcept {
 }
 
 void Connection::update_interest() noexcept {
-  const std::uint32_t wanted = (stage_ == Stage::connecting || blocked_ ? std::uint32_t{EPOLLOUT} : 0U) |
-                               (stream_.stalled() ? 0U : std::uint32_t{EPOLLIN});
+  const std::uint32_t wanted = (stage_ == Stage::connecting || blocked_ ? std::uint32_t{kWritable} : 0U) |
+                               (stream_.stalled() ? 0U : std::uint32_t{kReadable});
   if (watched) around_.poller.watch(*this, wanted);
 }
 
@@ -183,7 +183,8 @@ bool Connection::flush() noexcept {
     if ((box_ == nullptr || box_->empty()) && !encode_all()) return false;
     if (box_ == nullptr) return true;
     int error = 0;
-    const Outbox::Sent result = box_->send(socket.get(), sent_, around_.stats.send_calls, error);
+    const Outbox::Sent result =
+        box_->send(around_.poller.transport(), socket.get(), sent_, around_.stats.send_calls, error);
     if (result == Outbox::Sent::failed) {
       end_reason_ = loss_reason(error);
       end_text_ = error_text(error);
@@ -229,7 +230,8 @@ bool Connection::send_terminate() noexcept {
   }
   int error = 0;
   const auto everything_left = [&] {
-    return box_->send(socket.get(), sent_, around_.stats.send_calls, error) == Outbox::Sent::all;
+    return box_->send(around_.poller.transport(), socket.get(), sent_, around_.stats.send_calls, error) ==
+           Outbox::Sent::all;
   };
   if (!everything_left()) return false;
   box_->clear();
@@ -247,7 +249,7 @@ void Connection::expect_greeting(Nanos by) noexcept {
 }
 
 Nanos Connection::next_deadline() const noexcept {
-  return std::min({greeting_by_, output_by_, receive_by_});
+  return std::min({greeting_by_, output_by_, receive_by_, rest_by_});
 }
 
 bool Connection::overdue(Nanos now) {
@@ -262,6 +264,10 @@ bool Connection::overdue(Nanos now) {
   }
   if (greeting_by_ <= now) {
     end(Reason::handshake_timeout, "no first message came in time");
+    return true;
+  }
+  if (is_cut_off(now)) {
+    end(Reason::transport_error, "the peer stopped in the middle of a message");
     return true;
   }
   if (receive_by_ > now) return false;

@@ -1,14 +1,12 @@
 // The receiving half of a connection.
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
 
-#include "backends/tcp/tcp_connection.hpp"
-#include "backends/tcp/tcp_status.hpp"
 #include "core/base/overloaded.hpp"
+#include "core/tcp/tcp_connection.hpp"
+#include "core/tcp/tcp_status.hpp"
 
 namespace rtrs::tcp {
 namespace {
@@ -51,25 +49,19 @@ bool Connection::receive(Read& result, iwarp::Events& list) noexcept {
   const iwarp::MutableBytes place = stream_.wants();
   const bool direct = place.size() > kDirectBytes;
   const std::size_t behind = direct || bulk_ ? kSpillBytes : inbox.size();
-  std::array<iovec, 2> parts{};
-  parts[0] = {.iov_base = place.data(), .iov_len = direct ? place.size() : 0};
-  parts[1] = {.iov_base = inbox.data(), .iov_len = behind};
-  msghdr message{};
-  message.msg_iov = direct ? parts.data() : parts.data() + 1;
-  message.msg_iovlen = direct ? 2 : 1;
+  const iwarp::MutableBytes straight = direct ? place : iwarp::MutableBytes{};
   ++around_.stats.receive_calls;
-  const ssize_t got = direct ? ::recvmsg(socket.get(), &message, MSG_DONTWAIT)
-                             : ::recv(socket.get(), inbox.data(), behind, MSG_DONTWAIT);
-  if (got <= 0) {
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
-    end_reason_ = loss_reason(got == 0 ? 0 : errno);
+  const auto [size, error] = around_.poller.transport().receive(socket.get(), straight, inbox.first(behind));
+  if (size == 0) {
+    if (error == EAGAIN) return false;
+    end_reason_ = loss_reason(error);
     result.ended = true;
     return false;
   }
   result.received = true;
-  const auto size = static_cast<std::size_t>(got);
-  const std::size_t placed = direct ? std::min(size, place.size()) : 0;
-  short_ = size < parts[0].iov_len + behind;
+  received_ += size;
+  const std::size_t placed = std::min(size, straight.size());
+  short_ = size < straight.size() + behind;
   if (placed != 0) stream_.placed(placed, *this, list);
   left_ = iwarp::Bytes(inbox.data(), size - placed);
   return true;
@@ -113,12 +105,29 @@ void Connection::keep_rest() noexcept {
 
 void Connection::note_stall() noexcept {
   if (stream_.stalled() && receive_by_ == kNever) {
-    receive_by_ = clock_now() + milliseconds(around_.options.receive_timeout_ms);
+    receive_by_ = around_.poller.now() + milliseconds(around_.options.receive_timeout_ms);
     around_.poller.wake_at(receive_by_);
   } else if (!stream_.stalled()) {
     receive_by_ = kNever;
   }
   update_interest();
+}
+
+// Once in the time that it may take: a message in the middle at each look is no sign by itself.
+void Connection::expect_rest() noexcept {
+  if (rest_by_ != kNever || around_.options.undelivered_timeout_ms == 0) return;
+  rest_mark_ = received_;
+  rest_by_ = around_.poller.now() + milliseconds(around_.options.undelivered_timeout_ms);
+  around_.poller.wake_at(rest_by_);
+}
+
+bool Connection::is_cut_off(Nanos now) noexcept {
+  if (rest_by_ > now) return false;
+  rest_by_ = kNever;
+  if (!mid_message()) return false;
+  if (received_ == rest_mark_ && !stalled()) return true;
+  expect_rest();
+  return false;
 }
 
 Connection::Read Connection::read(std::span<FabricEvent> out) noexcept {
@@ -158,6 +167,7 @@ Connection::Read Connection::read(std::span<FabricEvent> out) noexcept {
   keep_rest();
   more_ = more_ || again_ || (!left_.empty() && !stream_.stalled());
   if (was_stalled || stream_.stalled()) note_stall();
+  if (mid_message()) expect_rest();
   if (end_reason_ == Reason::no_resources) result.ended = true;
   result.more = more_;
   return result;

@@ -1,6 +1,4 @@
-#include "backends/tcp/tcp_memory.hpp"
-
-#include <sys/mman.h>
+#include "core/tcp/tcp_memory.hpp"
 
 #include <utility>
 
@@ -13,21 +11,25 @@ constexpr std::size_t kFirstTable = 64;
 
 }  // namespace
 
-Memory::Memory(const KeySequence::Secret& secret, std::vector<std::span<std::byte>>& regions,
-               std::function<void(std::uint32_t)> died)
-    : sequence_(secret), regions_(regions), died_(std::move(died)), table_(kFirstTable) {}
+Memory::Memory(Transport& transport, const KeySequence::Secret& secret,
+               std::vector<std::span<std::byte>>& regions, std::function<void(std::uint32_t)> died)
+    : transport_(transport),
+      sequence_(secret),
+      regions_(regions),
+      died_(std::move(died)),
+      table_(kFirstTable) {}
 
 Memory::~Memory() {
   for (RegionId id = 0; id < held_.size(); ++id) {
-    if (held_[id] == Held::ours) ::munmap(regions_[id].data(), regions_[id].size());
+    if (held_[id] == Held::ours) transport_.unmap(regions_[id]);
   }
 }
 
 Result<Region> Memory::allocate(std::size_t bytes) {
   if (bytes == 0) return tl::unexpected(Errc::invalid);
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return tl::unexpected(Errc::no_memory);
-  return add(std::span(static_cast<std::byte*>(memory), bytes), Held::ours);
+  const std::span<std::byte> memory = transport_.map(bytes);
+  if (memory.empty()) return tl::unexpected(Errc::no_memory);
+  return add(memory, Held::ours);
 }
 
 Result<Region> Memory::register_memory(std::span<std::byte> memory) {
@@ -53,7 +55,7 @@ void Memory::release(RegionId id) {
   for (RemoteKeyId key = 0; key < slots_.size(); ++key) {
     if (slots_[key].used && slots_[key].region == id) release_key(key);
   }
-  if (held_[id] == Held::ours) ::munmap(regions_[id].data(), regions_[id].size());
+  if (held_[id] == Held::ours) transport_.unmap(regions_[id]);
   held_[id] = Held::nothing;
   regions_[id] = {};
   free_regions_.push_back(id);

@@ -9,10 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/address/socket_address.hpp"
-#include "backends/tcp/tcp.hpp"
-#include "backends/tcp/tcp_watched.hpp"
 #include "core/iwarp/greeting.hpp"
+#include "core/tcp/tcp_options.hpp"
+#include "core/tcp/tcp_watched.hpp"
 
 namespace rtrs::tcp {
 
@@ -22,10 +21,12 @@ struct Listener final : Watched {
 
 struct HalfOpen final : Watched {
   HalfOpen() noexcept : Watched(Kind::half_open) {}
-  net::SocketAddress client;
-  net::SocketAddress server;
+  std::string client;
+  std::string server;
+  std::uint32_t address_pair = 0;
   std::uint32_t host = 0;     // digest of its address
   std::uint32_t request = 0;  // 0: not whole yet
+  std::uint64_t number = 0;   // in the order of coming
   Nanos deadline = kNever;
   iwarp::GreetingReader reader{iwarp::GreetingKind::request};
 };
@@ -40,15 +41,16 @@ struct LastWord final : Watched {
 class Admission {
  public:
   // `whole` is told of each request that is whole; take() then gives it. `say` writes to the log. What is
-  // closed is put into `graveyard`, because epoll may name it once more in the same round.
+  // closed is put into `graveyard`, because it may be named once more in the same round.
   Admission(const TcpOptions&, Poller&, TcpStats&, std::vector<std::unique_ptr<Watched>>& graveyard,
             std::function<void(LogLevel, const std::string&)> say);
 
-  Errc open() noexcept;
-  Errc listen(const net::SocketAddress&);
+  Errc listen(const PathAddress&);
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+  [[nodiscard]] std::size_t half_open() const noexcept { return half_open_.size(); }
+  [[nodiscard]] std::size_t last_words() const noexcept { return last_words_.size(); }
 
-  // --- what epoll named ---
+  // --- what was named ---
   void accept_clients(Listener&);
   // The number of the request if it is whole now, else 0.
   std::uint32_t read(HalfOpen&);
@@ -60,12 +62,12 @@ class Admission {
   std::unique_ptr<HalfOpen> take(std::uint32_t request) noexcept;
   // Rejects a request and keeps the socket until that is read.
   void refuse(HalfOpen&, iwarp::Bytes private_data) noexcept;
-  void keep_for_last_word(net::UniqueFd) noexcept;
+  void keep_for_last_word(Socket) noexcept;
 
  private:
   bool accept_one(Listener&);
-  void add(net::UniqueFd, const net::SocketAddress& client);
-  [[nodiscard]] std::size_t descriptor_limit() const noexcept;
+  void add(Socket, Transport::Client&&);
+  void note_turned_away(std::string client);
   // Closes a half-open client or a last word. False: there is none.
   bool free_one();
   bool turn_away(Listener&);
@@ -80,15 +82,16 @@ class Admission {
   TcpStats& stats_;
   std::vector<std::unique_ptr<Watched>>& graveyard_;
   std::function<void(LogLevel, const std::string&)> say_;
-  net::UniqueFd spare_;
   std::uint16_t port_ = 0;
   std::vector<std::unique_ptr<Listener>> listeners_;
   Nanos paused_until_ = kNever;
 
-  std::unordered_map<const HalfOpen*, std::unique_ptr<HalfOpen>> half_open_;
+  // By number, so that the order in which they are gone through does not depend on where they are.
+  std::unordered_map<std::uint64_t, std::unique_ptr<HalfOpen>> half_open_;
   std::unordered_map<std::uint32_t, HalfOpen*> requests_;
   std::unordered_map<std::uint32_t, unsigned> of_host_;
   std::deque<std::unique_ptr<LastWord>> last_words_;
+  std::uint64_t next_number_ = 0;
   std::uint32_t next_request_ = 0;
 
   // Not told yet.

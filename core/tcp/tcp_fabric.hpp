@@ -8,12 +8,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/tcp/tcp.hpp"
-#include "backends/tcp/tcp_admission.hpp"
-#include "backends/tcp/tcp_connection.hpp"
-#include "backends/tcp/tcp_memory.hpp"
-#include "backends/tcp/tcp_outbox.hpp"
-#include "backends/tcp/tcp_watched.hpp"
+#include "core/tcp/tcp_admission.hpp"
+#include "core/tcp/tcp_connection.hpp"
+#include "core/tcp/tcp_memory.hpp"
+#include "core/tcp/tcp_options.hpp"
+#include "core/tcp/tcp_outbox.hpp"
+#include "core/tcp/tcp_watched.hpp"
 
 namespace rtrs::tcp {
 
@@ -24,16 +24,30 @@ struct ConKeyHash {
   }
 };
 
+// What the TCP fabric can do, whatever its transport.
+Capabilities tcp_capabilities() noexcept;
+
 class FabricImpl final : public TcpFabric {
  public:
-  FabricImpl(TcpOptions, const KeySequence::Secret&);
+  // What is held at the moment.
+  struct Books {
+    std::size_t accepted = 0;  // connections, and the memory that they are counted with
+    std::uint64_t memory = 0;
+    std::size_t half_open = 0;
+    std::size_t last_words = 0;
+  };
+  // `secret`: random. Afterwards the fabric owns the transport.
+  FabricImpl(TcpOptions, const KeySequence::Secret& secret, std::unique_ptr<Transport>);
   ~FabricImpl() override;
   FabricImpl(const FabricImpl&) = delete;
   FabricImpl& operator=(const FabricImpl&) = delete;
-  Errc open();
-
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   TcpStats stats() const noexcept override { return stats_; }
+  Books books() const noexcept {
+    return {accepted_, memory_used_, admission_.half_open(), admission_.last_words()};
+  }
+  // kNoSocket: the connection has none.
+  SocketId socket_of(ConKey) const noexcept;
   std::uint16_t listening_port() const noexcept override { return admission_.port(); }
 
   Result<Region> allocate(std::size_t bytes) override { return memory_.allocate(bytes); }
@@ -86,7 +100,6 @@ class FabricImpl final : public TcpFabric {
   void warn(const std::string&);
 
   // --- connections come and go ---
-  int open_socket(Connection&, const PathAddress&, net::SocketAddress& destination);
   void fail_connect(Connection&, const std::string& where, Reason, const std::string& detail,
                     std::string bytes = {});
   void finish_connecting(Connection&);
@@ -105,7 +118,7 @@ class FabricImpl final : public TcpFabric {
   void begin_round() noexcept;
   void flush_dirty() noexcept;
   void look() noexcept;
-  void handle(const epoll_event&);
+  void handle(const Transport::Ready&);
   void handle_connection(Connection&, std::uint32_t events);
   void take_request(HalfOpen&);
   void expire();
@@ -119,6 +132,7 @@ class FabricImpl final : public TcpFabric {
   void wake() noexcept;
   void key_died(std::uint32_t key) noexcept;
 
+  std::unique_ptr<Transport> transport_;
   TcpOptions options_;
   TcpStats stats_;
   Capabilities capabilities_;
@@ -127,7 +141,7 @@ class FabricImpl final : public TcpFabric {
   Outboxes outboxes_;
   std::vector<std::byte> inbox_;
   std::vector<iwarp::Event> list_;
-  // Closed, and freed by the next poll(): events point into it, and epoll may have named it in this round.
+  // Closed, and freed by the next poll(): events point into it, and it may have been named in this round.
   std::vector<std::unique_ptr<Watched>> graveyard_;
   Admission admission_;
 

@@ -1,19 +1,19 @@
 // Events and sleeping.
 //
-// Connections that spoke lately are asked directly, and the kernel is asked which others have something when
-// those are dry, and every so often. Idle connections cost nothing.
+// Connections that spoke lately are asked directly, and the transport is asked which others have something
+// when those are dry, and every so often. Idle connections cost nothing.
 #include <algorithm>
 #include <new>
 #include <utility>
 
-#include "backends/tcp/tcp_fabric.hpp"
+#include "core/tcp/tcp_fabric.hpp"
 
 namespace rtrs::tcp {
 namespace {
 
 // Events one connection may report before it is another's turn.
 constexpr std::size_t kFairShare = 32;
-// While connections are asked directly, this often the kernel is asked about everything else.
+// While connections are asked directly, this often the transport is asked about everything else.
 constexpr unsigned kRoundsPerLook = 16;
 // The same in rounds in which they had nothing, for one that polls without sleeping.
 constexpr unsigned kDryRoundsPerLook = 4;
@@ -67,9 +67,9 @@ void FabricImpl::look() noexcept {
   dry_rounds_ = 0;
   look_now_ = false;
   ++stats_.wait_calls;
-  for (const epoll_event& event : poller_.look()) {
+  for (const Transport::Ready& ready : poller_.look()) {
     try {
-      handle(event);
+      handle(ready);
     } catch (const std::bad_alloc&) {
       // It is named again.
     }
@@ -77,18 +77,16 @@ void FabricImpl::look() noexcept {
   flush_dirty();
 }
 
-void FabricImpl::handle(const epoll_event& event) {
-  auto& one = *static_cast<Watched*>(event.data.ptr);
+void FabricImpl::handle(const Transport::Ready& ready) {
+  if (ready.one == nullptr) {
+    poller_.fired();
+    expire();
+    return;
+  }
+  Watched& one = *ready.one;
   // Closed in this round.
   if (!one.watched) return;
   switch (one.kind) {
-    case Watched::Kind::signal:
-      poller_.signal_seen();
-      return;
-    case Watched::Kind::timer:
-      poller_.fired();
-      expire();
-      return;
     case Watched::Kind::listener:
       admission_.accept_clients(static_cast<Listener&>(one));
       return;
@@ -99,7 +97,7 @@ void FabricImpl::handle(const epoll_event& event) {
       admission_.drain(static_cast<LastWord&>(one));
       return;
     case Watched::Kind::connection:
-      handle_connection(static_cast<Connection&>(one), event.events);
+      handle_connection(static_cast<Connection&>(one), ready.events);
       return;
   }
 }
@@ -110,17 +108,17 @@ void FabricImpl::handle_connection(Connection& one, std::uint32_t events) {
       finish_connecting(one);
       return;
     case Connection::Stage::asking:
-      if ((events & EPOLLOUT) != 0) mark_dirty(one);
+      if ((events & kWritable) != 0) mark_dirty(one);
       read_reply(one);
       return;
     case Connection::Stage::up:
-      if ((events & EPOLLOUT) != 0) mark_dirty(one);
-      if (one.stalled() && (events & (EPOLLERR | EPOLLHUP)) != 0) {
+      if ((events & kWritable) != 0) mark_dirty(one);
+      if (one.stalled() && (events & kBroken) != 0) {
         one.end(Reason::peer_closed, "");
         end_broken(one);
         return;
       }
-      if ((events & ~std::uint32_t{EPOLLOUT}) != 0) mark_ready(one);
+      if ((events & ~std::uint32_t{kWritable}) != 0) mark_ready(one);
       return;
     case Connection::Stage::lost:
       return;
@@ -133,14 +131,14 @@ void FabricImpl::take_request(HalfOpen& one) {
   if (number == 0) return;
   event::ConnectRequested requested;
   requested.request = number;
-  requested.address_pair = net::address_pair_digest(one.client, one.server);
+  requested.address_pair = one.address_pair;
   requested.host = one.host;
   const iwarp::Bytes data = one.reader.greeting().private_data;
   report(requested, std::string(reinterpret_cast<const char*>(data.data()), data.size()));
 }
 
 void FabricImpl::expire() {
-  const Nanos now = clock_now();
+  const Nanos now = poller_.now();
   Nanos next = admission_.expire(now);
   std::vector<Connection*> overdue;
   for (auto& [key, one] : connections_) {
@@ -241,7 +239,7 @@ bool FabricImpl::try_wait() noexcept {
   for (const Connection* one : ready_) {
     if (one->has_more() || one->failing) return false;
   }
-  // The first dry round after it asks the kernel.
+  // The first dry round after it asks the transport.
   dry_rounds_ = kDryRoundsPerLook;
   asleep_ = true;
   return true;

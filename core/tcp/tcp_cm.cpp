@@ -1,21 +1,15 @@
 // Connections come and go.
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <new>
 #include <utility>
 
-#include "backends/tcp/tcp_fabric.hpp"
-#include "backends/tcp/tcp_status.hpp"
+#include "core/tcp/tcp_fabric.hpp"
+#include "core/tcp/tcp_status.hpp"
 
 namespace rtrs::tcp {
 namespace {
-
-constexpr int kUnresolved = -1;
 
 const char* connect_text(Reason reason) {
   switch (reason) {
@@ -34,15 +28,6 @@ const char* connect_text(Reason reason) {
   }
 }
 
-net::SocketAddress name_of(int socket, bool peer) {
-  net::SocketAddress name;
-  name.length = sizeof name.storage;
-  const int result = peer ? ::getpeername(socket, name.get(), &name.length)
-                          : ::getsockname(socket, name.get(), &name.length);
-  if (result != 0) name.length = 0;
-  return name;
-}
-
 }  // namespace
 
 Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool is_client) {
@@ -58,35 +43,7 @@ Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool 
 }
 
 Errc FabricImpl::listen(const PathAddress& local) {
-  const std::string& text = local.source.empty() ? local.destination : local.source;
-  if (text.empty()) return admission_.listen(net::any_address(local.port));
-  const Result<net::SocketAddress> address = net::resolve(text, local.port);
-  if (!address) {
-    say(LogLevel::error, "cannot listen on \"" + text + "\": not an address of this host");
-    return address.error();
-  }
-  return admission_.listen(*address);
-}
-
-// 0, an errno, or kUnresolved.
-int FabricImpl::open_socket(Connection& one, const PathAddress& address, net::SocketAddress& destination) {
-  const Result<net::SocketAddress> to = net::resolve(address.destination, address.port);
-  if (!to) return kUnresolved;
-  destination = *to;
-  one.socket.reset(::socket(to->family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int fd = one.socket.get();
-  const int on = 1;
-  const unsigned undelivered = options_.undelivered_timeout_ms;
-  if (fd < 0 || ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 ||
-      ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &undelivered, sizeof undelivered) != 0)
-    return errno;
-  if (!address.source.empty()) {
-    const Result<net::SocketAddress> from = net::resolve(address.source, 0);
-    if (!from || from->family() != to->family()) return EADDRNOTAVAIL;
-    if (::bind(fd, from->get(), from->length) != 0) return errno;
-  }
-  if (::connect(fd, destination.get(), destination.length) != 0 && errno != EINPROGRESS) return errno;
-  return poller_.watch(one, EPOLLOUT) ? 0 : errno;
+  return admission_.listen(local);
 }
 
 void FabricImpl::connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
@@ -101,43 +58,41 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
     return;
   }
   one.put_first(std::span(space).first(size));
-  net::SocketAddress destination;
-  const int error = open_socket(one, address, destination);
-  if (error != 0) {
-    if (error == kUnresolved)
-      fail_connect(one, where, Reason::address_unresolved, "no host has that name or address");
-    else
-      fail_connect(one, where, connect_reason(error), error_text(error));
-    return;
+  Transport::Opened opened = transport_->connect(address, options_.undelivered_timeout_ms);
+  one.socket = Socket(*transport_, opened.socket);
+  if (opened.error == 0 && !poller_.watch(one, kWritable)) opened.error = ENOMEM;
+  if (opened.error == kUnresolved) {
+    fail_connect(one, where, Reason::address_unresolved, "no host has that name or address");
+  } else if (opened.error != 0) {
+    fail_connect(one, where, connect_reason(opened.error), error_text(opened.error));
+  } else {
+    one.set_addresses(transport_->ends(opened.socket).own, opened.name);
   }
-  one.set_addresses(name_of(one.socket.get(), false), destination);
 }
 
 void FabricImpl::finish_connecting(Connection& one) {
-  int error = 0;
-  socklen_t length = sizeof error;
-  if (::getsockopt(one.socket.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
+  const int error = transport_->outcome(one.socket.get());
   if (error != 0) {
     fail_connect(one, one.destination(), connect_reason(error), error_text(error));
     return;
   }
-  one.set_addresses(name_of(one.socket.get(), false), name_of(one.socket.get(), true));
+  const Transport::Ends ends = transport_->ends(one.socket.get());
+  one.set_addresses(ends.own, ends.peer);
   one.set_stage(Connection::Stage::asking);
-  poller_.watch(one, EPOLLIN);
+  poller_.watch(one, kReadable);
   mark_dirty(one);
 }
 
 void FabricImpl::read_reply(Connection& one) {
   std::array<std::byte, iwarp::kMaxGreetingBytes + 1> space;
-  const ssize_t got = ::recv(one.socket.get(), space.data(), space.size(), MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-  if (got <= 0) {
-    const int error = got == 0 ? 0 : errno;
+  const auto [got, error] = transport_->receive(one.socket.get(), {}, space);
+  if (got == 0) {
+    if (error == EAGAIN) return;
     fail_connect(one, one.destination(), connect_reason(error),
                  error == 0 ? "it closed the connection" : error_text(error));
     return;
   }
-  const iwarp::Fault fault = one.reply().feed(std::span(space).first(static_cast<std::size_t>(got)));
+  const iwarp::Fault fault = one.reply().feed(std::span(space).first(got));
   if (fault != iwarp::Fault::none) {
     ++stats_.faults[static_cast<std::size_t>(fault)];
     fail_connect(one, one.destination(), Reason::protocol_violation, to_string(fault));
@@ -184,12 +139,12 @@ Reason FabricImpl::refusal_of(const HalfOpen& from, const ConnectionParams& para
 
 Reason FabricImpl::serve(Connection& one, HalfOpen& from, std::span<const std::byte> private_data) {
   std::byte more{};
-  const ssize_t got = ::recv(from.socket.get(), &more, 1, MSG_DONTWAIT);
-  if (got > 0) {
+  const auto [got, error] = transport_->receive(from.socket.get(), {}, {&more, 1});
+  if (got != 0) {
     ++stats_.faults[static_cast<std::size_t>(iwarp::Fault::bytes_behind_greeting)];
     return Reason::protocol_violation;
   }
-  if (got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) return Reason::peer_closed;
+  if (error != EAGAIN) return Reason::peer_closed;
   std::array<std::byte, iwarp::kMaxGreetingBytes> space;
   const iwarp::Greeting greeting = from.reader.greeting();
   const iwarp::Wishes mine{.crc = options_.crc, .send_with_immediate = true};
@@ -197,12 +152,12 @@ Reason FabricImpl::serve(Connection& one, HalfOpen& from, std::span<const std::b
   if (size == 0) return Reason::post_failed;
   one.put_first(std::span(space).first(size));
   one.socket = std::move(from.socket);
-  if (!one.begin(iwarp::agree(mine, greeting)) || !poller_.watch(one, EPOLLIN)) {
+  if (!one.begin(iwarp::agree(mine, greeting)) || !poller_.watch(one, kReadable)) {
     from.socket = std::move(one.socket);
     one.drop_work();
     return Reason::no_resources;
   }
-  one.expect_greeting(clock_now() + milliseconds(options_.handshake_timeout_ms));
+  one.expect_greeting(poller_.now() + milliseconds(options_.handshake_timeout_ms));
   return Reason::none;
 }
 
@@ -291,7 +246,7 @@ void FabricImpl::disconnect(ConKey key) {
   if (node.empty()) return;
   Connection& one = *node.mapped();
   if (last_found_ == &one) last_found_ = nullptr;
-  // What was posted before leaves as far as the kernel takes it now.
+  // What was posted before leaves as far as the transport takes it now.
   if (one.stage() == Connection::Stage::up && !one.failing) (void)one.flush();
   forget(one);
   if (std::exchange(one.in_delivered, false)) std::erase(delivered_, &one);

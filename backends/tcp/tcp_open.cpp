@@ -1,0 +1,38 @@
+#include <sys/random.h>
+#include <sys/resource.h>
+
+#include "backends/tcp/tcp.hpp"
+#include "backends/tcp/tcp_sockets.hpp"
+#include "core/tcp/tcp_fabric.hpp"
+
+namespace rtrs::tcp {
+namespace {
+
+void raise_soft_limit() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TcpFabric>> open_tcp_fabric(const TcpOptions& options) {
+  const auto say = [&](const char* text) {
+    if (options.log) options.log(LogLevel::error, text);
+  };
+  KeySequence::Secret secret{};
+  if (::getrandom(secret.data(), sizeof secret, 0) != static_cast<ssize_t>(sizeof secret)) {
+    say("the kernel gives no random numbers");
+    return tl::unexpected(Errc::fabric_error);
+  }
+  raise_soft_limit();
+  auto sockets = std::make_unique<Sockets>();
+  if (sockets->open() != 0) {
+    say("no file descriptor is left for a fabric; raise the limit (ulimit -n)");
+    return tl::unexpected(Errc::no_memory);
+  }
+  return std::make_unique<FabricImpl>(options, secret, std::move(sockets));
+}
+
+}  // namespace rtrs::tcp

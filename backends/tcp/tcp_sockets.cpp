@@ -1,0 +1,280 @@
+#include "backends/tcp/tcp_sockets.hpp"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <utility>
+
+#include "core/tcp/tcp_watched.hpp"
+
+namespace rtrs::tcp {
+namespace {
+
+constexpr int kBacklog = 4096;
+constexpr std::size_t kMostPieces = 1024;  // that one call takes (UIO_MAXIOV)
+
+net::UniqueFd open_spare() noexcept {
+  return net::UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+std::size_t soft_limit() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 1U << 20U;
+  return limit.rlim_cur;
+}
+
+// The rest is for what else the process opens: the kernel gives the lowest descriptor that is free.
+std::size_t descriptor_limit() noexcept {
+  const std::size_t limit = soft_limit();
+  return limit - std::min<std::size_t>(limit / 2, std::clamp<std::size_t>(limit / 16, 16, 64));
+}
+
+net::SocketAddress name_of(int socket, bool peer) noexcept {
+  net::SocketAddress name;
+  name.length = sizeof name.storage;
+  const int result = peer ? ::getpeername(socket, name.get(), &name.length)
+                          : ::getsockname(socket, name.get(), &name.length);
+  if (result != 0) name.length = 0;
+  return name;
+}
+
+net::UniqueFd new_socket(int family) noexcept {
+  return net::UniqueFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+Transport::Moved moved(ssize_t result) noexcept {
+  if (result >= 0) return {.bytes = static_cast<std::size_t>(result), .error = 0};
+  return {.bytes = 0, .error = errno == EWOULDBLOCK || errno == EINTR ? EAGAIN : errno};
+}
+
+}  // namespace
+
+int Sockets::open() noexcept {
+  epoll_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  timer_.reset(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  signal_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  spare_ = open_spare();
+  if (!epoll_ || !timer_ || !signal_ || !spare_) return errno;
+  return watch_own(timer_.get(), &timer_) && watch_own(signal_.get(), &signal_) ? 0 : errno;
+}
+
+bool Sockets::watch_own(int descriptor, void* mark) noexcept {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = mark;
+  return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0;
+}
+
+Nanos Sockets::now() const noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return seconds(static_cast<std::uint64_t>(now.tv_sec)) + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+std::span<std::byte> Sockets::map(std::size_t bytes) noexcept {
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return {};
+  return {static_cast<std::byte*>(memory), bytes};
+}
+
+void Sockets::unmap(std::span<std::byte> memory) noexcept {
+  ::munmap(memory.data(), memory.size());
+}
+
+int Sockets::bind_and_listen(int socket, const net::SocketAddress& address,
+                             unsigned undelivered_ms) const noexcept {
+  const int on = 1;
+  // Accepted sockets inherit the options.
+  const bool good =
+      ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+      ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0 &&
+      ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &undelivered_ms, sizeof undelivered_ms) == 0 &&
+      ::bind(socket, address.get(), address.length) == 0 && ::listen(socket, kBacklog) == 0;
+  return good ? 0 : errno;
+}
+
+Transport::Opened Sockets::listen(const PathAddress& local, unsigned undelivered_ms) {
+  Opened result;
+  const std::string& text = local.source.empty() ? local.destination : local.source;
+  net::SocketAddress address = net::any_address(local.port);
+  if (!text.empty()) {
+    const Result<net::SocketAddress> found = net::resolve(text, local.port);
+    result.name = text;
+    result.error = kUnresolved;
+    if (!found) return result;
+    address = *found;
+  }
+  result.name = to_text(address);
+  net::UniqueFd socket = new_socket(address.family());
+  result.error = socket ? bind_and_listen(socket.get(), address, undelivered_ms) : errno;
+  if (result.error != 0) return result;
+  const net::SocketAddress name = name_of(socket.get(), false);
+  result.name = to_text(name);
+  result.port = name.port();
+  result.socket = socket.release();
+  return result;
+}
+
+int Sockets::begin(int socket, const PathAddress& path, const net::SocketAddress& to,
+                   unsigned undelivered_ms) noexcept {
+  const int on = 1;
+  if (::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 ||
+      ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &undelivered_ms, sizeof undelivered_ms) != 0)
+    return errno;
+  if (!path.source.empty()) {
+    const Result<net::SocketAddress> from = net::resolve(path.source, 0);
+    if (!from || from->family() != to.family()) return EADDRNOTAVAIL;
+    if (::bind(socket, from->get(), from->length) != 0) return errno;
+  }
+  return ::connect(socket, to.get(), to.length) != 0 && errno != EINPROGRESS ? errno : 0;
+}
+
+Transport::Opened Sockets::connect(const PathAddress& path, unsigned undelivered_ms) {
+  Opened result;
+  result.error = kUnresolved;
+  const Result<net::SocketAddress> to = net::resolve(path.destination, path.port);
+  if (!to) return result;
+  result.name = to_text(*to);
+  net::UniqueFd socket = new_socket(to->family());
+  result.error = socket ? begin(socket.get(), path, *to, undelivered_ms) : errno;
+  if (result.error == 0) result.socket = socket.release();
+  return result;
+}
+
+int Sockets::outcome(SocketId socket) noexcept {
+  int error = 0;
+  socklen_t length = sizeof error;
+  return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
+}
+
+Transport::Client Sockets::accept(SocketId listener) {
+  Client client;
+  net::SocketAddress address;
+  address.length = sizeof address.storage;
+  net::UniqueFd socket(::accept4(listener, address.get(), &address.length, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  client.error = socket ? 0 : errno;
+  if (!socket) return client;
+  client.name = to_text(address);
+  client.host = net::host_digest(address);
+  client.last_place = static_cast<std::size_t>(socket.get()) >= descriptor_limit();
+  client.socket = socket.release();
+  return client;
+}
+
+Transport::Client Sockets::turn_away(SocketId listener) {
+  spare_.reset();
+  Client client = accept(listener);
+  if (client.socket != kNoSocket) ::close(std::exchange(client.socket, kNoSocket));
+  spare_ = open_spare();
+  return client;
+}
+
+std::size_t Sockets::descriptors() const noexcept {
+  return soft_limit();
+}
+
+Transport::Ends Sockets::ends(SocketId socket) const {
+  const net::SocketAddress own = name_of(socket, false);
+  const net::SocketAddress peer = name_of(socket, true);
+  Ends result;
+  result.known = own.length != 0;
+  result.own = to_text(own);
+  result.peer = to_text(peer);
+  if (own.length != 0 && peer.length != 0) result.address_pair = net::address_pair_digest(peer, own);
+  return result;
+}
+
+Transport::Moved Sockets::receive(SocketId socket, iwarp::MutableBytes place,
+                                  iwarp::MutableBytes behind) noexcept {
+  if (place.empty()) return moved(::recv(socket, behind.data(), behind.size(), MSG_DONTWAIT));
+  std::array<iovec, 2> parts{};
+  parts[0] = {.iov_base = place.data(), .iov_len = place.size()};
+  parts[1] = {.iov_base = behind.data(), .iov_len = behind.size()};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  return moved(::recvmsg(socket, &message, MSG_DONTWAIT));
+}
+
+Transport::Moved Sockets::send(SocketId socket, std::span<const iwarp::Bytes> pieces,
+                               std::size_t skip) noexcept {
+  std::array<iovec, kMostPieces> parts;
+  const std::size_t count = std::min(pieces.size(), parts.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const iwarp::Bytes piece = i == 0 ? pieces[i].subspan(skip) : pieces[i];
+    parts[i] = {.iov_base = const_cast<std::byte*>(piece.data()), .iov_len = piece.size()};
+  }
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = count;
+  return moved(::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+bool Sockets::shut_down(SocketId socket) noexcept {
+  return ::shutdown(socket, SHUT_WR) == 0;
+}
+
+void Sockets::close(SocketId socket) noexcept {
+  ::close(socket);
+}
+
+bool Sockets::watch(SocketId socket, std::uint32_t interest, Watched& one) noexcept {
+  epoll_event event{};
+  event.events = ((interest & kReadable) != 0 ? std::uint32_t{EPOLLIN} : 0U) |
+                 ((interest & kWritable) != 0 ? std::uint32_t{EPOLLOUT} : 0U);
+  event.data.ptr = &one;
+  const int how = one.watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+  return ::epoll_ctl(epoll_.get(), how, socket, &event) == 0;
+}
+
+void Sockets::forget(SocketId socket) noexcept {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
+}
+
+std::span<const Transport::Ready> Sockets::look() noexcept {
+  const int count = ::epoll_wait(epoll_.get(), named_.data(), static_cast<int>(named_.size()), 0);
+  std::size_t ready = 0;
+  std::uint64_t times = 0;
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = named_[static_cast<std::size_t>(i)];
+    if (event.data.ptr == &signal_) {
+      [[maybe_unused]] const ssize_t size = ::read(signal_.get(), &times, sizeof times);
+    } else if (event.data.ptr == &timer_) {
+      [[maybe_unused]] const ssize_t size = ::read(timer_.get(), &times, sizeof times);
+      ready_[ready++] = {};
+    } else {
+      const std::uint32_t events = event.events;
+      ready_[ready++] = {static_cast<Watched*>(event.data.ptr),
+                         ((events & ~std::uint32_t{EPOLLOUT}) != 0 ? kReadable : 0U) |
+                             ((events & EPOLLOUT) != 0 ? kWritable : 0U) |
+                             ((events & (EPOLLERR | EPOLLHUP)) != 0 ? kBroken : 0U)};
+    }
+  }
+  return std::span(ready_).first(ready);
+}
+
+void Sockets::arm(Nanos when) noexcept {
+  itimerspec setting{};
+  setting.it_value.tv_sec = static_cast<time_t>(when / seconds(1));
+  // All zeroes would switch it off.
+  setting.it_value.tv_nsec = static_cast<long>(when % seconds(1) == 0 ? 1 : when % seconds(1));
+  ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &setting, nullptr);
+}
+
+void Sockets::signal() noexcept {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t size = ::write(signal_.get(), &one, sizeof one);
+}
+
+}  // namespace rtrs::tcp

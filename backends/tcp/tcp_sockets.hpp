@@ -1,0 +1,59 @@
+// The transport of the operating system: TCP sockets, and one epoll instance that all of them are in.
+#pragma once
+#include <sys/epoll.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "backends/address/socket_address.hpp"
+#include "backends/address/unique_fd.hpp"
+#include "core/tcp/tcp_transport.hpp"
+
+namespace rtrs::tcp {
+
+class Sockets final : public Transport {
+ public:
+  // 0 or an errno.
+  int open() noexcept;
+
+  // By CLOCK_MONOTONIC.
+  Nanos now() const noexcept override;
+  std::span<std::byte> map(std::size_t bytes) noexcept override;
+  void unmap(std::span<std::byte>) noexcept override;
+
+  Opened listen(const PathAddress&, unsigned undelivered_ms) override;
+  Opened connect(const PathAddress&, unsigned undelivered_ms) override;
+  int outcome(SocketId) noexcept override;
+  Client accept(SocketId listener) override;
+  Client turn_away(SocketId listener) override;
+  std::size_t descriptors() const noexcept override;
+  Ends ends(SocketId) const override;
+  Moved receive(SocketId, iwarp::MutableBytes place, iwarp::MutableBytes behind) noexcept override;
+  Moved send(SocketId, std::span<const iwarp::Bytes> pieces, std::size_t skip) noexcept override;
+  bool shut_down(SocketId) noexcept override;
+  void close(SocketId) noexcept override;
+
+  bool watch(SocketId, std::uint32_t interest, Watched&) noexcept override;
+  void forget(SocketId) noexcept override;
+  std::span<const Ready> look() noexcept override;
+  void arm(Nanos when) noexcept override;
+  void signal() noexcept override;
+  int wait_fd() const noexcept override { return epoll_.get(); }
+
+ private:
+  int bind_and_listen(int socket, const net::SocketAddress&, unsigned undelivered_ms) const noexcept;
+  // 0, an errno, or kUnresolved.
+  static int begin(int socket, const PathAddress&, const net::SocketAddress& to,
+                   unsigned undelivered_ms) noexcept;
+  bool watch_own(int descriptor, void* mark) noexcept;
+
+  net::UniqueFd epoll_;
+  net::UniqueFd timer_;
+  net::UniqueFd signal_;
+  net::UniqueFd spare_;  // given up for a client that finds no descriptor
+  std::array<epoll_event, 64> named_{};
+  std::array<Ready, 64> ready_{};
+};
+
+}  // namespace rtrs::tcp

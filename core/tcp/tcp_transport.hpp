@@ -1,0 +1,133 @@
+// What the TCP fabric asks of a system: streams of octets, readiness, a clock and memory. backends/tcp has it
+// of the operating system, sim/pipes of a simulated network.
+//
+// One thread. No call waits, and none calls back. Errors are errno values; 0 is none.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "core/fabric/fabric.hpp"
+#include "core/iwarp/layout.hpp"
+
+namespace rtrs::tcp {
+
+// A stream, or a listener. Numbers may come again once they are closed.
+using SocketId = int;
+inline constexpr SocketId kNoSocket = -1;
+
+// An address that cannot be found out, among errno values.
+inline constexpr int kUnresolved = -1;
+
+// What a socket is watched for, and what it is named with.
+enum Readiness : std::uint32_t {
+  kReadable = 1,  // octets, the end of the stream, an error, or a client
+  kWritable = 2,
+  kBroken = 4,  // not asked for: an error, or both directions are over
+};
+
+struct Watched;
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // --- clock and memory ---
+  virtual Nanos now() const noexcept = 0;
+  // Zeroed, for the payload of peers; empty when there is none.
+  virtual std::span<std::byte> map(std::size_t bytes) noexcept = 0;
+  virtual void unmap(std::span<std::byte>) noexcept = 0;
+
+  // --- streams ---
+  struct Opened {
+    SocketId socket = kNoSocket;
+    int error = 0;
+    std::string name;  // of what was asked for, or of the listener as it is
+    std::uint16_t port = 0;
+  };
+  // `undelivered_ms`: after this time without an acknowledgement the stream breaks; 0: the system's own.
+  virtual Opened listen(const PathAddress&, unsigned undelivered_ms) = 0;
+  // Begins to connect: the socket becomes writable when that is over, and outcome() says how.
+  virtual Opened connect(const PathAddress&, unsigned undelivered_ms) = 0;
+  virtual int outcome(SocketId) noexcept = 0;
+
+  struct Client {
+    SocketId socket = kNoSocket;
+    int error = 0;            // EAGAIN: nobody waits
+    std::string name;         // its address
+    std::uint32_t host = 0;   // digest of the host that it counts as
+    bool last_place = false;  // what descriptors are left is for other things of the process
+  };
+  virtual Client accept(SocketId listener) = 0;
+  // Takes the oldest client and closes it, where accept() has no descriptor for it.
+  virtual Client turn_away(SocketId listener) = 0;
+  // Descriptors that the process may have.
+  virtual std::size_t descriptors() const noexcept = 0;
+
+  struct Ends {
+    bool known = false;
+    std::string own, peer;           // addresses
+    std::uint32_t address_pair = 0;  // digest of the peer's and the own host, in this order
+  };
+  virtual Ends ends(SocketId) const = 0;
+
+  struct Moved {
+    std::size_t bytes = 0;
+    int error = 0;  // EAGAIN: not now; none and no octets: the peer's stream has ended
+  };
+  // Fills `place`, which may be empty, then `behind`.
+  virtual Moved receive(SocketId, iwarp::MutableBytes place, iwarp::MutableBytes behind) noexcept = 0;
+  // Takes from the pieces in their order, from octet `skip` of the first one on.
+  virtual Moved send(SocketId, std::span<const iwarp::Bytes> pieces, std::size_t skip) noexcept = 0;
+  // Nothing more will be sent. False: the stream is broken.
+  virtual bool shut_down(SocketId) noexcept = 0;
+  virtual void close(SocketId) noexcept = 0;
+
+  // --- readiness, by level: what is not taken is named again ---
+  struct Ready {
+    Watched* one = nullptr;  // nullptr: the timer
+    std::uint32_t events = 0;
+  };
+  // What it is watched for from now on; kBroken always is. False: no memory.
+  virtual bool watch(SocketId, std::uint32_t interest, Watched&) noexcept = 0;
+  virtual void forget(SocketId) noexcept = 0;
+  // What is ready now. Valid until the next call.
+  virtual std::span<const Ready> look() noexcept = 0;
+  // The timer is named once at `when`, or at the time set last.
+  virtual void arm(Nanos when) noexcept = 0;
+  // Makes wait_fd() readable until the next look().
+  virtual void signal() noexcept = 0;
+  virtual int wait_fd() const noexcept = 0;
+};
+
+// A socket that closes itself.
+class Socket {
+ public:
+  Socket() = default;
+  Socket(Transport& transport, SocketId id) noexcept : transport_(&transport), id_(id) {}
+  Socket(Socket&& other) noexcept : transport_(other.transport_), id_(std::exchange(other.id_, kNoSocket)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    if (this == &other) return *this;
+    reset();
+    transport_ = other.transport_;
+    id_ = std::exchange(other.id_, kNoSocket);
+    return *this;
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  ~Socket() { reset(); }
+
+  [[nodiscard]] SocketId get() const noexcept { return id_; }
+  explicit operator bool() const noexcept { return id_ != kNoSocket; }
+  void reset() noexcept {
+    if (id_ != kNoSocket) transport_->close(std::exchange(id_, kNoSocket));
+  }
+
+ private:
+  Transport* transport_ = nullptr;
+  SocketId id_ = kNoSocket;
+};
+
+}  // namespace rtrs::tcp
