@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <system_error>
 
+#include "core/tcp/tcp_transport.hpp"
+
 namespace rtrs::tcp {
 
 Reason connect_reason(int error) noexcept {
@@ -16,6 +18,8 @@ Reason connect_reason(int error) noexcept {
     case ENETDOWN:
     case EADDRNOTAVAIL:
     case EAFNOSUPPORT:
+    case kUnresolved:
+    case kNamesSilent:
       return Reason::address_unresolved;
     case 0:
     case ECONNRESET:
@@ -72,6 +76,8 @@ Errc to_errc(int error) noexcept {
 }
 
 std::string error_text(int error) {
+  if (error == kUnresolved) return "no host has that name or address";
+  if (error == kNamesSilent) return "the name service (DNS) does not tell its address";
   return std::generic_category().message(error) + " (" + std::to_string(error) + ")";
 }
 

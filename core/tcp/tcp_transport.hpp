@@ -1,7 +1,7 @@
 // What the TCP fabric asks of a system: streams of octets, readiness, a clock and memory. backends/tcp has it
 // of the operating system, sim/pipes of a simulated network.
 //
-// One thread. No call waits, and none calls back. Errors are errno values; 0 is none.
+// One thread. No call waits, but listen() for the address of a host name, and none calls back. Errors are errno values; 0 is none.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,8 +18,9 @@ namespace rtrs::tcp {
 using SocketId = int;
 inline constexpr SocketId kNoSocket = -1;
 
-// An address that cannot be found out, among errno values.
+// Among errno values: an address that does not exist, and a host name whose address cannot be had now.
 inline constexpr int kUnresolved = -1;
+inline constexpr int kNamesSilent = -2;
 
 // What a socket is watched for, and what it is named with.
 enum Readiness : std::uint32_t {
@@ -49,7 +50,8 @@ class Transport {
   };
   // `undelivered_ms`: after this time without an acknowledgement the stream breaks; 0: the system's own.
   virtual Opened listen(const PathAddress&, unsigned undelivered_ms) = 0;
-  // Begins to connect: the socket becomes writable when that is over, and outcome() says how.
+  // Begins to connect: the socket becomes writable when that is over, and outcome() says how. Finding out
+  // the address of a host name is part of it.
   virtual Opened connect(const PathAddress&, unsigned undelivered_ms) = 0;
   virtual int outcome(SocketId) noexcept = 0;
 

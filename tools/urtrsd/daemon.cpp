@@ -10,6 +10,7 @@
 #include <new>
 #include <random>
 
+#include "backends/address/socket_address.hpp"
 #include "core/base/assert.hpp"
 #include "core/base/assert_hook.hpp"
 #include "core/proto/reasons.hpp"
@@ -48,6 +49,12 @@ ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fab
 // Of "CLIENT > SERVER".
 std::string_view client_of(std::string_view ends) {
   return ends.substr(0, ends.find(' '));
+}
+
+// Whom its files count for. All clients whose address is not known count as one host.
+DescriptorBudget::Host host_of(std::string_view client) {
+  const Result<net::SocketAddress> address = net::parse_address(client, 0);
+  return address ? net::host_digest(*address) : 0;
 }
 
 // "SRC@DST" of it.
@@ -258,7 +265,8 @@ void Daemon::perform(const block::SessionOpened& action) {
     engine_->reserve((open_sessions_ + 1) * config_.sess_queue_depth);
     const std::string peer = server_.transport().peer(action.session);
     sessions_[action.session] = std::make_unique<Session>(
-        Session{std::string(action.name), std::string(client_of(peer)), path_of(peer), action.serial});
+        Session{std::string(action.name), std::string(client_of(peer)), path_of(peer), action.serial,
+                host_of(client_of(peer))});
   } catch (const std::bad_alloc&) {
     no_memory_for(action.session, action.name);
     return server_.close_session(*fabric_, asio::steady_now(), action.session);

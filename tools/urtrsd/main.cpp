@@ -58,6 +58,7 @@ int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
   choice.device = config.rdma_device;
   choice.retry_count = config.rdma_retry_count;
   choice.invalidation = config.rdma_invalidation;
+  choice.connection_memory = std::uint64_t{config.connection_memory_mb} << 20U;
   choice.undelivered_timeout =
       dead_peer_time({milliseconds(config.heartbeat_interval_ms), config.heartbeat_missed_max});
   choice.log = [](tools::LogLevel level, const std::string& text) {

@@ -46,6 +46,7 @@ unsigned undelivered_ms(const FabricChoice& choice) {
 Opened open_tcp(const FabricChoice& choice) {
   const auto opening = std::make_shared<Opening>();
   tcp::TcpOptions options;
+  options.max_memory = choice.connection_memory;
   options.undelivered_timeout_ms = undelivered_ms(choice);
   options.log = keep_error<tcp::LogLevel>(choice, opening);
   auto fabric = tcp::open_tcp_fabric(options);
