@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <exception>
 #include <future>
 #include <system_error>
 #include <thread>
@@ -53,7 +54,7 @@ Text read_now(const std::string& path) {
     if (size == 0) return text;
     text.append(block.data(), static_cast<std::size_t>(size));
   }
-  return tl::unexpected("is larger than 1 MiB, this is not a configuration");
+  return tl::unexpected(std::string("is larger than 1 MiB, this is not a configuration"));
 }
 
 }  // namespace
@@ -70,7 +71,7 @@ Text read_config_file(const std::string& path, std::chrono::milliseconds patienc
       }
     }).detach();
   } catch (const std::system_error&) {
-    return tl::unexpected("cannot be read: this process may start no more threads");
+    return tl::unexpected(std::string("cannot be read: this process may start no more threads"));
   }
   if (text.wait_for(patience) != std::future_status::ready)
     return tl::unexpected("was not read within " + std::to_string(patience.count() / 1000) +

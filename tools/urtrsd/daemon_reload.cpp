@@ -85,7 +85,10 @@ void Daemon::reread() {
     const auto line = std::make_shared<CommandLine>(reread_ ? reread_() : CommandLine{});
     return [this, tells, line] {
       rereading_ = false;
-      if (stopping_) *line = CommandLine{.exit_code = 0, .output = {}, .errors = "urtrsd is ending\n"};
+      if (stopping_) {
+        line->run.reset();
+        line->errors = "urtrsd is ending\n";
+      }
       change_settings(*line, [tells](const Reloaded& done) {
         for (const auto& tell : *tells) tell(done);
       });
