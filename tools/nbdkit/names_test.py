@@ -21,16 +21,24 @@ class NameService:
     def __init__(self):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind((NAMESERVER, 53))
+        self.socket.settimeout(0.1)
+        self.over = False
         self.address = None  # of every host; None: silent
         self.asked = 0
-        threading.Thread(target=self.run, daemon=True).start()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def end(self):
+        self.over = True
+        self.thread.join()
+        self.socket.close()
 
     def run(self):
-        while True:
+        while not self.over:
             try:
                 query, client = self.socket.recvfrom(512)
-            except OSError:
-                return
+            except TimeoutError:
+                continue
             self.asked += 1
             if self.address is not None:
                 self.socket.sendto(self.answer(query), client)
@@ -65,11 +73,14 @@ class Io:
             self.slowest = max(self.slowest, time.monotonic() - self.began)
             self.count += 1
 
+    def stop(self):
+        self.done.set()
+        self.thread.join(GOOD_TIME)
+
     def end(self):
         count = self.count
         until("IO goes on", lambda: self.count > count + 2 or self.error, GOOD_TIME)
-        self.done.set()
-        self.thread.join(GOOD_TIME)
+        self.stop()
         assert self.error is None and not self.thread.is_alive() and self.slowest < GOOD_TIME, (self.error, self.slowest)
 
 
@@ -79,7 +90,7 @@ def _names(ends):
         service = NameService()
     except OSError as error:
         pytest.skip(f"{NAMESERVER} port 53 cannot be had: {error}")
-    ends.callback(service.socket.close)
+    ends.callback(service.end)
     return service
 
 
@@ -105,15 +116,15 @@ def named(client):
 
 
 @pytest.mark.parametrize("fabric", ["tcp", "libfabric"])
-def test_a_silent_name_service_holds_up_no_io(urtrsd, names, plugin, fabric):
+def test_a_silent_name_service_holds_up_no_io(urtrsd, names, plugin, ends, fabric):
     server = urtrsd("--listen=127.0.0.1", "--listen=127.0.0.2", "--export=disk=mem:1M", f"--fabric={fabric}")
     client = plugin("path=127.0.0.1@127.0.0.1", f"port={server.port}", f"fabric={fabric}")
     until("the path is up", lambda: client.states() == ["connected"])
     io = Io(client.nbd)
+    ends.callback(io.stop)
     assert client.ask("path.add", path="storage.example")["path"] == 1
     path = until("it is tried again", lambda: named(client)["attempt"] >= 2 and named(client))
     assert path["reason"] == "address_unresolved" and names.asked > 0, path
-    assert "the name service (DNS) does not" in client.text()
     names.address = "127.0.0.2"
     until("the path by name is up", lambda: client.states() == ["connected", "connected"])
     names.address = None

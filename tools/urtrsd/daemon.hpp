@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -82,6 +83,7 @@ class Daemon : private Controlled {
   void wait_for_signals();
   void begin_shutdown(const char* why);
   std::string service_status() const;
+  void give_memory_back_later();
   // daemon_trace.cpp
   trace::Origin origin() const;
   std::string open_trace(const std::string& path);  // "": it is open, or why not, which was logged
@@ -147,6 +149,8 @@ class Daemon : private Controlled {
   Nanos next_dump_ = 0;      // not before, after an error
   boost::asio::posix::stream_descriptor engine_events_;
   boost::asio::signal_set signals_;
+  boost::asio::steady_timer memory_timer_;
+  bool memory_timer_set_ = false;
   asio::FabricPump pump_;
   ServiceNotifier service_;
   BlockingJobs jobs_;
