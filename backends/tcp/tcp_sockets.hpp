@@ -45,8 +45,8 @@ class Sockets final : public Transport {
   int wait_fd() const noexcept override { return epoll_.get(); }
 
  private:
-  // A connection to a host whose name is being looked up. A descriptor that is not in the epoll instance keeps
-  // its number until it becomes a socket; when that fails it becomes writable, and outcome() says why.
+  // A connection to a host whose name is being looked up. A descriptor that is not in the epoll instance
+  // keeps its number until it becomes a socket; when that fails it becomes writable, and outcome() says why.
   struct Unnamed {
     PathAddress path;
     unsigned undelivered_ms = 0;

@@ -143,8 +143,7 @@ Reason FabricImpl::refusal_of(const HalfOpen& from, const ConnectionParams& para
   } else if (accepted_ >= descriptors) {
     why = "there are " + std::to_string(accepted_) +
           " connections already, for half of the file descriptors (ulimit -n, LimitNOFILE=)";
-  } else if (host.connections >= options_.max_connections_per_host ||
-             host.connections >= their_descriptors) {
+  } else if (host.connections >= options_.max_connections_per_host || host.connections >= their_descriptors) {
     why = "its host has " + std::to_string(host.connections) + " connections already";
   } else if (cost + memory_used_ > options_.max_memory) {
     why = "all connections together may take " + mebibytes(options_.max_memory);

@@ -1,7 +1,8 @@
 // What the TCP fabric asks of a system: streams of octets, readiness, a clock and memory. backends/tcp has it
 // of the operating system, sim/pipes of a simulated network.
 //
-// One thread. No call waits, but listen() for the address of a host name, and none calls back. Errors are errno values; 0 is none.
+// One thread. No call waits, but listen() for the address of a host name, and none calls back. Errors are
+// errno values; 0 is none.
 #pragma once
 #include <cstddef>
 #include <cstdint>

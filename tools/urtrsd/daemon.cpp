@@ -286,9 +286,9 @@ void Daemon::perform(const block::SessionOpened& action) {
     if (sessions_.size() <= action.session) sessions_.resize(action.session + 1U);
     engine_->reserve((open_sessions_ + 1) * config_.sess_queue_depth);
     const std::string peer = server_.transport().peer(action.session);
-    sessions_[action.session] = std::make_unique<Session>(
-        Session{std::string(action.name), std::string(client_of(peer)), path_of(peer), action.serial,
-                host_of(client_of(peer))});
+    sessions_[action.session] =
+        std::make_unique<Session>(Session{std::string(action.name), std::string(client_of(peer)),
+                                          path_of(peer), action.serial, host_of(client_of(peer))});
   } catch (const std::bad_alloc&) {
     no_memory_for(action.session, action.name);
     return server_.close_session(*fabric_, asio::steady_now(), action.session);

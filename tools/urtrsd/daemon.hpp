@@ -158,7 +158,7 @@ class Daemon : private Controlled {
   std::function<CommandLine()> reread_;
   bool rereading_ = false;
   std::vector<std::function<void(const Reloaded&)>> reloads_;  // that the next reading answers
-  std::unique_ptr<Control> control_;  // null: without a socket
+  std::unique_ptr<Control> control_;                           // null: without a socket
   std::unique_ptr<http::TextServer> metrics_;
 };
 

@@ -22,6 +22,24 @@ using namespace rtrs::daemon;
 
 constexpr rlim_t kLeastDescriptors = 64;
 
+tools::FabricChoice fabric_choice(const DaemonConfig& config) {
+  tools::FabricChoice choice;
+  choice.fabric = config.fabric;
+  choice.provider = config.provider;
+  choice.device = config.rdma_device;
+  choice.retry_count = config.rdma_retry_count;
+  choice.invalidation = config.rdma_invalidation;
+  choice.connection_memory = std::uint64_t{config.connection_memory_mb} << 20U;
+  choice.undelivered_timeout =
+      dead_peer_time({milliseconds(config.heartbeat_interval_ms), config.heartbeat_missed_max});
+  choice.log = [](tools::LogLevel level, const std::string& text) {
+    constexpr spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
+                                                    spdlog::level::warn, spdlog::level::err};
+    spdlog::log(levels[static_cast<unsigned>(level)], "{}", text);
+  };
+  return choice;
+}
+
 int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
           const ServiceEnvironment& service) {
   rlimit limit{};
@@ -52,21 +70,7 @@ int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
     spdlog::error("{}", engine.error().sentence);
     return 3;
   }
-  tools::FabricChoice choice;
-  choice.fabric = config.fabric;
-  choice.provider = config.provider;
-  choice.device = config.rdma_device;
-  choice.retry_count = config.rdma_retry_count;
-  choice.invalidation = config.rdma_invalidation;
-  choice.connection_memory = std::uint64_t{config.connection_memory_mb} << 20U;
-  choice.undelivered_timeout =
-      dead_peer_time({milliseconds(config.heartbeat_interval_ms), config.heartbeat_missed_max});
-  choice.log = [](tools::LogLevel level, const std::string& text) {
-    constexpr spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
-                                                    spdlog::level::warn, spdlog::level::err};
-    spdlog::log(levels[static_cast<unsigned>(level)], "{}", text);
-  };
-  auto fabric = tools::open_fabric(choice);
+  auto fabric = tools::open_fabric(fabric_choice(config));
   if (!fabric) {
     spdlog::error("{}", fabric.error());
     return 3;

@@ -165,10 +165,10 @@ std::string NbdDisk::learn() {
 
 // libnbd has ended all commands by now.
 void NbdDisk::drop() {
-  const std::string why = gave_up_ ? "it answered nothing for " +
-                                         std::to_string(NbdLink::kAnswerPatience / 1'000'000'000) + " s"
-                          : nbd_aio_is_closed(handle_) != 0 ? "it closed the connection"
-                                                            : last_error();
+  const std::string why =
+      gave_up_ ? "it answered nothing for " + std::to_string(NbdLink::kAnswerPatience / 1'000'000'000) + " s"
+      : nbd_aio_is_closed(handle_) != 0 ? "it closed the connection"
+                                        : last_error();
   finish_ended();
   nbd_close(handle_);
   handle_ = nullptr;
