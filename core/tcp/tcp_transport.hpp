@@ -1,7 +1,8 @@
 // What the TCP fabric asks of a system: streams of octets, readiness, a clock and memory. backends/tcp has it
 // of the operating system, sim/pipes of a simulated network.
 //
-// One thread. No call waits, and none calls back. Errors are errno values; 0 is none.
+// One thread. No call waits, but listen() for the address of a host name, and none calls back. Errors are
+// errno values; 0 is none.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,9 +19,11 @@ namespace rtrs::tcp {
 using SocketId = int;
 inline constexpr SocketId kNoSocket = -1;
 
-// Among errno values: a destination that cannot be found out, and a source that is no address of this host.
+// Among errno values: an address that does not exist, a source that is no address of this host, and a host
+// name whose address cannot be had now.
 inline constexpr int kUnresolved = -1;
 inline constexpr int kNotOurs = -2;
+inline constexpr int kNamesSilent = -3;
 
 // What a socket is watched for, and what it is named with.
 enum Readiness : std::uint32_t {
@@ -50,7 +53,8 @@ class Transport {
   };
   // `undelivered_ms`: after this time without an acknowledgement the stream breaks; 0: the system's own.
   virtual Opened listen(const PathAddress&, unsigned undelivered_ms) = 0;
-  // Begins to connect: the socket becomes writable when that is over, and outcome() says how.
+  // Begins to connect: the socket becomes writable when that is over, and outcome() says how. Finding out
+  // the address of a host name is part of it.
   virtual Opened connect(const PathAddress&, unsigned undelivered_ms) = 0;
   virtual int outcome(SocketId) noexcept = 0;
 

@@ -12,10 +12,10 @@ from programs import BOUND, PLUGIN, until
 class Client:
     """nbdkit urtrs as a process, and its control socket."""
 
-    def __init__(self, folder, *arguments):
+    def __init__(self, folder, *arguments, inside=()):
         self.socket, self.nbd = folder / "client.sock", folder / "nbd.sock"
         self.log = (folder / "nbdkit.log").open("a+")
-        self.process = subprocess.Popen(["nbdkit", "-f", "-U", self.nbd, PLUGIN, *arguments, f"control={self.socket}"],
+        self.process = subprocess.Popen([*inside, "nbdkit", "-f", "-U", self.nbd, PLUGIN, *arguments, f"control={self.socket}"],
                                         stdin=subprocess.DEVNULL, stderr=self.log)
         until("nbdkit is there", lambda: self.socket.exists() or self.process.poll() is not None)
         assert self.process.poll() is None, self.text()

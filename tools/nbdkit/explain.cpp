@@ -38,7 +38,8 @@ std::string advice(Reason reason, std::uint16_t peer_errno, const Settings& sett
                                   : hint;
     case Reason::info_timeout:
     case Reason::peer_closed:
-      return "the server ended the handshake; " + taken_name_words(settings);
+      return "the server ended the handshake: if its log does not say that it has no room, " +
+             taken_name_words(settings);
     default:
       return hint;
   }

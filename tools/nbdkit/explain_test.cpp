@@ -173,7 +173,8 @@ TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {
   EXPECT_EQ(
       explain_timeout(settings, "disk", settings.taken_name_timeout(), paths),
       "no path came up within 75 s: path 10.0.0.2: disconnected by the peer (the server ended the "
-      "handshake; another client probably holds the session name 'me'; one that vanished holds it until "
+      "handshake: if its log does not say that it has no room, another client probably holds the session "
+      "name 'me'; one that vanished holds it until "
       "the server's dead-peer time is over, 35 s if its heartbeat is the default. End that client, or set "
       "session= to another name); path 10.0.1.2: rejected by the server: Cannot allocate memory (errno "
       "12) (the server has no room for another session: its limit of sessions or its memory is used up; "

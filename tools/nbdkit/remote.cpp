@@ -253,7 +253,8 @@ void Remote::watch_for_end(Nanos now) {
   lines_(true, hopeless ? "the program is asked to end and no path is connected: requests that are not "
                           "answered yet fail at once"
                         : "the program is asked to end and the server did not answer within " +
-                              duration_words(kEndGrace) + ": requests that are not answered yet fail");
+                              duration_words(kEndGrace) + ": requests that are not answered within another " +
+                              duration_words(settings_.protocol.close_timeout) + " fail");
   close_begun_ = true;
   session_->close();
 }

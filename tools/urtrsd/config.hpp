@@ -36,8 +36,9 @@ struct DaemonConfig {
   std::uint32_t heartbeat_interval_ms = 5000;
   std::uint32_t heartbeat_missed_max = 5;
   std::uint32_t max_sessions = 64;
-  std::uint32_t max_host_sessions = 0;    // 0: all but an eighth of max_sessions
-  std::uint32_t max_half_open = 0;        // 0: half of max_sessions
+  std::uint32_t max_host_sessions = 0;  // 0: all but an eighth of max_sessions
+  std::uint32_t max_half_open = 0;      // 0: half of max_sessions
+  std::uint32_t connection_memory_mb = 1024;
   std::string trace;                      // file; empty: the ring in memory only
   std::string trace_detail = "machines";  // trace::Detail
   std::uint32_t trace_size_mb = 0;        // a file of this size is rotated; 0: one file without bound

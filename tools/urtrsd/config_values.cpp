@@ -113,6 +113,11 @@ std::vector<Setting> make_limits() {
        "sessions of one client address that are not complete yet; beyond it the oldest of them is closed; 0: "
        "half of max_sessions",
        IntegerRule{&C::max_half_open, 0, kMaxSessions}},
+      {"connection_memory_mb", "connection-memory-mb",
+       "MiB for the queues of all connections of the tcp fabric together; one client address may take all "
+       "but an "
+       "eighth of what the others leave",
+       IntegerRule{&C::connection_memory_mb, 16, 1U << 20}},
   };
 }
 

@@ -1,15 +1,19 @@
 #include "tools/urtrsd/daemon.hpp"
 
+#include <malloc.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <new>
 #include <random>
+#include <utility>
 
+#include "backends/address/socket_address.hpp"
 #include "core/base/assert.hpp"
 #include "core/base/assert_hook.hpp"
 #include "core/proto/reasons.hpp"
@@ -50,6 +54,12 @@ std::string_view client_of(std::string_view ends) {
   return ends.substr(0, ends.find(' '));
 }
 
+// Whom its files count for. All clients whose address is not known count as one host.
+DescriptorBudget::Host host_of(std::string_view client) {
+  const Result<net::SocketAddress> address = net::parse_address(client, 0);
+  return address ? net::host_digest(*address) : 0;
+}
+
 // "SRC@DST" of it.
 std::string path_of(std::string_view ends) {
   const attributes::PathEnds path = attributes::path_ends(ends);
@@ -77,6 +87,7 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
       engine_events_(context),
       signals_(context),
       shutdown_(context),
+      memory_timer_(context),
       pump_(context, *fabric_, config.busy_poll ? asio::WaitMode::busy_poll : asio::WaitMode::events,
             {[this](Nanos now) { return this->step(now); },
              [this] { return std::min(server_.next_deadline(), log_.next_due()); }},
@@ -248,6 +259,8 @@ void Daemon::report_news() {
     if (control_ != nullptr && news.kind == PathEvent::Kind::refused) control_->tell(news);
     if (news.kind != PathEvent::Kind::path) continue;
     log_path(news);
+    if (news.path.state == PathState::draining || news.path.state == PathState::closing)
+      give_memory_back_later();
     if (control_ != nullptr) control_->tell(news);
     report_trace(news);
   }
@@ -258,6 +271,22 @@ void Daemon::report_news() {
   }
 }
 
+// The C library keeps what a crowd of paths had between what is still in use, until it is told. Not at each
+// end of a path: it goes through all of that memory.
+void Daemon::give_memory_back_later() {
+  constexpr std::chrono::seconds kPause{5};
+  if (std::exchange(memory_timer_set_, true)) return;
+  memory_timer_.expires_after(kPause);
+  memory_timer_.async_wait([this](const boost::system::error_code& error) {
+    memory_timer_set_ = false;
+    if (error) return;
+    const Nanos begun = asio::steady_now();
+    ::malloc_trim(0);
+    spdlog::debug("gave the memory of paths that ended back to the system in {} us",
+                  (asio::steady_now() - begun) / 1000);
+  });
+}
+
 // --- what the block server asks for ---
 
 void Daemon::perform(const block::SessionOpened& action) {
@@ -265,8 +294,9 @@ void Daemon::perform(const block::SessionOpened& action) {
     if (sessions_.size() <= action.session) sessions_.resize(action.session + 1U);
     engine_->reserve((open_sessions_ + 1) * config_.sess_queue_depth);
     const std::string peer = server_.transport().peer(action.session);
-    sessions_[action.session] = std::make_unique<Session>(
-        Session{std::string(action.name), std::string(client_of(peer)), path_of(peer), action.serial});
+    sessions_[action.session] =
+        std::make_unique<Session>(Session{std::string(action.name), std::string(client_of(peer)),
+                                          path_of(peer), action.serial, host_of(client_of(peer))});
   } catch (const std::bad_alloc&) {
     no_memory_for(action.session, action.name);
     return server_.close_session(*fabric_, asio::steady_now(), action.session);

@@ -35,7 +35,7 @@ class Daemon : private Controlled {
          std::unique_ptr<Catalog> catalog, std::unique_ptr<StorageEngine> engine, const ServiceEnvironment&);
   ~Daemon() override;
 
-  // How the configuration is read again: the command line of the start.
+  // How the configuration is read again: the command line of the start. Called from another thread.
   void reread_with(std::function<CommandLine()> reread) { reread_ = std::move(reread); }
 
   // 0, or the exit code after an error that was logged.
@@ -50,6 +50,7 @@ class Daemon : private Controlled {
     std::string peer;          // client's address of the path that opened it
     std::string path;          // SRC@DST of that path
     std::uint64_t serial = 0;  // never used again, unlike the index
+    DescriptorBudget::Host host = 0;
   };
   struct Device {
     OpenedDevice opened;
@@ -72,7 +73,7 @@ class Daemon : private Controlled {
   void opened(const block::OpenExport& asked, const std::string& name, AccessMode mode,
               tl::expected<OpenedDevice, OpenError> found);
   block::ExportOpened keep(const block::OpenExport& asked, AccessMode mode, OpenedDevice device);
-  void close(BlockingJobs::Lane lane, OpenedDevice device);
+  void close(const Session& of, OpenedDevice device);
   void tell_failure(const StorageResult&);
 
   bool listen();  // false: an error was logged (daemon_listen.cpp)
@@ -83,6 +84,7 @@ class Daemon : private Controlled {
   void begin_shutdown(const char* why);
   void leave_at_once(const std::string& why);
   std::string service_status() const;
+  void give_memory_back_later();
   // daemon_trace.cpp
   trace::Origin origin() const;
   std::string open_trace(const std::string& path);  // "": it is open, or why not, which was logged
@@ -118,6 +120,8 @@ class Daemon : private Controlled {
   void add_export(const ExportSpec& spec, std::function<void(const std::string&)> tell) override;
   std::string remove_export(const std::string& name, bool force) override;
   void reload(std::function<void(const Reloaded&)> tell) override;
+  void reread();
+  void change_settings(const CommandLine& line, std::function<void(const Reloaded&)> tell);
   std::vector<std::uint64_t> handles_of(const std::string& export_name) const;
   std::string users_of(const std::string& export_name) const;
   void change_exports(const std::vector<ExportSpec>& wanted, std::shared_ptr<Reloaded> done,
@@ -150,12 +154,16 @@ class Daemon : private Controlled {
   boost::asio::posix::stream_descriptor engine_events_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer shutdown_;
+  boost::asio::steady_timer memory_timer_;
+  bool memory_timer_set_ = false;
   asio::FabricPump pump_;
   ServiceNotifier service_;
   BlockingJobs jobs_;
   Nanos started_ = asio::steady_now();
   std::function<CommandLine()> reread_;
-  std::unique_ptr<Control> control_;  // null: without a socket
+  bool rereading_ = false;
+  std::vector<std::function<void(const Reloaded&)>> reloads_;  // that the next reading answers
+  std::unique_ptr<Control> control_;                           // null: without a socket
   std::unique_ptr<http::TextServer> metrics_;
 };
 

@@ -368,6 +368,22 @@ class TestHungDisk(Case):
         assert waits.wait(BOUND) == 0
         assert server.end() == 0
 
+    def test_a_configuration_on_it_is_given_up(self):
+        config, data = self.file("urtrsd.toml"), self.file("data", 4 << 20)
+        config.write_text('[[export]]\nname = "good"\nmem = "4M"\n')
+        server = self.start(f"--config={config}", f"--control={self.folder}/control").ready()
+        config.unlink()
+        config.symlink_to(self.slow)
+        self.fuse.send_signal(signal.SIGSTOP)
+        reload = subprocess.Popen([program("urtrs"), "reload", f"--socket={self.folder}/control"], stderr=subprocess.PIPE, text=True)
+        self.ends.callback(reload.kill)
+        assert self.client(server, "good", f"nbdcopy --flush {data} $uri").wait(BOUND) == 0
+        _, errors = reload.communicate(timeout=BOUND)
+        assert reload.returncode == 1 and "was not read within 10 s: its disk hangs" in errors
+        start = self.start(f"--config={config}")
+        assert start.process.wait(BOUND) == 2 and f"{config}: was not read within 10 s" in start.text()
+        assert server.end() == 0
+
     def test_a_start_tells_what_is_wrong_beside_it(self):
         self.fuse.send_signal(signal.SIGSTOP)
         server = self.start(f"--export=slow={self.slow},ro", "--export=gone=/nowhere/disk.img")

@@ -40,9 +40,9 @@ def read_reply(sock):
     return answer
 
 
-def iwarp_connect(port, request, timeout):
+def iwarp_connect(port, request, timeout, source=""):
     """(socket, answer) of a connection that the server accepted and that may carry messages."""
-    sock = socket.create_connection(("127.0.0.1", port), timeout)
+    sock = socket.create_connection(("127.0.0.1", port), timeout, (source, 0))
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.sendall(request_frame(request))
@@ -57,12 +57,12 @@ def iwarp_connect(port, request, timeout):
 class IwarpClient(Client):
     """One session of one path. Raises OSError when it is refused."""
 
-    def __init__(self, port, name=None, timeout=60, connections=2):
+    def __init__(self, port, name=None, timeout=60, connections=2, source=""):
         self.sockets, self.chunks, self.numbers = [], [], []
         session, paths = os.urandom(16), os.urandom(16)
         try:
             for con in range(connections):
-                sock, answer = iwarp_connect(port, connect_request(con, connections, session, paths), timeout)
+                sock, answer = iwarp_connect(port, connect_request(con, connections, session, paths), timeout, source)
                 self.sockets.append(sock)
                 self.numbers.append(1)
                 if con == 0:

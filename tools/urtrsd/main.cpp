@@ -28,6 +28,21 @@ void log_of_fabric(tools::LogLevel level, const std::string& text) {
   spdlog::log(levels[static_cast<unsigned>(level)], "{}", text);
 }
 
+tools::FabricChoice fabric_choice(const DaemonConfig& config) {
+  tools::FabricChoice choice;
+  choice.fabric = config.fabric;
+  choice.provider = config.provider;
+  choice.crc = config.crc;
+  choice.device = config.rdma_device;
+  choice.retry_count = config.rdma_retry_count;
+  choice.invalidation = config.rdma_invalidation;
+  choice.connection_memory = std::uint64_t{config.connection_memory_mb} << 20U;
+  choice.undelivered_timeout =
+      dead_peer_time({milliseconds(config.heartbeat_interval_ms), config.heartbeat_missed_max});
+  choice.log = log_of_fabric;
+  return choice;
+}
+
 int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
           const ServiceEnvironment& service) {
   rlimit limit{};
@@ -58,17 +73,7 @@ int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
     spdlog::error("{}", engine.error().sentence);
     return 3;
   }
-  tools::FabricChoice choice;
-  choice.fabric = config.fabric;
-  choice.provider = config.provider;
-  choice.crc = config.crc;
-  choice.device = config.rdma_device;
-  choice.retry_count = config.rdma_retry_count;
-  choice.invalidation = config.rdma_invalidation;
-  choice.undelivered_timeout =
-      dead_peer_time({milliseconds(config.heartbeat_interval_ms), config.heartbeat_missed_max});
-  choice.log = log_of_fabric;
-  auto fabric = tools::open_fabric(choice);
+  auto fabric = tools::open_fabric(fabric_choice(config));
   if (!fabric) {
     spdlog::error("{}", fabric.error());
     return 3;

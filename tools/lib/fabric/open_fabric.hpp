@@ -21,6 +21,8 @@ struct FabricChoice {
   std::string device;                 // of RDMA; empty: whichever has the address
   unsigned retry_count = 6;           // of verbs, 0 .. 7
   std::string invalidation = "auto";  // of verbs: one of invalidation_names()
+  // Bytes for the queues of all connections that are accepted, of fabric tcp.
+  std::uint64_t connection_memory = std::uint64_t{1} << 30;
   // A TCP connection breaks when its peer acknowledges nothing for this time.
   Nanos undelivered_timeout = dead_peer_time(HeartbeatConfig{});
   // May be called from another thread, but never by two at once.
