@@ -23,6 +23,9 @@ namespace rtrs::daemon {
 
 namespace {
 
+// Of jobs; the serials of sessions begin at 1, and daemon_reload.cpp has two more.
+constexpr BlockingJobs::Lane kMemory = ~BlockingJobs::Lane{1};
+
 // Whether a fresh key for every IO protects memory on this fabric without risk for the connections. Where a
 // write in progress lands after its key died, the keys cost and guarantee nothing.
 bool fresh_keys_protect(const Capabilities& fabric) {
@@ -280,10 +283,11 @@ void Daemon::give_memory_back_later() {
   memory_timer_.async_wait([this](const boost::system::error_code& error) {
     memory_timer_set_ = false;
     if (error) return;
-    const Nanos begun = asio::steady_now();
-    ::malloc_trim(0);
-    spdlog::debug("gave the memory of paths that ended back to the system in {} us",
-                  (asio::steady_now() - begun) / 1000);
+    // It takes some 50 ms for 150 MiB.
+    jobs_.run(kMemory, [] {
+      ::malloc_trim(0);
+      return [] {};
+    });
   });
 }
 
