@@ -18,7 +18,9 @@ function(urtrs_component_library TARGET KIND OUTPUT PARTS)
   target_compile_features(${TARGET} INTERFACE cxx_std_20)
   target_include_directories(${TARGET} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   if(KIND STREQUAL "SHARED")
-    target_link_options(${TARGET} PRIVATE -Wl,--version-script=${URTRS_VERSION_SCRIPT} -Wl,--no-undefined)
+    target_link_options(${TARGET} PRIVATE -Wl,--version-script=${URTRS_VERSION_SCRIPT} -Wl,--no-undefined
+      # A thread that waits for a name service outlives whatever loaded the library.
+      -Wl,-z,nodelete)
   endif()
 endfunction()
 

@@ -55,16 +55,23 @@ bool split(std::string_view text, std::string& host, std::uint16_t& port) {
   return true;
 }
 
-bool look_up(const std::string& host, int flags, SocketAddress& result) {
+bool in_figures(const std::string& host, SocketAddress* result = nullptr) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags;
+  hints.ai_flags = AI_NUMERICHOST;
   addrinfo* found = nullptr;
   if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return false;
-  result = from_raw(found->ai_addr, found->ai_addrlen);
+  if (result != nullptr) *result = from_raw(found->ai_addr, found->ai_addrlen);
   freeaddrinfo(found);
   return true;
+}
+
+// False: it is neither an address nor a name.
+bool take_apart(std::string_view text, std::string& host, std::uint16_t& port) {
+  if (text.substr(0, 3) == "ip:") text.remove_prefix(3);
+  if (text.substr(0, 4) == "gid:") return false;  // no name to be looked up
+  return split(text, host, port) && !host.empty();
 }
 
 }  // namespace
@@ -94,24 +101,26 @@ SocketAddress from_raw(const void* address, std::size_t length) {
   return result;
 }
 
-Result<SocketAddress> resolve(std::string_view text, std::uint16_t port) {
-  if (text.substr(0, 3) == "ip:") text.remove_prefix(3);
-  if (text.substr(0, 4) == "gid:") return tl::unexpected(Errc::bad_address);  // no name to be looked up
+Result<SocketAddress> parse_address(std::string_view text, std::uint16_t port) {
   std::string host;
-  if (!split(text, host, port) || host.empty()) return tl::unexpected(Errc::bad_address);
   SocketAddress result;
-  if (!look_up(host, AI_NUMERICHOST, result) && !look_up(host, AI_ADDRCONFIG, result)) {
-    return tl::unexpected(Errc::bad_address);
-  }
+  if (!take_apart(text, host, port) || !in_figures(host, &result)) return tl::unexpected(Errc::bad_address);
   result.set_port(port);
   return result;
 }
 
 std::string host_of(std::string_view text) {
-  if (text.substr(0, 3) == "ip:") text.remove_prefix(3);
   std::string host;
   std::uint16_t port = 0;
-  return split(text, host, port) ? host : std::string();
+  return take_apart(text, host, port) ? host : std::string();
+}
+
+std::string host_name_in(std::string_view text, std::uint16_t* port) {
+  std::string host;
+  std::uint16_t found = port == nullptr ? 0 : *port;
+  if (!take_apart(text, host, found) || in_figures(host)) return {};
+  if (port != nullptr) *port = found;
+  return host;
 }
 
 SocketAddress any_address(std::uint16_t port) {

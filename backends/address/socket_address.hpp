@@ -24,9 +24,13 @@ struct SocketAddress {
 };
 
 // Takes "ip:10.0.0.1", "10.0.0.1", "ip:::1", "::1", "[::1]", "[::1]:7", "10.0.0.1:7" and host names, with or
-// without "ip:"; a port in the text wins over `port`. Only a host name is looked up, which may block: use
-// names at set-up time. Error: bad_address.
+// without "ip:"; a port in the text wins over `port`. Only a host name is looked up, which may take 5 s: what
+// must not wait asks HostNames (host_names.hpp). Error: bad_address.
 Result<SocketAddress> resolve(std::string_view text, std::uint16_t port);
+// The same of what is in figures; never waits.
+Result<SocketAddress> parse_address(std::string_view text, std::uint16_t port);
+// The host name of such a text; empty where there is none to be looked up. A port in the text goes to `port`.
+std::string host_name_in(std::string_view text, std::uint16_t* port = nullptr);
 // The host of such a text alone, without brackets; empty where it is no address.
 std::string host_of(std::string_view text);
 SocketAddress any_address(std::uint16_t port);

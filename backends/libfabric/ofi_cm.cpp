@@ -97,12 +97,12 @@ Errc FabricImpl::listen(const PathAddress& local) {
 InfoHandle FabricImpl::connect_info(const PathAddress& address, net::SocketAddress& destination,
                                     Reason& why) {
   why = Reason::name_unresolved;
-  const Result<net::SocketAddress> to = net::resolve(address.destination, address.port);
+  const Result<net::SocketAddress> to = names_.address(address.destination, address.port);
   if (!to) return nullptr;
   destination = *to;
   net::SocketAddress from;
   if (!address.source.empty()) {
-    const Result<net::SocketAddress> source = net::resolve(address.source, 0);
+    const Result<net::SocketAddress> source = names_.address(address.source, 0);
     why = Reason::source_unavailable;
     if (!source || source->family() != to->family()) return nullptr;
     from = *source;
@@ -121,11 +121,42 @@ InfoHandle FabricImpl::connect_info(const PathAddress& address, net::SocketAddre
 void FabricImpl::connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
                          std::span<const std::byte> private_data) {
   Connection& connection = create(key, params, true);
+  if (wait_for_names(connection, address, private_data)) return;
+  begin_connecting(connection, address, private_data);
+}
+
+bool FabricImpl::wait_for_names(const Connection& connection, const PathAddress& address,
+                                std::span<const std::byte> private_data) {
+  // Without a descriptor to wait with, an attempt tells that the name is not known.
+  if (names_.wait_fd() < 0 || !names_.ask(++next_ticket_, {address.destination, address.source}))
+    return false;
+  if (!names_watched_ && !watch(names_.wait_fd(), &names_)) {
+    names_.forget(next_ticket_);
+    return false;
+  }
+  names_watched_ = true;
+  unnamed_[next_ticket_] = {connection.key(), address, {private_data.begin(), private_data.end()}};
+  return true;
+}
+
+void FabricImpl::connect_named() {
+  for (const std::uint64_t ticket : names_.take()) {
+    const auto node = unnamed_.extract(ticket);
+    Connection* const connection = node.empty() ? nullptr : find(node.mapped().key);
+    if (connection == nullptr || connection->stage() != Connection::Stage::pending) continue;
+    begin_connecting(*connection, node.mapped().address, node.mapped().private_data);
+  }
+}
+
+void FabricImpl::begin_connecting(Connection& connection, const PathAddress& address,
+                                  std::span<const std::byte> private_data) {
   net::SocketAddress destination;
   Reason why = Reason::none;
   const InfoHandle info = connect_info(address, destination, why);
   if (info == nullptr) {
-    fail_connect(connection, address, why, text_of(why).sentence);
+    fail_connect(
+        connection, address, why,
+        why == Reason::name_unresolved ? names_.why_unknown(address.destination) : text_of(why).sentence);
     return;
   }
   connection.set_addresses(net::from_raw(info->src_addr, info->src_addrlen), destination);
@@ -199,6 +230,7 @@ void FabricImpl::disconnect(ConKey key) {
   if (last_found_ == &connection) last_found_ = nullptr;
   shut(connection);
   std::erase(with_delivered_, &connection);
+  std::erase_if(unnamed_, [&](const auto& entry) { return entry.second.key == key; });
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
   pending_taken_ = 0;
   std::erase_if(pending_, [&](const Pending& p) {

@@ -22,13 +22,6 @@ std::uint64_t draw_secret() {
   return secret;
 }
 
-bool watch(int epoll_fd, int fd, void* tag) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.ptr = tag;
-  return ::epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<OfiFabric>> open_ofi_fabric(const OfiOptions& options) {
@@ -65,11 +58,17 @@ Errc FabricImpl::open() {
   if (result != 0) return to_errc(-result);
   if (const Errc error = open_listener(); error != Errc::ok) return error;
   epoll_fd_ = ::epoll_create1(EPOLL_CLOEXEC);
-  if (epoll_fd_ < 0 || !watch(epoll_fd_, events_fd_, &events_) ||
-      !watch(epoll_fd_, listener_->wait_fd(), &listener_)) {
+  if (epoll_fd_ < 0 || !watch(events_fd_, &events_) || !watch(listener_->wait_fd(), &listener_)) {
     return Errc::no_memory;
   }
   return Errc::ok;
+}
+
+bool FabricImpl::watch(int fd, void* tag) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = tag;
+  return ::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 FabricImpl::~FabricImpl() {
@@ -108,7 +107,7 @@ Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool 
 
 int FabricImpl::open_endpoint(Connection& connection, fi_info& info) {
   if (const int result = connection.open(info, events_.get()); result != 0) return result;
-  if (!watch(epoll_fd_, connection.wait_fd(), &connection)) return -ENOMEM;
+  if (!watch(connection.wait_fd(), &connection)) return -ENOMEM;
   by_endpoint_[&connection.endpoint()->fid] = &connection;
   ++endpoints_open_;
   // The lists never grow while IO runs.

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backends/address/host_names.hpp"
 #include "backends/libfabric/ofi.hpp"
 #include "backends/libfabric/ofi_admission.hpp"
 #include "backends/libfabric/ofi_adopt.hpp"
@@ -66,12 +67,23 @@ class FabricImpl final : public OfiFabric {
     FabricEvent event;
     std::string bytes;
   };
+  // A connection to a host whose name is being looked up.
+  struct Unnamed {
+    ConKey key;
+    PathAddress address;
+    std::vector<std::byte> private_data;
+  };
 
   Connection* find(ConKey) const noexcept;
   Connection& create(ConKey, const ConnectionParams&, bool is_client);
+  bool watch(int fd, void* tag);
   // Gives the connection an endpoint and watches its queue; 0 or a negative error.
   int open_endpoint(Connection&, fi_info&);
   InfoHandle connect_info(const PathAddress&, net::SocketAddress& destination, Reason& why);
+  // Now that the addresses are known.
+  void begin_connecting(Connection&, const PathAddress&, std::span<const std::byte> private_data);
+  bool wait_for_names(const Connection&, const PathAddress&, std::span<const std::byte> private_data);
+  void connect_named();
   void report(const FabricEvent&, std::string bytes = {});
   void report_lost(Connection&, Reason);
   void fail_connect(Connection&, const PathAddress&, Reason, std::string detail, std::string bytes = {});
@@ -106,6 +118,10 @@ class FabricImpl final : public OfiFabric {
   int epoll_fd_ = -1;
   std::unique_ptr<Adopter> adopter_;
   std::unique_ptr<Admission> listener_;
+  net::HostNames names_;
+  bool names_watched_ = false;
+  std::uint64_t next_ticket_ = 0;
+  std::unordered_map<std::uint64_t, Unnamed> unnamed_;
 
   std::uint32_t next_request_ = 0;
   std::unordered_map<std::uint32_t, ConnectRequest> requests_;

@@ -65,6 +65,8 @@ void FabricImpl::look_at_kernel() noexcept {
       read_events();
     } else if (tag == &listener_) {
       take_requests();
+    } else if (tag == &names_) {
+      connect_named();
     } else {
       mark_ready(*static_cast<Connection*>(tag));
     }

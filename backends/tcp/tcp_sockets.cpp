@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <new>
 #include <utility>
 
 #include "core/tcp/tcp_watched.hpp"
@@ -126,18 +127,35 @@ Transport::Opened Sockets::listen(const PathAddress& local, unsigned undelivered
   return result;
 }
 
+int Sockets::unknown(const std::string& text) const {
+  return names_.is_silent(text) ? kNamesSilent : kUnresolved;
+}
+
 int Sockets::begin(int socket, const PathAddress& path, const net::SocketAddress& to,
-                   unsigned undelivered_ms) noexcept {
+                   unsigned undelivered_ms) const {
   const int on = 1;
   if (::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 ||
       ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &undelivered_ms, sizeof undelivered_ms) != 0)
     return errno;
   if (!path.source.empty()) {
-    const Result<net::SocketAddress> from = net::resolve(path.source, 0);
+    const Result<net::SocketAddress> from = names_.address(path.source, 0);
+    if (!from && names_.is_silent(path.source)) return kNamesSilent;
     if (!from || from->family() != to.family() || ::bind(socket, from->get(), from->length) != 0)
       return kNotOurs;
   }
   return ::connect(socket, to.get(), to.length) != 0 && errno != EINPROGRESS ? errno : 0;
+}
+
+net::UniqueFd Sockets::begin(const PathAddress& path, unsigned undelivered_ms, Opened& result) const {
+  const Result<net::SocketAddress> to = names_.address(path.destination, path.port);
+  if (!to) {
+    result.error = unknown(path.destination);
+    return {};
+  }
+  result.name = to_text(*to);
+  net::UniqueFd socket = new_socket(to->family());
+  result.error = socket ? begin(socket.get(), path, *to, undelivered_ms) : errno;
+  return socket;
 }
 
 Transport::Opened Sockets::connect(const PathAddress& path, unsigned undelivered_ms) {
@@ -147,20 +165,60 @@ Transport::Opened Sockets::connect(const PathAddress& path, unsigned undelivered
     result.why = "several keys are there and none is chosen (tls-identity)";
     return result;
   }
-  result.error = kUnresolved;
-  const Result<net::SocketAddress> to = net::resolve(path.destination, path.port);
-  if (!to) return result;
-  result.name = to_text(*to);
-  net::UniqueFd socket = new_socket(to->family());
-  result.error = socket ? begin(socket.get(), path, *to, undelivered_ms) : errno;
-  if (result.error == 0 && tls_.context != nullptr &&
-      !seal(socket.get(), tls::Side::client, net::host_of(path.destination)))
-    result.error = ENOMEM;
-  if (result.error == 0) result.socket = socket.release();
+  if (!net::host_name_in(path.destination).empty() || !net::host_name_in(path.source).empty()) {
+    result = wait_for_names(path, undelivered_ms);
+  } else {
+    net::UniqueFd socket = begin(path, undelivered_ms, result);
+    if (result.error == 0) result.socket = socket.release();
+  }
+  if (result.socket == kNoSocket || tls_.context == nullptr ||
+      seal(result.socket, tls::Side::client, net::host_of(path.destination)))
+    return result;
+  close(std::exchange(result.socket, kNoSocket));
+  result.error = ENOMEM;
   return result;
 }
 
+Transport::Opened Sockets::wait_for_names(const PathAddress& path, unsigned undelivered_ms) {
+  Opened result;
+  result.name = path.destination + " port " + std::to_string(path.port);
+  net::UniqueFd placeholder(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!placeholder || names_.wait_fd() < 0) {
+    result.error = EMFILE;
+    return result;
+  }
+  if (!names_watched_ && !watch_own(names_.wait_fd(), &names_)) {
+    result.error = ENOMEM;
+    return result;
+  }
+  names_watched_ = true;
+  Unnamed& one = unnamed_[placeholder.get()];
+  one = Unnamed{path, undelivered_ms};
+  names_.ask(static_cast<std::uint64_t>(placeholder.get()), {path.destination, path.source});
+  result.socket = placeholder.release();
+  return result;
+}
+
+void Sockets::connect_named() noexcept try {
+  for (const std::uint64_t ticket : names_.take()) {
+    const auto id = static_cast<SocketId>(ticket);
+    const auto found = unnamed_.find(id);
+    if (found == unnamed_.end()) continue;
+    Unnamed& one = found->second;
+    Opened result;
+    const net::UniqueFd socket = begin(one.path, one.undelivered_ms, result);
+    one.error = result.error;
+    if (one.error == 0 && ::dup3(socket.get(), id, O_CLOEXEC) < 0) one.error = errno;
+    if (one.one != nullptr) watch_socket(id, one.interest, *one.one, EPOLL_CTL_ADD);
+    if (one.error == 0) unnamed_.erase(found);
+  }
+} catch (const std::bad_alloc&) {
+  // The bound of its attempt ends what is left over.
+}
+
 int Sockets::outcome(SocketId socket) noexcept {
+  const auto unnamed = unnamed_.find(socket);
+  if (unnamed != unnamed_.end()) return unnamed->second.error;
   int error = 0;
   socklen_t length = sizeof error;
   return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
@@ -243,19 +301,30 @@ bool Sockets::shut_down(SocketId socket) noexcept {
 
 void Sockets::close(SocketId socket) noexcept {
   if (sealed(socket) != nullptr) sealed_[static_cast<std::size_t>(socket)].reset();
+  if (unnamed_.erase(socket) != 0) names_.forget(static_cast<std::uint64_t>(socket));
   ::close(socket);
 }
 
 bool Sockets::watch(SocketId socket, std::uint32_t interest, Watched& one) noexcept {
+  const auto unnamed = unnamed_.find(socket);
+  if (unnamed == unnamed_.end() || unnamed->second.error != 0)
+    return watch_socket(socket, interest, one, one.watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD);
+  unnamed->second.one = &one;
+  unnamed->second.interest = interest;
+  return true;
+}
+
+bool Sockets::watch_socket(SocketId socket, std::uint32_t interest, Watched& one, int how) noexcept {
   epoll_event event{};
   event.events = ((interest & kReadable) != 0 ? std::uint32_t{EPOLLIN} : 0U) |
                  ((interest & kWritable) != 0 ? std::uint32_t{EPOLLOUT} : 0U);
   event.data.ptr = &one;
-  const int how = one.watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
   return ::epoll_ctl(epoll_.get(), how, socket, &event) == 0;
 }
 
 void Sockets::forget(SocketId socket) noexcept {
+  const auto unnamed = unnamed_.find(socket);
+  if (unnamed != unnamed_.end()) unnamed->second.one = nullptr;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);
 }
 
@@ -270,6 +339,8 @@ std::span<const Transport::Ready> Sockets::look() noexcept {
     } else if (event.data.ptr == &timer_) {
       [[maybe_unused]] const ssize_t size = ::read(timer_.get(), &times, sizeof times);
       ready_[ready++] = {};
+    } else if (event.data.ptr == &names_) {
+      connect_named();
     } else {
       const std::uint32_t events = event.events;
       ready_[ready++] = {static_cast<Watched*>(event.data.ptr),

@@ -8,8 +8,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "backends/address/host_names.hpp"
 #include "backends/address/socket_address.hpp"
 #include "backends/address/unique_fd.hpp"
 #include "backends/tcp/tcp.hpp"
@@ -59,10 +61,24 @@ class Sockets final : public Transport {
   int wait_fd() const noexcept override { return epoll_.get(); }
 
  private:
+  // A connection to a host whose name is being looked up. A descriptor that is not in the epoll instance
+  // keeps its number until it becomes a socket; when that fails it becomes writable, and outcome() says why.
+  struct Unnamed {
+    PathAddress path;
+    unsigned undelivered_ms = 0;
+    Watched* one = nullptr;  // nullptr: not watched
+    std::uint32_t interest = 0;
+    int error = 0;  // 0: not over yet
+  };
+
   int bind_and_listen(int socket, const net::SocketAddress&, unsigned undelivered_ms) const noexcept;
-  // 0, an errno, kUnresolved or kNotOurs.
-  static int begin(int socket, const PathAddress&, const net::SocketAddress& to,
-                   unsigned undelivered_ms) noexcept;
+  int unknown(const std::string& text) const;
+  // A socket that begins to connect, now that its addresses are known.
+  net::UniqueFd begin(const PathAddress&, unsigned undelivered_ms, Opened&) const;
+  int begin(int socket, const PathAddress&, const net::SocketAddress& to, unsigned undelivered_ms) const;
+  Opened wait_for_names(const PathAddress&, unsigned undelivered_ms);
+  void connect_named() noexcept;
+  bool watch_socket(SocketId, std::uint32_t interest, Watched&, int how) noexcept;
   bool watch_own(int descriptor, void* mark) noexcept;
 
   // Null: nothing seals it.
@@ -71,13 +87,16 @@ class Sockets final : public Transport {
     return at < sealed_.size() ? sealed_[at].get() : nullptr;
   }
   // False: no memory.
-  bool seal(SocketId, tls::Side, const std::string& server);
+  bool seal(SocketId, tls::Side, const std::string& server) noexcept;
   Moved receive_sealed(SealedStream&, iwarp::MutableBytes place) noexcept;
 
   net::UniqueFd epoll_;
   net::UniqueFd timer_;
   net::UniqueFd signal_;
   net::UniqueFd spare_;  // given up for a client that finds no descriptor
+  net::HostNames names_;
+  bool names_watched_ = false;
+  std::unordered_map<SocketId, Unnamed> unnamed_;
   TlsOptions tls_;
   SealedSpace space_;
   std::vector<std::unique_ptr<SealedStream>> sealed_;  // by socket

@@ -20,13 +20,15 @@ void Sockets::set_tls(const TlsOptions& options) {
   tls_ = options;
 }
 
-bool Sockets::seal(SocketId socket, tls::Side side, const std::string& server) {
+bool Sockets::seal(SocketId socket, tls::Side side, const std::string& server) noexcept try {
   auto channel = tls_.context->open_channel(side, server, socket, space_.outgoing);
   if (channel == nullptr) return false;
   const auto at = static_cast<std::size_t>(socket);
   if (at >= sealed_.size()) sealed_.resize(at + 1);
   sealed_[at] = std::make_unique<SealedStream>(socket, std::move(channel), space_);
   return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 Transport::Guard Sockets::guard(SocketId socket) const noexcept {

@@ -30,10 +30,11 @@ net::SocketAddress plain(const sockaddr* address) {
   return net::from_raw(&result, sizeof result);
 }
 
-}  // namespace
+bool starts_as_gid(std::string_view text) {
+  return text.substr(0, kGidPrefix.size()) == kGidPrefix;
+}
 
-Result<net::SocketAddress> resolve_address(std::string_view text, std::uint16_t port) {
-  if (text.substr(0, kGidPrefix.size()) != kGidPrefix) return net::resolve(text, port);
+Result<net::SocketAddress> parse_gid(std::string_view text, std::uint16_t port) {
   const std::string gid(text.substr(kGidPrefix.size()));
   sockaddr_ib address{};
   if (inet_pton(AF_INET6, gid.c_str(), address.sib_addr.sib_raw) != 1)
@@ -43,6 +44,17 @@ Result<net::SocketAddress> resolve_address(std::string_view text, std::uint16_t 
   address.sib_sid = htobe64(RDMA_IB_PS_IB | port);
   address.sib_sid_mask = ~std::uint64_t{0};
   return net::from_raw(&address, sizeof address);
+}
+
+}  // namespace
+
+Result<net::SocketAddress> resolve_address(std::string_view text, std::uint16_t port) {
+  return starts_as_gid(text) ? parse_gid(text, port) : net::resolve(text, port);
+}
+
+Result<net::SocketAddress> known_address(const net::HostNames& names, std::string_view text,
+                                         std::uint16_t port) {
+  return starts_as_gid(text) ? parse_gid(text, port) : names.address(text, port);
 }
 
 bool is_gid(const sockaddr* address) noexcept {

@@ -93,11 +93,40 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
   Connection& connection = create(key, params, true, private_data);
   if (private_data.size() > capabilities_.connect_data)
     return fail_connect(connection, Reason::post_failed, where(address) + ": too much private data");
-  Result<net::SocketAddress> to = resolve_address(address.destination, address.port);
-  if (!to) return fail_connect(connection, Reason::name_unresolved, where(address) + ": that is no address");
+  if (!wait_for_names(connection, address)) begin_connecting(connection, address);
+}
+
+bool FabricImpl::wait_for_names(const Connection& connection, const PathAddress& address) {
+  // Without a descriptor to wait with, an attempt tells that the name is not known.
+  if (names_.wait_fd() < 0 || !names_.ask(++next_ticket_, {address.destination, address.source}))
+    return false;
+  if (!names_watched_ && !watch(names_.wait_fd(), &names_)) {
+    names_.forget(next_ticket_);
+    return false;
+  }
+  names_watched_ = true;
+  unnamed_[next_ticket_] = {connection.key(), address};
+  return true;
+}
+
+void FabricImpl::connect_named() {
+  for (const std::uint64_t ticket : names_.take()) {
+    const auto node = unnamed_.extract(ticket);
+    Connection* const connection = node.empty() ? nullptr : find(node.mapped().key);
+    if (connection == nullptr || connection->stage() != Connection::Stage::pending) continue;
+    begin_connecting(*connection, node.mapped().address);
+  }
+}
+
+void FabricImpl::begin_connecting(Connection& connection, const PathAddress& address) {
+  Result<net::SocketAddress> to = known_address(names_, address.destination, address.port);
+  if (!to) {
+    return fail_connect(connection, Reason::name_unresolved,
+                        where(address) + ": " + names_.why_unknown(address.destination));
+  }
   net::SocketAddress from;
   if (!address.source.empty()) {
-    const Result<net::SocketAddress> source = resolve_address(address.source, 0);
+    const Result<net::SocketAddress> source = known_address(names_, address.source, 0);
     if (!source || source->family() != to->family()) {
       return fail_connect(connection, Reason::source_unavailable,
                           where(address) + ": \"" + address.source + "\" is no source address for it");
@@ -203,6 +232,7 @@ void FabricImpl::disconnect(ConKey key) {
   if (node.empty()) return;
   Connection& connection = *node.mapped();
   if (last_found_ == &connection) last_found_ = nullptr;
+  std::erase_if(unnamed_, [&](const auto& entry) { return entry.second.key == key; });
   end(connection);
   std::erase(with_shown_, &connection);
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backends/address/host_names.hpp"
 #include "backends/address/socket_address.hpp"
 #include "backends/verbs/verbs.hpp"
 #include "backends/verbs/verbs_connection.hpp"
@@ -83,6 +84,11 @@ class FabricImpl final : public VerbsFabric {
     FabricEvent event;
     std::string bytes;
   };
+  // A connection to a host whose name is being looked up.
+  struct Unnamed {
+    ConKey key;
+    PathAddress address;
+  };
   struct Listener {
     Owner owner{Owner::Kind::listener, this};
     net::SocketAddress address;
@@ -112,6 +118,10 @@ class FabricImpl final : public VerbsFabric {
   Connection* find(ConKey) const noexcept;
   Connection& create(ConKey, const ConnectionParams&, bool is_client, std::span<const std::byte>);
   bool watch(int fd, void* tag);
+  // Now that the addresses are known.
+  void begin_connecting(Connection&, const PathAddress&);
+  bool wait_for_names(const Connection&, const PathAddress&);
+  void connect_named();
   // The device of an identifier, opened when it is the first there; nullptr, and the log says why, when it
   // cannot be used.
   Device* device_of(const rdma_cm_id&);
@@ -160,6 +170,10 @@ class FabricImpl final : public VerbsFabric {
   std::vector<std::unique_ptr<Device>> devices_;  // by index
   Memory memory_;
   EventChannelHandle channel_;
+  net::HostNames names_;
+  bool names_watched_ = false;
+  std::uint64_t next_ticket_ = 0;
+  std::unordered_map<std::uint64_t, Unnamed> unnamed_;
 
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::uint32_t next_request_ = 0;

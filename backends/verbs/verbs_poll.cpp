@@ -70,6 +70,8 @@ void FabricImpl::look_at_kernel() noexcept {
     void* tag = named[static_cast<std::size_t>(i)].data.ptr;
     if (tag == &channel_) {
       read_manager();
+    } else if (tag == &names_) {
+      connect_named();
     } else if (tag == &timer_) {
       std::uint64_t expirations = 0;
       if (::read(timer_.get(), &expirations, sizeof expirations) == sizeof expirations) on_timer();

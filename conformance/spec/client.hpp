@@ -57,6 +57,7 @@ class ClientSpec {
     std::uint16_t error = 0;  // answered
     Time since = 0;           // queued, held
     Time sent = 0;            // flying, held
+    Time first = 0;           // flying, held, again: when it was sent for the first time
     bool operator==(const Slot&) const = default;
   };
   struct Permit {
@@ -118,6 +119,7 @@ class ClientSpec {
   bool move_to_flight(Permit& permit);
   void check_request(const Path& path, Permit& permit);
   bool result_fits(const Slot& slot) const;
+  bool worn_out(const Slot& slot, Time now) const;
   bool given_up_in_time(const Slot& slot) const;
   void complete();
   void failed_over();

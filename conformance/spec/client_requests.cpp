@@ -170,8 +170,8 @@ void ClientSpec::post_request() {
     context().check(
         false, Rule::request_once, [&] { return "permit " + std::to_string(event_.permit) + " is posted"; },
         [&] { return allowed_now(permit); });
-    permit.slot.set(
-        Slot{Phase::flying, false, event_.key.path, event_.key.con, event_.key.epoch, 0, 0, event_.now});
+    permit.slot.set(Slot{Phase::flying, false, event_.key.path, event_.key.con, event_.key.epoch, 0, 0,
+                         event_.now, event_.now});
   }
   findings_.ambiguity(permit.slot.size());
   check_request(path, permit);
@@ -185,14 +185,15 @@ void ClientSpec::post_request() {
 }
 
 bool ClientSpec::move_to_flight(Permit& permit) {
-  const Slot flying{Phase::flying, false, event_.key.path, event_.key.con, event_.key.epoch, 0, 0,
-                    event_.now};
+  Slot flying{Phase::flying, false,     event_.key.path, event_.key.con, event_.key.epoch, 0, 0,
+              event_.now,    event_.now};
   if (permit.slot.anything()) {
     permit.slot.set(flying);
     return true;
   }
   return permit.slot.step([&](const Slot& slot, auto& next) {
     const bool again = slot.phase == Phase::again && slot.path == event_.key.path;
+    flying.first = again ? slot.first : event_.now;
     if (slot.phase == Phase::queued || again) next.push_back(flying);
   });
 }
@@ -240,6 +241,12 @@ bool ClientSpec::result_fits(const Slot& slot) const {
   return false;
 }
 
+// Its path was lost later than both timeouts together after it was first sent.
+bool ClientSpec::worn_out(const Slot& slot, Time now) const {
+  return settings_.request_timeout != kNever && settings_.queue_timeout != kNever &&
+         now >= slot.first + settings_.request_timeout + settings_.queue_timeout;
+}
+
 // Whether a request was given up no earlier than its timeout allows.
 bool ClientSpec::given_up_in_time(const Slot& slot) const {
   if (event_.result == Result::no_path) {
@@ -247,7 +254,7 @@ bool ClientSpec::given_up_in_time(const Slot& slot) const {
     return idle &&
            (settings_.queue_timeout == kNever ? !whole_ : event_.now >= slot.since + settings_.queue_timeout);
   }
-  if (event_.result != Result::request_timeout) return true;
+  if (event_.result != Result::request_timeout || worn_out(slot, event_.now)) return true;
   return settings_.request_timeout == kNever ? !whole_ : slot.since >= slot.sent + settings_.request_timeout;
 }
 
@@ -288,13 +295,16 @@ void ClientSpec::failed_over() {
   Permit& permit = permit_at(event_.permit);
   const Path& from = path_at(event_.from);
   bool flying = false;
+  bool late = true;
   std::uint32_t epoch = 0;
   const bool was_unknown = permit.slot.anything();
-  const Slot again{Phase::again, false, event_.to, 0, 0, 0, 0, 0};
+  Slot again{Phase::again, false, event_.to, 0, 0, 0, 0, 0};
   const bool moved = permit.slot.step([&](const Slot& slot, auto& next) {
     flying = flying || slot.phase == Phase::flying;
     if (slot.phase != Phase::held || slot.path != event_.from) return;
     epoch = slot.epoch;
+    late = late && worn_out(slot, slot.since);
+    again.first = slot.first;
     next.push_back(again);
   });
   context().check(
@@ -306,6 +316,9 @@ void ClientSpec::failed_over() {
       [&] { return allowed_now(permit); });
   if (was_unknown || !moved) permit.slot.set(again);
   if (was_unknown || !moved || !whole_) return;
+  context().check(
+      !late, Rule::replay_bound, [&] { return "permit " + std::to_string(event_.permit) + " is sent again"; },
+      [] { return std::string("Complete as request_timeout"); });
   const bool unasked = (!from.fence && (settings_.kernel_peer_replays || from.state == PathState::absent)) ||
                        settings_.fence_failed_replays;
   context().check(

@@ -55,6 +55,10 @@ namespace rtrs::spec {
     "administrative requests go over cid 0, IO over the others")                                             \
   X(replay_drained, "replay-drained", "O12", "protocol section 4.2",                                         \
     "a request is sent again only after its path was drained")                                               \
+  X(replay_bound, "replay-bound", "O9", "core/proto/config.hpp",                                             \
+    "a request that loses its path later than request_timeout and queue_timeout together after it was "      \
+    "first "                                                                                                 \
+    "sent is not sent again")                                                                                \
   X(replay_proof, "replay-proof", "O4", "docs/architecture.md",                                              \
     "a request is sent again when the server proved that the old incarnation is dead, or as configured "     \
     "without")                                                                                               \

@@ -239,6 +239,11 @@ const std::vector<Spoiled> kClientCases = {
     {Rule::service_connection, "IO over cid 0", [](Story& s) { s.at(Kind::PostRequest).key.con = 0; }},
     {Rule::replay_drained, "sent again before the path is released",
      [](Story& s) { s.drop(Kind::ReleasePath); }},
+    {Rule::replay_bound, "sent again after both timeouts together",
+     [](Story& s) {
+       s.at(Kind::BeginClient).settings.request_timeout = 2 * kSecond;
+       s.at(Kind::BeginClient).settings.queue_timeout = 2 * kSecond;
+     }},
     {Rule::replay_proof, "sent again before the fence is answered",
      [](Story& s) { s.drop(Kind::FenceAnswered); }},
     {Rule::replay_proof, "the fence was refused", [](Story& s) { s.at(Kind::FenceAnswered).error = 16; }},

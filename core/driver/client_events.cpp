@@ -38,9 +38,14 @@ namespace {
 // A peer that ends the connection before it answers the connect request, or answers something else, is told
 // from one that ends it later: nobody there knows the session, and often it is no server of this fabric.
 Reason failure_of(Reason told_by_fabric) noexcept {
-  const bool no_answer =
-      told_by_fabric == Reason::peer_closed || told_by_fabric == Reason::protocol_violation;
-  return no_answer ? Reason::bad_conn_rsp : told_by_fabric;
+  switch (told_by_fabric) {
+    case Reason::peer_closed:
+      return Reason::unanswered;
+    case Reason::protocol_violation:
+      return Reason::bad_conn_rsp;
+    default:
+      return told_by_fabric;
+  }
 }
 
 }  // namespace

@@ -139,14 +139,18 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Re
   reject(fabric, now, instance_of(session), judged, action);
 }
 
-void Server::Impl::reject(Fabric& fabric, Nanos now, InstanceId instance, ConKey key, const Reject& answer) {
+void Server::Impl::tell_refused(Nanos now, Reason reason, std::uint16_t refusal, std::string peer) {
   PathEvent one;
   one.kind = PathEvent::Kind::refused;
   one.at = now;
-  one.reason = answer.reason;
-  one.refusal = answer.peer_errno;
-  one.peer = fabric.describe_request(answer.request);
+  one.reason = reason;
+  one.refusal = refusal;
+  one.peer = std::move(peer);
   add_news(one);
+}
+
+void Server::Impl::reject(Fabric& fabric, Nanos now, InstanceId instance, ConKey key, const Reject& answer) {
+  tell_refused(now, answer.reason, answer.peer_errno, fabric.describe_request(answer.request));
   std::array<std::byte, wire::kConnRspBytes> bytes;
   const auto message = encoded(wire::make_reject(answer.peer_errno), bytes);
   tap.cm(instance, now, key, trace::WireCmKind::rej, true, message);

@@ -37,6 +37,11 @@ void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::
 }
 
 void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::ConnectionLost& event) {
+  // The fabric has answered the connect request with the refusal that Accept gave it.
+  const unsigned path = event.key.path % kMaxPaths;
+  if (event.reason == Reason::no_resources && session.machine.knows(event.key) &&
+      session.machine.path_state(path) == PathState::connecting)
+    tell_refused(now, event.reason, wire::linux_errno::kEnomem, fabric.describe(event.key));
   feed(fabric, session, ConnectionLost{now, event.key, event.reason});
 }
 

@@ -159,6 +159,7 @@ struct Server::Impl {
   bool provide_chunks(Fabric&, Session&);
   bool make_chunk_keys(Fabric&, Session&, ConKey);
   // `instance` and `key` for the trace: the session that decided, or the registry.
+  void tell_refused(Nanos now, Reason, std::uint16_t refusal, std::string peer);
   void reject(Fabric&, Nanos now, InstanceId instance, ConKey key, const Reject&);
   void push(const Fabric& fabric, Nanos now, const Session& session, const WorkRequest& work) {
     tap.sent(instance_of(session), now, fabric, work);

@@ -32,7 +32,9 @@ void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
     Permit& permit = permits_[id];
     if (permit.state != Permit::State::in_flight || permit.path != index) continue;
     // Sent again, an overdue one would wait for the same storage.
+    permit.first_sent.bounds = longest_life() != kNever;
     permit.overdue = is_overdue(permit, now);
+    permit.overdue = permit.overdue || is_worn_out(permit, now);
     overdue_ += permit.overdue ? 1 : 0;
     failed_writes += permit.overdue && leaves_traces(permit) ? 1 : 0;
     permit.state = Permit::State::fenced;
@@ -136,6 +138,31 @@ bool ClientSession::is_overdue(const Permit& permit, Nanos now) const noexcept {
   return config_.request_timeout != kNever && permit.since + config_.request_timeout <= now;
 }
 
+// A request is sent again as often as its path is lost, however short the flights are: a server that breaks
+// the connection over it and lets the client come back would keep it for ever. kNever: so may it wait.
+Nanos ClientSession::longest_life() const noexcept {
+  if (config_.request_timeout == kNever || config_.queue_timeout == kNever) return kNever;
+  return config_.request_timeout + config_.queue_timeout;
+}
+
+bool ClientSession::is_worn_out(const Permit& permit, Nanos now) const noexcept {
+  const Nanos life = longest_life();
+  return life != kNever && now >= life && permit.first_sent.at <= now - life;
+}
+
+// Of those that wait for the fence of this path.
+void ClientSession::give_up_worn_out(unsigned index, Nanos now) noexcept {
+  if (longest_life() == kNever) return;
+  for (std::uint16_t id = 0; id < permits_.depth(); ++id) {
+    Permit& permit = permits_[id];
+    if (permit.state != Permit::State::fenced || permit.path != index || !is_worn_out(permit, now)) continue;
+    permit.overdue = true;
+    ++overdue_;
+    permits_.give_up(id);
+    fences_[index].lingering = fences_[index].lingering || leaves_traces(permit);
+  }
+}
+
 // Asked once a heartbeat interval.
 bool ClientSession::has_overdue(unsigned index, Nanos now) const noexcept {
   if (config_.request_timeout == kNever || paths_[index].inflight() == 0) return false;
@@ -163,10 +190,13 @@ bool ClientSession::answer_overdue(unsigned& budget, ClientActions& out) noexcep
 bool ClientSession::oldest_in_flight(OldestRequest& oldest) const noexcept {
   const Permit* found = nullptr;
   for (const Permit& permit : permits_) {
-    const bool older = found == nullptr || permit.since < found->since;
-    if (permit.state == Permit::State::in_flight && older) found = &permit;
+    const bool sent_before = permit.state == Permit::State::queued && permit.failed_from != Permit::kNowhere;
+    const bool unanswered =
+        permit.state == Permit::State::in_flight || permit.state == Permit::State::fenced || sent_before;
+    const bool older = found == nullptr || permit.first_sent.at < found->first_sent.at;
+    if (unanswered && older) found = &permit;
   }
-  if (found != nullptr) oldest = OldestRequest{found->since, found->path, found->con};
+  if (found != nullptr) oldest = OldestRequest{found->first_sent.at, found->path, found->con};
   return found != nullptr;
 }
 
@@ -187,6 +217,7 @@ void ClientSession::fence_deadlines(Nanos now) noexcept {
     if (connected_ > 0 && (config_.fence_failed == UnfencedReplay::replay || hopeless)) {
       release_requests(index, false, now);
     } else {
+      give_up_worn_out(index, now);
       fence.state = Fence::State::wanted;
       fence.deadline = now + config_.fence_timeout;
     }

@@ -127,6 +127,80 @@ TEST_F(ClientOverdueTest, ARemovedPathOfAKernelServerGivesItsPermitsBack) {
   EXPECT_EQ(session.permits_given_up(), 0U);
 }
 
+// A server that breaks the connection over a request, and lets the client come back each time.
+TEST_F(ClientOverdueTest, ARequestThatLosesItsPathAgainAndAgainFailsAfterBothTimeoutsTogether) {
+  ClientConfig config = impatient();
+  config.queue_timeout = seconds(30);
+  session = ClientSession(config);
+  open(1);
+  const Nanos sent = now;
+  submit();
+  unsigned losses = 0;
+  while (asked<Complete>().empty() && losses < 1000) {
+    OldestRequest oldest;
+    EXPECT_TRUE(session.oldest_in_flight(oldest));
+    EXPECT_EQ(oldest.since, sent) << "however often it was sent";
+    now += seconds(1);
+    lose(0);
+    drain(0);
+    ++losses;
+    if (!asked<Complete>().empty()) break;
+    EXPECT_LT(now, sent + seconds(90));
+    ASSERT_TRUE(session.oldest_in_flight(oldest));
+    EXPECT_EQ(oldest.since, sent) << "also while it waits for a path";
+    while (session.path(0).state() != PathState::connecting) feed(DeadlineReached{session.next_deadline()});
+    bring_up(0);
+  }
+  ASSERT_EQ(asked<Complete>().size(), 1U);
+  EXPECT_EQ(only<Complete>().result, Errc::request_timeout);
+  EXPECT_GE(now, sent + seconds(90));
+  EXPECT_GT(losses, 2U);
+  // As any that failed so: its chunk stays out of use, and a write holds later ones, until there is proof.
+  EXPECT_EQ(session.permits_given_up(), 1U);
+}
+
+TEST_F(ClientOverdueTest, ARequestMayBeSentAgainForEverWhereOneOfTheTimeoutsIsNever) {
+  for (const bool queue_ends : {false, true}) {
+    ClientConfig config = small_config();
+    (queue_ends ? config.queue_timeout : config.request_timeout) = seconds(30);
+    (queue_ends ? config.request_timeout : config.queue_timeout) = kNever;
+    session = ClientSession(config);
+    open(1);
+    submit();
+    for (unsigned losses = 0; losses < 100; ++losses) {
+      now += seconds(1);
+      lose(0);
+      drain(0);
+      EXPECT_TRUE(asked<Complete>().empty());
+      while (session.path(0).state() != PathState::connecting) feed(DeadlineReached{session.next_deadline()});
+      bring_up(0);
+    }
+  }
+}
+
+TEST_F(ClientOverdueTest, ARequestThatWaitsForAFenceFailsAfterBothTimeoutsTogether) {
+  open(2);
+  submit();
+  const PostRequest stuck = only<PostRequest>();
+  const Nanos sent = now;
+  lose(stuck.key.path);
+  drain(stuck.key.path);
+  ASSERT_EQ(asked<SendFenceReq>().size(), 1U);
+  const auto ends = sent + session.config().request_timeout + session.config().queue_timeout;
+  while (now < ends + seconds(1000)) {
+    // The server answers nothing but heartbeats, and the lost path does not come back.
+    for (std::uint16_t con = 0; con < 2; ++con)
+      feed(ImmReceived{now, key(1 - stuck.key.path, con), wire::encode_hb(wire::ImmType::hb_ack)});
+    feed(DeadlineReached{session.next_deadline()});
+    if (!asked<Complete>().empty()) break;
+    for (const PostImm& post : asked<PostImm>())
+      if (post.cookie != 0) feed(SendDone{now, post.key, post.cookie});
+  }
+  EXPECT_EQ(only<Complete>().result, Errc::request_timeout);
+  EXPECT_GE(now, ends);
+  EXPECT_LE(now, ends + session.config().fence_timeout);
+}
+
 TEST_F(ClientOverdueTest, IsOffByDefault) {
   session = ClientSession(small_config());
   open(2);

@@ -64,6 +64,7 @@ bool ClientSession::send(std::uint16_t id, Nanos now, ClientActions& out) noexce
   permit.con = connection_for(path, permit.service, permit.affinity);
   permit.epoch = path.epoch();
   permit.invalidated = false;
+  if (permit.first_sent.at == kNever) permit.first_sent.at = now;
   if (permit.failed_from != Permit::kNowhere) {
     // A replay is a new use of the permit on the wire: an answer to the first one must not end it.
     ++permit.generation;

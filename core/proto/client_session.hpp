@@ -106,7 +106,8 @@ class ClientSession {
   std::uint32_t max_hdr_size() const noexcept { return max_hdr_size_; }
   const ClientPath& path(unsigned index) const noexcept { return paths_[index]; }
   const Permit& permit(std::uint16_t id) const noexcept { return permits_[id]; }
-  // The request that has been in flight for longest; false: there is none. Linear in the depth.
+  // The request without an answer that was sent first, also one that is to be sent again; false: there is
+  // none. Linear in the depth.
   bool oldest_in_flight(OldestRequest&) const noexcept;
   const ClientConfig& config() const noexcept { return config_; }
   const ClientCounters& counters() const noexcept { return counters_; }
@@ -187,6 +188,9 @@ class ClientSession {
   }
   bool is_fencing_over(const ConKey&) const noexcept;
   bool is_overdue(const Permit&, Nanos now) const noexcept;
+  Nanos longest_life() const noexcept;
+  bool is_worn_out(const Permit&, Nanos now) const noexcept;
+  void give_up_worn_out(unsigned index, Nanos now) noexcept;
   bool has_overdue(unsigned index, Nanos now) const noexcept;
   bool answer_overdue(unsigned& budget, ClientActions&) noexcept;
   void fence_deadlines(Nanos now) noexcept;

@@ -61,7 +61,8 @@ struct ClientConfig {
   HeartbeatConfig heartbeat;
   // How long the server may take to answer a request; kNever: for ever, as slow storage may need. A request
   // that takes longer, by up to one heartbeat interval, closes its path and fails with request_timeout. The
-  // other requests of the path fail over.
+  // other requests of the path fail over. Where queue_timeout is set too, a request that loses its path later
+  // than both together after it was first sent is not sent again, but fails so as well.
   Nanos request_timeout = kNever;
   // Of the fabric's capabilities (done_means_delivered): ProbeDelivery finds a connection that delivers
   // nothing to a server that does not know the probe extension.

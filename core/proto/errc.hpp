@@ -70,6 +70,7 @@ enum class Reason : std::uint8_t {
   request_timeout,     // client: a request was not answered within ClientConfig::request_timeout
   name_unresolved,     // no host has the name, or it is no address
   source_unavailable,  // client: the source address of the path is not one of this host
+  unanswered,          // client: the peer ended the connection before it answered the connect request
   tls_failed,          // TLS: one end does not accept the other, or what it sends
   other_identity,      // server: the session was made by a client of another identity
   not_allowed,         // server: no access rule lets the client in

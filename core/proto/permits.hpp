@@ -14,6 +14,20 @@
 
 namespace rtrs {
 
+// When a request was first sent. Part of the state only where it ends the request (`bounds`): else people
+// look at it and nothing depends on it.
+struct FirstSent {
+  Nanos at = kNever;
+  bool bounds = false;
+  friend constexpr bool operator==(const FirstSent& a, const FirstSent& b) noexcept {
+    return a.bounds == b.bounds && (!a.bounds || a.at == b.at);
+  }
+  template <class Self, class Visitor>
+  static constexpr void visit_fields(Self& self, Visitor&& visit) {
+    if (self.bounds) visit("at", self.at);
+  }
+};
+
 struct Permit {
   enum class State : std::uint8_t {
     free,
@@ -41,9 +55,10 @@ struct Permit {
   bool invalidated = false;  // the server invalidated the key of this request
   bool proven = true;        // failed over with proof
   bool overdue = false;      // abandoned: has still to be answered with request_timeout
+  FirstSent first_sent;
   bool operator==(const Permit&) const = default;
   RTRS_FIELDS(since, data_len, usr_len, epoch, con, affinity, next, path, failed_from, generation, state,
-              direction, service, offers_invalidation, invalidated, proven, overdue)
+              direction, service, offers_invalidation, invalidated, proven, overdue, first_sent)
 };
 
 class PermitPool {

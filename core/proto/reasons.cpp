@@ -136,6 +136,11 @@ constexpr std::array<Row, kReasonCount> kTable{{
       "name an address of this host, as ip address lists them, of the family of the server's, or leave the "
       "source out",
       kEaddrnotavail, Kind::broken}},
+    {Reason::unanswered,
+     {"unanswered", "the connection ended before the connect request was answered",
+      "check that an RTRS server listens at this address and port, that both ends have the same fabric (tcp, "
+      "libfabric, verbs), and whether the server ended",
+      kEconnreset, Kind::broken}},
     {Reason::tls_failed,
      {"tls_failed", "TLS: one end does not accept the other",
       "the logs of both ends say why; compare tls, keys and certificates", kEacces, Kind::refused}},

@@ -33,6 +33,13 @@ const char* connect_text(Reason reason) {
   }
 }
 
+// Of `all` what one host may have, so that something is left whoever comes: all but an eighth of what the
+// others leave, and at least one.
+std::uint64_t share_of_host(std::uint64_t all, std::uint64_t others) noexcept {
+  const std::uint64_t left = all - std::min(all, others);
+  return std::max<std::uint64_t>(left - (left + 7) / 8, 1);
+}
+
 }  // namespace
 
 Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool is_client) {
@@ -67,12 +74,7 @@ void FabricImpl::connect(ConKey key, const PathAddress& address, const Connectio
   Transport::Opened opened = transport_->connect(address, options_.undelivered_timeout_ms);
   one.socket = Socket(*transport_, opened.socket);
   if (opened.error == 0 && !poller_.watch(one, kWritable)) opened.error = ENOMEM;
-  if (opened.error == kUnresolved) {
-    fail_connect(one, where, Reason::name_unresolved, "no host has that name or address");
-  } else if (opened.error == kNotOurs) {
-    fail_connect(one, where, Reason::source_unavailable,
-                 "\"" + address.source + "\" is no address of this host, or of another family");
-  } else if (opened.error == kRefused) {
+  if (opened.error == kRefused) {
     fail_connect(one, where, Reason::tls_failed, opened.why);
   } else if (opened.error != 0) {
     fail_connect(one, where, connect_reason(opened.error), error_text(opened.error));
@@ -187,14 +189,25 @@ void FabricImpl::fail_connect(Connection& one, const std::string& where, Reason 
 }
 
 Reason FabricImpl::refusal_of(const HalfOpen& from, const ConnectionParams& params, std::string& why) const {
-  const auto same_host = of_host_.find(from.host);
+  const auto found = of_host_.find(from.host);
+  const HostBooks host = found == of_host_.end() ? HostBooks{} : found->second;
+  const std::uint64_t descriptors = transport_->descriptors() / 2;
+  const std::uint64_t their_descriptors = share_of_host(descriptors, accepted_ - host.connections);
+  const std::uint64_t their_memory = share_of_host(options_.max_memory, memory_used_ - host.memory);
+  const std::uint64_t cost = Connection::cost(params, true, transport_->guard(from.socket.get()));
+  const auto mebibytes = [](std::uint64_t bytes) { return std::to_string(bytes >> 20U) + " MiB"; };
   if (accepted_ >= options_.max_connections) {
     why = "there are " + std::to_string(accepted_) + " connections already (max_connections)";
-  } else if (same_host != of_host_.end() && same_host->second >= options_.max_connections_per_host) {
-    why = "its host has " + std::to_string(same_host->second) + " connections already";
-  } else if (Connection::cost(params, true, transport_->guard(from.socket.get())) + memory_used_ >
-             options_.max_memory) {
-    why = "all connections together may take " + std::to_string(options_.max_memory >> 20U) + " MiB";
+  } else if (accepted_ >= descriptors) {
+    why = "there are " + std::to_string(accepted_) +
+          " connections already, for half of the file descriptors (ulimit -n, LimitNOFILE=)";
+  } else if (host.connections >= options_.max_connections_per_host || host.connections >= their_descriptors) {
+    why = "its host has " + std::to_string(host.connections) + " connections already";
+  } else if (cost + memory_used_ > options_.max_memory) {
+    why = "all connections together may take " + mebibytes(options_.max_memory);
+  } else if (cost + host.memory > their_memory) {
+    why = "the connections of its host may take " + mebibytes(their_memory) + " now, of " +
+          mebibytes(options_.max_memory) + " for all";
   }
   return why.empty() ? Reason::none : Reason::no_resources;
 }
@@ -257,7 +270,9 @@ void FabricImpl::count_in(Connection& one, std::uint32_t host, const ConnectionP
   one.host = host;
   one.cost_bytes = Connection::cost(params, true, transport_->guard(one.socket.get()));
   memory_used_ += one.cost_bytes;
-  ++of_host_[host];
+  HostBooks& books = of_host_[host];
+  ++books.connections;
+  books.memory += one.cost_bytes;
   ++accepted_;
 }
 
@@ -266,7 +281,9 @@ void FabricImpl::count_out(Connection& one) noexcept {
   memory_used_ -= one.cost_bytes;
   --accepted_;
   const auto host = of_host_.find(one.host);
-  if (host != of_host_.end() && --host->second == 0) of_host_.erase(host);
+  if (host == of_host_.end()) return;
+  host->second.memory -= one.cost_bytes;
+  if (--host->second.connections == 0) of_host_.erase(host);
 }
 
 void FabricImpl::forget(Connection& one) noexcept {

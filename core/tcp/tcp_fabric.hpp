@@ -155,7 +155,12 @@ class FabricImpl final : public TcpFabric {
 
   std::unordered_map<ConKey, std::unique_ptr<Connection>, ConKeyHash> connections_;
   mutable Connection* last_found_ = nullptr;
-  std::unordered_map<std::uint32_t, unsigned> of_host_;  // accepted connections
+  // Of accepted connections.
+  struct HostBooks {
+    unsigned connections = 0;
+    std::uint64_t memory = 0;
+  };
+  std::unordered_map<std::uint32_t, HostBooks> of_host_;
   unsigned accepted_ = 0;
   std::uint64_t memory_used_ = 0;
 

@@ -26,7 +26,9 @@ struct TcpOptions {
   unsigned max_connections = 8192;
   unsigned max_connections_per_host = 4096;
   // What all connections together may take for their queues and buffers. The bytes of posted receives are
-  // not counted: how many and how large is the caller's to choose.
+  // not counted: how many and how large is the caller's to choose. Those of one address may take all but an
+  // eighth of what the others leave, and so it is with half of the file descriptors of the process, which is
+  // for connections.
   std::uint64_t max_memory = std::uint64_t{1} << 30;
   // A connection breaks when its peer acknowledges nothing, or takes nothing of what waits for it, for this
   // time, or when nothing more of a message comes for up to twice this time; 0: after what the kernel takes,

@@ -19,6 +19,11 @@ Reason connect_reason(int error) noexcept {
     case EADDRNOTAVAIL:
     case EAFNOSUPPORT:
       return Reason::address_unresolved;
+    case kUnresolved:
+    case kNamesSilent:
+      return Reason::name_unresolved;
+    case kNotOurs:
+      return Reason::source_unavailable;
     case 0:
     case ECONNRESET:
     case ECONNABORTED:
@@ -78,6 +83,9 @@ Errc to_errc(int error) noexcept {
 }
 
 std::string error_text(int error) {
+  if (error == kUnresolved) return "no host has that name or address";
+  if (error == kNotOurs) return "its source is no address of this host, or of another family";
+  if (error == kNamesSilent) return "the name service (DNS) does not tell its address";
   return std::generic_category().message(error) + " (" + std::to_string(error) + ")";
 }
 

@@ -1,4 +1,5 @@
-// What errno values mean to the protocol and to a reader of the log.
+// What errno values, and those that the transport adds to them, mean to the protocol and to a reader of the
+// log.
 #pragma once
 #include <string>
 

@@ -1,7 +1,8 @@
 // What the TCP fabric asks of a system: streams of octets, readiness, a clock and memory. backends/tcp has it
 // of the operating system, sim/pipes of a simulated network.
 //
-// One thread. No call waits, and none calls back. Errors are errno values; 0 is none.
+// One thread. No call waits, but listen() for the address of a host name, and none calls back. Errors are
+// errno values; 0 is none.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,11 +21,13 @@ struct TcpStats;
 using SocketId = int;
 inline constexpr SocketId kNoSocket = -1;
 
-// Among errno values: a destination that cannot be found out, a source that is no address of this host, and a
-// peer that its guard does not accept, or this end that the peer's does not.
+// Among errno values: an address that does not exist, a source that is no address of this host, a host name
+// whose address cannot be had now, and a peer that its guard does not accept, or this end that the peer's
+// does not.
 inline constexpr int kUnresolved = -1;
 inline constexpr int kNotOurs = -2;
-inline constexpr int kRefused = -3;
+inline constexpr int kNamesSilent = -3;
+inline constexpr int kRefused = -4;
 
 // What receive() may need behind an empty place, of a stream that is sealed.
 inline constexpr std::size_t kSealedRoom = std::size_t{64} << 10;
@@ -58,7 +61,8 @@ class Transport {
   };
   // `undelivered_ms`: after this time without an acknowledgement the stream breaks; 0: the system's own.
   virtual Opened listen(const PathAddress&, unsigned undelivered_ms) = 0;
-  // Begins to connect: the socket becomes writable when that is over, and outcome() says how.
+  // Begins to connect: the socket becomes writable when that is over, and outcome() says how. Finding out
+  // the address of a host name is part of it.
   virtual Opened connect(const PathAddress&, unsigned undelivered_ms) = 0;
   virtual int outcome(SocketId) noexcept = 0;
 

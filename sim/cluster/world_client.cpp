@@ -1,5 +1,6 @@
 // The clients of a world and the applications on top of them.
 #include <algorithm>
+#include <array>
 
 #include "core/wire/linux_errno.hpp"
 #include "sim/cluster/world.hpp"
@@ -15,24 +16,17 @@ bool says_not_open(const IoCompletion& done) {
   return done.result == Errc::peer_error && done.peer_errno == wire::linux_errno::kEnotconn;
 }
 
+bool says_bad_bytes(Reason reason) {
+  return reason == Reason::protocol_violation || reason == Reason::bad_conn_rsp;
+}
 // What two peers that keep the protocol never say of each other.
 bool accuses(Reason reason) {
-  switch (reason) {
-    case Reason::protocol_violation:
-    case Reason::bad_conn_rsp:
-    case Reason::bad_info_rsp:
-    case Reason::depth_changed:
-    case Reason::post_failed:
-    case Reason::no_resources:
-    case Reason::unknown_session:
-    case Reason::duplicate_address:
-    case Reason::too_many_paths:
-    case Reason::too_many_sessions:
-    case Reason::too_many_connections:
-      return true;
-    default:
-      return false;
-  }
+  constexpr std::array kAccusations{
+      Reason::protocol_violation, Reason::bad_conn_rsp,        Reason::bad_info_rsp,
+      Reason::depth_changed,      Reason::post_failed,         Reason::no_resources,
+      Reason::unknown_session,    Reason::duplicate_address,   Reason::too_many_paths,
+      Reason::too_many_sessions,  Reason::too_many_connections};
+  return std::find(kAccusations.begin(), kAccusations.end(), reason) != kAccusations.end();
 }
 
 }  // namespace
@@ -136,7 +130,7 @@ void World::client_path_event(ClientNode& client, std::uint32_t index, const Pat
     client_reason(client, path, was_connected);
     const bool new_depth = reconfigured_ && path.reason == Reason::depth_changed;
     const bool was_short = path.reason == Reason::no_resources && network_.stats().shortages != 0;
-    const bool was_changed = path.reason == Reason::protocol_violation && network_.stats().corrupted != 0;
+    const bool was_changed = says_bad_bytes(path.reason) && network_.stats().corrupted != 0;
     if (accuses(path.reason) && !lied_to(index) && !new_depth && !was_short && !was_changed)
       judge_.fail(Oracle::legality, news.at,
                   "client " + std::to_string(index + 1) + " path " + std::to_string(path.path) +

@@ -12,10 +12,10 @@ from programs import BOUND, PLUGIN, until
 class Client:
     """nbdkit urtrs as a process, and its control socket."""
 
-    def __init__(self, folder, *arguments):
+    def __init__(self, folder, *arguments, inside=()):
         self.socket, self.nbd = folder / "client.sock", folder / "nbd.sock"
         self.log = (folder / "nbdkit.log").open("a+")
-        self.process = subprocess.Popen(["nbdkit", "-f", "-U", self.nbd, PLUGIN, *arguments, f"control={self.socket}"],
+        self.process = subprocess.Popen([*inside, "nbdkit", "-f", "-U", self.nbd, PLUGIN, *arguments, f"control={self.socket}"],
                                         stdin=subprocess.DEVNULL, stderr=self.log)
         until("nbdkit is there", lambda: self.socket.exists() or self.process.poll() is not None)
         assert self.process.poll() is None, self.text()
@@ -57,7 +57,9 @@ class Client:
 @pytest.fixture(name="server")
 def _server(urtrsd, tmp_path, monkeypatch):
     monkeypatch.setenv("URTRS_RUNTIME_DIR", str(tmp_path / "run"))
-    return urtrsd("--export=disk0=mem:16M", "--export=disk1=mem:1M")
+    fixed = tmp_path / "fixed.img"
+    fixed.write_bytes(bytes(1 << 20))
+    return urtrsd("--export=disk0=mem:16M", "--export=disk1=mem:1M", f"--export=fixed={fixed},ro")
 
 
 @pytest.fixture(name="client")
@@ -145,6 +147,32 @@ def test_devices_are_mapped_and_unmapped(client, server):
     assert "message" not in client.ask("device.unmap", device="disk1")
     until("it is gone", lambda: client.ask("device.list")["devices"] == [])
     assert client.ask("device.unmap", device="disk1")["data"]["errno"] == 2
+
+
+def test_a_refused_mapping_leaves_the_one_before(client):
+    assert client.ask("device.map", device="fixed", access_mode="ro")["device"] == "fixed"
+    assert client.ask("device.map", device="fixed", access_mode="rw")["data"]["errno"] in (13, 30)
+
+    def shown():
+        device, = client.ask("device.list")["devices"]
+        return device["state"], device["access_mode"], device["kept"]
+    until("it is open read-only again", lambda: shown() == ("open", "ro", True))
+    assert "message" not in client.ask("device.unmap", device="fixed")
+    until("it is gone", lambda: client.ask("device.list")["devices"] == [])
+
+
+def test_a_device_that_others_have_read_only_is_not_said_to_be_mapped_for_writing(client, ends):
+    use = subprocess.Popen(["/usr/bin/python3", "-m", "nbd", "-u", client.uri("fixed"), "-c",
+                            "import sys; print('open', flush=True); sys.stdin.readline()", "-c", "h.pread(512, 0)"],
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    ends.callback(use.kill)
+    assert use.stdout.readline() == "open\n"
+    assert client.ask("device.map", device="fixed", access_mode="rw")["data"]["errno"] == 30
+    assert client.ask("device.map", device="fixed", access_mode="ro")["device"] == "fixed"
+    device, = client.ask("device.list")["devices"]
+    assert (device["state"], device["access_mode"], device["kept"]) == ("open", "ro", True)
+    use.communicate("\n", timeout=BOUND)
+    assert use.returncode == 0
 
 
 def test_a_device_in_use_is_unmapped_by_force_only(client, ends):

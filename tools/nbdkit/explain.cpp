@@ -38,7 +38,8 @@ std::string advice(Reason reason, std::uint16_t peer_errno, const Settings& sett
                                   : hint;
     case Reason::info_timeout:
     case Reason::peer_closed:
-      return "the server ended the handshake; " + taken_name_words(settings);
+      return "the server ended the handshake: if its log does not say that it has no room, " +
+             taken_name_words(settings);
     default:
       return hint;
   }
@@ -175,6 +176,18 @@ std::string explain_early_end(const std::string& device) {
          (device.empty() ? "the session was connected" : quoted(device) + " was open");
 }
 
+namespace {
+
+std::string unanswered_words(const ClientConfig& config) {
+  const std::string late = ", or the server did not answer within " + duration_words(config.request_timeout) +
+                           " (request_timeout)";
+  if (config.queue_timeout == kNever) return late;
+  return late + ", or the request lost its path each time that it was sent, for " +
+         duration_words(config.request_timeout + config.queue_timeout) + " (both together)";
+}
+
+}  // namespace
+
 std::string explain_failed_request(const Settings& settings, const std::string& device,
                                    const asio::DeviceIo& io, int error, std::span<const PathStatus> paths) {
   const std::string what =
@@ -185,7 +198,8 @@ std::string explain_failed_request(const Settings& settings, const std::string& 
       " of " + quoted(device) + " failed: " + errno_words(error) + "; ";
   const bool connected =
       std::ranges::any_of(paths, [](const PathStatus& path) { return path.state == PathState::connected; });
-  if (!connected)
+  const bool unanswered = error == ETIMEDOUT && settings.protocol.request_timeout != kNever;
+  if (!connected && !unanswered)
     return what + "no path is connected, and IO is held for " +
            duration_words(settings.protocol.queue_timeout) + " (queue_timeout): " + per_path(settings, paths);
   switch (error) {
@@ -199,11 +213,7 @@ std::string explain_failed_request(const Settings& settings, const std::string& 
       return what + "the server's storage is full";
     case ETIMEDOUT:
       return what + "the device was not open for " + duration_words(settings.protocol.queue_timeout) +
-             " (queue_timeout)" +
-             (settings.protocol.request_timeout == kNever
-                  ? ""
-                  : ", or the server did not answer within " +
-                        duration_words(settings.protocol.request_timeout) + " (request_timeout)");
+             " (queue_timeout)" + (unanswered ? unanswered_words(settings.protocol) : "");
     default:
       return what + "the log of the server says why, unless a line above does";
   }

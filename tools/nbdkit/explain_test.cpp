@@ -97,6 +97,25 @@ TEST(Explain, AFailedRequestHasACause) {
   EXPECT_EQ(explain_failed_request(settings, "disk", io, EIO, paths).rfind("flush of 'disk' failed", 0), 0U);
 }
 
+TEST(Explain, ARequestWithoutAnAnswerHasItsTimeouts) {
+  Settings settings = some_settings();
+  settings.protocol.request_timeout = seconds(3);
+  settings.protocol.queue_timeout = seconds(5);
+  const std::string lost = "or the request lost its path each time that it was sent, for 8 s (both together)";
+  const std::string late = "or the server did not answer within 3 s (request_timeout)";
+  for (const PathState state : {PathState::connected, PathState::waiting}) {
+    std::vector<PathStatus> paths(1);
+    paths[0].state = state;
+    const std::string line = explain_failed_request(settings, "disk", {}, ETIMEDOUT, paths);
+    EXPECT_NE(line.find(lost), std::string::npos) << line;
+    EXPECT_NE(line.find(late), std::string::npos) << line;
+  }
+  settings.protocol.queue_timeout = kNever;
+  const std::string line = explain_failed_request(settings, "disk", {}, ETIMEDOUT, {});
+  EXPECT_EQ(line.find(lost), std::string::npos) << line;
+  EXPECT_NE(line.find(late), std::string::npos) << line;
+}
+
 TEST(Explain, AnErrnoThatNbdDoesNotKnowBecomesAnIoError) {
   EXPECT_EQ(nbd_errno(ENOENT), EIO);
   EXPECT_EQ(nbd_errno(ENODEV), EIO);
@@ -154,7 +173,8 @@ TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {
   EXPECT_EQ(
       explain_timeout(settings, "disk", settings.taken_name_timeout(), paths),
       "no path came up within 75 s: path 10.0.0.2: disconnected by the peer (the server ended the "
-      "handshake; another client probably holds the session name 'me'; one that vanished holds it until "
+      "handshake: if its log does not say that it has no room, another client probably holds the session "
+      "name 'me'; one that vanished holds it until "
       "the server's dead-peer time is over, 35 s if its heartbeat is the default. End that client, or set "
       "session= to another name); path 10.0.1.2: rejected by the server: Cannot allocate memory (errno "
       "12) (the server has no room for another session: its limit of sessions or its memory is used up; "

@@ -148,7 +148,18 @@ std::string Remote::open_session() {
     if (!use) why = use.error();
   }
   if (why.empty()) boost::asio::post(loop_.context(), [this] { tick(); });
+  // What is under way is an OPEN, and its answer would be of no use: connect_timeout is the bound of the
+  // start.
+  if (!why.empty()) give_up(lock);
   return why;
+}
+
+// Ends the session without the answers that it waits for. The server closes the devices of a session that
+// ends.
+void Remote::give_up(Lock&) {
+  for (unsigned path = 0; path < session_->session().paths().size(); ++path) session_->disconnect_path(path);
+  close_begun_ = true;
+  session_->close();
 }
 
 void Remote::on_event(const BlockEvent& event) {
@@ -245,7 +256,8 @@ void Remote::watch_for_end(Nanos now) {
   lines_(true, hopeless ? "the program is asked to end and no path is connected: requests that are not "
                           "answered yet fail at once"
                         : "the program is asked to end and the server did not answer within " +
-                              duration_words(kEndGrace) + ": requests that are not answered yet fail");
+                              duration_words(kEndGrace) + ": requests that are not answered within another " +
+                              duration_words(settings_.protocol.close_timeout) + " fail");
   close_begun_ = true;
   session_->close();
 }

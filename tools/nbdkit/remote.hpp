@@ -76,6 +76,8 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
     Exports::Wish wish;
     bool was_kept = false;
     std::optional<wire::rnbd::AccessMode> was_mapped_as;
+    // In which it was kept open, until it was closed for this.
+    std::optional<wire::rnbd::AccessMode> restore;
     Nanos until = 0;
     std::function<void(int error, const std::string& why)> tell;
   };
@@ -90,6 +92,7 @@ class Remote : private BlockSession::Listener, private control::ControlledClient
     Nanos bound = 0;
     bool at_start = false;
   };
+  void give_up(Lock&);
   boost::system::error_code await_link(Lock&, Patience&);
   boost::system::error_code await_export(Lock&, Export&, Exports::Wish&, Patience&);
   boost::system::error_code wait_once(Lock&, Patience&);

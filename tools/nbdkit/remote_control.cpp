@@ -230,9 +230,10 @@ bool Remote::is_mapped(Lock&, Mapping& one, int& error) {
         if (one.device->mode == one.wish.mode) return true;
         // Those who have it were promised this mode.
         if (one.device->users > 1) {
-          error = EBUSY;
+          error = one.device->reads_only ? EROFS : EBUSY;
           return true;
         }
+        if (one.was_kept) one.restore = one.device->mode;
         exports_.ends(*one.device);
         session_->unmap(one.device->handle);
         break;
@@ -240,6 +241,7 @@ bool Remote::is_mapped(Lock&, Mapping& one, int& error) {
         error = one.device->error;
         return true;
       case Exports::Step::unmap:
+        if (one.was_kept) one.restore = one.device->mode;
         exports_.ends(*one.device);
         session_->unmap(one.device->handle);
         break;
@@ -302,6 +304,9 @@ void Remote::end_mapping(Mapping& one, int error) {
     one.device->kept = one.was_kept;
     one.device->mapped_as = one.was_mapped_as;
   }
+  // What somebody mapped before stays as it was mapped. Should it not open any more, its state tells.
+  const bool lost = error != 0 && one.restore && one.device->state == Export::State::idle;
+  if (lost && !close_begun_) map(*one.device, *one.restore);
   leave(*one.device);
 }
 

@@ -220,7 +220,6 @@ std::vector<OpenError> Catalog::check(CheckLocks locks) {
   std::vector<std::shared_ptr<std::optional<OpenError>>> answers;
   std::vector<std::function<void()>> tasks;
   for (const Numbered& one : numbered()) {
-    if (one.spec.is_memory()) continue;
     asked.push_back(one.spec);
     answers.push_back(std::make_shared<std::optional<OpenError>>());
     tasks.push_back([shared = shared_, one, locks, answer = answers.back()] {
@@ -239,9 +238,17 @@ std::vector<OpenError> Catalog::check(CheckLocks locks) {
   return problems;
 }
 
+// Whether there is address space for it.
+std::optional<OpenError> Catalog::check_memory(const ExportSpec& spec) {
+  const auto region = MemoryRegion::create(spec.memory_bytes);
+  if (region) return std::nullopt;
+  return OpenError{region.error().error, "export " + in_quotes(spec.name) + ": " + region.error().sentence};
+}
+
 std::optional<OpenError> Catalog::check_one(Shared& shared, std::size_t index, const ExportSpec& spec,
                                             CheckLocks locks) {
   if (spec.is_nbd()) return check_nbd(spec);
+  if (spec.is_memory()) return check_memory(spec);
   auto located = locate_configured(spec);
   if (!located) return located.error();
   {
@@ -308,7 +315,10 @@ void Catalog::allow(const std::string& name, const AccessRules& rules) {
 
 tl::expected<Catalog::Prepared, OpenError> Catalog::prepare(const ExportSpec& spec) const {
   Prepared prepared;
-  if (spec.is_memory()) return prepared;
+  if (spec.is_memory()) {
+    if (auto problem = check_memory(spec)) return tl::unexpected(std::move(*problem));
+    return prepared;
+  }
   if (spec.is_nbd()) {
     if (auto problem = check_nbd(spec)) return tl::unexpected(std::move(*problem));
     return prepared;

@@ -167,6 +167,7 @@ class Catalog {
                                                                     std::size_t index,
                                                                     const ExportSpec& spec);
   static std::optional<OpenError> check_nbd(const ExportSpec& spec);
+  static std::optional<OpenError> check_memory(const ExportSpec& spec);
   tl::expected<OpenedDevice, OpenError> find_nbd(const Numbered& asked, const Export::Options& options);
   static void remember_read_only(Shared& shared, std::size_t index, const DeviceId* id);
   static std::optional<OpenError> check_one(Shared& shared, std::size_t index, const ExportSpec& spec,

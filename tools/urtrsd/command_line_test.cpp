@@ -72,7 +72,8 @@ TEST(CommandLine, UsageErrors) {
       "urtrsd: --export: expected mem:SIZE with at least 512 bytes, got \"mem:511\"; for example mem:64M\n");
   EXPECT_EQ(usage_error({"-c", "/nonexistent/u.toml", "-e", "a=mem:1M"}),
             "urtrsd: /nonexistent/u.toml: cannot be read: No such file or directory\n");
-  EXPECT_EQ(usage_error({"-c", "/", "-e", "a=mem:1M"}), "urtrsd: /: cannot be read: Is a directory\n");
+  EXPECT_EQ(usage_error({"-c", "/", "-e", "a=mem:1M"}),
+            "urtrsd: /: is a folder, and a configuration is a regular file\n");
   EXPECT_EQ(
       usage_error({"-e", "a=mem:1M", "-q", "1024", "--max-chunk-size", "524288"}),
       "urtrsd: --sess-queue-depth: sess_queue_depth 1024 and max_chunk_size 524288 do not fit together: they "
@@ -212,6 +213,14 @@ TEST(CommandLine, PrintedConfigurationReadsBack) {
   ASSERT_TRUE(read.run) << read.errors;
   ASSERT_TRUE(direct.run);
   EXPECT_EQ(*read.run, *direct.run);
+}
+
+TEST(CommandLine, CheckFindsAddressSpaceForMemory) {
+  const CommandLine large = parse_command_line({"--check-config", "-e", "a=mem:99999T"});
+  EXPECT_EQ(large.exit_code, 3);
+  EXPECT_NE(large.errors.find("export \"a\": no address space for a memory device of 10995"),
+            std::string::npos)
+      << large.errors;
 }
 
 TEST(CommandLine, CheckOpensTheDevices) {

@@ -47,18 +47,20 @@ struct DaemonConfig {
   std::uint32_t heartbeat_interval_ms = 5000;
   std::uint32_t heartbeat_missed_max = 5;
   std::uint32_t max_sessions = 64;
-  std::uint32_t max_host_sessions = 0;    // 0: all but an eighth of max_sessions
-  std::uint32_t max_half_open = 0;        // 0: half of max_sessions
+  std::uint32_t max_host_sessions = 0;  // 0: all but an eighth of max_sessions
+  std::uint32_t max_half_open = 0;      // 0: half of max_sessions
+  std::uint32_t connection_memory_mb = 1024;
   std::string trace;                      // file; empty: the ring in memory only
   std::string trace_detail = "machines";  // trace::Detail
   std::uint32_t trace_size_mb = 0;        // a file of this size is rotated; 0: one file without bound
   std::uint32_t trace_files = 4;          // kept when rotated
   std::string trace_dump;                 // file for the ring when something goes wrong; empty: none
   std::string log_level = "info";
-  std::string log_format = "text";  // LogFormat
-  std::string control = "auto";     // socket for urtrs; "auto": below the run-time folder; empty: none
-  std::string metrics;              // "ADDRESS:PORT" or path of a unix socket; empty: not served
-  std::string control_group;        // that may use it; empty: that of the process
+  std::string log_format = "text";        // LogFormat
+  std::string control = "auto";           // socket for urtrs; "auto": below the run-time folder; empty: none
+  std::string metrics;                    // "ADDRESS:PORT" or path of a unix socket; empty: not served
+  std::string control_group;              // that may use it; empty: that of the process
+  std::uint32_t shutdown_timeout_s = 30;  // 0: no bound
   std::uint32_t poll_us = 20;
   bool busy_poll = false;
   std::vector<ExportSpec> exports;

@@ -1,17 +1,13 @@
-#include <fcntl.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <optional>
 #include <utility>
 
 #include "tools/lib/text/quantity.hpp"
 #include "tools/urtrsd/config.hpp"
+#include "tools/urtrsd/config_read.hpp"
 #include "tools/urtrsd/config_text.hpp"
 #include "tools/urtrsd/config_values.hpp"
 #include "tools/urtrsd/toml.hpp"
-#include "tools/urtrsd/unique_fd.hpp"
 
 namespace rtrs::daemon {
 namespace {
@@ -262,19 +258,11 @@ void ConfigReader::read_toml(std::string_view text, const std::string& file_name
 }
 
 void ConfigReader::read_file(const std::string& path) {
-  constexpr std::size_t kMaxFile = 1 << 20;
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text;
-  std::array<char, 4096> block{};
-  ssize_t size = fd ? 0 : -1;
-  while (fd && text.size() <= kMaxFile && (size = ::read(fd.get(), block.data(), block.size())) > 0)
-    text.append(block.data(), static_cast<std::size_t>(size));
-  if (size < 0) {
-    report(path, "cannot be read: " + errno_text(errno));
-  } else if (text.size() > kMaxFile) {
-    report(path, "is larger than 1 MiB, this is not a configuration");
+  const tl::expected<std::string, std::string> text = read_config_file(path);
+  if (text) {
+    read_toml(*text, path);
   } else {
-    read_toml(text, path);
+    report(path, text.error());
   }
 }
 

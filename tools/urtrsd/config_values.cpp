@@ -91,6 +91,11 @@ std::vector<Setting> make_administration() {
        TextRule{&C::metrics}},
       {"control_group", "control-group", "group that may use the control socket; unset: that of urtrsd",
        TextRule{&C::control_group}},
+      {"shutdown_timeout_s", "shutdown-timeout-s",
+       "seconds after SIGTERM or SIGINT in which storage may end what is under way; then urtrsd leaves "
+       "without it. "
+       "0: no bound",
+       IntegerRule{&C::shutdown_timeout_s, 0, 86400}},
   };
 }
 
@@ -143,6 +148,11 @@ std::vector<Setting> make_limits() {
        "sessions of one client address that are not complete yet; beyond it the oldest of them is closed; 0: "
        "half of max_sessions",
        IntegerRule{&C::max_half_open, 0, kMaxSessions}},
+      {"connection_memory_mb", "connection-memory-mb",
+       "MiB for the queues of all connections of the tcp fabric together; one client address may take all "
+       "but an "
+       "eighth of what the others leave",
+       IntegerRule{&C::connection_memory_mb, 16, 1U << 20}},
   };
 }
 

@@ -1,15 +1,19 @@
 #include "tools/urtrsd/daemon.hpp"
 
+#include <malloc.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <new>
 #include <random>
+#include <utility>
 
+#include "backends/address/socket_address.hpp"
 #include "core/base/assert.hpp"
 #include "core/base/assert_hook.hpp"
 #include "core/proto/reasons.hpp"
@@ -18,6 +22,9 @@
 namespace rtrs::daemon {
 
 namespace {
+
+// Of jobs; the serials of sessions begin at 1, and daemon_reload.cpp has two more.
+constexpr BlockingJobs::Lane kMemory = ~BlockingJobs::Lane{1};
 
 // Whether a fresh key for every IO protects memory on this fabric without risk for the connections. Where a
 // write in progress lands after its key died, the keys cost and guarantee nothing.
@@ -50,6 +57,12 @@ std::string_view client_of(std::string_view ends) {
   return ends.substr(0, ends.find(' '));
 }
 
+// Whom its files count for. All clients whose address is not known count as one host.
+DescriptorBudget::Host host_of(std::string_view client) {
+  const Result<net::SocketAddress> address = net::parse_address(client, 0);
+  return address ? net::host_digest(*address) : 0;
+}
+
 // "SRC@DST" of it.
 std::string path_of(std::string_view ends) {
   const attributes::PathEnds path = attributes::path_ends(ends);
@@ -76,6 +89,8 @@ Daemon::Daemon(boost::asio::io_context& context, const DaemonConfig& config, std
       descriptors_(descriptor_limit()),
       engine_events_(context),
       signals_(context),
+      shutdown_(context),
+      memory_timer_(context),
       pump_(context, *fabric_, config.busy_poll ? asio::WaitMode::busy_poll : asio::WaitMode::events,
             {[this](Nanos now) { return this->step(now); },
              [this] { return std::min(server_.next_deadline(), log_.next_due()); }},
@@ -183,12 +198,7 @@ void Daemon::wait_for_signals() {
     } else if (number == SIGHUP) {
       reload([](const Reloaded&) {});
     } else if (stopping_) {
-      spdlog::warn(
-          "second signal: leaving with {} operations in flight and {} devices that are being opened or "
-          "closed",
-          engine_->in_flight(), jobs_.unfinished());
-      forced_ = true;
-      return context_.stop();
+      return leave_at_once("second signal");
     } else {
       begin_shutdown(number == SIGINT ? "SIGINT" : "SIGTERM");
     }
@@ -203,6 +213,20 @@ void Daemon::begin_shutdown(const char* why) {
   service_.stopping(fmt::format("{}: closing {} sessions", why, open_sessions_));
   server_.close(*fabric_, asio::steady_now());
   pump_.step_soon();
+  if (config_.shutdown_timeout_s == 0) return;
+  shutdown_.expires_after(std::chrono::seconds(config_.shutdown_timeout_s));
+  shutdown_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) leave_at_once(fmt::format("shutdown_timeout_s = {} is over", config_.shutdown_timeout_s));
+  });
+}
+
+// Storage that hangs may never answer, and nothing can take an operation back from it.
+void Daemon::leave_at_once(const std::string& why) {
+  spdlog::warn("{}: leaving with {} operations in flight and {} devices that are being opened or closed{}",
+               why, engine_->in_flight(), jobs_.unfinished(), what_hangs());
+  recorder_.close_file();
+  forced_ = true;
+  context_.stop();
 }
 
 void Daemon::log_refused(const PathEvent& news) {
@@ -239,6 +263,8 @@ void Daemon::report_news() {
     if (control_ != nullptr && news.kind == PathEvent::Kind::refused) control_->tell(news);
     if (news.kind != PathEvent::Kind::path) continue;
     log_path(news);
+    if (news.path.state == PathState::draining || news.path.state == PathState::closing)
+      give_memory_back_later();
     if (control_ != nullptr) control_->tell(news);
     report_trace(news);
   }
@@ -249,6 +275,23 @@ void Daemon::report_news() {
   }
 }
 
+// The C library keeps what a crowd of paths had between what is still in use, until it is told. Not at each
+// end of a path: it goes through all of that memory.
+void Daemon::give_memory_back_later() {
+  constexpr std::chrono::seconds kPause{5};
+  if (std::exchange(memory_timer_set_, true)) return;
+  memory_timer_.expires_after(kPause);
+  memory_timer_.async_wait([this](const boost::system::error_code& error) {
+    memory_timer_set_ = false;
+    if (error) return;
+    // It takes some 50 ms for 150 MiB.
+    jobs_.run(kMemory, [] {
+      ::malloc_trim(0);
+      return [] {};
+    });
+  });
+}
+
 // --- what the block server asks for ---
 
 void Daemon::perform(const block::SessionOpened& action) {
@@ -256,8 +299,9 @@ void Daemon::perform(const block::SessionOpened& action) {
     if (sessions_.size() <= action.session) sessions_.resize(action.session + 1U);
     engine_->reserve((open_sessions_ + 1) * config_.sess_queue_depth);
     const std::string peer = server_.transport().peer(action.session);
-    sessions_[action.session] = std::make_unique<Session>(
-        Session{std::string(action.name), std::string(client_of(peer)), path_of(peer), action.serial});
+    sessions_[action.session] =
+        std::make_unique<Session>(Session{std::string(action.name), std::string(client_of(peer)),
+                                          path_of(peer), action.serial, host_of(client_of(peer))});
   } catch (const std::bad_alloc&) {
     no_memory_for(action.session, action.name);
     return server_.close_session(*fabric_, asio::steady_now(), action.session);

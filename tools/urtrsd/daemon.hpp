@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -34,13 +35,13 @@ class Daemon : private Controlled {
          std::unique_ptr<Catalog> catalog, std::unique_ptr<StorageEngine> engine, const ServiceEnvironment&);
   ~Daemon() override;
 
-  // How the configuration is read again: the command line of the start.
+  // How the configuration is read again: the command line of the start. Called from another thread.
   void reread_with(std::function<CommandLine()> reread) { reread_ = std::move(reread); }
 
   // 0, or the exit code after an error that was logged.
   int start();
-  // A second signal ended it while operations were in flight: leave the process without destructors, which
-  // would wait for them.
+  // A second signal, or shutdown_timeout_s, ended it while operations were in flight: leave the process
+  // without destructors, which would wait for them.
   bool was_forced() const noexcept { return forced_; }
 
  private:
@@ -49,6 +50,7 @@ class Daemon : private Controlled {
     std::string peer;          // client's address of the path that opened it
     std::string path;          // SRC@DST of that path
     std::uint64_t serial = 0;  // never used again, unlike the index
+    DescriptorBudget::Host host = 0;
   };
   struct Device {
     OpenedDevice opened;
@@ -72,7 +74,7 @@ class Daemon : private Controlled {
   void opened(const block::OpenExport& asked, const std::string& name, AccessMode mode,
               tl::expected<OpenedDevice, OpenError> found);
   block::ExportOpened keep(const block::OpenExport& asked, AccessMode mode, OpenedDevice device);
-  void close(BlockingJobs::Lane lane, OpenedDevice device);
+  void close(const Session& of, OpenedDevice device);
   void tell_failure(const StorageResult&);
 
   bool listen();  // false: an error was logged (daemon_listen.cpp)
@@ -82,7 +84,9 @@ class Daemon : private Controlled {
   void wait_for_storage();
   void wait_for_signals();
   void begin_shutdown(const char* why);
+  void leave_at_once(const std::string& why);
   std::string service_status() const;
+  void give_memory_back_later();
   // daemon_trace.cpp
   trace::Origin origin() const;
   std::string open_trace(const std::string& path);  // "": it is open, or why not, which was logged
@@ -110,13 +114,17 @@ class Daemon : private Controlled {
   std::string stop_trace() override;
   std::string dump_trace(const std::string& path) override;
   bool set_log_level(const std::string& level) override;
-  nlohmann::json debug_dump(const std::string& from) const override;  // daemon_debug.cpp
+  // daemon_debug.cpp
+  nlohmann::json debug_dump(const std::string& from) const override;
+  std::string what_hangs() const;  // operations of storage by the client's name of the device
   // daemon_reload.cpp
   static void tell_of_export(const ExportSpec& spec);
   void add_export(const ExportSpec& spec, std::function<void(const std::string&)> tell) override;
   std::string remove_export(const std::string& name, bool force) override;
   void reload(std::function<void(const Reloaded&)> tell) override;
   void reload_tls(const DaemonConfig& wanted, Reloaded& done);
+  void reread();
+  void change_settings(const CommandLine& line, std::function<void(const Reloaded&)> tell);
   std::vector<std::uint64_t> handles_of(const std::string& export_name) const;
   std::string users_of(const std::string& export_name) const;
   void change_exports(const std::vector<ExportSpec>& wanted, std::shared_ptr<Reloaded> done,
@@ -148,12 +156,17 @@ class Daemon : private Controlled {
   Nanos next_dump_ = 0;      // not before, after an error
   boost::asio::posix::stream_descriptor engine_events_;
   boost::asio::signal_set signals_;
+  boost::asio::steady_timer shutdown_;
+  boost::asio::steady_timer memory_timer_;
+  bool memory_timer_set_ = false;
   asio::FabricPump pump_;
   ServiceNotifier service_;
   BlockingJobs jobs_;
   Nanos started_ = asio::steady_now();
   std::function<CommandLine()> reread_;
-  std::unique_ptr<Control> control_;  // null: without a socket
+  bool rereading_ = false;
+  std::vector<std::function<void(const Reloaded&)>> reloads_;  // that the next reading answers
+  std::unique_ptr<Control> control_;                           // null: without a socket
   std::unique_ptr<http::TextServer> metrics_;
 };
 

@@ -54,4 +54,24 @@ nlohmann::json Daemon::debug_dump(const std::string& from) const {
   return answer;
 }
 
+std::string Daemon::what_hangs() const {
+  constexpr std::size_t kMost = 16;
+  std::map<std::string, unsigned> hung;
+  for (const ServerSessionStatus& session : server_.transport().sessions()) {
+    const rnbd::ServerDevices* devices = server_.devices(session.session);
+    for (const RequestInFlight& request : server_.in_flight(session.session)) {
+      const std::string name = device_of(request, devices);
+      if (request.waits == RequestInFlight::Waits::storage && !name.empty()) ++hung[name];
+    }
+  }
+  std::string text;
+  std::size_t told = 0;
+  for (const auto& [name, count] : hung) {
+    if (told++ == kMost) return text + fmt::format(", and {} more", hung.size() - kMost);
+    text += fmt::format("{} {} ({})", text.empty() ? "; storage did not answer for" : ",", in_quotes(name),
+                        count);
+  }
+  return text;
+}
+
 }  // namespace rtrs::daemon

@@ -23,17 +23,17 @@ void Daemon::perform(const block::OpenExport& action) {
   }
   if (const auto allowed = may_open(action.session, name); !allowed)
     return opened(action, name, mode, tl::unexpected(allowed.error()));
-  if (catalog_->takes_descriptors(name) && !descriptors_.take())
-    return opened(
-        action, name, mode,
-        refuse(EMFILE, fmt::format("{} files are open, and the rest of the descriptors is for connections; "
-                                   "ulimit -n, or LimitNOFILE= of systemd, raises the bound",
-                                   descriptors_.files())));
   const Session& asker = *sessions_[action.session];
-  jobs_.run(asker.serial, [this, action, mode, asker = asker.name, name] {
+  if (catalog_->takes_descriptors(name) && !descriptors_.take(asker.host))
+    return opened(action, name, mode,
+                  refuse(EMFILE, fmt::format("{} files are open, {} of them by the clients of this host; the "
+                                             "rest of the descriptors is for connections and other hosts; "
+                                             "ulimit -n, or LimitNOFILE= of systemd, raises the bound",
+                                             descriptors_.files(), descriptors_.files_of(asker.host))));
+  jobs_.run(asker.serial, [this, action, mode, asker = asker.name, host = asker.host, name] {
     auto found = std::make_shared<tl::expected<OpenedDevice, OpenError>>(catalog_->find(asker, name, mode));
-    return [this, action, mode, name, found] {
-      if (!*found && catalog_->takes_descriptors(name)) descriptors_.give_back();
+    return [this, action, mode, name, host, found] {
+      if (!*found && catalog_->takes_descriptors(name)) descriptors_.give_back(host);
       opened(action, name, mode, std::move(*found));
       pump_.step_soon();
     };
@@ -77,7 +77,7 @@ void Daemon::opened(const block::OpenExport& asked, const std::string& name, Acc
     log_.write(LogKind::refused_open, spdlog::level::warn, fields_of(asked.session, admitted.error().error),
                "{} open {} refused: {}", who(asked.session), in_quotes(name), admitted.error().sentence);
     answer.error = admitted.error().error;  // ENOENT and EPERM mean something to the client: not translated
-    if (found) close(asker.serial, std::move(*found));
+    if (found) close(asker, std::move(*found));
   } else {
     answer = keep(asked, mode, std::move(*found));
   }
@@ -85,7 +85,7 @@ void Daemon::opened(const block::OpenExport& asked, const std::string& name, Acc
   if (kept || answer.error != 0) return;
   // There was no memory to open it.
   const auto lost = devices_.find(answer.handle);
-  close(asker.serial, std::move(lost->second.opened));
+  close(asker, std::move(lost->second.opened));
   devices_.erase(lost);
 }
 
@@ -113,7 +113,7 @@ void Daemon::perform(const block::CloseExport& action) {
   log_.write(LogKind::device, spdlog::level::info, fields_of(action.session), "{} closed {}",
              who(action.session), in_quotes(opened.name));
   engine_->leave(*opened.device);
-  close(sessions_[action.session]->serial, std::move(opened));
+  close(*sessions_[action.session], std::move(opened));
   devices_.erase(found);
 }
 
@@ -163,15 +163,15 @@ void Daemon::perform(const block::MeasureExport& action) {
 }
 
 // The lease ends now, so that the next to open the device need not wait.
-void Daemon::close(BlockingJobs::Lane lane, OpenedDevice device) {
+void Daemon::close(const Session& of, OpenedDevice device) {
   device.lease.release();
   device.device->leave_share();
   const bool file = device.device->kind() != ExportKind::memory;
   auto closing = std::make_shared<OpenedDevice>(std::move(device));
-  jobs_.run(lane, [this, closing, file] {
+  jobs_.run(of.serial, [this, closing, file, host = of.host] {
     *closing = OpenedDevice{};
-    return [this, file] {
-      if (file) descriptors_.give_back();
+    return [this, file, host] {
+      if (file) descriptors_.give_back(host);
       pump_.step_soon();
     };
   });

@@ -12,6 +12,8 @@ namespace rtrs::daemon {
 namespace {
 // Of jobs that belong to no session; the serials of sessions begin at 1.
 constexpr BlockingJobs::Lane kAdministration = 0;
+// Of its own, so that exports whose disks hang do not hold it up.
+constexpr BlockingJobs::Lane kConfiguration = ~BlockingJobs::Lane{0};
 }  // namespace
 
 void Daemon::tell_of_export(const ExportSpec& spec) {
@@ -75,9 +77,35 @@ std::string Daemon::remove_export(const std::string& name, bool force) {
   return {};
 }
 
+// In a thread, because the disk of the file may hang. Whoever asks meanwhile is answered by the next reading,
+// which begins when this one is over.
 void Daemon::reload(std::function<void(const Reloaded&)> tell) {
+  reloads_.push_back(std::move(tell));
+  if (!rereading_) reread();
+}
+
+void Daemon::reread() {
+  rereading_ = true;
+  const auto tells =
+      std::make_shared<std::vector<std::function<void(const Reloaded&)>>>(std::exchange(reloads_, {}));
+  jobs_.run(kConfiguration, [this, tells] {
+    const auto line = std::make_shared<CommandLine>(reread_ ? reread_() : CommandLine{});
+    return [this, tells, line] {
+      rereading_ = false;
+      if (stopping_) {
+        line->run.reset();
+        line->errors = "urtrsd is ending\n";
+      }
+      change_settings(*line, [tells](const Reloaded& done) {
+        for (const auto& tell : *tells) tell(done);
+      });
+      if (!reloads_.empty()) reread();
+    };
+  });
+}
+
+void Daemon::change_settings(const CommandLine& line, std::function<void(const Reloaded&)> tell) {
   auto done = std::make_shared<Reloaded>();
-  const CommandLine line = reread_ ? reread_() : CommandLine{};
   if (!line.run) {
     std::string problem;
     for (const char c : line.errors) {

@@ -341,6 +341,19 @@ class TestHungDisk(Case):
         assert second.open("good")[0] == 0
         assert opened() > held, "the first one is closed already"
 
+    def test_the_end_does_not_wait_for_it(self):
+        opened, begin = self.file("opened"), self.file("begin")
+        os.mkfifo(begin)
+        server = self.start(f"--export=slow={self.slow}", "--shutdown-timeout-s=1", f"--control={self.folder}/control").ready()
+        self.client(server, "slow", f"touch {opened}; cat {begin}; nbdcopy --requests=4 $uri null:")
+        until("the slow device is open", opened.exists)
+        self.fuse.send_signal(signal.SIGSTOP)
+        begin.write_text("go")
+        until("a read hangs", lambda: any(one["state"] == "storage" for one in self.dump()["requests"]))
+        assert server.end() == 1
+        assert re.search(r'warning shutdown_timeout_s = 1 is over: leaving with \d+ operations in flight .*; '
+                         r'storage did not answer for "slow" \(\d+\)', server.text()), server.text()
+
     def test_a_start_does_not_wait_for_it(self):
         good, data = self.file("good.img", 4 << 20), self.file("data", 4 << 20)
         self.fuse.send_signal(signal.SIGSTOP)
@@ -353,6 +366,22 @@ class TestHungDisk(Case):
         assert self.start(*exports).ready().end() == 0
         self.fuse.send_signal(signal.SIGCONT)
         assert waits.wait(BOUND) == 0
+        assert server.end() == 0
+
+    def test_a_configuration_on_it_is_given_up(self):
+        config, data = self.file("urtrsd.toml"), self.file("data", 4 << 20)
+        config.write_text('[[export]]\nname = "good"\nmem = "4M"\n')
+        server = self.start(f"--config={config}", f"--control={self.folder}/control").ready()
+        config.unlink()
+        config.symlink_to(self.slow)
+        self.fuse.send_signal(signal.SIGSTOP)
+        reload = subprocess.Popen([program("urtrs"), "reload", f"--socket={self.folder}/control"], stderr=subprocess.PIPE, text=True)
+        self.ends.callback(reload.kill)
+        assert self.client(server, "good", f"nbdcopy --flush {data} $uri").wait(BOUND) == 0
+        _, errors = reload.communicate(timeout=BOUND)
+        assert reload.returncode == 1 and "was not read within 10 s: its disk hangs" in errors
+        start = self.start(f"--config={config}")
+        assert start.process.wait(BOUND) == 2 and f"{config}: was not read within 10 s" in start.text()
         assert server.end() == 0
 
     def test_a_start_tells_what_is_wrong_beside_it(self):

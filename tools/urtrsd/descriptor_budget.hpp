@@ -1,9 +1,10 @@
-// How many descriptors devices may take, so that clients cannot leave none for connections by opening files.
-// Pure.
+// How many descriptors devices may take, so that clients cannot leave none for connections by opening files,
+// nor one host none for the files of the others. Pure.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 
 namespace rtrs::daemon {
 
@@ -11,26 +12,44 @@ class DescriptorBudget {
  public:
   // The file, and its lock.
   static constexpr std::uint64_t kOfAFile = 2;
+  using Host = std::uint32_t;  // digest of the client's address
 
   // `limit`: descriptors that the process may have. Half of them are for connections.
   explicit DescriptorBudget(std::uint64_t limit) noexcept
       : files_max_(std::max<std::uint64_t>(limit / 2 / kOfAFile, 1)) {}
 
-  // A file that is to be opened. False: there are as many as there may be.
-  bool take() noexcept {
-    if (files_ == files_max_) return false;
+  // A file that is to be opened. False: there are as many as there may be, or as the clients of this host may
+  // have open.
+  bool take(Host host) {
+    if (files_ == files_max_ || files_of(host) >= files_max_of(host)) return false;
     ++files_;
+    ++of_host_[host];
     return true;
   }
   // It is closed, or was not opened.
-  void give_back() noexcept { --files_; }
+  void give_back(Host host) noexcept {
+    const auto found = of_host_.find(host);
+    if (found == of_host_.end()) return;
+    --files_;
+    if (--found->second == 0) of_host_.erase(found);
+  }
 
   std::uint64_t files() const noexcept { return files_; }
   std::uint64_t files_max() const noexcept { return files_max_; }
+  std::uint64_t files_of(Host host) const noexcept {
+    const auto found = of_host_.find(host);
+    return found == of_host_.end() ? 0 : found->second;
+  }
+  // All but an eighth of what the other hosts leave, and at least one.
+  std::uint64_t files_max_of(Host host) const noexcept {
+    const std::uint64_t left = files_max_ - (files_ - files_of(host));
+    return std::max<std::uint64_t>(left - (left + 7) / 8, 1);
+  }
 
  private:
   std::uint64_t files_max_;
   std::uint64_t files_ = 0;
+  std::map<Host, std::uint64_t> of_host_;
 };
 
 }  // namespace rtrs::daemon

@@ -1,6 +1,7 @@
 """urtrsd --fabric tcp in front of strangers: each does one thing that no client of ours does. The server lives, takes no
 memory for it, is rid of it within its deadlines, and a good session beside it, which reads back what it writes, goes on."""
 import contextlib
+import errno
 import os
 import re
 import resource
@@ -15,7 +16,7 @@ import pytest
 from iwarp_client import (IMMEDIATE, SEND, SEND_INVALIDATE, TERMINATE, WRITE, IwarpClient, fpdu, iwarp_connect, request_frame, tagged,
                           untagged)
 from programs import program, until
-from wire_client import connect_request
+from wire_client import Refused, connect_request
 
 GOOD_TIME = 4  # seconds within which IO is answered whatever strangers do; their own deadlines are longer
 HANDSHAKE, DEADLINE = 5, 8  # seconds: what the fabric gives a client that says nothing, and what the test waits for it
@@ -292,6 +293,38 @@ def test_messages_without_a_receive(scene):
         sock.sendall(b"".join(untagged(IMMEDIATE, number, bytes(8)) for number in range(1, 2000)))
     time.sleep(1)
     sock.close()
+
+
+@pytest.mark.parametrize("what", ["memory", "descriptors"])
+def test_one_address_takes_all_it_can(start, what):
+    """What one address may take leaves room for the others, who come and come back."""
+    server = start("--max-sessions=64", "--connection-memory-mb=64") if what == "memory" else start(descriptors=128)
+    beside = Beside(server)
+    held, refused = [], []
+    for connections in (40, 8, 2):
+        while True:
+            try:
+                held.append(IwarpClient(server.port, timeout=GOOD_TIME, connections=connections, source="127.0.0.2"))
+            except Refused as error:
+                refused.append(error.errno)
+                break
+    assert held and set(refused) == {errno.ENOMEM}, refused
+    server.logged(r"refused a connect request: peer=127\.0\.0\.2:\d+ reason=no_resources errno=12: ")
+    for _ in range(8):
+        IwarpClient(server.port, timeout=GOOD_TIME).close()
+    IwarpClient(server.port, timeout=GOOD_TIME, source="127.0.0.3").close()
+    beside.end()
+    for session in held:
+        session.close()
+    until("its share is free again", lambda: comes_in(server, 40, "127.0.0.2"), DEADLINE)
+
+
+def comes_in(server, connections, source):
+    try:
+        IwarpClient(server.port, timeout=GOOD_TIME, connections=connections, source=source).close()
+    except Refused:
+        return False
+    return True
 
 
 def test_a_server_that_lies():

@@ -40,9 +40,9 @@ def read_reply(sock):
     return answer
 
 
-def iwarp_connect(port, request, timeout, wrap=None):
+def iwarp_connect(port, request, timeout, wrap=None, source=""):
     """(socket, answer) of a connection that the server accepted and that may carry messages. `wrap` gives TLS."""
-    sock = socket.create_connection(("127.0.0.1", port), timeout)
+    sock = socket.create_connection(("127.0.0.1", port), timeout, (source, 0))
     try:
         sock = wrap(sock) if wrap else sock
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -58,13 +58,13 @@ def iwarp_connect(port, request, timeout, wrap=None):
 class IwarpClient(Client):
     """One session of one path. Raises OSError when it is refused."""
 
-    def __init__(self, port, name=None, timeout=60, connections=2, wrap=None, paths=None):
+    def __init__(self, port, name=None, timeout=60, connections=2, wrap=None, paths=None, source=""):
         self.sockets, self.chunks, self.numbers = [], [], []
         session, self.paths = os.urandom(16), paths or os.urandom(16)
         try:
             for con in range(connections):
                 sock, answer = iwarp_connect(port, connect_request(con, connections, session, self.paths), timeout,
-                                             wrap)
+                                             wrap, source)
                 self.sockets.append(sock)
                 self.numbers.append(1)
                 if con == 0:

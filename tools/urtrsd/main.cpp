@@ -28,7 +28,7 @@ void log_of_fabric(tools::LogLevel level, const std::string& text) {
   spdlog::log(levels[static_cast<unsigned>(level)], "{}", text);
 }
 
-tools::FabricChoice fabric_of(const DaemonConfig& config) {
+tools::FabricChoice fabric_choice(const DaemonConfig& config) {
   tools::FabricChoice choice;
   choice.fabric = config.fabric;
   choice.provider = config.provider;
@@ -37,6 +37,7 @@ tools::FabricChoice fabric_of(const DaemonConfig& config) {
   choice.retry_count = config.rdma_retry_count;
   choice.invalidation = config.rdma_invalidation;
   choice.tls = tls_of(config);
+  choice.connection_memory = std::uint64_t{config.connection_memory_mb} << 20U;
   choice.undelivered_timeout =
       dead_peer_time({milliseconds(config.heartbeat_interval_ms), config.heartbeat_missed_max});
   choice.log = log_of_fabric;
@@ -73,7 +74,7 @@ int serve(const std::vector<std::string>& arguments, const DaemonConfig& config,
     spdlog::error("{}", engine.error().sentence);
     return 3;
   }
-  auto fabric = tools::open_fabric(fabric_of(config));
+  auto fabric = tools::open_fabric(fabric_choice(config));
   if (!fabric) {
     spdlog::error("{}", fabric.error());
     return 3;

@@ -116,6 +116,8 @@ class NbdDisk {
   std::string await_connection();
   std::string learn();
   void drop();
+  void give_up();
+  int wait_ms(Nanos now) const;
   void take_submitted();
   void begin(NbdCommand& command);
   bool post(NbdCommand& command, OpStep step);
@@ -139,6 +141,7 @@ class NbdDisk {
   std::string told_;   // why the last attempt failed
   NbdCommands ended_;  // by libnbd; `result` is 0 or a negative errno
   bool known_ = false;
+  bool gave_up_ = false;  // this connection, whose server answers nothing
 
   Facts facts_;  // set before connect() returns
   rnbd::Geometry geometry_;

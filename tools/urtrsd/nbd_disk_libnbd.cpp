@@ -104,6 +104,7 @@ std::string NbdDisk::connect_once() {
   if (why.empty()) {
     bound_silence(nbd_aio_get_fd(handle_));
     link_.connected();
+    gave_up_ = false;
     told_.clear();
     return why;
   }
@@ -164,13 +165,22 @@ std::string NbdDisk::learn() {
 
 // libnbd has ended all commands by now.
 void NbdDisk::drop() {
-  const std::string why = nbd_aio_is_closed(handle_) != 0 ? "it closed the connection" : last_error();
+  const std::string why =
+      gave_up_ ? "it answered nothing for " + std::to_string(NbdLink::kAnswerPatience / 1'000'000'000) + " s"
+      : nbd_aio_is_closed(handle_) != 0 ? "it closed the connection"
+                                        : last_error();
   finish_ended();
   nbd_close(handle_);
   handle_ = nullptr;
   told_ = why;
   tell_(described_ + ": its NBD server is lost: " + why +
         "; IO fails until it is back, which is tried every second");
+}
+
+// libnbd ends all commands when it finds the connection broken.
+void NbdDisk::give_up() {
+  gave_up_ = true;
+  ::shutdown(nbd_aio_get_fd(handle_), SHUT_RDWR);
 }
 
 // --- the thread ---
@@ -193,10 +203,16 @@ void NbdDisk::run() {
       }
       continue;
     }
-    wait(handle_ == nullptr ? milliseconds_until(link_.next_attempt(), now) : -1);
+    if (link_.lost_at() <= now && !gave_up_) give_up();
+    wait(wait_ms(now));
     finish_ended();
     if (handle_ != nullptr && !link_.is_up()) drop();
   }
+}
+
+int NbdDisk::wait_ms(Nanos now) const {
+  const Nanos next = handle_ == nullptr ? link_.next_attempt() : gave_up_ ? kNever : link_.lost_at();
+  return next == kNever ? -1 : milliseconds_until(next, now);
 }
 
 // Until something was submitted, or the connection has something to do.
@@ -269,6 +285,7 @@ bool NbdDisk::post(NbdCommand& command, OpStep step) {
       cookie = nbd_aio_flush(handle_, done, 0);
       break;
   }
+  if (cookie >= 0) link_.asked(steady_now());
   return cookie >= 0;
 }
 
@@ -288,6 +305,7 @@ void NbdDisk::finish_ended() {
 }
 
 void NbdDisk::end(NbdCommand& command) {
+  link_.answered(steady_now());
   const bool flush = command.flushing || command.step == OpStep::sync_data;
   if (command.result < 0) {
     // The server may have lost more than this, unless it was the link that failed.

@@ -1,6 +1,7 @@
 """Exports that an NBD server holds: nbdkit, qemu-nbd, and one that dies."""
 import os
 import shutil
+import signal
 import subprocess
 import time
 
@@ -135,6 +136,21 @@ def test_a_server_that_dies_and_comes_back(nbdkit, client, urtrsd, tmp_path):
     server.logged("its NBD server is back")
     # What was not flushed may be lost with its server, and that is said.
     assert error_of(device.flush) == "EIO"
+
+
+def test_a_server_that_answers_nothing(nbdkit, client, urtrsd):
+    """It is lost after 60 s, although its kernel acknowledges all that it is sent."""
+    held = nbdkit("memory", SIZE)
+    server = urtrsd(f"--export=disk={held.uri}", "--export=other=mem:1M")
+    device = connected(client(server))
+    device.pread(512, 0)
+    held.process.send_signal(signal.SIGSTOP)
+    assert error_of(device.pread, 512, 0) == "EIO"
+    server.logged("its NBD server is lost: it answered nothing for 60 s; IO fails until it is back")
+    assert error_of(device.pread, 512, 0) == "EIO"
+    held.process.send_signal(signal.SIGCONT)
+    server.logged("its NBD server is back")
+    until("IO goes on", lambda: error_of(device.pread, 512, 0) is None)
 
 
 def test_another_disk_behind_the_name_is_not_used(nbdkit, client, urtrsd):

@@ -12,13 +12,29 @@ class NbdLink {
  public:
   // Between the end of an attempt and the next one.
   static constexpr Nanos kPause = 1'000'000'000;
+  // A server that answers none of its requests for this time is lost. Long enough for a slow flush.
+  static constexpr Nanos kAnswerPatience = 60'000'000'000;
 
   bool is_up() const noexcept { return up_; }
-  void connected() noexcept { up_ = true; }
+  void connected() noexcept {
+    up_ = true;
+    unanswered_ = 0;
+  }
   // The connection, or an attempt to get one, ended. What was acknowledged since the last flush may be gone.
   void lost(Nanos now) noexcept;
   // When to connect; kNever: it is connected.
   Nanos next_attempt() const noexcept { return up_ ? kNever : next_; }
+
+  // A request was sent, and one was answered.
+  void asked(Nanos now) noexcept {
+    if (unanswered_++ == 0) heard_ = now;
+  }
+  void answered(Nanos now) noexcept {
+    if (unanswered_ != 0) --unanswered_;
+    heard_ = now;
+  }
+  // When the server is lost unless it answers; kNever: it owes no answer.
+  Nanos lost_at() const noexcept { return up_ && unanswered_ != 0 ? heard_ + kAnswerPatience : kNever; }
 
   // A change was acknowledged.
   void changed() noexcept { ++changes_; }
@@ -31,6 +47,8 @@ class NbdLink {
  private:
   std::uint64_t changes_ = 0;
   std::uint64_t flushed_ = 0;  // of them
+  std::uint64_t unanswered_ = 0;
+  Nanos heard_ = 0;  // of the last answer, or of the first request after all were answered
   Nanos next_ = 0;
   bool up_ = false;
   bool damaged_ = false;

@@ -52,6 +52,28 @@ TEST(NbdLink, AFlushCoversWhatWasAcknowledgedBeforeItBegan) {
   EXPECT_TRUE(link.take_damage());
 }
 
+TEST(NbdLink, IsLostWhenNothingIsAnswered) {
+  constexpr Nanos kPatience = NbdLink::kAnswerPatience;
+  NbdLink link;
+  link.connected();
+  EXPECT_EQ(link.lost_at(), kNever) << "it owes nothing";
+  link.asked(5);
+  link.asked(7);
+  EXPECT_EQ(link.lost_at(), 5 + kPatience);
+  link.answered(9);
+  EXPECT_EQ(link.lost_at(), 9 + kPatience) << "one of two is answered";
+  link.asked(11);
+  EXPECT_EQ(link.lost_at(), 9 + kPatience) << "to ask again is no reason to wait longer";
+  link.answered(12);
+  link.answered(13);
+  EXPECT_EQ(link.lost_at(), kNever);
+  link.asked(20);
+  link.lost(21);
+  EXPECT_EQ(link.lost_at(), kNever);
+  link.connected();
+  EXPECT_EQ(link.lost_at(), kNever) << "what was asked over the old connection is over";
+}
+
 TEST(NbdLink, KeepsTheDamageUntilSomebodyIsTold) {
   NbdLink link;
   link.connected();

@@ -47,6 +47,7 @@ Opened open_tcp(const FabricChoice& choice) {
   const auto opening = std::make_shared<Opening>();
   tcp::TcpOptions options;
   options.crc = choice.crc;
+  options.max_memory = choice.connection_memory;
   options.undelivered_timeout_ms = undelivered_ms(choice);
   options.log = keep_error<tcp::LogLevel>(choice, opening);
   auto tls = open_tls(choice.tls, choice.client);

@@ -24,6 +24,8 @@ struct FabricChoice {
   std::string invalidation = "auto";  // of verbs: one of invalidation_names()
   TlsChoice tls;                      // of fabric tcp
   bool client = false;                // what it is for
+  // Bytes for the queues of all connections that are accepted, of fabric tcp.
+  std::uint64_t connection_memory = std::uint64_t{1} << 30;
   // A TCP connection breaks when its peer acknowledges nothing for this time.
   Nanos undelivered_timeout = dead_peer_time(HeartbeatConfig{});
   // May be called from another thread, but never by two at once.

@@ -54,6 +54,7 @@ Received parse_request(std::string_view line) {
   Received received;
   received.request.emplace();
   received.request->id = id;
+  received.request->notification = !value.contains("id");
   received.request->method = value["method"].get<std::string>();
   if (value.contains("params")) received.request->params = std::move(value["params"]);
   return received;

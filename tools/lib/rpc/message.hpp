@@ -33,10 +33,11 @@ struct Error {
 };
 
 struct Request {
-  nlohmann::json id;  // null: a notification, which is not answered
+  nlohmann::json id;          // may be null, of a request too
+  bool notification = false;  // has no id at all, and is not answered
   std::string method;
   nlohmann::json params = nlohmann::json::object();  // always an object
-  bool wants_answer() const noexcept { return !id.is_null(); }
+  bool wants_answer() const noexcept { return !notification; }
 };
 
 // What a server got. Exactly one is set.

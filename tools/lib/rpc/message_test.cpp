@@ -42,6 +42,13 @@ TEST(RpcMessage, WithoutAnIdItIsANotification) {
   EXPECT_FALSE(received.request->wants_answer());
 }
 
+TEST(RpcMessage, WithANullIdItIsARequest) {
+  const Received received = parse_request(R"({"jsonrpc":"2.0","id":null,"method":"x"})");
+  ASSERT_TRUE(received.request);
+  EXPECT_TRUE(received.request->wants_answer());
+  EXPECT_TRUE(received.request->id.is_null());
+}
+
 TEST(RpcMessage, WhatIsNoRequestIsAnsweredWithTheReason) {
   EXPECT_EQ(refusal_of("").code, Code::parse_error);
   EXPECT_EQ(refusal_of("{").code, Code::parse_error);

@@ -114,7 +114,8 @@ void Reply::Connection::take_line() {
       Reply reply;
       reply.connection_ = weak_from_this();
       reply.id_ = received.request->id;
-      if (received.request->wants_answer()) ++unanswered;
+      reply.wanted_ = received.request->wants_answer();
+      if (reply.wanted_) ++unanswered;
       owner->handler(caller, *received.request, reply);
     }
   }
@@ -164,12 +165,12 @@ void Reply::Connection::end() noexcept {
 
 void Reply::result(const nlohmann::json& value) const {
   const auto connection = connection_.lock();
-  if (connection != nullptr && !id_.is_null()) connection->answer(result_line(id_, value));
+  if (connection != nullptr && wanted_) connection->answer(result_line(id_, value));
 }
 
 void Reply::error(const Error& error) const {
   const auto connection = connection_.lock();
-  if (connection != nullptr && !id_.is_null()) connection->answer(error_line(id_, error));
+  if (connection != nullptr && wanted_) connection->answer(error_line(id_, error));
 }
 
 void Reply::subscribe() const {

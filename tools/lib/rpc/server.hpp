@@ -41,6 +41,7 @@ class Reply {
   friend struct Connection;
   std::weak_ptr<Connection> connection_;
   nlohmann::json id_;
+  bool wanted_ = false;  // by the caller: it was no notification
 };
 
 struct ServerOptions {

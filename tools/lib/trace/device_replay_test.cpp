@@ -121,6 +121,7 @@ void tell_story(RecordedDevices& devices) {
   devices.step(rnbd::MessageDone{devices.token(), true, 2, {}});
   devices.step(rnbd::RemapRequested{disk});
   devices.answer_open(7, 2);
+  devices.step(rnbd::ResizeRequested{disk, 64});
   devices.step(rnbd::UnmapRequested{disk});
   devices.step(rnbd::MessageDone{devices.token(), true, 0, {}});
   EXPECT_EQ(devices.machine.mapped_count(), 0U);

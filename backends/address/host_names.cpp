@@ -1,0 +1,235 @@
+#include "backends/address/host_names.hpp"
+
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "backends/address/unique_fd.hpp"
+
+namespace rtrs::net {
+namespace {
+
+// Names that are asked for at a time; the others wait for their turn, within the bound of their attempt.
+constexpr unsigned kMaxThreads = 16;
+constexpr std::size_t kMaxQueue = 256;
+constexpr std::size_t kMaxNames = 256;
+
+Nanos now() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return seconds(static_cast<std::uint64_t>(time.tv_sec)) + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+// The name service knows that no host has the name. All else says that it could not be asked.
+bool is_no(int code) noexcept {
+  return code == EAI_NONAME || code == EAI_NODATA || code == EAI_ADDRFAMILY;
+}
+
+}  // namespace
+
+struct HostNames::Shared {
+  struct Name {
+    std::optional<SocketAddress> address;  // of the last answer
+    int code = EAI_AGAIN;                  // how the last question ended
+    bool answered = false;
+    bool in_flight = false;
+  };
+  FindHost find;
+  std::mutex mutex;
+  std::unordered_map<std::string, Name> names;
+  std::deque<std::string> queue;
+  unsigned threads = 0;
+  bool signaled = false;  // the timer is set to wake the owner at once
+  UniqueFd timer{::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)};
+
+  void set(Nanos when) noexcept {
+    itimerspec setting{};
+    if (when != kNever) {
+      setting.it_value.tv_sec = static_cast<time_t>(when / seconds(1));
+      // All zeroes would switch it off.
+      setting.it_value.tv_nsec = static_cast<long>(std::max<Nanos>(when % seconds(1), 1));
+    }
+    ::timerfd_settime(timer.get(), TFD_TIMER_ABSTIME, &setting, nullptr);
+  }
+};
+
+int find_host(const std::string& host, SocketAddress& result) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_ADDRCONFIG;
+  addrinfo* found = nullptr;
+  const int code = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (code != 0) return code;
+  result = from_raw(found->ai_addr, found->ai_addrlen);
+  ::freeaddrinfo(found);
+  return 0;
+}
+
+HostNames::HostNames(FindHost find, NameBounds bounds)
+    : bounds_(bounds), shared_(std::make_shared<Shared>()) {
+  shared_->find = std::move(find);
+}
+
+HostNames::~HostNames() {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->queue.clear();
+}
+
+int HostNames::wait_fd() const noexcept {
+  return shared_->timer.get();
+}
+
+void HostNames::work(const std::shared_ptr<Shared>& shared) {
+  std::unique_lock lock(shared->mutex);
+  while (!shared->queue.empty()) {
+    const std::string host = std::move(shared->queue.front());
+    shared->queue.pop_front();
+    lock.unlock();
+    SocketAddress address;
+    const int code = shared->find(host, address);
+    lock.lock();
+    Shared::Name& name = shared->names[host];
+    name.in_flight = false;
+    name.answered = true;
+    name.code = code;
+    if (code == 0) {
+      name.address = address;
+    } else if (is_no(code)) {
+      name.address.reset();
+    }
+    shared->signaled = true;
+    shared->set(1);
+  }
+  --shared->threads;
+}
+
+// With the lock. Signals are for the threads of the program.
+void HostNames::start_thread() {
+  if (shared_->threads >= kMaxThreads) return;
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread([shared = shared_] { work(shared); }).detach();
+    ++shared_->threads;
+  } catch (const std::system_error&) {
+    // The name stays in the queue of the threads that there are, or the attempt's bound ends it.
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+bool HostNames::ask(std::uint64_t ticket, std::initializer_list<std::string_view> texts) {
+  Waiting one;
+  one.ticket = ticket;
+  for (const std::string_view text : texts) {
+    std::string host = host_name_in(text);
+    if (!host.empty()) one.hosts.push_back(std::move(host));
+  }
+  if (one.hosts.empty()) return false;
+  const std::lock_guard lock(shared_->mutex);
+  Shared& shared = *shared_;
+  if (shared.names.size() >= kMaxNames)
+    std::erase_if(shared.names, [](const auto& entry) { return !entry.second.in_flight; });
+  Nanos bound = bounds_.newer;
+  for (const std::string& host : one.hosts) {
+    Shared::Name& name = shared.names[host];
+    if (!name.address) bound = bounds_.first;
+    if (name.in_flight || shared.queue.size() >= kMaxQueue) continue;
+    shared.queue.push_back(host);
+    name.in_flight = true;
+    start_thread();
+  }
+  one.deadline = now() + bound;
+  waiting_.push_back(std::move(one));
+  arm();
+  return true;
+}
+
+void HostNames::forget(std::uint64_t ticket) noexcept {
+  std::erase_if(waiting_, [&](const Waiting& one) { return one.ticket == ticket; });
+}
+
+// With the lock.
+void HostNames::arm() noexcept {
+  if (shared_->signaled) return;
+  Nanos next = kNever;
+  for (const Waiting& one : waiting_) next = std::min(next, one.deadline);
+  shared_->set(next);
+}
+
+std::vector<std::uint64_t> HostNames::take() {
+  std::vector<std::uint64_t> done;
+  const std::lock_guard lock(shared_->mutex);
+  const Nanos time = now();
+  std::erase_if(waiting_, [&](const Waiting& one) {
+    const bool open = std::any_of(one.hosts.begin(), one.hosts.end(), [&](const std::string& host) {
+      const auto found = shared_->names.find(host);
+      return found != shared_->names.end() && found->second.in_flight;
+    });
+    if (open && one.deadline > time) return false;
+    done.push_back(one.ticket);
+    return true;
+  });
+  shared_->signaled = false;
+  arm();
+  return done;
+}
+
+Result<SocketAddress> HostNames::address(std::string_view text, std::uint16_t port) const {
+  const std::string host = host_name_in(text, &port);
+  if (host.empty()) return parse_address(text, port);
+  const std::lock_guard lock(shared_->mutex);
+  const auto found = shared_->names.find(host);
+  if (found == shared_->names.end() || !found->second.address) return tl::unexpected(Errc::bad_address);
+  SocketAddress result = *found->second.address;
+  result.set_port(port);
+  return result;
+}
+
+std::string HostNames::why_unknown(std::string_view text) const {
+  const std::string host = host_name_in(text);
+  if (host.empty()) return "\"" + std::string(text) + "\" is no address";
+  const std::lock_guard lock(shared_->mutex);
+  const auto found = shared_->names.find(host);
+  if (found == shared_->names.end() || !found->second.answered)
+    return "the name service (DNS) does not answer for \"" + host + "\"";
+  if (is_no(found->second.code)) return "no host has the name \"" + host + "\"";
+  return "the name service (DNS) cannot tell the address of \"" + host +
+         "\": " + ::gai_strerror(found->second.code);
+}
+
+bool HostNames::is_silent(std::string_view text) const {
+  const std::string host = host_name_in(text);
+  if (host.empty()) return false;
+  const std::lock_guard lock(shared_->mutex);
+  const auto found = shared_->names.find(host);
+  return found == shared_->names.end() || !found->second.answered || !is_no(found->second.code);
+}
+
+Result<SocketAddress> resolve(std::string_view text, std::uint16_t port) {
+  if (host_name_in(text).empty()) return parse_address(text, port);
+  HostNames names;
+  if (names.wait_fd() < 0) return tl::unexpected(Errc::no_memory);
+  names.ask(0, {text});
+  do {
+    pollfd wait{names.wait_fd(), POLLIN, 0};
+    ::poll(&wait, 1, -1);
+  } while (names.take().empty());
+  return names.address(text, port);
+}
+
+}  // namespace rtrs::net

@@ -1,0 +1,69 @@
+// Addresses of hosts that are given by name. A name service may be silent for minutes, so a thread of its own
+// asks it, and whoever owns a fabric goes on meanwhile.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/address/socket_address.hpp"
+
+namespace rtrs::net {
+
+// How long one attempt waits for the name service: for the first address of a name, and for a newer one than
+// that known from before, which is used when this time is over.
+struct NameBounds {
+  Nanos first = seconds(5);
+  Nanos newer = seconds(1);
+};
+
+// 0 or a code of getaddrinfo(3). May take long, and is called from several threads.
+using FindHost = std::function<int(const std::string& host, SocketAddress&)>;
+int find_host(const std::string& host, SocketAddress&);
+
+// One thread calls it. No call waits, and none throws but std::bad_alloc. Threads that a silent name service
+// holds up outlive it.
+class HostNames {
+ public:
+  explicit HostNames(FindHost = find_host, NameBounds = {});
+  ~HostNames();
+  HostNames(const HostNames&) = delete;
+  HostNames& operator=(const HostNames&) = delete;
+
+  // Asks for each host name among the texts, which have the forms that resolve() takes. False: there is none,
+  // and address() tells at once. True: it tells once take() has named the ticket, which is in use until then
+  // or until forget().
+  bool ask(std::uint64_t ticket, std::initializer_list<std::string_view> texts);
+  void forget(std::uint64_t ticket) noexcept;
+  // Those whose names are answered, or whose time is over.
+  std::vector<std::uint64_t> take();
+  // Becomes readable when take() has something; -1 where there is no descriptor for it.
+  int wait_fd() const noexcept;
+
+  // An address in figures, or the last answer for a host name. Error: bad_address.
+  Result<SocketAddress> address(std::string_view text, std::uint16_t port) const;
+  // Why address() has none: what is wrong with the text, or what the name service said.
+  std::string why_unknown(std::string_view text) const;
+  // That is because the name service has said nothing of use.
+  bool is_silent(std::string_view text) const;
+
+ private:
+  struct Shared;
+  struct Waiting {
+    std::uint64_t ticket = 0;
+    std::vector<std::string> hosts;
+    Nanos deadline = 0;
+  };
+  static void work(const std::shared_ptr<Shared>&);
+  void start_thread();
+  void arm() noexcept;
+
+  NameBounds bounds_;
+  std::vector<Waiting> waiting_;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace rtrs::net

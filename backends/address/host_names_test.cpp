@@ -1,0 +1,144 @@
+#include "backends/address/host_names.hpp"
+
+#include <gtest/gtest.h>
+#include <netdb.h>
+#include <poll.h>
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+namespace rtrs::net {
+namespace {
+
+constexpr Nanos kLong = seconds(3600);
+
+// A name service that answers when it is told to.
+class Service {
+ public:
+  struct Answer {
+    int code = 0;
+    const char* address = "10.0.0.1";
+  };
+  // Before a question for it: it is answered at once.
+  void answer(const std::string& host, Answer with) {
+    const std::lock_guard lock(inner_->mutex);
+    inner_->answers[host] = with;
+    inner_->changed.notify_all();
+  }
+  void fall_silent(const std::string& host) {
+    const std::lock_guard lock(inner_->mutex);
+    inner_->answers.erase(host);
+  }
+  FindHost find() {
+    return [inner = inner_](const std::string& host, SocketAddress& result) {
+      std::unique_lock lock(inner->mutex);
+      inner->changed.wait(lock, [&] { return inner->over || inner->answers.count(host) != 0; });
+      if (inner->over) return EAI_AGAIN;
+      const Answer with = inner->answers[host];
+      if (with.code == 0) result = *parse_address(with.address, 0);
+      return with.code;
+    };
+  }
+  ~Service() {
+    const std::lock_guard lock(inner_->mutex);
+    inner_->over = true;
+    inner_->changed.notify_all();
+  }
+
+ private:
+  struct Inner {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::map<std::string, Answer> answers;
+    bool over = false;
+  };
+  std::shared_ptr<Inner> inner_ = std::make_shared<Inner>();
+};
+
+std::vector<std::uint64_t> wait_and_take(HostNames& names) {
+  pollfd wait{names.wait_fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&wait, 1, 60'000), 1);
+  return names.take();
+}
+
+using Tickets = std::vector<std::uint64_t>;
+
+TEST(HostNames, an_address_in_figures_is_never_asked_for) {
+  HostNames names([](const std::string&, SocketAddress&) -> int { abort(); });
+  EXPECT_FALSE(names.ask(1, {"ip:10.0.0.1", "[::1]:7", "", "gid:fe80::1"}));
+  EXPECT_EQ(to_text(*names.address("10.0.0.1:9", 7)), "10.0.0.1:9");
+  EXPECT_FALSE(names.address("gid:fe80::1", 7).has_value());
+  EXPECT_EQ(names.why_unknown("10.0.0.1:"), "\"10.0.0.1:\" is no address");
+}
+
+TEST(HostNames, a_name_is_answered_by_the_name_service) {
+  Service service;
+  HostNames names(service.find(), {kLong, kLong});
+  EXPECT_TRUE(names.ask(1, {"ip:a:9", "10.0.0.7"}));
+  EXPECT_TRUE(names.ask(2, {"b"}));
+  EXPECT_EQ(names.take(), Tickets{});
+  EXPECT_FALSE(names.address("a", 7).has_value());
+  service.answer("a", {.address = "10.0.0.3"});
+  EXPECT_EQ(wait_and_take(names), Tickets{1});
+  EXPECT_EQ(to_text(*names.address("a:9", 7)), "10.0.0.3:9");
+  EXPECT_EQ(to_text(*names.address("ip:a", 7)), "10.0.0.3:7");
+  service.answer("b", {.code = EAI_NONAME});
+  EXPECT_EQ(wait_and_take(names), Tickets{2});
+  EXPECT_FALSE(names.address("b", 7).has_value());
+  EXPECT_FALSE(names.is_silent("b"));
+  EXPECT_EQ(names.why_unknown("b"), "no host has the name \"b\"");
+}
+
+TEST(HostNames, an_attempt_ends_while_the_name_service_is_silent) {
+  Service service;
+  HostNames names(service.find(), {.first = 0, .newer = 0});
+  EXPECT_TRUE(names.ask(1, {"a"}));
+  EXPECT_EQ(wait_and_take(names), Tickets{1});
+  EXPECT_TRUE(names.is_silent("a"));
+  EXPECT_EQ(names.why_unknown("a"), "the name service (DNS) does not answer for \"a\"");
+}
+
+TEST(HostNames, the_last_answer_is_used_while_the_name_service_is_silent) {
+  Service service;
+  service.answer("a", {.address = "10.0.0.3"});
+  HostNames names(service.find(), {.first = kLong, .newer = 0});
+  EXPECT_TRUE(names.ask(1, {"a"}));
+  EXPECT_EQ(wait_and_take(names), Tickets{1});
+  service.fall_silent("a");
+  EXPECT_TRUE(names.ask(2, {"a"}));
+  EXPECT_EQ(wait_and_take(names), Tickets{2});
+  EXPECT_EQ(to_text(*names.address("a", 7)), "10.0.0.3:7");
+  // That the service cannot be asked says nothing about the name; that there is no such host does.
+  service.answer("a", {.code = EAI_AGAIN});
+  wait_and_take(names);
+  EXPECT_EQ(to_text(*names.address("a", 7)), "10.0.0.3:7");
+  service.answer("a", {.code = EAI_NONAME});
+  EXPECT_TRUE(names.ask(3, {"a"}));
+  while (names.address("a", 7).has_value()) wait_and_take(names);
+  EXPECT_EQ(names.why_unknown("a"), "no host has the name \"a\"");
+}
+
+TEST(HostNames, silence_about_many_names_leaves_the_bound_of_each_attempt) {
+  Service service;
+  HostNames names(service.find(), {.first = 0, .newer = 0});
+  Tickets all;
+  for (std::uint64_t i = 0; i < 600; ++i) {
+    EXPECT_TRUE(names.ask(i, {"host" + std::to_string(i)}));
+    all.push_back(i);
+  }
+  EXPECT_EQ(wait_and_take(names), all);
+}
+
+TEST(HostNames, a_ticket_that_was_forgotten_is_not_named) {
+  Service service;
+  HostNames names(service.find(), {kLong, kLong});
+  EXPECT_TRUE(names.ask(1, {"a"}));
+  EXPECT_TRUE(names.ask(2, {"a"}));
+  names.forget(1);
+  service.answer("a", {});
+  EXPECT_EQ(wait_and_take(names), Tickets{2});
+}
+
+}  // namespace
+}  // namespace rtrs::net

@@ -1,0 +1,85 @@
+"""nbdkit with the plugin, and a server that takes everything and answers what it should not, or not at all."""
+import errno
+import json
+import subprocess
+import time
+
+import pytest
+from odd_server import OddServer
+from programs import BOUND, PLUGIN, until
+
+nbd = pytest.importorskip("nbd", reason="without python3-libnbd")
+
+
+@pytest.fixture(name="odd")
+def _odd(ends):
+    if not PLUGIN.exists():
+        pytest.skip("without the nbdkit plugin")
+
+    def start(**ways):
+        server = OddServer(**ways)
+        ends.callback(server.end)
+        return server
+    return start
+
+
+@pytest.fixture(name="client")
+def _client(tmp_path, ends):
+    """An NBD connection to nbdkit with the plugin."""
+    def start(server, *parameters, export=""):
+        path = tmp_path / "nbd.sock"
+        if not path.exists():
+            log = (tmp_path / "log").open("w")
+            ends.callback(log.close)
+            process = subprocess.Popen(["nbdkit", "-f", "-U", path, PLUGIN, f"path=127.0.0.1:{server.port}", "session=s", "control=",
+                                        f"status={tmp_path}/status", *parameters], stdin=subprocess.DEVNULL, stderr=log)
+            ends.callback(process.wait)
+            ends.callback(process.kill)
+            until("nbdkit is there", lambda: path.exists() or process.poll() is not None)
+        handle = nbd.NBD()
+        handle.set_export_name(export)
+        handle.connect_unix(str(path))
+        return handle
+    return start
+
+
+def test_io_ends_though_the_server_breaks_the_connection_each_time(odd, client, tmp_path):
+    server = odd(on_io="close")
+    log = tmp_path / "log"
+    handle = client(server, "device=d", "request_timeout=1s", "queue_timeout=2s", "reconnect_min=50ms", "reconnect_max=100ms")
+    shown = []
+
+    def completed(_error):
+        return 1
+    handle.aio_pread(nbd.Buffer(4096), 0, completion=completed)
+    end = time.monotonic() + BOUND
+    while handle.aio_in_flight() and time.monotonic() < end:
+        handle.poll(100)
+        shown.append(json.loads((tmp_path / "status").read_text())["oldest_request"])
+    assert handle.aio_in_flight() == 0, "the request is still there"
+    with pytest.raises(nbd.Error) as failed:
+        handle.pread(4096, 0)
+    assert failed.value.errnum == errno.EIO  # NBD has no ETIMEDOUT
+    until("nbdkit's log has why", lambda: "lost its path each time that it was sent, for 3 s" in log.read_text())
+    assert server.requests > 2
+    assert any(one is not None and one["age_s"] > 1 for one in shown), shown
+
+
+def test_a_start_ends_after_connect_timeout_though_open_is_not_answered(odd):
+    server = odd(on_open="silent")
+    begin = time.monotonic()
+    done = subprocess.run(["nbdkit", "-f", "-U", "-", PLUGIN, f"path=127.0.0.1:{server.port}", "session=s", "control=", "device=d",
+                           "connect_timeout=1s"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BOUND, check=False)
+    assert done.returncode != 0
+    assert "did not open 'd'" in done.stderr, done.stderr
+    # close_timeout, 30 s, is not waited for.
+    assert time.monotonic() - begin < 25
+
+
+# docs/security.md says so.
+def test_a_read_answered_without_data_shows_what_the_session_had_in_its_buffer(odd, client):
+    server = odd(on_io="no_data")
+    one, other = client(server, export="a"), client(server, export="b")
+    secret = b"what a wrote" + bytes(500)
+    one.pwrite(secret, 0)
+    assert other.pread(512, 0) in (secret, bytes(512))
