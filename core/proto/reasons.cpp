@@ -139,7 +139,7 @@ constexpr std::array<Row, kReasonCount> kTable{{
     {Reason::unanswered,
      {"unanswered", "the connection ended before the connect request was answered",
       "check that an RTRS server listens at this address and port, that both ends have the same fabric (tcp, "
-      "libfabric, verbs), and whether the server ended",
+      "libfabric, verbs) and both or neither tls, and whether the server ended",
       kEconnreset, Kind::broken}},
     {Reason::tls_failed,
      {"tls_failed", "TLS: one end does not accept the other",

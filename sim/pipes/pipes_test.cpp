@@ -55,7 +55,7 @@ class StreamsTest : public ::testing::Test {
     for (;;) {
       std::array<std::byte, 7> place;
       std::array<std::byte, 100> behind;
-      const auto [bytes, code] = server_->receive(far_, place, behind);
+      const auto [bytes, code, more] = server_->receive(far_, place, behind);
       if (bytes == 0 && error != nullptr) *error = code;
       if (bytes == 0) return text;
       const std::size_t placed = std::min(bytes, place.size());

@@ -6,6 +6,7 @@
 #include "backends/tls/identity.hpp"
 #include "backends/tls/keys_file.hpp"
 #include "tools/urtrs/output.hpp"
+#include "tools/urtrs/views.hpp"
 
 namespace rtrs::admin {
 namespace {

@@ -122,9 +122,11 @@ class Daemon : private Controlled {
   void add_export(const ExportSpec& spec, std::function<void(const std::string&)> tell) override;
   std::string remove_export(const std::string& name, bool force) override;
   void reload(std::function<void(const Reloaded&)> tell) override;
-  void reload_tls(const DaemonConfig& wanted, Reloaded& done);
   void reread();
-  void change_settings(const CommandLine& line, std::function<void(const Reloaded&)> tell);
+  // What was read again: the configuration and, on the fabric tcp, the files of TLS.
+  struct Reread;
+  void change_settings(const Reread&, std::function<void(const Reloaded&)> tell);
+  void reload_tls(const Reread&, Reloaded& done);
   std::vector<std::uint64_t> handles_of(const std::string& export_name) const;
   std::string users_of(const std::string& export_name) const;
   void change_exports(const std::vector<ExportSpec>& wanted, std::shared_ptr<Reloaded> done,

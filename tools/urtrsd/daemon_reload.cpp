@@ -16,6 +16,11 @@ constexpr BlockingJobs::Lane kAdministration = 0;
 constexpr BlockingJobs::Lane kConfiguration = ~BlockingJobs::Lane{0};
 }  // namespace
 
+struct Daemon::Reread {
+  CommandLine line;
+  tl::expected<tools::OpenedTls, std::string> tls;
+};
+
 void Daemon::tell_of_export(const ExportSpec& spec) {
   spdlog::info("exporting {} from {}{}", in_quotes(spec.name),
                spec.path.empty() ? "memory" : in_quotes(spec.path), spec.read_only ? ", read-only" : "");
@@ -89,14 +94,17 @@ void Daemon::reread() {
   const auto tells =
       std::make_shared<std::vector<std::function<void(const Reloaded&)>>>(std::exchange(reloads_, {}));
   jobs_.run(kConfiguration, [this, tells] {
-    const auto line = std::make_shared<CommandLine>(reread_ ? reread_() : CommandLine{});
-    return [this, tells, line] {
+    const auto read = std::make_shared<Reread>();
+    if (reread_) read->line = reread_();
+    if (read->line.run && read->line.run->fabric == "tcp")
+      read->tls = tools::open_tls(tls_of(*read->line.run), false);
+    return [this, tells, read] {
       rereading_ = false;
       if (stopping_) {
-        line->run.reset();
-        line->errors = "urtrsd is ending\n";
+        read->line.run.reset();
+        read->line.errors = "urtrsd is ending\n";
       }
-      change_settings(*line, [tells](const Reloaded& done) {
+      change_settings(*read, [tells](const Reloaded& done) {
         for (const auto& tell : *tells) tell(done);
       });
       if (!reloads_.empty()) reread();
@@ -104,7 +112,8 @@ void Daemon::reread() {
   });
 }
 
-void Daemon::change_settings(const CommandLine& line, std::function<void(const Reloaded&)> tell) {
+void Daemon::change_settings(const Reread& read, std::function<void(const Reloaded&)> tell) {
+  const CommandLine& line = read.line;
   auto done = std::make_shared<Reloaded>();
   if (!line.run) {
     std::string problem;
@@ -138,19 +147,23 @@ void Daemon::change_settings(const CommandLine& line, std::function<void(const R
   config_.allow_identities = line.run->allow_identities;
   config_.allow_sessions = line.run->allow_sessions;
   server_.set_access(access_of(config_));
-  reload_tls(*line.run, *done);
+  reload_tls(read, *done);
   change_exports(line.run->exports, done, std::move(tell));
 }
 
 // The files may be others than at the start, also under the same names.
-void Daemon::reload_tls(const DaemonConfig& wanted, Reloaded& done) {
+void Daemon::reload_tls(const Reread& read, Reloaded& done) {
+  const DaemonConfig& wanted = *read.line.run;
   const tools::TlsChoice choice = tls_of(wanted);
-  if (config_.fabric != "tcp" || (choice == tools::TlsChoice{} && tls_of(config_) == choice)) return;
-  const std::string refused = tools::replace_tls(*fabric_, choice, false);
-  if (!refused.empty()) {
-    done.kept.push_back("TLS stays as it was: " + refused);
+  // Who asks for another fabric has to restart urtrsd: until then what is encrypted stays so.
+  if (config_.fabric != "tcp" || wanted.fabric != "tcp" ||
+      (choice == tools::TlsChoice{} && tls_of(config_) == choice))
+    return;
+  if (!read.tls) {
+    done.kept.push_back("TLS stays as it was: " + read.tls.error());
     return;
   }
+  tools::replace_tls(*fabric_, *read.tls);
   config_.tls = wanted.tls;
   config_.tls_keys = wanted.tls_keys;
   config_.tls_cert = wanted.tls_cert;

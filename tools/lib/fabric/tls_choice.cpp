@@ -30,13 +30,9 @@ tl::expected<OpenedTls, std::string> open_tls(const TlsChoice& choice, bool clie
   return OpenedTls{.context = *context, .plain_too = mode == "allow"};
 }
 
-std::string replace_tls(Fabric& fabric, const TlsChoice& choice, bool client) {
-  auto* const tcp = dynamic_cast<tcp::TcpFabric*>(&fabric);
-  if (tcp == nullptr) return "TLS is for the fabric tcp";
-  const auto opened = open_tls(choice, client);
-  if (!opened) return opened.error();
-  tcp::set_tls(*tcp, {.context = opened->context, .plain_too = opened->plain_too});
-  return {};
+void replace_tls(Fabric& fabric, const OpenedTls& opened) {
+  if (auto* const tcp = dynamic_cast<tcp::TcpFabric*>(&fabric))
+    tcp::set_tls(*tcp, {.context = opened.context, .plain_too = opened.plain_too});
 }
 
 }  // namespace rtrs::tools

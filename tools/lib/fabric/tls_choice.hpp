@@ -28,12 +28,11 @@ struct OpenedTls {
   std::shared_ptr<const tls::Context> context;  // null: off
   bool plain_too = false;
 };
-// Reads the files. The error is a sentence for the user.
+// Reads the files, which may hang. The error is a sentence for the user.
 tl::expected<OpenedTls, std::string> open_tls(const TlsChoice&, bool client);
 
-// Of a fabric `tcp` of open_fabric(), for connections from now on. Empty, or what is wrong; then nothing has
-// changed.
-std::string replace_tls(Fabric&, const TlsChoice&, bool client);
+// Of a fabric `tcp` of open_fabric(), for connections from now on; on another fabric it does nothing.
+void replace_tls(Fabric&, const OpenedTls&);
 
 // --tls, --tls-cert and so on, into `choice`, which outlives the parsing.
 void add_tls_options(CLI::App&, TlsChoice& choice);
