@@ -157,13 +157,15 @@ class ClientPollTest : public testing::Test {
 };
 
 TEST_F(ClientPollTest, APeerThatEndsBeforeItAnswersIsToldFromOneThatEndsLater) {
-  for (const Reason by_fabric : {Reason::peer_closed, Reason::protocol_violation}) {
+  constexpr std::pair<Reason, Reason> kTold[] = {{Reason::peer_closed, Reason::unanswered},
+                                                 {Reason::protocol_violation, Reason::bad_conn_rsp}};
+  for (const auto& [by_fabric, told] : kTold) {
     Client client(options, nullptr);
     fabric.connects.clear();
     ASSERT_EQ(client.open(fabric, seconds(1)), Errc::ok);
     fabric.events.emplace_back(event::ConnectFailed{fabric.connects.front(), by_fabric, {}});
     poll(client, seconds(1));
-    EXPECT_EQ(client.paths()[0].reason, Reason::bad_conn_rsp);
+    EXPECT_EQ(client.paths()[0].reason, told);
   }
   Client client(options, nullptr);
   fabric.connects.clear();

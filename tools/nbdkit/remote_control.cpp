@@ -26,10 +26,11 @@ std::string state_of(const Export& one, const BlockClient& client) {
 }
 
 // Whether such a path can be connected from this host at all: 0, EHOSTUNREACH where its destination is no
-// address and no host's name, EADDRNOTAVAIL where its source is none of this host's. A GID is left to the
-// fabric.
+// address, EADDRNOTAVAIL where its source is none of this host's. A GID is left to the fabric, and so is a
+// host's name: the name service may be silent.
 int check_addresses(const PathAddress& path) {
   if (path.destination.rfind("gid:", 0) == 0) return 0;
+  if (!net::host_name_in(path.destination).empty() || !net::host_name_in(path.source).empty()) return 0;
   const Result<net::SocketAddress> to = net::resolve(path.destination, path.port);
   if (!to) return EHOSTUNREACH;
   if (path.source.empty()) return 0;

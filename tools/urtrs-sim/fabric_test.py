@@ -49,7 +49,7 @@ def test_a_failure_is_repeated_and_made_small_over_the_same_fabric(tmp_path):
         pytest.skip("this build has no planted bugs")
     ran = run("sweep", "--fabric", "tcp", "--seeds", "0..60", "--jobs", "1", tool=planted, cwd=tmp_path, bug="M03")
     assert ran.returncode == 1, ran.stdout
-    again = re.search(r"reproduce: urtrs-sim (run .*--fabric tcp)$", ran.stdout, re.M)
+    again = re.search(r"reproduce: urtrs-sim (run .*--fabric tcp)  # urtrs-sim .*$", ran.stdout, re.M)
     small = re.search(r"make small: urtrs-sim (shrink .*--fabric tcp)$", ran.stdout, re.M)
     assert again and small, ran.stdout
     assert run(*again[1].split(), tool=planted, cwd=tmp_path, bug="M03").returncode == 1

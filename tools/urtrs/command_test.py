@@ -199,14 +199,14 @@ def test_a_reload_changes_exports_and_names_what_it_cannot_change(urtrsd, run_fo
 
 
 def test_events(server, client):
-    watch = subprocess.Popen([URTRS, "monitor", "--json", "--count=2"], stdout=subprocess.PIPE, text=True)
+    watch = subprocess.Popen([URTRS, "monitor", "--json", "--count=4"], stdout=subprocess.PIPE, text=True)
 
     def cut():
         """The path, as soon as it is up; the first times the monitor may not watch yet."""
         if any(path["state"] == "connected" for path in shown("path")):
             urtrs("path", "disconnect", "web1", "0")
         return watch.poll() is not None
-    until("two events", cut)
+    until("four events", cut)
     events = [json.loads(line) for line in watch.stdout]
     assert [event["serial"] for event in events] == sorted(event["serial"] for event in events)
     assert all(event["schema_version"] == 1 and event["what"] for event in events)

@@ -37,7 +37,7 @@ def test_files_leave_half_of_them_to_connections(urtrsd, client, tmp_path):
     greedy = client(server, "greedy")
     errors = [greedy.open(f"f{number}")[0] for number in range(LIMIT)]
     assert set(errors) == {0, errno.EMFILE}
-    assert errors.count(0) == LIMIT // 4  # two descriptors each
+    assert errors.count(0) == LIMIT // 4 * 7 // 8  # two descriptors each; all but an eighth for one address
     assert server.descriptors() < LIMIT * 3 // 4
     server.logged(rf'name="greedy" peer=\S+ open "f\d+" refused: {LIMIT // 4} files are open')
     newcomer = client(server, "newcomer")
