@@ -124,7 +124,7 @@ def test_a_silent_name_service_holds_up_no_io(urtrsd, names, plugin, ends, fabri
     ends.callback(io.stop)
     assert client.ask("path.add", path="storage.example")["path"] == 1
     path = until("it is tried again", lambda: named(client)["attempt"] >= 2 and named(client))
-    assert path["reason"] == "address_unresolved" and names.asked > 0, path
+    assert path["reason"] == "name_unresolved" and names.asked > 0, path
     names.address = "127.0.0.2"
     until("the path by name is up", lambda: client.states() == ["connected", "connected"])
     names.address = None
