@@ -1,6 +1,8 @@
 """What the Python tests share: the programs of a build, urtrsd as a process, waiting with a bound."""
+import contextlib
 import os
 import pathlib
+import random
 import re
 import signal
 import socket
@@ -20,9 +22,15 @@ def program(name):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that is free on every local address, below those that the kernel gives to outgoing connections: the client
+    of another test could take one of those before the server listens."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as ports:
+        first_outgoing = int(ports.read().split()[0])
+    for port in random.sample(range(min(10000, first_outgoing // 2), first_outgoing), 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("", port))
+            return port
+    raise AssertionError(f"100 ports below {first_outgoing} are all taken")
 
 
 def listens(port):
