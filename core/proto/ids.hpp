@@ -37,6 +37,7 @@ struct ConKey {
 // Who a client is, as its fabric found out: a digest of the name in its certificate or of its key, which is
 // the same for the same name alone. All zero: nobody asked.
 struct PeerIdentity {
+  static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint
   std::uint64_t low = 0;
   std::uint64_t high = 0;
   bool operator==(const PeerIdentity&) const = default;

@@ -11,8 +11,7 @@
 #include "tools/urtrs-perf/pattern.hpp"
 #include "tools/urtrs-perf/report.hpp"
 
-using namespace rtrs;
-using namespace rtrs::perf;
+namespace rtrs::perf {
 
 TEST(Compare, TheRatioIsAgainstTheMeanOfBothNeighbours) {
   EXPECT_DOUBLE_EQ((Round{10, 12, 14}.ratio()), 1.0);
@@ -127,3 +126,5 @@ TEST(Report, JsonIsWrittenWholeOrNotAtAll) {
   ::unlink(path.c_str());
   EXPECT_NE(write_whole("/nonexistent/directory/file", "x"), 0);
 }
+
+}  // namespace rtrs::perf

@@ -13,6 +13,8 @@ namespace {
 constexpr std::size_t kKept = 4096;
 // A cause and an effect that are farther apart are of different lives of a queue pair.
 constexpr std::int64_t kSameMoment = 1'000'000'000;
+// Differences nearer than this are of the same clocks: each is known to half the time of a round trip.
+constexpr std::int64_t kSameClock = 100'000;
 // Differences that others are compared with: a capture has few clocks.
 constexpr std::size_t kCandidates = 16;
 
@@ -36,19 +38,24 @@ void ClockOffsets::finish() {
     if (std::abs(offset) > std::abs(largest_)) largest_ = offset;
   }
   // Addresses that spoke in one direction only take the difference of others that fits.
-  for (const auto& [ends, bounds] : bounds_) {
-    if (bounds.reversed == 0 || bounds.offset() != 0) continue;
-    const auto fits = std::find_if(found.begin(), found.end(), [&bounds = bounds](std::int64_t offset) {
-      return offset >= bounds.least && offset <= bounds.most;
-    });
-    if (fits != found.end()) offsets_[ends] = *fits;
+  for (const auto* one_way : {&bounds_, &rejects_}) {
+    for (const auto& [ends, bounds] : *one_way) {
+      if (bounds.reversed == 0 || offsets_.contains(ends)) continue;
+      for (const std::int64_t offset : found) {
+        const std::int64_t within = std::max(bounds.least, std::min(bounds.most, offset));
+        if (std::abs(within - offset) > kSameClock) continue;
+        offsets_[ends] = within;
+        break;
+      }
+    }
   }
 }
 
-void ClockOffsets::caused(const Address& by, std::uint64_t cause, const Address& at, std::uint64_t effect) {
+void ClockOffsets::caused(std::map<Ends, Bounds>& of, const Address& by, std::uint64_t cause,
+                          const Address& at, std::uint64_t effect) {
   const auto ahead = static_cast<std::int64_t>(cause - effect);
   if (by == at || ahead > kSameMoment || ahead < -kSameMoment) return;
-  Bounds& bounds = bounds_[std::minmax(by, at)];
+  Bounds& bounds = of[std::minmax(by, at)];
   if (ahead > 0) ++bounds.reversed;
   if (by < at) {
     bounds.least = std::max(bounds.least, ahead);
@@ -57,10 +64,18 @@ void ClockOffsets::caused(const Address& by, std::uint64_t cause, const Address&
   }
 }
 
+void ClockOffsets::rejected(std::uint64_t time, const Packet& packet, std::uint32_t client_id) {
+  Handshake& known = handshakes_[QueuePair{packet.destination, client_id}];
+  if (known.reject) return;
+  known.reject = time;
+  if (known.request) caused(rejects_, packet.destination, *known.request, packet.source, time);
+}
+
 // Each of the three names the client's number, and with clocks that differ any may stand first.
 void ClockOffsets::manage(std::uint64_t time, const Packet& packet) {
   const std::optional<CmMessage> message = decode_cm(packet);
   if (!message) return;
+  if (message->attribute == CmAttribute::reject) return rejected(time, packet, message->remote_id);
   const bool reply = message->attribute == CmAttribute::reply;
   if (!reply && message->attribute != CmAttribute::request && message->attribute != CmAttribute::ready)
     return;
@@ -73,13 +88,14 @@ void ClockOffsets::manage(std::uint64_t time, const Packet& packet) {
   if (stamp) return;
   stamp = time;
   if (message->attribute != CmAttribute::ready) (reply ? known.server_qpn : known.client_qpn) = message->qpn;
+  if (known.reject && &stamp == &known.request) caused(rejects_, client, time, server, *known.reject);
   if (!known.reply) return;
   if (known.request && &stamp != &known.ready) {
-    caused(client, *known.request, server, *known.reply);
+    caused(bounds_, client, *known.request, server, *known.reply);
     peers_[{client, known.client_qpn}] = {server, known.server_qpn};
     peers_[{server, known.server_qpn}] = {client, known.client_qpn};
   }
-  if (known.ready && &stamp != &known.request) caused(server, *known.reply, client, *known.ready);
+  if (known.ready && &stamp != &known.request) caused(bounds_, server, *known.reply, client, *known.ready);
 }
 
 void ClockOffsets::remember(std::unordered_map<std::uint32_t, std::uint64_t>& times, Lane& lane,
@@ -100,7 +116,8 @@ void ClockOffsets::look(std::uint64_t time, const Packet& packet) {
     if (lane.sent.contains(packet.psn)) return;
     remember(lane.sent, lane, packet.psn, time);
     const auto effect = lane.acknowledged.find(packet.psn);
-    if (effect != lane.acknowledged.end()) caused(packet.source, time, packet.destination, effect->second);
+    if (effect != lane.acknowledged.end())
+      caused(bounds_, packet.source, time, packet.destination, effect->second);
     return;
   }
   const auto peer = peers_.find(to);
@@ -109,7 +126,7 @@ void ClockOffsets::look(std::uint64_t time, const Packet& packet) {
   if (lane.acknowledged.contains(packet.psn)) return;
   remember(lane.acknowledged, lane, packet.psn, time);
   const auto cause = lane.sent.find(packet.psn);
-  if (cause != lane.sent.end()) caused(packet.destination, cause->second, packet.source, time);
+  if (cause != lane.sent.end()) caused(bounds_, packet.destination, cause->second, packet.source, time);
 }
 
 std::int64_t ClockOffsets::correction(const Packet& packet) const {

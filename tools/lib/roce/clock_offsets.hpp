@@ -2,7 +2,8 @@
 // stamped by different clocks: two hosts captured, and somebody merged the files. Then effects stand before
 // their causes, and whoever reads the frames in the order of their stamps misses packets that are there. A
 // packet comes before its acknowledgement, a connect request before its reply: from many such pairs in both
-// directions follows by how much one clock is ahead.
+// directions follows by how much one clock is ahead, to half the difference of the two ways. Packets of both
+// ends that are nearer to each other may still be read in the wrong order.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -53,16 +54,22 @@ class ClockOffsets {
     std::optional<std::uint64_t> request;
     std::optional<std::uint64_t> reply;
     std::optional<std::uint64_t> ready;
+    std::optional<std::uint64_t> reject;
     std::uint32_t client_qpn = 0;
     std::uint32_t server_qpn = 0;
   };
 
   void manage(std::uint64_t time, const Packet& packet);
-  void caused(const Address& by, std::uint64_t cause, const Address& at, std::uint64_t effect);
+  void rejected(std::uint64_t time, const Packet& packet, std::uint32_t client_id);
+  static void caused(std::map<Ends, Bounds>& of, const Address& by, std::uint64_t cause, const Address& at,
+                     std::uint64_t effect);
   static void remember(std::unordered_map<std::uint32_t, std::uint64_t>& times, Lane& lane, std::uint32_t psn,
                        std::uint64_t time);
 
   std::map<Ends, Bounds> bounds_;
+  // From connect requests to their rejects alone. They follow at once, and would draw the middle of the other
+  // bounds to their side.
+  std::map<Ends, Bounds> rejects_;
   std::map<Ends, std::int64_t> offsets_;  // that are not 0
   std::int64_t largest_ = 0;
   std::map<QueuePair, Handshake> handshakes_;  // by address and number of the client

@@ -328,7 +328,7 @@ Story imported(const Frames& frames, AnalyzerCounters& counters) {
 }
 
 TEST_F(RoundTrip, FramesOfAServerWhoseClockIsAheadOrBehindAreReadInTheirOrder) {
-  for (const std::uint64_t seed : {3U, 7U, 11U}) {
+  for (const std::uint64_t seed : {3U, 5U, 11U}) {
     const trace::ScratchFolder folder;
     const Files files = play(folder, seed);
     std::vector<std::string> all = files.clients;
