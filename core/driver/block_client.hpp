@@ -97,8 +97,8 @@ class BlockClient {
   // size.
   bool resize(Fabric&, Nanos now, rnbd::DeviceHandle, std::uint64_t sectors);
 
-  // Queues a request. Errors: session_closed (after close()), queue_full (max_requests). On ok, exactly one
-  // BlockCompletion follows.
+  // Queues a request, from map() on: until the device is open it waits here. Errors: session_closed (after
+  // close()), queue_full (max_requests). On ok, exactly one BlockCompletion follows.
   Errc submit(Fabric&, Nanos now, rnbd::DeviceHandle, const BlockRequest&);
   // Takes events from the fabric and runs due timers; returns finished requests, oldest first. Call again at
   // once when the span came back full, and at the latest at next_deadline().
