@@ -52,7 +52,7 @@ struct BlockRequest {
 //                EOPNOTSUPP: the device cannot do this
 //   cache_lost   EIO: changes that were acknowledged before are lost. A FLUSH tells so once, and until then
 //                each change with FUA
-//   not_open     ENODEV: the handle is dead, or being unmapped
+//   not_open     ENODEV: the handle is dead or being unmapped, also since the first OPEN was refused
 //   request_timeout  ETIMEDOUT: the session's; or the device was not open for queue_timeout while the link
 //                was up, or while it came and went. The time counts from when the request was submitted, or
 //                from when the last request of the client that was at the session ended, if that was later.

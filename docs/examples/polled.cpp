@@ -13,11 +13,11 @@
 
 using namespace rtrs;
 
-// Until the fabric has something for poll(), or a timer of the client is due.
+// Until the fabric has something for poll(), or a timer of the client is due. Not at all once it is closed.
 void sleep_until_something_is_due(Fabric& fabric, const BlockClient& client) {
   const Nanos now = steady_now();
   const Nanos due = std::min(client.next_deadline(), now + seconds(60));
-  if (due <= now || !fabric.try_wait()) return;
+  if (client.closed() || due <= now || !fabric.try_wait()) return;
   pollfd news{fabric.wait_fd(), POLLIN, 0};
   ::poll(&news, 1, static_cast<int>((due - now) / milliseconds(1)) + 1);
 }
@@ -60,8 +60,11 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "polled: %s: %s, errno %u\n", argv[3], to_string(one.result), one.error);
       go_on();
     }
-    // Paths and the device, as they change: for a program that wants to know.
-    for (BlockEvent event; client.take_event(event);) continue;
+    for (BlockEvent event; client.take_event(event);) {  // of the device; those of paths are left out here
+      const auto* device = std::get_if<rnbd::DeviceChanged>(&event);
+      if (device != nullptr && device->peer_errno != 0)
+        std::fprintf(stderr, "polled: %s: the server answered errno %u\n", argv[3], device->peer_errno);
+    }
     if (count == 0) sleep_until_something_is_due(fabric, client);
   }
   return failed ? 1 : 0;
