@@ -33,7 +33,7 @@ struct ClientOptions {
 };
 
 // The options as far as the fabric can do what they ask for: credits, keys of single requests, depth of
-// queues. open() does not look at that: without this a connection may fail each time, or find no receive.
+// queues. open() does not look at that: with options beyond them connections fail, again and again.
 // A protocol.seed at its default becomes one from session_uuid, or clients reconnect in step after an outage.
 ClientOptions clamp_to(const ClientOptions& wanted, const Capabilities& fabric);
 
