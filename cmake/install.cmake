@@ -12,7 +12,7 @@ set(URTRS_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/urtrs)
 set(URTRS_HEADERS_DIR ${PROJECT_BINARY_DIR}/installed_headers/urtrs)
 list(JOIN URTRS_COMPONENTS " " components)
 install(CODE "execute_process(COMMAND ${URTRS_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/install_headers.py
-  ${PROJECT_SOURCE_DIR} ${URTRS_HEADERS_DIR} ${components} COMMAND_ERROR_IS_FATAL ANY)" COMPONENT devel)
+  ${PROJECT_SOURCE_DIR} ${URTRS_HEADERS_DIR} system ${components} COMMAND_ERROR_IS_FATAL ANY)" COMPONENT devel)
 install(DIRECTORY ${URTRS_HEADERS_DIR} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT devel)
 
 # One export set for each component and kind, so that an application of the core alone needs no libfabric on its machine.

@@ -1,17 +1,8 @@
 #include "backends/asio/client_options.hpp"
 
-#include <random>
+#include "backends/system/identities.hpp"
 
 namespace rtrs::asio {
-namespace {
-
-wire::Uuid random_uuid(std::random_device& source) {
-  wire::Uuid uuid;
-  for (std::uint8_t& byte : uuid.bytes) byte = static_cast<std::uint8_t>(source());
-  return uuid;
-}
-
-}  // namespace
 
 ClientOptions make_client_options(const std::string& session_name, const std::vector<PathAddress>& paths,
                                   const ClientConfig& protocol, const Capabilities& fabric) {
@@ -19,9 +10,7 @@ ClientOptions make_client_options(const std::string& session_name, const std::ve
   options.protocol = protocol;
   options.session_name = session_name;
   options.paths = paths;
-  std::random_device source;
-  options.session_uuid = random_uuid(source);
-  for (unsigned path = 0; path < kMaxPaths; ++path) options.path_uuids.push_back(random_uuid(source));
+  draw_identities(options);
   return clamp_to(options, fabric);
 }
 

@@ -11,11 +11,6 @@
 
 namespace rtrs::asio {
 
-Nanos steady_now() noexcept {
-  const auto since = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<Nanos>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
-}
-
 namespace {
 constexpr unsigned kStepsInARow = 16;
 // Between two steps when nobody waits and the fabric has no descriptor.

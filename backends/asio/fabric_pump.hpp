@@ -1,4 +1,4 @@
-// Keeps one fabric and the drivers on it going on a Boost.Asio io_context: sleeps until the fabric has news
+// Keeps a fabric and the driver on it going on a Boost.Asio io_context: sleeps until the fabric has news
 // or a deadline comes (WaitMode::events), or polls without pause (WaitMode::busy_poll). Everything runs on
 // the thread that runs the io_context, which must be one at a time.
 //
@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "backends/system/clock.hpp"
 #include "core/fabric/fabric.hpp"
 
 namespace rtrs::asio {
@@ -22,14 +23,14 @@ enum class WaitMode : std::uint8_t {
   busy_poll,  // lowest latency, one core always busy
 };
 
-// Nanoseconds of the steady clock: the `now` of every driver that runs on a pump.
-Nanos steady_now() noexcept;
+// The `now` of a driver that runs on a pump.
+using rtrs::steady_now;
 
 class FabricPump {
  public:
   struct Hooks {
-    std::function<bool(Nanos now)> step;   // polls the drivers; true: call again at once
-    std::function<Nanos()> next_deadline;  // of all drivers
+    std::function<bool(Nanos now)> step;   // polls the driver; true: call again at once
+    std::function<Nanos()> next_deadline;  // of the driver
     // Whether nobody waits for anything: WaitMode::busy_poll sleeps then. Empty: never.
     std::function<bool()> idle = {};
   };

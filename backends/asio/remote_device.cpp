@@ -189,6 +189,13 @@ bool RemoteDevice::settle() {
   return *alive;
 }
 
+bool RemoteDevice::resize(std::uint64_t sectors) {
+  const bool resized = client_.resize(*fabric_, steady_now(), handle_, sectors);
+  take_events();
+  settle_later();
+  return resized;
+}
+
 Errc RemoteDevice::add_path(const PathAddress& address) {
   const Errc result = client_.session().add_path(*fabric_, steady_now(), address);
   pump_.step_soon();

@@ -5,7 +5,9 @@
 //
 // Signature of every operation: void(boost::system::error_code), completion token or plain callback; an errno
 // of the server is a code of the generic category. Threads, handlers, memory, run() and destruction: as for a
-// session (backends/asio/session.hpp). Handlers may destroy the device.
+// session (backends/asio/session.hpp). Handlers may destroy the device. So may on_path and on_device, as the
+// last thing they do: they run in the event loop, never inside a call of the device, may call it, and must
+// not throw.
 //
 // Cancellation:
 //  * async_map, async_close: `terminal` and `partial` complete the operation with operation_aborted at
@@ -94,7 +96,9 @@ class RemoteDevice {
 
   // Connects and opens the device; geometry() counts afterwards. Goes on trying while no server answers: end
   // it with async_close(). Errors: the server's errno (ENOENT: no such device, EPERM: somebody else writes),
-  // no_path (every path gave up for good), session_closed, and what Client::open() says. Once only.
+  // no_path (every path gave up for good), session_closed, and what Client::open() says. A device is mapped
+  // once: while a call is outstanding, and after one completed, Errc::invalid; after async_close(),
+  // session_closed.
   template <class Token>
   auto async_map(Token&& token) {
     return initiate(*this, std::forward<Token>(token), [](RemoteDevice& self, auto&& handler) {
@@ -104,7 +108,8 @@ class RemoteDevice {
     });
   }
   // Lets what is in flight end, unmaps, disconnects, completes the trace. Requests that were not sent yet
-  // fail. Once only; allowed at any time, also while async_map() is under way, which then fails.
+  // fail. Allowed at any time, also while async_map() is under way, which then fails. While a call is
+  // outstanding, Errc::invalid; after one completed, success.
   template <class Token>
   auto async_close(Token&& token) {
     return initiate(*this, std::forward<Token>(token), [](RemoteDevice& self, auto&& handler) {
@@ -153,7 +158,12 @@ class RemoteDevice {
                     std::forward<Token>(token));
   }
 
-  // Of the last successful open.
+  // As BlockClient::resize(): an open device has this many sectors of 512 bytes until it is opened again,
+  // whatever the server has. geometry() has the size at once, on_device is told. False: not mapped, or no
+  // size for its logical blocks.
+  bool resize(std::uint64_t sectors);
+
+  // Of the last successful open, or of resize().
   const rnbd::Geometry& geometry() const noexcept { return geometry_; }
   std::uint64_t size_bytes() const noexcept { return geometry_.nsectors * wire::rnbd::kSectorBytes; }
   bool writable() const noexcept { return rnbd::is_writable(options_.access_mode); }

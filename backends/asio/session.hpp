@@ -39,8 +39,9 @@ struct SessionSettings {
   // replaced by one from session_uuid, so that sessions do not reconnect in step.
   ClientOptions client;
   WaitMode wait = WaitMode::events;
-  std::function<void(const PathEvent&)>
-      on_news;  // path states and link changes, as they happen; may be empty
+  // Path states and link changes, as they happen; may be empty. Runs in the event loop, never inside a call
+  // of the session; may call it, destroy it as the last thing it does, and must not throw.
+  std::function<void(const PathEvent&)> on_news;
 };
 
 class Session {

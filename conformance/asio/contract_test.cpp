@@ -100,6 +100,22 @@ TEST_F(Contract, ASecondMapIsRefusedWhileOneIsOutstanding) {
   EXPECT_EQ(second, asio::to_error_code(Errc::invalid));
 }
 
+TEST_F(Contract, ADeviceIsMappedOnceAndMayBeClosedAgain) {
+  make_mapped_device();
+  const auto result_of = [this](auto start) {
+    std::optional<Error> result;
+    start([&result](Error error) { result = error; });
+    serve_until([&result] { return result.has_value(); });
+    return *result;
+  };
+  const auto map = [this](auto done) { device->async_map(done); };
+  const auto close = [this](auto done) { device->async_close(done); };
+  EXPECT_EQ(result_of(map), asio::to_error_code(Errc::invalid));
+  EXPECT_FALSE(result_of(close));
+  EXPECT_FALSE(result_of(close));
+  EXPECT_EQ(result_of(map), asio::to_error_code(Errc::session_closed));
+}
+
 // --- handlers and their memory ---
 
 TEST_F(Contract, ALargeHandlerIsKeptInMemoryOfItsAllocatorThatIsFreeBeforeItRuns) {

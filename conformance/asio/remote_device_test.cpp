@@ -229,6 +229,50 @@ TEST_F(RemoteDeviceTest, TellsANewSizeAfterARestart) {
   EXPECT_FALSE(close());
 }
 
+TEST_F(RemoteDeviceTest, ASizeThatTheApplicationSetsCountsAtOnceUntilTheNextOpen) {
+  start_server();
+  asio::RemoteDevice& remote = make(options_for("disk"));
+  EXPECT_FALSE(remote.resize(16));
+  ASSERT_FALSE(map());
+  EXPECT_FALSE(remote.resize(std::uint64_t{1} << 60));
+  EXPECT_EQ(remote.size_bytes(), kDiskBytes);
+  news.clear();
+  EXPECT_TRUE(remote.resize(16));
+  EXPECT_EQ(remote.size_bytes(), 8192U);
+  EXPECT_TRUE(news.empty());  // not inside the call
+  run_until(context, [&] { return !news.empty(); });
+  EXPECT_EQ(news.back().state, rnbd::DeviceState::open);
+  EXPECT_EQ(news.back().geometry.nsectors, 16U);
+  std::vector<std::byte> data(4096);
+  EXPECT_FALSE(wait([&](auto done) { remote.async_read(4096, data, done); }));
+  EXPECT_EQ(wait([&](auto done) { remote.async_read(8192, data, done); }), asio::of_errno(EIO));
+  server.reset();
+  run_until(context, [&] { return remote.state() == rnbd::DeviceState::closed; });
+  start_server();
+  run_until(context, [&] { return remote.size_bytes() == kDiskBytes; });
+  EXPECT_FALSE(close());
+  EXPECT_FALSE(remote.resize(16));
+}
+
+TEST_F(RemoteDeviceTest, TheCallbacksMayUseAndDestroyTheDevice) {
+  start_server();
+  auto options = options_for("disk");
+  std::vector<std::byte> data(4096);
+  std::optional<Error> read;
+  options.on_device = [&](const asio::DeviceNews& one) {
+    if (one.state == rnbd::DeviceState::open) device->async_read(0, data, [&](Error error) { read = error; });
+  };
+  options.on_path = [this](const PathEvent& one) {
+    if (one.kind == PathEvent::Kind::link_down) device.reset();
+  };
+  make(std::move(options));
+  ASSERT_FALSE(map());
+  run_until(context, [&] { return read.has_value(); });
+  EXPECT_FALSE(*read) << read->message();
+  device->disconnect_path(0);
+  run_until(context, [this] { return device == nullptr; });
+}
+
 TEST_F(RemoteDeviceTest, WhatWaitsLongerThanTheQueueTimeoutFails) {
   start_server();
   auto options = options_for("disk");

@@ -36,7 +36,9 @@ struct StartStorage {
   bool preflush = false;  // what was reported before is made durable first; never of a flush
   bool nounmap = false;   // write_zeroes: the blocks stay allocated; otherwise they may be freed
   // Memory of the session, `bytes` long: where a read puts its data, and the data of a write; empty for
-  // others. It is the caller's until storage_done(), also when the client or its connections are gone.
+  // others. It is the caller's until storage_done(), also when the client or its connections are gone. It
+  // begins at a multiple of 4,096 bytes, as O_DIRECT may need, where Fabric::allocate() gives whole pages:
+  // with all fabrics below backends/.
   std::span<std::byte> data{};
 };
 // Ends with export_opened().

@@ -52,7 +52,7 @@ struct BlockRequest {
 //                EOPNOTSUPP: the device cannot do this
 //   cache_lost   EIO: changes that were acknowledged before are lost. A FLUSH tells so once, and until then
 //                each change with FUA
-//   not_open     ENODEV: the handle is dead, or being unmapped
+//   not_open     ENODEV: the handle is dead or being unmapped, also since the first OPEN was refused
 //   request_timeout  ETIMEDOUT: the session's; or the device was not open for queue_timeout while the link
 //                was up, or while it came and went. The time counts from when the request was submitted, or
 //                from when the last request of the client that was at the session ended, if that was later.
@@ -97,8 +97,8 @@ class BlockClient {
   // size.
   bool resize(Fabric&, Nanos now, rnbd::DeviceHandle, std::uint64_t sectors);
 
-  // Queues a request. Errors: session_closed (after close()), queue_full (max_requests). On ok, exactly one
-  // BlockCompletion follows.
+  // Queues a request, from map() on: until the device is open it waits here. Errors: session_closed (after
+  // close()), queue_full (max_requests). On ok, exactly one BlockCompletion follows.
   Errc submit(Fabric&, Nanos now, rnbd::DeviceHandle, const BlockRequest&);
   // Takes events from the fabric and runs due timers; returns finished requests, oldest first. Call again at
   // once when the span came back full, and at the latest at next_deadline().

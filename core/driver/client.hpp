@@ -1,7 +1,7 @@
-// The client of a session: joins the protocol machine, a fabric and the application. Submit requests, poll
-// for what finished. It owns no thread, clock or socket: `now` and the fabric are arguments, so that
-// simulated and real runs execute the same object code. The fabric of the first call is that of all: another
-// one ends the program. One thread owns a client; user code never runs inside a call.
+// The client of a session: joins the protocol machine, a fabric and the application, which submits requests
+// and polls for what finished. It owns no thread, clock or socket: simulated and real runs execute the same
+// object code. The fabric of the first call is that of all (another ends the program), and no other driver
+// may use it. One thread owns a client; user code never runs inside a call.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,15 +26,15 @@ struct ClientOptions {
   ClientConfig protocol;
   std::string session_name;        // 1..254 characters, neither '/' nor '.', unique at the server
   std::vector<PathAddress> paths;  // 1..kMaxPaths
-  // Identities of the session and of each possible path (kMaxPaths): random, never reused, not all zeroes.
+  // Identities of the session and of each of kMaxPaths paths: random (backends/system), never reused, not 0.
   wire::Uuid session_uuid{};
   std::vector<wire::Uuid> path_uuids;
   std::uint32_t max_queued = 4096;  // requests that wait for a permit
 };
 
 // The options as far as the fabric can do what they ask for: credits, keys of single requests, depth of
-// queues. A protocol.seed at its default is replaced by one from session_uuid, so that clients which lose
-// their server in one moment do not come back in one.
+// queues. open() does not look at that: with options beyond them connections fail, again and again.
+// A protocol.seed at its default becomes one from session_uuid, or clients reconnect in step after an outage.
 ClientOptions clamp_to(const ClientOptions& wanted, const Capabilities& fabric);
 
 struct IoRequest {
@@ -84,8 +84,8 @@ class Client {
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
 
-  // Starts to connect all configured paths. The session is usable when link_up(). Errors: invalid (no path or
-  // too many, a name that cannot be, an identity of all zeroes, a send_depth below 8, no heartbeat interval).
+  // Starts to connect all paths. For options from clamp_to(). Usable when link_up(). Errors: invalid (no path
+  // or too many, a name that cannot be, an identity of all zeroes, a send_depth below 8, no heartbeat time).
   Errc open(Fabric&, Nanos now);
   // Queues a request. Errors: queue_full, too_large, session_closed, not_open (before the first path ever
   // connected, the session's limits are not known: submit is refused), invalid. On ok, exactly one

@@ -1,5 +1,5 @@
-// The interface of a backend. One thread owns a fabric. No call waits for a peer, and a fabric makes no
-// callbacks: poll() returns the events.
+// The interface of a backend. One thread and one driver own a fabric: poll() takes all events, and two
+// drivers could choose equal keys. No call waits for a peer, and a fabric makes no callbacks.
 //
 // A connection is named by its ConKey, which the caller chooses and never reuses. Whatever happens, a key
 // given to connect() or accept() ends with exactly one ConnectionClosed event, which comes only after

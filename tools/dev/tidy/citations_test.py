@@ -63,6 +63,17 @@ class TestDocuments:
         assert links > 50
         assert named > 100
 
+    def test_what_is_installed_links_to_what_is_installed(self):
+        text = (TREE / "CMakeLists.txt").read_text(encoding="utf-8")
+        files = re.search(r"install\(FILES ([^)]*) DESTINATION \S*/doc/urtrs ", text)[1].split()
+        installed = [TREE / name for name in files] + [page for page in (TREE / "docs").rglob("*.md")
+                                                       if TREE / "docs/man" not in page.parents]
+        assert "install(DIRECTORY docs DESTINATION" in text
+        for page in installed:
+            for link in LINK.findall(page.read_text(encoding="utf-8")):
+                target = (page.parent / link).resolve()
+                assert target in installed or TREE / "docs" in target.parents, f"{page} links to {link}"
+
     def test_a_name_of_nothing_is_found(self):
         there = ["core/proto/inputs.hpp", "core/{wire,proto}", "sim/network/network*.cpp", "sim/cluster/script"]
         assert list(missing(there)) == []

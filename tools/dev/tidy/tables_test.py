@@ -1,0 +1,92 @@
+"""Each function that a table of docs/architecture.md names is defined in a file that its row names."""
+import pathlib
+import re
+
+import pytest
+
+import shape
+
+TREE = pathlib.Path(__file__).resolve().parents[3]
+PAGE = TREE / "docs/architecture.md"
+TABLE = re.compile(r"^\| file \| functions \|\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
+NAME = re.compile(r"`([^`]+)`")
+FUNCTION = re.compile(r"([\w:~]+)(?:\((\w+)\))?")
+COUNTS = re.compile(r"The table of the client names (\d+) files and (\d+) functions, that of the server (\d+) files\s+"
+                    r"and (\d+) functions")
+
+
+def tables(page):
+    """Of each table its rows: (files, functions). A file without a folder is in that of the file before it; what stands
+    behind a colon says what happens there."""
+    for lines in TABLE.findall(page):
+        rows = []
+        for line in lines.splitlines():
+            left, right = line.strip("| ").split(" | ")
+            files, folder = [], pathlib.PurePosixPath()
+            for name in NAME.findall(left):
+                folder = folder if "/" not in name else pathlib.PurePosixPath(name).parent
+                files.append(str(folder / pathlib.PurePosixPath(name).name))
+            rows.append((files, NAME.findall(re.split(r": ", right)[0])))
+        yield rows
+
+
+def defines(text, function):
+    """`function` is a name, with classes in front of it or without, and with the type of an argument or without."""
+    name, argument = FUNCTION.fullmatch(function).groups()
+    *classes, last = name.split("::")
+    lines = text.splitlines()
+    for found, line, _ in shape.functions(text):
+        *around, own = found.split("::")
+        inside = [one for one in classes if re.search(rf"\b(?:class|struct) {one}\b", text)]
+        if own != last or (classes != around[len(around) - len(classes):] and (around or inside != classes)):
+            continue
+        head = " ".join(lines[line - 1:line + 3]).split("{")[0]
+        if argument is None or re.search(rf"\b{argument}\b", head[head.index(last):]):
+            return True
+    return False
+
+
+def findings(rows, read):
+    for files, functions in rows:
+        texts = {file: read(file) for file in files}
+        for function in functions:
+            if not any(defines(text, function) for text in texts.values()):
+                yield f"{function} is not defined in {', '.join(files)}"
+        for file, text in texts.items():
+            if not any(defines(text, function) for function in functions):
+                yield f"{file} defines none of {', '.join(functions)}"
+
+
+def test_the_functions_are_where_the_tables_say():
+    found = list(tables(PAGE.read_text(encoding="utf-8")))
+    assert len(found) == 2
+    for rows in found:
+        assert list(findings(rows, lambda name: (TREE / name).read_text(encoding="utf-8"))) == []
+
+
+def test_the_numbers_of_files_and_functions():
+    page = PAGE.read_text(encoding="utf-8")
+    counted = []
+    for rows in tables(page):
+        counted += [len({file for files, _ in rows for file in files}), sum(len(functions) for _, functions in rows)]
+    assert [int(number) for number in COUNTS.search(page).groups()] == counted
+
+
+SOURCES = {
+    "a/one.cpp": "void A::go(Left) {\n  other();\n}\nint alone() {\n  return 1;\n}\n",
+    "a/two.hpp": "class B {\n  void run() {}\n};\n",
+}
+
+
+@pytest.mark.parametrize("row, expected", [
+    ("| `a/one.cpp`, `two.hpp` | `A::go`, `go(Left)`, then `B::run`: calls `other` |", []),
+    ("| `a/one.cpp` | `go`, `alone`, at once |", []),
+    ("| `a/one.cpp` | `go`, `other` |", ["other is not defined in a/one.cpp"]),
+    ("| `a/one.cpp` | `go(Right)`, `alone` |", ["go(Right) is not defined in a/one.cpp"]),
+    ("| `a/one.cpp` | `C::go`, `alone` |", ["C::go is not defined in a/one.cpp"]),
+    ("| `a/two.hpp` | `A::run`, `run` |", ["A::run is not defined in a/two.hpp"]),
+    ("| `a/one.cpp`, `two.hpp` | `A::go` |", ["a/two.hpp defines none of A::go"]),
+])
+def test_what_is_not_there_is_found(row, expected):
+    rows = next(tables(f"| file | functions |\n|---|---|\n{row}\n"))
+    assert list(findings(rows, SOURCES.get)) == expected
