@@ -229,6 +229,47 @@ TEST_F(RemoteDeviceTest, TellsANewSizeAfterARestart) {
   EXPECT_FALSE(close());
 }
 
+TEST_F(RemoteDeviceTest, ARefusalIsToldOnceUntilTheDeviceWasOpenAgain) {
+  start_server();
+  asio::RemoteDevice& remote = make(options_for("disk"));
+  ASSERT_FALSE(map());
+  const auto refusals = [this] {
+    return std::count_if(news.begin(), news.end(), [](const auto& one) { return one.error == EPERM; });
+  };
+  for (int times = 1; times <= 2; ++times) {
+    server.reset();
+    run_until(context, [&] { return remote.state() == rnbd::DeviceState::closed; });
+    disks["disk"].writers = 1;  // somebody else
+    start_server();
+    run_until(context, [&] { return refusals() == times; });
+    disks["disk"].writers = 0;
+    run_until(context, [&] { return remote.state() == rnbd::DeviceState::open; });
+  }
+  EXPECT_EQ(refusals(), 2);
+  EXPECT_FALSE(close());
+}
+
+TEST_F(RemoteDeviceTest, ALostCacheIsAnInputOutputErrorOfTheNextFlush) {
+  disks["disk"].instance = 1;
+  start_server();
+  asio::RemoteDevice& remote = make(options_for("disk"));
+  ASSERT_FALSE(map());
+  const std::vector<std::byte> data(4096);
+  EXPECT_FALSE(wait([&](auto done) { remote.async_write(0, data, false, done); }));
+  server.reset();
+  run_until(context, [&] { return remote.state() == rnbd::DeviceState::closed; });
+  disks["disk"].instance = 2;
+  start_server();
+  const auto flush = [&](auto done) { remote.async_flush(done); };
+  EXPECT_EQ(wait(flush), boost::system::errc::io_error);
+  EXPECT_FALSE(wait(flush));
+  const auto replaced =
+      std::find_if(news.begin(), news.end(), [](const auto& one) { return one.cache_replaced; });
+  ASSERT_NE(replaced, news.end());
+  EXPECT_EQ(replaced->unflushed, 1U);
+  EXPECT_FALSE(close());
+}
+
 TEST_F(RemoteDeviceTest, WhatWaitsLongerThanTheQueueTimeoutFails) {
   start_server();
   auto options = options_for("disk");
