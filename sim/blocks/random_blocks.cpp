@@ -103,7 +103,7 @@ class RandomPlay {
       case 0:
       case 1:
         if (server_up_) w.crash_server(w.draw(2) == 0 ? Death::host : Death::process);
-        if (!server_up_) w.start_server();
+        if (!server_up_) start_another();
         server_up_ = !server_up_;
         if (server_up_ && w.draw(2) == 0) after_restart();
         break;
@@ -125,6 +125,14 @@ class RandomPlay {
         if (server_up_) w.fail_sync(draw_name());
         break;
     }
+  }
+
+  // The next server may take less at a time, or more.
+  void start_another() {
+    static constexpr std::array<std::uint32_t, 4> kMost{1U << 16, 4, 64, 0};
+    const auto draw = [this](std::uint32_t n) { return w.choice().draw(n, Label::closing); };
+    if (draw(3) == 0) w.disk(kNames[draw(kNames.size())]).most_discard = kMost[draw(kMost.size())];
+    w.start_server();
   }
 
   // Requests that tell of changes which died with the server.
