@@ -242,6 +242,22 @@ TEST_F(Contract, AMapThatIsCancelledByATimerMayBeWaitedForAgain) {
   EXPECT_EQ(device->state(), rnbd::DeviceState::open);
 }
 
+TEST_F(Contract, TheSignalOfAnOperationThatIsOverEndsNoOther) {
+  make_device();
+  net::cancellation_signal signal;
+  std::optional<Error> first, second;
+  device->async_map(net::bind_cancellation_slot(signal.slot(), [&first](Error error) { first = error; }));
+  signal.emit(cancellation_type::terminal);
+  turn();
+  EXPECT_EQ(first, kAborted);
+  device->async_map([&second](Error error) { second = error; });
+  signal.emit(cancellation_type::terminal);
+  turn();
+  EXPECT_FALSE(second);
+  serve_until([&second] { return second.has_value(); });
+  EXPECT_FALSE(*second);
+}
+
 TEST_F(Contract, ACloseThatIsCancelledGoesOn) {
   make_mapped_device();
   net::cancellation_signal signal;

@@ -1,14 +1,11 @@
 // RemoteDevice against the real server over TCP on loopback, in one process.
 #include "backends/asio/remote_device.hpp"
 
-#include <gtest/gtest.h>
-
 #include <array>
 #include <cstdio>
 #include <optional>
 
-#include "conformance/asio/loop.hpp"
-#include "conformance/asio/memory_server.hpp"
+#include "conformance/asio/remote_device_scene.hpp"
 
 namespace rtrs::conformance {
 namespace {
@@ -16,62 +13,11 @@ namespace {
 using boost::asio::awaitable;
 using boost::asio::use_awaitable;
 
-constexpr std::size_t kDiskBytes = 4 << 20;
-
 std::vector<std::byte> pattern(std::size_t bytes, unsigned seed) {
   std::vector<std::byte> data(bytes);
   for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>((i * 131 + seed) >> 3);
   return data;
 }
-
-class RemoteDeviceTest : public ::testing::Test {
- protected:
-  RemoteDeviceTest() { disks["disk"].bytes.resize(kDiskBytes); }
-
-  void start_server(MemoryServer::Options options = {}) {
-    options.port = port;
-    server.emplace(context, disks, options);
-    port = server->port();
-  }
-  asio::RemoteDeviceOptions options_for(const std::string& name) {
-    asio::RemoteDeviceOptions options;
-    options.session_name = "remote_device_test";
-    options.paths = {PathAddress{"", "127.0.0.1", port}};
-    options.device = name;
-    options.protocol.reconnect_min = milliseconds(5);
-    options.protocol.reconnect_jitter = 0;
-    options.protocol.seed = 7;
-    options.on_device = [this](const asio::DeviceNews& one) { news.push_back(one); };
-    return options;
-  }
-  asio::RemoteDevice& make(asio::RemoteDeviceOptions options) {
-    auto fabric = ofi::open_ofi_fabric({});
-    if (!fabric) throw std::runtime_error(to_string(fabric.error()));
-    device = std::make_unique<asio::RemoteDevice>(context, std::move(*fabric), std::move(options));
-    return *device;
-  }
-  // Runs one operation to its end.
-  template <class Start>
-  Error wait(Start start) {
-    std::optional<Error> result;
-    start([&result](Error error) { result = error; });
-    run_until(context, [&result] { return result.has_value(); });
-    return *result;
-  }
-  Error map() {
-    return wait([this](auto done) { device->async_map(done); });
-  }
-  Error close() {
-    return wait([this](auto done) { device->async_close(done); });
-  }
-
-  boost::asio::io_context context;
-  MemoryDisks disks;
-  std::optional<MemoryServer> server;
-  std::uint16_t port = 0;
-  std::vector<asio::DeviceNews> news;
-  std::unique_ptr<asio::RemoteDevice> device;
-};
 
 TEST_F(RemoteDeviceTest, ReadsBackWhatItWroteInPiecesLargerThanTheSessionTakes) {
   start_server();
@@ -212,46 +158,6 @@ TEST_F(RemoteDeviceTest, RequestsOutliveARestartOfTheServer) {
     EXPECT_TRUE(std::equal(data[i].begin(), data[i].end(),
                            disks["disk"].bytes.begin() + static_cast<long>(i * (64 << 10))));
   EXPECT_FALSE(close());
-}
-
-TEST_F(RemoteDeviceTest, TellsANewSizeAfterARestart) {
-  start_server();
-  asio::RemoteDevice& remote = make(options_for("disk"));
-  ASSERT_FALSE(map());
-  server.reset();
-  run_until(context, [&] { return remote.state() == rnbd::DeviceState::closed; });
-  disks["disk"].bytes.resize(2 * kDiskBytes);
-  start_server();
-  run_until(context, [&] { return remote.state() == rnbd::DeviceState::open; });
-  run_until(context, [&] { return !news.empty() && news.back().state == rnbd::DeviceState::open; });
-  EXPECT_EQ(remote.size_bytes(), 2 * kDiskBytes);
-  EXPECT_EQ(news.back().geometry.nsectors, 2 * kDiskBytes / 512);
-  EXPECT_FALSE(close());
-}
-
-TEST_F(RemoteDeviceTest, ASizeThatTheApplicationSetsCountsAtOnceUntilTheNextOpen) {
-  start_server();
-  asio::RemoteDevice& remote = make(options_for("disk"));
-  EXPECT_FALSE(remote.resize(16));
-  ASSERT_FALSE(map());
-  EXPECT_FALSE(remote.resize(std::uint64_t{1} << 60));
-  EXPECT_EQ(remote.size_bytes(), kDiskBytes);
-  news.clear();
-  EXPECT_TRUE(remote.resize(16));
-  EXPECT_EQ(remote.size_bytes(), 8192U);
-  EXPECT_TRUE(news.empty());  // not inside the call
-  run_until(context, [&] { return !news.empty(); });
-  EXPECT_EQ(news.back().state, rnbd::DeviceState::open);
-  EXPECT_EQ(news.back().geometry.nsectors, 16U);
-  std::vector<std::byte> data(4096);
-  EXPECT_FALSE(wait([&](auto done) { remote.async_read(4096, data, done); }));
-  EXPECT_EQ(wait([&](auto done) { remote.async_read(8192, data, done); }), asio::of_errno(EIO));
-  server.reset();
-  run_until(context, [&] { return remote.state() == rnbd::DeviceState::closed; });
-  start_server();
-  run_until(context, [&] { return remote.size_bytes() == kDiskBytes; });
-  EXPECT_FALSE(close());
-  EXPECT_FALSE(remote.resize(16));
 }
 
 TEST_F(RemoteDeviceTest, TheCallbacksMayUseAndDestroyTheDevice) {

@@ -50,6 +50,7 @@ block::ExportOpened MemoryStore::open(const block::OpenExport& asked) {
   opened.handle = ++last_handle_;
   opened.export_id = static_cast<std::uint64_t>(std::distance(disks_.begin(), found));
   open_[opened.handle] = Open{&disk, writes};
+  opened.instance = disk.instance;
   opened.geometry.nsectors = disk.bytes.size() / wire::rnbd::kSectorBytes;
   opened.geometry.logical_block_size = disk.logical_block_size;
   opened.geometry.max_discard_sectors = disk.max_discard_sectors;

@@ -54,5 +54,22 @@ TEST_F(BlockServerLookTest, WhatIsInFlightSaysWhatItWaitsForAndSinceWhen) {
   EXPECT_TRUE(server.in_flight(7).empty()) << "a session that is not there";
 }
 
+// One that has to know first how large the export is.
+TEST_F(BlockServerLookTest, WhatComesToStorageLateWaitsForItFromThenOn) {
+  RawClient client = connect();
+  const std::uint32_t device = opened(client, "disk");
+  client.io(3, device, Opcode::write, 4096, 1024);
+  turn();
+  ASSERT_EQ(measures.size(), 1U);
+  EXPECT_EQ(server.in_flight(0).at(0).waits, RequestInFlight::Waits::devices);
+  now += seconds(3);
+  EXPECT_TRUE(server.export_measured(fabric, now, measures[0].id, 2048));
+  turn();
+  ASSERT_EQ(storage.size(), 1U);
+  const RequestInFlight one = server.in_flight(0).at(0);
+  EXPECT_EQ(one.waits, RequestInFlight::Waits::storage);
+  EXPECT_GE(one.since, seconds(3));
+}
+
 }  // namespace
 }  // namespace rtrs

@@ -158,10 +158,12 @@ class RawClient {
     write_message(wire::rnbd::Close{device}, header);
     request(index, Direction::write, 0, header);
   }
-  void io(std::uint16_t index, std::uint32_t device, wire::rnbd::Opcode opcode, std::uint32_t bytes = 4096) {
+  void io(std::uint16_t index, std::uint32_t device, wire::rnbd::Opcode opcode, std::uint32_t bytes = 4096,
+          std::uint64_t sector = 0) {
     wire::rnbd::Io message;
     message.device_id = device;
     message.opcode = opcode;
+    message.sector = sector;
     message.size = opcode == wire::rnbd::Opcode::flush ? 0 : bytes;
     const auto framing = wire::rnbd::io_framing(message);
     std::array<std::byte, wire::rnbd::kIoBytes> header;

@@ -240,6 +240,15 @@ TEST_F(ClientCache, ThePeerThatGrantedNoExtensionIsNotAsked) {
   EXPECT_EQ(io(kFlush), Disposition::ok);
 }
 
+// As when a kernel server takes the place of one of ours.
+TEST_F(ClientCache, ThePeerThatGrantsNoExtensionIsNotAskedAlthoughOneBeforeItDid) {
+  open_at(1);
+  io(kChange);
+  open_at(0x8877665544332211, false);
+  EXPECT_TRUE(client_.replaced.empty());
+  EXPECT_EQ(io(kFlush), Disposition::ok);
+}
+
 TEST_F(ClientCache, FeaturesOfAPeerThatGrantedNoExtensionAreNotBelieved) {
   for (const bool extended : {false, true}) {
     Client client;

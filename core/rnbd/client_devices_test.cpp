@@ -150,24 +150,6 @@ TEST(ClientDevices, R75DeviceTakenAwayByTheServerIsOpenedAgain) {
   EXPECT_EQ(client.begin(b), 1U);
 }
 
-TEST(ClientDevices, EndlessNotConnectedIsGivenUp) {
-  Client client;
-  const DeviceHandle handle = client.opened("a", 0);
-  for (std::uint32_t i = 1; i <= kMaxFutileReopens; ++i) {
-    client.begin(handle);
-    EXPECT_EQ(client.io_done(handle, kEnotconn), Disposition::retry_after_remap);
-    client.answer_info();
-    client.answer_open(disk(i));
-  }
-  client.begin(handle);
-  EXPECT_EQ(client.io_done(handle, kEnotconn), Disposition::fail);
-  EXPECT_EQ(client.devices.gate(handle), Gate::refuse);
-  EXPECT_EQ(client.devices.refusal_errno(handle), kEnotconn);
-  client.step(RemapRequested{handle});
-  EXPECT_TRUE(client.answer_open(disk(9)));
-  EXPECT_EQ(client.devices.gate(handle), Gate::go);
-}
-
 TEST(ClientDevices, OtherErrorsFailTheRequest) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);
@@ -207,68 +189,6 @@ TEST(ClientDevices, R83SizeIsThatOfTheLastOpen) {
   client.answer_open(disk(0, grown));
   EXPECT_EQ(client.last_news().geometry.nsectors, grown);
   EXPECT_EQ(client.devices.geometry(handle)->nsectors, grown);
-}
-
-TEST(ClientDevices, RefusedRemapStaysClosedUntilAskedAgain) {
-  Client client;
-  const DeviceHandle handle = client.opened("a", 0);
-  client.step(LinkDown{});
-  client.step(LinkUp{});
-  client.answer_info();
-  client.answer(MessageKind::open, kEperm, {});
-  EXPECT_EQ(client.devices.state(handle), DeviceState::closed);
-  EXPECT_EQ(client.devices.gate(handle), Gate::refuse);
-  EXPECT_EQ(client.devices.refusal_errno(handle), kEperm);
-  EXPECT_EQ(client.last_news().peer_errno, kEperm);
-  client.step(RemapRequested{handle});
-  EXPECT_TRUE(client.only_message_is(MessageKind::open));
-  client.answer_open(disk(3));
-  EXPECT_EQ(client.devices.gate(handle), Gate::go);
-}
-
-TEST(ClientDevices, ThePauseBeforeARefusedDeviceIsOpenedAgainGrowsUntilADeviceOpens) {
-  Client client;
-  const DeviceHandle handle = client.opened("a", 0);
-  for (unsigned outage = 0; outage < 2; ++outage) {
-    client.step(LinkDown{});
-    client.step(LinkUp{});
-    client.answer_info();
-    for (const unsigned pause : {1U, 2U, 4U, 8U, 15U, 15U, 15U}) {
-      client.answer(MessageKind::open, kEperm, {});
-      ASSERT_TRUE(client.devices.reopen_wanted());
-      EXPECT_EQ(client.devices.reopen_pause_s(), pause);
-      client.step(ReopenDue{});
-    }
-    client.answer_open(disk(3));
-    EXPECT_EQ(client.devices.gate(handle), Gate::go);
-    EXPECT_EQ(client.devices.reopen_pause_s(), 1U);
-  }
-}
-
-TEST(ClientDevices, ARefusedDeviceIsOpenedAgainWhenItsTimeComes) {
-  Client client;
-  const DeviceHandle handle = client.opened("a", 0);
-  EXPECT_FALSE(client.devices.reopen_wanted());
-  client.step(ReopenDue{});
-  EXPECT_EQ(client.devices.gate(handle), Gate::go);
-  client.step(LinkDown{});
-  client.step(LinkUp{});
-  client.answer_info();
-  client.answer(MessageKind::open, kEperm, {});
-  EXPECT_TRUE(client.devices.reopen_wanted());
-  EXPECT_TRUE(client.devices.refused(handle));
-  client.step(ReopenDue{});
-  EXPECT_FALSE(client.devices.refused(handle));
-  EXPECT_TRUE(client.only_message_is(MessageKind::open));
-  EXPECT_FALSE(client.devices.reopen_wanted());
-  client.answer(MessageKind::open, kEperm, {});
-  client.step(LinkDown{});
-  EXPECT_FALSE(client.devices.reopen_wanted());
-  client.step(LinkUp{});
-  client.answer_info();
-  client.answer_open(disk(3));
-  EXPECT_FALSE(client.devices.reopen_wanted());
-  EXPECT_EQ(client.devices.gate(handle), Gate::go);
 }
 
 TEST(ClientDevices, R79CutAtEveryStepOfARemapAlwaysComesBack) {
@@ -319,13 +239,14 @@ TEST(ClientDevices, ErrorsFromBeforeTheLinkCameUpAgainDoNotCount) {
   client.step(LinkDown{});
   client.step(LinkUp{});
   client.step(LinkUp{});
-  client.answer(MessageKind::sess_info, kEio, {});
-  client.answer_info();
-  client.step(LinkUp{});
-  client.answer(MessageKind::open, kEnoent, {});
+  ASSERT_TRUE(client.answer(MessageKind::sess_info, kEio, {}));
   EXPECT_EQ(client.devices.gate(handle), Gate::hold);
-  client.answer_info();
-  client.answer_open(disk(0));
+  ASSERT_TRUE(client.answer_info());
+  client.step(LinkUp{});
+  ASSERT_TRUE(client.answer(MessageKind::open, kEnoent, {}));
+  EXPECT_EQ(client.devices.gate(handle), Gate::hold);
+  ASSERT_TRUE(client.answer_info());
+  ASSERT_TRUE(client.answer_open(disk(0)));
   EXPECT_EQ(client.devices.state(handle), DeviceState::open);
 }
 

@@ -46,8 +46,19 @@ TEST(ServerDevices, R68AnswersLeaveNothingOfTheOldMemory) {
 
 TEST(ServerDevices, OpenTellsTheGeometryOfTheExport) {
   Session session;
-  session.geometry.write_cache = session.geometry.fua = true;
-  session.geometry.logical_block_size = 4096;
+  // Each of another value, so that none can stand in the place of another.
+  session.geometry = {.nsectors = 4096,
+                      .logical_block_size = 4096,
+                      .physical_block_size = 8192,
+                      .max_hw_sectors = 3,
+                      .max_segments = 4,
+                      .max_discard_sectors = 5,
+                      .max_write_zeroes_sectors = 6,
+                      .discard_granularity = 7,
+                      .discard_alignment = 8,
+                      .write_cache = true,
+                      .fua = true,
+                      .features = 9};
   const auto request = session.open("disk");
   EXPECT_EQ(session.errno_of(request), Session::kUnanswered);
   EXPECT_EQ(session.opens[0].name, "disk");

@@ -164,6 +164,15 @@ TEST(ServerIo, R83AnOpenDeviceIsOpenedAgainWithItsSizeOfNow) {
   EXPECT_EQ(session.response().nsectors, 4096U);
 }
 
+TEST(ServerIo, TheSizeOfADeviceIsAWholeNumberOfItsBlocks) {
+  Session session;
+  session.geometry.logical_block_size = 4096;
+  session.opened("disk");
+  session.sectors_now = 2055;
+  EXPECT_EQ(session.errno_of(session.open("disk")), 0);
+  EXPECT_EQ(session.response().nsectors, 2048U);
+}
+
 TEST(ServerIo, R83WhatShrankIsRefusedAfterTheFirstError) {
   Session session;
   const auto id = session.opened("disk");

@@ -137,6 +137,19 @@ TEST_F(BlockClientTest, WhatIsSentAgainIsMadeForTheDeviceAsItIsOpenNow) {
   EXPECT_EQ(w.geometry(device)->logical_block_size, 4096U);
 }
 
+// The server comes back with a disk that takes less at a time; the world judges what storage sees of it.
+TEST_F(BlockClientTest, WhatIsSentAgainIsNotLargerThanTheNextServerTakes) {
+  const DeviceHandle device = open(w, "a");
+  const auto discard = w.submit(device, Opcode::discard, 0, kSectors);
+  w.crash_server();
+  w.disk("a").most_discard = 4;
+  w.start_server();
+  good(w, discard);
+  EXPECT_EQ(w.failure(), "");
+  EXPECT_EQ(w.geometry(device)->max_discard_sectors, 4U);
+  EXPECT_EQ(w.disk("a").operations, kSectors / 4);
+}
+
 TEST_F(BlockClientTest, WhatIsOverIsDueAtOnce) {
   const DeviceHandle device = open(w, "a");
   EXPECT_GT(w.client().next_deadline(), w.now());

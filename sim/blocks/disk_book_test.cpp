@@ -15,7 +15,10 @@ constexpr DeviceHandle kDevice = 7;
 // A book whose disk is touched by nobody but the test.
 class DiskBookTest : public testing::Test {
  protected:
-  DiskBookTest() : disk(disks.add("a", kSectors, book)) { book.mapped(kDevice, "a", AccessMode::read_write); }
+  DiskBookTest() : disk(disks.add("a", kSectors, book)) {
+    disk.geometry.max_discard_sectors = disk.geometry.max_write_zeroes_sectors = kSectors;
+    book.mapped(kDevice, "a", AccessMode::read_write);
+  }
   // Of an IO that begins now, its first message of `sectors`.
   block::StartStorage begin(Opcode opcode, bool fua, std::uint32_t sectors = 8) {
     const BlockRequest request = book.open(kDevice, opcode, 0, 8, fua, false, 0, 0);
@@ -93,19 +96,74 @@ TEST_F(DiskBookTest, ACacheThatWasReplacedBeforeARequestDoesNotCount) {
   EXPECT_FALSE(accepts(part));
 }
 
-// A world whose server refuses to open a device again.
-class RefusedDeviceTest : public testing::Test {
+TEST_F(DiskBookTest, ChangesAreLostOnlyWhereSomeAreNotFlushed) {
+  BlockClient client(BlockClientOptions{}, nullptr);
+  book.begins(client);
+  const auto told = [&] {
+    failure.clear();
+    book.event(rnbd::CacheReplaced{kDevice, 1}, 0);
+    return failure;
+  };
+  const std::string kNone = "changes are lost only where there are some that no flush covers";
+  EXPECT_EQ(told(), kNone);
+  const auto done = [&](Opcode opcode, bool fua) {
+    const BlockRequest request =
+        book.open(kDevice, opcode, 0, opcode == Opcode::flush ? 0 : 8, fua, false, 0, 0);
+    book.over({request.user_data, Errc::ok, 0}, 0);
+  };
+  done(Opcode::write, false);
+  EXPECT_EQ(told(), "");
+  EXPECT_EQ(told(), kNone) << "they were told";
+  done(Opcode::write, true);
+  EXPECT_EQ(told(), kNone);
+  done(Opcode::write, false);
+  done(Opcode::flush, false);
+  EXPECT_EQ(told(), kNone);
+}
+
+TEST_F(DiskBookTest, NoMessageIsLargerThanItsDiskTakes) {
+  disk.geometry.max_discard_sectors = disk.geometry.max_write_zeroes_sectors = 7;
+  for (const Opcode opcode : {Opcode::discard, Opcode::write_zeroes}) {
+    EXPECT_FALSE(accepts(begin(opcode, false)));
+    EXPECT_EQ(failure, "no message is larger than a takes");
+    EXPECT_TRUE(accepts(begin(opcode, false, 7)));
+  }
+  EXPECT_TRUE(accepts(begin(Opcode::write, false)));
+}
+
+TEST_F(DiskBookTest, ADeviceIsKnownAsItWasOpened) {
+  BlockClient client(BlockClientOptions{}, nullptr);
+  book.begins(client);
+  disk.geometry.nsectors = 64;
+  disk.geometry.logical_block_size = 1024;
+  const auto known = [&](const rnbd::Geometry& geometry) {
+    failure.clear();
+    book.event(rnbd::DeviceChanged{kDevice, rnbd::DeviceState::open, 0, geometry}, 0);
+    return failure.empty();
+  };
+  rnbd::Geometry geometry = disk.geometry;
+  EXPECT_TRUE(known(geometry));
+  geometry.nsectors = 128;
+  EXPECT_TRUE(known(geometry)) << "it grew";
+  geometry.nsectors = 129;
+  EXPECT_FALSE(known(geometry)) << "no whole number of blocks";
+  geometry = disk.geometry;
+  geometry.discard_alignment = 512;
+  EXPECT_FALSE(known(geometry));
+}
+
+// A book of its own beside a world, whose client it looks at.
+class BesideAWorld : public testing::Test {
  protected:
-  RefusedDeviceTest() : scenario(block_world_of({})), world(options(), seeded), w(world) {
+  explicit BesideAWorld(const BlockOptions& how)
+      : scenario(block_world_of(how)), world(options(), seeded), w(world) {
     w.add_disk("a", kSectors);
     w.start_server();
     w.start_client();
     w.until("the session is up", [&] { return w.link_up(); });
-    device = open(w, "a");
-    w.disk("a").writable = false;
-    w.take_away("a");
-    w.submit(device, Opcode::read, 0, 8);
-    w.until("the device is refused", [&] { return w.client().refused(device); });
+  }
+  // From now on the book looks, and nothing of the world moves on.
+  void look() {
     disks.add("a", kSectors, book);
     book.mapped(device, "a", AccessMode::read_write);
     book.begins(w.client());
@@ -114,6 +172,91 @@ class RefusedDeviceTest : public testing::Test {
     WorldOptions made;
     made.scenario = &scenario;
     return made;
+  }
+  static ClientConfig patient() {
+    ClientConfig config;
+    config.queue_timeout = seconds(3);
+    return config;
+  }
+  // What the book says of the waits when so much time has passed.
+  std::string waits(Nanos time) {
+    failure.clear();
+    book.check_waits(w.now() + time);
+    return failure;
+  }
+
+  SeededChoice seeded{1};
+  Scenario scenario;
+  World world;
+  BlockWorld w;
+  DeviceHandle device = 0;
+  std::string failure;
+  Disks::Fail fail = [this](const std::string& what) { failure = what; };
+  Disks disks{seeded, milliseconds(1), 0, fail};
+  DiskBook book{disks, patient(), fail};
+};
+
+class OpenDeviceTest : public BesideAWorld {
+ protected:
+  OpenDeviceTest() : BesideAWorld({}) {
+    device = open(w, "a");
+    w.until("nothing is under way", [&] { return w.client().session().inflight() == 0; });
+    look();
+  }
+};
+
+TEST_F(OpenDeviceTest, WhatItsClientHoldsIsHeldForQueueTimeout) {
+  book.open(device, Opcode::read, 0, 8, false, false, w.now(), w.now());
+  EXPECT_EQ(waits(0), "");
+  EXPECT_EQ(waits(seconds(3)), "");
+  EXPECT_EQ(waits(seconds(3) + milliseconds(2)),
+            "a request waits for its device to be open for queue_timeout and no longer");
+}
+
+TEST_F(OpenDeviceTest, NoRequestEndsBecauseItsDeviceWasTakenAwayOnce) {
+  const auto gone = [this] {
+    const Nanos later = w.now() + milliseconds(1);
+    const BlockRequest request = book.open(device, Opcode::read, 0, 8, false, false, later, later);
+    failure.clear();
+    book.over({request.user_data, Errc::peer_error, ENOTCONN}, later);
+    return failure;
+  };
+  const std::string kOnce = "a request does not fail because its device was taken away once";
+  EXPECT_EQ(gone(), kOnce);
+  for (unsigned times = 1; times < rnbd::kMaxFutileReopens; ++times) book.taken_away("a", w.now());
+  EXPECT_EQ(gone(), kOnce);
+  book.taken_away("a", w.now());
+  EXPECT_EQ(gone(), "");
+}
+
+// An OPEN that is not answered ends its path, and the other one is there.
+class UnansweredOpenTest : public BesideAWorld {
+ protected:
+  UnansweredOpenTest() : BesideAWorld({.opening = seconds(1000), .request_timeout = seconds(2)}) {
+    device = static_cast<DeviceHandle>(w.map("a"));
+    w.until("the OPEN has failed", [&] { return w.messages_under_way() == 0; });
+    look();
+  }
+};
+
+TEST_F(UnansweredOpenTest, IsAskedForAgainInTime) {
+  ASSERT_TRUE(w.link_up());
+  EXPECT_EQ(waits(0), "");
+  EXPECT_EQ(waits(BlockClient::kRetryPause), "");
+  EXPECT_EQ(waits(BlockClient::kRetryPause + milliseconds(2)),
+            "a device that is not open is asked for again in time");
+}
+
+// The server refuses to open the device again.
+class RefusedDeviceTest : public BesideAWorld {
+ protected:
+  RefusedDeviceTest() : BesideAWorld({}) {
+    device = open(w, "a");
+    w.disk("a").writable = false;
+    w.take_away("a");
+    w.submit(device, Opcode::read, 0, 8);
+    w.until("the device is refused", [&] { return w.client().refused(device); });
+    look();
   }
   void refused(Nanos clock) {
     book.polls(clock);
@@ -125,16 +268,6 @@ class RefusedDeviceTest : public testing::Test {
     book.check_waits(w.now());
     return failure.empty();
   }
-
-  SeededChoice seeded{1};
-  Scenario scenario;
-  World world;
-  BlockWorld w;
-  DeviceHandle device = 0;
-  std::string failure;
-  Disks::Fail fail = [this](const std::string& what) { failure = what; };
-  Disks disks{seeded, milliseconds(1), 0, fail};
-  DiskBook book{disks, ClientConfig{}, fail};
 };
 
 // The client stays refused, because nothing of the world moves on.

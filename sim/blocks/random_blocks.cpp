@@ -67,6 +67,7 @@ class RandomPlay {
     // With many permits, most of a crowd is at the server before another device has its turn.
     if (w.load().max_queued == 256 && !deep) crowd();
     if (deep) fail_together();
+    if (greedy_operator_) take_away_to_the_end();
     end_in_an_open();
   }
 
@@ -103,7 +104,7 @@ class RandomPlay {
       case 0:
       case 1:
         if (server_up_) w.crash_server(w.draw(2) == 0 ? Death::host : Death::process);
-        if (!server_up_) w.start_server();
+        if (!server_up_) start_another();
         server_up_ = !server_up_;
         if (server_up_ && w.draw(2) == 0) after_restart();
         break;
@@ -125,6 +126,14 @@ class RandomPlay {
         if (server_up_) w.fail_sync(draw_name());
         break;
     }
+  }
+
+  // The next server may take less at a time, or more.
+  void start_another() {
+    static constexpr std::array<std::uint32_t, 4> kMost{1U << 16, 4, 64, 0};
+    const auto draw = [this](std::uint32_t n) { return w.choice().draw(n, Label::closing); };
+    if (draw(3) == 0) w.disk(kNames[draw(kNames.size())]).most_discard = kMost[draw(kMost.size())];
+    w.start_server();
   }
 
   // Requests that tell of changes which died with the server.
@@ -242,6 +251,36 @@ class RandomPlay {
     w.pause_server(seconds(1));
     w.until("all that failed is over", [this] { return w.client().under_way() == 0; });
     w.expect(w.unjudged().size() > before, "a crowd is there");
+  }
+
+  // An operator takes a device away each time that it is open, before its client reaches it: until the client
+  // gives up, and once more when it tries again.
+  void take_away_to_the_end() {
+    if (devices_.empty() || w.state(devices_.begin()->second) != DeviceState::open || w.failed()) return;
+    const auto& [name, device] = *devices_.begin();
+    // It may have been taken away already, and no IO has found out.
+    w.submit(device, Opcode::read, 0, 1);
+    over(w);
+    reopen();
+    const auto refused = [this, of = device] { return w.client().refused(of); };
+    for (unsigned times = 0; times <= rnbd::kMaxFutileReopens && !refused() && !w.failed(); ++times)
+      take_away_once_open(name, device);
+    w.until("it is tried again", [&refused] { return !refused(); });
+    take_away_once_open(name, device);
+    over(w);
+    reopen();
+  }
+
+  // A read finds out, and another one where the first was not sent in time.
+  void take_away_once_open(const std::string& name, DeviceHandle device) {
+    w.until("it is held open", [&] { return w.disk(name).holders != 0; });
+    w.take_away(name);
+    w.until("it is closed", [&] { return w.disk(name).holders == 0; });
+    w.until("it is opened again or given up", [&] {
+      const bool open = w.state(device) == DeviceState::open;
+      if (open && w.all_over()) w.submit(device, Opcode::read, 0, 1);
+      return w.disk(name).holders != 0 || w.client().refused(device);
+    });
   }
 
   // A device that is unmapped while its OPEN is under way is not left open.

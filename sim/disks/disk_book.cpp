@@ -31,7 +31,7 @@ void DiskBook::dies() {
   mapped_.clear();
   under_way_ = reads_ = 0;
   without_path_ = {};
-  holds_since_ = kNever;
+  holds_since_ = asks_since_ = kNever;
   reopen_at_ = kNever;
   reopens_ = 0;
   refused_ = had_path_ = false;
@@ -62,6 +62,7 @@ bool DiskBook::overlaps(const std::string& disk, std::uint64_t sector, std::uint
 
 BlockRequest DiskBook::open(DeviceHandle device, Opcode opcode, std::uint64_t sector, std::uint32_t sectors,
                             bool fua, bool nounmap, Nanos now, Nanos clock) {
+  if (client_ != nullptr) note_refused(mapped_.at(device), device, clock);
   const std::string disk = mapped_.at(device).disk;
   const auto number = static_cast<std::uint32_t>(ios_.size());
   Io& io = ios_.emplace_back();
@@ -120,7 +121,10 @@ void DiskBook::event(const BlockEvent& event, Nanos now) {
   if (change == nullptr) return;
   Mapped& mapped = mapped_[change->device];
   mapped.refusal = change->peer_errno;
-  if (change->state == rnbd::DeviceState::open) ++mapped.opened;
+  if (change->state == rnbd::DeviceState::open) {
+    ++mapped.opened;
+    judge_geometry(*change, mapped.disk);
+  }
   note_refusal(*change);
 }
 

@@ -18,7 +18,11 @@
 //     unless its device was taken away again and again
 //   - a device that the server refused is tried again after 1 s, and after twice as long each time that no
 //     device opened in between, after 15 s at most
-//   - a request is made for the blocks and limits that its device had when it was opened the last time
+//   - a client knows its device as the server opened it, with a whole number of blocks
+//   - a request is made for the blocks and limits that its device had when it was opened the last time; no
+//     message of it is larger than they allow
+//   - while the link is up and no request is at the server, a device that is not open is asked for again
+//     after a quarter of a second
 //   - changes are said to be lost only when there were some that no flush had covered
 #pragma once
 #include <cstdint>
@@ -48,9 +52,11 @@ class DiskBook {
     AccessMode mode = AccessMode::read_write;
     std::uint16_t refusal = 0;  // why the server refused it, or ended it, the last time
     unsigned opened = 0;        // times
-    unsigned disruptions = 0;   // of the disk, since an IO that was submitted after them ended well
-    Nanos disrupted = 0;        // the last time
-    bool unmapped = false;      // by its user
+    // Of the disk, since an IO that was submitted after them ended well, or the server refused it.
+    unsigned disruptions = 0;
+    Nanos disrupted = 0;    // the last time
+    Nanos refused = 0;      // it was known to be, the last time, by the clock of the client's node
+    bool unmapped = false;  // by its user
     // When changes ended that are not durable by themselves and that no flush covers, see Disks::moment().
     std::vector<std::uint64_t> unflushed;
   };
@@ -171,9 +177,12 @@ class DiskBook {
   }
   static void disrupt(Mapped&, Nanos now);
   void judge_result(const Io&, const BlockCompletion&, Nanos clock);
+  void judge_geometry(const rnbd::DeviceChanged&, const std::string& disk);
   void note_refusal(const rnbd::DeviceChanged&);
+  void note_refused(Mapped&, DeviceHandle, Nanos clock) const;
   void end_pause();
   void check_reopens();
+  void check_asks(Nanos clock);
   void note_changes(const Io&, std::uint16_t error);
   void judge_replaced(const rnbd::CacheReplaced&);
   void judge_read(const Io&, std::uint32_t number);
@@ -196,6 +205,7 @@ class DiskBook {
   unsigned reads_ = 0;
   PathlessWait without_path_;
   Nanos holds_since_ = kNever;  // the client sends no request, by its clock
+  Nanos asks_since_ = kNever;   // it has nothing at the session and a device that is not open, by its clock
   Nanos clock_ = 0;             // of the client's node, at its last poll
   // What was refused is tried again, by the client's clock. kNever: no pause runs.
   Nanos reopen_at_ = kNever;

@@ -17,6 +17,19 @@ bool changes(Opcode opcode) {
 void DiskBook::polls(Nanos clock) {
   end_pause();
   clock_ = clock;
+  for (auto& [handle, mapped] : mapped_) note_refused(mapped, handle, clock);
+}
+
+void DiskBook::note_refused(Mapped& mapped, DeviceHandle device, Nanos clock) const {
+  if (client_->refused(device)) mapped.refused = clock;
+}
+
+// A device that is open already is measured only, so that its size can be another one by now.
+void DiskBook::judge_geometry(const rnbd::DeviceChanged& change, const std::string& disk) {
+  rnbd::Geometry told = disks_.at(disk).geometry;
+  told.nsectors = change.geometry.nsectors;
+  expect(change.geometry == told && rnbd::valid(change.geometry),
+         "the client knows " + disk + " as the server opened it");
 }
 
 // A device that is closed with ENOTCONN was taken away, and is opened again at once unless that was in vain
@@ -25,6 +38,8 @@ void DiskBook::note_refusal(const rnbd::DeviceChanged& change) {
   if (change.state == rnbd::DeviceState::open) reopens_ = 0;
   if (change.state != rnbd::DeviceState::closed || change.peer_errno == 0) return;
   if (change.peer_errno == ENOTCONN && !client_->refused(change.device)) return;
+  note_refused(mapped_.at(change.device), change.device, clock_);
+  mapped_.at(change.device).disruptions = 0;
   refused_ = true;
   if (reopen_at_ == kNever) reopen_at_ = clock_ + seconds(std::min(1U << reopens_, 15U));
 }
@@ -47,8 +62,22 @@ void DiskBook::check_reopens() {
            "a device that was refused is tried again in time");
 }
 
+// Messages that failed while the link was up are sent again after a pause that is always the same.
+void DiskBook::check_asks(Nanos clock) {
+  const bool waits = std::any_of(mapped_.begin(), mapped_.end(), [this](const auto& one) {
+    const rnbd::DeviceState state = client_->state(one.first);
+    const bool closed = state == rnbd::DeviceState::init || state == rnbd::DeviceState::closed;
+    return closed && !client_->refused(one.first);
+  });
+  const Client& session = client_->session();
+  asks_since_ = waits && session.link_up() && session.inflight() == 0 ? std::min(asks_since_, clock) : kNever;
+  expect(asks_since_ == kNever || clock - asks_since_ <= BlockClient::kRetryPause + milliseconds(1),
+         "a device that is not open is asked for again in time");
+}
+
 void DiskBook::check_waits(Nanos clock) {
   check_reopens();
+  check_asks(clock);
   if (queue_timeout_ == kNever) return;
   // Nothing but messages of devices is at the session: what is not over is held.
   const bool holds = client_->session().inflight() <= client_->messages_in_flight();
@@ -97,7 +126,8 @@ void DiskBook::judge_result(const Io& io, const BlockCompletion& done, Nanos clo
   // One that is being unmapped is not opened again; with paths the server loses the session.
   const bool lost = losses_noted_ != io.losses || mapped.disruptions != 0;
   if (done.result == Errc::peer_error && done.error == ENOTCONN)
-    expect(mapped_still ? mapped.disruptions >= rnbd::kMaxFutileReopens : lost,
+    expect(mapped.refused >= io.submitted_clock ||
+               (mapped_still ? mapped.disruptions >= rnbd::kMaxFutileReopens : lost),
            "a request does not fail because its device was taken away once");
   if (done.error == 0 && io.submitted > mapped.disrupted) mapped.disruptions = 0;
 }
@@ -145,6 +175,11 @@ void DiskBook::judge_request(const block::StartStorage& action, const std::strin
              (flush ? io.piece.opcode == Opcode::flush || io.piece.fua
                     : action.opcode == io.piece.opcode && inside && action.nounmap == io.piece.nounmap),
          "storage sees request " + std::to_string(action.prio) + " as it was made");
+  const rnbd::Geometry& geometry = disks_.at(disk).geometry;
+  const std::uint32_t sectors = action.bytes / kDiskSector;
+  expect((action.opcode != Opcode::discard || sectors <= geometry.max_discard_sectors) &&
+             (action.opcode != Opcode::write_zeroes || sectors <= geometry.max_write_zeroes_sectors),
+         "no message is larger than " + disk + " takes");
   const auto done = done_.find({action.prio, action.sector});
   if (flush || done == done_.end() || now - last_loss_ <= seconds(10)) return;
   expect(done->second <= times_again(io, disks_.at(disk), action.bytes),

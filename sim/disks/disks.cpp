@@ -174,18 +174,29 @@ void Disks::finish_opening(const Host& host, const Opening& opening) {
     answer.handle = next_handle_++;
     answer.export_id = disk.export_id;
     exports_[answer.handle] = Export{found->first, rnbd::is_writable(opening.mode)};
-    answer.geometry.nsectors = disk.now.size();
-    answer.geometry.logical_block_size = answer.geometry.physical_block_size = disk.block;
-    answer.geometry.max_discard_sectors = disk.most_discard;
-    answer.geometry.max_write_zeroes_sectors = 1U << 16;
-    answer.geometry.discard_granularity = disk.block;
-    answer.geometry.write_cache = disk.volatile_cache && !disk.memory;
-    answer.geometry.fua = answer.geometry.write_cache && disk.fua;
+    answer.geometry = disk.geometry = geometry_of(disk);
     answer.instance = instance_of(disk);
     note_opening(disk, answer.instance);
   }
   expect(host.server.export_opened(host.fabric, host.clock, opening.id, answer),
          "an open waits for its export");
+}
+
+// What is a number of its own has a value of its own, so that none can stand in the place of another.
+rnbd::Geometry Disks::geometry_of(const BlockDisk& disk) {
+  rnbd::Geometry geometry;
+  geometry.nsectors = disk.now.size();
+  geometry.logical_block_size = disk.block;
+  geometry.physical_block_size = 4 * disk.block;
+  geometry.max_hw_sectors = 2048;
+  geometry.max_segments = 128;
+  geometry.max_discard_sectors = disk.most_discard;
+  geometry.max_write_zeroes_sectors = kMostZeroes;
+  geometry.discard_granularity = 2 * disk.block;
+  geometry.discard_alignment = disk.block;
+  geometry.write_cache = disk.volatile_cache && !disk.memory;
+  geometry.fua = geometry.write_cache && disk.fua;
+  return geometry;
 }
 
 void Disks::note_opening(BlockDisk& disk, std::uint64_t instance) {
@@ -210,7 +221,8 @@ void Disks::perform(const Host& host, const block::MeasureExport& action) {
   found->second.shrunk = false;
   BlockDisk& disk = disks_.at(found->second.disk);
   ++disk.openings;  // an open device that is opened again is measured only
-  const std::uint64_t sectors = disk.now.size();
+  // Behind the last whole block a file may have a part of one.
+  const std::uint64_t sectors = disk.now.size() + disk.block / kDiskSector - 1;
   expect(host.server.export_measured(host.fabric, host.clock, action.id, sectors),
          "a measurement is waited for");
 }

@@ -20,6 +20,7 @@ using wire::rnbd::Opcode;
 class DiskBook;
 
 inline constexpr std::size_t kDiskSector = wire::rnbd::kSectorBytes;
+inline constexpr std::uint32_t kMostZeroes = 1U << 16;  // sectors that one write-zeroes may have
 
 // An export of the server. It outlives the server's process.
 struct BlockDisk {
@@ -62,6 +63,7 @@ struct BlockDisk {
   unsigned openings = 0;         // that were answered
   unsigned caches = 0;           // instances of its cache that another one followed in an answer
   std::uint64_t instance = 0;    // that was told, the last time; 0: none
+  rnbd::Geometry geometry;       // that was told, the last time; its size may have changed since
   Nanos damaged_at = kNever;     // when a sync of it failed, or its server learnt so, the last time
 };
 
@@ -180,6 +182,7 @@ class Disks {
   void storage_due(const Host&);
   void repeat_results(const Host&);
   std::uint64_t instance_of(const BlockDisk&) const;
+  static rnbd::Geometry geometry_of(const BlockDisk&);
   static void note_opening(BlockDisk&, std::uint64_t instance);
   void forget_unsynced(const std::string& name, Nanos now);
   void forget_unsynced(const std::string& name, BlockDisk&, Nanos now);

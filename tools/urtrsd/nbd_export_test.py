@@ -1,4 +1,5 @@
 """Exports that an NBD server holds: nbdkit, qemu-nbd, and one that dies."""
+import errno
 import os
 import shutil
 import signal
@@ -6,6 +7,7 @@ import subprocess
 import time
 
 import pytest
+from iwarp_client import IwarpClient as Client
 from programs import BOUND, PLUGIN, program, until
 
 nbd = pytest.importorskip("nbd", reason="without python3-libnbd")
@@ -136,6 +138,29 @@ def test_a_server_that_dies_and_comes_back(nbdkit, client, urtrsd, tmp_path):
     server.logged("its NBD server is back")
     # What was not flushed may be lost with its server, and that is said.
     assert error_of(device.flush) == "EIO"
+
+
+def test_a_flush_that_fails_is_told_to_every_session(nbdkit, urtrsd, tmp_path):
+    """Also to one that changed nothing."""
+    image = tmp_path / "image"
+    image.write_bytes(bytes(SIZE))
+    held = nbdkit("file", image)
+    server = urtrsd(f"--export=disk={held.uri}")
+    writer, reader = Client(server.port), Client(server.port)
+    (opened, written), (also_opened, read) = writer.open("disk"), reader.open("disk", writable=False)
+    assert (opened, also_opened) == (0, 0)
+    assert reader.flush_device(read) == 0
+    assert writer.write_device(written, 0, b"a" * 512) == 0
+    held.kill()
+    until("IO fails", lambda: (writer.read_device(written, 0, 512)[0], reader.read_device(read, 0, 512)[0]) == (errno.EIO, errno.EIO))
+    held.start()
+    until("IO goes on", lambda: (writer.read_device(written, 0, 512)[0], reader.read_device(read, 0, 512)[0]) == (0, 0))
+    assert writer.flush_device(written) == errno.EIO
+    server.logged("its flushes fail in every session until it is closed and opened again")
+    assert reader.flush_device(read) == errno.EIO
+    assert reader.close_device(read) == 0
+    _, read = reader.open("disk", writable=False)
+    assert reader.flush_device(read) == 0
 
 
 def test_a_server_that_answers_nothing(nbdkit, client, urtrsd):

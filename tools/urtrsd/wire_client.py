@@ -140,6 +140,14 @@ class Client:
         """errno"""
         return self.call(struct.pack("<HHIQIIH6s", 4, 0, device, sector, 1, len(data), 0, b""), data)[0]
 
+    def read_device(self, device, sector, size):
+        """(errno, data)"""
+        return self.call(struct.pack("<HHIQIIH6s", 4, 0, device, sector, 0, size, 0, b""), read=size)
+
+    def flush_device(self, device):
+        """errno"""
+        return self.call(struct.pack("<HHIQIIH6s", 4, 0, device, 0, 2, 0, 0, b""))[0]
+
     def beat(self):
         """Asks for a sign of life and waits for it."""
         self.write(0, 0, 0, HB_MSG, b"")

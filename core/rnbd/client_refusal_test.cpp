@@ -1,0 +1,115 @@
+// Devices that the server refused, or took away too often, and what opens them again.
+#include <gtest/gtest.h>
+
+#include "core/rnbd/test_client.hpp"
+#include "core/wire/linux_errno.hpp"
+
+namespace rtrs::rnbd {
+namespace {
+
+using namespace test;
+using namespace wire::linux_errno;
+
+// The IO finds the device gone as often as it may, and once more.
+void give_up(Client& client, DeviceHandle handle) {
+  for (std::uint32_t i = 1; i <= kMaxFutileReopens; ++i) {
+    client.begin(handle);
+    EXPECT_EQ(client.io_done(handle, kEnotconn), Disposition::retry_after_remap);
+    ASSERT_TRUE(client.answer_info());
+    ASSERT_TRUE(client.answer_open(disk(i)));
+  }
+  client.begin(handle);
+  EXPECT_EQ(client.io_done(handle, kEnotconn), Disposition::fail);
+  EXPECT_EQ(client.devices.gate(handle), Gate::refuse);
+  EXPECT_EQ(client.devices.refusal_errno(handle), kEnotconn);
+}
+
+TEST(ClientRefusal, EndlessNotConnectedIsGivenUp) {
+  Client client;
+  const DeviceHandle handle = client.opened("a", 0);
+  give_up(client, handle);
+  client.step(RemapRequested{handle});
+  EXPECT_TRUE(client.answer_open(disk(9)));
+  EXPECT_EQ(client.devices.gate(handle), Gate::go);
+}
+
+TEST(ClientRefusal, WhatWasGivenUpIsOpenedAgainAsOftenAsBefore) {
+  Client client;
+  const DeviceHandle handle = client.opened("a", 0);
+  give_up(client, handle);
+  client.step(ReopenDue{});
+  EXPECT_TRUE(client.answer_open(disk(9)));
+  give_up(client, handle);
+  client.step(RemapRequested{handle});
+  EXPECT_TRUE(client.answer_open(disk(9)));
+  give_up(client, handle);
+  client.step(LinkUp{});
+  client.answer_info();
+  EXPECT_TRUE(client.answer_open(disk(9)));
+  give_up(client, handle);
+}
+
+TEST(ClientRefusal, RefusedRemapStaysClosedUntilAskedAgain) {
+  Client client;
+  const DeviceHandle handle = client.opened("a", 0);
+  client.step(LinkDown{});
+  client.step(LinkUp{});
+  client.answer_info();
+  client.answer(MessageKind::open, kEperm, {});
+  EXPECT_EQ(client.devices.state(handle), DeviceState::closed);
+  EXPECT_EQ(client.devices.gate(handle), Gate::refuse);
+  EXPECT_EQ(client.devices.refusal_errno(handle), kEperm);
+  EXPECT_EQ(client.last_news().peer_errno, kEperm);
+  client.step(RemapRequested{handle});
+  EXPECT_TRUE(client.only_message_is(MessageKind::open));
+  client.answer_open(disk(3));
+  EXPECT_EQ(client.devices.gate(handle), Gate::go);
+}
+
+TEST(ClientRefusal, ThePauseBeforeARefusedDeviceIsOpenedAgainGrowsUntilADeviceOpens) {
+  Client client;
+  const DeviceHandle handle = client.opened("a", 0);
+  for (unsigned outage = 0; outage < 2; ++outage) {
+    client.step(LinkDown{});
+    client.step(LinkUp{});
+    client.answer_info();
+    for (const unsigned pause : {1U, 2U, 4U, 8U, 15U, 15U, 15U}) {
+      client.answer(MessageKind::open, kEperm, {});
+      ASSERT_TRUE(client.devices.reopen_wanted());
+      EXPECT_EQ(client.devices.reopen_pause_s(), pause);
+      client.step(ReopenDue{});
+    }
+    client.answer_open(disk(3));
+    EXPECT_EQ(client.devices.gate(handle), Gate::go);
+    EXPECT_EQ(client.devices.reopen_pause_s(), 1U);
+  }
+}
+
+TEST(ClientRefusal, ARefusedDeviceIsOpenedAgainWhenItsTimeComes) {
+  Client client;
+  const DeviceHandle handle = client.opened("a", 0);
+  EXPECT_FALSE(client.devices.reopen_wanted());
+  client.step(ReopenDue{});
+  EXPECT_EQ(client.devices.gate(handle), Gate::go);
+  client.step(LinkDown{});
+  client.step(LinkUp{});
+  client.answer_info();
+  client.answer(MessageKind::open, kEperm, {});
+  EXPECT_TRUE(client.devices.reopen_wanted());
+  EXPECT_TRUE(client.devices.refused(handle));
+  client.step(ReopenDue{});
+  EXPECT_FALSE(client.devices.refused(handle));
+  EXPECT_TRUE(client.only_message_is(MessageKind::open));
+  EXPECT_FALSE(client.devices.reopen_wanted());
+  client.answer(MessageKind::open, kEperm, {});
+  client.step(LinkDown{});
+  EXPECT_FALSE(client.devices.reopen_wanted());
+  client.step(LinkUp{});
+  client.answer_info();
+  client.answer_open(disk(3));
+  EXPECT_FALSE(client.devices.reopen_wanted());
+  EXPECT_EQ(client.devices.gate(handle), Gate::go);
+}
+
+}  // namespace
+}  // namespace rtrs::rnbd
