@@ -68,7 +68,11 @@ TEST(Script, TimesHaveUnits) {
   std::string why;
   EXPECT_EQ(parse_step("pass time=40s", why)->time, seconds(40));
   EXPECT_EQ(parse_step("storage number=1 time=5ms length=7us", why)->length, microseconds(7));
-  EXPECT_EQ(parse_step("pass time=12", why)->time, 12u);
+  EXPECT_EQ(parse_step("pass time=12ns", why)->time, 12u);
+  EXPECT_EQ(parse_step("slow time=0", why)->time, 0u);
+  EXPECT_EQ(parse_step("write number=1 sector=12", why)->time, 12u);
+  EXPECT_FALSE(parse_step("pass time=12", why));
+  EXPECT_FALSE(parse_step("write number=1 sector=12s", why));
 }
 
 TEST(Script, WhatIsNoStepIsRefusedWithAReason) {
@@ -78,11 +82,14 @@ TEST(Script, WhatIsNoStepIsRefusedWithAReason) {
   };
   EXPECT_EQ(refused("explode path=1"), "no verb 'explode'");
   EXPECT_EQ(refused("cut path"), "not understood: 'path'");
-  EXPECT_EQ(refused("cut road=1"), "not understood: 'road=1'");
+  EXPECT_EQ(refused("cut road=1"), "cut takes no 'road=1'; its words are client= path= ways=");
+  EXPECT_EQ(refused("map con=1"), "map takes no 'con=1'; its words are client= disk= read_only=");
+  EXPECT_EQ(refused("spared path=1"), "spared takes no 'path=1'");
   EXPECT_EQ(refused("cut path=-1"), "not understood: 'path=-1'");
   EXPECT_EQ(refused("cut path=5s"), "not understood: 'path=5s'");
-  EXPECT_EQ(refused("pass time=99999999999999999999s"), "not understood: 'time=99999999999999999999s'");
-  EXPECT_EQ(refused("rate number=99 time=1"), "there is no such rate");
+  EXPECT_EQ(refused("pass time=99999999999999999999s"),
+            "not understood: 'time=99999999999999999999s'; a time has a unit: s, ms, us or ns");
+  EXPECT_EQ(refused("rate number=99 per_million=1"), "there is no such rate");
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ void drive(Scenario& world, const BlockScenario& scenario) {
   std::vector<DeviceScriptReader::Disk> disks = {{"a", kSectors}, {"b", kSectors}};
   if (scenario.random) disks.push_back({"c", kSectors});
   world.play = {std::string(scenario.id),
-                [&scenario, disks](World& w) { play_disks(w, disks, scenario.play); }};
+                [&scenario, disks](World& w) { play_disks(w, disks, scenario.play); }, true};
 }
 
 }  // namespace rtrs::sim

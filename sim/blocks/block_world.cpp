@@ -158,10 +158,12 @@ std::uint32_t BlockWorld::submit(DeviceHandle device, Opcode opcode, std::uint64
   return static_cast<std::uint32_t>(request.user_data);
 }
 
-bool BlockWorld::until(const std::string& what, const std::function<bool()>& done) {
+bool BlockWorld::until(const std::string& what, const std::function<bool()>& done,
+                       const std::function<std::string()>& seen) {
   const Nanos end = now() + seconds(600);
   while (!failed() && !done()) {
-    if (w_.next_time() > end || !w_.step()) expect(false, "in time: " + what);
+    if (w_.next_time() > end || !w_.step())
+      wrong("not within ten virtual minutes: " + what + (seen ? "; " + seen() : ""));
   }
   return !failed();
 }
@@ -171,7 +173,11 @@ void BlockWorld::pass(Nanos time) {
 }
 
 void BlockWorld::expect(bool holds, const std::string& what) {
-  if (!holds) w_.judge_.fail(Oracle::devices, now(), "not so: " + what);
+  if (!holds) wrong("not so: " + what);
+}
+
+void BlockWorld::wrong(const std::string& seen) {
+  w_.judge_.fail(Oracle::devices, now(), (place_.empty() ? "" : place_ + ": ") + seen);
 }
 
 void BlockWorld::unmap_all() {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "sim/cluster/world.hpp"
 
@@ -72,10 +73,13 @@ class BlockWorld {
   void resize(const std::string& name, std::uint64_t sectors) { w_.disks_->resize(name, sectors); }
 
   // --- waiting ---
-  // Until `done`, for ten virtual minutes at most; then the run has failed. False when it has.
-  bool until(const std::string& what, const std::function<bool()>& done);
+  // Until `done`, for ten virtual minutes at most; then the run has failed, and `seen` says what was there
+  // instead. False when it has.
+  bool until(const std::string& what, const std::function<bool()>& done,
+             const std::function<std::string()>& seen = {});
   void pass(Nanos);
-  bool all_over() const noexcept { return book().under_way() == 0; }
+  std::uint32_t under_way() const noexcept { return book().under_way(); }
+  bool all_over() const noexcept { return under_way() == 0; }
   bool is_over(std::uint32_t io) const { return book().is_over(io); }
   // Of one that is over: 0 or an errno.
   std::uint16_t result(std::uint32_t io) const { return book().result(io); }
@@ -104,6 +108,10 @@ class BlockWorld {
   void finish();
 
   void expect(bool holds, const std::string& what);
+  // The run has failed.
+  void wrong(const std::string& seen);
+  // The line of a script that is played, for what goes wrong there: "line 12 'over'"; empty: none is.
+  void set_place(std::string place) { place_ = std::move(place); }
   bool failed() const noexcept { return w_.judge_.failed(); }
   const std::string& failure() const noexcept { return w_.judge_.failure().text; }
   Nanos now() const noexcept { return w_.now(); }
@@ -119,6 +127,7 @@ class BlockWorld {
   void take_events();
 
   World& w_;
+  std::string place_;
 };
 
 }  // namespace rtrs::sim

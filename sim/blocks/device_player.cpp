@@ -22,6 +22,7 @@ class DevicePlayer {
   void play(const DeviceScript& script) {
     for (const DeviceLine& line : script) {
       if (w_.failed()) return;
+      w_.set_place("line " + std::to_string(line.line) + " '" + line.text + "'");
       step(line);
     }
   }
@@ -41,7 +42,7 @@ class DevicePlayer {
 
   DeviceHandle handle(const DeviceLine& line) {
     const auto found = handles_.find(line.disk);
-    w_.expect(found != handles_.end(), line.disk + " is mapped before it is used");
+    if (found == handles_.end()) w_.wrong(line.disk + " is not mapped");
     return found == handles_.end() ? 0 : found->second;
   }
 
@@ -52,13 +53,17 @@ class DevicePlayer {
     server_step(line);
   }
 
+  static std::string refused_with(std::int64_t taken) {
+    return errno_text(static_cast<std::uint16_t>(-taken));
+  }
   void map(const DeviceLine& line) {
     const AccessMode mode = line.read_only ? AccessMode::read_only : AccessMode::read_write;
     const std::int64_t taken = w_.map(line.disk, mode);
     if (line.is == Outcome::error)
-      return w_.expect(taken == -std::int64_t{line.error}, "a map of " + line.disk + " is refused at once");
-    w_.expect(taken >= 0, "a map of " + line.disk + " begins");
-    if (taken < 0) return;
+      return taken == -std::int64_t{line.error} ? void()
+             : taken >= 0                       ? w_.wrong("it is not refused at once")
+                                                : w_.wrong("it is refused with " + refused_with(taken));
+    if (taken < 0) return w_.wrong("it is refused at once with " + refused_with(taken));
     const auto device = static_cast<DeviceHandle>(taken);
     w_.expect(std::find(used_.begin(), used_.end(), device) == used_.end(), "a handle is never used again");
     used_.push_back(device);
@@ -67,7 +72,14 @@ class DevicePlayer {
   void opened(const DeviceLine& line) {
     const DeviceHandle device = handle(line);
     if (w_.failed()) return;
-    w_.until(line.disk + " is open", [&] { return w_.state(device) == DeviceState::open; });
+    w_.until(
+        line.disk + " is open", [&] { return w_.state(device) == DeviceState::open; },
+        [&] { return state_text(device); });
+  }
+  std::string state_text(DeviceHandle device) const {
+    const std::string refusal =
+        w_.refusal(device) == 0 ? "" : ", refused with " + errno_text(w_.refusal(device));
+    return std::string("it is ") + rnbd::to_string(w_.state(device)) + refusal;
   }
 
   void device_step(const DeviceLine& line) {
@@ -100,25 +112,39 @@ class DevicePlayer {
       case Verb::unmap:
         return w_.unmap(device);
       case Verb::unmapped:
-        w_.until(line.disk + " is unmapped", [&] { return w_.state(device) == DeviceState::unmapped; });
+        w_.until(
+            line.disk + " is unmapped", [&] { return w_.state(device) == DeviceState::unmapped; },
+            [&] { return state_text(device); });
         return;
       case Verb::refused:
-        w_.until(line.disk + " is refused with errno " + std::to_string(line.error),
-                 [&] { return w_.refusal(device) == line.error && w_.state(device) != DeviceState::open; });
+        w_.until(
+            line.disk + " is refused with " + errno_text(line.error),
+            [&] { return w_.refusal(device) == line.error && w_.state(device) != DeviceState::open; },
+            [&] { return state_text(device); });
         return;
+      default:
+        rule_of_device(line, device);
+    }
+  }
+  // Says what is so instead.
+  void rule_of_device(const DeviceLine& line, DeviceHandle device) {
+    const auto compare = [this](std::uint64_t is, std::uint64_t asked, const char* before,
+                                const char* after) {
+      if (is != asked) w_.wrong(before + std::to_string(is) + after + ", not " + std::to_string(asked));
+    };
+    switch (line.verb) {
       case Verb::not_open:
-        return w_.expect(w_.state(device) != DeviceState::open, line.disk + " is not open");
+        if (w_.state(device) == DeviceState::open) w_.wrong("it is open");
+        return;
       case Verb::openings:
-        return w_.expect(w_.times_opened(device) == draw(line.number),
-                         line.disk + " was opened " + std::to_string(line.number.low) + " times");
+        return compare(w_.times_opened(device), draw(line.number), "it was opened ", " times");
       case Verb::size: {
         const rnbd::Geometry* geometry = w_.geometry(device);
-        return w_.expect(geometry != nullptr && geometry->nsectors == line.sectors.low,
-                         "the client knows " + std::to_string(line.sectors.low) + " sectors of " + line.disk);
+        return compare(geometry == nullptr ? 0 : geometry->nsectors, line.sectors.low, "the client knows ",
+                       " sectors");
       }
       default:
-        return w_.expect(w_.disk(line.disk).holders == line.number.low,
-                         std::to_string(line.number.low) + " sessions hold " + line.disk + " open");
+        compare(w_.disk(line.disk).holders, line.number.low, "it is held open by ", " sessions");
     }
   }
 
@@ -138,14 +164,18 @@ class DevicePlayer {
   void judge(const Io& io, const DeviceLine& asked) {
     const std::uint16_t result = done(w_, io.number);
     if (w_.failed()) return;
-    const std::string what = "an IO of " + io.line.disk + " ends with " + std::to_string(result);
-    if (asked.is == Outcome::ok) w_.expect(result == 0, what + ", asked: success");
-    if (asked.is == Outcome::failed) w_.expect(result != 0, what + ", asked: an error");
-    if (asked.is == Outcome::error)
-      w_.expect(result == asked.error, what + ", asked: errno " + std::to_string(asked.error));
-    if (asked.is != Outcome::ok_at_last || result == 0) return;
-    w_.expect(result == EIO, what + ", asked: success, or EIO for what was lost");
-    if (!w_.failed()) good(w_, submit(io.line));
+    const bool last = asked.is == Outcome::ok_at_last;
+    const bool as_asked = asked.is == Outcome::ok       ? result == 0
+                          : asked.is == Outcome::failed ? result != 0
+                          : last                        ? result == 0 || result == EIO
+                                                        : result == asked.error;
+    const std::string which =
+        asked.line == io.line.line ? "it" : "'" + io.line.text + "' of line " + std::to_string(io.line.line);
+    if (!as_asked) return w_.wrong(which + " ended with " + errno_text(result));
+    if (!last || result == 0) return;
+    const std::uint16_t again = done(w_, submit(io.line));
+    if (again != 0)
+      w_.wrong(which + " ended with " + errno_text(result) + ", and then again with " + errno_text(again));
   }
 
   void any_load(const DeviceLine& line) {
@@ -170,9 +200,8 @@ class DevicePlayer {
   void io_step(const DeviceLine& line) {
     if (line.verb == Verb::done) {
       const auto found = ios_.find(line.disk);
-      w_.expect(found != ios_.end(), "an IO is submitted as=" + line.disk + " before it is asked for");
-      if (found != ios_.end()) judge(found->second, line);
-      return;
+      return found != ios_.end() ? judge(found->second, line)
+                                 : w_.wrong("no IO was submitted as=" + line.disk);
     }
     const DeviceHandle device = handle(line);
     if (w_.failed()) return;
@@ -196,13 +225,14 @@ class DevicePlayer {
   void server_step(const DeviceLine& line) {
     switch (line.verb) {
       case Verb::over:
-        return over(w_);
+        w_.until(
+            "every IO is over", [this] { return w_.all_over(); },
+            [this] { return std::to_string(w_.under_way()) + " are not"; });
+        return;
       case Verb::crash:
         return w_.crash_server(death(line));
       case Verb::start:
-        w_.expect(!w_.server_up(), "the server is down before the next one starts");
-        if (!w_.failed()) w_.start_server();
-        return;
+        return w_.server_up() ? w_.wrong("the server is up already") : w_.start_server();
       case Verb::restart:
         w_.crash_server(death(line));
         w_.pass(time(line));
@@ -238,10 +268,16 @@ class DevicePlayer {
         w_.disk(line.disk).next_sync_fails = true;
         return;
       case Verb::in_storage:
-        w_.until("storage works", [&] { return w_.storage_under_way() >= line.number.low; });
+        w_.until(
+            "storage works for " + std::to_string(line.number.low),
+            [&] { return w_.storage_under_way() >= line.number.low; },
+            [&] { return "it works for " + std::to_string(w_.storage_under_way()); });
         return;
       case Verb::acted:
-        w_.until("operations have acted", [&] { return w_.disk(line.disk).operations >= line.number.low; });
+        w_.until(
+            std::to_string(line.number.low) + " operations have acted",
+            [&] { return w_.disk(line.disk).operations >= line.number.low; },
+            [&] { return std::to_string(w_.disk(line.disk).operations) + " have"; });
         return;
       default:
         return w_.pass(time(line));
@@ -265,6 +301,7 @@ class DevicePlayer {
 
 void play(BlockWorld& world, const DeviceScript& script) {
   DevicePlayer(world).play(script);
+  world.set_place({});
 }
 
 void play_disks(World& world, const std::vector<DeviceScriptReader::Disk>& disks,

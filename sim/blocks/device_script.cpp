@@ -31,6 +31,7 @@ constexpr std::uint64_t kMostNumber = 1'000'000;
 constexpr std::uint64_t kMostSectors = 4096;  // of a disk
 constexpr Nanos kLongestTime = seconds(3600);
 constexpr std::size_t kMostNested = 8;
+constexpr std::uint64_t kMostSpread = kSectors / 8;
 
 std::string_view next_token(std::string_view& rest) {
   const std::size_t first = rest.find_first_not_of(" \t\r");
@@ -99,13 +100,14 @@ bool set_value(DeviceLine& line, std::string_view name, std::string_view value) 
 }
 
 std::uint32_t word_of(std::string_view name) {
-  static constexpr std::pair<std::string_view, std::uint32_t> kWords[] = {{"number", kNumber},
-                                                                          {"time", kTime},
-                                                                          {"sector", kSectorWords},
-                                                                          {"sectors", kSectorWords},
-                                                                          {"path", kPath},
-                                                                          {"is", kIs},
-                                                                          {"as", kAs}};
+  static constexpr std::pair<std::string_view, std::uint32_t> kWords[] = {
+      {"number", kNumber},
+      {"time", kTime},
+      {"sector", kSectorWords},
+      {"sectors", kSectorWords | kSectorsWord},
+      {"path", kPath},
+      {"is", kIs},
+      {"as", kAs}};
   for (const auto& [word, bit] : kWords)
     if (word == name) return bit;
   return 0;
@@ -176,7 +178,18 @@ DeviceScript& DeviceScriptReader::innermost() {
   return *at;
 }
 
-std::string DeviceScriptReader::take(std::string_view text) {
+std::string DeviceScriptReader::unborn(const DeviceLine& line) const {
+  const auto is_in = [&line](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), line.disk) != names.end();
+  };
+  if (line.verb == Verb::done) return is_in(named_) ? "" : "no IO before this line has as=" + line.disk;
+  const bool makes = line.verb == Verb::disk || line.verb == Verb::add_disk || line.verb == Verb::map ||
+                     line.verb == Verb::open;
+  if (line.verb > Verb::spread || line.verb == Verb::over || makes || is_in(mapped_)) return {};
+  return "no line before this one maps " + line.disk;
+}
+
+std::string DeviceScriptReader::take(std::string_view text, std::size_t number) {
   std::string_view rest = text;
   const std::string_view verb = next_token(rest);
   if (verb == "end" || verb == "or") {
@@ -194,6 +207,8 @@ std::string DeviceScriptReader::take(std::string_view text) {
                                   [verb](const VerbInfo& one) { return one.name == verb; });
   if (found == std::end(kDeviceVerbs)) return "no verb '" + std::string(verb) + "' for block devices";
   DeviceLine line;
+  line.text = text;
+  line.line = number;
   line.verb = static_cast<Verb>(found - std::begin(kDeviceVerbs));
   if ((found->words & (kDisk | kNewDisk | kName)) != 0) {
     line.disk = next_token(rest);
@@ -205,8 +220,14 @@ std::string DeviceScriptReader::take(std::string_view text) {
     if (std::string why = take_word(line, found->words, word); !why.empty()) return why;
   if (const auto missing = missing_word(line, text); !missing.empty())
     return std::string(verb) + " needs " + std::string(missing);
-  if ((found->words & kSectorWords) != 0 && line.sectors.low == 0)
+  if (line.verb == Verb::spread && line.number.high > kMostSpread + 1)
+    return "spread needs number= up to " + std::to_string(kMostSpread);
+  if ((found->words & (kSectorWords | kSectorsWord)) != 0 && line.sectors.low == 0)
     return "not understood: a disk or an IO of no sectors";
+  if (std::string why = unborn(line); !why.empty()) return why;
+  if (!line.as.empty()) named_.push_back(line.as);
+  if (line.verb == Verb::open || (line.verb == Verb::map && line.is == DeviceLine::Outcome::unasked))
+    mapped_.push_back(line.disk);
   if (line.verb == Verb::add_disk) {
     if (is_known(line.disk)) return "a disk '" + line.disk + "' is there already";
     added_.push_back(line.disk);
@@ -220,8 +241,14 @@ std::string DeviceScriptReader::take(std::string_view text) {
   return {};
 }
 
-std::string DeviceScriptReader::end() const {
-  return open_.empty() ? "" : "a 'repeat' or 'either' has no 'end'";
+std::string DeviceScriptReader::end(std::size_t& number) const {
+  if (open_.empty()) return {};
+  const DeviceScript* at = &script;
+  for (const std::size_t index : open_) {
+    number = (*at)[index].line;
+    at = &(*at)[index].parts.back();
+  }
+  return "this 'repeat' or 'either' has no 'end'";
 }
 
 std::string device_steps_text() {
@@ -234,11 +261,18 @@ std::string device_steps_text() {
     std::string line = "  " + std::string(one.name);
     for (const auto& [words, shown] : kShown)
       if ((one.words & words) != 0) line += " " + std::string(shown);
-    if ((one.words & kSectorWords) != 0) line += " sector= sectors=";
+    if ((one.words & kSectorWords) != 0) line += " sector=";
+    if ((one.words & (kSectorWords | kSectorsWord)) != 0) line += " sectors=";
     if ((one.words & kMemory) != 0) line += " memory no_fua read_only";
     line.resize(std::max<std::size_t>(line.size() + 2, 46), ' ');
     all += line + std::string(one.text) + "\n";
   }
+  all += "  a disk without =SECTORS has " + std::to_string(kSectors) +
+         " of them, of 512 bytes; an IO without sectors= has 8 and begins at sector 0\n"
+         "  a range LOW..HIGH is a draw, without HIGH; a path step without path= means both, 0 and 1\n"
+         "  is=ok, is=failed, is=ERRNO (EIO) or is=ok_at_last: EIO for what was lost, then ok when it is "
+         "submitted again\n"
+         "  a line that waits does so for ten virtual minutes at most\n";
   return all;
 }
 

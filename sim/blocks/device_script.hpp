@@ -35,15 +35,16 @@ enum DeviceWord : std::uint32_t {
   kFua = 128,
   kReadOnly = 256,
   kProcess = 512,
-  kMemory = 1024,  // memory, no_fua, writable and read_only of a disk
-  kName = 2048,    // of an IO, in the place of the disk
-  kNewDisk = 4096  // any name
+  kMemory = 1024,      // memory, no_fua, writable and read_only of a disk
+  kName = 2048,        // of an IO, in the place of the disk
+  kNewDisk = 4096,     // any name
+  kSectorsWord = 8192  // sectors alone
 };
 
 // X(verb, words, what it does, waits for or demands)
 #define RTRS_SIM_DEVICE_VERBS(X)                                                                         \
   X(disk, kDisk | kMemory, "what the disk is from now on: in memory, without FUA, not to be written")    \
-  X(add_disk, kNewDisk | kSectorWords, "the server has another disk, of `sectors`")                      \
+  X(add_disk, kNewDisk | kSectorsWord, "the server has another disk, of `sectors`")                      \
   X(map, kNewDisk | kReadOnly | kIs, "begins to map the disk; is=EEXIST: that is refused at once")       \
   X(open, kDisk | kReadOnly, "maps the disk, and waits until it is open")                                \
   X(remap, kDisk, "asks for the device again")                                                           \
@@ -53,7 +54,7 @@ enum DeviceWord : std::uint32_t {
   X(refused, kNewDisk | kIs, "waits until the server has refused it with this errno")                    \
   X(not_open, kDisk, "a rule: the device is not open")                                                   \
   X(openings, kDisk | kNumber, "a rule: it was opened so often")                                         \
-  X(size, kDisk | kSectorWords, "a rule: the client knows so many `sectors`")                            \
+  X(size, kDisk | kSectorsWord, "a rule: the client knows so many `sectors`")                            \
   X(holders, kDisk | kNumber, "a rule: so many sessions of the server hold it open")                     \
   X(write, kDisk | kSectorWords | kIs | kAs | kFua, "submits a write; with is= it waits for the result") \
   X(read, kDisk | kSectorWords | kIs | kAs, "submits a read")                                            \
@@ -61,7 +62,7 @@ enum DeviceWord : std::uint32_t {
   X(discard, kDisk | kSectorWords | kIs | kAs, "submits a discard")                                      \
   X(write_zeroes, kDisk | kSectorWords | kIs | kAs, "submits a write-zeroes")                            \
   X(done, kName | kIs, "waits until the IO named with as= is over")                                      \
-  X(load, kDisk | kNumber | kSectorWords, "`number` IOs of any kind and place, some time apart")         \
+  X(load, kDisk | kNumber | kSectorsWord, "`number` IOs of any kind and place, some time apart")         \
   X(spread, kDisk | kNumber, "writes and reads of other sectors each, at once; at most eight")           \
   X(over, 0, "waits until every IO is over")                                                             \
   X(crash, kProcess, "the server's host dies, or its process alone")                                     \
@@ -74,7 +75,7 @@ enum DeviceWord : std::uint32_t {
   X(link_up, 0, "waits until a path is connected")                                                       \
   X(link_down, 0, "waits until no path is connected")                                                    \
   X(take_away, kDisk, "an operator of the server closes it by force")                                    \
-  X(resize, kDisk | kSectorWords, "the disk has `sectors` from now on")                                  \
+  X(resize, kDisk | kSectorsWord, "the disk has `sectors` from now on")                                  \
   X(fail_sync, kDisk, "a flush by another session fails")                                                \
   X(next_sync_fails, kDisk, "the next flush of the disk fails")                                          \
   X(in_storage, kNumber, "waits until storage works for so many")                                        \
@@ -101,7 +102,9 @@ struct DeviceLine {
     ok_at_last  // it may tell of a loss (EIO); then the same once more succeeds
   };
   Verb verb = Verb::pass;
-  std::string disk;  // or the name of an IO
+  std::string text;      // as it was written
+  std::size_t line = 0;  // in its file, from 1
+  std::string disk;      // or the name of an IO
   std::string as;
   Range number{1, 2}, sector{0, 1}, sectors{8, 9}, path{0, 1}, time{0, 1};
   Nanos unit = 1;  // of `time`
@@ -119,9 +122,10 @@ class DeviceScriptReader {
   // not.
   std::string take_disks(std::string_view rest);
   // The same for a line behind it.
-  std::string take(std::string_view line);
-  // The same for the end of the scenario.
-  std::string end() const;
+  // `number`: of the line in its text.
+  std::string take(std::string_view line, std::size_t number);
+  // The same for the end of the scenario; `number` becomes that of the line that is not ended.
+  std::string end(std::size_t& number) const;
 
   struct Disk {
     std::string name;
@@ -132,10 +136,14 @@ class DeviceScriptReader {
 
  private:
   bool is_known(std::string_view disk) const noexcept;
+  // Why a device or an IO is not there when the line is played; empty: it may be.
+  std::string unborn(const DeviceLine&) const;
   std::string take_word(DeviceLine&, std::uint32_t words, std::string_view word);
 
-  std::vector<std::size_t> open_;   // blocks that are not ended: where each is in the one around it
-  std::vector<std::string> added_;  // by add_disk
+  std::vector<std::size_t> open_;    // blocks that are not ended: where each is in the one around it
+  std::vector<std::string> added_;   // by add_disk
+  std::vector<std::string> mapped_;  // so far, in whatever block
+  std::vector<std::string> named_;   // IOs, by as=
   DeviceScript& innermost();
 };
 

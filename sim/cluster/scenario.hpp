@@ -61,6 +61,7 @@ class World;
 struct Play {
   std::string id;                   // of the directed scenario
   std::function<void(World&)> run;  // empty: the script does
+  bool adds_disks = false;          // it is one of block devices: workload.own_disks
 };
 
 struct Scenario {

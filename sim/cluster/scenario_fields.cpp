@@ -23,6 +23,8 @@ const char* problem_of(const Scenario& s) {
     return "\"chunk_size\" of the scenario must be a power of two from 8192 on";
   if (s.storage.sectors < 8 || s.storage.sectors > 1'000'000)
     return "\"sectors\" of the scenario is out of range";
+  if (s.workload.own_disks != s.play.adds_disks)
+    return "\"own_disks\" of the scenario is true where it is one of block devices, which adds its disks";
   if (s.workload.disks > 8) return "a client of the scenario has at most 8 \"disks\"";
   if (s.workload.max_queued < 256 || s.workload.max_requests < 1 || s.workload.server_actions < 1)
     return "\"max_queued\" of the scenario is 256 or more, \"max_requests\" and \"server_actions\" 1 or more";

@@ -100,7 +100,8 @@ void visit_reflected(T& value, const std::string& prefix, Visit&& visit) {
   });
 }
 
-// All of them but the script, those of a part as "client.con_num".
+// All that a file of scenarios may set, those of a part as "client.con_num": not the script, and not
+// own_disks, which a line `disks` sets.
 template <class S, class Visit>
 void visit_all(S& s, Visit&& visit) {
   visit_plain(s, visit);
@@ -113,10 +114,14 @@ void visit_all(S& s, Visit&& visit) {
   visit_reflected(s.client, "", within("client"));
   visit_reflected(s.server, "", within("server"));
   visit_storage(s.storage, within("storage"));
-  visit_workload(s.workload, within("workload"));
+  visit_workload(s.workload, [&](const std::string& name, auto& value) {
+    if (name != "own_disks") within("workload")(name, value);
+  });
 }
 
-// What no world can be made of, in words; null: nothing.
+// What no world can be made of, in words; null: nothing. Its play has been set.
 const char* problem_of(const Scenario&);
+// Why the step means nothing in this world; empty: it means something.
+std::string problem_of(const Step&, const Scenario&);
 
 }  // namespace rtrs::sim

@@ -1,5 +1,6 @@
 #include "sim/cluster/script.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <type_traits>
@@ -16,10 +17,11 @@ namespace {
 struct VerbInfo {
   std::string_view name;
   bool waits;
+  std::string_view words;
   std::string_view text;
 };
 constexpr auto kVerbs = std::to_array<VerbInfo>({
-#define RTRS_SIM_VERB(name, waits, text) {#name, waits, text},
+#define RTRS_SIM_VERB(name, waits, words, text) {#name, waits, words, text},
     RTRS_SIM_VERBS(RTRS_SIM_VERB)
 #undef RTRS_SIM_VERB
 });
@@ -91,33 +93,70 @@ std::optional<std::uint32_t> number_named(Step::Verb verb, std::string_view name
   }
 }
 
-// False when the step has no such field or the value does not fit it.
-bool set_field(Step& step, std::string_view name, std::string_view text) {
-  if (name == "number")
-    if (const auto number = number_named(step.verb, text)) {
-      step.number = *number;
-      return true;
-    }
-  bool done = false;
-  Step::visit_fields(step, [&](const char* field, auto& value) {
-    if (name != field) return;
-    const bool hex = text.starts_with("0x");
-    if (hex) text.remove_prefix(2);
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, hex ? 16 : 10);
-    const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-    done = error == std::errc{} && unit.empty();
+const VerbInfo& info_of(const Step& step) {
+  return kVerbs[static_cast<std::size_t>(step.verb)];
+}
+
+// "client= path= ways="
+std::string words_text(const VerbInfo& verb) {
+  std::string text;
+  std::string_view words = verb.words;
+  for (std::string_view word = next_word(words); !word.empty(); word = next_word(words))
+    text += (text.empty() ? "" : " ") + std::string(word.substr(0, word.find(':'))) + "=";
+  return text;
+}
+
+bool is_time(std::string_view word) {
+  return word == "time" || word == "length";
+}
+
+constexpr std::pair<std::string_view, Nanos> kUnits[] = {
+    {"s", seconds(1)}, {"ms", milliseconds(1)}, {"us", microseconds(1)}, {"ns", 1}};
+
+// "40s"; without a unit only 0.
+bool read_time(std::string_view text, Nanos& time) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), time);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  if (error != std::errc{}) return false;
+  for (const auto& [name, scale] : kUnits) {
+    if (name != unit) continue;
+    if (time > kNever / scale) return false;
+    time *= scale;
+    return true;
+  }
+  return time == 0 && unit.empty();
+}
+
+template <class T>
+bool read_number(std::string_view text, T& value) {
+  const bool hex = text.starts_with("0x");
+  if (hex) text.remove_prefix(2);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, hex ? 16 : 10);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
+// Why it cannot be set; empty: it is.
+std::string set_word(Step& step, std::string_view name, std::string_view text) {
+  const VerbInfo& verb = info_of(step);
+  const std::string whole = "'" + std::string(name) + "=" + std::string(text) + "'";
+  bool known = false;
+  bool fits = false;
+  Step::visit_fields(step, [&](std::string_view member, auto& value) {
+    if (word_of(step, member) != name) return;
+    known = true;
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, Nanos>) {
-      const Nanos scale = unit == "s"    ? seconds(1)
-                          : unit == "ms" ? milliseconds(1)
-                          : unit == "us" ? microseconds(1)
-                                         : 0;
-      if (error == std::errc{} && scale != 0 && value <= kNever / scale) {
-        value *= scale;
-        done = true;
-      }
+      fits = is_time(name) ? read_time(text, value) : read_number(text, value);
+    } else {
+      const auto named = name == "number" ? number_named(step.verb, text) : std::nullopt;
+      fits = named || read_number(text, value);
+      if (named) value = *named;
     }
   });
-  return done;
+  if (fits) return {};
+  if (known)
+    return "not understood: " + whole + (is_time(name) ? "; a time has a unit: s, ms, us or ns" : "");
+  return std::string(verb.name) + " takes no " + whole +
+         (verb.words.empty() ? "" : "; its words are " + words_text(verb));
 }
 
 bool number_exists(const Step& step) {
@@ -154,59 +193,65 @@ std::string_view name_of_number(const Step& step) {
   }
 }
 
-// `time` of these is a sector, an errno or a chance.
-bool has_plain_time(Step::Verb verb) {
-  switch (verb) {
-    case Step::Verb::write:
-    case Step::Verb::read:
-    case Step::Verb::storage_fails:
-    case Step::Verb::rate:
-    case Step::Verb::disk_write:
-    case Step::Verb::disk_read:
-    case Step::Verb::disk_discard:
-      return true;
-    default:
-      return false;
-  }
-}
-
-std::string value_text(const Step& step, std::string_view name, std::uint64_t value) {
-  const bool is_time = name == "length" || (name == "time" && !has_plain_time(step.verb));
-  if (is_time && value != 0)
-    for (const auto& [unit, scale] :
-         {std::pair{"s", seconds(1)}, std::pair{"ms", milliseconds(1)}, std::pair{"us", microseconds(1)}})
-      if (value % scale == 0) return std::to_string(value / scale) + unit;
-  if (name == "number" && !name_of_number(step).empty()) return std::string(name_of_number(step));
+std::string value_text(const Step& step, std::string_view word, std::uint64_t value) {
+  if (is_time(word) && value != 0)
+    for (const auto& [unit, scale] : kUnits)
+      if (value % scale == 0) return std::to_string(value / scale) + std::string(unit);
+  if (word == "number" && !name_of_number(step).empty()) return std::string(name_of_number(step));
   return std::to_string(value);
 }
 
 }  // namespace
 
 bool Step::waits() const noexcept {
-  return kVerbs[static_cast<std::size_t>(verb)].waits;
+  return info_of(*this).waits;
+}
+
+std::string_view verb_of(const Step& step) noexcept {
+  return info_of(step).name;
+}
+
+std::string_view word_of(const Step& step, std::string_view member) {
+  std::string_view words = info_of(step).words;
+  for (std::string_view word = next_word(words); !word.empty(); word = next_word(words)) {
+    const std::size_t colon = word.find(':');
+    if (word.substr(colon == std::string_view::npos ? 0 : colon + 1) == member) return word.substr(0, colon);
+  }
+  return {};
+}
+
+bool is_of_disk(const Step& step) noexcept {
+  return step.verb >= Step::Verb::map;
 }
 
 std::string to_text(const Step& step) {
   const Step defaults;
-  std::string text(kVerbs[static_cast<std::size_t>(step.verb)].name);
+  std::string text(verb_of(step));
   std::vector<std::uint64_t> usual;
   Step::visit_fields(defaults, [&](const char*, const auto& value) { usual.push_back(value); });
   std::size_t at = 0;
-  Step::visit_fields(step, [&](std::string_view name, const auto& value) {
-    const bool is_named = name == "number" && !name_of_number(step).empty();
-    if (value != usual[at++] || is_named)
-      text += " " + std::string(name) + "=" + value_text(step, name, value);
+  Step::visit_fields(step, [&](std::string_view member, const auto& value) {
+    const std::string_view word = word_of(step, member);
+    const bool is_named = word == "number" && !name_of_number(step).empty();
+    if ((value != usual[at++] || is_named) && !word.empty())
+      text += " " + std::string(word) + "=" + value_text(step, word, value);
   });
   return text;
 }
 
 std::string steps_text() {
   std::string all;
-  for (const VerbInfo& one : kVerbs) {
-    std::string line = "  " + std::string(one.name);
-    line.resize(18, ' ');
+  for (std::size_t at = 0; at < kVerbs.size(); ++at) {
+    const VerbInfo& one = kVerbs[at];
+    if (at == static_cast<std::size_t>(Step::Verb::map))
+      all +=
+          "steps of the disks 0, 1, ... that workload.disks gives each client; urtrs-replay simulate writes "
+          "them:\n";
+    std::string line = "  " + std::string(one.name) + " " + words_text(one);
+    line.resize(std::max<std::size_t>(line.size() + 2, 46), ' ');
     all += line + (one.waits ? "waits: " : "") + std::string(one.text) + "\n";
   }
+  all += "names of `number`:\n";
   const auto names = [&all](std::string_view what, auto name_of, std::size_t count) {
     all += "  " + std::string(what) + ":";
     for (std::size_t at = 0; at < count; ++at) all += " " + std::string(name_of(at));
@@ -237,11 +282,9 @@ std::optional<Step> parse_step(std::string_view line, std::string& why) {
   step.verb = static_cast<Step::Verb>(at);
   for (std::string_view word = next_word(line); !word.empty(); word = next_word(line)) {
     const std::size_t equals = word.find('=');
-    if (equals == std::string_view::npos ||
-        !set_field(step, word.substr(0, equals), word.substr(equals + 1))) {
-      why = "not understood: '" + std::string(word) + "'";
-      return std::nullopt;
-    }
+    why = equals == std::string_view::npos ? "not understood: '" + std::string(word) + "'"
+                                           : set_word(step, word.substr(0, equals), word.substr(equals + 1));
+    if (!why.empty()) return std::nullopt;
   }
   if (!number_exists(step)) {
     why = "there is no such " + std::string(verb);

@@ -80,7 +80,7 @@ class World : private ServerUser {
     std::optional<CloseWatch> closing;  // it was told to close
     bool comes_back = false;            // after that
   };
-  static constexpr std::uint32_t kMaxUnits = 8;  // of a request
+  static constexpr std::uint32_t kMaxUnits = kLongestRequest;  // of a request
   struct Buffer {
     std::uint32_t io = 0;  // the last user; 0: none yet
     bool busy = false;

@@ -54,7 +54,7 @@ void World::act(const Step& step) {
     case Verb::depth:
       reconfigured_ = true;
       scenario_.server.queue_depth =
-          static_cast<std::uint16_t>(std::clamp<std::uint32_t>(step.number, 1, 64));
+          static_cast<std::uint16_t>(std::clamp<std::uint32_t>(step.number, 1, kMostDepth));
       return;
     case Verb::fresh_keys:
       scenario_.server.always_invalidate = step.number == 1 && network_.capabilities().invalidation;

@@ -80,7 +80,7 @@ void World::disk_step(const Step& step) {
   BlockDisk& disk = disks_->at(name);
   switch (step.verb) {
     case Step::Verb::resize:
-      return disks_->resize(name, std::clamp<std::uint32_t>(step.number, 8, 4 * kSectorsOfADisk));
+      return disks_->resize(name, std::clamp<std::uint32_t>(step.number, kSmallestDisk, kLargestDisk));
     case Step::Verb::forbid:
       disk.writable = step.number == 0;
       return;

@@ -137,8 +137,10 @@ void DiskBook::over(const BlockCompletion& done, Nanos clock) {
   io.over = true;
   io.error = done.error;
   disks_.note([&] {
-    return "IO " + std::to_string(number) + " of " + io.disk + " is over: " + to_string(done.result) +
-           ", errno " + std::to_string(done.error);
+    const std::string what = "IO " + std::to_string(number) + " of " + io.disk + " is over: ";
+    // One result, told twice: to a block device as an errno, to us as the reason for it.
+    return what + errno_text(done.error) +
+           (done.error == 0 ? "" : std::string(", because: ") + to_string(done.result));
   });
   --under_way_;
   if (io.piece.opcode == Opcode::read) --reads_;

@@ -26,6 +26,13 @@ const char* text_of(Opcode opcode) noexcept {
   }
 }
 
+std::string errno_text(std::uint16_t error) {
+  if (error == 0) return "success";
+  const char* name = ::strerrorname_np(error);
+  const std::string number = "errno " + std::to_string(error);
+  return name == nullptr ? number : std::string(name) + " (" + number + ")";
+}
+
 Disks::Disks(ChoiceSource& choice, Nanos storage, Nanos opening, Fail fail)
     : choice_(choice), storage_time_(storage), opening_time_(opening), fail_(std::move(fail)) {}
 

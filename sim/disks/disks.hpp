@@ -19,6 +19,9 @@ using wire::rnbd::Opcode;
 
 class DiskBook;
 
+// "EIO (errno 5)"; "success" for 0.
+std::string errno_text(std::uint16_t error);
+
 inline constexpr std::size_t kDiskSector = wire::rnbd::kSectorBytes;
 inline constexpr std::uint32_t kMostZeroes = 1U << 16;  // sectors that one write-zeroes may have
 

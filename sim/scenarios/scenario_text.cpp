@@ -29,6 +29,9 @@ std::string_view take_word(std::string_view& rest) {
   return word;
 }
 
+constexpr std::pair<std::string_view, Nanos> kUnits[] = {
+    {"s", seconds(1)}, {"ms", milliseconds(1)}, {"us", microseconds(1)}, {"ns", 1}};
+
 template <class T>
 bool read_number(std::string_view text, T& value) {
   std::string_view digits = text;
@@ -36,15 +39,13 @@ bool read_number(std::string_view text, T& value) {
   const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
   if (error != std::errc{}) return false;
   if constexpr (std::is_same_v<T, Nanos>) {
-    const Nanos scale = unit == "s"    ? seconds(1)
-                        : unit == "ms" ? milliseconds(1)
-                        : unit == "us" ? microseconds(1)
-                                       : 1;
-    if (scale != 1) {
+    for (const auto& [name, scale] : kUnits) {
+      if (unit != name) continue;
       if (value > kNever / scale) return false;
       value *= scale;
       return true;
     }
+    return unit.empty() && value == 0;
   }
   return unit.empty();
 }
@@ -112,7 +113,9 @@ std::string set_option(Scenario& scenario, std::string_view name, std::string_vi
   visit_all(scenario, [&](const std::string& each, auto& value) {
     if (each != name) return;
     const bool fits = read_value(text, value);
+    const bool is_time = std::is_same_v<std::remove_cvref_t<decltype(value)>, Nanos>;
     why = fits ? "" : "'" + std::string(text) + "' is no value of " + each;
+    if (!fits && is_time) why += ", a time in s, ms, us or ns, or never";
   });
   return why;
 }
@@ -138,9 +141,8 @@ std::string value_text(const T& value) {
   } else {
     if constexpr (std::is_same_v<T, Nanos>) {
       if (value == kNever) return "never";
-      for (const auto& [unit, scale] :
-           {std::pair{"s", seconds(1)}, std::pair{"ms", milliseconds(1)}, std::pair{"us", microseconds(1)}})
-        if (value != 0 && value % scale == 0) return std::to_string(value / scale) + unit;
+      for (const auto& [unit, scale] : kUnits)
+        if (value != 0 && value % scale == 0) return std::to_string(value / scale) + std::string(unit);
     }
     return std::to_string(value);
   }
@@ -168,26 +170,15 @@ bool is_oracle(std::string_view id) {
   return false;
 }
 
-// Why no client or path of the world is meant; empty: one is.
-std::string misplaced(const Step& step, const Scenario& world) {
-  if (step.client > world.clients)
-    return "'" + to_text(step) + "' means none of the clients 1 to " + std::to_string(world.clients) +
-           " (set clients=)";
-  const unsigned paths = world.paths + (world.other_server ? 1 : 0);
-  if (step.path >= paths)
-    return "'" + to_text(step) + "' means none of the paths 0 to " + std::to_string(paths - 1) +
-           " (set paths=)";
-  return {};
-}
-
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 class Reader {
  public:
   explicit Reader(Setups& setups) : setups_(setups) {}
 
-  // Why the line is wrong; empty: it is not.
-  std::string take(std::string_view line) {
+  // Why the line, which is the `number`-th, or one before it is wrong; empty: none is.
+  std::string take(std::string_view line, std::size_t number) {
+    at_ = number;
     std::string_view rest = line;
     const std::string_view word = take_word(rest);
     rest = trimmed(rest);
@@ -204,28 +195,33 @@ class Reader {
       return rest == "ok" || is_oracle(rest) ? "" : "'expect' is followed by ok or the id of an oracle";
     }
     if (word == "disks") return begin_disks(rest);
-    if (disks_ && word != "rate") return disks_->take(line);
+    if (disks_ && word != "rate") return disks_->take(line, number);
     std::string why;
     const auto step = parse_step(line, why);
     if (!step) return why;
     scenario_->script.push_back(*step);
+    step_lines_.push_back(number);
     return {};
   }
   // Of what is complete; empty: nothing is wrong.
   std::string check() {
     if (settings_ == nullptr) return {};
     if (std::string why = end_disks(); !why.empty()) return name_ + ": " + why;
-    CalmChoice calm;
-    const bool has_disks = scenario_ != nullptr && !scenario_->disks.empty();
-    Scenario world = has_disks ? block_world_of({}) : common(calm);
-    for (const auto& [name, value] : *settings_) set_option(world, name, value);
-    const char* problem = problem_of(world);
-    if (problem != nullptr) return name_ + ": " + problem;
-    if (scenario_ == nullptr) return {};
-    for (const Step& step : scenario_->script)
-      if (std::string why = misplaced(step, world); !why.empty()) return name_ + ": " + why;
+    const Scenario world = tried(settings_->size());
+    if (const char* problem = problem_of(world); problem != nullptr) {
+      at_ = line_of_problem();
+      return name_ + ": " + problem;
+    }
+    for (std::size_t at = 0; scenario_ != nullptr && at < scenario_->script.size(); ++at) {
+      std::string why = problem_of(scenario_->script[at], world);
+      if (why.empty()) continue;
+      at_ = step_lines_[at];
+      return name_ + ": " + why;
+    }
     return {};
   }
+  // Of what take() or check() found wrong, from 1.
+  std::size_t line() const noexcept { return at_; }
   std::vector<ScenarioText> take_all() {
     std::vector<ScenarioText> all(std::make_move_iterator(scenarios_.begin()),
                                   std::make_move_iterator(scenarios_.end()));
@@ -233,6 +229,24 @@ class Reader {
   }
 
  private:
+  // The world after the first `count` settings.
+  Scenario tried(std::size_t count) const {
+    CalmChoice calm;
+    const bool has_disks = scenario_ != nullptr && !scenario_->disks.empty();
+    Scenario world = has_disks ? block_world_of({}) : common(calm);
+    world.play.adds_disks = has_disks;
+    for (std::size_t at = 0; at < count; ++at)
+      set_option(world, (*settings_)[at].first, (*settings_)[at].second);
+    return world;
+  }
+  // After the settings before it there was none. Where that is one of a setup: the line that named the setup.
+  std::size_t line_of_problem() const {
+    std::size_t before = settings_->size();
+    while (before != 0 && problem_of(tried(before)) != nullptr) --before;
+    const std::size_t of_setups = settings_->size() - setting_lines_.size();
+    return before < of_setups ? began_ : setting_lines_[before - of_setups];
+  }
+
   std::string begin_disks(std::string_view rest) {
     if (disks_) return "'disks' is there already";
     if (!scenario_->script.empty()) return "'disks' comes before all steps";
@@ -240,7 +254,7 @@ class Reader {
   }
   std::string end_disks() {
     if (!disks_) return {};
-    std::string why = disks_->end();
+    std::string why = disks_->end(at_);
     scenario_->disks = std::move(disks_->disks);
     scenario_->devices = std::move(disks_->script);
     disks_.reset();
@@ -249,6 +263,9 @@ class Reader {
 
   std::string begin(bool is_setup, std::string_view rest) {
     if (std::string why = check(); !why.empty()) return why;
+    began_ = at_;
+    step_lines_.clear();
+    setting_lines_.clear();
     const std::size_t colon = rest.find(':');
     name_ = trimmed(rest.substr(0, colon));
     if (name_.empty() || name_.find(' ') != std::string::npos) return "a name without blanks is missing";
@@ -269,6 +286,7 @@ class Reader {
       if (one.id == name_) return "a scenario '" + name_ + "' is there already";
     scenario_ = &scenarios_.emplace_back();
     scenario_->id = name_;
+    scenario_->line = at_;
     scenario_->settings = std::move(settings);
     settings_ = &scenario_->settings;
     return {};
@@ -283,6 +301,7 @@ class Reader {
       const std::string_view name = word.substr(0, equals), value = word.substr(equals + 1);
       if (std::string why = set_option(tried, name, value); !why.empty()) return why;
       settings_->emplace_back(name, value);
+      setting_lines_.push_back(at_);
     }
     return {};
   }
@@ -293,6 +312,9 @@ class Reader {
   std::optional<DeviceScriptReader> disks_;  // of the scenario that is being read, if it is one of devices
   Settings* settings_ = nullptr;             // of what is being read; null: nothing yet
   std::string name_;
+  std::size_t at_ = 0, began_ = 0;          // lines: that is read, or is wrong; of `name_`
+  std::vector<std::size_t> step_lines_;     // of the script that is read
+  std::vector<std::size_t> setting_lines_;  // of the last settings, which do not come from setups
 };
 
 Scenario device_world_of(const ScenarioText& scenario) {
@@ -312,6 +334,7 @@ Scenario device_world_of(const ScenarioText& scenario) {
 std::optional<std::vector<ScenarioText>> parse_scenarios(std::string_view text, Setups& setups,
                                                          std::string& why) {
   Reader reader(setups);
+  why.clear();
   std::size_t number = 0;
   while (!text.empty()) {
     const std::string_view line = trimmed(text.substr(0, text.find('\n')));
@@ -319,14 +342,13 @@ std::optional<std::vector<ScenarioText>> parse_scenarios(std::string_view text, 
         std::min(text.size(), text.find('\n') == std::string_view::npos ? text.size() : text.find('\n') + 1));
     ++number;
     if (line.empty() || line.front() == '#') continue;
-    why = reader.take(line);
-    if (why.empty()) continue;
-    why = "line " + std::to_string(number) + ": " + why;
-    return std::nullopt;
+    why = reader.take(line, number);
+    if (!why.empty()) break;
   }
-  why = reader.check();
-  if (!why.empty()) return std::nullopt;
-  return reader.take_all();
+  if (why.empty()) why = reader.check();
+  if (why.empty()) return reader.take_all();
+  why = "line " + std::to_string(reader.line()) + ": " + why;
+  return std::nullopt;
 }
 
 std::string scenario_reference() {
@@ -336,15 +358,18 @@ std::string scenario_reference() {
   visit_all(usual, [&all](const std::string& name, const auto& value) {
     all += "  " + name + "=" + value_text(value) + "\n";
   });
-  all += "steps (path=0 con=0 client=1 ways=3 where nothing is said):\n" + steps_text();
+  all += "steps (client=1 path=0 con=0 ways=3 count=1, and 0 for the others, where nothing is said):\n" +
+         steps_text();
   all += "steps of block devices, behind a line `disks NAME...`:\n" + device_steps_text();
   return all;
 }
 
 void drive(Scenario& world, const ScenarioText& scenario) {
-  world.play = {scenario.id, [&scenario](World& w) {
+  world.play = {scenario.id,
+                [&scenario](World& w) {
                   play_disks(w, scenario.disks, [&](BlockWorld& blocks) { play(blocks, scenario.devices); });
-                }};
+                },
+                true};
 }
 
 Scenario world_of(const ScenarioText& scenario, ChoiceSource& choice) {

@@ -30,6 +30,7 @@ namespace rtrs::sim {
 
 struct ScenarioText {
   std::string id, title;
+  std::size_t line = 0;                                       // of the text, from 1: where it begins
   std::vector<std::pair<std::string, std::string>> settings;  // in the order in which they apply
   Script script;
   // Of a scenario of block devices: its disks, and what happens to them. Otherwise there are none.

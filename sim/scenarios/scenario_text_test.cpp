@@ -67,18 +67,31 @@ TEST(ScenarioText, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_EQ(refusal("scenario A\nset paths"), "line 2: not NAME=VALUE: 'paths'");
   EXPECT_EQ(refusal("scenario A\nset paths=many"), "line 2: 'many' is no value of paths");
   EXPECT_EQ(refusal("scenario A\nset paths=-1"), "line 2: '-1' is no value of paths");
-  EXPECT_EQ(refusal("scenario A\nset workload.gap=99999999999999999999s"),
-            "line 2: '99999999999999999999s' is no value of workload.gap");
-  EXPECT_EQ(refusal("scenario A\nset workload.gap=18446744073709551615s"),
-            "line 2: '18446744073709551615s' is no value of workload.gap");
-  EXPECT_EQ(refusal("scenario A\nset paths=9"), "A: \"paths\" of the scenario is out of range");
+  EXPECT_EQ(
+      refusal("scenario A\nset workload.gap=99999999999999999999s"),
+      "line 2: '99999999999999999999s' is no value of workload.gap, a time in s, ms, us or ns, or never");
+  EXPECT_EQ(
+      refusal("scenario A\nset workload.gap=18446744073709551615s"),
+      "line 2: '18446744073709551615s' is no value of workload.gap, a time in s, ms, us or ns, or never");
+  EXPECT_EQ(
+      refusal("scenario A\nset client.reconnect_jitter=333333333"),
+      "line 2: '333333333' is no value of client.reconnect_jitter, a time in s, ms, us or ns, or never");
+  EXPECT_EQ(refusal("scenario A\nset workload.own_disks=true"), "line 2: no option 'workload.own_disks'");
+  EXPECT_EQ(refusal("scenario A\ntitle t\nset paths=9\ncut path=5"),
+            "line 3: A: \"paths\" of the scenario is out of range");
+  EXPECT_EQ(refusal("scenario A\nset dead_paths_1=2\nset paths=2\nset clients=3"),
+            "line 4: A: \"clients\" of the scenario must be 1 or 2");
   EXPECT_EQ(refusal("scenario A\ncrash client=2"),
-            "A: 'crash client=2' means none of the clients 1 to 1 (set clients=)");
+            "line 2: A: 'crash client=2' means none of the clients 1 to 1 (set clients=)");
   EXPECT_EQ(refusal("scenario A\ncut path=2\nscenario B\nset paths=3"),
-            "line 3: A: 'cut path=2' means none of the paths 0 to 1 (set paths=)");
+            "line 2: A: 'cut path=2' means none of the paths 0 to 1 (set paths=)");
   EXPECT_EQ(refusal("scenario A\nset paths=3 clients=2\ncut path=2 client=2\ncrash client=0"), "accepted");
   EXPECT_EQ(refusal("setup a\nset paths=9\nscenario B: a"),
-            "line 3: a: \"paths\" of the scenario is out of range");
+            "line 2: a: \"paths\" of the scenario is out of range");
+  EXPECT_EQ(refusal("setup a\nset paths=2\nscenario B: a\nset dead_paths_1=3"),
+            "line 4: B: of the paths of a client in the scenario one has to live");
+  EXPECT_EQ(refusal("setup a\nset dead_paths_1=1\n\nscenario B: a\nset paths=1"),
+            "line 5: B: of the paths of a client in the scenario one has to live");
   EXPECT_EQ(refusal("setup a\ncut path=1"), "line 2: a setup has nothing but lines that begin with 'set'");
   EXPECT_EQ(refusal("scenario A\n\n\nexplode"), "line 4: no verb 'explode'");
   EXPECT_EQ(refusal("scenario A\nexpect miracles"),
@@ -121,8 +134,16 @@ TEST(ScenarioText, LinesOfBlockDevicesThatAreWrongAreSaidWithTheirLine) {
   EXPECT_EQ(why("done first"), "line 3: done needs is=");
   EXPECT_EQ(why("end"), "line 3: 'end' without a 'repeat' or 'either' before it");
   EXPECT_EQ(why("repeat number=2\nor"), "line 4: 'or' without an 'either' before it");
-  EXPECT_EQ(why("either\nover\nor\nover"), "A: a 'repeat' or 'either' has no 'end'");
-  EXPECT_EQ(why("either\nover\nor\nrepeat number=0..3\nopen b\nend\nend\n"), "accepted");
+  EXPECT_EQ(why("either\nover\nor\nover"), "line 3: A: this 'repeat' or 'either' has no 'end'");
+  EXPECT_EQ(why("repeat number=2\nover\nend\neither\nrepeat number=1\nend\n"),
+            "line 6: A: this 'repeat' or 'either' has no 'end'");
+  EXPECT_EQ(why("open a\ndone first is=ok\nwrite a as=first"), "line 4: no IO before this line has as=first");
+  EXPECT_EQ(why("write a"), "line 3: no line before this one maps a");
+  EXPECT_EQ(why("map a is=EEXIST\nflush a"), "line 4: no line before this one maps a");
+  EXPECT_EQ(why("unmapped nowhere"), "line 3: no line before this one maps nowhere");
+  EXPECT_EQ(why("open a\nsize a sector=1 sectors=64"), "line 4: size takes no 'sector=1'");
+  EXPECT_EQ(why("open a\nspread a number=9"), "line 4: spread needs number= up to 8");
+  EXPECT_EQ(why("either\nover\nor\nrepeat number=0..3\nopen b\nend\nend\nflush b"), "accepted");
 }
 
 TEST(ScenarioText, AScenarioOfBlockDevicesFailsWhereItsLineIsNotKept) {
@@ -138,12 +159,38 @@ TEST(ScenarioText, AScenarioOfBlockDevicesFailsWhereItsLineIsNotKept) {
             "");
   for (const std::string line :
        {"openings a number=2", "holders a number=0", "size a sectors=65", "not_open a", "write a is=failed",
-        "write a is=EIO", "write a sector=64 is=ok", "done x is=ok", "refused a is=EPERM", "start",
-        "unmapped a"})
+        "write a is=EIO", "write a sector=64 is=ok", "refused a is=EPERM", "start", "unmapped a"})
     EXPECT_NE(play("open a\n" + line), "") << line;
-  EXPECT_NE(play("write a"), "") << "before it is mapped";
   EXPECT_NE(play("map a is=EEXIST"), "");
+  EXPECT_NE(play("either\nlink_up\nor\nopen a\nend\nwrite a is=ok"), "")
+      << "the part that was not drawn maps it";
   EXPECT_EQ(play("open a\nrepeat number=3\nwrite a is=ok\nend\nacted a number=3"), "");
+}
+
+TEST(ScenarioText, AFailureOfBlockDevicesSaysTheLineAndWhatWasThere) {
+  const auto play = [](const std::string& lines) {
+    const auto all = read("scenario A\ndisks a\nopen a\n" + lines);
+    CalmChoice calm;
+    const Scenario scenario = world_of(all.at(0), calm);
+    WorldOptions options;
+    options.scenario = &scenario;
+    return World(options, calm).run().failure.text;
+  };
+  EXPECT_EQ(play("write a sector=64 as=late\ndone late is=ok"),
+            "line 5 'done late is=ok': 'write a sector=64 as=late' of line 4 ended with EIO (errno 5)");
+  EXPECT_EQ(play("write a is=failed"), "line 4 'write a is=failed': it ended with success");
+  EXPECT_EQ(play("write a sector=64 is=EPERM"),
+            "line 4 'write a sector=64 is=EPERM': it ended with EIO (errno 5)");
+  EXPECT_EQ(play("size a sectors=65"), "line 4 'size a sectors=65': the client knows 64 sectors, not 65");
+  EXPECT_EQ(play("openings a number=2"), "line 4 'openings a number=2': it was opened 1 times, not 2");
+  EXPECT_EQ(play("holders a number=0"), "line 4 'holders a number=0': it is held open by 1 sessions, not 0");
+  EXPECT_EQ(play("repeat number=1\n  not_open a\nend"), "line 5 'not_open a': it is open");
+  EXPECT_EQ(
+      play("in_storage number=2"),
+      "line 4 'in_storage number=2': not within ten virtual minutes: storage works for 2; it works for 0");
+  EXPECT_EQ(play("refused a is=EPERM"),
+            "line 4 'refused a is=EPERM': not within ten virtual minutes: a is refused with EPERM (errno 1); "
+            "it is open");
 }
 
 TEST(ScenarioText, EveryOptionOfTheReferenceCanBeSetToTheValueThatItShows) {
@@ -157,13 +204,14 @@ TEST(ScenarioText, EveryOptionOfTheReferenceCanBeSetToTheValueThatItShows) {
   }
   EXPECT_GT(options, 90U);
   for (const char* line :
-       {"\n  connected       waits: the client's path is connected\n", "\n  take_away DISK"})
+       {"\n  connected client= path=                     waits: the client's path is connected\n",
+        "\n  write client= affinity= number= sector=     submits", "\n  take_away DISK"})
     EXPECT_NE(all.find(line), std::string::npos) << line;
 }
 
 TEST(ScenarioText, TheIdsOfTheProgramAreTaken) {
   std::vector<std::string> ids;
-  EXPECT_EQ(add_scenarios("scenario L01a\n", ids), "a scenario 'L01a' is there already");
+  EXPECT_EQ(add_scenarios("scenario L01a\n", ids), "line 1: a scenario 'L01a' is there already");
   EXPECT_EQ(add_scenarios("scenario MyOwn: busy\n title mine\n completed number=10\n", ids), "");
   EXPECT_EQ(ids, std::vector<std::string>{"MyOwn"});
   const Directed* mine = find_directed("MyOwn");

@@ -131,8 +131,8 @@ void file_option(CLI::App& app, Arguments& given) {
   app.add_option("--file", given.file, "a file of scenarios of your own (docs/simulation.md has the format)");
 }
 
-// Makes the scenarios of --file known; those are meant that nobody names. False, with a word on stderr, when
-// it cannot, or does not know which one.
+// Makes the scenarios of --file known; those are meant that nobody names, but for a choice log. False, with a
+// word on stderr, when it cannot, or does not know which one.
 bool use_file(Arguments& given, const CLI::App& command) {
   if (given.file.empty()) return true;
   const auto ids = load_scenarios(given.file);
@@ -141,7 +141,7 @@ bool use_file(Arguments& given, const CLI::App& command) {
   for (const std::string& id : *ids) all += (all.empty() ? "" : ",") + id;
   if (command.get_name() == "scenarios") {
     if (given.only.empty()) given.only = all;
-  } else if (given.scenario.empty()) {
+  } else if (given.scenario.empty() && given.choice_log.empty()) {
     given.scenario = all;
     if (ids->size() != 1) usage("say with --scenario which one of " + all);
     return ids->size() == 1;
@@ -196,6 +196,7 @@ int shrink(const Arguments& given) {
   if (const int code = check_which(given)) return code;
   ShrinkCommand command;
   command.scenario = given.scenario;
+  command.file = given.file;
   command.choice_log = given.choice_log;
   command.no_fence = given.no_fence;
   command.out = given.out;

@@ -35,6 +35,15 @@ def test_run_and_shrink_ask_which_of_several(write):
     assert "2 scenarios with 3 seeds each, 0 failed" in sim("scenarios", "--file", path, "--seeds", "0..3")
 
 
+def test_the_line_that_shrink_prints_plays_the_run(write, tmp_path):
+    """Of a scenario of block devices the file is needed again; it may have others."""
+    path = write("scenario A\n  disks a\n  open a\n  write a is=EIO\nscenario B\n  delivered number=1\n")
+    said = sim("shrink", "--file", path, "--scenario", "A", "--seed", "3", "--out", str(tmp_path / "c"), code=1)
+    again = re.search(r"play it: urtrs-sim (.*)", said)[1]
+    assert "seen: line 4 'write a is=EIO': it ended with success" in sim(*shlex.split(again), code=1)
+    assert "needs --file FILE too" in sim("run", "--choices", str(tmp_path / "c"), code=2)
+
+
 def test_an_expected_failure_has_to_come_with_each_seed(write):
     path = write(UNMET)
     said = sim("scenarios", "--file", path, "--seeds", "0..2", code=1)
@@ -46,7 +55,7 @@ def test_an_expected_failure_has_to_come_with_each_seed(write):
 
 def test_line_ends_and_the_last_line(write):
     for text in (EXAMPLE.replace("\n", "\r\n"), EXAMPLE.rstrip("\n")):
-        assert "1 scenarios with 2 seeds each, 0 failed" in sim("scenarios", "--file", write(text), "--seeds", "0..2")
+        assert "1 scenario with 2 seeds, 0 failed" in sim("scenarios", "--file", write(text), "--seeds", "0..2")
 
 
 def test_a_second_setup_of_a_name_holds_from_there_on(write):
@@ -64,6 +73,7 @@ def test_a_second_setup_of_a_name_holds_from_there_on(write):
     ("scenario A\nscenario A\n", "line 2: a scenario 'A' is there already"),
     ("scenario L01a\n  delivered number=20\n", "a scenario 'L01a' is there already"),
     ("", "no scenario in it"),
+    ("# a\nscenario A\n  title t\n  set paths=9\n  cut path=5\n", 'line 4: A: "paths" of the scenario is out of range'),
 ])
 def test_what_is_wrong_is_said_and_nothing_is_played(write, text, why):
     assert why in sim("scenarios", "--file", write(text), code=2)
@@ -71,6 +81,6 @@ def test_what_is_wrong_is_said_and_nothing_is_played(write, text, why):
 
 def test_a_range_of_seeds_leaves_its_end_out(write):
     path = write(EXAMPLE)
-    assert "1 scenarios with 1 seeds each" in sim("scenarios", "--file", path, "--seeds", "0..1")
-    assert "1 scenarios with 1 seeds each" in sim("scenarios", "--file", path, "--seeds", "7")
+    assert "1 scenario with 1 seed, 0 failed" in sim("scenarios", "--file", path, "--seeds", "0..1")
+    assert "1 scenario with 1 seed, 0 failed" in sim("scenarios", "--file", path, "--seeds", "7")
     assert "--seeds takes A..B with A < B" in sim("scenarios", "--file", path, "--seeds", "3..3", code=2)

@@ -150,8 +150,10 @@ int play_scenarios(const ScenarioOptions& given) {
                 of_this_version().c_str());
   }
   line.clear();
-  std::printf("%zu scenarios with %llu seeds each, %llu failed\n", all.size(),
-              static_cast<unsigned long long>(given.seeds.size()), static_cast<unsigned long long>(failures));
+  const std::uint64_t seeds = given.seeds.size();
+  std::printf("%zu scenario%s with %llu seed%s%s, %llu failed\n", all.size(), all.size() == 1 ? "" : "s",
+              static_cast<unsigned long long>(seeds), seeds == 1 ? "" : "s", all.size() == 1 ? "" : " each",
+              static_cast<unsigned long long>(failures));
   return failures == 0 ? kOk : kViolated;
 }
 

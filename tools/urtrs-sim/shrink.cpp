@@ -45,7 +45,9 @@ bool keep(IsolatedRunner& runner, sim::WorldOptions world, const ShrinkCommand& 
   runner.run(world, [&run]() -> std::unique_ptr<sim::ChoiceSource> {
     return std::make_unique<sim::GroupedChoice>(run.shrunk.choice_log);
   });
-  std::printf("choice log: %s\n  play it: urtrs-sim run --choices %s --verbose\n", out.c_str(), out.c_str());
+  const std::string file = given.file.empty() ? "" : "--file " + given.file + " ";
+  std::printf("choice log: %s\n  play it: urtrs-sim run %s--choices %s --verbose\n", out.c_str(),
+              file.c_str(), out.c_str());
   return true;
 }
 

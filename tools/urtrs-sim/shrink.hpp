@@ -9,6 +9,7 @@ struct ShrinkCommand {
   std::uint64_t seed = 0;
   std::string scenario;    // id of a directed one; empty: what the seed draws
   bool no_fence = false;   // of a scenario: without the fence, judged as if it were there
+  std::string file;        // of scenarios, that was read; empty: none was
   std::string choice_log;  // to begin with instead of the seed
   std::string out;         // choice log to write; empty: urtrs-sim-SEED.choices
   double seconds = 30;

@@ -132,11 +132,11 @@ class DeviceStoryTest : public ::testing::Test {
 };
 
 constexpr const char* kTakenAway =
-    "map con=0\nmap con=1 number=1\npass time=1s\n"
-    "disk_write con=0 number=4 time=8 value=1\ndisk_read con=1 number=2\ndisk_discard con=0 "
-    "number=3\ndisk_flush con=0\n"
-    "pass time=1s\nresize con=0 number=40\ntake_away con=0\ndisk_read con=0 number=1 time=16\n"
-    "pass time=2s\nunmap con=1\npass time=1s";
+    "map disk=0\nmap disk=1 read_only=1\npass time=1s\n"
+    "disk_write disk=0 sectors=4 sector=8 fua=1\ndisk_read disk=1 sectors=2\ndisk_discard disk=0 "
+    "sectors=3\ndisk_flush disk=0\n"
+    "pass time=1s\nresize disk=0 sectors=40\ntake_away disk=0\ndisk_read disk=0 sectors=1 sector=16\n"
+    "pass time=2s\nunmap disk=1\npass time=1s";
 
 TEST_F(DeviceStoryTest, TheStepsAreThoseOfTheTrace) {
   const std::vector<Guess> guesses = told_by(kTakenAway);
@@ -166,22 +166,25 @@ TEST_F(DeviceStoryTest, ADeviceThatIsTakenAwayAndHasAnotherSize) {
 
 TEST_F(DeviceStoryTest, ADeviceThatIsRefused) {
   ends_alike(
-      "forbid con=0 number=1\nmap con=0\nmap con=1\npass time=1s\nforbid con=0\nmap con=0\npass time=1s\n"
-      "disk_write con=0 number=2\npass time=1s",
+      "forbid disk=0 number=1\nmap disk=0\nmap disk=1\npass time=1s\nforbid disk=0\nmap disk=0\npass "
+      "time=1s\n"
+      "disk_write disk=0 sectors=2\npass time=1s",
       "change 0");
 }
 
 TEST_F(DeviceStoryTest, ALossOfAllPathsUnderIo) {
   ends_alike(
-      "map con=0\npass time=1s\ndisk_write con=0 number=8\nbreak_path path=0\nbreak_path path=1\nlink_down\n"
-      "disk_write con=0 number=8 time=8\nlink_up\npass time=2s\ndisk_flush con=0\npass time=1s",
+      "map disk=0\npass time=1s\ndisk_write disk=0 sectors=8\nbreak_path path=0\nbreak_path "
+      "path=1\nlink_down\n"
+      "disk_write disk=0 sectors=8 sector=8\nlink_up\npass time=2s\ndisk_flush disk=0\npass time=1s",
       "flush 0");
 }
 
 TEST_F(DeviceStoryTest, AFlushThatFails) {
   ends_alike(
-      "map con=0\npass time=1s\ndisk_write con=0 number=8\npass time=1s\nfail_sync con=0\ndisk_flush con=0\n"
-      "pass time=1s\ndisk_flush con=0\npass time=1s",
+      "map disk=0\npass time=1s\ndisk_write disk=0 sectors=8\npass time=1s\nfail_sync disk=0\ndisk_flush "
+      "disk=0\n"
+      "pass time=1s\ndisk_flush disk=0\npass time=1s",
       "flush " + std::to_string(EIO));
 }
 
