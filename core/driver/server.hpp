@@ -90,6 +90,7 @@ struct ServerSessionStatus {
   bool opened = false;        // session_opened was told, or is about to be
   bool closing = false;       // it was asked to close
   std::string name{};         // empty before the first INFO_REQ
+  std::string identity{};     // Server::identity()
   std::vector<ServerPathStatus> paths{};
 };
 

@@ -56,6 +56,7 @@ std::vector<ServerSessionStatus> Server::sessions() const {
     one.opened = session->opened;
     one.closing = session->machine.closing();
     one.name = session->name;
+    one.identity = session->identity;
     for (unsigned index = 0; index < kMaxPaths; ++index) {
       if (session->machine.path_state(index) == PathState::absent) continue;
       ServerPathStatus& path = one.paths.emplace_back(status_of(session->machine, index));

@@ -73,6 +73,7 @@ Table sessions(const json& shown) {
                {"inflights", "Inflight", "requests that are not answered yet", Kind::number, true, true},
                {"path_cnt", "Paths", "paths", Kind::number, false},
                {"act_path_cnt", "Active", "paths that are up", Kind::number, false},
+               {"identity", "Identity", "that the client showed by TLS; empty without TLS", Kind::text, false},
                {"reads", "Reads", "requests to read", Kind::number, false, true},
                {"writes", "Writes", "requests to write", Kind::number, false, true}},
               {}};
@@ -97,6 +98,7 @@ Table sessions(const json& shown) {
                   {"inflights", sums[2]},
                   {"path_cnt", up.size()},
                   {"act_path_cnt", active},
+                  {"identity", session.value("identity", "")},
                   {"reads", sums[3]},
                   {"writes", sums[4]}};
     table.rows.push_back(std::move(row));

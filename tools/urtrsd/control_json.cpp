@@ -112,6 +112,7 @@ json to_json(const attributes::ServerModel& model, Nanos now, bool buckets) {
     sessions.push_back({{"session", session.session},
                         {"name", session.name},
                         {"state", state},
+                        {"identity", session.identity},
                         {"paths", std::move(paths)}});
   }
   json devices = json::array();

@@ -1,4 +1,5 @@
 """Who may do what: allow lists of urtrsd, folders of sessions, and the files of keys."""
+import json
 import re
 import signal
 
@@ -36,6 +37,16 @@ class TestAccess:
         self.session(server, "carl").close()
         with pytest.raises(Refused):
             self.session(server, "alice")
+
+    def test_sessions_are_listed_with_their_identity(self, tmp_path):
+        self.head += f'tls = "allow"\ncontrol = "{tmp_path}/control"\n'
+        server = self.serve("")
+        sessions = self.session(server, "alice", "web1"), IwarpClient(server.port, "web2", GOOD_TIME)
+        shown = run(program("urtrs"), "session", "list", "--json", f"--socket={tmp_path}/control")
+        listed = json.loads(shown.stdout)["sessions"]
+        assert {one["sessname"]: one["identity"] for one in listed} == {"web1": "alice", "web2": ""}
+        for one in sessions:
+            one.close()
 
     def test_addresses_are_let_in(self):
         server = self.serve('allow_addresses = "10.0.0.0/8"\n')
