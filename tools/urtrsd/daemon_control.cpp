@@ -49,7 +49,10 @@ bool Daemon::open_metrics() {
   options.address = config_.metrics;
   auto server = http::TextServer::listen(context_, options, [this] {
     const double uptime = static_cast<double>(now() - started_) / 1e9;
-    return metrics_text({model(), transport_stats(), block_stats(), URTRS_VERSION, fabric_name(), uptime});
+    const auto* own = dynamic_cast<const tcp::TcpFabric*>(fabric_.get());
+    const auto streams = own == nullptr ? std::nullopt : std::optional(own->stats());
+    return metrics_text(
+        {model(), transport_stats(), block_stats(), streams, URTRS_VERSION, fabric_name(), uptime});
   });
   if (!server) {
     spdlog::error("{}", server.error());

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 namespace rtrs::daemon {
@@ -153,6 +154,28 @@ void add_stats(Families& to, const ServerStats& transport, const BlockServerStat
   to.counter("urtrs_sync_failures_total", "syncs of storage that failed", block.sync_failures);
 }
 
+// Who was turned away before there was a session, and connections that broke the rules.
+void add_tcp(Families& to, const tcp::TcpStats& stats) {
+  const auto refused = [&to](const char* why, std::uint64_t count) {
+    to.counter("urtrs_tcp_refused_total", "clients that were closed before they were connected", count,
+               {{"why", why}});
+  };
+  refused("no_request_in_time", stats.closed_handshakes);
+  refused("no_descriptor", stats.turned_away);
+  refused("limit", stats.refused);
+  refused("tls", stats.tls_refused);
+  to.counter("urtrs_tcp_faults_total", "connections ended because the peer broke the rules of the stream",
+             std::accumulate(stats.faults.begin(), stats.faults.end(), std::uint64_t{0}));
+  to.counter("urtrs_tcp_terminated_total", "connections that the peer ended by a Terminate message",
+             stats.terminated);
+  to.counter("urtrs_tcp_slow_readers_total", "connections ended because the peer took nothing",
+             stats.slow_readers);
+  to.counter("urtrs_tls_connections_total", "TLS handshakes that were finished", stats.tls_connections);
+  to.counter("urtrs_tls_resumed_total", "of these, with a ticket of an earlier one", stats.tls_resumed);
+  to.counter("urtrs_tls_in_kernel_total", "of these, where the kernel seals what is sent",
+             stats.tls_in_kernel);
+}
+
 }  // namespace
 
 std::string metrics_text(const MetricsInput& input) {
@@ -166,6 +189,7 @@ std::string metrics_text(const MetricsInput& input) {
   add_service_times(all, input.model);
   add_devices(all, input.model);
   add_stats(all, input.transport, input.block);
+  if (input.tcp) add_tcp(all, *input.tcp);
   return all.text();
 }
 

@@ -1,8 +1,10 @@
 // The metrics of a server, in the text format of Prometheus.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "core/driver/block_server.hpp"
+#include "core/tcp/tcp_options.hpp"
 #include "tools/lib/attributes/server_tree.hpp"
 
 namespace rtrs::daemon {
@@ -11,6 +13,7 @@ struct MetricsInput {
   attributes::ServerModel model;
   ServerStats transport;
   BlockServerStats block;
+  std::optional<tcp::TcpStats> tcp;  // of fabric tcp
   std::string version;
   std::string fabric;
   double uptime_s = 0;

@@ -48,6 +48,30 @@ TEST(Metrics, PathsDevicesAndCounters) {
       << text;
 }
 
+TEST(Metrics, ClientsThatTheFabricTurnedAwayAreCounted) {
+  MetricsInput some = input("web1");
+  EXPECT_EQ(metrics_text(some).find("urtrs_tcp"), std::string::npos) << "another fabric";
+  some.tcp = tcp::TcpStats{.terminated = 3,
+                           .closed_handshakes = 4,
+                           .turned_away = 5,
+                           .refused = 6,
+                           .slow_readers = 7,
+                           .tls_connections = 9,
+                           .tls_resumed = 8,
+                           .tls_in_kernel = 2,
+                           .tls_refused = 11};
+  some.tcp->faults[1] = 20;
+  some.tcp->faults[7] = 1;
+  const std::string text = metrics_text(some);
+  for (const char* line :
+       {"urtrs_tcp_refused_total{why=\"no_request_in_time\"} 4",
+        "urtrs_tcp_refused_total{why=\"no_descriptor\"} 5", "urtrs_tcp_refused_total{why=\"limit\"} 6",
+        "urtrs_tcp_refused_total{why=\"tls\"} 11", "urtrs_tcp_faults_total 21",
+        "urtrs_tcp_terminated_total 3", "urtrs_tcp_slow_readers_total 7", "urtrs_tls_connections_total 9",
+        "urtrs_tls_resumed_total 8", "urtrs_tls_in_kernel_total 2"})
+    EXPECT_TRUE(has(text, line)) << line << "\n" << text;
+}
+
 TEST(Metrics, ServiceTimesAreHistogramsForEachPathAndDirection) {
   ServiceTimes times;
   for (const Nanos time : {32'767U, 32'768U, 1'000'000U}) times.of(Direction::write).record(time);
