@@ -27,6 +27,7 @@ class BlockClientTest : public testing::Test {
   }
   Errc submit(DeviceHandle device, BlockRequest request) {
     request.data = data.data();
+    request.prio = 0xffff;  // no request of the book
     return w.client().submit(w.client_fabric(), w.now(), device, request);
   }
   BlockCompletion result_of(DeviceHandle device, const BlockRequest& request) {
@@ -187,6 +188,39 @@ TEST_F(SlowStorageTest, HoldsUpTheEndForAWhileOnly) {
   w.close_session();
   w.pass(BlockClient::kUnmapGrace + ClientConfig{}.close_timeout + seconds(1));
   EXPECT_TRUE(w.client().closed());
+}
+
+class BusyStorageTest : public BlockClientTest {
+ protected:
+  BusyStorageTest() : BlockClientTest(BlockOptions{.storage = seconds(2)}) {}
+};
+
+TEST_F(BusyStorageTest, AFailoverCountsAtThePathThatTakesOver) {
+  const DeviceHandle device = open(w, "a");
+  for (unsigned io = 0; io < 6; ++io) EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
+  w.until("storage has all", [&] { return w.storage_under_way() == 6; });
+  const Client& session = w.client().session();
+  ASSERT_EQ(session.stats().failovers, 0U);
+  w.break_path(0);
+  w.until("requests went over", [&] { return session.stats().failovers != 0; });
+  EXPECT_EQ(w.failure(), "");
+  EXPECT_EQ(session.paths()[0].failovers, 0U);
+  EXPECT_EQ(session.paths()[1].failovers, session.stats().failovers);
+}
+
+TEST_F(BlockClientTest, APathThatIsAddedKnowsNothingOfTheOneBeforeIt) {
+  Client& session = w.client().session();
+  w.until("both paths are up", [&] { return session.paths()[1].state == PathState::connected; });
+  w.break_path(1);
+  w.until("it came back", [&] { return session.paths()[1].reconnects != 0; });
+  ASSERT_NE(session.peer(1), "");
+  ASSERT_EQ(session.remove_path(w.client_fabric(), w.now(), 1), Errc::ok);
+  w.until("it is gone", [&] { return session.paths()[1].state == PathState::absent; });
+  const PathAddress address = session.address(1);
+  ASSERT_EQ(session.add_path(w.client_fabric(), w.now(), address), Errc::ok);
+  EXPECT_EQ(session.paths()[1].reconnects, 0U);
+  EXPECT_EQ(session.peer(1), "");
+  EXPECT_EQ(w.failure(), "");
 }
 
 TEST_F(BlockClientTest, ADurableChangeWhoseFlushWasNotSentBeforeCloseFails) {
