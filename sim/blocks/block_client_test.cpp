@@ -208,6 +208,25 @@ TEST_F(BusyStorageTest, AFailoverCountsAtThePathThatTakesOver) {
   EXPECT_EQ(session.paths()[1].failovers, session.stats().failovers);
 }
 
+class CrowdedTest : public BlockClientTest {
+ protected:
+  CrowdedTest() : BlockClientTest(BlockOptions{.depth = 1, .max_queued = 256}) {}
+};
+
+// A CLOSE that finds no room is not sent again, and the device stays open at the server.
+TEST_F(CrowdedTest, TheRequestsOfOneDeviceLeaveRoomForTheMessagesOfAllOthers) {
+  w.add_disk("c", kSectors);
+  const DeviceHandle busy = open(w, "a"), one = open(w, "b"), other = open(w, "c");
+  for (unsigned io = 0; io < 400; ++io) EXPECT_EQ(submit(busy, {.length = 512}), Errc::ok);
+  const std::uint64_t losses = w.losses();
+  w.unmap(one);
+  w.unmap(other);
+  w.until_closed("b", losses);
+  w.until_closed("c", losses);
+  EXPECT_EQ(w.failure(), "");
+  EXPECT_EQ(w.losses(), losses);
+}
+
 TEST_F(BlockClientTest, APathThatIsAddedKnowsNothingOfTheOneBeforeIt) {
   Client& session = w.client().session();
   w.until("both paths are up", [&] { return session.paths()[1].state == PathState::connected; });
