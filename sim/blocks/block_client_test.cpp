@@ -307,6 +307,27 @@ TEST_F(SilentOpenTest, EndsARequestAfterQueueTimeoutAlthoughTheLinkIsUp) {
   }
 }
 
+// Storage answers nothing, and has the only permit.
+class NoPermitTest : public BlockClientTest {
+ protected:
+  NoPermitTest() : BlockClientTest(options()) {}
+  static BlockOptions options() {
+    BlockOptions made = PatientTest::options();
+    made.depth = 1;
+    made.storage = seconds(1'000'000);
+    made.request_timeout = seconds(2);
+    return made;
+  }
+};
+
+TEST_F(NoPermitTest, WhatFindsNoPermitSaysSoAlthoughThereIsAPath) {
+  const DeviceHandle device = open(w, "a");
+  // It ends its path; the other one is there.
+  expect(result_of(device, {.length = 512}), Errc::request_timeout, ETIMEDOUT);
+  expect(result_of(device, {.length = 512}), Errc::no_permit, EIO);
+  EXPECT_TRUE(w.link_up());
+}
+
 // As at the session: what would have to wait fails at once.
 class ImpatientTest : public BlockClientTest {
  protected:
