@@ -21,9 +21,9 @@ struct MemoryDisk {
   unsigned flushes = 0;
   unsigned fua_writes = 0;
   unsigned opens = 0;
-  unsigned writers = 0;  // now; at most one
+  unsigned writers = 0;        // now; at most one
   std::uint64_t instance = 0;  // of its cache; 0: not told
-  int next_error = 0;    // errno for the next request on its data, then 0 again
+  int next_error = 0;          // errno for the next request on its data, then 0 again
 };
 using MemoryDisks = std::map<std::string, MemoryDisk>;
 

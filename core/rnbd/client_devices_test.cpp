@@ -82,6 +82,21 @@ TEST(ClientDevices, BadOpenResponseIsClosedAtTheServer) {
   EXPECT_EQ(client.news[0].peer_errno, kEinval);
 }
 
+TEST(ClientDevices, TheIdOfADeviceThatWasClosedForABadResponseIsFree) {
+  Client client;
+  const DeviceHandle a = client.opened("a", 9);
+  client.step(LinkUp{});
+  client.answer_info();
+  auto response = disk(9);
+  response.logical_block_size = 0;
+  ASSERT_TRUE(client.answer_open(response));
+  ASSERT_TRUE(client.answer_close());
+  EXPECT_EQ(client.devices.gate(a), Gate::refuse);
+  const DeviceHandle b = client.map("b");
+  ASSERT_TRUE(client.answer_open(disk(9)));
+  EXPECT_EQ(client.devices.state(b), DeviceState::open);
+}
+
 TEST(ClientDevices, R86OneOfflineAndOneOnlineNotificationAnOutage) {
   Client client;
   const DeviceHandle handle = client.opened("a", 0);

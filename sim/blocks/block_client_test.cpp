@@ -27,6 +27,7 @@ class BlockClientTest : public testing::Test {
   }
   Errc submit(DeviceHandle device, BlockRequest request) {
     request.data = data.data();
+    request.prio = 0xffff;  // no request of the book
     return w.client().submit(w.client_fabric(), w.now(), device, request);
   }
   BlockCompletion result_of(DeviceHandle device, const BlockRequest& request) {
@@ -189,6 +190,58 @@ TEST_F(SlowStorageTest, HoldsUpTheEndForAWhileOnly) {
   EXPECT_TRUE(w.client().closed());
 }
 
+class BusyStorageTest : public BlockClientTest {
+ protected:
+  BusyStorageTest() : BlockClientTest(BlockOptions{.storage = seconds(2)}) {}
+};
+
+TEST_F(BusyStorageTest, AFailoverCountsAtThePathThatTakesOver) {
+  const DeviceHandle device = open(w, "a");
+  for (unsigned io = 0; io < 6; ++io) EXPECT_EQ(submit(device, {.length = 512}), Errc::ok);
+  w.until("storage has all", [&] { return w.storage_under_way() == 6; });
+  const Client& session = w.client().session();
+  ASSERT_EQ(session.stats().failovers, 0U);
+  w.break_path(0);
+  w.until("requests went over", [&] { return session.stats().failovers != 0; });
+  EXPECT_EQ(w.failure(), "");
+  EXPECT_EQ(session.paths()[0].failovers, 0U);
+  EXPECT_EQ(session.paths()[1].failovers, session.stats().failovers);
+}
+
+class CrowdedTest : public BlockClientTest {
+ protected:
+  CrowdedTest() : BlockClientTest(BlockOptions{.depth = 1, .max_queued = 256}) {}
+};
+
+// A CLOSE that finds no room is not sent again, and the device stays open at the server.
+TEST_F(CrowdedTest, TheRequestsOfOneDeviceLeaveRoomForTheMessagesOfAllOthers) {
+  w.add_disk("c", kSectors);
+  const DeviceHandle busy = open(w, "a"), one = open(w, "b"), other = open(w, "c");
+  for (unsigned io = 0; io < 400; ++io) EXPECT_EQ(submit(busy, {.length = 512}), Errc::ok);
+  const std::uint64_t losses = w.losses();
+  w.unmap(one);
+  w.unmap(other);
+  w.until_closed("b", losses);
+  w.until_closed("c", losses);
+  EXPECT_EQ(w.failure(), "");
+  EXPECT_EQ(w.losses(), losses);
+}
+
+TEST_F(BlockClientTest, APathThatIsAddedKnowsNothingOfTheOneBeforeIt) {
+  Client& session = w.client().session();
+  w.until("both paths are up", [&] { return session.paths()[1].state == PathState::connected; });
+  w.break_path(1);
+  w.until("it came back", [&] { return session.paths()[1].reconnects != 0; });
+  ASSERT_NE(session.peer(1), "");
+  ASSERT_EQ(session.remove_path(w.client_fabric(), w.now(), 1), Errc::ok);
+  w.until("it is gone", [&] { return session.paths()[1].state == PathState::absent; });
+  const PathAddress address = session.address(1);
+  ASSERT_EQ(session.add_path(w.client_fabric(), w.now(), address), Errc::ok);
+  EXPECT_EQ(session.paths()[1].reconnects, 0U);
+  EXPECT_EQ(session.peer(1), "");
+  EXPECT_EQ(w.failure(), "");
+}
+
 TEST_F(BlockClientTest, ADurableChangeWhoseFlushWasNotSentBeforeCloseFails) {
   w.disk("a").fua = false;
   const DeviceHandle device = open(w, "a");
@@ -252,6 +305,27 @@ TEST_F(SilentOpenTest, EndsARequestAfterQueueTimeoutAlthoughTheLinkIsUp) {
     EXPECT_GE(w.now() - begin, PatientTest::kPatience);
     EXPECT_LE(w.now() - begin, PatientTest::kPatience + seconds(1));
   }
+}
+
+// Storage answers nothing, and has the only permit.
+class NoPermitTest : public BlockClientTest {
+ protected:
+  NoPermitTest() : BlockClientTest(options()) {}
+  static BlockOptions options() {
+    BlockOptions made = PatientTest::options();
+    made.depth = 1;
+    made.storage = seconds(1'000'000);
+    made.request_timeout = seconds(2);
+    return made;
+  }
+};
+
+TEST_F(NoPermitTest, WhatFindsNoPermitSaysSoAlthoughThereIsAPath) {
+  const DeviceHandle device = open(w, "a");
+  // It ends its path; the other one is there.
+  expect(result_of(device, {.length = 512}), Errc::request_timeout, ETIMEDOUT);
+  expect(result_of(device, {.length = 512}), Errc::no_permit, EIO);
+  EXPECT_TRUE(w.link_up());
 }
 
 // As at the session: what would have to wait fails at once.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "sim/blocks/block_plays.hpp"
 
@@ -217,16 +219,19 @@ class RandomPlay {
                                       [](const BlockCompletion& one) { return one.error == 0; });
     w.expect(served < kCrowd * 3 / 4, "a busy device leaves the others their turn");
     const std::uint64_t losses = w.losses();
-    for (auto at = other; at != devices_.end(); ++at) w.unmap(at->second);
+    std::vector<std::string> unmapped;
+    for (auto at = other; at != devices_.end(); ++at) {
+      w.unmap(at->second);
+      unmapped.push_back(at->first);
+    }
     w.until("the crowd is over", [this] { return w.unjudged().size() == kCrowd; });
     // An OPEN of another device that takes long holds them too.
     const bool may_expire = w.client_config().queue_timeout != kNever;
     for (const BlockCompletion& one : w.unjudged())
       w.expect(one.error == 0 || (may_expire && one.result == Errc::request_timeout),
                "reads of a crowd end well");
-    const std::string& name = other->first;
     w.until("the other device is unmapped", [&] { return w.state(other->second) == DeviceState::unmapped; });
-    w.until_closed(name, losses);
+    for (const std::string& name : unmapped) w.until_closed(name, losses);
     devices_.erase(other, devices_.end());
   }
 

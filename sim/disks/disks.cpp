@@ -132,6 +132,10 @@ std::uint64_t Disks::instance_of(const BlockDisk& disk) const {
 void Disks::perform(const Host& host, const block::StartStorage& action) {
   const auto device = exports_.find(action.handle);
   if (device == exports_.end()) return expect(false, "IO reaches only what is open");
+  // Whoever submits IO here says who it is by its priority.
+  expect(action.opcode != Opcode::flush || action.prio != 0 ||
+             host.server.devices(action.session)->version() < wire::rnbd::kProtoMajor,
+         "a flush has the priority of its request");
   expect(!device->second.taken_away, "storage sees nothing new of a device that was taken away");
   const std::string& name = device->second.disk;
   at(name).book->judge_request(action, name, host.now);
@@ -147,6 +151,9 @@ void Disks::perform(const Host& host, const block::StartStorage& action) {
 }
 
 void Disks::perform(const Host& host, const block::OpenExport& action) {
+  for (const RequestInFlight& one : host.server.in_flight(action.session))
+    expect(one.waits != RequestInFlight::Waits::open || one.con == 0,
+           "an OPEN comes over the service connection");
   Opening opening{host.now, action.id, std::string(action.name), action.mode};
   if (opening_time_ == 0) return finish_opening(host, opening);
   opening.due = host.now + draw_time(choice_, opening_time_, Label::storage_delay);
