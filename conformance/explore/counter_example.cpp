@@ -91,7 +91,7 @@ std::string diagram(const MachineWorld& root, const std::vector<MachineStep>& st
     world.apply(step);
     text += fmt::format("{:4}  {:<24}  {}{}\n", ++number, lane(step.kind), words, changes(before, world));
   }
-  if (world.violation() != nullptr) text += fmt::format("      broken: {}\n", world.violation());
+  if (world.violation() != nullptr) text += fmt::format("      broken rule: {}\n", world.violation());
   return text;
 }
 

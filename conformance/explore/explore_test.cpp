@@ -183,7 +183,7 @@ TEST(CounterExample, PlaysAgainFromItsFile) {
   EXPECT_TRUE(played.possible);
   EXPECT_EQ(played.broken, sim::kLostUpdate);
   EXPECT_NE(played.diagram.find("client --- X --- server"), std::string::npos) << played.diagram;
-  EXPECT_NE(played.diagram.find("broken: no older write"), std::string::npos) << played.diagram;
+  EXPECT_NE(played.diagram.find("broken rule: no older write"), std::string::npos) << played.diagram;
 }
 
 TEST(CounterExample, RefusesOtherFiles) {

@@ -116,7 +116,7 @@ namespace rtrs::spec {
 #define RTRS_SPEC_SERVER_RULES(X)                                                                            \
   X(connect_answered, "connect-answered", "O13", "protocol section 3.2",                                     \
     "a connect request is accepted or rejected in the same step, once")                                      \
-  X(accept_attempt, "accept-attempt", "O6", "docs/architecture.md",                                          \
+  X(accept_attempt, "accept-attempt", "O6", "docs/reasons.md",                                               \
     "a connection is accepted only into an absent path or into a half-open one of the same attempt")         \
   X(accept_cid, "accept-cid", "O6", "protocol section 3.2",                                                  \
     "a cid of an attempt is accepted once, below cid_num")                                                   \

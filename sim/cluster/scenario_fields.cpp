@@ -25,9 +25,14 @@ const char* problem_of(const Scenario& s) {
     return "\"sectors\" of the scenario is out of range";
   if (s.workload.own_disks != s.play.adds_disks)
     return "\"own_disks\" of the scenario is true where it is one of block devices, which adds its disks";
+  const bool has_load = s.workload.requests != 0 || s.workload.disks != 0 || s.workload.block_device;
+  if (s.play.adds_disks && (s.clients != 1 || s.paths != 2 || has_load))
+    return "a scenario of block devices has one client with two paths, and no load beside its steps";
   if (s.workload.disks > 8) return "a client of the scenario has at most 8 \"disks\"";
-  if (s.workload.max_queued < 256 || s.workload.max_requests < 1 || s.workload.server_actions < 1)
-    return "\"max_queued\" of the scenario is 256 or more, \"max_requests\" and \"server_actions\" 1 or more";
+  if (s.workload.max_queued < 256 || s.workload.max_queued > 65536 || s.workload.max_requests < 1 ||
+      s.workload.server_actions < 1)
+    return "\"max_queued\" of the scenario is 256 to 65536, \"max_requests\" and \"server_actions\" 1 or "
+           "more";
   if (s.workload.window < 1 || s.workload.window > 10'000)
     return "\"window\" of the scenario is out of range";
   return nullptr;

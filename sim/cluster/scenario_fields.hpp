@@ -1,7 +1,10 @@
 // The members of a scenario by name, for whoever reads and writes them: choice logs, files of scenarios.
 #pragma once
+#include <array>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "core/base/reflect.hpp"
 #include "sim/cluster/scenario.hpp"
@@ -118,6 +121,17 @@ void visit_all(S& s, Visit&& visit) {
     if (name != "own_disks") within("workload")(name, value);
   });
 }
+
+// Names that files and texts give the extensions.
+inline constexpr std::array<std::pair<std::string_view, wire::Extensions>, 5> kExtensionWords{{
+    {"fence", wire::Extensions::fence},
+    {"generation", wire::Extensions::generation},
+    {"probe", wire::Extensions::probe},
+    {"keys_stay", wire::Extensions::keys_stay},
+    {"data_with_answer", wire::Extensions::data_with_answer},
+}};
+// Those of the set, joined by '+'; "none"; a number where a bit has no name.
+std::string extensions_text(wire::Extensions);
 
 // What no world can be made of, in words; null: nothing. Its play has been set.
 const char* problem_of(const Scenario&);

@@ -104,6 +104,7 @@ std::string out_of_range(const Step& step, const Scenario& world) {
 
 // Requests go to disks, or to the session and its storage.
 std::string other_kind(const Step& step, const Scenario& world) {
+  if (world.play.adds_disks && step.verb != Verb::rate) return " is no step of a scenario of block devices";
   const std::uint32_t disks = world.workload.disks;
   if (is_of_disk(step)) {
     if (disks == 0)

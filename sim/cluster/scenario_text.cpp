@@ -1,9 +1,17 @@
 // What a world is, in words.
 #include <string>
 
-#include "sim/cluster/scenario.hpp"
+#include "sim/cluster/scenario_fields.hpp"
 
 namespace rtrs::sim {
+
+std::string extensions_text(wire::Extensions set) {
+  if (has(set, ~wire::kKnownExtensions)) return std::to_string(static_cast<unsigned>(set));
+  std::string text;
+  for (const auto& [word, one] : kExtensionWords)
+    if (has(set, one)) (text += text.empty() ? "" : "+") += word;
+  return text.empty() ? "none" : text;
+}
 
 std::string Scenario::describe() const {
   std::string text =
@@ -14,9 +22,10 @@ std::string Scenario::describe() const {
       network.capabilities.name + ", send queues " + std::to_string(client.send_depth) + "/" +
       std::to_string(server.send_depth) + ", heartbeat " + std::to_string(interval / milliseconds(1)) +
       " ms x " + std::to_string(client.heartbeat.missed_max) + "/" +
-      std::to_string(server.heartbeat.missed_max) + ", extensions " +
-      std::to_string(static_cast<unsigned>(client.extensions)) + "/" +
-      std::to_string(static_cast<unsigned>(server.extensions));
+      std::to_string(server.heartbeat.missed_max) + ", extensions " + extensions_text(client.extensions) +
+      (client.extensions == server.extensions
+           ? ""
+           : " (client) and " + extensions_text(server.extensions) + " (server)");
   text += fence_off ? ", the fence taken away" : fenced ? ", fenced" : ", not fenced";
   if (liar != kNone) text += liar == 0 ? ", the server lies" : ", client " + std::to_string(liar) + " lies";
   if (server.always_invalidate) text += ", fresh keys";

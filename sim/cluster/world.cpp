@@ -111,7 +111,10 @@ void World::record(Node& node, const char* role, const std::string& file) {
   node.recorder = std::make_unique<Recorder>(kRingRecords);
   node.recorder->check_invariants();
   if (!options_.trace.empty()) {
-    const trace::Origin origin{"urtrs-sim", role, network_.capabilities().name, options_.seed, {}};
+    trace::Origin origin{"urtrs-sim", role, network_.capabilities().name, options_.seed, {}};
+    if (node.clock != ClockRate{})
+      origin.options.push_back("clock=" + std::to_string(node.clock.num) + "/" +
+                               std::to_string(node.clock.den));
     const std::string path = trace_path(file);
     note_trace(node.recorder->open_file(path.c_str(), origin, {trace::Detail::wire, 1}), path);
   } else if (options_.listeners != nullptr) {

@@ -155,7 +155,10 @@ void World::check_attempt(const Node& node, std::size_t path, bool same_attempt)
     }
     ends.push_back(end);
   }
-  check_incarnation(judge_, now(), node.id == 0 ? "server path" : "client path", ends, same_attempt);
+  check_incarnation(
+      judge_, now(),
+      (node.id == 0 ? "server" : "client " + std::to_string(node.id)) + ", path " + std::to_string(path),
+      ends, same_attempt);
 }
 
 void World::finished(ClientNode& client, std::uint32_t index, const IoCompletion& done) {

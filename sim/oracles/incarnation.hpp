@@ -18,7 +18,17 @@ struct PeerEnd {
   std::uint16_t own_con = 0;
 };
 
-// `same_attempt`: the peer's epochs count attempts, so they are equal (seen from the server).
+inline std::string text_of(const PeerEnd& end) {
+  const std::string own = "connection " + std::to_string(end.own_con);
+  if (!end.known) return own + " leads nowhere";
+  return own + " leads to connection " + std::to_string(end.key.con) + " of path " +
+         std::to_string(end.key.path) + " of " +
+         (end.node == 0 ? "the server" : "client " + std::to_string(end.node)) + ", attempt " +
+         std::to_string(end.key.epoch);
+}
+
+// `who`: "server, session 0 path 1". `same_attempt`: the peer's epochs count attempts, so they are equal
+// (seen from the server).
 inline void check_incarnation(Judge& judge, Nanos now, const std::string& who, std::span<const PeerEnd> ends,
                               bool same_attempt) {
   for (const PeerEnd& end : ends) {
@@ -26,10 +36,9 @@ inline void check_incarnation(Judge& judge, Nanos now, const std::string& who, s
     const bool fits = end.known && end.node == first.node && end.key.path == first.key.path &&
                       end.key.con == end.own_con && (!same_attempt || end.key.epoch == first.key.epoch);
     if (!fits)
-      return judge.fail(Oracle::incarnation, now,
-                        who + ": connection " + std::to_string(end.own_con) +
-                            " does not belong to the same attempt as connection " +
-                            std::to_string(first.own_con));
+      return judge.fail(
+          Oracle::incarnation, now,
+          who + ": its connections are not of one attempt: " + text_of(first) + ", and " + text_of(end));
   }
 }
 

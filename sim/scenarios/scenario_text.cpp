@@ -69,14 +69,6 @@ bool read_value(std::string_view text, bool& value) {
   value = text == "true";
   return true;
 }
-constexpr std::array<std::pair<std::string_view, wire::Extensions>, 5> kExtensionWords{{
-    {"fence", wire::Extensions::fence},
-    {"generation", wire::Extensions::generation},
-    {"probe", wire::Extensions::probe},
-    {"keys_stay", wire::Extensions::keys_stay},
-    {"data_with_answer", wire::Extensions::data_with_answer},
-}};
-
 // "none", names joined by '+', or the number of the byte, which may have bits without a name.
 bool read_value(std::string_view text, wire::Extensions& value) {
   std::uint8_t bits = 0;
@@ -118,14 +110,6 @@ std::string set_option(Scenario& scenario, std::string_view name, std::string_vi
     if (!fits && is_time) why += ", a time in s, ms, us or ns, or never";
   });
   return why;
-}
-
-std::string extensions_text(wire::Extensions set) {
-  if (has(set, ~wire::kKnownExtensions)) return std::to_string(static_cast<unsigned>(set));
-  std::string text;
-  for (const auto& [word, one] : kExtensionWords)
-    if (has(set, one)) (text += text.empty() ? "" : "+") += word;
-  return text.empty() ? "none" : text;
 }
 
 template <class T>

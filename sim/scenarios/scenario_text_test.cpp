@@ -138,6 +138,15 @@ TEST(ScenarioText, LinesOfBlockDevicesThatAreWrongAreSaidWithTheirLine) {
   EXPECT_EQ(why("repeat number=2\nover\nend\neither\nrepeat number=1\nend\n"),
             "line 6: A: this 'repeat' or 'either' has no 'end'");
   EXPECT_EQ(why("open a\ndone first is=ok\nwrite a as=first"), "line 4: no IO before this line has as=first");
+  for (const char* option :
+       {"workload.requests=2", "workload.disks=1", "workload.block_device=true", "clients=2", "paths=1"})
+    EXPECT_EQ(
+        refusal(std::string("scenario A\nset ") + option + "\ndisks a\nopen a"),
+        "line 2: A: a scenario of block devices has one client with two paths, and no load beside its steps")
+        << option;
+  EXPECT_EQ(refusal("scenario A\nset workload.max_queued=65537"),
+            "line 2: A: \"max_queued\" of the scenario is 256 to 65536, \"max_requests\" and "
+            "\"server_actions\" 1 or more");
   EXPECT_EQ(why("write a"), "line 3: no line before this one maps a");
   EXPECT_EQ(why("map a is=EEXIST\nflush a"), "line 4: no line before this one maps a");
   EXPECT_EQ(why("unmapped nowhere"), "line 3: no line before this one maps nowhere");

@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 import pytest
-from programs import BOUND, PLUGIN, until
+from programs import BOUND, PLUGIN, program, until
 
 SIZE = 32 << 20
 
@@ -75,6 +75,8 @@ class TestEndToEnd:
             client.communicate()
         assert f"wrote the last records to {dump}" in told
         assert dump.stat().st_size > 1000
+        stat = subprocess.run([program("urtrs-replay"), "stat", "--json", dump], capture_output=True, text=True, check=False)
+        assert "seed" not in json.loads(stat.stdout), stat
         assert client.returncode == 0
 
     def test_what_it_offers(self):

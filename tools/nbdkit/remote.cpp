@@ -75,7 +75,7 @@ std::string Remote::start() {
     why = open_control();
     if (!why.empty()) return;
     if (settings_.trace.empty()) return;
-    const trace::Origin origin{kTool, "client", backend, settings_.protocol.seed, settings_.given};
+    const trace::Origin origin{kTool, "client", backend, 0, settings_.given};
     const Lock lock = session_->lock();
     const int error =
         session_->recorder().open_file(settings_.trace.c_str(), origin, settings_.trace_options);
@@ -118,7 +118,7 @@ void Remote::dump_trace(bool locked) {
   const std::string file = !settings_.trace_dump.empty() ? settings_.trace_dump
                                                          : settings_.directory + "/nbdkit-urtrs-" +
                                                                std::to_string(::getpid()) + ".rtrc";
-  const trace::Origin origin{kTool, "client", "", settings_.protocol.seed, settings_.given};
+  const trace::Origin origin{kTool, "client", "", 0, settings_.given};
   const auto dump = [&] { return session_->recorder().dump_ring(file.c_str(), origin); };
   const auto lock_and_dump = [&] {
     const Lock lock = session_->lock();

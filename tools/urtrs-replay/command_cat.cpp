@@ -23,8 +23,8 @@ struct CatOptions {
 std::string header_text(const trace::Header& header) {
   const trace::Origin& origin = header.origin;
   std::string out = "# trace " + std::to_string(header.major) + '.' + std::to_string(header.minor) +
-                    ", tool " + origin.tool + ", role " + origin.role + ", backend " + origin.backend +
-                    ", seed " + std::to_string(origin.seed);
+                    ", tool " + origin.tool + ", role " + origin.role + ", backend " + origin.backend;
+  if (has_seed(origin)) out += ", seed " + std::to_string(origin.seed);
   for (const std::string& option : origin.options) out += ", " + option;
   if ((header.flags & trace::partial) != 0) out += ", beginning missing";
   if ((header.flags & trace::action_counts) != 0) out += ", actions only counted";

@@ -120,8 +120,8 @@ int pcap(const PcapOptions& options) {
     out.line(numbers.dump());
   } else {
     out.line(options.to + ": " + numbers["frames"].dump() + " frames, " + numbers["messages"].dump() +
-             " messages, " + numbers["connections"].dump() + " connections, of " +
-             numbers["both_ends"].dump() + " both ends");
+             " messages, " + numbers["connections"].dump() + " connections, " + numbers["both_ends"].dump() +
+             " of them seen at both ends");
   }
   return out.finish(code);
 }

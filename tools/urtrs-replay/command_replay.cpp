@@ -98,8 +98,9 @@ nlohmann::json as_json(const trace::ReplayResult& result) {
 }
 
 std::string counts_text(const trace::ReplayResult& result) {
-  return std::to_string(result.records) + " records, " + std::to_string(result.machines) + " machines, " +
-         std::to_string(result.inputs) + " inputs, " + std::to_string(result.actions) +
+  return std::to_string(result.records) + " records, " + std::to_string(result.machines) +
+         (result.machines == 1 ? " machine, " : " machines, ") + std::to_string(result.inputs) + " inputs, " +
+         std::to_string(result.actions) +
          (result.counts_only ? " actions counted, " : " actions compared, ") +
          std::to_string(result.state_hashes) + " state hashes compared" +
          (result.other_hashes == 0 ? ""

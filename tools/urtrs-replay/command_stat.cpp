@@ -109,7 +109,7 @@ void print_text(const Summary& summary, const LatencyMeter& meter, const trace::
   row("tool", header.origin.tool);
   row("role", header.origin.role);
   row("backend", header.origin.backend);
-  row("seed", std::to_string(header.origin.seed));
+  if (has_seed(header.origin)) row("seed", std::to_string(header.origin.seed));
   for (const std::string& option : header.origin.options) row("option", option);
   row("beginning", (header.flags & trace::partial) != 0 ? "missing" : "present");
   row("actions", (header.flags & trace::action_counts) != 0 ? "counted" : "recorded");
@@ -148,27 +148,27 @@ std::string as_json(const Summary& summary, const LatencyMeter& meter, const tra
   std::snprintf(hash, sizeof hash, "%016" PRIx64, reader.chain_hash());
   nlohmann::json instances = nlohmann::json::object();
   for (const auto& [instance, records] : summary.instances) instances[std::to_string(instance)] = records;
-  return nlohmann::json{{"major", header.major},
-                        {"minor", header.minor},
-                        {"tool", header.origin.tool},
-                        {"role", header.origin.role},
-                        {"backend", header.origin.backend},
-                        {"seed", header.origin.seed},
-                        {"options", header.origin.options},
-                        {"partial", (header.flags & trace::partial) != 0},
-                        {"actions_only_counted", (header.flags & trace::action_counts) != 0},
-                        {"complete", complete},
-                        {"records", reader.records()},
-                        {"blocks", reader.blocks()},
-                        {"bytes", reader.bytes()},
-                        {"first_time", summary.first},
-                        {"last_time", summary.last},
-                        {"chain_hash", hash},
-                        {"instances", instances},
-                        {"requests", requests_json(meter)},
-                        {"gaps", gaps_json(meter)},
-                        {"events", summary.events}}
-      .dump();
+  nlohmann::json json{{"major", header.major},
+                      {"minor", header.minor},
+                      {"tool", header.origin.tool},
+                      {"role", header.origin.role},
+                      {"backend", header.origin.backend},
+                      {"options", header.origin.options},
+                      {"partial", (header.flags & trace::partial) != 0},
+                      {"actions_only_counted", (header.flags & trace::action_counts) != 0},
+                      {"complete", complete},
+                      {"records", reader.records()},
+                      {"blocks", reader.blocks()},
+                      {"bytes", reader.bytes()},
+                      {"first_time", summary.first},
+                      {"last_time", summary.last},
+                      {"chain_hash", hash},
+                      {"instances", instances},
+                      {"requests", requests_json(meter)},
+                      {"gaps", gaps_json(meter)},
+                      {"events", summary.events}};
+  if (has_seed(header.origin)) json["seed"] = header.origin.seed;
+  return json.dump();
 }
 
 int stat(const StatOptions& options) {

@@ -101,6 +101,40 @@ class TestStat:
         assert lengths == sorted(lengths, reverse=True)
 
 
+    def test_a_seed_is_shown_where_a_run_has_one(self, tmp_path):
+        lines = run("cat", CLIENT, "--json").splitlines()
+        for tool, seed, shown in (("urtrs-sim", 0, True), ("urtrs-sim", 420, True), ("nbdkit-urtrs", 0, False)):
+            header = json.loads(lines[0])
+            header["trace"].update({"tool": tool, "seed": seed})
+            trace = str(tmp_path / f"{tool}{seed}.rtrc")
+            run("from-json", "-", trace, stdin="\n".join([json.dumps(header), *lines[1:]]) + "\n")
+            assert (re.search(r"^seed", run("stat", trace), re.MULTILINE) is not None) == shown
+            assert ("seed" in json.loads(run("stat", "--json", trace))) == shown
+            assert (", seed " in run("cat", trace).splitlines()[0]) == shown
+
+    def test_a_clock_of_the_simulator_is_an_option_of_the_header(self, tmp_path):
+        subprocess.run([program("urtrs-sim"), "run", "--file", "/dev/stdin", "--seed", "1", "--trace", tmp_path / "w"],
+                       input="scenario A\n set server_clock_num=2\n delivered number=1\n", text=True, check=True,
+                       stdout=subprocess.DEVNULL, timeout=60)
+        assert "clock=2/1" in run("stat", str(tmp_path / "w.server.rtrc"))
+        assert "clock" not in run("stat", str(tmp_path / "w.client1.rtrc"))
+
+
+class TestWords:
+    def test_headers_of_a_session_without_rnbd_are_no_mistakes(self, tmp_path):
+        subprocess.run([program("urtrs-sim"), "run", "--scenario", "L01a", "--seed", "1", "--trace", tmp_path / "w"],
+                       check=True, stdout=subprocess.DEVNULL, timeout=60)
+        for side in ("client1", "server"):
+            said = run("seq", str(tmp_path / f"w.{side}.rtrc"))
+            assert re.search(r"header of \d+ bytes", said)
+            assert "no message of RNBD" not in said
+
+    def test_one_is_no_plural(self, tmp_path):
+        assert ", 1 machine, " in run("replay", CLIENT)
+        assert re.search(r"connections, 0 of them seen at both ends$",
+                         run("pcap", CLIENT, "--output", str(tmp_path / "c.pcapng")).strip())
+
+
 class TestReplay:
     def test_state_at_a_record(self):
         result = records("replay", CLIENT, "--stop-at", "40", "--state")[0]

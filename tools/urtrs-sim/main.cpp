@@ -14,6 +14,7 @@
 #include "tools/lib/usage/command_line_error.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs-sim/coverage.hpp"
+#include "tools/urtrs-sim/examples.hpp"
 #include "tools/urtrs-sim/explore.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
@@ -48,24 +49,6 @@ struct Arguments {
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
   unsigned determinism = 5;
 };
-
-constexpr const char* kFooter =
-    "Examples:\n  urtrs-sim sweep --seeds 0..20000\n"
-    "  urtrs-sim sweep --seeds 0..1000 --check-determinism 100 --replay-check\n"
-    "  urtrs-sim sweep --seeds 0..2000 --fabric tcp\n"
-    "  urtrs-sim run --seed 4711 --without crash,ghosts\n"
-    "  urtrs-sim sweep --seeds 0..1000 --only-faults cut_both,break_qp\n"
-    "  urtrs-sim run --seed 4711 --verbose\n"
-    "  urtrs-sim shrink --seed 4711 --out small.choices\n  urtrs-sim run --choices small.choices --verbose\n"
-    "  urtrs-sim explore\n  urtrs-sim explore --config small --fence off --out lost.json\n"
-    "  urtrs-sim explore --replay lost.json\n"
-    "  urtrs-sim run --scenario L01 --seed 3\n  urtrs-sim scenarios --only L01,L02 --seeds 0..200 "
-    "--no-fence\n"
-    "  urtrs-sim scenarios --file mine.scenarios --seeds 0..200\n"
-    "  urtrs-sim coverage --seeds 0..5000\n\n"
-    "Exit codes: 0 every rule held, 1 a rule was broken, 2 usage, 4 no progress (explore: no room),\n"
-    "5 one seed gave two different runs, or a trace something else than its run,\n"
-    "130 and 143 a signal stopped it: what was played is summed up.";
 
 int say_wrong_usage(const CLI::App& app, const CLI::ParseError& error) {
   std::fputs(command_line_error(app, error).c_str(), stderr);
@@ -226,7 +209,8 @@ CLI::App* run_options(CLI::App& app, Arguments& given) {
   one->add_option("--scenario", given.scenario, "play this directed scenario (see list), or all of one race");
   file_option(*one, given);
   one->add_flag("--no-fence", given.no_fence, "of a scenario: without the fence, judged as if it were there");
-  one->add_option("--choices,--tape", given.choice_log, "a choice log written by shrink");
+  one->add_option("--choices,--tape", given.choice_log,
+                  "a choice log written by shrink; of a run of a file of yours with --file too");
   one->add_option("--trace", given.trace, "write PREFIX.server.rtrc and PREFIX.client<n>.rtrc")
       ->type_name("PREFIX");
   fabric_option(*one, given);
@@ -339,7 +323,6 @@ void set_up(CLI::App& app) {
   app.require_subcommand(1);
   app.set_version_flag("--version", rtrs::tools::version_text("urtrs-sim"),
                        "print version, fabrics and compiler, then leave");
-  app.footer(kFooter);
 }
 
 int answer(int argc, char** argv) {
@@ -368,6 +351,7 @@ int answer(int argc, char** argv) {
   CLI::App* all = explore_options(app, search);
   bool steps = false;
   CLI::App* list = list_options(app, steps);
+  set_footers(app);
   if (const int code = check_subcommand(app, argc, argv)) return code;
   try {
     app.parse(argc, argv);

@@ -43,8 +43,8 @@ std::vector<Setting> make_settings() {
        "an older client every READ hangs, and so does its map_device",
        BooleanRule{&C::assume_kernel_6_12_clients}},
       {"extensions", "extensions",
-       "offer the fence, generations, data_with_answer and, on soft-RoCE, keys_stay to clients that know "
-       "them",
+       "grant clients that offer them the fence, generations, the probe, data_with_answer and, on "
+       "soft-RoCE, keys_stay",
        BooleanRule{&C::extensions}},
       {"dev_search_path", "dev-search-path",
        "directory peers may open devices in, %SESSNAME% stands for the session; nothing outside it can be "

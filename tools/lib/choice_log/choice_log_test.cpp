@@ -137,5 +137,27 @@ TEST(ChoiceLogFile, WhatIsNoChoiceLogIsRefusedWithAReason) {
             "line 2 of the choice log: a choice log has at most 10,000,000 values");
 }
 
+// Of block devices, with disks that nobody adds; steps of a world that has nothing of the kind.
+TEST(ChoiceLogFile, AScenarioThatCannotBePlayedIsRefused) {
+  const auto refusal = [](const std::string& scenario) {
+    const auto file =
+        parse_choice_log(R"({"urtrs_choices": 1, "seed": 1, "choices": [], "scenario": )" + scenario + "}");
+    return file ? std::string("accepted") : file.error();
+  };
+  const auto with_script = [&](const std::string& line) {
+    return refusal(
+        R"({"paths": 2, "server": {"queue_depth": 8, "chunk_size": 8192}, "storage": {"sectors": 24},)"
+        R"( "script": [)" +
+        line + "]}");
+  };
+  EXPECT_EQ(with_script(R"("cut path=1")"), "accepted");
+  EXPECT_EQ(with_script(R"("cut path=2")"),
+            "line 1 of the script: 'cut path=2' means none of the paths 0 to 1 (set paths=)");
+  EXPECT_EQ(with_script("7"), "line 1 of the script: not a text");
+  EXPECT_EQ(refusal(R"({"server": {"queue_depth": 8, "chunk_size": 8192}, "storage": {"sectors": 24},)"
+                    R"( "workload": {"own_disks": true}})"),
+            "\"own_disks\" of the scenario is true where it is one of block devices, which adds its disks");
+}
+
 }  // namespace
 }  // namespace rtrs::tools

@@ -111,13 +111,16 @@ tl::expected<Scenario, std::string> parse_scenario(const Json& json) {
   if (!why.empty()) return wrong(why);
   if (json.contains("play")) {
     if (!json["play"].is_string() || !sim::drive(s, json["play"].get<std::string>()))
-      return wrong("\"play\" must be the id of a scenario of block devices; one of a file of yours needs --file FILE too");
+      return wrong(
+          "\"play\" must be the id of a scenario of block devices; one of a file of yours needs --file FILE "
+          "too");
   }
   if (const char* problem = sim::problem_of(s)) return wrong(problem);
   if (json.contains("script")) {
     if (!json["script"].is_array()) return wrong("\"script\" must be a list of lines");
     for (const Json& line : json["script"]) {
       const auto step = line.is_string() ? sim::parse_step(line.get<std::string>(), why) : std::nullopt;
+      if (!line.is_string()) why = "not a text";
       if (step) why = sim::problem_of(*step, s);
       if (!why.empty())
         return wrong("line " + std::to_string(s.script.size() + 1) + " of the script: " + why);

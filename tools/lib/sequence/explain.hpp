@@ -32,6 +32,7 @@ class Explainer {
     std::map<std::uint32_t, ConKey> requests;    // server: handles of connect requests
     // Steps that wait for the words of the message: of a client by permit, of a server by chunk and serial.
     std::map<std::uint32_t, Index> posted, delivered;
+    bool speaks_rnbd = false;  // a request of it had a message of RNBD
   };
   using Handler = void (Explainer::*)(const Fields&, Step&);
   static const std::map<std::string_view, Handler>& handlers();

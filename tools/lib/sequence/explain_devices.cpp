@@ -172,11 +172,16 @@ bool Explainer::say_at_delivery(const Fields& record, const std::string& words) 
   return true;
 }
 
-// The message of RNBD in a note of a request, behind the words of the note and of the step that sent it.
+// The message of RNBD in a note of a request, behind the words of the note and of the step that sent it. A
+// session without block devices has headers of its own; then what is no message of RNBD is no mistake.
 void Explainer::say_message(const Fields& record, Step& step, std::uint32_t permit) {
   const wire::Bytes header = trace::user_header_of(message_in(record, "head"));
   if (header.empty()) return;
-  const std::string words = ": " + trace::rnbd_request_words(header);
+  const bool is_rnbd = trace::is_rnbd_request(header);
+  now_->speaks_rnbd |= is_rnbd;
+  const std::string words =
+      ": " + (is_rnbd || now_->speaks_rnbd ? trace::rnbd_request_words(header)
+                                           : "header of " + std::to_string(header.size()) + " bytes");
   step.title += words;
   const auto posted = now_->posted.find(permit);
   if (step.event != "WireSent" || posted == now_->posted.end()) return;

@@ -71,6 +71,25 @@ std::string words(const rnbd::OpenRsp& open, const RnbdNames& names) {
 
 }  // namespace
 
+bool is_rnbd_request(wire::Bytes header) {
+  const auto type = rnbd::message_type(header);
+  if (!type) return false;
+  switch (type.value) {
+    case rnbd::MsgType::sess_info:
+      return static_cast<bool>(rnbd::parse_sess_info(header));
+    case rnbd::MsgType::open:
+      return static_cast<bool>(rnbd::parse_open(header));
+    case rnbd::MsgType::close:
+      return static_cast<bool>(rnbd::parse_close(header));
+    case rnbd::MsgType::io:
+      return static_cast<bool>(rnbd::parse_io(header));
+    case rnbd::MsgType::sess_info_rsp:
+    case rnbd::MsgType::open_rsp:
+      break;
+  }
+  return false;
+}
+
 std::string rnbd_request_words(wire::Bytes header, const RnbdNames& names) {
   const auto refused = [header](wire::Refusal why) { return as_it_is("no message of RNBD", why, header); };
   const auto type = rnbd::message_type(header);

@@ -16,6 +16,8 @@ struct RnbdNames {
   std::function<std::string(std::uint64_t)> instance;  // of an export's cache
 };
 
+// A user header is a whole message of RNBD that a client may send.
+bool is_rnbd_request(wire::Bytes header);
 // A user header: `OPEN "disk" rw`, `WRITE 4096 B at sector 8 of device 5, FUA`.
 std::string rnbd_request_words(wire::Bytes header, const RnbdNames& names = {});
 // The body of an answer: `OPEN_RSP device 5, 2048 sectors, ...`. Empty: no body.

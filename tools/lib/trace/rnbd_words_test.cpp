@@ -87,6 +87,11 @@ TEST(RnbdWords, WhatIsNoMessageIsShownAsItIs) {
   std::vector<std::byte> open = bytes_of(rnbd::Open{rnbd::AccessMode::read_only, wire::make_name("a").value});
   open.resize(100);
   EXPECT_TRUE(rnbd_request_words(open).starts_with("no message of RNBD (too_short) "));
+  EXPECT_FALSE(is_rnbd_request(open));
+  EXPECT_FALSE(is_rnbd_request({}));
+  EXPECT_FALSE(is_rnbd_request(bytes_of(rnbd::SessInfoRsp{2})));
+  EXPECT_TRUE(is_rnbd_request(bytes_of(rnbd::SessInfo{2})));
+  EXPECT_TRUE(is_rnbd_request(bytes_of(rnbd::Close{7})));
 }
 
 TEST(RnbdWords, TheDeviceOfAMessage) {

@@ -1,0 +1,57 @@
+#include "tools/urtrs-sim/examples.hpp"
+
+#include <string>
+#include <utility>
+
+namespace rtrs::tools {
+
+namespace {
+
+// Of each command; the program has those of all.
+constexpr std::pair<const char*, const char*> kExamples[] = {
+    {"sweep",
+     "  urtrs-sim sweep --seeds 0..20000\n"
+     "  urtrs-sim sweep --seeds 0..1000 --check-determinism 100 --replay-check\n"
+     "  urtrs-sim sweep --seeds 0..2000 --fabric tcp\n"
+     "  urtrs-sim sweep --seeds 0..1000 --only-faults cut_both,break_qp\n"},
+    {"run",
+     "  urtrs-sim run --seed 4711 --verbose\n"
+     "  urtrs-sim run --seed 4711 --without crash,ghosts\n"
+     "  urtrs-sim run --scenario L01 --seed 3\n"
+     "  urtrs-sim run --choices small.choices --verbose\n"},
+    {"shrink",
+     "  urtrs-sim shrink --seed 4711 --out small.choices\n"
+     "  urtrs-sim shrink --file mine.scenarios --seed 17\n"},
+    {"scenarios",
+     "  urtrs-sim scenarios --only L01,L02 --seeds 0..200 --no-fence\n"
+     "  urtrs-sim scenarios --file mine.scenarios --seeds 0..200\n"},
+    {"explore",
+     "  urtrs-sim explore\n"
+     "  urtrs-sim explore --config small --fence off --out lost.json\n"
+     "  urtrs-sim explore --replay lost.json\n"},
+    {"coverage", "  urtrs-sim coverage --seeds 0..5000\n"},
+    {"hash", "  urtrs-sim hash --seeds 0..100\n"},
+    {"list", "  urtrs-sim list\n  urtrs-sim list --steps\n"},
+};
+
+constexpr const char* kExitCodes =
+    "Exit codes: 0 every rule held, 1 a rule was broken, 2 usage, 4 no progress (explore: no room),\n"
+    "5 one seed gave two different runs, or a trace something else than its run,\n"
+    "130 and 143 a signal stopped it: what was played is summed up.";
+
+std::string footer_of(const std::string& examples) {
+  return "Examples:\n" + examples + "\n" + kExitCodes;
+}
+
+}  // namespace
+
+void set_footers(CLI::App& app) {
+  std::string all;
+  for (const auto& [command, examples] : kExamples) {
+    app.get_subcommand(command)->footer(footer_of(examples));
+    all += examples;
+  }
+  app.footer(footer_of(all));
+}
+
+}  // namespace rtrs::tools
