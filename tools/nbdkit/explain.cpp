@@ -93,8 +93,10 @@ std::string errno_words(int error) {
   return std::string(std::strerror(error)) + " (errno " + std::to_string(error) + ")";
 }
 
-int nbd_errno(int error) noexcept {
+int nbd_errno(int error, bool can_be_unsupported) noexcept {
   switch (error) {
+    case EOPNOTSUPP:
+      return can_be_unsupported ? error : EIO;
     case EPERM:
     case EROFS:
     case ENOMEM:
@@ -103,7 +105,6 @@ int nbd_errno(int error) noexcept {
     case EDQUOT:
     case EFBIG:
     case EOVERFLOW:
-    case EOPNOTSUPP:
     case ESHUTDOWN:
       return error;
     default:

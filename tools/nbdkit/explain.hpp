@@ -19,8 +19,9 @@ std::string errno_words(int error);
 // "250 ms", "15 s", "2 min", "for ever".
 std::string duration_words(Nanos);
 // The errno for an NBD client. The NBD protocol has no number for most of them, and nbdkit sends EINVAL for
-// those, which blames the request; they become EIO.
-int nbd_errno(int error) noexcept;
+// those, which blames the request; they become EIO. So does EOPNOTSUPP, but of what a server may be without
+// (`can_be_unsupported`: a discard, write-zeroes): nbdkit ends with an assertion when a write is answered so.
+int nbd_errno(int error, bool can_be_unsupported) noexcept;
 
 // Why opening the device failed, with what to check. `paths`: in the order of settings.paths. `read_only`:
 // what whoever asked for it can use instead of writing.

@@ -117,10 +117,14 @@ TEST(Explain, ARequestWithoutAnAnswerHasItsTimeouts) {
 }
 
 TEST(Explain, AnErrnoThatNbdDoesNotKnowBecomesAnIoError) {
-  EXPECT_EQ(nbd_errno(ENOENT), EIO);
-  EXPECT_EQ(nbd_errno(ENODEV), EIO);
-  EXPECT_EQ(nbd_errno(ENOSPC), ENOSPC);
-  EXPECT_EQ(nbd_errno(EPERM), EPERM);
+  for (const bool can_be_unsupported : {false, true}) {
+    EXPECT_EQ(nbd_errno(ENOENT, can_be_unsupported), EIO);
+    EXPECT_EQ(nbd_errno(ENODEV, can_be_unsupported), EIO);
+    EXPECT_EQ(nbd_errno(ENOSPC, can_be_unsupported), ENOSPC);
+    EXPECT_EQ(nbd_errno(EPERM, can_be_unsupported), EPERM);
+  }
+  EXPECT_EQ(nbd_errno(EOPNOTSUPP, true), EOPNOTSUPP);
+  EXPECT_EQ(nbd_errno(EOPNOTSUPP, false), EIO);
 }
 
 TEST(Explain, DurationsHaveTheirUnit) {

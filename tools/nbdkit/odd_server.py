@@ -1,6 +1,7 @@
 """A server that takes every session and opens every device, and then misbehaves: RTRS over the frames of the fabric tcp
 (docs/iwarp.md, docs/protocol.md). Its chunks are bytes of this process that nobody reads but it."""
 import contextlib
+import errno
 import os
 import socket
 import struct
@@ -18,7 +19,8 @@ SESS_INFO, OPEN, CLOSE, IO = 0, 2, 5, 4
 
 
 class OddServer:
-    """`on_open` and `on_io`: "answer", "silent", or for IO "close" (the connection) and "no_data" (a good answer alone)."""
+    """`on_open` and `on_io`: "answer", "silent", or for IO "close" (the connection), "no_data" (a good answer alone) and
+    "unsupported" (EOPNOTSUPP)."""
 
     def __init__(self, on_open="answer", on_io="answer"):
         self.ways = {OPEN: on_open, IO: on_io}
@@ -104,6 +106,9 @@ class Connection:
             return
         if way == "close":
             raise EOFError
+        if way == "unsupported":
+            self.immediate(IO_RSP << 28 | errno.EOPNOTSUPP << 19 | chunk)
+            return
         data = {SESS_INFO: struct.pack("<HHB31x", 1, 0, 2),
                 OPEN: struct.pack("<IIQIIIIIHHHHBB10x", 3, user[6], SECTORS, 256, 0, 0, 0, 0, 512, 512, 128, 0, 0, 3)}.get(kind, bytes(length))
         if read and way != "no_data":

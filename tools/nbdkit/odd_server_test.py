@@ -76,6 +76,15 @@ def test_a_start_ends_after_connect_timeout_though_open_is_not_answered(odd):
     assert time.monotonic() - begin < 25
 
 
+# nbdkit zeroes by writing where write-zeroes are not supported, and ends with an assertion when a write is not either.
+def test_a_server_that_supports_nothing_does_not_end_nbdkit(odd, client):
+    handle = client(odd(on_io="unsupported"), "device=d")
+    for io in lambda: handle.zero(4096, 0), lambda: handle.pwrite(bytes(512), 0), lambda: handle.pread(512, 0), handle.flush:
+        with pytest.raises(nbd.Error) as failed:
+            io()
+        assert failed.value.errnum == errno.EIO
+
+
 # docs/security.md says so.
 def test_a_read_answered_without_data_shows_what_the_session_had_in_its_buffer(odd, client):
     server = odd(on_io="no_data")

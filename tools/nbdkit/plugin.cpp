@@ -228,7 +228,8 @@ int perform(void* handle, Opcode opcode, uint64_t offset, uint64_t length, std::
   io.nounmap = opcode == Opcode::write_zeroes && (flags & NBDKIT_FLAG_MAY_TRIM) == 0;
   const int error = remote->io(use_of(handle), io);
   if (error == 0) return 0;
-  nbdkit_set_error(nbdkit::nbd_errno(error));
+  const bool can_be_unsupported = opcode == Opcode::discard || opcode == Opcode::write_zeroes;
+  nbdkit_set_error(nbdkit::nbd_errno(error, can_be_unsupported));
   lines->push(nbdkit::LineQueue::Flood::failed_request, remote->why_failed(use_of(handle), io, error));
   return -1;
 }

@@ -22,15 +22,19 @@ struct PcapOptions {
   std::string to;
   std::uint32_t mtu = 1024;
   std::uint16_t port = 1234;
+  std::uint64_t max_size = kMaxTraceBytes;
   bool exact = false;
   bool json = false;
 };
 
+struct TooLong {};
+
 // The file to write, "-" is standard output. Says on stderr when it cannot be opened, throws when it cannot
-// be written.
+// be written or grows beyond `max_size` bytes: a trace of a few bytes may tell of messages of any length.
 class OutputBytes {
  public:
-  explicit OutputBytes(const std::string& path) : fd_(create_output(path, 0600, true)) {}
+  OutputBytes(const std::string& path, std::uint64_t max_size)
+      : fd_(create_output(path, 0600, true)), left_(max_size) {}
   ~OutputBytes() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -39,6 +43,8 @@ class OutputBytes {
   OutputBytes& operator=(const OutputBytes&) = delete;
 
   void put(roce::Bytes bytes) {
+    if (bytes.size() > left_) throw TooLong();
+    left_ -= bytes.size();
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
     if (buffer_.size() >= kBuffer) flush();
   }
@@ -56,6 +62,7 @@ class OutputBytes {
  private:
   static constexpr std::size_t kBuffer = std::size_t{256} << 10;
   int fd_;
+  std::uint64_t left_;
   std::vector<std::byte> buffer_;
 };
 
@@ -102,12 +109,19 @@ int pcap(const PcapOptions& options) {
   recordings.join();
   if (recordings.drifting() > 0)
     error("the clocks of the traces drift apart; the times of some frames are wrong by that much");
-  OutputBytes file(options.to);
+  OutputBytes file(options.to, options.max_size);
   if (!file.is_open()) return exit_usage;
   roce::CaptureWriter writer([&file](roce::Bytes bytes) { file.put(bytes); }, "urtrs-replay pcap");
   roce::Synthesis synthesis(recordings, roce::SynthesisOptions{options.mtu, options.port, options.exact},
                             [&writer](Nanos time, roce::Bytes frame) { writer.frame(time, frame); });
-  synthesis.run();
+  try {
+    synthesis.run();
+  } catch (const TooLong&) {
+    error(options.to + ": the capture would be longer than " + std::to_string(options.max_size) +
+          " bytes; allow more with --max-size");
+    if (options.to != "-") ::unlink(options.to.c_str());
+    return exit_usage;
+  }
   file.flush();
   const auto numbers = as_json(recordings, synthesis.counters());
   if (numbers["without_setup"] != 0)
@@ -144,6 +158,7 @@ void add_pcap(CLI::App& app, Runner& runner) {
         ->check(CLI::Range(1, 65535))
         ->type_name("PORT")
         ->capture_default_str();
+    add_max_size(command, options.max_size, "Longest capture to write");
     command.add_flag(
         "--exact", options.exact,
         "SEND_WITH_INV without payload, as on a wire; Wireshark without the dissector calls them "

@@ -68,7 +68,9 @@ inline void add_duration(CLI::App& command, const char* name, double& into, cons
 
 // For commands that hold a whole trace in memory: the longest file that they read.
 inline constexpr std::uint64_t kMaxTraceBytes = 1ULL << 30;
-inline void add_max_size(CLI::App& command, std::uint64_t& into) {
+inline void add_max_size(
+    CLI::App& command, std::uint64_t& into,
+    const std::string& what = "Longest trace to read; it takes several times as much memory") {
   command
       .add_option_function<std::string>(
           "--max-size",
@@ -77,7 +79,7 @@ inline void add_max_size(CLI::App& command, std::uint64_t& into) {
             if (!size) throw CLI::ValidationError("--max-size", size.error());
             into = *size;
           },
-          "Longest trace to read; it takes several times as much memory")
+          what)
       ->type_name("SIZE")
       ->default_str("1G");
 }

@@ -37,6 +37,11 @@ class TestOutputs:
                 ("pcap", trace, "--output", out), ("seq", trace, "--html", out), ("simulate", trace, "--out", out),
                 ("merge", trace, CLIENT, "--output", out), ("import", self.capture, out), ("from-json", self.json, out))
 
+    def test_a_capture_that_grows_too_long_is_given_up(self, tmp_path):
+        told = run("pcap", CLIENT, "--output", str(tmp_path / "long"), "--max-size", "1K", code=2)
+        assert "longer than 1024 bytes; allow more with --max-size" in told
+        assert not (tmp_path / "long").exists()
+
     def test_what_is_there_stays(self):
         with tempfile.TemporaryDirectory() as folder:
             trace, other, link = (os.path.join(folder, name) for name in ("a.rtrc", "other", "link"))

@@ -51,6 +51,7 @@ void Explainer::on_end(const Fields&, Step& step) {
 
 void Explainer::on_connect(const Fields& record, Step& step) {
   step.group = Group::connect;
+  if (step.connection == kNone) return;  // a trace of another version does not say of which
   Connection& connection = connection_of(step);
   connection.attempt = static_cast<std::uint16_t>(record.number("recon_cnt"));
   step.title = "CON_REQ " + std::to_string(connection.key.con + 1) + " of " + record.word("cid_num") +
@@ -61,6 +62,7 @@ void Explainer::on_connect(const Fields& record, Step& step) {
 
 void Explainer::on_connect_requested(const Fields& record, Step& step) {
   step.group = Group::connect;
+  if (step.connection == kNone) return;
   Connection& connection = connection_of(step);
   connection.attempt = static_cast<std::uint16_t>(record.number("recon_cnt"));
   connection.path_uuid = record.bytes("sess_uuid");

@@ -151,7 +151,7 @@ void Explainer::on_wire_cm(const Fields& record, Step& step) {
       step.title += ", attempt " + std::to_string(parsed.value.recon_cnt);
     }
   }
-  if (kind == "closed") return;
+  if (kind.empty() || kind == "closed") return;
   const std::uint64_t sign =
       signature('w', kind.size() << 8 | static_cast<unsigned char>(kind[2 % kind.size()]));
   record.flag("sent") ? send(step, sign) : receive(step, sign);
