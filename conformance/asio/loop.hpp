@@ -7,7 +7,9 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/system/error_code.hpp>
+#include <chrono>
 #include <exception>
+#include <stdexcept>
 #include <utility>
 
 namespace rtrs::conformance {
@@ -19,13 +21,15 @@ inline auto into(Error& error) {
   return boost::asio::redirect_error(boost::asio::use_awaitable, error);
 }
 
-// Runs the loop until `done` is true, also while no operation is outstanding.
+// Runs the loop until `done` is true, also while no operation is outstanding. Throws after a minute.
 template <class Done>
 void run_until(boost::asio::io_context& context, Done done) {
   const auto work = boost::asio::make_work_guard(context);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!done()) {
     context.restart();
-    context.run_one();
+    if (context.run_one_until(end) == 0 && std::chrono::steady_clock::now() >= end)
+      throw std::runtime_error("what the test waits for did not come within a minute");
   }
 }
 
