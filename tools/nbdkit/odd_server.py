@@ -22,8 +22,9 @@ class OddServer:
     """`on_open` and `on_io`: "answer", "silent", or for IO "close" (the connection), "no_data" (a good answer alone) and
     "unsupported" (EOPNOTSUPP)."""
 
-    def __init__(self, on_open="answer", on_io="answer"):
+    def __init__(self, on_open="answer", on_io="answer", physical_block_size=512):
         self.ways = {OPEN: on_open, IO: on_io}
+        self.physical_block_size = physical_block_size
         self.requests = 0  # of IO
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
@@ -110,7 +111,8 @@ class Connection:
             self.immediate(IO_RSP << 28 | errno.EOPNOTSUPP << 19 | chunk)
             return
         data = {SESS_INFO: struct.pack("<HHB31x", 1, 0, 2),
-                OPEN: struct.pack("<IIQIIIIIHHHHBB10x", 3, user[6], SECTORS, 256, 0, 0, 0, 0, 512, 512, 128, 0, 0, 3)}.get(kind, bytes(length))
+                OPEN: struct.pack("<IIQIIIIIHHHHBB10x", 3, user[6], SECTORS, 256, 0, 0, 0, 0, self.server.physical_block_size, 512,
+                                  128, 0, 0, 3)}.get(kind, bytes(length))
         if read and way != "no_data":
             for at in range(0, min(length, len(data)), 32768):
                 part = data[at:min(length, at + 32768)]

@@ -76,6 +76,13 @@ def test_a_start_ends_after_connect_timeout_though_open_is_not_answered(odd):
     assert time.monotonic() - begin < 25
 
 
+@pytest.mark.parametrize("said, shown", [(512, 4096), (5000, 4096), (16384, 16384), (33333, 32768), (65535, 32768)])
+def test_a_block_size_that_is_no_power_of_two_is_rounded(odd, client, said, shown):
+    handle = client(odd(physical_block_size=said), "device=d")
+    assert handle.get_block_size(nbd.SIZE_PREFERRED) == shown
+    handle.pwrite(bytes(4096), 0)
+
+
 # nbdkit zeroes by writing where write-zeroes are not supported, and ends with an assertion when a write is not either.
 def test_a_server_that_supports_nothing_does_not_end_nbdkit(odd, client):
     handle = client(odd(on_io="unsupported"), "device=d")

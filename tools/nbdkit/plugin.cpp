@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -211,7 +212,9 @@ int block_size(void* handle, uint32_t* minimum, uint32_t* preferred, uint32_t* m
   constexpr uint32_t kLargest = 32U << 20;
   const rnbd::Geometry shape = geometry(handle);
   *minimum = shape.logical_block_size;
-  const uint32_t good = std::max({shape.physical_block_size, *minimum, uint32_t{4096}});
+  // A server may say any size; NBD and nbdkit take powers of two.
+  const uint32_t physical = std::bit_floor(uint32_t{shape.physical_block_size});
+  const uint32_t good = std::max({physical, *minimum, uint32_t{4096}});
   *preferred = std::min(good, kLargest);
   *maximum = kLargest;
   return 0;
