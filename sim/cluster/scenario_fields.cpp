@@ -26,8 +26,9 @@ const char* problem_of(const Scenario& s) {
   if (s.workload.own_disks != s.play.adds_disks)
     return "\"own_disks\" of the scenario is true where it is one of block devices, which adds its disks";
   const bool has_load = s.workload.requests != 0 || s.workload.disks != 0 || s.workload.block_device;
-  if (s.play.adds_disks && (s.clients != 1 || s.paths != 2 || has_load))
-    return "a scenario of block devices has one client with two paths, and no load beside its steps";
+  if (s.play.adds_disks && (s.clients != 1 || s.paths != 2 || s.other_server || has_load))
+    return "a scenario of block devices has one client, two paths to one server, and no load beside its "
+           "steps";
   if (s.workload.disks > 8) return "a client of the scenario has at most 8 \"disks\"";
   if (s.workload.max_queued < 256 || s.workload.max_queued > 65536 || s.workload.max_requests < 1 ||
       s.workload.server_actions < 1)

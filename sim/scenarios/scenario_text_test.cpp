@@ -48,6 +48,15 @@ TEST(ScenarioText, ExtensionsAreNamedOrTheNumberOfTheirByte) {
     CalmChoice calm;
     return world_of(read("scenario X\n set client.extensions=" + text)[0], calm).client.extensions;
   };
+  CalmChoice calm;
+  const auto described = [&calm](const std::string& lines) {
+    return world_of(read("scenario X\n" + lines)[0], calm).describe();
+  };
+  EXPECT_NE(described("set client.extensions=fence server.extensions=fence").find(", extensions fence, "),
+            std::string::npos);
+  EXPECT_NE(described("set client.extensions=fence+probe server.extensions=none")
+                .find(", extensions fence+probe (client) and none (server), "),
+            std::string::npos);
   EXPECT_EQ(client_offers("none"), wire::Extensions::none);
   EXPECT_EQ(client_offers("keys_stay"), wire::Extensions::keys_stay);
   EXPECT_EQ(client_offers("data_with_answer"), wire::Extensions::data_with_answer);
@@ -138,11 +147,11 @@ TEST(ScenarioText, LinesOfBlockDevicesThatAreWrongAreSaidWithTheirLine) {
   EXPECT_EQ(why("repeat number=2\nover\nend\neither\nrepeat number=1\nend\n"),
             "line 6: A: this 'repeat' or 'either' has no 'end'");
   EXPECT_EQ(why("open a\ndone first is=ok\nwrite a as=first"), "line 4: no IO before this line has as=first");
-  for (const char* option :
-       {"workload.requests=2", "workload.disks=1", "workload.block_device=true", "clients=2", "paths=1"})
-    EXPECT_EQ(
-        refusal(std::string("scenario A\nset ") + option + "\ndisks a\nopen a"),
-        "line 2: A: a scenario of block devices has one client with two paths, and no load beside its steps")
+  for (const char* option : {"workload.requests=2", "workload.disks=1", "workload.block_device=true",
+                             "other_server=true", "clients=2", "paths=1"})
+    EXPECT_EQ(refusal(std::string("scenario A\nset ") + option + "\ndisks a\nopen a"),
+              "line 2: A: a scenario of block devices has one client, two paths to one server, and no load "
+              "beside its steps")
         << option;
   EXPECT_EQ(refusal("scenario A\nset workload.max_queued=65537"),
             "line 2: A: \"max_queued\" of the scenario is 256 to 65536, \"max_requests\" and "

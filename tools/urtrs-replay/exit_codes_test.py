@@ -1,11 +1,12 @@
 """Exit codes of the verbs."""
 
 import os
+import re
 import struct
 import subprocess
 
 import pytest
-from programs import TRACES, program
+from programs import ROOT, TRACES, program
 
 PROGRAM = program("urtrs-replay")
 CLIENT = os.path.join(TRACES, "seed-420-client1.rtrc")
@@ -33,6 +34,12 @@ class TestExitCodes:
             file.write(whole[:-20])
         with open(self.text, "w", encoding="utf-8") as file:
             file.write("no trace\n")
+
+    def test_help_has_those_of_the_table(self):
+        with open(os.path.join(ROOT, "docs/replay.md"), encoding="utf-8") as file:
+            codes = set(re.findall(r"^\| (\d) \|", file.read(), re.MULTILINE))
+        told = run("--help", code=0).split("Exit codes:")[1]
+        assert codes == set(re.findall(r"\b(\d) (?!in\b)", told)) == set("012345")
 
     def verbs(self, trace):
         out = str(self.folder / "out")

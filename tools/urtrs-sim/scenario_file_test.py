@@ -44,6 +44,12 @@ def test_the_line_that_shrink_prints_plays_the_run(write, tmp_path):
     assert "needs --file FILE too" in sim("run", "--choices", str(tmp_path / "c"), code=2)
 
 
+def test_each_command_has_examples_of_its_own():
+    for command in ("run", "shrink", "sweep", "hash", "scenarios", "coverage", "explore", "list"):
+        assert set(re.findall(r"^  urtrs-sim (\w+)", sim(command, "--help"), re.MULTILINE)) == {command}
+        assert f"  urtrs-sim {command}" in sim("--help")
+
+
 def test_an_expected_failure_has_to_come_with_each_seed(write):
     path = write(UNMET)
     said = sim("scenarios", "--file", path, "--seeds", "0..2", code=1)
