@@ -86,7 +86,7 @@ def test_a_block_size_that_is_no_power_of_two_is_rounded(odd, client, said, show
 # nbdkit zeroes by writing where write-zeroes are not supported, and ends with an assertion when a write is not either.
 def test_a_server_that_supports_nothing_does_not_end_nbdkit(odd, client):
     handle = client(odd(on_io="unsupported"), "device=d")
-    for io in lambda: handle.zero(4096, 0), lambda: handle.pwrite(bytes(512), 0), lambda: handle.pread(512, 0), handle.flush:
+    for io in lambda: handle.zero(4096, 0), lambda: handle.pwrite(bytes(512), 0), lambda: handle.pread(512, 0):
         with pytest.raises(nbd.Error) as failed:
             io()
         assert failed.value.errnum == errno.EIO
