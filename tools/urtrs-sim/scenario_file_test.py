@@ -44,6 +44,12 @@ def test_the_line_that_shrink_prints_plays_the_run(write, tmp_path):
     assert "needs --file FILE too" in sim("run", "--choices", str(tmp_path / "c"), code=2)
 
 
+def test_the_end_of_an_io_is_told_by_one_errno(write):
+    path = write("scenario A\n  disks a\n  open a\n  write a is=ok\n  write a sector=64 is=EIO\n")
+    told = re.findall(r"IO \d of a is over: (.*)", sim("run", "--file", path, "--seed", "3", "--verbose"))
+    assert told == ["success", "EIO (errno 5), because: invalid argument"]
+
+
 def test_each_command_has_examples_of_its_own():
     for command in ("run", "shrink", "sweep", "hash", "scenarios", "coverage", "explore", "list"):
         assert set(re.findall(r"^  urtrs-sim (\w+)", sim(command, "--help"), re.MULTILINE)) == {command}
