@@ -122,6 +122,10 @@ class Search {
       result_.stopped_by = "the limit of states was reached";
       return;
     }
+    if (options_.stopped && options_.stopped()) {
+      result_.stopped_by = "it was stopped";
+      return;
+    }
     const std::size_t bytes = memory();
     result_.bytes = std::max(result_.bytes, bytes);
     const std::size_t left = options_.most_bytes > bytes ? options_.most_bytes - bytes : 0;

@@ -30,6 +30,7 @@ struct SearchOptions {
   bool reduced = true;        // identities by canonical(); else by fingerprint(), for comparison
   bool judge_endings = true;  // keeps every edge, to find what can never finish
   std::function<void(const Progress&)> progress;  // called now and then, from the calling thread
+  std::function<bool()> stopped;                  // asked so too: whether to end; may be empty
 };
 
 // What a search found against one rule.

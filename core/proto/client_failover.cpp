@@ -22,6 +22,11 @@ bool leaves_traces(const Permit& permit) noexcept {
   return permit.direction == Direction::write || permit.service;
 }
 
+// A deadline that is due as soon as it is set would have the machine ask without end.
+Nanos fence_deadline(Nanos now, const ClientConfig& config) noexcept {
+  return later(now, std::max(config.fence_timeout, kShortestFenceTimeout));
+}
+
 }  // namespace
 
 void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
@@ -50,7 +55,7 @@ void ClientSession::hold_requests(unsigned index, Nanos now) noexcept {
   if (fence.state == Fence::State::idle || fence.since == kNever) fence.since = now;
   fence.state = Fence::State::wanted;
   fence.upto_epoch = path.epoch();
-  fence.deadline = now + config_.fence_timeout;
+  fence.deadline = fence_deadline(now, config_);
   fence.lingering = fence.lingering || failed_writes > 0;
   if (path.can_fence() || config_.kernel_peer == UnfencedReplay::wait) return;
   // Overdue requests are not sent again: their chunks stay out of use until the path's next incarnation.
@@ -94,7 +99,7 @@ void ClientSession::drive_fences(Nanos now, ClientActions& out) noexcept {
       fence.state = Fence::State::asked;
       fence.serial = next_fence_serial_++;
       fence.asked_over = path.key(0);
-      fence.deadline = now + config_.fence_timeout;
+      fence.deadline = fence_deadline(now, config_);
       out.push(SendFenceReq{path.key(0), path.take(0), fence.serial, static_cast<std::uint16_t>(index),
                             static_cast<std::uint16_t>(fence.upto_epoch)});
       break;
@@ -135,14 +140,14 @@ bool ClientSession::holds_new_requests() const noexcept {
 }
 
 bool ClientSession::is_overdue(const Permit& permit, Nanos now) const noexcept {
-  return config_.request_timeout != kNever && permit.since + config_.request_timeout <= now;
+  return config_.request_timeout != kNever && later(permit.since, config_.request_timeout) <= now;
 }
 
 // A request is sent again as often as its path is lost, however short the flights are: a server that breaks
 // the connection over it and lets the client come back would keep it for ever. kNever: so may it wait.
 Nanos ClientSession::longest_life() const noexcept {
   if (config_.request_timeout == kNever || config_.queue_timeout == kNever) return kNever;
-  return config_.request_timeout + config_.queue_timeout;
+  return later(config_.request_timeout, config_.queue_timeout);
 }
 
 bool ClientSession::is_worn_out(const Permit& permit, Nanos now) const noexcept {
@@ -219,7 +224,7 @@ void ClientSession::fence_deadlines(Nanos now) noexcept {
     } else {
       give_up_worn_out(index, now);
       fence.state = Fence::State::wanted;
-      fence.deadline = now + config_.fence_timeout;
+      fence.deadline = fence_deadline(now, config_);
     }
   }
 }

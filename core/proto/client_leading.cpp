@@ -34,7 +34,7 @@ bool ClientSession::may_lead(unsigned index) const noexcept {
 bool ClientSession::creates(unsigned index, Nanos now) const noexcept {
   if (!has_home(index)) return true;
   const ClientPath& path = paths_[index];
-  const bool late = config_.lead_head_start != kNever && now >= link_since_ + config_.lead_head_start;
+  const bool late = config_.lead_head_start != kNever && now >= later(link_since_, config_.lead_head_start);
   return connected_ == 0 && late && path.unknown_since() != kNever && !path.foreign();
 }
 
@@ -45,7 +45,7 @@ Nanos ClientSession::turn_to_lead(unsigned index, Nanos now) const noexcept {
   for (unsigned other = 0; other < kMaxPaths; ++other) {
     const ClientPath& path = paths_[other];
     const bool ahead = path.state() == PathState::connecting || path.state() == PathState::draining;
-    if (other != index && (ahead || path.held_back())) turn += config_.lead_head_start;
+    if (other != index && (ahead || path.held_back())) turn = later(turn, config_.lead_head_start);
   }
   return turn;
 }

@@ -52,7 +52,7 @@ void ClientPath::start(Nanos now, const ClientConfig& config, bool first, Client
 void ClientPath::connect_next(Nanos now, const ClientConfig& config, ClientActions& out) noexcept {
   const auto con = static_cast<std::uint16_t>(cons_.size());
   cons_.push_back({});
-  deadline_ = now + config.connect_timeout;
+  deadline_ = later(now, config.connect_timeout);
   // Only cid 0 of an additional path that has never been up carries 0 (protocol section 3.4). The kernel's
   // client sets it from the first accept of cid 0 on; a path that failed after that would make a session of
   // its own where its server is another one.
@@ -102,7 +102,7 @@ void ClientPath::connection_up(const Connected& in, const ClientConfig& config, 
     unknown_again_ = foreign_ = false;
   }
   if (cons_.size() < config.con_num) return connect_next(in.now, config, out);
-  deadline_ = in.now + config.info_timeout;
+  deadline_ = later(in.now, config.info_timeout);
   // The receive for INFO_RSP must be the first of its connection: receives are used in order (protocol
   // section 10.3).
   out.push(PostReceive{key(0), 1, ReceiveKind::info});

@@ -145,7 +145,7 @@ void ClientSession::end_if_drained(ClientActions& out) noexcept {
 Nanos ClientSession::path_wait_ends(Nanos since) const noexcept {
   const Nanos blocked = std::min(connected_ > 0 ? kNever : down_since_, exhausted_since_);
   if (blocked == kNever || config_.queue_timeout == kNever || closing_) return kNever;
-  return std::max(since, blocked) + config_.queue_timeout;
+  return later(std::max(since, blocked), config_.queue_timeout);
 }
 
 void ClientSession::response(const ConKey& key, Nanos now, std::uint32_t imm, bool keyed,

@@ -85,26 +85,26 @@ void ClientSession::schedule_attempt(unsigned index, Nanos now, ClientActions& o
     return report(index, 0, out);
   }
   const Nanos delay = attempt_delay(path, now);
-  path.wait_until(now + delay, path.reason());
+  path.wait_until(later(now, delay), path.reason());
   report(index, delay, out);
 }
 
 Nanos ClientSession::attempt_delay(const ClientPath& path, Nanos now) noexcept {
   if (path.reason() == Reason::rejected_busy)
-    return config_.busy_retry + jitter_.up_to(std::min(config_.busy_retry, config_.reconnect_jitter));
+    return later(config_.busy_retry, jitter_.up_to(std::min(config_.busy_retry, config_.reconnect_jitter)));
   // The server is there and has lost the session: the next attempt creates it.
   const bool lost = path.reason() == Reason::rejected && path.peer_errno() == wire::linux_errno::kEnxio &&
                     path.joins() && !path.foreign();
   if (lost && connected_ == 0 && config_.lead_head_start != kNever) {
-    const Nanos turn = std::max(link_since_ + config_.lead_head_start, now) - now;
-    return std::max(turn, config_.reconnect_min) +
-           jitter_.up_to(std::min(config_.reconnect_min, config_.reconnect_jitter));
+    const Nanos turn = std::max(later(link_since_, config_.lead_head_start), now) - now;
+    return later(std::max(turn, config_.reconnect_min),
+                 jitter_.up_to(std::min(config_.reconnect_min, config_.reconnect_jitter)));
   }
   const unsigned doublings = std::min(path.attempts() == 0 ? 0U : path.attempts() - 1, 32U);
   Nanos delay = config_.reconnect_min;
-  for (unsigned i = 0; i < doublings && delay < config_.reconnect_max; ++i) delay *= 2;
+  for (unsigned i = 0; i < doublings && delay < config_.reconnect_max; ++i) delay = later(delay, delay);
   delay = std::min(delay, config_.reconnect_max);
-  return delay + jitter_.up_to(std::min(delay, config_.reconnect_jitter));
+  return later(delay, jitter_.up_to(std::min(delay, config_.reconnect_jitter)));
 }
 
 void ClientSession::on(const PathRemoveRequested& in, ClientActions& out) noexcept {
@@ -179,7 +179,7 @@ void ClientSession::on(const CloseRequested& in, ClientActions& out) noexcept {
   if (closing_) return;
   closing_ = true;
   giving_way_ = new_home_ = false;
-  close_deadline_ = in.now + config_.close_timeout;
+  close_deadline_ = later(in.now, config_.close_timeout);
   finish_step(in.now, out);
 }
 

@@ -20,7 +20,8 @@ struct HeartbeatConfig {
 };
 // A silent peer is dead after this time at the latest.
 constexpr Nanos dead_peer_time(const HeartbeatConfig& heartbeat) noexcept {
-  return (Nanos{heartbeat.missed_max} + 2) * heartbeat.interval;
+  const Nanos intervals = Nanos{heartbeat.missed_max} + 2;
+  return heartbeat.interval > kNever / intervals ? kNever : intervals * heartbeat.interval;
 }
 
 // What to do with the requests of a lost path while nothing proves that the server will not execute them any
@@ -45,7 +46,7 @@ struct ClientConfig {
   UnfencedReplay fence_failed = UnfencedReplay::wait;   // no answer within fence_timeout
   Nanos connect_timeout = seconds(30);                  // of each connection
   Nanos info_timeout = seconds(10);
-  Nanos fence_timeout = seconds(60);
+  Nanos fence_timeout = seconds(60);  // below kShortestFenceTimeout: that; kNever: waits for ever
   Nanos queue_timeout =
       seconds(120);  // how long a request waits for a path; kNever: for ever; 0: fails at once
   Nanos close_timeout = seconds(30);        // how long close() waits for requests in flight

@@ -15,7 +15,7 @@ class Heartbeat {
 
   void start(Nanos now, const HeartbeatConfig& config) noexcept {
     missed_ = 0;
-    deadline_ = now + config.interval;
+    deadline_ = later(now, config.interval);
   }
   void stop() noexcept { deadline_ = kNever; }
   Nanos deadline() const noexcept { return deadline_; }
@@ -30,7 +30,7 @@ class Heartbeat {
       deadline_ = kNever;
       return Tick::dead;
     }
-    deadline_ = now + config.interval;
+    deadline_ = later(now, config.interval);
     if (missed_++ != 0) return Tick::nothing;
     last_sent_ = now;
     return Tick::send;

@@ -20,6 +20,11 @@ constexpr Nanos milliseconds(std::uint64_t n) {
 constexpr Nanos seconds(std::uint64_t n) {
   return n * 1'000'000'000;
 }
+// The time `delay` after `start`; kNever where the sum is beyond the range, so that a delay of kNever never
+// ends.
+constexpr Nanos later(Nanos start, Nanos delay) {
+  return delay > kNever - start ? kNever : start + delay;
+}
 
 // One incarnation of one connection (queue pair). `epoch` is never reused by the side that issued the key, so
 // a late event of an older incarnation can always be told from a current one.

@@ -26,6 +26,9 @@ inline constexpr unsigned kMaxActionsPerStep = 192;
 inline constexpr unsigned kBatch = 16;
 static_assert(kMaxCons + kBatch * 3 <= kMaxActionsPerStep, "one step may end every connection of a path");
 
+// A fence that is not answered is asked again after this time at the earliest, in nanoseconds.
+inline constexpr std::uint64_t kShortestFenceTimeout = 1'000'000;
+
 // Send queue entries that only heartbeats may use, so that a full queue cannot silence them.
 inline constexpr unsigned kHeartbeatReserve = 2;
 

@@ -73,7 +73,7 @@ void ServerSession::on(const ConnectRequested& in, ServerActions& out) noexcept 
     path.address_pair = in.address_pair;
     path.uuid = in.sess_uuid;
     // Not restarted by further connections: a client that never completes the path must not keep it.
-    path.handshake_deadline = in.now + config_.handshake_timeout;
+    path.handshake_deadline = later(in.now, config_.handshake_timeout);
     path.cons.resize(in.cid_num);
     out.push(PathChanged{index, PathState::connecting, Reason::none, 0, 0, 0});
   }

@@ -11,7 +11,12 @@ unsigned index_of(const ConKey& key) noexcept {
   return key.path % kMaxPaths;
 }
 
-const char* broken_in_path(const ServerPath& path) noexcept {
+// What may take for ever has no deadline.
+bool is_timed(Nanos deadline, Nanos limit) noexcept {
+  return deadline != kNever || limit == kNever;
+}
+
+const char* broken_in_path(const ServerPath& path, const ServerConfig& config) noexcept {
   const auto open =
       std::count_if(path.cons.begin(), path.cons.end(), [](const ServerCon& con) { return con.epoch != 0; });
   if (open != path.open_cons) return "open connections are counted right";
@@ -19,10 +24,14 @@ const char* broken_in_path(const ServerPath& path) noexcept {
     case PathState::absent:
       return path.in_use + path.waiting + path.cons.size() == 0 ? nullptr : "an absent path holds nothing";
     case PathState::connecting:
-      return path.handshake_deadline != kNever ? nullptr : "a path that connects has a deadline";
+      return is_timed(path.handshake_deadline, config.handshake_timeout)
+                 ? nullptr
+                 : "a path that connects has a deadline";
     case PathState::connected:
       if (!path.complete()) return "a connected path has all its connections";
-      return path.heartbeat.deadline() != kNever ? nullptr : "a connected path has a heartbeat";
+      return is_timed(path.heartbeat.deadline(), config.heartbeat.interval)
+                 ? nullptr
+                 : "a connected path has a heartbeat";
     case PathState::closing:
       return path.drained() ? "a drained path is released" : nullptr;
     default:
@@ -77,12 +86,12 @@ const char* broken_in_fences(const State& state) noexcept {
 }
 
 template <class State>
-const char* broken_in(const State& state) noexcept {
+const char* broken_in(const State& state, const ServerConfig& config) noexcept {
   unsigned connected = 0;
   unsigned waiting = 0;
   for (unsigned index = 0; index < kMaxPaths; ++index) {
     const ServerPath& path = state.paths[index];
-    if (const char* rule = broken_in_path(path)) return rule;
+    if (const char* rule = broken_in_path(path, config)) return rule;
     if (const char* rule = broken_in_waiting(state, path)) return rule;
     if (state.ended && path.state != PathState::absent) return "a session that ended has no path";
     connected += path.state == PathState::connected ? 1U : 0U;
@@ -98,8 +107,10 @@ const char* broken_in(const State& state) noexcept {
 
 const char* broken_invariant(const ServerSession& session) noexcept {
   const char* rule = nullptr;
-  ServerSession::visit_fields(session, [&rule](const char*, const auto& field) {
-    if constexpr (requires { field.chunks; }) rule = broken_in(field);
+  const ServerConfig* config = nullptr;  // which is visited first
+  ServerSession::visit_fields(session, [&](const char*, const auto& field) {
+    if constexpr (requires { field.handshake_timeout; }) config = &field;
+    if constexpr (requires { field.chunks; }) rule = broken_in(field, *config);
   });
   return rule;
 }

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "core/proto/server_invariants.hpp"
 #include "core/proto/test_server_session.hpp"
 
 namespace rtrs {
@@ -72,6 +73,17 @@ TEST_F(ServerSessionTest, R01HalfOpenPathIsReapedByATimerOfItsOwn) {
   EXPECT_EQ(all<Disconnect>().size(), 2U);
   close_connections({service, io});
   EXPECT_EQ(only<EndSession>().reason, Reason::handshake_timeout);
+}
+
+TEST_F(ServerSessionTest, WhatMayTakeForEverIsNeverDue) {
+  config.handshake_timeout = config.heartbeat.interval = kNever;
+  remake();
+  connect(1, 0);
+  EXPECT_EQ(session->next_deadline(), kNever);
+  EXPECT_EQ(broken_invariant(*session), nullptr);
+  bring_up(2);
+  EXPECT_EQ(session->next_deadline(), kNever);
+  EXPECT_EQ(broken_invariant(*session), nullptr);
 }
 
 TEST_F(ServerSessionTest, R01HalfOpenPathGivesWayToANewerAttempt) {

@@ -369,8 +369,7 @@ Nanos drain_bound(const Scenario& s) {
 
 LivenessBound liveness_bound(const Scenario& s) {
   LivenessBound bound;
-  const auto dead = [](const HeartbeatConfig& h) { return (h.missed_max + 2) * h.interval; };
-  const Nanos silence = std::max(dead(s.client.heartbeat), dead(s.server.heartbeat));
+  const Nanos silence = std::max(dead_peer_time(s.client.heartbeat), dead_peer_time(s.server.heartbeat));
   const Nanos budget = s.network.retry_budget + s.network.retry_spread + s.network.retransmit;
   const Nanos storage = s.storage.longest();
   const Nanos apart = s.network.channel_spread;
@@ -392,7 +391,8 @@ LivenessBound liveness_bound(const Scenario& s) {
   // A device that was refused is asked for again after up to 15 s, and closed within 5 s.
   const Nanos devices =
       s.workload.disks == 0 ? 0 : seconds(30) * stretch + 4 * (s.workload.opening + s.workload.disk_time);
-  bound.request = devices + 2 * stretch * s.client.fence_timeout +
+  // Where a fence may take for ever, requests end when its path is back.
+  bound.request = devices + 2 * stretch * std::min(s.client.fence_timeout, seconds(3600)) +
                   turns * (storage + milliseconds(10) + 2 * apart) * s.clients + 4 * apart;
   return bound;
 }

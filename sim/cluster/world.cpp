@@ -315,6 +315,8 @@ void World::poll_nodes() {
     Node& state = node == 0 ? static_cast<Node&>(server_) : *clients_[node - 1];
     const bool worked = node == 0 ? poll_server() : poll_client(node - 1);
     state.fruitless = worked ? 0 : state.fruitless + 1;
+    watch_timer(state, node == 0 ? server_.driver->transport().next_timer()
+                                 : clients_[node - 1]->driver->next_timer());
     state.hearts->check(now());
   }
   if (!network_.hung().empty()) watch_hung();

@@ -70,6 +70,7 @@ class World : private ServerUser {
     Nanos paused_until = 0;
     ClockRate clock;
     unsigned fruitless = 0;  // polls in a row that came too early, at one time
+    unsigned overdue = 0;    // polls in a row that left a timer due
     std::unique_ptr<Fabric> sim;
     std::unique_ptr<LyingFabric> lies;  // null for an honest node
     std::unique_ptr<PreflushFabric> preflushes;
@@ -160,6 +161,7 @@ class World : private ServerUser {
   Nanos next_time();
   bool step();
   void poll_nodes();
+  void watch_timer(Node&, Nanos timer);
   std::unique_ptr<HeartbeatWatch> watch_of(const Node&, HeartbeatConfig);
   // `deadline`: by the clock of the node.
   bool due(const Node&, Nanos deadline) const;

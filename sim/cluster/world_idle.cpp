@@ -1,12 +1,30 @@
 // A node that has nothing to do does nothing. Otherwise next_deadline() leaves out a timer, which runs only
-// when something else has the node polled.
+// when something else has the node polled. And a poll serves the timers that are due: one that is due after
+// every poll would keep the node busy for ever, although what it sends makes time go on.
 #include "sim/cluster/world.hpp"
 
 namespace rtrs::sim {
 
+namespace {
+
+template <class Node>
+std::string name_of(const Node& node) {
+  return node.id == 0 ? "the server" : "client " + std::to_string(node.id);
+}
+
+}  // namespace
+
 // `deadline`: by the clock of the node.
 bool World::has_nothing_to_do(const Node& node, Nanos deadline) const {
   return node.up && node.paused_until <= now() && !due(node, deadline) && deadline > now(node);
+}
+
+// After a poll. `timer`: when the next one is due, by the clock of the node.
+void World::watch_timer(Node& node, Nanos timer) {
+  constexpr unsigned kMostPolls = 1000;
+  node.overdue = timer <= now(node) ? node.overdue + 1 : 0;
+  if (node.overdue > kMostPolls)
+    stalled(name_of(node) + " has a timer that stays due, polled " + std::to_string(kMostPolls) + " times");
 }
 
 // Just before something happens at `until`, polls those that nothing asks to be polled.
@@ -16,8 +34,7 @@ void World::check_idle(Nanos until) {
   const auto judge = [this](const Node& node, std::uint64_t acts_before, std::size_t results) {
     if (results == 0 && node.fabric->acts() == acts_before) return;
     judge_.fail(Oracle::liveness, now(),
-                (node.id == 0 ? std::string("the server") : "client " + std::to_string(node.id)) +
-                    " does something before next_deadline() although nothing happened to it");
+                name_of(node) + " does something before next_deadline() although nothing happened to it");
   };
   if (server_.up && has_nothing_to_do(server_, server_.driver->next_deadline())) {
     const std::uint64_t acts = server_.fabric->acts();

@@ -192,14 +192,16 @@ void World::liveness() {
 
 // Fresh requests after everything is well: each must succeed unless storage says otherwise.
 void World::probe() {
+  constexpr std::uint32_t kMost = 16;
   note(Journal::Kind::phase, 0, 3);
   for (const auto& client : clients_) {
-    client->left = std::min<std::uint32_t>(2 * client->driver->session().depth(), 16);
+    client->left = std::min<std::uint32_t>(2 * client->driver->session().depth(), kMost);
     client->probing = true;
     client->next_submit = now();
   }
   const LivenessBound bound = liveness_bound(scenario_);
-  if (!run_while(now() + 2 * bound.request, [this] { return nothing_under_way(); }))
+  const Nanos gaps = 2 * kMost * scenario_.workload.gap;  // before each of them
+  if (!run_while(now() + 2 * bound.request + gaps, [this] { return nothing_under_way(); }))
     stalled("requests do not complete although every path is connected");
 }
 

@@ -1,12 +1,11 @@
 #include "tools/urtrs-sim/coverage.hpp"
 
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <sstream>
 
 #include "core/proto/actions.hpp"
+#include "tools/lib/files/read_bounded.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 
@@ -18,11 +17,13 @@ using Rare = std::map<std::string, std::string>;  // mark, scenario
 
 bool read_rare(const std::string& path, Rare& rare) {
   if (path.empty()) return true;
-  std::ifstream file(path);
-  if (!file) {
-    std::fprintf(stderr, "urtrs-sim: cannot read %s: %s\n", path.c_str(), std::strerror(errno));
+  constexpr std::size_t kMost = 1;  // MiB
+  const auto text = read_bounded(path, kMost);
+  if (!text) {
+    std::fprintf(stderr, "urtrs-sim: cannot read %s: %s\n", path.c_str(), text.error().c_str());
     return false;
   }
+  std::istringstream file(*text);
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line.substr(0, line.find('#')));
     std::string mark;
@@ -34,11 +35,6 @@ bool read_rare(const std::string& path, Rare& rare) {
       return false;
     }
     rare[mark] = scenario;
-  }
-  if (file.bad()) {
-    std::fprintf(stderr, "urtrs-sim: cannot read %s: %s (errno %d)\n", path.c_str(), std::strerror(errno),
-                 errno);
-    return false;
   }
   return true;
 }

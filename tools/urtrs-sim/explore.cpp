@@ -6,17 +6,18 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
-#include <sstream>
 #include <thread>
 #include <vector>
 
 #include "conformance/explore/configurations.hpp"
 #include "conformance/explore/counter_example.hpp"
 #include "conformance/explore/search.hpp"
+#include "tools/lib/files/read_bounded.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/quantity.hpp"
 #include "tools/urtrs-sim/report.hpp"
+#include "tools/urtrs-sim/stop_signals.hpp"
 
 namespace rtrs::tools {
 
@@ -51,14 +52,17 @@ bool is_failover_rule(const std::string& rule) {
   return rule == sim::kLostUpdate || rule == sim::kChunkRace || rule == kUndone;
 }
 
-// Null when the search came out as it must, else what is wrong.
+// Null when the search came out as it must, else what is wrong. One that a signal stopped need not have found
+// anything.
 const char* complaint(const Row& row) {
   const SearchResult& result = row.result;
+  const bool whole = stopped_by == 0;
   const Configuration& configuration = *row.configuration;
   if (!configuration.must_break.empty())
-    return result.finding(configuration.must_break.c_str()) ? nullptr : "the planted mistake was not found";
+    return !whole || result.finding(configuration.must_break.c_str()) ? nullptr
+                                                                      : "the planted mistake was not found";
   if (!row.fence && configuration.failover) {
-    if (result.finding(sim::kChunkRace) == nullptr || result.finding(sim::kLostUpdate) == nullptr)
+    if (whole && (result.finding(sim::kChunkRace) == nullptr || result.finding(sim::kLostUpdate) == nullptr))
       return "without the fence both races must be found";
     const bool more = std::any_of(result.findings.begin(), result.findings.end(),
                                   [](const Finding& finding) { return !is_failover_rule(finding.rule); });
@@ -130,6 +134,7 @@ Row explore_one(const Configuration& one, bool fence, const ExploreCommand& comm
   explore::SearchOptions options;
   options.threads = command.threads;
   options.most_bytes = command.most_bytes;
+  options.stopped = [] { return stopped_by != 0; };
   const std::uint64_t about = one.fence_off ? one.states / 2 : one.states;
   ProgressLine line;
   options.progress = [&](const explore::Progress& now) {
@@ -152,15 +157,13 @@ bool write_example(const Row& row, const Finding& finding, const std::string& pa
 }
 
 int replay_file(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) {
-    std::fprintf(stderr, "urtrs-sim: cannot read %s: %s (errno %d)\n", path.c_str(), std::strerror(errno),
-                 errno);
+  constexpr std::size_t kMost = 1;  // MiB
+  const auto text = read_bounded(path, kMost);
+  if (!text) {
+    std::fprintf(stderr, "urtrs-sim: cannot read %s: %s\n", path.c_str(), text.error().c_str());
     return kUsage;
   }
-  const explore::ReadExample read = explore::from_json(text.str());
+  const explore::ReadExample read = explore::from_json(*text);
   if (!read.example) {
     std::fprintf(stderr, "urtrs-sim: %s is no counter-example: %s\n", path.c_str(), read.error.c_str());
     return kUsage;
@@ -241,12 +244,13 @@ int explore(const ExploreCommand& command) {
   }
   std::vector<Configuration> worlds = explore::configurations();
   for (Configuration& one : worlds) one.machines.drop_late = command.drop_late;
+  const StopSignals signals;
   std::vector<Row> rows;
   int code = kOk;
   bool written = command.out.empty();
   for (const Configuration& one : worlds) {
     for (const bool fence : {true, false}) {
-      if (!wanted(one, fence, command)) continue;
+      if (!wanted(one, fence, command) || stopped_by != 0) continue;
       Row row = explore_one(one, fence, command);
       const char* wrong = complaint(row);
       if (wrong != nullptr) code = kViolated;
@@ -270,7 +274,9 @@ int explore(const ExploreCommand& command) {
     std::printf("%s states of %zu searches in %.1f s, %.1f s of processor time\n",
                 with_commas(states).c_str(), rows.size(), seconds, processor);
   }
-  return code;
+  if (stopped_by == 0) return code;
+  const int stopped = say_stopped("in search " + std::to_string(rows.size()));
+  return code == kViolated ? code : stopped;
 }
 
 }  // namespace rtrs::tools

@@ -63,6 +63,14 @@ int usage(const std::string& text) {
   return kUsage;
 }
 
+int wrong_seed(const std::string& text) {
+  return usage("--seed takes one number below 2^64 - 1, not '" + text + "'");
+}
+
+int wrong_seeds(const std::string& text) {
+  return usage("--seeds takes A..B with A < B, or A, below 2^64 - 1, not '" + text + "'");
+}
+
 // " (did you mean 'crash'?)", of the word that `why` quotes; empty: none is near.
 std::string near_fault(const std::string& why) {
   const std::size_t begin = why.find('\'') + 1;
@@ -153,7 +161,7 @@ int run(const Arguments& given) {
     return usage("--without and --only-faults are for seeds");
   if (!given.choice_log.empty()) return run_and_report({0, {}, given.choice_log, given.trace, given.verbose});
   const auto range = parse_seed_range(given.seed);
-  if (!range || range->size() != 1) return usage("--seed takes one number, not '" + given.seed + "'");
+  if (!range || range->size() != 1) return wrong_seed(given.seed);
   if (given.scenario.empty())
     return run_and_report({range->first,
                            {},
@@ -186,7 +194,7 @@ int shrink(const Arguments& given) {
   command.over_tcp = over_tcp(given);
   if (!given.seed.empty()) {
     const auto range = parse_seed_range(given.seed);
-    if (!range || range->size() != 1) return usage("--seed takes one number, not '" + given.seed + "'");
+    if (!range || range->size() != 1) return wrong_seed(given.seed);
     command.seed = range->first;
   }
   if (!given.time.empty()) {
@@ -199,7 +207,7 @@ int shrink(const Arguments& given) {
 
 int scenarios(const Arguments& given) {
   const auto range = parse_seed_range(given.scenario_seeds);
-  if (!range) return usage("--seeds takes A..B with A < B, not '" + given.scenario_seeds + "'");
+  if (!range) return wrong_seeds(given.scenario_seeds);
   return play_scenarios({*range, given.only, given.no_fence, given.file});
 }
 
@@ -246,7 +254,7 @@ enum class Many { sweep, hash, coverage };
 
 int many_seeds(const Arguments& given, Many what) {
   const auto range = parse_seed_range(given.seeds);
-  if (!range) return usage("--seeds takes A..B with A < B, not '" + given.seeds + "'");
+  if (!range) return wrong_seeds(given.seeds);
   std::optional<rtrs::sim::FaultFilter> filter;
   std::string why;
   if (!parse_filter(given, filter, why)) return usage(why);

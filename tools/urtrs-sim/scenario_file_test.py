@@ -95,4 +95,11 @@ def test_a_range_of_seeds_leaves_its_end_out(write):
     path = write(EXAMPLE)
     assert "1 scenario with 1 seed, 0 failed" in sim("scenarios", "--file", path, "--seeds", "0..1")
     assert "1 scenario with 1 seed, 0 failed" in sim("scenarios", "--file", path, "--seeds", "7")
-    assert "--seeds takes A..B with A < B" in sim("scenarios", "--file", path, "--seeds", "3..3", code=2)
+    assert "--seeds takes A..B with A < B, or A, below 2^64 - 1" in sim("scenarios", "--file", path, "--seeds", "3..3", code=2)
+
+
+@pytest.mark.parametrize("timeout", ["never", "0", "1us"])
+def test_a_fence_timeout_at_an_end_of_its_range_keeps_no_run_busy(write, timeout):
+    path = write(f"scenario A\n set client.fence_timeout={timeout}\n delivered number=2\n cut path=0\n"
+                 " pass time=2s\n heal path=0\n")
+    assert "1 scenario with 3 seeds, 0 failed" in sim("scenarios", "--file", path, "--seeds", "0..3")

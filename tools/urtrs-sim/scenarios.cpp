@@ -1,17 +1,16 @@
 #include "tools/urtrs-sim/scenarios.hpp"
 
 #include <cctype>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 
 #include "tools/lib/choice_log/isolated_run.hpp"
+#include "tools/lib/files/read_bounded.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/printable.hpp"
 #include "tools/urtrs-sim/of_this_version.hpp"
 #include "tools/urtrs-sim/report.hpp"
+#include "tools/urtrs-sim/stop_signals.hpp"
 
 namespace rtrs::tools {
 
@@ -31,7 +30,7 @@ bool as_expected(const sim::Directed& one, const IsolatedResult& result) {
 
 std::optional<Failed> first_failure(IsolatedRunner& runner, const sim::Directed& one,
                                     const ScenarioOptions& given) {
-  for (std::uint64_t seed = given.seeds.first; seed < given.seeds.end; ++seed) {
+  for (std::uint64_t seed = given.seeds.first; seed < given.seeds.end && stopped_by == 0; ++seed) {
     sim::SeededChoice shape(~seed);
     sim::Scenario scenario = sim::make_directed(one, shape);
     if (given.no_fence) sim::take_fence_away(scenario);
@@ -77,19 +76,14 @@ bool chosen(const std::string& only, std::vector<const sim::Directed*>& out) {
 }  // namespace
 
 std::optional<std::vector<std::string>> load_scenarios(const std::string& path) {
-  constexpr std::size_t kMost = 1U << 20;  // bytes
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMost + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (!file.is_open() || file.bad()) {
-    const int error = errno;
-    std::fprintf(stderr, "urtrs-sim: cannot read %s: %s (errno %d)\n", path.c_str(), std::strerror(error),
-                 error);
+  constexpr std::size_t kMost = 1;  // MiB
+  const auto text = read_bounded(path, kMost);
+  if (!text) {
+    std::fprintf(stderr, "urtrs-sim: cannot read %s: %s\n", path.c_str(), text.error().c_str());
     return std::nullopt;
   }
   std::vector<std::string> ids;
-  const std::string why = text.size() > kMost ? "it is larger than 1 MiB" : sim::add_scenarios(text, ids);
+  const std::string why = sim::add_scenarios(*text, ids);
   if (why.empty() && !ids.empty()) return ids;
   std::fprintf(stderr, "urtrs-sim: %s: %s\n", path.c_str(),
                why.empty() ? "no scenario in it; docs/simulation.md has the format"
@@ -130,6 +124,7 @@ int play_scenarios(const ScenarioOptions& given) {
   runner.ask_specification();
   std::vector<const sim::Directed*> all;
   if (!chosen(given.only, all)) return kUsage;
+  const StopSignals signals;
   ProgressLine line;
   std::size_t done = 0;
   const auto show = [&](std::string_view id) {
@@ -138,6 +133,7 @@ int play_scenarios(const ScenarioOptions& given) {
   std::uint64_t failures = 0;
   for (const sim::Directed* one : all) {
     const std::string id(one->id);
+    if (stopped_by != 0) break;
     show(id);
     const auto failed = first_failure(runner, *one, given);
     if (!failed) continue;
@@ -151,6 +147,11 @@ int play_scenarios(const ScenarioOptions& given) {
   }
   line.clear();
   const std::uint64_t seeds = given.seeds.size();
+  if (stopped_by != 0) {
+    const int code = say_stopped("in number " + std::to_string(done) + " of " + std::to_string(all.size()) +
+                                 " scenarios, " + std::to_string(failures) + " failed");
+    return failures == 0 ? code : kViolated;
+  }
   std::printf("%zu scenario%s with %llu seed%s%s, %llu failed\n", all.size(), all.size() == 1 ? "" : "s",
               static_cast<unsigned long long>(seeds), seeds == 1 ? "" : "s", all.size() == 1 ? "" : " each",
               static_cast<unsigned long long>(failures));

@@ -1,6 +1,7 @@
 #include "tools/urtrs-sim/seed_range.hpp"
 
 #include <charconv>
+#include <limits>
 #include <string_view>
 
 namespace rtrs::tools {
@@ -21,7 +22,7 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
 std::optional<SeedRange> parse_seed_range(const std::string& text) {
   const auto dots = text.find("..");
   const auto first = parse_number(std::string_view(text).substr(0, dots));
-  if (!first) return std::nullopt;
+  if (!first || *first == std::numeric_limits<std::uint64_t>::max()) return std::nullopt;
   if (dots == std::string::npos) return SeedRange{*first, *first + 1};
   const auto end = parse_number(std::string_view(text).substr(dots + 2));
   if (!end || *end <= *first) return std::nullopt;

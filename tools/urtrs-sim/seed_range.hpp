@@ -1,4 +1,5 @@
-// "A..B": seeds A up to and without B; "A": that seed alone. Decimal or 0x...
+// "A..B": seeds A up to and without B; "A": that seed alone. Decimal or 0x... The largest number there is can
+// only be B: it is no seed.
 #pragma once
 #include <cstdint>
 #include <optional>

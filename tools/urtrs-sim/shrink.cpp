@@ -10,6 +10,7 @@
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
+#include "tools/urtrs-sim/stop_signals.hpp"
 
 namespace rtrs::tools {
 
@@ -51,6 +52,17 @@ bool keep(IsolatedRunner& runner, sim::WorldOptions world, const ShrinkCommand& 
   return true;
 }
 
+ShrinkRunOptions options_of(const ShrinkCommand& given, ProgressLine& line) {
+  ShrinkRunOptions options;
+  options.seconds = given.seconds;
+  options.stopped = [] { return stopped_by != 0; };
+  options.progress = [&line](const sim::LogSize& size, std::uint64_t runs) {
+    line.show(std::to_string(runs) + " runs, " + std::to_string(size.faults) + " faults and " +
+              std::to_string(size.groups()) + " groups left");
+  };
+  return options;
+}
+
 }  // namespace
 
 int shrink_and_report(const ShrinkCommand& given) {
@@ -86,21 +98,18 @@ int shrink_and_report(const ShrinkCommand& given) {
     std::fprintf(stderr, "urtrs-sim: no memory to share with the runs\n");
     return kUsage;
   }
-  ShrinkRunOptions options;
-  options.seconds = given.seconds;
+  const StopSignals signals;
   ProgressLine line;
-  options.progress = [&line](const sim::LogSize& size, std::uint64_t runs) {
-    line.show(std::to_string(runs) + " runs, " + std::to_string(size.faults) + " faults and " +
-              std::to_string(size.groups()) + " groups left");
-  };
+  const ShrinkRunOptions options = options_of(given, line);
   ShrunkRun run = shrink_run(runner, world, choice, options);
   // Every oracle was content; the run may break a rule of the specification all the same.
-  if (!run.first.failed) {
+  if (!run.first.failed && stopped_by == 0) {
     runner.ask_specification();
     run = shrink_run(runner, world, choice, options);
   }
   line.clear();
   const auto seed = static_cast<unsigned long long>(world.seed);
+  if (!run.first.failed && stopped_by != 0) return say_stopped("before a rule was broken");
   if (!run.first.failed) {
     std::printf("ok seed=%llu: every rule held, nothing to shrink\n", seed);
     return kOk;
@@ -110,6 +119,7 @@ int shrink_and_report(const ShrinkCommand& given) {
   print_numbers(run);
 
   if (!keep(runner, world, given, run, scenario)) return kUsage;
+  if (stopped_by != 0) return say_stopped("after " + std::to_string(run.shrunk.runs) + " runs");
   return run.first.stalled ? kNoProgress : kViolated;
 }
 

@@ -1,10 +1,16 @@
-// SIGINT and SIGTERM, for a program with workers that sums up what it did before it ends.
+// SIGINT and SIGTERM, for a program that sums up what it did before it ends.
 #pragma once
+#include <sys/wait.h>
+
 #include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string>
 
 namespace rtrs::tools {
 
-// The signal that asks the sweep to end; 0: none has come. A second one of its kind ends the program at once.
+// The signal that asks the program to end; 0: none has come. A second one of its kind ends the program at
+// once.
 inline volatile std::sig_atomic_t stopped_by = 0;
 
 inline void on_stop(int number) {
@@ -12,7 +18,20 @@ inline void on_stop(int number) {
   std::signal(number, SIG_DFL);
 }
 
-// Lets the first SIGINT and SIGTERM end a sweep in good order, for as long as this lives.
+// Whether a worker ended because somebody stops the program. `status`: of waitpid().
+inline bool was_stopped(int status) {
+  const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  return stopped_by != 0 && (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGKILL);
+}
+
+// Says so on stderr, `done`: "after 3 of 7 seeds". The exit code.
+inline int say_stopped(const std::string& done) {
+  std::fprintf(stderr, "urtrs-sim: stopped by a signal (%s) %s\n", strsignal(stopped_by), done.c_str());
+  return 128 + stopped_by;
+}
+
+// Lets the first SIGINT and SIGTERM end a command in good order, for as long as this lives. A child that is
+// forked meanwhile outlives the first one as well.
 class StopSignals {
  public:
   StopSignals() : interrupt_(std::signal(SIGINT, on_stop)), terminate_(std::signal(SIGTERM, on_stop)) {

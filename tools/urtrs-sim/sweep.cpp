@@ -58,7 +58,7 @@ struct Worker {
 };
 // Between the parent and its workers.
 struct Shared {
-  Counter next{0};
+  Counter next{0};  // from the first seed on
   std::atomic<bool> stop{false};
   Worker workers[kMaxJobs];
 };
@@ -156,8 +156,9 @@ bool play_besides(Besides which, Shared& shared, Worker& worker, LiveJudge& spec
 void work(Shared& shared, Worker& worker, const SweepOptions& options) {
   LiveJudge specification;
   while (!shared.stop) {
-    const std::uint64_t seed = shared.next.fetch_add(1);
-    if (seed >= options.seeds.end) return;
+    const std::uint64_t at = shared.next.fetch_add(1);
+    if (at >= options.seeds.size()) return;
+    const std::uint64_t seed = options.seeds.first + at;
     worker.current = seed;
     sim::WorldOptions world;
     world.seed = seed;
@@ -178,7 +179,6 @@ class Sweep {
       : options_(options), shared_(shared), began_(Clock::now()) {}
 
   int run() {
-    shared_.next = options_.seeds.first;
     const StopSignals signals;
     start();
     Clock::time_point stop_at{};
@@ -198,10 +198,8 @@ class Sweep {
     line_.clear();
     const int code = verdict();
     if (code != kOk || stopped_by == 0) return code;
-    std::fprintf(stderr, "urtrs-sim: stopped by a signal (%s) after %llu of %llu seeds\n",
-                 strsignal(stopped_by), static_cast<unsigned long long>(total(&Worker::seeds)),
-                 static_cast<unsigned long long>(options_.seeds.size()));
-    return 128 + stopped_by;
+    return say_stopped("after " + std::to_string(total(&Worker::seeds)) + " of " +
+                       std::to_string(options_.seeds.size()) + " seeds");
   }
   void sum(SweepTotals& totals) const {
     totals.seeds = total(&Worker::seeds);
@@ -224,12 +222,12 @@ class Sweep {
     for (unsigned job = 0; job < options_.jobs; ++job) {
       const pid_t pid = fork();
       if (pid == 0) {
-        // A worker ends when this program does, which may have been before it asked for that; a signal of the
-        // terminal is for this program alone.
+        // A worker ends when this program does, which may have been before it asked for that; a signal to the
+        // whole group is for this program alone.
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent) _exit(1);
         std::signal(SIGINT, SIG_IGN);
-        std::signal(SIGTERM, SIG_DFL);
+        std::signal(SIGTERM, SIG_IGN);
         blocked.end();
         work(shared_, shared_.workers[job], options_);
         _exit(0);
@@ -245,7 +243,7 @@ class Sweep {
       if (pids_[job] <= 0 || waitpid(pids_[job], &status, WNOHANG) != pids_[job]) continue;
       pids_[job] = 0;
       --alive_;
-      if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
+      if ((WIFEXITED(status) && WEXITSTATUS(status) == 0) || was_stopped(status)) continue;
       Worker& worker = shared_.workers[job];
       failed_of(worker) = worker.current.load();
       shared_.stop = true;

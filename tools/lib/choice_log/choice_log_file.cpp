@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -12,6 +11,7 @@
 
 #include "sim/choices/grouped_choice.hpp"
 #include "tools/lib/choice_log/scenario_json.hpp"
+#include "tools/lib/files/read_bounded.hpp"
 
 namespace rtrs::tools {
 
@@ -177,12 +177,10 @@ int write_choice_log(const std::string& path, const ChoiceLogFile& file) {
 }
 
 tl::expected<ChoiceLogFile, std::string> read_choice_log(const std::string& path) {
-  errno = 0;
-  std::ifstream in(path);
-  if (!in) return tl::make_unexpected(path + ": " + std::strerror(errno != 0 ? errno : EIO));
-  std::stringstream text;
-  text << in.rdbuf();
-  auto file = parse_choice_log(text.str());
+  constexpr std::size_t kMost = 128;  // MiB
+  const auto text = read_bounded(path, kMost);
+  if (!text) return tl::make_unexpected(path + ": " + text.error());
+  auto file = parse_choice_log(*text);
   if (!file) return tl::make_unexpected(path + ": " + file.error());
   return file;
 }

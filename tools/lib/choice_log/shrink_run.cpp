@@ -37,7 +37,7 @@ ShrunkRun shrink_run(IsolatedRunner& runner, const sim::WorldOptions& world, con
     return tried->choice_log;
   };
   sim::ShrinkOptions how;
-  how.out_of_time = [&] { return elapsed() > options.seconds; };
+  how.out_of_time = [&] { return elapsed() > options.seconds || (options.stopped && options.stopped()); };
   how.better = [&](const sim::ChoiceLog& choice_log) {
     result.last = *tried;
     bound(*tried);

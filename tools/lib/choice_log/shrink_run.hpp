@@ -9,7 +9,8 @@
 namespace rtrs::tools {
 
 struct ShrinkRunOptions {
-  double seconds = 30;                                                    // at most
+  double seconds = 30;            // at most
+  std::function<bool()> stopped;  // as if that were over; may be empty
   std::function<void(const sim::LogSize&, std::uint64_t runs)> progress;  // may be empty
 };
 struct ShrunkRun {

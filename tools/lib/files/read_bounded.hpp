@@ -1,0 +1,29 @@
+// A file of the user as one text: not without end, as a device would be.
+#pragma once
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+namespace rtrs::tools {
+
+// Up to `most` MiB. What is wrong is said without the name of the file: "it is larger than 1 MiB".
+inline tl::expected<std::string, std::string> read_bounded(const std::string& path, std::size_t most) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string text;
+  std::vector<char> part(std::size_t{1} << 16);
+  while (file) {
+    file.read(part.data(), static_cast<std::streamsize>(part.size()));
+    text.append(part.data(), static_cast<std::size_t>(file.gcount()));
+    if (text.size() > most << 20)
+      return tl::make_unexpected("it is larger than " + std::to_string(most) + " MiB");
+  }
+  if (file.is_open() && !file.bad()) return text;
+  const int error = errno != 0 ? errno : EIO;
+  return tl::make_unexpected(std::strerror(error) + (" (errno " + std::to_string(error) + ")"));
+}
+
+}  // namespace rtrs::tools
