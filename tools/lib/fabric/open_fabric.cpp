@@ -96,6 +96,23 @@ Opened open_verbs(const FabricChoice&) {
 }
 #endif
 
+// What was asked for and another fabric alone can do; empty: nothing.
+std::string of_another_fabric(const FabricChoice& choice) {
+  const FabricChoice usual;
+  const TlsChoice& tls = choice.tls;
+  const auto of = [&choice](const char* fabric) { return choice.fabric == fabric; };
+  if (!of("tcp") && (tls.credentials.any() || (!tls.mode.empty() && tls.mode != "off")))
+    return "TLS is for the fabric tcp, not for " + choice.fabric;
+  if (!of("tcp") && choice.crc) return "CRC-32C is for the fabric tcp, not for " + choice.fabric;
+  if (!of("libfabric") && choice.provider != usual.provider)
+    return "the provider '" + choice.provider + "' is one of the fabric libfabric, not of " + choice.fabric;
+  if (!of("verbs") && !choice.device.empty())
+    return "the RDMA device '" + choice.device + "' is for the fabric verbs, not for " + choice.fabric;
+  if (!of("verbs") && choice.invalidation != usual.invalidation)
+    return "invalidation by " + choice.invalidation + " is for the fabric verbs, not for " + choice.fabric;
+  return {};
+}
+
 }  // namespace
 
 const std::vector<std::string>& fabric_names() {
@@ -116,9 +133,9 @@ void raise_descriptor_limit() noexcept {
 }
 
 Opened open_fabric(const FabricChoice& choice) {
+  std::string wrong = of_another_fabric(choice);
+  if (!wrong.empty()) return tl::unexpected(std::move(wrong));
   if (choice.fabric == "tcp") return open_tcp(choice);
-  if (choice.tls.credentials.any() || (!choice.tls.mode.empty() && choice.tls.mode != "off"))
-    return tl::unexpected("TLS is for the fabric tcp, not for " + choice.fabric);
   if (choice.fabric == "libfabric") return open_libfabric(choice);
   if (choice.fabric == "verbs") return open_verbs(choice);
   return tl::unexpected("there is no fabric '" + choice.fabric + "'; choose tcp, libfabric or verbs");
