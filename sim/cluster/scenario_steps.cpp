@@ -9,8 +9,6 @@ namespace rtrs::sim {
 
 namespace {
 
-using Verb = Step::Verb;
-
 // What `number` of the verb may be.
 struct Numbers {
   std::uint64_t low = 0, high = ~std::uint32_t{0};
@@ -18,41 +16,41 @@ struct Numbers {
 
 Numbers numbers_of(const Step& step) {
   switch (step.verb) {
-    case Verb::connections:
-    case Verb::submitted:
-    case Verb::delivered:
-    case Verb::completed:
-    case Verb::errors:
-    case Verb::held:
-    case Verb::storage:
-    case Verb::storage_fails:
+    case Step::Verb::connections:
+    case Step::Verb::submitted:
+    case Step::Verb::delivered:
+    case Step::Verb::completed:
+    case Step::Verb::errors:
+    case Step::Verb::held:
+    case Step::Verb::storage:
+    case Step::Verb::storage_fails:
       return {.low = 1};
-    case Verb::crash:
-    case Verb::fresh_keys:
-    case Verb::map:
-    case Verb::forbid:
+    case Step::Verb::crash:
+    case Step::Verb::fresh_keys:
+    case Step::Verb::map:
+    case Step::Verb::forbid:
       return {0, 1};
-    case Verb::policy:
+    case Step::Verb::policy:
       return {0, static_cast<std::uint64_t>(MultipathPolicy::min_latency)};
-    case Verb::depth:
+    case Step::Verb::depth:
       return {1, kMostDepth};
-    case Verb::write:
-    case Verb::read:
+    case Step::Verb::write:
+    case Step::Verb::read:
       return {1, kLongestRequest};
-    case Verb::disk_write:
-    case Verb::disk_read:
-    case Verb::disk_discard:
+    case Step::Verb::disk_write:
+    case Step::Verb::disk_read:
+    case Step::Verb::disk_discard:
       return {1, kSectorsOfADisk};
-    case Verb::resize:
+    case Step::Verb::resize:
       return {kSmallestDisk, kLargestDisk};
     default:
       return {};
   }
 }
 
-bool may_be_the_server(Verb verb) {
-  return verb == Verb::crash || verb == Verb::restart || verb == Verb::pause || verb == Verb::lie ||
-         verb == Verb::inject || verb == Verb::shortage;
+bool may_be_the_server(Step::Verb verb) {
+  return verb == Step::Verb::crash || verb == Step::Verb::restart || verb == Step::Verb::pause ||
+         verb == Step::Verb::lie || verb == Step::Verb::inject || verb == Step::Verb::shortage;
 }
 
 std::string one_of(std::string_view what, std::uint64_t low, std::uint64_t high, std::string_view option) {
@@ -71,10 +69,10 @@ std::string stranger(const Step& step, const Scenario& world) {
   if (!word_of(step, "path").empty() && step.path >= paths) return one_of("paths", 0, paths - 1, "paths");
   if (!word_of(step, "ways").empty() && (step.ways < 1 || step.ways > 3))
     return " has no such ways: 1 is to the server, 2 to the client, 3 both";
-  const bool is_request = step.verb == Verb::write || step.verb == Verb::read;
+  const bool is_request = step.verb == Step::Verb::write || step.verb == Step::Verb::read;
   if (!word_of(step, "con").empty() && !is_request && !is_of_disk(step) && step.con >= world.client.con_num)
     return one_of("connections", 0, world.client.con_num - 1, "client.con_num");
-  if (step.verb == Verb::lie && world.liar != step.client)
+  if (step.verb == Step::Verb::lie && world.liar != step.client)
     return " needs a liar: set liar=" + std::to_string(step.client);
   return {};
 }
@@ -85,11 +83,11 @@ std::string out_of_range(const Step& step, const Scenario& world) {
   if (!word.empty() && (step.number < numbers.low || step.number > numbers.high))
     return " needs " + std::string(word) + "= from " + std::to_string(numbers.low) + " on" +
            (numbers.high == Numbers{}.high ? "" : ", up to " + std::to_string(numbers.high));
-  if (step.verb == Verb::rate && step.time > 1'000'000) return " is more than a million of a million";
+  if (step.verb == Step::Verb::rate && step.time > 1'000'000) return " is more than a million of a million";
   const bool waits_for_clock =
-      step.verb == Verb::pass || step.verb == Verb::until || step.verb == Verb::pause;
+      step.verb == Step::Verb::pass || step.verb == Step::Verb::until || step.verb == Step::Verb::pause;
   if (waits_for_clock && step.time == 0) return " needs time=";
-  const bool counts = step.verb == Verb::lie || step.verb == Verb::inject;
+  const bool counts = step.verb == Step::Verb::lie || step.verb == Step::Verb::inject;
   if (counts && step.count == 0) return " needs count= from 1 on";
   if (word_of(step, "time") != "sector") return {};
   const std::uint64_t unit = world.workload.block_device && !is_of_disk(step) ? kSectorsPerBlock : 1;
@@ -104,15 +102,16 @@ std::string out_of_range(const Step& step, const Scenario& world) {
 
 // Requests go to disks, or to the session and its storage.
 std::string other_kind(const Step& step, const Scenario& world) {
-  if (world.play.adds_disks && step.verb != Verb::rate) return " is no step of a scenario of block devices";
+  if (world.play.adds_disks && step.verb != Step::Verb::rate)
+    return " is no step of a scenario of block devices";
   const std::uint32_t disks = world.workload.disks;
   if (is_of_disk(step)) {
     if (disks == 0)
       return " needs disks of the load: set workload.disks= (behind a line 'disks' there are other steps)";
     return step.con < disks ? "" : one_of("disks", 0, disks - 1, "workload.disks");
   }
-  const bool is_of_storage = step.verb == Verb::write || step.verb == Verb::read ||
-                             step.verb == Verb::storage || step.verb == Verb::storage_fails;
+  const bool is_of_storage = step.verb == Step::Verb::write || step.verb == Step::Verb::read ||
+                             step.verb == Step::Verb::storage || step.verb == Step::Verb::storage_fails;
   return is_of_storage && disks != 0 ? " does nothing where requests go to disks (workload.disks)" : "";
 }
 
