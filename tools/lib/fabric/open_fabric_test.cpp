@@ -3,34 +3,40 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <string>
+
 namespace rtrs::tools {
 namespace {
 
-std::string refusal(const FabricChoice& choice) {
+std::string refusal(const std::string& fabric, const std::function<void(FabricChoice&)>& choose) {
+  FabricChoice choice;
+  choice.fabric = fabric;
+  choose(choice);
   const auto opened = open_fabric(choice);
   return opened ? "" : opened.error();
 }
 
 TEST(OpenFabric, WhatIsOfAnotherFabricIsRefused) {
-  EXPECT_EQ(refusal({.fabric = "tcp", .provider = "shm"}),
-            "the provider 'shm' is one of the fabric libfabric, not of tcp");
-  EXPECT_EQ(refusal({.fabric = "verbs", .provider = "shm"}),
-            "the provider 'shm' is one of the fabric libfabric, not of verbs");
-  EXPECT_EQ(refusal({.fabric = "libfabric", .crc = true}),
-            "CRC-32C is for the fabric tcp, not for libfabric");
-  EXPECT_EQ(refusal({.fabric = "tcp", .device = "mlx5_0"}),
-            "the RDMA device 'mlx5_0' is for the fabric verbs, not for tcp");
-  EXPECT_EQ(refusal({.fabric = "libfabric", .invalidation = "windows"}),
+  const auto shm = [](FabricChoice& choice) { choice.provider = "shm"; };
+  const auto crc = [](FabricChoice& choice) { choice.crc = true; };
+  const auto device = [](FabricChoice& choice) { choice.device = "mlx5_0"; };
+  const auto windows = [](FabricChoice& choice) { choice.invalidation = "windows"; };
+  const auto tls = [](FabricChoice& choice) { choice.tls.mode = "require"; };
+  EXPECT_EQ(refusal("tcp", shm), "the provider 'shm' is one of the fabric libfabric, not of tcp");
+  EXPECT_EQ(refusal("verbs", shm), "the provider 'shm' is one of the fabric libfabric, not of verbs");
+  EXPECT_EQ(refusal("libfabric", crc), "CRC-32C is for the fabric tcp, not for libfabric");
+  EXPECT_EQ(refusal("tcp", device), "the RDMA device 'mlx5_0' is for the fabric verbs, not for tcp");
+  EXPECT_EQ(refusal("libfabric", windows),
             "invalidation by windows is for the fabric verbs, not for libfabric");
-  FabricChoice tls{.fabric = "libfabric"};
-  tls.tls.mode = "require";
-  EXPECT_EQ(refusal(tls), "TLS is for the fabric tcp, not for libfabric");
+  EXPECT_EQ(refusal("libfabric", tls), "TLS is for the fabric tcp, not for libfabric");
 }
 
 TEST(OpenFabric, WhatIsItsOwnIsTaken) {
-  EXPECT_EQ(refusal({.fabric = "tcp", .crc = true}), "");
-  EXPECT_EQ(refusal({}), "");
-  EXPECT_EQ(refusal({.fabric = "other"}), "there is no fabric 'other'; choose tcp, libfabric or verbs");
+  EXPECT_EQ(refusal("tcp", [](FabricChoice& choice) { choice.crc = true; }), "");
+  EXPECT_EQ(refusal("tcp", [](FabricChoice&) {}), "");
+  EXPECT_EQ(refusal("other", [](FabricChoice&) {}),
+            "there is no fabric 'other'; choose tcp, libfabric or verbs");
 }
 
 }  // namespace
