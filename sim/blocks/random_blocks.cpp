@@ -276,16 +276,18 @@ class RandomPlay {
     reopen();
   }
 
-  // A read finds out, and another one where the first was not sent in time.
+  // A read finds out, and another one where the first was not sent in time, or not answered.
   void take_away_once_open(const std::string& name, DeviceHandle device) {
-    w.until("it is held open", [&] { return w.disk(name).holders != 0; });
+    const auto is_held = [&] {
+      const bool held = w.disk(name).holders != 0;
+      const bool open = w.state(device) == DeviceState::open;
+      if (!held && open && w.all_over()) w.submit(device, Opcode::read, 0, 1);
+      return held;
+    };
+    w.until("it is held open", is_held);
     w.take_away(name);
     w.until("it is closed", [&] { return w.disk(name).holders == 0; });
-    w.until("it is opened again or given up", [&] {
-      const bool open = w.state(device) == DeviceState::open;
-      if (open && w.all_over()) w.submit(device, Opcode::read, 0, 1);
-      return w.disk(name).holders != 0 || w.client().refused(device);
-    });
+    w.until("it is opened again or given up", [&] { return is_held() || w.client().refused(device); });
   }
 
   // A device that is unmapped while its OPEN is under way is not left open.
