@@ -232,5 +232,31 @@ TEST_F(ClientLeadingTest, TheCreatorGivesWayToAPathOfTheSessionThatIsBackFirst) 
   EXPECT_FALSE(only<Connect>().first_conn);
 }
 
+// Both answers came at once: the new home is connected, and the attempt of the former one has failed before
+// the client asked it to give way. Its server need not be that of the session, which it must not make there.
+TEST_F(ClientLeadingTest, AFormerHomeJoinsThoughItsAttemptFailedAsAnotherPathCameUp) {
+  lose_the_only_home();
+  refuse(1);
+  pass(session.next_deadline() - now);
+  while (asked<Connect>().empty() || only<Connect>().key.path != 1) {
+    ASSERT_LT(now, seconds(1020));
+    if (session.path(0).state() == PathState::connecting) {
+      feed(ConnectFailed{now, key(0, 0), Reason::connect_timeout, 0});
+      drain(0);
+    }
+    pass(session.next_deadline() - now);
+  }
+  while (session.path(0).state() != PathState::connecting) pass(session.next_deadline() - now);
+  for (std::uint16_t con = 0; con < session.config().con_num; ++con) feed(accepted(key(1, con)));
+  step(InfoAccepted{now, key(1, 0)});
+  ASSERT_TRUE(session.wants_to_continue());
+  feed(ConnectFailed{now, key(0, 0), Reason::rejected_busy, wire::linux_errno::kEbusy});
+  drain(0);
+  pass(session.next_deadline() - now);
+  while (asked<Connect>().empty()) pass(session.next_deadline() - now);
+  EXPECT_EQ(only<Connect>().key.path, 0);
+  EXPECT_FALSE(only<Connect>().first_conn);
+}
+
 }  // namespace
 }  // namespace rtrs

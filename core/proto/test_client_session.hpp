@@ -30,6 +30,14 @@ class ClientSessionFixture : public testing::Test {
     while (session.wants_to_continue()) step(Continued{now});
     ASSERT_EQ(session.broken_invariant(), nullptr);
   }
+  // As feed(), and another input comes before the session goes on.
+  template <class Input>
+  void step(const Input& input) {
+    if constexpr (!std::is_same_v<Input, Continued>) actions.clear();
+    ClientActions out;
+    session.on(input, out);
+    actions.insert(actions.end(), out.begin(), out.end());
+  }
   // The actions of the last feed() of one kind.
   template <class A>
   std::vector<A> asked() const {
@@ -90,15 +98,6 @@ class ClientSessionFixture : public testing::Test {
   Nanos now = seconds(1000);
   std::uint32_t flags = wire::kConnRspFence | wire::kConnRspGeneration;
   std::vector<ClientAction> actions;
-
- private:
-  template <class Input>
-  void step(const Input& input) {
-    if constexpr (!std::is_same_v<Input, Continued>) actions.clear();
-    ClientActions out;
-    session.on(input, out);
-    actions.insert(actions.end(), out.begin(), out.end());
-  }
 };
 
 }  // namespace rtrs
