@@ -73,8 +73,6 @@ void ClientSession::give_way(Nanos now, ClientActions& out) noexcept {
     // One path a step: it may take an action for each of its connections.
     return lose_path(index, now, Reason::other_path_leads, 0, out);
   }
-  // An attempt that was under way when the path came up may have failed since.
-  if (connected_ > 0) join_next();
   giving_way_ = new_home_ = false;
 }
 
