@@ -39,7 +39,7 @@ void ClientSession::lose_path(unsigned index, Nanos now, Reason reason, std::uin
   ClientPath& path = paths_[index];
   const bool was_connected = path.connected();
   // It was under way when another path came up, and was not asked to give way yet.
-  if (giving_way_ && connected_ > 0 && path.may_create() && (new_home_ || path.leads())) path.join_next();
+  if (giving_way_ && connected_ > 0 && path.may_create() && new_home_ && path.came_up()) path.join_next();
   const bool nothing_open = path.lose(now, reason, peer_errno, out);
   report(index, 0, out);
   if (was_connected && --connected_ == 0) {
