@@ -21,6 +21,20 @@ class ClientLeadingTest : public ClientSessionFixture {
     lose(0);
     drain(0);
   }
+  // And its server does not answer, that of path 1 does not know the session: until path 1 may create it.
+  void let_path_1_bring_it_back() {
+    lose_the_only_home();
+    refuse(1);
+    pass(session.next_deadline() - now);
+    while (asked<Connect>().empty() || only<Connect>().key.path != 1) {
+      ASSERT_LT(now, seconds(1020));
+      if (session.path(0).state() == PathState::connecting) {
+        feed(ConnectFailed{now, key(0, 0), Reason::connect_timeout, 0});
+        drain(0);
+      }
+      pass(session.next_deadline() - now);
+    }
+  }
 };
 
 TEST_F(ClientLeadingTest, TheNextPathLeadsWhenTheHeadStartIsOver) {
@@ -100,17 +114,7 @@ TEST_F(ClientLeadingTest, ServersOfDifferentDepthDoNotMixBeforeTheSessionIsOpen)
 }
 
 TEST_F(ClientLeadingTest, APathThatWasNeverUpBringsTheSessionBack) {
-  lose_the_only_home();
-  refuse(1);
-  pass(session.next_deadline() - now);
-  while (asked<Connect>().empty() || only<Connect>().key.path != 1) {
-    ASSERT_LT(now, seconds(1020));
-    if (session.path(0).state() == PathState::connecting) {
-      feed(ConnectFailed{now, key(0, 0), Reason::connect_timeout, 0});
-      drain(0);
-    }
-    pass(session.next_deadline() - now);
-  }
+  let_path_1_bring_it_back();
   EXPECT_TRUE(only<Connect>().first_conn);
   bring_up(1);
   EXPECT_EQ(session.connected_paths(), 1U);
@@ -235,17 +239,7 @@ TEST_F(ClientLeadingTest, TheCreatorGivesWayToAPathOfTheSessionThatIsBackFirst) 
 // Both answers came at once: the new home is connected, and the attempt of the former one has failed before
 // the client asked it to give way. Its server need not be that of the session, which it must not make there.
 TEST_F(ClientLeadingTest, AFormerHomeJoinsThoughItsAttemptFailedAsAnotherPathCameUp) {
-  lose_the_only_home();
-  refuse(1);
-  pass(session.next_deadline() - now);
-  while (asked<Connect>().empty() || only<Connect>().key.path != 1) {
-    ASSERT_LT(now, seconds(1020));
-    if (session.path(0).state() == PathState::connecting) {
-      feed(ConnectFailed{now, key(0, 0), Reason::connect_timeout, 0});
-      drain(0);
-    }
-    pass(session.next_deadline() - now);
-  }
+  let_path_1_bring_it_back();
   while (session.path(0).state() != PathState::connecting) pass(session.next_deadline() - now);
   for (std::uint16_t con = 0; con < session.config().con_num; ++con) feed(accepted(key(1, con)));
   step(InfoAccepted{now, key(1, 0)});

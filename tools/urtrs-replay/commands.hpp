@@ -66,7 +66,8 @@ inline void add_duration(CLI::App& command, const char* name, double& into, cons
       ->default_str(preset.str());
 }
 
-// For commands that hold a whole trace in memory: the longest file that they read.
+// The longest trace that commands read which hold all of it in memory, and the longest capture that is
+// written.
 inline constexpr std::uint64_t kMaxTraceBytes = 1ULL << 30;
 inline void add_max_size(
     CLI::App& command, std::uint64_t& into,
