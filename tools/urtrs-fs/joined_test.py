@@ -138,8 +138,9 @@ def test_reads_go_on_while_a_write_waits(system):
     finally:
         server.process.send_signal(signal.SIGCONT)
     waits.join(BOUND)
-    assert written == [0]
-    assert (path / "state").read_text() == "connected\n"
+    # The first attempt fails where the server still closes the connection that it missed the end of; another follows by itself.
+    assert written in ([0], [errno.ENOTCONN])
+    until("the path is back", lambda: (path / "state").read_text() == "connected\n")
 
 
 def test_a_client_that_does_not_answer_hides_nobody(system):
