@@ -180,6 +180,7 @@ class World : private ServerUser {
   void operate(ClientNode&);
   void operate(ClientNode&, Operation, std::uint32_t path);
   void add_missing(ClientNode&);
+  void remove(ClientNode&, std::uint32_t path);
   PathAddress address(std::uint32_t client, std::uint32_t path) const;
 
   // world_client.cpp

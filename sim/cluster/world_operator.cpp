@@ -53,6 +53,15 @@ void World::add_missing(ClientNode& client) {
   judge_.mark(Mark::path_removed);
 }
 
+void World::remove(ClientNode& client, std::uint32_t path) {
+  const PathStatus before = client.driver->session().paths()[path];
+  if (before.state == PathState::connecting) judge_.mark(Mark::removed_connecting);
+  // Of one that is on its way out already the address is missing, or a new path has it.
+  const bool again = before.state == PathState::closing && before.reason == Reason::path_removed;
+  if (client.driver->session().remove_path(*client.fabric, now(client), path) == Errc::ok && !again)
+    client.missing.push_back(client.address_of[path]);
+}
+
 void World::operate(ClientNode& client) {
   const std::uint32_t operation = choice_.draw(6, Label::admin);
   const std::uint32_t path = choice_.draw(scenario_.paths, Label::admin);
@@ -76,10 +85,7 @@ void World::operate(ClientNode& client, Operation operation, std::uint32_t path)
       if (!scenario_.directed && !may_remove(client, path)) break;
       // Without a fence only the path itself can bring the proof that its requests wait for.
       if (!scenario_.can_fence() && scenario_.fenced) break;
-      if (client.driver->session().paths()[path].state == PathState::connecting)
-        judge_.mark(Mark::removed_connecting);
-      if (client.driver->session().remove_path(*client.fabric, now(client), path) == Errc::ok)
-        client.missing.push_back(client.address_of[path]);
+      remove(client, path);
       if (client.missing.size() == scenario_.paths) judge_.mark(Mark::all_removed);
       break;
     case Operation::add:
