@@ -62,13 +62,17 @@ tcp::Transport::Opened PipeTransport::connect(const PathAddress& path, unsigned)
   const bool unresolved = choice_.fires(network_.rates_.resolve_failed, Label::resolve_failed);
   network_.stats_.unresolved += unresolved ? 1 : 0;
   if (unresolved || network_.is_unplugged(node_, source.port)) return result;
+  result.name = path.destination;
+  if (lacks_descriptor()) {
+    result.error = EMFILE;
+    return result;
+  }
   const LinkId link = network_.link(node_, source.port, destination.node, destination.port);
   const QpId id = network_.make_end(node_, link, Way::to_server, choice_);
   end(static_cast<tcp::SocketId>(id)).service = path.port;
   network_.bind(node_, id, key_);
   network_.begin(id, choice_);
   result.error = 0;
-  result.name = path.destination;
   result.socket = static_cast<tcp::SocketId>(id);
   return result;
 }
@@ -83,7 +87,32 @@ PipeNetwork::Listener* PipeTransport::listener(tcp::SocketId socket) const noexc
   return socket >= PipeNetwork::kFirstListener && index < listeners.size() ? &listeners[index] : nullptr;
 }
 
+bool PipeTransport::lacks_descriptor() {
+  constexpr std::uint32_t kHalf = ChoiceSource::kMillion / 2, kMostMs = 300;
+  const std::uint32_t rate = network_.rates_.resource_short;
+  if (rate == 0 || network_.now() >= no_descriptor_until_) {
+    if (!choice_.fires(rate, Label::resource_short)) return false;
+    if (choice_.fires(kHalf, Label::resource_short))
+      no_descriptor_until_ = network_.now() + milliseconds(choice_.draw(kMostMs, Label::resource_short));
+  }
+  ++network_.stats_.shortages;
+  return true;
+}
+
+// Where there is no descriptor the client goes on waiting, as with accept4().
 tcp::Transport::Client PipeTransport::accept(tcp::SocketId socket) {
+  const PipeNetwork::Listener* const from = live() ? listener(socket) : nullptr;
+  Client client;
+  client.error = EAGAIN;
+  if (from == nullptr || from->waiting.empty()) return client;
+  client.error = EMFILE;
+  if (lacks_descriptor()) return client;
+  client = take_waiting(socket);
+  client.last_place = lacks_descriptor();
+  return client;
+}
+
+tcp::Transport::Client PipeTransport::take_waiting(tcp::SocketId socket) {
   Client client;
   PipeNetwork::Listener* const from = live() ? listener(socket) : nullptr;
   client.error = EAGAIN;
@@ -101,8 +130,12 @@ tcp::Transport::Client PipeTransport::accept(tcp::SocketId socket) {
   return client;
 }
 
+// Takes the descriptor that is kept for it, unless another part of the process has it.
 tcp::Transport::Client PipeTransport::turn_away(tcp::SocketId socket) {
-  Client client = accept(socket);
+  Client client;
+  client.error = EMFILE;
+  if (lacks_descriptor()) return client;
+  client = take_waiting(socket);
   if (client.socket != tcp::kNoSocket) close(std::exchange(client.socket, tcp::kNoSocket));
   return client;
 }

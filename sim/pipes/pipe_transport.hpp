@@ -46,6 +46,9 @@ class PipeTransport final : public tcp::Transport {
  private:
   using End = PipeNetwork::End;
   bool live() const noexcept;
+  // Another part of the process has them all, in half of the cases for up to 0.3 s.
+  bool lacks_descriptor();
+  Client take_waiting(tcp::SocketId listener);
   End& end(tcp::SocketId socket) const noexcept { return network_.ends_[static_cast<QpId>(socket)]; }
   PipeNetwork::Listener* listener(tcp::SocketId) const noexcept;
   std::string name(NodeId node, std::uint32_t port) const;
@@ -56,6 +59,7 @@ class PipeTransport final : public tcp::Transport {
   ChoiceSource& choice_;
   ConKey key_{};
   bool refuses_watch_ = false;
+  Nanos no_descriptor_until_ = 0;
   std::map<const std::byte*, std::unique_ptr<std::byte[]>> memory_;
   std::array<Ready, 64> ready_{};
 };

@@ -70,6 +70,24 @@ class StreamsTest : public ::testing::Test {
   tcp::SocketId listener_ = tcp::kNoSocket, near_ = tcp::kNoSocket, far_ = tcp::kNoSocket;
 };
 
+// As with accept4(): the client stays in the queue of the listener.
+TEST_F(StreamsTest, a_client_that_there_is_no_descriptor_for_waits) {
+  SeededChoice choice(1);
+  open(choice);
+  std::uint32_t& shortage = network_->rates().resource_short;
+  shortage = 1'000'000;
+  EXPECT_EQ(client_->connect({"n0.p0", "n1.p0", 7}, 0).error, EMFILE);
+  shortage = 0;
+  ASSERT_NE(client_->connect({"n0.p0", "n1.p0", 7}, 0).socket, tcp::kNoSocket);
+  pass(milliseconds(1));
+  shortage = 1'000'000;
+  EXPECT_EQ(server_->accept(listener_).error, EMFILE);
+  EXPECT_EQ(server_->turn_away(listener_).error, EMFILE);
+  shortage = 0;
+  EXPECT_NE(server_->accept(listener_).socket, tcp::kNoSocket);
+  EXPECT_EQ(server_->accept(listener_).error, EAGAIN);
+}
+
 TEST_F(StreamsTest, however_it_is_cut_the_same_octets_arrive) {
   std::size_t rounds = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
