@@ -61,3 +61,14 @@ def test_many_ask_at_once(folder, server):
         out, _ = one.communicate(timeout=BOUND)
         assert one.returncode == 0, out
     assert server.text().count('exporting "e"') == 1
+
+
+def test_reloads_do_not_hold_up_io(folder, server):
+    """A hundred, each with another export, one that is gone, and other lists; URTRS_LONGEST_IO_MS bounds the longest IO beside."""
+    beside = Beside(server)
+    config = folder / "urtrsd.toml"
+    for number in range(100):
+        config.write_text(f'allow_sessions = "other{number}"\n{CONFIG}[[export]]\nname = "e{number}"\nmem = "8M"\n')
+        done = urtrs(folder, "reload")
+        assert done.returncode == 0 and f'"e{number}" is added' in done.stdout, done
+    beside.end()
