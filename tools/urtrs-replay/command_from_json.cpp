@@ -28,6 +28,10 @@ int from_json(const FromJsonOptions& options) {
   std::string pending;
   std::uint64_t number = 0;
   const auto failed = [&](const std::string& why) {
+    if (importer.write_error() != 0) {
+      error("cannot write " + options.to + ": " + why);
+      return exit_usage;
+    }
     error(options.from + ", line " + std::to_string(number) + ": " + why);
     return exit_cannot_read;
   };

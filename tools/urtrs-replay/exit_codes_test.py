@@ -1,6 +1,7 @@
 """Exit codes of the verbs."""
 
 import os
+import resource
 import re
 import struct
 import subprocess
@@ -84,6 +85,15 @@ class TestExitCodes:
             with open("/dev/full", "w", encoding="utf-8") as full:
                 ran = subprocess.run([PROGRAM, *command], stdout=full, stderr=subprocess.DEVNULL, timeout=120, check=False)
             assert ran.returncode == 2, command
+
+    def test_a_full_disk_is_no_fault_of_the_lines(self):
+        lines, trace = self.folder / "lines.json", self.folder / "again.rtrc"
+        with open(lines, "w", encoding="utf-8") as file:
+            subprocess.run([PROGRAM, "cat", "--json", CLIENT], stdout=file, timeout=120, check=True)
+        # SIGXFSZ stays ignored, as it is in Python: the write fails with EFBIG.
+        ran = subprocess.run([PROGRAM, "from-json", lines, trace], capture_output=True, text=True, timeout=120, check=False,
+                             restore_signals=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+        assert (ran.returncode, ran.stderr) == (2, f"urtrs-replay: cannot write {trace}: File too large\n")
 
     def test_a_capture_of_the_tcp_fabric_is_told_from_one_that_began_late(self):
         def capture(name, payload):

@@ -1,5 +1,6 @@
 #include "tools/lib/trace/json.hpp"
 
+#include <cerrno>
 #include <cstring>
 #include <deque>
 #include <limits>
@@ -269,6 +270,12 @@ std::string JsonImporter::line(std::string_view text) {
   }
 }
 
+// What the writer refuses of a line is the line's fault.
+std::string JsonImporter::cannot_write(int error) {
+  if (error != EINVAL && error != EOVERFLOW) write_error_ = error;
+  return std::strerror(error);
+}
+
 std::string JsonImporter::header_line(const Line& line) {
   parse_header_json(line.json.at("trace"), header_);
   if (header_.major != kMajor) return "the format is of another major version";
@@ -278,7 +285,7 @@ std::string JsonImporter::header_line(const Line& line) {
   if (bytes.empty()) return "the header is too long";
   const auto* tlvs = reinterpret_cast<const std::uint8_t*>(bytes.data()) + kPreambleSize;
   if (const char* why = parse_header({tlvs, bytes.size() - kPreambleSize - kCrcSize}, check)) return why;
-  if (const int error = writer_.start(header_)) return std::strerror(error);
+  if (const int error = writer_.start(header_)) return cannot_write(error);
   started_ = true;
   return {};
 }
@@ -305,7 +312,7 @@ std::string JsonImporter::record_line(const Line& line) {
   const int error = writer_.append_values(*event, static_cast<InstanceId>(instance),
                                           get_unsigned<std::uint64_t>(json.at("time")), values);
   if (error == EINVAL) return "a field is out of range";
-  return error == 0 ? std::string() : std::strerror(error);
+  return error == 0 ? std::string() : cannot_write(error);
 }
 
 std::string JsonImporter::end_line(const Line& line) {
@@ -322,7 +329,7 @@ std::string JsonImporter::end_line(const Line& line) {
 std::string JsonImporter::finish() {
   if (!started_) return "there is no header line";
   const int error = ended_ ? writer_.finish() : writer_.flush();
-  return error == 0 ? std::string() : std::strerror(error);
+  return error == 0 ? std::string() : cannot_write(error);
 }
 
 }  // namespace rtrs::trace

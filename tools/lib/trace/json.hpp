@@ -29,17 +29,21 @@ class JsonImporter {
   // After the last line. Without an end line the trace gets no trailer, as the one it came from had none.
   std::string finish();
   std::uint64_t records() const noexcept { return writer_.records(); }
+  // Where line() or finish() failed because the sink did: its errno. 0: something is wrong with the line.
+  int write_error() const noexcept { return write_error_; }
 
  private:
   struct Line;
   std::string header_line(const Line& line);
   std::string record_line(const Line& line);
   std::string end_line(const Line& line);
+  std::string cannot_write(int error);
 
   Writer writer_;
   Header header_;
   bool started_ = false;
   bool ended_ = false;
+  int write_error_ = 0;
 };
 
 }  // namespace rtrs::trace
