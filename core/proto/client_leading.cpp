@@ -93,11 +93,10 @@ bool ClientSession::refused_beside_session(const ClientPath& path) const noexcep
 void ClientSession::unknown_at_server(unsigned index, Nanos now) noexcept {
   ClientPath& path = paths_[index];
   if (!path.joins()) return;
-  const HeartbeatConfig& heartbeat = config_.heartbeat;
-  const Nanos silence = (heartbeat.missed_max + 2) * heartbeat.interval;
+  const Nanos silence = dead_peer_time(config_.heartbeat);
   // Some path was connected all the time, and its server was heard after this one first refused.
   const bool lived = connected_ > 0 && path.unknown_since() != kNever &&
-                     link_since_ <= path.unknown_since() && now >= path.unknown_since() + silence;
+                     link_since_ <= path.unknown_since() && now >= later(path.unknown_since(), silence);
   path.not_known(now, lived);
   if (connected_ > 0 && refused_beside_session(path)) path.set_foreign();
 }

@@ -207,6 +207,27 @@ TEST_F(ClientLeadingTest, OneRefusalProvesNothing) {
   EXPECT_FALSE(session.path(1).foreign());
 }
 
+class SilentLeadingTest : public ClientLeadingTest {
+ protected:
+  SilentLeadingTest() {
+    ClientConfig config = small_config();
+    config.heartbeat.interval = kNever;
+    session = ClientSession(config);
+  }
+};
+
+// Without heartbeats no silence is long enough.
+TEST_F(SilentLeadingTest, WithoutHeartbeatsRefusalsAloneProveNothing) {
+  add_path(0);
+  bring_up(0);
+  add_path(1);
+  for (int i = 0; i < 3; ++i) {
+    while (session.path(1).state() != PathState::connecting) pass(milliseconds(100));
+    refuse(1);
+  }
+  EXPECT_FALSE(session.path(1).foreign());
+}
+
 // A server that was restarted refuses all paths alike.
 TEST_F(ClientLeadingTest, ARestartedServerIsNotForeign) {
   add_path(0);

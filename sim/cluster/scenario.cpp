@@ -369,7 +369,9 @@ Nanos drain_bound(const Scenario& s) {
 
 LivenessBound liveness_bound(const Scenario& s) {
   LivenessBound bound;
-  const Nanos silence = std::max(dead_peer_time(s.client.heartbeat), dead_peer_time(s.server.heartbeat));
+  // Without heartbeats the network alone finds a dead peer.
+  const Nanos silence = std::min(
+      std::max(dead_peer_time(s.client.heartbeat), dead_peer_time(s.server.heartbeat)), seconds(3600));
   const Nanos budget = s.network.retry_budget + s.network.retry_spread + s.network.retransmit;
   const Nanos storage = s.storage.longest();
   const Nanos apart = s.network.channel_spread;

@@ -18,6 +18,7 @@ const char* problem_of(const Scenario& s) {
   if (s.client.max_depth < 1 || s.client.max_depth > kMaxPermits || s.server.queue_depth < 1 ||
       s.server.queue_depth > kMaxPermits)
     return "a depth of the scenario is out of range";
+  if (s.server.max_sessions < 1) return "\"max_sessions\" of the scenario is 1 or more";
   if (s.client.send_depth < 8 || s.server.send_depth < 8) return "\"send_depth\" of the scenario is below 8";
   if (s.server.chunk_size < 8192 || (s.server.chunk_size & (s.server.chunk_size - 1)) != 0)
     return "\"chunk_size\" of the scenario must be a power of two from 8192 on";

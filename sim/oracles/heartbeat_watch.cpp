@@ -41,8 +41,7 @@ void HeartbeatWatch::lost(std::size_t path, Reason reason, bool unread, Nanos no
 
 void HeartbeatWatch::withheld(std::size_t path, Nanos since, Nanos now) {
   since = std::max(since, resumed_);
-  const Nanos bound = (config_.missed_max + 2) * config_.interval;
-  if (now > since + bound + rounding_)
+  if (now > later(later(since, dead_peer_time(config_)), rounding_))
     judge_.fail(Oracle::heartbeat, now,
                 "path " + std::to_string(path) +
                     " is still connected after one of its connections delivered "
@@ -52,11 +51,11 @@ void HeartbeatWatch::withheld(std::size_t path, Nanos since, Nanos now) {
 }
 
 void HeartbeatWatch::check(Nanos now) {
-  const Nanos bound = (config_.missed_max + 2) * config_.interval;
+  const Nanos bound = later(dead_peer_time(config_), rounding_);
   for (std::size_t path = 0; path < paths_.size(); ++path) {
     if (!paths_[path].connected) continue;
     const Nanos heard = std::max(paths_[path].heard, resumed_);
-    if (now > heard + bound + rounding_)
+    if (now > later(heard, bound))
       judge_.fail(Oracle::heartbeat, now,
                   "path " + std::to_string(path) + " is still connected after " +
                       std::to_string(now - heard) + " ns of silence, which is more than " +

@@ -86,9 +86,16 @@ def test_a_second_setup_of_a_name_holds_from_there_on(write):
     ("scenario L01a\n  delivered number=20\n", "a scenario 'L01a' is there already"),
     ("", "no scenario in it"),
     ("# a\nscenario A\n  title t\n  set paths=9\n  cut path=5\n", 'line 4: A: "paths" of the scenario is out of range'),
+    ("scenario A\n  set server.max_sessions=0\n", 'line 2: A: "max_sessions" of the scenario is 1 or more'),
 ])
 def test_what_is_wrong_is_said_and_nothing_is_played(write, text, why):
     assert why in sim("scenarios", "--file", write(text), code=2)
+
+
+def test_heartbeats_may_be_off(write):
+    sim("scenarios", "--file", write("scenario A\n  set client.heartbeat.interval=never server.heartbeat.interval=never\n"
+                                     "  delivered number=5\n  cut path=0\n  pass time=1s\n  heal path=0\n  completed number=20\n"),
+        "--seeds", "0..20", code=0)
 
 
 def test_a_range_of_seeds_leaves_its_end_out(write):
