@@ -156,6 +156,11 @@ std::string explain_map_failure(const Settings& settings, const std::string& nam
              std::to_string(rnbd::kMaxClientDevices) + ". Start another nbdkit with a session of its own";
     case ENOTBLK:
       return device + " is neither a file nor a block device at the server" + code;
+    case EINVAL:
+      // Of the server, or of this end, which does not take the answer.
+      return "the server cannot open " + device +
+             ", or tells a size or block size of it that no client takes" + code +
+             ". The log of the server says which";
     default:
       return "the server cannot open " + device + code + ". The log of the server says why";
   }

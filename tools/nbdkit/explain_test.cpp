@@ -40,6 +40,9 @@ TEST(Explain, TheServersErrnoBecomesASentence) {
   EXPECT_NE(explain_map_failure(settings, "disk", settings.access_mode, of_server(EIO), {})
                 .find("Input/output error"),
             std::string::npos);
+  EXPECT_EQ(explain_map_failure(settings, "disk", settings.access_mode, of_server(EINVAL), {}),
+            "the server cannot open 'disk', or tells a size or block size of it that no client takes: "
+            "Invalid argument (errno 22). The log of the server says which");
 }
 
 TEST(Explain, WhoAskedForAReadOnlyDeviceIsNotToldToAskForOne) {
