@@ -46,7 +46,8 @@ std::string verbs_address(int family) {
   return found;
 }
 
-std::unique_ptr<VerbsPair> VerbsPair::open(const std::string& host, const verbs::VerbsOptions& wanted) {
+std::unique_ptr<VerbsPair> VerbsPair::open(const std::string& host, const verbs::VerbsOptions& wanted,
+                                           int idle_ms) {
   verbs::VerbsOptions options = wanted;
   options.log = [](verbs::LogLevel level, const std::string& text) {
     if (level >= verbs::LogLevel::warning) std::fprintf(stderr, "verbs: %s\n", text.c_str());
@@ -56,6 +57,7 @@ std::unique_ptr<VerbsPair> VerbsPair::open(const std::string& host, const verbs:
   if (!client || !server) return nullptr;
   auto pair = std::make_unique<VerbsPair>();
   pair->host_ = host;
+  pair->idle_ms_ = idle_ms;
   pair->client_ = std::move(*client);
   pair->server_ = std::move(*server);
   return pair;
@@ -80,7 +82,7 @@ bool VerbsPair::idle() {
   std::array<pollfd, 2> fds{};
   fds[0] = {.fd = client_->wait_fd(), .events = POLLIN, .revents = 0};
   fds[1] = {.fd = server_ == nullptr ? -1 : server_->wait_fd(), .events = POLLIN, .revents = 0};
-  return ::poll(fds.data(), fds.size(), 50) > 0;
+  return ::poll(fds.data(), fds.size(), idle_ms_) > 0;
 }
 
 }  // namespace rtrs::conformance

@@ -14,7 +14,9 @@ std::string verbs_address(int family);
 
 class VerbsPair final : public FabricPair {
  public:
-  static std::unique_ptr<VerbsPair> open(const std::string& host, const verbs::VerbsOptions& = {});
+  // `idle_ms`: how long an idle() sleeps at most; 400 of them in a row are the patience.
+  static std::unique_ptr<VerbsPair> open(const std::string& host, const verbs::VerbsOptions& = {},
+                                         int idle_ms = 50);
 
   verbs::VerbsFabric& client() override { return *client_; }
   verbs::VerbsFabric& server() override { return *server_; }
@@ -33,6 +35,7 @@ class VerbsPair final : public FabricPair {
 
  private:
   std::string host_;
+  int idle_ms_ = 50;
   std::unique_ptr<verbs::VerbsFabric> client_;
   std::unique_ptr<verbs::VerbsFabric> server_;
 };

@@ -1,0 +1,268 @@
+// The adapters, what programs open of them, and their asynchronous events.
+#include <netinet/in.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "conformance/mock_hca/addresses.hpp"
+#include "conformance/mock_hca/world.hpp"
+
+namespace rtrs::mock_hca {
+
+Signal::Signal() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) {}
+Signal::~Signal() {
+  ::close(fd_);
+}
+void Signal::give() noexcept {
+  ::eventfd_write(fd_, 1);
+}
+bool Signal::take() noexcept {
+  eventfd_t one = 0;
+  return ::eventfd_read(fd_, &one) == 0;
+}
+
+World& world() {
+  static World one;
+  return one;
+}
+
+std::uint64_t clock_now() {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+bool World::falls_short() {
+  if (shortage_count == 0) return false;
+  if (shortage_after != 0) {
+    --shortage_after;
+    return false;
+  }
+  --shortage_count;
+  errno = ENOMEM;
+  return true;
+}
+
+void raise(Adapter& adapter, const ibv_async_event& event) {
+  for (Context* one : world().contexts) {
+    if (one->adapter != &adapter) continue;
+    const bool of_queue_pair =
+        event.event_type == IBV_EVENT_QP_FATAL || event.event_type == IBV_EVENT_QP_REQ_ERR ||
+        event.event_type == IBV_EVENT_QP_ACCESS_ERR || event.event_type == IBV_EVENT_COMM_EST;
+    if (of_queue_pair && event.element.qp->context != one) continue;
+    if (event.event_type == IBV_EVENT_CQ_ERR && event.element.cq->context != one) continue;
+    one->events.push_back(event);
+    one->signal.give();
+  }
+}
+
+unsigned* unacknowledged_of(const ibv_async_event& event) {
+  switch (event.event_type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+      return &static_cast<QueuePair*>(event.element.qp)->unacknowledged;
+    case IBV_EVENT_CQ_ERR:
+      return &static_cast<Queue*>(event.element.cq)->unacknowledged;
+    default:
+      return nullptr;
+  }
+}
+
+void forget_events(Adapter& adapter, const void* object) {
+  for (Context* one : world().contexts) {
+    if (one->adapter != &adapter) continue;
+    std::erase_if(one->events, [object](const ibv_async_event& event) {
+      return unacknowledged_of(event) != nullptr &&
+             (event.element.qp == object || static_cast<const void*>(event.element.cq) == object);
+    });
+  }
+}
+
+namespace {
+
+std::unique_ptr<Context> make_context(Adapter& adapter) {
+  auto context = std::make_unique<Context>();
+  context->adapter = &adapter;
+  context->device = &adapter.device;
+  context->async_fd = context->signal.fd();
+  context->cmd_fd = -1;
+  context->num_comp_vectors = 1;
+  context->ops.alloc_mw = alloc_mw;
+  context->ops.dealloc_mw = dealloc_mw;
+  context->ops.bind_mw = bind_mw;
+  context->ops.poll_cq = poll_cq;
+  context->ops.req_notify_cq = req_notify_cq;
+  context->ops.post_send = post_send;
+  context->ops.post_recv = post_recv;
+  return context;
+}
+
+std::unique_ptr<Adapter> make_adapter(const Profile& profile, std::size_t number) {
+  auto adapter = std::make_unique<Adapter>();
+  adapter->profile = profile;
+  adapter->number = number;
+  adapter->device.node_type = IBV_NODE_CA;
+  adapter->device.transport_type = IBV_TRANSPORT_IB;
+  std::strncpy(adapter->device.name, profile.name.c_str(), sizeof adapter->device.name - 1);
+  std::strncpy(adapter->device.dev_name, ("mock-" + profile.name).c_str(),
+               sizeof adapter->device.dev_name - 1);
+  adapter->of_manager = make_context(*adapter);
+  return adapter;
+}
+
+}  // namespace
+
+std::size_t objects() {
+  const std::scoped_lock lock(world().lock);
+  const World& all = world();
+  return all.contexts.size() + all.domains.size() + all.channels.size() + all.queues.size() +
+         all.event_channels.size() + all.identifiers.size() + all.regions.size() + all.windows.size() +
+         all.queue_pairs.size();
+}
+
+void reset(const std::vector<Profile>& profiles) {
+  const std::size_t left = objects();
+  const std::scoped_lock lock(world().lock);
+  World& all = world();
+  if (left != 0) all.problem(std::to_string(left) + " objects were left behind");
+  all.adapters.clear();
+  all.shortage_after = all.shortage_count = 0;
+  for (const Profile& profile : profiles) all.adapters.push_back(make_adapter(profile, all.adapters.size()));
+}
+
+std::vector<std::string> problems() {
+  const std::scoped_lock lock(world().lock);
+  return std::exchange(world().problems, {});
+}
+
+void fall_short(unsigned skip, unsigned count) {
+  const std::scoped_lock lock(world().lock);
+  world().shortage_after = skip;
+  world().shortage_count = world().shortage_wanted = count;
+}
+bool fell_short() {
+  const std::scoped_lock lock(world().lock);
+  return world().shortage_count != world().shortage_wanted;
+}
+
+void remove(std::size_t number) {
+  const std::scoped_lock lock(world().lock);
+  Adapter& adapter = *world().adapters.at(number);
+  adapter.removed = true;
+  for (auto& [key, one] : world().queue_pairs)
+    if (one->adapter == &adapter && one->state != IBV_QPS_RESET) fail(*one);
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_DEVICE_FATAL;
+  raise(adapter, event);
+  remove_identifiers_of(adapter);
+}
+
+}  // namespace rtrs::mock_hca
+
+using namespace rtrs::mock_hca;
+#undef ibv_query_port
+
+extern "C" {
+
+ibv_device** ibv_get_device_list(int* count) {
+  const std::scoped_lock lock(world().lock);
+  auto** list = new ibv_device* [world().adapters.size() + 1] {};
+  int found = 0;
+  for (const auto& one : world().adapters)
+    if (!one->removed) list[found++] = &one->device;
+  if (count != nullptr) *count = found;
+  return list;
+}
+void ibv_free_device_list(ibv_device** list) {
+  delete[] list;
+}
+const char* ibv_get_device_name(ibv_device* device) {
+  return device->name;
+}
+
+ibv_context* ibv_open_device(ibv_device* device) {
+  const std::scoped_lock lock(world().lock);
+  if (world().falls_short()) return nullptr;
+  for (const auto& one : world().adapters) {
+    if (&one->device != device) continue;
+    Context* context = make_context(*one).release();
+    world().contexts.insert(context);
+    return context;
+  }
+  errno = ENODEV;
+  return nullptr;
+}
+int ibv_close_device(ibv_context* context) {
+  const std::scoped_lock lock(world().lock);
+  auto* one = static_cast<Context*>(context);
+  if (world().contexts.erase(one) == 0) return world().problem("a device was closed twice"), EINVAL;
+  for (const Domain* domain : world().domains)
+    if (domain->context == context) world().problem("a device was closed before its domain");
+  for (const Channel* channel : world().channels)
+    if (channel->context == context) world().problem("a device was closed before its completion channel");
+  delete one;
+  return 0;
+}
+
+int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
+  const Profile& profile = static_cast<Context*>(context)->adapter->profile;
+  *attributes = {};
+  attributes->vendor_id = profile.vendor;
+  attributes->max_qp_wr = static_cast<int>(profile.max_qp_wr);
+  attributes->max_sge = profile.max_sge;
+  attributes->max_cqe = profile.max_cqe;
+  attributes->max_mr_size = ~std::uint64_t{0};
+  attributes->max_qp = attributes->max_cq = attributes->max_mr = attributes->max_mw = 1 << 20;
+  attributes->phys_port_cnt = 1;
+  unsigned flags = IBV_DEVICE_MEM_MGT_EXTENSIONS;
+  if (profile.windows_type_1) flags |= IBV_DEVICE_MEM_WINDOW;
+  if (profile.windows_type_2b) flags |= IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+  attributes->device_cap_flags = flags;
+  return 0;
+}
+int ibv_query_port(ibv_context* context, std::uint8_t, _compat_ibv_port_attr* attributes) {
+  auto& port = *reinterpret_cast<ibv_port_attr*>(attributes);
+  port.state = IBV_PORT_ACTIVE;
+  port.max_msg_sz = static_cast<Context*>(context)->adapter->profile.max_message;
+  port.link_layer = IBV_LINK_LAYER_ETHERNET;
+  return 0;
+}
+// Link-local, IPv4, IPv6.
+int ibv_query_gid(ibv_context* context, std::uint8_t, int index, ibv_gid* gid) {
+  std::memset(gid, 0, sizeof *gid);
+  const auto addresses = addresses_of(*static_cast<Context*>(context)->adapter);
+  if (index == 0) {
+    gid->raw[0] = 0xfe;
+    gid->raw[1] = 0x80;
+  } else if (index == 1) {
+    gid->raw[10] = gid->raw[11] = 0xff;
+    std::memcpy(gid->raw + 12, &reinterpret_cast<const sockaddr_in*>(&addresses[0])->sin_addr, 4);
+  } else if (index == 2) {
+    std::memcpy(gid->raw, &reinterpret_cast<const sockaddr_in6*>(&addresses[1])->sin6_addr, 16);
+  }
+  return 0;
+}
+
+int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
+  auto* one = static_cast<Context*>(context);
+  for (;;) {
+    if (!one->signal.take()) return -1;
+    const std::scoped_lock lock(world().lock);
+    if (one->events.empty()) continue;  // what it named is gone
+    *event = one->events.front();
+    one->events.pop_front();
+    if (unsigned* const count = unacknowledged_of(*event)) ++*count;
+    return 0;
+  }
+}
+void ibv_ack_async_event(ibv_async_event* event) {
+  const std::scoped_lock lock(world().lock);
+  if (unsigned* const count = unacknowledged_of(*event)) --*count;
+}
+
+}  // extern "C"

@@ -1,0 +1,50 @@
+// The fabric contract on verbs over adapters in memory, one profile after another, with each way to kill a
+// key that it has.
+#include <sys/socket.h>
+
+#include "conformance/contract/contract.hpp"
+#include "conformance/contract/verbs_pair.hpp"
+#include "conformance/mock_hca/test_no_problems.hpp"
+
+namespace rtrs::conformance {
+namespace {
+
+using verbs::Invalidation;
+
+constexpr int kIdleMs = 2;
+
+template <mock_hca::Profile (*Of)(), Invalidation How, int Family = AF_INET>
+std::unique_ptr<FabricPair> make_pair() {
+  mock_hca::Profile profile = Of();
+  profile.gives_up_after = milliseconds(50);
+  mock_hca::reset({profile});
+  mock_hca::tick_by_itself(true);
+  verbs::VerbsOptions options;
+  options.invalidation = How;
+  return VerbsPair::open(verbs_address(Family), options, kIdleMs);
+}
+std::string here() {
+  return {};
+}
+
+const auto* const environment = ::testing::AddGlobalTestEnvironment(new mock_hca::NoProblems);
+
+using mock_hca::bnxt_re;
+using mock_hca::hfi1;
+using mock_hca::irdma;
+using mock_hca::mlx5;
+using mock_hca::rxe;
+INSTANTIATE_TEST_SUITE_P(
+    MockHca, FabricContract,
+    ::testing::Values(FabricCase{"rxe", make_pair<rxe, Invalidation::automatic>, here},
+                      FabricCase{"rxe6", make_pair<rxe, Invalidation::automatic, AF_INET6>, here},
+                      FabricCase{"rxe_registration", make_pair<rxe, Invalidation::registration>, here},
+                      FabricCase{"mlx5", make_pair<mlx5, Invalidation::automatic>, here},
+                      FabricCase{"mlx5_registration", make_pair<mlx5, Invalidation::registration>, here},
+                      FabricCase{"irdma", make_pair<irdma, Invalidation::automatic>, here},
+                      FabricCase{"bnxt_re", make_pair<bnxt_re, Invalidation::automatic>, here},
+                      FabricCase{"hfi1", make_pair<hfi1, Invalidation::automatic>, here}),
+    case_name);
+
+}  // namespace
+}  // namespace rtrs::conformance

@@ -1,0 +1,207 @@
+// Completion queues and their channels, domains and regions.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "conformance/mock_hca/world.hpp"
+
+namespace rtrs::mock_hca {
+
+void complete(Queue& queue, const ibv_wc& completion, const QueuePair& of) {
+  if (queue.overrun) return;
+  if (queue.entries.size() + queue.late[0].size() + queue.late[1].size() ==
+      static_cast<std::size_t>(queue.cqe)) {
+    world().problem("a completion queue of " + std::to_string(queue.cqe) + " entries was overrun");
+    queue.overrun = true;
+    ibv_async_event event{};
+    event.event_type = IBV_EVENT_CQ_ERR;
+    event.element.cq = &queue;
+    return raise(*queue.adapter, event);
+  }
+  if (!std::exchange(queue.armed, false) || queue.via == nullptr) {
+    queue.late[1].emplace_back(completion, &of);
+    return;
+  }
+  queue.entries.emplace_back(completion, &of);
+  queue.via->ready.push_back(&queue);
+  queue.via->signal.give();
+}
+
+namespace {
+
+void arrive(Queue& queue) {
+  queue.entries.insert(queue.entries.end(), queue.late[0].begin(), queue.late[0].end());
+  queue.late[0] = std::exchange(queue.late[1], {});
+}
+
+}  // namespace
+
+int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
+  const std::scoped_lock lock(world().lock);
+  auto& queue = *static_cast<Queue*>(cq);
+  if (world().queues.count(&queue) == 0)
+    return world().problem("a completion queue that is gone was read"), -1;
+  int taken = 0;
+  for (; taken < count && !queue.entries.empty(); ++taken) {
+    const auto [completion, of] = queue.entries.front();
+    queue.entries.pop_front();
+    out[taken] = completion;
+    const auto found = world().queue_pairs.find(completion.qp_num);
+    if (found == world().queue_pairs.end() || found->second != of) continue;
+    QueuePair& pair = *found->second;
+    if ((completion.opcode & IBV_WC_RECV) != 0) {
+      --pair.held_receives;
+      continue;
+    }
+    while (!pair.held.empty() && pair.held.front() <= completion.wr_id) pair.held.pop_front();
+  }
+  arrive(queue);
+  return taken;
+}
+
+int req_notify_cq(ibv_cq* cq, int) {
+  const std::scoped_lock lock(world().lock);
+  auto& queue = *static_cast<Queue*>(cq);
+  arrive(queue);
+  arrive(queue);
+  queue.armed = true;
+  return 0;
+}
+
+}  // namespace rtrs::mock_hca
+
+using namespace rtrs::mock_hca;
+#undef ibv_reg_mr
+
+extern "C" {
+
+ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  const std::scoped_lock lock(world().lock);
+  if (world().falls_short()) return nullptr;
+  auto* domain = new Domain;
+  domain->context = context;
+  world().domains.insert(domain);
+  return domain;
+}
+int ibv_dealloc_pd(ibv_pd* pd) {
+  const std::scoped_lock lock(world().lock);
+  auto* domain = static_cast<Domain*>(pd);
+  if (domain->users != 0) {
+    world().problem("a domain was given back with " + std::to_string(domain->users) + " objects in it");
+    return EBUSY;
+  }
+  world().domains.erase(domain);
+  delete domain;
+  return 0;
+}
+
+ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* memory, std::size_t bytes, std::uint64_t, unsigned access) {
+  const std::scoped_lock lock(world().lock);
+  if (world().falls_short()) return nullptr;
+  auto* region = new MemoryRegion;
+  region->context = pd->context;
+  region->pd = pd;
+  region->addr = memory;
+  region->length = bytes;
+  region->access = static_cast<int>(access);
+  region->lkey = region->rkey = world().next_key++ << 8;
+  world().regions[region->lkey] = region;
+  ++static_cast<Domain*>(pd)->users;
+  return region;
+}
+ibv_mr* ibv_reg_mr(ibv_pd* pd, void* memory, std::size_t bytes, int access) {
+  return ibv_reg_mr_iova2(pd, memory, bytes, 0, static_cast<unsigned>(access));
+}
+int ibv_dereg_mr(ibv_mr* mr) {
+  const std::scoped_lock lock(world().lock);
+  auto* region = static_cast<MemoryRegion*>(mr);
+  if (region->windows != 0) {
+    world().problem("a registration was undone with windows bound to it");
+    return EBUSY;
+  }
+  world().regions.erase(region->lkey);
+  --static_cast<Domain*>(region->pd)->users;
+  delete region;
+  return 0;
+}
+
+ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  const std::scoped_lock lock(world().lock);
+  if (world().falls_short()) return nullptr;
+  auto* channel = new Channel;
+  channel->context = context;
+  channel->fd = channel->signal.fd();
+  channel->refcnt = 0;
+  world().channels.insert(channel);
+  return channel;
+}
+int ibv_destroy_comp_channel(ibv_comp_channel* given) {
+  const std::scoped_lock lock(world().lock);
+  auto* channel = static_cast<Channel*>(given);
+  if (channel->refcnt != 0)
+    return world().problem("a completion channel was given back before its queues"), EBUSY;
+  world().channels.erase(channel);
+  delete channel;
+  return 0;
+}
+
+ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel, int) {
+  const std::scoped_lock lock(world().lock);
+  Adapter& adapter = *static_cast<Context*>(context)->adapter;
+  if (adapter.removed) return errno = EIO, nullptr;
+  if (entries < 1 || entries > adapter.profile.max_cqe) return errno = EINVAL, nullptr;
+  if (world().falls_short()) return nullptr;
+  auto* queue = new Queue;
+  queue->adapter = &adapter;
+  queue->context = context;
+  queue->cq_context = owner;
+  queue->cqe = entries;
+  queue->channel = channel;
+  queue->via = static_cast<Channel*>(channel);
+  if (channel != nullptr) ++channel->refcnt;
+  world().queues.insert(queue);
+  return queue;
+}
+int ibv_destroy_cq(ibv_cq* cq) {
+  const std::scoped_lock lock(world().lock);
+  auto* queue = static_cast<Queue*>(cq);
+  if (queue->unacknowledged != 0)
+    world().problem(
+        "a completion queue was given back with events that nobody acknowledged: the call would wait for "
+        "ever");
+  for (const auto& [number, pair] : world().queue_pairs)
+    if (pair->send_cq == cq || pair->recv_cq == cq)
+      return world().problem("a completion queue was given back before its queue pair"), EBUSY;
+  if (queue->via != nullptr) {
+    std::erase(queue->via->ready, queue);
+    --queue->via->refcnt;
+  }
+  forget_events(*queue->adapter, cq);
+  world().queues.erase(queue);
+  delete queue;
+  return 0;
+}
+
+int ibv_get_cq_event(ibv_comp_channel* given, ibv_cq** cq, void** owner) {
+  auto* channel = static_cast<Channel*>(given);
+  for (;;) {
+    if (!channel->signal.take()) return -1;
+    const std::scoped_lock lock(world().lock);
+    if (channel->ready.empty()) continue;  // its queue is gone
+    *cq = channel->ready.front();
+    *owner = (*cq)->cq_context;
+    channel->ready.pop_front();
+    ++static_cast<Queue*>(*cq)->unacknowledged;
+    return 0;
+  }
+}
+void ibv_ack_cq_events(ibv_cq* cq, unsigned count) {
+  const std::scoped_lock lock(world().lock);
+  auto& queue = *static_cast<Queue*>(cq);
+  if (count > queue.unacknowledged)
+    return world().problem("more events of a completion queue were acknowledged than there were");
+  queue.unacknowledged -= count;
+}
+
+}  // extern "C"

@@ -1,0 +1,64 @@
+#include "conformance/mock_hca/mock_hca.hpp"
+
+namespace rtrs::mock_hca {
+
+// drivers/infiniband/sw/rxe/rxe_param.h of Linux 6.12: RXE_MAX_QP_WR_, RXE_MAX_SGE, RXE_MAX_CQE,
+// RXE_MAX_INLINE_DATA.
+Profile rxe() {
+  Profile one;
+  one.name = "rxe0";
+  one.vendor = 0xffffff;
+  one.max_qp_wr = 1'048'576;
+  one.max_sge = 32;
+  one.max_cqe = 32767;
+  one.max_inline = 512;
+  one.max_message = 1U << 31;
+  one.destroy_cleans_cq = false;
+  return one;
+}
+
+// providers/mlx5 of rdma-core cleans the queues in __mlx5_cq_clean().
+Profile mlx5() {
+  Profile one;
+  one.name = "mlx5_0";
+  one.max_qp_wr = 32768;
+  return one;
+}
+
+// drivers/infiniband/hw/irdma of Linux 6.12: IRDMA_QP_SW_MAX_WQ_QUANTA is 32,768 quanta of 32 bytes, of which
+// a work request with inline data takes up to eight.
+Profile irdma() {
+  Profile one;
+  one.name = "irdma0";
+  one.vendor = 0x8086;
+  one.max_qp_wr = 4096;
+  one.max_sge = 13;
+  one.max_inline = 101;
+  one.windows_type_2b = false;
+  return one;
+}
+
+// drivers/infiniband/hw/bnxt_re of Linux 6.12 refuses windows to user space.
+Profile bnxt_re() {
+  Profile one;
+  one.name = "bnxt_re0";
+  one.vendor = 0x14e4;
+  one.max_qp_wr = 16384;
+  one.max_sge = 6;
+  one.max_inline = 96;
+  one.windows_type_1 = one.windows_type_2b = false;
+  return one;
+}
+
+// drivers/infiniband/hw/hfi1 of Linux 6.12 over rdmavt: no inline data, no windows.
+Profile hfi1() {
+  Profile one;
+  one.name = "hfi1_0";
+  one.vendor = 0x1175;
+  one.max_qp_wr = 16384;
+  one.max_inline = 0;
+  one.windows_type_1 = one.windows_type_2b = false;
+  return one;
+}
+
+}  // namespace rtrs::mock_hca

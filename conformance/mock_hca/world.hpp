@@ -1,0 +1,207 @@
+// The adapters and all that was made of them. One lock over everything.
+#pragma once
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "conformance/mock_hca/mock_hca.hpp"
+
+namespace rtrs::mock_hca {
+
+struct Adapter;
+struct QueuePair;
+
+// A number of things to take, which a program can wait for: a semaphore of eventfd.
+class Signal {
+ public:
+  Signal();
+  ~Signal();
+  Signal(const Signal&) = delete;
+  Signal& operator=(const Signal&) = delete;
+  int fd() const noexcept { return fd_; }
+  void give() noexcept;
+  // False: nothing there (errno says EAGAIN).
+  bool take() noexcept;
+
+ private:
+  int fd_;
+};
+
+struct Channel : ibv_comp_channel {
+  Signal signal;
+  std::deque<struct Queue*> ready;
+};
+
+struct Queue : ibv_cq {
+  Adapter* adapter = nullptr;
+  Channel* via = nullptr;
+  std::deque<std::pair<ibv_wc, const QueuePair*>> entries;
+  // Written right after the last look at the queue, and after the one before: two looks in a row find
+  // nothing, and what a program that arms the queue after them never hears of is there.
+  std::array<std::deque<std::pair<ibv_wc, const QueuePair*>>, 2> late;
+  bool armed = false;
+  bool overrun = false;
+  unsigned unacknowledged = 0;
+};
+
+struct Domain : ibv_pd {
+  unsigned users = 0;
+};
+
+struct MemoryRegion : ibv_mr {
+  int access = 0;
+  unsigned windows = 0;
+};
+
+struct Window : ibv_mw {
+  MemoryRegion* region = nullptr;  // nullptr: not bound
+  std::uint64_t start = 0, length = 0;
+  std::uint32_t live_key = 0;
+  const QueuePair* of = nullptr;  // type 2: the only one it is good on
+};
+
+struct Work {
+  ibv_wr_opcode opcode{};
+  std::uint64_t id = 0;
+  bool signalled = false;
+  std::uint32_t imm = 0;
+  std::uint32_t key = 0;  // remote, to be invalidated, or new
+  std::uint64_t address = 0;
+  std::vector<ibv_sge> parts;
+  std::vector<std::byte> inline_bytes;
+  bool is_inline = false;
+  Window* window = nullptr;
+  ibv_mw_bind_info bind{};
+};
+
+struct Receive {
+  std::uint64_t id = 0;
+  std::vector<ibv_sge> parts;
+};
+
+struct QueuePair : ibv_qp {
+  Adapter* adapter = nullptr;
+  ibv_qp_cap cap{};
+  std::deque<Work> sends;  // not carried out
+  std::deque<Receive> receives;
+  std::deque<std::uint64_t> held;  // work requests, until a completion of them or of one behind them was read
+  std::uint32_t held_receives = 0;
+  std::uint32_t peer = 0;
+  std::uint8_t rnr_retry = 7;
+  std::uint64_t waits_since = 0;  // for a peer that is gone; 0: it does not
+  bool told_of_data = false;
+  unsigned unacknowledged = 0;
+};
+
+struct Context : ibv_context {
+  Adapter* adapter = nullptr;
+  Signal signal;
+  std::deque<ibv_async_event> events;
+};
+
+struct Identifier;
+struct EventChannel : rdma_event_channel {
+  Signal signal;
+  std::deque<rdma_cm_event*> events;
+};
+
+struct ManagerEvent : rdma_cm_event {
+  std::array<std::byte, 256> data{};
+};
+
+struct Identifier : rdma_cm_id {
+  enum class State {
+    idle,
+    listening,
+    resolved,
+    routed,
+    asking,
+    asked,
+    answered,
+    accepted,
+    up,
+    leaving,
+    left,
+    over
+  };
+  State state = State::idle;
+  EventChannel* events = nullptr;
+  Identifier* listener = nullptr;
+  Identifier* peer = nullptr;
+  std::uint32_t qp_num = 0;       // of this end
+  std::uint32_t peer_qp_num = 0;  // known from the request or its answer on
+  std::uint8_t retry_count = 7;
+  int backlog = 0;
+  unsigned unacknowledged = 0;
+  bool reserved_port = false;
+};
+
+struct Adapter {
+  Profile profile;
+  std::size_t number = 0;
+  ibv_device device{};
+  std::unique_ptr<Context> of_manager;  // which identifiers show
+  bool removed = false;
+};
+
+struct World {
+  std::mutex lock;
+  std::vector<std::unique_ptr<Adapter>> adapters;
+  std::vector<std::string> problems;
+  std::set<Context*> contexts;
+  std::set<Domain*> domains;
+  std::set<Channel*> channels;
+  std::set<Queue*> queues;
+  std::set<EventChannel*> event_channels;
+  std::set<Identifier*> identifiers;
+  std::set<ManagerEvent*> shown;
+  std::map<std::uint32_t, MemoryRegion*> regions;  // by key, local and remote are the same
+  std::set<Window*> windows;
+  std::map<std::uint32_t, QueuePair*> queue_pairs;
+  QueuePair* last_queue_pair = nullptr;
+  std::uint32_t next_key = 1;
+  std::uint32_t next_queue_pair = 17;
+  std::uint16_t next_port = 40000;
+  unsigned shortage_after = 0, shortage_count = 0, shortage_wanted = 0;
+
+  void problem(std::string text) { problems.push_back(std::move(text)); }
+  // What makes an object asks first. errno is set.
+  bool falls_short();
+};
+World& world();
+std::uint64_t clock_now();
+
+// --- of queue_pair.cpp, under the lock ---
+// Carries out what can be, on this queue pair and on those that wait for it.
+void kick(QueuePair&);
+void kick_all();
+void fail(QueuePair&);
+void complete(Queue&, const ibv_wc&, const QueuePair&);
+void raise(Adapter&, const ibv_async_event&);
+// Where the object that it names counts what was read and not acknowledged; nullptr: it names none.
+unsigned* unacknowledged_of(const ibv_async_event&);
+// Of an object that ends, which nobody has read.
+void forget_events(Adapter&, const void* object);
+int post_send(ibv_qp*, ibv_send_wr*, ibv_send_wr**);
+int post_recv(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**);
+int bind_mw(ibv_qp*, ibv_mw*, ibv_mw_bind*);
+int poll_cq(ibv_cq*, int count, ibv_wc*);
+int req_notify_cq(ibv_cq*, int);
+ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type);
+int dealloc_mw(ibv_mw*);
+
+// --- of manager.cpp, under the lock ---
+void remove_identifiers_of(const Adapter&);
+
+}  // namespace rtrs::mock_hca
