@@ -312,6 +312,11 @@ void draw_other_disks(ChoiceSource& choice, Scenario& s) {
   if (s.disks_change && s.close_gap == kNever && !s.other_server) s.close_gap = s.safety / 4;
 }
 
+// Where there is one server, and each life of a client has names of its own. Not a draw of its own.
+void draw_keys(Scenario& s) {
+  s.keys = !s.over_tcp && !s.other_server && !s.same_identity && s.client.seed / 1'299'709 % 4 == 1;
+}
+
 }  // namespace
 
 Scenario draw_scenario(ChoiceSource& choice, bool over_tcp) {
@@ -344,6 +349,7 @@ Scenario draw_scenario(ChoiceSource& choice, bool over_tcp) {
   draw_closings(choice, s);
   draw_other_disks(choice, s);
   draw_recoveries(choice, s);
+  draw_keys(s);
   return s;
 }
 
