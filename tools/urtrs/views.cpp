@@ -74,7 +74,7 @@ Table sessions(const json& shown) {
        {"inflights", "Inflight", "requests that are not answered yet", Kind::number, true, true},
        {"path_cnt", "Paths", "paths", Kind::number, false},
        {"act_path_cnt", "Active", "paths that are up", Kind::number, false},
-       {"identity", "Identity", "that the client showed by TLS; empty without TLS", Kind::text, false},
+       {"identity", "Identity", "that the client showed by TLS or a shared key; else empty", Kind::text, false},
        {"reads", "Reads", "requests to read", Kind::number, false, true},
        {"writes", "Writes", "requests to write", Kind::number, false, true}},
       {}};
