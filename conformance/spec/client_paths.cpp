@@ -239,7 +239,8 @@ void ClientSpec::path_changed() {
 void ClientSpec::challenged(Path& path, S from, S to) {
   const bool asked = event_.reason == Reason::challenged;
   if (asked && from == S::connecting)
-    context().check(!path.answers, Rule::challenge_once, "the answer to a challenge is challenged and answered",
+    context().check(!path.answers, Rule::challenge_once,
+                    "the answer to a challenge is challenged and answered",
                     "a refusal, and another attempt later");
   if (to == S::waiting && from != S::unknown)
     context().check(!asked, Rule::challenge_once, "a challenged path waits", "its next attempt at once");

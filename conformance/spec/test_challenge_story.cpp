@@ -46,9 +46,7 @@ const std::vector<Spoiled> kChallengedCases = {
     {Rule::challenge_once, "the second in a row is answered too",
      [](Story& s) { s.at(Kind::PathChanged, 3).reason = Reason::challenged; }},
     {Rule::challenge_once, "the answer waits",
-     [](Story& s) {
-       s.at(Kind::PathChanged, 4).reason = Reason::challenged;
-     }},
+     [](Story& s) { s.at(Kind::PathChanged, 4).reason = Reason::challenged; }},
 };
 
 const std::vector<Spoiled>& challenged_client_cases() {

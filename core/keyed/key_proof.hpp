@@ -1,5 +1,6 @@
-// Proofs of a shared key in the connect exchange (protocol section 12): what a client sends, and what a server
-// makes of it. Decisions alone: time, chance and the MAC come in from outside. No key leaves these values.
+// Proofs of a shared key in the connect exchange (protocol section 12): what a client sends, and what a
+// server makes of it. Decisions alone: time, chance and the MAC come in from outside. No key leaves these
+// values.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -54,7 +55,8 @@ class KeyTable {
 // off: nobody is asked. allow: who does not offer a proof, as a kernel client, comes in without identity.
 enum class Mode : std::uint8_t { off, allow, require };
 
-// The server. What it gives to strangers needs no memory: a nonce says when it was made, and a MAC that it was.
+// The server. What it gives to strangers needs no memory: a nonce says when it was made, and a MAC that it
+// was.
 class Gate {
  public:
   static constexpr Nanos kEpoch = seconds(10);
@@ -95,11 +97,13 @@ class Gate {
 // The client.
 class Prover {
  public:
-  // It does not offer a nonce that the server may have forgotten: below the 20 s for which one is good at least.
+  // It does not offer a nonce that the server may have forgotten: below the 20 s for which one is good at
+  // least.
   static constexpr Nanos kNonceUse = seconds(15);
   static constexpr std::size_t kMaxNonces = 128;
 
-  Prover(MacFunction mac, SharedKey key) : mac_(mac), key_(std::move(key)), hint_(hint_of(mac, key_.identity)) {}
+  Prover(MacFunction mac, SharedKey key)
+      : mac_(mac), key_(std::move(key)), hint_(hint_of(mac, key_.identity)) {}
 
   // The nonce of the path whose CON_REQ this is, or null.
   [[nodiscard]] const wire::KeyNonce* nonce_for(Nanos now, wire::Bytes conn_req) const noexcept;

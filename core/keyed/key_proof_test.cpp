@@ -227,8 +227,7 @@ TEST_F(GateTest, AClientTakesAServerThatHasTheKeyAlone) {
   EXPECT_FALSE(web1.accepts(verdict.nonce, sent, answer));
   wire::grant_key_proof(answer);
   EXPECT_FALSE(web1.accepts(verdict.nonce, sent, answer));
-  wire::put_server_key_proof(answer,
-                             server_proof(toy_mac, verdict.key->secret, verdict.nonce, sent, answer));
+  wire::put_server_key_proof(answer, server_proof(toy_mac, verdict.key->secret, verdict.nonce, sent, answer));
   EXPECT_TRUE(web1.accepts(verdict.nonce, sent, answer));
   // Of another connection, under another nonce, of another key.
   EXPECT_FALSE(web1.accepts(verdict.nonce, proved(request(1), web1), answer));

@@ -39,8 +39,8 @@ void KeyedFabric::accept(std::uint32_t request, ConKey key, const ConnectionPara
   ConRsp answer;
   std::copy_n(private_data.begin(), answer.size(), answer.begin());
   wire::grant_key_proof(answer);
-  wire::put_server_key_proof(
-      answer, server_proof(mac_, judged->key->secret, judged->nonce, judged->con_req, answer));
+  wire::put_server_key_proof(answer,
+                             server_proof(mac_, judged->key->secret, judged->nonce, judged->con_req, answer));
   inner_.accept(request, key, params, answer);
 }
 
@@ -158,8 +158,8 @@ std::optional<KeyedFabric::Asked> KeyedFabric::take_asked(const ConKey& key) {
 }
 
 std::optional<KeyedFabric::Judged> KeyedFabric::take_judged(std::uint32_t request) {
-  const auto at = std::find_if(judged_.begin(), judged_.end(),
-                               [&](const Judged& one) { return one.request == request; });
+  const auto at =
+      std::find_if(judged_.begin(), judged_.end(), [&](const Judged& one) { return one.request == request; });
   if (at == judged_.end()) return std::nullopt;
   Judged one = std::move(*at);
   judged_.erase(at);

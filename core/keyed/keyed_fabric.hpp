@@ -1,6 +1,7 @@
-// A fabric whose connections begin with proofs of a shared key, in front of one that knows nothing of them (protocol
-// section 12). Its user sees CON_REQ and CON_RSP as without keys: what proofs add goes on at the wire and comes off
-// here, and is in no trace. Where a proof is missing or not good, the user is told the reason:
+// A fabric whose connections begin with proofs of a shared key, in front of one that knows nothing of them
+// (protocol section 12). Its user sees CON_REQ and CON_RSP as without keys: what proofs add goes on at the
+// wire and comes off here, and is in no trace. Where a proof is missing or not good, the user is told the
+// reason:
 //   server  event::ConnectRequested has a refusal, and with a good proof the identity of the key
 //   client  the connect request ends with challenged, so that it is asked again at once, or with key_refused
 #pragma once

@@ -1,4 +1,5 @@
-// A server that asks for a proof of the shared key (protocol section 12): the attempt begins anew at once, once.
+// A server that asks for a proof of the shared key (protocol section 12): the attempt begins anew at once,
+// once.
 #include "core/proto/test_client_session.hpp"
 #include "core/wire/linux_errno.hpp"
 

@@ -43,18 +43,23 @@ bool has_key_flag(Bytes conn_rsp) noexcept {
 }  // namespace
 
 std::optional<KeyOffer> key_offer(Bytes conn_req) noexcept {
-  if (conn_req.size() < kConnReqBytes || (load_u8(conn_req, key_bytes::kExtensionsAt) & key_bytes::kOffer) == 0) return std::nullopt;
-  return KeyOffer{load_le16(conn_req, key_bytes::kHintAt), load_part<sizeof(KeyProof)>(conn_req, key_bytes::kProofAt)};
+  if (conn_req.size() < kConnReqBytes ||
+      (load_u8(conn_req, key_bytes::kExtensionsAt) & key_bytes::kOffer) == 0)
+    return std::nullopt;
+  return KeyOffer{load_le16(conn_req, key_bytes::kHintAt),
+                  load_part<sizeof(KeyProof)>(conn_req, key_bytes::kProofAt)};
 }
 
 void put_key_offer(MutableBytes conn_req, const KeyOffer& offer) noexcept {
-  store_u8(conn_req, key_bytes::kExtensionsAt, load_u8(conn_req, key_bytes::kExtensionsAt) | key_bytes::kOffer);
+  store_u8(conn_req, key_bytes::kExtensionsAt,
+           load_u8(conn_req, key_bytes::kExtensionsAt) | key_bytes::kOffer);
   store_le16(conn_req, key_bytes::kHintAt, offer.hint);
   store_part(conn_req, key_bytes::kProofAt, offer.proof);
 }
 
 void clear_key_offer(MutableBytes conn_req) noexcept {
-  const auto others = static_cast<std::uint8_t>(load_u8(conn_req, key_bytes::kExtensionsAt) & ~key_bytes::kOffer);
+  const auto others =
+      static_cast<std::uint8_t>(load_u8(conn_req, key_bytes::kExtensionsAt) & ~key_bytes::kOffer);
   store_u8(conn_req, key_bytes::kExtensionsAt, others);
   store_zeros(conn_req.subspan(key_bytes::kHintAt, kConnReqBytes - key_bytes::kHintAt));
 }
@@ -71,7 +76,8 @@ void put_key_challenge(MutableBytes conn_rsp, const KeyNonce& nonce) noexcept {
 }
 
 std::optional<ServerKeyProof> server_key_proof(Bytes conn_rsp) noexcept {
-  if (conn_rsp.size() < kConnRspBytes || load_le16(conn_rsp, key_bytes::kErrnoAt) != 0 || !has_key_flag(conn_rsp))
+  if (conn_rsp.size() < kConnRspBytes || load_le16(conn_rsp, key_bytes::kErrnoAt) != 0 ||
+      !has_key_flag(conn_rsp))
     return std::nullopt;
   return load_part<sizeof(ServerKeyProof)>(conn_rsp, key_bytes::kAnswerAt);
 }

@@ -8,8 +8,8 @@
 #include "core/wire/bytes.hpp"
 #include "core/wire/messages.hpp"
 
-/// What the proof of a shared key adds to CON_REQ and CON_RSP (protocol section 12), in bytes that others leave
-/// zero. Functions of whole messages as they are sent; nothing allocates or throws.
+/// What the proof of a shared key adds to CON_REQ and CON_RSP (protocol section 12), in bytes that others
+/// leave zero. Functions of whole messages as they are sent; nothing allocates or throws.
 namespace rtrs::wire {
 
 /// Of a server, for one path of one client and a short time.

@@ -1,6 +1,6 @@
-// O26: where keys are asked for, a stranger gets nothing but a refusal. Stands between the network and the fabric that
-// asks for them, so that it sees what goes over the wire; and it is the ear of the stranger, who plays again what he has
-// heard under the address of whom he heard it from.
+// O26: where keys are asked for, a stranger gets nothing but a refusal. Stands between the network and the
+// fabric that asks for them, so that it sees what goes over the wire; and it is the ear of the stranger, who
+// plays again what he has heard under the address of whom he heard it from.
 #pragma once
 #include <algorithm>
 #include <cstdint>

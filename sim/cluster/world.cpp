@@ -139,7 +139,6 @@ void World::start_server() {
   server.sim = open_fabric(server.id);
   server.lies.reset();
   if (scenario_.liar == server.id) server.lies = std::make_unique<LyingFabric>(*server.sim, kUserHeaderBytes);
-  server.keyed.reset();
   if (scenario_.keys) ask_for_keys(outlet(server));
   server.fabric = std::make_unique<WatchedFabric>(outlet(server), *server.hearts, server.clock);
   server.fabric->watch_crowds(judge_, scenario_.server);
@@ -177,7 +176,6 @@ void World::start_client(std::uint32_t index) {
   client.sim = open_fabric(client.id);
   client.lies.reset();
   if (scenario_.liar == client.id) client.lies = std::make_unique<LyingFabric>(*client.sim, kUserHeaderBytes);
-  client.keyed.reset();
   client.preflushes.reset();
   if (scenario_.workload.preflushes) client.preflushes = std::make_unique<PreflushFabric>(outlet(client));
   if (scenario_.keys) prove_key(client, outlet(client));

@@ -1,4 +1,5 @@
 // Keys that clients share with the server, and a stranger who has none.
+#include "core/base/assert.hpp"
 #include "core/keyed/toy_mac.hpp"
 #include "sim/cluster/world.hpp"
 #include "sim/oracles/digest.hpp"
@@ -23,7 +24,9 @@ keyed::SharedKey World::shared_key(std::uint32_t client) const {
   return {"client" + std::to_string(client), secret_of(options_.seed ^ 0x6b6579 ^ client)};
 }
 
+// Its former life has given back what it had.
 void World::ask_for_keys(Fabric& outlet) {
+  RTRS_ASSERT(server_.keyed == nullptr);
   server_.gate = std::make_unique<GateWatch>(outlet, judge_, server_.clock);
   server_.keyed = std::make_unique<keyed::KeyedFabric>(*server_.gate);
   std::vector<keyed::SharedKey> keys;
@@ -33,6 +36,7 @@ void World::ask_for_keys(Fabric& outlet) {
 }
 
 void World::prove_key(ClientNode& client, Fabric& outlet) {
+  RTRS_ASSERT(client.keyed == nullptr);
   client.keyed = std::make_unique<keyed::KeyedFabric>(outlet);
   client.keyed->prove(keyed::toy_mac, shared_key(client.id - 1));
 }

@@ -1,4 +1,5 @@
-// How a tool proves who it is where there is no TLS, as its user chose it: keys that both ends share (core/keyed).
+// How a tool proves who it is where there is no TLS, as its user chose it: keys that both ends share
+// (core/keyed).
 #pragma once
 #include <memory>
 #include <string>

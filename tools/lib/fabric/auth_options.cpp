@@ -6,7 +6,8 @@ namespace rtrs::tools {
 
 void add_auth_options(CLI::App& app, AuthChoice& choice) {
   app.add_option("--auth", choice.mode,
-                 "verbs, libfabric: require that the peer proves a key, allow (servers: clients that offer no proof too) or "
+                 "verbs, libfabric: require that the peer proves a key, allow (servers: clients that offer "
+                 "no proof too) or "
                  "off; default require where keys are given, else off")
       ->check(CLI::IsMember(auth_modes()));
   app.add_option("--auth-keys", choice.keys, "shared keys, IDENTITY:HEX a line")->type_name("FILE");

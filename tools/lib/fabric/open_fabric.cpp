@@ -140,11 +140,11 @@ Opened open_fabric(const FabricChoice& choice) {
   if (choice.fabric == "tcp") return open_tcp(choice);
   const auto auth = open_auth(choice.auth, choice.client);
   if (!auth) return tl::unexpected(auth.error());
-  Opened opened = choice.fabric == "libfabric" ? open_libfabric(choice)
-                  : choice.fabric == "verbs"
-                      ? open_verbs(choice)
-                      : tl::unexpected("there is no fabric '" + choice.fabric +
-                                       "'; choose tcp, libfabric or verbs");
+  Opened opened =
+      choice.fabric == "libfabric" ? open_libfabric(choice)
+      : choice.fabric == "verbs"
+          ? open_verbs(choice)
+          : tl::unexpected("there is no fabric '" + choice.fabric + "'; choose tcp, libfabric or verbs");
   if (!opened) return opened;
   opened = with_auth(std::move(*opened), *auth, choice.client);
   if (*opened == nullptr) return tl::unexpected<std::string>("the kernel gives no random numbers");
