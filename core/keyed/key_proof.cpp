@@ -59,7 +59,7 @@ PeerIdentity digest_of(MacFunction mac, std::string_view identity) {
 
 wire::KeyProof client_proof(MacFunction mac, const Secret& secret, const wire::KeyNonce& nonce,
                             wire::Bytes conn_req) {
-  const Message message = Message(kConReqLabel).add(nonce).add(conn_req.first(wire::kProvenReqBytes));
+  const Message message = Message(kConReqLabel).add(nonce).add(conn_req.first(wire::kProvenReqEnd).subspan(wire::kProvenReqAt));
   const Mac whole = mac(secret, message.all());
   wire::KeyProof proof;
   std::copy_n(whole.begin(), proof.size(), proof.begin());
@@ -72,7 +72,7 @@ wire::ServerKeyProof server_proof(MacFunction mac, const Secret& secret, const w
                                   wire::Bytes conn_req, wire::Bytes conn_rsp) {
   const Message message = Message(kConRspLabel)
                               .add(nonce)
-                              .add(conn_req.first(wire::kConnReqBytes))
+                              .add(conn_req.first(wire::kConnReqBytes).subspan(wire::kProvenReqAt))
                               .add(conn_rsp.first(wire::kProvenRspBytes));
   return mac(secret, message.all());
 }

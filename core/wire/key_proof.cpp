@@ -11,7 +11,7 @@ namespace key_bytes {
 constexpr std::size_t kExtensionsAt = 45;
 constexpr std::size_t kHintAt = 46;
 constexpr std::size_t kProofAt = 48;
-static_assert(kHintAt + 2 == kProofAt && kProofAt == kProvenReqBytes &&
+static_assert(kHintAt + 2 == kProofAt && kProofAt == kProvenReqEnd &&
               kProofAt + sizeof(KeyProof) == kConnReqBytes);
 
 constexpr std::size_t kErrnoAt = 4;
