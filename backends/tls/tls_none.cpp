@@ -1,5 +1,6 @@
 // A build without OpenSSL.
 #include "backends/tls/channel.hpp"
+#include "backends/tls/mac.hpp"
 
 namespace rtrs::tls {
 
@@ -9,6 +10,10 @@ bool available() noexcept {
 
 tl::expected<std::shared_ptr<const Context>, std::string> open_context(const Credentials& /*unused*/) {
   return tl::unexpected<std::string>("this build has no TLS; configure it where libssl-dev is installed");
+}
+
+MacFunction hmac_sha256() noexcept {
+  return nullptr;
 }
 
 }  // namespace rtrs::tls

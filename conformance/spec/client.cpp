@@ -84,6 +84,9 @@ void ClientSpec::input() {
     case Kind::PathRemoveRequested:
     case Kind::PathDisconnectRequested:
     case Kind::PathReconnectRequested:
+      // What follows is what the operator wants.
+      if (event_.path < paths_.size()) paths_[event_.path].challenged = false;
+      return;
     case Kind::AttemptsChanged:
     case Kind::Continued:
       return;

@@ -46,6 +46,9 @@ class ClientSpec {
     Rule must_end_rule = Rule::path_teardown;
     bool ended = false;  // it left connecting or connected
     bool info_accepted = false;
+    // The server asks for a proof of the key. The attempt after that has one.
+    bool challenged = false;
+    bool answers = false;
   };
   enum class Phase : std::uint8_t { free, queued, flying, answered, held, again, abandoned };
   struct Slot {
@@ -101,6 +104,7 @@ class ClientSpec {
   void disconnect();
   void send_info();
   void path_changed();
+  void challenged(Path& path, PathState from, PathState to);
   void link_changed();
   void release_path();
   void end_session();

@@ -211,6 +211,7 @@ void ClientSpec::path_changed() {
                       "the attempt goes on");
     path.came_up = false;
   }
+  challenged(path, from, to);
   path.state = to;
   path.ended = path.ended || from == S::connecting || from == S::connected;
   if (to == S::connected) {
@@ -233,6 +234,18 @@ void ClientSpec::path_changed() {
   }
   if (to == S::connected) ++connected_;
   if (from == S::connected && connected_ > 0) --connected_;
+}
+
+void ClientSpec::challenged(Path& path, S from, S to) {
+  const bool asked = event_.reason == Reason::challenged;
+  if (asked && from == S::connecting)
+    context().check(!path.answers, Rule::challenge_once,
+                    "the answer to a challenge is challenged and answered",
+                    "a refusal, and another attempt later");
+  if (to == S::waiting && from != S::unknown)
+    context().check(!asked, Rule::challenge_once, "a challenged path waits", "its next attempt at once");
+  if (to == S::connecting) path.answers = path.challenged;
+  path.challenged = asked && to == S::draining;
 }
 
 void ClientSpec::link_changed() {

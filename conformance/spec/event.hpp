@@ -109,7 +109,7 @@ enum class PathState : std::uint8_t {
 };
 std::string_view name_of(PathState) noexcept;
 // Only the reasons that a rule asks for.
-enum class Reason : std::uint8_t { other, heartbeat_lost, other_path_leads, connection_silent };
+enum class Reason : std::uint8_t { other, heartbeat_lost, other_path_leads, connection_silent, challenged };
 enum class Result : std::uint8_t {
   other,
   ok,

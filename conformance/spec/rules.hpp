@@ -14,6 +14,9 @@ namespace rtrs::spec {
     "is up")                                                                                                 \
   X(connect_attempt, "connect-attempt", "O6", "protocol section 3.5",                                        \
     "all connections of an attempt carry one cid_num and one reconnect counter, which each attempt raises")  \
+  X(challenge_once, "challenge-once", "O6", "protocol section 12",                                           \
+    "a server that asks for a proof of the key is answered by a new attempt at once; one that asks this "    \
+    "attempt again refuses it")                                                                              \
   X(first_conn, "first-conn", "O13", "protocol section 3.4",                                                 \
     "first_conn is set for every cid above 0, and in every attempt of a path that was up unless another "    \
     "has "                                                                                                   \

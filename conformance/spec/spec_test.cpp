@@ -20,6 +20,7 @@ struct Suite {
 const Suite kSuites[] = {
     {"client", client_story, client_cases},
     {"keyed client", keyed_client_story, keyed_client_cases},
+    {"challenged client", challenged_client_story, challenged_client_cases},
     {"server", server_story, server_cases},
     {"keyed server", keyed_server_story, keyed_server_cases},
     {"registry", registry_story, registry_cases},

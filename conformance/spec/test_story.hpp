@@ -100,6 +100,8 @@ inline Story::Change path_is(std::uint16_t path, PathState state, Reason reason 
 Story client_story();
 // A client whose server renews the key of a chunk with each response, and invalidates keys of the client.
 Story keyed_client_story();
+// test_challenge_story.cpp: a client whose server asks for a proof of the key, takes one and refuses another.
+Story challenged_client_story();
 // A server session with two paths, one of which is closed by a fence under a request; heartbeats; the end.
 Story server_story();
 Story keyed_server_story();
@@ -118,6 +120,7 @@ Story joined_wire_story();
 // In the test of each side; together they break every rule.
 const std::vector<Spoiled>& client_cases();
 const std::vector<Spoiled>& keyed_client_cases();
+const std::vector<Spoiled>& challenged_client_cases();
 const std::vector<Spoiled>& server_cases();
 const std::vector<Spoiled>& keyed_server_cases();
 const std::vector<Spoiled>& registry_cases();

@@ -126,7 +126,7 @@ void not_first(ServerTester& tester) {
 void reserved_of_request(ServerTester& tester) {
   expect_accepted(tester, [](Message& m) {
     m[44] = std::byte{0xff};
-    m[45] = std::byte{0xe0};  // the five lowest bits ask for extensions of urtrs
+    m[45] = std::byte{0xc0};  // the six lowest bits ask for extensions of urtrs
     for (std::size_t at = 46; at < wire::kConnReqBytes; ++at) m[at] = std::byte{0xff};
   });
 }

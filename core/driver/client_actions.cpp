@@ -212,7 +212,9 @@ void Client::Impl::control(Fabric&, Nanos at, const PathChanged& action) {
   trace_change(options.session_name.c_str(), action, path.ever_connected);
   if (action.state == PathState::connected && path.ever_connected) ++path.reconnects;
   if (action.state == PathState::connected) path.ever_connected = true;
-  if (action.state == PathState::draining && path.state == PathState::connecting) ++path.failed_attempts;
+  // What was challenged goes on with the next connect request.
+  const bool failed = action.state == PathState::draining && path.state == PathState::connecting;
+  if (failed && action.reason != Reason::challenged) ++path.failed_attempts;
   path.state = action.state;
   // An attempt that is under way does not hide why the last one failed.
   if (action.reason != Reason::none || action.state == PathState::connected) {

@@ -20,7 +20,8 @@ void Client::Impl::note(Nanos now, const FabricEvent& event) {
                  [&](const event::KeyInvalidated& one) { tap.received(kInstance, now, one); },
                  [&](const event::Connected& one) { cm(one.key, Cm::rep, one.private_data); },
                  [&](const event::ConnectFailed& one) {
-                   if (one.reason == Reason::rejected) cm(one.key, Cm::rej, one.private_data);
+                   if (one.reason == Reason::rejected || one.reason == Reason::challenged)
+                     cm(one.key, Cm::rej, one.private_data);
                  },
                  [&](const event::ConnectionLost& one) {
                    if (one.reason == Reason::peer_closed) cm(one.key, Cm::dreq);
@@ -63,7 +64,7 @@ void Client::Impl::handle(Fabric& fabric, Nanos now, const FabricEvent& event) {
                  },
                  [&](const event::Connected& one) { handle_connected(fabric, now, one); },
                  [&](const event::ConnectFailed& one) {
-                   const bool rejected = one.reason == Reason::rejected;
+                   const bool rejected = one.reason == Reason::rejected || one.reason == Reason::challenged;
                    const int peer_errno = rejected ? wire::reject_errno(one.private_data) : 0;
                    feed(fabric, ConnectFailed{now, one.key, failure_of(one.reason),
                                               static_cast<std::uint16_t>(peer_errno)});

@@ -117,6 +117,7 @@ void Server::Impl::handle_connect(Fabric& fabric, Nanos now, const event::Connec
     reject(fabric, now, kRegistry, asked, {event.request, reason, static_cast<std::uint16_t>(peer_errno)});
   };
   if (!request) return refused(Reason::protocol_violation, wire::linux_errno::kEconnreset);
+  if (event.refusal != Reason::none) return refused(event.refusal, wire::linux_errno::kEacces);
   if (closing) return refused(Reason::requested, wire::linux_errno::kEconnreset);
   if (access.any() && !allows_client(access, fabric.describe_request(event.request),
                                      fabric.identity_of_request(event.request)))

@@ -59,6 +59,9 @@ struct ConnectRequested {
   std::uint32_t host = 0;          // digest of the client's address, which limits count by
   std::span<const std::byte> private_data{};
   PeerIdentity identity{};  // of the client, where the fabric knows it for sure
+  // The fabric does not let the client in, for this reason: its user rejects the request with EACCES, before
+  // it looks at anything else.
+  Reason refusal = Reason::none;
 };
 // Client only.
 struct Connected {

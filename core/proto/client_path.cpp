@@ -37,6 +37,7 @@ void ClientPath::add(std::uint16_t index) noexcept {
 void ClientPath::start(Nanos now, const ClientConfig& config, bool first, ClientActions& out) noexcept {
   RTRS_ASSERT(inflight_ == 0);
   state_ = PathState::connecting;
+  challenge_.answered = goal_ == Goal::answer_challenge;
   goal_ = Goal::retry;
   reason_ = Reason::none;
   peer_errno_ = 0;

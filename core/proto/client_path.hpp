@@ -34,7 +34,7 @@ struct ClientConnection {
 class ClientPath {
  public:
   // What becomes of the path once it is drained.
-  enum class Goal : std::uint8_t { retry, retry_at_once, close, remove };
+  enum class Goal : std::uint8_t { retry, retry_at_once, close, remove, answer_challenge };
 
   PathState state() const noexcept { return state_; }
   bool connected() const noexcept { return state_ == PathState::connected; }
@@ -92,6 +92,13 @@ class ClientPath {
   // the session lives elsewhere.
   void not_known(Nanos now, bool foreign) noexcept;
   void set_foreign() noexcept { foreign_ = true; }
+  // The server wants a proof of the key: the next attempt has one, begins at once and counts as the same. One
+  // that has it and is asked again is refused like any other, so that no server keeps a client busy.
+  bool answers_challenge() const noexcept { return challenge_.answered; }
+  void take_challenge() noexcept { goal_ = Goal::answer_challenge; }
+  void same_attempt() noexcept {
+    if (attempts_ > 0) --attempts_;
+  }
   bool joins() const noexcept { return !first_; }
 
   // The peer accepted `in.key`: connects the next one, or asks for INFO after the last.
@@ -164,11 +171,19 @@ class ClientPath {
   bool operator==(const ClientPath&) const = default;
   RTRS_FIELDS(index_, state_, goal_, reason_, peer_errno_, epoch_, attempts_, deadline_, heartbeat_, latency_,
               inflight_, chunk_keys_, fence_, generations_, probe_, first_, came_up_, held_back_, foreign_,
-              unknown_since_, unknown_again_, ack_owed_, message_owed_, cons_)
+              unknown_since_, unknown_again_, ack_owed_, message_owed_, challenge_, cons_)
 
  private:
   // What answers do to the keys of the server's chunks. Hashed as a number: traces of before know 0 and 1.
   enum class ChunkKeys : std::uint8_t { stay, fresh, fresh_for_writes };
+
+  // Of the attempt under way.
+  struct Challenge {
+    static constexpr bool kDefaultIsNotHashed = true;  // Fingerprint
+    bool answered = false;
+    bool operator==(const Challenge&) const = default;
+    RTRS_FIELDS(answered)
+  };
 
   bool outstanding(std::uint16_t con, bool fencing) const noexcept {
     return cons_[con].inflight > 0 || (con == 0 && fencing);
@@ -198,6 +213,7 @@ class ClientPath {
   bool unknown_again_ = false;
   bool ack_owed_ = false;
   bool message_owed_ = false;
+  Challenge challenge_;
   FixedVector<ClientConnection, kMaxCons> cons_;
 };
 

@@ -67,6 +67,12 @@ void ClientSession::path_drained(unsigned index, Nanos now, ClientActions& out) 
       path.forget_attempts();
       start_path(index, now, out);
       break;
+    case ClientPath::Goal::answer_challenge:
+      // It goes on with the turn that it had: nobody else began one meanwhile because of it.
+      path.same_attempt();
+      path.start(now, config_, creates(index, now), out);
+      report(index, 0, out);
+      break;
     case ClientPath::Goal::close:
       path.settle(PathState::closed, path.reason());
       report(index, 0, out);
@@ -224,7 +230,10 @@ void ClientSession::on(const ConnectFailed& in, ClientActions& out) noexcept {
   const bool busy = in.reason == Reason::rejected && in.peer_errno == wire::linux_errno::kEbusy;
   if (in.reason == Reason::rejected && in.peer_errno == wire::linux_errno::kEnxio)
     unknown_at_server(in.key.path, in.now);
-  lose_path(in.key.path, in.now, busy ? Reason::rejected_busy : in.reason, in.peer_errno, out);
+  Reason reason = busy ? Reason::rejected_busy : in.reason;
+  if (reason == Reason::challenged && path->answers_challenge()) reason = Reason::key_refused;
+  if (reason == Reason::challenged) path->take_challenge();
+  lose_path(in.key.path, in.now, reason, in.peer_errno, out);
   finish_step(in.now, out);
 }
 

@@ -74,8 +74,10 @@ enum class Reason : std::uint8_t {
   tls_failed,          // TLS: one end does not accept the other, or what it sends
   other_identity,      // server: the session was made by a client of another identity
   not_allowed,         // server: no access rule lets the client in
+  challenged,          // the server asks for a proof of the shared key: the client answers at once
+  key_refused,         // one end has not proved that it has the shared key
 };
-inline constexpr unsigned kReasonCount = static_cast<unsigned>(Reason::not_allowed) + 1;
+inline constexpr unsigned kReasonCount = static_cast<unsigned>(Reason::key_refused) + 1;
 const char* to_string(Reason) noexcept;
 
 }  // namespace rtrs

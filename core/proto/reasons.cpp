@@ -150,6 +150,13 @@ constexpr std::array<Row, kReasonCount> kTable{{
     {Reason::not_allowed,
      {"not_allowed", "no access rule of the server lets the client in",
       "add its address, identity or session name to the allow lists of the server", kEacces, Kind::refused}},
+    {Reason::challenged,
+     {"challenged", "the server asks for a proof of the shared key", kWait, kEacces, Kind::ordinary}},
+    {Reason::key_refused,
+     {"key_refused", "one end has not proved that it has the shared key",
+      "give both ends the same line of a file of keys (auth_keys), or neither of them one; the log of the "
+      "server says whom it refused",
+      kEacces, Kind::refused}},
 }};
 
 // Without a function of the C library, which this folder does not use.

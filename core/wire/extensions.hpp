@@ -13,6 +13,7 @@ enum class Extensions : std::uint8_t {
   probe = 0x4,              ///< heartbeats on every connection
   keys_stay = 0x8,          ///< READs with NEED_INVAL complete without SEND_WITH_INV
   data_with_answer = 0x10,  ///< the answer of a READ is the write that carries its data
+  key_proof = 0x20,         ///< both ends prove that they have one shared key (key_proof.hpp)
 };
 
 constexpr Extensions operator|(Extensions a, Extensions b) noexcept {
@@ -42,7 +43,8 @@ constexpr bool has(Extensions set, Extensions some) noexcept {
   return (set & some) != Extensions::none;
 }
 
-/// Those with a name, which a server can grant.
+/// Those that the machines of a session can use. key_proof is not theirs: what stands between them and the
+/// fabric offers and grants it (core/keyed).
 inline constexpr Extensions kKnownExtensions = Extensions::fence | Extensions::generation |
                                                Extensions::probe | Extensions::keys_stay |
                                                Extensions::data_with_answer;

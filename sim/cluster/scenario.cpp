@@ -12,8 +12,6 @@ namespace rtrs::sim {
 namespace {
 
 constexpr std::uint32_t kHeaderBytes = 4096;
-// Exponential draws reach at most eight means beyond their minimum.
-constexpr Nanos kTail = 9;
 
 // Each option is a group of its own, so that a choice log stays in step when one of them is changed.
 template <class T, std::size_t N>
@@ -314,6 +312,11 @@ void draw_other_disks(ChoiceSource& choice, Scenario& s) {
   if (s.disks_change && s.close_gap == kNever && !s.other_server) s.close_gap = s.safety / 4;
 }
 
+// Where there is one server, and each life of a client has names of its own. Not a draw of its own.
+void draw_keys(Scenario& s) {
+  s.keys = !s.over_tcp && !s.other_server && !s.same_identity && s.client.seed / 1'299'709 % 4 == 1;
+}
+
 }  // namespace
 
 Scenario draw_scenario(ChoiceSource& choice, bool over_tcp) {
@@ -346,6 +349,7 @@ Scenario draw_scenario(ChoiceSource& choice, bool over_tcp) {
   draw_closings(choice, s);
   draw_other_disks(choice, s);
   draw_recoveries(choice, s);
+  draw_keys(s);
   return s;
 }
 
@@ -361,42 +365,6 @@ void take_fence_away(Scenario& s) {
   s.server.extensions &= ~wire::Extensions::fence;
   s.client.kernel_peer = UnfencedReplay::replay;
   s.fenced = s.fence_off = true;
-}
-
-Nanos drain_bound(const Scenario& s) {
-  return kTail * s.network.slow_drain_hold + s.network.drain + s.network.channel_spread;
-}
-
-LivenessBound liveness_bound(const Scenario& s) {
-  LivenessBound bound;
-  // Without heartbeats the network alone finds a dead peer.
-  const Nanos silence = std::min(
-      std::max(dead_peer_time(s.client.heartbeat), dead_peer_time(s.server.heartbeat)), seconds(3600));
-  const Nanos budget = s.network.retry_budget + s.network.retry_spread + s.network.retransmit;
-  const Nanos storage = s.storage.longest();
-  const Nanos apart = s.network.channel_spread;
-  bound.detect = std::max(budget, silence) + s.network.rnr_budget + apart;
-  bound.teardown = drain_bound(s) + storage;
-  bound.stale = std::max(silence, s.server.handshake_timeout) + bound.teardown;
-  bound.lead = s.client.lead_head_start == kNever ? 0 : s.paths * s.client.lead_head_start;
-  bound.attempt = s.client.reconnect_max + s.client.reconnect_jitter + s.client.connect_timeout +
-                  s.client.info_timeout + kTail * s.network.cm_latency + bound.teardown;
-  // Each permit may be held by a request that waited for storage and one behind it for the chunk.
-  const std::uint32_t depth = std::min<std::uint32_t>(s.server.queue_depth, s.client.max_depth);
-  const Nanos turns = 3 + s.workload.window / depth;
-  const auto slow = [](const ClockRate& rate) { return (rate.den + rate.num - 1) / rate.num; };
-  const Nanos stretch = std::max(slow(s.client_clock), slow(s.server_clock));
-  bound.detect *= stretch;
-  bound.stale *= stretch;
-  bound.lead *= stretch;
-  bound.attempt *= stretch;
-  // A device that was refused is asked for again after up to 15 s, and closed within 5 s.
-  const Nanos devices =
-      s.workload.disks == 0 ? 0 : seconds(30) * stretch + 4 * (s.workload.opening + s.workload.disk_time);
-  // Where a fence may take for ever, requests end when its path is back.
-  bound.request = devices + 2 * stretch * std::min(s.client.fence_timeout, seconds(3600)) +
-                  turns * (storage + milliseconds(10) + 2 * apart) * s.clients + 4 * apart;
-  return bound;
 }
 
 }  // namespace rtrs::sim

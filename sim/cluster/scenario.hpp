@@ -101,6 +101,8 @@ struct Scenario {
   bool over_tcp = false;
   // Judged as strictly as with a fence although there is none: the data must show what the fence is for.
   bool fence_off = false;
+  // Each client shares a key with the server, which asks for it (core/keyed). Not over TCP.
+  bool keys = false;
 
   // Both ends agree that the answer of a READ carries its data.
   bool data_with_answer() const noexcept {

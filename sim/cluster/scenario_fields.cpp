@@ -37,6 +37,8 @@ const char* problem_of(const Scenario& s) {
            "more";
   if (s.workload.window < 1 || s.workload.window > 10'000)
     return "\"window\" of the scenario is out of range";
+  if (s.keys && (s.other_server || s.same_identity))
+    return "\"keys\" of the scenario are not for two servers, or for clients that come back as the same";
   return nullptr;
 }
 

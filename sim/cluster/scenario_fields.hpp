@@ -41,6 +41,7 @@ void visit_plain(S& s, Visit&& visit) {
   visit("dead_ways", s.dead_links.ways);
   visit("dead_from_start", s.dead_links.from_start);
   visit("dead_others_late", s.dead_links.others_late);
+  visit("keys", s.keys);
 }
 template <class N, class Visit>
 void visit_network(N& n, Visit&& visit) {

@@ -60,6 +60,7 @@ std::string Scenario::describe() const {
   if (other_server) text += ", a path of each client leads to another server";
   if (removes_all) text += ", all paths may be removed for a while";
   if (removes_for_good) text += ", paths removed for good";
+  if (keys) text += ", shared keys";
   if (workload.one_export) text += ", disks that are parts of one export";
   if (workload.preflushes) text += ", writes with PREFLUSH";
   if (workload.replaces) text += ", disks replaced amid writes";

@@ -21,6 +21,7 @@ std::unique_ptr<Net> make_network(Scenario& scenario, const WorldOptions& option
   scenario.over_tcp = scenario.over_tcp || options.over_tcp;
   if (!scenario.over_tcp) return std::make_unique<Network>(scenario.network);
   scenario.network.capabilities = tcp::tcp_capabilities();
+  scenario.keys = false;  // there it would be TLS
   return std::make_unique<PipeNetwork>(scenario.network, tcp_options(scenario), options.seed);
 }
 std::vector<NodeId> client_nodes(const Scenario& scenario) {
@@ -45,6 +46,7 @@ ConnectionWatch::Limits limits_of(const ClientConfig& config) {
 // What a node's books are kept in front of.
 template <class Node>
 Fabric& outlet(Node& node) {
+  if (node.keyed) return *node.keyed;
   if (node.preflushes) return *node.preflushes;
   return node.lies ? static_cast<Fabric&>(*node.lies) : *node.sim;
 }
@@ -137,6 +139,7 @@ void World::start_server() {
   server.sim = open_fabric(server.id);
   server.lies.reset();
   if (scenario_.liar == server.id) server.lies = std::make_unique<LyingFabric>(*server.sim, kUserHeaderBytes);
+  if (scenario_.keys) ask_for_keys(outlet(server));
   server.fabric = std::make_unique<WatchedFabric>(outlet(server), *server.hearts, server.clock);
   server.fabric->watch_crowds(judge_, scenario_.server);
   server.fabric->watch_connections(judge_, "server", {});
@@ -175,6 +178,7 @@ void World::start_client(std::uint32_t index) {
   if (scenario_.liar == client.id) client.lies = std::make_unique<LyingFabric>(*client.sim, kUserHeaderBytes);
   client.preflushes.reset();
   if (scenario_.workload.preflushes) client.preflushes = std::make_unique<PreflushFabric>(outlet(client));
+  if (scenario_.keys) prove_key(client, outlet(client));
   client.fabric = std::make_unique<WatchedFabric>(outlet(client), *client.hearts, client.clock);
   client.fabric->watch_connections(judge_, "client " + std::to_string(client.id),
                                    limits_of(scenario_.client));
@@ -384,6 +388,8 @@ void World::carry_out(const WorldFault& fault) {
     client.under_way = client.reads_under_way = 0;
   }
   node.fabric.reset();
+  node.keyed.reset();
+  node.gate.reset();
   node.preflushes.reset();
   node.lies.reset();
   node.sim.reset();

@@ -12,11 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "core/keyed/keyed_fabric.hpp"
 #include "core/record/live_records.hpp"
 #include "core/record/recorder.hpp"
 #include "sim/choices/choice.hpp"
 #include "sim/cluster/endpoints.hpp"
 #include "sim/cluster/fault_filter.hpp"
+#include "sim/cluster/gate_watch.hpp"
 #include "sim/cluster/journal.hpp"
 #include "sim/cluster/other_server.hpp"
 #include "sim/cluster/scenario.hpp"
@@ -74,6 +76,8 @@ class World : private ServerUser {
     std::unique_ptr<Fabric> sim;
     std::unique_ptr<LyingFabric> lies;  // null for an honest node
     std::unique_ptr<PreflushFabric> preflushes;
+    std::unique_ptr<GateWatch> gate;            // of a server that asks for keys; otherwise null
+    std::unique_ptr<keyed::KeyedFabric> keyed;  // null: this world has no keys
     std::unique_ptr<WatchedFabric> fabric;
     std::unique_ptr<Recorder> recorder;
     std::unique_ptr<HeartbeatWatch> hearts;
@@ -147,6 +151,7 @@ class World : private ServerUser {
   struct Stranger {
     NodeId id = kNone;
     std::unique_ptr<Fabric> sim;  // null: there was no crowd yet
+    Fabric* bare = nullptr;       // the same without a key
     std::vector<ConKey> open;
     std::uint32_t requests = 0;
     Nanos next = kNever;
@@ -156,6 +161,12 @@ class World : private ServerUser {
   // world.cpp: set-up and time
   void record(Node&, const char* role, const std::string& file);
   std::unique_ptr<Fabric> open_fabric(NodeId);
+  // world_keys.cpp
+  keyed::SharedKey shared_key(std::uint32_t client) const;
+  void ask_for_keys(Fabric& outlet);
+  void prove_key(ClientNode&, Fabric& outlet);
+  void give_stranger_a_wrong_key();
+  bool play_again(std::span<std::byte> request);
   void start_server();
   void start_client(std::uint32_t index);
   Nanos next_time();

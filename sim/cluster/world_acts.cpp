@@ -114,6 +114,7 @@ void World::rejoin(ClientNode& client) {
   let_go(client);
   client.driver.reset();
   client.fabric.reset();
+  client.keyed.reset();
   client.preflushes.reset();
   client.lies.reset();
   client.sim.reset();

@@ -13,6 +13,8 @@ void World::crowd_begins(Nanos until) {
   if (stranger_.sim == nullptr) {
     stranger_.id = network_.add_node();
     stranger_.sim = network_.open(stranger_.id, choice_);
+    stranger_.bare = stranger_.sim.get();
+    if (scenario_.keys) give_stranger_a_wrong_key();
   }
   stranger_.until = std::max(stranger_.until, until);
   stranger_.next = now();
@@ -71,10 +73,12 @@ void World::send_stray_request() {
   std::array<std::byte, wire::kConnReqBytes> bytes;
   const std::size_t length = wire::encode(request, bytes);
   RTRS_ASSERT(length == bytes.size());
+  // Where keys are asked for, he has none, has another one, or shows what a client showed.
+  const bool bare = play_again(bytes) || stranger_.requests % 2 == 0;
   const ConKey key{0, 0, stranger_.requests};
   const PathAddress address{to_text(PortAddress{stranger_.id, 0}), to_text(PortAddress{0, 0}), 1234};
   stranger_.open.push_back(key);
-  stranger_.sim->connect(key, address, ConnectionParams{4, 4}, bytes);
+  (bare ? *stranger_.bare : *stranger_.sim).connect(key, address, ConnectionParams{4, 4}, bytes);
 }
 
 }  // namespace rtrs::sim

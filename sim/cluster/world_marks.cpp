@@ -89,6 +89,8 @@ void World::client_reason(ClientNode& client, const PathChanged& path, bool was_
       return judge_.mark(Mark::rejected_busy);
     case Reason::rejected:
       return judge_.mark(Mark::connect_rejected);
+    case Reason::challenged:
+      return judge_.mark(Mark::challenged);
     case Reason::connect_refused:
       return judge_.mark(Mark::path_refused);
     case Reason::connect_timeout:

@@ -12,6 +12,8 @@ bool is_of_fabric(Reason reason) noexcept {
     case Reason::address_unresolved:
     case Reason::connect_refused:
     case Reason::rejected:
+    case Reason::challenged:
+    case Reason::key_refused:
     case Reason::peer_closed:
     case Reason::transport_error:
     case Reason::fabric_gone:
@@ -73,7 +75,9 @@ void ConnectionWatch::news(std::size_t number, PathState state, Reason reason, N
   // A server ends a path for this reason when a newer attempt comes: nobody rejected it.
   const bool is_client = limits_.connections != 0;
   const Reason told = is_client && reason == Reason::rejected_busy ? Reason::rejected : reason;
-  if (!is_of_fabric(told) || (path.reported & bit_of(told)) != 0) return;
+  // The second challenge in a row refuses the key.
+  const std::uint64_t bits = bit_of(told) | (told == Reason::key_refused ? bit_of(Reason::challenged) : 0);
+  if (!is_of_fabric(told) || (path.reported & bits) != 0) return;
   judge_.fail(Oracle::losses, at,
               who_ + ": path " + std::to_string(number) + " ended (" + to_string(reason) +
                   "), and its fabric had not said so");

@@ -44,7 +44,8 @@ namespace rtrs::sim {
     "requests of one affinity keep their order, and each takes the path that the policy prefers (traces)")  \
   X(losses, "O24",                                                                                          \
     "a connection that is lost or refused ends its path at once, and the news of it says why")              \
-  X(identities, "O25", "no connection gets into a session that a client of another identity made")
+  X(identities, "O25", "no connection gets into a session that a client of another identity made")          \
+  X(gate, "O26", "where keys are asked for, a stranger gets nothing but a refusal with EACCES")
 
 enum class Oracle : std::uint8_t {
 #define RTRS_SIM_ORACLE(name, id, rule) name,
@@ -53,7 +54,7 @@ enum class Oracle : std::uint8_t {
 };
 const char* id_of(Oracle) noexcept;
 const char* rule_of(Oracle) noexcept;
-inline constexpr unsigned kOracles = static_cast<unsigned>(Oracle::identities) + 1;
+inline constexpr unsigned kOracles = static_cast<unsigned>(Oracle::gate) + 1;
 
 struct Failure {
   Oracle oracle = Oracle::liveness;

@@ -119,7 +119,9 @@ namespace rtrs::sim {
   X(shut_down, "a server with sessions was closed")                                                         \
   X(disk_exchanged, "a server came back with an empty disk")                                                \
   X(disk_reshaped, "a server came back with a disk of other blocks and limits")                             \
-  X(impostor, "a stranger pretended to be a connection of a session")
+  X(impostor, "a stranger pretended to be a connection of a session")                                       \
+  X(challenged, "a server asked for a proof of the key")                                                    \
+  X(replayed, "a stranger played a connect request of a client again")
 
 enum class Mark : std::uint8_t {
 #define RTRS_SIM_MARK(name, text) name,

@@ -113,6 +113,8 @@ const std::vector<std::string_view> kKeys{"path",
                                           "tls_crl",
                                           "tls_server_name",
                                           "tls_kernel",
+                                          "auth_keys",
+                                          "auth_identity",
                                           "connections",
                                           "queue_depth",
                                           "connect_timeout",
@@ -308,6 +310,8 @@ Done Settings::set(std::string_view key, std::string_view value) {
                                    {"tls_ca", &files.ca},
                                    {"tls_crl", &files.crl},
                                    {"tls_server_name", &files.server_name},
+                                   {"auth_keys", &fabric.auth.keys},
+                                   {"auth_identity", &fabric.auth.identity},
                                    {"trace", &trace},
                                    {"trace_dump", &trace_dump},
                                    {"status", &status},
@@ -350,7 +354,7 @@ Done Settings::complete(const std::string& host, int process, const std::string&
   protocol.send_depth = static_cast<std::uint16_t>(std::max(64, 2 * protocol.max_depth));
   if (const Done done = check_company(*this); !done) return done;
   tls::Credentials& files = fabric.tls.credentials;
-  for (std::string* file : {&files.keys, &files.cert, &files.key, &files.ca, &files.crl})
+  for (std::string* file : {&files.keys, &files.cert, &files.key, &files.ca, &files.crl, &fabric.auth.keys})
     *file = absolute(*file, working_directory);
   trace = absolute(trace, working_directory);
   trace_dump = absolute(trace_dump, working_directory);

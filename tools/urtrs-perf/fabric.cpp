@@ -14,6 +14,7 @@ std::unique_ptr<Fabric> open_fabric(const Options& options) {
   choice.fabric = options.fabric;
   choice.provider = options.provider;
   choice.tls = options.tls;
+  choice.auth = options.auth;
   choice.client = !options.addresses.empty();
   choice.crc = options.crc;
   // Each attempt fails in the same way; once is enough.

@@ -105,6 +105,7 @@ void add_transport(CLI::App& app, Options& options, Texts& texts) {
       ->capture_default_str();
   app.add_option("--provider", options.provider, "libfabric provider")->capture_default_str();
   tools::add_tls_options(app, options.tls);
+  tools::add_auth_options(app, options.auth);
   app.add_flag("--crc", options.crc, "tcp: a checksum behind each frame; one end that asks is enough");
   app.add_option("--connections", options.connections, "IO connections of a path")
       ->check(CLI::Range(1u, kMaxCons - 1))
@@ -270,6 +271,8 @@ void judge(const CLI::App& app, const Texts& texts, Options& options, std::strin
     errors += "urtrs-perf: --record excludes --raw and --compare-raw\n";
   if ((options.raw || options.compare_raw) && !(options.tls == tools::TlsChoice{}))
     errors += "urtrs-perf: --tls and its options exclude --raw and --compare-raw\n";
+  if ((options.raw || options.compare_raw) && !(options.auth == tools::AuthChoice{}))
+    errors += "urtrs-perf: --auth and its options exclude --raw and --compare-raw\n";
   if (options.compare_raw && !options.addresses.empty())
     errors += "urtrs-perf: --compare-raw starts its own servers on this machine and takes no address\n";
   if (options.compare_raw && app.count("--runtime") == 0) options.runtime = milliseconds(500);

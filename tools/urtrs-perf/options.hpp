@@ -7,6 +7,7 @@
 
 #include "core/proto/ids.hpp"
 #include "core/proto/multipath_policy.hpp"
+#include "tools/lib/fabric/auth_choice.hpp"
 #include "tools/lib/fabric/tls_choice.hpp"
 
 namespace rtrs::perf {
@@ -35,6 +36,7 @@ struct Options {
   std::string fabric = "tcp";
   std::string provider = "tcp";  // of libfabric
   tools::TlsChoice tls;
+  tools::AuthChoice auth;
   bool crc = false;  // of tcp
   Workload rw = Workload::write;
   unsigned read_percent = 50;  // of Workload::rw

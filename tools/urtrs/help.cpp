@@ -168,7 +168,8 @@ std::vector<Detail> of_keys() {
   return {
       {"key",
        "new",
-       "Without FILE the line is printed. It goes into the file of the server (tls_keys) and into one of the "
+       "Without FILE the line is printed. It goes into the file of the server (tls_keys, or auth_keys on "
+       "verbs and libfabric) and into one of the "
        "client, and is\nas secret as what it protects. A server that runs reads its file again with urtrs "
        "reload.",
        {"key new web1 /etc/urtrs/keys", "key new web1"}},

@@ -64,20 +64,20 @@ std::uint64_t number(const json& of, const char* key) {
 }
 
 Table sessions(const json& shown) {
-  Table table{
-      "sessions",
-      {{"sessname", "Session name", "name of the session"},
-       {"state", "State", "connected, disconnected or half-open"},
-       {"path_uu", "PS", "one U for each path that is up, one _ for each that is not"},
-       {"tx_bytes", "TX", "bytes that clients read", Kind::bytes, true, true},
-       {"rx_bytes", "RX", "bytes that clients wrote", Kind::bytes, true, true},
-       {"inflights", "Inflight", "requests that are not answered yet", Kind::number, true, true},
-       {"path_cnt", "Paths", "paths", Kind::number, false},
-       {"act_path_cnt", "Active", "paths that are up", Kind::number, false},
-       {"identity", "Identity", "that the client showed by TLS; empty without TLS", Kind::text, false},
-       {"reads", "Reads", "requests to read", Kind::number, false, true},
-       {"writes", "Writes", "requests to write", Kind::number, false, true}},
-      {}};
+  Table table{"sessions",
+              {{"sessname", "Session name", "name of the session"},
+               {"state", "State", "connected, disconnected or half-open"},
+               {"path_uu", "PS", "one U for each path that is up, one _ for each that is not"},
+               {"tx_bytes", "TX", "bytes that clients read", Kind::bytes, true, true},
+               {"rx_bytes", "RX", "bytes that clients wrote", Kind::bytes, true, true},
+               {"inflights", "Inflight", "requests that are not answered yet", Kind::number, true, true},
+               {"path_cnt", "Paths", "paths", Kind::number, false},
+               {"act_path_cnt", "Active", "paths that are up", Kind::number, false},
+               {"identity", "Identity", "that the client showed by TLS or a shared key; else empty",
+                Kind::text, false},
+               {"reads", "Reads", "requests to read", Kind::number, false, true},
+               {"writes", "Writes", "requests to write", Kind::number, false, true}},
+              {}};
   for (const json& session : shown.at("sessions")) {
     Row row;
     std::string up;

@@ -12,6 +12,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "tools/lib/fabric/auth_choice.hpp"
 #include "tools/lib/fabric/tls_choice.hpp"
 #include "tools/urtrsd/catalog.hpp"
 
@@ -31,6 +32,8 @@ struct DaemonConfig {
   std::string tls_ca;
   std::string tls_crl;
   bool tls_kernel = true;
+  std::string auth;  // one of tools::auth_modes(), or empty: require where keys are given
+  std::string auth_keys;
   std::string allow_addresses;  // lists of AccessRules
   std::string allow_identities;
   std::string allow_sessions;
@@ -118,6 +121,9 @@ class ConfigReader {
 std::string print_config(const DaemonConfig& config, const ConfigReader::Origins* origins = nullptr);
 
 tools::TlsChoice tls_of(const DaemonConfig&);
+tools::AuthChoice auth_of(const DaemonConfig&);
+// Clients show who they are, or some do.
+bool asks_who(const DaemonConfig&);
 bool requires_tls(const DaemonConfig&);
 // Of a configuration without problems.
 AccessRules access_of(const DaemonConfig&);

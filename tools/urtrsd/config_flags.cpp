@@ -45,9 +45,9 @@ constexpr const char* kExamples =
     "records to a file, SIGUSR2 begins and ends a trace, SIGHUP reads the\n"
     "configuration again: exports, keys, certificates and log level change, the rest is named in the log.\n"
     "\n"
-    "Without --tls-keys or --tls-cert nobody is asked who he is: listen then only where every host may read "
-    "and\n"
-    "write the exports.\n"
+    "Without --tls-keys or --tls-cert, on verbs and libfabric --auth-keys, nobody is asked who he is: listen "
+    "then\n"
+    "only where every host may read and write the exports.\n"
     "A setting is taken from its flag, else from the environment (URTRS_ and its key in capitals: "
     "URTRS_PORT,\n"
     "URTRS_HEARTBEAT_INTERVAL_MS; URTRS_LISTEN with commas), else from the file, else it has its default.\n"
@@ -126,6 +126,10 @@ void check_devices(const DaemonConfig& config, CommandLine& result) {
   }
   if (const auto tls = tools::open_tls(tls_of(config), false); !tls) {
     result.errors += "urtrsd: " + tls.error() + "\n";
+    result.exit_code = kPrecondition;
+  }
+  if (const auto auth = tools::open_auth(auth_of(config), false); !auth) {
+    result.errors += "urtrsd: " + auth.error() + "\n";
     result.exit_code = kPrecondition;
   }
   for (const AddressProblem& problem : try_addresses(config)) {

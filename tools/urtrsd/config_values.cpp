@@ -121,6 +121,14 @@ std::vector<Setting> make_tls() {
        TextRule{&C::tls_ca}},
       {"tls_crl", "tls-crl", "file of the certificates that this CA took back, PEM; unset: none",
        TextRule{&C::tls_crl}},
+      {"auth", "auth",
+       "proof of a shared key on the fabrics verbs and libfabric: require it of every client, allow clients "
+       "that offer none too (those of the kernel), or off; unset: require where auth_keys is given, else off",
+       TextRule{&C::auth, tools::auth_modes()}},
+      {"auth_keys", "auth-keys",
+       "file of these keys, IDENTITY:HEX a line, which only its owner may read; urtrs key new makes them. "
+       "They say who connects, and encrypt nothing",
+       TextRule{&C::auth_keys}},
       {"allow_addresses", "allow-addresses",
        "addresses and ranges (10.0.0.0/8) from which clients may come, with commas; unset: from everywhere",
        TextRule{&C::allow_addresses}},
@@ -179,6 +187,19 @@ tools::TlsChoice tls_of(const DaemonConfig& config) {
   choice.credentials.crl = config.tls_crl;
   choice.credentials.kernel = config.tls_kernel;
   return choice;
+}
+
+tools::AuthChoice auth_of(const DaemonConfig& config) {
+  tools::AuthChoice choice;
+  choice.mode = config.auth;
+  choice.keys = config.auth_keys;
+  return choice;
+}
+
+bool asks_who(const DaemonConfig& config) {
+  const auto tls = tls_of(config);
+  return config.fabric == "tcp" ? config.tls != "off" && tls.credentials.any()
+                                : config.auth != "off" && !config.auth_keys.empty();
 }
 
 bool requires_tls(const DaemonConfig& config) {
@@ -307,6 +328,9 @@ void ConfigReader::add_export(const std::string& origin, ExportSpec spec, bool r
 void ConfigReader::check_relations() {
   if (config_.fabric != "tcp" && !(tls_of(config_) == tools::TlsChoice{}) && config_.tls != "off")
     report("", "TLS is for the fabric tcp, not for " + config_.fabric, "leave the settings of tls out");
+  if (config_.fabric == "tcp" && !(auth_of(config_) == tools::AuthChoice{}) && config_.auth != "off")
+    report("", "auth is for the fabrics verbs and libfabric, not for tcp",
+           "give tls_keys instead, which encrypts too");
   const std::uint32_t depth_bits = log2up(config_.sess_queue_depth);
   const std::uint32_t chunk_bits = log2up(config_.max_chunk_size);
   if (depth_bits + chunk_bits > kImmediateBits) {
@@ -327,9 +351,11 @@ void ConfigReader::check_relations() {
   if (!access) report("", "allow_addresses, allow_identities, allow_sessions: " + access.error());
   const bool by_identity = std::any_of(config_.exports.begin(), config_.exports.end(),
                                        [](const ExportSpec& one) { return !one.allow.identities.empty(); });
-  if ((by_identity || !config_.allow_identities.empty()) && tls_of(config_) == tools::TlsChoice{})
-    report("", "allow_identities lets nobody in without TLS, which gives identities",
-           "give tls_keys, or tls_cert, tls_key and tls_ca");
+  const bool nobody_is_asked =
+      tls_of(config_) == tools::TlsChoice{} && auth_of(config_) == tools::AuthChoice{};
+  if ((by_identity || !config_.allow_identities.empty()) && nobody_is_asked)
+    report("", "allow_identities lets nobody in without TLS or shared keys, which give identities",
+           "give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys");
   if (config_.exports.empty() && config_.dev_search_path.empty() && problems_.empty())
     report("", "nothing to export", "give --export NAME=FILE, [[export]] or dev_search_path");
 }

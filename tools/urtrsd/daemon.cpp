@@ -231,6 +231,9 @@ void Daemon::leave_at_once(const std::string& why) {
 
 void Daemon::log_refused(const PathEvent& news) {
   const ReasonText& why = text_of(news.reason);
+  // A step of every connect where keys are asked for: it must not take the places of lines that matter.
+  if (news.reason == Reason::challenged)
+    return spdlog::debug("asked {} for a proof of its key", client_of(news.peer));
   log_.write(LogKind::refused_connect, spdlog::level::warn,
              LogFields{{}, path_of(news.peer), why.code, news.refusal},
              "refused a connect request: peer={} reason={} errno={}: {}; {}", client_of(news.peer), why.code,

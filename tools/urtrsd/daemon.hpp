@@ -127,6 +127,7 @@ class Daemon : private Controlled {
   struct Reread;
   void change_settings(const Reread&, std::function<void(const Reloaded&)> tell);
   void reload_tls(const Reread&, Reloaded& done);
+  void reload_auth(const Reread&, Reloaded& done);
   std::vector<std::uint64_t> handles_of(const std::string& export_name) const;
   std::string users_of(const std::string& export_name) const;
   void change_exports(const std::vector<ExportSpec>& wanted, std::shared_ptr<Reloaded> done,

@@ -19,6 +19,7 @@ constexpr BlockingJobs::Lane kConfiguration = ~BlockingJobs::Lane{0};
 struct Daemon::Reread {
   CommandLine line;
   tl::expected<tools::OpenedTls, std::string> tls;
+  tl::expected<tools::OpenedAuth, std::string> auth;
 };
 
 void Daemon::tell_of_export(const ExportSpec& spec) {
@@ -98,6 +99,8 @@ void Daemon::reread() {
     if (reread_) read->line = reread_();
     if (read->line.run && read->line.run->fabric == "tcp")
       read->tls = tools::open_tls(tls_of(*read->line.run), false);
+    if (read->line.run && read->line.run->fabric != "tcp")
+      read->auth = tools::open_auth(auth_of(*read->line.run), false);
     return [this, tells, read] {
       rereading_ = false;
       if (stopping_) {
@@ -135,7 +138,7 @@ void Daemon::change_settings(const Reread& read, std::function<void(const Reload
     if (key == "log_level" && set_log_level(line.run->log_level)) {
       config_.log_level = line.run->log_level;
       done->changed.push_back("log_level is " + config_.log_level);
-    } else if (key.rfind("tls", 0) == 0) {
+    } else if (key.rfind("tls", 0) == 0 || key.rfind("auth", 0) == 0) {
       continue;
     } else if (key.rfind("allow_", 0) == 0) {
       done->changed.push_back(key + " is another, for clients that connect from now on");
@@ -148,6 +151,7 @@ void Daemon::change_settings(const Reread& read, std::function<void(const Reload
   config_.allow_sessions = line.run->allow_sessions;
   server_.set_access(access_of(config_));
   reload_tls(read, *done);
+  reload_auth(read, *done);
   change_exports(line.run->exports, done, std::move(tell));
 }
 
@@ -173,6 +177,24 @@ void Daemon::reload_tls(const Reread& read, Reloaded& done) {
   config_.tls_kernel = wanted.tls_kernel;
   done.changed.emplace_back("keys and certificates were read, for clients that connect from now on");
   warn_of_plain_listeners();
+}
+
+// As those of TLS.
+void Daemon::reload_auth(const Reread& read, Reloaded& done) {
+  const DaemonConfig& wanted = *read.line.run;
+  const bool none = auth_of(wanted) == tools::AuthChoice{} && auth_of(config_) == tools::AuthChoice{};
+  if (config_.fabric == "tcp" || wanted.fabric == "tcp" || none) return;
+  if (!read.auth) {
+    done.kept.push_back("shared keys stay as they were: " + read.auth.error());
+    return;
+  }
+  if (!tools::replace_auth(*fabric_, *read.auth)) {
+    done.kept.emplace_back("no client is asked for a key until urtrsd is restarted");
+    return;
+  }
+  config_.auth = wanted.auth;
+  config_.auth_keys = wanted.auth_keys;
+  done.changed.emplace_back("shared keys were read, for clients that connect from now on");
 }
 
 // Takes away what is not wanted any more, then adds what is new; one that changed is both. Tells when the

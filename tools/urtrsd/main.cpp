@@ -37,6 +37,7 @@ tools::FabricChoice fabric_choice(const DaemonConfig& config) {
   choice.retry_count = config.rdma_retry_count;
   choice.invalidation = config.rdma_invalidation;
   choice.tls = tls_of(config);
+  choice.auth = auth_of(config);
   choice.connection_memory = std::uint64_t{config.connection_memory_mb} << 20U;
   choice.undelivered_timeout =
       dead_peer_time({milliseconds(config.heartbeat_interval_ms), config.heartbeat_missed_max});

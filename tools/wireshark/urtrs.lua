@@ -61,6 +61,10 @@ local f = {
   ext_keys_stay = ProtoField.bool("rtrs.extension.keys_stay", "Extension: the client invalidates its keys (urtrs)"),
   ext_data_with_answer = ProtoField.bool("rtrs.extension.data_with_answer", "Extension: the answer of a read carries its data (urtrs)"),
   ext_probe = ProtoField.bool("rtrs.extension.probe", "Extension: heartbeats on every connection (urtrs)"),
+  ext_key_proof = ProtoField.bool("rtrs.extension.key_proof", "Extension: both ends prove a shared key (urtrs)"),
+  key_hint = ProtoField.uint16("rtrs.key.hint", "Which key (urtrs)", base.HEX),
+  key_proof = ProtoField.bytes("rtrs.key.proof", "Proof of the key (urtrs)"),
+  key_nonce = ProtoField.bytes("rtrs.key.nonce", "Challenge: nonce (urtrs)"),
   queue_depth = ProtoField.uint16("rtrs.queue_depth", "Queue depth"),
   max_io_size = ProtoField.uint32("rtrs.max_io_size", "Largest IO"),
   max_hdr_size = ProtoField.uint32("rtrs.max_hdr_size", "Room for headers"),
@@ -881,6 +885,11 @@ local function show_con_req(tree, m, b)
   tree:add(f.ext_keys_stay, b(45, 1), bit_set(extensions, 3))
   tree:add(f.ext_probe, b(45, 1), bit_set(extensions, 2))
   tree:add(f.ext_data_with_answer, b(45, 1), bit_set(extensions, 4))
+  tree:add(f.ext_key_proof, b(45, 1), bit_set(extensions, 5))
+  if bit_set(extensions, 5) then
+    tree:add_le(f.key_hint, b(46, 2))
+    tree:add(f.key_proof, b(48, 8))
+  end
   return string.format("cid %d of %d, attempt %d", m.cid, m.cid_num, m.recon)
 end
 
@@ -888,7 +897,11 @@ local function show_con_rsp(tree, m, b)
   tree:add_le(f.magic, b(0, 2))
   tree:add_le(f.version, b(2, 2))
   tree:add(f.errno, b(4, 2), m.errno)
-  if m.kind == "CON_REJ" or m.errno ~= 0 then return errno_word(m.errno) end
+  if m.kind == "CON_REJ" or m.errno ~= 0 then
+    if m.errno ~= 13 or not bit_set(m.flags, 13) then return errno_word(m.errno) end
+    tree:add(f.key_nonce, b(20, 16))
+    return "asks for a proof of the key"
+  end
   tree:add_le(f.queue_depth, b(6, 2))
   tree:add_le(f.max_io_size, b(8, 4))
   tree:add_le(f.max_hdr_size, b(12, 4))
@@ -899,6 +912,8 @@ local function show_con_rsp(tree, m, b)
   flags:add(f.ext_keys_stay, b(16, 4), bit_set(m.flags, 11))
   flags:add(f.ext_probe, b(16, 4), bit_set(m.flags, 10))
   flags:add(f.ext_data_with_answer, b(16, 4), bit_set(m.flags, 12))
+  flags:add(f.ext_key_proof, b(16, 4), bit_set(m.flags, 13))
+  if bit_set(m.flags, 13) then tree:add(f.key_proof, b(20, 32)) end
   return string.format("depth %d, chunks of %d bytes%s", m.depth, m.max_io + m.max_hdr, bit_set(m.flags, 1) and ", fresh keys" or "")
 end
 

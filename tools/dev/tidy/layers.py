@@ -16,6 +16,7 @@ LAYERS = {
     "core/rnbd": ["core/base", "core/wire"],
     "core/proto": ["core/base", "core/wire"],
     "core/fabric": ["core/base", "core/wire", "core/proto"],
+    "core/keyed": ["core/base", "core/wire", "core/proto", "core/fabric"],
     "core/tcp": ["core/base", "core/wire", "core/iwarp", "core/proto", "core/fabric"],
     "core/record": ["core/base", "core/wire", "core/rnbd", "core/proto", "core/fabric"],
     "core/driver": ["core/base", "core/wire", "core/rnbd", "core/proto", "core/fabric", "core/record"],

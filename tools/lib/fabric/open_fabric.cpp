@@ -103,6 +103,8 @@ std::string of_another_fabric(const FabricChoice& choice) {
   const auto of = [&choice](const char* fabric) { return choice.fabric == fabric; };
   if (!of("tcp") && (tls.credentials.any() || (!tls.mode.empty() && tls.mode != "off")))
     return "TLS is for the fabric tcp, not for " + choice.fabric;
+  if (of("tcp") && !(choice.auth == usual.auth) && choice.auth.mode != "off")
+    return "auth is for the fabrics verbs and libfabric; on tcp take tls-keys, which encrypts too";
   if (!of("tcp") && choice.crc) return "CRC-32C is for the fabric tcp, not for " + choice.fabric;
   if (!of("libfabric") && choice.provider != usual.provider)
     return "the provider '" + choice.provider + "' is one of the fabric libfabric, not of " + choice.fabric;
@@ -136,9 +138,17 @@ Opened open_fabric(const FabricChoice& choice) {
   std::string wrong = of_another_fabric(choice);
   if (!wrong.empty()) return tl::unexpected(std::move(wrong));
   if (choice.fabric == "tcp") return open_tcp(choice);
-  if (choice.fabric == "libfabric") return open_libfabric(choice);
-  if (choice.fabric == "verbs") return open_verbs(choice);
-  return tl::unexpected("there is no fabric '" + choice.fabric + "'; choose tcp, libfabric or verbs");
+  const auto auth = open_auth(choice.auth, choice.client);
+  if (!auth) return tl::unexpected(auth.error());
+  Opened opened =
+      choice.fabric == "libfabric" ? open_libfabric(choice)
+      : choice.fabric == "verbs"
+          ? open_verbs(choice)
+          : tl::unexpected("there is no fabric '" + choice.fabric + "'; choose tcp, libfabric or verbs");
+  if (!opened) return opened;
+  opened = with_auth(std::move(*opened), *auth, choice.client);
+  if (*opened == nullptr) return tl::unexpected<std::string>("the kernel gives no random numbers");
+  return opened;
 }
 
 }  // namespace rtrs::tools

@@ -9,6 +9,7 @@
 
 #include "core/fabric/fabric.hpp"
 #include "core/proto/config.hpp"
+#include "tools/lib/fabric/auth_choice.hpp"
 #include "tools/lib/fabric/tls_choice.hpp"
 
 namespace rtrs::tools {
@@ -23,6 +24,7 @@ struct FabricChoice {
   unsigned retry_count = 6;           // of verbs, 0 .. 7
   std::string invalidation = "auto";  // of verbs: one of invalidation_names()
   TlsChoice tls;                      // of fabric tcp
+  AuthChoice auth;                    // of the others
   bool client = false;                // what it is for
   // Bytes for the queues of all connections that are accepted, of fabric tcp.
   std::uint64_t connection_memory = std::uint64_t{1} << 30;

@@ -29,6 +29,9 @@ TEST(OpenFabric, WhatIsOfAnotherFabricIsRefused) {
   EXPECT_EQ(refusal("tcp", device), "the RDMA device 'mlx5_0' is for the fabric verbs, not for tcp");
   EXPECT_EQ(refusal("libfabric", windows),
             "invalidation by windows is for the fabric verbs, not for libfabric");
+  const auto auth = [](FabricChoice& choice) { choice.auth.keys = "keys"; };
+  EXPECT_EQ(refusal("tcp", auth),
+            "auth is for the fabrics verbs and libfabric; on tcp take tls-keys, which encrypts too");
   EXPECT_EQ(refusal("libfabric", tls), "TLS is for the fabric tcp, not for libfabric");
 }
 

@@ -132,7 +132,8 @@ struct Words {
 };
 constexpr std::string_view kStates[] = {"",         "absent",  "connecting", "connected",
                                         "draining", "waiting", "closing",    "closed"};
-constexpr std::string_view kReasons[] = {"", "heartbeat_lost", "other_path_leads", "connection_silent"};
+constexpr std::string_view kReasons[] = {"", "heartbeat_lost", "other_path_leads", "connection_silent",
+                                         "challenged"};
 constexpr std::string_view kResults[] = {
     "", "ok", "peer_error", "no_path", "session_closed", "too_large", "request_timeout"};
 constexpr std::string_view kReceives[] = {"empty", "message", "info"};

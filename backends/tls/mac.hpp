@@ -1,0 +1,15 @@
+// The MAC of proofs of a shared key (core/keyed): HMAC-SHA256.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <span>
+
+namespace rtrs::tls {
+
+using MacFunction = std::array<std::byte, 32> (*)(std::span<const std::byte> key,
+                                                  std::span<const std::byte> message) noexcept;
+
+// Null in a build without OpenSSL.
+MacFunction hmac_sha256() noexcept;
+
+}  // namespace rtrs::tls

@@ -1,0 +1,177 @@
+#include "core/keyed/keyed_fabric.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace rtrs::keyed {
+
+void KeyedFabric::ask(MacFunction mac, const Secret& secret, const std::vector<SharedKey>& keys, Mode mode) {
+  mac_ = mac;
+  gate_.emplace(mac, secret);
+  replace_keys(keys, mode);
+}
+
+void KeyedFabric::replace_keys(const std::vector<SharedKey>& keys, Mode mode) {
+  keys_.emplace(mac_, keys);
+  mode_ = mode;
+}
+
+void KeyedFabric::connect(ConKey key, const PathAddress& address, const ConnectionParams& params,
+                          std::span<const std::byte> private_data) {
+  if (!prover_ || !wire::parse_conn_req(private_data))
+    return inner_.connect(key, address, params, private_data);
+  Asked& one = asked_.emplace_back();
+  one.key = key;
+  std::copy_n(private_data.begin(), one.request.size(), one.request.begin());
+  if (const wire::KeyNonce* nonce = prover_->nonce_for(now_, one.request)) one.nonce = *nonce;
+  prover_->prove(one.request, one.nonce ? &*one.nonce : nullptr);
+  // The fabric may look at the bytes as long as the call lasts, and a call may end others.
+  const ConReq request = one.request;
+  inner_.connect(key, address, params, request);
+}
+
+void KeyedFabric::accept(std::uint32_t request, ConKey key, const ConnectionParams& params,
+                         std::span<const std::byte> private_data) {
+  const std::optional<Judged> judged = take_judged(request);
+  if (!judged || !judged->key || private_data.size() < sizeof(ConRsp))
+    return inner_.accept(request, key, params, private_data);
+  ConRsp answer;
+  std::copy_n(private_data.begin(), answer.size(), answer.begin());
+  wire::grant_key_proof(answer);
+  wire::put_server_key_proof(answer,
+                             server_proof(mac_, judged->key->secret, judged->nonce, judged->con_req, answer));
+  inner_.accept(request, key, params, answer);
+}
+
+void KeyedFabric::reject(std::uint32_t request, std::span<const std::byte> private_data) {
+  const std::optional<Judged> judged = take_judged(request);
+  if (!judged || !judged->challenged || private_data.size() < sizeof(ConRsp))
+    return inner_.reject(request, private_data);
+  ConRsp answer;
+  std::copy_n(private_data.begin(), answer.size(), answer.begin());
+  wire::put_key_challenge(answer, judged->nonce);
+  inner_.reject(request, answer);
+}
+
+std::string KeyedFabric::identity_of_request(std::uint32_t request) const {
+  for (const Judged& one : judged_)
+    if (one.request == request && one.key) return one.key->identity;
+  return inner_.identity_of_request(request);
+}
+
+std::size_t KeyedFabric::poll(Nanos now, std::span<FabricEvent> events) noexcept {
+  now_ = now;
+  shown_count_ = 0;
+  const std::size_t count = inner_.poll(now, events);
+  std::size_t kept = 0;
+  for (std::size_t at = 0; at < count; ++at) {
+    if (!passes(now, events[at])) continue;
+    if (kept != at) events[kept] = events[at];
+    ++kept;
+  }
+  return kept;
+}
+
+bool KeyedFabric::passes(Nanos now, FabricEvent& event) {
+  if (auto* const requested = std::get_if<event::ConnectRequested>(&event)) {
+    judge(now, *requested);
+    return true;
+  }
+  if (const auto* const connected = std::get_if<event::Connected>(&event)) {
+    open_answer(now, event, *connected);
+    return true;
+  }
+  if (auto* const failed = std::get_if<event::ConnectFailed>(&event)) {
+    open_answer(now, *failed);
+    return true;
+  }
+  if (const auto* const closed = std::get_if<event::ConnectionClosed>(&event)) {
+    take_asked(closed->key);
+    std::erase(unproven_, closed->key);
+    return true;
+  }
+  if (unproven_.empty()) return true;
+  return std::none_of(unproven_.begin(), unproven_.end(),
+                      [&](const ConKey& key) { return event::is_of(event, key); });
+}
+
+void KeyedFabric::judge(Nanos now, event::ConnectRequested& event) {
+  // What does not parse its user refuses.
+  if (!gate_ || !wire::parse_conn_req(event.private_data)) return;
+  try {
+    const Gate::Verdict verdict = gate_->judge(now, event.private_data, event.host, *keys_, mode_);
+    event.refusal = verdict.refusal;
+    Judged one;
+    one.request = event.request;
+    one.challenged = verdict.challenges;
+    one.nonce = verdict.nonce;
+    std::copy_n(event.private_data.begin(), one.con_req.size(), one.con_req.begin());
+    if (verdict.key != nullptr) {
+      one.key = *verdict.key;
+      event.identity = digest_of(mac_, verdict.key->identity);
+    }
+    if (one.challenged || one.key) judged_.push_back(std::move(one));
+    if (!wire::key_offer(event.private_data)) return;
+    const std::span<std::byte> plain = shown(event.private_data);
+    wire::clear_key_offer(plain);
+    event.private_data = plain;
+  } catch (const std::bad_alloc&) {
+    event.refusal = Reason::no_resources;
+  }
+}
+
+void KeyedFabric::open_answer(Nanos, FabricEvent& event, const event::Connected& connected) {
+  const std::optional<Asked> asked = take_asked(connected.key);
+  if (!prover_) return;
+  // Without a proof of ours no server can have one for us.
+  if (!asked || !asked->nonce || !prover_->accepts(*asked->nonce, asked->request, connected.private_data)) {
+    unproven_.push_back(connected.key);
+    event = event::ConnectFailed{connected.key, Reason::key_refused, {}};
+    return;
+  }
+  const std::span<std::byte> plain = shown(connected.private_data);
+  wire::clear_key_answer(plain);
+  event = event::Connected{connected.key, plain};
+}
+
+void KeyedFabric::open_answer(Nanos now, event::ConnectFailed& failed) {
+  const std::optional<Asked> asked = take_asked(failed.key);
+  if (!asked || failed.reason != Reason::rejected) return;
+  const auto nonce = wire::key_challenge(failed.private_data);
+  if (!nonce) return;
+  // The proof that was asked for has been given.
+  failed.reason = asked->nonce == nonce ? Reason::key_refused : Reason::challenged;
+  prover_->remember(now, asked->request, *nonce);
+  const std::span<std::byte> plain = shown(failed.private_data);
+  wire::clear_key_answer(plain);
+  failed.private_data = plain;
+}
+
+std::optional<KeyedFabric::Asked> KeyedFabric::take_asked(const ConKey& key) {
+  const auto at =
+      std::find_if(asked_.begin(), asked_.end(), [&](const Asked& one) { return one.key == key; });
+  if (at == asked_.end()) return std::nullopt;
+  Asked one = *at;
+  asked_.erase(at);
+  return one;
+}
+
+std::optional<KeyedFabric::Judged> KeyedFabric::take_judged(std::uint32_t request) {
+  const auto at =
+      std::find_if(judged_.begin(), judged_.end(), [&](const Judged& one) { return one.request == request; });
+  if (at == judged_.end()) return std::nullopt;
+  Judged one = std::move(*at);
+  judged_.erase(at);
+  return one;
+}
+
+// The front of a message that has all of it, to be changed.
+std::span<std::byte> KeyedFabric::shown(std::span<const std::byte> message) {
+  if (shown_count_ == shown_.size()) shown_.emplace_back();
+  ConReq& copy = shown_[shown_count_++];
+  std::copy_n(message.begin(), copy.size(), copy.begin());
+  return copy;
+}
+
+}  // namespace rtrs::keyed

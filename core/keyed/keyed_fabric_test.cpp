@@ -1,0 +1,283 @@
+// Proofs over a fabric that records what it is asked for and reports what it is given.
+#include "core/keyed/keyed_fabric.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "core/fabric/plain_fabric.hpp"
+#include "core/keyed/toy_mac.hpp"
+#include "core/wire/linux_errno.hpp"
+
+namespace rtrs::keyed {
+namespace {
+
+using Message = std::vector<std::byte>;
+
+class Wire final : public PlainFabric {
+ public:
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  Result<Region> allocate(std::size_t) override { return tl::make_unexpected(Errc::no_memory); }
+  Result<Region> register_memory(std::span<std::byte>) override {
+    return tl::make_unexpected(Errc::no_memory);
+  }
+  void release(RegionId) override {}
+  Result<RemoteKey> make_key(RegionId, std::size_t, std::size_t) override {
+    return tl::make_unexpected(Errc::no_memory);
+  }
+  void release_key(RemoteKeyId) override {}
+  void invalidate(ConKey, RemoteKeyId, std::uint64_t) override {}
+  Result<std::uint32_t> rebind(ConKey, RemoteKeyId) override {
+    return tl::make_unexpected(Errc::not_supported);
+  }
+  Errc listen(const PathAddress&) override { return Errc::ok; }
+  void connect(ConKey, const PathAddress&, const ConnectionParams&,
+               std::span<const std::byte> data) override {
+    sent.assign(data.begin(), data.end());
+  }
+  void accept(std::uint32_t, ConKey, const ConnectionParams&, std::span<const std::byte> data) override {
+    sent.assign(data.begin(), data.end());
+  }
+  void reject(std::uint32_t, std::span<const std::byte> data) override {
+    sent.assign(data.begin(), data.end());
+  }
+  void disconnect(ConKey) override {}
+  std::string describe(ConKey) const override { return {}; }
+  std::string identity_of_request(std::uint32_t) const override { return "of the fabric"; }
+  void post_receive(ConKey, unsigned, std::uint32_t) noexcept override {}
+  std::size_t post(std::span<const WorkRequest> work) noexcept override { return work.size(); }
+  std::size_t poll(Nanos, std::span<FabricEvent> out) noexcept override {
+    const std::size_t count = std::min(out.size(), events.size());
+    std::copy_n(events.begin(), count, out.begin());
+    events.clear();
+    return count;
+  }
+
+  Message sent;
+  std::vector<FabricEvent> events;
+
+ private:
+  Capabilities capabilities_;
+};
+
+SharedKey key_of(std::uint8_t fill) {
+  SharedKey key{"web1", {}};
+  key.secret.fill(std::byte{fill});
+  return key;
+}
+
+Message con_req(std::uint16_t cid = 0, std::uint16_t recon_cnt = 1) {
+  wire::ConnReq message;
+  message.cid = cid;
+  message.cid_num = 2;
+  message.recon_cnt = recon_cnt;
+  message.sess_uuid.bytes.fill(1);
+  message.paths_uuid.bytes.fill(2);
+  message.extensions = wire::Extensions::fence;
+  Message bytes(wire::kConnReqBytes);
+  EXPECT_EQ(wire::encode(message, bytes), bytes.size());
+  return bytes;
+}
+
+Message con_rsp(int error) {
+  wire::ConnRsp message = error == 0 ? wire::ConnRsp{} : wire::make_reject(error);
+  if (error == 0) message.queue_depth = 512, message.max_io_size = 126976, message.max_hdr_size = 4096;
+  Message bytes(wire::kConnRspBytes);
+  EXPECT_EQ(wire::encode(message, bytes), bytes.size());
+  return bytes;
+}
+
+struct KeyedFabricTest : ::testing::Test {
+  KeyedFabricTest() {
+    secret.fill(std::byte{0x77});
+    client.prove(toy_mac, key_of(1));
+    server.ask(toy_mac, secret, {key_of(1)}, Mode::require);
+  }
+
+  static std::vector<FabricEvent> poll(KeyedFabric& fabric, Wire& wire, std::vector<FabricEvent> events,
+                                       Nanos now) {
+    wire.events = std::move(events);
+    std::array<FabricEvent, 16> out;
+    const std::size_t count = fabric.poll(now, out);
+    return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(count)};
+  }
+  Message connect(ConKey key, const Message& request) {
+    client.connect(key, {}, {}, request);
+    return client_wire.sent;
+  }
+  // The server is told of the request, and is what its user then sees.
+  event::ConnectRequested asked(const Message& request, std::uint32_t number = 1) {
+    seen_by_server = request;
+    event::ConnectRequested event{};
+    event.request = number;
+    event.host = 9;
+    event.private_data = seen_by_server;
+    const auto events = poll(server, server_wire, {event}, now);
+    EXPECT_EQ(events.size(), 1U);
+    return std::get<event::ConnectRequested>(events.at(0));
+  }
+  Message rejected(int error, std::uint32_t number = 1) {
+    server.reject(number, con_rsp(error));
+    return server_wire.sent;
+  }
+  Message accepted(std::uint32_t number = 1) {
+    server.accept(number, ConKey{0, 0, 1}, {}, con_rsp(0));
+    return server_wire.sent;
+  }
+  std::vector<FabricEvent> answered(const FabricEvent& event) {
+    return poll(client, client_wire, {event}, now);
+  }
+  // A first exchange: afterwards the client has a nonce.
+  void challenge(ConKey key, std::uint16_t recon_cnt = 1) {
+    const auto request = asked(connect(key, con_req(0, recon_cnt)), recon_cnt);
+    ASSERT_EQ(request.refusal, Reason::challenged);
+    const Message reject = rejected(wire::linux_errno::kEacces, recon_cnt);
+    const auto events = answered(event::ConnectFailed{key, Reason::rejected, reject});
+    ASSERT_EQ(events.size(), 1U);
+    EXPECT_EQ(std::get<event::ConnectFailed>(events[0]).reason, Reason::challenged);
+  }
+
+  Secret secret{};
+  Nanos now = seconds(5);
+  Wire client_wire;
+  Wire server_wire;
+  KeyedFabric client{client_wire};
+  KeyedFabric server{server_wire};
+  Message seen_by_server;
+};
+
+TEST_F(KeyedFabricTest, AClientThatIsChallengedComesInWithItsProof) {
+  challenge({0, 0, 1});
+  const auto request = asked(connect({0, 0, 2}, con_req(0, 2)), 5);
+  EXPECT_EQ(request.refusal, Reason::none);
+  EXPECT_EQ(request.identity, digest_of(toy_mac, "web1"));
+  EXPECT_EQ(server.identity_of_request(5), "web1");
+  const Message answer = accepted(5);
+  EXPECT_EQ(server.identity_of_request(5), "of the fabric");
+  const auto events = answered(event::Connected{{0, 0, 2}, answer});
+  ASSERT_EQ(events.size(), 1U);
+  const auto* connected = std::get_if<event::Connected>(&events[0]);
+  ASSERT_NE(connected, nullptr);
+  // As without keys.
+  EXPECT_EQ(Message(connected->private_data.begin(), connected->private_data.end()), con_rsp(0));
+  EXPECT_EQ(Message(request.private_data.begin(), request.private_data.end()).size(), con_req(0, 2).size());
+}
+
+TEST_F(KeyedFabricTest, UsersSeeMessagesAsWithoutKeys) {
+  const auto request = asked(connect({0, 0, 1}, con_req()));
+  EXPECT_EQ(Message(request.private_data.begin(), request.private_data.end()), con_req());
+  const Message reject = rejected(wire::linux_errno::kEacces);
+  EXPECT_NE(reject, con_rsp(wire::linux_errno::kEacces));
+  const auto events = answered(event::ConnectFailed{{0, 0, 1}, Reason::rejected, reject});
+  const auto data = std::get<event::ConnectFailed>(events.at(0)).private_data;
+  EXPECT_EQ(Message(data.begin(), data.end()), con_rsp(wire::linux_errno::kEacces));
+}
+
+TEST_F(KeyedFabricTest, AServerThatAsksAgainUnderTheSameNonceRefusesTheKey) {
+  server.replace_keys({key_of(2)}, Mode::require);
+  challenge({0, 0, 1});
+  const auto request = asked(connect({0, 0, 2}, con_req(0, 2)), 2);
+  EXPECT_EQ(request.refusal, Reason::key_refused);
+  const Message reject = rejected(wire::linux_errno::kEacces, 2);
+  const auto events = answered(event::ConnectFailed{{0, 0, 2}, Reason::rejected, reject});
+  EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::key_refused);
+}
+
+TEST_F(KeyedFabricTest, AClientWithoutAKeyIsRefusedWithoutAChallenge) {
+  const auto request = asked(con_req());
+  EXPECT_EQ(request.refusal, Reason::key_refused);
+  EXPECT_EQ(rejected(wire::linux_errno::kEacces), con_rsp(wire::linux_errno::kEacces));
+}
+
+TEST_F(KeyedFabricTest, AClientWithoutAKeyComesInWhereItIsAllowed) {
+  server.replace_keys({key_of(1)}, Mode::allow);
+  const auto request = asked(con_req());
+  EXPECT_EQ(request.refusal, Reason::none);
+  EXPECT_EQ(request.identity, PeerIdentity{});
+  EXPECT_EQ(accepted(), con_rsp(0));
+}
+
+TEST_F(KeyedFabricTest, AServerThatProvesNothingIsRefusedAndNothingOfItIsHeard) {
+  const ConKey key{0, 0, 2};
+  challenge({0, 0, 1});
+  connect(key, con_req(0, 2));
+  const Message plain = con_rsp(0);
+  const auto events = answered(event::Connected{key, plain});
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(std::get<event::ConnectFailed>(events[0]).reason, Reason::key_refused);
+  EXPECT_TRUE(answered(event::ImmReceived{key, 0}).empty());
+  EXPECT_TRUE(answered(event::ConnectionLost{key, Reason::peer_closed}).empty());
+  EXPECT_EQ(answered(event::ImmReceived{{0, 1, 2}, 0}).size(), 1U);
+  EXPECT_EQ(answered(event::ConnectionClosed{key}).size(), 1U);
+}
+
+TEST_F(KeyedFabricTest, AServerThatTakesAnyProofIsRefused) {
+  // It accepts the first request, which has none, and makes up a proof.
+  const ConKey key{0, 0, 1};
+  connect(key, con_req());
+  Message answer = con_rsp(0);
+  wire::grant_key_proof(answer);
+  const auto events = answered(event::Connected{key, answer});
+  EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::key_refused);
+}
+
+TEST_F(KeyedFabricTest, ACutOrEmptyAnswerIsNoProofAndNoChallenge) {
+  challenge({0, 0, 1});
+  const auto request = asked(connect({0, 0, 2}, con_req(0, 2)), 5);
+  ASSERT_EQ(request.refusal, Reason::none);
+  const Message whole = accepted(5);
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const ConKey key{0, 0, static_cast<std::uint32_t>(10 + size)};
+    connect(key, con_req(0, 2));
+    const auto events = answered(event::Connected{key, std::span(whole).first(size)});
+    EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::key_refused) << size;
+  }
+  for (std::size_t size = 0; size < wire::kConnRspBytes; ++size) {
+    const ConKey key{0, 0, static_cast<std::uint32_t>(100 + size)};
+    connect(key, con_req(0, 3));
+    Message challenge_again = con_rsp(wire::linux_errno::kEacces);
+    wire::put_key_challenge(challenge_again, {std::byte{1}});
+    const auto events =
+        answered(event::ConnectFailed{key, Reason::rejected, std::span(challenge_again).first(size)});
+    EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::rejected) << size;
+  }
+}
+
+TEST_F(KeyedFabricTest, AProofOfAnotherConnectionIsOfNoUse) {
+  challenge({0, 0, 1});
+  ASSERT_EQ(asked(connect({0, 0, 2}, con_req(0, 2)), 5).refusal, Reason::none);
+  const Message of_first = accepted(5);
+  ASSERT_EQ(asked(connect({0, 1, 2}, con_req(1, 2)), 6).refusal, Reason::none);
+  const auto events = answered(event::Connected{{0, 1, 2}, of_first});
+  EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::key_refused);
+}
+
+TEST_F(KeyedFabricTest, ARequestThatIsPlayedAgainIsRefused) {
+  challenge({0, 0, 1});
+  const Message sent = connect({0, 0, 2}, con_req(0, 2));
+  ASSERT_EQ(asked(sent, 5).refusal, Reason::none);
+  accepted(5);
+  EXPECT_EQ(asked(sent, 6).refusal, Reason::key_refused);
+  EXPECT_EQ(server.identity_of_request(6), "of the fabric");
+}
+
+TEST_F(KeyedFabricTest, WhatTheServerRefusesForAnotherReasonIsNoChallenge) {
+  challenge({0, 0, 1});
+  ASSERT_EQ(asked(connect({0, 0, 2}, con_req(0, 2)), 5).refusal, Reason::none);
+  const Message reject = rejected(wire::linux_errno::kEbusy, 5);
+  EXPECT_EQ(reject, con_rsp(wire::linux_errno::kEbusy));
+  const auto events = answered(event::ConnectFailed{{0, 0, 2}, Reason::rejected, reject});
+  EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::rejected);
+}
+
+TEST_F(KeyedFabricTest, WithoutKeysNothingChanges) {
+  KeyedFabric plain(client_wire);
+  plain.connect({0, 0, 1}, {}, {}, con_req());
+  EXPECT_EQ(client_wire.sent, con_req());
+  const Message answer = con_rsp(0);
+  const auto events = poll(plain, client_wire, {event::Connected{{0, 0, 1}, answer}}, now);
+  EXPECT_TRUE(std::holds_alternative<event::Connected>(events.at(0)));
+}
+
+}  // namespace
+}  // namespace rtrs::keyed

@@ -1,0 +1,86 @@
+#include "tools/lib/fabric/auth_choice.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "backends/tls/identity.hpp"
+#include "backends/tls/keys_file.hpp"
+#include "backends/tls/mac.hpp"
+#include "core/keyed/keyed_fabric.hpp"
+
+namespace rtrs::tools {
+namespace {
+
+keyed::SharedKey shared(const std::string& identity, const tls::Key& key) {
+  keyed::SharedKey made{identity, {}};
+  std::transform(key.begin(), key.end(), made.secret.begin(),
+                 [](unsigned char octet) { return static_cast<std::byte>(octet); });
+  return made;
+}
+
+// A client has one.
+tl::expected<void, std::string> choose(const AuthChoice& choice, tls::Keys& keys) {
+  if (choice.identity.empty()) {
+    if (keys.size() == 1) return {};
+    return tl::unexpected(choice.keys + ": it has several keys; choose one with auth-identity");
+  }
+  const auto found = keys.find(choice.identity);
+  if (found == keys.end())
+    return tl::unexpected(choice.keys + ": no key of " + tls::shown_identity(choice.identity) + " in it");
+  keys = tls::Keys{{found->first, found->second}};
+  return {};
+}
+
+}  // namespace
+
+const std::vector<std::string>& auth_modes() {
+  static const std::vector<std::string> modes{"off", "allow", "require"};
+  return modes;
+}
+
+tl::expected<OpenedAuth, std::string> open_auth(const AuthChoice& choice, bool client) {
+  const bool given = !choice.keys.empty() || !choice.identity.empty();
+  const std::string mode = !choice.mode.empty() ? choice.mode : given ? "require" : "off";
+  if (mode == "off") {
+    if (given)
+      return tl::unexpected<std::string>("auth is off, and keys are given; leave one of the two out");
+    return OpenedAuth{};
+  }
+  if (choice.keys.empty()) return tl::unexpected<std::string>("auth " + mode + " needs auth-keys");
+  if (client && mode == "allow")
+    return tl::unexpected<std::string>(
+        "a client that has a key takes no server without it; auth allow is for servers");
+  if (tls::hmac_sha256() == nullptr)
+    return tl::unexpected<std::string>(
+        "this build has no proofs of keys; configure it where libssl-dev is installed");
+  auto keys = tls::read_keys(choice.keys);
+  if (!keys) return tl::unexpected(keys.error());
+  if (client)
+    if (const auto chosen = choose(choice, *keys); !chosen) return tl::unexpected(chosen.error());
+  OpenedAuth opened;
+  opened.mode = mode == "allow" ? keyed::Mode::allow : keyed::Mode::require;
+  for (const auto& [identity, key] : *keys) opened.keys.push_back(shared(identity, key));
+  return opened;
+}
+
+std::unique_ptr<Fabric> with_auth(std::unique_ptr<Fabric> fabric, const OpenedAuth& auth, bool client) {
+  if (auth.mode == keyed::Mode::off) return fabric;
+  auto keyed = std::make_unique<keyed::KeyedFabric>(std::move(fabric));
+  if (client) {
+    keyed->prove(tls::hmac_sha256(), auth.keys.front());
+    return keyed;
+  }
+  tls::Key random{};
+  if (!tls::make_key(random)) return nullptr;
+  keyed->ask(tls::hmac_sha256(), shared({}, random).secret, auth.keys, auth.mode);
+  return keyed;
+}
+
+bool replace_auth(Fabric& fabric, const OpenedAuth& auth) {
+  auto* const keyed = dynamic_cast<keyed::KeyedFabric*>(&fabric);
+  if (keyed == nullptr) return false;
+  keyed->replace_keys(auth.keys, auth.mode);
+  return true;
+}
+
+}  // namespace rtrs::tools

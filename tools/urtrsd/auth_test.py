@@ -1,0 +1,158 @@
+"""urtrsd --auth-keys over libfabric: who proves the shared key is let in under its name, and nobody else; no client takes a server
+that does not prove it."""
+import json
+import signal
+import subprocess
+
+import pytest
+from programs import BOUND, PLUGIN, free_port, program
+from tls_scene import _keys, run  # pylint: disable=unused-import
+
+LIBFABRIC = "--fabric=libfabric"
+
+
+@pytest.fixture(name="start")
+def _start(urtrsd):
+    return lambda *arguments, **options: urtrsd(LIBFABRIC, "--export=d=mem:16M", "--sess-queue-depth=64", *arguments, **options)
+
+
+@pytest.fixture(name="server")
+def _server(start, keys):
+    return start(f"--auth-keys={keys / 'server'}")
+
+
+def plugin(server, *parameters, name="nbdinfo --size $uri"):
+    return run("nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", f"port={server.port}", "device=d", "fabric=libfabric",
+               "connect_timeout=2s", "reconnect_min=200ms", *parameters, "--run", name)
+
+
+def accepted(done):
+    assert (done.returncode, done.stdout) == (0, "16777216\n"), done.stderr
+
+
+def refused(done, *words):
+    assert done.returncode != 0, done.stdout
+    for word in words:
+        assert word in done.stderr, done.stderr
+
+
+@pytest.fixture(name="wrong")
+def _wrong(keys):
+    """Another key of alice."""
+    assert run(program("urtrs"), "key", "new", "alice", keys / "wrong").returncode == 0
+    return keys / "wrong"
+
+
+def test_a_client_with_the_right_key_is_let_in(server, keys):
+    accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
+    accepted(plugin(server, f"auth_keys={keys / 'server'}", "auth_identity=bob"))
+    refused(plugin(server, f"auth_keys={keys / 'server'}"), "choose one with auth-identity")
+    # That a key is asked for is a step of each connect, and nothing that anybody has to be told.
+    assert "key_refused" not in server.text()
+
+
+def test_two_paths_of_several_connections_have_io(keys, tmp_path):
+    port = free_port()
+    with (tmp_path / "perf.log").open("w") as log, \
+            subprocess.Popen([program("urtrs-perf"), f"--port={port}", LIBFABRIC, f"--auth-keys={keys / 'server'}", "--events"],
+                             stdin=subprocess.DEVNULL, stdout=log, stderr=log) as server:
+        try:
+            def perf(key):
+                return run(program("urtrs-perf"), "127.0.0.1", "127.0.0.2", f"--port={port}", LIBFABRIC, "--connections=3", "--events",
+                           "--verify", "--iterations=200", f"--auth-keys={keys / key}", "--connect-timeout=5")
+            done = perf("alice")
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert run(program("urtrs"), "key", "new", "alice", keys / "wrong").returncode == 0
+            assert perf("wrong").returncode != 0
+        finally:
+            server.kill()
+
+
+def test_a_wrong_key_is_refused(server, keys, wrong):
+    refused(plugin(server, f"auth_keys={wrong}"), "key_refused")
+    server.logged("reason=key_refused errno=13")
+    accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
+
+
+def test_an_unknown_identity_is_refused(server, keys):
+    assert run(program("urtrs"), "key", "new", "mallory", keys / "mallory").returncode == 0
+    refused(plugin(server, f"auth_keys={keys / 'mallory'}"), "key_refused")
+    server.logged("reason=key_refused errno=13")
+
+
+def test_a_client_without_a_key_is_refused(server):
+    refused(plugin(server), "rejected")
+    server.logged("reason=key_refused errno=13")
+
+
+def test_a_client_without_a_key_is_let_in_where_that_is_allowed(start, keys, wrong):
+    server = start(f"--auth-keys={keys / 'server'}", "--auth=allow")
+    accepted(plugin(server))
+    accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
+    refused(plugin(server, f"auth_keys={wrong}"), "key_refused")
+
+
+@pytest.mark.parametrize("arguments", [[], ["other"]])
+def test_a_client_with_a_key_takes_no_server_without_it(start, keys, wrong, arguments):
+    server = start(*[f"--auth-keys={wrong}" for _ in arguments])
+    refused(plugin(server, f"auth_keys={keys / 'alice'}"), "key_refused")
+
+
+def test_a_session_shows_its_identity(start, keys, tmp_path):
+    server = start(f"--auth-keys={keys / 'server'}", f"--control={tmp_path / 'control'}")
+    listing = f"{program('urtrs')} session list --json --socket={tmp_path / 'control'}"
+    shown = plugin(server, "session=mine", f"auth_keys={keys / 'alice'}", name=listing)
+    assert shown.returncode == 0, shown.stderr
+    listed = json.loads(shown.stdout)["sessions"]
+    assert {one["sessname"]: one["identity"] for one in listed} == {"mine": "alice"}
+
+
+def test_only_identities_that_are_listed_come_in(start, keys):
+    server = start(f"--auth-keys={keys / 'server'}", "--allow-identities=alice")
+    accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
+    refused(plugin(server, f"auth_keys={keys / 'bob'}"), "rejected")
+    server.logged("reason=not_allowed errno=13")
+
+
+def test_a_reload_reads_keys_again(server, keys):
+    text = (keys / "server").read_text()
+    (keys / "server").write_text("".join(line for line in text.splitlines(True) if not line.startswith("bob:")))
+    accepted(plugin(server, f"auth_keys={keys / 'bob'}"))
+    server.process.send_signal(signal.SIGHUP)
+    server.logged("shared keys were read")
+    refused(plugin(server, f"auth_keys={keys / 'bob'}"), "key_refused")
+    accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
+    # A file that is wrong leaves what was.
+    (keys / "server").write_text("alice:12\n")
+    server.process.send_signal(signal.SIGHUP)
+    server.logged("shared keys stay as they were: .*line 1: a key is 64 hexadecimal digits")
+    accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o620])
+def test_a_file_of_keys_that_others_may_read_is_refused(start, keys, mode):
+    (keys / "server").chmod(mode)
+    server = start(f"--auth-keys={keys / 'server'}", ready=False)
+    assert server.process.wait(BOUND) == 3
+    assert f"chmod 600 {keys / 'server'}" in server.text()
+
+
+def test_over_tcp_there_is_tls(urtrsd, keys):
+    server = urtrsd("--export=d=mem:16M", f"--auth-keys={keys / 'server'}", ready=False)
+    assert server.process.wait(BOUND) == 2
+    assert "give tls_keys instead" in server.text()
+    done = run("nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", "device=d", f"auth_keys={keys / 'alice'}", "--run", "true")
+    assert done.returncode != 0 and "on tcp take tls-keys" in done.stderr, done.stderr
+
+
+def test_no_key_is_in_a_trace_or_log(start, keys, tmp_path):
+    server = start(f"--auth-keys={keys / 'server'}", f"--trace={tmp_path / 'server.rtrc'}", "--trace-detail=payload",
+                   "--log-level=debug")
+    accepted(plugin(server, f"auth_keys={keys / 'alice'}", f"trace={tmp_path / 'client.rtrc'}", "trace_detail=payload"))
+    assert server.end() == 0
+    key = (keys / "alice").read_text().split(":")[1].strip()
+    for file in [*tmp_path.glob("*.rtrc*"), *tmp_path.glob("*.log")]:
+        data = file.read_bytes()
+        assert data and bytes.fromhex(key) not in data and key.encode() not in data, file
+    checked = run(program("urtrs-replay"), "check", tmp_path / "server.rtrc", tmp_path / "client.rtrc")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
