@@ -93,8 +93,10 @@ class Context {
                                                 SealedBuffers&) const = 0;
   // False where a client would have to choose one of several keys (Credentials::identity).
   [[nodiscard]] virtual bool can_connect() const noexcept = 0;
-  // "certificates of FILE", "keys of FILE", ...
+  // "certificates signed by FILE and 3 keys of FILE"
   [[nodiscard]] virtual std::string description() const = 0;
+  // What is wrong with the files although they can be used: a sentence, or empty.
+  [[nodiscard]] virtual const std::string& warning() const noexcept = 0;
 };
 
 }  // namespace rtrs::tls

@@ -1,6 +1,9 @@
 // Who is accepted, and what both ends say when not.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "backends/tls/test_channel.hpp"
 
 namespace rtrs::tls {
@@ -186,6 +189,51 @@ TEST_F(Tls, files_that_do_not_fit_are_refused) {
   expect_has(why(bad), "no certificate in PEM form");
 }
 
+std::string text_of(const std::string& file) {
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+// As a file is that is read while it is written: what is left of it would be a smaller set.
+TEST_F(Tls, files_that_are_cut_off_behind_a_good_part_are_refused) {
+  const Credentials good = files_.issue({});
+  const std::string list = files_.write_crl({});
+  const auto why = [](const Credentials& given) {
+    const auto context = open_context(given);
+    return context ? "" : context.error();
+  };
+  const auto with_half = [&](const std::string& file) {
+    const std::string text = text_of(file);
+    return files_.write("half", text + text.substr(0, text.size() / 2));
+  };
+  Credentials bad = good;
+  bad.cert = with_half(good.cert);
+  expect_has(why(bad), bad.cert + " behind 1 good certificates");
+  bad = good;
+  bad.ca = with_half(good.ca);
+  expect_has(why(bad), bad.ca + " behind 1 good certificates");
+  bad = good;
+  bad.crl = with_half(list);
+  expect_has(why(bad), bad.crl + " behind 1 good lists");
+  // What stands between and behind the parts is nobody's business.
+  Credentials fine = good;
+  fine.ca = files_.write("twice", "# ours\n" + text_of(good.ca) + "and\n" + text_of(good.cert) + "the end\n");
+  EXPECT_EQ(why(fine), "");
+}
+
+TEST_F(Tls, files_that_nobody_will_accept_are_used_and_told_of) {
+  EXPECT_EQ(warning(*certificate()), "");
+  EXPECT_EQ(warning(*keys({"alice"})), "");
+  expect_has(warning(*certificate({.until_seconds = -60})), "the certificate has expired");
+  expect_has(warning(*certificate({.from_seconds = 600})), "not valid yet");
+  Credentials given = files_.issue({});
+  given.crl = files_.write_crl({});
+  EXPECT_EQ(warning(*context_of(given)), "");
+  given.crl = files_.write_crl({}, -60);
+  expect_has(warning(*context_of(given)), given.crl + ": the list of revoked certificates has expired");
+}
+
 TEST_F(Tls, a_private_key_that_others_may_read_is_refused) {
   const Credentials good = files_.issue({});
   ASSERT_EQ(::chmod(good.key.c_str(), 0640), 0);
@@ -270,6 +318,56 @@ TEST_F(Tls, older_protocols_are_refused) {
     EXPECT_TRUE(talk.server.failed());
     EXPECT_EQ(talk.server.channel->error(), "TLS: it does not speak TLS 1.3");
   }
+}
+
+// A client that says what ours never does, and keeps it until it is carried to the server.
+class RawClient {
+ public:
+  explicit RawClient(const Credentials& files) : ctx_(SSL_CTX_new(TLS_client_method())) {
+    SSL_CTX_use_certificate_file(ctx_.get(), files.cert.c_str(), SSL_FILETYPE_PEM);
+    SSL_CTX_use_PrivateKey_file(ctx_.get(), files.key.c_str(), SSL_FILETYPE_PEM);
+    ssl_.reset(SSL_new(ctx_.get()));
+    SSL_set_bio(ssl_.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+    SSL_set_connect_state(ssl_.get());
+  }
+  void say() { SSL_do_handshake(ssl_.get()); }
+  void change_key() {
+    SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
+    say();
+  }
+  Octets take() {
+    Octets said(BIO_ctrl_pending(SSL_get_wbio(ssl_.get())));
+    BIO_read(SSL_get_wbio(ssl_.get()), said.data(), static_cast<int>(said.size()));
+    return said;
+  }
+  void hear(const Octets& sealed) {
+    BIO_write(SSL_get_rbio(ssl_.get()), sealed.data(), static_cast<int>(sealed.size()));
+  }
+
+ private:
+  Owned<SSL_CTX> ctx_;
+  Owned<SSL> ssl_;
+};
+
+TEST_F(Tls, what_comes_behind_a_refusal_is_not_looked_at) {
+  Talk talk(certificate(), certificate());
+  RawClient client(files_.issue({}));
+  for (int i = 0; i < 2; ++i) {
+    client.say();
+    talk.server.feed(client.take(), talk.piece);
+    client.hear(talk.server.take());
+  }
+  ASSERT_TRUE(talk.server.channel->established()) << talk.server.channel->error();
+  client.change_key();
+  client.change_key();
+  Octets sealed = client.take();
+  // No record: whoever opens it answers with an alert.
+  sealed.resize(sealed.size() + 37);
+  const Octets head = {std::byte{23}, std::byte{3}, std::byte{3}, std::byte{0}, std::byte{32}};
+  std::copy(head.begin(), head.end(), sealed.end() - 37);
+  talk.server.feed(sealed, talk.piece);
+  EXPECT_EQ(talk.server.channel->error(), "TLS: it changes its key too often");
+  EXPECT_TRUE(talk.server.channel->output().empty());
 }
 
 }  // namespace

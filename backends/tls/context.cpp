@@ -6,4 +6,12 @@ bool can_connect(const Context& context) noexcept {
   return context.can_connect();
 }
 
+std::string description(const Context& context) {
+  return context.description();
+}
+
+std::string warning(const Context& context) {
+  return context.warning();
+}
+
 }  // namespace rtrs::tls

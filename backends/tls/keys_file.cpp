@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -21,6 +22,8 @@ constexpr const char* kWhatAnIdentityIs = "an identity is 1 to 128 of A-Z a-z 0-
 
 using Text = tl::expected<std::string, std::string>;
 
+enum class Secret : std::uint8_t { no, of_this_user, of_any_user_for_root };
+
 tl::unexpected<std::string> refused(const std::string& path, const std::string& why) {
   return tl::unexpected(path + ": " + why);
 }
@@ -31,21 +34,25 @@ tl::unexpected<std::string> failed(const std::string& path, const char* what) {
                            std::to_string(error) + ")");
 }
 
-std::string why_not_secret(const std::string& path, const struct stat& about) {
-  if (about.st_uid != ::geteuid() && about.st_uid != 0)
+std::string why_not_secret(const std::string& path, const struct stat& about, Secret secret) {
+  const bool may_be_of_others = secret == Secret::of_any_user_for_root && ::geteuid() == 0;
+  if (about.st_uid != ::geteuid() && about.st_uid != 0 && !may_be_of_others)
     return "it belongs to user " + std::to_string(about.st_uid) +
            ", who could change it; chown it to the user " + std::to_string(::geteuid()) + " of this process";
   if ((about.st_mode & 077U) != 0) return "others than its owner may read or change it; chmod 600 " + path;
   return {};
 }
 
-Text read(const net::UniqueFd& file, const std::string& path, std::size_t most, bool secret) {
+Text read(const net::UniqueFd& file, const std::string& path, std::size_t most, Secret secret) {
+  if (!file && errno == EACCES && secret != Secret::no)
+    return refused(path, "cannot be opened: Permission denied (13); chown it to the user " +
+                             std::to_string(::geteuid()) + " of this process, who has to reach its folder");
   if (!file) return failed(path, "cannot be opened");
   struct stat about {};
   if (::fstat(file.get(), &about) != 0) return failed(path, "cannot be examined");
   if (!S_ISREG(about.st_mode)) return refused(path, "not a regular file");
-  if (secret) {
-    std::string why = why_not_secret(path, about);
+  if (secret != Secret::no) {
+    std::string why = why_not_secret(path, about, secret);
     if (!why.empty()) return refused(path, why);
   }
   std::string text;
@@ -60,7 +67,7 @@ Text read(const net::UniqueFd& file, const std::string& path, std::size_t most, 
   }
 }
 
-Text read(const std::string& path, std::size_t most, bool secret) {
+Text read(const std::string& path, std::size_t most, Secret secret) {
   return read(net::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)), path, most,
               secret);
 }
@@ -107,11 +114,11 @@ std::string take_line(std::string_view line, Keys& keys) {
 }  // namespace
 
 Text read_file(const std::string& path, std::size_t most) {
-  return read(path, most, false);
+  return read(path, most, Secret::no);
 }
 
 Text read_secret_file(const std::string& path, std::size_t most) {
-  return read(path, most, true);
+  return read(path, most, Secret::of_this_user);
 }
 
 tl::expected<Keys, std::string> parse_keys(std::string_view text) {
@@ -127,13 +134,24 @@ tl::expected<Keys, std::string> parse_keys(std::string_view text) {
   return keys;
 }
 
-tl::expected<Keys, std::string> read_keys(const std::string& path) {
-  const Text text = read_secret_file(path, kMaxKeysFileBytes);
+namespace {
+
+tl::expected<Keys, std::string> keys_of(const std::string& path, const Text& text) {
   if (!text) return tl::unexpected(text.error());
   tl::expected<Keys, std::string> keys = parse_keys(*text);
   if (!keys) return refused(path, keys.error());
   if (keys->empty()) return refused(path, "no key in it; `urtrs key new` makes one");
   return keys;
+}
+
+}  // namespace
+
+tl::expected<Keys, std::string> read_keys(const std::string& path) {
+  return keys_of(path, read_secret_file(path, kMaxKeysFileBytes));
+}
+
+tl::expected<Keys, std::string> list_keys(const std::string& path) {
+  return keys_of(path, read(path, kMaxKeysFileBytes, Secret::of_any_user_for_root));
 }
 
 std::string key_line(std::string_view identity, const Key& key) {
@@ -152,7 +170,8 @@ tl::expected<void, std::string> add_key(const std::string& path, std::string_vie
   const net::UniqueFd file(
       ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600));
   if (file) ::flock(file.get(), LOCK_EX);
-  const Text text = read(file, path, kMaxKeysFileBytes, true);
+  // The file may be that of the user of urtrsd: root reads and writes it as he likes.
+  const Text text = read(file, path, kMaxKeysFileBytes, Secret::of_any_user_for_root);
   if (!text) return tl::unexpected(text.error());
   const auto keys = parse_keys(*text);
   if (!keys) return refused(path, keys.error());

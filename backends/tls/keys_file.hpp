@@ -31,10 +31,14 @@ tl::expected<Keys, std::string> parse_keys(std::string_view text);
 // read_secret_file() and parse_keys(). A file without a key is an error.
 tl::expected<Keys, std::string> read_keys(const std::string& path);
 
+// The same for who manages the file: root may look into that of any user, as that of a service.
+tl::expected<Keys, std::string> list_keys(const std::string& path);
+
 // A line of such a file, with its end.
 std::string key_line(std::string_view identity, const Key&);
 // Puts a key behind those in the file, which is made if it is not there. Of two at once one waits. Refused is
-// what read_secret_file() or parse_keys() refuses, and an identity that has a key.
+// what read_secret_file() or parse_keys() refuses, and an identity that has a key. Root may add to the file
+// of any user, who stays its owner.
 tl::expected<void, std::string> add_key(const std::string& path, std::string_view identity, const Key&);
 // From the kernel's random numbers; false when it gives none.
 bool make_key(Key&) noexcept;

@@ -113,6 +113,22 @@ TEST_F(KeysFile, of_another_user_it_is_refused) {
   EXPECT_NE(keys.error().find("belongs to user 4242"), std::string::npos) << keys.error();
 }
 
+// The file of a service, to which root adds: it stays that of the service.
+TEST_F(KeysFile, root_adds_to_the_file_of_another_user) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  const std::string path = write("alice:" + kHex + "\n", 0600);
+  ASSERT_EQ(::chown(path.c_str(), 4242, 4242), 0);
+  const auto added = add_key(path, "bob", Key{});
+  ASSERT_TRUE(added) << added.error();
+  struct stat about {};
+  ASSERT_EQ(::stat(path.c_str(), &about), 0);
+  EXPECT_EQ(about.st_uid, 4242U);
+  const auto keys = list_keys(path);
+  ASSERT_TRUE(keys) << keys.error();
+  EXPECT_EQ(keys->size(), 2U);
+  EXPECT_FALSE(read_keys(path));
+}
+
 TEST_F(KeysFile, a_pipe_is_refused_and_not_waited_for) {
   const std::string path = folder_ + "/pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);

@@ -108,7 +108,8 @@ bool SslChannel::start(const std::string& server) {
 }
 
 int SslChannel::give(char* to, int most) noexcept {
-  if (in_.empty()) return -1;
+  // OpenSSL would go through all that came behind what refuses the peer.
+  if (in_.empty() || !refusal_.empty()) return -1;
   const std::size_t bytes = std::min(in_.size(), static_cast<std::size_t>(most));
   std::memcpy(to, in_.data(), bytes);
   in_ = in_.subspan(bytes);

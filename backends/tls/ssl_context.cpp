@@ -28,6 +28,18 @@ Owned<BIO> reader_of(const std::string& text) {
   return Owned<BIO>(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
+// What ends a file is that nothing more begins in it. Anything else is a part that was cut off or spoiled.
+std::string why_broken() {
+  const unsigned long code = ERR_peek_last_error();
+  const bool at_end = ERR_GET_LIB(code) == ERR_LIB_PEM && ERR_GET_REASON(code) == PEM_R_NO_START_LINE;
+  const std::string words = openssl_text();
+  return at_end ? std::string() : words;
+}
+
+std::string after(std::size_t count, const char* what) {
+  return " behind " + std::to_string(count) + ' ' + what + ": ";
+}
+
 Owned<SSL_CTX> make_context(Side side, bool kernel) {
   Owned<SSL_CTX> made(SSL_CTX_new(side == Side::client ? TLS_client_method() : TLS_server_method()));
   SSL_CTX* const ctx = made.get();
@@ -106,20 +118,37 @@ std::string SslContext::load_keys() {
   return {};
 }
 
+// What the files say of the time. Peers judge it when they meet, by clocks of their own.
+void SslContext::judge_times(X509* own, X509_CRL* list) {
+  if (own != nullptr && X509_cmp_current_time(X509_get0_notAfter(own)) <= 0)
+    warning_ = credentials_.cert + ": the certificate has expired, and peers refuse it; put a new one there";
+  if (own != nullptr && X509_cmp_current_time(X509_get0_notBefore(own)) > 0)
+    warning_ =
+        credentials_.cert + ": the certificate is not valid yet, and peers refuse it; is the clock right?";
+  const ASN1_TIME* const next = list == nullptr ? nullptr : X509_CRL_get0_nextUpdate(list);
+  if (next != nullptr && X509_cmp_current_time(next) <= 0)
+    warning_ = credentials_.crl +
+               ": the list of revoked certificates has expired, and each certificate that it could have is "
+               "refused; put a new one there";
+}
+
 std::string SslContext::load(SSL_CTX* ctx, const std::string& cert, const std::string& key,
-                             const std::string& ca, const std::string& crl) const {
+                             const std::string& ca, const std::string& crl) {
   ERR_clear_error();
   const Owned<BIO> certs = reader_of(cert);
   const Owned<X509> own(PEM_read_bio_X509(certs.get(), nullptr, no_passphrase, nullptr));
   if (own == nullptr || SSL_CTX_use_certificate(ctx, own.get()) != 1)
     return credentials_.cert + ": no certificate in PEM form that can be used: " + openssl_text();
-  while (X509* const next = PEM_read_bio_X509(certs.get(), nullptr, no_passphrase, nullptr)) {
+  judge_times(own.get(), nullptr);
+  std::size_t count = 1;
+  for (; X509* const next = PEM_read_bio_X509(certs.get(), nullptr, no_passphrase, nullptr); ++count) {
     if (SSL_CTX_add0_chain_cert(ctx, next) != 1) {
       X509_free(next);
       return credentials_.cert + ": " + openssl_text();
     }
   }
-  ERR_clear_error();
+  std::string broken = why_broken();
+  if (!broken.empty()) return credentials_.cert + after(count, "good certificates") + broken;
   const Owned<EVP_PKEY> private_key(
       PEM_read_bio_PrivateKey(reader_of(key).get(), nullptr, no_passphrase, nullptr));
   if (private_key == nullptr)
@@ -129,23 +158,26 @@ std::string SslContext::load(SSL_CTX* ctx, const std::string& cert, const std::s
            openssl_text();
   X509_STORE* const store = SSL_CTX_get_cert_store(ctx);
   const Owned<BIO> signers = reader_of(ca);
-  std::size_t count = 0;
+  count = 0;
   while (const Owned<X509> one{PEM_read_bio_X509(signers.get(), nullptr, no_passphrase, nullptr)}) {
     if (X509_STORE_add_cert(store, one.get()) != 1 || SSL_CTX_add_client_CA(ctx, one.get()) != 1)
       return credentials_.ca + ": " + openssl_text();
     ++count;
   }
-  ERR_clear_error();
+  broken = why_broken();
   if (count == 0) return credentials_.ca + ": no certificate in PEM form";
+  if (!broken.empty()) return credentials_.ca + after(count, "good certificates") + broken;
   if (credentials_.crl.empty()) return {};
   const Owned<BIO> lists = reader_of(crl);
   count = 0;
   while (const Owned<X509_CRL> one{PEM_read_bio_X509_CRL(lists.get(), nullptr, no_passphrase, nullptr)}) {
     if (X509_STORE_add_crl(store, one.get()) != 1) return credentials_.crl + ": " + openssl_text();
+    judge_times(nullptr, one.get());
     ++count;
   }
-  ERR_clear_error();
+  broken = why_broken();
   if (count == 0) return credentials_.crl + ": no list of revoked certificates in PEM form";
+  if (!broken.empty()) return credentials_.crl + after(count, "good lists") + broken;
   X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
   return {};
 }

@@ -48,6 +48,7 @@ class SslContext final : public Context, public std::enable_shared_from_this<Ssl
     return keys_.empty() || has_certificate_ || own_key_ != nullptr;
   }
   std::string description() const override;
+  const std::string& warning() const noexcept override { return warning_; }
 
   SSL_CTX* of(Side side) const noexcept { return side == Side::client ? client_.get() : server_.get(); }
   const Keys& keys() const noexcept { return keys_; }
@@ -59,13 +60,15 @@ class SslContext final : public Context, public std::enable_shared_from_this<Ssl
  private:
   std::string load_keys();
   std::string load(SSL_CTX*, const std::string& cert, const std::string& key, const std::string& ca,
-                   const std::string& crl) const;
+                   const std::string& crl);
+  void judge_times(X509* own, X509_CRL* list);
   std::string load_certificates();
 
   Credentials credentials_;
   Keys keys_;
   const Keys::value_type* own_key_ = nullptr;
   bool has_certificate_ = false;
+  std::string warning_;
   Owned<SSL_CTX> server_;
   Owned<SSL_CTX> client_;
   mutable Sessions sessions_;

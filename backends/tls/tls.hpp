@@ -43,4 +43,10 @@ tl::expected<std::shared_ptr<const Context>, std::string> open_context(const Cre
 // False where a client would have to choose one of several keys (Credentials::identity).
 bool can_connect(const Context&) noexcept;
 
+// For a log: who is accepted by it, "certificates signed by FILE and 3 keys of FILE".
+std::string description(const Context&);
+// A sentence about files that can be used although no peer will accept them, such as an expired certificate;
+// empty: there is nothing to say.
+std::string warning(const Context&);
+
 }  // namespace rtrs::tls

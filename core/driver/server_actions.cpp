@@ -139,18 +139,21 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Re
   reject(fabric, now, instance_of(session), judged, action);
 }
 
-void Server::Impl::tell_refused(Nanos now, Reason reason, std::uint16_t refusal, std::string peer) {
+void Server::Impl::tell_refused(Nanos now, Reason reason, std::uint16_t refusal, std::string peer,
+                                std::string identity) {
   PathEvent one;
   one.kind = PathEvent::Kind::refused;
   one.at = now;
   one.reason = reason;
   one.refusal = refusal;
   one.peer = std::move(peer);
+  one.identity = std::move(identity);
   add_news(one);
 }
 
 void Server::Impl::reject(Fabric& fabric, Nanos now, InstanceId instance, ConKey key, const Reject& answer) {
-  tell_refused(now, answer.reason, answer.peer_errno, fabric.describe_request(answer.request));
+  tell_refused(now, answer.reason, answer.peer_errno, fabric.describe_request(answer.request),
+               fabric.identity_of_request(answer.request));
   std::array<std::byte, wire::kConnRspBytes> bytes;
   const auto message = encoded(wire::make_reject(answer.peer_errno), bytes);
   tap.cm(instance, now, key, trace::WireCmKind::rej, true, message);
@@ -247,6 +250,9 @@ void Server::Impl::control(Fabric&, Nanos now, Session& session, const PathChang
   one.session_name = session.name;
   one.path = action;
   one.peer = session.peers[action.path % kMaxPaths];
+  one.identity = session.identity;
+  if (action.reason == Reason::not_allowed || action.reason == Reason::name_refused)
+    one.refused_name = session.refused_name;
   add_news(one);
 }
 

@@ -41,7 +41,7 @@ void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::
   const unsigned path = event.key.path % kMaxPaths;
   if (event.reason == Reason::no_resources && session.machine.knows(event.key) &&
       session.machine.path_state(path) == PathState::connecting)
-    tell_refused(now, event.reason, wire::linux_errno::kEnomem, fabric.describe(event.key));
+    tell_refused(now, event.reason, wire::linux_errno::kEnomem, fabric.describe(event.key), session.identity);
   feed(fabric, session, ConnectionLost{now, event.key, event.reason});
 }
 
@@ -196,13 +196,15 @@ void Server::Impl::handle_info(Fabric& fabric, Nanos now, Session& session,
     Fingerprint high;
     high.add(low.value());
     high.add(name);
-    if (!allows_session(access, name))
+    if (!allows_session(access, name)) {
+      session.refused_name = name;
       return feed(fabric, session, InfoRequested{now, event.key, wire::linux_errno::kEacces});
+    }
     RegistryActions answer;
     ask_registry(NameClaimed{now, session.machine.index(), low.value(), high.value()}, answer);
     RTRS_ASSERT(answer.size() == 1);
     refusal_errno = std::get<AnswerName>(answer[0]).refusal_errno;
-    if (refusal_errno == 0) session.name = name;
+    (refusal_errno == 0 ? session.name : session.refused_name) = name;
   }
   feed(fabric, session, InfoRequested{now, event.key, refusal_errno});
 }

@@ -45,6 +45,7 @@ struct Server::Impl {
     std::array<std::unique_ptr<ServiceTimes>, kMaxPaths> times;  // of those that have been connected
     std::array<Nanos, kMaxPaths> since{};                        // when the path entered its state
     std::string name;
+    std::string refused_name;    // of the last INFO_REQ that was refused for it
     std::string identity;        // of the client that made it
     bool opened = false;         // the application knows it
     bool timer_changed = false;  // an action of this step may have made the machine's deadline an earlier one
@@ -159,7 +160,7 @@ struct Server::Impl {
   bool provide_chunks(Fabric&, Session&);
   bool make_chunk_keys(Fabric&, Session&, ConKey);
   // `instance` and `key` for the trace: the session that decided, or the registry.
-  void tell_refused(Nanos now, Reason, std::uint16_t refusal, std::string peer);
+  void tell_refused(Nanos now, Reason, std::uint16_t refusal, std::string peer, std::string identity);
   void reject(Fabric&, Nanos now, InstanceId instance, ConKey key, const Reject&);
   void push(const Fabric& fabric, Nanos now, const Session& session, const WorkRequest& work) {
     tap.sent(instance_of(session), now, fabric, work);

@@ -86,7 +86,9 @@ std::string taken_name_words(const Settings& settings) {
   const Nanos dead = std::max(dead_peer_time(settings.protocol.heartbeat), dead_peer_time(HeartbeatConfig{}));
   return "another client probably holds the session name '" + settings.session +
          "'; one that vanished holds it until the server's dead-peer time is over, " + duration_words(dead) +
-         " if its heartbeat is the default. End that client, or set session= to another name";
+         " if its heartbeat is the default. End that client, or set session= to another name; allow_sessions "
+         "of the "
+         "server may also leave this one out";
 }
 
 std::string errno_words(int error) {
@@ -149,8 +151,11 @@ std::string explain_map_failure(const Settings& settings, const std::string& nam
     case EROFS:
       if (!writable)
         return "the server may not read " + device + code +
-               ". Check the permissions of the file, and that it is no link out of dev_search_path";
-      return "the server may only read " + device + code + ". Use " + read_only;
+               ", or not for us. Check the permissions of the file, that it is no link out of "
+               "dev_search_path, "
+               "and the allow lists of the export; the log of the server says which";
+      return "the server may only read " + device + code + ". Use " + read_only +
+             ", unless the log of the server says that its allow lists leave this client out";
     case ENOSPC:
       return device + " is one device too many" + code + ": a session has " +
              std::to_string(rnbd::kMaxClientDevices) + ". Start another nbdkit with a session of its own";

@@ -183,7 +183,8 @@ TEST(Explain, ANameThatIsTakenIsExplainedWithHowLongItLastsAndWhatToDo) {
       "handshake: if its log does not say that it has no room, another client probably holds the session "
       "name 'me'; one that vanished holds it until "
       "the server's dead-peer time is over, 35 s if its heartbeat is the default. End that client, or set "
-      "session= to another name); path 10.0.1.2: rejected by the server: Cannot allocate memory (errno "
+      "session= to another name; allow_sessions of the server may also leave this one out); path 10.0.1.2: "
+      "rejected by the server: Cannot allocate memory (errno "
       "12) (the server has no room for another session: its limit of sessions or its memory is used up; "
       "the log of the server says why)");
   EXPECT_TRUE(is_name_refusal(Reason::info_timeout, 0));

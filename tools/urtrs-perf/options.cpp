@@ -310,8 +310,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   add_transport(app, options, texts);
   add_output(app, options, texts);
   try {
-    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-    app.parse(reversed);
+    app.parse(tools::words_to_parse(arguments));
   } catch (const CLI::CallForHelp&) {
     result.output = app.help();
     return result;

@@ -48,7 +48,7 @@ std::vector<Field> key_fields() {
 
 int run_key(const Command& command) {
   if (command.verb == "new") return make(command);
-  const auto keys = tls::read_keys(command.arguments[0]);
+  const auto keys = tls::list_keys(command.arguments[0]);
   if (!keys) return refuse(keys.error(), command.options);
   Table table{"keys", key_fields(), {}};
   for (const auto& [identity, key] : *keys) table.rows.push_back({{{"identity", identity}}, {}});

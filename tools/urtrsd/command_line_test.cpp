@@ -46,6 +46,15 @@ TEST(CommandLine, FlagsOverrideTheFile) {
                 {"a", "/srv/x,y.img", 0, true, 3}, {"b", "", 1 << 20, false, 0}, {"c", "", 2048, false, 0}}));
 }
 
+TEST(CommandLine, AnEmptyValueDoesNotTakeTheNextArgument) {
+  const CommandLine line = parse_command_line({"--control=", "--crc=true", "--export=a=mem:1M"});
+  ASSERT_TRUE(line.run) << line.errors;
+  EXPECT_EQ(line.run->control, "");
+  EXPECT_TRUE(line.run->crc);
+  EXPECT_EQ(usage_error({"--tls-keys=", "--crc=true", "--export=a=mem:1M"}),
+            "urtrsd: --tls-keys: expected non-empty string, got \"\"\n");
+}
+
 TEST(CommandLine, UsageErrors) {
   EXPECT_EQ(usage_error({"--prot", "5"}), "urtrsd: unknown option \"--prot\"; did you mean \"--port\"?\n");
   EXPECT_EQ(usage_error({"--prot=5"}), "urtrsd: unknown option \"--prot=5\"; did you mean \"--port\"?\n");

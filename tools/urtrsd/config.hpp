@@ -109,6 +109,7 @@ class ConfigReader {
  private:
   friend class TomlWalker;
   void add_export(const std::string& origin, ExportSpec spec, bool replace);
+  void check_identities(const std::vector<std::string>& listed);
   bool export_option(ExportSpec& spec, const std::string& option);  // false: reported
   DaemonConfig config_;
   std::vector<ConfigProblem> problems_;

@@ -127,6 +127,9 @@ void check_devices(const DaemonConfig& config, CommandLine& result) {
   if (const auto tls = tools::open_tls(tls_of(config), false); !tls) {
     result.errors += "urtrsd: " + tls.error() + "\n";
     result.exit_code = kPrecondition;
+  } else if (tls->context != nullptr) {
+    const std::string warning = tls::warning(*tls->context);
+    if (!warning.empty()) result.errors += "urtrsd: warning: " + warning + "\n";
   }
   if (const auto auth = tools::open_auth(auth_of(config), false); !auth) {
     result.errors += "urtrsd: " + auth.error() + "\n";
@@ -275,8 +278,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
   app.footer(kExamples);
   const auto options = add_options(app, flags);
   try {
-    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
-    app.parse(reversed);
+    app.parse(tools::words_to_parse(arguments));
   } catch (const CLI::CallForHelp&) {
     result.output = app.help();
     return result;

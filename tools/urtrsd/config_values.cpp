@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "backends/tls/identity.hpp"
 #include "core/proto/limits.hpp"
 #include "tools/urtrsd/config_text.hpp"
 
@@ -325,6 +326,15 @@ void ConfigReader::add_export(const std::string& origin, ExportSpec spec, bool r
   }
 }
 
+// One that nobody can have is a slip, such as a blank where a comma was meant.
+void ConfigReader::check_identities(const std::vector<std::string>& listed) {
+  for (const std::string& one : listed) {
+    if (!tls::is_identity(one))
+      report("", "allow_identities: nobody can have the identity " + in_quotes(one),
+             "it is 1 to 128 of A-Z a-z 0-9 . _ : @ -, and a list has commas");
+  }
+}
+
 void ConfigReader::check_relations() {
   if (config_.fabric != "tcp" && !(tls_of(config_) == tools::TlsChoice{}) && config_.tls != "off")
     report("", "TLS is for the fabric tcp, not for " + config_.fabric, "leave the settings of tls out");
@@ -349,6 +359,8 @@ void ConfigReader::check_relations() {
   }
   const auto access = parse_access(config_.allow_addresses, config_.allow_identities, config_.allow_sessions);
   if (!access) report("", "allow_addresses, allow_identities, allow_sessions: " + access.error());
+  if (access) check_identities(access->identities);
+  for (const ExportSpec& one : config_.exports) check_identities(one.allow.identities);
   const bool by_identity = std::any_of(config_.exports.begin(), config_.exports.end(),
                                        [](const ExportSpec& one) { return !one.allow.identities.empty(); });
   const bool nobody_is_asked =

@@ -52,6 +52,11 @@ ServerConfig protocol_config(const DaemonConfig& config, const Capabilities& fab
   return protocol;
 }
 
+// Of a line of the log; empty without TLS.
+std::string identity_field(const std::string& identity) {
+  return identity.empty() ? identity : " identity=" + identity;
+}
+
 // Of "CLIENT > SERVER".
 std::string_view client_of(std::string_view ends) {
   return ends.substr(0, ends.find(' '));
@@ -236,8 +241,8 @@ void Daemon::log_refused(const PathEvent& news) {
     return spdlog::debug("asked {} for a proof of its key", client_of(news.peer));
   log_.write(LogKind::refused_connect, spdlog::level::warn,
              LogFields{{}, path_of(news.peer), why.code, news.refusal},
-             "refused a connect request: peer={} reason={} errno={}: {}; {}", client_of(news.peer), why.code,
-             news.refusal, why.sentence, why.hint);
+             "refused a connect request: peer={}{} reason={} errno={}: {}; {}", client_of(news.peer),
+             identity_field(news.identity), why.code, news.refusal, why.sentence, why.hint);
 }
 
 void Daemon::log_path(const PathEvent& news) {
@@ -251,8 +256,10 @@ void Daemon::log_path(const PathEvent& news) {
   if (news.path.reason != Reason::none) {
     fields.reason = why.code;
     fields.error = news.path.peer_errno != 0 ? news.path.peer_errno : why.linux_errno;
-    end = fmt::format(" reason={} errno={}: {}{}{}", why.code, fields.error, why.sentence, mend ? "; " : "",
-                      mend ? why.hint : "");
+    if (!news.refused_name.empty())
+      end = fmt::format(" asked_name={}{}", in_quotes(news.refused_name), identity_field(news.identity));
+    end += fmt::format(" reason={} errno={}: {}{}{}", why.code, fields.error, why.sentence, mend ? "; " : "",
+                       mend ? why.hint : "");
   }
   log_.write(kind, mend ? spdlog::level::warn : spdlog::level::info, fields,
              "session={} name={} path={} index={} peer={} state={}{}", news.session, in_quotes(name),
@@ -311,8 +318,8 @@ void Daemon::perform(const block::SessionOpened& action) {
   }
   ++open_sessions_;
   service_.status(service_status());
-  log_.write(LogKind::session, spdlog::level::info, fields_of(action.session), "{} opened",
-             who(action.session));
+  log_.write(LogKind::session, spdlog::level::info, fields_of(action.session), "{} opened{}",
+             who(action.session), identity_field(server_.transport().identity(action.session)));
 }
 
 void Daemon::perform(const block::SessionRefused& action) {

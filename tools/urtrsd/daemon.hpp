@@ -125,6 +125,7 @@ class Daemon : private Controlled {
   void reread();
   // What was read again: the configuration and, on the fabric tcp, the files of TLS.
   struct Reread;
+  bool uses_tls_of(const DaemonConfig& wanted) const;
   void change_settings(const Reread&, std::function<void(const Reloaded&)> tell);
   void reload_tls(const Reread&, Reloaded& done);
   void reload_auth(const Reread&, Reloaded& done);

@@ -115,6 +115,24 @@ void Daemon::reread() {
   });
 }
 
+namespace {
+
+void tell_of_mistakes(const Controlled::Reloaded& done,
+                      const std::function<void(const Controlled::Reloaded&)>& tell) {
+  for (const std::string& one : done.problems) spdlog::error("reload: {}", one);
+  spdlog::error("reload: nothing was changed");
+  tell(done);
+}
+
+}  // namespace
+
+// Who asks for another fabric has to restart urtrsd: until then what is encrypted stays so.
+bool Daemon::uses_tls_of(const DaemonConfig& wanted) const {
+  const tools::TlsChoice choice = tls_of(wanted);
+  return config_.fabric == "tcp" && wanted.fabric == "tcp" &&
+         !(choice == tools::TlsChoice{} && tls_of(config_) == choice);
+}
+
 void Daemon::change_settings(const Reread& read, std::function<void(const Reloaded&)> tell) {
   const CommandLine& line = read.line;
   auto done = std::make_shared<Reloaded>();
@@ -130,9 +148,11 @@ void Daemon::change_settings(const Reread& read, std::function<void(const Reload
       }
     }
     if (done->problems.empty()) done->problems.emplace_back("the configuration cannot be read again");
-    for (const std::string& one : done->problems) spdlog::error("reload: {}", one);
-    spdlog::error("reload: nothing was changed");
-    return tell(*done);
+    return tell_of_mistakes(*done, tell);
+  }
+  if (uses_tls_of(*line.run) && !read.tls) {
+    done->problems.push_back("TLS stays as it was: " + read.tls.error());
+    return tell_of_mistakes(*done, tell);
   }
   for (const std::string& key : different_settings(config_, *line.run)) {
     if (key == "log_level" && set_log_level(line.run->log_level)) {
@@ -158,15 +178,7 @@ void Daemon::change_settings(const Reread& read, std::function<void(const Reload
 // The files may be others than at the start, also under the same names.
 void Daemon::reload_tls(const Reread& read, Reloaded& done) {
   const DaemonConfig& wanted = *read.line.run;
-  const tools::TlsChoice choice = tls_of(wanted);
-  // Who asks for another fabric has to restart urtrsd: until then what is encrypted stays so.
-  if (config_.fabric != "tcp" || wanted.fabric != "tcp" ||
-      (choice == tools::TlsChoice{} && tls_of(config_) == choice))
-    return;
-  if (!read.tls) {
-    done.kept.push_back("TLS stays as it was: " + read.tls.error());
-    return;
-  }
+  if (!uses_tls_of(wanted)) return;
   tools::replace_tls(*fabric_, *read.tls);
   config_.tls = wanted.tls;
   config_.tls_keys = wanted.tls_keys;
@@ -175,7 +187,14 @@ void Daemon::reload_tls(const Reread& read, Reloaded& done) {
   config_.tls_ca = wanted.tls_ca;
   config_.tls_crl = wanted.tls_crl;
   config_.tls_kernel = wanted.tls_kernel;
-  done.changed.emplace_back("keys and certificates were read, for clients that connect from now on");
+  if (read.tls->context == nullptr) {
+    done.changed.emplace_back(
+        "TLS is off: clients that connect from now on come without it, and nobody is asked who he is");
+  } else {
+    done.changed.emplace_back("keys and certificates were read, for clients that connect from now on");
+    const std::string warning = tls::warning(*read.tls->context);
+    if (!warning.empty()) done.kept.push_back(warning);
+  }
   warn_of_plain_listeners();
 }
 

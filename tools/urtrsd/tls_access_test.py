@@ -30,7 +30,7 @@ class TestAccess:
         with pytest.raises(Refused) as stranger:
             self.session(server, "carl")
         assert stranger.value.errno == 13
-        server.logged("reason=not_allowed errno=13")
+        server.logged("identity=carl reason=not_allowed errno=13")
         self.file.write_text(self.head + 'allow_identities = "carl"\n')
         server.process.send_signal(signal.SIGHUP)
         server.logged("allow_identities is another")
@@ -63,7 +63,8 @@ class TestAccess:
         self.session(server, "alice", "web1").close()
         with pytest.raises(OSError):
             self.session(server, "alice", "web2")
-        server.logged("not_allowed")
+        server.logged('asked_name="web2" identity=alice reason=not_allowed')
+        server.logged('name="web1" .* opened identity=alice')
 
     def test_exports_are_opened_by_those_who_may(self):
         server = self.serve('[[export]]\nname = "a"\nmem = "1M"\nallow_identities = "alice"\n'
@@ -108,12 +109,42 @@ class TestAccess:
     def test_lists_that_cannot_be_are_refused(self):
         for text, why in (('allow_addresses = "10.0.0.0/33"\n', "no range like 10.0.0.0/8"),
                           ('allow_sessions = " , "\n', "a list without a word"),
+                          ('allow_identities = "alice bob"\n', 'nobody can have the identity "alice bob"'),
                           ('[[export]]\nname = "a"\nmem = "1M"\nallow_addresses = "x"\n', "no range like")):
             self.file.write_text(self.head + text)
             done = run(program("urtrsd"), f"--config={self.file}", "--export=b=mem:1M", "--check-config")
             assert done.returncode == 2 and why in done.stderr, done.stderr
         done = run(program("urtrsd"), "--allow-identities=alice", "--export=b=mem:1M", "--check-config")
         assert done.returncode == 2 and "lets nobody in without TLS" in done.stderr, done.stderr
+
+
+    def test_a_reload_that_takes_tls_away_says_so(self):
+        server = self.serve("")
+        server.logged("TLS is required of every client: certificates signed by")
+        self.head = ""
+        self.file.write_text("")
+        server.process.send_signal(signal.SIGHUP)
+        server.logged("reload: TLS is off: clients that connect from now on come without it")
+        IwarpClient(server.port, None, GOOD_TIME).close()
+
+    def test_a_certificate_that_has_expired_is_told_of(self):
+        certificate, key = self.pki.issue("server", -1)
+        self.head = f'tls_cert = "{certificate}"\ntls_key = "{key}"\ntls_ca = "{self.pki.ca}"\n'
+        server = self.serve("")
+        server.logged(f"warning {certificate}: the certificate has expired")
+        server.process.send_signal(signal.SIGHUP)
+        server.logged("warning reload: .*the certificate has expired")
+        done = run(program("urtrsd"), f"--config={self.file}", "--export=b=mem:1M", "--port=0", "--check-config")
+        assert done.returncode == 0 and "warning: " in done.stderr and "has expired" in done.stderr, done.stderr
+
+    def test_a_mistake_in_a_file_of_tls_changes_nothing(self, tmp_path):
+        self.head += f'control = "{tmp_path}/control"\n'
+        server = self.serve("")
+        self.file.write_text(self.head.replace(str(self.pki.ca), "/dev/null") + 'allow_identities = "carl"\n')
+        done = run(program("urtrs"), "reload", f"--socket={tmp_path}/control")
+        assert done.returncode == 1 and "TLS stays as it was: /dev/null" in done.stderr, done
+        server.logged("reload: nothing was changed")
+        self.session(server, "alice").close()
 
 
 def test_keys_are_made_and_listed(tmp_path):

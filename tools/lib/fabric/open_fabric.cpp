@@ -52,6 +52,14 @@ Opened open_tcp(const FabricChoice& choice) {
   options.log = keep_error<tcp::LogLevel>(choice, opening);
   auto tls = open_tls(choice.tls, choice.client);
   if (!tls) return tl::unexpected(tls.error());
+  if (tls->context != nullptr) {
+    const std::string warning = tls::warning(*tls->context);
+    if (!warning.empty()) options.log(tcp::LogLevel::warning, warning);
+    if (!choice.client)
+      options.log(tcp::LogLevel::info, std::string("TLS is ") +
+                                           (tls->plain_too ? "allowed" : "required of every client") + ": " +
+                                           tls::description(*tls->context));
+  }
   auto fabric = tcp::open_tcp_fabric(options, {.context = tls->context, .plain_too = tls->plain_too});
   opening->under_way = false;
   if (fabric) return std::move(*fabric);

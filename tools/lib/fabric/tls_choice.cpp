@@ -10,7 +10,14 @@ const std::vector<std::string>& tls_modes() {
 }
 
 tl::expected<OpenedTls, std::string> open_tls(const TlsChoice& choice, bool client) {
-  const bool given = choice.credentials.any();
+  const tls::Credentials& files = choice.credentials;
+  const bool given = files.any();
+  // Whoever gives one of these wants TLS: going on without would be in clear text.
+  if (!files.identity.empty() && files.keys.empty())
+    return tl::unexpected<std::string>("tls-identity chooses one of tls-keys, which are not given");
+  if (!files.server_name.empty() && !given)
+    return tl::unexpected<std::string>(
+        "tls-server-name is for TLS; give tls-keys, or tls-cert, tls-key and tls-ca");
   const std::string mode = !choice.mode.empty() ? choice.mode : given ? "require" : "off";
   if (mode == "off") {
     if (given)
@@ -23,10 +30,10 @@ tl::expected<OpenedTls, std::string> open_tls(const TlsChoice& choice, bool clie
         "a client does not go on without TLS because its server has none: choose tls require or off; allow "
         "is "
         "for servers");
-  auto context = tls::open_context(choice.credentials);
+  auto context = tls::open_context(files);
   if (!context) return tl::unexpected(context.error());
   if (client && !tls::can_connect(**context))
-    return tl::unexpected(choice.credentials.keys + ": it has several keys; choose one with tls-identity");
+    return tl::unexpected(files.keys + ": it has several keys; choose one with tls-identity");
   return OpenedTls{.context = *context, .plain_too = mode == "allow"};
 }
 

@@ -75,4 +75,20 @@ std::string command_line_error(const CLI::App& app, const CLI::ParseError& error
   return app.get_name() + ": " + what + "; " + hint + "\n";
 }
 
+std::vector<std::string> words_to_parse(const std::vector<std::string>& arguments) {
+  std::vector<std::string> words;
+  bool options = true;
+  for (const std::string& word : arguments) {
+    options = options && word != "--";
+    if (options && word.rfind("--", 0) == 0 && word.find('=') == word.size() - 1) {
+      words.push_back(word.substr(0, word.size() - 1));
+      words.emplace_back();
+    } else {
+      words.push_back(word);
+    }
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
 }  // namespace rtrs::tools

@@ -31,6 +31,13 @@ std::string said(std::vector<std::string> words) {
   return "nothing";
 }
 
+TEST(WordsToParse, AnEmptyValueIsAWordOfItsOwn) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(words_to_parse({"--a=", "--b=1", "c="}), (Words{"c=", "--b=1", "", "--a"}));
+  EXPECT_EQ(words_to_parse({"--", "--a="}), (Words{"--a=", "--"}));
+  EXPECT_EQ(words_to_parse({"--a=b="}), (Words{"--a=b="}));
+}
+
 TEST(CommandLineError, NamesTheWordAndTheNearestOption) {
   EXPECT_EQ(said({"run", "--sed", "4", "x"}),
             "tool: unknown option \"--sed\" of run; did you mean \"--seed\"?\n");
