@@ -118,6 +118,8 @@ class ConfigReader {
 std::string print_config(const DaemonConfig& config, const ConfigReader::Origins* origins = nullptr);
 
 tools::TlsChoice tls_of(const DaemonConfig&);
+// Clients may show who they are; and they have to.
+bool asks_who(const DaemonConfig&);
 bool requires_tls(const DaemonConfig&);
 // Of a configuration without problems.
 AccessRules access_of(const DaemonConfig&);

@@ -108,6 +108,12 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"allow_addresses = \"x\"\n[[export]]\nname = \"a\"\nmem = 512\n",
                "allow_addresses, allow_identities, allow_sessions: \"x\" is no address and no range like "
                "10.0.0.0/8\n"},
+        Golden{"[[export]]\nname = \"a\"\nmem = 512\nallow_identities = \"x\"\n",
+               "allow_identities lets nobody in without TLS, which gives identities; give tls_keys, or "
+               "tls_cert, tls_key and tls_ca\n"},
+        Golden{"tls = \"off\"\nallow_identities = \"x\"\n[[export]]\nname = \"a\"\nmem = 512\n",
+               "allow_identities lets nobody in without TLS, which gives identities; give tls_keys, or "
+               "tls_cert, tls_key and tls_ca\n"},
         Golden{"tls = \"maybe\"\n",
                "urtrsd.toml:1:7: tls: expected one of off, allow, require, got string \"maybe\"\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\ndelay_ms = 600001\n",
@@ -123,6 +129,23 @@ INSTANTIATE_TEST_SUITE_P(
                "can "
                "be in flight\n"},
         Golden{"", "nothing to export; give --export NAME=FILE, [[export]] or dev_search_path\n"}));
+
+TEST(ConfigFile, WhatIsSaidOfTlsReachesIt) {
+  ConfigReader reader;
+  reader.read_toml(
+      "tls = \"allow\"\ntls_keys = \"k\"\ntls_cert = \"c\"\ntls_key = \"p\"\ntls_ca = \"a\"\ntls_crl = "
+      "\"r\"\n"
+      "tls_kernel = false\n",
+      "urtrsd.toml");
+  tools::TlsChoice wanted{.mode = "allow", .credentials = {}};
+  wanted.credentials.keys = "k";
+  wanted.credentials.cert = "c";
+  wanted.credentials.key = "p";
+  wanted.credentials.ca = "a";
+  wanted.credentials.crl = "r";
+  wanted.credentials.kernel = false;
+  EXPECT_TRUE(tls_of(reader.config()) == wanted);
+}
 
 TEST(ConfigFile, SyntaxErrorsNameThePlace) {
   const std::string text = complaints("port = 1\nlisten = [\n\"::1\"\n");

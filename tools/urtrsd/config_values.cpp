@@ -181,6 +181,11 @@ tools::TlsChoice tls_of(const DaemonConfig& config) {
   return choice;
 }
 
+bool asks_who(const DaemonConfig& config) {
+  const auto tls = tls_of(config);
+  return config.fabric == "tcp" && tls.mode != "off" && tls.credentials.any();
+}
+
 bool requires_tls(const DaemonConfig& config) {
   const auto tls = tls_of(config);
   return config.fabric == "tcp" && (tls.mode == "require" || (tls.mode.empty() && tls.credentials.any()));
@@ -327,7 +332,7 @@ void ConfigReader::check_relations() {
   if (!access) report("", "allow_addresses, allow_identities, allow_sessions: " + access.error());
   const bool by_identity = std::any_of(config_.exports.begin(), config_.exports.end(),
                                        [](const ExportSpec& one) { return !one.allow.identities.empty(); });
-  if ((by_identity || !config_.allow_identities.empty()) && tls_of(config_) == tools::TlsChoice{})
+  if ((by_identity || !config_.allow_identities.empty()) && !asks_who(config_))
     report("", "allow_identities lets nobody in without TLS, which gives identities",
            "give tls_keys, or tls_cert, tls_key and tls_ca");
   if (config_.exports.empty() && config_.dev_search_path.empty() && problems_.empty())

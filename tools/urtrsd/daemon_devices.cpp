@@ -55,9 +55,8 @@ tl::expected<void, OpenError> Daemon::may_open(std::uint16_t session, const std:
     return refuse(EACCES, "no rule of export " + in_quotes(spec->name) + " lets session " + in_quotes(asker) +
                               (identity.empty() ? " without an identity" : " of " + identity) + " open it");
   }
-  const auto tls = tls_of(config_);
-  const bool asked_who = config_.fabric == "tcp" && tls.mode != "off" && tls.credentials.any();
-  if (!asked_who || config_.dev_search_path.find("%SESSNAME%") == std::string::npos || asker == identity)
+  if (!asks_who(config_) || config_.dev_search_path.find("%SESSNAME%") == std::string::npos ||
+      asker == identity)
     return {};
   return refuse(EACCES, "session " + in_quotes(asker) + " is not named as its identity" +
                             (identity.empty() ? "" : " " + identity) +
