@@ -1,8 +1,11 @@
 // What is counted of TLS, and what it costs.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <vector>
 
 #include "backends/address/socket_address.hpp"
@@ -11,6 +14,7 @@
 #include "backends/tls/test_credentials.hpp"
 #include "conformance/contract/contract.hpp"
 #include "conformance/contract/tcp_pair.hpp"
+#include "core/iwarp/greeting.hpp"
 #include "core/tcp/tcp_connection.hpp"
 
 namespace rtrs::conformance {
@@ -34,6 +38,43 @@ tcp::TlsOptions with(tls::Credentials given) {
 std::unique_ptr<FabricPair> make_certificate() {
   return TcpPair::open("127.0.0.1", {}, with(credentials().issue({})));
 }
+
+// A client that says what it likes, over TLS.
+class Stranger {
+ public:
+  Stranger(const tcp::TlsOptions& tls, const net::SocketAddress& to)
+      : channel_(tls.context->open_channel(tls::Side::client, "127.0.0.1", -1, buffers_)),
+        socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const int on = 1;
+    EXPECT_EQ(::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), 0);
+    EXPECT_EQ(::connect(socket_.get(), to.get(), to.length), 0);
+    go_on();
+  }
+  int socket() const { return socket_.get(); }
+  bool established() const { return channel_->established(); }
+  void go_on() {
+    const ssize_t got = ::recv(socket_.get(), sealed_.data(), sealed_.size(), MSG_DONTWAIT);
+    channel_->open(std::span(sealed_).first(static_cast<std::size_t>(std::max<ssize_t>(got, 0))), plain_);
+    flush();
+  }
+  void say(std::span<const std::byte> bytes) {
+    EXPECT_EQ(channel_->seal({&bytes, 1}, 0), bytes.size());
+    flush();
+  }
+
+ private:
+  void flush() {
+    const std::span<const std::byte> output = channel_->output();
+    EXPECT_EQ(::send(socket_.get(), output.data(), output.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(output.size()));
+    channel_->sent(output.size());
+  }
+  tls::SealedBuffers buffers_;
+  std::unique_ptr<tls::Channel> channel_;
+  net::UniqueFd socket_;
+  std::array<std::byte, 4096> sealed_{};
+  std::array<std::byte, 4096 + tls::kRecordBytes> plain_{};
+};
 
 class TcpTls : public FabricContract {
  protected:
@@ -119,24 +160,15 @@ TEST_P(TcpTls, it_is_switched_on_and_off_while_connections_stay) {
 
 // The arithmetic for strangers would hold up those who are in.
 TEST_P(TcpTls, of_many_handshakes_a_few_are_worked_on_in_a_round) {
-  tls::SealedBuffers buffers;
-  const auto channel =
-      with(credentials().issue({})).context->open_channel(tls::Side::client, "127.0.0.1", -1, buffers);
-  std::array<std::byte, tls::kRecordBytes> nothing;
-  channel->open({}, nothing);
-  const std::span<const std::byte> hello = channel->output();
   const auto to = net::resolve("127.0.0.1", pair().server_address().port);
   ASSERT_TRUE(to);
-  std::vector<net::UniqueFd> crowd(12);
-  for (net::UniqueFd& one : crowd) {
-    one.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(::connect(one.get(), to->get(), to->length), 0);
-    ASSERT_EQ(::send(one.get(), hello.data(), hello.size(), 0), static_cast<ssize_t>(hello.size()));
-  }
+  const tcp::TlsOptions tls = with(credentials().issue({}));
+  std::vector<std::unique_ptr<Stranger>> crowd;
+  for (unsigned i = 0; i < 12; ++i) crowd.push_back(std::make_unique<Stranger>(tls, *to));
   const auto answered = [&crowd] {
-    return std::count_if(crowd.begin(), crowd.end(), [](const net::UniqueFd& one) {
+    return std::count_if(crowd.begin(), crowd.end(), [](const auto& one) {
       char octet = 0;
-      return ::recv(one.get(), &octet, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+      return ::recv(one->socket(), &octet, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
     });
   };
   std::ptrdiff_t before = 0;
@@ -152,6 +184,33 @@ TEST_P(TcpTls, of_many_handshakes_a_few_are_worked_on_in_a_round) {
     before = after;
   }
   EXPECT_EQ(before, 12);
+}
+
+TEST_P(TcpTls, octets_behind_a_request_without_an_answer_are_refused) {
+  const auto to = net::resolve("127.0.0.1", pair().server_address().port);
+  ASSERT_TRUE(to);
+  for (const bool too_early : {false, true}) {
+    Stranger stranger(with(credentials().issue({})), *to);
+    ASSERT_TRUE(run_until([&] {
+      stranger.go_on();
+      return stranger.established();
+    }));
+    std::array<std::byte, iwarp::kMaxGreetingBytes> frame;
+    stranger.say(std::span(frame).first(iwarp::write_request({}, bytes_of("hello"), frame)));
+    const SeenEvent request = expect(server(), Kind::connect_requested);
+    if (too_early) stranger.say(bytes_of("x"));
+    const ConKey key = fresh_key();
+    server().fabric().accept(request.request, key, params(), bytes_of("welcome"));
+    run_until_quiet();
+    EXPECT_EQ(server().count(Kind::connection_lost, key), too_early ? 1U : 0U);
+    if (too_early) {
+      EXPECT_EQ(expect(server(), Kind::connection_lost, key).reason, Reason::protocol_violation);
+    }
+    const auto fault = static_cast<std::size_t>(iwarp::Fault::bytes_behind_greeting);
+    EXPECT_EQ(stats(server()).faults[fault], too_early ? 1U : 0U);
+    server().fabric().disconnect(key);
+    expect(server(), Kind::connection_closed, key);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Tcp, TcpTls, ::testing::Values(FabricCase{"certificate", make_certificate}),
