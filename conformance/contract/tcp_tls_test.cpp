@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "backends/address/socket_address.hpp"
@@ -58,11 +59,22 @@ class Stranger {
     flush();
   }
   void say(std::span<const std::byte> bytes) {
-    EXPECT_EQ(channel_->seal({&bytes, 1}, 0), bytes.size());
+    seal(bytes);
     flush();
+  }
+  // All at once, the last octet of `second` changed on the way.
+  void say_and_spoil(std::span<const std::byte> first, std::span<const std::byte> second) {
+    seal(first);
+    seal(second);
+    std::vector<std::byte> sealed(channel_->output().begin(), channel_->output().end());
+    sealed.back() ^= std::byte{1};
+    EXPECT_EQ(::send(socket_.get(), sealed.data(), sealed.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(sealed.size()));
+    channel_->sent(sealed.size());
   }
 
  private:
+  void seal(std::span<const std::byte> bytes) { EXPECT_EQ(channel_->seal({&bytes, 1}, 0), bytes.size()); }
   void flush() {
     const std::span<const std::byte> output = channel_->output();
     EXPECT_EQ(::send(socket_.get(), output.data(), output.size(), MSG_NOSIGNAL),
@@ -81,6 +93,20 @@ class TcpTls : public FabricContract {
   tcp::TcpStats stats(Side& side) { return dynamic_cast<tcp::TcpFabric&>(side.fabric()).stats(); }
   void use(Side& side, const tcp::TlsOptions& tls) {
     tcp::set_tls(dynamic_cast<tcp::TcpFabric&>(side.fabric()), tls);
+  }
+  // The connection of the server, accepted once the stranger has said `too_early` behind its request.
+  ConKey come_in(Stranger& stranger, std::string_view too_early) {
+    EXPECT_TRUE(run_until([&] {
+      stranger.go_on();
+      return stranger.established();
+    }));
+    std::array<std::byte, iwarp::kMaxGreetingBytes> frame;
+    stranger.say(std::span(frame).first(iwarp::write_request({}, bytes_of("hello"), frame)));
+    const SeenEvent request = expect(server(), Kind::connect_requested);
+    if (!too_early.empty()) stranger.say(bytes_of(too_early));
+    const ConKey key = fresh_key();
+    server().fabric().accept(request.request, key, params(), bytes_of("welcome"));
+    return key;
   }
   SeenEvent attempt() {
     const ConKey key = fresh_key();
@@ -186,21 +212,26 @@ TEST_P(TcpTls, of_many_handshakes_a_few_are_worked_on_in_a_round) {
   EXPECT_EQ(before, 12);
 }
 
+TEST_P(TcpTls, a_record_that_was_changed_ends_the_connection_behind_what_came_before_it) {
+  const auto to = net::resolve("127.0.0.1", pair().server_address().port);
+  ASSERT_TRUE(to);
+  Stranger stranger(with(credentials().issue({})), *to);
+  const ConKey key = come_in(stranger, {});
+  // The empty write by which a client begins.
+  std::array<std::byte, 20> begin{std::byte{0}, std::byte{14}, std::byte{0xc1}, std::byte{0x40}};
+  stranger.say_and_spoil(begin, begin);
+  const SeenEvent lost = expect(server(), Kind::connection_lost, key);
+  EXPECT_EQ(lost.reason, Reason::tls_failed);
+  server().fabric().disconnect(key);
+  expect(server(), Kind::connection_closed, key);
+}
+
 TEST_P(TcpTls, octets_behind_a_request_without_an_answer_are_refused) {
   const auto to = net::resolve("127.0.0.1", pair().server_address().port);
   ASSERT_TRUE(to);
   for (const bool too_early : {false, true}) {
     Stranger stranger(with(credentials().issue({})), *to);
-    ASSERT_TRUE(run_until([&] {
-      stranger.go_on();
-      return stranger.established();
-    }));
-    std::array<std::byte, iwarp::kMaxGreetingBytes> frame;
-    stranger.say(std::span(frame).first(iwarp::write_request({}, bytes_of("hello"), frame)));
-    const SeenEvent request = expect(server(), Kind::connect_requested);
-    if (too_early) stranger.say(bytes_of("x"));
-    const ConKey key = fresh_key();
-    server().fabric().accept(request.request, key, params(), bytes_of("welcome"));
+    const ConKey key = come_in(stranger, too_early ? "x" : "");
     run_until_quiet();
     EXPECT_EQ(server().count(Kind::connection_lost, key), too_early ? 1U : 0U);
     if (too_early) {
