@@ -130,23 +130,6 @@ INSTANTIATE_TEST_SUITE_P(
                "be in flight\n"},
         Golden{"", "nothing to export; give --export NAME=FILE, [[export]] or dev_search_path\n"}));
 
-TEST(ConfigFile, WhatIsSaidOfTlsReachesIt) {
-  ConfigReader reader;
-  reader.read_toml(
-      "tls = \"allow\"\ntls_keys = \"k\"\ntls_cert = \"c\"\ntls_key = \"p\"\ntls_ca = \"a\"\ntls_crl = "
-      "\"r\"\n"
-      "tls_kernel = false\n",
-      "urtrsd.toml");
-  tools::TlsChoice wanted{.mode = "allow", .credentials = {}};
-  wanted.credentials.keys = "k";
-  wanted.credentials.cert = "c";
-  wanted.credentials.key = "p";
-  wanted.credentials.ca = "a";
-  wanted.credentials.crl = "r";
-  wanted.credentials.kernel = false;
-  EXPECT_TRUE(tls_of(reader.config()) == wanted);
-}
-
 TEST(ConfigFile, SyntaxErrorsNameThePlace) {
   const std::string text = complaints("port = 1\nlisten = [\n\"::1\"\n");
   EXPECT_EQ(text.rfind("urtrsd.toml:", 0), 0U) << text;
@@ -182,6 +165,16 @@ assume_kernel_6_12_clients = true
 extensions = false
 dev_search_path = "/srv/%SESSNAME%"
 max_sessions = 3
+tls = "allow"
+tls_keys = "k"
+tls_cert = "c"
+tls_key = "p"
+tls_ca = "a"
+tls_crl = "r"
+tls_kernel = false
+allow_addresses = "10.0.0.0/8"
+allow_identities = "alice, bob"
+allow_sessions = "web1"
 trace = "/tmp/t"
 trace_detail = "wire"
 trace_size_mb = 64
@@ -202,6 +195,9 @@ delay_ms = 5
 name = "iso"
 path = "/srv/a.iso"
 read_only = true
+allow_addresses = "10.1.0.0/16"
+allow_identities = "alice"
+allow_sessions = "web2"
 )";
 
 TEST(ConfigFile, EverySettingIsRead) {
@@ -224,6 +220,16 @@ TEST(ConfigFile, EverySettingIsRead) {
   expected.extensions = false;
   expected.dev_search_path = "/srv/%SESSNAME%";
   expected.max_sessions = 3;
+  expected.tls = "allow";
+  expected.tls_keys = "k";
+  expected.tls_cert = "c";
+  expected.tls_key = "p";
+  expected.tls_ca = "a";
+  expected.tls_crl = "r";
+  expected.tls_kernel = false;
+  expected.allow_addresses = "10.0.0.0/8";
+  expected.allow_identities = "alice, bob";
+  expected.allow_sessions = "web1";
   expected.trace = "/tmp/t";
   expected.trace_detail = "wire";
   expected.trace_size_mb = 64;
@@ -236,6 +242,7 @@ TEST(ConfigFile, EverySettingIsRead) {
   expected.heartbeat_interval_ms = 100;
   expected.heartbeat_missed_max = 3;
   expected.exports = {{"ram", "", 64ULL << 20, false, 5}, {"iso", "/srv/a.iso", 0, true, 0}};
+  expected.exports[1].allow = parse_access("10.1.0.0/16", "alice", "web2").value();
   EXPECT_EQ(reader.config(), expected);
 
   ConfigReader again;
@@ -243,6 +250,21 @@ TEST(ConfigFile, EverySettingIsRead) {
   again.check_relations();
   EXPECT_TRUE(again.problems().empty()) << print_config(expected);
   EXPECT_EQ(again.config(), expected);
+}
+
+TEST(ConfigFile, WhatIsSaidOfTlsAndOfListsReachesThem) {
+  ConfigReader reader;
+  reader.read_toml(kEverySetting, "f");
+  const tls::Credentials files{.cert = "c",
+                               .key = "p",
+                               .ca = "a",
+                               .crl = "r",
+                               .keys = "k",
+                               .identity = {},
+                               .server_name = {},
+                               .kernel = false};
+  EXPECT_TRUE((tls_of(reader.config()) == tools::TlsChoice{.mode = "allow", .credentials = files}));
+  EXPECT_EQ(access_of(reader.config()), *parse_access("10.0.0.0/8", "alice, bob", "web1"));
 }
 
 TEST(ConfigFile, CharactersOutsideAsciiAreFineInCommentsAndStrings) {
