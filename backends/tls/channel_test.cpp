@@ -4,7 +4,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "backends/tls/test_channel.hpp"
+#include "backends/tls/test_raw_peer.hpp"
 
 namespace rtrs::tls {
 namespace {
@@ -74,6 +74,13 @@ TEST_F(Tls, identities_have_digests_of_their_own) {
   EXPECT_EQ(digest(keys({"alice"})), digest(keys({"alice"})));
 }
 
+// Two programs that know a session of one client have to come to the same.
+TEST_F(Tls, a_digest_is_the_front_of_the_sha256_of_the_identity) {
+  Talk talk(keys({"alice"}), keys({"alice"}));
+  talk.run();
+  EXPECT_EQ(talk.server.channel->identity_digest(), (IdentityDigest{0x2bd806c97f0e00af, 0x1a1fc3328fa763a9}));
+}
+
 TEST_F(Tls, a_wrong_key_is_refused) {
   expect_has(refused_by_server(keys({"alice"}, 9), keys({"alice"})),
              "its key of alice is another than the one here");
@@ -134,6 +141,26 @@ TEST_F(Tls, a_certificate_that_was_taken_back_is_refused) {
   expect_has(refused_by_server(certificate(), context_of(server)), "CRL has expired");
 }
 
+TEST_F(Tls, a_client_does_not_believe_a_server_whose_certificate_was_taken_back) {
+  const Credentials lost = files_.issue({});
+  Credentials client = files_.issue({});
+  client.crl = files_.write_crl({lost.cert});
+  expect_has(refused_by_client(context_of(client), context_of(lost)), "certificate revoked");
+  expect_accepted(context_of(client), certificate(), "one");
+}
+
+TEST_F(Tls, the_certificates_between_an_end_and_the_ca_come_out_of_its_file) {
+  const Credentials whole = files_.issue({.names = {"far"}, .by_another = true});
+  expect_accepted(context_of(whole), certificate(), "far");
+  expect_accepted(certificate(), context_of(whole), "one");
+  Credentials alone = whole;
+  std::ifstream in(whole.cert);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  text.resize(text.find("-----BEGIN", 1));
+  alone.cert = files_.write("alone.pem", text, 0644);
+  expect_has(refused_by_server(context_of(alone), certificate()), "unable to get local issuer");
+}
+
 TEST_F(Tls, a_common_name_that_is_no_identity_is_refused) {
   const auto server = certificate();
   for (const std::vector<std::string>& names :
@@ -184,6 +211,7 @@ TEST_F(Tls, files_that_do_not_fit_are_refused) {
   bad = good;
   bad.crl = good.ca;
   expect_has(why(bad), "no list of revoked certificates");
+  expect_has(why(files_.issue({.rsa_bits = 1024})), "key too small");
   bad = good;
   bad.ca = files_.write("nothing", "");
   expect_has(why(bad), "no certificate in PEM form");
@@ -297,6 +325,37 @@ TEST_F(Tls, what_a_client_said_once_does_nothing_when_it_is_said_again) {
     EXPECT_FALSE(again.server.channel->established());
     EXPECT_EQ(again.server.got, "");
   }
+}
+
+// It has not been asked for it, and the log has to bear it.
+TEST_F(Tls, an_identity_is_shown_without_what_a_terminal_would_obey) {
+  static const SSL_psk_use_session_cb_func use = [](SSL* ssl, const EVP_MD*, const unsigned char** id,
+                                                    std::size_t* size, SSL_SESSION** session) {
+    static const std::string name = "a\x1b[2J\nb";
+    *session = session_of_key(ssl, name, Key{}).release();
+    *id = reinterpret_cast<const unsigned char*>(name.data());
+    *size = name.size();
+    return 1;
+  };
+  RawPeer client(Side::client, {}, [](SSL_CTX* ctx) { SSL_CTX_set_psk_use_session_callback(ctx, use); });
+  SealedBuffers buffers;
+  End server = end_of(keys({"alice"}), Side::server, buffers);
+  client.talk_to(server);
+  EXPECT_TRUE(server.failed());
+  EXPECT_EQ(server.channel->error(), "TLS: there is no key of a\\x1b\\x5b2J\\x0ab");
+}
+
+// A hello of 128 KiB, each octet in a record of its own, costs the server more than it is ready to spend.
+TEST_F(Tls, a_hello_may_not_take_more_than_its_share) {
+  Talk talk(certificate(), certificate());
+  const std::string hello = std::string("\x01\x01\xff\x00", 4) + std::string(0x1ff00, '\x03');
+  std::size_t fed = 0;
+  for (std::size_t at = 0; at < hello.size() && !talk.server.failed(); ++at) {
+    talk.server.feed(octets(std::string("\x16\x03\x01\x00\x01", 5) + hello[at]), talk.piece);
+    fed += 6;
+  }
+  EXPECT_EQ(talk.server.channel->error(), "TLS: too much before the handshake was over");
+  EXPECT_LE(fed, kMaxHandshakeBytes + kSealedBytes + 6);
 }
 
 TEST_F(Tls, older_protocols_are_refused) {

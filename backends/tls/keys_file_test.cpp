@@ -1,13 +1,18 @@
 #include "backends/tls/keys_file.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <string>
+#include <thread>
 
+#include "backends/address/unique_fd.hpp"
 #include "backends/tls/identity.hpp"
 
 namespace rtrs::tls {
@@ -168,6 +173,38 @@ TEST_F(KeysFile, a_key_is_added_once_and_the_others_stay) {
   ASSERT_TRUE(keys) << keys.error();
   EXPECT_EQ(keys->at("alice"), first);
   EXPECT_EQ(keys->at("bob"), second);
+}
+
+// A waiter stands in /proc/locks with an arrow.
+bool somebody_waits_for(const std::string& path) {
+  struct stat about {};
+  if (::stat(path.c_str(), &about) != 0) return false;
+  const std::string inode = ":" + std::to_string(about.st_ino) + " ";
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    if (line.find("->") != std::string::npos && line.find(inode) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST_F(KeysFile, of_two_who_add_a_key_one_waits) {
+  const std::string path = write("", 0600);
+  const net::UniqueFd mine(::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC));
+  ASSERT_EQ(::flock(mine.get(), LOCK_EX), 0);
+  std::promise<bool> answer;
+  std::future<bool> added = answer.get_future();
+  std::thread other([&] { answer.set_value(add_key(path, "alice", Key{}).has_value()); });
+  const auto is_over = [&added] {
+    return added.wait_for(std::chrono::milliseconds(1)) == std::future_status::ready;
+  };
+  for (int i = 0; i < 10'000 && !is_over() && !somebody_waits_for(path); ++i) continue;
+  EXPECT_FALSE(is_over());
+  const std::string line = key_line("alice", Key{});
+  EXPECT_EQ(::write(mine.get(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
+  ::flock(mine.get(), LOCK_UN);
+  EXPECT_FALSE(added.get()) << "there was one when it came to it";
+  other.join();
+  EXPECT_TRUE(read_keys(path));
 }
 
 TEST_F(KeysFile, a_key_is_not_added_to_what_is_no_file_of_keys) {

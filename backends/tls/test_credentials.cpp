@@ -17,8 +17,8 @@ void must(bool good) {
   if (!good) throw std::runtime_error(openssl_text());
 }
 
-Owned<EVP_PKEY> fresh_key() {
-  Owned<EVP_PKEY> key(EVP_EC_gen("P-256"));
+Owned<EVP_PKEY> fresh_key(unsigned rsa_bits = 0) {
+  Owned<EVP_PKEY> key(rsa_bits == 0 ? EVP_EC_gen("P-256") : EVP_RSA_gen(rsa_bits));
   must(key != nullptr);
   return key;
 }
@@ -60,16 +60,23 @@ std::string pem_of(X509* one) {
 
 }  // namespace
 
-TestCredentials::TestCredentials() : ca_key_(fresh_key()) {
+TestCredentials::TestCredentials(long until_seconds) : ca_key_(fresh_key()) {
   std::string folder = std::filesystem::temp_directory_path() / "urtrs-tls-XXXXXX";
   if (::mkdtemp(folder.data()) == nullptr) throw std::runtime_error("mkdtemp");
   folder_ = folder;
-  ca_ = make({.names = {"urtrs test CA"}, .alternative = {}}, ca_key_.get(), serial_++);
-  must(X509_set_issuer_name(ca_.get(), X509_get_subject_name(ca_.get())) == 1);
-  extend(ca_.get(), ca_.get(), NID_basic_constraints, "critical,CA:TRUE");
-  extend(ca_.get(), ca_.get(), NID_key_usage, "critical,keyCertSign,cRLSign");
-  must(X509_sign(ca_.get(), ca_key_.get(), EVP_sha256()) > 0);
+  ca_ = sign_ca("urtrs test CA", ca_key_.get(), nullptr, until_seconds);
   ca_file_ = write("ca.pem", pem_of(ca_.get()), 0644);
+}
+
+// `issuer`: null signs itself.
+Owned<X509> TestCredentials::sign_ca(const char* name, EVP_PKEY* key, X509* issuer, long until_seconds) {
+  Owned<X509> made = make({.names = {name}, .until_seconds = until_seconds}, key, serial_++);
+  X509* const by = issuer == nullptr ? made.get() : issuer;
+  must(X509_set_issuer_name(made.get(), X509_get_subject_name(by)) == 1);
+  extend(made.get(), by, NID_basic_constraints, "critical,CA:TRUE");
+  extend(made.get(), by, NID_key_usage, "critical,keyCertSign,cRLSign");
+  must(X509_sign(made.get(), ca_key_.get(), EVP_sha256()) > 0);
+  return made;
 }
 
 TestCredentials::~TestCredentials() {
@@ -85,16 +92,21 @@ std::string TestCredentials::write(const std::string& name, const std::string& t
 }
 
 Credentials TestCredentials::issue(const Wanted& wanted) {
-  const Owned<EVP_PKEY> key = fresh_key();
+  const Owned<EVP_PKEY> key = fresh_key(wanted.rsa_bits);
   const long serial = serial_++;
   const Owned<X509> made = make(wanted, key.get(), serial);
-  must(X509_set_issuer_name(made.get(), X509_get_subject_name(ca_.get())) == 1);
-  extend(made.get(), ca_.get(), NID_basic_constraints, "CA:FALSE");
-  if (!wanted.alternative.empty()) extend(made.get(), ca_.get(), NID_subject_alt_name, wanted.alternative);
-  must(X509_sign(made.get(), ca_key_.get(), EVP_sha256()) > 0);
+  const Owned<EVP_PKEY> other_key = wanted.by_another ? fresh_key() : nullptr;
+  const Owned<X509> other =
+      wanted.by_another ? sign_ca("another", other_key.get(), ca_.get(), wanted.until_seconds) : nullptr;
+  X509* const by = wanted.by_another ? other.get() : ca_.get();
+  must(X509_set_issuer_name(made.get(), X509_get_subject_name(by)) == 1);
+  extend(made.get(), by, NID_basic_constraints, "CA:FALSE");
+  if (!wanted.alternative.empty()) extend(made.get(), by, NID_subject_alt_name, wanted.alternative);
+  must(X509_sign(made.get(), wanted.by_another ? other_key.get() : ca_key_.get(), EVP_sha256()) > 0);
   const std::string stem = std::to_string(serial);
   Credentials credentials;
-  credentials.cert = write(stem + ".pem", pem_of(made.get()), 0644);
+  credentials.cert =
+      write(stem + ".pem", pem_of(made.get()) + (wanted.by_another ? pem_of(by) : std::string()), 0644);
   credentials.key =
       write(stem + ".key", pem_of([&key](BIO* to) {
               return PEM_write_bio_PrivateKey(to, key.get(), nullptr, nullptr, 0, nullptr, nullptr);

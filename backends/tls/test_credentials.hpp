@@ -16,11 +16,14 @@ struct Wanted {
   std::string alternative = "IP:127.0.0.1,IP:::1,DNS:localhost";
   long from_seconds = -3600;  // relative to now
   long until_seconds = 3600;
+  bool by_another = false;  // signed by one that the CA signed, which stands behind it in the file
+  unsigned rsa_bits = 0;    // 0: an elliptic curve
 };
 
 class TestCredentials {
  public:
-  TestCredentials();
+  // The CA is good for so long.
+  explicit TestCredentials(long until_seconds = 3600);
   ~TestCredentials();
   TestCredentials(const TestCredentials&) = delete;
   TestCredentials& operator=(const TestCredentials&) = delete;
@@ -40,6 +43,8 @@ class TestCredentials {
   Owned<X509> ca_;
   std::string ca_file_;
   long serial_ = 1;
+
+  Owned<X509> sign_ca(const char* name, EVP_PKEY* key, X509* issuer, long until_seconds);
 };
 
 }  // namespace rtrs::tls

@@ -106,6 +106,44 @@ TEST_P(TcpFence, a_revocable_key_is_good_on_its_path_alone) {
   close_link(link);
 }
 
+// Also towards another connection of the same path: the peer answers each request where it was asked.
+TEST_P(TcpFence, a_key_of_a_request_is_good_on_its_connection_alone) {
+  for (const bool ends_it : {false, true}) {
+    const Link link = open_link(keyed(), 32, 256);
+    std::vector<Link> others;
+    do {
+      others.push_back(open_link(keyed(), 32, 256));
+    } while (others.back().client.path != link.client.path);
+    const Link other = others.back();
+    const auto region = client().fabric().allocate(4096);
+    ASSERT_TRUE(region.has_value());
+    const auto offered = client().fabric().make_request_key(link.client, region->id, 0, 4096);
+    ASSERT_TRUE(offered.has_value());
+    const Region source = make_source(server(), "intruder");
+    WorkRequest work = write_imm(other.server, source, 8, {*region, *offered}, 0, 1);
+    if (ends_it) {
+      work = {};
+      work.key = other.server;
+      work.op = WorkRequest::Op::send_inv;
+      work.rkey = offered->rkey;
+    }
+    post_one(server(), work);
+    expect(client(), Kind::connection_lost, other.client);
+    expect(server(), Kind::connection_lost, other.server);
+    const auto fault = ends_it ? iwarp::Fault::bad_invalidation : iwarp::Fault::foreign_key;
+    EXPECT_EQ(
+        dynamic_cast<tcp::TcpFabric&>(client().fabric()).stats().faults[static_cast<std::size_t>(fault)], 1U);
+    EXPECT_EQ(region->bytes[0], std::byte{0});
+    post_one(server(), write_imm(link.server, source, 8, {*region, *offered}, 0, 2));
+    EXPECT_EQ(expect(client(), Kind::imm_received, link.client).imm, 2U);
+    EXPECT_EQ(region->bytes[0], std::byte{'i'});
+    close_link(link);
+    for (const Link& one : others) close_link(one);
+    client().fabric().release_key(offered->id);
+    client().fabric().release(region->id);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Tcp, TcpFence,
                          ::testing::Values(FabricCase{"plain", make_plain}, FabricCase{"crc", make_crc}),
                          case_name);

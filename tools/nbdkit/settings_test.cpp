@@ -129,6 +129,31 @@ TEST(Settings, AChecksumIsForTheFabricThatHasOne) {
   EXPECT_EQ(why(settings.complete("h", 1, "/")), "crc= belongs to fabric=tcp, and another fabric is given");
 }
 
+// nbdkit may change its folder before they are read.
+TEST(Settings, FilesOfTlsAreThoseOfTheFolderInWhichItWasStarted) {
+  Settings settings;
+  for (const auto& [key, value] : {std::pair<const char*, const char*>{"path", "10.0.0.2"},
+                                   {"tls_keys", "k"},
+                                   {"tls_identity", "i"},
+                                   {"tls_cert", "c"},
+                                   {"tls_key", "p"},
+                                   {"tls_ca", "a"},
+                                   {"tls_crl", "r"},
+                                   {"tls_server_name", "s"},
+                                   {"tls_kernel", "off"}})
+    EXPECT_EQ(why(settings.set(key, value)), "accepted") << key;
+  ASSERT_EQ(why(settings.complete("host", 1, "/home/me")), "accepted");
+  const tls::Credentials wanted{.cert = "/home/me/c",
+                                .key = "/home/me/p",
+                                .ca = "/home/me/a",
+                                .crl = "/home/me/r",
+                                .keys = "/home/me/k",
+                                .identity = "i",
+                                .server_name = "s",
+                                .kernel = false};
+  EXPECT_TRUE(settings.fabric.tls.credentials == wanted);
+}
+
 TEST(Settings, SaysWhatIsMissing) {
   Settings settings;
   EXPECT_EQ(why(settings.complete("h", 1, "/")),

@@ -43,6 +43,23 @@ TEST(Options, AnAddressMakesALatencyRunByBusyPolling) {
   EXPECT_EQ(options.runtime, seconds(5));
 }
 
+TEST(Options, WhatIsSaidOfTlsReachesIt) {
+  const Options options =
+      parsed({"h", "--tls=require", "--tls-keys=k", "--tls-identity=i", "--tls-cert=c", "--tls-key=p",
+              "--tls-ca=a", "--tls-crl=r", "--tls-server-name=s", "--tls-kernel=false"});
+  tools::TlsChoice wanted;
+  wanted.mode = "require";
+  wanted.credentials.keys = "k";
+  wanted.credentials.identity = "i";
+  wanted.credentials.cert = "c";
+  wanted.credentials.key = "p";
+  wanted.credentials.ca = "a";
+  wanted.credentials.crl = "r";
+  wanted.credentials.server_name = "s";
+  wanted.credentials.kernel = false;
+  EXPECT_TRUE(options.tls == wanted);
+}
+
 TEST(Options, LongAndShortNamesMeanTheSame) {
   const Options longer =
       parsed({"h", "--rw=randread", "--bs=64k", "--iodepth=32", "--runtime=500ms", "--port=7"});

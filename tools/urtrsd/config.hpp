@@ -123,7 +123,7 @@ std::string print_config(const DaemonConfig& config, const ConfigReader::Origins
 
 tools::TlsChoice tls_of(const DaemonConfig&);
 tools::AuthChoice auth_of(const DaemonConfig&);
-// Clients show who they are, or some do.
+// Clients may show who they are; and they have to.
 bool asks_who(const DaemonConfig&);
 bool requires_tls(const DaemonConfig&);
 // Of a configuration without problems.

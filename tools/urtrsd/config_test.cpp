@@ -108,6 +108,12 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"allow_addresses = \"x\"\n[[export]]\nname = \"a\"\nmem = 512\n",
                "allow_addresses, allow_identities, allow_sessions: \"x\" is no address and no range like "
                "10.0.0.0/8\n"},
+        Golden{"[[export]]\nname = \"a\"\nmem = 512\nallow_identities = \"x\"\n",
+               "allow_identities lets nobody in without TLS, which gives identities; give tls_keys, or "
+               "tls_cert, tls_key and tls_ca\n"},
+        Golden{"tls = \"off\"\nallow_identities = \"x\"\n[[export]]\nname = \"a\"\nmem = 512\n",
+               "allow_identities lets nobody in without TLS, which gives identities; give tls_keys, or "
+               "tls_cert, tls_key and tls_ca\n"},
         Golden{"tls = \"maybe\"\n",
                "urtrsd.toml:1:7: tls: expected one of off, allow, require, got string \"maybe\"\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\ndelay_ms = 600001\n",
@@ -159,6 +165,16 @@ assume_kernel_6_12_clients = true
 extensions = false
 dev_search_path = "/srv/%SESSNAME%"
 max_sessions = 3
+tls = "allow"
+tls_keys = "k"
+tls_cert = "c"
+tls_key = "p"
+tls_ca = "a"
+tls_crl = "r"
+tls_kernel = false
+allow_addresses = "10.0.0.0/8"
+allow_identities = "alice, bob"
+allow_sessions = "web1"
 trace = "/tmp/t"
 trace_detail = "wire"
 trace_size_mb = 64
@@ -179,6 +195,9 @@ delay_ms = 5
 name = "iso"
 path = "/srv/a.iso"
 read_only = true
+allow_addresses = "10.1.0.0/16"
+allow_identities = "alice"
+allow_sessions = "web2"
 )";
 
 TEST(ConfigFile, EverySettingIsRead) {
@@ -201,6 +220,16 @@ TEST(ConfigFile, EverySettingIsRead) {
   expected.extensions = false;
   expected.dev_search_path = "/srv/%SESSNAME%";
   expected.max_sessions = 3;
+  expected.tls = "allow";
+  expected.tls_keys = "k";
+  expected.tls_cert = "c";
+  expected.tls_key = "p";
+  expected.tls_ca = "a";
+  expected.tls_crl = "r";
+  expected.tls_kernel = false;
+  expected.allow_addresses = "10.0.0.0/8";
+  expected.allow_identities = "alice, bob";
+  expected.allow_sessions = "web1";
   expected.trace = "/tmp/t";
   expected.trace_detail = "wire";
   expected.trace_size_mb = 64;
@@ -213,6 +242,7 @@ TEST(ConfigFile, EverySettingIsRead) {
   expected.heartbeat_interval_ms = 100;
   expected.heartbeat_missed_max = 3;
   expected.exports = {{"ram", "", 64ULL << 20, false, 5}, {"iso", "/srv/a.iso", 0, true, 0}};
+  expected.exports[1].allow = parse_access("10.1.0.0/16", "alice", "web2").value();
   EXPECT_EQ(reader.config(), expected);
 
   ConfigReader again;
@@ -220,6 +250,21 @@ TEST(ConfigFile, EverySettingIsRead) {
   again.check_relations();
   EXPECT_TRUE(again.problems().empty()) << print_config(expected);
   EXPECT_EQ(again.config(), expected);
+}
+
+TEST(ConfigFile, WhatIsSaidOfTlsAndOfListsReachesThem) {
+  ConfigReader reader;
+  reader.read_toml(kEverySetting, "f");
+  const tls::Credentials files{.cert = "c",
+                               .key = "p",
+                               .ca = "a",
+                               .crl = "r",
+                               .keys = "k",
+                               .identity = {},
+                               .server_name = {},
+                               .kernel = false};
+  EXPECT_TRUE((tls_of(reader.config()) == tools::TlsChoice{.mode = "allow", .credentials = files}));
+  EXPECT_EQ(access_of(reader.config()), *parse_access("10.0.0.0/8", "alice, bob", "web1"));
 }
 
 TEST(ConfigFile, CharactersOutsideAsciiAreFineInCommentsAndStrings) {

@@ -199,7 +199,7 @@ tools::AuthChoice auth_of(const DaemonConfig& config) {
 
 bool asks_who(const DaemonConfig& config) {
   const auto tls = tls_of(config);
-  return config.fabric == "tcp" ? config.tls != "off" && tls.credentials.any()
+  return config.fabric == "tcp" ? tls.mode != "off" && tls.credentials.any()
                                 : config.auth != "off" && !config.auth_keys.empty();
 }
 
@@ -363,9 +363,7 @@ void ConfigReader::check_relations() {
   for (const ExportSpec& one : config_.exports) check_identities(one.allow.identities);
   const bool by_identity = std::any_of(config_.exports.begin(), config_.exports.end(),
                                        [](const ExportSpec& one) { return !one.allow.identities.empty(); });
-  const bool nobody_is_asked =
-      tls_of(config_) == tools::TlsChoice{} && auth_of(config_) == tools::AuthChoice{};
-  if ((by_identity || !config_.allow_identities.empty()) && nobody_is_asked)
+  if ((by_identity || !config_.allow_identities.empty()) && !asks_who(config_))
     report("", "allow_identities lets nobody in without TLS or shared keys, which give identities",
            "give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys");
   if (config_.exports.empty() && config_.dev_search_path.empty() && problems_.empty())

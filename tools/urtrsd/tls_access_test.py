@@ -5,7 +5,7 @@ import signal
 
 import pytest
 from iwarp_client import IwarpClient
-from programs import program
+from programs import PLUGIN, program, until
 from tls_scene import GOOD_TIME, _keys, _pki, _start, run, wrap_with  # pylint: disable=unused-import
 from wire_client import Refused
 
@@ -65,6 +65,12 @@ class TestAccess:
             self.session(server, "alice", "web2")
         server.logged('asked_name="web2" identity=alice reason=not_allowed')
         server.logged('name="web1" .* opened identity=alice')
+        self.file.write_text(self.head + 'allow_sessions = "web2"\n')
+        server.process.send_signal(signal.SIGHUP)
+        server.logged("allow_sessions is another")
+        self.session(server, "alice", "web2").close()
+        with pytest.raises(OSError):
+            self.session(server, "alice", "web1")
 
     def test_exports_are_opened_by_those_who_may(self):
         server = self.serve('[[export]]\nname = "a"\nmem = "1M"\nallow_identities = "alice"\n'
@@ -94,10 +100,7 @@ class TestAccess:
         alice.close()
 
     def test_a_folder_of_a_session_is_of_the_identity_with_its_name(self, tmp_path):
-        for name in "alice", "bob":
-            (tmp_path / "srv" / name).mkdir(parents=True)
-            (tmp_path / "srv" / name / "disk").write_bytes(bytes(1 << 20))
-        server = self.serve(f'dev_search_path = "{tmp_path}/srv/%SESSNAME%"\n')
+        server = self.serve(self.folders(tmp_path))
         mine = self.session(server, "alice", "alice")
         assert mine.open("disk")[0] == 0
         thief = self.session(server, "alice", "bob")
@@ -105,6 +108,81 @@ class TestAccess:
         server.logged('session "bob" is not named as its identity alice')
         mine.close()
         thief.close()
+
+    def folders(self, tmp_path):
+        for name in "alice", "bob":
+            (tmp_path / "srv" / name).mkdir(parents=True)
+            (tmp_path / "srv" / name / "disk").write_bytes(bytes(1 << 20))
+        return f'dev_search_path = "{tmp_path}/srv/%SESSNAME%"\n'
+
+    def test_who_comes_without_tls_beside_others_has_no_folder(self, tmp_path):
+        server = self.serve('tls = "allow"\n' + self.folders(tmp_path))
+        mine, thief = self.session(server, "alice", "alice"), IwarpClient(server.port, "bob", GOOD_TIME)
+        assert mine.open("disk")[0] == 0 and thief.open("disk")[0] == 13
+        server.logged('session "bob" is not named as its identity')
+        mine.close()
+        thief.close()
+
+    @pytest.mark.parametrize("by", ["certificates", "keys"])
+    def test_a_reload_switches_tls_on_and_off(self, tmp_path, by):
+        """With it a folder is of the identity with its name; without it the log warns of who may come."""
+        plain = self.folders(tmp_path) + 'listen = ["0.0.0.0"]\n'
+        sealed = plain + (self.head if by == "certificates" else f'tls_keys = "{self.keys / "server"}"\n')
+        warning = "is no loopback address, and clients come without TLS"
+        self.file.write_text(plain)
+        server = self.start(f"--config={self.file}").logged(warning)
+
+        def is_open_to(identity, name):
+            if by == "certificates":
+                session = self.session(server, identity, name)
+                error, _ = session.open("disk")
+                session.close()
+                return error == 0
+            done = run("nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", f"port={server.port}", "device=disk", f"session={name}",
+                       f"tls_keys={self.keys / identity}", "--run", "nbdinfo --size $uri")
+            assert done.returncode == 0 or "not named as its identity" in server.text(), done.stderr
+            return done.returncode == 0
+        IwarpClient(server.port, "bob", GOOD_TIME).close()
+        self.file.write_text(sealed)
+        server.process.send_signal(signal.SIGHUP)
+        server.logged("keys and certificates were read")
+        assert is_open_to("alice", "alice") and not is_open_to("alice", "bob")
+        with pytest.raises(OSError):
+            IwarpClient(server.port, "bob", GOOD_TIME)
+        assert server.text().count(warning) == 1
+        self.file.write_text(plain)
+        server.process.send_signal(signal.SIGHUP)
+        until("the warning comes again", lambda: server.text().count(warning) == 2)
+        IwarpClient(server.port, "bob", GOOD_TIME).close()
+
+    def test_a_certificate_that_was_taken_back_is_refused_from_the_reload_on(self):
+        lost, kept = self.pki.issue("lost"), self.pki.issue("kept")
+        server = self.serve(f'tls_crl = "{self.pki.take_back()}"\n')
+        for pair in lost, kept:
+            IwarpClient(server.port, timeout=GOOD_TIME, wrap=wrap_with(self.pki.ca, pair)).close()
+        self.pki.take_back(lost[0])
+        server.process.send_signal(signal.SIGHUP)
+        server.logged("keys and certificates were read")
+        IwarpClient(server.port, timeout=GOOD_TIME, wrap=wrap_with(self.pki.ca, kept)).close()
+        with pytest.raises(OSError):
+            IwarpClient(server.port, timeout=GOOD_TIME, wrap=wrap_with(self.pki.ca, lost))
+        server.logged("its certificate is not accepted: certificate revoked")
+
+    def test_clients_do_not_believe_a_server_whose_certificate_was_taken_back(self):
+        server = self.serve("")
+        certificate, key = self.pki.issue("carl")
+        revoked = self.pki.take_back(self.pki.folder / "server2.pem")
+        common = {"tls_cert": certificate, "tls_key": key, "tls_ca": self.pki.ca}
+        plugin = ["nbdkit", "-f", "-U", "-", PLUGIN, "path=127.0.0.1", f"port={server.port}", "device=e", "connect_timeout=2s"]
+        plugin += [f"{name}={value}" for name, value in common.items()]
+        perf = [program("urtrs-perf"), "127.0.0.1", "--port", server.port, "--connect-timeout", "1s", "--runtime", "1s"]
+        perf += [f"--{name.replace('_', '-')}={value}" for name, value in common.items()]
+        for command, crl, end in (plugin, "tls_crl", ["--run", "nbdinfo --size $uri"]), (perf, "--tls-crl", []):
+            # What urtrs-perf wants behind TLS urtrsd does not have.
+            done = run(*command, *end)
+            assert done.returncode == 0 or "127.0.0.1 is connected" in done.stderr, done.stderr
+            done = run(*command, f"{crl}={revoked}", *end)
+            assert done.returncode != 0 and "certificate revoked" in done.stderr, done.stderr
 
     def test_lists_that_cannot_be_are_refused(self):
         for text, why in (('allow_addresses = "10.0.0.0/33"\n', "no range like 10.0.0.0/8"),
@@ -114,8 +192,10 @@ class TestAccess:
             self.file.write_text(self.head + text)
             done = run(program("urtrsd"), f"--config={self.file}", "--export=b=mem:1M", "--check-config")
             assert done.returncode == 2 and why in done.stderr, done.stderr
-        done = run(program("urtrsd"), "--allow-identities=alice", "--export=b=mem:1M", "--check-config")
-        assert done.returncode == 2 and "lets nobody in without TLS" in done.stderr, done.stderr
+        self.file.write_text('[[export]]\nname = "a"\nmem = "1M"\nallow_identities = "alice"\n')
+        for flags in ("--allow-identities=alice", "--export=b=mem:1M"), (f"--config={self.file}",), (f"--config={self.file}", "--tls=off"):
+            done = run(program("urtrsd"), *flags, "--check-config")
+            assert done.returncode == 2 and "lets nobody in without TLS" in done.stderr, done.stderr
 
 
     def test_a_reload_that_takes_tls_away_says_so(self):
@@ -158,6 +238,8 @@ def test_keys_are_made_and_listed(tmp_path):
     done = run(program("urtrs"), "key", "new", "alice", file)
     assert done.returncode == 1 and "there is a key of alice already" in done.stderr
     assert run(program("urtrs"), "key", "new", "a b", file).returncode == 2
+    done = run(program("urtrs"), "key", "new", "bob", file, "--json")
+    assert json.loads(done.stdout)["identity"] == "bob" and file.read_text().split(":")[-1].strip() not in done.stdout
     shown = run(program("urtrs"), "key", "list", file)
     assert shown.returncode == 0 and "alice" in shown.stdout
     assert file.read_text().split(":")[1].strip() not in shown.stdout

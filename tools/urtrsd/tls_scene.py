@@ -42,6 +42,18 @@ class Pki:
                      certificate, "-days", days, "-extfile", extensions)
         return certificate, key
 
+    def take_back(self, *certificates):
+        """The list of certificates that the CA took back."""
+        settings = self.folder / "ca.conf"
+        settings.write_text("[ca]\ndefault_ca = own\n[own]\ndatabase = index\ndefault_md = sha256\ndefault_crl_days = 2\n")
+        (self.folder / "index").touch()
+        common = ("ca", "-config", settings, "-keyfile", self.folder / "ca.key", "-cert", self.ca)
+        for certificate in certificates:
+            self.openssl(*common, "-revoke", certificate)
+        revoked = self.folder / "crl.pem"
+        self.openssl(*common, "-gencrl", "-out", revoked)
+        return revoked
+
 
 def wrap_with(ca, pair, version=ssl.TLSVersion.TLSv1_3):
     """Makes a socket one of TLS, with the certificate of `pair`."""

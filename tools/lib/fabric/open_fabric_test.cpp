@@ -35,6 +35,17 @@ TEST(OpenFabric, WhatIsOfAnotherFabricIsRefused) {
   EXPECT_EQ(refusal("libfabric", tls), "TLS is for the fabric tcp, not for libfabric");
 }
 
+// Whoever stands in between could otherwise talk it out of TLS.
+TEST(OpenFabric, AClientDoesNotLeaveTlsToItsServer) {
+  const std::string refused = refusal("tcp", [](FabricChoice& choice) {
+    choice.client = true;
+    choice.tls.mode = "allow";
+    choice.tls.credentials.keys = "nosuch";
+  });
+  EXPECT_EQ(refused.rfind("a client does not go on without TLS because its server has none", 0), 0U)
+      << refused;
+}
+
 TEST(OpenFabric, WhatIsItsOwnIsTaken) {
   EXPECT_EQ(refusal("tcp", [](FabricChoice& choice) { choice.crc = true; }), "");
   EXPECT_EQ(refusal("tcp", [](FabricChoice&) {}), "");
