@@ -21,10 +21,11 @@ class Kernel:
     series: str  # of Debian's packages
     counted: bool  # it boots with a clock that counts instructions
     edit: object = None  # module with CHANGES that the source of its modules gets, and edit(source)
+    siw: bool = False  # with software iWARP, which Debian leaves out too
 
 
 KERNELS = {kernel.name: kernel for kernel in (
-    Kernel(DEFAULT, "6.12", True),
+    Kernel(DEFAULT, "6.12", True, siw=True),
     Kernel("6.1", "6.1", False),
     Kernel("6.12-rnbd2.2", "6.12", True, rnbd22),
 )}
@@ -113,6 +114,25 @@ def build_modules(work, kernel, version, say):
     return target
 
 
+def build_siw(work, kernel, version, modules, say):
+    """Software iWARP beside the other modules."""
+    target = modules / "siw.ko"
+    if not kernel.siw or target.exists():
+        return
+    say(f"building the kernel's siw module for {version}")
+    source, log = work / "source" / f"{kernel.name}-siw", work / f"modules-{kernel.name}-siw.log"
+    shutil.rmtree(source, ignore_errors=True)
+    source.mkdir(parents=True)
+    folder = "drivers/infiniband/sw/siw"
+    run(["tar", "-xf", f"/usr/src/linux-source-{kernel.series}.tar.xz", "-C", source, "--strip-components=1", "--wildcards",
+         f"*/{folder}/*"], log)
+    run(["make", "-C", f"/usr/src/linux-headers-{version}", f"-j{os.cpu_count()}", f"M={source / folder}",
+         "CONFIG_RDMA_SIW=m", "modules"], log)
+    new = work / "siw.ko.new"
+    run(["strip", "--strip-debug", "-o", new, source / folder / "siw.ko"], log)
+    os.replace(new, target)
+
+
 def build_initrd(work, version, say):
     """busybox, the modules that reach the host's root directory, and guest/init."""
     digest = hashlib.sha256(version.encode() + repr(GUEST_MODULES).encode() + (GUEST / "init").read_bytes()).hexdigest()[:12]
@@ -166,4 +186,6 @@ def prepare(work, kernel, say):
     version = installed(kernel.series)
     if version is None:
         raise Unavailable(f"no kernel {kernel.series} with both image and headers on this machine")
-    return Image(kernel, version, build_modules(work, kernel, version, say), build_initrd(work, version, say))
+    modules = build_modules(work, kernel, version, say)
+    build_siw(work, kernel, version, modules, say)
+    return Image(kernel, version, modules, build_initrd(work, version, say))

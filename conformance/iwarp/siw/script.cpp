@@ -1,0 +1,273 @@
+#include "conformance/iwarp/siw/script.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+
+namespace rtrs::siw {
+namespace {
+
+// The first octet of a request's private data: what the connection is for.
+enum class Plan : unsigned char {
+  initiator_ends = 'i',        // talk; then the initiator disconnects
+  responder_ends = 'r',        // talk; then the responder does
+  refused = 'n',               // the responder rejects
+  short_data = 's',            // as the first, with one octet of private data each way
+  initiator_trespasses = 'x',  // talk; then it writes with a key that nobody gave
+  responder_trespasses = 'y',
+  last = 'l',  // nothing more comes
+};
+
+constexpr std::array<std::size_t, 7> kWrites{0, 1, 4096, 65'536, 200'001, 1U << 20U, 3};
+constexpr std::array<std::size_t, 7> kMessages{0, 1, 7, 4096, 65'536, 100'003, 2};
+constexpr std::uint32_t kBurst = 64;  // less than kReceives
+constexpr unsigned kCalls = 40;
+constexpr std::size_t kSlot = 512;   // of memory for each write of the burst
+constexpr std::size_t kMargin = 64;  // around a write, which must stay as it was
+
+// Octet `i` of the pattern with that number.
+std::byte octet(std::uint32_t number, std::size_t i) {
+  const std::uint64_t mixed = (std::uint64_t{number} << 32U | (i & 0xffffffffU)) * 0x9e3779b97f4a7c15U;
+  return static_cast<std::byte>(mixed >> 56U);
+}
+
+Octets pattern(std::uint32_t number, std::size_t size) {
+  Octets made(size);
+  for (std::size_t i = 0; i < size; ++i) made[i] = octet(number, i);
+  return made;
+}
+
+void compare(Bytes seen, Bytes wanted, const std::string& what) {
+  if (seen.size() != wanted.size())
+    throw Failure(what + " has " + std::to_string(seen.size()) + " octets instead of " +
+                  std::to_string(wanted.size()));
+  const auto [at, other] = std::mismatch(seen.begin(), seen.end(), wanted.begin());
+  if (at != seen.end())
+    throw Failure(what + " differs at octet " + std::to_string(at - seen.begin()) + " of " +
+                  std::to_string(seen.size()));
+}
+
+template <class T>
+void put(Octets& to, const T& value) {
+  const auto* const from = reinterpret_cast<const std::byte*>(&value);
+  to.insert(to.end(), from, from + sizeof value);
+}
+
+template <class T>
+T get(Bytes from, std::size_t at) {
+  if (from.size() < at + sizeof(T)) throw Failure("a message is too short");
+  T value;
+  std::memcpy(&value, from.data() + at, sizeof value);
+  return value;
+}
+
+// One end of one connection. The ends take turns; the one whose turn it is first is the initiator.
+class Talk {
+ public:
+  Talk(End& end, bool first, Spoil spoil) : end_(end), first_(first), spoil_(spoil) {
+    fill();
+    if (first) call();
+    const Octets theirs = end_.message();
+    peer_ = {get<std::uint64_t>(theirs, 0), get<std::uint32_t>(theirs, sizeof(std::uint64_t))};
+    called_ = theirs;
+    if (!first) offer();
+  }
+
+  void all() {
+    in_turns([&] { writes(); }, [&] { expect_writes(); });
+    in_turns([&] { messages(); }, [&] { echo_messages(); });
+    burst();
+    // What was last sent has arrived when this is answered.
+    in_turns([&] { end_.send(pattern(99, 5)); },
+             [&] { compare(next(), pattern(99, 5), "the last message"); });
+  }
+
+  void trespass() { end_.write({peer_.address, peer_.key ^ 0x5a00U}, pattern(1, 64)); }
+
+ private:
+  template <class Lead, class Follow>
+  void in_turns(Lead&& lead, Follow&& follow) {
+    if (first_) lead();
+    follow();
+    if (!first_) lead();
+  }
+  void fill() { std::fill(end_.memory().begin(), end_.memory().end(), std::byte{0xee}); }
+
+  // As a responder siw can miss what comes at once behind its reply, until more comes:
+  // so the first message is sent until it is answered.
+  void call() {
+    offer();
+    for (unsigned i = 0; i < kCalls && !end_.has_message(); ++i) offer();
+  }
+
+  // The next message that is not a call.
+  Octets next() {
+    Octets message = end_.message();
+    while (!first_ && message == called_) message = end_.message();
+    return message;
+  }
+
+  void offer() {
+    Octets message;
+    put(message, end_.place().address);
+    put(message, end_.place().key);
+    end_.send(message);
+  }
+
+  // Where a write goes: an odd place, so that nothing is aligned.
+  static std::size_t place_of(std::size_t index) { return kMargin + 129 * index; }
+
+  void writes() {
+    for (std::size_t i = 0; i < kWrites.size(); ++i) {
+      Octets payload = pattern(1000 + static_cast<std::uint32_t>(i), kWrites[i]);
+      if (spoil_ == Spoil::write && i == 3) payload[60'000] ^= std::byte{1};
+      end_.write({peer_.address + place_of(i), peer_.key}, payload);
+      end_.send(pattern(static_cast<std::uint32_t>(i), 8));
+      // The peer looks at its memory before it says so.
+      compare(next(), pattern(static_cast<std::uint32_t>(i), 9), "the answer to a write");
+    }
+  }
+
+  void expect_writes() {
+    for (std::size_t i = 0; i < kWrites.size(); ++i) {
+      const std::string what = "a write of " + std::to_string(kWrites[i]);
+      compare(next(), pattern(static_cast<std::uint32_t>(i), 8), "the message behind " + what);
+      const std::size_t at = place_of(i);
+      const Octets margin(kMargin, std::byte{0xee});
+      const Bytes memory = end_.memory();
+      compare(memory.subspan(at, kWrites[i]), pattern(1000 + static_cast<std::uint32_t>(i), kWrites[i]),
+              what);
+      compare(memory.subspan(at - kMargin, kMargin), margin, "what lies before " + what);
+      compare(memory.subspan(at + kWrites[i], kMargin), margin, "what lies behind " + what);
+      fill();
+      end_.send(pattern(static_cast<std::uint32_t>(i), 9));
+    }
+  }
+
+  void messages() {
+    for (std::size_t i = 0; i < kMessages.size(); ++i) {
+      Octets message = pattern(2000 + static_cast<std::uint32_t>(i), kMessages[i]);
+      if (spoil_ == Spoil::message && i == 5) message[99'999] ^= std::byte{0x80};
+      end_.send(message);
+      compare(next(), pattern(3000 + static_cast<std::uint32_t>(i), kMessages[i]), "an answer");
+    }
+  }
+
+  void echo_messages() {
+    for (std::size_t i = 0; i < kMessages.size(); ++i) {
+      compare(next(), pattern(2000 + static_cast<std::uint32_t>(i), kMessages[i]), "a message");
+      end_.send(pattern(3000 + static_cast<std::uint32_t>(i), kMessages[i]));
+    }
+  }
+
+  // Both ends at once: each write is there when the message behind it comes, and messages come in order.
+  void burst() {
+    for (std::uint32_t i = 0; i < kBurst; ++i) {
+      const std::uint32_t number = spoil_ == Spoil::order && i / 2 == 20 ? i ^ 1U : i;
+      end_.write({peer_.address + number * kSlot, peer_.key}, pattern(4000 + number, kSlot));
+      end_.send(pattern(5000 + number, 16 + number));
+    }
+    for (std::uint32_t i = 0; i < kBurst; ++i) {
+      compare(next(), pattern(5000 + i, 16 + i), "message " + std::to_string(i) + " of many");
+      compare(end_.memory().subspan(i * kSlot, kSlot), pattern(4000 + i, kSlot),
+              "write " + std::to_string(i) + " of many");
+    }
+  }
+
+  End& end_;
+  bool first_;
+  Spoil spoil_;
+  Place peer_{};
+  Octets called_;  // the peer's first message
+};
+
+constexpr std::size_t kLongData = 244;  // octets: what every end has for private data at least
+constexpr std::uint32_t kRequestNumber = 70;
+constexpr std::uint32_t kAnswerNumber = 71;
+
+// Private data of both ends: its first octet is the plan.
+Octets data_of(Plan plan, std::uint32_t number, std::size_t size) {
+  Octets data = pattern(number, size);
+  data[0] = static_cast<std::byte>(plan);
+  return data;
+}
+
+// As much as fits, or as little as there can be.
+Octets private_data(const End& end, Plan plan, bool initiator, Spoil spoil) {
+  const std::size_t size = plan == Plan::short_data ? 1 : end.most_data(initiator);
+  Octets data = data_of(plan, initiator ? kRequestNumber : kAnswerNumber, size);
+  if (spoil == Spoil::private_data) data.back() ^= std::byte{1};
+  return data;
+}
+
+void judge_private_data(Bytes data, Plan plan, std::uint32_t number, const std::string& what) {
+  if (plan == Plan::short_data ? data.size() != 1 : data.size() < kLongData)
+    throw Failure(what + " has " + std::to_string(data.size()) + " octets");
+  compare(data, data_of(plan, number, data.size()), what);
+}
+
+void say(const char* who, Plan plan, const std::string& text) {
+  std::printf("%s: plan %c: %s\n", who, static_cast<char>(plan), text.c_str());
+  std::fflush(stdout);
+}
+
+// One connection of an initiator.
+void carry_out(End& end, const std::string& source, const std::string& address, std::uint16_t port, Plan plan,
+               Spoil spoil) {
+  const Octets data = private_data(end, plan, true, spoil);
+  const Answer answer = end.connect(source, address, port, data);
+  if (answer.accepted == (plan == Plan::refused))
+    throw Failure(answer.accepted ? "a request that had to be rejected was accepted"
+                                  : "the request was rejected");
+  judge_private_data(answer.data, plan, kAnswerNumber, "private data of the answer");
+  if (plan == Plan::refused) {
+    say("initiator", plan, "rejected");
+    end.disconnect();
+    return;
+  }
+  Talk talk(end, true, spoil);
+  talk.all();
+  std::string how = "ended by this end";
+  if (plan == Plan::initiator_trespasses) talk.trespass();
+  if (plan == Plan::responder_ends || plan == Plan::initiator_trespasses ||
+      plan == Plan::responder_trespasses)
+    how = end.wait_for_end();
+  end.disconnect();
+  say("initiator", plan, "talk holds, " + how);
+}
+
+}  // namespace
+
+void be_initiator(End& end, const std::string& source, const std::string& address, std::uint16_t port,
+                  Spoil spoil) {
+  for (const Plan plan : {Plan::initiator_ends, Plan::responder_ends, Plan::refused, Plan::short_data,
+                          Plan::initiator_trespasses, Plan::responder_trespasses, Plan::last})
+    carry_out(end, source, address, port, plan, spoil);
+}
+
+void be_responder(End& end, const std::string& address, std::uint16_t port, Spoil spoil) {
+  end.listen(address, port);
+  for (Plan plan{}; plan != Plan::last;) {
+    const Octets data = end.request();
+    if (data.empty()) throw Failure("a request has no private data");
+    plan = static_cast<Plan>(data[0]);
+    judge_private_data(data, plan, kRequestNumber, "private data of the request");
+    const Octets answer = private_data(end, plan, false, spoil);
+    if (plan == Plan::refused) {
+      end.reject(answer);
+      say("responder", plan, "rejected");
+      continue;
+    }
+    end.accept(answer);
+    Talk talk(end, false, spoil);
+    talk.all();
+    std::string how = "ended by this end";
+    if (plan == Plan::responder_trespasses) talk.trespass();
+    if (plan != Plan::responder_ends) how = end.wait_for_end();
+    end.disconnect();
+    say("responder", plan, "talk holds, " + how);
+  }
+}
+
+}  // namespace rtrs::siw
