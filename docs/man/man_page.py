@@ -2,7 +2,7 @@
 """Fills a template of a manual page from what a program says of itself, and prints Markdown for pandoc.
 
 Usage: man_page.py TEMPLATE [PROGRAM]...
-  TEMPLATE  Markdown with lines such as <!-- options -->. They are replaced by parts of `PROGRAM --help`:
+  TEMPLATE  Markdown with lines such as <!-- options -->. They are replaced by parts of `PROGRAM --help`, or of `PROGRAM --help-all` where it has more:
               synopsis    its usage
               options     arguments and options, and those of each subcommand
               notes       what stands behind the options: examples, notes and exit codes
@@ -22,7 +22,7 @@ import subprocess
 import sys
 
 _PLACE = re.compile(r"^<!-- ([a-z]+)(?: (\S+))? -->\n", re.MULTILINE)
-_HELP_COLUMN = 30  # of CLI11
+_HELP_COLUMN = 30  # kHelpColumn of tools/lib/text/help_text.hpp
 _PARAMETER_COLUMN = 10  # lines of a parameter of the plugin that begin behind it go on
 
 
@@ -38,14 +38,20 @@ def verbatim(lines):
     return "".join(f"    {line}\n" for line in lines) + "\n"
 
 
+def whole_help(command):
+    text = subprocess.run([*command, "--help"], check=True, capture_output=True, text=True).stdout
+    if "--help-all" not in text or command[1:]:
+        return text
+    return subprocess.run([*command, "--help-all"], check=True, capture_output=True, text=True).stdout
+
+
 class Help:
-    """`--help` of a program that uses CLI11: usage, then sections of entries, then lines of text."""
+    """Help of a program: usage, then sections of entries, then lines of text."""
 
     def __init__(self, command):
-        text = subprocess.run([*command, "--help"], check=True, capture_output=True, text=True).stdout
-        lines = text.rstrip("\n").split("\n")
-        self.command, self.about = command, lines[0]
+        lines = whole_help(command).rstrip("\n").split("\n")
         first = next(at for at, line in enumerate(lines) if line.startswith("Usage: "))
+        self.command, self.about = command, " ".join(lines[:first])
         # Further forms stand below the first, as far to the right.
         end = next(at for at, line in enumerate(lines[first + 1:] + [""], first + 1) if not line.startswith("       "))
         self.usages = [line[len("Usage: "):] for line in lines[first:end]]
@@ -58,11 +64,11 @@ class Help:
             elif not line:
                 entries = None
             elif line.startswith("  ") and line[2] != " ":
-                whole = line[2:]
-                fits = line[_HELP_COLUMN - 1:_HELP_COLUMN] in ("", " ")
-                entries.append([line[2:_HELP_COLUMN].rstrip(), line[_HELP_COLUMN:].strip()] if fits else [whole, ""])
-            else:  # the line before was a name alone, too long for its column
-                entries[-1] = [whole, line.strip()]
+                # Two spaces at least in front of the meaning; a name that is too long for that is alone in its line.
+                fits = line[_HELP_COLUMN - 2:_HELP_COLUMN].strip() == ""
+                entries.append([line[2:_HELP_COLUMN].rstrip(), line[_HELP_COLUMN:].strip()] if fits else [line[2:], ""])
+            else:  # a meaning goes on, or begins below its name
+                entries[-1][1] = f"{entries[-1][1]} {line.strip()}".strip()
 
     def entries(self, section):
         return "".join(definition(*entry) for entry in self.sections.get(section, []))

@@ -31,6 +31,8 @@ def page(name):
 
 def helps(path):
     text = output(path, "--help")
+    if "--help-all" in text:
+        text = output(path, "--help-all")
     yield text
     for match in re.finditer(r"^  (\w[\w-]*)", text.partition("Subcommands:\n")[2].partition("\n\n")[0], re.MULTILINE):
         yield output(path, match[1], "--help")
@@ -104,8 +106,10 @@ def test_an_option_that_only_the_page_lacks_is_found(tmp_path):
     """The pages are made anew from what --help says."""
     liar = tmp_path / "liar"
     liar.write_text("#!/bin/sh\nprintf 'About.\\nUsage: liar [OPTIONS]\\n\\nOptions:\\n"
-                    "  --new-option TEXT           what is new\\n\\nExit codes: 0 fine.\\n'\n")
+                    "  --new-option TEXT           what is new\\n                              and long\\n"
+                    "  --another-long-option=<one of a, b>\\n                              what is below\\n\\nExit codes: 0 fine.\\n'\n")
     liar.chmod(0o755)
     made = output(sys.executable, ROOT / "docs/man/man_page.py", ROOT / "docs/man/urtrs-perf.1.md", liar)
-    assert "**\\-\\-new\\-option TEXT**\n:   what is new\n" in made
+    assert "**\\-\\-new\\-option TEXT**\n:   what is new and long\n" in made
+    assert "**\\-\\-another\\-long\\-option\\=\\<one of a\\, b\\>**\n:   what is below\n" in made
     assert "# EXIT STATUS\n\n0 fine\\.\n" in made

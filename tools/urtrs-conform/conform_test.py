@@ -23,7 +23,7 @@ def port(urtrsd, tmp_path):
 
 
 def test_usage():
-    usage = conform("--help").stdout
+    usage = conform("--help-all").stdout
     assert "Examples:" in usage
     for default in ("=1234", "--fabric TEXT=tcp", "--provider TEXT=tcp", "=120", "default all", "default none"):
         assert default in usage, ("default in the help", default)

@@ -8,24 +8,30 @@
 #include "tools/lib/fabric/open_fabric.hpp"
 #include "tools/lib/text/quantity.hpp"
 #include "tools/lib/usage/command_line_error.hpp"
+#include "tools/lib/usage/help.hpp"
 #include "tools/lib/version/version.hpp"
 
 namespace rtrs::conformance {
 namespace {
 
+const std::vector<std::string> kCommon{"--target",  "--role",     "--port", "--fabric", "--device",
+                                       "--scratch", "--list",     "--case", "--quick",  "--json",
+                                       "--junit",   "--baseline", "--trace"};
+
 constexpr const char* kFooter =
     "Examples:\n"
     "  urtrs-conform --target 10.0.0.2 --role server\n"
-    "  urtrs-conform --target 10.0.0.2 --role server --device disk0 --scratch --json report.json\n"
-    "  urtrs-conform --target 10.0.0.2 --role server --fabric verbs --device /dev/ram0 \\\n"
+    "  urtrs-conform --target 10.0.0.2 --role server --device disk0 --scratch \\\n"
+    "                --json report.json\n"
+    "  urtrs-conform --target 10.0.0.2 --role server --fabric verbs \\\n"
+    "                --device /dev/ram0 \\\n"
     "                --baseline conformance/wire/baseline-linux-6.12.json\n"
-    "  urtrs-conform --target 10.0.0.1 --role client     then start the client: its prompt says how\n"
+    "  urtrs-conform --target 10.0.0.1 --role client    # then start the client\n"
     "  urtrs-conform --list --case C1\n"
     "\n"
-    "Exit codes: 0 all passed, 1 a case failed, 2 wrong usage, 3 the fabric or\n"
-    "            --device cannot be used, 4 the peer cannot be reached or does not come, 77 nothing was "
-    "run.\n"
-    "Known deviations (--baseline) and quirks fail nothing.";
+    "Exit codes: 0 all passed, 1 a case failed, 2 wrong usage, 3 the fabric or --device cannot be "
+    "used, 4 the peer cannot be reached or does not come, 77 nothing was run. Known deviations "
+    "(--baseline) and quirks fail nothing.";
 
 struct Texts {
   std::string role;
@@ -147,6 +153,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   Options options;
   Texts texts;
   CLI::App app("Judges a live RTRS and RNBD peer, rule by rule.", "urtrs-conform");
+  tools::use_short_help(app, kCommon);
   app.footer(kFooter);
   add_peer(app, options, texts);
   add_selection(app, options, texts);
@@ -154,10 +161,11 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
     app.parse(reversed);
-  } catch (const CLI::CallForHelp&) {
-    line.output = app.help();
-    return line;
   } catch (const CLI::ParseError& error) {
+    if (const auto help = tools::help_asked(app, error)) {
+      line.output = *help;
+      return line;
+    }
     line.errors = tools::command_line_error(app, error);
     line.exit_code = kUsage;
     return line;

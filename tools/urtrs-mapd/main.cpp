@@ -20,6 +20,7 @@
 #include "tools/lib/mapping/state_file.hpp"
 #include "tools/lib/mapping/state_text.hpp"
 #include "tools/lib/rpc/socket_path.hpp"
+#include "tools/lib/text/help_text.hpp"
 #include "tools/lib/text/printable.hpp"
 #include "tools/lib/text/standard_output.hpp"
 #include "tools/lib/version/version.hpp"
@@ -141,7 +142,7 @@ int run(const std::vector<std::string>& words) {
     return usage;
   }
   if (options->help || options->version) {
-    std::puts(options->help ? std::string(kHelp, std::strlen(kHelp) - 1).c_str()
+    std::puts(options->help ? tools::wrapped({kHelp, std::strlen(kHelp) - 1}).c_str()
                             : tools::version_text("urtrs-mapd").c_str());
     return done;
   }

@@ -14,23 +14,28 @@
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/quantity.hpp"
 #include "tools/lib/usage/command_line_error.hpp"
+#include "tools/lib/usage/help.hpp"
 #include "tools/lib/version/version.hpp"
 
 namespace rtrs::perf {
 namespace {
 
+const std::vector<std::string> kCommon{"address",      "--rw",     "--bs",   "--iodepth",  "--runtime",
+                                       "--iterations", "--verify", "--port", "--fabric",   "--tls-keys",
+                                       "--record",     "--json",   "--csv",  "--interval", "--compare-raw"};
+
 constexpr const char* kExamples =
     "Examples:\n"
-    "  urtrs-perf                                        the server\n"
-    "  urtrs-perf 10.0.0.2 -D 10                         latency of 4 KiB writes\n"
-    "  urtrs-perf 10.0.0.2 --rw=randread -s 64k -q 32    throughput\n"
-    "  urtrs-perf 10.0.0.2 10.0.1.2 -q 32 --verify       two paths, every byte checked\n"
-    "  urtrs-perf 10.0.0.2 -n 1000 --record client.rtrc  a trace of the run for urtrs-replay\n"
-    "  urtrs-perf --compare-raw                          cost over the bare fabric, on this machine\n"
+    "  urtrs-perf                                       # the server\n"
+    "  urtrs-perf 10.0.0.2 -D 10                        # latency of 4 KiB writes\n"
+    "  urtrs-perf 10.0.0.2 --rw=randread -s 64k -q 32   # throughput\n"
+    "  urtrs-perf 10.0.0.2 10.0.1.2 -q 32 --verify      # two paths, data checked\n"
+    "  urtrs-perf 10.0.0.2 -n 1000 --record client.rtrc # for urtrs-replay\n"
+    "  urtrs-perf --compare-raw                         # cost over bare libfabric\n"
     "\n"
-    "Exit codes: 0 measured, 1 the measurement failed, 2 wrong usage, 3 it cannot be done here, or\n"
-    "            --compare-raw has no verdict because every round was too noisy, 4 no server, or it\n"
-    "            stopped to answer, 128 and the number of the signal that ended it.";
+    "Exit codes: 0 measured, 1 the measurement failed, 2 wrong usage, 3 it cannot be done here, or "
+    "--compare-raw has no verdict because every round was too noisy, 4 no server, or it stopped to "
+    "answer, 128 and the number of the signal that ended it.";
 
 constexpr std::uint64_t kMaxIterations = 1'000'000'000'000'000;  // 31 years of a million a second
 
@@ -305,16 +310,18 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   Options options;
   Texts texts;
   CLI::App app("Measures RTRS sessions: the server without an address, the client with one.", "urtrs-perf");
+  tools::use_short_help(app, kCommon);
   app.footer(kExamples);
   add_workload(app, options, texts);
   add_transport(app, options, texts);
   add_output(app, options, texts);
   try {
     app.parse(tools::words_to_parse(arguments));
-  } catch (const CLI::CallForHelp&) {
-    result.output = app.help();
-    return result;
   } catch (const CLI::ParseError& error) {
+    if (const auto help = tools::help_asked(app, error)) {
+      result.output = *help;
+      return result;
+    }
     result.exit_code = kUsage;
     result.errors = tools::command_line_error(app, error);
     return result;

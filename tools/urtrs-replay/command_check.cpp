@@ -213,15 +213,17 @@ void add_check(CLI::App& app, Runner& runner) {
   };
   add_command<CheckOptions>(
       app, runner, "check", "Judge a trace by the protocol: conforming, violating or inconclusive",
-      "For each trace: its records, the machines (sessions) that were judged, its wire notes (messages), the "
-      "most\n"
-      "states that the specification thought possible at once; then what was judged, and what was not and "
-      "why.\n"
-      "Of both sides: connections that were paired, messages that were compared, how many of them with "
-      "their\n"
-      "content and how many without it, violations of the laws of reliable connections.\n\n"
-      "Examples:\n  urtrs-replay check run.rtrc\n  urtrs-replay check client.rtrc server.rtrc --json\n"
-      "  urtrs-replay check capture.rtrc --heartbeat-interval-ms 5000\n\n"
+      "For each trace: its records, the machines (sessions) that were judged, its wire notes "
+      "(messages), the most states that the specification thought possible at once; then what was "
+      "judged, and what was not and why. Of both sides: connections that were paired, messages that "
+      "were compared, how many of them with their content and how many without it, violations of the "
+      "laws of reliable connections.\n"
+      "\n"
+      "Examples:\n"
+      "  urtrs-replay check run.rtrc\n"
+      "  urtrs-replay check client.rtrc server.rtrc --json\n"
+      "  urtrs-replay check capture.rtrc --heartbeat-interval-ms 5000\n"
+      "\n"
       "Exit codes: 0 conforming, 1 violating, 2 wrong usage, 3 inconclusive (something is missing; the "
       "output says what).",
       bind, check);

@@ -95,9 +95,10 @@ void add_diff(CLI::App& app, Runner& runner) {
       "Examples:\n"
       "  urtrs-replay diff run.rtrc other.rtrc\n"
       "  urtrs-replay diff --mode exact run.rtrc run.rtrc\n"
-      "  urtrs-replay diff --mode state run.rtrc other.rtrc --json\n\n"
-      "Exit codes: 0 alike, 1 different, 2 wrong usage, 3 no trace, 5 alike as far as one of them\n"
-      "is sound.",
+      "  urtrs-replay diff --mode state run.rtrc other.rtrc --json\n"
+      "\n"
+      "Exit codes: 0 alike, 1 different, 2 wrong usage, 3 no trace, 5 alike as far as one of them is "
+      "sound.",
       bind, diff);
 }
 

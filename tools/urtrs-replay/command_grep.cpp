@@ -117,10 +117,11 @@ void add_grep(CLI::App& app, Runner& runner) {
       "  urtrs-replay grep run.rtrc --event 'Path*' --path 0\n"
       "  urtrs-replay grep run.rtrc --permit 3 --from 0 --to 100\n"
       "  urtrs-replay grep run.rtrc --connection 0:0 --class action -B 2\n"
-      "  urtrs-replay grep run.rtrc --field reason=none --json\n\n"
+      "  urtrs-replay grep run.rtrc --field reason=none --json\n"
+      "\n"
       "Criteria of different kinds must all hold; of several values of one kind (--path 0,1), one.\n"
-      "Exit codes: 0 found, 1 nothing found, 2 wrong usage, 3 no trace, 5 the trace is damaged: what was\n"
-      "found, if anything, is before the damage.",
+      "Exit codes: 0 found, 1 nothing found, 2 wrong usage, 3 no trace, 5 the trace is damaged: what "
+      "was found, if anything, is before the damage.",
       bind, grep);
 }
 

@@ -338,15 +338,16 @@ void add_import(CLI::App& app, Runner& runner) {
   };
   add_command<ImportCommand>(
       app, runner, "import", "Turn a capture of RoCEv2 traffic into a trace",
-      std::string("Examples:\n"
-                  "  urtrs-replay import capture.pcapng capture.rtrc\n"
-                  "  urtrs-replay import capture.pcapng capture.rtrc --json\n\n"
-                  "The trace has the messages as the clients saw them, rebuilt by sequence number. A file is "
-                  "read twice: where\n"
-                  "the two ends were captured with clocks that differ (by up to 100 ms), stamps are "
-                  "corrected first.\n"
-                  "Exit codes: 0 imported, 2 wrong usage, 3 no capture or no RTRS in it, 5 the capture is\n"
-                  "damaged: what is before that was imported."),
+      std::string(
+          "Examples:\n"
+          "  urtrs-replay import capture.pcapng capture.rtrc\n"
+          "  urtrs-replay import capture.pcapng capture.rtrc --json\n"
+          "\n"
+          "The trace has the messages as the clients saw them, rebuilt by sequence number. A file is read "
+          "twice: where the two ends were captured with clocks that differ (by up to 100 ms), stamps are "
+          "corrected first.\n"
+          "Exit codes: 0 imported, 2 wrong usage, 3 no capture or no RTRS in it, 5 the capture is damaged: "
+          "what is before that was imported."),
       bind, import);
 }
 

@@ -160,10 +160,12 @@ void add_merge(CLI::App& app, Runner& runner) {
       app, runner, "merge", "Print the traces of client and server as one, each effect behind its cause",
       "Examples:\n"
       "  urtrs-replay merge client.rtrc server.rtrc\n"
-      "  urtrs-replay merge client.rtrc server.rtrc --output both.rtrc\n\n"
-      "Each file keeps its own order and times; nothing arrives before it was sent. Clocks decide only what\n"
-      "messages leave open. Instance i of file f of n becomes i * n + f in the merged trace.\n"
-      "Exit codes: 0 merged, 2 wrong usage, 3 no trace, 5 a trace is damaged: merged is what is before that.",
+      "  urtrs-replay merge client.rtrc server.rtrc --output both.rtrc\n"
+      "\n"
+      "Each file keeps its own order and times; nothing arrives before it was sent. Clocks decide only "
+      "what messages leave open. Instance i of file f of n becomes i * n + f in the merged trace.\n"
+      "Exit codes: 0 merged, 2 wrong usage, 3 no trace, 5 a trace is damaged: merged is what is before "
+      "that.",
       bind, merge);
 }
 

@@ -207,19 +207,20 @@ void add_min(CLI::App& app, Runner& runner) {
       app, runner, "min", "The shortest trace that still fails",
       std::string(
           "What fails is found out by running this core again (it stops, or breaks an invariant or a rule "
-          "of\n"
-          "`check`), by comparing it with what was recorded (`replay`), and by what `check` says of the\n"
+          "of `check`), by comparing it with what was recorded (`replay`), and by what `check` says of the "
           "records. The same failure must stay while inputs are taken away.\n"
-          "With --reference the two builds do different things; the result has what the reference does.\n"
+          "With --reference the two builds do different things; the result has what the reference does. "
           "--shows keeps records in the order given, such as --shows FailedOver --shows 'Complete "
-          "result=ok'.\n\n"
+          "result=ok'.\n"
+          "\n"
           "Examples:\n"
           "  urtrs-replay min run.rtrc --out short.rtrc\n"
           "  urtrs-replay min run.rtrc --out shown.rtrc --shows Complete\n"
-          "  urtrs-replay min run.rtrc --out asked.rtrc --predicate 'urtrs-replay grep {} --event Complete'\n"
+          "  urtrs-replay min run.rtrc --out asked.rtrc \\\n"
+          "      --predicate 'urtrs-replay grep {} --event Complete'\n"
           "\n"
-          "Exit codes: 0 nothing fails, 1 it fails and the short trace is written, 2 wrong usage,\n"
-          "3 no judgement, 5 the trace is damaged, and nothing fails before that."),
+          "Exit codes: 0 nothing fails, 1 it fails and the short trace is written, 2 wrong usage, 3 no "
+          "judgement, 5 the trace is damaged, and nothing fails before that."),
       [](CLI::App& command, MinOptions& options) {
         command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
         command.add_option("--out", options.out, "Trace file to write; no file is replaced")->required();

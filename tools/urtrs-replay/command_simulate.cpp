@@ -106,15 +106,15 @@ void add_simulate(CLI::App& app, Runner& runner) {
       app, runner, "simulate", "Search for a simulated run that fails as the trace of a client does",
       std::string(
           "Its requests, path losses and operators are played to real drivers over a simulated network, "
-          "with\n"
-          "many different delays, until a rule is broken; that run is then made small. It is written as a "
-          "choice\n"
-          "log, which `urtrs-sim run --choices` plays.\n\n"
-          "Example:\n  urtrs-replay simulate run.rtrc --out run.choices --seeds 5\n\n"
+          "with many different delays, until a rule is broken; that run is then made small. It is written "
+          "as a choice log, which `urtrs-sim run --choices` plays.\n"
+          "\n"
+          "Example:\n"
+          "  urtrs-replay simulate run.rtrc --out run.choices --seeds 5\n"
+          "\n"
           "Exit codes: 0 no such world fails, and nothing is wrong with the trace, 1 one fails and is "
-          "written,\n"
-          "2 wrong usage, 3 no judgement, 4 something is wrong with the trace, but no world shows it,\n"
-          "5 the trace is damaged, and nothing is wrong with the records before that."),
+          "written, 2 wrong usage, 3 no judgement, 4 something is wrong with the trace, but no world shows "
+          "it, 5 the trace is damaged, and nothing is wrong with the records before that."),
       [](CLI::App& command, SimulateOptions& options) {
         command.add_option("FILE", options.file, "Trace file, - for standard input")->required();
         command.add_option("--out", options.out, "Choice log to write; no file is replaced")->required();

@@ -218,9 +218,10 @@ void add_stat(CLI::App& app, Runner& runner) {
       app, runner, "stat", "Print who recorded a trace, what it holds, and the latency of its requests",
       "Examples:\n"
       "  urtrs-replay stat run.rtrc\n"
-      "  urtrs-replay stat run.rtrc --json\n\n"
-      "Latencies: at a client from submission to completion, at a server from delivery to\n"
-      "answer. Gaps: the longest times in which a machine with requests recorded nothing.",
+      "  urtrs-replay stat run.rtrc --json\n"
+      "\n"
+      "Latencies: at a client from submission to completion, at a server from delivery to answer. "
+      "Gaps: the longest times in which a machine with requests recorded nothing.",
       bind, stat);
 }
 

@@ -52,7 +52,7 @@ def run(line, folder):
 @pytest.mark.parametrize("command", commands())
 def test_examples(folder, command):
     text = help_of(command)
-    lines = re.findall(r"^  (urtrs-replay .*)$", text[text.index("Example"):], re.MULTILINE)
+    lines = re.findall(r"^  (urtrs-replay .*)$", text[text.index("Example"):].replace("\\\n", " "), re.MULTILINE)
     assert lines, "--help shows no example"
     for line in lines:
         if command == "import":  # an output that is there already is left alone

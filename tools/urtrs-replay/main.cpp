@@ -10,6 +10,7 @@
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/standard_output.hpp"
 #include "tools/lib/usage/command_line_error.hpp"
+#include "tools/lib/usage/help.hpp"
 #include "tools/lib/usage/json_error.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs-replay/commands.hpp"
@@ -36,6 +37,7 @@ int check_subcommand(const CLI::App& app, int argc, char** argv) {
 
 int run(int argc, char** argv) {
   CLI::App app("Prints, checks and replays traces of urtrs sessions.", "urtrs-replay");
+  use_help(app);
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text("urtrs-replay"),
                        "print version, fabrics and compiler, then leave");
@@ -46,8 +48,8 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& wrong) {
-    if (wrong.get_exit_code() == 0) {
-      app.exit(wrong);
+    if (const auto help = help_asked(app, wrong)) {
+      std::fputs(help->c_str(), stdout);
       return exit_ok;
     }
     const std::string text = command_line_error(app, wrong);  // "urtrs-replay: ...\n"

@@ -35,9 +35,9 @@ constexpr std::pair<const char*, const char*> kExamples[] = {
 };
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 every rule held, 1 a rule was broken, 2 usage, 4 no progress (explore: no room),\n"
-    "5 one seed gave two different runs, or a trace something else than its run,\n"
-    "130 and 143 a signal stopped it: what was played is summed up.";
+    "Exit codes: 0 every rule held, 1 a rule was broken, 2 usage, 4 no progress (explore: no room), "
+    "5 one seed gave two different runs, or a trace something else than its run, 130 and 143 a "
+    "signal stopped it: what was played is summed up.";
 
 std::string footer_of(const std::string& examples) {
   return "Examples:\n" + examples + "\n" + kExitCodes;

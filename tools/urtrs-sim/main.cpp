@@ -12,6 +12,7 @@
 #include "tools/lib/text/quantity.hpp"
 #include "tools/lib/text/standard_output.hpp"
 #include "tools/lib/usage/command_line_error.hpp"
+#include "tools/lib/usage/help.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs-sim/coverage.hpp"
 #include "tools/urtrs-sim/examples.hpp"
@@ -328,6 +329,7 @@ void print_list(bool steps) {
 }
 
 void set_up(CLI::App& app) {
+  use_help(app);
   app.require_subcommand(1);
   app.set_version_flag("--version", rtrs::tools::version_text("urtrs-sim"),
                        "print version, fabrics and compiler, then leave");
@@ -364,7 +366,7 @@ int answer(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // help and version
+    if (const auto help = help_asked(app, error)) return std::fputs(help->c_str(), stdout), kOk;
     return say_wrong_usage(app, error);
   }
   for (const CLI::App* command : {one, small, directed})

@@ -81,6 +81,7 @@ tl::unexpected<Mistake> unknown_here(const std::string& side, const std::string&
 // A word that steers the output, as rnbd has it, or the same as an option. False: it is none.
 bool take_switch(std::string word, Options& options) {
   if (word.rfind("--", 0) == 0) word.erase(0, 2);
+  if (word == "help-all") options.help_all = true;
   if (word == "json" || word == "csv") ++options.formats;
   if (word == "json")
     options.format = Format::json;
@@ -92,7 +93,7 @@ bool take_switch(std::string word, Options& options) {
     options.tree = false;
   else if (word == "nototals" || word == "no-totals")
     options.totals = false;
-  else if (word == "help" || word == "-h")
+  else if (word == "help" || word == "-h" || word == "help-all")
     options.help = true;
   else if (word == "idempotent")
     options.map.idempotent = true;
@@ -134,9 +135,9 @@ std::string* text_option(const std::string& name, MapOptions& map) {
 }
 
 std::optional<Mistake> take_option(const Words& words, std::size_t& at, Options& options) {
-  static const Words kNames{"json",    "csv",    "no-headers", "no-tree", "no-totals", "help",
-                            "version", "socket", "fields",     "unit",    "interval",  "count",
-                            "run",     "nbd",    "port",       "fabric",  "idempotent"};
+  static const Words kNames{"json",     "csv",     "no-headers", "no-tree", "no-totals", "help",
+                            "help-all", "version", "socket",     "fields",  "unit",      "interval",
+                            "count",    "run",     "nbd",        "port",    "fabric",    "idempotent"};
   const std::string given = words[at];
   const Valued one = split(words, at);
   const auto number = [&one](double least) -> std::optional<double> {

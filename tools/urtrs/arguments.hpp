@@ -41,8 +41,9 @@ struct Options {
   bool tree = true;
   bool totals = true;
   bool help = false;
-  double interval = 1;  // seconds, of `top`
-  unsigned count = 0;   // of `top` and `monitor`; 0: until a signal comes
+  bool help_all = false;  // with `help`
+  double interval = 1;    // seconds, of `top`
+  unsigned count = 0;     // of `top` and `monitor`; 0: until a signal comes
   MapOptions map;
 };
 
@@ -84,8 +85,12 @@ std::vector<std::string> verbs(const std::string& noun);  // empty: those that n
 std::string meant(const std::string& word, const std::vector<std::string>& candidates);
 const std::vector<std::string>& log_levels();
 
-// In help.cpp. Of a noun where the command has no verb; of everything where it has neither.
+// In help_overview.cpp: the groups of commands on a screen, and every command with every option.
 std::string help();
+std::string help_all();
+// In help.cpp. Of a noun where the command has no verb; of everything where it has neither.
+std::string full_name(const Form& form);   // "client session list"
+std::string help_entry(const Form& form);  // with its arguments and what it does
 std::string help(const Command& command);
 std::vector<std::string> examples_of(const Form& form);  // without the name of the program
 

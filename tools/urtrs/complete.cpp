@@ -23,12 +23,12 @@ struct Position {
 };
 
 const Words kValued{"--socket", "--fields", "--unit", "--interval", "--count", "--run", "--port", "--fabric"};
-const Words kSwitches{"--json",      "--csv",  "--no-headers", "--no-tree",
-                      "--no-totals", "--help", "--nbd",        "--idempotent"};
+const Words kSwitches{"--json", "--csv",      "--no-headers", "--no-tree",   "--no-totals",
+                      "--help", "--help-all", "--nbd",        "--idempotent"};
 
 bool is_option(const std::string& word) {
   if (word.size() > 1 && (word[0] == '-' || word[0] == '+')) return true;
-  static const Words kBare{"json", "csv", "noheaders", "notree", "nototals", "help", "all"};
+  static const Words kBare{"json", "csv", "noheaders", "notree", "nototals", "help", "help-all", "all"};
   return std::find(kBare.begin(), kBare.end(), word) != kBare.end() ||
          (word.size() == 1 && kUnits.find(word) != std::string_view::npos);
 }

@@ -77,7 +77,7 @@ Forms forms_of_everything() {
        "make a device of a server usable here, by a session that is there or a new one"},
       {"", "unmap", "DEVICE [SESSION] [force]", 1, 3, "take it away; force: also while connections have it"},
       {"", "remap", "DEVICE [SESSION]", 1, 2, "try at once to open it again"},
-      {"", "reload", "", 0, 0, "read the configuration and its files again; what stays is named"},
+      {"", "reload", "", 0, 0, "read the configuration and its files again; what stays is said"},
       {"", "stats", "", 0, 0, "counters of the whole server"},
       {"", "reset", "[SESSION [PATH]]", 0, 2, "set the traffic counters of paths to 0"},
       {"", "top", "", 0, 0, "IO of each path, again every second"},

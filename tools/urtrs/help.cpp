@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tools/lib/text/help_text.hpp"
 #include "tools/urtrs/client_views.hpp"
 #include "tools/urtrs/doctor.hpp"
 #include "tools/urtrs/keys.hpp"
@@ -35,9 +36,9 @@ std::vector<Detail> of_clients() {
       {"client session", "show", "", {"client session show web1"}},
       {"client session",
        "policy",
-       "POLICY: rr takes each path in turn, mi the one with the fewest requests, ml the one with the fastest "
-       "heartbeat;\none that is not measured yet comes last. It holds until the process ends; policy= of the "
-       "plugin is for the start.",
+       "POLICY: rr takes each path in turn, mi the one with the fewest requests, ml the one with the "
+       "fastest heartbeat; one that is not measured yet comes last. It holds until the process ends; "
+       "policy= of the plugin is for the start.",
        {"client session policy web1 min-latency", "client session policy web1 rr"}},
       {"client session", "recover", "", {"client session recover web1"}},
       {"client path", "list", "", {"client path list", "client path list web1 +rtt_us +attempt +next_s"}},
@@ -61,13 +62,13 @@ std::vector<Detail> of_clients() {
       {"client device", "map", "It is an NBD export of its name then.", {"client device map disk1 web1 ro"}},
       {"client device",
        "unmap",
-       "With force the requests of NBD connections that have it fail from then on. A device of device= is\n"
-       "opened again for the next connection that asks for it.",
+       "With force the requests of NBD connections that have it fail from then on. A device of device= "
+       "is opened again for the next connection that asks for it.",
        {"client device unmap disk1", "client device unmap disk1 web1 force"}},
       {"client device", "remap", "", {"client device remap disk1"}},
       {"client device",
        "resize",
-       "SIZE is in bytes, or as 10G. Nothing is sent to the server: resize the export there first. NBD\n"
+       "SIZE is in bytes, or as 10G. Nothing is sent to the server: resize the export there first. NBD "
        "connections that have the device keep the size that they were told; new ones get the new size.",
        {"client device resize disk1 10G"}},
       {"client", "stats", "", {"client stats", "client stats --json"}},
@@ -86,14 +87,12 @@ std::vector<Detail> of_mappings() {
       {"mapping", "show", "", {"mapping show disk0"}},
       {"",
        "map",
-       "Prints the URI for NBD clients, and with --nbd the device of the kernel. urtrs-mapd keeps it mapped "
-       "until\n"
-       "unmap, also after a restart. SERVER is a session that is mapped already, or a host; then the session "
-       "is\n"
-       "HOST@SERVER, and SERVER its only path where no ADDRESS is given.\n"
+       "Prints the URI for NBD clients, and with --nbd the device of the kernel. urtrs-mapd keeps it "
+       "mapped until unmap, also after a restart. SERVER is a session that is mapped already, or a "
+       "host; then the session is HOST@SERVER, and SERVER its only path where no ADDRESS is given.\n"
        "With --run it is mapped for as long as the command takes, which has the variables uri and "
-       "unixsocket; the\n"
-       "exit code is that of the command. Without urtrs-mapd an nbdkit of its own serves it.",
+       "unixsocket; the exit code is that of the command. Without urtrs-mapd an nbdkit of its own "
+       "serves it.",
        {"map disk0 from 10.0.0.2", "map disk0 from storage1 10.0.0.1@10.0.0.2 10.0.1.1@10.0.1.2 ro",
         "map disk0 from 10.0.0.2 --nbd=/dev/nbd0",
         "map disk0 from 10.0.0.2 --run 'nbdcopy -p $uri disk0.img'"}},
@@ -141,8 +140,8 @@ std::vector<Detail> of_server() {
        {"monitor", "monitor --json --count=10"}},
       {"",
        "trace",
-       "start records into FILE until stop; dump writes the last records, which are always kept. The file is "
-       "written\nby urtrsd. urtrs-replay reads it.",
+       "start records into FILE until stop; dump writes the last records, which are always kept. The "
+       "file is written by urtrsd. urtrs-replay reads it.",
        {"trace start /var/lib/urtrs/now.rtrc", "trace stop", "trace dump /var/lib/urtrs/last.rtrc"}},
       {"reason", "list", "", {"reason list", "reason list all"}},
       {"reason",
@@ -165,15 +164,13 @@ std::vector<Detail> of_server() {
 }
 
 std::vector<Detail> of_keys() {
-  return {
-      {"key",
-       "new",
-       "Without FILE the line is printed. It goes into the file of the server (tls_keys, or auth_keys on "
-       "verbs and libfabric) and into one of the "
-       "client, and is\nas secret as what it protects. A server that runs reads its file again with urtrs "
-       "reload.",
-       {"key new web1 /etc/urtrs/keys", "key new web1"}},
-      {"key", "list", "", {"key list /etc/urtrs/keys"}}};
+  return {{"key",
+           "new",
+           "Without FILE the line is printed. It goes into the file of the server (tls_keys, or auth_keys on "
+           "verbs and libfabric) and into one of the client, and is as secret as what it protects. A server "
+           "that runs reads its file again with urtrs reload.",
+           {"key new web1 /etc/urtrs/keys", "key new web1"}},
+          {"key", "list", "", {"key list /etc/urtrs/keys"}}};
 }
 
 const std::vector<Detail>& details() {
@@ -232,7 +229,7 @@ std::string meanings(const Form& form) {
   const std::pair<const char*, const char*> meanings[] = {
       {"SESSION", sessions.c_str()},
       {"SERVER", "a host name or address, or a session that is mapped already"},
-      {"PATH", "CLIENT@SERVER addresses, the client's address, an RDMA device, or the index of the path"},
+      {"PATH", "CLIENT@SERVER addresses, the client's, an RDMA device, or the index"},
       {"DEVICE", "as the client asked for it, or, of a server, the file that is exported"},
       {"ADDRESS", "[SRC@]DST, as in path= of the plugin"},
       {"PORT", "of the server; default: that of the session"},
@@ -246,106 +243,71 @@ std::string meanings(const Form& form) {
       {"FILE", "absolute, or relative to this directory"}};
   std::string text;
   for (const auto& [word, what] : meanings)
-    if (arguments.find(word) != std::string::npos) text += fmt::format("  {:10}{}\n", word, what);
+    if (arguments.find(word) != std::string::npos) text += tools::help_entry(word, what, 12);
   return text;
 }
 
-std::string full_name(const Form& form) {
-  return *form.noun != '\0' ? fmt::format("{} {}", form.noun, form.verb) : form.verb;
-}
-
-void entry(std::string& text, const std::string& name, const char* what) {
-  if (name.size() > 26)
-    text += fmt::format("  {}\n{:30}{}\n", name, "", what);
-  else
-    text += fmt::format("  {:28}{}\n", name, what);
-}
-
-void entry(std::string& text, const Form& form) {
-  std::string name = full_name(form);
-  if (*form.arguments != '\0') name += fmt::format(" {}", form.arguments);
-  entry(text, name, form.what);
+// Columns as wide as what is in them, so that most meanings are one line.
+std::string table_of(const std::vector<Field>& fields) {
+  std::size_t name = 0;
+  std::size_t header = 0;
+  for (const Field& field : fields) {
+    name = std::max(name, std::string_view(field.name).size() + (field.by_default ? 2 : 3));
+    header = std::max(header, std::string_view(field.header).size() + 2);
+  }
+  std::string text;
+  for (const Field& field : fields) {
+    const std::string starred = std::string(field.name) + (field.by_default ? "" : "*");
+    text +=
+        tools::help_entry(fmt::format("{:{}}{}", starred, name, field.header), field.what, 2 + name + header);
+  }
+  return text;
 }
 
 std::string help_of(const Form& form) {
-  std::string text = fmt::format("Usage: urtrs {}{}{} [OPTION]...\n{}.\n", full_name(form),
-                                 *form.arguments != '\0' ? " " : "", form.arguments, form.what);
+  const char* gap = *form.arguments != '\0' ? " " : "";
+  const std::string usage = fmt::format("Usage: urtrs {}{}{}", full_name(form), gap, form.arguments);
+  std::string text = usage + " [OPTION]...\n" + tools::wrapped(fmt::format("{}.\n", form.what));
   const Detail* detail = detail_of(form);
-  if (detail != nullptr && *detail->more != '\0') text += fmt::format("{}\n", detail->more);
+  if (detail != nullptr && *detail->more != '\0') text += tools::wrapped(detail->more) + "\n";
   if (const std::string words = meanings(form); !words.empty()) text += "\nArguments:\n" + words;
   const std::vector<Field> fields = fields_of(form.noun, form.verb);
   if (!fields.empty())
-    text += "\nFields, of --fields, JSON and CSV; those with a star only where they are asked for:\n";
-  for (const Field& field : fields)
-    text += fmt::format("  {:16}{:16}{}\n", std::string(field.name) + (field.by_default ? "" : "*"),
-                        field.header, field.what);
+    text += "\nFields, of --fields, JSON and CSV; with a star only where they are asked for:\n";
+  text += table_of(fields);
   if (detail != nullptr && !detail->examples.empty()) {
     text += "\nExamples:\n";
     for (const std::string& example : detail->examples) text += fmt::format("  urtrs {}\n", example);
   }
-  return text + "\n\"urtrs --help\" has all commands and options.\n";
+  return text + "\n\"urtrs --help-all\" has all commands and options.\n";
 }
 
 std::string help_of_noun(const std::string& noun) {
   std::string text = fmt::format("Usage: urtrs {} COMMAND [ARGUMENT]... [OPTION]...\n\nCommands:\n", noun);
   for (const Form& form : forms())
-    if (noun == form.noun || (noun == "client" && is_client(form.noun))) entry(text, form);
-  return text +
-         fmt::format(
-             "\n\"urtrs {} COMMAND --help\" has more of one, \"urtrs --help\" all commands and options.\n",
-             noun);
+    if (noun == form.noun || (noun == "client" && is_client(form.noun))) text += help_entry(form);
+  return text + fmt::format("\n\"urtrs {} COMMAND --help\" has more of one.\n", noun);
 }
 
 }  // namespace
+
+std::string full_name(const Form& form) {
+  return *form.noun != '\0' ? fmt::format("{} {}", form.noun, form.verb) : form.verb;
+}
+
+std::string help_entry(const Form& form) {
+  std::string name = full_name(form);
+  if (*form.arguments != '\0') name += fmt::format(" {}", form.arguments);
+  return tools::help_entry(name, form.what);
+}
 
 std::vector<std::string> examples_of(const Form& form) {
   const Detail* detail = detail_of(form);
   return detail == nullptr ? Words{} : detail->examples;
 }
 
-std::string help() {
-  std::string text =
-      "Shows and changes a running urtrsd and the clients of this host, and maps devices.\n"
-      "Usage: urtrs [OPTIONS] [session|path|device|export|mapping] COMMAND [ARGUMENT]...\n"
-      "       urtrs [OPTIONS] client [session|path|device] COMMAND [ARGUMENT]...\n"
-      "\nPositionals:\n";
-  for (const Form& form : forms()) entry(text, form);
-  text += "\nOptions:\n";
-  entry(text, "-h,--help", "print this help, or that of a command, then leave");
-  entry(text, "--version", "print version, fabrics and compiler, then leave");
-  entry(text, "--json", "for programs; mistakes are JSON too");
-  entry(text, "--csv", "for spreadsheets");
-  entry(text, "--fields=A,B", "which columns; also +A, -A and all as words");
-  entry(text, "--unit=U", "of bytes: B, K, M, G, T, P or E; default: what reads best");
-  entry(text, "--no-headers", "without the line of headers");
-  entry(text, "--no-tree", "without the lines below each row");
-  entry(text, "--no-totals", "without the line of totals");
-  entry(text, "--socket=FILE", "of the daemon or client to ask; default: those that run");
-  entry(text, "--interval=SECONDS", "of top; default: 1");
-  entry(text, "--count=N", "leave after N, of top and monitor; default: Ctrl-C");
-  entry(text, "--run=COMMAND", "of map: runs it, then unmaps");
-  entry(text, "--nbd[=DEVICE]", "of map: attaches a device of the kernel, by nbd-client as root");
-  entry(text, "--port=N", "of map: of the server; default: 1234");
-  entry(text, "--fabric=NAME", "of map: tcp, libfabric or verbs; default: tcp");
-  entry(text, "--idempotent", "of map: it is no mistake that the device is mapped already");
-  text +=
-      "\nPlurals and unambiguous beginnings of words do, and options as bare words: urtrs sess li json.\n"
-      "Behind -- every word is an argument. \"urtrs COMMAND --help\" has the fields and examples of a "
-      "command.\n"
-      "\nExamples:\n"
-      "  urtrs session list\n"
-      "  urtrs path disconnect web1 ip:10.0.1.7@ip:10.0.1.1\n"
-      "  urtrs device list --json | jq -r '.devices[].mapping_path'\n"
-      "  urtrs top --interval=5\n"
-      "  urtrs client path add web1 ip:10.0.1.7@ip:10.0.1.1\n"
-      "  urtrs map disk0 from 10.0.0.2 && urtrs mapping list\n"
-      "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 no daemon can be asked, 4 no answer in time, 128 and "
-      "the\n"
-      "number of a signal that ended it while it waited. With --run that of the command.\n";
-  return text;
-}
-
 std::string help(const Command& command) {
+  if (command.options.help_all) return help_all();
   if (command.verb.empty()) return command.noun.empty() ? help() : help_of_noun(command.noun);
   for (const Form& form : forms())
     if (command.noun == form.noun && command.verb == form.verb) return help_of(form);

@@ -202,8 +202,8 @@ TEST(CommandLine, OneThingInTwoSpellingsIsGivenTwice) {
             "urtrsd: --listen: listen: ::ffff:127.0.0.1 is given twice, first as 127.0.0.1\n");
 }
 
-TEST(CommandLine, HelpShowsEverythingOnce) {
-  const CommandLine line = parse_command_line({"--help"});
+TEST(CommandLine, HelpAllShowsEverything) {
+  const CommandLine line = parse_command_line({"--help-all"});
   EXPECT_EQ(line.exit_code, 0);
   EXPECT_FALSE(line.run);
   for (const char* word : {"--config", "--listen", "--port", "--export", "--dev-search-path",

@@ -6,6 +6,7 @@
 
 #include "tools/lib/text/quantity.hpp"
 #include "tools/lib/usage/command_line_error.hpp"
+#include "tools/lib/usage/help.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrsd/config.hpp"
 #include "tools/urtrsd/config_text.hpp"
@@ -23,36 +24,38 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  urtrsd --export disk0=/srv/disk0.img\n"
     "      export one image as \"disk0\" on 127.0.0.1:1234\n"
-    "  urtrsd --listen 10.0.0.1 --listen 10.0.1.1 --export scratch=mem:1G --export iso=/srv/a.iso,ro\n"
+    "  urtrsd --listen 10.0.0.1 --listen 10.0.1.1 \\\n"
+    "         --export scratch=mem:1G --export iso=/srv/a.iso,ro\n"
     "      two addresses, a memory device, a read-only image\n"
     "  urtrsd --config /etc/urtrs/urtrsd.toml --port 1300 --check-config\n"
     "      is this configuration in order?\n"
     "  urtrsd --dev-search-path /srv/%SESSNAME% --print-config\n"
     "      every session its own directory; show the resulting file\n"
     "\n"
-    "An export is locked while a session has it open (fcntl, open file description locks): for writing when "
-    "one\n"
-    "may write, else for reading. At start, urtrsd ends with code 3 when another process has one of the "
-    "exports\n"
-    "locked. An export whose file does not answer within 3 s is named in a warning, and served when it "
-    "does.\n"
-    "A file that is exported with ,ro is read-only below --dev-search-path too. A trace replaces an empty "
-    "file "
-    "or\n"
-    "another trace, and nothing else.\n"
-    "SIGTERM and SIGINT close all sessions and end urtrsd, a second one ends it at once. SIGUSR1 writes the "
-    "last\n"
-    "records to a file, SIGUSR2 begins and ends a trace, SIGHUP reads the\n"
-    "configuration again: exports, keys, certificates and log level change, the rest is named in the log.\n"
-    "\n"
     "Without --tls-keys or --tls-cert, on verbs and libfabric --auth-keys, nobody is asked who he is: listen "
-    "then\n"
-    "only where every host may read and write the exports.\n"
-    "A setting is taken from its flag, else from the environment (URTRS_ and its key in capitals: "
-    "URTRS_PORT,\n"
-    "URTRS_HEARTBEAT_INTERVAL_MS; URTRS_LISTEN with commas), else from the file, else it has its default.\n"
-    "--print-config --origin says which it was.\n"
-    "Exit codes: 0 ok, 1 failed, 2 bad usage or configuration, 3 something needed is missing.\n";
+    "then only where every host may read and write the exports.\n"
+    "Exit codes: 0 ok, 1 failed, 2 bad usage or configuration, 3 something needed is missing.";
+
+constexpr const char* kNotes =
+    "An export is locked while a session has it open (fcntl, open file description locks): for "
+    "writing when one may write, else for reading. At start, urtrsd ends with code 3 when another "
+    "process has one of the exports locked. An export whose file does not answer within 3 s is named "
+    "in a warning, and served when it does. A file that is exported with ,ro is read-only below "
+    "--dev-search-path too. A trace replaces an empty file or another trace, and nothing else.\n"
+    "SIGTERM and SIGINT close all sessions and end urtrsd, a second one ends it at once. SIGUSR1 "
+    "writes the last records to a file, SIGUSR2 begins and ends a trace, SIGHUP reads the "
+    "configuration again: exports, keys, certificates and log level change, the rest is named in the "
+    "log.\n"
+    "\n"
+    "A setting is taken from its flag, else from the environment "
+    "(URTRS_ and its key in capitals: URTRS_PORT, URTRS_HEARTBEAT_INTERVAL_MS; URTRS_LISTEN with "
+    "commas), else from the file, else it has its default. --print-config --origin says which it "
+    "was.";
+
+// What --help shows: --help-all has all.
+const std::vector<std::string> kCommon{"--config",       "--listen",      "--export",    "--port",
+                                       "--fabric",       "--tls-keys",    "--log-level", "--metrics",
+                                       "--check-config", "--print-config"};
 
 struct Flags {
   std::string config_file;
@@ -275,17 +278,16 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments,
   CommandLine result;
   Flags flags;
   CLI::App app("Serves files, block devices and memory to RTRS/RNBD clients.", "urtrsd");
+  tools::use_short_help(app, kCommon, kNotes);
   app.footer(kExamples);
   const auto options = add_options(app, flags);
   try {
     app.parse(tools::words_to_parse(arguments));
-  } catch (const CLI::CallForHelp&) {
-    result.output = app.help();
-    return result;
-  } catch (const CLI::CallForVersion& version) {
-    result.output = std::string(version.what()) + "\n";
-    return result;
   } catch (const CLI::ParseError& error) {
+    if (const auto help = tools::help_asked(app, error)) {
+      result.output = *help;
+      return result;
+    }
     result.exit_code = kUsage;
     result.errors = tools::command_line_error(app, error);
     return result;

@@ -1,0 +1,42 @@
+#include "tools/lib/text/help_text.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace rtrs::tools {
+namespace {
+
+const std::string kForty(40, 'x');
+
+TEST(HelpText, ALineOfTheWidthStaysAndALongerOneIsCut) {
+  const std::string fits = kForty + " " + std::string(39, 'y');
+  EXPECT_EQ(wrapped(fits), fits);
+  EXPECT_EQ(wrapped(fits + "y"), kForty + "\n" + std::string(40, 'y'));
+  EXPECT_EQ(wrapped(fits, 1), kForty + "\n " + std::string(39, 'y'));
+  EXPECT_EQ(wrapped(""), "");
+}
+
+TEST(HelpText, EachLineIsForItself) {
+  EXPECT_EQ(wrapped("a\n\n" + kForty + " " + kForty + " b\nc\n"),
+            "a\n\n" + kForty + "\n" + kForty + " b\nc\n");
+}
+
+TEST(HelpText, ExamplesAndLongWordsStay) {
+  const std::string example = "  " + kForty + " " + kForty;
+  EXPECT_EQ(wrapped(example), example);
+  EXPECT_EQ(wrapped("a " + kForty + kForty + " b"), "a\n" + kForty + kForty + "\nb");
+}
+
+TEST(HelpText, AnEntryHasItsMeaningInTheColumn) {
+  const std::string gap(kHelpColumn, ' ');
+  EXPECT_EQ(help_entry("--a", "what"), "  --a                         what\n");
+  EXPECT_EQ(help_entry(std::string(26, 'n'), "what"), "  " + std::string(26, 'n') + "  what\n");
+  EXPECT_EQ(help_entry(std::string(27, 'n'), "what"), "  " + std::string(27, 'n') + "\n" + gap + "what\n");
+  EXPECT_EQ(help_entry("--a", kForty + " " + kForty),
+            "  --a                         " + kForty + "\n" + gap + kForty + "\n");
+  EXPECT_EQ(help_entry("--a", ""), "  --a\n");
+}
+
+}  // namespace
+}  // namespace rtrs::tools
