@@ -317,6 +317,10 @@ void ConfigReader::check_identities(const std::vector<std::string>& listed) {
 void ConfigReader::check_relations() {
   if (config_.fabric != "tcp" && !(tls_of(config_) == tools::TlsChoice{}) && config_.tls != "off")
     report("", "TLS is for the fabric tcp, not for " + config_.fabric, "leave the settings of tls out");
+  if (config_.fabric == "tcp") {
+    const std::string why = tools::contradiction(tls_of(config_));
+    if (!why.empty()) report("", why);
+  }
   const std::uint32_t depth_bits = log2up(config_.sess_queue_depth);
   const std::uint32_t chunk_bits = log2up(config_.max_chunk_size);
   if (depth_bits + chunk_bits > kImmediateBits) {
