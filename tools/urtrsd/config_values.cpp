@@ -341,6 +341,10 @@ void ConfigReader::check_relations() {
   if (config_.fabric == "tcp" && !(auth_of(config_) == tools::AuthChoice{}) && config_.auth != "off")
     report("", "auth is for the fabrics verbs and libfabric, not for tcp",
            "give tls_keys instead, which encrypts too");
+  if (config_.fabric == "tcp") {
+    const std::string why = tools::contradiction(tls_of(config_));
+    if (!why.empty()) report("", why);
+  }
   const std::uint32_t depth_bits = log2up(config_.sess_queue_depth);
   const std::uint32_t chunk_bits = log2up(config_.max_chunk_size);
   if (depth_bits + chunk_bits > kImmediateBits) {

@@ -24,6 +24,9 @@ struct TlsChoice {
 // off, allow, require. `allow` is for servers, who then take clients with and without TLS.
 const std::vector<std::string>& tls_modes();
 
+// What of it excludes each other or is missing, whatever the files have; empty: nothing.
+std::string contradiction(const TlsChoice&);
+
 struct OpenedTls {
   std::shared_ptr<const tls::Context> context;  // null: off
   bool plain_too = false;
