@@ -59,7 +59,8 @@ PeerIdentity digest_of(MacFunction mac, std::string_view identity) {
 
 wire::KeyProof client_proof(MacFunction mac, const Secret& secret, const wire::KeyNonce& nonce,
                             wire::Bytes conn_req) {
-  const Message message = Message(kConReqLabel).add(nonce).add(conn_req.first(wire::kProvenReqEnd).subspan(wire::kProvenReqAt));
+  const Message message =
+      Message(kConReqLabel).add(nonce).add(conn_req.first(wire::kProvenReqEnd).subspan(wire::kProvenReqAt));
   const Mac whole = mac(secret, message.all());
   wire::KeyProof proof;
   std::copy_n(whole.begin(), proof.size(), proof.begin());

@@ -19,8 +19,8 @@ using KeyProof = std::array<std::byte, 8>;
 /// A whole MAC, of the server.
 using ServerKeyProof = std::array<std::byte, 32>;
 
-/// Bytes of CON_REQ and CON_RSP that proofs are about: all before the proof. Not the first two of CON_REQ, which
-/// the kernel of the client may use with AF_IB addresses.
+/// Bytes of CON_REQ and CON_RSP that proofs are about: all before the proof. Not the first two of CON_REQ,
+/// which the kernel of the client may use with AF_IB addresses.
 inline constexpr std::size_t kProvenReqAt = 2;
 inline constexpr std::size_t kProvenReqEnd = 48;
 inline constexpr std::size_t kProvenRspBytes = 20;
