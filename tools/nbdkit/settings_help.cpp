@@ -38,7 +38,7 @@ const char* const kSettingsHelp =
     "tls_cert=FILE, tls_key=FILE, tls_ca=FILE, tls_crl=FILE   certificate and private key of this end, who\n"
     "                         signs that of the server, and what he took back, all PEM\n"
     "tls_server_name=NAME     in the certificate of the server (default the address in path=)\n"
-    "tls_kernel=on|off        leave sealing to the kernel where it can (default on)\n"
+    "tls_kernel=on|off        leave sealing to the kernel where it can (default off)\n"
     "connections=N            for IO, per path (default 2)\n"
     "queue_depth=N            requests in flight at most (default 512)\n"
     "policy=rr|mi|ml          the path of a request: each in turn, that with the fewest requests (default), "

@@ -30,7 +30,7 @@ struct DaemonConfig {
   std::string tls_key;
   std::string tls_ca;
   std::string tls_crl;
-  bool tls_kernel = true;
+  bool tls_kernel = false;
   std::string allow_addresses;  // lists of AccessRules
   std::string allow_identities;
   std::string allow_sessions;
