@@ -1,6 +1,10 @@
 // Who is accepted, and what both ends say when not.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
+#include <csignal>
 #include <fstream>
 #include <sstream>
 
@@ -427,6 +431,22 @@ TEST_F(Tls, what_comes_behind_a_refusal_is_not_looked_at) {
   talk.server.feed(sealed, talk.piece);
   EXPECT_EQ(talk.server.channel->error(), "TLS: it changes its key too often");
   EXPECT_TRUE(talk.server.channel->output().empty());
+}
+
+// Where OpenSSL writes to the socket itself: a library must not end its process by a signal.
+TEST_F(Tls, APeerThatIsGoneIsAFailureAndNoSignal) {
+  std::signal(SIGPIPE, SIG_DFL);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
+  ::close(ends[1]);
+  Credentials given = files_.keys({"alice"});
+  given.kernel = true;
+  SealedBuffers buffers;
+  const auto client = context_of(given)->open_channel(Side::client, "127.0.0.1", ends[0], buffers);
+  std::vector<std::byte> plain(2 * kRecordBytes);
+  EXPECT_EQ(client->open({}, plain).state, Channel::State::failed);
+  EXPECT_FALSE(client->established());
+  ::close(ends[0]);
 }
 
 }  // namespace

@@ -1,10 +1,14 @@
 #include "backends/tls/ssl_channel.hpp"
 
+#include <linux/tls.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/x509v3.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -20,6 +24,11 @@ constexpr std::uint64_t kKeyUpdateEvery = std::uint64_t{16} << 20;
 constexpr unsigned kMostTickets = 8;
 constexpr unsigned char kNewSessionTicket = 4;
 constexpr unsigned char kKeyUpdate = 24;
+// Where the kernel seals, what OpenSSL calls before and after it writes a record that is not data:
+// <openssl/bio.h> has the numbers, in a comment.
+constexpr int kSetRecordType = 74;
+constexpr int kClearRecordType = 75;
+constexpr int kLevelTls = 282;  // SOL_TLS
 
 int bio_read(BIO* bio, char* to, int most) {
   BIO_clear_retry_flags(bio);
@@ -44,24 +53,61 @@ int bio_create(BIO* bio) {
   return 1;
 }
 
-// Of the process: never freed.
-const BIO_METHOD* method() {
-  static const BIO_METHOD* const made = [] {
-    BIO_METHOD* const one = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "urtrs");
-    if (one == nullptr) return one;
-    BIO_meth_set_read(one, bio_read);
-    BIO_meth_set_write(one, bio_write);
-    BIO_meth_set_ctrl(one, bio_control);
-    BIO_meth_set_create(one, bio_create);
-    return one;
-  }();
-  return made;
+int socket_write(BIO* bio, const char* from, int bytes) {
+  BIO_clear_retry_flags(bio);
+  const int taken = static_cast<SslChannel*>(BIO_get_data(bio))->write(from, bytes);
+  if (taken < 0 && errno == EAGAIN) BIO_set_retry_write(bio);
+  return taken;
 }
 
-Owned<BIO> bio_of(SslChannel* channel) {
-  Owned<BIO> bio(method() == nullptr ? nullptr : BIO_new(method()));
+// OpenSSL's own BIO below gives the keys to the kernel.
+long socket_control(BIO* bio, int command, long number, void* pointer) {
+  SslChannel& channel = *static_cast<SslChannel*>(BIO_get_data(bio));
+  switch (command) {
+    case kSetRecordType:
+      channel.set_record_type(static_cast<unsigned char>(number));
+      return 0;
+    case kClearRecordType:
+      channel.set_record_type(0);
+      return 0;
+    case BIO_CTRL_FLUSH:
+      return 1;
+    default:
+      return BIO_next(bio) == nullptr ? 0 : BIO_ctrl(BIO_next(bio), command, number, pointer);
+  }
+}
+
+const BIO_METHOD* make_method(int type, int (*write)(BIO*, const char*, int),
+                              long (*control)(BIO*, int, long, void*)) {
+  BIO_METHOD* const one = BIO_meth_new(BIO_get_new_index() | type, "urtrs");
+  if (one == nullptr) return one;
+  BIO_meth_set_read(one, bio_read);
+  BIO_meth_set_write(one, write);
+  BIO_meth_set_ctrl(one, control);
+  BIO_meth_set_create(one, bio_create);
+  return one;
+}
+
+Owned<BIO> bio_of(const BIO_METHOD* method, SslChannel* channel) {
+  Owned<BIO> bio(method == nullptr ? nullptr : BIO_new(method));
   if (bio != nullptr) BIO_set_data(bio.get(), channel);
   return bio;
+}
+
+// The methods are of the process: never freed.
+Owned<BIO> bio_of(SslChannel* channel) {
+  static const BIO_METHOD* const made = make_method(BIO_TYPE_SOURCE_SINK, bio_write, bio_control);
+  return bio_of(made, channel);
+}
+
+// In front of OpenSSL's own, which would write with a signal (SIGPIPE) where the peer has gone.
+Owned<BIO> socket_bio_of(SslChannel* channel, int socket) {
+  static const BIO_METHOD* const made = make_method(BIO_TYPE_FILTER, socket_write, socket_control);
+  Owned<BIO> front = bio_of(made, channel);
+  Owned<BIO> below(front == nullptr ? nullptr : BIO_new_socket(socket, BIO_NOCLOSE));
+  if (below == nullptr) return nullptr;
+  BIO_push(front.get(), below.release());
+  return front;
 }
 
 }  // namespace
@@ -82,7 +128,7 @@ SslChannel::~SslChannel() {
 bool SslChannel::start(const std::string& server) {
   ssl_.reset(SSL_new(context_->of(side_)));
   Owned<BIO> in = bio_of(this);
-  Owned<BIO> out = socket_ < 0 ? bio_of(this) : Owned<BIO>(BIO_new_socket(socket_, BIO_NOCLOSE));
+  Owned<BIO> out = socket_ < 0 ? bio_of(this) : socket_bio_of(this, socket_);
   if (ssl_ == nullptr || in == nullptr || out == nullptr || SSL_set_app_data(ssl_.get(), this) != 1)
     return false;
   SSL_set0_rbio(ssl_.get(), in.release());
@@ -129,6 +175,24 @@ int SslChannel::take(const char* from, int bytes) noexcept {
   std::memcpy(out_.get() + end_, from, size);
   end_ += size;
   return bytes;
+}
+
+int SslChannel::write(const char* from, int bytes) noexcept {
+  iovec piece{const_cast<char*>(from), static_cast<std::size_t>(bytes)};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(1)> control{};
+  if (record_type_ != 0) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* const type = CMSG_FIRSTHDR(&message);
+    type->cmsg_level = kLevelTls;
+    type->cmsg_type = TLS_SET_RECORD_TYPE;
+    type->cmsg_len = CMSG_LEN(1);
+    *CMSG_DATA(type) = record_type_;
+  }
+  return static_cast<int>(::sendmsg(socket_, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
 std::span<const std::byte> SslChannel::output() const noexcept {

@@ -45,6 +45,10 @@ class SslChannel final : public Channel {
   int give(char* to, int most) noexcept;
   // -1: no room.
   int take(const char* from, int bytes) noexcept;
+  // To the socket; as send(2), without a signal. A record that the kernel seals has the type that was set; 0:
+  // data.
+  int write(const char* from, int bytes) noexcept;
+  void set_record_type(unsigned char type) noexcept { record_type_ = type; }
 
  private:
   // The handshake is over. False: the peer is not accepted.
@@ -74,6 +78,7 @@ class SslChannel final : public Channel {
 
   bool established_ = false;
   bool in_kernel_ = false;
+  unsigned char record_type_ = 0;  // of the record that is written next
   bool resumed_ = false;
   bool failed_ = false;
   std::string identity_;

@@ -30,10 +30,19 @@ std::unique_ptr<FabricPair> make_hasty() {
   return TcpPair::open("127.0.0.1", {}, with(given));
 }
 
+// The kernel seals where it can: with the module tls (tools/dev/softroce-vm, ktls). Elsewhere OpenSSL goes
+// on.
+std::unique_ptr<FabricPair> make_kernel() {
+  tls::Credentials given = credentials().keys({"alice"});
+  given.kernel = true;
+  return TcpPair::open("127.0.0.1", {}, with(given));
+}
+
 INSTANTIATE_TEST_SUITE_P(Tls, FabricContract,
                          ::testing::Values(FabricCase{"key", make_key},
                                            FabricCase{"certificate", make_certificate},
-                                           FabricCase{"hasty", make_hasty}),
+                                           FabricCase{"hasty", make_hasty},
+                                           FabricCase{"kernel", make_kernel}),
                          case_name);
 
 }  // namespace

@@ -38,7 +38,7 @@ const char* const kSettingsHelp =
     "tls_cert=FILE, tls_key=FILE, tls_ca=FILE, tls_crl=FILE   certificate and private key of this end, who\n"
     "                         signs that of the server, and what he took back, all PEM\n"
     "tls_server_name=NAME     in the certificate of the server (default the address in path=)\n"
-    "tls_kernel=on|off        leave sealing to the kernel where it can (default on)\n"
+    "tls_kernel=on|off        leave sealing to the kernel where it can (default off)\n"
     "auth_keys=FILE           on fabric=verbs and libfabric: a key that both ends prove to each other, as "
     "in\n"
     "                         tls_keys; it encrypts nothing. A client never goes on without the server's "

@@ -31,7 +31,7 @@ struct DaemonConfig {
   std::string tls_key;
   std::string tls_ca;
   std::string tls_crl;
-  bool tls_kernel = true;
+  bool tls_kernel = false;
   std::string auth;  // one of tools::auth_modes(), or empty: require where keys are given
   std::string auth_keys;
   std::string allow_addresses;  // lists of AccessRules
