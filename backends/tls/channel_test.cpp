@@ -1,10 +1,6 @@
 // Who is accepted, and what both ends say when not.
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <array>
-#include <csignal>
 #include <fstream>
 #include <sstream>
 
@@ -381,72 +377,6 @@ TEST_F(Tls, older_protocols_are_refused) {
     EXPECT_TRUE(talk.server.failed());
     EXPECT_EQ(talk.server.channel->error(), "TLS: it does not speak TLS 1.3");
   }
-}
-
-// A client that says what ours never does, and keeps it until it is carried to the server.
-class RawClient {
- public:
-  explicit RawClient(const Credentials& files) : ctx_(SSL_CTX_new(TLS_client_method())) {
-    SSL_CTX_use_certificate_file(ctx_.get(), files.cert.c_str(), SSL_FILETYPE_PEM);
-    SSL_CTX_use_PrivateKey_file(ctx_.get(), files.key.c_str(), SSL_FILETYPE_PEM);
-    ssl_.reset(SSL_new(ctx_.get()));
-    SSL_set_bio(ssl_.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
-    SSL_set_connect_state(ssl_.get());
-  }
-  void say() { SSL_do_handshake(ssl_.get()); }
-  void change_key() {
-    SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
-    say();
-  }
-  Octets take() {
-    Octets said(BIO_ctrl_pending(SSL_get_wbio(ssl_.get())));
-    BIO_read(SSL_get_wbio(ssl_.get()), said.data(), static_cast<int>(said.size()));
-    return said;
-  }
-  void hear(const Octets& sealed) {
-    BIO_write(SSL_get_rbio(ssl_.get()), sealed.data(), static_cast<int>(sealed.size()));
-  }
-
- private:
-  Owned<SSL_CTX> ctx_;
-  Owned<SSL> ssl_;
-};
-
-TEST_F(Tls, what_comes_behind_a_refusal_is_not_looked_at) {
-  Talk talk(certificate(), certificate());
-  RawClient client(files_.issue({}));
-  for (int i = 0; i < 2; ++i) {
-    client.say();
-    talk.server.feed(client.take(), talk.piece);
-    client.hear(talk.server.take());
-  }
-  ASSERT_TRUE(talk.server.channel->established()) << talk.server.channel->error();
-  client.change_key();
-  client.change_key();
-  Octets sealed = client.take();
-  // No record: whoever opens it answers with an alert.
-  sealed.resize(sealed.size() + 37);
-  const Octets head = {std::byte{23}, std::byte{3}, std::byte{3}, std::byte{0}, std::byte{32}};
-  std::copy(head.begin(), head.end(), sealed.end() - 37);
-  talk.server.feed(sealed, talk.piece);
-  EXPECT_EQ(talk.server.channel->error(), "TLS: it changes its key too often");
-  EXPECT_TRUE(talk.server.channel->output().empty());
-}
-
-// Where OpenSSL writes to the socket itself: a library must not end its process by a signal.
-TEST_F(Tls, APeerThatIsGoneIsAFailureAndNoSignal) {
-  std::signal(SIGPIPE, SIG_DFL);
-  std::array<int, 2> ends{};
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
-  ::close(ends[1]);
-  Credentials given = files_.keys({"alice"});
-  given.kernel = true;
-  SealedBuffers buffers;
-  const auto client = context_of(given)->open_channel(Side::client, "127.0.0.1", ends[0], buffers);
-  std::vector<std::byte> plain(2 * kRecordBytes);
-  EXPECT_EQ(client->open({}, plain).state, Channel::State::failed);
-  EXPECT_FALSE(client->established());
-  ::close(ends[0]);
 }
 
 }  // namespace

@@ -73,6 +73,18 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+bool is_named(std::string_view word, std::string_view name, std::string_view identity) {
+  constexpr std::string_view kIdentity = "%IDENTITY%";
+  if (word.substr(0, kIdentity.size()) == kIdentity) {
+    if (identity.empty() || name.substr(0, identity.size()) != identity) return false;
+    word.remove_prefix(kIdentity.size());
+    name.remove_prefix(identity.size());
+  }
+  if (word.empty() || word.back() != '*') return word == name;
+  word.remove_suffix(1);
+  return name.substr(0, word.size()) == word;
+}
+
 }  // namespace
 
 tl::expected<AccessRules, std::string> parse_access(std::string_view addresses, std::string_view identities,
@@ -103,8 +115,9 @@ bool allows_client(const AccessRules& rules, std::string_view peer, std::string_
                                 [&](const AddressRange& range) { return is_in(range, *address); });
 }
 
-bool allows_session(const AccessRules& rules, std::string_view name) {
-  return rules.sessions.empty() || has(rules.sessions, name);
+bool allows_session(const AccessRules& rules, std::string_view name, std::string_view identity) {
+  const auto names = [&](std::string_view word) { return is_named(word, name, identity); };
+  return rules.sessions.empty() || std::any_of(rules.sessions.begin(), rules.sessions.end(), names);
 }
 
 }  // namespace rtrs

@@ -22,7 +22,7 @@ TEST(Access, without_rules_everybody_comes_in) {
   EXPECT_FALSE(none.any());
   EXPECT_TRUE(allows_client(none, "10.0.0.7:1 > 10.0.0.2:1234", {}));
   EXPECT_TRUE(allows_client(none, "", {}));
-  EXPECT_TRUE(allows_session(none, "web1"));
+  EXPECT_TRUE(allows_session(none, "web1", "alice"));
 }
 
 TEST(Access, ranges_end_at_their_bits) {
@@ -77,10 +77,22 @@ TEST(Access, each_list_has_to_let_in) {
 
 TEST(Access, sessions_are_compared_whole) {
   const AccessRules two = rules({}, {}, "web1, web2");
-  EXPECT_TRUE(allows_session(two, "web2"));
-  EXPECT_FALSE(allows_session(two, "web"));
-  EXPECT_FALSE(allows_session(two, "web22"));
-  EXPECT_FALSE(allows_session(two, ""));
+  EXPECT_TRUE(allows_session(two, "web2", "alice"));
+  EXPECT_FALSE(allows_session(two, "web", "alice"));
+  EXPECT_FALSE(allows_session(two, "web22", "alice"));
+  EXPECT_FALSE(allows_session(two, "", "alice"));
+}
+
+TEST(Access, a_name_may_have_to_begin_with_the_identity) {
+  const AccessRules own = rules({}, {}, "%IDENTITY%, %IDENTITY%-*, shared*");
+  for (const char* name : {"web1", "web1-", "web1-disk", "shared", "shared-7"})
+    EXPECT_TRUE(allows_session(own, name, "web1")) << name;
+  for (const char* name : {"web", "web12", "web2", "web2-disk", "share", "", "%IDENTITY%"})
+    EXPECT_FALSE(allows_session(own, name, "web1")) << name;
+  // Who showed nothing has no name of his own.
+  EXPECT_FALSE(allows_session(own, "", ""));
+  EXPECT_FALSE(allows_session(own, "-disk", ""));
+  EXPECT_TRUE(allows_session(own, "shared", ""));
 }
 
 TEST(Access, what_is_no_range_is_refused) {

@@ -196,7 +196,7 @@ void Server::Impl::handle_info(Fabric& fabric, Nanos now, Session& session,
     Fingerprint high;
     high.add(low.value());
     high.add(name);
-    if (!allows_session(access, name)) {
+    if (!allows_session(access, name, session.identity)) {
       session.refused_name = name;
       return feed(fabric, session, InfoRequested{now, event.key, wire::linux_errno::kEacces});
     }

@@ -136,7 +136,8 @@ std::vector<Setting> make_tls() {
       {"allow_identities", "allow-identities",
        "identities of keys and certificates that may come in, with commas; unset: all of them",
        TextRule{&C::allow_identities}},
-      {"allow_sessions", "allow-sessions", "session names that clients may take, with commas; unset: any",
+      {"allow_sessions", "allow-sessions",
+       "session names that clients may take, with commas, %IDENTITY% in front and * behind; unset: any",
        TextRule{&C::allow_sessions}},
       {"tls_kernel", "tls-kernel", "leave the sealing of what is sent to the kernel where it can",
        BooleanRule{&C::tls_kernel}},
@@ -369,6 +370,17 @@ void ConfigReader::check_relations() {
                                        [](const ExportSpec& one) { return !one.allow.identities.empty(); });
   if ((by_identity || !config_.allow_identities.empty()) && !asks_who(config_))
     report("", "allow_identities lets nobody in without TLS or shared keys, which give identities",
+           "give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys");
+  const auto names_identity = [](const std::string& list) {
+    return list.find("%IDENTITY%") != std::string::npos;
+  };
+  const bool own_names =
+      names_identity(config_.allow_sessions) ||
+      std::any_of(config_.exports.begin(), config_.exports.end(),
+                  [&](const ExportSpec& one) { return names_identity(one.allow.text[2]); });
+  if (own_names && !asks_who(config_))
+    report("",
+           "allow_sessions with %IDENTITY% lets nobody in without TLS or shared keys, which give identities",
            "give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys");
   if (config_.exports.empty() && config_.dev_search_path.empty() && problems_.empty())
     report("", "nothing to export", "give --export NAME=FILE, [[export]] or dev_search_path");

@@ -50,7 +50,7 @@ tl::expected<void, OpenError> Daemon::may_open(std::uint16_t session, const std:
                                  [&](const ExportSpec& one) { return same_export(one.name, name); });
   if (spec != specs.end()) {
     if (allows_client(spec->allow, server_.transport().peer(session), identity) &&
-        allows_session(spec->allow, asker))
+        allows_session(spec->allow, asker, identity))
       return {};
     return refuse(EACCES, "no rule of export " + in_quotes(spec->name) + " lets session " + in_quotes(asker) +
                               (identity.empty() ? " without an identity" : " of " + identity) + " open it");
