@@ -15,7 +15,7 @@ namespace {
 // SHA-256 in both, so that a pre-shared key fits whichever is chosen.
 constexpr const char* kCiphers = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256";
 constexpr const char* kGroups = "X25519:P-256";
-constexpr long kMostCertificateBytes = 32L << 10;
+constexpr long kMostCertificateBytes = 16L << 10;
 constexpr int kMostCertificates = 5;  // between a peer's and the CA
 constexpr long kTicketSeconds = 3600;
 

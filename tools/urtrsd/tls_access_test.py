@@ -72,6 +72,13 @@ class TestAccess:
         with pytest.raises(OSError):
             self.session(server, "alice", "web1")
 
+    def test_a_session_name_may_have_to_be_the_clients_own(self):
+        server = self.serve('allow_sessions = "%IDENTITY%, %IDENTITY%-*"\n')
+        for name in ("alice", "alice-disk0"):
+            self.session(server, "alice", name).close()
+            with pytest.raises(OSError):
+                self.session(server, "bob", name)
+
     def test_exports_are_opened_by_those_who_may(self):
         server = self.serve('[[export]]\nname = "a"\nmem = "1M"\nallow_identities = "alice"\n'
                             '[[export]]\nname = "w"\nmem = "1M"\nallow_sessions = "web1"\n'
