@@ -1,10 +1,12 @@
 // Any bytes are refused by name as RTRS messages, or are a value whose encoding parses to the same value.
 // The first byte chooses the parser, the next eight are depth and chunk size, or where a request's header is.
+#include <algorithm>
 #include <array>
 #include <span>
 
 #include "conformance/fuzz/fuzz.hpp"
 #include "core/wire/imm.hpp"
+#include "core/wire/key_proof.hpp"
 #include "core/wire/messages.hpp"
 
 using namespace rtrs::wire;
@@ -20,6 +22,27 @@ void check_stable(const Parsed<Value>& first, Parse parse) {
   RTRS_FUZZ_CHECK(size != 0);
   const auto second = parse(Bytes(out).first(size));
   RTRS_FUZZ_CHECK(second && second.value == first.value);
+}
+
+// What proofs add comes off, and nothing is left of it.
+void key_offers(Bytes bytes) {
+  const auto offer = key_offer(bytes);
+  if (!offer) return;
+  std::array<std::byte, kConnReqBytes> copy;
+  std::copy_n(bytes.begin(), copy.size(), copy.begin());
+  clear_key_offer(copy);
+  RTRS_FUZZ_CHECK(!key_offer(copy));
+  put_key_offer(copy, *offer);
+  RTRS_FUZZ_CHECK(std::equal(copy.begin(), copy.end(), bytes.begin()));
+}
+
+void key_answers(Bytes bytes) {
+  RTRS_FUZZ_CHECK(!key_challenge(bytes) || !server_key_proof(bytes));
+  if (bytes.size() < kConnRspBytes) return;
+  std::array<std::byte, kConnRspBytes> copy;
+  std::copy_n(bytes.begin(), copy.size(), copy.begin());
+  clear_key_answer(copy);
+  RTRS_FUZZ_CHECK(!key_challenge(copy) && !server_key_proof(copy));
 }
 
 void info_response(Bytes bytes, std::uint32_t depth, std::uint32_t chunk_size) {
@@ -67,12 +90,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   switch (data[0] % 10) {
     case 0:
       check_stable(parse_conn_req(bytes), parse_conn_req);
+      key_offers(bytes);
       break;
     case 1: {
       const auto cid = static_cast<std::uint16_t>(one);
       check_stable(parse_conn_rsp(bytes, cid), [cid](Bytes again) { return parse_conn_rsp(again, cid); });
       const int error = reject_errno(bytes);
       RTRS_FUZZ_CHECK(error >= 1 && error <= 4095);
+      key_answers(bytes);
       break;
     }
     case 2:

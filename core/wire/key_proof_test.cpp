@@ -46,7 +46,7 @@ std::array<std::byte, Size> counted(unsigned from) {
   return bytes;
 }
 
-// Protocol Appendix A, "conn_req with a proof": what stands where.
+// Protocol section 12: what stands where.
 TEST(KeyProof, AnOfferIsInBytes45To55) {
   Message bytes = request();
   EXPECT_EQ(key_offer(bytes), std::nullopt);
