@@ -1,6 +1,7 @@
 #include "tools/urtrs-sim/arguments.hpp"
 
 #include <cstdio>
+#include <filesystem>
 
 #include "sim/faults/faults.hpp"
 #include "tools/lib/text/nearest_word.hpp"
@@ -39,6 +40,22 @@ void fabric_option(CLI::App& app, Arguments& given) {
 
 void file_option(CLI::App& app, Arguments& given) {
   app.add_option("--file", given.file, "a file of scenarios of your own (docs/simulation.md has the format)");
+}
+
+void artifacts_option(CLI::App& app, Arguments& given, const char* excludes) {
+  app.add_option(
+         "--artifacts", given.artifacts,
+         "folder for what a failing run leaves: traces, a capture for Wireshark, a sequence diagram as "
+         "a page, a report")
+      ->type_name("FOLDER")
+      ->excludes(app.get_option(excludes))
+      ->check(CLI::Validator(
+          [](const std::string& folder) {
+            std::error_code error;
+            std::filesystem::create_directories(folder, error);
+            return error ? "cannot make " + folder + ": " + error.message() : std::string();
+          },
+          ""));
 }
 
 }  // namespace
@@ -92,6 +109,7 @@ CLI::App* run_options(CLI::App& app, Arguments& given) {
                   "a choice log written by shrink; of a run of a file of yours with --file too");
   one->add_option("--trace", given.trace, "write PREFIX.server.rtrc and PREFIX.client<n>.rtrc")
       ->type_name("PREFIX");
+  artifacts_option(*one, given, "--trace");
   fabric_option(*one, given);
   one->add_flag("--verbose", given.verbose, "print what happens");
   filter_options(*one, given);
@@ -144,6 +162,7 @@ CLI::App* sweep_options(CLI::App& app, Arguments& given) {
   many->add_option("--traces", given.traces, "folder for the traces of a seed that fails")
       ->capture_default_str()
       ->check(CLI::ExistingDirectory);
+  artifacts_option(*many, given, "--traces");
   return many;
 }
 

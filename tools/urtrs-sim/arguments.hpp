@@ -26,6 +26,7 @@ struct Arguments {
   std::string only_faults;
   std::string traces = ".";
   std::string state;
+  std::string artifacts;
   std::string fabric = "sim";
   bool verbose = false;
   bool no_fence = false;

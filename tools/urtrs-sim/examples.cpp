@@ -19,7 +19,7 @@ constexpr std::pair<const char*, const char*> kExamples[] = {
      "  urtrs-sim run --seed 4711 --verbose\n"
      "  urtrs-sim run --seed 4711 --without crash,ghosts\n"
      "  urtrs-sim run --scenario L01 --seed 3\n"
-     "  urtrs-sim run --choices small.choices --verbose\n"},
+     "  urtrs-sim run --choices small.choices --artifacts found\n"},
     {"shrink",
      "  urtrs-sim shrink --seed 4711 --out small.choices\n"
      "  urtrs-sim shrink --file mine.scenarios --seed 17\n"},

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <thread>
@@ -17,6 +18,7 @@
 #include "tools/lib/usage/help.hpp"
 #include "tools/lib/version/version.hpp"
 #include "tools/urtrs-sim/arguments.hpp"
+#include "tools/urtrs-sim/artifacts.hpp"
 #include "tools/urtrs-sim/coverage.hpp"
 #include "tools/urtrs-sim/examples.hpp"
 #include "tools/urtrs-sim/explore.hpp"
@@ -65,6 +67,12 @@ int check_which(const Arguments& given) {
   return kOk;
 }
 
+// `name`: of the files that it leaves where --artifacts is given.
+int run_one(const Arguments& given, const ReportOptions& options, const std::string& name) {
+  return given.artifacts.empty() ? run_and_report(options)
+                                 : run_with_artifacts(options, given.artifacts, name);
+}
+
 int run(const Arguments& given) {
   if (const int code = check_which(given)) return code;
   std::optional<rtrs::sim::FaultFilter> filter;
@@ -72,25 +80,30 @@ int run(const Arguments& given) {
   if (!parse_filter(given, filter, why)) return usage(why);
   if (filter && (!given.choice_log.empty() || !given.scenario.empty()))
     return usage("--without and --only-faults are for seeds");
-  if (!given.choice_log.empty()) return run_and_report({0, {}, given.choice_log, given.trace, given.verbose});
+  ReportOptions options;
+  options.trace = given.trace;
+  options.verbose = given.verbose;
+  if (!given.choice_log.empty()) {
+    options.choice_log = given.choice_log;
+    return run_one(given, options, std::filesystem::path(given.choice_log).stem().string());
+  }
   const auto range = parse_seed_range(given.seed);
   if (!range || range->size() != 1) return wrong_seed(given.seed);
-  if (given.scenario.empty())
-    return run_and_report({range->first,
-                           {},
-                           {},
-                           given.trace,
-                           given.verbose,
-                           false,
-                           filter ? &*filter : nullptr,
-                           over_tcp(given)});
+  options.seed = range->first;
+  options.over_tcp = over_tcp(given);
+  const std::string number = std::to_string(options.seed);
+  if (given.scenario.empty()) {
+    options.filter = filter ? &*filter : nullptr;
+    return run_one(given, options, "urtrs-sim-" + number);
+  }
+  options.no_fence = given.no_fence;
   auto ids = scenarios_of(given.scenario);
   if (ids.empty()) ids.push_back(given.scenario);
   int code = kOk;
   for (const std::string& id : ids) {
     if (ids.size() > 1) std::printf("%s: ", id.c_str());
-    const int one = run_and_report(
-        {range->first, id, {}, given.trace, given.verbose, given.no_fence, nullptr, over_tcp(given)});
+    options.scenario = id;
+    const int one = run_one(given, options, "urtrs-sim-" + id + "-" + number);
     if (code == kOk) code = one;
   }
   return code;
@@ -128,7 +141,8 @@ int scenarios(const Arguments& given) {
 int sweep_from_state(const Arguments& given, SweepOptions options) {
   const std::string command = "urtrs-sim sweep" + sweep_text(given) +
                               (given.time.empty() ? "" : " --time " + given.time) +
-                              (given.traces == "." ? "" : " --traces " + given.traces);
+                              (given.traces == "." ? "" : " --traces " + given.traces) +
+                              (given.artifacts.empty() ? "" : " --artifacts " + given.artifacts);
   const auto seeds = [](const SeedRange& range) {
     return " --seeds " + std::to_string(range.first) + ".." + std::to_string(range.end);
   };
@@ -172,6 +186,7 @@ int many_seeds(const Arguments& given, Many what) {
   options.replay = given.replay;
   options.over_tcp = over_tcp(given);
   options.traces = given.traces;
+  options.artifacts = given.artifacts;
   if (!given.time.empty()) {
     const auto time = parse_positive_duration(given.time);
     if (!time) return usage("--time: " + time.error());

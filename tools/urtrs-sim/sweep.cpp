@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "sim/scenarios/directed.hpp"
 #include "sim/streams/stream_play.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
+#include "tools/urtrs-sim/artifacts.hpp"
 #include "tools/urtrs-sim/of_this_version.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
@@ -201,12 +203,16 @@ class Sweep {
   int report(std::uint64_t seed, const std::string& scenario) {
     if (!options_.hash_only) summary();
     std::fflush(stdout);
-    const std::string trace = options_.traces + "/urtrs-sim-" + std::to_string(seed);
+    const bool artifacts = !options_.artifacts.empty();
+    const std::string trace =
+        (artifacts ? options_.artifacts : options_.traces) + "/urtrs-sim-" + std::to_string(seed);
+    std::optional<HeldOutput> held;
+    if (artifacts) held.emplace(trace + ".out");
     const pid_t pid = fork();
     if (pid == 0) {
       std::setvbuf(stdout, nullptr, _IOLBF, 0);
-      const int code =
-          run_and_report({seed, scenario, {}, trace, false, false, options_.filter, options_.over_tcp});
+      const int code = run_and_report(
+          {seed, scenario, {}, trace, false, false, options_.filter, options_.over_tcp, !artifacts});
       std::fflush(stdout);
       _exit(code);
     }
@@ -227,6 +233,7 @@ class Sweep {
                 of_this_version().c_str());
     if (options_.filter == nullptr)
       std::printf("  make small: urtrs-sim shrink %s%s\n", which.c_str(), options_.filter_text.c_str());
+    if (held) leave_artifacts(trace, held->end());
     return code;
   }
 

@@ -26,6 +26,7 @@ struct SweepOptions {
   const sim::FaultFilter* filter = nullptr;  // borrowed; null: none
   std::string filter_text;                   // " --without ghosts", for the line that repeats a run
   std::string traces = ".";                  // folder for the traces of a seed that failed
+  std::string artifacts;                     // folder for what else it leaves; empty: the traces alone
   SweepState* state = nullptr;               // kept while it plays; borrowed, null: none
   // The command that goes on with these seeds, "urtrs-sim sweep --seeds 7..9"; empty: none can.
   std::function<std::string(SeedRange)> go_on;
