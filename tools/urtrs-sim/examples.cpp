@@ -13,12 +13,13 @@ constexpr std::pair<const char*, const char*> kExamples[] = {
      "  urtrs-sim sweep --seeds 0..20000\n"
      "  urtrs-sim sweep --seeds 0..1000 --check-determinism 100 --replay-check\n"
      "  urtrs-sim sweep --seeds 0..2000 --fabric tcp\n"
+     "  urtrs-sim sweep --seeds 0..1000000 --state sweep.state\n"
      "  urtrs-sim sweep --seeds 0..1000 --only-faults cut_both,break_qp\n"},
     {"run",
      "  urtrs-sim run --seed 4711 --verbose\n"
      "  urtrs-sim run --seed 4711 --without crash,ghosts\n"
      "  urtrs-sim run --scenario L01 --seed 3\n"
-     "  urtrs-sim run --choices small.choices --verbose\n"},
+     "  urtrs-sim run --choices small.choices --artifacts found\n"},
     {"shrink",
      "  urtrs-sim shrink --seed 4711 --out small.choices\n"
      "  urtrs-sim shrink --file mine.scenarios --seed 17\n"},

@@ -142,7 +142,7 @@ int run_and_report(const ReportOptions& given) {
   std::uint64_t seed = given.seed;
   bool honest = true;
   int code = play_and_report(options, seed, ok, honest);
-  if (!given.trace.empty() && code != kUsage)
+  if (!given.trace.empty() && given.name_traces && code != kUsage)
     std::printf("traces: %s.{server,client*}.rtrc\n", given.trace.c_str());
   // A liar breaks the specification; that is what it is there for.
   if (code == kOk && honest) code = judge_and_report(options.trace, seed);

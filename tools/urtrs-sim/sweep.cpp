@@ -6,171 +6,40 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "sim/cluster/world.hpp"
-#include "sim/oracles/digest.hpp"
 #include "sim/scenarios/directed.hpp"
 #include "sim/streams/stream_play.hpp"
-#include "tools/lib/choice_log/live_judge.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
+#include "tools/urtrs-sim/artifacts.hpp"
 #include "tools/urtrs-sim/of_this_version.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"
-#include "tools/urtrs-sim/trace_replay.hpp"
+#include "tools/urtrs-sim/sweep_worker.hpp"
 
 namespace rtrs::tools {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Counter = std::atomic<std::uint64_t>;
-constexpr std::uint64_t kNoSeed = ~std::uint64_t{0};
-constexpr unsigned kMaxJobs = 256;
 // A worker that a signal asks to end has this long for the seed that it plays.
 constexpr std::chrono::seconds kPatience{10};
-
-// What a seed plays besides its own world.
-enum class Besides : std::uint8_t { nothing, blocks, streams };
-
-struct Worker {
-  Counter current{kNoSeed};  // the seed it is at
-  Counter failed{kNoSeed};
-  Counter nondeterministic{kNoSeed};
-  Counter blocks_failed{kNoSeed};
-  Counter streams_failed{kNoSeed};
-  std::atomic<Besides> at{Besides::nothing};  // that it plays besides the world of its seed
-  Counter differs{kNoSeed};                   // its traces are not the same when they are replayed
-  Counter seeds{0}, events{0}, requests{0}, virtual_ms{0}, rerun{0}, hash{0};
-  Counter block_ios{0};
-  Counter traces{0}, records{0}, state_hashes{0}, replay_ns{0};  // that were replayed
-  Counter faults[sim::kFaultClasses]{};
-  Counter marks[sim::kMarks]{};
-  Counter pairs[sim::kPathStates][sim::kPathStates]{};
-};
-// Between the parent and its workers.
-struct Shared {
-  Counter next{0};  // from the first seed on
-  std::atomic<bool> stop{false};
-  Worker workers[kMaxJobs];
-};
+// The state is written as often.
+constexpr std::chrono::seconds kSaved{2};
 
 Shared* make_shared() {
   void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : new (memory) Shared;
-}
-
-Counter& failed_of(Worker& worker) {
-  if (worker.at == Besides::nothing) return worker.failed;
-  return worker.at == Besides::blocks ? worker.blocks_failed : worker.streams_failed;
-}
-
-void add(Worker& worker, std::uint64_t seed, const sim::WorldResult& result) {
-  worker.seeds += 1;
-  worker.events += result.events;
-  worker.requests += result.requests;
-  worker.virtual_ms += result.virtual_time / milliseconds(1);
-  worker.hash += sim::mix(seed ^ result.hash);
-  for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault) worker.faults[fault] += result.faults[fault];
-  for (unsigned mark = 0; mark < sim::kMarks; ++mark) worker.marks[mark] += result.marks[mark] ? 1 : 0;
-  for (unsigned client = 0; client < sim::kPathStates; ++client)
-    for (unsigned server = 0; server < sim::kPathStates; ++server)
-      worker.pairs[client][server] += result.pairs[client][server] ? 1 : 0;
-}
-
-bool same_again(Worker& worker, const std::string& prefix) {
-  const TraceReplay replay = replay_traces(prefix);
-  worker.traces += replay.traces;
-  worker.records += replay.records;
-  worker.state_hashes += replay.hashes;
-  worker.replay_ns += replay.nanoseconds;
-  if (!replay.different.empty()) std::printf("%s\n", replay.different.c_str());
-  std::fflush(stdout);
-  return replay.different.empty() && replay.traces != 0;
-}
-
-// Once more with traces: the same run, the same verdict of the specification, and the same when it is
-// replayed.
-bool second_run(Shared& shared, Worker& worker, sim::WorldOptions world, std::uint64_t hash, bool honest,
-                const SweepOptions& options) {
-  worker.rerun += 1;
-  const TraceScratch scratch;
-  world.listeners = nullptr;
-  world.trace = scratch.prefix();
-  Counter* wrong = nullptr;
-  if (sim::run_seed(world).hash != hash)
-    wrong = &worker.nondeterministic;
-  else if (honest && judge_traces(world.trace))
-    wrong = &failed_of(worker);
-  else if (options.replay && worker.at != Besides::streams && !same_again(worker, world.trace))
-    wrong = &worker.differs;
-  if (wrong == nullptr) return true;
-  *wrong = world.seed;
-  shared.stop = true;
-  return false;
-}
-
-// One run, and for some seeds a second one. False when the sweep is over.
-bool play(Shared& shared, Worker& worker, LiveJudge& specification, sim::WorldOptions world,
-          const SweepOptions& options) {
-  if (options.specification) world.listeners = &specification;
-  const sim::WorldResult result = sim::run_seed(world);
-  if (worker.at == Besides::blocks)
-    worker.block_ios += result.requests;
-  else if (worker.at == Besides::nothing)
-    add(worker, world.seed, result);
-  const bool broken = specification.verdict().has_value() && result.honest;
-  if (result.failed || broken) {
-    failed_of(worker) = world.seed;
-    shared.stop = true;
-    return false;
-  }
-  const bool twice = sim::mix(world.seed) % 100 < options.determinism_percent;
-  return !twice || second_run(shared, worker, world, result.hash, result.honest, options);
-}
-
-// A directed world with this seed.
-bool play_besides(Besides which, Shared& shared, Worker& worker, LiveJudge& specification,
-                  const SweepOptions& options) {
-  sim::SeededChoice shape(~worker.current.load());  // not those of the run
-  const sim::Scenario scenario = sim::make_directed(
-      *sim::find_directed(which == Besides::blocks ? sim::kRandomBlocks : sim::kRandomStreams), shape);
-  sim::WorldOptions world;
-  world.seed = worker.current;
-  world.scenario = &scenario;
-  world.over_tcp = options.over_tcp;
-  worker.at = which;
-  const bool good = play(shared, worker, specification, world, options);
-  if (good) worker.at = Besides::nothing;
-  return good;
-}
-
-void work(Shared& shared, Worker& worker, const SweepOptions& options) {
-  LiveJudge specification;
-  while (!shared.stop) {
-    const std::uint64_t at = shared.next.fetch_add(1);
-    if (at >= options.seeds.size()) return;
-    const std::uint64_t seed = options.seeds.first + at;
-    worker.current = seed;
-    sim::WorldOptions world;
-    world.seed = seed;
-    world.filter = options.filter;
-    world.over_tcp = options.over_tcp;
-    if (!play(shared, worker, specification, world, options)) return;
-    if (options.block_devices && !play_besides(Besides::blocks, shared, worker, specification, options))
-      return;
-    if (options.over_tcp && options.filter == nullptr &&
-        !play_besides(Besides::streams, shared, worker, specification, options))
-      return;
-  }
 }
 
 class Sweep {
@@ -193,10 +62,16 @@ class Sweep {
       if (options_.time_limit > 0 && time > options_.time_limit) shared_.stop = true;
       if (!options_.quiet && line_.is_due())
         line_.show(how_far(total(&Worker::seeds), options_.seeds.size(), "seeds", time));
+      if (Clock::now() - saved_ > kSaved) save();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     line_.clear();
+    save();
     const int code = verdict();
+    if (!state_error_.empty()) std::fprintf(stderr, "urtrs-sim: %s\n", state_error_.c_str());
+    if (code == kOk && done_below() < options_.seeds.end && options_.go_on)
+      std::printf("go on: %s\n", options_.go_on({done_below(), options_.seeds.end}).c_str());
+    if (code == kOk && !state_error_.empty()) return kUsage;
     if (code != kOk || stopped_by == 0) return code;
     return say_stopped("after " + std::to_string(total(&Worker::seeds)) + " of " +
                        std::to_string(options_.seeds.size()) + " seeds");
@@ -263,6 +138,25 @@ class Sweep {
     }
   }
 
+  // Every seed below it is done.
+  std::uint64_t done_below() const {
+    std::uint64_t least = options_.seeds.end;
+    for (unsigned job = 0; job < options_.jobs; ++job)
+      least = std::min(least, shared_.workers[job].done_below.load());
+    return std::max(least, options_.seeds.first);
+  }
+
+  // A file that cannot be written is said at the end: the sweep itself goes on.
+  void save() {
+    saved_ = Clock::now();
+    if (options_.state == nullptr) return;
+    if (options_.state->save(done_below()))
+      state_error_.clear();
+    else
+      state_error_ = "cannot write " + options_.state->file() + ": " + std::strerror(errno) + " (errno " +
+                     std::to_string(errno) + ")";
+  }
+
   std::uint64_t total(Counter Worker::*counter) const {
     std::uint64_t sum = 0;
     for (unsigned job = 0; job < options_.jobs; ++job) sum += shared_.workers[job].*counter;
@@ -309,12 +203,16 @@ class Sweep {
   int report(std::uint64_t seed, const std::string& scenario) {
     if (!options_.hash_only) summary();
     std::fflush(stdout);
-    const std::string trace = options_.traces + "/urtrs-sim-" + std::to_string(seed);
+    const bool artifacts = !options_.artifacts.empty();
+    const std::string trace =
+        (artifacts ? options_.artifacts : options_.traces) + "/urtrs-sim-" + std::to_string(seed);
+    std::optional<HeldOutput> held;
+    if (artifacts) held.emplace(trace + ".out");
     const pid_t pid = fork();
     if (pid == 0) {
       std::setvbuf(stdout, nullptr, _IOLBF, 0);
-      const int code =
-          run_and_report({seed, scenario, {}, trace, false, false, options_.filter, options_.over_tcp});
+      const int code = run_and_report(
+          {seed, scenario, {}, trace, false, false, options_.filter, options_.over_tcp, !artifacts});
       std::fflush(stdout);
       _exit(code);
     }
@@ -335,6 +233,7 @@ class Sweep {
                 of_this_version().c_str());
     if (options_.filter == nullptr)
       std::printf("  make small: urtrs-sim shrink %s%s\n", which.c_str(), options_.filter_text.c_str());
+    if (held) leave_artifacts(trace, held->end());
     return code;
   }
 
@@ -373,6 +272,8 @@ class Sweep {
   const SweepOptions& options_;
   Shared& shared_;
   Clock::time_point began_;
+  Clock::time_point saved_ = began_;
+  std::string state_error_;
   ProgressLine line_;
   unsigned alive_ = 0;
   std::vector<pid_t> pids_;

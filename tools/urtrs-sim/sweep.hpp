@@ -2,10 +2,12 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "sim/cluster/world.hpp"
 #include "tools/urtrs-sim/seed_range.hpp"
+#include "tools/urtrs-sim/sweep_state.hpp"
 
 namespace rtrs::tools {
 
@@ -24,6 +26,10 @@ struct SweepOptions {
   const sim::FaultFilter* filter = nullptr;  // borrowed; null: none
   std::string filter_text;                   // " --without ghosts", for the line that repeats a run
   std::string traces = ".";                  // folder for the traces of a seed that failed
+  std::string artifacts;                     // folder for what else it leaves; empty: the traces alone
+  SweepState* state = nullptr;               // kept while it plays; borrowed, null: none
+  // The command that goes on with these seeds, "urtrs-sim sweep --seeds 7..9"; empty: none can.
+  std::function<std::string(SeedRange)> go_on;
 };
 // What the runs of a sweep passed through.
 struct SweepTotals {

@@ -1,7 +1,9 @@
 """A sweep that a signal stops: it sums up what it played, and leaves no process behind. So do other commands. And the
 last seeds there are."""
+import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 
@@ -91,3 +93,61 @@ def test_the_last_seeds_are_played_once():
     hashes = {subprocess.run([program("urtrs-sim"), "hash", *seeds, "--jobs", jobs], stdout=subprocess.PIPE, text=True,
                              timeout=BOUND, check=True).stdout for jobs in ("1", "2")}
     assert len(hashes) == 1, hashes
+
+
+def sweep_of(*arguments, code=0):
+    done = subprocess.run([program("urtrs-sim"), "sweep", *map(str, arguments)], capture_output=True, text=True, timeout=BOUND,
+                          stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == code, (arguments, done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+def played(said):
+    return int(re.search(r"^([0-9]+) seeds \(", said, re.M)[1])
+
+
+def test_a_sweep_goes_on_where_it_was_stopped(tmp_path):
+    state = tmp_path / "state"
+    whole = 100000
+    command = ["--seeds", f"0..{whole}", "--no-block-devices", "--check-determinism", "0", "--state", str(state)]
+    with subprocess.Popen([program("urtrs-sim"), "sweep", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          start_new_session=True) as process:
+        # It is written every 2 s.
+        until("seeds are done", lambda: state.exists() and json.loads(state.read_text())["next"] > 0)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=BOUND)
+    assert process.returncode == 130, err
+    next_one = json.loads(state.read_text())["next"]
+    assert 0 < next_one <= played(out)
+    told = shlex.split(re.search(r"^go on: urtrs-sim (sweep .*)", out, re.M)[1])
+    assert told[told.index("--state") + 1] == str(state) and f"0..{whole}" in told
+    again = sweep_of(*told[1:], "--time", "1s")
+    assert f"{state}: seeds 0..{next_one} are done" in again
+    assert json.loads(state.read_text())["next"] > next_one
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
+
+
+def test_the_state_of_another_sweep_is_refused_and_left(tmp_path):
+    state = tmp_path / "state"
+    sweep_of("--seeds", "0..5", "--state", state)
+    before = state.read_bytes()
+    assert json.loads(before)["next"] == 5
+    assert "seeds 0..5 are done" in sweep_of("--seeds", "0..5", "--state", state)
+    assert "it is of --seeds 0..5; name another file" in sweep_of("--seeds", "0..6", "--state", state, code=2)
+    assert "with the options" in sweep_of("--seeds", "0..5", "--fabric", "tcp", "--state", state, code=2)
+    assert state.read_bytes() == before
+    state.write_text(before.decode().replace('"version":"urtrs-sim ', '"version":"urtrs-sim of old '))
+    assert "whose seeds play other runs" in sweep_of("--seeds", "0..5", "--state", state, code=2)
+    for damaged in ("", "{}", "[1]", "x" * 100, before.decode().replace('"next":5', '"next":6'), before.decode()[:-9]):
+        state.write_text(damaged)
+        assert "no state of a sweep" in sweep_of("--seeds", "0..5", "--state", state, code=2)
+        assert state.read_text() == damaged
+    assert "cannot write" in sweep_of("--seeds", "0..5", "--state", tmp_path / "missing/state", code=2)
+
+
+def test_without_a_state_the_rest_is_told(tmp_path):
+    out = sweep_of("--seeds", "0..100000000", "--time", "1s", "--without", "crash")
+    rest = re.search(r"^go on: urtrs-sim sweep --without crash .*--seeds ([0-9]+)\.\.100000000$", out, re.M)
+    assert 0 < int(rest[1]) <= played(out)
+    assert "go on" not in sweep_of("--seeds", "0..3")
+    assert "go on" not in sweep_of("--seeds", "18446744073709551612..18446744073709551615")

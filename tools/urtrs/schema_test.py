@@ -40,8 +40,8 @@ def urtrs(*arguments, code=0):
 
 
 def commands():
-    """Those that --help lists, without their arguments."""
-    text = subprocess.run([URTRS, "--help"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
+    """Those that --help-all lists, without their arguments."""
+    text = subprocess.run([URTRS, "--help-all"], capture_output=True, text=True, check=True, timeout=BOUND).stdout
     lines = re.findall(r"^  (\S.*?)(?:  |$)", text.partition("Positionals:\n")[2].partition("\n\n")[0], re.MULTILINE)
     return [re.match(r"[a-z]+( [a-z]+){0,2}(?= |$)", re.sub(r" start.*", "", line))[0] for line in lines]
 

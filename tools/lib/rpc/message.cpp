@@ -103,6 +103,7 @@ std::optional<Answer> parse_answer(std::string_view line) {
   } else if (value.contains("method") && value["method"].is_string()) {
     answer.method = value["method"].get<std::string>();
     answer.params = value.value("params", json::object());
+    if (!answer.params.is_object()) return std::nullopt;
   } else {
     return std::nullopt;
   }

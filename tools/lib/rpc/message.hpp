@@ -58,7 +58,7 @@ struct Answer {
   nlohmann::json id;
   std::optional<nlohmann::json> result;
   std::optional<Error> error;
-  std::optional<std::string> method;  // a notification, with `params`
+  std::optional<std::string> method;  // a notification, with `params`, an object
   nlohmann::json params;
 };
 std::optional<Answer> parse_answer(std::string_view line);  // nothing: not JSON-RPC

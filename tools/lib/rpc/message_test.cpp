@@ -85,6 +85,13 @@ TEST(RpcMessage, AnErrorComesBackWhole) {
   EXPECT_EQ(answer->error->error, 2);
 }
 
+TEST(RpcMessage, ParamsOfANotificationAreAnObject) {
+  const auto event = parse_answer(R"({"jsonrpc":"2.0","method":"event","params":{"what":"up"}})");
+  ASSERT_TRUE(event && event->method);
+  EXPECT_EQ(event->params, json({{"what", "up"}}));
+  EXPECT_FALSE(parse_answer(R"({"jsonrpc":"2.0","method":"event","params":[1]})"));
+}
+
 TEST(RpcMessage, LinesHaveNoNewlineWhateverTheyHold) {
   // A name of a peer may hold any byte.
   const std::string name = "a\nb\xff\x01";

@@ -1,15 +1,15 @@
 """Runs the examples that the help of each program shows, with addresses of this host, folders of the test and small
 numbers in place of theirs. Those of urtrs-replay: tools/urtrs-replay/examples_test.py."""
-import os
 import pathlib
 import re
 import shutil
 import subprocess
 
+import example_lines
 import pytest
+from example_lines import ended, here
 from programs import BOUND, PLUGIN, ROOT, free_port, listens, program, until
 
-LIMIT = 120  # seconds for one example
 HAS = {name: pathlib.Path(program(name)).exists() for name in ("urtrsd", "urtrs-perf", "urtrs-conform", "urtrs-mapd")}
 FAILING = "scenario U\n  delivered number=20\n  expect O9\n"  # O9 does not fail
 
@@ -24,18 +24,8 @@ def examples(text, name):
     return [line.strip() for line in below.splitlines() if re.match(rf"  (\S+=\S+ )*{name}( |$)", line)]
 
 
-def here(line, tmp_path):
-    line = re.sub(r"\b10\.0\.(\d)\.(\d+)\b", r"127.0.\1.\2", line)
-    line = re.sub(r"0\.\.\d+", "0..3", line)
-    return re.sub(r"(/etc/urtrs|/srv|/var/lib/urtrs|/tmp/run)\b", str(tmp_path), line)
-
-
 def shell(line, folder):
-    folders = os.pathsep.join(os.path.dirname(program(name)) for name in ("urtrs", "urtrsd", "urtrs-sim", "urtrs-perf",
-                                                                          "urtrs-conform", "urtrs-replay", "urtrs-mapd"))
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=folder, capture_output=True, text=True, timeout=LIMIT,
-                          stdin=subprocess.DEVNULL, check=False,
-                          env=dict(os.environ, PATH=folders + os.pathsep + os.environ["PATH"]))
+    done = example_lines.shell(line, folder)
     assert done.returncode != 2, (line, done.stderr)
     return done
 
@@ -114,11 +104,8 @@ def test_urtrs_conform(urtrsd, tmp_path):
 
 
 def names(line):
-    """The examples of urtrs name one session, web1, and devices of it."""
-    line = re.sub(r"ip:127\.0\.1\.\d@ip:127\.0\.1\.\d|ip:127\.0\.0\.\d@ip:127\.0\.0\.\d", "ip:127.0.0.1@ip:127.0.0.1", line)
-    if re.match(r"urtrs (client )?(top|monitor)", line):
-        line = "timeout -s INT 1 " + re.sub(r"--(interval|count)=\d+", "", line) + " --count=1 --interval=0.1"
-    return line
+    """The examples of urtrs name one session, web1, and its path."""
+    return ended(re.sub(r"ip:127[\d.]+@ip:127[\d.]+", "ip:127.0.0.1@ip:127.0.0.1", line))
 
 
 @pytest.fixture(name="web1")

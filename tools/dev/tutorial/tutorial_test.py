@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Runs the commands of docs/tutorial.md, one after another in one shell, and compares what they print.
+
+`tutorial_test.py --write` writes the page anew with what they print now. Numbers, times and the words for a path that is
+not connected differ from run to run; the rest is the same.
+"""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "lib/testing"))
+
+from programs import BUILD, ROOT, free_port  # noqa: E402
+
+PAGE = ROOT / "docs/tutorial.md"
+PORT = 1234  # of the page; the one that is used is free
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DONE = "-- tutorial: done"
+BOUND = 60  # seconds for a command; the longest waits for the load
+
+
+class Shell:
+    """bash, which gets a command at a time; what it started ends with it."""
+
+    def __init__(self, folder):
+        self.port = free_port()
+        self.folder = folder
+        path = os.pathsep.join([*(str(BUILD / "tools" / name) for name in ("urtrs", "urtrsd", "nbdkit")), os.environ["PATH"]])
+        environment = {**os.environ, "PATH": path, "TMPDIR": str(folder), "LC_ALL": "C.UTF-8"}
+        self.process = subprocess.Popen(["bash"], cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True, start_new_session=True)
+
+    def run(self, command):
+        """What it prints."""
+        if command == f"port={PORT}":
+            command = f"port={self.port}"
+        late = threading.Timer(BOUND, self.end)
+        late.start()
+        self.process.stdin.write(f"{command}\nprintf '%s %s\\n' '{DONE}' $?\n")
+        self.process.stdin.flush()
+        lines = []
+        for line in self.process.stdout:
+            if line.startswith(DONE):
+                break
+            lines.append(line)
+        else:
+            raise AssertionError(f"{command}: no end within {BOUND} s: {''.join(lines)}")
+        late.cancel()
+        if line.split()[-1] != "0":
+            raise AssertionError(f"{command}: ended with {line.split()[-1]}: {''.join(lines)}")
+        return "".join(lines).replace(str(self.port), str(PORT)).replace(str(self.folder), "/tmp")
+
+    def end(self):
+        # A relay that is stopped hears of nothing else.
+        for number in (signal.SIGCONT, signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(self.process.pid, number)
+            except ProcessLookupError:
+                break
+        self.process.wait()
+
+
+def commands(block):
+    """(command, what the page has below it)"""
+    return [(command, below) for command, below in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)]
+
+
+def stable(text):
+    """Without what differs from run to run."""
+    text = re.sub(r"127\.0\.0\.(\d)", lambda match: "host" + "_abc"[int(match[1])], text)
+    text = re.sub(r"rtt \S+", "", text)  # not measured before the first heartbeat
+    text = re.sub(r"\b(connecting|waiting|draining|closing)\b", "down", text)
+    text = re.sub(r"\(\d+ attempts?\)", "(N attempts)", text)
+    text = re.sub(r"\d[\d.,:TZ-]*(us|ms|s|[BKMGTPE])?(?=\W|$)", "N", text)
+    text = re.sub(r"(down) +N +N +N +N", r"\1 N N N N", text)
+    return [re.sub(r"[ -]+", " ", line).strip() for line in text.splitlines()]
+
+
+def play(use):
+    """use(command, printed, expected) of each command of the page."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="urtrs-tutorial-"))
+    shell = Shell(folder)
+    try:
+        for block in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+            for command, expected in commands(block):
+                use(command, shell.run(command), expected)
+    finally:
+        shell.end()
+        shutil.rmtree(folder)
+
+
+def missing():
+    return next((name for name in ("nbdkit", "nbdinfo", "fio") if shutil.which(name) is None), None)
+
+
+def test_the_page_says_what_its_commands_print():
+    import pytest
+    if missing():
+        pytest.skip(f"{missing()} is not installed")
+    number = 0
+
+    def compare(command, printed, expected):
+        nonlocal number
+        number += 1
+        assert stable(printed) == stable(expected), (command, printed, expected)
+    play(compare)
+    assert number > 25
+
+
+def test_what_is_compared_notices_a_change():
+    line = "web1  ip:127.0.0.1@ip:127.0.0.2  waiting  heartbeat_lost  4\n"
+    assert stable(line) == stable(line.replace("waiting", "connecting").replace("4", "17"))
+    assert stable(line) != stable(line.replace("waiting", "connected"))
+    assert stable(line) != stable(line.replace("heartbeat_lost", ""))
+    assert stable(line) != stable(line.replace("127.0.0.2", "127.0.0.3"))
+    assert stable(line) != stable(line + line)
+
+
+def write():
+    printed = []
+    play(lambda command, text, _: printed.append((command, text)))
+    answers = iter(printed)
+
+    def block(match):
+        text = "".join(f"$ {command}\n{next(answers)[1]}" for command, _ in commands(match[1]))
+        return f"```console\n{text}```"
+    PAGE.write_text(BLOCK.sub(block, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        sys.exit(__doc__)
+    write()

@@ -1,0 +1,197 @@
+#include "tools/urtrs-sim/arguments.hpp"
+
+#include <cstdio>
+#include <filesystem>
+
+#include "sim/faults/faults.hpp"
+#include "tools/lib/text/nearest_word.hpp"
+#include "tools/urtrs-sim/report.hpp"
+
+namespace rtrs::tools {
+
+namespace {
+
+// " (did you mean 'crash'?)", of the word that `why` quotes; empty: none is near.
+std::string near_fault(const std::string& why) {
+  const std::size_t begin = why.find('\'') + 1;
+  std::vector<std::string> names{"operator", "storage_slow", "storage_error", "block_device"};
+  for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
+    names.emplace_back(to_string(static_cast<sim::FaultClass>(fault)));
+  const std::string near = nearest_word(why.substr(begin, why.find('\'', begin) - begin), names);
+  return near.empty() ? "" : " (did you mean '" + near + "'?)";
+}
+
+void filter_options(CLI::App& app, Arguments& given) {
+  auto* without = app.add_option(
+      "--without", given.without,
+      "leave out these classes of faults, make these labels calm, or block_device: give requests to "
+      "the session itself (see list)");
+  app.add_option("--only-faults", given.only_faults, "leave out all but these")->excludes(without);
+}
+
+void fabric_option(CLI::App& app, Arguments& given) {
+  app.add_option(
+         "--fabric", given.fabric,
+         "what carries the messages: sim, queue pairs of the simulator; tcp, the TCP fabric that ships, "
+         "over streams that are cut anywhere")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"sim", "tcp"}));
+}
+
+void file_option(CLI::App& app, Arguments& given) {
+  app.add_option("--file", given.file, "a file of scenarios of your own (docs/simulation.md has the format)");
+}
+
+void artifacts_option(CLI::App& app, Arguments& given, const char* excludes) {
+  app.add_option(
+         "--artifacts", given.artifacts,
+         "folder for what a failing run leaves: traces, a capture for Wireshark, a sequence diagram as "
+         "a page, a report")
+      ->type_name("FOLDER")
+      ->excludes(app.get_option(excludes))
+      ->check(CLI::Validator(
+          [](const std::string& folder) {
+            std::error_code error;
+            std::filesystem::create_directories(folder, error);
+            return error ? "cannot make " + folder + ": " + error.message() : std::string();
+          },
+          ""));
+}
+
+}  // namespace
+
+int usage(const std::string& text) {
+  const bool has_remedy =
+      text.find("; ") != std::string::npos || text.find(": expected") != std::string::npos;
+  std::fprintf(stderr, "urtrs-sim: %s%s\n", text.c_str(), has_remedy ? "" : "; see urtrs-sim --help");
+  return kUsage;
+}
+
+int wrong_seed(const std::string& text) {
+  return usage("--seed takes one number below 2^64 - 1, not '" + text + "'");
+}
+
+int wrong_seeds(const std::string& text) {
+  return usage("--seeds takes A..B with A < B, or A, below 2^64 - 1, not '" + text + "'");
+}
+
+bool parse_filter(const Arguments& given, std::optional<sim::FaultFilter>& filter, std::string& why) {
+  if (given.without.empty() && given.only_faults.empty()) return true;
+  filter = given.only_faults.empty() ? sim::without(given.without, why) : sim::only(given.only_faults, why);
+  if (!filter) why += near_fault(why);
+  return filter.has_value();
+}
+
+bool over_tcp(const Arguments& given) {
+  return given.fabric == "tcp";
+}
+
+std::string filter_text(const Arguments& given) {
+  const std::string fabric = over_tcp(given) ? " --fabric tcp" : "";
+  if (!given.without.empty()) return fabric + " --without " + given.without;
+  return given.only_faults.empty() ? fabric : fabric + " --only-faults " + given.only_faults;
+}
+
+std::string sweep_text(const Arguments& given) {
+  std::string text = filter_text(given) + " --check-determinism " + std::to_string(given.determinism);
+  if (given.no_specification) text += " --no-specification";
+  if (given.no_block_devices) text += " --no-block-devices";
+  return given.replay ? text + " --replay-check" : text;
+}
+
+CLI::App* run_options(CLI::App& app, Arguments& given) {
+  CLI::App* one = app.add_subcommand("run", "play one seed, or one choice log");
+  one->add_option("--seed", given.seed, "the seed");
+  one->add_option("--scenario", given.scenario, "play this directed scenario (see list), or all of one race");
+  file_option(*one, given);
+  one->add_flag("--no-fence", given.no_fence, "of a scenario: without the fence, judged as if it were there");
+  one->add_option("--choices,--tape", given.choice_log,
+                  "a choice log written by shrink; of a run of a file of yours with --file too");
+  one->add_option("--trace", given.trace, "write PREFIX.server.rtrc and PREFIX.client<n>.rtrc")
+      ->type_name("PREFIX");
+  artifacts_option(*one, given, "--trace");
+  fabric_option(*one, given);
+  one->add_flag("--verbose", given.verbose, "print what happens");
+  filter_options(*one, given);
+  return one;
+}
+
+CLI::App* scenarios_options(CLI::App& app, Arguments& given) {
+  CLI::App* directed = app.add_subcommand("scenarios", "play every directed scenario with a range of seeds");
+  directed->add_option("--seeds", given.scenario_seeds, "A..B, without B")->capture_default_str();
+  directed->add_option("--only", given.only, "of these ids only, e.g. L01,R29a")
+      ->check(CLI::Validator(
+          [](const std::string& ids) {
+            return ids.empty() ? std::string("expected ids of scenarios") : std::string();
+          },
+          ""));
+  file_option(*directed, given);
+  directed->add_flag("--no-fence", given.no_fence, "without the fence, judged as if it were there");
+  return directed;
+}
+
+CLI::App* coverage_options(CLI::App& app, Arguments& given) {
+  CLI::App* covered = app.add_subcommand("coverage", "count the marks and pairs of states of a sweep");
+  covered->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
+  covered->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
+  covered->add_option("--rare", given.rare,
+                      "file of marks that need not be reached, each with a scenario that does");
+  return covered;
+}
+
+CLI::App* sweep_options(CLI::App& app, Arguments& given) {
+  CLI::App* many = app.add_subcommand("sweep", "play a range of seeds until one fails");
+  many->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
+  many->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
+  fabric_option(*many, given);
+  many->add_option("--time", given.time, "stop after this long: 60s, 5m, 1h");
+  many->add_option("--check-determinism", given.determinism,
+                   "percent of the seeds to run again and compare, with traces")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100));
+  filter_options(*many, given);
+  many->add_flag("--no-specification", given.no_specification,
+                 "the oracles alone: do not judge every run by the specification");
+  many->add_flag("--no-block-devices", given.no_block_devices,
+                 "leave out the world BD24 that each seed plays besides its own; --without and --only-faults "
+                 "leave it out too");
+  many->add_flag("--replay-check", given.replay, "replay the traces of those seeds, every state compared");
+  many->add_option("--state", given.state,
+                   "keep in this file how far it is, and go on from there if it is there")
+      ->type_name("FILE");
+  many->add_option("--traces", given.traces, "folder for the traces of a seed that fails")
+      ->capture_default_str()
+      ->check(CLI::ExistingDirectory);
+  artifacts_option(*many, given, "--traces");
+  return many;
+}
+
+CLI::App* shrink_options(CLI::App& app, Arguments& given) {
+  CLI::App* small = app.add_subcommand("shrink", "make a failing run small and write it as a choice log");
+  small->add_option("--seed", given.seed, "the failing seed");
+  small->add_option("--scenario", given.scenario, "of this directed scenario");
+  file_option(*small, given);
+  fabric_option(*small, given);
+  small->add_flag("--no-fence", given.no_fence,
+                  "of a scenario: without the fence, judged as if it were there");
+  small->add_option("--choices,--tape", given.choice_log, "or a failing choice log");
+  small->add_option("--out", given.out, "the choice log to write; default urtrs-sim-SEED.choices");
+  small->add_option("--time", given.time, "stop after this long: 10s, 1m; default 30s");
+  return small;
+}
+
+CLI::App* hash_options(CLI::App& app, Arguments& given) {
+  CLI::App* hash = app.add_subcommand("hash", "one hash over the runs of a range of seeds");
+  hash->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
+  hash->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
+  fabric_option(*hash, given);
+  return hash;
+}
+
+CLI::App* list_options(CLI::App& app, bool& steps) {
+  CLI::App* list = app.add_subcommand("list", "oracles, faults, directed scenarios and marks");
+  list->add_flag("--steps", steps, "options and steps of scenario files instead");
+  return list;
+}
+
+}  // namespace rtrs::tools

@@ -1,0 +1,164 @@
+#include "tools/urtrs-sim/artifacts.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+
+#include "tools/lib/choice_log/trace_judge.hpp"
+#include "tools/lib/judge/trace_check.hpp"
+#include "tools/lib/roce/capture_writer.hpp"
+#include "tools/lib/roce/recordings.hpp"
+#include "tools/lib/roce/synthesis.hpp"
+#include "tools/lib/sequence/build.hpp"
+#include "tools/lib/sequence/page.hpp"
+#include "tools/lib/trace/reader.hpp"
+
+namespace rtrs::tools {
+
+namespace {
+
+// A page with more is slow in a browser. What went wrong is mostly near the end.
+constexpr std::size_t kMostSteps = 20'000;
+
+// A trace that is open for as long as this lives.
+class OpenTrace {
+ public:
+  explicit OpenTrace(const std::string& file)
+      : fd_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)), source_(fd_) {
+    if (fd_ < 0) throw std::runtime_error("cannot open " + file);
+  }
+  ~OpenTrace() { ::close(fd_); }
+  OpenTrace(const OpenTrace&) = delete;
+  OpenTrace& operator=(const OpenTrace&) = delete;
+  trace::FdSource& source() { return source_; }
+
+ private:
+  int fd_;
+  trace::FdSource source_;
+};
+
+void write_file(const std::string& file, const std::function<void(std::ofstream&)>& write) {
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  write(out);
+  if (!out.flush()) throw std::runtime_error("cannot write " + file);
+}
+
+void write_capture(const std::vector<std::string>& traces, const std::string& file) {
+  roce::Recordings recordings;
+  for (const std::string& trace : traces) {
+    OpenTrace opened(trace);
+    trace::Reader reader(opened.source());
+    if (reader.open() == trace::Reader::Status::ok) recordings.add(reader);
+  }
+  recordings.join();
+  write_file(file, [&](std::ofstream& out) {
+    roce::CaptureWriter writer(
+        [&out](roce::Bytes bytes) {
+          out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+        },
+        "urtrs-sim");
+    roce::Synthesis synthesis(recordings, roce::SynthesisOptions{},
+                              [&writer](Nanos time, roce::Bytes frame) { writer.frame(time, frame); });
+    synthesis.run();
+  });
+}
+
+// The verdict in words; `marks` gets what a diagram has to show.
+std::string judgement(const std::vector<std::string>& traces, std::vector<sequence::WantedMark>& marks) {
+  std::string text;
+  for (std::size_t at = 0; at < traces.size(); ++at) {
+    OpenTrace opened(traces[at]);
+    const sim::TraceCheck check = sim::check_trace(opened.source());
+    text += traces[at] + ": " + std::to_string(check.records) + " records, " +
+            std::to_string(check.violations) + " violations of the protocol\n";
+    for (const spec::Finding& finding : check.findings) {
+      const std::string what =
+          std::string(spec::info_of(finding.rule).id) + ": " + finding.seen + "; allowed: " + finding.allowed;
+      text += "  record " + std::to_string(finding.seq) + ", " + what + "\n";
+      marks.push_back({at, finding.seq, what});
+    }
+    for (const std::string& doubt : check.doubts) text += "  not judged: " + doubt + "\n";
+  }
+  return text;
+}
+
+void write_page(const std::vector<std::string>& traces, const std::vector<sequence::WantedMark>& marks,
+                const std::string& file) {
+  int code = 0;
+  const sequence::Story story = sequence::build_story(traces, marks, code);
+  if (story.steps.empty()) throw std::runtime_error("there is no record to show");
+  sequence::Window window;
+  window.to = story.steps.size();
+  window.from = window.to - std::min(window.to, kMostSteps);
+  write_file(file, [&](std::ofstream& out) { out << sequence::story_page(story, window); });
+}
+
+}  // namespace
+
+HeldOutput::HeldOutput(std::string file) : file_(std::move(file)) {
+  std::fflush(stdout);
+  const int fd = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) return;
+  stdout_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+  if (stdout_ >= 0) ::dup2(fd, STDOUT_FILENO);
+  ::close(fd);
+}
+
+std::string HeldOutput::end() {
+  if (stdout_ < 0) return {};
+  std::fflush(stdout);
+  ::dup2(stdout_, STDOUT_FILENO);
+  ::close(std::exchange(stdout_, -1));
+  std::ifstream file(file_, std::ios::binary);
+  const std::string said{std::istreambuf_iterator<char>(file), {}};
+  ::unlink(file_.c_str());
+  std::fwrite(said.data(), 1, said.size(), stdout);
+  return said;
+}
+
+void leave_artifacts(const std::string& prefix, const std::string& said) {
+  const std::vector<std::string> traces = traces_of(prefix);
+  std::vector<std::string> files = traces;
+  std::vector<sequence::WantedMark> marks;
+  const auto make = [&](const char* ending, const std::function<void(const std::string&)>& how) {
+    const std::string file = prefix + ending;
+    try {
+      how(file);
+      files.push_back(file);
+    } catch (const std::exception& failure) {
+      std::fprintf(stderr, "urtrs-sim: no %s: %s\n", file.c_str(), failure.what());
+    }
+  };
+  make(".txt", [&](const std::string& file) {
+    const std::string judged = judgement(traces, marks);
+    write_file(file, [&](std::ofstream& out) { out << said << "\n" << judged; });
+  });
+  make(".pcapng", [&](const std::string& file) { write_capture(traces, file); });
+  make(".html", [&](const std::string& file) { write_page(traces, marks, file); });
+  std::printf("artifacts:\n");
+  for (const std::string& file : files) std::printf("  %s\n", file.c_str());
+}
+
+int run_with_artifacts(const ReportOptions& given, const std::string& folder, const std::string& name) {
+  ReportOptions options = given;
+  options.trace = folder + "/" + name;
+  options.name_traces = false;
+  HeldOutput held(options.trace + ".out");
+  const int code = run_and_report(options);
+  const std::string said = held.end();
+  if (code == kViolated || code == kNoProgress)
+    leave_artifacts(options.trace, said);
+  else
+    for (const std::string& trace : traces_of(options.trace)) ::unlink(trace.c_str());
+  return code;
+}
+
+}  // namespace rtrs::tools

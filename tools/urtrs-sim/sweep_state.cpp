@@ -1,0 +1,95 @@
+#include "tools/urtrs-sim/sweep_state.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tools/lib/files/read_bounded.hpp"
+#include "tools/lib/version/version.hpp"
+
+namespace rtrs::tools {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kKind = "urtrs-sim sweep";
+
+std::string text_of(const SeedRange& seeds) {
+  return std::to_string(seeds.first) + ".." + std::to_string(seeds.end);
+}
+
+// With the commit: a seed plays the same run with that alone.
+std::string this_version() {
+  const std::string text = version_text("urtrs-sim");
+  return text.substr(0, text.find('\n'));
+}
+
+json file_of(const SweepIdentity& identity, std::uint64_t next) {
+  return {{"schema_version", 1},         {"kind", kKind},
+          {"version", this_version()},   {"seeds", text_of(identity.seeds)},
+          {"options", identity.options}, {"next", next}};
+}
+
+std::string text(const json& from, const char* key) {
+  return from.contains(key) && from[key].is_string() ? from[key].get<std::string>() : std::string();
+}
+
+}  // namespace
+
+SweepState::SweepState(std::string file, SweepIdentity identity, std::uint64_t next)
+    : file_(std::move(file)), identity_(std::move(identity)), next_(next) {}
+
+tl::expected<SweepState, std::string> SweepState::open(const std::string& file,
+                                                       const SweepIdentity& identity) {
+  const auto wrong = [&file](const std::string& what) { return tl::make_unexpected(file + ": " + what); };
+  if (::access(file.c_str(), F_OK) != 0 && errno == ENOENT)
+    return SweepState(file, identity, identity.seeds.first);
+  const auto read = read_bounded(file, 1);
+  if (!read) return wrong(read.error());
+  const json found = json::parse(*read, nullptr, false);
+  if (!found.is_object() || text(found, "kind") != kKind || !found.contains("next") ||
+      !found["next"].is_number_unsigned())
+    return wrong("it is no state of a sweep; name another file");
+  const std::string other = "; name another file, or remove it to begin anew";
+  if (text(found, "version") != this_version())
+    return wrong("it is of " + text(found, "version") + ", whose seeds play other runs" + other);
+  if (text(found, "seeds") != text_of(identity.seeds))
+    return wrong("it is of --seeds " + text(found, "seeds") + other);
+  if (text(found, "options") != identity.options)
+    return wrong("it is of a sweep with the options \"" + text(found, "options") + "\"" + other);
+  const auto next = found["next"].get<std::uint64_t>();
+  if (next < identity.seeds.first || next > identity.seeds.end)
+    return wrong("it is no state of a sweep; name another file");
+  return SweepState(file, identity, next);
+}
+
+bool SweepState::save(std::uint64_t next) {
+  const std::string whole = file_of(identity_, next).dump() + "\n";
+  const std::string temporary = file_ + ".new";
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) return false;
+  const ssize_t wrote = ::write(fd, whole.data(), whole.size());
+  if (wrote >= 0 && static_cast<std::size_t>(wrote) != whole.size()) errno = ENOSPC;
+  bool good = wrote >= 0 && static_cast<std::size_t>(wrote) == whole.size() && ::fsync(fd) == 0;
+  int error = errno;
+  ::close(fd);
+  if (good && std::rename(temporary.c_str(), file_.c_str()) != 0) {
+    good = false;
+    error = errno;
+  }
+  if (!good) {
+    ::unlink(temporary.c_str());
+    errno = error;
+    return false;
+  }
+  next_ = next;
+  return true;
+}
+
+}  // namespace rtrs::tools

@@ -1,0 +1,128 @@
+#include "tools/urtrs-sim/sweep_worker.hpp"
+
+#include <cstdio>
+
+#include "sim/oracles/digest.hpp"
+#include "sim/scenarios/directed.hpp"
+#include "sim/streams/stream_play.hpp"
+#include "tools/lib/choice_log/live_judge.hpp"
+#include "tools/urtrs-sim/report.hpp"
+#include "tools/urtrs-sim/trace_replay.hpp"
+
+namespace rtrs::tools {
+
+Counter& failed_of(Worker& worker) {
+  if (worker.at == Besides::nothing) return worker.failed;
+  return worker.at == Besides::blocks ? worker.blocks_failed : worker.streams_failed;
+}
+
+namespace {
+
+void add(Worker& worker, std::uint64_t seed, const sim::WorldResult& result) {
+  worker.seeds += 1;
+  worker.events += result.events;
+  worker.requests += result.requests;
+  worker.virtual_ms += result.virtual_time / milliseconds(1);
+  worker.hash += sim::mix(seed ^ result.hash);
+  for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault) worker.faults[fault] += result.faults[fault];
+  for (unsigned mark = 0; mark < sim::kMarks; ++mark) worker.marks[mark] += result.marks[mark] ? 1 : 0;
+  for (unsigned client = 0; client < sim::kPathStates; ++client)
+    for (unsigned server = 0; server < sim::kPathStates; ++server)
+      worker.pairs[client][server] += result.pairs[client][server] ? 1 : 0;
+}
+
+bool same_again(Worker& worker, const std::string& prefix) {
+  const TraceReplay replay = replay_traces(prefix);
+  worker.traces += replay.traces;
+  worker.records += replay.records;
+  worker.state_hashes += replay.hashes;
+  worker.replay_ns += replay.nanoseconds;
+  if (!replay.different.empty()) std::printf("%s\n", replay.different.c_str());
+  std::fflush(stdout);
+  return replay.different.empty() && replay.traces != 0;
+}
+
+// Once more with traces: the same run, the same verdict of the specification, and the same when it is
+// replayed.
+bool second_run(Shared& shared, Worker& worker, sim::WorldOptions world, std::uint64_t hash, bool honest,
+                const SweepOptions& options) {
+  worker.rerun += 1;
+  const TraceScratch scratch;
+  world.listeners = nullptr;
+  world.trace = scratch.prefix();
+  Counter* wrong = nullptr;
+  if (sim::run_seed(world).hash != hash)
+    wrong = &worker.nondeterministic;
+  else if (honest && judge_traces(world.trace))
+    wrong = &failed_of(worker);
+  else if (options.replay && worker.at != Besides::streams && !same_again(worker, world.trace))
+    wrong = &worker.differs;
+  if (wrong == nullptr) return true;
+  *wrong = world.seed;
+  shared.stop = true;
+  return false;
+}
+
+// One run, and for some seeds a second one. False when the sweep is over.
+bool play(Shared& shared, Worker& worker, LiveJudge& specification, sim::WorldOptions world,
+          const SweepOptions& options) {
+  if (options.specification) world.listeners = &specification;
+  const sim::WorldResult result = sim::run_seed(world);
+  if (worker.at == Besides::blocks)
+    worker.block_ios += result.requests;
+  else if (worker.at == Besides::nothing)
+    add(worker, world.seed, result);
+  const bool broken = specification.verdict().has_value() && result.honest;
+  if (result.failed || broken) {
+    failed_of(worker) = world.seed;
+    shared.stop = true;
+    return false;
+  }
+  const bool twice = sim::mix(world.seed) % 100 < options.determinism_percent;
+  return !twice || second_run(shared, worker, world, result.hash, result.honest, options);
+}
+
+// A directed world with this seed.
+bool play_besides(Besides which, Shared& shared, Worker& worker, LiveJudge& specification,
+                  const SweepOptions& options) {
+  sim::SeededChoice shape(~worker.current.load());  // not those of the run
+  const sim::Scenario scenario = sim::make_directed(
+      *sim::find_directed(which == Besides::blocks ? sim::kRandomBlocks : sim::kRandomStreams), shape);
+  sim::WorldOptions world;
+  world.seed = worker.current;
+  world.scenario = &scenario;
+  world.over_tcp = options.over_tcp;
+  worker.at = which;
+  const bool good = play(shared, worker, specification, world, options);
+  if (good) worker.at = Besides::nothing;
+  return good;
+}
+
+}  // namespace
+
+void work(Shared& shared, Worker& worker, const SweepOptions& options) {
+  LiveJudge specification;
+  while (!shared.stop) {
+    const std::uint64_t at = shared.next.fetch_add(1);
+    if (at >= options.seeds.size()) {
+      worker.done_below = options.seeds.end;
+      return;
+    }
+    const std::uint64_t seed = options.seeds.first + at;
+    worker.done_below = seed;
+    worker.current = seed;
+    sim::WorldOptions world;
+    world.seed = seed;
+    world.filter = options.filter;
+    world.over_tcp = options.over_tcp;
+    if (!play(shared, worker, specification, world, options)) return;
+    if (options.block_devices && !play_besides(Besides::blocks, shared, worker, specification, options))
+      return;
+    if (options.over_tcp && options.filter == nullptr &&
+        !play_besides(Besides::streams, shared, worker, specification, options))
+      return;
+    worker.done_below = seed + 1;
+  }
+}
+
+}  // namespace rtrs::tools
