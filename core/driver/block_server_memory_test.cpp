@@ -6,6 +6,7 @@
 #include <map>
 #include <new>
 #include <span>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -64,6 +65,10 @@ class CalmFabric final : public ForwardingFabric {
     const Calm calm;
     return ForwardingFabric::allocate(bytes);
   }
+  // Longer than what a string holds by itself.
+  std::string describe(ConKey) const override { return "192.0.2.17:40112 > 192.0.2.18:1234"; }
+  std::string describe_request(std::uint32_t) const override { return describe({}); }
+  std::string identity_of_request(std::uint32_t) const override { return "an.identity.of.some.length"; }
   void release(RegionId id) override {
     const Calm calm;
     inner_.release(id);

@@ -36,9 +36,14 @@ void Server::Impl::reserve_events() {
   event_capacity = capacity;
 }
 
-Server::Impl::Session* Server::Impl::create(Nanos now, std::uint16_t index) {
+Server::Impl::Session* Server::Impl::create(Nanos now, std::uint16_t index, const Fabric& fabric,
+                                            std::uint32_t request) {
   try {
-    sessions[index] = std::make_unique<Session>(config, index);
+    auto session = std::make_unique<Session>(config, index);
+    session->name.reserve(wire::kMaxNameBytes);
+    session->refused_name.reserve(wire::kMaxNameBytes);
+    session->identity = fabric.identity_of_request(request);
+    sessions[index] = std::move(session);
     ++live;
     if (recorder != nullptr) {
       const InstanceId instance = instance_of(*sessions[index]);
@@ -132,11 +137,6 @@ std::size_t Server::Impl::take(std::span<ServerEvent> out) {
     event.user_header = session.requests.user_header(waiting.chunk);
   }
   return taken;
-}
-
-void Server::Impl::add_news(const PathEvent& one) {
-  if (news.size() == kNewsCapacity) news.pop_front();
-  news.push_back(one);
 }
 
 Server::Server(const ServerConfig& config, Recorder* recorder)

@@ -139,21 +139,11 @@ void Server::Impl::control(Fabric& fabric, Nanos now, Session& session, const Re
   reject(fabric, now, instance_of(session), judged, action);
 }
 
-void Server::Impl::tell_refused(Nanos now, Reason reason, std::uint16_t refusal, std::string peer,
-                                std::string identity) {
-  PathEvent one;
-  one.kind = PathEvent::Kind::refused;
-  one.at = now;
-  one.reason = reason;
-  one.refusal = refusal;
-  one.peer = std::move(peer);
-  one.identity = std::move(identity);
-  add_news(one);
-}
-
 void Server::Impl::reject(Fabric& fabric, Nanos now, InstanceId instance, ConKey key, const Reject& answer) {
-  tell_refused(now, answer.reason, answer.peer_errno, fabric.describe_request(answer.request),
-               fabric.identity_of_request(answer.request));
+  tell_refused(now, answer.reason, answer.peer_errno, [&](PathEvent& one) {
+    one.peer = fabric.describe_request(answer.request);
+    one.identity = fabric.identity_of_request(answer.request);
+  });
   std::array<std::byte, wire::kConnRspBytes> bytes;
   const auto message = encoded(wire::make_reject(answer.peer_errno), bytes);
   tap.cm(instance, now, key, trace::WireCmKind::rej, true, message);
@@ -243,26 +233,22 @@ void Server::Impl::control(Fabric&, Nanos now, Session& session, const PathChang
   }
   up = action.state == PathState::connected;
   session.since[action.path % kMaxPaths] = now;
-  PathEvent one;
-  one.kind = PathEvent::Kind::path;
-  one.at = now;
-  one.session = session.machine.index();
-  one.session_name = session.name;
-  one.path = action;
-  one.peer = session.peers[action.path % kMaxPaths];
-  one.identity = session.identity;
-  if (action.reason == Reason::not_allowed || action.reason == Reason::name_refused)
-    one.refused_name = session.refused_name;
-  add_news(one);
+  tell(PathEvent::Kind::path, now, [&](PathEvent& one) {
+    one.session = session.machine.index();
+    one.session_name = session.name;
+    one.path = action;
+    one.peer = session.peers[action.path % kMaxPaths];
+    one.identity = session.identity;
+    if (action.reason == Reason::not_allowed || action.reason == Reason::name_refused)
+      one.refused_name = session.refused_name;
+  });
 }
 
 void Server::Impl::control(Fabric&, Nanos now, Session& session, const LinkChanged& action) {
-  PathEvent one;
-  one.kind = action.up ? PathEvent::Kind::link_up : PathEvent::Kind::link_down;
-  one.at = now;
-  one.session = session.machine.index();
-  one.session_name = session.name;
-  add_news(one);
+  tell(action.up ? PathEvent::Kind::link_up : PathEvent::Kind::link_down, now, [&](PathEvent& one) {
+    one.session = session.machine.index();
+    one.session_name = session.name;
+  });
   if (!action.up || session.opened) return;
   session.opened = true;
   ++counted.sessions_opened;
@@ -277,13 +263,11 @@ void Server::Impl::control(Fabric& fabric, Nanos, Session& session, const Releas
 }
 
 void Server::Impl::control(Fabric&, Nanos now, Session& session, const EndSession& action) {
-  PathEvent one;
-  one.kind = PathEvent::Kind::session_ended;
-  one.at = now;
-  one.session = session.machine.index();
-  one.session_name = session.name;
-  one.reason = action.reason;
-  add_news(one);
+  tell(PathEvent::Kind::session_ended, now, [&](PathEvent& one) {
+    one.session = session.machine.index();
+    one.session_name = session.name;
+    one.reason = action.reason;
+  });
   if (session.opened) announce(ServerEvent::Kind::session_closed, session);
 }
 

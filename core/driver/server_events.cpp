@@ -41,7 +41,10 @@ void Server::Impl::on(Fabric& fabric, Nanos now, Session& session, const event::
   const unsigned path = event.key.path % kMaxPaths;
   if (event.reason == Reason::no_resources && session.machine.knows(event.key) &&
       session.machine.path_state(path) == PathState::connecting)
-    tell_refused(now, event.reason, wire::linux_errno::kEnomem, fabric.describe(event.key), session.identity);
+    tell_refused(now, event.reason, wire::linux_errno::kEnomem, [&](PathEvent& one) {
+      one.peer = fabric.describe(event.key);
+      one.identity = session.identity;
+    });
   feed(fabric, session, ConnectionLost{now, event.key, event.reason});
 }
 
@@ -139,9 +142,19 @@ void Server::Impl::handle_connect(Fabric& fabric, Nanos now, const event::Connec
   admit(fabric, now, event, request.value, std::get<AdmitSession>(action));
 }
 
+void Server::Impl::note_peer(Session& session, unsigned path, const Fabric& fabric,
+                             std::uint32_t request) noexcept {
+  try {
+    session.peers[path] = fabric.describe_request(request);
+  } catch (const std::bad_alloc&) {
+    session.peers[path].clear();
+  }
+}
+
 void Server::Impl::admit(Fabric& fabric, Nanos now, const event::ConnectRequested& event,
                          const wire::ConnReq& request, const AdmitSession& admission) {
-  Session* session = admission.create ? create(now, admission.session) : find(admission.session);
+  Session* session =
+      admission.create ? create(now, admission.session, fabric, event.request) : find(admission.session);
   if (session == nullptr) {
     drop(now, admission.session);
     const ConKey asked{0, request.cid, 0};
@@ -149,7 +162,6 @@ void Server::Impl::admit(Fabric& fabric, Nanos now, const event::ConnectRequeste
     return reject(fabric, now, kRegistry, asked,
                   {event.request, Reason::no_resources, wire::linux_errno::kEnomem});
   }
-  if (admission.create) session->identity = fabric.identity_of_request(event.request);
   // A session without room rejects whatever the path.
   const unsigned path = session->machine.assign(request.sess_uuid) % kMaxPaths;
   ConnectRequested input{};
@@ -157,7 +169,7 @@ void Server::Impl::admit(Fabric& fabric, Nanos now, const event::ConnectRequeste
   input.key = ConKey{static_cast<std::uint16_t>(admission.session * kMaxPaths + path), request.cid, ++epoch};
   judged = input.key;
   if (request.cid == 0 && session->machine.path_state(path) == PathState::absent)
-    session->peers[path] = fabric.describe_request(event.request);
+    note_peer(*session, path, fabric, event.request);
   tap.cm(instance_of(*session), now, input.key, trace::WireCmKind::req, false, event.private_data);
   input.request = event.request;
   input.address_pair = event.address_pair;

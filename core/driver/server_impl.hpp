@@ -4,7 +4,9 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <new>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -160,7 +162,15 @@ struct Server::Impl {
   bool provide_chunks(Fabric&, Session&);
   bool make_chunk_keys(Fabric&, Session&, ConKey);
   // `instance` and `key` for the trace: the session that decided, or the registry.
-  void tell_refused(Nanos now, Reason, std::uint16_t refusal, std::string peer, std::string identity);
+  // `fill` names who: peer and identity.
+  template <class Fill>
+  void tell_refused(Nanos now, Reason reason, std::uint16_t refusal, Fill&& fill) noexcept {
+    tell(PathEvent::Kind::refused, now, [&](PathEvent& one) {
+      one.reason = reason;
+      one.refusal = refusal;
+      fill(one);
+    });
+  }
   void reject(Fabric&, Nanos now, InstanceId instance, ConKey key, const Reject&);
   void push(const Fabric& fabric, Nanos now, const Session& session, const WorkRequest& work) {
     tap.sent(instance_of(session), now, fabric, work);
@@ -171,7 +181,9 @@ struct Server::Impl {
   Session* find(std::uint16_t index) const noexcept {
     return index < sessions.size() ? sessions[index].get() : nullptr;
   }
-  Session* create(Nanos now, std::uint16_t index);
+  Session* create(Nanos now, std::uint16_t index, const Fabric&, std::uint32_t request);
+  // The path shows no address where there is no memory for it.
+  static void note_peer(Session&, unsigned path, const Fabric&, std::uint32_t request) noexcept;
   void retire(Fabric&, Nanos now, Session&);
   void drop(Nanos now, std::uint16_t index);
   std::size_t take_batch(Fabric&, Nanos now);
@@ -183,7 +195,17 @@ struct Server::Impl {
   void announce(ServerEvent::Kind, Session&);
   std::size_t take(std::span<ServerEvent> out);
   void reserve_events();
-  void add_news(const PathEvent&);
+  // For people: what there is no memory to tell is not told.
+  template <class Fill>
+  void tell(PathEvent::Kind kind, Nanos now, Fill&& fill) noexcept try {
+    PathEvent one;
+    one.kind = kind;
+    one.at = now;
+    fill(one);
+    if (news.size() == kNewsCapacity) news.pop_front();
+    news.push_back(std::move(one));
+  } catch (const std::bad_alloc&) {
+  }
 
   ServerConfig config;
   Recorder* recorder;

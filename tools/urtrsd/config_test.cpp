@@ -114,12 +114,14 @@ INSTANTIATE_TEST_SUITE_P(
         Golden{"tls = \"off\"\nallow_identities = \"x\"\n[[export]]\nname = \"a\"\nmem = 512\n",
                "allow_identities lets nobody in without TLS or shared keys, which give identities; give "
                "tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys\n"},
-        Golden{"allow_sessions = \"%IDENTITY%\"\n[[export]]\nname = \"a\"\nmem = 512\n",
-               "allow_sessions with %IDENTITY% lets nobody in without TLS or shared keys, which give "
-               "identities; give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys\n"},
-        Golden{"[[export]]\nname = \"a\"\nmem = 512\nallow_sessions = \"x, %IDENTITY%-*\"\n",
-               "allow_sessions with %IDENTITY% lets nobody in without TLS or shared keys, which give "
-               "identities; give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys\n"},
+        Golden{
+            "allow_sessions = \"%IDENTITY%\"\n[[export]]\nname = \"a\"\nmem = 512\n",
+            "allow_sessions with %IDENTITY% lets nobody in without TLS or shared keys, which give "
+            "identities; give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys\n"},
+        Golden{
+            "[[export]]\nname = \"a\"\nmem = 512\nallow_sessions = \"x, %IDENTITY%-*\"\n",
+            "allow_sessions with %IDENTITY% lets nobody in without TLS or shared keys, which give "
+            "identities; give tls_keys, or tls_cert, tls_key and tls_ca; on verbs and libfabric auth_keys\n"},
         Golden{"tls = \"maybe\"\n",
                "urtrsd.toml:1:7: tls: expected one of off, allow, require, got string \"maybe\"\n"},
         Golden{"[[export]]\nname = \"a\"\nmem = 512\ndelay_ms = 600001\n",
