@@ -1,5 +1,4 @@
 #include "tools/urtrs-sim/coverage.hpp"
-#include "tools/urtrs-sim/answer.hpp"
 
 #include <cstdio>
 #include <map>
@@ -7,6 +6,7 @@
 
 #include "core/proto/actions.hpp"
 #include "tools/lib/files/read_bounded.hpp"
+#include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 

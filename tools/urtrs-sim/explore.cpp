@@ -1,5 +1,4 @@
 #include "tools/urtrs-sim/explore.hpp"
-#include "tools/urtrs-sim/answer.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -17,6 +16,7 @@
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/quantity.hpp"
+#include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"
 

@@ -1,5 +1,4 @@
 #include "tools/urtrs-sim/report.hpp"
-#include "tools/urtrs-sim/answer.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -9,6 +8,7 @@
 #include "tools/lib/choice_log/choice_log_file.hpp"
 #include "tools/lib/choice_log/schedule.hpp"
 #include "tools/lib/choice_log/trace_judge.hpp"
+#include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 
 namespace rtrs::tools {

@@ -1,5 +1,4 @@
 #include "tools/urtrs-sim/scenarios.hpp"
-#include "tools/urtrs-sim/answer.hpp"
 
 #include <cctype>
 #include <cstdio>
@@ -9,6 +8,7 @@
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/printable.hpp"
+#include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/of_this_version.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"

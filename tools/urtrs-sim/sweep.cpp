@@ -1,5 +1,4 @@
 #include "tools/urtrs-sim/sweep.hpp"
-#include "tools/urtrs-sim/answer.hpp"
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -21,6 +20,7 @@
 #include "sim/scenarios/directed.hpp"
 #include "sim/streams/stream_play.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
+#include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/artifacts.hpp"
 #include "tools/urtrs-sim/held_output.hpp"
 #include "tools/urtrs-sim/of_this_version.hpp"
