@@ -1,4 +1,5 @@
 #include "tools/urtrs-sim/arguments.hpp"
+#include "tools/urtrs-sim/answer.hpp"
 
 #include <cstdio>
 #include <filesystem>
@@ -42,6 +43,11 @@ void file_option(CLI::App& app, Arguments& given) {
   app.add_option("--file", given.file, "a file of scenarios of your own (docs/simulation.md has the format)");
 }
 
+void json_option(CLI::App& app) {
+  app.add_flag_callback(
+      "--json", [] {}, "one object instead of the text");
+}
+
 void artifacts_option(CLI::App& app, Arguments& given, const char* excludes) {
   app.add_option(
          "--artifacts", given.artifacts,
@@ -63,7 +69,7 @@ void artifacts_option(CLI::App& app, Arguments& given, const char* excludes) {
 int usage(const std::string& text) {
   const bool has_remedy =
       text.find("; ") != std::string::npos || text.find(": expected") != std::string::npos;
-  std::fprintf(stderr, "urtrs-sim: %s%s\n", text.c_str(), has_remedy ? "" : "; see urtrs-sim --help");
+  complain(text + (has_remedy ? "" : "; see urtrs-sim --help"));
   return kUsage;
 }
 
@@ -113,6 +119,7 @@ CLI::App* run_options(CLI::App& app, Arguments& given) {
   fabric_option(*one, given);
   one->add_flag("--verbose", given.verbose, "print what happens");
   filter_options(*one, given);
+  json_option(*one);
   return one;
 }
 
@@ -127,6 +134,7 @@ CLI::App* scenarios_options(CLI::App& app, Arguments& given) {
           ""));
   file_option(*directed, given);
   directed->add_flag("--no-fence", given.no_fence, "without the fence, judged as if it were there");
+  json_option(*directed);
   return directed;
 }
 
@@ -136,6 +144,7 @@ CLI::App* coverage_options(CLI::App& app, Arguments& given) {
   covered->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
   covered->add_option("--rare", given.rare,
                       "file of marks that need not be reached, each with a scenario that does");
+  json_option(*covered);
   return covered;
 }
 
@@ -163,6 +172,7 @@ CLI::App* sweep_options(CLI::App& app, Arguments& given) {
       ->capture_default_str()
       ->check(CLI::ExistingDirectory);
   artifacts_option(*many, given, "--traces");
+  json_option(*many);
   return many;
 }
 
@@ -177,6 +187,7 @@ CLI::App* shrink_options(CLI::App& app, Arguments& given) {
   small->add_option("--choices,--tape", given.choice_log, "or a failing choice log");
   small->add_option("--out", given.out, "the choice log to write; default urtrs-sim-SEED.choices");
   small->add_option("--time", given.time, "stop after this long: 10s, 1m; default 30s");
+  json_option(*small);
   return small;
 }
 
@@ -185,12 +196,14 @@ CLI::App* hash_options(CLI::App& app, Arguments& given) {
   hash->add_option("--seeds", given.seeds, "A..B, without B")->capture_default_str();
   hash->add_option("--jobs", given.jobs, "processes")->capture_default_str()->check(CLI::Range(1, 256));
   fabric_option(*hash, given);
+  json_option(*hash);
   return hash;
 }
 
 CLI::App* list_options(CLI::App& app, bool& steps) {
   CLI::App* list = app.add_subcommand("list", "oracles, faults, directed scenarios and marks");
   list->add_flag("--steps", steps, "options and steps of scenario files instead");
+  json_option(*list);
   return list;
 }
 

@@ -8,9 +8,7 @@
 #include <exception>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <stdexcept>
-#include <utility>
 
 #include "tools/lib/choice_log/trace_judge.hpp"
 #include "tools/lib/judge/trace_check.hpp"
@@ -20,6 +18,8 @@
 #include "tools/lib/sequence/build.hpp"
 #include "tools/lib/sequence/page.hpp"
 #include "tools/lib/trace/reader.hpp"
+#include "tools/urtrs-sim/answer.hpp"
+#include "tools/urtrs-sim/held_output.hpp"
 
 namespace rtrs::tools {
 
@@ -103,27 +103,6 @@ void write_page(const std::vector<std::string>& traces, const std::vector<sequen
 
 }  // namespace
 
-HeldOutput::HeldOutput(std::string file) : file_(std::move(file)) {
-  std::fflush(stdout);
-  const int fd = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) return;
-  stdout_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
-  if (stdout_ >= 0) ::dup2(fd, STDOUT_FILENO);
-  ::close(fd);
-}
-
-std::string HeldOutput::end() {
-  if (stdout_ < 0) return {};
-  std::fflush(stdout);
-  ::dup2(stdout_, STDOUT_FILENO);
-  ::close(std::exchange(stdout_, -1));
-  std::ifstream file(file_, std::ios::binary);
-  const std::string said{std::istreambuf_iterator<char>(file), {}};
-  ::unlink(file_.c_str());
-  std::fwrite(said.data(), 1, said.size(), stdout);
-  return said;
-}
-
 void leave_artifacts(const std::string& prefix, const std::string& said) {
   const std::vector<std::string> traces = traces_of(prefix);
   std::vector<std::string> files = traces;
@@ -134,7 +113,7 @@ void leave_artifacts(const std::string& prefix, const std::string& said) {
       how(file);
       files.push_back(file);
     } catch (const std::exception& failure) {
-      std::fprintf(stderr, "urtrs-sim: no %s: %s\n", file.c_str(), failure.what());
+      complain("no " + file + ": " + failure.what());
     }
   };
   make(".txt", [&](const std::string& file) {
@@ -145,15 +124,21 @@ void leave_artifacts(const std::string& prefix, const std::string& said) {
   make(".html", [&](const std::string& file) { write_page(traces, marks, file); });
   std::printf("artifacts:\n");
   for (const std::string& file : files) std::printf("  %s\n", file.c_str());
+  answer()["artifacts"] = files;
 }
 
 int run_with_artifacts(const ReportOptions& given, const std::string& folder, const std::string& name) {
   ReportOptions options = given;
   options.trace = folder + "/" + name;
   options.name_traces = false;
-  HeldOutput held(options.trace + ".out");
-  const int code = run_and_report(options);
-  const std::string said = held.end();
+  std::string said;
+  int code = kOk;
+  {
+    HeldOutput held;
+    code = run_and_report(options);
+    said = held.take();
+  }
+  std::fwrite(said.data(), 1, said.size(), stdout);
   if (code == kViolated || code == kNoProgress)
     leave_artifacts(options.trace, said);
   else

@@ -7,22 +7,6 @@
 
 namespace rtrs::tools {
 
-// Standard output goes into a file while this lives, and then, with what it said, to where it went before.
-class HeldOutput {
- public:
-  // Of the file; empty: none can be made, and nothing is held.
-  explicit HeldOutput(std::string file);
-  ~HeldOutput() { end(); }
-  HeldOutput(const HeldOutput&) = delete;
-  HeldOutput& operator=(const HeldOutput&) = delete;
-  // What was said, which is also printed now.
-  std::string end();
-
- private:
-  std::string file_;
-  int stdout_ = -1;
-};
-
 // Runs it with traces at FOLDER/NAME.*, and where it failed prints the files that it left there. The exit
 // code.
 int run_with_artifacts(const ReportOptions& options, const std::string& folder, const std::string& name);

@@ -6,6 +6,7 @@
 
 #include "core/proto/actions.hpp"
 #include "tools/lib/files/read_bounded.hpp"
+#include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 
@@ -20,7 +21,7 @@ bool read_rare(const std::string& path, Rare& rare) {
   constexpr std::size_t kMost = 1;  // MiB
   const auto text = read_bounded(path, kMost);
   if (!text) {
-    std::fprintf(stderr, "urtrs-sim: cannot read %s: %s\n", path.c_str(), text.error().c_str());
+    complain("cannot read " + path + ": " + text.error());
     return false;
   }
   std::istringstream file(*text);
@@ -30,8 +31,7 @@ bool read_rare(const std::string& path, Rare& rare) {
     std::string scenario;
     if (!(words >> mark)) continue;
     if (!(words >> scenario) || scenarios_of(scenario).empty()) {
-      std::fprintf(stderr, "urtrs-sim: %s: %s needs a scenario that reaches it\n", path.c_str(),
-                   mark.c_str());
+      complain(path + ": " + mark + " needs a scenario that reaches it");
       return false;
     }
     rare[mark] = scenario;
@@ -56,11 +56,16 @@ bool reached_by(const std::string& id, unsigned mark) {
 
 unsigned print_marks(const SweepTotals& totals, const Rare& rare) {
   unsigned missing = 0;
+  answer()["command"] = "coverage";
+  answer()["seeds"] = totals.seeds;
+  auto& marks = answer()["marks"] = nlohmann::ordered_json::array();
   std::printf("marks (seeds of %llu that passed through):\n", static_cast<unsigned long long>(totals.seeds));
   for (unsigned mark = 0; mark < sim::kMarks; ++mark) {
     const auto which = static_cast<sim::Mark>(mark);
     std::printf("  %8llu  %-24s %s", static_cast<unsigned long long>(totals.marks[mark]), sim::name_of(which),
                 sim::text_of(which));
+    marks.push_back(
+        {{"mark", sim::name_of(which)}, {"text", sim::text_of(which)}, {"seeds", totals.marks[mark]}});
     const auto listed = rare.find(sim::name_of(which));
     if (listed != rare.end()) {
       const bool reached = reached_by(listed->second, mark);
@@ -83,11 +88,15 @@ void print_pairs(const SweepTotals& totals) {
   for (const PathState server : kServer) std::printf("%11s", to_string(server));
   std::printf("\n");
   unsigned reached = 0;
+  auto& pairs = answer()["pairs"] = nlohmann::ordered_json::array();
   for (unsigned client = 0; client < sim::kPathStates; ++client) {
     std::printf("  %-11s", to_string(static_cast<PathState>(client)));
     for (const PathState server : kServer) {
       const std::uint64_t count = totals.pairs[client][static_cast<unsigned>(server)];
       reached += count != 0 ? 1 : 0;
+      pairs.push_back({{"client", to_string(static_cast<PathState>(client))},
+                       {"server", to_string(server)},
+                       {"seeds", count}});
       if (count == 0)
         std::printf("%11s", "never");
       else
@@ -108,7 +117,7 @@ int coverage(const SweepOptions& given, const std::string& rare_file) {
     for (unsigned at = 0; at < sim::kMarks; ++at)
       known = known || sim::name_of(static_cast<sim::Mark>(at)) == mark;
     if (!known) {
-      std::fprintf(stderr, "urtrs-sim: %s: no mark '%s'\n", rare_file.c_str(), mark.c_str());
+      complain(rare_file + ": no mark '" + mark + "'");
       return kUsage;
     }
   }
@@ -119,6 +128,7 @@ int coverage(const SweepOptions& given, const std::string& rare_file) {
   const int code = sweep(options, &totals);
   if (code != kOk) return code;
   const unsigned missing = print_marks(totals, rare);
+  answer()["missing"] = missing;
   print_pairs(totals);
   std::printf("%u of %u marks not reached\n", missing, sim::kMarks);
   return missing == 0 ? kOk : kViolated;

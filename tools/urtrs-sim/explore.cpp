@@ -16,6 +16,7 @@
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/quantity.hpp"
+#include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"
 
@@ -130,6 +131,23 @@ void print_row(const Row& row, const char* wrong) {
   std::fflush(stdout);
 }
 
+nlohmann::ordered_json as_json(const Row& row, const char* wrong) {
+  const SearchResult& result = row.result;
+  auto findings = nlohmann::ordered_json::array();
+  for (const Finding& finding : result.findings)
+    findings.push_back({{"rule", finding.rule}, {"states", finding.states}, {"steps", finding.way.size()}});
+  return {{"world", row.configuration->name},
+          {"fence", row.fence},
+          {"states", result.states},
+          {"transitions", result.transitions},
+          {"depth", result.depth},
+          {"seconds", result.seconds},
+          {"bytes", result.bytes},
+          {"exhausted", result.exhausted()},
+          {"as_it_must_be", wrong == nullptr},
+          {"findings", std::move(findings)}};
+}
+
 Row explore_one(const Configuration& one, bool fence, const ExploreCommand& command) {
   explore::SearchOptions options;
   options.threads = command.threads;
@@ -151,8 +169,7 @@ bool write_example(const Row& row, const Finding& finding, const std::string& pa
   file << explore::to_json({row.configuration->name, row.fence, finding.rule, finding.way});
   file.close();
   if (!file)
-    std::fprintf(stderr, "urtrs-sim: cannot write %s: %s (errno %d)\n", path.c_str(), std::strerror(errno),
-                 errno);
+    complain("cannot write " + path + ": " + std::strerror(errno) + " (errno " + std::to_string(errno) + ")");
   return static_cast<bool>(file);
 }
 
@@ -160,15 +177,16 @@ int replay_file(const std::string& path) {
   constexpr std::size_t kMost = 1;  // MiB
   const auto text = read_bounded(path, kMost);
   if (!text) {
-    std::fprintf(stderr, "urtrs-sim: cannot read %s: %s\n", path.c_str(), text.error().c_str());
+    complain("cannot read " + path + ": " + text.error());
     return kUsage;
   }
   const explore::ReadExample read = explore::from_json(*text);
   if (!read.example) {
-    std::fprintf(stderr, "urtrs-sim: %s is no counter-example: %s\n", path.c_str(), read.error.c_str());
+    complain(path + " is no counter-example: " + read.error);
     return kUsage;
   }
   const explore::Replayed played = explore::replay(*read.example);
+  answer() = {{"command", "explore"}, {"possible", played.possible}, {"broken", played.broken}};
   std::fputs(played.diagram.c_str(), stdout);
   if (!played.possible) {
     std::printf("The next step is not possible any more: the machines changed since this was written.\n");
@@ -227,6 +245,8 @@ CLI::App* explore_options(CLI::App& app, ExploreCommand& command) {
                     "a network that loses what is under way from a client whose end is closed (none does)");
   all->add_option("--out", command.out, "write the first counter-example to this file")->excludes(drop);
   all->add_option("--replay", command.replay, "play a counter-example again and judge it");
+  all->add_flag_callback(
+      "--json", [] {}, "one object instead of the text");
   return all;
 }
 
@@ -238,14 +258,15 @@ int explore(const ExploreCommand& command) {
     const std::string near = nearest_word(command.configuration, names);
     std::string all;
     for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
-    std::fprintf(stderr, "urtrs-sim: there is no world '%s'; %s\n", command.configuration.c_str(),
-                 near.empty() ? ("it is one of " + all).c_str() : ("did you mean '" + near + "'?").c_str());
+    complain("there is no world '" + command.configuration + "'; " +
+             (near.empty() ? "it is one of " + all : "did you mean '" + near + "'?"));
     return kUsage;
   }
   std::vector<Configuration> worlds = explore::configurations();
   for (Configuration& one : worlds) one.machines.drop_late = command.drop_late;
   const StopSignals signals;
   std::vector<Row> rows;
+  answer() = {{"command", "explore"}, {"searches", nlohmann::ordered_json::array()}};
   int code = kOk;
   bool written = command.out.empty();
   for (const Configuration& one : worlds) {
@@ -261,6 +282,7 @@ int explore(const ExploreCommand& command) {
         if (!write_example(row, row.result.findings.front(), command.out)) return kUsage;
         written = true;
       }
+      answer()["searches"].push_back(as_json(row, wrong));
       rows.push_back(std::move(row));
     }
   }

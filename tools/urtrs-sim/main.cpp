@@ -16,7 +16,9 @@
 #include "tools/lib/text/standard_output.hpp"
 #include "tools/lib/usage/command_line_error.hpp"
 #include "tools/lib/usage/help.hpp"
+#include "tools/lib/usage/json_error.hpp"
 #include "tools/lib/version/version.hpp"
+#include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/arguments.hpp"
 #include "tools/urtrs-sim/artifacts.hpp"
 #include "tools/urtrs-sim/coverage.hpp"
@@ -32,7 +34,8 @@ namespace {
 using namespace rtrs::tools;
 
 int say_wrong_usage(const CLI::App& app, const CLI::ParseError& error) {
-  std::fputs(command_line_error(app, error).c_str(), stderr);
+  const std::string text = command_line_error(app, error);  // "urtrs-sim: ...\n"
+  complain(text.substr(app.get_name().size() + 2, text.size() - app.get_name().size() - 3));
   return kUsage;
 }
 
@@ -100,12 +103,16 @@ int run(const Arguments& given) {
   auto ids = scenarios_of(given.scenario);
   if (ids.empty()) ids.push_back(given.scenario);
   int code = kOk;
+  auto runs = nlohmann::ordered_json::array();
   for (const std::string& id : ids) {
     if (ids.size() > 1) std::printf("%s: ", id.c_str());
     options.scenario = id;
+    answer().clear();
     const int one = run_one(given, options, "urtrs-sim-" + id + "-" + number);
+    runs.push_back(answer());
     if (code == kOk) code = one;
   }
+  if (ids.size() > 1) answer() = {{"command", "run"}, {"runs", std::move(runs)}};
   return code;
 }
 
@@ -205,15 +212,17 @@ int check_subcommand(const CLI::App& app, int argc, char** argv) {
     names.push_back(command->get_name());
   }
   const std::string near = nearest_word(argv[1], names);
-  std::fprintf(stderr, "urtrs-sim: no command '%s'; %s\n", printable(shortened(argv[1])).c_str(),
-               near.empty() ? ("the commands are " + CLI::detail::join(names, ", ")).c_str()
-                            : ("did you mean '" + near + "'?").c_str());
+  complain(
+      "no command '" + printable(shortened(argv[1])) + "'; " +
+      (near.empty() ? "the commands are " + CLI::detail::join(names, ", ") : "did you mean '" + near + "'?"));
   return kUsage;
 }
 
 void print_list(bool steps) {
   if (!steps) return print_catalogue();
-  std::fputs(rtrs::sim::scenario_reference().c_str(), stdout);
+  const std::string reference = rtrs::sim::scenario_reference();
+  std::fputs(reference.c_str(), stdout);
+  answer() = {{"command", "list"}, {"reference", reference}};
 }
 
 void set_up(CLI::App& app) {
@@ -223,7 +232,7 @@ void set_up(CLI::App& app) {
                        "print version, fabrics and compiler, then leave");
 }
 
-int answer(int argc, char** argv) {
+int command(int argc, char** argv) {
   Arguments given;
   CLI::App app{"Simulated runs of real RTRS clients and servers, checked against rules", "urtrs-sim"};
   set_up(app);
@@ -245,8 +254,8 @@ int answer(int argc, char** argv) {
     if (const auto help = help_asked(app, error)) return std::fputs(help->c_str(), stdout), kOk;
     return say_wrong_usage(app, error);
   }
-  for (const CLI::App* command : {one, small, directed})
-    if (*command && !use_file(given, *command)) return kUsage;
+  for (const CLI::App* chosen : {one, small, directed})
+    if (*chosen && !use_file(given, *chosen)) return kUsage;
   if (*one) return run(given);
   if (*small) return shrink(given);
   if (*many) return many_seeds(given, Many::sweep);
@@ -262,5 +271,6 @@ int answer(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   hold_standard_streams();
-  return written("urtrs-sim", answer(argc, argv), kUsage);
+  const bool json = wants_json(argc, argv);
+  return written("urtrs-sim", run_and_answer(json, [&] { return command(argc, argv); }), kUsage);
 }

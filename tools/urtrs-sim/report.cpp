@@ -8,11 +8,20 @@
 #include "tools/lib/choice_log/choice_log_file.hpp"
 #include "tools/lib/choice_log/schedule.hpp"
 #include "tools/lib/choice_log/trace_judge.hpp"
+#include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 
 namespace rtrs::tools {
 
 namespace {
+
+double seconds_of(Nanos time) {
+  return static_cast<double>(time) / 1e9;
+}
+
+void fill_failure(const std::string& oracle, const std::string& rule, const std::string& seen, Nanos time) {
+  answer()["failure"] = {{"oracle", oracle}, {"rule", rule}, {"seen", seen}, {"time_s", seconds_of(time)}};
+}
 
 void print_failure(const sim::World& world, const sim::WorldResult& result, std::uint64_t seed) {
   const sim::Failure& failure = result.failure;
@@ -22,11 +31,14 @@ void print_failure(const sim::World& world, const sim::WorldResult& result, std:
   std::printf("  rule: %s\n  seen: %s\n  scenario: %s\n", sim::rule_of(failure.oracle), failure.text.c_str(),
               world.scenario().describe().c_str());
   std::printf("last events:\n%s", world.journal().tail(40).c_str());
+  fill_failure(sim::id_of(failure.oracle), sim::rule_of(failure.oracle), failure.text, failure.time);
+  answer()["failure"]["event"] = failure.event;
+  answer()["world"] = world.scenario().describe();
 }
 
 int report_unwritten_trace(const sim::World& world, const sim::WorldResult& result, std::uint64_t seed) {
-  std::fprintf(stderr, "urtrs-sim: cannot write the trace %s: %s (errno %d)\n", result.trace_file.c_str(),
-               std::strerror(result.trace_errno), result.trace_errno);
+  complain("cannot write the trace " + result.trace_file + ": " + std::strerror(result.trace_errno) +
+           " (errno " + std::to_string(result.trace_errno) + ")");
   if (!result.failed) return kUsage;
   print_failure(world, result, seed);
   return kViolated;
@@ -40,6 +52,8 @@ int judge_and_report(const std::string& trace, std::uint64_t seed) {
               static_cast<unsigned long long>(seed), violation->oracle.c_str(),
               sim::to_seconds(violation->time).c_str(), violation->rule.c_str(), violation->seen.c_str(),
               violation->where.c_str());
+  fill_failure(violation->oracle, violation->rule, violation->seen, violation->time);
+  answer()["failure"]["where"] = violation->where;
   return kViolated;
 }
 
@@ -65,13 +79,28 @@ int report_expected(const sim::WorldResult& result, const std::string& expect, s
   const auto number = static_cast<unsigned long long>(seed);
   const std::string found = result.failed ? sim::id_of(result.failure.oracle) : "no rule";
   if (found == expect) {
+    answer()["expected"] = expect;
     ok = "ok seed=" + std::to_string(seed) + " " + expect + " fails as expected: " + result.failure.text +
          "\n";
     return kOk;
   }
   std::printf("FAIL seed=%llu oracle=%s\n  seen: %s is broken, and the scenario expects %s\n", number,
               found.c_str(), found.c_str(), expect.c_str());
+  fill_failure(found, "", found + " is broken, and the scenario expects " + expect, 0);
+  answer()["expected"] = expect;
   return kViolated;
+}
+
+void fill_answer(const sim::WorldResult& result, std::uint64_t seed, const std::string& scenario) {
+  char hash[24];
+  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(result.hash));
+  answer() = {{"command", "run"},
+              {"seed", seed},
+              {"hash", hash},
+              {"events", result.events},
+              {"requests", result.requests},
+              {"virtual_s", seconds_of(result.virtual_time)}};
+  if (!scenario.empty()) answer()["scenario"] = scenario;
 }
 
 // `ok` is the line for a run without a finding.
@@ -93,7 +122,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
   if (!given.choice_log.empty()) {
     const auto file = read_choice_log(given.choice_log);
     if (!file) {
-      std::fprintf(stderr, "urtrs-sim: %s\n", file.error().c_str());
+      complain(file.error());
       return kUsage;
     }
     options.seed = file->seed;
@@ -119,6 +148,7 @@ int play_and_report(const ReportOptions& given, std::uint64_t& seed, std::string
   seed = options.seed;
   const sim::WorldResult result = world.run();
   honest = result.honest;
+  fill_answer(result, options.seed, given.scenario);
   if (const std::string expect = expected_of(given.scenario); !expect.empty()) {
     honest = false;  // what breaks a rule is not judged by the specification
     return report_expected(result, expect, options.seed, ok);
@@ -144,13 +174,40 @@ int run_and_report(const ReportOptions& given) {
   int code = play_and_report(options, seed, ok, honest);
   if (!given.trace.empty() && given.name_traces && code != kUsage)
     std::printf("traces: %s.{server,client*}.rtrc\n", given.trace.c_str());
+  if (!given.trace.empty() && code != kUsage) answer()["traces"] = traces_of(given.trace);
   // A liar breaks the specification; that is what it is there for.
   if (code == kOk && honest) code = judge_and_report(options.trace, seed);
   if (code == kOk) std::fputs(ok.c_str(), stdout);
   return code;
 }
 
+namespace {
+
+// The same as print_catalogue().
+nlohmann::ordered_json catalogue() {
+  using nlohmann::ordered_json;
+  ordered_json all{{"command", "list"}};
+  for (unsigned oracle = 0; oracle < sim::kOracles; ++oracle)
+    all["oracles"].push_back({{"id", sim::id_of(static_cast<sim::Oracle>(oracle))},
+                              {"rule", sim::rule_of(static_cast<sim::Oracle>(oracle))}});
+  for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
+    all["faults"].push_back(sim::to_string(static_cast<sim::FaultClass>(fault)));
+  for (const char* other : {"operator", "storage_slow", "storage_error"}) all["faults"].push_back(other);
+  all["load"] = {"block_device"};
+  for (std::size_t label = 1; label < sim::kLabels; ++label)
+    all["labels"].push_back(sim::to_string(static_cast<sim::Label>(label)));
+  for (const sim::Directed& one : sim::directed_scenarios())
+    all["scenarios"].push_back({{"id", one.id}, {"title", one.title}});
+  for (unsigned mark = 0; mark < sim::kMarks; ++mark)
+    all["marks"].push_back({{"mark", sim::name_of(static_cast<sim::Mark>(mark))},
+                            {"text", sim::text_of(static_cast<sim::Mark>(mark))}});
+  return all;
+}
+
+}  // namespace
+
 void print_catalogue() {
+  answer() = catalogue();
   std::printf("oracles:\n");
   for (unsigned oracle = 0; oracle < sim::kOracles; ++oracle)
     std::printf("  %-4s %s\n", sim::id_of(static_cast<sim::Oracle>(oracle)),

@@ -8,6 +8,7 @@
 #include "tools/lib/terminal/progress_line.hpp"
 #include "tools/lib/text/nearest_word.hpp"
 #include "tools/lib/text/printable.hpp"
+#include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/of_this_version.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"
@@ -49,9 +50,8 @@ void no_such(const std::string& id) {
   std::vector<std::string> ids;
   for (const sim::Directed& one : sim::directed_scenarios()) ids.emplace_back(one.id);
   const std::string near = nearest_word(id, ids);
-  std::fprintf(stderr, "urtrs-sim: no scenario '%s'; %s`urtrs-sim list` prints them\n",
-               printable(shortened(id)).c_str(),
-               near.empty() ? "" : ("did you mean '" + near + "'? ").c_str());
+  complain("no scenario '" + printable(shortened(id)) + "'; " +
+           (near.empty() ? "" : "did you mean '" + near + "'? ") + "`urtrs-sim list` prints them");
 }
 
 // False, and a word on stderr, when one of the ids stands for nothing.
@@ -79,15 +79,15 @@ std::optional<std::vector<std::string>> load_scenarios(const std::string& path) 
   constexpr std::size_t kMost = 1;  // MiB
   const auto text = read_bounded(path, kMost);
   if (!text) {
-    std::fprintf(stderr, "urtrs-sim: cannot read %s: %s\n", path.c_str(), text.error().c_str());
+    complain("cannot read " + path + ": " + text.error());
     return std::nullopt;
   }
   std::vector<std::string> ids;
   const std::string why = sim::add_scenarios(*text, ids);
   if (why.empty() && !ids.empty()) return ids;
-  std::fprintf(stderr, "urtrs-sim: %s: %s\n", path.c_str(),
-               why.empty() ? "no scenario in it; docs/simulation.md has the format"
-                           : (why + "; `urtrs-sim list --steps` has all options and steps").c_str());
+  complain(path + ": " +
+           (why.empty() ? "no scenario in it; docs/simulation.md has the format"
+                        : why + "; `urtrs-sim list --steps` has all options and steps"));
   return std::nullopt;
 }
 
@@ -118,7 +118,7 @@ std::optional<sim::Scenario> directed_world(const std::string& id, std::uint64_t
 int play_scenarios(const ScenarioOptions& given) {
   IsolatedRunner runner;
   if (!runner.works()) {
-    std::fprintf(stderr, "urtrs-sim: no memory to share with the runs\n");
+    complain("no memory to share with the runs");
     return kUsage;
   }
   runner.ask_specification();
@@ -131,6 +131,10 @@ int play_scenarios(const ScenarioOptions& given) {
     line.show(how_far(++done, all.size(), "scenarios", 0) + ": " + std::string(id));
   };
   std::uint64_t failures = 0;
+  answer() = {{"command", "scenarios"},
+              {"scenarios", all.size()},
+              {"seeds", given.seeds.size()},
+              {"failed", nlohmann::ordered_json::array()}};
   for (const sim::Directed* one : all) {
     const std::string id(one->id);
     if (stopped_by != 0) break;
@@ -139,11 +143,16 @@ int play_scenarios(const ScenarioOptions& given) {
     if (!failed) continue;
     ++failures;
     line.clear();
-    std::printf("FAIL %s %s\n  seen: %s\n  reproduce: urtrs-sim run %s--scenario %s --seed %llu%s  %s\n",
-                id.c_str(), failed->result.signature.c_str(), failed->result.seen.c_str(),
-                given.file.empty() ? "" : ("--file " + given.file + " ").c_str(), id.c_str(),
-                static_cast<unsigned long long>(failed->seed), given.no_fence ? " --no-fence" : "",
-                of_this_version().c_str());
+    const std::string again = "urtrs-sim run " + (given.file.empty() ? "" : "--file " + given.file + " ") +
+                              "--scenario " + id + " --seed " + std::to_string(failed->seed) +
+                              (given.no_fence ? " --no-fence" : "");
+    answer()["failed"].push_back({{"id", id},
+                                  {"signature", failed->result.signature},
+                                  {"seen", failed->result.seen},
+                                  {"seed", failed->seed},
+                                  {"reproduce", again}});
+    std::printf("FAIL %s %s\n  seen: %s\n  reproduce: %s  %s\n", id.c_str(), failed->result.signature.c_str(),
+                failed->result.seen.c_str(), again.c_str(), of_this_version().c_str());
   }
   line.clear();
   const std::uint64_t seeds = given.seeds.size();

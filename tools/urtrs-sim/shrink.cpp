@@ -8,6 +8,7 @@
 #include "tools/lib/choice_log/choice_log_file.hpp"
 #include "tools/lib/choice_log/shrink_run.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
+#include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
 #include "tools/urtrs-sim/stop_signals.hpp"
@@ -15,6 +16,14 @@
 namespace rtrs::tools {
 
 namespace {
+
+nlohmann::ordered_json as_json(const sim::LogSize& size) {
+  return {{"faults", size.faults},
+          {"requests", size.requests},
+          {"operations", size.operations},
+          {"options", size.options},
+          {"others", size.others}};
+}
 
 void print_numbers(const ShrunkRun& run) {
   const sim::LogSize& before = run.shrunk.before;
@@ -29,6 +38,12 @@ void print_numbers(const ShrunkRun& run) {
               static_cast<unsigned long long>(run.first.events),
               static_cast<unsigned long long>(run.shrunk.runs), run.seconds,
               run.shrunk.complete ? "" : "; more is possible with a longer --time");
+  answer().update({{"signature", run.last.signature},
+                   {"seen", run.last.seen},
+                   {"before", as_json(run.shrunk.before)},
+                   {"after", as_json(run.shrunk.after)},
+                   {"runs", run.shrunk.runs},
+                   {"complete", run.shrunk.complete}});
 }
 
 // Writes the choice log and tells the story. False when it could not be written.
@@ -38,7 +53,7 @@ bool keep(IsolatedRunner& runner, sim::WorldOptions world, const ShrinkCommand& 
       given.out.empty() ? "urtrs-sim-" + std::to_string(world.seed) + ".choices" : given.out;
   if (const int error = write_choice_log(out, {world.seed, run.last.signature, run.last.seen,
                                                run.shrunk.choice_log, scenario, world.over_tcp})) {
-    std::fprintf(stderr, "urtrs-sim: cannot write %s: %s\n", out.c_str(), std::strerror(error));
+    complain("cannot write " + out + ": " + std::strerror(error));
     return false;
   }
   std::printf("schedule:\n");
@@ -46,6 +61,7 @@ bool keep(IsolatedRunner& runner, sim::WorldOptions world, const ShrinkCommand& 
   runner.run(world, [&run]() -> std::unique_ptr<sim::ChoiceSource> {
     return std::make_unique<sim::GroupedChoice>(run.shrunk.choice_log);
   });
+  answer()["choice_log"] = out;
   const std::string file = given.file.empty() ? "" : "--file " + given.file + " ";
   std::printf("choice log: %s\n  play it: urtrs-sim run %s--choices %s --verbose\n", out.c_str(),
               file.c_str(), out.c_str());
@@ -80,7 +96,7 @@ int shrink_and_report(const ShrinkCommand& given) {
   if (!given.choice_log.empty()) {
     const auto file = read_choice_log(given.choice_log);
     if (!file) {
-      std::fprintf(stderr, "urtrs-sim: %s\n", file.error().c_str());
+      complain(file.error());
       return kUsage;
     }
     world.seed = file->seed;
@@ -95,7 +111,7 @@ int shrink_and_report(const ShrinkCommand& given) {
   };
   IsolatedRunner runner;
   if (!runner.works()) {
-    std::fprintf(stderr, "urtrs-sim: no memory to share with the runs\n");
+    complain("no memory to share with the runs");
     return kUsage;
   }
   const StopSignals signals;
@@ -110,6 +126,7 @@ int shrink_and_report(const ShrinkCommand& given) {
   line.clear();
   const auto seed = static_cast<unsigned long long>(world.seed);
   if (!run.first.failed && stopped_by != 0) return say_stopped("before a rule was broken");
+  answer() = {{"command", "shrink"}, {"seed", world.seed}};
   if (!run.first.failed) {
     std::printf("ok seed=%llu: every rule held, nothing to shrink\n", seed);
     return kOk;

@@ -20,7 +20,9 @@
 #include "sim/scenarios/directed.hpp"
 #include "sim/streams/stream_play.hpp"
 #include "tools/lib/terminal/progress_line.hpp"
+#include "tools/urtrs-sim/answer.hpp"
 #include "tools/urtrs-sim/artifacts.hpp"
+#include "tools/urtrs-sim/held_output.hpp"
 #include "tools/urtrs-sim/of_this_version.hpp"
 #include "tools/urtrs-sim/report.hpp"
 #include "tools/urtrs-sim/scenarios.hpp"
@@ -36,6 +38,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kPatience{10};
 // The state is written as often.
 constexpr std::chrono::seconds kSaved{2};
+constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
 
 Shared* make_shared() {
   void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -68,9 +71,12 @@ class Sweep {
     line_.clear();
     save();
     const int code = verdict();
-    if (!state_error_.empty()) std::fprintf(stderr, "urtrs-sim: %s\n", state_error_.c_str());
-    if (code == kOk && done_below() < options_.seeds.end && options_.go_on)
-      std::printf("go on: %s\n", options_.go_on({done_below(), options_.seeds.end}).c_str());
+    if (!state_error_.empty()) complain(state_error_);
+    if (code == kOk && done_below() < options_.seeds.end && options_.go_on) {
+      const std::string rest = options_.go_on({done_below(), options_.seeds.end});
+      std::printf("go on: %s\n", rest.c_str());
+      answer()["go_on"] = rest;
+    }
     if (code == kOk && !state_error_.empty()) return kUsage;
     if (code != kOk || stopped_by == 0) return code;
     return say_stopped("after " + std::to_string(total(&Worker::seeds)) + " of " +
@@ -120,7 +126,9 @@ class Sweep {
       --alive_;
       if ((WIFEXITED(status) && WEXITSTATUS(status) == 0) || was_stopped(status)) continue;
       Worker& worker = shared_.workers[job];
-      failed_of(worker) = worker.current.load();
+      // It may have ended before it had a seed.
+      const std::uint64_t at = worker.current;
+      failed_of(worker) = at == kNoSeed ? options_.seeds.first : at;
       shared_.stop = true;
     }
   }
@@ -179,7 +187,10 @@ class Sweep {
     const std::uint64_t differing = first(&Worker::nondeterministic);
     if (options_.hash_only && stopped_by != 0) return kOk;  // a hash of a part says nothing
     if (options_.hash_only) {
-      std::printf("%016llx\n", static_cast<unsigned long long>(total(&Worker::hash)));
+      char hash[24];
+      std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(total(&Worker::hash)));
+      std::printf("%s\n", hash);
+      answer() = {{"command", "hash"}, {"hash", hash}, {"seeds", total(&Worker::seeds)}};
     } else if (options_.summary) {
       summary();
     }
@@ -190,12 +201,14 @@ class Sweep {
           "FAIL seed=%llu: its traces are not the same when they are replayed\n"
           "  reproduce: urtrs-sim run --seed %llu --trace run, then urtrs-replay replay FILE  %s\n",
           seed, seed, of_this_version().c_str());
+      answer()["reproduce"] = "urtrs-sim run --seed " + std::to_string(replayed) + " --trace run";
       return kNondeterministic;
     }
     if (differing == kNoSeed) return kOk;
     std::printf("FAIL seed=%llu oracle=O16\n  rule: %s\n  reproduce: urtrs-sim hash --seeds %llu  %s\n",
                 static_cast<unsigned long long>(differing), sim::rule_of(sim::Oracle::determinism),
                 static_cast<unsigned long long>(differing), of_this_version().c_str());
+    answer()["reproduce"] = "urtrs-sim hash --seeds " + std::to_string(differing);
     return kNondeterministic;
   }
 
@@ -207,13 +220,15 @@ class Sweep {
     const std::string trace =
         (artifacts ? options_.artifacts : options_.traces) + "/urtrs-sim-" + std::to_string(seed);
     std::optional<HeldOutput> held;
-    if (artifacts) held.emplace(trace + ".out");
+    if (artifacts) held.emplace();
+    const MemoryFile found;  // what the process answers
     const pid_t pid = fork();
     if (pid == 0) {
       std::setvbuf(stdout, nullptr, _IOLBF, 0);
       const int code = run_and_report(
           {seed, scenario, {}, trace, false, false, options_.filter, options_.over_tcp, !artifacts});
       std::fflush(stdout);
+      ::dprintf(found.fd(), "%s", answer().dump(-1, ' ', false, kReplace).c_str());
       _exit(code);
     }
     int status = 0;
@@ -233,11 +248,50 @@ class Sweep {
                 of_this_version().c_str());
     if (options_.filter == nullptr)
       std::printf("  make small: urtrs-sim shrink %s%s\n", which.c_str(), options_.filter_text.c_str());
-    if (held) leave_artifacts(trace, held->end());
+    answer()["run"] = nlohmann::ordered_json::parse(found.text(), nullptr, false);
+    if (!answer()["run"].is_object()) answer()["run"] = {{"command", "run"}, {"seed", seed}};
+    answer()["reproduce"] = "urtrs-sim run " + which + options_.filter_text;
+    if (held) {
+      const std::string said = held->take();
+      std::fwrite(said.data(), 1, said.size(), stdout);
+      leave_artifacts(trace, said);
+    }
     return code;
   }
 
+  // What summary() prints.
+  void fill_answer() const {
+    auto& all = answer();
+    all = {{"command", "sweep"},
+           {"seeds", total(&Worker::seeds)},
+           {"run_twice", total(&Worker::rerun)},
+           {"seconds", elapsed()},
+           {"events", total(&Worker::events)},
+           {"requests", total(&Worker::requests)},
+           {"virtual_s", static_cast<double>(total(&Worker::virtual_ms)) / 1e3},
+           {"block_requests", total(&Worker::block_ios)},
+           {"traces_replayed", total(&Worker::traces)},
+           {"faults", nlohmann::ordered_json::object()},
+           {"marks", nlohmann::ordered_json::array()}};
+    for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
+      all["faults"][sim::to_string(static_cast<sim::FaultClass>(fault))] =
+          over_jobs([fault](const Worker& worker) { return worker.faults[fault].load(); });
+    for (unsigned mark = 0; mark < sim::kMarks; ++mark)
+      all["marks"].push_back(
+          {{"mark", sim::name_of(static_cast<sim::Mark>(mark))},
+           {"text", sim::text_of(static_cast<sim::Mark>(mark))},
+           {"seeds", over_jobs([mark](const Worker& worker) { return worker.marks[mark].load(); })}});
+  }
+
+  template <class Get>
+  std::uint64_t over_jobs(Get get) const {
+    std::uint64_t sum = 0;
+    for (unsigned job = 0; job < options_.jobs; ++job) sum += get(shared_.workers[job]);
+    return sum;
+  }
+
   void summary() const {
+    fill_answer();
     const double time = std::max(elapsed(), 1e-9);
     const auto u = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
     const std::uint64_t seeds = total(&Worker::seeds);
@@ -286,7 +340,7 @@ int sweep(const SweepOptions& given, SweepTotals* totals) {
   options.jobs = std::clamp(options.jobs, 1U, kMaxJobs);
   Shared* shared = make_shared();
   if (shared == nullptr) {
-    std::fprintf(stderr, "urtrs-sim: no memory to share with the workers\n");
+    complain("no memory to share with the workers");
     return kViolated;
   }
   Sweep many(options, *shared);
