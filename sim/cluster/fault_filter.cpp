@@ -28,6 +28,7 @@ bool* switch_of(FaultFilter& filter, std::string_view name) {
   if (name == "storage_slow") return &filter.slow_storage;
   if (name == "storage_error") return &filter.storage_errors;
   if (name == "block_device") return &filter.block_device;
+  if (name == "keys") return &filter.keys;
   return nullptr;
 }
 
@@ -69,6 +70,7 @@ void take_out(const FaultFilter& filter, Scenario& scenario) {
   if (filter.slow_storage) scenario.storage.slow_rate = 0;
   if (filter.storage_errors) scenario.storage.error_rate = 0;
   if (filter.block_device) take_block_device_away(scenario);
+  if (filter.keys) scenario.keys = false;
 }
 
 }  // namespace rtrs::sim

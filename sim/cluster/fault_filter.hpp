@@ -18,9 +18,10 @@ struct FaultFilter {
   std::array<bool, kFaultClasses> off{};  // classes that never strike
   bool operators = false, slow_storage = false, storage_errors = false;  // true: none
   bool block_device = false;  // true: requests go to the session itself
+  bool keys = false;          // true: nobody has any
 };
 // `names`: labels of choices, classes of faults, and "operator", "storage_slow", "storage_error",
-// "block_device", separated by commas. What has two meanings is taken out in both. Nothing for a name that
+// "block_device" and "keys", separated by commas. What has two meanings is taken out in both. Nothing for a name that
 // means nothing; `why` says so.
 std::optional<FaultFilter> without(std::string_view names, std::string& why);
 // All classes but these, none of the others unless named; a block device stays where there is one.

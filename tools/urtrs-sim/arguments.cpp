@@ -15,7 +15,7 @@ namespace {
 // " (did you mean 'crash'?)", of the word that `why` quotes; empty: none is near.
 std::string near_fault(const std::string& why) {
   const std::size_t begin = why.find('\'') + 1;
-  std::vector<std::string> names{"operator", "storage_slow", "storage_error", "block_device"};
+  std::vector<std::string> names{"operator", "storage_slow", "storage_error", "block_device", "keys"};
   for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
     names.emplace_back(to_string(static_cast<sim::FaultClass>(fault)));
   const std::string near = nearest_word(why.substr(begin, why.find('\'', begin) - begin), names);
@@ -26,7 +26,7 @@ void filter_options(CLI::App& app, Arguments& given) {
   auto* without = app.add_option(
       "--without", given.without,
       "leave out these classes of faults, make these labels calm, or block_device: give requests to "
-      "the session itself (see list)");
+      "the session itself, keys: share none (see list)");
   app.add_option("--only-faults", given.only_faults, "leave out all but these")->excludes(without);
 }
 

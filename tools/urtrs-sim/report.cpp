@@ -193,7 +193,7 @@ nlohmann::ordered_json catalogue() {
   for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
     all["faults"].push_back(sim::to_string(static_cast<sim::FaultClass>(fault)));
   for (const char* other : {"operator", "storage_slow", "storage_error"}) all["faults"].push_back(other);
-  all["load"] = {"block_device"};
+  all["load"] = {"block_device", "keys"};
   for (std::size_t label = 1; label < sim::kLabels; ++label)
     all["labels"].push_back(sim::to_string(static_cast<sim::Label>(label)));
   for (const sim::Directed& one : sim::directed_scenarios())
@@ -215,7 +215,7 @@ void print_catalogue() {
   std::printf("faults:\n");
   for (unsigned fault = 0; fault < sim::kFaultClasses; ++fault)
     std::printf("  %s\n", sim::to_string(static_cast<sim::FaultClass>(fault)));
-  std::printf("  operator\n  storage_slow\n  storage_error\nload:\n  block_device\nlabels:\n");
+  std::printf("  operator\n  storage_slow\n  storage_error\nload:\n  block_device\n  keys\nlabels:\n");
   for (std::size_t label = 1; label < sim::kLabels; ++label)
     std::printf("  %s\n", sim::to_string(static_cast<sim::Label>(label)));
   std::printf("scenarios:\n");
