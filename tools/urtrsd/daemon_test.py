@@ -278,6 +278,12 @@ class TestHungDisk(Case):
         self.fuse.terminate()  # unmounts
         self.fuse.wait(BOUND)
 
+    def stop_fuse(self):
+        """It stands still when this returns, and answers nothing that is asked from then on."""
+        self.fuse.send_signal(signal.SIGSTOP)
+        stat = pathlib.Path(f"/proc/{self.fuse.pid}/stat")
+        until("the file system stands still", lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "T")
+
     def dump(self):
         return json.loads(subprocess.run([program("urtrs"), "debug", "dump", "--json", f"--socket={self.folder}/control"],
                                          check=True, timeout=BOUND, capture_output=True).stdout)
@@ -299,7 +305,7 @@ class TestHungDisk(Case):
         hangs = self.client(server, "slow", f"touch {opened}; cat {begin}; nbdcopy --requests=64 $uri null: & "
                             f"nbdcopy --flush {data} $uri && wait $!")
         until("the slow device is open", opened.exists)
-        self.fuse.send_signal(signal.SIGSTOP)
+        self.stop_fuse()
         begin.write_text("go")
         opens = self.client(server, "slow", "true")
         until("the dump names a read that hangs", lambda: any(
@@ -333,7 +339,7 @@ class TestHungDisk(Case):
         held = opened()
         assert second.open("good")[0] == errno.EPERM
         until("what the refused open had opened is closed", lambda: opened() == held, BOUND)
-        self.fuse.send_signal(signal.SIGSTOP)
+        self.stop_fuse()
         # The session's threads for files wait for the slow one, so the file of the other stays open for now.
         for chunk, name in enumerate(slow, 1):
             first.send_open(name, False, chunk)
@@ -347,7 +353,7 @@ class TestHungDisk(Case):
         server = self.start(f"--export=slow={self.slow}", "--shutdown-timeout-s=1", f"--control={self.folder}/control").ready()
         self.client(server, "slow", f"touch {opened}; cat {begin}; nbdcopy --requests=4 $uri null:")
         until("the slow device is open", opened.exists)
-        self.fuse.send_signal(signal.SIGSTOP)
+        self.stop_fuse()
         begin.write_text("go")
         until("a read hangs", lambda: any(one["state"] == "storage" for one in self.dump()["requests"]))
         assert server.end() == 1
@@ -356,7 +362,7 @@ class TestHungDisk(Case):
 
     def test_a_start_does_not_wait_for_it(self):
         good, data = self.file("good.img", 4 << 20), self.file("data", 4 << 20)
-        self.fuse.send_signal(signal.SIGSTOP)
+        self.stop_fuse()
         exports = [f"--export=slow={self.slow}", f"--export=good={good}"]
         server = self.start(*exports).ready()
         assert f'warning export "slow" ("{self.slow}"): its file does not answer yet' in server.text()
@@ -374,7 +380,7 @@ class TestHungDisk(Case):
         server = self.start(f"--config={config}", f"--control={self.folder}/control").ready()
         config.unlink()
         config.symlink_to(self.slow)
-        self.fuse.send_signal(signal.SIGSTOP)
+        self.stop_fuse()
         reload = subprocess.Popen([program("urtrs"), "reload", f"--socket={self.folder}/control"], stderr=subprocess.PIPE, text=True)
         self.ends.callback(reload.kill)
         assert self.client(server, "good", f"nbdcopy --flush {data} $uri").wait(BOUND) == 0
@@ -385,7 +391,7 @@ class TestHungDisk(Case):
         assert server.end() == 0
 
     def test_a_start_tells_what_is_wrong_beside_it(self):
-        self.fuse.send_signal(signal.SIGSTOP)
+        self.stop_fuse()
         server = self.start(f"--export=slow={self.slow},ro", "--export=gone=/nowhere/disk.img")
         assert server.process.wait(BOUND) == 3
         assert 'export "gone" ("/nowhere/disk.img") cannot be opened: No such file' in server.text()
