@@ -207,6 +207,10 @@ TEST_F(ClientPollTest, TheReasonOfAFailedAttemptStaysWhileTheNextOneIsUnderWay) 
   ASSERT_EQ(fabric.connects.size(), 2U);
   EXPECT_EQ(client.paths()[0].state, PathState::connecting);
   EXPECT_EQ(client.paths()[0].reason, Reason::connect_refused);
+  // That a key is asked for is a step of an attempt.
+  fabric.events.emplace_back(event::ConnectFailed{fabric.connects.back(), Reason::challenged, {}});
+  client.poll(fabric, seconds(121), done);
+  EXPECT_EQ(client.paths()[0].failed_attempts, 1U);
 }
 
 TEST_F(ClientPollTest, AConfigurationThatCannotWorkIsRefused) {

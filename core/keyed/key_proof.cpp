@@ -125,7 +125,7 @@ Gate::Verdict Gate::judge(Nanos now, wire::Bytes conn_req, std::uint32_t host, c
   if (!offer->has_proof()) return verdict;
   const auto [first, last] = keys.of(offer->hint);
   for (std::uint64_t epoch = epoch_; first != last && epoch >= first_good_; --epoch) {
-    const wire::KeyNonce nonce = nonce_of(epoch, conn_req, host);
+    const wire::KeyNonce nonce = epoch == epoch_ ? verdict.nonce : nonce_of(epoch, conn_req, host);
     for (auto at = first; at != last; ++at) {
       if (!same_bytes(client_proof(mac_, at->second.secret, nonce, conn_req), offer->proof)) continue;
       if (was_seen(offer->proof)) return verdict;

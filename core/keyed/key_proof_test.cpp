@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "core/keyed/toy_mac.hpp"
 
 namespace rtrs::keyed {
@@ -122,10 +124,13 @@ TEST_F(GateTest, AProofIsGoodOnce) {
 TEST_F(GateTest, AnotherKeyIsRefused) {
   Prover liar(toy_mac, key_of("web1", 9));
   challenge(liar, request());
-  EXPECT_EQ(judge(proved(request(), liar)).refusal, Reason::key_refused);
   Prover unknown(toy_mac, key_of("nobody", 1));
   challenge(unknown, request());
-  EXPECT_EQ(judge(proved(request(), unknown)).refusal, Reason::key_refused);
+  // Also where others come in without a proof.
+  for (const Mode mode : {Mode::require, Mode::allow}) {
+    EXPECT_EQ(judge(proved(request(), liar), mode).refusal, Reason::key_refused);
+    EXPECT_EQ(judge(proved(request(), unknown), mode).refusal, Reason::key_refused);
+  }
 }
 
 TEST_F(GateTest, TheNonceOfAnotherAddressPathOrServerIsOfNoUse) {
@@ -135,6 +140,11 @@ TEST_F(GateTest, TheNonceOfAnotherAddressPathOrServerIsOfNoUse) {
   ConReq other = request(0, 1, 2);
   web1.prove(other, web1.nonce_for(now, request()));
   EXPECT_EQ(judge(other).refusal, Reason::key_refused);
+  // paths_uuid, which names the session.
+  ConReq of_another_session = request();
+  of_another_session[28] ^= std::byte{1};
+  web1.prove(of_another_session, web1.nonce_for(now, request()));
+  EXPECT_EQ(judge(of_another_session).refusal, Reason::key_refused);
   Secret another{};
   another.fill(std::byte{0x5b});
   Gate restarted(toy_mac, another);
@@ -209,6 +219,102 @@ TEST_F(GateTest, ServerThatHasNoRoomForMoreProofsEndsAllNoncesAndForgetsNone) {
   EXPECT_EQ(judge(under(full.nonce, 1)).refusal, Reason::key_refused);
 }
 
+// A proof is remembered until the last moment at which its nonce is good, whichever epoch that is of.
+TEST_F(GateTest, AProofIsNotGoodAgainAtTheEndOfItsNonce) {
+  challenge(web1, request());
+  const ConReq at_once = proved(request(), web1);
+  EXPECT_EQ(judge(at_once).refusal, Reason::none);
+  ConReq later_one = request(0, 2);
+  web1.prove(later_one, web1.nonce_for(now, request()));
+  now += seconds(20);
+  EXPECT_EQ(judge(at_once).refusal, Reason::key_refused);
+  EXPECT_EQ(judge(later_one).refusal, Reason::none);
+  now += seconds(10) - 1;
+  EXPECT_EQ(judge(at_once).refusal, Reason::key_refused);
+  EXPECT_EQ(judge(later_one).refusal, Reason::key_refused);
+}
+
+// Two identities whose digests begin alike: each has its own key.
+TEST_F(GateTest, KeysWithTheSameHintAreToldApart) {
+  const auto hint = [](unsigned number) { return hint_of(toy_mac, "client" + std::to_string(number)); };
+  std::map<std::uint16_t, unsigned> first;
+  unsigned other = 0;
+  while (first.emplace(hint(other), other).second) ++other;
+  const std::array names{"client" + std::to_string(first[hint(other)]), "client" + std::to_string(other)};
+  keys = KeyTable(toy_mac, {key_of(names[0], 1), key_of(names[1], 2), key_of("web1", 3)});
+  std::uint8_t path = 1;
+  for (const std::size_t at : {0U, 1U}) {
+    Prover prover(toy_mac, key_of(names[at], static_cast<std::uint8_t>(at + 1)));
+    const ConReq bytes = request(0, 1, path++);
+    challenge(prover, bytes);
+    const auto verdict = judge(proved(bytes, prover));
+    ASSERT_NE(verdict.key, nullptr);
+    EXPECT_EQ(verdict.key->identity, names[at]);
+  }
+  // Neither with a key whose identity has another hint.
+  Prover liar(toy_mac, key_of(names[0], 3));
+  challenge(liar, request(0, 1, path));
+  EXPECT_EQ(judge(proved(request(0, 1, path), liar)).refusal, Reason::key_refused);
+}
+
+// The server answers under the nonce of the proof, which may be an older one than it gives now.
+TEST_F(GateTest, AnOldNonceIsThatOfTheServersProof) {
+  challenge(web1, request());
+  now += seconds(14);
+  const wire::KeyNonce* const nonce = web1.nonce_for(now, request());
+  ASSERT_NE(nonce, nullptr);
+  const auto verdict = judge(proved(request(0, 2), web1));
+  ASSERT_NE(verdict.key, nullptr);
+  EXPECT_EQ(verdict.nonce, *nonce);
+}
+
+TEST_F(GateTest, ANewNonceTakesThePlaceOfTheOldOneOfItsPathAlone) {
+  web1.remember(now, request(), {std::byte{1}});
+  web1.remember(now, request(0, 1, 2), {std::byte{2}});
+  web1.remember(now, request(), {std::byte{3}});
+  ASSERT_NE(web1.nonce_for(now, request()), nullptr);
+  EXPECT_EQ(*web1.nonce_for(now, request()), wire::KeyNonce{std::byte{3}});
+  EXPECT_EQ(*web1.nonce_for(now, request(0, 1, 2)), wire::KeyNonce{std::byte{2}});
+  for (std::size_t path = 3; path <= Prover::kMaxNonces + 1; ++path)
+    web1.remember(now, request(0, 1, static_cast<std::uint8_t>(path)), {std::byte{4}});
+  // The oldest one made room.
+  EXPECT_EQ(web1.nonce_for(now, request(0, 1, 2)), nullptr);
+  EXPECT_NE(web1.nonce_for(now, request()), nullptr);
+  EXPECT_NE(web1.nonce_for(now, request(0, 1, Prover::kMaxNonces + 1)), nullptr);
+}
+
+unsigned macs = 0;
+Mac counting_mac(std::span<const std::byte> key, std::span<const std::byte> message) noexcept {
+  ++macs;
+  return toy_mac(key, message);
+}
+
+// docs/security.md says what a stranger can make a server do.
+TEST_F(GateTest, AStrangerCostsFewMacs) {
+  Gate counted(counting_mac, secret);
+  const auto cost = [&](std::uint16_t hint, std::byte proof) {
+    ConReq bytes = request();
+    wire::put_key_offer(bytes, {.hint = hint, .proof = {proof}});
+    macs = 0;
+    EXPECT_NE(counted.judge(now, bytes, kHost, keys, Mode::require).refusal, Reason::none);
+    return macs;
+  };
+  const std::uint16_t known = hint_of(toy_mac, "web1");
+  EXPECT_EQ(cost(known, std::byte{0}), 1U);
+  EXPECT_EQ(cost(known, std::byte{1}), 3U + 3U);
+  EXPECT_EQ(cost(static_cast<std::uint16_t>(known + 1), std::byte{1}), 1U);
+}
+
+Mac zero_mac(std::span<const std::byte>, std::span<const std::byte>) noexcept {
+  return {};
+}
+
+// Zeroes stand for no proof: a MAC that begins with them has to differ.
+TEST(ClientProof, IsNeverZero) {
+  const ConReq bytes = request();
+  EXPECT_EQ(client_proof(zero_mac, {}, {}, bytes), wire::KeyProof{std::byte{1}});
+}
+
 TEST_F(GateTest, AStrangerLeavesNothingBehind) {
   for (std::uint16_t attempt = 0; attempt < 1000; ++attempt) {
     ConReq bytes = request(0, attempt);
@@ -231,6 +337,9 @@ TEST_F(GateTest, AClientTakesAServerThatHasTheKeyAlone) {
   EXPECT_TRUE(web1.accepts(verdict.nonce, sent, answer));
   // Of another connection, under another nonce, of another key.
   EXPECT_FALSE(web1.accepts(verdict.nonce, proved(request(1), web1), answer));
+  ConReq with_other_proof = sent;
+  with_other_proof[wire::kProvenReqEnd] ^= std::byte{1};
+  EXPECT_FALSE(web1.accepts(verdict.nonce, with_other_proof, answer));
   EXPECT_FALSE(web1.accepts({}, sent, answer));
   EXPECT_FALSE(web2.accepts(verdict.nonce, sent, answer));
   for (std::size_t at = 0; at < wire::kProvenRspBytes + sizeof(wire::ServerKeyProof); ++at) {

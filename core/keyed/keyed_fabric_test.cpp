@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "core/fabric/plain_fabric.hpp"
+#include "core/keyed/test_wire.hpp"
 #include "core/keyed/toy_mac.hpp"
 #include "core/wire/linux_errno.hpp"
 
@@ -13,52 +13,6 @@ namespace rtrs::keyed {
 namespace {
 
 using Message = std::vector<std::byte>;
-
-class Wire final : public PlainFabric {
- public:
-  const Capabilities& capabilities() const noexcept override { return capabilities_; }
-  Result<Region> allocate(std::size_t) override { return tl::make_unexpected(Errc::no_memory); }
-  Result<Region> register_memory(std::span<std::byte>) override {
-    return tl::make_unexpected(Errc::no_memory);
-  }
-  void release(RegionId) override {}
-  Result<RemoteKey> make_key(RegionId, std::size_t, std::size_t) override {
-    return tl::make_unexpected(Errc::no_memory);
-  }
-  void release_key(RemoteKeyId) override {}
-  void invalidate(ConKey, RemoteKeyId, std::uint64_t) override {}
-  Result<std::uint32_t> rebind(ConKey, RemoteKeyId) override {
-    return tl::make_unexpected(Errc::not_supported);
-  }
-  Errc listen(const PathAddress&) override { return Errc::ok; }
-  void connect(ConKey, const PathAddress&, const ConnectionParams&,
-               std::span<const std::byte> data) override {
-    sent.assign(data.begin(), data.end());
-  }
-  void accept(std::uint32_t, ConKey, const ConnectionParams&, std::span<const std::byte> data) override {
-    sent.assign(data.begin(), data.end());
-  }
-  void reject(std::uint32_t, std::span<const std::byte> data) override {
-    sent.assign(data.begin(), data.end());
-  }
-  void disconnect(ConKey) override {}
-  std::string describe(ConKey) const override { return {}; }
-  std::string identity_of_request(std::uint32_t) const override { return "of the fabric"; }
-  void post_receive(ConKey, unsigned, std::uint32_t) noexcept override {}
-  std::size_t post(std::span<const WorkRequest> work) noexcept override { return work.size(); }
-  std::size_t poll(Nanos, std::span<FabricEvent> out) noexcept override {
-    const std::size_t count = std::min(out.size(), events.size());
-    std::copy_n(events.begin(), count, out.begin());
-    events.clear();
-    return count;
-  }
-
-  Message sent;
-  std::vector<FabricEvent> events;
-
- private:
-  Capabilities capabilities_;
-};
 
 SharedKey key_of(std::uint8_t fill) {
   SharedKey key{"web1", {}};
@@ -268,6 +222,65 @@ TEST_F(KeyedFabricTest, WhatTheServerRefusesForAnotherReasonIsNoChallenge) {
   EXPECT_EQ(reject, con_rsp(wire::linux_errno::kEbusy));
   const auto events = answered(event::ConnectFailed{{0, 0, 2}, Reason::rejected, reject});
   EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::rejected);
+}
+
+TEST_F(KeyedFabricTest, OtherKeysAreForWhoConnectsFromThenOn) {
+  challenge({0, 0, 1});
+  const Message before = connect({0, 0, 2}, con_req(0, 2));
+  ASSERT_EQ(asked(before, 5).refusal, Reason::none);
+  server.replace_keys({key_of(2)}, Mode::allow);
+  // Who was let in is told so under the key that he showed.
+  const Message answer = accepted(5);
+  const auto events = answered(event::Connected{{0, 0, 2}, answer});
+  EXPECT_TRUE(std::holds_alternative<event::Connected>(events.at(0)));
+  EXPECT_EQ(asked(connect({0, 0, 3}, con_req(0, 3)), 6).refusal, Reason::key_refused);
+  rejected(wire::linux_errno::kEacces, 6);
+  EXPECT_EQ(asked(con_req(0, 4), 7).refusal, Reason::none);
+  server.replace_keys({key_of(1)}, Mode::require);
+  EXPECT_EQ(asked(connect({0, 0, 5}, con_req(0, 5)), 8).refusal, Reason::none);
+  EXPECT_EQ(asked(con_req(0, 6), 9).refusal, Reason::key_refused);
+}
+
+// The fabric gives numbers of requests again.
+TEST_F(KeyedFabricTest, AnAnswerBelongsToTheLastRequestOfItsNumber) {
+  challenge({0, 0, 1});
+  ASSERT_EQ(asked(connect({0, 0, 2}, con_req(0, 2)), 5).refusal, Reason::none);
+  accepted(5);
+  ASSERT_EQ(asked(connect({0, 0, 3}, con_req(0, 3)), 5).refusal, Reason::none);
+  const Message answer = accepted(5);
+  const auto events = answered(event::Connected{{0, 0, 3}, answer});
+  EXPECT_TRUE(std::holds_alternative<event::Connected>(events.at(0)));
+}
+
+TEST_F(KeyedFabricTest, AConnectionThatEndsUnansweredIsForgotten) {
+  challenge({0, 0, 1});
+  const ConKey key{0, 0, 2};
+  ASSERT_EQ(asked(connect(key, con_req(0, 2)), 5).refusal, Reason::none);
+  const Message answer = accepted(5);
+  EXPECT_EQ(answered(event::ConnectionClosed{key}).size(), 1U);
+  const auto late = answered(event::Connected{key, answer});
+  EXPECT_EQ(std::get<event::ConnectFailed>(late.at(0)).reason, Reason::key_refused);
+  // The end of that one is the last that is kept of it.
+  answered(event::ConnectionClosed{key});
+  EXPECT_EQ(answered(event::ImmReceived{key, 0}).size(), 1U);
+}
+
+// It has the proof that was asked for already, whatever the server asks for with it.
+TEST_F(KeyedFabricTest, AChallengeWithTheNonceOfTheProofRefusesTheKey) {
+  challenge({0, 0, 1});
+  server.replace_keys({key_of(2)}, Mode::require);
+  ASSERT_EQ(asked(connect({0, 0, 2}, con_req(0, 2)), 5).refusal, Reason::key_refused);
+  Message reject = rejected(wire::linux_errno::kEacces, 5);
+  auto events = answered(event::ConnectFailed{{0, 0, 2}, Reason::rejected, reject});
+  EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::key_refused);
+  // A server with another secret has another nonce: it may know the key.
+  secret.fill(std::byte{0x11});
+  server.ask(toy_mac, secret, {key_of(1)}, Mode::require);
+  ASSERT_EQ(asked(connect({0, 0, 3}, con_req(0, 3)), 6).refusal, Reason::key_refused);
+  reject = rejected(wire::linux_errno::kEacces, 6);
+  events = answered(event::ConnectFailed{{0, 0, 3}, Reason::rejected, reject});
+  EXPECT_EQ(std::get<event::ConnectFailed>(events.at(0)).reason, Reason::challenged);
+  EXPECT_EQ(asked(connect({0, 0, 4}, con_req(0, 4)), 7).refusal, Reason::none);
 }
 
 TEST_F(KeyedFabricTest, WithoutKeysNothingChanges) {

@@ -129,6 +129,39 @@ def test_a_reload_reads_keys_again(server, keys):
     accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
 
 
+def test_a_reload_takes_all_or_nothing_and_says_who_is_asked(urtrsd, keys, wrong, tmp_path):
+    config = tmp_path / "urtrsd.toml"
+    head, exported = 'fabric = "libfabric"\nsess_queue_depth = 64\n', '[[export]]\nname = "d"\nmem = "16M"\n'
+    by_key = f'auth_keys = "{keys / "server"}"\n'
+    config.write_text(head + by_key + exported)
+    control = f"--socket={tmp_path / 'control'}"
+    server = urtrsd(f"--config={config}", f"--control={tmp_path / 'control'}")
+    # A mistake in the file of keys: no other setting is changed either.
+    text = (keys / "server").read_text()
+    (keys / "server").write_text("alice:12\n")
+    config.write_text(head + by_key + exported + '[[export]]\nname = "e"\nmem = "1M"\n')
+    done = run(program("urtrs"), control, "reload")
+    assert done.returncode == 1 and "shared keys stay as they were" in done.stderr, done.stdout + done.stderr
+    server.logged("reload: nothing was changed")
+    assert '"e"' not in run(program("urtrs"), control, "export", "list", "--json").stdout
+    (keys / "server").write_text(text)
+    # Kernels come in, and who shows another key does not.
+    refused(plugin(server), "rejected")
+    config.write_text(head + by_key + 'auth = "allow"\n' + exported)
+    assert run(program("urtrs"), control, "reload").returncode == 0
+    accepted(plugin(server))
+    refused(plugin(server, f"auth_keys={wrong}"), "key_refused")
+    config.write_text(head + exported)
+    done = run(program("urtrs"), control, "reload")
+    assert done.returncode == 0 and "nobody is asked who he is" in done.stdout, done.stdout + done.stderr
+    accepted(plugin(server))
+    refused(plugin(server, f"auth_keys={keys / 'alice'}"), "key_refused")
+    config.write_text(head + by_key + exported)
+    assert run(program("urtrs"), control, "reload").returncode == 0
+    refused(plugin(server), "rejected")
+    accepted(plugin(server, f"auth_keys={keys / 'alice'}"))
+
+
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o620])
 def test_a_file_of_keys_that_others_may_read_is_refused(start, keys, mode):
     (keys / "server").chmod(mode)

@@ -128,6 +128,7 @@ class Daemon : private Controlled {
   bool uses_tls_of(const DaemonConfig& wanted) const;
   void change_settings(const Reread&, std::function<void(const Reloaded&)> tell);
   void reload_tls(const Reread&, Reloaded& done);
+  bool uses_auth_of(const DaemonConfig&) const;
   void reload_auth(const Reread&, Reloaded& done);
   std::vector<std::uint64_t> handles_of(const std::string& export_name) const;
   std::string users_of(const std::string& export_name) const;

@@ -133,6 +133,13 @@ bool Daemon::uses_tls_of(const DaemonConfig& wanted) const {
          !(choice == tools::TlsChoice{} && tls_of(config_) == choice);
 }
 
+// As of TLS.
+bool Daemon::uses_auth_of(const DaemonConfig& wanted) const {
+  const tools::AuthChoice choice = auth_of(wanted);
+  return config_.fabric != "tcp" && wanted.fabric != "tcp" &&
+         !(choice == tools::AuthChoice{} && auth_of(config_) == choice);
+}
+
 void Daemon::change_settings(const Reread& read, std::function<void(const Reloaded&)> tell) {
   const CommandLine& line = read.line;
   auto done = std::make_shared<Reloaded>();
@@ -152,6 +159,10 @@ void Daemon::change_settings(const Reread& read, std::function<void(const Reload
   }
   if (uses_tls_of(*line.run) && !read.tls) {
     done->problems.push_back("TLS stays as it was: " + read.tls.error());
+    return tell_of_mistakes(*done, tell);
+  }
+  if (uses_auth_of(*line.run) && !read.auth) {
+    done->problems.push_back("shared keys stay as they were: " + read.auth.error());
     return tell_of_mistakes(*done, tell);
   }
   for (const std::string& key : different_settings(config_, *line.run)) {
@@ -201,19 +212,18 @@ void Daemon::reload_tls(const Reread& read, Reloaded& done) {
 // As those of TLS.
 void Daemon::reload_auth(const Reread& read, Reloaded& done) {
   const DaemonConfig& wanted = *read.line.run;
-  const bool none = auth_of(wanted) == tools::AuthChoice{} && auth_of(config_) == tools::AuthChoice{};
-  if (config_.fabric == "tcp" || wanted.fabric == "tcp" || none) return;
-  if (!read.auth) {
-    done.kept.push_back("shared keys stay as they were: " + read.auth.error());
-    return;
-  }
+  if (!uses_auth_of(wanted)) return;
   if (!tools::replace_auth(*fabric_, *read.auth)) {
     done.kept.emplace_back("no client is asked for a key until urtrsd is restarted");
     return;
   }
   config_.auth = wanted.auth;
   config_.auth_keys = wanted.auth_keys;
-  done.changed.emplace_back("shared keys were read, for clients that connect from now on");
+  done.changed.emplace_back(read.auth->mode == keyed::Mode::off
+                                ? "shared keys are off: clients that connect from now on come without them, "
+                                  "and nobody is asked who "
+                                  "he is"
+                                : "shared keys were read, for clients that connect from now on");
 }
 
 // Takes away what is not wanted any more, then adds what is new; one that changed is both. Tells when the
