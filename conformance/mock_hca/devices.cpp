@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "conformance/mock_hca/addresses.hpp"
@@ -130,6 +131,8 @@ void reset(const std::vector<Profile>& profiles) {
   const std::scoped_lock lock(world().lock);
   World& all = world();
   if (left != 0) all.problem(std::to_string(left) + " objects were left behind");
+  // What was left behind still names them.
+  if (left != 0) std::move(all.adapters.begin(), all.adapters.end(), std::back_inserter(all.former));
   all.adapters.clear();
   all.shortage_after = all.shortage_count = 0;
   for (const Profile& profile : profiles) all.adapters.push_back(make_adapter(profile, all.adapters.size()));

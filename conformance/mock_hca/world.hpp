@@ -157,7 +157,7 @@ struct Adapter {
 
 struct World {
   std::mutex lock;
-  std::vector<std::unique_ptr<Adapter>> adapters;
+  std::vector<std::unique_ptr<Adapter>> adapters, former;
   std::vector<std::string> problems;
   std::set<Context*> contexts;
   std::set<Domain*> domains;
