@@ -1,4 +1,5 @@
 """urtrs-perf against itself on loopback: checked data, two paths, a server that dies, Ctrl-C, bad input."""
+import collections
 import json
 import signal
 import subprocess
@@ -126,3 +127,26 @@ def test_bare(start):
     report = json.loads(done.stdout)
     assert report["kind"] == "raw" and report["results"][0]["iterations"] == 1000, report
     assert server.wait(timeout=30) == 0
+
+
+def test_an_io_takes_two_messages(start, tmp_path):
+    """A request and its answer, reads too: the answer of a read is the write that carries its data. As the server recorded them."""
+    for workload in ("read", "write"):
+        trace = tmp_path / f"{workload}.rtrc"
+        server, port = start("--events", "--record", str(trace), "--record-detail", "wire")
+        assert client(port, "127.0.0.1", "--events", "--rw", workload, "-n", "100", "-q", "4").returncode == 0
+        server.send_signal(signal.SIGINT)
+        server.wait(60)
+        printed = subprocess.run([program("urtrs-replay"), "cat", "--json", trace], capture_output=True, text=True, timeout=60, check=True)
+        said = collections.Counter()
+        for line in printed.stdout.splitlines():
+            record = json.loads(line)
+            fields = record.get("fields", {})
+            # Heartbeats, whose immediates begin with 8 and 9, come with time and not with IOs.
+            if record.get("event") in ("WireSent", "WireReceived") and not (fields["has_imm"] and fields["imm"] >> 28 in (8, 9)):
+                said[record["event"], fields["op"], fields["imm"] >> 28 if fields["has_imm"] else None, fields["length"] >= 4096] += 1
+        ios = said["WireReceived", "write_imm", 0, workload == "write"]
+        assert ios >= 100
+        assert said == {("WireReceived", "send", None, False): 1, ("WireSent", "send", None, False): 1,  # INFO_REQ and its answer
+                        ("WireReceived", "write_imm", 0, workload == "write"): ios,
+                        ("WireSent", "write_imm", 1, workload == "read"): ios}, said
