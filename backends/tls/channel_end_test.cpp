@@ -12,47 +12,16 @@
 namespace rtrs::tls {
 namespace {
 
-// A client that says what ours never does, and keeps it until it is carried to the server.
-class RawClient {
- public:
-  explicit RawClient(const Credentials& files) : ctx_(SSL_CTX_new(TLS_client_method())) {
-    SSL_CTX_use_certificate_file(ctx_.get(), files.cert.c_str(), SSL_FILETYPE_PEM);
-    SSL_CTX_use_PrivateKey_file(ctx_.get(), files.key.c_str(), SSL_FILETYPE_PEM);
-    ssl_.reset(SSL_new(ctx_.get()));
-    SSL_set_bio(ssl_.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
-    SSL_set_connect_state(ssl_.get());
-  }
-  void say() { SSL_do_handshake(ssl_.get()); }
-  void change_key() {
-    SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
-    say();
-  }
-  Octets take() {
-    Octets said(BIO_ctrl_pending(SSL_get_wbio(ssl_.get())));
-    BIO_read(SSL_get_wbio(ssl_.get()), said.data(), static_cast<int>(said.size()));
-    return said;
-  }
-  void hear(const Octets& sealed) {
-    BIO_write(SSL_get_rbio(ssl_.get()), sealed.data(), static_cast<int>(sealed.size()));
-  }
-
- private:
-  Owned<SSL_CTX> ctx_;
-  Owned<SSL> ssl_;
-};
-
 TEST(TlsEnd, what_comes_behind_a_refusal_is_not_looked_at) {
   TestCredentials files;
   Talk talk(context_of(files.issue({})), context_of(files.issue({})));
-  RawClient client(files.issue({}));
-  for (int i = 0; i < 2; ++i) {
-    client.say();
-    talk.server.feed(client.take(), talk.piece);
-    client.hear(talk.server.take());
-  }
+  RawPeer client(Side::client, files.issue({}));
+  client.talk_to(talk.server);
   ASSERT_TRUE(talk.server.channel->established()) << talk.server.channel->error();
-  client.change_key();
-  client.change_key();
+  for (int i = 0; i < 2; ++i) {
+    SSL_key_update(client.ssl(), SSL_KEY_UPDATE_NOT_REQUESTED);
+    SSL_do_handshake(client.ssl());
+  }
   Octets sealed = client.take();
   // No record: whoever opens it answers with an alert.
   sealed.resize(sealed.size() + 37);

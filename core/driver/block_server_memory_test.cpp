@@ -2,38 +2,23 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
 #include <map>
-#include <new>
 #include <span>
 #include <string>
 #include <utility>
 #include <variant>
 
+#include "core/base/test_short_memory.hpp"
 #include "core/driver/block_server.hpp"
 #include "core/driver/test_block_client.hpp"
 #include "core/fabric/forwarding_fabric.hpp"
 #include "core/record/live_records.hpp"
 #include "core/record/recorder.hpp"
 
-namespace {
-std::size_t left = 0;  // allocations until one fails; 0: none does
-}  // namespace
-
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  if (left != 0 && --left == 0) throw std::bad_alloc();
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-
 namespace rtrs {
 namespace {
+
+using test::allocations_left;
 
 ServerConfig config() {
   ServerConfig config;
@@ -48,8 +33,8 @@ ServerConfig config() {
 // While one lives, every allocation succeeds.
 class Calm {
  public:
-  Calm() : left_(std::exchange(left, 0)) {}
-  ~Calm() { left = left_; }
+  Calm() : left_(std::exchange(allocations_left, 0)) {}
+  ~Calm() { allocations_left = left_; }
   Calm(const Calm&) = delete;
   Calm& operator=(const Calm&) = delete;
 
@@ -125,10 +110,10 @@ Outcome open_with(std::size_t number) {
     };
     unsigned turns = 0;
     test::RawClient client(inside, 1, [&] {
-      if (++turns == 3) left = number;
+      if (++turns == 3) allocations_left = number;
       turn();
-      outcome.failed = turns == 3 && number != 0 && left == 0;
-      left = 0;
+      outcome.failed = turns == 3 && number != 0 && allocations_left == 0;
+      allocations_left = 0;
     });
     outcome.alive = living.alive;
   }

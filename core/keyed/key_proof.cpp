@@ -151,7 +151,7 @@ const wire::KeyNonce* Prover::nonce_for(Nanos now, wire::Bytes conn_req) const n
   return nullptr;
 }
 
-void Prover::remember(Nanos now, wire::Bytes conn_req, const wire::KeyNonce& nonce) {
+void Prover::remember(Nanos now, wire::Bytes conn_req, const wire::KeyNonce& nonce) noexcept {
   const wire::Uuid path = wire::parse_conn_req(conn_req).value.sess_uuid;
   std::erase_if(known_, [&](const Known& one) { return one.path == path; });
   if (known_.size() == kMaxNonces) known_.erase(known_.begin());

@@ -103,11 +103,13 @@ class Prover {
   static constexpr std::size_t kMaxNonces = 128;
 
   Prover(MacFunction mac, SharedKey key)
-      : mac_(mac), key_(std::move(key)), hint_(hint_of(mac, key_.identity)) {}
+      : mac_(mac), key_(std::move(key)), hint_(hint_of(mac, key_.identity)) {
+    known_.reserve(kMaxNonces);
+  }
 
   // The nonce of the path whose CON_REQ this is, or null.
   [[nodiscard]] const wire::KeyNonce* nonce_for(Nanos now, wire::Bytes conn_req) const noexcept;
-  void remember(Nanos now, wire::Bytes conn_req, const wire::KeyNonce&);
+  void remember(Nanos now, wire::Bytes conn_req, const wire::KeyNonce&) noexcept;
   // Puts offer and proof into a CON_REQ; without a nonce the offer alone.
   void prove(wire::MutableBytes conn_req, const wire::KeyNonce*) const;
   // Whether the server that accepted has the key too.

@@ -21,6 +21,8 @@ void KeyedFabric::connect(ConKey key, const PathAddress& address, const Connecti
                           std::span<const std::byte> private_data) {
   if (!prover_ || !wire::parse_conn_req(private_data))
     return inner_.connect(key, address, params, private_data);
+  // So that poll() needs no memory to note a server that does not prove itself.
+  unproven_.reserve(unproven_.size() + asked_.size() + 1);
   Asked& one = asked_.emplace_back();
   one.key = key;
   std::copy_n(private_data.begin(), one.request.size(), one.request.begin());
@@ -124,15 +126,21 @@ void KeyedFabric::judge(Nanos now, event::ConnectRequested& event) {
 void KeyedFabric::open_answer(Nanos, FabricEvent& event, const event::Connected& connected) {
   const std::optional<Asked> asked = take_asked(connected.key);
   if (!prover_) return;
+  const ConKey key = connected.key;
+  Reason reason = Reason::key_refused;
   // Without a proof of ours no server can have one for us.
-  if (!asked || !asked->nonce || !prover_->accepts(*asked->nonce, asked->request, connected.private_data)) {
-    unproven_.push_back(connected.key);
-    event = event::ConnectFailed{connected.key, Reason::key_refused, {}};
-    return;
+  if (asked && asked->nonce && prover_->accepts(*asked->nonce, asked->request, connected.private_data)) {
+    try {
+      const std::span<std::byte> plain = shown(connected.private_data);
+      wire::clear_key_answer(plain);
+      event = event::Connected{key, plain};
+      return;
+    } catch (const std::bad_alloc&) {
+      reason = Reason::no_resources;
+    }
   }
-  const std::span<std::byte> plain = shown(connected.private_data);
-  wire::clear_key_answer(plain);
-  event = event::Connected{connected.key, plain};
+  unproven_.push_back(key);
+  event = event::ConnectFailed{key, reason, {}};
 }
 
 void KeyedFabric::open_answer(Nanos now, event::ConnectFailed& failed) {
@@ -143,9 +151,13 @@ void KeyedFabric::open_answer(Nanos now, event::ConnectFailed& failed) {
   // The proof that was asked for has been given.
   failed.reason = asked->nonce == nonce ? Reason::key_refused : Reason::challenged;
   prover_->remember(now, asked->request, *nonce);
-  const std::span<std::byte> plain = shown(failed.private_data);
-  wire::clear_key_answer(plain);
-  failed.private_data = plain;
+  try {
+    const std::span<std::byte> plain = shown(failed.private_data);
+    wire::clear_key_answer(plain);
+    failed.private_data = plain;
+  } catch (const std::bad_alloc&) {
+    failed.private_data = {};
+  }
 }
 
 std::optional<KeyedFabric::Asked> KeyedFabric::take_asked(const ConKey& key) {

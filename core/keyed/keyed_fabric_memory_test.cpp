@@ -1,35 +1,23 @@
-// A server that has no memory for what it is to remember of a connect request refuses it.
+// Where there is no memory for what is to be remembered of a connect request, or shown of its answer, the
+// connection fails.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <new>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "core/base/test_short_memory.hpp"
 #include "core/keyed/keyed_fabric.hpp"
 #include "core/keyed/test_wire.hpp"
 #include "core/keyed/toy_mac.hpp"
-
-namespace {
-std::size_t left = 0;  // allocations until one fails; 0: none does
-}  // namespace
-
-[[gnu::noinline]] void* operator new(std::size_t size) {
-  if (left != 0 && --left == 0) throw std::bad_alloc();
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
+#include "core/wire/linux_errno.hpp"
 
 namespace rtrs::keyed {
 namespace {
+
+using test::allocations_left;
 
 constexpr Nanos kNow = seconds(5);
 
@@ -59,9 +47,9 @@ Outcome asked(const std::vector<std::byte>& message, const SharedKey& key, std::
   event.private_data = message;
   wire.events = {event};
   std::array<FabricEvent, 1> out;
-  left = fails;
+  allocations_left = fails;
   EXPECT_EQ(server.poll(kNow, out), 1U);
-  const bool failed = fails != 0 && std::exchange(left, 0) == 0;
+  const bool failed = fails != 0 && std::exchange(allocations_left, 0) == 0;
   return {std::get<event::ConnectRequested>(out[0]), failed};
 }
 
@@ -89,6 +77,71 @@ TEST(KeyedFabricMemory, WhoCannotBeRememberedIsNotLetIn) {
     if (!outcome.failed) break;
     EXPECT_NE(outcome.event.refusal, Reason::none) << fails;
   }
+}
+
+std::vector<std::byte> challenge(const wire::KeyNonce& nonce) {
+  std::vector<std::byte> bytes(wire::kConnRspBytes);
+  EXPECT_EQ(wire::encode(wire::make_reject(wire::linux_errno::kEacces), bytes), bytes.size());
+  wire::put_key_challenge(bytes, nonce);
+  return bytes;
+}
+
+// The last of `others` + 1 answers that a client is shown at once. It has a proof under `nonce` in its
+// request where `knows` says so.
+FabricEvent told(const SharedKey& key, const wire::KeyNonce& nonce, bool knows, const FabricEvent& answer,
+                 std::uint32_t others, std::size_t fails, bool& failed) {
+  Wire wire;
+  KeyedFabric client(wire);
+  client.prove(toy_mac, key);
+  const std::vector<std::byte> refusal = challenge(nonce);
+  std::vector<FabricEvent> out(others + 1);
+  if (knows) {
+    client.connect({0, 0, 2}, {}, {}, request());
+    wire.events = {event::ConnectFailed{{0, 0, 2}, Reason::rejected, refusal}};
+    EXPECT_EQ(client.poll(kNow, out), 1U);
+  }
+  client.connect({0, 0, 1}, {}, {}, request());
+  for (std::uint32_t other = 0; other < others; ++other) {
+    const ConKey con{0, 0, 3 + other};
+    client.connect(con, {}, {}, request());
+    wire.events.push_back(event::ConnectFailed{con, Reason::rejected, refusal});
+  }
+  wire.events.push_back(answer);
+  allocations_left = fails;
+  EXPECT_EQ(client.poll(kNow, out), out.size());
+  failed = fails != 0 && std::exchange(allocations_left, 0) == 0;
+  return out.back();
+}
+
+TEST(KeyedFabricMemory, WhatCannotBeShownIsNoConnection) {
+  const SharedKey key{"web1", {}};
+  const wire::KeyNonce nonce{std::byte{7}};
+  const ConKey con{0, 0, 1};
+  std::vector<std::byte> asked = request();
+  Prover(toy_mac, key).prove(asked, &nonce);
+  std::vector<std::byte> accept(wire::kConnRspBytes);
+  EXPECT_EQ(wire::encode(wire::ConnRsp{}, accept), accept.size());
+  wire::grant_key_proof(accept);
+  wire::put_server_key_proof(accept, server_proof(toy_mac, key.secret, nonce, asked, accept));
+  const std::vector<std::byte> refusal = challenge(nonce);
+  unsigned refused = 0;
+  for (std::uint32_t others = 0; others < 20; ++others) {
+    bool failed = true;
+    for (std::size_t fails = 1; failed; ++fails) {
+      const FabricEvent event = told(key, nonce, true, event::Connected{con, accept}, others, fails, failed);
+      const auto* lost = std::get_if<event::ConnectFailed>(&event);
+      if (lost == nullptr) continue;
+      EXPECT_EQ(lost->reason, Reason::no_resources);
+      ++refused;
+    }
+    failed = true;
+    for (std::size_t fails = 1; failed; ++fails) {
+      const FabricEvent event = told(key, nonce, false, event::ConnectFailed{con, Reason::rejected, refusal},
+                                     others, fails, failed);
+      EXPECT_EQ(std::get<event::ConnectFailed>(event).reason, Reason::challenged);
+    }
+  }
+  EXPECT_NE(refused, 0U);
 }
 
 }  // namespace
