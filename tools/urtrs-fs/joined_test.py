@@ -1,14 +1,13 @@
 """urtrs-fs of a server and two clients: one tree, with what a write to a client's attributes waits for."""
 import errno
 import os
-import pathlib
 import signal
 import subprocess
 import threading
 
 import pytest
 from conftest import connected, exports
-from programs import BOUND, program, until
+from programs import BOUND, program, stand_still, until
 
 MAP = "class/rnbd-client/ctl/map_device"
 
@@ -128,7 +127,7 @@ def test_attempts_end_at_the_limit_that_was_written(system):
 def test_reads_go_on_while_a_write_waits(system):
     sysfs, server, _ = system
     path, written = path_of(sysfs, "web0"), []
-    server.process.send_signal(signal.SIGSTOP)
+    stand_still(server.process)
     try:
         waits = threading.Thread(target=lambda: written.append(error_of(path / "reconnect", "1\n")))
         waits.start()
@@ -145,9 +144,7 @@ def test_reads_go_on_while_a_write_waits(system):
 
 def test_a_client_that_does_not_answer_hides_nobody(system):
     sysfs, _, clients = system
-    clients["web0"].send_signal(signal.SIGSTOP)
-    stat = pathlib.Path(f"/proc/{clients['web0'].pid}/stat")
-    until("it stands still", lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "T")
+    stand_still(clients["web0"])
     try:
         assert names(sysfs / "class/rtrs-client") == ["web1"]
         assert (path_of(sysfs, "web1") / "state").read_text() == "connected\n"

@@ -16,7 +16,7 @@ import tempfile
 
 import pytest
 import iwarp_client
-from programs import BOUND, PLUGIN, free_port, listens, program, until
+from programs import BOUND, PLUGIN, free_port, listens, program, stand_still, until
 
 URTRSD = program("urtrsd")
 NOBODY = 65534
@@ -278,12 +278,6 @@ class TestHungDisk(Case):
         self.fuse.terminate()  # unmounts
         self.fuse.wait(BOUND)
 
-    def stop_fuse(self):
-        """It stands still when this returns, and answers nothing that is asked from then on."""
-        self.fuse.send_signal(signal.SIGSTOP)
-        stat = pathlib.Path(f"/proc/{self.fuse.pid}/stat")
-        until("the file system stands still", lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "T")
-
     def dump(self):
         return json.loads(subprocess.run([program("urtrs"), "debug", "dump", "--json", f"--socket={self.folder}/control"],
                                          check=True, timeout=BOUND, capture_output=True).stdout)
@@ -305,7 +299,7 @@ class TestHungDisk(Case):
         hangs = self.client(server, "slow", f"touch {opened}; cat {begin}; nbdcopy --requests=64 $uri null: & "
                             f"nbdcopy --flush {data} $uri && wait $!")
         until("the slow device is open", opened.exists)
-        self.stop_fuse()
+        stand_still(self.fuse)
         begin.write_text("go")
         opens = self.client(server, "slow", "true")
         until("the dump names a read that hangs", lambda: any(
@@ -339,7 +333,7 @@ class TestHungDisk(Case):
         held = opened()
         assert second.open("good")[0] == errno.EPERM
         until("what the refused open had opened is closed", lambda: opened() == held, BOUND)
-        self.stop_fuse()
+        stand_still(self.fuse)
         # The session's threads for files wait for the slow one, so the file of the other stays open for now.
         for chunk, name in enumerate(slow, 1):
             first.send_open(name, False, chunk)
@@ -353,7 +347,7 @@ class TestHungDisk(Case):
         server = self.start(f"--export=slow={self.slow}", "--shutdown-timeout-s=1", f"--control={self.folder}/control").ready()
         self.client(server, "slow", f"touch {opened}; cat {begin}; nbdcopy --requests=4 $uri null:")
         until("the slow device is open", opened.exists)
-        self.stop_fuse()
+        stand_still(self.fuse)
         begin.write_text("go")
         until("a read hangs", lambda: any(one["state"] == "storage" for one in self.dump()["requests"]))
         assert server.end() == 1
@@ -362,7 +356,7 @@ class TestHungDisk(Case):
 
     def test_a_start_does_not_wait_for_it(self):
         good, data = self.file("good.img", 4 << 20), self.file("data", 4 << 20)
-        self.stop_fuse()
+        stand_still(self.fuse)
         exports = [f"--export=slow={self.slow}", f"--export=good={good}"]
         server = self.start(*exports).ready()
         assert f'warning export "slow" ("{self.slow}"): its file does not answer yet' in server.text()
@@ -380,7 +374,7 @@ class TestHungDisk(Case):
         server = self.start(f"--config={config}", f"--control={self.folder}/control").ready()
         config.unlink()
         config.symlink_to(self.slow)
-        self.stop_fuse()
+        stand_still(self.fuse)
         reload = subprocess.Popen([program("urtrs"), "reload", f"--socket={self.folder}/control"], stderr=subprocess.PIPE, text=True)
         self.ends.callback(reload.kill)
         assert self.client(server, "good", f"nbdcopy --flush {data} $uri").wait(BOUND) == 0
@@ -391,7 +385,7 @@ class TestHungDisk(Case):
         assert server.end() == 0
 
     def test_a_start_tells_what_is_wrong_beside_it(self):
-        self.stop_fuse()
+        stand_still(self.fuse)
         server = self.start(f"--export=slow={self.slow},ro", "--export=gone=/nowhere/disk.img")
         assert server.process.wait(BOUND) == 3
         assert 'export "gone" ("/nowhere/disk.img") cannot be opened: No such file' in server.text()

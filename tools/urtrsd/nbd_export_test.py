@@ -8,7 +8,7 @@ import time
 
 import pytest
 from iwarp_client import IwarpClient as Client
-from programs import BOUND, PLUGIN, program, until
+from programs import BOUND, PLUGIN, program, stand_still, until
 
 nbd = pytest.importorskip("nbd", reason="without python3-libnbd")
 URTRSD = program("urtrsd")
@@ -43,6 +43,16 @@ def _nbdkit(tmp_path, ends):
     return start
 
 
+def end(process):
+    """nbdkit ends when its clients have left, and the handle of a test that failed is still there."""
+    process.terminate()
+    try:
+        process.wait(BOUND)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(BOUND)
+
+
 @pytest.fixture(name="client")
 def _client(tmp_path, ends):
     """The URI of a device that urtrsd exports, for NBD clients."""
@@ -55,8 +65,7 @@ def _client(tmp_path, ends):
         process = subprocess.Popen(["nbdkit", "-f", "-U", nbd, PLUGIN, f"path=127.0.0.1:{server.port}", f"device={device}"],
                                    stdin=subprocess.DEVNULL, stderr=log)
         ends.callback(log.close)
-        ends.callback(process.wait)
-        ends.callback(process.terminate)
+        ends.callback(end, process)
         until("the client is there", lambda: nbd.exists() or process.poll() is not None)
         return f"nbd+unix:///?socket={nbd}"
     return start
@@ -169,7 +178,7 @@ def test_a_server_that_answers_nothing(nbdkit, client, urtrsd):
     server = urtrsd(f"--export=disk={held.uri}", "--export=other=mem:1M")
     device = connected(client(server))
     device.pread(512, 0)
-    held.process.send_signal(signal.SIGSTOP)
+    stand_still(held.process)
     assert error_of(device.pread, 512, 0) == "EIO"
     server.logged("its NBD server is lost: it answered nothing for 60 s; IO fails until it is back")
     assert error_of(device.pread, 512, 0) == "EIO"

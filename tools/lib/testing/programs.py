@@ -48,6 +48,13 @@ def until(what, condition, seconds=BOUND):
     return result
 
 
+def stand_still(process):
+    """Stops it; when this returns it answers nothing that it is asked, which the signal alone does not promise."""
+    process.send_signal(signal.SIGSTOP)
+    stat = pathlib.Path(f"/proc/{process.pid}/stat")
+    until("the process stands still", lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "T")
+
+
 class Urtrsd:
     """urtrsd on a port of its own, with its log in a file; started again it takes the same port."""
 
