@@ -194,6 +194,7 @@ class FabricImpl final : public VerbsFabric {
   std::vector<Connection*> unposted_;
   Nanos now_ = 0;
   Nanos listen_again_ = kNever;
+  Nanos timer_due_ = kNever;
   bool look_now_ = true;
   unsigned polls_since_look_ = 0;
 };
