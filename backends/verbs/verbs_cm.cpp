@@ -83,7 +83,11 @@ Errc FabricImpl::listen(const PathAddress& local) {
     return to_errc(error);
   }
   // Opened now, so that its first client need not wait for that.
-  if (listener->id->verbs != nullptr && device_of(*listener->id) == nullptr) return Errc::no_memory;
+  if (listener->id->verbs != nullptr) {
+    Device* const device = device_of(*listener->id);
+    if (device == nullptr) return Errc::no_memory;
+    tell_of_keys(*device);
+  }
   listeners_.push_back(std::move(listener));
   return Errc::ok;
 }

@@ -30,6 +30,9 @@ struct Device {
   bool soft_roce = false;
   bool windows = false;         // type 1
   bool per_qp_windows = false;  // type 2B
+  Capabilities can;             // of its connections
+  bool told_of_keys = false;    // to the log
+  bool told_of_registration = false;
   bool gone = false;
   unsigned connections = 0;
   Watch completions{Watch::Kind::completions, this};
@@ -42,7 +45,8 @@ struct Device {
   static std::unique_ptr<Device> open(const VerbsOptions&, const std::string& name);
 };
 
-// What a fabric can do whose connections may lead over any device of the machine, or over options.device.
+// What a fabric can do over options.device, or over the devices of options.addresses, or over any of the
+// machine: what one of them can.
 // Errors: not_supported, no_permission; the log says what is wrong and what mends it.
 Result<Capabilities> survey(const VerbsOptions&);
 

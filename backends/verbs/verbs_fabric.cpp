@@ -88,12 +88,19 @@ bool FabricImpl::watch(int fd, void* tag) {
   return ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-Device* FabricImpl::device_of(const rdma_cm_id& id) {
+Device* FabricImpl::open_device_of(const rdma_cm_id& id) const noexcept {
   if (id.verbs == nullptr) return nullptr;
-  const std::string name = ibv_get_device_name(id.verbs->device);
+  const char* const name = ibv_get_device_name(id.verbs->device);
   for (const auto& device : devices_) {
     if (device != nullptr && !device->gone && device->name == name) return device.get();
   }
+  return nullptr;
+}
+
+Device* FabricImpl::device_of(const rdma_cm_id& id) {
+  if (id.verbs == nullptr) return nullptr;
+  if (Device* const known = open_device_of(id)) return known;
+  const std::string name = ibv_get_device_name(id.verbs->device);
   if (!options_.device.empty() && options_.device != name) {
     log(LogLevel::warning,
         "the address belongs to the device " + name + ", and only " + options_.device + " is to be used");
@@ -158,6 +165,13 @@ std::string FabricImpl::describe_request(std::uint32_t request) const {
   if (found == requests_.end() || found->second->id == nullptr) return "";
   rdma_cm_id* id = found->second->id.get();
   return to_text(rdma_get_peer_addr(id)) + " > " + to_text(rdma_get_local_addr(id));
+}
+
+const Capabilities& FabricImpl::capabilities_of_request(std::uint32_t request) const noexcept {
+  const auto found = requests_.find(request);
+  const Device* device = nullptr;
+  if (found != requests_.end() && found->second->id != nullptr) device = open_device_of(*found->second->id);
+  return device == nullptr ? capabilities_ : device->can;
 }
 
 void FabricImpl::post_receive(ConKey key, unsigned count, std::uint32_t bytes_each) noexcept {

@@ -71,6 +71,7 @@ class FabricImpl final : public VerbsFabric {
   std::string describe(ConKey) const override;
   DevicePort device_of(ConKey) const override;
   std::string describe_request(std::uint32_t request) const override;
+  const Capabilities& capabilities_of_request(std::uint32_t request) const noexcept override;
   std::string identity_of_request(std::uint32_t) const override { return {}; }
 
   void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept override;
@@ -125,6 +126,9 @@ class FabricImpl final : public VerbsFabric {
   // The device of an identifier, opened when it is the first there; nullptr, and the log says why, when it
   // cannot be used.
   Device* device_of(const rdma_cm_id&);
+  Device* open_device_of(const rdma_cm_id&) const noexcept;
+  // Once a device, where peers may write to memory of this fabric: how they lose their keys.
+  void tell_of_keys(Device&) const;
   void drop_gone_devices() noexcept;
 
   void report(const FabricEvent&, std::string bytes = {});

@@ -26,6 +26,7 @@ struct Profile {
   std::uint32_t max_message = 1U << 30;  // bytes
   bool windows_type_1 = true;
   bool windows_type_2b = true;
+  bool send_invalidate = true;  // IBV_DEVICE_MEM_MGT_EXTENSIONS
   // What lies in a completion queue of a queue pair is gone with it.
   bool destroy_cleans_cq = true;
   std::uint64_t gives_up_after = 500'000'000;  // ns
@@ -48,6 +49,14 @@ std::vector<std::string> problems();
 // Objects that exist: domains, regions, windows, queues, queue pairs, channels, identifiers. Without the
 // adapters' own.
 std::size_t objects();
+// Of one adapter.
+struct Held {
+  std::size_t contexts = 0;  // of programs that opened it
+  std::size_t windows = 0;
+  std::size_t regions = 0;
+  std::uint64_t bytes = 0;  // registered, each time that they are
+};
+Held held(std::size_t adapter);
 
 // Gives up peers that are gone. A thread does it each few milliseconds while `on`; it is off at first.
 void tick();
