@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/fabric/fabric.hpp"
 
@@ -14,14 +15,17 @@ enum class LogLevel : std::uint8_t { debug, info, warning, error };
 
 // How a key dies before its memory is released. docs/security.md says what each protects and costs.
 enum class Invalidation : std::uint8_t {
-  automatic,     // windows where every device has them, else registration
-  windows,       // type 1 memory windows: one more work request each way
+  automatic,     // windows on the devices that have them; off on others, with a warning
+  windows,       // type 1 memory windows: one more work request each way. Some device must have them
   registration,  // a registration is undone and made anew: a system call each way
   off,           // keys live as long as their path
 };
 
 struct VerbsOptions {
   std::string device;  // of RDMA, such as "mlx5_0" or "rxe0"; empty: whichever has the address
+  // Of this host that will be listened on, if known. While it is opened, the fabric looks at their devices
+  // alone; with a wildcard among them, or with none, at all of the host.
+  std::vector<std::string> addresses;
   Invalidation invalidation = Invalidation::automatic;
   // How often a packet is sent again before the connection is lost, 0 .. 7, by the timeout that connecting
   // has agreed on (about 0.5 s). 7 means for ever to soft-RoCE.

@@ -83,7 +83,11 @@ Errc FabricImpl::listen(const PathAddress& local) {
     return to_errc(error);
   }
   // Opened now, so that its first client need not wait for that.
-  if (listener->id->verbs != nullptr && device_of(*listener->id) == nullptr) return Errc::no_memory;
+  if (listener->id->verbs != nullptr) {
+    Device* const device = device_of(*listener->id);
+    if (device == nullptr) return Errc::no_memory;
+    tell_of_keys(*device);
+  }
   listeners_.push_back(std::move(listener));
   return Errc::ok;
 }
@@ -281,12 +285,13 @@ void FabricImpl::fail_connect(Connection& connection, Reason reason, const std::
   report(event::ConnectFailed{connection.key(), reason, {}}, std::move(bytes));
 }
 
+// poll() goes by its own time; the descriptor only wakes who sleeps.
 void FabricImpl::set_timer() noexcept {
-  Nanos next = listen_again_;
-  for (const auto& leaving : leaving_) next = std::min(next, leaving->deadline);
+  timer_due_ = listen_again_;
+  for (const auto& leaving : leaving_) timer_due_ = std::min(timer_due_, leaving->deadline);
   itimerspec when{};
-  if (next != kNever) {
-    const Nanos wait = std::max<Nanos>(next > now_ ? next - now_ : 0, milliseconds(1));
+  if (timer_due_ != kNever) {
+    const Nanos wait = std::max<Nanos>(timer_due_ > now_ ? timer_due_ - now_ : 0, milliseconds(1));
     when.it_value.tv_sec = static_cast<time_t>(wait / seconds(1));
     when.it_value.tv_nsec = static_cast<long>(wait % seconds(1));
   }

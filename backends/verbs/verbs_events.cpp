@@ -55,6 +55,8 @@ void FabricImpl::handle(const CmEvent& event) {
 }
 
 void FabricImpl::handle_request(const CmEvent& event) {
+  // What it can is asked before the request is accepted; accept() refuses it where there is no device.
+  if (Device* const device = device_of(*event.id)) tell_of_keys(*device);
   auto request = std::make_unique<Request>();
   request->owner.object = request.get();
   request->id.reset(event.id);

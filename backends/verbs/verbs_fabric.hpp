@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "backends/address/host_names.hpp"
@@ -40,7 +41,7 @@ class FileDescriptor {
 
 class FabricImpl final : public VerbsFabric {
  public:
-  FabricImpl(VerbsOptions, const Capabilities&);
+  FabricImpl(VerbsOptions, Surveyed);
   ~FabricImpl() override;
   FabricImpl(const FabricImpl&) = delete;
   FabricImpl& operator=(const FabricImpl&) = delete;
@@ -52,7 +53,7 @@ class FabricImpl final : public VerbsFabric {
 
   Result<Region> allocate(std::size_t bytes) override { return memory_.allocate(bytes); }
   Result<Region> register_memory(std::span<std::byte> m) override { return memory_.register_memory(m); }
-  void release(RegionId id) override { memory_.release(id); }
+  void release(RegionId) override;
   Result<RemoteKey> make_key(RegionId id, std::size_t offset, std::size_t length) override {
     return memory_.make_key(id, offset, length);
   }
@@ -71,6 +72,7 @@ class FabricImpl final : public VerbsFabric {
   std::string describe(ConKey) const override;
   DevicePort device_of(ConKey) const override;
   std::string describe_request(std::uint32_t request) const override;
+  const Capabilities& capabilities_of_request(std::uint32_t request) const noexcept override;
   std::string identity_of_request(std::uint32_t) const override { return {}; }
 
   void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept override;
@@ -125,6 +127,9 @@ class FabricImpl final : public VerbsFabric {
   // The device of an identifier, opened when it is the first there; nullptr, and the log says why, when it
   // cannot be used.
   Device* device_of(const rdma_cm_id&);
+  Device* open_device_of(const rdma_cm_id&) const noexcept;
+  // Once a device, where peers may write to memory of this fabric: how they lose their keys.
+  void tell_of_keys(Device&) const;
   void drop_gone_devices() noexcept;
 
   void report(const FabricEvent&, std::string bytes = {});
@@ -164,6 +169,7 @@ class FabricImpl final : public VerbsFabric {
 
   VerbsOptions options_;
   Capabilities capabilities_;
+  std::vector<std::pair<std::string, Limits>> limits_;  // by device, from before it was used
   VerbsStats stats_;
   FileDescriptor epoll_;
   FileDescriptor timer_;
@@ -194,6 +200,7 @@ class FabricImpl final : public VerbsFabric {
   std::vector<Connection*> unposted_;
   Nanos now_ = 0;
   Nanos listen_again_ = kNever;
+  Nanos timer_due_ = kNever;
   bool look_now_ = true;
   unsigned polls_since_look_ = 0;
 };

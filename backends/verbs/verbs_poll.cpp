@@ -32,13 +32,15 @@ void FabricImpl::flush_soon(Connection& connection) noexcept {
 }
 
 void FabricImpl::flush_unposted() noexcept {
-  for (Connection* connection : unposted_) {
-    connection->in_unposted_list = false;
-    if (connection->stage() != Connection::Stage::up) continue;
-    connection->flush();
-    if (connection->failed()) report_lost(*connection, Reason::post_failed);
-  }
-  unposted_.clear();
+  // What has no room yet stays.
+  std::erase_if(unposted_, [this](Connection* connection) {
+    if (connection->stage() == Connection::Stage::up) {
+      connection->flush();
+      if (connection->failed()) report_lost(*connection, Reason::post_failed);
+    }
+    connection->in_unposted_list = connection->stage() == Connection::Stage::up && connection->has_unposted();
+    return !connection->in_unposted_list;
+  });
 }
 
 std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {
@@ -74,7 +76,8 @@ void FabricImpl::look_at_kernel() noexcept {
       connect_named();
     } else if (tag == &timer_) {
       std::uint64_t expirations = 0;
-      if (::read(timer_.get(), &expirations, sizeof expirations) == sizeof expirations) on_timer();
+      // Too early by the time of poll(): once more.
+      if (::read(timer_.get(), &expirations, sizeof expirations) == sizeof expirations) set_timer();
     } else {
       const auto& watched = *static_cast<const Watch*>(tag);
       watched.kind == Watch::Kind::completions ? read_completions(*watched.device)
@@ -111,7 +114,9 @@ std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
   flush_unposted();
   drop_gone_devices();
   start_accepts();
-  if (look_now_ || ++polls_since_look_ >= kPollsPerLook) look_at_kernel();
+  const bool due = timer_due_ <= now_;
+  if (due || look_now_ || ++polls_since_look_ >= kPollsPerLook) look_at_kernel();
+  if (due) on_timer();
   const std::size_t count = take_pending(out);
   // What is pending about a connection comes before what its queue holds.
   if (pending_taken_ < pending_.size()) return count;

@@ -126,6 +126,23 @@ std::size_t objects() {
          all.queue_pairs.size();
 }
 
+Held held(std::size_t number) {
+  const std::scoped_lock lock(world().lock);
+  const Adapter* const adapter = world().adapters.at(number).get();
+  const auto of_it = [adapter](const ibv_context* context) {
+    return static_cast<const Context*>(context)->adapter == adapter;
+  };
+  Held found;
+  for (const Context* one : world().contexts) found.contexts += of_it(one) ? 1 : 0;
+  for (const Window* one : world().windows) found.windows += of_it(one->context) ? 1 : 0;
+  for (const auto& [key, one] : world().regions) {
+    if (!of_it(one->context)) continue;
+    ++found.regions;
+    found.bytes += one->length;
+  }
+  return found;
+}
+
 void reset(const std::vector<Profile>& profiles) {
   const std::size_t left = objects();
   const std::scoped_lock lock(world().lock);
@@ -222,7 +239,8 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
   attributes->max_mr_size = ~std::uint64_t{0};
   attributes->max_qp = attributes->max_cq = attributes->max_mr = attributes->max_mw = 1 << 20;
   attributes->phys_port_cnt = 1;
-  unsigned flags = IBV_DEVICE_MEM_MGT_EXTENSIONS;
+  unsigned flags = 0;
+  if (profile.send_invalidate) flags |= IBV_DEVICE_MEM_MGT_EXTENSIONS;
   if (profile.windows_type_1) flags |= IBV_DEVICE_MEM_WINDOW;
   if (profile.windows_type_2b) flags |= IBV_DEVICE_MEM_WINDOW_TYPE_2B;
   attributes->device_cap_flags = flags;

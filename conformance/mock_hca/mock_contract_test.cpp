@@ -43,6 +43,8 @@ INSTANTIATE_TEST_SUITE_P(
                       FabricCase{"mlx5_registration", make_pair<mlx5, Invalidation::registration>, here},
                       FabricCase{"irdma", make_pair<irdma, Invalidation::automatic>, here},
                       FabricCase{"bnxt_re", make_pair<bnxt_re, Invalidation::automatic>, here},
+                      FabricCase{"bnxt_re_registration", make_pair<bnxt_re, Invalidation::registration>,
+                                 here},
                       FabricCase{"hfi1", make_pair<hfi1, Invalidation::automatic>, here}),
     case_name);
 

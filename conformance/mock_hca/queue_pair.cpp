@@ -256,6 +256,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {
         return EINVAL;
       }
     } else if (work.opcode == IBV_WR_SEND_WITH_INV) {
+      if (!pair.adapter->profile.send_invalidate) return EINVAL;
       work.key = wr->invalidate_rkey;
     } else {
       work.key = wr->wr.rdma.rkey;

@@ -76,6 +76,7 @@ struct DevicePort {
 class Fabric {
  public:
   virtual ~Fabric() = default;
+  // Of a fabric of several devices: what one of them can. Their connections may differ.
   virtual const Capabilities& capabilities() const noexcept = 0;
 
   // --- memory (set-up calls; may allocate) ---
@@ -123,6 +124,8 @@ class Fabric {
   // describe() of a connect request that was neither accepted nor rejected; empty where the fabric cannot
   // tell.
   virtual std::string describe_request(std::uint32_t request) const = 0;
+  // What a connection of such a request can: less than capabilities() where its device can less than another.
+  virtual const Capabilities& capabilities_of_request(std::uint32_t request) const noexcept = 0;
   // The name behind event::ConnectRequested::identity of such a request: at most 128 of A-Z a-z 0-9 . _ : @
   // -. Empty where the identity is none.
   virtual std::string identity_of_request(std::uint32_t request) const = 0;

@@ -50,6 +50,9 @@ class ForwardingFabric : public Fabric {
   void disconnect(ConKey key) override { inner_.disconnect(key); }
   std::string describe(ConKey key) const override { return inner_.describe(key); }
   DevicePort device_of(ConKey key) const override { return inner_.device_of(key); }
+  const Capabilities& capabilities_of_request(std::uint32_t request) const noexcept override {
+    return inner_.capabilities_of_request(request);
+  }
   std::string identity_of_request(std::uint32_t request) const override {
     return inner_.identity_of_request(request);
   }

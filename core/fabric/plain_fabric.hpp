@@ -20,6 +20,9 @@ class PlainFabric : public Fabric {
   std::uint16_t listening_port() const noexcept override { return 0; }
   DevicePort device_of(ConKey) const override { return {}; }
   std::string describe_request(std::uint32_t) const override { return {}; }
+  const Capabilities& capabilities_of_request(std::uint32_t) const noexcept override {
+    return capabilities();
+  }
   std::string identity_of_request(std::uint32_t) const override { return {}; }
   int wait_fd() const noexcept override { return -1; }
   bool try_wait() noexcept override { return false; }

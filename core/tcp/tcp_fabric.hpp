@@ -80,6 +80,7 @@ class FabricImpl final : public TcpFabric {
   std::string describe(ConKey) const override;
   DevicePort device_of(ConKey) const override { return {"tcp", 1}; }
   std::string describe_request(std::uint32_t request) const override;
+  const Capabilities& capabilities_of_request(std::uint32_t) const noexcept override { return capabilities_; }
   std::string identity_of_request(std::uint32_t request) const override;
 
   void post_receive(ConKey, unsigned count, std::uint32_t bytes_each) noexcept override;

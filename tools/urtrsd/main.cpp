@@ -35,7 +35,10 @@ tools::FabricChoice fabric_choice(const DaemonConfig& config) {
   choice.crc = config.crc;
   choice.device = config.rdma_device;
   choice.retry_count = config.rdma_retry_count;
-  choice.invalidation = config.rdma_invalidation;
+  // Nothing is to be said then of devices that cannot take keys back.
+  const bool unused = config.fabric == "verbs" && !config.always_invalidate.value_or(true);
+  choice.invalidation = unused ? "off" : config.rdma_invalidation;
+  choice.addresses = config.listen;
   choice.tls = tls_of(config);
   choice.auth = auth_of(config);
   choice.connection_memory = std::uint64_t{config.connection_memory_mb} << 20U;

@@ -82,6 +82,7 @@ Opened open_libfabric(const FabricChoice& choice) {
 #ifdef URTRS_HAS_VERBS
 verbs::Invalidation invalidation_of(const std::string& name) {
   if (name == "windows") return verbs::Invalidation::windows;
+  if (name == "off") return verbs::Invalidation::off;
   return name == "registration" ? verbs::Invalidation::registration : verbs::Invalidation::automatic;
 }
 
@@ -89,6 +90,7 @@ Opened open_verbs(const FabricChoice& choice) {
   const auto opening = std::make_shared<Opening>();
   verbs::VerbsOptions options;
   options.device = choice.device;
+  options.addresses = choice.addresses;
   options.invalidation = invalidation_of(choice.invalidation);
   options.retry_count = static_cast<std::uint8_t>(choice.retry_count);
   options.log = keep_error<verbs::LogLevel>(choice, opening);

@@ -22,10 +22,13 @@ struct FabricChoice {
   bool crc = false;                   // of tcp: asks for CRC-32C behind each frame
   std::string device;                 // of RDMA; empty: whichever has the address
   unsigned retry_count = 6;           // of verbs, 0 .. 7
-  std::string invalidation = "auto";  // of verbs: one of invalidation_names()
-  TlsChoice tls;                      // of fabric tcp
-  AuthChoice auth;                    // of the others
-  bool client = false;                // what it is for
+  std::string invalidation = "auto";  // of verbs: one of invalidation_names(), or "off"
+  // Of verbs: those of this host that will be listened on, as far as known. Devices that have none of them
+  // are not looked at.
+  std::vector<std::string> addresses{};
+  TlsChoice tls;        // of fabric tcp
+  AuthChoice auth;      // of the others
+  bool client = false;  // what it is for
   // Bytes for the queues of all connections that are accepted, of fabric tcp.
   std::uint64_t connection_memory = std::uint64_t{1} << 30;
   // A TCP connection breaks when its peer acknowledges nothing for this time.
