@@ -1,5 +1,6 @@
 // An opened RDMA device: what everything on it is made of, and what it can do.
 #pragma once
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -31,12 +32,18 @@ struct Device {
   bool windows = false;         // type 1
   bool per_qp_windows = false;  // type 2B
   bool gone = false;
+  bool suspect = false;  // to be asked whether it is there
   unsigned connections = 0;
   Watch completions{Watch::Kind::completions, this};
   Watch trouble{Watch::Kind::trouble, this};
 
   int access() const noexcept {
     return IBV_ACCESS_LOCAL_WRITE | (windows || per_qp_windows ? IBV_ACCESS_MW_BIND : 0);
+  }
+  // False: it was removed, whether that was told or not.
+  bool answers() const noexcept {
+    ibv_device_attr unused;
+    return ibv_query_device(context.get(), &unused) != EIO;
   }
   // nullptr when there is no such device, or not any more; the log says which.
   static std::unique_ptr<Device> open(const VerbsOptions&, const std::string& name);

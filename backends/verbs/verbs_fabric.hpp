@@ -80,6 +80,8 @@ class FabricImpl final : public VerbsFabric {
   bool try_wait() noexcept override;
 
  private:
+  static constexpr Nanos kListenAgain = seconds(1);
+
   struct Pending {
     FabricEvent event;
     std::string bytes;
@@ -141,6 +143,7 @@ class FabricImpl final : public VerbsFabric {
   void flush_soon(Connection&) noexcept;
   void flush_unposted() noexcept;
   bool try_listen(Listener&, int& error);
+  void listen_where_not();
   void set_timer() noexcept;
   void on_timer() noexcept;
 
@@ -152,6 +155,7 @@ class FabricImpl final : public VerbsFabric {
   void read_trouble(Device&) noexcept;
   void handle(const CmEvent&);
   void handle_request(const CmEvent&);
+  void handle_listener(Listener&, const CmEvent&);
   void handle_leaving(Leaving&, const CmEvent&);
   void handle_connection(Connection&, const CmEvent&);
   void handle_failure(Connection&, const CmEvent&);
@@ -159,7 +163,9 @@ class FabricImpl final : public VerbsFabric {
   void find_route(Connection&);
   void send_request(Connection&);
   void take_response(Connection&, const CmEvent&);
+  // However it was told, and as often: its connections are lost, and it is opened anew when it is back.
   void lose_device(Device&);
+  void leave_device(const std::string& name);
   void log(LogLevel level, const std::string& text) const { say(options_, level, text); }
 
   VerbsOptions options_;
