@@ -256,10 +256,14 @@ void FabricImpl::end(Connection& connection) noexcept {
   const bool tell_later = std::exchange(connection.accepted, false) && !tell;
   // The peer is told by the time the queue pair is gone, which lets nothing more in or out.
   if (tell) rdma_disconnect(connection.id.get());
-  connection.close();
-  if (!tell && !tell_later) return connection.id.reset();
+  if (!tell && !tell_later && !connection.in_timewait) {
+    connection.close();
+    return connection.id.reset();
+  }
   auto leaving = std::make_unique<Leaving>();
-  leaving->told = tell;
+  leaving->shell = connection.close_but_number();
+  leaving->told = !tell_later;
+  leaving->answered = connection.in_timewait;
   leaving->owner.object = leaving.get();
   leaving->id = std::move(connection.id);
   leaving->id->context = &leaving->owner;
@@ -301,8 +305,11 @@ void FabricImpl::set_timer() noexcept {
 }
 
 void FabricImpl::on_timer() noexcept {
-  stats_.unanswered_farewells +=
-      std::erase_if(leaving_, [this](const auto& leaving) { return leaving->deadline <= now_; });
+  std::erase_if(leaving_, [this](const auto& leaving) {
+    if (leaving->deadline > now_) return false;
+    if (!leaving->answered) ++stats_.unanswered_farewells;
+    return true;
+  });
   if (listen_again_ <= now_) return listen_where_not();
   set_timer();
 }

@@ -99,7 +99,12 @@ void FabricImpl::handle_request(const CmEvent& event) {
 }
 
 void FabricImpl::handle_leaving(Leaving& leaving, const CmEvent& event) {
-  if (event.type == RDMA_CM_EVENT_TIMEWAIT_EXIT) return;
+  if (event.type == RDMA_CM_EVENT_DISCONNECTED && !leaving.answered) {
+    if (!leaving.told) rdma_disconnect(leaving.id.get());
+    leaving.answered = true;
+    leaving.deadline = now_ + milliseconds(options_.farewell_timeout_ms);
+    return set_timer();
+  }
   if (event.type == RDMA_CM_EVENT_ESTABLISHED && !std::exchange(leaving.told, true)) {
     rdma_disconnect(leaving.id.get());
     return;
@@ -128,9 +133,10 @@ void FabricImpl::handle_connection(Connection& connection, const CmEvent& event)
       // The peer waits for this answer.
       rdma_disconnect(connection.id.get());
       connection.established = connection.accepted = false;
+      connection.in_timewait = true;
       break;
     case RDMA_CM_EVENT_DEVICE_REMOVAL:
-      connection.established = connection.accepted = false;
+      connection.established = connection.accepted = connection.in_timewait = false;
       // Not the one that has come back since.
       if (connection.device() != nullptr) lose_device(*connection.device());
       break;
@@ -142,11 +148,16 @@ void FabricImpl::handle_connection(Connection& connection, const CmEvent& event)
     case RDMA_CM_EVENT_UNREACHABLE:
     case RDMA_CM_EVENT_REJECTED:
       connection.accepted = false;
+      // The peer gave up waiting for what it was told.
+      if (event.type == RDMA_CM_EVENT_REJECTED && std::exchange(connection.established, false))
+        connection.in_timewait = true;
       break;
     case RDMA_CM_EVENT_CONNECT_REQUEST:
     case RDMA_CM_EVENT_MULTICAST_JOIN:
     case RDMA_CM_EVENT_MULTICAST_ERROR:
+      return;
     case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+      connection.in_timewait = false;
       return;
   }
   if (!lost && connection.stage() != Connection::Stage::lost) handle_failure(connection, event);
@@ -242,7 +253,7 @@ void FabricImpl::lose_device(Device& device) {
   for (auto& [key, connection] : connections_) {
     if (connection->device() != &device) continue;
     // There is no way left to take leave of the peer.
-    connection->established = connection->accepted = false;
+    connection->established = connection->accepted = connection->in_timewait = false;
     if (connection->stage() == Connection::Stage::lost) continue;
     if (connection->is_client() && connection->stage() == Connection::Stage::pending) {
       fail_connect(*connection, Reason::fabric_gone,

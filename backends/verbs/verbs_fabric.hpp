@@ -102,11 +102,13 @@ class FabricImpl final : public VerbsFabric {
     IdHandle id;  // empty once the peer gave up
   };
   // A connection that is closed here and whose peer was told, or is told once it is connected, until the peer
-  // confirms.
+  // confirms and nothing of before can be on its way any more.
   struct Leaving {
     Owner owner{Owner::Kind::leaving, this};
     IdHandle id;
+    std::unique_ptr<Shell> shell;
     bool told = false;
+    bool answered = false;
     Nanos deadline = 0;
   };
   // A copy of what the connection manager reported, so that its event need not outlive the reading.

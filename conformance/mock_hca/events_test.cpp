@@ -79,6 +79,103 @@ TEST_F(Events, AStaleRejectionFailsTheAttemptAndTheNextIsTaken) {
   leave(kNearAgain, kFar);
 }
 
+mock_hca::Profile frugal() {
+  mock_hca::Profile one = mock_hca::mlx5();
+  one.reuses_numbers = true;
+  return one;
+}
+
+// One end leaves and the other follows, or both leave at once.
+TEST_F(Events, ANumberInTimewaitIsNotUsedAgain) {
+  for (const bool at_once : {false, true}) {
+    ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
+    const auto part = [&](ConKey near, ConKey far) {
+      client.fabric->disconnect(near);
+      if (!at_once) poll_both();
+      server.fabric->disconnect(far);
+      poll_both();
+    };
+    part(kNear, kFar);
+    mock_hca::end_timewait();
+    poll_both();
+    const std::size_t without = mock_hca::objects();
+
+    connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+    part(kNearAgain, kFarAgain);
+    // With the old number the request would be a stale one.
+    connect_whole("192.0.2.1", {0, 0, 5}, {0, 0, 6});
+    EXPECT_TRUE(carries({0, 0, 5}, {0, 0, 6}));
+    part({0, 0, 5}, {0, 0, 6});
+    EXPECT_GT(mock_hca::objects(), without);
+    mock_hca::end_timewait();
+    poll_both();
+    EXPECT_EQ(mock_hca::objects(), without);
+    EXPECT_EQ(client.fabric->stats().unanswered_farewells + server.fabric->stats().unanswered_farewells, 0U);
+    close();
+  }
+}
+
+TEST_F(Events, TimewaitThatNeverEndsIsGivenUp) {
+  ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
+  leave();
+  const std::size_t with = mock_hca::objects();
+  now += seconds(10);
+  poll_both();
+  EXPECT_EQ(mock_hca::objects(), with - 6) << "at each end a queue pair, its queue and an identifier";
+  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
+}
+
+TEST_F(Events, ADeviceThatGoesTakesTimewaitAlong) {
+  ASSERT_NO_FATAL_FAILURE(connected({frugal()}));
+  leave();
+  mock_hca::take_out(0);
+  poll_both();
+  expect_nothing_of_devices(0);
+}
+
+// The accepting side learns by the first data that it is connected.
+TEST_F(Events, DataMakesUpForALostLastWordOfConnecting) {
+  open({mock_hca::mlx5()});
+  listen("192.0.2.1");
+  mock_hca::lose_next_rtu();
+  connect_whole("192.0.2.1");
+  EXPECT_TRUE(carries());
+  mock_hca::give_up_handshakes();
+  poll_both();
+  EXPECT_TRUE(carries());
+  EXPECT_EQ(server.count(Kind::connection_lost, kFar), 0U);
+  leave();
+  EXPECT_EQ(server.fabric->stats().unanswered_farewells, 0U);
+}
+
+TEST_F(Events, TheDeviceSaysThatDataCameBeforeTheLastWordOfConnecting) {
+  open({mock_hca::mlx5()});
+  listen("192.0.2.1");
+  mock_hca::lose_next_rtu();
+  connect_whole("192.0.2.1");
+  mock_hca::tell_of_last_queue_pair(IBV_EVENT_COMM_EST);
+  poll_both();
+  mock_hca::give_up_handshakes();
+  poll_both();
+  EXPECT_TRUE(carries());
+  leave();
+}
+
+TEST_F(Events, WithoutThatWordAndWithoutDataBothEndsLoseTheConnection) {
+  open({mock_hca::mlx5()});
+  listen("192.0.2.1");
+  mock_hca::lose_next_rtu();
+  connect_whole("192.0.2.1");
+  poll_both();
+  mock_hca::give_up_handshakes();
+  EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::connect_timeout);
+  EXPECT_EQ(take(client, Kind::connection_lost, kNear).reason, Reason::peer_closed);
+  leave();
+  now += seconds(20);
+  poll_both();
+  EXPECT_EQ(client.fabric->stats().unanswered_farewells, 0U);
+}
+
 TEST_F(Events, AQueueThatIsOverrunEndsItsConnection) {
   ASSERT_NO_FATAL_FAILURE(connected());
   mock_hca::overrun_last_queue();

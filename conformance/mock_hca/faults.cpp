@@ -136,6 +136,7 @@ void give_up_handshakes() {
     if (Identifier* const peer = id->peer; peer != nullptr && peer->state == State::up) {
       peer->state = State::over;
       tell(*peer, RDMA_CM_EVENT_REJECTED, kTimeout);
+      enter_timewait(*peer);
     }
     part(*id);
     id->state = State::over;
