@@ -52,6 +52,11 @@ class VerbsFabric : public Fabric {
   virtual VerbsStats stats() const noexcept = 0;
 };
 
+// For a program, before it starts a thread: libibverbs, which asks the environment at its first use, shall
+// take objects of a device that was removed back. Otherwise they stay until the process ends. Whoever is a
+// guest in another program's process leaves that to its user: RDMAV_ALLOW_DISASSOC_DESTROY=1.
+void expect_removal() noexcept;
+
 // Errors: not_supported (no RDMA device, or none that can carry RTRS), no_permission, no_memory,
 // fabric_error. The log says what is wrong and what mends it.
 Result<std::unique_ptr<VerbsFabric>> open_verbs_fabric(const VerbsOptions&);

@@ -13,7 +13,6 @@ namespace rtrs::verbs {
 namespace {
 
 constexpr int kBacklog = 64;
-constexpr Nanos kListenAgain = seconds(1);
 
 rdma_port_space port_space_of(const net::SocketAddress& address) {
   return is_gid(address.get()) ? RDMA_PS_IB : RDMA_PS_TCP;
@@ -49,7 +48,12 @@ bool FabricImpl::try_listen(Listener& listener, int& error) {
   if (listener.id != nullptr && rdma_bind_addr(listener.id.get(), listener.address.get()) == 0 &&
       rdma_listen(listener.id.get(), kBacklog) == 0) {
     // Loopback addresses can be listened on, and nobody can come that way.
-    if (listener.id->verbs != nullptr || is_wildcard(listener.address.get())) return true;
+    if (listener.id->verbs != nullptr || is_wildcard(listener.address.get())) {
+      // Where clients come back to.
+      if (!is_gid(listener.address.get()))
+        listener.address.set_port(ntohs(rdma_get_src_port(listener.id.get())));
+      return true;
+    }
     errno = ENODEV;
   }
   error = errno;
@@ -152,6 +156,7 @@ void FabricImpl::begin_connecting(Connection& connection, const PathAddress& add
 void FabricImpl::find_route(Connection& connection) {
   Device* device = device_of(*connection.id);
   if (device == nullptr || !connection.open(*device)) {
+    if (device != nullptr) device->suspect = true;
     return fail_connect(connection, Reason::no_resources,
                         connection.describe() + ": no resources to connect");
   }
@@ -194,6 +199,7 @@ void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParam
   }
   Device* device = device_of(*connection.id);
   if (device == nullptr || !connection.open(*device)) {
+    if (device != nullptr) device->suspect = true;
     refuse(connection.id);
     return report_lost(connection, Reason::no_resources);
   }
@@ -254,10 +260,14 @@ void FabricImpl::end(Connection& connection) noexcept {
   const bool tell_later = std::exchange(connection.accepted, false) && !tell;
   // The peer is told by the time the queue pair is gone, which lets nothing more in or out.
   if (tell) rdma_disconnect(connection.id.get());
-  connection.close();
-  if (!tell && !tell_later) return connection.id.reset();
+  if (!tell && !tell_later && !connection.in_timewait) {
+    connection.close();
+    return connection.id.reset();
+  }
   auto leaving = std::make_unique<Leaving>();
-  leaving->told = tell;
+  leaving->shell = connection.close_but_number();
+  leaving->told = !tell_later;
+  leaving->answered = connection.in_timewait;
   leaving->owner.object = leaving.get();
   leaving->id = std::move(connection.id);
   leaving->id->context = &leaving->owner;
@@ -299,18 +309,24 @@ void FabricImpl::set_timer() noexcept {
 }
 
 void FabricImpl::on_timer() noexcept {
-  stats_.unanswered_farewells +=
-      std::erase_if(leaving_, [this](const auto& leaving) { return leaving->deadline <= now_; });
-  if (listen_again_ <= now_) {
-    listen_again_ = kNever;
-    for (const auto& listener : listeners_) {
-      int error = 0;
-      if (listener->id != nullptr) continue;
-      if (try_listen(*listener, error)) {
-        log(LogLevel::info, "listening on " + listener->text + " again");
-      } else {
-        listen_again_ = now_ + kListenAgain;
-      }
+  std::erase_if(leaving_, [this](const auto& leaving) {
+    if (leaving->deadline > now_) return false;
+    if (!leaving->answered) ++stats_.unanswered_farewells;
+    return true;
+  });
+  if (listen_again_ <= now_) return listen_where_not();
+  set_timer();
+}
+
+void FabricImpl::listen_where_not() {
+  listen_again_ = kNever;
+  for (const auto& listener : listeners_) {
+    int error = 0;
+    if (listener->id != nullptr) continue;
+    if (try_listen(*listener, error)) {
+      log(LogLevel::info, "listening on " + listener->text + " again");
+    } else {
+      listen_again_ = now_ + kListenAgain;
     }
   }
   set_timer();

@@ -22,6 +22,17 @@ std::uint32_t at_least_one(std::uint32_t depth) {
 
 }  // namespace
 
+Shell::Shell(QueueHandle completions, QpHandle pair, Device& on) noexcept
+    : queue_(std::move(completions)), qp_(std::move(pair)), device_(on) {
+  ++device_.connections;
+}
+
+Shell::~Shell() {
+  qp_.reset();
+  queue_.reset();
+  --device_.connections;
+}
+
 Connection::Connection(const Surroundings& around, ConKey key, const ConnectionParams& params, bool is_client,
                        std::span<const std::byte> private_data)
     : around_(around),
@@ -146,20 +157,41 @@ bool Connection::make_ready() {
   return false;
 }
 
-void Connection::close() noexcept {
+void Connection::prepare_end() noexcept {
   stage_ = Stage::lost;
   chain_.size = 0;
   waiting_.clear();
   if (qp_ != nullptr) around_.memory.drop_windows_of(key_);
+}
+
+void Connection::count_what_is_done() noexcept {
+  for (FabricEvent unused; stashed_ > 0; --stashed_) translate(stash_[stashed_ - 1], unused);
+  int count = 0;
+  while ((count = ibv_poll_cq(queue_.get(), static_cast<int>(stash_.size()), stash_.data())) > 0) {
+    FabricEvent unused;
+    for (int i = 0; i < count; ++i) translate(stash_[static_cast<std::size_t>(i)], unused);
+  }
+}
+
+std::unique_ptr<Shell> Connection::close_but_number() noexcept {
+  std::unique_ptr<Shell> shell;
+  prepare_end();
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RESET;
+  // Ends all that the queue pair does, as its end would, and what comes for it is dropped.
+  if (qp_ != nullptr && ibv_modify_qp(qp_.get(), &attributes, IBV_QP_STATE) == 0) {
+    count_what_is_done();
+    shell = std::make_unique<Shell>(std::move(queue_), std::move(qp_), *device_);
+  }
+  close();
+  return shell;
+}
+
+void Connection::close() noexcept {
+  prepare_end();
   qp_.reset();
   if (queue_ != nullptr) {
-    // Tells which work requests were done after all.
-    for (FabricEvent unused; stashed_ > 0; --stashed_) translate(stash_[stashed_ - 1], unused);
-    int count = 0;
-    while ((count = ibv_poll_cq(queue_.get(), static_cast<int>(stash_.size()), stash_.data())) > 0) {
-      FabricEvent unused;
-      for (int i = 0; i < count; ++i) translate(stash_[static_cast<std::size_t>(i)], unused);
-    }
+    count_what_is_done();
     queue_.reset();
   }
   bounces_ = Bounces{};
@@ -225,6 +257,9 @@ bool Connection::translate(const ibv_wc& completion, FabricEvent& event) noexcep
 }
 
 bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event) noexcept {
+  // Data tells that the peer has connected, also where its last word of it is lost.
+  if (!established && accepted && !std::exchange(told_of_data_, true))
+    rdma_notify(id.get(), IBV_EVENT_COMM_EST);
   const auto place = static_cast<std::uint32_t>(completion.wr_id);
   const bool has_imm = (completion.wc_flags & IBV_WC_WITH_IMM) != 0;
   const std::uint32_t imm = has_imm ? ntohl(completion.imm_data) : 0;

@@ -32,6 +32,19 @@ struct Surroundings {
   VerbsStats& stats;
 };
 
+// A queue pair that does nothing any more, and whose number is not given to another one.
+struct Shell {
+  Shell(QueueHandle completions, QpHandle pair, Device& on) noexcept;
+  ~Shell();
+  Shell(const Shell&) = delete;
+  Shell& operator=(const Shell&) = delete;
+
+ private:
+  QueueHandle queue_;
+  QpHandle qp_;
+  Device& device_;
+};
+
 class Connection {
  public:
   enum class Stage : std::uint8_t { pending, up, lost };
@@ -63,6 +76,8 @@ class Connection {
   bool accepted = false;
   // The connection manager holds it established, so the peer has to be told of its end.
   bool established = false;
+  // Both sides know of the end, and packets of before may still be on their way.
+  bool in_timewait = false;
 
   // Makes queue and queue pair on the device and posts the receives that were waiting for them. The reason of
   // a failure is logged.
@@ -71,6 +86,8 @@ class Connection {
   bool make_ready();
   // Ends all use of memory and device; bytes of events stay.
   void close() noexcept;
+  // The same, and the number of the queue pair stays taken; nullptr: there is none.
+  std::unique_ptr<Shell> close_but_number() noexcept;
 
   // Posts those of the first requests that are this connection's and for which there is room; their number.
   // With fewer than it could be, failed() tells whether that was for lack of room.
@@ -144,6 +161,9 @@ class Connection {
   void close_link() noexcept;
   bool create_queue_pair(Device&);
   bool change(ibv_qp_state state);
+  // Before the queue pair is gone, or nothing of it but its number is left.
+  void prepare_end() noexcept;
+  void count_what_is_done() noexcept;
   // True when the next work request has to ask for a completion.
   bool ask_for_completion(bool wanted) noexcept;
   bool fill(const WorkRequest&, ibv_send_wr&, std::span<ibv_sge, 2>, SendSlot&) noexcept;
@@ -163,6 +183,7 @@ class Connection {
   Stage stage_ = Stage::pending;
   Reason ending_ = Reason::none;
   bool failed_ = false;
+  bool told_of_data_ = false;
   Device* device_ = nullptr;
   std::uint32_t inline_limit_ = 0;
 

@@ -1,5 +1,6 @@
 // An opened RDMA device: what everything on it is made of, and what it can do.
 #pragma once
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -39,6 +40,7 @@ struct Device {
   bool told_of_registration = false;
   bool told_of_depth = false;
   bool gone = false;
+  bool suspect = false;  // to be asked whether it is there
   unsigned connections = 0;
   Watch completions{Watch::Kind::completions, this};
   Watch trouble{Watch::Kind::trouble, this};
@@ -52,6 +54,11 @@ struct Device {
   // at it, which takes some milliseconds.
   static std::unique_ptr<Device> open(const VerbsOptions&, const std::string& name,
                                       const Limits* limits = nullptr);
+  // False: it was removed, whether that was told or not.
+  bool answers() const noexcept {
+    ibv_device_attr unused;
+    return ibv_query_device(context.get(), &unused) != EIO;
+  }
 };
 
 // What a fabric can do, and what is known of devices by their names.

@@ -130,6 +130,8 @@ Device* FabricImpl::device_of(const rdma_cm_id& id) {
 
 void FabricImpl::drop_gone_devices() noexcept {
   for (auto& device : devices_) {
+    if (device != nullptr && std::exchange(device->suspect, false) && !device->answers())
+      lose_device(*device);
     if (device == nullptr || !device->gone || device->connections != 0) continue;
     memory_.forget(*device);
     device.reset();

@@ -82,6 +82,8 @@ class FabricImpl final : public VerbsFabric {
   bool try_wait() noexcept override;
 
  private:
+  static constexpr Nanos kListenAgain = seconds(1);
+
   struct Pending {
     FabricEvent event;
     std::string bytes;
@@ -102,11 +104,13 @@ class FabricImpl final : public VerbsFabric {
     IdHandle id;  // empty once the peer gave up
   };
   // A connection that is closed here and whose peer was told, or is told once it is connected, until the peer
-  // confirms.
+  // confirms and nothing of before can be on its way any more.
   struct Leaving {
     Owner owner{Owner::Kind::leaving, this};
     IdHandle id;
+    std::unique_ptr<Shell> shell;
     bool told = false;
+    bool answered = false;
     Nanos deadline = 0;
   };
   // A copy of what the connection manager reported, so that its event need not outlive the reading.
@@ -146,6 +150,7 @@ class FabricImpl final : public VerbsFabric {
   void flush_soon(Connection&) noexcept;
   void flush_unposted() noexcept;
   bool try_listen(Listener&, int& error);
+  void listen_where_not();
   void set_timer() noexcept;
   void on_timer() noexcept;
 
@@ -157,6 +162,7 @@ class FabricImpl final : public VerbsFabric {
   void read_trouble(Device&) noexcept;
   void handle(const CmEvent&);
   void handle_request(const CmEvent&);
+  void handle_listener(Listener&, const CmEvent&);
   void handle_leaving(Leaving&, const CmEvent&);
   void handle_connection(Connection&, const CmEvent&);
   void handle_failure(Connection&, const CmEvent&);
@@ -164,7 +170,9 @@ class FabricImpl final : public VerbsFabric {
   void find_route(Connection&);
   void send_request(Connection&);
   void take_response(Connection&, const CmEvent&);
+  // However it was told, and as often: its connections are lost, and it is opened anew when it is back.
   void lose_device(Device&);
+  void leave_device(const std::string& name);
   void log(LogLevel level, const std::string& text) const { say(options_, level, text); }
 
   VerbsOptions options_;

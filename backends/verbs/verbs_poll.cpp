@@ -96,6 +96,7 @@ std::size_t FabricImpl::read_connections(std::span<FabricEvent> out) noexcept {
     count += connection.read(out.subspan(count, room), drained);
     if (connection.has_shown()) with_shown_.push_back(&connection);
     if (connection.stage() == Connection::Stage::lost) {
+      connection.device()->suspect = true;
       deactivate(connection);
     } else {
       ++next;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
 #include <utility>
@@ -36,6 +37,22 @@ std::uint64_t clock_now() {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
+bool is_over(const ibv_context* context) {
+  return static_cast<const Context*>(context)->over;
+}
+
+bool World::falls_short(const ibv_context* context) {
+  if (!is_over(context)) return falls_short();
+  errno = EIO;
+  return true;
+}
+
+int World::given_back(const ibv_context* context) {
+  if (!is_over(context) || destroys_without_device.value_or(false)) return 0;
+  ++leaked;
+  return EIO;
+}
+
 bool World::falls_short() {
   if (shortage_count == 0) return false;
   if (shortage_after != 0) {
@@ -49,7 +66,7 @@ bool World::falls_short() {
 
 void raise(Adapter& adapter, const ibv_async_event& event) {
   for (Context* one : world().contexts) {
-    if (one->adapter != &adapter) continue;
+    if (one->adapter != &adapter || one->over) continue;
     const bool of_queue_pair =
         event.event_type == IBV_EVENT_QP_FATAL || event.event_type == IBV_EVENT_QP_REQ_ERR ||
         event.event_type == IBV_EVENT_QP_ACCESS_ERR || event.event_type == IBV_EVENT_COMM_EST;
@@ -84,7 +101,7 @@ void forget_events(Adapter& adapter, const void* object) {
   }
 }
 
-namespace {
+namespace {}  // namespace
 
 std::unique_ptr<Context> make_context(Adapter& adapter) {
   auto context = std::make_unique<Context>();
@@ -102,6 +119,8 @@ std::unique_ptr<Context> make_context(Adapter& adapter) {
   context->ops.post_recv = post_recv;
   return context;
 }
+
+namespace {
 
 std::unique_ptr<Adapter> make_adapter(const Profile& profile, std::size_t number) {
   auto adapter = std::make_unique<Adapter>();
@@ -123,7 +142,7 @@ std::size_t objects() {
   const World& all = world();
   return all.contexts.size() + all.domains.size() + all.channels.size() + all.queues.size() +
          all.event_channels.size() + all.identifiers.size() + all.regions.size() + all.windows.size() +
-         all.queue_pairs.size();
+         all.queue_pairs.size() + all.leaked;
 }
 
 Held held(std::size_t number) {
@@ -152,7 +171,15 @@ void reset(const std::vector<Profile>& profiles) {
   if (left != 0) std::move(all.adapters.begin(), all.adapters.end(), std::back_inserter(all.former));
   all.adapters.clear();
   all.shortage_after = all.shortage_count = 0;
-  for (const Profile& profile : profiles) all.adapters.push_back(make_adapter(profile, all.adapters.size()));
+  all.rtus_to_lose = all.stale_rejects = 0;
+  all.leaked = 0;
+  all.in_timewait.clear();
+  all.destroys_without_device.reset();
+  all.holders.clear();
+  for (const Profile& profile : profiles) {
+    all.holders.push_back(all.adapters.size());
+    all.adapters.push_back(make_adapter(profile, all.adapters.size()));
+  }
 }
 
 std::vector<std::string> problems() {
@@ -170,18 +197,6 @@ bool fell_short() {
   return world().shortage_count != world().shortage_wanted;
 }
 
-void remove(std::size_t number) {
-  const std::scoped_lock lock(world().lock);
-  Adapter& adapter = *world().adapters.at(number);
-  adapter.removed = true;
-  for (auto& [key, one] : world().queue_pairs)
-    if (one->adapter == &adapter && one->state != IBV_QPS_RESET) fail(*one);
-  ibv_async_event event{};
-  event.event_type = IBV_EVENT_DEVICE_FATAL;
-  raise(adapter, event);
-  remove_identifiers_of(adapter);
-}
-
 }  // namespace rtrs::mock_hca
 
 using namespace rtrs::mock_hca;
@@ -191,6 +206,10 @@ extern "C" {
 
 ibv_device** ibv_get_device_list(int* count) {
   const std::scoped_lock lock(world().lock);
+  if (!world().destroys_without_device) {
+    const char* const said = std::getenv("RDMAV_ALLOW_DISASSOC_DESTROY");
+    world().destroys_without_device = said != nullptr && std::strcmp(said, "0") != 0;
+  }
   auto** list = new ibv_device* [world().adapters.size() + 1] {};
   int found = 0;
   for (const auto& one : world().adapters)
@@ -209,7 +228,7 @@ ibv_context* ibv_open_device(ibv_device* device) {
   const std::scoped_lock lock(world().lock);
   if (world().falls_short()) return nullptr;
   for (const auto& one : world().adapters) {
-    if (&one->device != device) continue;
+    if (&one->device != device || one->removed) continue;
     Context* context = make_context(*one).release();
     world().contexts.insert(context);
     return context;
@@ -231,6 +250,7 @@ int ibv_close_device(ibv_context* context) {
 
 int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
   const Profile& profile = static_cast<Context*>(context)->adapter->profile;
+  if (is_over(context)) return EIO;
   *attributes = {};
   attributes->vendor_id = profile.vendor;
   attributes->max_qp_wr = static_cast<int>(profile.max_qp_wr);
@@ -248,7 +268,8 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
 }
 int ibv_query_port(ibv_context* context, std::uint8_t, _compat_ibv_port_attr* attributes) {
   auto& port = *reinterpret_cast<ibv_port_attr*>(attributes);
-  port.state = IBV_PORT_ACTIVE;
+  if (is_over(context)) return EIO;
+  port.state = static_cast<Context*>(context)->adapter->port_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
   port.max_msg_sz = static_cast<Context*>(context)->adapter->profile.max_message;
   port.link_layer = IBV_LINK_LAYER_ETHERNET;
   return 0;

@@ -32,6 +32,11 @@ struct Profile {
   bool send_invalidate = true;  // IBV_DEVICE_MEM_MGT_EXTENSIONS
   // What lies in a completion queue of a queue pair is gone with it.
   bool destroy_cleans_cq = true;
+  // Work of an adapter that was taken out completes as flushed; elsewhere nothing is heard of it any more.
+  bool flushes_when_taken_out = false;
+  // The number of a queue pair that is gone is given out again at once, and a request that comes with one
+  // that the other side holds in timewait, until end_timewait(), is rejected as stale.
+  bool reuses_numbers = false;
   std::uint64_t gives_up_after = 500'000'000;  // ns
 };
 
@@ -68,10 +73,36 @@ void tick();
 void tick_by_itself(bool on);
 
 // --- faults ---
-// The adapter dies: IBV_EVENT_DEVICE_FATAL, then RDMA_CM_EVENT_DEVICE_REMOVAL to its identifiers.
-void remove(std::size_t adapter);
+// The adapter is taken out. What was opened of it answers EIO to everything from now on; giving an object
+// back leaks it, unless RDMAV_ALLOW_DISASSOC_DESTROY was set when the library was used first after reset().
+// Told by IBV_EVENT_DEVICE_FATAL, by RDMA_CM_EVENT_DEVICE_REMOVAL to its identifiers, or by both.
+enum class Told : std::uint8_t { fatal, removal, fatal_first, removal_first };
+void take_out(std::size_t adapter, Told = Told::fatal_first);
+void put_back(std::size_t adapter);
+// A bond: the addresses of one adapter are another's from now on. RDMA_CM_EVENT_ADDR_CHANGE to the
+// identifiers that have them.
+void fail_over(std::size_t from, std::size_t to);
+// The host behind the other end has another hardware address: RDMA_CM_EVENT_UNREACHABLE to each identifier
+// that is connected to the adapter.
+void change_neighbour(std::size_t adapter);
+// Of port 1: IBV_EVENT_PORT_ERR or IBV_EVENT_PORT_ACTIVE. Nothing gets through while it is down.
+void set_port(std::size_t adapter, bool up);
+void change_gids(std::size_t adapter);
 // Of the queue pair that was made last.
 void fail_last_queue_pair(ibv_event_type);
+// The same without its end.
+void tell_of_last_queue_pair(ibv_event_type);
+// IBV_EVENT_CQ_ERR of its queue, which reports nothing more.
+void overrun_last_queue();
+// The last word of connecting (RTU) of the next connection is lost: the accepting side is not told.
+void lose_next_rtu();
+// Whoever waits for it still gives up: RDMA_CM_EVENT_UNREACHABLE, and a rejection to the other side.
+void give_up_handshakes();
+// The next requests to connect find an older connection of their queue pair.
+void reject_as_stale(unsigned count);
+// Of all connections: RDMA_CM_EVENT_TIMEWAIT_EXIT. Only where a profile reuses numbers, otherwise it is over
+// at once.
+void end_timewait();
 // The next `count` calls that make an object fail with ENOMEM, after `skip` that do not. False: none has
 // failed since.
 void fall_short(unsigned skip, unsigned count);

@@ -63,6 +63,7 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
 int req_notify_cq(ibv_cq* cq, int) {
   const std::scoped_lock lock(world().lock);
   auto& queue = *static_cast<Queue*>(cq);
+  if (is_over(cq->context)) return EIO;
   arrive(queue);
   arrive(queue);
   queue.armed = true;
@@ -78,7 +79,7 @@ extern "C" {
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
   const std::scoped_lock lock(world().lock);
-  if (world().falls_short()) return nullptr;
+  if (world().falls_short(context)) return nullptr;
   auto* domain = new Domain;
   domain->context = context;
   world().domains.insert(domain);
@@ -92,13 +93,14 @@ int ibv_dealloc_pd(ibv_pd* pd) {
     return EBUSY;
   }
   world().domains.erase(domain);
+  const int answer = world().given_back(pd->context);
   delete domain;
-  return 0;
+  return answer;
 }
 
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* memory, std::size_t bytes, std::uint64_t, unsigned access) {
   const std::scoped_lock lock(world().lock);
-  if (world().falls_short()) return nullptr;
+  if (world().falls_short(pd->context)) return nullptr;
   auto* region = new MemoryRegion;
   region->context = pd->context;
   region->pd = pd;
@@ -122,13 +124,14 @@ int ibv_dereg_mr(ibv_mr* mr) {
   }
   world().regions.erase(region->lkey);
   --static_cast<Domain*>(region->pd)->users;
+  const int answer = world().given_back(mr->context);
   delete region;
-  return 0;
+  return answer;
 }
 
 ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   const std::scoped_lock lock(world().lock);
-  if (world().falls_short()) return nullptr;
+  if (world().falls_short(context)) return nullptr;
   auto* channel = new Channel;
   channel->context = context;
   channel->fd = channel->signal.fd();
@@ -149,9 +152,8 @@ int ibv_destroy_comp_channel(ibv_comp_channel* given) {
 ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* owner, ibv_comp_channel* channel, int) {
   const std::scoped_lock lock(world().lock);
   Adapter& adapter = *static_cast<Context*>(context)->adapter;
-  if (adapter.removed) return errno = EIO, nullptr;
   if (entries < 1 || entries > adapter.profile.max_cqe) return errno = EINVAL, nullptr;
-  if (world().falls_short()) return nullptr;
+  if (world().falls_short(context)) return nullptr;
   auto* queue = new Queue;
   queue->adapter = &adapter;
   queue->context = context;
@@ -179,8 +181,9 @@ int ibv_destroy_cq(ibv_cq* cq) {
   }
   forget_events(*queue->adapter, cq);
   world().queues.erase(queue);
+  const int answer = world().given_back(cq->context);
   delete queue;
-  return 0;
+  return answer;
 }
 
 int ibv_get_cq_event(ibv_comp_channel* given, ibv_cq** cq, void** owner) {

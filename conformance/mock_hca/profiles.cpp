@@ -14,6 +14,7 @@ Profile rxe() {
   one.max_inline = 512;
   one.max_message = 1U << 31;
   one.destroy_cleans_cq = false;
+  one.flushes_when_taken_out = true;
   return one;
 }
 

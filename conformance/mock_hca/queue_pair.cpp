@@ -181,7 +181,8 @@ Step carry_out(QueuePair& pair) {
   } else {
     const auto found = world().queue_pairs.find(pair.peer);
     QueuePair* const peer = found == world().queue_pairs.end() ? nullptr : found->second;
-    const bool gone = peer == nullptr || peer->state == IBV_QPS_ERR || peer->peer != pair.qp_num;
+    const bool gone = peer == nullptr || peer->state == IBV_QPS_ERR || peer->peer != pair.qp_num ||
+                      pair.adapter->port_down || peer->adapter->port_down;
     if (gone) {
       if (pair.waits_since == 0) pair.waits_since = clock_now();
       if (clock_now() - pair.waits_since < pair.adapter->profile.gives_up_after) return Step::waits;
@@ -229,6 +230,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {
   auto& pair = *static_cast<QueuePair*>(qp);
   for (ibv_send_wr* wr = first; wr != nullptr; wr = wr->next) {
     *refused = wr;
+    if (is_over(qp->context)) return EIO;
     if (pair.state != IBV_QPS_RTS && pair.state != IBV_QPS_ERR) {
       world().problem("a work request was posted to a queue pair that cannot send yet");
       return EINVAL;
@@ -285,6 +287,7 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** refused) {
   auto& pair = *static_cast<QueuePair*>(qp);
   for (ibv_recv_wr* wr = first; wr != nullptr; wr = wr->next) {
     *refused = wr;
+    if (is_over(qp->context)) return EIO;
     if (pair.state == IBV_QPS_RESET) return EINVAL;
     if (pair.held_receives == pair.cap.max_recv_wr) return ENOMEM;
     ++pair.held_receives;

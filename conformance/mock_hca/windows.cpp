@@ -13,7 +13,7 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
   const Profile& profile = static_cast<Context*>(pd->context)->adapter->profile;
   if (!(type == IBV_MW_TYPE_1 ? profile.windows_type_1 : profile.windows_type_2b))
     return errno = EOPNOTSUPP, nullptr;
-  if (world().falls_short()) return nullptr;
+  if (world().falls_short(pd->context)) return nullptr;
   auto* window = new Window;
   window->context = pd->context;
   window->pd = pd;
@@ -34,8 +34,9 @@ int dealloc_mw(ibv_mw* mw) {
   for (auto& [number, pair] : world().queue_pairs)
     for (const Work& work : pair->sends)
       if (work.window == window) world().problem("a window was given back while a work request named it");
+  const int answer = world().given_back(mw->context);
   delete window;
-  return 0;
+  return answer;
 }
 
 // The library chooses the key of a window of type 1.
@@ -86,16 +87,31 @@ void tick() {
   kick_all();
 }
 
-void fail_last_queue_pair(ibv_event_type type) {
-  const std::scoped_lock lock(world().lock);
-  QueuePair* const pair = world().last_queue_pair;
-  if (pair == nullptr) return;
-  ibv_async_event event{};
-  event.event_type = type;
-  event.element.qp = pair;
-  raise(*pair->adapter, event);
-  fail(*pair);
+namespace {
+
+constexpr std::uint32_t kFirstNumber = 17;
+
+void clean_queues(const QueuePair& pair) {
+  for (ibv_cq* cq : {pair.send_cq, pair.recv_cq}) {
+    auto& queue = *static_cast<Queue*>(cq);
+    for (auto* entries : {&queue.entries, &queue.late[0], &queue.late[1]})
+      std::erase_if(*entries, [&pair](const auto& entry) { return entry.second == &pair; });
+  }
 }
+
+// Back to its beginning: what was posted is forgotten, and what has completed is no more its own.
+void clear(QueuePair& pair) {
+  pair.state = IBV_QPS_RESET;
+  pair.sends.clear();
+  pair.receives.clear();
+  pair.held.clear();
+  pair.held_receives = 0;
+  pair.peer = 0;
+  pair.waits_since = 0;
+  clean_queues(pair);
+}
+
+}  // namespace
 
 }  // namespace rtrs::mock_hca
 
@@ -108,7 +124,7 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
   Adapter& adapter = *static_cast<Context*>(pd->context)->adapter;
   const Profile& profile = adapter.profile;
   const ibv_qp_cap& cap = wanted->cap;
-  if (adapter.removed) return errno = EIO, nullptr;
+  if (is_over(pd->context)) return errno = EIO, nullptr;
   if (cap.max_send_wr > profile.max_qp_wr || cap.max_recv_wr > profile.max_qp_wr ||
       cap.max_inline_data > profile.max_inline || static_cast<int>(cap.max_send_sge) > profile.max_sge ||
       static_cast<int>(cap.max_recv_sge) > profile.max_sge)
@@ -126,7 +142,12 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
   pair->recv_cq = wanted->recv_cq;
   pair->qp_type = wanted->qp_type;
   pair->state = IBV_QPS_RESET;
-  pair->qp_num = world().next_queue_pair++;
+  if (profile.reuses_numbers) {
+    pair->qp_num = kFirstNumber;
+    while (world().queue_pairs.count(pair->qp_num) != 0) ++pair->qp_num;
+  } else {
+    pair->qp_num = world().next_queue_pair++;
+  }
   pair->cap = cap;
   world().queue_pairs[pair->qp_num] = pair;
   world().last_queue_pair = pair;
@@ -137,10 +158,11 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   const std::scoped_lock lock(world().lock);
   auto& pair = *static_cast<QueuePair*>(qp);
-  if (pair.adapter->removed) return EIO;
+  if (is_over(qp->context)) return EIO;
   if ((mask & IBV_QP_STATE) == 0) return EINVAL;
   const ibv_qp_state from = pair.state, to = attributes->qp_state;
   if (to == IBV_QPS_ERR) return fail(pair), 0;
+  if (to == IBV_QPS_RESET) return clear(pair), 0;
   const bool good = (to == IBV_QPS_INIT && (from == IBV_QPS_RESET || from == IBV_QPS_INIT)) ||
                     (to == IBV_QPS_RTR && from == IBV_QPS_INIT) || (to == IBV_QPS_RTS && from == IBV_QPS_RTR);
   if (!good) return EINVAL;
@@ -163,17 +185,13 @@ int ibv_destroy_qp(ibv_qp* qp) {
     if (window->type == IBV_MW_TYPE_2 && window->region != nullptr && window->of == pair)
       world().problem("a queue pair was given back with windows bound to it: soft-RoCE waits for them");
   forget_events(*pair->adapter, qp);
-  for (ibv_cq* cq : {qp->send_cq, qp->recv_cq}) {
-    if (!pair->adapter->profile.destroy_cleans_cq) continue;
-    auto& queue = *static_cast<Queue*>(cq);
-    for (auto* entries : {&queue.entries, &queue.late[0], &queue.late[1]})
-      std::erase_if(*entries, [pair](const auto& entry) { return entry.second == pair; });
-  }
+  if (pair->adapter->profile.destroy_cleans_cq) clean_queues(*pair);
   if (world().last_queue_pair == pair) world().last_queue_pair = nullptr;
   world().queue_pairs.erase(pair->qp_num);
   --static_cast<Domain*>(pair->pd)->users;
+  const int answer = world().given_back(qp->context);
   delete pair;
-  return 0;
+  return answer;
 }
 
 }  // extern "C"

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -106,6 +107,7 @@ struct QueuePair : ibv_qp {
 
 struct Context : ibv_context {
   Adapter* adapter = nullptr;
+  bool over = false;  // opened before its adapter was taken out
   Signal signal;
   std::deque<ibv_async_event> events;
 };
@@ -145,6 +147,7 @@ struct Identifier : rdma_cm_id {
   int backlog = 0;
   unsigned unacknowledged = 0;
   bool reserved_port = false;
+  bool in_timewait = false;
 };
 
 struct Adapter {
@@ -152,7 +155,9 @@ struct Adapter {
   std::size_t number = 0;
   ibv_device device{};
   std::unique_ptr<Context> of_manager;  // which identifiers show
+  std::vector<std::unique_ptr<Context>> former;
   bool removed = false;
+  bool port_down = false;
 };
 
 struct World {
@@ -174,12 +179,22 @@ struct World {
   std::uint32_t next_queue_pair = 17;
   std::uint16_t next_port = 40000;
   unsigned shortage_after = 0, shortage_count = 0, shortage_wanted = 0;
+  std::vector<std::size_t> holders;             // of addresses: whose those of each adapter are now
+  std::set<std::uint32_t> in_timewait;          // numbers of queue pairs
+  std::size_t leaked = 0;                       // given back in vain, because their adapter is gone
+  std::optional<bool> destroys_without_device;  // as the environment said at the first use
+  unsigned rtus_to_lose = 0, stale_rejects = 0;
 
   void problem(std::string text) { problems.push_back(std::move(text)); }
   // What makes an object asks first. errno is set.
   bool falls_short();
+  bool falls_short(const ibv_context*);
+  // What giving an object back, which is done by now, answers.
+  int given_back(const ibv_context*);
 };
+bool is_over(const ibv_context*);
 World& world();
+std::unique_ptr<Context> make_context(Adapter&);
 std::uint64_t clock_now();
 
 // --- of queue_pair.cpp, under the lock ---
@@ -202,6 +217,10 @@ ibv_mw* alloc_mw(ibv_pd*, ibv_mw_type);
 int dealloc_mw(ibv_mw*);
 
 // --- of manager.cpp, under the lock ---
-void remove_identifiers_of(const Adapter&);
+void tell(Identifier&, rdma_cm_event_type, int status = 0, const void* data = nullptr, std::size_t bytes = 0,
+          std::uint8_t field = 0);
+// Neither end hears of the other any more.
+void part(Identifier&);
+void enter_timewait(Identifier&);
 
 }  // namespace rtrs::mock_hca

@@ -103,6 +103,7 @@ int main(int argc, char** argv) {
   const ServiceEnvironment service = take_service_environment();  // before there are threads
   ofi::restore_signal_handlers();
   tools::raise_descriptor_limit();
+  tools::expect_removed_devices();
   // A peer that goes away and a trace that reaches a size limit are errors of a call, not ends of the
   // process.
   std::signal(SIGPIPE, SIG_IGN);

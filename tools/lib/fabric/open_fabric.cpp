@@ -144,6 +144,12 @@ void raise_descriptor_limit() noexcept {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+void expect_removed_devices() noexcept {
+#ifdef URTRS_HAS_VERBS
+  verbs::expect_removal();
+#endif
+}
+
 Opened open_fabric(const FabricChoice& choice) {
   std::string wrong = of_another_fabric(choice);
   if (!wrong.empty()) return tl::unexpected(std::move(wrong));

@@ -47,6 +47,10 @@ const std::vector<std::string>& invalidation_names();
 // that use select(2) must not call it.
 void raise_descriptor_limit() noexcept;
 
+// For a program, before it starts a thread: RDMA devices may go while it runs (backends/verbs/verbs.hpp). Not
+// for plugins.
+void expect_removed_devices() noexcept;
+
 // The error is a sentence for the user: what cannot be used, and why.
 tl::expected<std::unique_ptr<Fabric>, std::string> open_fabric(const FabricChoice&);
 
