@@ -126,6 +126,11 @@ std::size_t objects() {
          all.queue_pairs.size();
 }
 
+Counts counts(std::size_t adapter) {
+  const std::scoped_lock lock(world().lock);
+  return world().adapters.at(adapter)->counts;
+}
+
 void reset(const std::vector<Profile>& profiles) {
   const std::size_t left = objects();
   const std::scoped_lock lock(world().lock);

@@ -43,9 +43,11 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
   if (world().queues.count(&queue) == 0)
     return world().problem("a completion queue that is gone was read"), -1;
   int taken = 0;
+  ++queue.adapter->counts.polls;
   for (; taken < count && !queue.entries.empty(); ++taken) {
     const auto [completion, of] = queue.entries.front();
     queue.entries.pop_front();
+    ++queue.adapter->counts.completions;
     out[taken] = completion;
     const auto found = world().queue_pairs.find(completion.qp_num);
     if (found == world().queue_pairs.end() || found->second != of) continue;
@@ -63,6 +65,7 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
 int req_notify_cq(ibv_cq* cq, int) {
   const std::scoped_lock lock(world().lock);
   auto& queue = *static_cast<Queue*>(cq);
+  ++queue.adapter->counts.arms;
   arrive(queue);
   arrive(queue);
   queue.armed = true;

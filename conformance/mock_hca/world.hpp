@@ -153,6 +153,7 @@ struct Adapter {
   ibv_device device{};
   std::unique_ptr<Context> of_manager;  // which identifiers show
   bool removed = false;
+  Counts counts;
 };
 
 struct World {
