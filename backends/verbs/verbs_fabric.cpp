@@ -76,6 +76,7 @@ FabricImpl::~FabricImpl() {
   listeners_.clear();
   leaving_.clear();
   graveyard_.clear();
+  queues_.clear();
   for (auto& device : devices_) {
     if (device != nullptr) memory_.forget(*device);
   }
@@ -119,6 +120,7 @@ Device* FabricImpl::device_of(const rdma_cm_id& id) {
 void FabricImpl::drop_gone_devices() noexcept {
   for (auto& device : devices_) {
     if (device == nullptr || !device->gone || device->connections != 0) continue;
+    drop_queues_of(*device);
     memory_.forget(*device);
     device.reset();
   }
@@ -139,7 +141,7 @@ Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool 
       connections_.emplace(key, std::make_unique<Connection>(around, key, params, is_client, private_data));
   RTRS_ASSERT(fresh);
   // The lists never grow while IO runs.
-  for (auto* list : {&active_, &unposted_, &with_shown_, &accepting_}) list->reserve(connections_.size());
+  for (auto* list : {&ending_, &unposted_, &with_shown_, &accepting_}) list->reserve(connections_.size());
   return *place->second;
 }
 

@@ -70,7 +70,7 @@ ibv_send_wr& Connection::next_in_chain() noexcept {
   if (chain_.size == chain_.requests.size()) flush();
   ibv_send_wr& request = chain_.requests[chain_.size];
   std::memset(&request, 0, sizeof request);
-  request.wr_id = next_send_;
+  request.wr_id = tag_ | next_send_ % SharedQueue::kNumbers;
   return request;
 }
 
@@ -185,7 +185,7 @@ bool Connection::bind(const WindowBind& bind, Bind how, std::uint64_t cookie, bo
   }
   flush();
   ibv_mw_bind request{};
-  request.wr_id = next_send_;
+  request.wr_id = tag_ | next_send_ % SharedQueue::kNumbers;
   request.send_flags = flags;
   request.bind_info = bind.info;
   if (const int error = ibv_bind_mw(qp_.get(), bind.window, &request); error != 0) {

@@ -56,7 +56,8 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
       --pair.held_receives;
       continue;
     }
-    while (!pair.held.empty() && pair.held.front() <= completion.wr_id) pair.held.pop_front();
+    const auto done = std::find(pair.held.begin(), pair.held.end(), completion.wr_id);
+    if (done != pair.held.end()) pair.held.erase(pair.held.begin(), done + 1);
   }
   arrive(queue);
   return taken;
