@@ -155,7 +155,7 @@ void FabricImpl::begin_connecting(Connection& connection, const PathAddress& add
 
 void FabricImpl::find_route(Connection& connection) {
   Device* device = device_of(*connection.id);
-  if (device == nullptr || !connection.open(*device)) {
+  if (device == nullptr || !open(connection, *device)) {
     if (device != nullptr) device->suspect = true;
     return fail_connect(connection, Reason::no_resources,
                         connection.describe() + ": no resources to connect");
@@ -198,7 +198,7 @@ void FabricImpl::accept(std::uint32_t request, ConKey key, const ConnectionParam
     return report_lost(connection, Reason::post_failed);
   }
   Device* device = device_of(*connection.id);
-  if (device == nullptr || !connection.open(*device)) {
+  if (device == nullptr || !open(connection, *device)) {
     if (device != nullptr) device->suspect = true;
     refuse(connection.id);
     return report_lost(connection, Reason::no_resources);
@@ -244,7 +244,7 @@ void FabricImpl::disconnect(ConKey key) {
   if (last_found_ == &connection) last_found_ = nullptr;
   std::erase_if(unnamed_, [&](const auto& entry) { return entry.second.key == key; });
   end(connection);
-  std::erase(with_shown_, &connection);
+  if (std::exchange(connection.in_shown_list, false)) std::erase(with_shown_, &connection);
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(pending_taken_));
   pending_taken_ = 0;
   std::erase_if(pending_, [&](const Pending& p) { return is_of(p.event, key); });

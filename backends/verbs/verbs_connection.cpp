@@ -22,14 +22,12 @@ std::uint32_t at_least_one(std::uint32_t depth) {
 
 }  // namespace
 
-Shell::Shell(QueueHandle completions, QpHandle pair, Device& on) noexcept
-    : queue_(std::move(completions)), qp_(std::move(pair)), device_(on) {
+Shell::Shell(QpHandle pair, Device& on) noexcept : qp_(std::move(pair)), device_(on) {
   ++device_.connections;
 }
 
 Shell::~Shell() {
   qp_.reset();
-  queue_.reset();
   --device_.connections;
 }
 
@@ -59,11 +57,16 @@ DevicePort Connection::device_port() const {
   return {device_->name, id->port_num};
 }
 
-bool Connection::open(Device& device) {
+std::uint32_t Connection::entries() const noexcept {
+  return at_least_one(depth()) + at_least_one(params_.receive_depth);
+}
+
+bool Connection::open(Device& device, SharedQueue* queue) {
   device_ = &device;
   ++device.connections;
-  fit(device);
-  if (!create_queue_pair(device) || !change(IBV_QPS_INIT)) {
+  if (queue != nullptr) tag_ = queue->join(*this, entries());
+  queue_ = queue;
+  if (queue_ == nullptr || !create_queue_pair(device) || !change(IBV_QPS_INIT)) {
     const int error = errno;
     std::string text = describe() + ": " + device.name + ": cannot make a queue pair of " +
                        std::to_string(depth()) + " work requests and " +
@@ -78,12 +81,9 @@ bool Connection::open(Device& device) {
 }
 
 bool Connection::create_queue_pair(Device& device) {
-  const std::uint32_t entries = at_least_one(depth()) + at_least_one(params_.receive_depth);
-  queue_.reset(ibv_create_cq(device.context.get(), static_cast<int>(entries), this, device.channel.get(), 0));
-  if (queue_ == nullptr) return false;
   ibv_qp_init_attr wanted{};
   wanted.qp_context = this;
-  wanted.send_cq = wanted.recv_cq = queue_.get();
+  wanted.send_cq = wanted.recv_cq = queue_->get();
   wanted.qp_type = IBV_QPT_RC;
   wanted.cap.max_send_wr = at_least_one(depth());
   wanted.cap.max_recv_wr = at_least_one(params_.receive_depth);
@@ -162,15 +162,8 @@ void Connection::prepare_end() noexcept {
   chain_.size = 0;
   waiting_.clear();
   if (qp_ != nullptr) around_.memory.drop_windows_of(key_);
-}
-
-void Connection::count_what_is_done() noexcept {
-  for (FabricEvent unused; stashed_ > 0; --stashed_) translate(stash_[stashed_ - 1], unused);
-  int count = 0;
-  while ((count = ibv_poll_cq(queue_.get(), static_cast<int>(stash_.size()), stash_.data())) > 0) {
-    FabricEvent unused;
-    for (int i = 0; i < count; ++i) translate(stash_[static_cast<std::size_t>(i)], unused);
-  }
+  // Tells which work requests were done after all, before the device throws that away with the queue pair.
+  if (queue_ != nullptr) queue_->settle(*this, tag_);
 }
 
 std::unique_ptr<Shell> Connection::close_but_number() noexcept {
@@ -179,10 +172,8 @@ std::unique_ptr<Shell> Connection::close_but_number() noexcept {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RESET;
   // Ends all that the queue pair does, as its end would, and what comes for it is dropped.
-  if (qp_ != nullptr && ibv_modify_qp(qp_.get(), &attributes, IBV_QP_STATE) == 0) {
-    count_what_is_done();
-    shell = std::make_unique<Shell>(std::move(queue_), std::move(qp_), *device_);
-  }
+  if (qp_ != nullptr && ibv_modify_qp(qp_.get(), &attributes, IBV_QP_STATE) == 0)
+    shell = std::make_unique<Shell>(std::move(qp_), *device_);
   close();
   return shell;
 }
@@ -191,8 +182,8 @@ void Connection::close() noexcept {
   prepare_end();
   qp_.reset();
   if (queue_ != nullptr) {
-    count_what_is_done();
-    queue_.reset();
+    queue_->leave(tag_, entries());
+    queue_ = nullptr;
   }
   bounces_ = Bounces{};
   around_.stats.discarded_work += outstanding_work_;
@@ -206,7 +197,7 @@ void Connection::post_receive(unsigned count, std::uint32_t bytes) noexcept {
   if (stage_ == Stage::lost) return;
   if (qp_ == nullptr) {
     early_receives_.emplace_back(count, bytes);
-  } else if (!receives_.post(device_->domain.get(), qp_.get(), count, bytes)) {
+  } else if (!receives_.post(device_->domain.get(), qp_.get(), tag_, count, bytes)) {
     failed_ = true;
   }
 }
@@ -216,51 +207,25 @@ void Connection::lost(FabricEvent& event, Reason reason) noexcept {
   event = event::ConnectionLost{key_, reason};
 }
 
-bool Connection::arm() noexcept {
-  if (ibv_req_notify_cq(queue_.get(), 0) != 0) return false;
-  const int count = ibv_poll_cq(queue_.get(), static_cast<int>(stash_.size()), stash_.data());
-  stashed_ = static_cast<unsigned>(std::max(count, 0));
-  return stashed_ == 0;
-}
-
-std::size_t Connection::read(std::span<FabricEvent> out, bool& drained) noexcept {
-  std::size_t events = 0;
-  drained = false;
-  while (events < out.size()) {
-    if (stashed_ == 0) {
-      const auto room = static_cast<int>(std::min(stash_.size(), out.size() - events));
-      const int count = ibv_poll_cq(queue_.get(), room, stash_.data());
-      if (count < 0 && stage_ != Stage::lost) lost(out[events++], Reason::fabric_gone);
-      if (count <= 0) {
-        if (ending_ != Reason::none && stage_ != Stage::lost) lost(out[events++], ending_);
-        drained = true;
-        return events;
-      }
-      stashed_ = static_cast<unsigned>(count);
-    }
-    unsigned taken = 0;
-    while (taken < stashed_ && events < out.size()) {
-      if (translate(stash_[taken++], out[events])) ++events;
-    }
-    std::copy(stash_.begin() + taken, stash_.begin() + stashed_, stash_.begin());
-    stashed_ -= taken;
-  }
-  return events;
+void Connection::settle(const ibv_wc& completion) noexcept {
+  FabricEvent unused;
+  const bool received = (completion.opcode & IBV_WC_RECV) != 0;
+  if (completion.status != IBV_WC_SUCCESS) return;
+  if (received || retire(completion.wr_id, unused)) ++around_.stats.dropped_completions;
 }
 
 bool Connection::translate(const ibv_wc& completion, FabricEvent& event) noexcept {
+  if (stage_ == Stage::lost) return settle(completion), false;
   if (completion.status != IBV_WC_SUCCESS) return translate_error(completion, event);
   const bool received = (completion.opcode & IBV_WC_RECV) != 0;
-  const bool made = received ? translate_receive(completion, event) : retire(completion.wr_id, event);
-  if (made && stage_ == Stage::lost) ++around_.stats.dropped_completions;
-  return made && stage_ != Stage::lost;
+  return received ? translate_receive(completion, event) : retire(completion.wr_id, event);
 }
 
 bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event) noexcept {
   // Data tells that the peer has connected, also where its last word of it is lost.
   if (!established && accepted && !std::exchange(told_of_data_, true))
     rdma_notify(id.get(), IBV_EVENT_COMM_EST);
-  const auto place = static_cast<std::uint32_t>(completion.wr_id);
+  const auto place = static_cast<std::uint32_t>(completion.wr_id % SharedQueue::kNumbers);
   const bool has_imm = (completion.wc_flags & IBV_WC_WITH_IMM) != 0;
   const std::uint32_t imm = has_imm ? ntohl(completion.imm_data) : 0;
   const bool empty = !has_imm && completion.opcode == IBV_WC_RECV && completion.byte_len == 0;
@@ -281,8 +246,9 @@ bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event)
   return true;
 }
 
-bool Connection::retire(std::uint64_t number, FabricEvent& event) noexcept {
-  if (number < done_sends_) return false;
+bool Connection::retire(std::uint64_t wr_id, FabricEvent& event) noexcept {
+  const std::uint64_t number = done_sends_ + (wr_id - done_sends_) % SharedQueue::kNumbers;
+  if (number >= next_send_) return false;
   // Work requests complete in order, so this one speaks for the unsignalled ones before it.
   for (; done_sends_ <= number; ++done_sends_) {
     const SendSlot& done = sends_[done_sends_ & (sends_.size() - 1)];
@@ -298,7 +264,8 @@ bool Connection::retire(std::uint64_t number, FabricEvent& event) noexcept {
 }
 
 bool Connection::translate_error(const ibv_wc& completion, FabricEvent& event) noexcept {
-  if (stage_ == Stage::lost) return false;
+  // What nobody sends over yet says so when somebody tries.
+  if (stage_ == Stage::pending) return failed_ = true, false;
   // Soft-RoCE reports errors of this side as flushed work, so that counts as one as long as nobody ended the
   // connection.
   if (ending_ == Reason::none) {

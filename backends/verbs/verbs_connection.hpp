@@ -1,5 +1,4 @@
-// One connection: its queue pair, a completion queue of its own, what is outstanding on it and where it
-// receives. Its queue has room for all of that, so that it cannot overrun.
+// One connection: its queue pair, what is outstanding on it and where it receives.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,6 +12,7 @@
 #include "backends/verbs/verbs_device.hpp"
 #include "backends/verbs/verbs_handles.hpp"
 #include "backends/verbs/verbs_memory.hpp"
+#include "backends/verbs/verbs_queue.hpp"
 #include "backends/verbs/verbs_receives.hpp"
 #include "core/fabric/fabric.hpp"
 
@@ -34,13 +34,12 @@ struct Surroundings {
 
 // A queue pair that does nothing any more, and whose number is not given to another one.
 struct Shell {
-  Shell(QueueHandle completions, QpHandle pair, Device& on) noexcept;
+  Shell(QpHandle pair, Device& on) noexcept;
   ~Shell();
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
 
  private:
-  QueueHandle queue_;
   QpHandle qp_;
   Device& device_;
 };
@@ -68,6 +67,7 @@ class Connection {
   DevicePort device_port() const;
   // The peer is gone: what has arrived is still reported, then the loss.
   void set_ending(Reason reason) noexcept { ending_ = reason; }
+  Reason ending() const noexcept { return ending_; }
 
   // The identifier, which outlives the queue pair.
   IdHandle id;
@@ -79,9 +79,14 @@ class Connection {
   // Both sides know of the end, and packets of before may still be on their way.
   bool in_timewait = false;
 
-  // Makes queue and queue pair on the device and posts the receives that were waiting for them. The reason of
-  // a failure is logged.
-  bool open(Device&);
+  // Asks for no more than the device can hold; before the rest.
+  void fit(Device&);
+  // Of a completion queue, for all that may be outstanding.
+  std::uint32_t entries() const noexcept;
+  // Makes the queue pair on the device and posts the receives that were waiting for it. The reason of a
+  // failure is logged. The queue has room, or there is none (errno says why).
+  bool open(Device&, SharedQueue*);
+  SharedQueue* queue() const noexcept { return queue_; }
   // Through the states of a queue pair to the one that can send.
   bool make_ready();
   // Ends all use of memory and device; bytes of events stay.
@@ -103,17 +108,19 @@ class Connection {
   void forget_window(const ibv_mw&) noexcept;
   void forget_windows_of(RegionId) noexcept;
 
-  // Reads completions; each makes at most one event. After ConnectionLost nothing is reported. `drained`:
-  // nothing is left to read.
-  std::size_t read(std::span<FabricEvent>, bool& drained) noexcept;
-  // Asks the device to name this connection when something completes; false when something has already.
-  bool arm() noexcept;
+  // A completion of this connection; true: it makes an event. After ConnectionLost nothing is reported.
+  bool translate(const ibv_wc&, FabricEvent&) noexcept;
+  // The same of a connection that nobody wants to hear of any more.
+  void settle(const ibv_wc&) noexcept;
+  void lost(FabricEvent&, Reason) noexcept;
   void reuse_shown() noexcept { receives_.reuse_shown(); }
   bool has_shown() const noexcept { return receives_.has_shown(); }
 
-  // Kept by the fabric: to be read by each poll(), and to be flushed by the next.
-  bool in_active_list = false;
+  // Kept by the fabric: its loss is to be reported, it is to be flushed by the next poll(), it shows bytes
+  // until the next poll().
+  bool in_ending_list = false;
   bool in_unposted_list = false;
+  bool in_shown_list = false;
 
  private:
   struct SendSlot {
@@ -152,8 +159,6 @@ class Connection {
   bool place(const Binding&) noexcept;
   void place_waiting() noexcept;
   void send_chain() noexcept;
-  // No more than the device can hold.
-  void fit(Device&);
   bool make_bounces(const Device&);
   bool needs_bounce(const WorkRequest&) const noexcept;
   std::uint32_t depth() const noexcept { return params_.send_depth + params_.key_depth; }
@@ -163,17 +168,14 @@ class Connection {
   bool change(ibv_qp_state state);
   // Before the queue pair is gone, or nothing of it but its number is left.
   void prepare_end() noexcept;
-  void count_what_is_done() noexcept;
   // True when the next work request has to ask for a completion.
   bool ask_for_completion(bool wanted) noexcept;
   bool fill(const WorkRequest&, ibv_send_wr&, std::span<ibv_sge, 2>, SendSlot&) noexcept;
   bool fill_message(const WorkRequest&, ibv_send_wr&, ibv_sge&, SendSlot&) noexcept;
   void fill_write(const WorkRequest&, ibv_send_wr&, std::span<ibv_sge, 2>) noexcept;
-  bool translate(const ibv_wc&, FabricEvent&) noexcept;
   bool translate_receive(const ibv_wc&, FabricEvent&) noexcept;
-  bool retire(std::uint64_t number, FabricEvent&) noexcept;
+  bool retire(std::uint64_t wr_id, FabricEvent&) noexcept;
   bool translate_error(const ibv_wc&, FabricEvent&) noexcept;
-  void lost(FabricEvent&, Reason) noexcept;
 
   Surroundings around_;
   ConKey key_;
@@ -199,9 +201,8 @@ class Connection {
   Receives receives_;
   std::vector<std::pair<unsigned, std::uint32_t>> early_receives_;  // before there was a queue pair
 
-  std::array<ibv_wc, 16> stash_;  // read when the queue was armed
-  unsigned stashed_ = 0;
-  QueueHandle queue_;
+  SharedQueue* queue_ = nullptr;
+  std::uint64_t tag_ = 0;  // of its work requests in the queue
   QpHandle qp_;
 };
 

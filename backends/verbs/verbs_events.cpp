@@ -194,8 +194,7 @@ void FabricImpl::read_completions(Device& device) noexcept {
   void* owner = nullptr;
   while (ibv_get_cq_event(device.channel.get(), &queue, &owner) == 0) {
     ibv_ack_cq_events(queue, 1);
-    auto* connection = static_cast<Connection*>(owner);
-    if (connection->stage() == Connection::Stage::up) activate(*connection);
+    activate(*static_cast<SharedQueue*>(owner));
   }
 }
 
@@ -224,8 +223,8 @@ void FabricImpl::handle_trouble(Device& device, const ibv_async_event& event) {
       connection = static_cast<Connection*>(event.element.qp->qp_context);
       break;
     case IBV_EVENT_CQ_ERR:
-      connection = static_cast<Connection*>(event.element.cq->cq_context);
-      break;
+      log(LogLevel::error, device.name + ": " + ibv_event_type_str(event.event_type));
+      return lose_queue(*static_cast<SharedQueue*>(event.element.cq->cq_context), Reason::transport_error);
     case IBV_EVENT_DEVICE_FATAL:
       return lose_device(device);
     case IBV_EVENT_PORT_ERR:

@@ -77,6 +77,7 @@ FabricImpl::~FabricImpl() {
   listeners_.clear();
   leaving_.clear();
   graveyard_.clear();
+  queues_.clear();
   for (auto& device : devices_) {
     if (device != nullptr) memory_.forget(*device);
   }
@@ -133,6 +134,7 @@ void FabricImpl::drop_gone_devices() noexcept {
     if (device != nullptr && std::exchange(device->suspect, false) && !device->answers())
       lose_device(*device);
     if (device == nullptr || !device->gone || device->connections != 0) continue;
+    drop_queues_of(*device);
     memory_.forget(*device);
     device.reset();
   }
@@ -153,7 +155,7 @@ Connection& FabricImpl::create(ConKey key, const ConnectionParams& params, bool 
       connections_.emplace(key, std::make_unique<Connection>(around, key, params, is_client, private_data));
   RTRS_ASSERT(fresh);
   // The lists never grow while IO runs.
-  for (auto* list : {&active_, &unposted_, &with_shown_, &accepting_}) list->reserve(connections_.size());
+  for (auto* list : {&ending_, &unposted_, &with_shown_, &accepting_}) list->reserve(connections_.size());
   return *place->second;
 }
 

@@ -17,6 +17,7 @@
 #include "backends/verbs/verbs_device.hpp"
 #include "backends/verbs/verbs_handles.hpp"
 #include "backends/verbs/verbs_memory.hpp"
+#include "backends/verbs/verbs_queue.hpp"
 
 namespace rtrs::verbs {
 
@@ -136,6 +137,12 @@ class FabricImpl final : public VerbsFabric {
   void tell_of_keys(Device&) const;
   void drop_gone_devices() noexcept;
 
+  bool open(Connection&, Device&);
+  // One with room for so many entries; nullptr: it cannot be had (errno says why).
+  SharedQueue* queue_on(Device&, std::uint32_t entries);
+  void drop_queues_of(const Device&) noexcept;
+  void lose_queue(SharedQueue&, Reason) noexcept;
+
   void report(const FabricEvent&, std::string bytes = {});
   void report_lost(Connection&, Reason);
   void report_invalidated(ConKey, std::uint64_t cookie, bool ok);
@@ -143,7 +150,9 @@ class FabricImpl final : public VerbsFabric {
   void refuse(IdHandle&);
   void start_accepts();
   void end(Connection&) noexcept;
-  // To be read by each poll until nothing is left and the queue is armed.
+  // To be read by each poll until nothing is left and the queue is armed; of a connection that is ending, its
+  // loss is reported by then.
+  void activate(SharedQueue&) noexcept;
   void activate(Connection&) noexcept;
   void deactivate(Connection&) noexcept;
   // What is asked of the device and not with it yet goes there soon, or now.
@@ -156,7 +165,9 @@ class FabricImpl final : public VerbsFabric {
 
   std::size_t take_pending(std::span<FabricEvent>) noexcept;
   void look_at_kernel() noexcept;
-  std::size_t read_connections(std::span<FabricEvent>) noexcept;
+  std::size_t read_queues(std::span<FabricEvent>) noexcept;
+  std::size_t read_queue(SharedQueue&, std::span<FabricEvent>) noexcept;
+  std::size_t report_endings(const SharedQueue&, std::span<FabricEvent>) noexcept;
   void read_manager();
   void read_completions(Device&) noexcept;
   void read_trouble(Device&) noexcept;
@@ -182,6 +193,7 @@ class FabricImpl final : public VerbsFabric {
   FileDescriptor epoll_;
   FileDescriptor timer_;
   std::vector<std::unique_ptr<Device>> devices_;  // by index
+  std::vector<std::unique_ptr<SharedQueue>> queues_;
   Memory memory_;
   EventChannelHandle channel_;
   net::HostNames names_;
@@ -204,7 +216,8 @@ class FabricImpl final : public VerbsFabric {
 
   std::vector<Pending> pending_;
   std::size_t pending_taken_ = 0;
-  std::vector<Connection*> active_;
+  std::vector<SharedQueue*> active_;
+  std::vector<Connection*> ending_;
   std::vector<Connection*> unposted_;
   Nanos now_ = 0;
   Nanos listen_again_ = kNever;

@@ -11,19 +11,23 @@
 namespace rtrs::verbs {
 namespace {
 
-// Events that one connection may report before it is another's turn.
-constexpr std::size_t kFairShare = 16;
-// While connections are asked directly, this often the kernel is asked about everything else.
+// While queues are asked directly, this often the kernel is asked about everything else.
 constexpr unsigned kPollsPerLook = 32;
 
 }  // namespace
 
+void FabricImpl::activate(SharedQueue& queue) noexcept {
+  if (!std::exchange(queue.in_active_list, true)) active_.push_back(&queue);
+}
+
 void FabricImpl::activate(Connection& connection) noexcept {
-  if (!std::exchange(connection.in_active_list, true)) active_.push_back(&connection);
+  if (connection.ending() != Reason::none && !std::exchange(connection.in_ending_list, true))
+    ending_.push_back(&connection);
+  if (connection.queue() != nullptr) activate(*connection.queue());
 }
 
 void FabricImpl::deactivate(Connection& connection) noexcept {
-  if (std::exchange(connection.in_active_list, false)) std::erase(active_, &connection);
+  if (std::exchange(connection.in_ending_list, false)) std::erase(ending_, &connection);
 }
 
 void FabricImpl::flush_soon(Connection& connection) noexcept {
@@ -86,23 +90,47 @@ void FabricImpl::look_at_kernel() noexcept {
   }
 }
 
-std::size_t FabricImpl::read_connections(std::span<FabricEvent> out) noexcept {
+std::size_t FabricImpl::report_endings(const SharedQueue& queue, std::span<FabricEvent> out) noexcept {
+  std::size_t count = 0;
+  std::erase_if(ending_, [&](Connection* connection) {
+    if (connection->queue() != &queue || count == out.size()) return false;
+    if (connection->stage() != Connection::Stage::lost) {
+      connection->lost(out[count++], connection->ending());
+      connection->device()->suspect = true;
+    }
+    connection->in_ending_list = false;
+    return true;
+  });
+  return count;
+}
+
+std::size_t FabricImpl::read_queue(SharedQueue& queue, std::span<FabricEvent> out) noexcept {
+  std::size_t count = 0;
+  queue.begin_round();
+  while (count < out.size()) {
+    const ibv_wc* const completion = queue.next();
+    if (completion == nullptr) break;
+    Connection* const connection = queue.owner_of(completion->wr_id);
+    if (connection == nullptr) continue;
+    if (connection->translate(*completion, out[count])) ++count;
+    if (connection->stage() == Connection::Stage::lost) connection->device()->suspect = true;
+    if (connection->has_shown() && !std::exchange(connection->in_shown_list, true))
+      with_shown_.push_back(connection);
+  }
+  if (count == out.size()) return count;
+  // Nothing is left to read.
+  if (queue.failed) lose_queue(queue, Reason::fabric_gone);
+  return ending_.empty() ? count : count + report_endings(queue, out.subspan(count));
+}
+
+std::size_t FabricImpl::read_queues(std::span<FabricEvent> out) noexcept {
   std::size_t count = 0;
   std::size_t next = 0;
-  for (std::size_t turns = active_.size(); turns > 0 && count < out.size(); --turns) {
-    Connection& connection = *active_[next];
-    const std::size_t room = std::min(kFairShare, out.size() - count);
-    bool drained = false;
-    count += connection.read(out.subspan(count, room), drained);
-    if (connection.has_shown()) with_shown_.push_back(&connection);
-    if (connection.stage() == Connection::Stage::lost) {
-      connection.device()->suspect = true;
-      deactivate(connection);
-    } else {
-      ++next;
-    }
-  }
-  std::rotate(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(next), active_.end());
+  for (; next < active_.size() && count < out.size(); ++next)
+    count += read_queue(*active_[next], out.subspan(count));
+  // Whose turn it was not comes first the next time.
+  if (next < active_.size())
+    std::rotate(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(next), active_.end());
   return count;
 }
 
@@ -110,7 +138,10 @@ std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
   now_ = now;
   graveyard_.clear();
   shown_bytes_.clear();
-  for (Connection* connection : with_shown_) connection->reuse_shown();
+  for (Connection* connection : with_shown_) {
+    connection->in_shown_list = false;
+    connection->reuse_shown();
+  }
   with_shown_.clear();
   flush_unposted();
   drop_gone_devices();
@@ -121,16 +152,17 @@ std::size_t FabricImpl::poll(Nanos now, std::span<FabricEvent> out) noexcept {
   const std::size_t count = take_pending(out);
   // What is pending about a connection comes before what its queue holds.
   if (pending_taken_ < pending_.size()) return count;
-  return count + read_connections(out.subspan(count));
+  return count + read_queues(out.subspan(count));
 }
 
 bool FabricImpl::try_wait() noexcept {
   flush_unposted();
-  if (!pending_.empty() || !accepting_.empty()) return false;
+  if (!pending_.empty() || !accepting_.empty() || !ending_.empty()) return false;
   look_now_ = true;
   while (!active_.empty()) {
     if (!active_.back()->arm()) return false;
-    deactivate(*active_.back());
+    active_.back()->in_active_list = false;
+    active_.pop_back();
   }
   return true;
 }

@@ -77,7 +77,7 @@ ibv_send_wr& Connection::next_in_chain() noexcept {
   if (chain_.size == chain_.requests.size()) send_chain();
   ibv_send_wr& request = chain_.requests[chain_.size];
   std::memset(&request, 0, sizeof request);
-  request.wr_id = next_send_;
+  request.wr_id = tag_ | next_send_ % SharedQueue::kNumbers;
   return request;
 }
 
@@ -237,7 +237,7 @@ bool Connection::place(const Binding& binding) noexcept {
   }
   send_chain();
   ibv_mw_bind request{};
-  request.wr_id = next_send_;
+  request.wr_id = tag_ | next_send_ % SharedQueue::kNumbers;
   request.send_flags = flags;
   request.bind_info = binding.what.info;
   const std::uint32_t shown = std::exchange(window->rkey, binding.old_key);

@@ -4,6 +4,8 @@
 #include <array>
 #include <new>
 
+#include "backends/verbs/verbs_queue.hpp"
+
 namespace rtrs::verbs {
 namespace {
 
@@ -29,6 +31,7 @@ Receives::Size* Receives::size_for(std::uint32_t bytes) {
 }
 
 bool Receives::grow(ibv_pd* domain, Size& size, unsigned count) {
+  if (places_.size() + count > SharedQueue::kNumbers) return false;
   Slab slab;
   if (size.bytes != 0) {
     const std::size_t total = std::size_t{size.bytes} * count;
@@ -51,7 +54,8 @@ bool Receives::grow(ibv_pd* domain, Size& size, unsigned count) {
   return true;
 }
 
-bool Receives::post(ibv_pd* domain, ibv_qp* qp, unsigned count, std::uint32_t bytes) noexcept try {
+bool Receives::post(ibv_pd* domain, ibv_qp* qp, std::uint64_t tag, unsigned count,
+                    std::uint32_t bytes) noexcept try {
   Size& size = *size_for(bytes);
   if (size.free.size() < count && !grow(domain, size, count - static_cast<unsigned>(size.free.size())))
     return false;
@@ -65,7 +69,7 @@ bool Receives::post(ibv_pd* domain, ibv_qp* qp, unsigned count, std::uint32_t by
       size.free.pop_back();
       const Place& at = places_[place];
       pieces[i] = {.addr = reinterpret_cast<std::uintptr_t>(at.data), .length = size.bytes, .lkey = at.lkey};
-      requests[i].wr_id = place;
+      requests[i].wr_id = tag | place;
       requests[i].sg_list = &pieces[i];
       requests[i].num_sge = size.bytes == 0 ? 0 : 1;
       requests[i].next = i + 1 < now ? &requests[i + 1] : nullptr;

@@ -16,8 +16,9 @@ class Receives {
   explicit Receives(std::uint32_t depth);
 
   // Takes up to `count` free places with at least `bytes` each, makes more where they run out, and posts a
-  // receive into each. False: no memory, or the queue pair took not all.
-  bool post(ibv_pd*, ibv_qp*, unsigned count, std::uint32_t bytes) noexcept;
+  // receive into each, with `tag` in front of the number of its place. False: no memory, or the queue pair
+  // took not all.
+  bool post(ibv_pd*, ibv_qp*, std::uint64_t tag, unsigned count, std::uint32_t bytes) noexcept;
   std::span<const std::byte> bytes(std::uint32_t place, std::uint32_t length) const noexcept {
     return {places_[place].data, length};
   }

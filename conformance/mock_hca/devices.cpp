@@ -162,6 +162,11 @@ Held held(std::size_t number) {
   return found;
 }
 
+Counts counts(std::size_t adapter) {
+  const std::scoped_lock lock(world().lock);
+  return world().adapters.at(adapter)->counts;
+}
+
 void reset(const std::vector<Profile>& profiles) {
   const std::size_t left = objects();
   const std::scoped_lock lock(world().lock);

@@ -68,6 +68,20 @@ Held held(std::size_t adapter);
 // What the queue pair that was made last was granted.
 ibv_qp_cap last_granted();
 
+// What the program asked of an adapter since it was made. Each call that posts to the send queue writes to a
+// doorbell of real hardware, whatever it posts; receives have one of their own, which many adapters read from
+// memory.
+struct Counts {
+  std::uint64_t doorbells = 0;      // calls of ibv_post_send() and ibv_bind_mw()
+  std::uint64_t work_requests = 0;  // that they posted
+  std::uint64_t receive_calls = 0;  // of ibv_post_recv()
+  std::uint64_t receives = 0;
+  std::uint64_t completions = 0;  // that were read
+  std::uint64_t polls = 0;        // calls of ibv_poll_cq()
+  std::uint64_t arms = 0;         // calls of ibv_req_notify_cq()
+};
+Counts counts(std::size_t adapter);
+
 // Gives up peers that are gone. A thread does it each few milliseconds while `on`; it is off at first.
 void tick();
 void tick_by_itself(bool on);

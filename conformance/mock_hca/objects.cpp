@@ -43,9 +43,11 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
   if (world().queues.count(&queue) == 0)
     return world().problem("a completion queue that is gone was read"), -1;
   int taken = 0;
+  ++queue.adapter->counts.polls;
   for (; taken < count && !queue.entries.empty(); ++taken) {
     const auto [completion, of] = queue.entries.front();
     queue.entries.pop_front();
+    ++queue.adapter->counts.completions;
     out[taken] = completion;
     const auto found = world().queue_pairs.find(completion.qp_num);
     if (found == world().queue_pairs.end() || found->second != of) continue;
@@ -54,7 +56,8 @@ int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
       --pair.held_receives;
       continue;
     }
-    while (!pair.held.empty() && pair.held.front() <= completion.wr_id) pair.held.pop_front();
+    const auto done = std::find(pair.held.begin(), pair.held.end(), completion.wr_id);
+    if (done != pair.held.end()) pair.held.erase(pair.held.begin(), done + 1);
   }
   arrive(queue);
   return taken;
@@ -64,6 +67,7 @@ int req_notify_cq(ibv_cq* cq, int) {
   const std::scoped_lock lock(world().lock);
   auto& queue = *static_cast<Queue*>(cq);
   if (is_over(cq->context)) return EIO;
+  ++queue.adapter->counts.arms;
   arrive(queue);
   arrive(queue);
   queue.armed = true;

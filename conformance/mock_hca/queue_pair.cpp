@@ -228,6 +228,7 @@ void kick_all() {
 int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {
   const std::scoped_lock lock(world().lock);
   auto& pair = *static_cast<QueuePair*>(qp);
+  ++pair.adapter->counts.doorbells;
   for (ibv_send_wr* wr = first; wr != nullptr; wr = wr->next) {
     *refused = wr;
     if (is_over(qp->context)) return EIO;
@@ -272,6 +273,7 @@ int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {
     }
     if (pair.held.size() == pair.cap.max_send_wr) return ENOMEM;
     pair.held.push_back(work.id);
+    ++pair.adapter->counts.work_requests;
     if (pair.state == IBV_QPS_ERR)
       finish(pair, work, IBV_WC_WR_FLUSH_ERR);
     else
@@ -285,12 +287,14 @@ int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** refused) {
 int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** refused) {
   const std::scoped_lock lock(world().lock);
   auto& pair = *static_cast<QueuePair*>(qp);
+  ++pair.adapter->counts.receive_calls;
   for (ibv_recv_wr* wr = first; wr != nullptr; wr = wr->next) {
     *refused = wr;
     if (is_over(qp->context)) return EIO;
     if (pair.state == IBV_QPS_RESET) return EINVAL;
     if (pair.held_receives == pair.cap.max_recv_wr) return ENOMEM;
     ++pair.held_receives;
+    ++pair.adapter->counts.receives;
     Receive receive;
     receive.id = wr->wr_id;
     receive.parts.assign(wr->sg_list, wr->sg_list + wr->num_sge);

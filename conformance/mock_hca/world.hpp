@@ -158,6 +158,7 @@ struct Adapter {
   std::vector<std::unique_ptr<Context>> former;
   bool removed = false;
   bool port_down = false;
+  Counts counts;
 };
 
 struct World {
