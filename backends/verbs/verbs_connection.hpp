@@ -172,7 +172,7 @@ class Connection {
   bool ask_for_completion(bool wanted) noexcept;
   bool fill(const WorkRequest&, ibv_send_wr&, std::span<ibv_sge, 2>, SendSlot&) noexcept;
   bool fill_message(const WorkRequest&, ibv_send_wr&, ibv_sge&, SendSlot&) noexcept;
-  void fill_write(const WorkRequest&, ibv_send_wr&, std::span<ibv_sge, 2>) noexcept;
+  bool fill_write(const WorkRequest&, ibv_send_wr&, std::span<ibv_sge, 2>) noexcept;
   bool translate_receive(const ibv_wc&, FabricEvent&) noexcept;
   bool retire(std::uint64_t wr_id, FabricEvent&) noexcept;
   bool translate_error(const ibv_wc&, FabricEvent&) noexcept;

@@ -53,6 +53,11 @@ int World::given_back(const ibv_context* context) {
   return EIO;
 }
 
+MemoryRegion* World::region(const ibv_pd* domain, std::uint32_t key) const {
+  const auto found = regions.find({static_cast<const Context*>(domain->context)->adapter, key});
+  return found == regions.end() || found->second->pd != domain ? nullptr : found->second;
+}
+
 bool World::falls_short() {
   if (shortage_count == 0) return false;
   if (shortage_after != 0) {
