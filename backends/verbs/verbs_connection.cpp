@@ -12,8 +12,7 @@
 namespace rtrs::verbs {
 namespace {
 
-// Heartbeats, keys of chunks and the headers of requests fit.
-constexpr std::uint32_t kInline = 96;
+constexpr std::uint32_t kMostBounces = 256;
 // Soft-RoCE passes the number of its kernel on, which user space knows by another meaning.
 constexpr unsigned kSoftRoceWithInvalidate = 1U << 2;
 
@@ -52,6 +51,7 @@ DevicePort Connection::device_port() const {
 bool Connection::open(Device& device) {
   device_ = &device;
   ++device.connections;
+  fit(device);
   if (!create_queue_pair(device) || !change(IBV_QPS_INIT)) {
     const int error = errno;
     std::string text = describe() + ": " + device.name + ": cannot make a queue pair of " +
@@ -61,6 +61,7 @@ bool Connection::open(Device& device) {
     say(around_.options, LogLevel::error, text);
     return false;
   }
+  if (!make_bounces(device)) return false;
   for (const auto& [count, bytes] : std::exchange(early_receives_, {})) post_receive(count, bytes);
   return !failed_;
 }
@@ -77,15 +78,43 @@ bool Connection::create_queue_pair(Device& device) {
   wanted.cap.max_recv_wr = at_least_one(params_.receive_depth);
   wanted.cap.max_send_sge = 2;
   wanted.cap.max_recv_sge = 1;
-  for (const std::uint32_t inline_size : {kInline, 0U}) {
-    ibv_qp_init_attr attempt = wanted;
-    attempt.cap.max_inline_data = inline_size;
-    qp_.reset(ibv_create_qp(device.domain.get(), &attempt));
-    if (qp_ == nullptr) continue;
-    inline_limit_ = std::min(attempt.cap.max_inline_data, kInline);
-    return true;
+  qp_.reset(
+      make_queue_pair(device.domain.get(), wanted, std::min(device.limits.inline_bytes, kSmallMessage)));
+  if (qp_ == nullptr) return false;
+  inline_limit_ = wanted.cap.max_inline_data;
+  return true;
+}
+
+void Connection::fit(Device& device) {
+  const std::uint64_t asked = std::uint64_t{params_.send_depth} + params_.key_depth;
+  const std::uint32_t most = device.most_work(params_.receive_depth);
+  if (asked <= most) return;
+  // Shared as it is asked for. What finds no room waits.
+  params_.send_depth =
+      std::max(1U, static_cast<std::uint32_t>(std::uint64_t{most} * params_.send_depth / asked));
+  params_.key_depth = most - std::min(most, params_.send_depth);
+  if (std::exchange(device.told_of_depth, true)) return;
+  say(around_.options, LogLevel::warning,
+      device.name + " holds " + std::to_string(most) + " work requests of a connection, and " +
+          std::to_string(asked) + " are asked for: " + std::to_string(params_.send_depth) +
+          " are for messages and data at a time and the rest for keys; a smaller queue depth asks for less");
+}
+
+// Now, because no memory is registered while IO runs.
+bool Connection::make_bounces(const Device& device) {
+  if (inline_limit_ >= kSmallMessage) return true;
+  const std::uint32_t count = std::clamp(params_.send_depth, 1U, kMostBounces);
+  const std::size_t bytes = std::size_t{count} * kSmallMessage;
+  bounces_.memory = std::make_unique<std::byte[]>(bytes);
+  bounces_.handle.reset(ibv_reg_mr(device.domain.get(), bounces_.memory.get(), bytes, 0));
+  if (bounces_.handle == nullptr) {
+    say(around_.options, LogLevel::error,
+        describe() + ": " + device.name + ": cannot register " + std::to_string(bytes) +
+            " bytes for messages: " + errno_text(errno));
+    return false;
   }
-  return false;
+  bounces_.count = bounces_.free = count;
+  return true;
 }
 
 bool Connection::change(ibv_qp_state state) {
@@ -120,6 +149,7 @@ bool Connection::make_ready() {
 void Connection::close() noexcept {
   stage_ = Stage::lost;
   chain_.size = 0;
+  waiting_.clear();
   if (qp_ != nullptr) around_.memory.drop_windows_of(key_);
   qp_.reset();
   if (queue_ != nullptr) {
@@ -132,6 +162,7 @@ void Connection::close() noexcept {
     }
     queue_.reset();
   }
+  bounces_ = Bounces{};
   around_.stats.discarded_work += outstanding_work_;
   outstanding_work_ = 0;
   done_sends_ = next_send_;
@@ -219,7 +250,9 @@ bool Connection::retire(std::uint64_t number, FabricEvent& event) noexcept {
   if (number < done_sends_) return false;
   // Work requests complete in order, so this one speaks for the unsignalled ones before it.
   for (; done_sends_ <= number; ++done_sends_) {
-    if (sends_[done_sends_ & (sends_.size() - 1)].what == SendSlot::What::work) --outstanding_work_;
+    const SendSlot& done = sends_[done_sends_ & (sends_.size() - 1)];
+    if (done.what == SendSlot::What::work) --outstanding_work_;
+    if (done.bounced) ++bounces_.free;
   }
   const SendSlot& slot = sends_[number & (sends_.size() - 1)];
   if (slot.what == SendSlot::What::killing)

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -77,10 +78,13 @@ class Connection {
   bool failed() const noexcept { return failed_; }
   void post_receive(unsigned count, std::uint32_t bytes) noexcept;
   // Binds a window; its completion is reported as ChunkInvalidated when `report`. Goes out with the next
-  // post() or flush(), whichever comes first.
+  // post() or flush(), whichever comes first, or when there is room, and before what is posted after it.
   bool bind(const WindowBind&, Bind, std::uint64_t cookie, bool report) noexcept;
   void flush() noexcept;
-  bool has_unposted() const noexcept { return chain_.size != 0; }
+  bool has_unposted() const noexcept { return chain_.size != 0 || !waiting_.empty(); }
+  // What waits for room is not bound any more.
+  void forget_window(const ibv_mw&) noexcept;
+  void forget_windows_of(RegionId) noexcept;
 
   // Reads completions; each makes at most one event. After ConnectionLost nothing is reported. `drained`:
   // nothing is left to read.
@@ -99,6 +103,7 @@ class Connection {
     std::uint64_t cookie = 0;
     enum class What : std::uint8_t { work, binding, killing } what = What::work;
     bool report = false;
+    bool bounced = false;  // from bounces_
     std::unique_ptr<std::byte[]> bounce;
     std::uint32_t bounce_size = 0;
     MemoryHandle bounce_handle;
@@ -107,10 +112,33 @@ class Connection {
   struct Chain {
     std::array<ibv_send_wr, 16> requests;
     std::array<std::array<ibv_sge, 2>, 16> pieces;
-    std::array<std::uint32_t, 16> old_keys;  // of windows that are bound
+    std::array<std::uint32_t, 16> old_keys, shown_keys;  // of windows that are bound
     std::size_t size = 0;
   };
 
+  // A binding of a window, which shows its new key from now on.
+  struct Binding {
+    WindowBind what;
+    Bind how{};
+    std::uint64_t cookie = 0;
+    bool report = false;
+    std::uint32_t old_key = 0, new_key = 0;
+  };
+  // Where messages wait that are too long for a work request of the device; used in turn.
+  struct Bounces {
+    std::unique_ptr<std::byte[]> memory;
+    MemoryHandle handle;
+    std::uint32_t count = 0, free = 0, next = 0;
+  };
+
+  bool has_room() const noexcept { return next_send_ - done_sends_ < depth(); }
+  bool place(const Binding&) noexcept;
+  void place_waiting() noexcept;
+  void send_chain() noexcept;
+  // No more than the device can hold.
+  void fit(Device&);
+  bool make_bounces(const Device&);
+  bool needs_bounce(const WorkRequest&) const noexcept;
   std::uint32_t depth() const noexcept { return params_.send_depth + params_.key_depth; }
   ibv_send_wr& next_in_chain() noexcept;
   void close_link() noexcept;
@@ -144,6 +172,8 @@ class Connection {
   std::uint32_t outstanding_work_ = 0;  // of the caller; the rest binds windows
   std::uint32_t since_signal_ = 0;
   Chain chain_;
+  std::deque<Binding> waiting_;  // for room
+  Bounces bounces_;
 
   Receives receives_;
   std::vector<std::pair<unsigned, std::uint32_t>> early_receives_;  // before there was a queue pair

@@ -67,6 +67,10 @@ const char* lacking(const Device& device) {
   return nullptr;
 }
 
+std::uint32_t greatest_depth(const Device& device) {
+  return static_cast<std::uint32_t>(std::min(device.attributes.max_qp_wr, 65535));
+}
+
 std::uint32_t greatest_message(const Device& device) {
   std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
   for (unsigned port = 1; port <= device.attributes.phys_port_cnt; ++port) {
@@ -96,10 +100,10 @@ Capabilities most_there_is(const VerbsOptions& options) {
 Capabilities capabilities_of(const Device& device, const VerbsOptions& options) {
   Capabilities can = most_there_is(options);
   const bool by_registration = options.invalidation == Invalidation::registration;
-  // Half of a send queue is for what makes and kills keys.
-  const auto depth =
-      static_cast<std::uint32_t>(std::min({device.attributes.max_qp_wr, device.attributes.max_cqe, 65535}));
-  can.max_send_depth = can.max_receive_depth = depth / 2;
+  // Both complete in one queue.
+  const auto completions = static_cast<std::uint32_t>(device.attributes.max_cqe) / 2;
+  can.max_send_depth = std::min(device.limits.send_depth, completions);
+  can.max_receive_depth = std::min(greatest_depth(device), completions);
   can.max_message = greatest_message(device);
   can.send_invalidate = (device.attributes.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS) != 0;
   can.per_io_keys = device.per_qp_windows;
@@ -153,7 +157,13 @@ void say(const VerbsOptions& options, LogLevel level, const std::string& text) {
   if (options.log) options.log(level, text);
 }
 
-std::unique_ptr<Device> Device::open(const VerbsOptions& options, const std::string& name) {
+std::uint32_t Device::most_work(std::uint32_t receives) const noexcept {
+  const auto entries = static_cast<std::uint32_t>(attributes.max_cqe);
+  return std::min(limits.send_depth, entries > receives ? entries - receives : 1);
+}
+
+std::unique_ptr<Device> Device::open(const VerbsOptions& options, const std::string& name,
+                                     const Limits* limits) {
   const DeviceList list;
   for (int i = 0; i < list.count; ++i) {
     if (name != ibv_get_device_name(list.devices[i])) continue;
@@ -183,6 +193,13 @@ std::unique_ptr<Device> Device::open(const VerbsOptions& options, const std::str
       say(options, LogLevel::warning, name + " cannot carry RTRS: it lacks " + lack);
       return nullptr;
     }
+    const auto tried =
+        limits != nullptr ? *limits : try_queue_pairs(context, device->domain.get(), greatest_depth(*device));
+    if (!tried) {
+      open_failed(options, name, errno);
+      return nullptr;
+    }
+    device->limits = *tried;
     device->can = capabilities_of(*device, options);
     return device;
   }
@@ -191,7 +208,7 @@ std::unique_ptr<Device> Device::open(const VerbsOptions& options, const std::str
   return nullptr;
 }
 
-Result<Capabilities> survey(const VerbsOptions& options) {
+Result<Surveyed> survey(const VerbsOptions& options) {
   const DeviceList list;
   if (list.count == 0) {
     say(options, LogLevel::error,
@@ -202,6 +219,7 @@ Result<Capabilities> survey(const VerbsOptions& options) {
   const std::vector<std::string> wanted =
       options.device.empty() ? devices_of(options.addresses) : std::vector{options.device};
   std::optional<Capabilities> can;
+  Surveyed surveyed;
   bool windows = false;
   Errc error = Errc::not_supported;
   for (int i = 0; i < list.count; ++i) {
@@ -215,6 +233,7 @@ Result<Capabilities> survey(const VerbsOptions& options) {
     const auto device = Device::open(options, name);
     if (device == nullptr) continue;
     can ? widen(*can, device->can) : void(can = device->can);
+    surveyed.limits.emplace_back(name, device->limits);
     windows = windows || device->windows;
   }
   if (!can) {
@@ -228,7 +247,8 @@ Result<Capabilities> survey(const VerbsOptions& options) {
     say(options, LogLevel::error, "memory windows of type 1 are asked for, and no device has them");
     return tl::unexpected(Errc::not_supported);
   }
-  return *can;
+  surveyed.can = *can;
+  return surveyed;
 }
 
 }  // namespace rtrs::verbs

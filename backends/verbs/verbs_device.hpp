@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "backends/verbs/verbs.hpp"
 #include "backends/verbs/verbs_handles.hpp"
+#include "backends/verbs/verbs_limits.hpp"
 #include "core/fabric/capabilities.hpp"
 
 namespace rtrs::verbs {
@@ -30,9 +33,11 @@ struct Device {
   bool soft_roce = false;
   bool windows = false;         // type 1
   bool per_qp_windows = false;  // type 2B
-  Capabilities can;             // of its connections
-  bool told_of_keys = false;    // to the log
+  Limits limits;
+  Capabilities can;           // of its connections
+  bool told_of_keys = false;  // to the log
   bool told_of_registration = false;
+  bool told_of_depth = false;
   bool gone = false;
   unsigned connections = 0;
   Watch completions{Watch::Kind::completions, this};
@@ -41,14 +46,24 @@ struct Device {
   int access() const noexcept {
     return IBV_ACCESS_LOCAL_WRITE | (windows || per_qp_windows ? IBV_ACCESS_MW_BIND : 0);
   }
-  // nullptr when there is no such device, or not any more; the log says which.
-  static std::unique_ptr<Device> open(const VerbsOptions&, const std::string& name);
+  // Work requests of a connection with so many receives.
+  std::uint32_t most_work(std::uint32_t receives) const noexcept;
+  // nullptr when there is no such device, or not any more; the log says which. `limits`: from an earlier look
+  // at it, which takes some milliseconds.
+  static std::unique_ptr<Device> open(const VerbsOptions&, const std::string& name,
+                                      const Limits* limits = nullptr);
+};
+
+// What a fabric can do, and what is known of devices by their names.
+struct Surveyed {
+  Capabilities can;
+  std::vector<std::pair<std::string, Limits>> limits;
 };
 
 // What a fabric can do over options.device, or over the devices of options.addresses, or over any of the
 // machine: what one of them can.
 // Errors: not_supported, no_permission; the log says what is wrong and what mends it.
-Result<Capabilities> survey(const VerbsOptions&);
+Result<Surveyed> survey(const VerbsOptions&);
 
 // Calls options.log if there is one.
 void say(const VerbsOptions&, LogLevel, const std::string&);

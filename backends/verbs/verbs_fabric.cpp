@@ -33,16 +33,17 @@ Result<std::unique_ptr<VerbsFabric>> open_verbs_fabric(const VerbsOptions& optio
   if (options.retry_count > 7 || options.min_rnr_timer > 31) return tl::unexpected(Errc::invalid);
   VerbsOptions own = options;
   own.farewell_timeout_ms = std::max(own.farewell_timeout_ms, 10'000U);
-  const Result<Capabilities> capabilities = survey(own);
-  if (!capabilities) return tl::unexpected(capabilities.error());
-  auto fabric = std::make_unique<FabricImpl>(std::move(own), *capabilities);
+  Result<Surveyed> surveyed = survey(own);
+  if (!surveyed) return tl::unexpected(surveyed.error());
+  auto fabric = std::make_unique<FabricImpl>(std::move(own), std::move(*surveyed));
   if (const Errc error = fabric->open(); error != Errc::ok) return tl::unexpected(error);
   return fabric;
 }
 
-FabricImpl::FabricImpl(VerbsOptions options, const Capabilities& capabilities)
+FabricImpl::FabricImpl(VerbsOptions options, Surveyed surveyed)
     : options_(std::move(options)),
-      capabilities_(capabilities),
+      capabilities_(surveyed.can),
+      limits_(std::move(surveyed.limits)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
       memory_(options_, regions_) {}
@@ -106,7 +107,9 @@ Device* FabricImpl::device_of(const rdma_cm_id& id) {
         "the address belongs to the device " + name + ", and only " + options_.device + " is to be used");
     return nullptr;
   }
-  auto device = Device::open(options_, name);
+  const auto limits =
+      std::find_if(limits_.begin(), limits_.end(), [&name](const auto& one) { return one.first == name; });
+  auto device = Device::open(options_, name, limits == limits_.end() ? nullptr : &limits->second);
   if (device == nullptr) return nullptr;
   const std::size_t index =
       static_cast<std::size_t>(std::find(devices_.begin(), devices_.end(), nullptr) - devices_.begin());
@@ -118,7 +121,9 @@ Device* FabricImpl::device_of(const rdma_cm_id& id) {
     memory_.forget(*device);
     return nullptr;
   }
-  log(LogLevel::info, "using the RDMA device " + name);
+  log(LogLevel::info, "using the RDMA device " + name + ": " + std::to_string(device->limits.send_depth) +
+                          " work requests a connection, " + std::to_string(device->limits.inline_bytes) +
+                          " bytes inline");
   devices_[index] = std::move(device);
   return devices_[index].get();
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "backends/address/host_names.hpp"
@@ -40,7 +41,7 @@ class FileDescriptor {
 
 class FabricImpl final : public VerbsFabric {
  public:
-  FabricImpl(VerbsOptions, const Capabilities&);
+  FabricImpl(VerbsOptions, Surveyed);
   ~FabricImpl() override;
   FabricImpl(const FabricImpl&) = delete;
   FabricImpl& operator=(const FabricImpl&) = delete;
@@ -52,7 +53,7 @@ class FabricImpl final : public VerbsFabric {
 
   Result<Region> allocate(std::size_t bytes) override { return memory_.allocate(bytes); }
   Result<Region> register_memory(std::span<std::byte> m) override { return memory_.register_memory(m); }
-  void release(RegionId id) override { memory_.release(id); }
+  void release(RegionId) override;
   Result<RemoteKey> make_key(RegionId id, std::size_t offset, std::size_t length) override {
     return memory_.make_key(id, offset, length);
   }
@@ -168,6 +169,7 @@ class FabricImpl final : public VerbsFabric {
 
   VerbsOptions options_;
   Capabilities capabilities_;
+  std::vector<std::pair<std::string, Limits>> limits_;  // by device, from before it was used
   VerbsStats stats_;
   FileDescriptor epoll_;
   FileDescriptor timer_;

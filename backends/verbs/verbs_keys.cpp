@@ -72,9 +72,18 @@ Result<RemoteKey> FabricImpl::make_request_key(ConKey key, RegionId region, std:
 }
 
 void FabricImpl::release_key(RemoteKeyId id) {
-  // Work requests that name its window go out before it does.
-  if (memory_.is_window(id)) flush_unposted();
+  // Work requests that name its window go out before it does, and those that have no room yet never do.
+  if (memory_.is_window(id)) {
+    flush_unposted();
+    for (Connection* connection : unposted_) connection->forget_window(*memory_.window_open(id).window);
+  }
   memory_.release_key(id);
+}
+
+void FabricImpl::release(RegionId id) {
+  flush_unposted();
+  for (Connection* connection : unposted_) connection->forget_windows_of(id);
+  memory_.release(id);
 }
 
 void FabricImpl::invalidate(ConKey key, RemoteKeyId id, std::uint64_t cookie) {

@@ -257,6 +257,7 @@ WindowBind Memory::window_open(RemoteKeyId id) const noexcept {
   bind.info.addr = reinterpret_cast<std::uintptr_t>(slot.start);
   bind.info.length = slot.length;
   bind.info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  bind.region = slot.region;
   return bind;
 }
 

@@ -15,6 +15,7 @@ namespace rtrs::verbs {
 struct WindowBind {
   ibv_mw* window = nullptr;
   ibv_mw_bind_info info{};
+  RegionId region = kNoRegion;
 };
 
 class Memory {

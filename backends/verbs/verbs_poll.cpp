@@ -32,13 +32,15 @@ void FabricImpl::flush_soon(Connection& connection) noexcept {
 }
 
 void FabricImpl::flush_unposted() noexcept {
-  for (Connection* connection : unposted_) {
-    connection->in_unposted_list = false;
-    if (connection->stage() != Connection::Stage::up) continue;
-    connection->flush();
-    if (connection->failed()) report_lost(*connection, Reason::post_failed);
-  }
-  unposted_.clear();
+  // What has no room yet stays.
+  std::erase_if(unposted_, [this](Connection* connection) {
+    if (connection->stage() == Connection::Stage::up) {
+      connection->flush();
+      if (connection->failed()) report_lost(*connection, Reason::post_failed);
+    }
+    connection->in_unposted_list = connection->stage() == Connection::Stage::up && connection->has_unposted();
+    return !connection->in_unposted_list;
+  });
 }
 
 std::size_t FabricImpl::take_pending(std::span<FabricEvent> out) noexcept {

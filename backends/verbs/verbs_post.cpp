@@ -17,6 +17,7 @@ namespace {
 
 // Of them in a row that nobody wants to hear of.
 constexpr std::uint32_t kUnsignalled = 64;
+constexpr std::uint32_t kBouncesPerSignal = 8;
 
 ibv_wr_opcode opcode_of(WorkRequest::Op op) noexcept {
   switch (op) {
@@ -45,15 +46,21 @@ bool Connection::ask_for_completion(bool wanted) noexcept {
 
 std::size_t Connection::post(std::span<const WorkRequest> work) noexcept {
   std::size_t taken = 0;
+  place_waiting();
+  if (!waiting_.empty()) return 0;
   for (; taken < work.size() && work[taken].key == key_ && !failed_; ++taken) {
     const WorkRequest& one = work[taken];
-    if (outstanding_work_ >= params_.send_depth || next_send_ - done_sends_ >= depth()) break;
+    if (outstanding_work_ >= params_.send_depth || !has_room()) break;
+    if (needs_bounce(one) && bounces_.free == 0) break;
     SendSlot& slot = sends_[next_send_ & (sends_.size() - 1)];
     slot.cookie = one.cookie;
     slot.what = SendSlot::What::work;
     slot.report = one.signalled;
+    slot.bounced = false;
     ibv_send_wr& request = next_in_chain();
-    request.send_flags = ask_for_completion(one.signalled) ? IBV_SEND_SIGNALED : 0;
+    // Places for messages are few, and only a completion frees them.
+    const bool scarce = bounces_.count != 0 && bounces_.next % kBouncesPerSignal == 0 && needs_bounce(one);
+    request.send_flags = ask_for_completion(one.signalled || scarce) ? IBV_SEND_SIGNALED : 0;
     if (!fill(one, request, chain_.pieces[chain_.size], slot)) {
       failed_ = true;
       break;
@@ -62,12 +69,12 @@ std::size_t Connection::post(std::span<const WorkRequest> work) noexcept {
     ++outstanding_work_;
   }
   // Before the caller's memory changes, from which short messages are copied.
-  flush();
+  send_chain();
   return taken;
 }
 
 ibv_send_wr& Connection::next_in_chain() noexcept {
-  if (chain_.size == chain_.requests.size()) flush();
+  if (chain_.size == chain_.requests.size()) send_chain();
   ibv_send_wr& request = chain_.requests[chain_.size];
   std::memset(&request, 0, sizeof request);
   request.wr_id = next_send_;
@@ -81,16 +88,22 @@ void Connection::close_link() noexcept {
 }
 
 void Connection::flush() noexcept {
+  place_waiting();
+  send_chain();
+}
+
+void Connection::send_chain() noexcept {
   if (chain_.size == 0) return;
   // A window shows its next key from the moment that its binding is asked for; the library wants the old one.
   const auto requests = std::span(chain_.requests).first(chain_.size);
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (requests[i].opcode == IBV_WR_BIND_MW) requests[i].bind_mw.mw->rkey = chain_.old_keys[i];
+    if (requests[i].opcode == IBV_WR_BIND_MW)
+      chain_.shown_keys[i] = std::exchange(requests[i].bind_mw.mw->rkey, chain_.old_keys[i]);
   }
   ibv_send_wr* refused = nullptr;
   const int error = ibv_post_send(qp_.get(), requests.data(), &refused);
-  for (const ibv_send_wr& request : requests) {
-    if (request.opcode == IBV_WR_BIND_MW) request.bind_mw.mw->rkey = request.bind_mw.rkey;
+  for (std::size_t i = requests.size(); i-- > 0;) {
+    if (requests[i].opcode == IBV_WR_BIND_MW) requests[i].bind_mw.mw->rkey = chain_.shown_keys[i];
   }
   chain_.size = 0;
   if (error == 0) return;
@@ -144,6 +157,17 @@ bool Connection::fill_message(const WorkRequest& work, ibv_send_wr& request, ibv
     request.send_flags |= IBV_SEND_INLINE;
     return true;
   }
+  if (size <= kSmallMessage) {
+    std::byte* const place = bounces_.memory.get() + std::size_t{bounces_.next} * kSmallMessage;
+    bounces_.next = (bounces_.next + 1) % bounces_.count;
+    --bounces_.free;
+    slot.bounced = true;
+    std::memcpy(place, work.inline_bytes.data(), size);
+    piece.addr = reinterpret_cast<std::uintptr_t>(place);
+    piece.lkey = bounces_.handle->lkey;
+    return true;
+  }
+  // As long as this are only messages while a path is set up.
   if (slot.bounce_size < size) {
     slot.bounce_handle.reset();
     slot.bounce_size = 0;
@@ -159,38 +183,72 @@ bool Connection::fill_message(const WorkRequest& work, ibv_send_wr& request, ibv
   return true;
 }
 
+bool Connection::needs_bounce(const WorkRequest& work) const noexcept {
+  return work.inline_bytes.size() > inline_limit_ && work.inline_bytes.size() <= kSmallMessage;
+}
+
 bool Connection::bind(const WindowBind& bind, Bind how, std::uint64_t cookie, bool report) noexcept {
   if (stage_ != Stage::up || failed_) return false;
-  if (next_send_ - done_sends_ >= depth()) {
-    say(around_.options, LogLevel::error, describe() + ": no room to bind a memory window");
+  const std::uint32_t old_key = bind.window->rkey;
+  bind.window->rkey = ibv_inc_rkey(old_key);
+  const Binding binding{bind, how, cookie, report, old_key, bind.window->rkey};
+  if (waiting_.empty() && has_room()) return place(binding);
+  try {
+    waiting_.push_back(binding);
+  } catch (const std::bad_alloc&) {
     return false;
   }
+  return true;
+}
+
+void Connection::place_waiting() noexcept {
+  for (; !waiting_.empty() && has_room() && !failed_; waiting_.pop_front())
+    if (!place(waiting_.front())) failed_ = true;
+}
+
+void Connection::forget_window(const ibv_mw& window) noexcept {
+  std::erase_if(waiting_, [&window](const Binding& one) { return one.what.window == &window; });
+}
+
+void Connection::forget_windows_of(RegionId region) noexcept {
+  std::erase_if(waiting_, [region](const Binding& one) { return one.what.region == region; });
+}
+
+bool Connection::place(const Binding& binding) noexcept {
+  ibv_mw* const window = binding.what.window;
   SendSlot& slot = sends_[next_send_ & (sends_.size() - 1)];
-  slot.cookie = cookie;
-  slot.what = how == Bind::close ? SendSlot::What::killing : SendSlot::What::binding;
-  slot.report = report;
-  const unsigned flags = ask_for_completion(report) ? unsigned{IBV_SEND_SIGNALED} : 0U;
+  slot.cookie = binding.cookie;
+  slot.what = binding.how == Bind::close ? SendSlot::What::killing : SendSlot::What::binding;
+  slot.report = binding.report;
+  slot.bounced = false;
+  const unsigned flags = ask_for_completion(binding.report) ? unsigned{IBV_SEND_SIGNALED} : 0U;
   // Windows of type 1 have a call of their own, which on hardware rings a doorbell. Soft-RoCE's is a system
   // call, and it takes both types alike.
-  if (bind.window->type == IBV_MW_TYPE_2 || device_->soft_roce) {
+  if (window->type == IBV_MW_TYPE_2 || device_->soft_roce) {
     ibv_send_wr& request = next_in_chain();
     request.send_flags = flags;
     request.opcode = IBV_WR_BIND_MW;
-    request.bind_mw.mw = bind.window;
-    request.bind_mw.rkey = ibv_inc_rkey(bind.window->rkey);
-    request.bind_mw.bind_info = bind.info;
-    chain_.old_keys[chain_.size] = std::exchange(bind.window->rkey, request.bind_mw.rkey);
+    request.bind_mw.mw = window;
+    request.bind_mw.rkey = binding.new_key;
+    request.bind_mw.bind_info = binding.what.info;
+    chain_.old_keys[chain_.size] = binding.old_key;
     close_link();
     return true;
   }
-  flush();
+  send_chain();
   ibv_mw_bind request{};
   request.wr_id = next_send_;
   request.send_flags = flags;
-  request.bind_info = bind.info;
-  if (const int error = ibv_bind_mw(qp_.get(), bind.window, &request); error != 0) {
+  request.bind_info = binding.what.info;
+  const std::uint32_t shown = std::exchange(window->rkey, binding.old_key);
+  const int error = ibv_bind_mw(qp_.get(), window, &request);
+  // The library chooses the key, and every one of them the next. Who was told another could not use it.
+  const bool next = window->rkey == binding.new_key;
+  window->rkey = shown;
+  if (error != 0 || !next) {
     say(around_.options, LogLevel::error,
-        describe() + ": cannot bind a memory window: " + errno_text(std::abs(error)));
+        describe() + ": cannot bind a memory window: " +
+            (error != 0 ? errno_text(std::abs(error)) : "it has an unexpected key"));
     return false;
   }
   ++next_send_;

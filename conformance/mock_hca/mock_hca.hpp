@@ -22,7 +22,10 @@ struct Profile {
   std::uint32_t max_qp_wr = 32768;
   int max_sge = 30;
   int max_cqe = 4194303;
-  std::uint32_t max_inline = 512;        // bytes of a work request
+  std::uint32_t max_inline = 512;  // bytes of a work request
+  // Where a send queue is counted in bytes: of all of it, rounded up to a power of two (0: it is not), of
+  // what a work request has beside data, and of the units that it takes.
+  std::uint32_t send_queue_bytes = 0, work_bytes = 0, work_unit = 64;
   std::uint32_t max_message = 1U << 30;  // bytes
   bool windows_type_1 = true;
   bool windows_type_2b = true;
@@ -57,6 +60,8 @@ struct Held {
   std::uint64_t bytes = 0;  // registered, each time that they are
 };
 Held held(std::size_t adapter);
+// What the queue pair that was made last was granted.
+ibv_qp_cap last_granted();
 
 // Gives up peers that are gone. A thread does it each few milliseconds while `on`; it is off at first.
 void tick();
