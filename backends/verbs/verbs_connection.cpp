@@ -235,7 +235,7 @@ bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event)
     receives_.free(place);
   } else if (empty && (completion.wc_flags & (IBV_WC_WITH_INV | soft)) != 0) {
     event = event::KeyInvalidated{key_, completion.invalidated_rkey};
-    around_.memory.killed(completion.invalidated_rkey);
+    if (device_ != nullptr) around_.memory.killed(*device_, completion.invalidated_rkey);
     receives_.free(place);
   } else {
     event::MessageReceived message{key_, {}, receives_.bytes(place, completion.byte_len)};

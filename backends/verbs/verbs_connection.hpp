@@ -148,7 +148,7 @@ class Connection {
   bool ask_for_completion(bool wanted) noexcept;
   bool fill(const WorkRequest&, ibv_send_wr&, std::span<ibv_sge, 2>, SendSlot&) noexcept;
   bool fill_message(const WorkRequest&, ibv_send_wr&, ibv_sge&, SendSlot&) noexcept;
-  void fill_write(const WorkRequest&, ibv_send_wr&, std::span<ibv_sge, 2>) noexcept;
+  bool fill_write(const WorkRequest&, ibv_send_wr&, std::span<ibv_sge, 2>) noexcept;
   bool translate(const ibv_wc&, FabricEvent&) noexcept;
   bool translate_receive(const ibv_wc&, FabricEvent&) noexcept;
   bool retire(std::uint64_t number, FabricEvent&) noexcept;

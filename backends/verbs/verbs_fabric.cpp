@@ -115,12 +115,10 @@ Device* FabricImpl::device_of(const rdma_cm_id& id) {
       static_cast<std::size_t>(std::find(devices_.begin(), devices_.end(), nullptr) - devices_.begin());
   if (index == devices_.size()) devices_.emplace_back();
   device->index = index;
-  if (memory_.adopt(*device) != Errc::ok) return nullptr;
   if (!watch(device->channel->fd, &device->completions) ||
-      !watch(device->context->async_fd, &device->trouble)) {
-    memory_.forget(*device);
+      !watch(device->context->async_fd, &device->trouble))
     return nullptr;
-  }
+  memory_.adopt(*device);
   log(LogLevel::info, "using the RDMA device " + name + ": " + std::to_string(device->limits.send_depth) +
                           " work requests a connection, " + std::to_string(device->limits.inline_bytes) +
                           " bytes inline");

@@ -58,7 +58,7 @@ class FabricImpl final : public VerbsFabric {
     return memory_.make_key(id, offset, length);
   }
   void release_key(RemoteKeyId) override;
-  std::uint32_t rkey_of(ConKey, const RemoteKey&) const noexcept override;
+  std::uint32_t rkey_of(ConKey, const RemoteKey&) noexcept override;
   Result<RemoteKey> make_revocable_key(ConKey, RegionId, std::size_t offset, std::size_t length) override;
   Result<RemoteKey> make_request_key(ConKey, RegionId, std::size_t offset, std::size_t length) override;
   void invalidate(ConKey, RemoteKeyId, std::uint64_t cookie) override;

@@ -1,4 +1,5 @@
 // Keys under which peers write, and how they die.
+#include <optional>
 #include <utility>
 
 #include "backends/verbs/verbs_fabric.hpp"
@@ -20,10 +21,13 @@ void FabricImpl::tell_of_keys(Device& device) const {
           "registration takes them back, for two system calls an IO");
 }
 
-std::uint32_t FabricImpl::rkey_of(ConKey key, const RemoteKey& remote_key) const noexcept {
-  const Connection* connection = find(key);
+std::uint32_t FabricImpl::rkey_of(ConKey key, const RemoteKey& remote_key) noexcept {
+  Connection* connection = find(key);
   if (connection == nullptr || connection->device() == nullptr) return remote_key.rkey;
-  return memory_.rkey(*connection->device(), remote_key.id);
+  const std::optional<std::uint32_t> rkey = memory_.provide(*connection->device(), remote_key.id);
+  if (rkey) return *rkey;
+  report_lost(*connection, Reason::no_resources);
+  return 0;
 }
 
 Result<RemoteKey> FabricImpl::make_revocable_key(ConKey key, RegionId region, std::size_t offset,

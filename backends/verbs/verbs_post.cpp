@@ -119,8 +119,7 @@ bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std::span<i
   switch (work.op) {
     case WorkRequest::Op::write:
     case WorkRequest::Op::write_imm:
-      fill_write(work, request, pieces);
-      return true;
+      return fill_write(work, request, pieces);
     case WorkRequest::Op::send_inv:
       request.invalidate_rkey = work.rkey;
       return true;
@@ -131,20 +130,21 @@ bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std::span<i
   return fill_message(work, request, pieces[0], slot);
 }
 
-void Connection::fill_write(const WorkRequest& work, ibv_send_wr& request,
+bool Connection::fill_write(const WorkRequest& work, ibv_send_wr& request,
                             std::span<ibv_sge, 2> pieces) noexcept {
   RTRS_ASSERT(work.part_count <= work.parts.size());
   std::size_t count = 0;
   std::uint32_t total = 0;
   for (const LocalPart& part : std::span(work.parts).first(work.part_count)) {
     if (part.length == 0) continue;
-    pieces[count++] = around_.memory.piece(part, *device_);
+    if (!around_.memory.piece(part, *device_, pieces[count++])) return false;
     total += part.length;
   }
   request.num_sge = static_cast<int>(count);
   request.wr.rdma.remote_addr = work.remote_addr;
   request.wr.rdma.rkey = work.rkey;
   if (count != 0 && total <= inline_limit_) request.send_flags |= IBV_SEND_INLINE;
+  return true;
 }
 
 bool Connection::fill_message(const WorkRequest& work, ibv_send_wr& request, ibv_sge& piece,

@@ -36,6 +36,11 @@ std::uint64_t clock_now() {
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
+MemoryRegion* World::region(const ibv_pd* domain, std::uint32_t key) const {
+  const auto found = regions.find({static_cast<const Context*>(domain->context)->adapter, key});
+  return found == regions.end() || found->second->pd != domain ? nullptr : found->second;
+}
+
 bool World::falls_short() {
   if (shortage_count == 0) return false;
   if (shortage_after != 0) {

@@ -105,8 +105,9 @@ ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* memory, std::size_t bytes, std::uint6
   region->addr = memory;
   region->length = bytes;
   region->access = static_cast<int>(access);
-  region->lkey = region->rkey = world().next_key++ << 8;
-  world().regions[region->lkey] = region;
+  Adapter* const adapter = static_cast<Context*>(pd->context)->adapter;
+  region->lkey = region->rkey = adapter->next_key++ << 8;
+  world().regions[{adapter, region->lkey}] = region;
   ++static_cast<Domain*>(pd)->users;
   return region;
 }
@@ -120,7 +121,7 @@ int ibv_dereg_mr(ibv_mr* mr) {
     world().problem("a registration was undone with windows bound to it");
     return EBUSY;
   }
-  world().regions.erase(region->lkey);
+  world().regions.erase({static_cast<Context*>(region->context)->adapter, region->lkey});
   --static_cast<Domain*>(region->pd)->users;
   delete region;
   return 0;

@@ -54,10 +54,8 @@ bool inside(const MemoryRegion& region, std::uint64_t address, std::uint64_t byt
 bool gather(const QueuePair& pair, const Work& work, std::vector<std::byte>& bytes) {
   if (work.is_inline) return bytes = work.inline_bytes, true;
   for (const ibv_sge& part : work.parts) {
-    const auto found = world().regions.find(part.lkey);
-    if (found == world().regions.end() || found->second->pd != pair.pd ||
-        !inside(*found->second, part.addr, part.length))
-      return false;
+    const MemoryRegion* const region = world().region(pair.pd, part.lkey);
+    if (region == nullptr || !inside(*region, part.addr, part.length)) return false;
     const auto* from = reinterpret_cast<const std::byte*>(part.addr);
     bytes.insert(bytes.end(), from, from + part.length);
   }
@@ -65,12 +63,8 @@ bool gather(const QueuePair& pair, const Work& work, std::vector<std::byte>& byt
 }
 
 bool may_write(const QueuePair& pair, std::uint32_t key, std::uint64_t address, std::uint64_t bytes) {
-  const auto found = world().regions.find(key);
-  if (found != world().regions.end()) {
-    const MemoryRegion& region = *found->second;
-    return region.pd == pair.pd && (region.access & IBV_ACCESS_REMOTE_WRITE) != 0 &&
-           inside(region, address, bytes);
-  }
+  if (const MemoryRegion* const region = world().region(pair.pd, key))
+    return (region->access & IBV_ACCESS_REMOTE_WRITE) != 0 && inside(*region, address, bytes);
   for (const Window* window : world().windows) {
     if (window->region == nullptr || window->live_key != key || window->pd != pair.pd) continue;
     if (window->type == IBV_MW_TYPE_2 && window->of != &pair) return false;
@@ -99,7 +93,7 @@ ibv_wc_status bind(QueuePair& pair, const Work& work) {
   if (window.region != nullptr) --window.region->windows;
   window.region = nullptr;
   if (work.bind.length == 0) return IBV_WC_SUCCESS;
-  if (world().regions.count(region->lkey) == 0 || !inside(*region, work.bind.addr, work.bind.length))
+  if (world().region(pair.pd, region->lkey) != region || !inside(*region, work.bind.addr, work.bind.length))
     return IBV_WC_MW_BIND_ERR;
   window.region = region;
   ++region->windows;
@@ -119,10 +113,8 @@ bool place(QueuePair& peer, const Receive& receive, const std::vector<std::byte>
   std::size_t done = 0;
   for (const ibv_sge& part : receive.parts) {
     const std::size_t count = std::min<std::size_t>(part.length, bytes.size() - done);
-    const auto found = world().regions.find(part.lkey);
-    if (count != 0 && (found == world().regions.end() || found->second->pd != peer.pd ||
-                       !inside(*found->second, part.addr, count)))
-      return false;
+    const MemoryRegion* const region = world().region(peer.pd, part.lkey);
+    if (count != 0 && (region == nullptr || !inside(*region, part.addr, count))) return false;
     if (count != 0) std::memcpy(reinterpret_cast<std::byte*>(part.addr), bytes.data() + done, count);
     done += count;
   }

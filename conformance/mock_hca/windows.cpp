@@ -18,7 +18,7 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
   window->context = pd->context;
   window->pd = pd;
   window->type = type;
-  window->rkey = world().next_key++ << 8;
+  window->rkey = static_cast<Context*>(pd->context)->adapter->next_key++ << 8;
   world().windows.insert(window);
   ++static_cast<Domain*>(pd)->users;
   return window;

@@ -153,6 +153,7 @@ struct Adapter {
   ibv_device device{};
   std::unique_ptr<Context> of_manager;  // which identifiers show
   bool removed = false;
+  std::uint32_t next_key = 1;  // each adapter has its own: two have equal ones
 };
 
 struct World {
@@ -166,15 +167,17 @@ struct World {
   std::set<EventChannel*> event_channels;
   std::set<Identifier*> identifiers;
   std::set<ManagerEvent*> shown;
-  std::map<std::uint32_t, MemoryRegion*> regions;  // by key, local and remote are the same
+  std::map<std::pair<const Adapter*, std::uint32_t>, MemoryRegion*>
+      regions;  // by key, local and remote alike
   std::set<Window*> windows;
   std::map<std::uint32_t, QueuePair*> queue_pairs;
   QueuePair* last_queue_pair = nullptr;
-  std::uint32_t next_key = 1;
   std::uint32_t next_queue_pair = 17;
   std::uint16_t next_port = 40000;
   unsigned shortage_after = 0, shortage_count = 0, shortage_wanted = 0;
 
+  // nullptr: there is none under this key.
+  MemoryRegion* region(const ibv_pd*, std::uint32_t key) const;
   void problem(std::string text) { problems.push_back(std::move(text)); }
   // What makes an object asks first. errno is set.
   bool falls_short();

@@ -92,8 +92,9 @@ class Fabric {
   virtual Result<RemoteKey> make_key(RegionId, std::size_t offset, std::size_t length) = 0;
   virtual void release_key(RemoteKeyId) = 0;
   // The key of a remote key for the peer of this connection: where a fabric spans several devices, each has
-  // keys of its own. RemoteKey::rkey is good where there is only one.
-  virtual std::uint32_t rkey_of(ConKey, const RemoteKey&) const noexcept = 0;
+  // keys of its own, made when they are asked for; a connection whose device has no room for them is lost.
+  // RemoteKey::rkey is good where there is only one.
+  virtual std::uint32_t rkey_of(ConKey, const RemoteKey&) noexcept = 0;
   // The same as make_key() with a key that invalidate() can kill, for the peers of all connections of the
   // path of `key`, which must be up. The key is valid for whatever is posted on `key` from now on.
   virtual Result<RemoteKey> make_revocable_key(ConKey, RegionId, std::size_t offset, std::size_t length) = 0;

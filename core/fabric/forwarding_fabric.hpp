@@ -19,7 +19,7 @@ class ForwardingFabric : public Fabric {
     return inner_.make_key(region, offset, length);
   }
   void release_key(RemoteKeyId id) override { inner_.release_key(id); }
-  std::uint32_t rkey_of(ConKey key, const RemoteKey& remote_key) const noexcept override {
+  std::uint32_t rkey_of(ConKey key, const RemoteKey& remote_key) noexcept override {
     return inner_.rkey_of(key, remote_key);
   }
   Result<RemoteKey> make_revocable_key(ConKey key, RegionId region, std::size_t offset,

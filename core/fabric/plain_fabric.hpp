@@ -6,9 +6,7 @@ namespace rtrs {
 
 class PlainFabric : public Fabric {
  public:
-  std::uint32_t rkey_of(ConKey, const RemoteKey& remote_key) const noexcept override {
-    return remote_key.rkey;
-  }
+  std::uint32_t rkey_of(ConKey, const RemoteKey& remote_key) noexcept override { return remote_key.rkey; }
   Result<RemoteKey> make_revocable_key(ConKey, RegionId region, std::size_t offset,
                                        std::size_t length) override {
     return make_key(region, offset, length);

@@ -58,9 +58,7 @@ class FabricImpl final : public TcpFabric {
     return memory_.make_key(Scope::any, {}, id, offset, length);
   }
   void release_key(RemoteKeyId id) override { memory_.release_key(id); }
-  std::uint32_t rkey_of(ConKey, const RemoteKey& remote_key) const noexcept override {
-    return remote_key.rkey;
-  }
+  std::uint32_t rkey_of(ConKey, const RemoteKey& remote_key) noexcept override { return remote_key.rkey; }
   Result<RemoteKey> make_revocable_key(ConKey key, RegionId id, std::size_t offset,
                                        std::size_t length) override {
     return memory_.make_key(Scope::path, key, id, offset, length);
