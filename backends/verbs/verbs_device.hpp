@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backends/verbs/verbs.hpp"
 #include "backends/verbs/verbs_handles.hpp"
+#include "backends/verbs/verbs_patience.hpp"
 #include "core/fabric/capabilities.hpp"
 
 namespace rtrs::verbs {
@@ -21,6 +23,11 @@ struct Watch {
   Device* device;
 };
 
+struct DownPort {
+  std::uint8_t number;
+  Nanos ends;  // its connections, when it is down until then; kNever: they have
+};
+
 struct Device {
   std::string name;
   std::size_t index = 0;  // among the devices of the fabric
@@ -32,14 +39,17 @@ struct Device {
   bool windows = false;         // type 1
   bool per_qp_windows = false;  // type 2B
   bool gone = false;
+  Retries told;          // to the log
   bool suspect = false;  // to be asked whether it is there
   unsigned connections = 0;
+  std::vector<DownPort> down;
   Watch completions{Watch::Kind::completions, this};
   Watch trouble{Watch::Kind::trouble, this};
 
   int access() const noexcept {
     return IBV_ACCESS_LOCAL_WRITE | (windows || per_qp_windows ? IBV_ACCESS_MW_BIND : 0);
   }
+  TimerKind timers() const noexcept { return timer_kind(attributes.vendor_id, attributes.vendor_part_id); }
   // False: it was removed, whether that was told or not.
   bool answers() const noexcept {
     ibv_device_attr unused;
