@@ -12,6 +12,7 @@
 #include "backends/verbs/verbs_device.hpp"
 #include "backends/verbs/verbs_handles.hpp"
 #include "backends/verbs/verbs_memory.hpp"
+#include "backends/verbs/verbs_patience.hpp"
 #include "backends/verbs/verbs_queue.hpp"
 #include "backends/verbs/verbs_receives.hpp"
 #include "core/fabric/fabric.hpp"
@@ -87,6 +88,7 @@ class Connection {
   // failure is logged. The queue has room, or there is none (errno says why).
   bool open(Device&, SharedQueue*);
   SharedQueue* queue() const noexcept { return queue_; }
+  const Retries& retries() const noexcept { return retries_; }
   // Through the states of a queue pair to the one that can send.
   bool make_ready();
   // Ends all use of memory and device; bytes of events stay.
@@ -188,6 +190,7 @@ class Connection {
   bool told_of_data_ = false;
   Device* device_ = nullptr;
   std::uint32_t inline_limit_ = 0;
+  Retries retries_;
 
   std::vector<SendSlot> sends_;  // ring; its size is a power of two
   std::uint64_t next_send_ = 0;

@@ -11,6 +11,7 @@
 #include "backends/verbs/verbs.hpp"
 #include "backends/verbs/verbs_handles.hpp"
 #include "backends/verbs/verbs_limits.hpp"
+#include "backends/verbs/verbs_patience.hpp"
 #include "core/fabric/capabilities.hpp"
 
 namespace rtrs::verbs {
@@ -22,6 +23,11 @@ struct Watch {
   enum class Kind : std::uint8_t { completions, trouble };
   Kind kind;
   Device* device;
+};
+
+struct DownPort {
+  std::uint8_t number;
+  Nanos ends;  // its connections, when it is down until then; kNever: they have
 };
 
 struct Device {
@@ -40,8 +46,10 @@ struct Device {
   bool told_of_registration = false;
   bool told_of_depth = false;
   bool gone = false;
+  Retries told;          // to the log
   bool suspect = false;  // to be asked whether it is there
   unsigned connections = 0;
+  std::vector<DownPort> down;
   Watch completions{Watch::Kind::completions, this};
   Watch trouble{Watch::Kind::trouble, this};
 
@@ -54,6 +62,7 @@ struct Device {
   // at it, which takes some milliseconds.
   static std::unique_ptr<Device> open(const VerbsOptions&, const std::string& name,
                                       const Limits* limits = nullptr);
+  TimerKind timers() const noexcept { return timer_kind(attributes.vendor_id, attributes.vendor_part_id); }
   // False: it was removed, whether that was told or not.
   bool answers() const noexcept {
     ibv_device_attr unused;

@@ -39,6 +39,8 @@ tools::FabricChoice fabric_choice(const DaemonConfig& config) {
   const bool unused = config.fabric == "verbs" && !config.always_invalidate.value_or(true);
   choice.invalidation = unused ? "off" : config.rdma_invalidation;
   choice.addresses = config.listen;
+  choice.ack_timeout = config.rdma_ack_timeout;
+  choice.tos = config.rdma_tos;
   choice.tls = tls_of(config);
   choice.auth = auth_of(config);
   choice.connection_memory = std::uint64_t{config.connection_memory_mb} << 20U;

@@ -23,6 +23,8 @@ struct FabricChoice {
   std::string device;                 // of RDMA; empty: whichever has the address
   unsigned retry_count = 6;           // of verbs, 0 .. 7
   std::string invalidation = "auto";  // of verbs: one of invalidation_names(), or "off"
+  unsigned ack_timeout = 0;           // of verbs, 0 .. 31; 0: as connecting agrees
+  unsigned tos = 0;                   // of verbs, 0 .. 255; 0: as the host says
   // Of verbs: those of this host that will be listened on, as far as known. Devices that have none of them
   // are not looked at.
   std::vector<std::string> addresses{};
@@ -31,7 +33,8 @@ struct FabricChoice {
   bool client = false;  // what it is for
   // Bytes for the queues of all connections that are accepted, of fabric tcp.
   std::uint64_t connection_memory = std::uint64_t{1} << 30;
-  // A TCP connection breaks when its peer acknowledges nothing for this time.
+  // A TCP connection breaks when its peer acknowledges nothing for this time. Verbs says so when hardware
+  // would take longer.
   Nanos undelivered_timeout = dead_peer_time(HeartbeatConfig{});
   // May be called from another thread, but never by two at once.
   std::function<void(LogLevel, const std::string&)> log;
