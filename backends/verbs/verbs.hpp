@@ -23,9 +23,15 @@ enum class Invalidation : std::uint8_t {
 struct VerbsOptions {
   std::string device;  // of RDMA, such as "mlx5_0" or "rxe0"; empty: whichever has the address
   Invalidation invalidation = Invalidation::automatic;
-  // How often a packet is sent again before the connection is lost, 0 .. 7, by the timeout that connecting
-  // has agreed on (about 0.5 s). 7 means for ever to soft-RoCE.
+  // How often a packet is sent again before the connection is lost, 0 .. 7. 7 means for ever to soft-RoCE.
   std::uint8_t retry_count = 6;
+  // After which time, 1 .. 31: 4.096 us x 2^ack_timeout. 0: what connecting agrees on (17, about 0.5 s).
+  std::uint8_t ack_timeout = 0;
+  // Of the IP header (DSCP x 4) of all that is sent, and of what peers of connections that are made here
+  // send; 0: as the peer or the host says.
+  std::uint8_t tos = 0;
+  // A peer that says nothing for this time is given up by the caller; 0: it does not say. Only for the log.
+  Nanos dead_peer_time = 0;
   // How long a peer waits that found no receive here, as InfiniBand encodes it, 0 .. 31: 12 is 0.64 ms, 0 is
   // 655 ms.
   std::uint8_t min_rnr_timer = 12;

@@ -27,6 +27,14 @@ std::string where(const PathAddress& address) {
   return address.destination + " port " + std::to_string(address.port);
 }
 
+// By the connection manager the peer learns of the timeout, too. Kernels before 5.1 do not know it; then this
+// end alone has it.
+void set_options(rdma_cm_id* id, const VerbsOptions& options) {
+  std::uint8_t timeout = options.ack_timeout, tos = options.tos;
+  if (timeout != 0) rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof timeout);
+  if (tos != 0) rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof tos);
+}
+
 rdma_conn_param request_params(const Connection& connection, const VerbsOptions& options) {
   rdma_conn_param params{};
   params.private_data = connection.private_data().data();
@@ -140,6 +148,8 @@ void FabricImpl::begin_connecting(Connection& connection, const PathAddress& add
   connection.id = make_id(channel_.get(), &connection.owner, port_space_of(*to));
   if (connection.id == nullptr)
     return fail_connect(connection, Reason::no_resources, where(address) + ": " + errno_text(errno));
+  // The route is looked for with them.
+  set_options(connection.id.get(), options_);
   sockaddr* const source = address.source.empty() ? nullptr : from.get();
   const int timeout = static_cast<int>(options_.resolve_timeout_ms);
   if (rdma_resolve_addr(connection.id.get(), source, to->get(), timeout) != 0) {
@@ -177,6 +187,7 @@ void FabricImpl::take_response(Connection& connection, const CmEvent& event) {
                         connection.describe() + ": cannot complete the connection: " + errno_text(errno));
   }
   connection.established = true;
+  tell_patience(connection);
   connection.set_stage(Connection::Stage::up);
   activate(connection);
   report(event::Connected{connection.key(), {}}, event.data);
@@ -213,9 +224,31 @@ void FabricImpl::start_accepts() {
       continue;
     }
     connection->accepted = true;
+    tell_patience(*connection);
     connection->set_stage(Connection::Stage::up);
     activate(*connection);
   }
+}
+
+void FabricImpl::tell_patience(Connection& connection) {
+  Device& device = *connection.device();
+  const Retries retries = connection.retries();
+  if (std::exchange(device.told, retries) == retries) return;
+  const TimerKind kind = device.timers();
+  const Patience time = patience(kind, retries);
+  const bool outlasts = options_.dead_peer_time != 0 && time.most > options_.dead_peer_time;
+  std::string text = device.name + ": a packet that nobody answers is sent " +
+                     std::to_string(retries.count + 1) + " times, with ack timeout " +
+                     std::to_string(retries.timeout) + ", which takes " + seconds_text(time.least);
+  if (time.most != time.least) text += " to " + seconds_text(time.most);
+  if (outlasts) {
+    text += "; the heartbeat gives the peer up after " + seconds_text(options_.dead_peer_time) +
+            ", before the device does";
+    const std::uint8_t better = greatest_timeout(kind, retries.count, options_.dead_peer_time);
+    text += better != 0 ? ": take an ack timeout (--rdma-ack-timeout) of at most " + std::to_string(better)
+                        : ": take fewer retries (--rdma-retry-count) or a longer heartbeat";
+  }
+  log(outlasts ? LogLevel::warning : LogLevel::info, text);
 }
 
 // Without data, a plain rejection would tell the kernel's client of an errno 0, for which it waits 30 s.

@@ -109,11 +109,16 @@ bool Connection::change(ibv_qp_state state) {
   } else if (state == IBV_QPS_RTR) {
     attributes.min_rnr_timer = around_.options.min_rnr_timer;
     attributes.max_dest_rd_atomic = 0;
+    // Who accepts has the client's otherwise.
+    if (around_.options.tos != 0 && attributes.ah_attr.is_global != 0)
+      attributes.ah_attr.grh.traffic_class = around_.options.tos;
   } else if (state == IBV_QPS_RTS) {
     attributes.max_rd_atomic = 0;
     // The kernel's client asks for 7, by which soft-RoCE never gives up.
     attributes.retry_cnt = std::min(attributes.retry_cnt, around_.options.retry_count);
     attributes.rnr_retry = 7;
+    if (around_.options.ack_timeout != 0) attributes.timeout = around_.options.ack_timeout;
+    retries_ = {.timeout = attributes.timeout, .count = attributes.retry_cnt};
   }
   const int error = ibv_modify_qp(qp_.get(), &attributes, mask);
   if (error != 0) errno = error;

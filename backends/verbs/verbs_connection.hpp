@@ -12,6 +12,7 @@
 #include "backends/verbs/verbs_device.hpp"
 #include "backends/verbs/verbs_handles.hpp"
 #include "backends/verbs/verbs_memory.hpp"
+#include "backends/verbs/verbs_patience.hpp"
 #include "backends/verbs/verbs_receives.hpp"
 #include "core/fabric/fabric.hpp"
 
@@ -81,6 +82,7 @@ class Connection {
   // Makes queue and queue pair on the device and posts the receives that were waiting for them. The reason of
   // a failure is logged.
   bool open(Device&);
+  const Retries& retries() const noexcept { return retries_; }
   // Through the states of a queue pair to the one that can send.
   bool make_ready();
   // Ends all use of memory and device; bytes of events stay.
@@ -158,6 +160,7 @@ class Connection {
   bool told_of_data_ = false;
   Device* device_ = nullptr;
   std::uint32_t inline_limit_ = 0;
+  Retries retries_;
 
   std::vector<SendSlot> sends_;  // ring; its size is a power of two
   std::uint64_t next_send_ = 0;

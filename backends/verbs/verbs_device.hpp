@@ -8,6 +8,7 @@
 
 #include "backends/verbs/verbs.hpp"
 #include "backends/verbs/verbs_handles.hpp"
+#include "backends/verbs/verbs_patience.hpp"
 #include "core/fabric/capabilities.hpp"
 
 namespace rtrs::verbs {
@@ -32,6 +33,7 @@ struct Device {
   bool windows = false;         // type 1
   bool per_qp_windows = false;  // type 2B
   bool gone = false;
+  Retries told;          // to the log
   bool suspect = false;  // to be asked whether it is there
   unsigned connections = 0;
   Watch completions{Watch::Kind::completions, this};
@@ -40,6 +42,7 @@ struct Device {
   int access() const noexcept {
     return IBV_ACCESS_LOCAL_WRITE | (windows || per_qp_windows ? IBV_ACCESS_MW_BIND : 0);
   }
+  TimerKind timers() const noexcept { return timer_kind(attributes.vendor_id, attributes.vendor_part_id); }
   // False: it was removed, whether that was told or not.
   bool answers() const noexcept {
     ibv_device_attr unused;

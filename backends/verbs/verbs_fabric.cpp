@@ -30,7 +30,8 @@ FileDescriptor::~FileDescriptor() {
 }
 
 Result<std::unique_ptr<VerbsFabric>> open_verbs_fabric(const VerbsOptions& options) {
-  if (options.retry_count > 7 || options.min_rnr_timer > 31) return tl::unexpected(Errc::invalid);
+  if (options.retry_count > 7 || options.min_rnr_timer > 31 || options.ack_timeout > 31)
+    return tl::unexpected(Errc::invalid);
   VerbsOptions own = options;
   own.farewell_timeout_ms = std::max(own.farewell_timeout_ms, 10'000U);
   const Result<Capabilities> capabilities = survey(own);

@@ -137,6 +137,8 @@ class FabricImpl final : public VerbsFabric {
   void fail_connect(Connection&, Reason, const std::string& text, std::string bytes = {});
   void refuse(IdHandle&);
   void start_accepts();
+  // How long its device tries before it is lost, to the log: once, and when it is another time.
+  void tell_patience(Connection&);
   void end(Connection&) noexcept;
   // To be read by each poll until nothing is left and the queue is armed.
   void activate(Connection&) noexcept;

@@ -236,6 +236,7 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
   if (is_over(context)) return EIO;
   *attributes = {};
   attributes->vendor_id = profile.vendor;
+  attributes->vendor_part_id = profile.part;
   attributes->max_qp_wr = static_cast<int>(profile.max_qp_wr);
   attributes->max_sge = profile.max_sge;
   attributes->max_cqe = profile.max_cqe;

@@ -149,6 +149,24 @@ void reject_as_stale(unsigned count) {
   world().stale_rejects += count;
 }
 
+std::vector<Wire> wires() {
+  const std::scoped_lock lock(world().lock);
+  std::vector<Wire> all;
+  for (const Identifier* id : world().identifiers) {
+    const auto pair = world().queue_pairs.find(id->qp_num);
+    if (id->state == State::up && pair != world().queue_pairs.end())
+      all.push_back({pair->second->ack_timeout, pair->second->retries, pair->second->tos});
+  }
+  return all;
+}
+
+void enter_timewait(Identifier& id) {
+  if (id.verbs == nullptr || !static_cast<Context*>(id.verbs)->adapter->profile.reuses_numbers)
+    return tell(id, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+  id.in_timewait = true;
+  world().in_timewait.insert(id.qp_num);
+}
+
 void end_timewait() {
   const std::scoped_lock lock(world().lock);
   world().in_timewait.clear();
@@ -157,3 +175,16 @@ void end_timewait() {
 }
 
 }  // namespace rtrs::mock_hca
+
+using namespace rtrs::mock_hca;
+
+extern "C" int rdma_set_option(rdma_cm_id* given, int level, int name, void* value, std::size_t bytes) {
+  const std::scoped_lock lock(world().lock);
+  auto& id = *static_cast<Identifier*>(given);
+  if (level != RDMA_OPTION_ID || bytes != 1 ||
+      (name != RDMA_OPTION_ID_TOS && name != RDMA_OPTION_ID_ACK_TIMEOUT))
+    return errno = EINVAL, -1;
+  if (id.state != State::idle) world().problem("an option was set that the route is without");
+  (name == RDMA_OPTION_ID_TOS ? id.tos : id.ack_timeout) = *static_cast<const std::uint8_t*>(value);
+  return 0;
+}

@@ -43,13 +43,6 @@ void part(Identifier& id) {
   id.peer = nullptr;
 }
 
-void enter_timewait(Identifier& id) {
-  if (id.verbs == nullptr || !static_cast<Context*>(id.verbs)->adapter->profile.reuses_numbers)
-    return tell(id, RDMA_CM_EVENT_TIMEWAIT_EXIT);
-  id.in_timewait = true;
-  world().in_timewait.insert(id.qp_num);
-}
-
 namespace {
 
 // This end is gone or says no more; the other one hears of it.
@@ -236,10 +229,12 @@ int rdma_init_qp_attr(rdma_cm_id* given, ibv_qp_attr* attributes, int* mask) {
              IBV_QP_MIN_RNR_TIMER;
     attributes->dest_qp_num = id.peer_qp_num;
     attributes->path_mtu = IBV_MTU_1024;
+    attributes->ah_attr.is_global = 1;
+    attributes->ah_attr.grh.traffic_class = id.tos;
     return 0;
   }
   *mask |= IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-  attributes->timeout = 17;
+  attributes->timeout = id.ack_timeout != 0 ? id.ack_timeout : 17;
   attributes->retry_cnt = id.retry_count;
   attributes->rnr_retry = 7;
   return 0;
@@ -277,6 +272,8 @@ int rdma_connect(rdma_cm_id* given, rdma_conn_param* params) {
   copy(server.route.addr.dst_addr, id.route.addr.src_addr);
   server.peer_qp_num = id.qp_num;
   server.retry_count = params->retry_count;
+  server.ack_timeout = id.ack_timeout;
+  server.tos = id.tos;
   server.peer = &id;
   id.peer = &server;
   tell(server, RDMA_CM_EVENT_CONNECT_REQUEST, 0, params->private_data, params->private_data_len,

@@ -19,6 +19,7 @@ namespace rtrs::mock_hca {
 struct Profile {
   std::string name;  // of the adapter
   std::uint32_t vendor = 0x02c9;
+  std::uint32_t part = 4123;  // ConnectX-6
   std::uint32_t max_qp_wr = 32768;
   int max_sge = 30;
   int max_cqe = 4194303;
@@ -57,6 +58,13 @@ std::size_t objects();
 // Gives up peers that are gone. A thread does it each few milliseconds while `on`; it is off at first.
 void tick();
 void tick_by_itself(bool on);
+
+// Of each end of the connections that are up.
+struct Wire {
+  std::uint8_t ack_timeout, retries, tos;
+  bool operator==(const Wire&) const = default;
+};
+std::vector<Wire> wires();
 
 // --- faults ---
 // The adapter is taken out. What was opened of it answers EIO to everything from now on; giving an object

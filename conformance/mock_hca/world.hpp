@@ -100,6 +100,7 @@ struct QueuePair : ibv_qp {
   std::uint32_t held_receives = 0;
   std::uint32_t peer = 0;
   std::uint8_t rnr_retry = 7;
+  std::uint8_t ack_timeout = 0, retries = 0, tos = 0;
   std::uint64_t waits_since = 0;  // for a peer that is gone; 0: it does not
   bool told_of_data = false;
   unsigned unacknowledged = 0;
@@ -144,6 +145,8 @@ struct Identifier : rdma_cm_id {
   std::uint32_t qp_num = 0;       // of this end
   std::uint32_t peer_qp_num = 0;  // known from the request or its answer on
   std::uint8_t retry_count = 7;
+  std::uint8_t ack_timeout = 0;  // 0: as usual
+  std::uint8_t tos = 0;
   int backlog = 0;
   unsigned unacknowledged = 0;
   bool reserved_port = false;
@@ -221,6 +224,7 @@ void tell(Identifier&, rdma_cm_event_type, int status = 0, const void* data = nu
           std::uint8_t field = 0);
 // Neither end hears of the other any more.
 void part(Identifier&);
+// --- of faults.cpp, under the lock ---
 void enter_timewait(Identifier&);
 
 }  // namespace rtrs::mock_hca

@@ -13,6 +13,16 @@ std::string why(const tl::expected<void, std::string>& done) {
   return done ? "accepted" : done.error();
 }
 
+TEST(Settings, TakesTimersAndPriorityOfVerbs) {
+  Settings settings;
+  EXPECT_EQ(why(settings.set("rdma_ack_timeout", "14")), "accepted");
+  EXPECT_EQ(why(settings.set("rdma_tos", "106")), "accepted");
+  EXPECT_EQ(settings.fabric.ack_timeout, 14U);
+  EXPECT_EQ(settings.fabric.tos, 106U);
+  EXPECT_NE(why(settings.set("rdma_ack_timeout", "32")), "accepted");
+  EXPECT_NE(why(settings.set("rdma_tos", "256")), "accepted");
+}
+
 TEST(Settings, TakesEveryParameter) {
   Settings settings;
   for (const auto& [key, value] : {std::pair{"path", "ip:10.0.0.1@10.0.0.2"},

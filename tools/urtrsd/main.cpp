@@ -35,6 +35,8 @@ tools::FabricChoice fabric_choice(const DaemonConfig& config) {
   choice.crc = config.crc;
   choice.device = config.rdma_device;
   choice.retry_count = config.rdma_retry_count;
+  choice.ack_timeout = config.rdma_ack_timeout;
+  choice.tos = config.rdma_tos;
   choice.invalidation = config.rdma_invalidation;
   choice.tls = tls_of(config);
   choice.auth = auth_of(config);

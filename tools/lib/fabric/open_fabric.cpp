@@ -91,6 +91,9 @@ Opened open_verbs(const FabricChoice& choice) {
   options.device = choice.device;
   options.invalidation = invalidation_of(choice.invalidation);
   options.retry_count = static_cast<std::uint8_t>(choice.retry_count);
+  options.ack_timeout = static_cast<std::uint8_t>(choice.ack_timeout);
+  options.tos = static_cast<std::uint8_t>(choice.tos);
+  options.dead_peer_time = choice.undelivered_timeout;
   options.log = keep_error<verbs::LogLevel>(choice, opening);
   auto fabric = verbs::open_verbs_fabric(options);
   opening->under_way = false;
@@ -118,6 +121,9 @@ std::string of_another_fabric(const FabricChoice& choice) {
     return "the provider '" + choice.provider + "' is one of the fabric libfabric, not of " + choice.fabric;
   if (!of("verbs") && !choice.device.empty())
     return "the RDMA device '" + choice.device + "' is for the fabric verbs, not for " + choice.fabric;
+  if (!of("verbs") && (choice.ack_timeout != 0 || choice.tos != 0))
+    return "the ack timeout and the type of service of RDMA are for the fabric verbs, not for " +
+           choice.fabric;
   if (!of("verbs") && choice.invalidation != usual.invalidation)
     return "invalidation by " + choice.invalidation + " is for the fabric verbs, not for " + choice.fabric;
   return {};

@@ -22,13 +22,16 @@ struct FabricChoice {
   bool crc = false;                   // of tcp: asks for CRC-32C behind each frame
   std::string device;                 // of RDMA; empty: whichever has the address
   unsigned retry_count = 6;           // of verbs, 0 .. 7
+  unsigned ack_timeout = 0;           // of verbs, 0 .. 31; 0: as connecting agrees
+  unsigned tos = 0;                   // of verbs, 0 .. 255; 0: as the host says
   std::string invalidation = "auto";  // of verbs: one of invalidation_names()
   TlsChoice tls;                      // of fabric tcp
   AuthChoice auth;                    // of the others
   bool client = false;                // what it is for
   // Bytes for the queues of all connections that are accepted, of fabric tcp.
   std::uint64_t connection_memory = std::uint64_t{1} << 30;
-  // A TCP connection breaks when its peer acknowledges nothing for this time.
+  // A TCP connection breaks when its peer acknowledges nothing for this time. Verbs says so when hardware
+  // would take longer.
   Nanos undelivered_timeout = dead_peer_time(HeartbeatConfig{});
   // May be called from another thread, but never by two at once.
   std::function<void(LogLevel, const std::string&)> log;
