@@ -328,6 +328,10 @@ void FabricImpl::fail_connect(Connection& connection, Reason reason, const std::
 void FabricImpl::set_timer() noexcept {
   timer_due_ = listen_again_;
   for (const auto& leaving : leaving_) timer_due_ = std::min(timer_due_, leaving->deadline);
+  for (const auto& device : devices_) {
+    if (device == nullptr || device->gone) continue;
+    for (const DownPort& port : device->down) timer_due_ = std::min(timer_due_, port.ends);
+  }
   itimerspec when{};
   if (timer_due_ != kNever) {
     const Nanos wait = std::max<Nanos>(timer_due_ > now_ ? timer_due_ - now_ : 0, milliseconds(1));
@@ -343,6 +347,7 @@ void FabricImpl::on_timer() noexcept {
     if (!leaving->answered) ++stats_.unanswered_farewells;
     return true;
   });
+  end_down_ports();
   if (listen_again_ <= now_) return listen_where_not();
   set_timer();
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backends/verbs/verbs.hpp"
 #include "backends/verbs/verbs_handles.hpp"
@@ -22,6 +23,11 @@ struct Watch {
   Device* device;
 };
 
+struct DownPort {
+  std::uint8_t number;
+  Nanos ends;  // its connections, when it is down until then; kNever: they have
+};
+
 struct Device {
   std::string name;
   std::size_t index = 0;  // among the devices of the fabric
@@ -36,6 +42,7 @@ struct Device {
   Retries told;          // to the log
   bool suspect = false;  // to be asked whether it is there
   unsigned connections = 0;
+  std::vector<DownPort> down;
   Watch completions{Watch::Kind::completions, this};
   Watch trouble{Watch::Kind::trouble, this};
 

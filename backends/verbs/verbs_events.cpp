@@ -228,9 +228,8 @@ void FabricImpl::handle_trouble(Device& device, const ibv_async_event& event) {
       return lose_device(device);
     case IBV_EVENT_PORT_ERR:
     case IBV_EVENT_PORT_ACTIVE:
-      // Not the end of connections: they outlive a short interruption, and the heartbeat judges a long one.
-      return log(LogLevel::info, device.name + " port " + std::to_string(event.element.port_num) + ": " +
-                                     ibv_event_type_str(event.event_type));
+      return port_changed(device, static_cast<std::uint8_t>(event.element.port_num),
+                          event.event_type == IBV_EVENT_PORT_ACTIVE);
     default:
       return log(LogLevel::debug, device.name + ": " + ibv_event_type_str(event.event_type));
   }

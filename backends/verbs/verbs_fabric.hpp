@@ -1,6 +1,6 @@
-// The Fabric on verbs. Divided over five files: verbs_fabric.cpp (opening, devices, posting), verbs_keys.cpp
+// The Fabric on verbs. Divided over six files: verbs_fabric.cpp (opening, devices, posting), verbs_keys.cpp
 // (keys of peers), verbs_cm.cpp (connections come and go), verbs_events.cpp (what the connection manager and
-// the devices report), verbs_poll.cpp (events and sleeping).
+// the devices report), verbs_ports.cpp (ports that go down), verbs_poll.cpp (events and sleeping).
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -169,6 +169,9 @@ class FabricImpl final : public VerbsFabric {
   void take_response(Connection&, const CmEvent&);
   // However it was told, and as often: its connections are lost, and it is opened anew when it is back.
   void lose_device(Device&);
+  void port_changed(Device&, std::uint8_t port, bool up);
+  void end_down_ports();
+  bool goes_over(const Connection&, const Device&, std::uint8_t port) const noexcept;
   void leave_device(const std::string& name);
   void log(LogLevel level, const std::string& text) const { say(options_, level, text); }
 

@@ -185,6 +185,72 @@ TEST_F(Events, AQueueThatIsOverrunEndsItsConnection) {
   leave();
 }
 
+// With ack timeout 17 and 6 retries the device gives up after 3.76 s, and without work never.
+TEST_F(Events, APortThatStaysDownEndsItsConnectionsWhenTheDeviceWouldGiveUp) {
+  ASSERT_NO_FATAL_FAILURE(connected());
+  mock_hca::set_port(0, false);
+  poll_both();
+  EXPECT_TRUE(client.logged("its 1 connection(s) end when it stays so for 3.8 s"));
+  now += milliseconds(3'700);
+  poll_both();
+  EXPECT_EQ(client.count(Kind::connection_lost, kNear) + server.count(Kind::connection_lost, kFar), 0U);
+  now += milliseconds(100);
+  EXPECT_EQ(take(client, Kind::connection_lost, kNear).reason, Reason::transport_error);
+  EXPECT_EQ(take(server, Kind::connection_lost, kFar).reason, Reason::transport_error);
+  EXPECT_TRUE(server.logged("port 1 has stayed down"));
+  leave();
+  mock_hca::set_port(0, true);
+  poll_both();
+  connect_whole("192.0.2.1", kNearAgain, kFarAgain);
+  EXPECT_TRUE(carries(kNearAgain, kFarAgain));
+  leave(kNearAgain, kFarAgain);
+}
+
+TEST_F(Events, APortThatIsBackInTimeEndsNothing) {
+  ASSERT_NO_FATAL_FAILURE(connected());
+  for (unsigned i = 0; i < 5; ++i) {
+    mock_hca::set_port(0, false);
+    poll_both();
+    now += milliseconds(3'000);
+    poll_both();
+    mock_hca::set_port(0, true);
+    poll_both();
+  }
+  now += seconds(60);
+  poll_both();
+  EXPECT_TRUE(carries());
+  leave();
+}
+
+TEST_F(Events, APortOfAnotherDeviceEndsNothing) {
+  ASSERT_NO_FATAL_FAILURE(connected({mock_hca::mlx5(), second()}));
+  ASSERT_EQ(server.fabric->listen({.source = {}, .destination = "192.0.2.2", .port = 0}), Errc::ok);
+  mock_hca::set_port(1, false);
+  poll_both();
+  now += seconds(60);
+  poll_both();
+  EXPECT_TRUE(carries());
+  leave();
+}
+
+TEST_F(Events, WhereTheDeviceNeverGivesUpAPortThatIsDownWaitsForTheHeartbeat) {
+  verbs::VerbsOptions options;
+  options.retry_count = 7;
+  open({mock_hca::rxe()}, options);
+  listen("192.0.2.1");
+  connect_whole("192.0.2.1");
+  mock_hca::set_port(0, false);
+  poll_both();
+  EXPECT_TRUE(client.logged("wait, for the device never gives up"));
+  now += seconds(600);
+  poll_both();
+  EXPECT_EQ(client.count(Kind::connection_lost, kNear), 0U);
+  mock_hca::set_port(0, true);
+  poll_both();
+  EXPECT_TRUE(carries());
+  leave();
+}
+
 TEST_F(Events, OtherEventsOfADeviceEndNothing) {
   ASSERT_NO_FATAL_FAILURE(connected());
   mock_hca::change_gids(0);
