@@ -77,6 +77,7 @@ bool Connection::open(Device& device, SharedQueue* queue) {
   }
   if (!make_bounces(device)) return false;
   for (const auto& [count, bytes] : std::exchange(early_receives_, {})) post_receive(count, bytes);
+  flush();
   return !failed_;
 }
 
@@ -200,11 +201,10 @@ void Connection::close() noexcept {
 
 void Connection::post_receive(unsigned count, std::uint32_t bytes) noexcept {
   if (stage_ == Stage::lost) return;
-  if (qp_ == nullptr) {
-    early_receives_.emplace_back(count, bytes);
-  } else if (!receives_.post(device_->domain.get(), qp_.get(), tag_, count, bytes)) {
-    failed_ = true;
-  }
+  if (qp_ == nullptr) return early_receives_.emplace_back(count, bytes), void();
+  failed_ = failed_ || !receives_.post(device_->domain.get(), qp_.get(), tag_, count, bytes);
+  // In place before the peer can send.
+  if (stage_ == Stage::pending) flush();
 }
 
 void Connection::lost(FabricEvent& event, Reason reason) noexcept {
@@ -251,13 +251,21 @@ bool Connection::translate_receive(const ibv_wc& completion, FabricEvent& event)
   return true;
 }
 
+// Less than kNumbers are outstanding.
+std::uint64_t Connection::number_of(std::uint64_t wr_id) const noexcept {
+  return done_sends_ + (wr_id - done_sends_) % SharedQueue::kNumbers;
+}
+
 bool Connection::retire(std::uint64_t wr_id, FabricEvent& event) noexcept {
-  const std::uint64_t number = done_sends_ + (wr_id - done_sends_) % SharedQueue::kNumbers;
+  const std::uint64_t number = number_of(wr_id);
   if (number >= next_send_) return false;
   // Work requests complete in order, so this one speaks for the unsignalled ones before it.
   for (; done_sends_ <= number; ++done_sends_) {
     const SendSlot& done = sends_[done_sends_ & (sends_.size() - 1)];
-    if (done.what == SendSlot::What::work) --outstanding_work_;
+    if (done.what == SendSlot::What::work)
+      --outstanding_work_;
+    else if (done.tries_chain)
+      judge_chains(IBV_WC_SUCCESS);
     if (done.bounced) ++bounces_.free;
   }
   const SendSlot& slot = sends_[number & (sends_.size() - 1)];
@@ -271,6 +279,10 @@ bool Connection::retire(std::uint64_t wr_id, FabricEvent& event) noexcept {
 bool Connection::translate_error(const ibv_wc& completion, FabricEvent& event) noexcept {
   // What nobody sends over yet says so when somebody tries.
   if (stage_ == Stage::pending) return failed_ = true, false;
+  if ((completion.wr_id & SharedQueue::kReceive) == 0 && number_of(completion.wr_id) < next_send_) {
+    const SendSlot& slot = sends_[number_of(completion.wr_id) & (sends_.size() - 1)];
+    if (slot.what != SendSlot::What::work && slot.tries_chain) judge_chains(completion.status);
+  }
   // Soft-RoCE reports errors of this side as flushed work, so that counts as one as long as nobody ended the
   // connection.
   if (ending_ == Reason::none) {

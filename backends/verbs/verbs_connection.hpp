@@ -96,16 +96,20 @@ class Connection {
   // The same, and the number of the queue pair stays taken; nullptr: there is none.
   std::unique_ptr<Shell> close_but_number() noexcept;
 
-  // Posts those of the first requests that are this connection's and for which there is room; their number.
-  // With fewer than it could be, failed() tells whether that was for lack of room.
+  // Takes those of the first requests that are this connection's and for which there is room; their number.
+  // With fewer than it could be, failed() tells whether that was for lack of room. They go out with flush(),
+  // as what bind() and post_receive() ask for does: what one step asks for rings one doorbell.
   std::size_t post(std::span<const WorkRequest>) noexcept;
   bool failed() const noexcept { return failed_; }
   void post_receive(unsigned count, std::uint32_t bytes) noexcept;
-  // Binds a window; its completion is reported as ChunkInvalidated when `report`. Goes out with the next
-  // post() or flush(), whichever comes first, or when there is room, and before what is posted after it.
+  // Binds a window; its completion is reported as ChunkInvalidated when `report`. Goes out when there is
+  // room, and before what is posted after it.
   bool bind(const WindowBind&, Bind, std::uint64_t cookie, bool report) noexcept;
   void flush() noexcept;
-  bool has_unposted() const noexcept { return chain_.size != 0 || !waiting_.empty(); }
+  bool has_unposted_bind_of(const ibv_mw&) const noexcept;
+  bool has_unposted() const noexcept {
+    return chain_.size != 0 || !waiting_.empty() || receives_.has_unposted();
+  }
   // What waits for room is not bound any more.
   void forget_window(const ibv_mw&) noexcept;
   void forget_windows_of(RegionId) noexcept;
@@ -129,16 +133,20 @@ class Connection {
     std::uint64_t cookie = 0;
     enum class What : std::uint8_t { work, binding, killing } what = What::work;
     bool report = false;
-    bool bounced = false;  // from bounces_
+    bool bounced = false;      // from bounces_
+    bool tries_chain = false;  // a window of type 1, as Device::type_1_chains says
     std::unique_ptr<std::byte[]> bounce;
     std::uint32_t bounce_size = 0;
     MemoryHandle bounce_handle;
   };
   // Work requests that go to the device by one call.
   struct Chain {
-    std::array<ibv_send_wr, 16> requests;
-    std::array<std::array<ibv_sge, 2>, 16> pieces;
-    std::array<std::uint32_t, 16> old_keys, shown_keys;  // of windows that are bound
+    static constexpr std::size_t kMost = 32;
+    std::array<ibv_send_wr, kMost> requests;
+    std::array<std::array<ibv_sge, 2>, kMost> pieces;
+    // Of short messages, which are the caller's.
+    std::array<std::array<std::byte, kSmallMessage>, kMost> copies;
+    std::array<std::uint32_t, kMost> old_keys, shown_keys;  // of windows that are bound
     std::size_t size = 0;
   };
 
@@ -160,12 +168,22 @@ class Connection {
   bool has_room() const noexcept { return next_send_ - done_sends_ < depth(); }
   bool place(const Binding&) noexcept;
   void place_waiting() noexcept;
-  void send_chain() noexcept;
   bool make_bounces(const Device&);
   bool needs_bounce(const WorkRequest&) const noexcept;
   std::uint32_t depth() const noexcept { return params_.send_depth + params_.key_depth; }
   ibv_send_wr& next_in_chain() noexcept;
   void close_link() noexcept;
+  // What has found room.
+  void flush_placed() noexcept;
+  int send_chain() noexcept;
+  void bind_in_chain(const Binding&, unsigned flags) noexcept;
+  // False: the device refuses windows of type 1 so, and nothing was asked of it.
+  bool try_bind_in_chain(const Binding&, unsigned flags) noexcept;
+  // By the call that is made for windows of type 1.
+  bool bind_alone(const Binding&, unsigned flags) noexcept;
+  // How a binding of type 1 in a chain ended.
+  void judge_chains(ibv_wc_status) noexcept;
+  std::uint64_t number_of(std::uint64_t wr_id) const noexcept;
   bool create_queue_pair(Device&);
   bool change(ibv_qp_state state);
   // Before the queue pair is gone, or nothing of it but its number is left.

@@ -45,6 +45,9 @@ struct Device {
   bool told_of_keys = false;  // to the log
   bool told_of_registration = false;
   bool told_of_depth = false;
+  // Whether windows of type 1 can be bound by ibv_post_send(), in a chain with other work, which no interface
+  // tells: the first binding tries it (verbs_post.cpp).
+  enum class Chains : std::uint8_t { unknown, tried, yes, no } type_1_chains = Chains::unknown;
   bool gone = false;
   Retries told;          // to the log
   bool suspect = false;  // to be asked whether it is there

@@ -1,6 +1,7 @@
 // The Fabric on verbs. Divided over six files: verbs_fabric.cpp (opening, devices, posting), verbs_keys.cpp
 // (keys of peers), verbs_cm.cpp (connections come and go), verbs_events.cpp (what the connection manager and
-// the devices report), verbs_ports.cpp (ports that go down), verbs_poll.cpp (events and sleeping).
+// the devices report), verbs_ports.cpp (ports that go down), verbs_poll.cpp (completion queues, events and
+// sleeping).
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -160,6 +161,7 @@ class FabricImpl final : public VerbsFabric {
   // What is asked of the device and not with it yet goes there soon, or now.
   void flush_soon(Connection&) noexcept;
   void flush_unposted() noexcept;
+  void flush_binds_of(const ibv_mw&) noexcept;
   bool try_listen(Listener&, int& error);
   void listen_where_not();
   void set_timer() noexcept;

@@ -78,8 +78,9 @@ Result<RemoteKey> FabricImpl::make_request_key(ConKey key, RegionId region, std:
 void FabricImpl::release_key(RemoteKeyId id) {
   // Work requests that name its window go out before it does, and those that have no room yet never do.
   if (memory_.is_window(id)) {
-    flush_unposted();
-    for (Connection* connection : unposted_) connection->forget_window(*memory_.window_open(id).window);
+    const ibv_mw& window = *memory_.window_open(id).window;
+    flush_binds_of(window);
+    for (Connection* connection : unposted_) connection->forget_window(window);
   }
   memory_.release_key(id);
 }

@@ -68,13 +68,11 @@ std::size_t Connection::post(std::span<const WorkRequest> work) noexcept {
     close_link();
     ++outstanding_work_;
   }
-  // Before the caller's memory changes, from which short messages are copied.
-  send_chain();
   return taken;
 }
 
 ibv_send_wr& Connection::next_in_chain() noexcept {
-  if (chain_.size == chain_.requests.size()) send_chain();
+  if (chain_.size == Chain::kMost) flush_placed();
   ibv_send_wr& request = chain_.requests[chain_.size];
   std::memset(&request, 0, sizeof request);
   request.wr_id = tag_ | next_send_ % SharedQueue::kNumbers;
@@ -89,11 +87,20 @@ void Connection::close_link() noexcept {
 
 void Connection::flush() noexcept {
   place_waiting();
-  send_chain();
+  flush_placed();
 }
 
-void Connection::send_chain() noexcept {
+// Receives first: what is sent may be answered at once.
+void Connection::flush_placed() noexcept {
+  if (receives_.has_unposted()) failed_ = !receives_.flush(qp_.get()) || failed_;
   if (chain_.size == 0) return;
+  const int error = send_chain();
+  if (error == 0) return;
+  say(around_.options, LogLevel::error, describe() + ": cannot post: " + errno_text(std::abs(error)));
+  failed_ = true;
+}
+
+int Connection::send_chain() noexcept {
   // A window shows its next key from the moment that its binding is asked for; the library wants the old one.
   const auto requests = std::span(chain_.requests).first(chain_.size);
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -106,9 +113,14 @@ void Connection::send_chain() noexcept {
     if (requests[i].opcode == IBV_WR_BIND_MW) requests[i].bind_mw.mw->rkey = chain_.shown_keys[i];
   }
   chain_.size = 0;
-  if (error == 0) return;
-  say(around_.options, LogLevel::error, describe() + ": cannot post: " + errno_text(std::abs(error)));
-  failed_ = true;
+  return error;
+}
+
+bool Connection::has_unposted_bind_of(const ibv_mw& window) const noexcept {
+  const auto chained = std::span(chain_.requests).first(chain_.size);
+  return std::any_of(chained.begin(), chained.end(), [&window](const ibv_send_wr& one) {
+    return one.opcode == IBV_WR_BIND_MW && one.bind_mw.mw == &window;
+  });
 }
 
 bool Connection::fill(const WorkRequest& work, ibv_send_wr& request, std::span<ibv_sge, 2> pieces,
@@ -153,7 +165,10 @@ bool Connection::fill_message(const WorkRequest& work, ibv_send_wr& request, ibv
   request.num_sge = size == 0 ? 0 : 1;
   if (size == 0) return true;
   piece = {.addr = reinterpret_cast<std::uintptr_t>(work.inline_bytes.data()), .length = size, .lkey = 0};
-  if (size <= inline_limit_) {
+  if (size <= kSmallMessage && size <= inline_limit_) {
+    std::byte* const copy = chain_.copies[chain_.size].data();
+    std::memcpy(copy, work.inline_bytes.data(), size);
+    piece.addr = reinterpret_cast<std::uintptr_t>(copy);
     request.send_flags |= IBV_SEND_INLINE;
     return true;
   }
@@ -221,21 +236,56 @@ bool Connection::place(const Binding& binding) noexcept {
   slot.what = binding.how == Bind::close ? SendSlot::What::killing : SendSlot::What::binding;
   slot.report = binding.report;
   slot.bounced = false;
+  slot.tries_chain = window->type == IBV_MW_TYPE_1 && !device_->soft_roce;
   const unsigned flags = ask_for_completion(binding.report) ? unsigned{IBV_SEND_SIGNALED} : 0U;
-  // Windows of type 1 have a call of their own, which on hardware rings a doorbell. Soft-RoCE's is a system
-  // call, and it takes both types alike.
-  if (window->type == IBV_MW_TYPE_2 || device_->soft_roce) {
-    ibv_send_wr& request = next_in_chain();
-    request.send_flags = flags;
-    request.opcode = IBV_WR_BIND_MW;
-    request.bind_mw.mw = window;
-    request.bind_mw.rkey = binding.new_key;
-    request.bind_mw.bind_info = binding.what.info;
-    chain_.old_keys[chain_.size] = binding.old_key;
-    close_link();
-    return true;
-  }
-  send_chain();
+  using Chains = Device::Chains;
+  // Windows of type 1 have a call of their own, which on hardware rings a doorbell and on soft-RoCE is a
+  // system call. The libraries of mlx4, mlx5, irdma and soft-RoCE take them in a chain too.
+  if (slot.tries_chain && device_->type_1_chains == Chains::no) return bind_alone(binding, flags);
+  if (slot.tries_chain && device_->type_1_chains == Chains::unknown)
+    return try_bind_in_chain(binding, flags) || bind_alone(binding, flags);
+  bind_in_chain(binding, flags);
+  return true;
+}
+
+void Connection::bind_in_chain(const Binding& binding, unsigned flags) noexcept {
+  ibv_send_wr& request = next_in_chain();
+  request.send_flags = flags;
+  request.opcode = IBV_WR_BIND_MW;
+  request.bind_mw.mw = binding.what.window;
+  request.bind_mw.rkey = binding.new_key;
+  request.bind_mw.bind_info = binding.what.info;
+  chain_.old_keys[chain_.size] = binding.old_key;
+  close_link();
+}
+
+bool Connection::try_bind_in_chain(const Binding& binding, unsigned flags) noexcept {
+  flush_placed();
+  bind_in_chain(binding, flags);
+  const int error = send_chain();
+  device_->type_1_chains = error == 0 ? Device::Chains::tried : Device::Chains::no;
+  if (error == 0) return true;
+  --next_send_;
+  return false;
+}
+
+// A device that took the first bindings, and then could not carry them out, gets none in a chain any more:
+// the next connection goes without.
+void Connection::judge_chains(ibv_wc_status status) noexcept {
+  Device::Chains& chains = device_->type_1_chains;
+  if (chains != Device::Chains::tried) return;
+  if (status == IBV_WC_SUCCESS) chains = Device::Chains::yes;
+  const bool its_own = status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_LOC_PROT_ERR ||
+                       status == IBV_WC_MW_BIND_ERR || status == IBV_WC_GENERAL_ERR;
+  if (!its_own) return;
+  chains = Device::Chains::no;
+  say(around_.options, LogLevel::warning,
+      device_->name + ": takes no windows of type 1 by ibv_post_send(); they are bound one by one");
+}
+
+bool Connection::bind_alone(const Binding& binding, unsigned flags) noexcept {
+  flush_placed();
+  ibv_mw* const window = binding.what.window;
   ibv_mw_bind request{};
   request.wr_id = tag_ | next_send_ % SharedQueue::kNumbers;
   request.send_flags = flags;

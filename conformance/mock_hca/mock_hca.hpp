@@ -31,6 +31,8 @@ struct Profile {
   bool windows_type_1 = true;
   bool windows_type_2b = true;
   bool send_invalidate = true;  // IBV_DEVICE_MEM_MGT_EXTENSIONS
+  // What ibv_post_send() does with a binding of a window of type 1, which ibv_bind_mw() is for.
+  enum class Type1Chain : std::uint8_t { takes, refuses, fails } type_1_in_chain = Type1Chain::takes;
   // What lies in a completion queue of a queue pair is gone with it.
   bool destroy_cleans_cq = true;
   // Work of an adapter that was taken out completes as flushed; elsewhere nothing is heard of it any more.
